@@ -226,19 +226,12 @@ static int add_roles_file(struct rbac *policy, const struct doc_list *roles, str
     return 0;
 }
 
-static void add_object(void *context, const struct object *object)
-{
-    struct error error;
-    /* The API refuses malformed ones; one from an older log gives nothing. */
-    (void)rbac_add(context, object->document, &error);
-}
-
 static const enum object_kind role_kinds[] = {OBJECT_CLUSTER_ROLE, OBJECT_ROLE, OBJECT_CLUSTER_ROLE_BINDING,
                                               OBJECT_ROLE_BINDING};
 
-/* `objects` NULL: those of the files only. */
-static int build(struct access *access, const struct object_store *objects, const struct doc_list *roles,
-                 struct rbac **ret_policy, struct error *error)
+/* The policy of what is built in and of the roles file. */
+static int build(struct access *access, const struct doc_list *roles, struct rbac **ret_policy,
+                 struct error *error)
 {
     struct rbac *policy = rbac_new();
     rbac_add_builtin(policy);
@@ -247,30 +240,34 @@ static int build(struct access *access, const struct object_store *objects, cons
         rbac_free(policy);
         return error_wrap(error, "%s", access->options.roles);
     }
-    for (size_t i = 0; objects && i < sizeof role_kinds / sizeof *role_kinds; i++)
-        object_visit(objects, role_kinds[i], (struct str){0}, add_object, policy);
     rbac_seal(policy);
     *ret_policy = policy;
     return 0;
 }
 
+static void follow_object(void *context, const struct object *object)
+{
+    rbac_follow(context, (int)object->kind, object->uid, object->changed_seq, object->document);
+}
+
 void access_follow(struct access *access, const struct core *core)
 {
     const struct object_store *objects = core_objects(core);
+    bool changed = false;
     access->core = core;
-    bool same = access->policy != NULL;
     for (size_t i = 0; i < sizeof role_kinds / sizeof *role_kinds; i++) {
-        uint64_t version = object_kind_version(objects, role_kinds[i]) + 1; /* 0: not read yet */
-        same &= version == access->kind_versions[i];
+        enum object_kind kind = role_kinds[i];
+        uint64_t version = object_kind_version(objects, kind) + 1; /* 0: not read yet */
+        if (version == access->kind_versions[i])
+            continue;
         access->kind_versions[i] = version;
+        rbac_follow_begin(access->policy, (int)kind);
+        object_visit(objects, kind, (struct str){0}, follow_object, access->policy);
+        rbac_follow_end(access->policy, (int)kind);
+        changed = true;
     }
-    if (same)
-        return;
-    struct rbac *policy;
-    struct error error;
-    CHECK(build(access, objects, &access->roles, &policy, &error) == 0); /* the file was accepted before */
-    rbac_free(access->policy);
-    access->policy = policy;
+    if (changed)
+        rbac_seal(access->policy);
 }
 
 /* --- the whole ---------------------------------------------------------------------------------------- */
@@ -290,7 +287,7 @@ int access_reload(struct access *access, struct error *error)
     if (rc == 0 && options->roles)
         rc = load_roles(options->roles, &roles_arena, &roles, error);
     if (rc == 0)
-        rc = build(access, NULL, &roles, &policy, error);
+        rc = build(access, &roles, &policy, error);
     if (rc == 0)
         rc = audit_reload(access->audit, options->audit_policy, error);
     if (rc < 0) {

@@ -12,30 +12,49 @@ struct rule {
     struct words verbs, groups, resources, names, urls;
     const struct doc *document;
 };
+struct role;
+/* A key of roles that exist or that bindings name: "namespace/name", "/name" for ClusterRoles. */
+struct slot {
+    struct buf key;
+    struct role *top; /* the newest role of this name; NULL: there is none */
+    size_t users;     /* roles and bindings; without any the slot goes */
+};
 struct role {
-    struct str key; /* "namespace/name"; "/name" for ClusterRoles */
+    struct slot *slot;
+    struct role *below; /* the role of this name that counts once this one has gone */
     struct rule *rules;
     size_t rule_count;
     const struct doc *document, *labels, *aggregation;
+    struct arena arena;    /* of all_rules and rules, where others are aggregated */
     struct doc *all_rules; /* the document's, with what was aggregated */
-};
-struct binding {
-    struct str role_key, namespace_; /* namespace empty: everywhere */
-    const struct role *role;         /* NULL: there is none */
 };
 /* The bindings of one subject: "u:name" or "g:name". */
 struct grants {
+    struct buf name;
     VEC(struct binding *) list;
+};
+struct binding {
+    struct slot *role;
+    struct grants *grants;
+    struct str namespace_; /* empty: everywhere */
+};
+/* What one document has added. */
+struct source {
+    struct arena arena;
+    struct role *role; /* NULL: it is a binding */
+    VEC(struct binding *) bindings;
+    uint64_t uid, version; /* of an object that changes or goes; uid 0: part of the policy for good */
+    int kind;
+    bool seen; /* since rbac_follow_begin() */
 };
 
 struct rbac {
-    struct arena arena;
-    struct str_map roles;    /* key -> struct role */
+    struct str_map roles;    /* key -> struct slot */
     struct str_map subjects; /* "u:name", "g:group" -> struct grants */
-    VEC(struct role *) role_list;
-    VEC(struct binding *) bindings;
-    VEC(struct grants *) grant_list;
-    bool sealed;
+    struct u64_map by_uid;   /* struct source */
+    VEC(struct source *) sources;
+    VEC(struct role *) cluster_roles, aggregating;
+    bool sealed, aggregates_changed;
 };
 
 struct rbac *rbac_new(void)
@@ -43,22 +62,113 @@ struct rbac *rbac_new(void)
     return mem_alloc(sizeof(struct rbac));
 }
 
+/* --- parts that come and go ----------------------------------------------------------------------------- */
+
+static struct slot *slot_use(struct rbac *policy, struct str namespace_, struct str name)
+{
+    struct buf key = {0};
+    buf_printf(&key, STR_FORMAT "/" STR_FORMAT, STR_ARG(namespace_), STR_ARG(name));
+    struct slot *slot = str_map_get(&policy->roles, buf_str(&key));
+    if (slot) {
+        buf_done(&key);
+    } else {
+        slot = mem_alloc(sizeof *slot);
+        slot->key = key;
+        str_map_put(&policy->roles, buf_str(&slot->key), slot);
+    }
+    slot->users++;
+    return slot;
+}
+
+static void slot_leave(struct rbac *policy, struct slot *slot)
+{
+    if (--slot->users > 0)
+        return;
+    CHECK(!slot->top);
+    str_map_remove(&policy->roles, buf_str(&slot->key));
+    buf_done(&slot->key);
+    mem_free(slot);
+}
+
+static bool is_of_cluster(const struct role *role)
+{
+    return role->slot->key.data[0] == '/';
+}
+
+static void remove_binding(struct rbac *policy, struct binding *binding)
+{
+    struct grants *grants = binding->grants;
+    size_t at = grants->list.len;
+    while (grants->list.items[at - 1] != binding)
+        at--;
+    vec_remove(&grants->list, at - 1);
+    if (grants->list.len == 0) {
+        str_map_remove(&policy->subjects, buf_str(&grants->name));
+        vec_done(&grants->list);
+        buf_done(&grants->name);
+        mem_free(grants);
+    }
+    slot_leave(policy, binding->role);
+}
+
+static void remove_role(struct rbac *policy, struct role *role)
+{
+    struct role **link = &role->slot->top;
+    while (*link != role)
+        link = &(*link)->below;
+    *link = role->below;
+    policy->aggregates_changed |= is_of_cluster(role);
+    for (size_t i = 0; i < policy->cluster_roles.len; i++)
+        if (policy->cluster_roles.items[i] == role) {
+            vec_remove(&policy->cluster_roles, i);
+            break;
+        }
+    for (size_t i = 0; i < policy->aggregating.len; i++)
+        if (policy->aggregating.items[i] == role) {
+            vec_remove(&policy->aggregating, i);
+            break;
+        }
+    slot_leave(policy, role->slot);
+    arena_done(&role->arena);
+}
+
+static void remove_source(struct rbac *policy, struct source *source)
+{
+    for (size_t i = 0; i < source->bindings.len; i++)
+        remove_binding(policy, source->bindings.items[i]);
+    if (source->role)
+        remove_role(policy, source->role);
+    if (source->uid)
+        u64_map_remove(&policy->by_uid, source->uid);
+    vec_done(&source->bindings);
+    arena_done(&source->arena);
+    mem_free(source);
+}
+
 void rbac_free(struct rbac *policy)
 {
     if (!policy)
         return;
-    for (size_t i = 0; i < policy->grant_list.len; i++)
-        vec_done(&policy->grant_list.items[i]->list);
-    vec_done(&policy->grant_list);
-    vec_done(&policy->bindings);
-    vec_done(&policy->role_list);
+    while (policy->sources.len > 0)
+        remove_source(policy, policy->sources.items[--policy->sources.len]);
+    vec_done(&policy->sources);
+    vec_done(&policy->cluster_roles);
+    vec_done(&policy->aggregating);
     str_map_done(&policy->roles);
     str_map_done(&policy->subjects);
-    arena_done(&policy->arena);
+    u64_map_done(&policy->by_uid);
     mem_free(policy);
 }
 
 /* --- building ------------------------------------------------------------------------------------------- */
+
+static struct source *new_source(struct rbac *policy)
+{
+    struct source *source = mem_alloc(sizeof *source);
+    vec_push(&policy->sources, source);
+    policy->sealed = false;
+    return source;
+}
 
 static struct words read_words(struct arena *arena, const struct doc *list)
 {
@@ -81,16 +191,12 @@ static struct rule read_rule(struct arena *arena, const struct doc *document)
                          .document = document};
 }
 
-static struct str role_key(struct arena *arena, struct str namespace_, struct str name)
-{
-    return arena_printf(arena, STR_FORMAT "/" STR_FORMAT, STR_ARG(namespace_), STR_ARG(name));
-}
-
 static const struct role *find_role(const struct rbac *policy, struct str namespace_, struct str name)
 {
     struct buf key BUF_CLEANUP = {0};
     buf_printf(&key, STR_FORMAT "/" STR_FORMAT, STR_ARG(namespace_), STR_ARG(name));
-    return str_map_get(&policy->roles, buf_str(&key));
+    const struct slot *slot = str_map_get(&policy->roles, buf_str(&key));
+    return slot ? slot->top : NULL;
 }
 
 bool rbac_has_role(const struct rbac *policy, struct str namespace_, struct str name)
@@ -98,66 +204,93 @@ bool rbac_has_role(const struct rbac *policy, struct str namespace_, struct str 
     return find_role(policy, namespace_, name) != NULL;
 }
 
-static void add_role(struct rbac *policy, struct str namespace_, struct str name, const struct doc *document)
+static void read_rules(struct arena *arena, struct role *role)
 {
-    struct arena *arena = &policy->arena;
-    struct role *role = ARENA_NEW(arena, struct role);
-    role->key = role_key(arena, namespace_, name);
-    role->document = document;
-    role->labels = doc_path(document, "metadata", "labels", NULL);
-    role->aggregation = doc_path(document, "aggregationRule", "clusterRoleSelectors", NULL);
-    struct role *old = str_map_put(&policy->roles, role->key, role);
-    for (size_t i = 0; old && i < policy->role_list.len; i++)
-        if (policy->role_list.items[i] == old) {
-            vec_remove(&policy->role_list, i);
-            break;
-        }
-    vec_push(&policy->role_list, role);
+    role->rule_count = doc_len(role->all_rules);
+    role->rules = ARENA_ARRAY(arena, struct rule, role->rule_count);
+    for (size_t i = 0; i < role->rule_count; i++)
+        role->rules[i] = read_rule(arena, doc_at(role->all_rules, i));
 }
 
-static void add_binding(struct rbac *policy, struct str namespace_, struct str key, bool group,
-                        struct str subject)
+static void append_rules(struct arena *arena, struct doc *all, const struct role *role)
 {
-    struct arena *arena = &policy->arena;
-    struct binding *binding = ARENA_NEW(arena, struct binding);
-    *binding = (struct binding){.role_key = key, .namespace_ = namespace_};
-    struct str name = arena_printf(arena, "%c:" STR_FORMAT, group ? 'g' : 'u', STR_ARG(subject));
-    struct grants *grants = str_map_get(&policy->subjects, name);
-    if (!grants) {
-        grants = ARENA_NEW(arena, struct grants);
-        str_map_put(&policy->subjects, name, grants);
-        vec_push(&policy->grant_list, grants);
+    const struct doc *rules = doc_get(role->document, "rules");
+    for (size_t i = 0; i < doc_len(rules); i++)
+        doc_push(arena, all, doc_at(rules, i));
+}
+
+static void add_role(struct rbac *policy, struct source *source, struct str namespace_, struct str name,
+                     const struct doc *document)
+{
+    struct role *role = ARENA_NEW(&source->arena, struct role);
+    *role = (struct role){.slot = slot_use(policy, namespace_, name), .document = document};
+    role->labels = doc_path(document, "metadata", "labels", NULL);
+    role->aggregation = doc_path(document, "aggregationRule", "clusterRoleSelectors", NULL);
+    role->below = role->slot->top;
+    role->slot->top = source->role = role;
+    role->all_rules = doc_new(&source->arena, DOC_ARRAY);
+    append_rules(&source->arena, role->all_rules, role);
+    read_rules(&source->arena, role);
+    if (is_of_cluster(role))
+        vec_push(&policy->cluster_roles, role);
+    if (doc_len(role->aggregation))
+        vec_push(&policy->aggregating, role);
+    policy->aggregates_changed |= is_of_cluster(role) || doc_len(role->aggregation);
+}
+
+/* `role`: a slot in use, which becomes the binding's. */
+static void add_binding(struct rbac *policy, struct source *source, struct slot *role, struct str namespace_,
+                        bool group, struct str subject)
+{
+    struct binding *binding = ARENA_NEW(&source->arena, struct binding);
+    struct buf name = {0};
+    buf_printf(&name, "%c:" STR_FORMAT, group ? 'g' : 'u', STR_ARG(subject));
+    struct grants *grants = str_map_get(&policy->subjects, buf_str(&name));
+    if (grants) {
+        buf_done(&name);
+    } else {
+        grants = mem_alloc(sizeof *grants);
+        grants->name = name;
+        str_map_put(&policy->subjects, buf_str(&grants->name), grants);
     }
+    *binding = (struct binding){role, grants, namespace_};
     vec_push(&grants->list, binding);
-    vec_push(&policy->bindings, binding);
+    vec_push(&source->bindings, binding);
 }
 
 void rbac_bind(struct rbac *policy, struct str role, struct str namespace_, bool group, struct str subject)
 {
-    struct arena *arena = &policy->arena;
-    add_binding(policy, arena_str(arena, namespace_), role_key(arena, STR(""), role), group, subject);
+    struct source *source = new_source(policy);
+    add_binding(policy, source, slot_use(policy, STR(""), role), arena_str(&source->arena, namespace_), group,
+                subject);
 }
 
+struct role_ref {
+    struct str role_namespace, role, namespace_; /* namespace_: the binding's */
+};
+
 /* ServiceAccounts are users "system:serviceaccount:NAMESPACE:NAME". */
-static void add_subject(struct rbac *policy, struct str namespace_, struct str key, const struct doc *subject)
+static void add_subject(struct rbac *policy, struct source *source, const struct role_ref *ref,
+                        const struct doc *subject)
 {
     struct str kind = doc_str(doc_get(subject, "kind"), STR(""));
     struct str name = doc_str(doc_get(subject, "name"), STR(""));
-    if (name.len == 0)
+    bool account = str_is(kind, "ServiceAccount"), group = str_is(kind, "Group");
+    if (name.len == 0 || (!account && !group && !str_is(kind, "User")))
         return;
-    if (str_is(kind, "ServiceAccount")) {
-        struct str space = doc_str(doc_get(subject, "namespace"), namespace_);
-        name = arena_printf(&policy->arena, "system:serviceaccount:" STR_FORMAT ":" STR_FORMAT,
+    if (account) {
+        struct str space = doc_str(doc_get(subject, "namespace"), ref->namespace_);
+        name = arena_printf(&source->arena, "system:serviceaccount:" STR_FORMAT ":" STR_FORMAT,
                             STR_ARG(space), STR_ARG(name));
-        add_binding(policy, namespace_, key, false, name);
-    } else if (str_is(kind, "User") || str_is(kind, "Group")) {
-        add_binding(policy, namespace_, key, str_is(kind, "Group"), name);
     }
+    add_binding(policy, source, slot_use(policy, ref->role_namespace, ref->role), ref->namespace_, group,
+                name);
 }
 
-static int add_one(struct rbac *policy, const struct doc *document, struct error *error)
+static int add_one(struct rbac *policy, struct source *source, const struct doc *document,
+                   struct error *error)
 {
-    struct arena *arena = &policy->arena;
+    struct arena *arena = &source->arena;
     struct str kind = doc_str(doc_get(document, "kind"), STR(""));
     struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
     struct str namespace_ = doc_str(doc_path(document, "metadata", "namespace", NULL), STR("default"));
@@ -173,7 +306,7 @@ static int add_one(struct rbac *policy, const struct doc *document, struct error
         namespace_ = STR("");
     const struct doc *copy = doc_clone(arena, document);
     if (role) {
-        add_role(policy, namespace_, name, copy);
+        add_role(policy, source, namespace_, name, copy);
         return 0;
     }
     const struct doc *ref = doc_get(copy, "roleRef"), *subjects = doc_get(copy, "subjects");
@@ -184,24 +317,71 @@ static int add_one(struct rbac *policy, const struct doc *document, struct error
         return error_set(error, ERROR_INVALID, STR_FORMAT " \"" STR_FORMAT "\": roleRef names no role",
                          STR_ARG(kind), STR_ARG(name));
     namespace_ = arena_str(arena, namespace_);
-    struct str key = role_key(arena, str_is(role_kind, "Role") ? namespace_ : STR(""), role_name);
+    struct role_ref to = {str_is(role_kind, "Role") ? namespace_ : STR(""), role_name, namespace_};
     for (size_t i = 0; i < doc_len(subjects); i++)
-        add_subject(policy, namespace_, key, doc_at(subjects, i));
+        add_subject(policy, source, &to, doc_at(subjects, i));
     return 0;
 }
 
 int rbac_add(struct rbac *policy, const struct doc *document, struct error *error)
 {
-    CHECK(!policy->sealed);
+    CHECK(policy->by_uid.len == 0);
     if (!str_is(doc_str(doc_get(document, "kind"), STR("")), "List"))
-        return add_one(policy, document, error);
+        return add_one(policy, new_source(policy), document, error);
     const struct doc *items = doc_get(document, "items");
     for (size_t i = 0; i < doc_len(items); i++) {
-        int rc = add_one(policy, doc_at(items, i), error);
+        int rc = add_one(policy, new_source(policy), doc_at(items, i), error);
         if (rc < 0)
             return rc;
     }
     return 0;
+}
+
+/* --- following objects ---------------------------------------------------------------------------------- */
+
+void rbac_follow_begin(struct rbac *policy, int kind)
+{
+    for (size_t i = 0; i < policy->sources.len; i++)
+        if (policy->sources.items[i]->kind == kind)
+            policy->sources.items[i]->seen = false;
+}
+
+static void drop_at(struct rbac *policy, size_t at)
+{
+    struct source *source = policy->sources.items[at];
+    policy->sources.items[at] = vec_last(&policy->sources);
+    policy->sources.len--;
+    remove_source(policy, source);
+    policy->sealed = false;
+}
+
+void rbac_follow(struct rbac *policy, int kind, uint64_t uid, uint64_t version, const struct doc *document)
+{
+    struct source *source = u64_map_get(&policy->by_uid, uid);
+    struct error error;
+    CHECK(kind != 0 && uid != 0);
+    if (source && source->version == version) {
+        source->seen = true;
+        return;
+    }
+    if (source) { /* rbac_follow_end drops it */
+        u64_map_remove(&policy->by_uid, uid);
+        source->uid = 0;
+    }
+    source = new_source(policy);
+    source->uid = uid;
+    source->version = version;
+    source->kind = kind;
+    source->seen = true;
+    u64_map_put(&policy->by_uid, uid, source);
+    (void)add_one(policy, source, document, &error); /* a malformed one, of an older log, gives nothing */
+}
+
+void rbac_follow_end(struct rbac *policy, int kind)
+{
+    for (size_t i = policy->sources.len; i-- > 0;)
+        if (policy->sources.items[i]->kind == kind && !policy->sources.items[i]->seen)
+            drop_at(policy, i);
 }
 
 /* matchLabels of a selector; one without any selects nothing. */
@@ -219,41 +399,28 @@ static bool selects(const struct doc *selector, const struct doc *labels)
     return true;
 }
 
-static void append_rules(struct rbac *policy, struct doc *all, const struct role *role)
+/* Gives the role the rules of those that its selectors name, and of these the role's own alone. */
+static void aggregate(struct rbac *policy, struct role *role)
 {
-    const struct doc *rules = doc_get(role->document, "rules");
-    for (size_t i = 0; i < doc_len(rules); i++)
-        doc_push(&policy->arena, all, doc_at(rules, i));
-}
-
-static void seal_role(struct rbac *policy, struct role *role)
-{
-    struct arena *arena = &policy->arena;
-    role->all_rules = doc_new(arena, DOC_ARRAY);
-    append_rules(policy, role->all_rules, role);
-    for (size_t i = 0; doc_len(role->aggregation) && i < policy->role_list.len; i++) {
-        const struct role *other = policy->role_list.items[i];
+    arena_done(&role->arena);
+    role->all_rules = doc_new(&role->arena, DOC_ARRAY);
+    append_rules(&role->arena, role->all_rules, role);
+    for (size_t i = 0; i < policy->cluster_roles.len; i++) {
+        const struct role *other = policy->cluster_roles.items[i];
         bool matches = false;
         for (size_t k = 0; k < doc_len(role->aggregation); k++)
             matches |= selects(doc_at(role->aggregation, k), other->labels);
-        if (matches && other != role && other->key.data[0] == '/')
-            append_rules(policy, role->all_rules, other);
+        if (matches && other != role && other->slot->top == other)
+            append_rules(&role->arena, role->all_rules, other);
     }
-    role->rule_count = doc_len(role->all_rules);
-    role->rules = ARENA_ARRAY(arena, struct rule, role->rule_count);
-    for (size_t i = 0; i < role->rule_count; i++)
-        role->rules[i] = read_rule(arena, doc_at(role->all_rules, i));
+    read_rules(&role->arena, role);
 }
 
 void rbac_seal(struct rbac *policy)
 {
-    CHECK(!policy->sealed);
-    for (size_t i = 0; i < policy->role_list.len; i++)
-        seal_role(policy, policy->role_list.items[i]);
-    for (size_t i = 0; i < policy->bindings.len; i++) {
-        struct binding *binding = policy->bindings.items[i];
-        binding->role = str_map_get(&policy->roles, binding->role_key);
-    }
+    for (size_t i = 0; policy->aggregates_changed && i < policy->aggregating.len; i++)
+        aggregate(policy, policy->aggregating.items[i]);
+    policy->aggregates_changed = false;
     policy->sealed = true;
 }
 
@@ -339,10 +506,11 @@ static bool any_rule(const struct rbac *policy, const struct access_user *user, 
         const struct grants *grants = str_map_get(&policy->subjects, buf_str(&name));
         for (size_t k = 0; grants && k < grants->list.len; k++) {
             const struct binding *binding = grants->list.items[k];
-            if (!binding->role || (binding->namespace_.len && !str_equal(binding->namespace_, namespace_)))
+            const struct role *role = binding->role->top;
+            if (!role || (binding->namespace_.len && !str_equal(binding->namespace_, namespace_)))
                 continue;
-            for (size_t r = 0; r < binding->role->rule_count; r++)
-                if (visit(context, &binding->role->rules[r]))
+            for (size_t r = 0; r < role->rule_count; r++)
+                if (visit(context, &role->rules[r]))
                     return true;
         }
     }

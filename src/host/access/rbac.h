@@ -1,9 +1,15 @@
 /* rbac.h - who may do what: Kubernetes' role-based access control (rbac.authorization.k8s.io/v1), evaluated.
  *
- * A policy is built from documents (Role, ClusterRole, RoleBinding, ClusterRoleBinding) in any order, then
- * sealed; afterwards it is only read. Roles only ever add rights: nothing is allowed that no rule allows.
+ * A policy is built from documents (Role, ClusterRole, RoleBinding, ClusterRoleBinding) in any order, and
+ * sealed before it is asked. Roles only ever add rights: nothing is allowed that no rule allows.
  *
  *     rbac_add(policy, document) ...   rbac_seal(policy)   rbac_allows(policy, &user, &attributes)
+ *
+ * Objects that change are followed, kind by kind, at the cost of what changed:
+ *
+ *     rbac_follow_begin(policy, kind)   rbac_follow(policy, kind, uid, version, document) for each that is
+ *                                       there
+ *     rbac_follow_end(policy, kind)     rbac_seal(policy)
  *
  * Semantics (Kubernetes' "Using RBAC Authorization"): a ClusterRoleBinding gives its role everywhere, a
  * RoleBinding within its namespace, also when it names a ClusterRole; a binding to a role that does not
@@ -27,6 +33,11 @@ void rbac_free(struct rbac *policy);
 /* Adds a document, or the documents of a `kind: List`. A later role of the same name replaces the earlier
  * one. ERROR_INVALID: the kind is another, or the document is malformed; nothing was added then. */
 int rbac_add(struct rbac *policy, const struct doc *document, struct error *error);
+/* Before the first rbac_follow. Kinds are any numbers but 0; an object's version changes with its
+ * document. */
+void rbac_follow_begin(struct rbac *policy, int kind);
+void rbac_follow(struct rbac *policy, int kind, uint64_t uid, uint64_t version, const struct doc *document);
+void rbac_follow_end(struct rbac *policy, int kind); /* what was not there again is gone */
 /* "user `name` has ClusterRole `role`" in one namespace (empty: everywhere); for small files and built-ins.
  */
 void rbac_bind(struct rbac *policy, struct str role, struct str namespace_, bool group, struct str subject);

@@ -5,6 +5,9 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <stdio.h>
+#include <time.h>
+
 #include "base/check.h"
 #include "base/rng.h"
 #include "base/yaml.h"
@@ -299,6 +302,162 @@ static void test_covered_is_weaker(void **state)
     assert_true(covered > 20 && asked > 100);
 }
 
+/* --- following objects ---------------------------------------------------------------------------------- */
+
+enum { OBJECTS = 24, NAMES = 4, CHANGES = 200, QUESTIONS = 40, KINDS = 4 };
+
+struct followed {
+    uint64_t uid, version; /* version 0: it is not there */
+    int kind;              /* 1 to KINDS, by kind_names */
+    char text[1024];
+};
+static const char *const kind_names[] = {"", "ClusterRole", "Role", "ClusterRoleBinding", "RoleBinding"};
+
+static uint32_t draw(struct rng *rng, uint32_t below)
+{
+    return (uint32_t)(rng_next(rng) % below);
+}
+
+/* Roles and bindings of few names, so that they meet; some are called as built-in ones. */
+static void write_object(struct followed *object, struct rng *rng)
+{
+    static const char *const roles[NAMES] = {"r0", "r1", "view", "edit"};
+    bool binding = object->kind > 2, of_cluster = object->kind % 2 == 1;
+    struct buf out BUF_CLEANUP = {0};
+    buf_printf(&out, "kind: %s\nmetadata: {name: %s, namespace: n%u, labels: {l: v%u}}\n",
+               kind_names[object->kind], binding ? "b" : roles[draw(rng, NAMES)], draw(rng, 2), draw(rng, 2));
+    if (!binding)
+        buf_printf(&out, "rules: [{verbs: [\"%s\"], apiGroups: [\"\"], resources: [\"%s\"]}]\n",
+                   verbs[draw(rng, 4)], resources[draw(rng, 3)]);
+    if (!binding && of_cluster && draw(rng, 3) == 0)
+        buf_printf(&out, "aggregationRule: {clusterRoleSelectors: [{matchLabels: {l: v%u}}]}\n",
+                   draw(rng, 2));
+    if (binding) {
+        buf_printf(&out, "roleRef: {kind: %s, name: %s}\nsubjects:\n",
+                   of_cluster || draw(rng, 2) ? "ClusterRole" : "Role", roles[draw(rng, NAMES)]);
+        for (uint32_t left = 1 + draw(rng, 4); left > 0; left--)
+            buf_printf(&out, "- {kind: %s, name: s%u}\n", draw(rng, 2) ? "User" : "Group", draw(rng, 3));
+    }
+    assert_true(out.len < sizeof object->text);
+    snprintf(object->text, sizeof object->text, "%s", out.data);
+}
+
+static void follow_all(struct rbac *policy, const struct followed *objects)
+{
+    struct arena arena ARENA_CLEANUP = {.limit_bytes = 64 << 20};
+    for (int kind = 1; kind <= KINDS; kind++) {
+        rbac_follow_begin(policy, kind);
+        for (int i = 0; i < OBJECTS; i++) {
+            struct doc_list documents;
+            if (objects[i].kind != kind || objects[i].version == 0)
+                continue;
+            struct error error;
+            if (yaml_parse_all(&arena, str_from(objects[i].text), &documents, &error) < 0)
+                fail_msg("%s: %s", objects[i].text, error.text);
+            rbac_follow(policy, kind, objects[i].uid, objects[i].version, documents.items[0]);
+        }
+        rbac_follow_end(policy, kind);
+    }
+    rbac_seal(policy);
+}
+
+static struct question draw_question(struct rng *rng)
+{
+    static const char *const subjects[] = {"s0", "s1", "s2"}, *const spaces[] = {"n0", "n1", ""};
+    return (struct question){.user = subjects[draw(rng, 3)],
+                             .group = subjects[draw(rng, 3)],
+                             .verb = verbs[draw(rng, 3)],
+                             .api_group = "",
+                             .resource = resources[draw(rng, 3)],
+                             .namespace_ = spaces[draw(rng, 3)],
+                             .name = "x"};
+}
+
+/* Is there another role of this name? The core keeps one of a kind, namespace and name. */
+static bool is_taken(const struct followed *objects, const struct followed *one)
+{
+    const char *end = strstr(one->text, one->kind == 1 ? ", namespace" : ", labels");
+    for (int i = 0; i < OBJECTS; i++)
+        if (&objects[i] != one && objects[i].version &&
+            strncmp(objects[i].text, one->text, (size_t)(end - one->text)) == 0)
+            return one->kind <= 2;
+    return false;
+}
+
+/* After any changes a policy that followed them answers as one that was made from what is there now. */
+static void a_policy_follows_objects(void **state)
+{
+    struct rng rng;
+    struct followed objects[OBJECTS] = {0};
+    (void)state;
+    rng_seed(&rng, 17);
+    struct rbac *policy = rbac_new();
+    rbac_add_builtin(policy);
+    rbac_seal(policy);
+    uint64_t version = 0, uid = 0;
+    size_t allowed = 0;
+    for (int change = 0; change < CHANGES; change++) {
+        for (uint32_t left = 1 + draw(&rng, 3); left > 0; left--) {
+            struct followed *object = &objects[draw(&rng, OBJECTS)];
+            bool gone = object->version && draw(&rng, 3) == 0, anew = draw(&rng, 4) == 0;
+            if (object->version == 0 || anew)
+                *object = (struct followed){.uid = ++uid, .kind = 1 + (int)draw(&rng, KINDS)};
+            object->version = gone ? 0 : ++version;
+            write_object(object, &rng);
+            if (object->kind <= 2 && is_taken(objects, object))
+                object->version = 0;
+        }
+        follow_all(policy, objects);
+        struct rbac *fresh = rbac_new();
+        rbac_add_builtin(fresh);
+        follow_all(fresh, objects);
+        for (int i = 0; i < QUESTIONS; i++) {
+            struct question question = draw_question(&rng);
+            bool answer = ask(fresh, &question);
+            allowed += answer;
+            if (ask(policy, &question) != answer)
+                fail_msg("change %d: %s/%s %s %s in %s: %d", change, question.user, question.group,
+                         question.verb, question.resource, question.namespace_, answer);
+        }
+        rbac_free(fresh);
+    }
+    assert_in_range(allowed, CHANGES * QUESTIONS / 20, CHANGES * QUESTIONS * 19 / 20);
+    memset(objects, 0, sizeof objects);
+    follow_all(policy, objects);
+    struct question question = draw_question(&rng);
+    assert_false(ask(policy, &question));
+    rbac_free(policy);
+}
+
+/* What one of many bindings with many subjects costs when it changes: a part of what all of them do. */
+static void a_change_costs_what_changed(void **state)
+{
+    enum { BINDINGS = 60, SUBJECTS = 1000 };
+    struct arena arena ARENA_CLEANUP = {.limit_bytes = 64 << 20};
+    struct doc_list documents;
+    struct buf text BUF_CLEANUP = {0};
+    (void)state;
+    buf_add_str(&text, STR("kind: RoleBinding\nmetadata: {name: b, namespace: n}\n"
+                           "roleRef: {kind: ClusterRole, name: view}\nsubjects:\n"));
+    for (int i = 0; i < SUBJECTS; i++)
+        buf_printf(&text, "- {kind: User, name: user%d}\n", i);
+    assert_int_equal(yaml_parse_all(&arena, buf_str(&text), &documents, NULL), 0);
+    struct rbac *policy = rbac_new();
+    rbac_add_builtin(policy);
+    clock_t spent[2];
+    for (int round = 0; round < 2; round++) {
+        clock_t start = clock();
+        rbac_follow_begin(policy, 4);
+        for (int i = 0; i < BINDINGS; i++)
+            rbac_follow(policy, 4, (uint64_t)i + 1, i == 0 ? 1 + (uint64_t)round : 1, documents.items[0]);
+        rbac_follow_end(policy, 4);
+        rbac_seal(policy);
+        spent[round] = clock() - start;
+    }
+    assert_true(spent[1] * 4 < spent[0]);
+    rbac_free(policy);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -308,6 +467,8 @@ int main(void)
         cmocka_unit_test(test_malformed),
         cmocka_unit_test(test_covers),
         cmocka_unit_test(test_covered_is_weaker),
+        cmocka_unit_test(a_policy_follows_objects),
+        cmocka_unit_test(a_change_costs_what_changed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
