@@ -13,16 +13,19 @@ static bool same_in_every_cube(const struct torus *torus)
     return true;
 }
 
-/* Axes with the most dead links first. Without faults Z goes first, because a row of the table is then filled
- * along memory. */
+/* Axes with the most dead links first, and longer ones before shorter ones, because their links are busier:
+ * the first axis has the most freedom to detour. Without faults Z goes first, because a row of the table is
+ * then filled along memory. */
 static void choose_order(struct builder *builder)
 {
     const uint32_t *dead = builder->torus->dead;
+    const uint16_t *extent = builder->torus->shape.extent;
     uint8_t *order = builder->route->order;
     for (uint8_t i = 0; i < AXES; i++)
         order[i] = (uint8_t)(AXES - 1 - i);
     for (int i = 1; i < AXES; i++)
-        for (int j = i; j > 0 && dead[order[j]] > dead[order[j - 1]]; j--) {
+        for (int j = i;
+             j > 0 && dead[order[j]] * extent[order[j]] > dead[order[j - 1]] * extent[order[j - 1]]; j--) {
             uint8_t axis = order[j];
             order[j] = order[j - 1];
             order[j - 1] = axis;
