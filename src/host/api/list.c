@@ -1,8 +1,8 @@
-/* Lists. A short list is rendered at once. Of a long one only the names are taken down, and its objects are
- * rendered as the client reads them: a list of 16,000 Nodes costs a few hundred KiB, not its 30 MB, and no
- * turn of the loop is long.
+/* Lists. The names of a list are taken down, and its objects are rendered as the client reads them: a list of
+ * 16,000 Nodes costs a few hundred KiB, not its 30 MB, and no turn of the loop is long. A list whose text fits
+ * into the first chunk is answered at once, with its length.
  *
- * Such a list has the version at which its names were taken. An object is shown as it is when its turn comes,
+ * A list has the version at which its names were taken. An object is shown as it is when its turn comes,
  * perhaps newer than that, and an object that was deleted in the meantime is left out. A client that watches
  * from the list's version on gets both changes again, so its picture is right in the end. */
 #include "host/api/builtin.h"
@@ -13,7 +13,7 @@
 
 #include <stdio.h>
 
-enum { WHOLE_MAX = 256, CHUNK_BYTES = 64 * 1024, SCRATCH_BYTES = 64 * 1024 };
+enum { CHUNK_BYTES = 64 * 1024, SCRATCH_BYTES = 64 * 1024 };
 
 struct lister {
     struct body_stream stream;
@@ -125,15 +125,16 @@ static void lister_free(struct body_stream *stream)
     mem_free(lister);
 }
 
+/* The rest of the list, behind the text that the answer has. */
 static void answer_stream(struct api_request *request, struct lister *lister)
 {
     struct lister *kept = mem_alloc(sizeof *kept);
     *kept = *lister;
     kept->stream = (struct body_stream){lister_read, lister_free, request};
+    kept->text = request->answer;
+    request->answer = (struct buf){0};
     kept->render.out.out = &kept->text;
     kept->render.scratch = &kept->scratch;
-    begin_list(kept);
-    (void)answer_begin(request, 200);
     request->outcome = OUTCOME_STREAM;
     request->stream = &kept->stream;
 }
@@ -180,12 +181,11 @@ void handle_list(struct api_request *request)
         resource_visit(resource, lister.render.core, request->namespace_, choose, &choosing);
     }
     page_end(&lister.page);
-    if (lister.page.places.len > WHOLE_MAX) {
-        answer_stream(request, &lister);
-        return;
-    }
     lister.render.out = answer_begin(request, 200);
     begin_list(&lister);
-    render_some(&lister, SIZE_MAX);
-    lister_done(&lister);
+    render_some(&lister, CHUNK_BYTES);
+    if (lister.ended)
+        lister_done(&lister);
+    else
+        answer_stream(request, &lister);
 }

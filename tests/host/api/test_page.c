@@ -64,6 +64,35 @@ static void test_pages(void **state)
     }
 }
 
+/* What a client does not read is not held: a list is rendered as it is read beyond 64 KiB of text, however few
+ * its objects are. */
+static void test_few_large_objects_stream(void **state)
+{
+    enum { LARGE_COUNT = 8, LARGE_BYTES = 20000 };
+    struct fake_host *host = *state;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct buf body BUF_CLEANUP = {0};
+    struct client client;
+    for (int i = 0; i < LARGE_COUNT; i++) {
+        buf_clear(&body);
+        buf_printf(&body,
+                   "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"l%d\"},"
+                   "\"data\":{\"a\":\"",
+                   i);
+        for (int k = 0; k < LARGE_BYTES; k++)
+            buf_add_char(&body, 'x');
+        buf_printf(&body, "\"}}");
+        assert_int_equal(
+            ask(host, &arena, "POST", MAPS, "Content-Type: application/json\r\n", body.data, NULL), 201);
+        client_send(&client, host, "GET", MAPS, "", NULL);
+        assert_true(client_wait(&client, "]}"));
+        assert_int_equal(client.chunked, i * LARGE_BYTES > 64 * 1024); /* with the last whole object */
+        client_done(&client);
+    }
+    struct doc *page = page_of(host, &arena, "", (struct str){0});
+    assert_int_equal(doc_len(doc_get(page, "items")), LARGE_COUNT);
+}
+
 static void test_selector(void **state)
 {
     struct fake_host *host = *state;
@@ -116,6 +145,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_pages, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_few_large_objects_stream, setup, teardown),
         cmocka_unit_test_setup_teardown(test_selector, setup, teardown),
         cmocka_unit_test_setup_teardown(test_rules, setup, teardown),
     };
