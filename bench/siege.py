@@ -142,7 +142,8 @@ class Siege:
 
     def agents_port(self):
         text = subprocess.run(["ss", "-Hltnp"], stdout=subprocess.PIPE, text=True, check=False).stdout
-        ports = {int(line.split()[3].rsplit(":", 1)[1]) for line in text.splitlines() if f"pid={self.controller}," in line}
+        lines = [line for line in text.splitlines() if f"pid={self.controller}," in line]
+        ports = {int(line.split()[3].rsplit(":", 1)[1]) for line in lines}
         return next(iter(ports - {self.address[1], self.tls_port}), None)
 
     def stranger(self):

@@ -11,7 +11,8 @@
 #include "base/check.h"
 
 enum { TLS_HANDSHAKE = 22 }; /* a record's first byte (RFC 8446 section 5.1) */
-enum { ACCEPTS_A_TURN = 64, HEAD_BYTES = ENTRY_SMALL_BYTES - 1024, DEFER_S = 1, PARAMETERS_MAX = 16 };
+enum { ACCEPTS_A_TURN = 1024, GIVEN_A_TURN = 64, SHAKES_A_TURN = 16 };
+enum { HEAD_BYTES = ENTRY_SMALL_BYTES - 1024, DEFER_S = 1, PARAMETERS_MAX = 16 };
 
 /* Is this the beginning of a request whose end has not arrived, or that has many parameters, each of which
  * takes more memory than its text? */
@@ -52,14 +53,25 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     struct entry *entry = (struct entry *)((char *)poll - offsetof(struct entry, poll));
     (void)status;
     (void)events;
-    for (int i = 0; i < ACCEPTS_A_TURN && entry->open < entry->open_max; i++) {
+    int given = 0, shakes = 0; /* those that are closed at once cost little */
+    for (int i = 0; i < ACCEPTS_A_TURN && given < GIVEN_A_TURN && shakes < SHAKES_A_TURN &&
+                    entry->open < entry->open_max;
+         i++) {
         struct sockaddr_storage address;
         socklen_t len = sizeof address;
         int fd = accept4(entry->fd, (struct sockaddr *)&address, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0)
             break;
-        (void)MHD_add_connection(daemon_for(entry, fd, &address), fd, (struct sockaddr *)&address,
-                                 len); /* else it closed the socket */
+        struct MHD_Daemon *daemon = daemon_for(entry, fd, &address);
+        uint32_t place = crowd_place(&entry->crowd, (struct sockaddr *)&address);
+        if (daemon == entry->tls && entry->crowd.counts[place] >= ENTRY_SHAKING_MAX) {
+            close(fd);
+            continue;
+        }
+        given++;
+        shakes += daemon == entry->tls;
+        /* A failure closes the socket as well. */
+        (void)MHD_add_connection(daemon, fd, (struct sockaddr *)&address, len);
     }
     if (entry->open >= entry->open_max) /* the others wait in the kernel's queue */
         uv_poll_stop(poll);

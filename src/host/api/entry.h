@@ -17,10 +17,16 @@
 #include <microhttpd.h>
 #include <uv.h>
 
+#include "net/crowd.h"
+
 enum {
     ENTRY_SMALL_BYTES = 5 * 1024,  /* of request line and headers, and of a stream's chunks */
     ENTRY_LARGE_BYTES = 32 * 1024, /* URL_BYTES_MAX and the headers; a word of a command takes 80 */
 };
+
+/* TLS connections of one source address that have sent no request yet; further ones are closed unheard, so
+ * that a flood of handshakes costs little. Whoever hears of a connection counts it in `crowd`. */
+enum { ENTRY_SHAKING_MAX = 128 };
 
 struct entry {
     int fd;
@@ -29,6 +35,7 @@ struct entry {
     struct MHD_Daemon *tls;           /* NULL: no TLS */
     void (*entered)(void *context);   /* a daemon has a new connection */
     void *context;
+    struct crowd crowd;
     uv_poll_t poll;
 };
 

@@ -1,10 +1,10 @@
-/* Lists. The names of a list are taken down, and its objects are rendered as the client reads them: a list of
- * 16,000 Nodes costs a few hundred KiB, not its 30 MB, and no turn of the loop is long. A list whose text fits
- * into the first chunk is answered at once, with its length.
+/* Lists. The names of a list are taken down, and its objects are rendered as the client reads them: a list
+ * of 16,000 Nodes costs a few hundred KiB, not its 30 MB, and no turn of the loop is long. A list whose
+ * text fits into the first chunk is answered at once, with its length.
  *
  * A list has the version at which its names were taken. An object is shown as it is when its turn comes,
- * perhaps newer than that, and an object that was deleted in the meantime is left out. A client that watches
- * from the list's version on gets both changes again, so its picture is right in the end. */
+ * perhaps newer than that, and an object that was deleted in the meantime is left out. A client that
+ * watches from the list's version on gets both changes again, so its picture is right in the end. */
 #include "host/api/builtin.h"
 #include "host/api/list.h"
 

@@ -43,6 +43,8 @@ struct transport {
 struct peer {
     struct slow_peer slow;    /* first */
     struct api_tls_peer *tls; /* NULL: it speaks plain HTTP */
+    uint32_t place;           /* of its address in the crowd, while `shaking` */
+    bool shaking;             /* TLS, and no request has begun yet */
     bool whole;               /* its last request was answered when it had all come */
 };
 
@@ -257,6 +259,13 @@ static void enter_stage(struct server *server, struct MHD_Connection *connection
         slow_move(&server->slow, &peer->slow, stage, (int64_t)uv_hrtime());
 }
 
+static void shaken(struct server *server, struct peer *peer)
+{
+    if (peer->shaking)
+        server->entry.crowd.counts[peer->place]--;
+    peer->shaking = false;
+}
+
 static void *begin_request(void *context, const char *url, struct MHD_Connection *connection)
 {
     struct server *server = context;
@@ -272,6 +281,9 @@ static void *begin_request(void *context, const char *url, struct MHD_Connection
         query[1] = 0;
     transport->request.transport = transport;
     list_append(&server->transports, &transport->node);
+    struct peer *peer = peer_of(connection);
+    if (peer)
+        shaken(server, peer);
     enter_stage(server, connection, SLOW_HEADERS);
     return transport;
 }
@@ -688,6 +700,13 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
         const union MHD_ConnectionInfo *of = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_DAEMON);
         if (of && of->daemon == server->daemons[DAEMON_TLS])
             peer->tls = api_tls_peer_new();
+        const union MHD_ConnectionInfo *from =
+            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+        if (peer->tls && from) {
+            peer->place = crowd_place(&server->entry.crowd, from->client_addr);
+            peer->shaking = true;
+            server->entry.crowd.counts[peer->place]++;
+        }
         slow_move(&server->slow, &peer->slow, SLOW_QUIET, (int64_t)uv_hrtime());
         *socket_context = peer;
         server->entry.open++;
@@ -698,6 +717,7 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
         if (info)
             linger_take(&server->linger, info->connect_fd, !peer->whole);
         list_remove(&peer->slow.node);
+        shaken(server, peer);
         if (peer->tls)
             api_tls_peer_free(peer->tls);
         mem_free(peer);
@@ -739,6 +759,7 @@ static int start_daemons(struct server *server, const struct api_options *option
     }
     server->entry = (struct entry){.fd = listen_fd,
                                    .open_max = most,
+                                   .crowd = {.seed = uv_hrtime() ^ (uint64_t)(uintptr_t)server},
                                    .small = daemons[DAEMON_SMALL],
                                    .large = daemons[DAEMON_LARGE],
                                    .tls = daemons[DAEMON_TLS],

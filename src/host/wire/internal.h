@@ -13,11 +13,14 @@
 #include "base/check.h"
 #include "base/list.h"
 #include "host/wire/wire.h"
+#include "net/crowd.h"
 
 enum {
     READ_BYTES = 256 * 1024,
     STRANGER_FRAME_MAX = 1024 * 1024,      /* the first frame of an accepted connection */
     STRANGER_BYTES_MAX = 32 * 1024 * 1024, /* half first frames of all of them together */
+    SHAKING_MAX = 1024,  /* accepted connections of one source address whose handshake is not over */
+    SHAKES_A_TURN = 8,   /* some milliseconds */
     WIRE_SWEEP_MS = 250,                   /* how exactly timeouts of connections being made are kept */
 };
 
@@ -27,6 +30,9 @@ struct wire {
     uv_idle_t idle;       /* runs while something is queued, so that the loop does not sleep before a flush */
     uv_timer_t sweep;     /* runs while a connection is being made */
     struct list_node conns, dirty, listeners;
+    struct list_node waiting; /* for their turn to shake hands */
+    int shakes;               /* steps of handshakes in this turn of the loop */
+    struct crowd crowd;       /* connections with TLS that were accepted and are not open yet */
     struct list_node kept; /* connections that an attendant has read from */
     struct wire_lender lender;
     struct arena arena; /* of the message in hand */
@@ -67,7 +73,7 @@ struct write {
 struct wire_conn {
     uv_tcp_t tcp;
     struct wire *wire;
-    struct list_node node, dirty_node, kept_node;
+    struct list_node node, dirty_node, kept_node, waiting_node;
     const struct wire_handlers *handlers;
     void *context;
     struct connector *connector;
@@ -83,6 +89,8 @@ struct wire_conn {
     struct buf tls_server;
     uint8_t state;
     bool accepted;   /* by a listener: its owner knows of it once it is open */
+    uint32_t place;  /* of its address, while it is in the crowd */
+    bool crowded;    /* it is */
     bool shaking;    /* counted in wire->connecting for its handshake */
     bool has_handle; /* tcp was initialised */
     bool heard;      /* the peer has sent something */
@@ -97,6 +105,7 @@ void wire_conn_count(struct wire_conn *conn, size_t bytes);
 struct wire_conn *wire_conn_new(struct wire *wire, const struct wire_handlers *handlers, void *context);
 /* Takes the connection out of everything; its memory goes when libuv lets go of it. */
 void wire_conn_drop(struct wire_conn *conn);
+void wire_conn_leaves_crowd(struct wire_conn *conn); /* it is open, or gone */
 /* Tells its owner, then drops it. From the loop only. */
 void wire_conn_fail(struct wire_conn *conn, enum wire_reason reason, const char *why);
 bool wire_parse_address(const char *text, uint16_t port, struct sockaddr_storage *ret_address);
@@ -105,6 +114,7 @@ bool wire_parse_address(const char *text, uint16_t port, struct sockaddr_storage
 void wire_conn_open(struct wire_conn *conn);       /* its socket is connected: messages flow */
 void wire_conn_mark_dirty(struct wire_conn *conn); /* something is queued */
 void wire_flush_sometimes(struct wire *wire);
+void wire_shake_waiting(struct wire *wire); /* so many as may in one turn */
 /* Hands what an attendant has read to the owner. The connection may be closing afterwards. */
 void wire_conn_take_kept(struct wire_conn *conn);
 

@@ -17,7 +17,7 @@ static enum wire_reason reason_of(int status)
 
 static void on_idle(uv_idle_t *idle)
 {
-    (void)idle;
+    wire_shake_waiting(idle->data);
 }
 
 static void conn_flush(struct wire_conn *conn);
@@ -108,7 +108,7 @@ void wire_flush(struct wire *wire)
         list_remove(&conn->dirty_node);
         conn_flush(conn);
     }
-    if (wire->idling && list_empty(&wire->dirty)) {
+    if (wire->idling && list_empty(&wire->dirty) && list_empty(&wire->waiting)) {
         uv_idle_stop(&wire->idle);
         wire->idling = false;
     }
@@ -308,6 +308,7 @@ static bool conn_shake(struct wire_conn *conn)
         return false;
     conn->shaking = false;
     conn->wire->connecting--;
+    wire_conn_leaves_crowd(conn);
     if (wire_conn_queued(conn) > 0)
         wire_conn_mark_dirty(conn);
     if (conn->handlers->opened)
@@ -316,19 +317,56 @@ static bool conn_shake(struct wire_conn *conn)
 }
 
 /* The loop's buffer holds what the socket gave until that is copied, and plain bytes afterwards. */
-static void conn_read_tls(struct wire_conn *conn, const char *data, size_t len)
+static void conn_read_records(struct wire_conn *conn)
 {
     struct error error;
     ssize_t plain = 1;
-    wire_tls_take(conn->tls, data, len);
-    if (!wire_tls_established(conn->tls) && !conn_shake(conn))
-        return;
     while (plain > 0 && conn->state == CONN_OPEN) {
         plain = wire_tls_open(conn->tls, conn->wire->read_buffer, READ_BYTES, &error);
         if (plain < 0)
             wire_conn_fail(conn, WIRE_PROTOCOL, error.text);
         else if (plain > 0)
             conn_read(conn, plain, &(uv_buf_t){.base = conn->wire->read_buffer});
+    }
+}
+
+static void read_start(struct wire_conn *conn);
+
+/* Many strangers at once shake hands a few in a turn; nobody reads from those that wait. */
+static void wait_to_shake(struct wire_conn *conn)
+{
+    struct wire *wire = conn->wire;
+    uv_read_stop((uv_stream_t *)&conn->tcp);
+    list_append(&wire->waiting, &conn->waiting_node);
+    if (!wire->idling)
+        uv_idle_start(&wire->idle, on_idle);
+    wire->idling = true;
+}
+
+void wire_shake_waiting(struct wire *wire)
+{
+    while (wire->shakes < SHAKES_A_TURN && !list_empty(&wire->waiting)) {
+        struct wire_conn *conn = container_of(wire->waiting.next, struct wire_conn, waiting_node);
+        list_remove(&conn->waiting_node);
+        wire->shakes++;
+        read_start(conn);
+        if (conn->state == CONN_OPEN && conn_shake(conn))
+            conn_read_records(conn);
+    }
+}
+
+static void conn_read_tls(struct wire_conn *conn, const char *data, size_t len)
+{
+    struct wire *wire = conn->wire;
+    wire_tls_take(conn->tls, data, len);
+    if (wire_tls_established(conn->tls)) {
+        conn_read_records(conn);
+    } else if (conn->accepted && (wire->shakes >= SHAKES_A_TURN || !list_empty(&wire->waiting))) {
+        wait_to_shake(conn);
+    } else {
+        wire->shakes++;
+        if (conn_shake(conn))
+            conn_read_records(conn);
     }
 }
 
@@ -376,15 +414,20 @@ static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
     struct wire_conn *conn = handle->data;
     *buffer = uv_buf_init(conn->wire->read_buffer, READ_BYTES);
 }
+static void read_start(struct wire_conn *conn)
+{
+    int rc = uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
+    if (rc < 0)
+        wire_conn_fail(conn, WIRE_RESET, uv_strerror(rc));
+}
+
 void wire_conn_open(struct wire_conn *conn)
 {
     conn->state = CONN_OPEN;
     uv_tcp_nodelay(&conn->tcp, 1);
-    int rc = uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);
-    if (rc < 0) {
-        wire_conn_fail(conn, WIRE_RESET, uv_strerror(rc));
+    read_start(conn);
+    if (conn->state != CONN_OPEN)
         return;
-    }
     if (conn->tls_settings) {
         struct wire *wire = conn->wire;
         conn->tls = wire_tls_begin(conn, conn->tls_settings, conn->accepted ? NULL : conn->tls_server.data);

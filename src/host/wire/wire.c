@@ -59,6 +59,29 @@ static void conn_closed(uv_handle_t *handle)
     conn_free(handle->data);
 }
 
+void wire_conn_leaves_crowd(struct wire_conn *conn)
+{
+    if (conn->crowded)
+        conn->wire->crowd.counts[conn->place]--;
+    conn->crowded = false;
+}
+
+/* False: its source address has too many connections that are not open yet. */
+static bool join_crowd(struct wire_conn *conn)
+{
+    struct sockaddr_storage address;
+    int len = sizeof address;
+    struct crowd *crowd = &conn->wire->crowd;
+    if (!conn->tls_settings || uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&address, &len) < 0)
+        return true;
+    conn->place = crowd_place(crowd, (struct sockaddr *)&address);
+    if (crowd->counts[conn->place] >= SHAKING_MAX)
+        return false;
+    crowd->counts[conn->place]++;
+    conn->crowded = true;
+    return true;
+}
+
 void wire_conn_drop(struct wire_conn *conn)
 {
     CHECK(conn->state != CONN_CLOSING);
@@ -72,10 +95,12 @@ void wire_conn_drop(struct wire_conn *conn)
     if (conn->shaking)
         conn->wire->connecting--;
     conn->shaking = false;
+    wire_conn_leaves_crowd(conn);
     conn->state = CONN_CLOSING;
     list_remove(&conn->node);
     list_remove(&conn->dirty_node);
     list_remove(&conn->kept_node);
+    list_remove(&conn->waiting_node);
     if (conn->has_handle)
         uv_close((uv_handle_t *)&conn->tcp, conn_closed);
     else
@@ -109,6 +134,7 @@ struct wire_conn *wire_conn_new(struct wire *wire, const struct wire_handlers *h
     list_append(&wire->conns, &conn->node);
     list_init(&conn->dirty_node);
     list_init(&conn->kept_node);
+    list_init(&conn->waiting_node);
     wire->handles_open++;
     return conn;
 }
@@ -181,7 +207,7 @@ static void on_connection(uv_stream_t *server, int status)
     conn->has_handle = true;
     conn->accepted = true;
     conn->tls_settings = listener->tls;
-    if (uv_accept(server, (uv_stream_t *)&conn->tcp) < 0)
+    if (uv_accept(server, (uv_stream_t *)&conn->tcp) < 0 || !join_crowd(conn))
         wire_conn_drop(conn);
     else
         wire_conn_open(conn);
@@ -261,7 +287,9 @@ int wire_listen(struct wire *wire, const char *address, uint16_t port, const str
 
 static void on_prepare(uv_prepare_t *prepare)
 {
-    wire_flush(prepare->data);
+    struct wire *wire = prepare->data;
+    wire->shakes = 0;
+    wire_flush(wire);
 }
 
 struct wire *wire_new(uv_loop_t *loop)
@@ -272,6 +300,8 @@ struct wire *wire_new(uv_loop_t *loop)
     list_init(&wire->dirty);
     list_init(&wire->listeners);
     list_init(&wire->kept);
+    list_init(&wire->waiting);
+    wire->crowd.seed = uv_hrtime() ^ (uint64_t)(uintptr_t)wire;
     wire->read_buffer = mem_alloc(READ_BYTES);
     wire->prepare.data = wire->idle.data = wire->sweep.data = wire;
     uv_prepare_init(loop, &wire->prepare);
