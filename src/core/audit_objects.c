@@ -57,6 +57,6 @@ void core_check_objects(const struct core *core)
     for (size_t i = 0; i < core->jobs.jobsets.len; i++) {
         const struct jobset *jobset = core->jobs.jobsets.items[i];
         check_namespace(core, jobset->namespace_);
-        CHECK(!jobset->reserved || (!jobset->deleted_ns && !jobset->terminal_state[0]));
+        CHECK(!jobset->reserved || (!jobset->deleted_ns && !jobset_finished(jobset)));
     }
 }

@@ -192,7 +192,7 @@ static void audit_jobset(struct audit *audit, const struct jobset *jobset)
         if (!job)
             continue;
         CHECK(!job->doomed && job->global_index == i);
-        CHECK(!jobset->terminal_state[0] || (job->state != JOB_ACTIVE && job->state != JOB_SUSPENDED));
+        CHECK(!jobset_finished(jobset) || (job->state != JOB_ACTIVE && job->state != JOB_SUSPENDED));
         audit_job(audit, jobset, job);
     }
     for (size_t i = 0; i < jobset->old_jobs.len; i++) {
@@ -216,7 +216,7 @@ static void audit_jobset(struct audit *audit, const struct jobset *jobset)
     CHECK(jobset->restarts_counted + jobset->in_place_counted <=
           jobset->attempt + (int32_t)jobset->record_count);
     CHECK(jobset->checkpoint.committed_step < 0 || jobset->checkpoint.committed_attempt <= jobset->attempt);
-    CHECK(!jobset->terminal_state[0] || jobset->finished_ns > 0);
+    CHECK(!jobset_finished(jobset) || jobset->finished_ns > 0);
     CHECK(jobset->ladder.rung < RUNGS && jobset->ladder.best_step >= -1 && jobset->ladder.stalled >= 0);
     CHECK(jobset->ladder.uses.len <= LADDER_USES_MAX);
     CHECK(jobset->dump < DUMP_STATES);

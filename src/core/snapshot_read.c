@@ -212,11 +212,6 @@ static int read_jobset_lists(struct reader *reader, struct jobset *jobset, const
     return 0;
 }
 
-static const char *terminal_state(const char *text)
-{
-    return strcmp(text, "Completed") == 0 ? "Completed" : strcmp(text, "Failed") == 0 ? "Failed" : "";
-}
-
 /* Whether the sizes in the document are within bounds. The document was valid when it was written, but
  * memory depends on these. */
 static bool jobset_is_bounded(const struct jobset_spec *spec)
@@ -298,13 +293,14 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
     field_errors_done(&errors);
     bool hidden = pb->runs && pb->runs->hidden;
     if (!read || !jobset_is_bounded(&spec) || !is_new_jobset(reader, document, pb->uid, hidden) ||
-        !is_past(reader, pb->finished_ns) || !is_past(reader, pb->shown_ns) ||
-        !is_past(reader, pb->rejoin_since_ns) || !is_past(reader, pb->apart_ns) ||
-        !is_past(reader, pb->joined_ns) || !is_past(reader, pb->unjoined_ns) || pb->join_due_ns < 0 ||
-        !is_past(reader, pb->away_since_ns) || !is_past(reader, pb->farewell_noticed_ns) ||
-        pb->loose_tasks != 0 || pb->in_place_restarts < 0 || pb->first_attempt < 0 || pb->restarts < 0 ||
-        pb->first_attempt > INT32_MAX - pb->restarts || pb->restarts - pb->in_place_restarts < pb->parking ||
-        pb->in_place_counted < 0 || pb->in_place_counted > pb->restarts_counted)
+        pb->terminal_state >= TERMINAL_STATES || !is_past(reader, pb->finished_ns) ||
+        !is_past(reader, pb->shown_ns) || !is_past(reader, pb->rejoin_since_ns) ||
+        !is_past(reader, pb->apart_ns) || !is_past(reader, pb->joined_ns) ||
+        !is_past(reader, pb->unjoined_ns) || pb->join_due_ns < 0 || !is_past(reader, pb->away_since_ns) ||
+        !is_past(reader, pb->farewell_noticed_ns) || pb->loose_tasks != 0 || pb->in_place_restarts < 0 ||
+        pb->first_attempt < 0 || pb->restarts < 0 || pb->first_attempt > INT32_MAX - pb->restarts ||
+        pb->restarts - pb->in_place_restarts < pb->parking || pb->in_place_counted < 0 ||
+        pb->in_place_counted > pb->restarts_counted)
         return corrupt(reader, "jobset", pb->uid);
     struct jobset *jobset =
         jobs_restore_jobset(&reader->core->jobs, pb->uid, &arena, document, &spec, hidden);
@@ -321,7 +317,7 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
     jobset->restarts_counted = pb->restarts_counted - pb->in_place_counted;
     jobset->in_place_counted = pb->in_place_counted;
     jobset->parking_counted = pb->parking_counted;
-    jobset->terminal_state = terminal_state(pb->terminal_state);
+    jobset->terminal_state = (uint8_t)pb->terminal_state;
     jobset->first_queued_ns = pb->first_queued_ns;
     jobset->checkpoint = (struct checkpoint_state){pb->committed_step, pb->committed_attempt,
                                                    pb->committed_ns, pb->checkpoints};
@@ -341,8 +337,8 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
         return corrupt(reader, "the recovery of jobset", pb->uid);
     read_runs(jobset, pb);
     jobset->shown_ns = pb->shown_ns;
-    if (pb->foreign_status[0] && json_parse(&jobset->foreign_arena, str_from(pb->foreign_status),
-                                            &jobset->foreign_status, NULL) < 0)
+    if (pb->foreign_status[0] &&
+        json_parse(&jobset->foreign_arena, str_from(pb->foreign_status), &jobset->foreign_status, NULL) < 0)
         return corrupt(reader, "the status of jobset", pb->uid);
     if (!snapshot_read_terms(&reader->core->jobs, &reader->core->cluster, jobset, pb))
         return corrupt(reader, "the terms of jobset", pb->uid);
@@ -515,8 +511,7 @@ static int read_task(struct reader *reader, const Snapshot__Task *pb)
     if (!job || !task_fits(job, pb) || !machines_exist(reader, &machine, 1) || !pb->uid ||
         jobs_find_task(&reader->core->jobs, pb->uid))
         return corrupt(reader, "task", pb->uid);
-    struct task *task =
-        jobs_restore_task(&reader->core->jobs, job, pb->uid, pb->index, str_from(pb->name));
+    struct task *task = jobs_restore_task(&reader->core->jobs, job, pb->uid, pb->index, str_from(pb->name));
     read_task_flags(task, pb->flags);
     int64_t *const times[] = {&task->created_ns, &task->placed_ns, &task->start_sent_ns,
                               &task->started_ns, &task->ended_ns,  &task->stopping_since_ns};
@@ -594,10 +589,10 @@ static void read_labels(struct machine *machine, const Snapshot__Machine *pb)
 static int read_machine(struct reader *reader, const Snapshot__Machine *pb)
 {
     struct core *core = reader->core;
-    if (pb->id >= core->cluster.machine_count || pb->state >= MACHINE_STATES ||
-        pb->isolation >= ISOLATIONS || pb->isolated_ns > core->now_ns || pb->qualified_ns > core->now_ns ||
-        pb->paired_ns > core->now_ns || pb->noticed_ns > core->now_ns ||
-        pb->blamed_ns > core->now_ns || pb->n_labels > LABELS_MAX || pb->n_taints > LABELS_MAX)
+    if (pb->id >= core->cluster.machine_count || pb->state >= MACHINE_STATES || pb->isolation >= ISOLATIONS ||
+        pb->isolated_ns > core->now_ns || pb->qualified_ns > core->now_ns || pb->paired_ns > core->now_ns ||
+        pb->noticed_ns > core->now_ns || pb->blamed_ns > core->now_ns || pb->n_labels > LABELS_MAX ||
+        pb->n_taints > LABELS_MAX)
         return corrupt(reader, "machine", pb->id);
     struct machine *machine = &core->cluster.machines[pb->id];
     machine->state = (uint8_t)pb->state;

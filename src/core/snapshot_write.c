@@ -228,7 +228,7 @@ static void write_jobset(struct writer *writer, const struct jobset *jobset)
     pb.restarts_counted = jobset->restarts_counted + jobset->in_place_counted;
     pb.in_place_counted = jobset->in_place_counted;
     pb.parking_counted = jobset->parking_counted;
-    pb.terminal_state = codec_text(&writer->arena, str_from(jobset->terminal_state));
+    pb.terminal_state = jobset->terminal_state;
     write_jobset_lists(&writer->arena, jobset, &pb);
     pb.first_queued_ns = jobset->first_queued_ns;
     pb.progress = write_progress(&writer->arena, &jobset->progress);

@@ -167,7 +167,7 @@ static bool measure(const struct core *core, const struct asked *asked, struct s
     for (size_t i = 0; i < core->jobs.jobsets.len; i++) {
         const struct jobset *jobset = core->jobs.jobsets.items[i];
         int64_t part = 0;
-        if (!jobset->terminal_state[0] && jobset->form != FORM_WORKLOAD &&
+        if (!jobset_finished(jobset) && jobset->form != FORM_WORKLOAD &&
             str_equal(jobset->namespace_, asked->namespace_))
             part = workload_sum(jobset->document, &jobset->spec, which, resource);
         if (__builtin_add_overflow(used, part, &used))

@@ -224,7 +224,7 @@ static bool check_update(const struct writing *writing, const struct jobset *job
     if (jobset->form != FORM_POD && errors->list.len == 0 && !may_ask_anew(writing, jobset, document))
         workload_validate_resources_kept(jobset->document, document, errors);
     /* An older log may hold such a change. */
-    if (writing->dry && jobset->form == FORM_JOBSET && jobset->terminal_state[0] && errors->list.len == 0)
+    if (writing->dry && jobset->form == FORM_JOBSET && jobset_finished(jobset) && errors->list.len == 0)
         jobset_validate_sizes_kept(jobset->document, document, errors);
     if (writing->dry)
         admit_validate_update(writing->core->admit, jobset, document, errors);

@@ -489,8 +489,8 @@ void render_jobset(struct render *render, const struct jobset *jobset)
     json_pair_int(out, "restartsCountTowardsMax", jobset->restarts_counted);
     if (jobset->executions >= 0)
         json_pair_int(out, "executionAttempts", jobset->executions);
-    if (jobset->terminal_state && *jobset->terminal_state)
-        json_pair_text(out, "terminalState", jobset->terminal_state);
+    if (jobset_finished(jobset))
+        json_pair_text(out, "terminalState", terminal_state_name(jobset->terminal_state));
     put_rjob_status(render, jobset);
     if (jobset->spec.has_failure_policy && jobset->spec.strategy == RESTART_IN_PLACE) {
         if (jobset->attempt > 0)

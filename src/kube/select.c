@@ -351,7 +351,7 @@ static struct str field_of(const struct core *core, struct object_ref object, st
         return namespace_of(object);
     switch (object.kind) {
     case OBJECT_JOBSET:
-        return str_from(object.jobset->terminal_state ? object.jobset->terminal_state : "");
+        return str_from(terminal_state_name(object.jobset->terminal_state));
     case OBJECT_JOB:
         return arena_printf(scratch, "%u", object.job->succeeded);
     case OBJECT_POD:

@@ -36,7 +36,7 @@ static const struct jobset *any_waiting(struct world *world)
     uint64_t seen = 0;
     for (size_t i = 0; i < store->jobsets.len; i++) {
         const struct jobset *jobset = store->jobsets.items[i];
-        bool waits = prebuilt_name(jobset).len && !jobset->deleted_ns && !jobset->terminal_state[0] &&
+        bool waits = prebuilt_name(jobset).len && !jobset->deleted_ns && !jobset_finished(jobset) &&
                      !workload_of(core_admit(world->controller.core), jobset->uid);
         if (waits && rng_below(&world->rng, ++seen) == 0)
             found = jobset;

@@ -97,7 +97,7 @@ static bool jobsets_ended(const struct world *world, char *ret_why, size_t size)
     for (size_t i = 0; i < store->jobsets.len; i++) {
         const struct jobset *jobset = store->jobsets.items[i];
         const struct workload *workload = workload_of(core_admit(world->controller.core), jobset->uid);
-        bool ended = (jobset->terminal_state[0] && !jobset->deleted_ns) || orphans_rest(jobset);
+        bool ended = (jobset_finished(jobset) && !jobset->deleted_ns) || orphans_rest(jobset);
         /* A Workload that a job has taken over is judged with the job. */
         ended |= workload && jobset == workload->own && !workload_is_bare(workload) && !jobset->deleted_ns;
         if (workload && !ended && !jobset->deleted_ns && workload->state != WORKLOAD_ADMITTED) {
@@ -193,10 +193,10 @@ void liveness_trace(struct world *world)
     for (size_t i = 0; i < store->jobsets.len; i++) {
         const struct jobset *jobset = store->jobsets.items[i];
         world_trace(world, "JobSet " STR_FORMAT ": %s%s%s%s%s, attempt %d, %zu away, %zu old jobs, %zu gangs",
-                    STR_ARG(jobset->key), jobset->terminal_state, jobset->spec.suspend ? " suspended" : "",
-                    jobset->deleted_ns ? " deleted" : "", jobset->parking ? " parking" : "",
-                    jobset->dump == DUMP_UNDER_WAY ? " dumping" : "", jobset->attempt,
-                    jobset->absence.replicas.len, jobset->old_jobs.len, jobset->gangs.len);
+                    STR_ARG(jobset->key), terminal_state_name(jobset->terminal_state),
+                    jobset->spec.suspend ? " suspended" : "", jobset->deleted_ns ? " deleted" : "",
+                    jobset->parking ? " parking" : "", jobset->dump == DUMP_UNDER_WAY ? " dumping" : "",
+                    jobset->attempt, jobset->absence.replicas.len, jobset->old_jobs.len, jobset->gangs.len);
     }
     for (int kind = OBJECT_JOBSET; kind < OBJECT_KINDS; kind++)
         object_visit(core_objects(core), (enum object_kind)kind, STR(""), trace_object, world);

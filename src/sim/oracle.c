@@ -205,7 +205,7 @@ static void check_checkpoints(struct world *world)
         committed->step = now->committed_step;
         committed->attempt = now->committed_attempt;
         reach_look(world, jobset, &committed->reach);
-        if (jobset->terminal_state[0] && !committed->finished) {
+        if (jobset_finished(jobset) && !committed->finished) {
             committed->finished = true;
             world->outcome->finished++;
             world->outcome->restarts += (uint64_t)jobset->restarts;

@@ -63,7 +63,7 @@ static void check_end(const struct core *core)
 {
     const struct jobset *jobset = jobs_find(core_jobs(core), STR("default"), STR("train"));
     assert_non_null(jobset);
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     assert_int_equal(jobset->restarts, 1);
     assert_string_equal(jobset->records[0].cause, "MachineLost");
     assert_int_equal((int)jobset->checkpoint.committed_step, 10);

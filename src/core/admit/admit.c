@@ -236,7 +236,7 @@ static void look_at_touched(struct step *step)
         struct jobset *jobset = step->jobs->touched.items[i];
         struct workload *workload = u64_map_get(&admit->by_jobset, jobset->uid);
         jobset->touched = false;
-        bool wants = !workload && !jobset->gone && !jobset->deleted_ns && !jobset->terminal_state[0] &&
+        bool wants = !workload && !jobset->gone && !jobset->deleted_ns && !jobset_finished(jobset) &&
                      jobset_managed(jobset);
         struct str named = wants ? prebuilt_name(jobset) : STR("");
         if (wants)

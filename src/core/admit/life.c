@@ -718,7 +718,7 @@ static void finish_as(struct step *step, struct workload *workload, const char *
 void workload_finish(struct step *step, struct workload *workload)
 {
     const struct jobset *jobset = workload->jobset;
-    bool well = strcmp(jobset->terminal_state, "Completed") == 0;
+    bool well = jobset->terminal_state == TERMINAL_COMPLETED;
     const struct condition *why = &jobset->conditions[well ? CONDITION_COMPLETED : CONDITION_FAILED];
     if (workload->state == WORKLOAD_HOLDING)
         workload_drop_hold(step, workload);

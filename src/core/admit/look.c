@@ -175,7 +175,7 @@ void workload_look(struct step *step, struct workload *workload)
         workload_bind(step, workload);
         group_form(step, workload->group);
     }
-    if (workload->state != WORKLOAD_FINISHED && jobset->terminal_state[0])
+    if (workload->state != WORKLOAD_FINISHED && jobset_finished(jobset))
         workload_finish(step, workload);
     if (workload->state == WORKLOAD_LEAVING)
         look_leaving(step, workload);

@@ -108,7 +108,7 @@ int64_t hang_own_limit(const struct jobset *jobset)
 
 static bool is_over(const struct jobset *jobset)
 {
-    return !jobset || jobset->deleted_ns || jobset->terminal_state[0] != '\0' || jobset->spec.suspend;
+    return !jobset || jobset->deleted_ns || jobset_finished(jobset) || jobset->spec.suspend;
 }
 
 /* Returns how long the JobSet may show no sign of progress; INT64_MAX: for ever. */

@@ -12,7 +12,6 @@
 struct jobset *jobset_make(struct arena *arena, struct doc *document, const struct jobset_spec *spec);
 /* Marks it to be reconciled before the step ends. */
 void jobset_mark(struct step *step, struct jobset *jobset);
-bool jobset_finished(const struct jobset *jobset);
 void jobset_finish(struct step *step, struct jobset *jobset, enum condition_kind kind, const char *reason,
                    const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* Sets a condition, and notes an event if its status changed. False: nothing changed. */

@@ -278,6 +278,9 @@ struct condition {
     struct buf text;            /* private: owns `message` */
     int64_t changed_ns;         /* last transition */
 };
+/* How a JobSet has ended: its status.terminalState. */
+enum terminal_state { TERMINAL_NONE, TERMINAL_COMPLETED, TERMINAL_FAILED, TERMINAL_STATES };
+const char *terminal_state_name(enum terminal_state state); /* "", "Completed", "Failed" */
 /* The cost of one restart. Times are stamps; 0: not yet. */
 struct restart_record {
     int32_t attempt;            /* the attempt that began with it */
@@ -382,7 +385,7 @@ struct jobset {
     uint64_t changed_seq;
     struct condition conditions[CONDITION_KINDS];
     int32_t restarts, restarts_counted;
-    const char *terminal_state; /* "", "Completed", "Failed" */
+    uint8_t terminal_state;     /* enum terminal_state */
     struct rjob_status *rjob_status; /* [spec.rjob_count] */
     /* [job_count] current job of each (rjob, index) in spec order; NULL: not created */
     struct job **jobs;
@@ -472,6 +475,11 @@ struct jobset {
     bool shares_names, name_noted;
     struct arena stems;         /* private: keys in job_store.job_stems */
 };
+
+static inline bool jobset_finished(const struct jobset *jobset)
+{
+    return jobset->terminal_state != TERMINAL_NONE;
+}
 
 /* Whether the JobSet is suspended and no last save is awaited. */
 static inline bool jobset_rests(const struct jobset *jobset)

@@ -64,15 +64,19 @@ void jobset_mark(struct step *step, struct jobset *jobset)
     vec_push(&step->jobs->dirty, jobset);
 }
 
-bool jobset_finished(const struct jobset *jobset)
+const char *terminal_state_name(enum terminal_state state)
 {
-    return jobset->terminal_state[0] != 0;
+    static const char *const names[] = {
+        [TERMINAL_NONE] = "", [TERMINAL_COMPLETED] = "Completed", [TERMINAL_FAILED] = "Failed"};
+    _Static_assert(sizeof names / sizeof *names == TERMINAL_STATES, "a name for each");
+    CHECK((unsigned)state < TERMINAL_STATES);
+    return names[state];
 }
 
 bool jobset_is_foreign(const struct jobset *jobset)
 {
-    const char *ours = jobset->form == FORM_JOBSET ? "jobset.sigs.k8s.io/jobset-controller"
-                                                   : "kubernetes.io/job-controller";
+    const char *ours =
+        jobset->form == FORM_JOBSET ? "jobset.sigs.k8s.io/jobset-controller" : "kubernetes.io/job-controller";
     return jobset->spec.managed_by.len && !str_is(jobset->spec.managed_by, ours);
 }
 
@@ -95,7 +99,6 @@ struct jobset *jobset_make(struct arena *arena, struct doc *document, const stru
     jobset->document = document;
     jobset->form = workload_form(document);
     jobset->spec = *spec;
-    jobset->terminal_state = "";
     jobset->executions = -1;
     jobset_bind(jobset);
     return jobset;
@@ -106,9 +109,7 @@ struct jobset *jobset_make(struct arena *arena, struct doc *document, const stru
 static void set_failures_wait(const struct step *step, struct jobset *jobset)
 {
     struct str asked = labels_get(&jobset->spec.annotations, STR(ACT_KEY), STR(""));
-    bool waits = str_is(asked, "true")    ? false
-                 : str_is(asked, "false") ? true
-                                          : step->cluster->failures_wait;
+    bool waits = str_is(asked, "true") ? false : str_is(asked, "false") ? true : step->cluster->failures_wait;
     if (jobset->failures_wait == waits || jobset->form != FORM_JOBSET)
         return;
     jobset->failures_wait = waits;
@@ -260,7 +261,7 @@ void jobset_finish(struct step *step, struct jobset *jobset, enum condition_kind
     bool completed = kind == CONDITION_COMPLETED;
     progress_settle(step, jobset, completed);
     jobset_reserve(step, jobset, NULL);
-    jobset->terminal_state = completed ? "Completed" : "Failed";
+    jobset->terminal_state = completed ? TERMINAL_COMPLETED : TERMINAL_FAILED;
     step->jobs->completed_total += jobset->form == FORM_JOBSET && completed;
     step->jobs->failed_total += jobset->form == FORM_JOBSET && !completed;
     jobset->finished_ns = step->now_ns;

@@ -47,13 +47,13 @@ static void put_jobsets(struct buf *out, const struct job_store *store)
 /* Upstream's counter with its labels: 1 for each JobSet that is there and has ended so, and without a name
  * those that are gone, so that the sum over all is the number of all. */
 static void put_ended(struct buf *out, const struct job_store *store, const char *name, const char *help,
-                      const char *state, uint64_t total)
+                      enum terminal_state state, uint64_t total)
 {
     uint64_t shown = 0;
     put_head(out, name, "counter", help);
     for (size_t i = 0; i < store->jobsets.len; i++) {
         const struct jobset *jobset = store->jobsets.items[i];
-        if (!jobset_is_seen(jobset) || !str_is(str_from(jobset->terminal_state), state))
+        if (!jobset_is_seen(jobset) || jobset->terminal_state != state)
             continue;
         shown++;
         buf_printf(out, "%s{jobset_name=\"" STR_FORMAT "\",namespace=\"" STR_FORMAT "\"} 1\n", name,
@@ -215,9 +215,10 @@ void handle_metrics(struct api_request *request)
     struct json_writer writer = answer_begin(request, 200);
     struct buf *out = writer.out;
     request->answer_type = "text/plain; version=0.0.4; charset=utf-8";
-    put_ended(out, store, "jobset_completed_total", "JobSets that have completed.", "Completed",
+    put_ended(out, store, "jobset_completed_total", "JobSets that have completed.", TERMINAL_COMPLETED,
               store->completed_total);
-    put_ended(out, store, "jobset_failed_total", "JobSets that have failed.", "Failed", store->failed_total);
+    put_ended(out, store, "jobset_failed_total", "JobSets that have failed.", TERMINAL_FAILED,
+              store->failed_total);
     put_jobsets(out, store);
     put_pods(out, store);
     put_machines(out, core_cluster(core));

@@ -16,7 +16,7 @@ static void more_completions_than_parallelism(void **state)
         snprintf(name, sizeof(name), "a-x-0-%d", i); /* lowest missing index first */
         exits(&h, name, 0);
     }
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     assert_note(&h, false, "Completed", "Job completed");
     harness_done(&h);
 }
@@ -34,9 +34,9 @@ static void work_queue(void **state)
     exits(&h, "a-x-0-0", 1); /* not replaced: the queue is draining */
     harness_wait(&h, 60 * NS_PER_SECOND);
     assert_int_equal(living(job_of(&h, "a-x-0")), 1);
-    assert_string_equal(jobset->terminal_state, "");
+    assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
     exits(&h, "a-x-0-2", 0);
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     harness_done(&h);
 }
 
@@ -62,7 +62,7 @@ static void back_off(void **state)
     harness_run_all(&h);
     exits(&h, "a-x-0-0", 1);
     assert_job_failed(&h, "a-x-0", "BackoffLimitExceeded", "Job has reached the specified backoff limit");
-    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
     assert_int_equal(notes(&h, "Failed"), 3);
     harness_done(&h);
 }
@@ -77,7 +77,7 @@ static void deadline(void **state)
     harness_wait(&h, 59 * NS_PER_SECOND);
     assert_int_equal(living(job_of(&h, "a-x-0")), 1);
     harness_wait(&h, NS_PER_SECOND);
-    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
     harness_run_all(&h);
     assert_job_failed(&h, "a-x-0", "DeadlineExceeded", "Job was active longer than specified deadline");
     assert_note(&h, true, "DeadlineExceeded", "Job was active longer than specified deadline");
@@ -96,13 +96,13 @@ static void no_deadline_while_suspended(void **state)
     harness_write(&h, WRITE_REPLACE, "a", DEADLINE("true"));
     harness_run_all(&h);
     harness_wait(&h, 1000 * NS_PER_SECOND);
-    assert_string_equal(jobset->terminal_state, "");
+    assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
     harness_write(&h, WRITE_REPLACE, "a", DEADLINE("false"));
     harness_run_all(&h);
     harness_wait(&h, 59 * NS_PER_SECOND); /* it began anew */
-    assert_string_equal(jobset->terminal_state, "");
+    assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
     harness_wait(&h, NS_PER_SECOND);
-    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
     harness_done(&h);
 }
 
@@ -224,9 +224,9 @@ static void none_wanted(void **state)
     harness_init(&h, 2, 4, 0);
     struct jobset *none = harness_create(&h, JOBSET("a", "", JOB("parallelism: 0, completions: 2, ")));
     assert_int_equal(living(job_of(&h, "a-x-0")), 0);
-    assert_string_equal(none->terminal_state, "");
+    assert_int_equal(none->terminal_state, TERMINAL_NONE);
     struct jobset *zero = harness_create(&h, JOBSET("b", "", JOB("parallelism: 2, completions: 0, ")));
-    assert_string_equal(zero->terminal_state, "Completed");
+    assert_int_equal(zero->terminal_state, TERMINAL_COMPLETED);
     harness_done(&h);
 }
 

@@ -75,7 +75,7 @@ static void restart_in_place(void **state)
             snprintf(name, sizeof(name), "a-x-%d-%d", job, i);
             exits(&h, name, 0);
         }
-    assert_string_equal(harness_jobset(&h, "a")->terminal_state, "Completed");
+    assert_int_equal(harness_jobset(&h, "a")->terminal_state, TERMINAL_COMPLETED);
     harness_done(&h);
 }
 

@@ -11,7 +11,7 @@ static void without_policy(void **state)
     struct jobset *jobset = harness_create(&h, JOBSET("a", "", ONE));
     harness_run_all(&h);
     exits(&h, "a-x-0-1", 2);
-    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
     assert_condition(jobset, CONDITION_FAILED, true, "FailedJobs",
                      "jobset failed due to one or more job failures (first failed job: a-x-0)");
     assert_note(&h, true, "FailedJobs",
@@ -61,7 +61,7 @@ static void fail_while_restarting(void **state)
     report_task(&h, "a-x-0-1",
                 (struct task_report){.kind = REPORT_START_FAILED, .message = STR("no such file")});
     assert_string_equal(jobset->records[0].cause, "TaskFailed");
-    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
     assert_condition(jobset, CONDITION_RESTARTING, false, "JobSetFailed", "jobset failed");
     harness_done(&h);
 }
@@ -111,7 +111,7 @@ static void ignored_restarts_have_no_limit(void **state)
         harness_wait(&h, 5 * NS_PER_SECOND);
     }
     assert_int_equal(jobset->restarts, 20);
-    assert_string_equal(jobset->terminal_state, "");
+    assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
     assert_int_equal((int)jobset->record_count, 20);
     harness_done(&h);
 }

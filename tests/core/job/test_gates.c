@@ -71,7 +71,7 @@ static void a_gang_waits_for_the_gates_of_all_its_pods(void **state)
     harness_run_all(&h);
     exits(&h, "a-w-0-0", 0);
     exits(&h, "a-w-0-1", 0);
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     harness_done(&h);
 }
 
@@ -123,7 +123,7 @@ static void a_pod_made_anew_is_gated_again(void **state)
     assert_int_equal(keep(&h, "a-w-0-0", "[]"), 200);
     harness_run_all(&h);
     assert_int_equal(again->state, TASK_RUNNING);
-    assert_string_equal(jobset->terminal_state, "");
+    assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
     assert_int_equal(delete_object(&h, OBJECT_JOB, STR("a-w-0")), 200); /* made anew */
     harness_run_all(&h);
     assert_int_equal(harness_task(&h, "a-w-0-1")->gate_count, 1);

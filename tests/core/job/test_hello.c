@@ -103,7 +103,7 @@ static void ended_while_away(void **state)
     assert_null(harness_task(&h, "a-x-0-0"));
     assert_true(find_effect(&h, EFFECT_TASK_FORGET)->forget.task == reports[0].task);
     exits(&h, "a-x-0-1", 0);
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     harness_done(&h);
 }
 

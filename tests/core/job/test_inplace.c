@@ -52,7 +52,7 @@ static void max_restarts_ends_it(void **state)
     assert_int_equal(jobset->in_place_restarts, 2);
     exits(&h, "a-w-0-0", 1);
     harness_run_all(&h);
-    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
     assert_string_equal(jobset->conditions[CONDITION_FAILED].reason, "ReachedMaxRestarts");
     assert_int_equal(jobset->restarts, 0);
     core_check_invariants(h.core);
@@ -259,7 +259,7 @@ static void a_rank_takes_its_peers_along(void **state)
     all_join(&h, jobset);
     harness_exit(&h, one, 1); /* the third of three */
     harness_run_all(&h);
-    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
     assert_int_equal(notes(&h, "InPlaceRestart"), 2);
     harness_done(&h);
 }
@@ -326,7 +326,7 @@ static void peers_wait_for_a_lost_rank(void **state)
             harness_wait(&h, 301 * NS_PER_SECOND); /* no Job waits for ever without a policy that says so */
             harness_run_all(&h);
             assert_false(jobset->parking);
-            assert_string_equal(jobset->terminal_state, "Failed");
+            assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
         }
         core_check_invariants(h.core);
         harness_done(&h);

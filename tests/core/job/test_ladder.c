@@ -105,7 +105,7 @@ static void attempts_without_a_step_run_out(void **state)
     harness_check_replay(&h);
     exits(&h, "a-w-0-1", 1);
     harness_run_all(&h);
-    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
     const struct condition *failed = &jobset->conditions[CONDITION_FAILED];
     assert_string_equal(failed->reason, "NoProgress");
     assert_non_null(strstr(failed->message.data,
@@ -120,14 +120,14 @@ static void infrastructure_is_forgiven(void **state)
     struct jobset *jobset = begin(&h, 3, TRAIN(RUNGS_OF("requeue"), ""));
     for (int i = 0; i < 3; i++) { /* it has no failure policy at all */
         strike(&h, "a-w-0-1");
-        assert_string_equal(jobset->terminal_state, "");
+        assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
         assert_int_equal(jobset->restarts, i + 1);
         progress_to(&h, jobset, i + 1);
     }
     assert_int_equal(jobset->restarts_counted, 0);
     exits(&h, "a-w-0-1", 1);
     harness_run_all(&h);
-    assert_string_equal(jobset->terminal_state, "Failed"); /* that was its own */
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED); /* that was its own */
     harness_done(&h);
 }
 
@@ -140,7 +140,7 @@ static void others_are_as_upstream(void **state)
     assert_int_equal(newest(jobset)->rung, RUNG_NONE);
     assert_int_equal(notes(&h, "RecoveryDecided"), 0);
     strike(&h, "a-w-0-1");
-    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
     harness_done(&h);
 }
 
@@ -177,7 +177,7 @@ static void a_rung_over_its_time_gives_way(void **state)
     assert_false(jobset->parking);
     assert_int_equal(newest(jobset)->rung, RUNG_REQUEUE);
     assert_non_null(strstr(newest(jobset)->passed, "replace-machine: it did not help in its time"));
-    assert_string_equal(jobset->terminal_state, ""); /* the machine's doing, though no restart is allowed */
+    assert_int_equal(jobset->terminal_state, TERMINAL_NONE); /* the machine's doing, though no restart is allowed */
     assert_int_equal(jobset->restarts_counted, 0);
     comes_back(&h, "m-2");
     assert_int_equal(jobset->jobs[0]->active, 2);

@@ -49,7 +49,7 @@ static void completes(void **state)
     harness_run_all(&h);
     assert_int_equal(jobset->rjob_status[0].ready, 1);
     finish_all(&h);
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     assert_int_equal((int)core_ledger(h.core)->chips[OWNER_IDLE], 24);
     harness_done(&h);
 }
@@ -78,7 +78,7 @@ static void machine_lost_spare_replaces(void **state)
     assert_string_equal(jobset->records[0].cause, "MachineLost");
     assert_string_equal(jobset->records[0].machine, before[2]);
     finish_all(&h);
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     harness_done(&h);
 }
 
@@ -89,11 +89,11 @@ static void restarts_are_limited(void **state)
     struct jobset *jobset = harness_create(&h, TRAIN(""));
     for (int i = 0; i < 4; i++) {
         harness_run_all(&h);
-        assert_string_equal(jobset->terminal_state, "");
+        assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
         harness_exit(&h, harness_task(&h, "train-w-0-1"), 7);
     }
     harness_run_all(&h);
-    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
     assert_string_equal(jobset->conditions[CONDITION_FAILED].reason, "ReachedMaxRestarts");
     assert_int_equal(jobset->restarts, 3);
     assert_int_equal((int)core_ledger(h.core)->chips[OWNER_IDLE], 24);
@@ -115,7 +115,7 @@ static void suspend_and_resume(void **state)
     assert_false(jobset->conditions[CONDITION_SUSPENDED].status);
     assert_int_equal(jobset->restarts, 0);
     finish_all(&h);
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     harness_done(&h);
 }
 
@@ -132,7 +132,7 @@ static void waits_with_reason_and_then_runs(void **state)
     harness_hello(&h, "m-1", NULL, 0);
     harness_run_all(&h);
     finish_all(&h);
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     harness_done(&h);
 }
 

@@ -150,14 +150,14 @@ static void a_jobset_that_is_refused_ends(void **state)
                    "{name: w, template: {spec: {parallelism: 1, completions: 1, backoffLimit: 0, template: {"
                    "spec: {restartPolicy: Never, nodeName: m-1, containers: [{name: c, image: i, "
                    "command: [x], resources: {limits: {google.com/tpu: 5}}}]}}}}}"));
-    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
     assert_int_equal(jobset->restarts, 2);
     jobset = harness_create(
         &h, JOBSET("b", "failurePolicy: {maxRestarts: 1000000}, ",
                    "{name: w, template: {spec: {parallelism: 1, completions: 1, backoffLimit: 0, template: {"
                    "spec: {restartPolicy: Never, nodeName: m-1, containers: [{name: c, image: i, "
                    "command: [x], resources: {limits: {google.com/tpu: 5}}}]}}}}}"));
-    assert_string_equal(jobset->terminal_state, "");
+    assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
     assert_in_range(jobset->restarts, 1, RESTART_RECORDS_MAX);
     harness_done(&h);
     (void)state;

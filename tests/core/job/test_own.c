@@ -132,11 +132,11 @@ static void a_work_queue_that_is_resumed_may_be_over(void **state)
     struct job *job = find_job(&h, "wq");
     assert_int_equal(job->state, JOB_SUSPENDED);
     assert_int_equal(job->active, 0);
-    assert_string_equal(job->jobset->terminal_state, "");
+    assert_int_equal(job->jobset->terminal_state, TERMINAL_NONE);
     const char *resumed = JOB("wq", "parallelism: 2, suspend: false, ttlSecondsAfterFinished: 7, ", "");
     assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_REPLACE, "wq", resumed), 200);
     assert_int_equal(job->state, JOB_COMPLETE);
-    assert_string_equal(job->jobset->terminal_state, "Completed");
+    assert_int_equal(job->jobset->terminal_state, TERMINAL_COMPLETED);
     harness_check_replay(&h);
     harness_wait(&h, 8 * NS_PER_SECOND);
     assert_null(find_job(&h, "wq"));

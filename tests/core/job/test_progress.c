@@ -69,7 +69,7 @@ static void the_account_as_of_the_last_change(void **state)
     harness_wait(&h, NS_PER_SECOND);
     exits(&h, "a-x-0-0", 0);
     exits(&h, "a-x-0-1", 0);
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     harness_wait(&h, NS_PER_SECOND);
     struct ledger_account now = jobset_account(jobset, h.now_ns);
     assert_memory_equal(now.chip_us, jobset->shown.chip_us, sizeof now.chip_us);

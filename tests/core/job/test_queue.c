@@ -178,7 +178,7 @@ static void restart_keeps_its_chips(void **state)
     }
     harness_run_all(&h);
     finish(&h, "a", 2);
-    assert_string_equal(harness_jobset(&h, "a")->terminal_state, "Completed");
+    assert_int_equal(harness_jobset(&h, "a")->terminal_state, TERMINAL_COMPLETED);
     harness_done(&h);
 }
 

@@ -102,7 +102,7 @@ static void a_process_ends_its_peers_live(void **state)
     assert_true(jobset->jobs[0]->uid == job && jobset->records[0].stepped_ns > 0 && !jobset->keeping);
     exits(&h, "a-w-0-1", 1); /* maxRestarts is 1: the policy again */
     harness_run_all(&h);
-    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
     harness_done(&h);
 }
 
@@ -277,7 +277,7 @@ static void a_keeper_ends_meanwhile(void **state)
     assert_true(two->uid == kept && two->joined && two->attempt == 2);
     assert_int_equal(jobset->in_place_counted, 1);
     progress_to(&h, jobset, 3);
-    assert_string_equal(jobset->terminal_state, "");
+    assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
     harness_done(&h);
 }
 
@@ -372,7 +372,7 @@ static void a_rank_asks_to_go_back(void **state)
     assert_true(jobset->attempt == 3 && jobset->record_count == 3);
     all_join(&h, jobset, true);
     progress_to(&h, jobset, 5);
-    assert_string_equal(jobset->terminal_state, "");
+    assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
     harness_done(&h);
 }
 
@@ -415,14 +415,14 @@ static void asking_for_ever_is_no_progress(void **state)
     struct rejoins seen;
     struct jobset *jobset = begin(&h, &seen, 4, PLAIN);
     progress_to(&h, jobset, 3);
-    for (int i = 0; i < 8 && jobset->terminal_state[0] == 0; i++) {
+    for (int i = 0; i < 8 && !jobset_finished(jobset); i++) {
         asks(&h, harness_task(&h, "a-w-0-1"), (uint32_t)jobset->attempt);
         harness_wait(&h, 400 * NS_PER_SECOND);
-        if (jobset->terminal_state[0] == 0)
+        if (!jobset_finished(jobset))
             all_join(&h, jobset, true);
     }
     harness_run_all(&h);
-    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
     assert_true(jobset->record_count >= 5 && jobset->record_count <= 7);
     harness_done(&h);
 }
@@ -554,7 +554,7 @@ static void containers_back_off(void **state)
     assert_true(zero->uid == kept && one->failed_runs == 2 && jobset->in_place_counted == 0);
     harness_exit(&h, one, 1); /* the third of three */
     harness_run_all(&h);
-    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
     harness_done(&h);
 }
 

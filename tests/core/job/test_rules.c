@@ -16,11 +16,11 @@ static void failures_count_at_once_or_when_pods_have_ended(void **state)
                   : ANNOTATED("a", "phalanx.dev/act-on-failure-target: 'true'", "", RJOB("w", 1, "", 2, "")));
         harness_run_all(&h);
         exits(&h, "a-w-0-0", 1);
-        assert_int_equal(jobset->terminal_state[0] != 0, !waits); /* the other pod still ends */
+        assert_int_equal(jobset_finished(jobset), !waits); /* the other pod still ends */
         assert_int_equal(jobset->rjob_status[0].failed, !waits);
         harness_check_replay(&h);
         harness_run_all(&h);
-        assert_string_equal(jobset->terminal_state, "Failed");
+        assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
         core_check_invariants(h.core);
         harness_done(&h);
     }
@@ -81,7 +81,7 @@ static void elastic_jobsets_change_their_size(void **state)
     assert_int_equal(jobset->jobs[0]->failed, 0);
     exits(&h, "a-w-0-0", 0);
     exits(&h, "a-w-1-0", 0);
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     core_check_invariants(h.core);
     harness_done(&h);
 }

@@ -304,7 +304,7 @@ static void never_fewer_than_the_least(void **state)
     assert_int_equal(jobset->dump, DUMP_UNDER_WAY); /* the rung after; nobody saves */
     harness_wait(&h, 61 * NS_PER_SECOND);
     /* The last one: the policy's restart, which infrastructure is forgiven. */
-    assert_true(jobset->restarts == 1 && !jobset->parking && !jobset->terminal_state[0]);
+    assert_true(jobset->restarts == 1 && !jobset->parking && !jobset_finished(jobset));
     harness_done(&h);
 }
 
@@ -332,10 +332,10 @@ static void ranks_that_are_through_end_it(void **state)
     all_join(&h, jobset);
     progress_to(&h, jobset, 9);
     exits(&h, "a-w-0-2", 0);
-    assert_string_equal(jobset->terminal_state, "");
+    assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
     exits(&h, "a-w-0-3", 0);
     harness_run_all(&h);
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     harness_done(&h);
 }
 
@@ -363,7 +363,7 @@ static void random_losses(void **state)
         struct jobset *jobset = begin(&h, 5, size == 4 ? TRAIN(REPLICAS(4), 8) : TRAIN(REPLICAS(2), 8));
         const struct cluster *cluster = core_cluster(h.core);
         int64_t step = 1;
-        for (int i = 0; i < 30 && !jobset->terminal_state[0]; i++) {
+        for (int i = 0; i < 30 && !jobset_finished(jobset); i++) {
             machine_id machine = (machine_id)rng_below(&rng, 5);
             char name[64];
             snprintf(name, sizeof name, "%s", cluster->machines[machine].name.data);
@@ -383,13 +383,13 @@ static void random_losses(void **state)
         for (machine_id m = 0; m < 5; m++)
             if (cluster->machines[m].state == MACHINE_LOST)
                 harness_hello(&h, cluster->machines[m].name.data, NULL, 0);
-        for (int i = 0; i < 8 && !jobset->terminal_state[0]; i++) {
+        for (int i = 0; i < 8 && !jobset_finished(jobset); i++) {
             all_join(&h, jobset);
             if (!jobset->parking)
                 progress_to(&h, jobset, ++step);
             harness_wait(&h, 61 * NS_PER_SECOND);
         }
-        if (!jobset->terminal_state[0])
+        if (!jobset_finished(jobset))
             assert_int_equal((int)check_ranks(jobset, size), 8);
         harness_done(&h);
     }

@@ -243,7 +243,7 @@ static void its_own_loss_is_nobodys_failure(void **state)
         snprintf(host, sizeof host, "a-w-0-%d", i);
         exits(&h, host, 0);
     }
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     core_check_invariants(h.core);
     harness_done(&h);
 }
@@ -429,7 +429,7 @@ static void suspending_and_deleting_end_it(void **state)
         for (size_t m = 0; m < 5; m++)
             assert_int_equal(core_cluster(h.core)->machines[m].task_count, 0);
         if (how >= 2)
-            assert_string_equal(jobset->terminal_state, "Completed");
+            assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
         assert_int_equal((int)core_ledger(h.core)->chips[OWNER_SPARE], 0);
         harness_check_replay(&h);
         harness_done(&h);

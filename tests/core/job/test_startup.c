@@ -25,7 +25,7 @@ static void in_order(void **state)
             assert_false(jobset->conditions[CONDITION_STARTUP_COMPLETED].status);
         }
     }
-    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
     harness_done(&h);
 }
 
@@ -43,7 +43,7 @@ static void depends_on_ready(void **state)
         assert_int_equal(harness_task(&h, "a-z-0-0")->state, TASK_RUNNING);
         exits(&h, "a-z-0-0", 1);
     }
-    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
     assert_no_condition(jobset, CONDITION_STARTUP_IN_PROGRESS);
     harness_done(&h);
 }
@@ -64,7 +64,7 @@ static void depends_on_complete(void **state)
     assert_non_null(job_of(&h, "a-z-0"));
     harness_run_all(&h);
     exits(&h, "a-z-0-0", 0);
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     harness_done(&h);
 }
 

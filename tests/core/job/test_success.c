@@ -17,9 +17,9 @@ static void all_jobs(void **state)
     assert_int_equal(jobset->rjob_status[0].succeeded, 2);
     assert_int_equal(jobset->rjob_status[0].active, 0);
     assert_int_equal(jobset->rjob_status[1].ready, 1); /* succeeded tasks count as ready ones */
-    assert_string_equal(jobset->terminal_state, "");
+    assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
     exits(&h, "a-z-0-0", 0);
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     assert_condition(jobset, CONDITION_COMPLETED, true, "AllJobsCompleted", "jobset completed successfully");
     assert_note(&h, false, "AllJobsCompleted", "jobset completed successfully");
     assert_no_condition(jobset, CONDITION_FAILED);
@@ -36,7 +36,7 @@ static void any_job_ends_the_others(void **state)
                                                       RJOB("x", 2, "", 1, "") "," RJOB("z", 1, "", 2, "")));
     harness_run_all(&h);
     exits(&h, "a-x-1-0", 0);
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     assert_true(job_of(&h, "a-z-0")->doomed); /* active jobs are deleted */
     assert_non_null(job_of(&h, "a-x-1"));
     assert_int_equal((int)core_ledger(h.core)->chips[OWNER_STOPPING], 3);
@@ -56,9 +56,9 @@ static void targets_decide(void **state)
     harness_run_all(&h);
     exits(&h, "a-z-0-0", 0);
     exits(&h, "a-x-0-0", 0);
-    assert_string_equal(jobset->terminal_state, "");
+    assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
     exits(&h, "a-x-1-0", 0);
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     harness_done(&h);
 }
 
@@ -68,14 +68,14 @@ static void nothing_never_completes(void **state)
     struct harness h;
     harness_init(&h, 2, 4, 0);
     struct jobset *jobset = harness_create(&h, JOBSET("a", "", RJOB("x", 0, "", 1, "")));
-    assert_string_equal(jobset->terminal_state, "");
+    assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
     struct jobset *targeted =
         harness_create(&h, JOBSET("b", "successPolicy: {operator: All, targetReplicatedJobs: [x]}, ",
                                   RJOB("x", 0, "", 1, "") "," RJOB("z", 1, "", 1, "")));
     harness_run_all(&h);
-    assert_string_equal(targeted->terminal_state, "");
+    assert_int_equal(targeted->terminal_state, TERMINAL_NONE);
     exits(&h, "b-z-0-0", 0);
-    assert_string_equal(targeted->terminal_state, "Completed");
+    assert_int_equal(targeted->terminal_state, TERMINAL_COMPLETED);
     harness_done(&h);
 }
 

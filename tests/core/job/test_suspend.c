@@ -40,7 +40,7 @@ static void suspend_resume(void **state)
         snprintf(name, sizeof(name), "a-x-0-%d", i);
         exits(&h, name, 0);
     }
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     harness_done(&h);
 }
 
@@ -148,7 +148,7 @@ static void a_loss_ends_the_wait(void **state)
     harness_write(&h, WRITE_REPLACE, "a", TRAIN("true"));
     harness_lose(&h, core_cluster(h.core)->machines[harness_task(&h, "a-x-0-1")->machine].name.data);
     assert_condition(jobset, CONDITION_SUSPENDED, true, "SuspendedJobs", "jobset is suspended");
-    assert_string_equal(jobset->terminal_state, "");
+    assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
     harness_check_replay(&h);
     harness_done(&h);
 }
@@ -188,7 +188,7 @@ static void resumed_and_over(void **state)
     assert_int_equal(job_of(&h, "a-x-0")->state, JOB_COMPLETE);
     harness_run_all(&h);
     exits(&h, "a-z-0-0", 0);
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     harness_check_replay(&h);
     harness_done(&h);
 #undef QUEUE

@@ -20,7 +20,7 @@ static void failure_beats_success(void **state)
     event.reports.machine = core_cluster(h.core)->machines[0].name;
     event.reports.reports = (struct reports){.items = both, .count = 2};
     harness_step(&h, &event);
-    assert_string_equal(jobset->terminal_state, "Failed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
     assert_no_condition(jobset, CONDITION_COMPLETED);
     harness_done(&h);
 }
@@ -216,7 +216,7 @@ static void sizes_stay_when_it_has_finished(void **state)
     assert_true(is_allowed(&h, SIZED(2)));
     harness_run_all(&h);
     exits(&h, "a-w-0-0", 0);
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     assert_false(is_allowed(&h, SIZED(2)));
     assert_non_null(strstr(h.last_message, "spec.replicatedJobs[0].template.spec: Forbidden: cannot mutate"));
     assert_true(is_allowed(&h, SIZED(1)));

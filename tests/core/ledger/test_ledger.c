@@ -42,7 +42,7 @@ static void a_whole_life(void **state)
     harness_wait(&h, 7 * NS_PER_SECOND); /* 7 s kept by success */
     for (int i = 0; i < 4; i++)
         exits(&h, hosts[i], 0);
-    assert_string_equal(jobset->terminal_state, "Completed");
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     struct ledger_account account = jobset_account(jobset, h.now_ns);
     assert_true(ledger_account_balanced(&account));
     assert_int_equal(seconds(account.chip_us[OWNER_STARTING]), 4 * 3);
