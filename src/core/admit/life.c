@@ -1,6 +1,8 @@
 /* life.c - the states of a Workload: queued, holding, admitted, leaving, queued again, finished. */
 #include "core/admit/internal.h"
 
+#include "base/backoff.h"
+
 enum queue_count { COUNTED_NOWHERE, COUNTED_PENDING, COUNTED_RESERVING, COUNTED_ADMITTED };
 
 /* --- lists ------------------------------------------------------------------------------------ */
@@ -609,10 +611,8 @@ static bool deactivates(const char *reason)
 static void back_off(struct step *step, struct workload *workload)
 {
     const struct queue_settings *set = settings(step);
-    int64_t wait_ns = set->backoff_base_ns;
-    for (int32_t i = 1; i < workload->requeues && wait_ns < set->backoff_max_ns; i++)
-        wait_ns *= 2;
-    wait_ns = wait_ns < set->backoff_max_ns ? wait_ns : set->backoff_max_ns;
+    uint32_t doublings = workload->requeues > 1 ? (uint32_t)workload->requeues - 1 : 0;
+    int64_t wait_ns = backoff_wait(set->backoff_base_ns, set->backoff_max_ns, doublings);
     workload->requeue_ns = wait_ns > 0 ? step->now_ns + wait_ns : 0;
     if (wait_ns > 0)
         workload_condition_set(step, workload, WORKLOAD_REQUEUED, false, "PodsReadyTimeout", STR_FORMAT,

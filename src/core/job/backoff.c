@@ -8,6 +8,8 @@
  * wait as recovery/ladder.c says instead. */
 #include "core/job/internal.h"
 
+#include "base/backoff.h"
+
 static bool is_crash(const struct task *culprit)
 {
     return culprit && !culprit->evicted && !culprit->fenced &&
@@ -31,9 +33,9 @@ void backoff_begin(const struct step *step, struct jobset *jobset, const struct 
         crashes->count = 0;
     crashes->count += crashes->count < INT32_MAX;
     crashes->best_step = jobset->ladder.best_step;
-    int64_t wait_ns = crashes->count > 1 ? settings->backoff_first_ns : 0;
-    for (int32_t i = 2; i < crashes->count && wait_ns > 0 && wait_ns < settings->backoff_max_ns; i++)
-        wait_ns *= 2;
-    wait_ns = wait_ns < settings->backoff_max_ns ? wait_ns : settings->backoff_max_ns;
+    if (crashes->count < 2)
+        return;
+    int64_t wait_ns =
+        backoff_wait(settings->backoff_first_ns, settings->backoff_max_ns, (uint32_t)crashes->count - 2);
     crashes->due_ns = wait_ns ? step->now_ns + wait_ns : 0;
 }

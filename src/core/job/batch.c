@@ -6,6 +6,8 @@
  */
 #include "core/job/internal.h"
 
+#include "base/backoff.h"
+
 static const char *const job_state_names[JOB_STATES] = {"Suspended",  "Active", "Failing",
                                                         "Completing", "Failed", "Complete"};
 static const uint32_t job_next[JOB_STATES] = {
@@ -125,7 +127,7 @@ static void note_pod(struct step *step, struct pods_noted *noted, const struct t
 {
     if (noted->count++ < PODS_NOTED_MAX)
         step_note_late(step, false, noted->reason, ref_job(task->job), "%s pod: " STR_FORMAT, noted->verb,
-                  STR_ARG(task->name));
+                       STR_ARG(task->name));
     noted->last = task;
 }
 
@@ -376,10 +378,8 @@ void job_task_ended(struct step *step, struct job *job, struct task *task)
     else if (job->state == JOB_ACTIVE && ran_out)
         job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
     if (job->state == JOB_ACTIVE && (task->end == END_EXIT || task->end == END_REFUSED)) {
-        int64_t delay_s = RETRY_BASE_S;
-        for (uint32_t i = 1; i < slot->failures && delay_s < RETRY_CAP_S; i++)
-            delay_s *= 2;
-        int64_t due_ns = step->now_ns + (delay_s < RETRY_CAP_S ? delay_s : RETRY_CAP_S) * NS_PER_SECOND;
+        uint32_t doublings = slot->failures > 1 ? slot->failures - 1 : 0;
+        int64_t due_ns = step->now_ns + backoff_wait(RETRY_BASE_S, RETRY_CAP_S, doublings) * NS_PER_SECOND;
         if (job->rjob->job.backoff_limit_per_index >= 0)
             index_waits(job, slot, due_ns);
         else

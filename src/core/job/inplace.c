@@ -22,6 +22,8 @@
  */
 #include "core/job/internal.h"
 
+#include "base/backoff.h"
+
 #define DISABLE_KEY   "jobset.sigs.k8s.io/disable-in-place-restart"
 #define PARK_LIMIT_NS (300 * NS_PER_SECOND)
 /* The kubelet's back-off, as in agent_container.c. */
@@ -97,10 +99,9 @@ static bool runs(const struct task *task)
 static int64_t backoff_ns(const struct step *step, const struct task *culprit)
 {
     bool long_run = culprit->start_sent_ns > 0 && step->now_ns - culprit->start_sent_ns >= BACKOFF_RESET_NS;
-    int64_t delay_ns = culprit->failed_runs > 0 && !long_run ? BACKOFF_FIRST_NS : 0;
-    for (uint32_t i = 1; i < culprit->failed_runs && delay_ns > 0 && delay_ns < BACKOFF_MAX_NS; i++)
-        delay_ns *= 2;
-    return delay_ns < BACKOFF_MAX_NS ? delay_ns : BACKOFF_MAX_NS;
+    if (culprit->failed_runs == 0 || long_run)
+        return 0;
+    return backoff_wait(BACKOFF_FIRST_NS, BACKOFF_MAX_NS, culprit->failed_runs - 1);
 }
 
 /* How a restart in place is counted. */

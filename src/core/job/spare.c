@@ -16,6 +16,7 @@
  * only without them: the gang at the head of the queue if its priority is higher, and any gang of the
  * spare's own JobSet (spare_yield). They also give them up while no rank of their Job has a machine.
  */
+#include "base/backoff.h"
 #include "core/job/internal.h"
 #include "core/job/request.h"
 #include "core/job/trial.h"
@@ -142,11 +143,8 @@ static void take_out(struct step *step, struct job *job, const struct task *task
 
 static void back_off(struct step *step, struct job *job)
 {
-    int64_t delay_ns = BACKOFF_FIRST_NS;
-    for (uint32_t i = 0; i < job->spare_failures && delay_ns < BACKOFF_MAX_NS; i++)
-        delay_ns *= 2;
+    job->spare_due_ns = step->now_ns + backoff_wait(BACKOFF_FIRST_NS, BACKOFF_MAX_NS, job->spare_failures);
     job->spare_failures++;
-    job->spare_due_ns = step->now_ns + (delay_ns < BACKOFF_MAX_NS ? delay_ns : BACKOFF_MAX_NS);
 }
 
 void spare_ended(struct step *step, struct task *task, enum task_end end)

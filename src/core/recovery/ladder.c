@@ -1,6 +1,8 @@
 /* ladder.c - the choice of the rung that answers a loss. */
 #include "core/recovery/ladder.h"
 
+#include "base/backoff.h"
+
 #include <stdio.h>
 
 void ladder_means_none(struct ladder_means *ret)
@@ -32,10 +34,9 @@ uint32_t ladder_caused(const struct ladder *ladder, enum loss_cause cause, int64
 
 int64_t ladder_backoff_ns(int32_t stalled)
 {
-    int64_t delay_ns = stalled >= 2 ? LADDER_BACKOFF_FIRST_NS : 0;
-    for (int32_t i = 2; i < stalled && delay_ns < LADDER_BACKOFF_MAX_NS; i++)
-        delay_ns *= 2;
-    return delay_ns < LADDER_BACKOFF_MAX_NS ? delay_ns : LADDER_BACKOFF_MAX_NS;
+    if (stalled < 2)
+        return 0;
+    return backoff_wait(LADDER_BACKOFF_FIRST_NS, LADDER_BACKOFF_MAX_NS, (uint32_t)stalled - 2);
 }
 
 /* --- why not ---------------------------------------------------------------------------------- */
