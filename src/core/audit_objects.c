@@ -44,7 +44,7 @@ static void check_workload(void *context, const struct workload *workload)
 {
     const struct core *core = context;
     const struct jobset *jobset = workload->jobset;
-    CHECK(jobs_find_uid(&core->jobs, jobset->uid) == jobset && !jobset->gone);
+    CHECK(jobs_find_uid(&core->jobs, jobset->uid) == jobset && !jobset->entry.gone);
     if (workload->state == WORKLOAD_PENDING || workload->state == WORKLOAD_HOLDING)
         check_at_rest(jobset);
 }
@@ -57,6 +57,6 @@ void core_check_objects(const struct core *core)
     for (size_t i = 0; i < core->jobs.jobsets.len; i++) {
         const struct jobset *jobset = core->jobs.jobsets.items[i];
         check_namespace(core, jobset->namespace_);
-        CHECK(!jobset->reserved || (!jobset->deleted_ns && !jobset_finished(jobset)));
+        CHECK(!jobset->grant.reserved || (!jobset->deleted_ns && !jobset_finished(jobset)));
     }
 }

@@ -24,8 +24,8 @@ static void audit_place(struct audit *audit, const struct task *task)
     CHECK(task->machine < audit->core->cluster.machine_count);
     CHECK(task->state == TASK_STOPPING || /* the spec may have changed since its start */
           (uint32_t)__builtin_popcountll(task->chips) == pod->chips);
-    CHECK(task->state == TASK_STOPPING || (task->cpu_milli == pod->cpu_request_milli &&
-                                           task->memory_bytes == pod->memory_request_bytes));
+    CHECK(task->state == TASK_STOPPING ||
+          (task->cpu_milli == pod->cpu_request_milli && task->memory_bytes == pod->memory_request_bytes));
     CHECK((audit->held[task->machine] & task->chips) == 0); /* no chip has two holders */
     audit->held[task->machine] |= task->chips;
     audit->holders[task->machine]++;
@@ -75,7 +75,7 @@ static void audit_indexes(const struct job *job)
             succeeded += job->tasks.items[t]->state == TASK_SUCCEEDED;
             CHECK(slot->task || slot->made > 0); /* the newest may be gone, because it was stopped */
         }
-        CHECK(living <= 1); /* one process for each name */
+        CHECK(living <= 1);                                    /* one process for each name */
         CHECK(!living || (!slot->succeeded && !slot->failed)); /* a decided index has no further task */
         decided += slot->succeeded;
         failed += slot->failed;
@@ -108,7 +108,7 @@ static void audit_job(struct audit *audit, const struct jobset *jobset, const st
     uint32_t active = 0, ready = 0, succeeded = 0;
     CHECK(job->jobset == jobset && job->uid && job->state < JOB_STATES);
     CHECK(job->rjob == &jobset->spec.rjobs[job->rjob_index]);
-    CHECK(job->first_slot + job->index_count <= jobset->slot_count);
+    CHECK(job->first_slot + job->index_count <= jobset->slots.count);
     for (size_t t = 0; t < job->tasks.len; t++) {
         const struct task *task = job->tasks.items[t];
         audit_task(audit, job, task);
@@ -184,7 +184,7 @@ static void audit_jobset(struct audit *audit, const struct jobset *jobset)
     const struct job_store *store = &audit->core->jobs;
     CHECK(!jobset_is_seen(jobset) || str_map_get(&store->by_name, jobset->key) == jobset);
     CHECK(!jobset->hidden || (jobset->form != FORM_POD && jobset->made + jobset->old_jobs.len > 0));
-    CHECK(!jobset->dirty && jobset->loose_tasks == 0);
+    CHECK(!jobset->entry.dirty && jobset->loose_tasks == 0);
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i], *seen = jobset_seen_job(jobset, i);
         CHECK(!seen || jobset->form == FORM_POD || job_is_hidden(seen) ||
@@ -206,22 +206,23 @@ static void audit_jobset(struct audit *audit, const struct jobset *jobset)
     bool names_machine = false;
     for (size_t r = 0; r < jobset->spec.rjob_count; r++)
         names_machine |= jobset->spec.rjobs[r].job.pod.node_name.len > 0;
-    CHECK(jobset->names_machine == names_machine);
+    CHECK(jobset->entry.names_machine == names_machine);
     audit->naming += names_machine;
-    CHECK(ledger_account_balanced(&jobset->closed) && jobset->closed.chips == 0);
+    CHECK(ledger_account_balanced(&jobset->usage.closed) && jobset->usage.closed.chips == 0);
     shrink_check(jobset);
     CHECK(jobset->first_attempt >= 0);
-    CHECK(jobset->attempt ==
-          jobset->first_attempt + jobset->restarts + jobset->in_place_restarts + jobset->parking);
-    CHECK(jobset->restarts_counted + jobset->in_place_counted <=
-          jobset->attempt + (int32_t)jobset->record_count);
+    CHECK(jobset->attempt == jobset->first_attempt + jobset->restarts + jobset->recovery.in_place_restarts +
+                                 jobset_parks(jobset));
+    CHECK(jobset->restarts_counted + jobset->recovery.in_place_counted <=
+          jobset->attempt + (int32_t)jobset->history.record_count);
     CHECK(jobset->checkpoint.committed_step < 0 || jobset->checkpoint.committed_attempt <= jobset->attempt);
     CHECK(!jobset_finished(jobset) || jobset->finished_ns > 0);
-    CHECK(jobset->ladder.rung < RUNGS && jobset->ladder.best_step >= -1 && jobset->ladder.stalled >= 0);
-    CHECK(jobset->ladder.uses.len <= LADDER_USES_MAX);
-    CHECK(jobset->dump < DUMP_STATES);
-    CHECK(jobset->dump != DUMP_UNDER_WAY ||
-          (jobset->parking && jobset->keeping && jobset->absence.replicas.len == 0));
+    CHECK(jobset->recovery.ladder.rung < RUNGS && jobset->recovery.ladder.best_step >= -1 &&
+          jobset->recovery.ladder.stalled >= 0);
+    CHECK(jobset->recovery.ladder.uses.len <= LADDER_USES_MAX);
+    CHECK(recovery_state_fits(jobset->recovery.state, jobset->recovery.path));
+    CHECK(jobset->recovery.move.state < MOVE_STATES && jobset->recovery.seen_attempt == 0);
+    CHECK(jobset->recovery.state != RECOVERY_DUMPING || jobset->recovery.absence.replicas.len == 0);
 }
 
 static void audit_queue(const struct audit *audit)

@@ -23,11 +23,11 @@ static size_t peer_groups(const struct jobset *jobset, struct arena *arena, uint
     *ret_ends = ARENA_ARRAY(arena, uint32_t, jobset->spec.rjob_count + 1);
     for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
         next += (uint32_t)jobset->spec.rjobs[r].replicas * jobset->widths[r];
-        end = next < jobset->slot_count ? next : jobset->slot_count;
+        end = next < jobset->slots.count ? next : jobset->slots.count;
         (*ret_ends)[groups++] = end;
     }
-    if (groups && end < jobset->slot_count)
-        (*ret_ends)[groups - 1] = jobset->slot_count;
+    if (groups && end < jobset->slots.count)
+        (*ret_ends)[groups - 1] = jobset->slots.count;
     return groups;
 }
 
@@ -90,8 +90,8 @@ static void take_finding(struct core *core, struct step *step, const struct pace
 void core_pace(struct core *core, struct step *step, const struct pace_event *window)
 {
     struct jobset *jobset = jobs_find_uid(step->jobs, window->jobset);
-    if (!jobset || window->attempt != jobset->attempt || window->count != jobset->slot_count ||
-        jobset->finished_ns || jobset->parking)
+    if (!jobset || window->attempt != jobset->attempt || window->count != jobset->slots.count ||
+        jobset->finished_ns || jobset_parks(jobset))
         return;
     struct arena arena ARENA_CLEANUP = {0};
     uint32_t *ends;

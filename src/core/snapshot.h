@@ -34,11 +34,15 @@ bool snapshot_read_terms(struct job_store *store, const struct cluster *cluster,
 /* snapshot_ends.c: the part of a JobSet's record after its restarts, and the record of its step times.
  * False: it does not fit. */
 void snapshot_write_ends(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb);
-bool snapshot_read_ends(const struct cluster *cluster, int64_t now_ns, struct jobset *jobset,
-                        const Snapshot__Jobset *pb);
+bool snapshot_read_ends(int64_t now_ns, struct jobset *jobset, const Snapshot__Jobset *pb);
 void snapshot_write_pace(const struct jobset *jobset, void (*put)(void *context, Snapshot__Record *record),
                          void *context);
 bool snapshot_read_pace(struct jobset *jobset, const Snapshot__Pace *pb);
+
+/* snapshot_recovery.c: the recovery of a JobSet. False: it is missing, or inconsistent. */
+void snapshot_write_recovery(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *jobset_pb);
+bool snapshot_read_recovery(const struct cluster *cluster, int64_t now_ns, struct jobset *jobset,
+                            const Snapshot__Recovery *pb);
 
 struct admit;
 /* snapshot_admit.c: one record for each Workload, and the shown status of queue objects. */

@@ -107,125 +107,39 @@ static bool read_faults(Snapshot__EndFault *const *list, size_t count, int64_t n
     return true;
 }
 
-/* --- the ladder ------------------------------------------------------------------------------- */
-
-static void write_ladder(struct arena *arena, const struct ladder *ladder, Snapshot__Jobset *pb)
+static bool read_answers(const Snapshot__Jobset *pb, struct jobset *jobset)
 {
-    Snapshot__Ladder *item = pb->ladder = ARENA_NEW(arena, Snapshot__Ladder);
-    snapshot__ladder__init(item);
-    item->rung = ladder->rung;
-    item->cause = ladder->cause;
-    item->decided_ns = ladder->decided_ns;
-    item->due_ns = ladder->due_ns;
-    item->wait_ns = ladder->wait_ns;
-    item->best_step = ladder->best_step;
-    item->progressed = ladder->progressed;
-    item->stalled = ladder->stalled;
-    item->n_uses = ladder->uses.len;
-    item->uses = ARENA_ARRAY(arena, Snapshot__LadderUse *, ladder->uses.len);
-    for (size_t i = 0; i < ladder->uses.len; i++) {
-        const struct ladder_use *use = &ladder->uses.items[i];
-        item->uses[i] = ARENA_NEW(arena, Snapshot__LadderUse);
-        snapshot__ladder_use__init(item->uses[i]);
-        item->uses[i]->at_ns = use->at_ns;
-        item->uses[i]->rung = use->rung;
-        item->uses[i]->cause = use->cause;
-        item->uses[i]->fell = use->fell;
-    }
-}
-
-static bool read_use(const Snapshot__LadderUse *pb, int64_t now_ns, struct ladder *ladder)
-{
-    if (pb->rung >= RUNGS || pb->cause >= LOSS_CAUSES || pb->at_ns > now_ns ||
-        (ladder->uses.len > 0 && pb->at_ns < vec_last(&ladder->uses).at_ns))
-        return false;
-    struct ladder_use use = {
-        .at_ns = pb->at_ns, .rung = (uint8_t)pb->rung, .cause = (uint8_t)pb->cause, .fell = pb->fell};
-    vec_push(&ladder->uses, use);
-    return true;
-}
-
-static bool read_ladder(const Snapshot__Jobset *pb, int64_t now_ns, struct jobset *jobset)
-{
-    const Snapshot__Ladder *item = pb->ladder;
-    struct ladder *ladder = &jobset->ladder;
     for (size_t i = 0; i < pb->n_records && i < RESTART_RECORDS_MAX; i++) {
         const Snapshot__Restart *record = pb->records[i];
         if (record->rung >= RUNGS || strlen(record->passed) >= LADDER_WHY_MAX)
             return false;
-        restart_record_decided(&jobset->records[i], (enum rung)record->rung, str_from(record->passed));
+        restart_record_decided(&jobset->history.records[i], (enum rung)record->rung,
+                               str_from(record->passed));
     }
-    if (!item)
-        return true;
-    if (item->rung >= RUNGS || item->cause >= LOSS_CAUSES || item->decided_ns > now_ns ||
-        item->best_step < -1 || item->stalled < 0 || item->n_uses > LADDER_USES_MAX || ladder->uses.len)
-        return false;
-    ladder->rung = (uint8_t)item->rung;
-    ladder->cause = (uint8_t)item->cause;
-    ladder->decided_ns = item->decided_ns;
-    ladder->due_ns = item->due_ns;
-    ladder->wait_ns = item->wait_ns;
-    ladder->best_step = item->best_step;
-    ladder->progressed = item->progressed;
-    ladder->stalled = item->stalled;
-    bool read = true;
-    for (size_t i = 0; i < item->n_uses && read; i++)
-        read = read_use(item->uses[i], now_ns, ladder);
-    return read;
+    return true;
 }
 
 void snapshot_write_ends(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb)
 {
-    pb->clues = write_clues(arena, &jobset->clues, &pb->n_clues);
-    pb->faults = write_faults(arena, &jobset->faults, &pb->n_faults);
+    pb->clues = write_clues(arena, &jobset->history.clues, &pb->n_clues);
+    pb->faults = write_faults(arena, &jobset->history.faults, &pb->n_faults);
     for (size_t i = 0; i < pb->n_records; i++) {
         Snapshot__Restart *record = pb->records[i];
-        record->clues = write_clues(arena, &jobset->records[i].clues, &record->n_clues);
-        record->faults = write_faults(arena, &jobset->records[i].faults, &record->n_faults);
+        record->clues = write_clues(arena, &jobset->history.records[i].clues, &record->n_clues);
+        record->faults = write_faults(arena, &jobset->history.records[i].faults, &record->n_faults);
     }
-    write_ladder(arena, &jobset->ladder, pb);
-    const struct move *move = &jobset->move;
-    if (!move->under_way)
-        return;
-    pb->move = ARENA_NEW(arena, Snapshot__Move);
-    snapshot__move__init(pb->move);
-    pb->move->machine = move->machine;
-    pb->move->policy = move->policy;
-    pb->move->noticed_ns = move->noticed_ns;
-    pb->move->due_ns = move->due_ns;
-    pb->move->phase = move->phase;
-    pb->move->by_spares = move->by_spares;
-    pb->move->planned = move->planned;
-    pb->move->why = codec_text(arena, str_from(move->why));
 }
 
-bool snapshot_read_ends(const struct cluster *cluster, int64_t now_ns, struct jobset *jobset,
-                        const Snapshot__Jobset *pb)
+bool snapshot_read_ends(int64_t now_ns, struct jobset *jobset, const Snapshot__Jobset *pb)
 {
-    bool read = read_clues(pb->clues, pb->n_clues, now_ns, &jobset->clues) &&
-                read_faults(pb->faults, pb->n_faults, now_ns, &jobset->faults);
+    bool read = read_clues(pb->clues, pb->n_clues, now_ns, &jobset->history.clues) &&
+                read_faults(pb->faults, pb->n_faults, now_ns, &jobset->history.faults);
     for (size_t i = 0; read && i < pb->n_records && i < RESTART_RECORDS_MAX; i++) {
         const Snapshot__Restart *item = pb->records[i];
-        read = read_clues(item->clues, item->n_clues, now_ns, &jobset->records[i].clues) &&
-               read_faults(item->faults, item->n_faults, now_ns, &jobset->records[i].faults);
+        read = read_clues(item->clues, item->n_clues, now_ns, &jobset->history.records[i].clues) &&
+               read_faults(item->faults, item->n_faults, now_ns, &jobset->history.records[i].faults);
     }
-    read = read && read_ladder(pb, now_ns, jobset);
-    const Snapshot__Move *move = pb->move;
-    if (!read || !move)
-        return read;
-    if ((move->machine != MACHINE_NONE && move->machine >= cluster->machine_count) ||
-        move->policy >= SUB_HEALTHS || move->noticed_ns > now_ns || move->phase >= MOVE_PHASES)
-        return false;
-    jobset->move = (struct move){.under_way = true,
-                                 .phase = (enum move_phase)move->phase,
-                                 .by_spares = move->by_spares,
-                                 .planned = move->planned,
-                                 .machine = move->machine,
-                                 .policy = (enum sub_health)move->policy,
-                                 .noticed_ns = move->noticed_ns,
-                                 .due_ns = move->due_ns};
-    copy_text(jobset->move.why, sizeof(jobset->move.why), move->why);
-    return true;
+    return read && read_answers(pb, jobset);
 }
 
 void snapshot_write_pace(const struct jobset *jobset, void (*put)(void *context, Snapshot__Record *record),

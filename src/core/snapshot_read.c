@@ -132,10 +132,10 @@ static void read_conditions(struct jobset *jobset, const Snapshot__Jobset *pb)
 
 static void read_restarts(struct jobset *jobset, const Snapshot__Jobset *pb)
 {
-    jobset->record_count = pb->record_count;
+    jobset->history.record_count = pb->record_count;
     for (size_t i = 0; i < pb->n_records && i < RESTART_RECORDS_MAX; i++) {
         const Snapshot__Restart *item = pb->records[i];
-        struct restart_record *record = &jobset->records[i];
+        struct restart_record *record = &jobset->history.records[i];
         record->attempt = item->attempt;
         copy_text(record->cause, sizeof(record->cause), item->cause);
         copy_text(record->machine, sizeof(record->machine), item->machine);
@@ -200,15 +200,15 @@ static int read_jobset_lists(struct reader *reader, struct jobset *jobset, const
         mem_copy(jobset->job_attempts_counted, pb->job_attempts_counted,
                  jobset->job_count * sizeof(*jobset->job_attempts_counted));
     if (pb->n_rjob_status != 5 * jobset->spec.rjob_count || pb->n_job_attempts != jobset->job_count ||
-        pb->n_last_machines != jobset->slot_count || !machines_exist(reader, pb->suspects, pb->n_suspects) ||
+        pb->n_last_machines != jobset->slots.count || !machines_exist(reader, pb->suspects, pb->n_suspects) ||
         !machines_exist(reader, pb->last_machines, pb->n_last_machines))
         return corrupt(reader, "jobset", pb->uid);
     mem_copy(jobset->rjob_status, pb->rjob_status, pb->n_rjob_status * sizeof(int32_t));
     mem_copy(jobset->job_attempts, pb->job_attempts, pb->n_job_attempts * sizeof(int32_t));
-    mem_copy(jobset->last_machines, pb->last_machines, pb->n_last_machines * sizeof(uint32_t));
-    jobset->suspect_count = pb->n_suspects;
-    jobset->suspects = mem_alloc(pb->n_suspects * sizeof(*jobset->suspects));
-    mem_copy(jobset->suspects, pb->suspects, pb->n_suspects * sizeof(*jobset->suspects));
+    mem_copy(jobset->slots.last_machines, pb->last_machines, pb->n_last_machines * sizeof(uint32_t));
+    jobset->history.suspect_count = pb->n_suspects;
+    jobset->history.suspects = mem_alloc(pb->n_suspects * sizeof(*jobset->history.suspects));
+    mem_copy(jobset->history.suspects, pb->suspects, pb->n_suspects * sizeof(*jobset->history.suspects));
     return 0;
 }
 
@@ -260,26 +260,20 @@ static void read_runs(struct jobset *jobset, const Snapshot__Jobset *pb)
     bool ran = jobset->restarts > 0 || !jobset->conditions[CONDITION_SUSPENDED].status;
     jobset->executions = pb->runs ? pb->runs->executions : ran ? jobset->restarts : -1;
     jobset->executions = jobset->executions < -1 ? -1 : jobset->executions;
-    jobset->backing_off = pb->parking && pb->runs && pb->runs->backing_off;
 }
 
-/* Reads the state of recovery; false: it is inconsistent. */
-static bool read_absence(struct jobset *jobset, const Snapshot__Jobset *pb)
+/* Reads the recovery, and the restarts besides those in place; false: they are inconsistent. */
+static bool read_restart_counts(const struct reader *reader, struct jobset *jobset,
+                                const Snapshot__Jobset *pb)
 {
-    for (size_t i = 0; i < pb->n_away_replicas; i++)
-        vec_push(&jobset->absence.replicas, pb->away_replicas[i]);
-    jobset->absence.size = pb->away_size;
-    jobset->absence.since_ns = pb->away_since_ns;
-    jobset->absence.grow_ns = pb->away_grow_ns;
-    jobset->planned = pb->change & 1;
-    jobset->absence.overdue = pb->change >> 1 & 1;
-    jobset->dump = (uint8_t)pb->dump;
-    bool waits = jobset->parking && jobset->keeping && pb->n_away_replicas == 0;
-    jobset->farewell = (struct farewell){pb->farewell_noticed_ns, pb->farewell_due_ns};
-    jobset->crashes = (struct crashes){pb->crashes, pb->crashes_best_step, pb->crashes_due_ns};
-    if ((pb->farewell_noticed_ns == 0) != (pb->farewell_due_ns == 0))
+    const struct jobset_recovery *recovery = &jobset->recovery;
+    if (!snapshot_read_recovery(&reader->core->cluster, reader->core->now_ns, jobset, pb->recovery) ||
+        pb->restarts - recovery->in_place_restarts < jobset_parks(jobset) ||
+        recovery->in_place_counted > pb->restarts_counted)
         return false;
-    return pb->dump < DUMP_STATES && (pb->dump != DUMP_UNDER_WAY || waits) && shrink_restored(jobset);
+    jobset->restarts = pb->restarts - recovery->in_place_restarts - jobset_parks(jobset);
+    jobset->restarts_counted = pb->restarts_counted - recovery->in_place_counted;
+    return true;
 }
 
 static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
@@ -294,13 +288,8 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
     bool hidden = pb->runs && pb->runs->hidden;
     if (!read || !jobset_is_bounded(&spec) || !is_new_jobset(reader, document, pb->uid, hidden) ||
         pb->terminal_state >= TERMINAL_STATES || !is_past(reader, pb->finished_ns) ||
-        !is_past(reader, pb->shown_ns) || !is_past(reader, pb->rejoin_since_ns) ||
-        !is_past(reader, pb->apart_ns) || !is_past(reader, pb->joined_ns) ||
-        !is_past(reader, pb->unjoined_ns) || pb->join_due_ns < 0 || !is_past(reader, pb->away_since_ns) ||
-        !is_past(reader, pb->farewell_noticed_ns) || pb->loose_tasks != 0 || pb->in_place_restarts < 0 ||
-        pb->first_attempt < 0 || pb->restarts < 0 || pb->first_attempt > INT32_MAX - pb->restarts ||
-        pb->restarts - pb->in_place_restarts < pb->parking || pb->in_place_counted < 0 ||
-        pb->in_place_counted > pb->restarts_counted)
+        !is_past(reader, pb->shown_ns) || pb->loose_tasks != 0 || pb->first_attempt < 0 || pb->restarts < 0 ||
+        pb->first_attempt > INT32_MAX - pb->restarts)
         return corrupt(reader, "jobset", pb->uid);
     struct jobset *jobset =
         jobs_restore_jobset(&reader->core->jobs, pb->uid, &arena, document, &spec, hidden);
@@ -313,43 +302,32 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
     read_conditions(jobset, pb);
     jobset->first_attempt = pb->first_attempt;
     jobset->attempt = pb->first_attempt + pb->restarts;
-    jobset->restarts = pb->restarts - pb->in_place_restarts - pb->parking;
-    jobset->restarts_counted = pb->restarts_counted - pb->in_place_counted;
-    jobset->in_place_counted = pb->in_place_counted;
-    jobset->parking_counted = pb->parking_counted;
     jobset->terminal_state = (uint8_t)pb->terminal_state;
     jobset->first_queued_ns = pb->first_queued_ns;
-    jobset->checkpoint = (struct checkpoint_state){pb->committed_step, pb->committed_attempt,
-                                                   pb->committed_ns, pb->checkpoints};
+    jobset->checkpoint = (struct checkpoint_state){.committed_step = pb->committed_step,
+                                                   .committed_attempt = pb->committed_attempt,
+                                                   .committed_ns = pb->committed_ns,
+                                                   .count = pb->checkpoints};
     read_restarts(jobset, pb);
     jobset->finished_ns = pb->finished_ns;
-    jobset->in_place_restarts = pb->in_place_restarts;
-    jobset->parking = pb->parking;
     jobset->failures_wait = pb->failures_wait;
-    jobset->parking_since_ns = pb->parking_since_ns;
-    jobset->keeping = pb->keeping;
-    jobset->rejoin_since_ns = pb->rejoin_since_ns;
-    jobset->apart_ns = pb->apart_ns;
-    jobset->joined_ns = pb->joined_ns;
-    jobset->join_due_ns = pb->join_due_ns;
-    jobset->unjoined_ns = pb->unjoined_ns;
-    if (!read_absence(jobset, pb))
+    if (!read_restart_counts(reader, jobset, pb))
         return corrupt(reader, "the recovery of jobset", pb->uid);
     read_runs(jobset, pb);
-    jobset->shown_ns = pb->shown_ns;
+    jobset->usage.shown_ns = pb->shown_ns;
     if (pb->foreign_status[0] &&
-        json_parse(&jobset->foreign_arena, str_from(pb->foreign_status), &jobset->foreign_status, NULL) < 0)
+        json_parse(&jobset->foreign.arena, str_from(pb->foreign_status), &jobset->foreign.status, NULL) < 0)
         return corrupt(reader, "the status of jobset", pb->uid);
     if (!snapshot_read_terms(&reader->core->jobs, &reader->core->cluster, jobset, pb))
         return corrupt(reader, "the terms of jobset", pb->uid);
-    if (!snapshot_read_ends(&reader->core->cluster, reader->core->now_ns, jobset, pb))
+    if (!snapshot_read_ends(reader->core->now_ns, jobset, pb))
         return corrupt(reader, "the restarts of jobset", pb->uid);
     int rc = read_jobset_lists(reader, jobset, pb);
     if (rc == 0)
         rc = read_progress(reader, pb->progress, &jobset->progress);
     if (rc == 0 && pb->shown)
-        rc = read_account(reader, pb->shown, &jobset->shown);
-    return rc < 0 ? rc : read_account(reader, pb->closed, &jobset->closed);
+        rc = read_account(reader, pb->shown, &jobset->usage.shown);
+    return rc < 0 ? rc : read_account(reader, pb->closed, &jobset->usage.closed);
 }
 
 static int read_gang(struct reader *reader, const Snapshot__Gang *pb)

@@ -46,21 +46,21 @@ static Snapshot__Terms *write_terms(struct arena *arena, const struct rjob_terms
 
 void snapshot_write_terms(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb)
 {
-    pb->n_terms = jobset->terms ? jobset->spec.rjob_count : 0;
+    pb->n_terms = jobset->grant.terms ? jobset->spec.rjob_count : 0;
     pb->terms = ARENA_ARRAY(arena, Snapshot__Terms *, pb->n_terms);
     for (size_t r = 0; r < pb->n_terms; r++)
-        pb->terms[r] = write_terms(arena, &jobset->terms[r]);
-    pb->n_reserved_machines = pb->n_reserved_chips = jobset->reserved_count;
-    pb->n_reserved_cpu_milli = pb->n_reserved_memory_bytes = jobset->reserved_count;
-    pb->reserved_machines = ARENA_ARRAY(arena, uint32_t, jobset->reserved_count);
-    pb->reserved_chips = ARENA_ARRAY(arena, uint64_t, jobset->reserved_count);
-    pb->reserved_cpu_milli = ARENA_ARRAY(arena, int64_t, jobset->reserved_count);
-    pb->reserved_memory_bytes = ARENA_ARRAY(arena, int64_t, jobset->reserved_count);
-    for (size_t i = 0; i < jobset->reserved_count; i++) {
-        pb->reserved_machines[i] = jobset->reserved[i].machine;
-        pb->reserved_chips[i] = jobset->reserved[i].chips;
-        pb->reserved_cpu_milli[i] = jobset->reserved[i].cpu_milli;
-        pb->reserved_memory_bytes[i] = jobset->reserved[i].memory_bytes;
+        pb->terms[r] = write_terms(arena, &jobset->grant.terms[r]);
+    pb->n_reserved_machines = pb->n_reserved_chips = jobset->grant.reserved_count;
+    pb->n_reserved_cpu_milli = pb->n_reserved_memory_bytes = jobset->grant.reserved_count;
+    pb->reserved_machines = ARENA_ARRAY(arena, uint32_t, jobset->grant.reserved_count);
+    pb->reserved_chips = ARENA_ARRAY(arena, uint64_t, jobset->grant.reserved_count);
+    pb->reserved_cpu_milli = ARENA_ARRAY(arena, int64_t, jobset->grant.reserved_count);
+    pb->reserved_memory_bytes = ARENA_ARRAY(arena, int64_t, jobset->grant.reserved_count);
+    for (size_t i = 0; i < jobset->grant.reserved_count; i++) {
+        pb->reserved_machines[i] = jobset->grant.reserved[i].machine;
+        pb->reserved_chips[i] = jobset->grant.reserved[i].chips;
+        pb->reserved_cpu_milli[i] = jobset->grant.reserved[i].cpu_milli;
+        pb->reserved_memory_bytes[i] = jobset->grant.reserved[i].memory_bytes;
     }
 }
 

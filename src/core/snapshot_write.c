@@ -143,12 +143,13 @@ static void write_conditions(struct arena *arena, const struct jobset *jobset, S
 
 static void write_restarts(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb)
 {
-    size_t count = jobset->record_count < RESTART_RECORDS_MAX ? jobset->record_count : RESTART_RECORDS_MAX;
-    pb->record_count = jobset->record_count;
+    size_t count = jobset->history.record_count < RESTART_RECORDS_MAX ? jobset->history.record_count
+                                                                      : RESTART_RECORDS_MAX;
+    pb->record_count = jobset->history.record_count;
     pb->n_records = count;
     pb->records = ARENA_ARRAY(arena, Snapshot__Restart *, count);
     for (size_t i = 0; i < count; i++) {
-        const struct restart_record *record = &jobset->records[i];
+        const struct restart_record *record = &jobset->history.records[i];
         Snapshot__Restart *item = pb->records[i] = ARENA_NEW(arena, Snapshot__Restart);
         snapshot__restart__init(item);
         item->attempt = record->attempt;
@@ -201,10 +202,10 @@ static void write_jobset_lists(struct arena *arena, const struct jobset *jobset,
     pb->job_attempts_counted = jobset->job_attempts_counted;
     pb->n_widths = jobset->spec.rjob_count;
     pb->widths = jobset->widths;
-    pb->n_suspects = jobset->suspect_count;
-    pb->suspects = jobset->suspects;
-    pb->n_last_machines = jobset->slot_count;
-    pb->last_machines = jobset->last_machines;
+    pb->n_suspects = jobset->history.suspect_count;
+    pb->suspects = jobset->history.suspects;
+    pb->n_last_machines = jobset->slots.count;
+    pb->last_machines = jobset->slots.last_machines;
 }
 
 static void write_jobset(struct writer *writer, const struct jobset *jobset)
@@ -225,9 +226,7 @@ static void write_jobset(struct writer *writer, const struct jobset *jobset)
     write_conditions(&writer->arena, jobset, &pb);
     pb.restarts = jobset->attempt - jobset->first_attempt;
     pb.first_attempt = jobset->first_attempt;
-    pb.restarts_counted = jobset->restarts_counted + jobset->in_place_counted;
-    pb.in_place_counted = jobset->in_place_counted;
-    pb.parking_counted = jobset->parking_counted;
+    pb.restarts_counted = jobset->restarts_counted + jobset->recovery.in_place_counted;
     pb.terminal_state = jobset->terminal_state;
     write_jobset_lists(&writer->arena, jobset, &pb);
     pb.first_queued_ns = jobset->first_queued_ns;
@@ -236,44 +235,23 @@ static void write_jobset(struct writer *writer, const struct jobset *jobset)
     pb.committed_attempt = jobset->checkpoint.committed_attempt;
     pb.committed_ns = jobset->checkpoint.committed_ns;
     pb.checkpoints = jobset->checkpoint.count;
-    pb.closed = write_account(&writer->arena, &jobset->closed);
-    if (jobset->foreign_status) {
-        json_write(&status, jobset->foreign_status);
+    pb.closed = write_account(&writer->arena, &jobset->usage.closed);
+    if (jobset->foreign.status) {
+        json_write(&status, jobset->foreign.status);
         pb.foreign_status = status.data;
     }
-    pb.shown_ns = jobset->shown_ns;
-    if (jobset->shown_ns)
-        pb.shown = write_account(&writer->arena, &jobset->shown);
+    pb.shown_ns = jobset->usage.shown_ns;
+    if (jobset->usage.shown_ns)
+        pb.shown = write_account(&writer->arena, &jobset->usage.shown);
     write_restarts(&writer->arena, jobset, &pb);
     snapshot_write_ends(&writer->arena, jobset, &pb);
     pb.finished_ns = jobset->finished_ns;
     pb.loose_tasks = jobset->loose_tasks;
-    pb.in_place_restarts = jobset->in_place_restarts;
-    pb.parking = jobset->parking;
     pb.failures_wait = jobset->failures_wait;
-    pb.parking_since_ns = jobset->parking_since_ns;
-    pb.keeping = jobset->keeping;
-    pb.rejoin_since_ns = jobset->rejoin_since_ns;
-    pb.apart_ns = jobset->apart_ns;
-    pb.joined_ns = jobset->joined_ns;
-    pb.join_due_ns = jobset->join_due_ns;
-    pb.unjoined_ns = jobset->unjoined_ns;
-    pb.away_replicas = jobset->absence.replicas.items;
-    pb.n_away_replicas = jobset->absence.replicas.len;
-    pb.away_size = jobset->absence.size;
-    pb.away_since_ns = jobset->absence.since_ns;
-    pb.away_grow_ns = jobset->absence.grow_ns;
-    pb.change = (uint32_t)jobset->planned | (uint32_t)jobset->absence.overdue << 1;
-    pb.dump = jobset->dump;
-    pb.farewell_noticed_ns = jobset->farewell.noticed_ns;
-    pb.crashes = jobset->crashes.count;
-    pb.crashes_best_step = jobset->crashes.best_step;
-    pb.crashes_due_ns = jobset->crashes.due_ns;
-    pb.farewell_due_ns = jobset->farewell.due_ns;
-    runs.backing_off = jobset->backing_off;
     runs.executions = jobset->executions;
     runs.hidden = jobset->hidden;
     pb.runs = &runs;
+    snapshot_write_recovery(&writer->arena, jobset, &pb);
     snapshot_write_terms(&writer->arena, jobset, &pb);
     put(writer, &record);
 }

@@ -16,9 +16,9 @@ struct job_pace { /* of one JobSet */
 
 static void begin_attempt(struct job_pace *pace, const struct jobset *jobset)
 {
-    size_t size = (jobset->slot_count + 1) * sizeof(*pace->begun);
+    size_t size = (jobset->slots.count + 1) * sizeof(*pace->begun);
     pace->attempt = jobset->attempt;
-    pace->slot_count = jobset->slot_count;
+    pace->slot_count = jobset->slots.count;
     pace->begun = mem_realloc(pace->begun, size);
     pace->newest = mem_realloc(pace->newest, size);
     memset(pace->begun, 0, size);
@@ -34,7 +34,7 @@ static struct job_pace *pace_of(struct driver *driver, const struct jobset *jobs
         pace->jobset = pace->due.tie = jobset->uid;
         u64_map_put(&driver->paces, jobset->uid, pace);
         begin_attempt(pace, jobset);
-    } else if (pace->attempt != jobset->attempt || pace->slot_count != jobset->slot_count) {
+    } else if (pace->attempt != jobset->attempt || pace->slot_count != jobset->slots.count) {
         begin_attempt(pace, jobset);
     }
     return pace;
@@ -70,7 +70,7 @@ static void close_window(struct driver *driver, struct job_pace *pace)
     const struct jobset *jobset = jobs_find_uid(core_jobs(driver->core), pace->jobset);
     heap_remove(&driver->paces_due, &pace->due);
     if (!jobset || jobset->finished_ns || pace->attempt != jobset->attempt ||
-        pace->slot_count != jobset->slot_count || !pace->moved)
+        pace->slot_count != jobset->slots.count || !pace->moved)
         return;
     struct pending *pending = pending_new(EVENT_PACE);
     struct pace_event *event = &pending->event.pace;

@@ -28,7 +28,7 @@ struct job_steps { /* of one JobSet */
     obj_id jobset;
     int32_t attempt;
     uint32_t slot_count;
-    struct rank_steps *slots; /* of each (job, index); as jobset->last_machines */
+    struct rank_steps *slots; /* of each (job, index); as jobset->slots.last_machines */
     uint32_t seen;            /* ranks that have reported in this attempt */
     uint32_t speaker;         /* the lowest of them: its metrics are the JobSet's */
     obj_id laggard;           /* the task with the lowest step at the last look; 0: look at all */
@@ -44,13 +44,13 @@ struct job_steps { /* of one JobSet */
 static void begin_attempt(struct job_steps *steps, const struct jobset *jobset)
 {
     steps->attempt = jobset->attempt;
-    steps->slot_count = jobset->slot_count;
+    steps->slot_count = jobset->slots.count;
     steps->seen = 0;
     steps->speaker = UINT32_MAX;
     steps->laggard = 0;
     steps->sent_step = -1;
-    steps->slots = mem_realloc(steps->slots, (jobset->slot_count + 1) * sizeof(*steps->slots));
-    for (uint32_t i = 0; i < jobset->slot_count; i++)
+    steps->slots = mem_realloc(steps->slots, (jobset->slots.count + 1) * sizeof(*steps->slots));
+    for (uint32_t i = 0; i < jobset->slots.count; i++)
         steps->slots[i] = (struct rank_steps){.step = -1};
 }
 
@@ -65,7 +65,7 @@ static struct job_steps *steps_of(struct driver *driver, const struct jobset *jo
         vec_push(&driver->job_steps, steps);
         u64_map_put(&driver->steps_by_jobset, jobset->uid, steps);
         begin_attempt(steps, jobset);
-    } else if (steps->attempt != jobset->attempt || steps->slot_count != jobset->slot_count) {
+    } else if (steps->attempt != jobset->attempt || steps->slot_count != jobset->slots.count) {
         begin_attempt(steps, jobset);
     }
     return steps;

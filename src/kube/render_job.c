@@ -111,8 +111,8 @@ static void put_status(struct render *render, const struct job *job)
     for (size_t i = 0; i < job->tasks.len; i++)
         terminating += job->tasks.items[i]->state == TASK_STOPPING;
     json_key(out, "status");
-    if (job->jobset->form == FORM_JOB && job->jobset->foreign_status) {
-        json_put_doc(out, job->jobset->foreign_status);
+    if (job->jobset->form == FORM_JOB && job->jobset->foreign.status) {
+        json_put_doc(out, job->jobset->foreign.status);
         return;
     }
     json_begin_object(out);
@@ -164,7 +164,8 @@ static void put_template(struct render *render, const struct job *job, const str
         of_pods = job_labels(&plain, NULL, render->scratch);
     static const char *const maps[] = {"labels", "annotations", NULL};
     struct json_writer *out = &render->out;
-    const struct rjob_terms *terms = job->jobset->terms ? &job->jobset->terms[job->rjob_index] : NULL;
+    const struct rjob_terms *terms =
+        job->jobset->grant.terms ? &job->jobset->grant.terms[job->rjob_index] : NULL;
     const struct doc *pod = template_with_terms(render->scratch, render_pod_template(job), terms);
     if (job->jobset->form != FORM_JOBSET)
         of_pods = own_pod_labels(render, job);
@@ -229,14 +230,14 @@ void render_job(struct render *render, const struct job *job)
     bool own = jobset->form != FORM_JOBSET;
     json_begin_object(out);
     render_type(render, "batch/v1", "Job");
-    render_metadata_begin(
-        render, &(struct render_metadata){.name = job->name,
-                                          .namespace_ = jobset->namespace_,
-                                          .uid = job->uid,
-                                          .version = job->changed_seq,
-                                          .generation = own ? jobset->generation : 1,
-                                          .created_ns = job->created_ns,
-                                          .deleted_ns = own ? jobset->deleted_ns : job->doomed_ns});
+    render_metadata_begin(render,
+                          &(struct render_metadata){.name = job->name,
+                                                    .namespace_ = jobset->namespace_,
+                                                    .uid = job->uid,
+                                                    .version = job->changed_seq,
+                                                    .generation = own ? jobset->generation : 1,
+                                                    .created_ns = job->created_ns,
+                                                    .deleted_ns = own ? jobset->deleted_ns : job->doomed_ns});
     render_labels(render, "labels", &labels, doc_get(metadata, "labels"));
     if (own) {
         render_labels(render, "annotations", &(struct labels){0}, doc_get(metadata, "annotations"));

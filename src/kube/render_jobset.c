@@ -44,7 +44,7 @@ const char *render_jobset_state(const struct jobset *jobset)
     size_t waiting = 0, starting = 0, running = 0;
     for (size_t i = 0; i < jobset->gangs.len; i++) {
         const struct gang *gang = jobset->gangs.items[i];
-        if (gang_is_spare(gang) || (gang_is_away(gang) && !jobset->parking))
+        if (gang_is_spare(gang) || (gang_is_away(gang) && !jobset_parks(jobset)))
             continue;
         waiting += gang->state == GANG_QUEUED;
         starting += gang->state == GANG_PLACED;
@@ -291,11 +291,11 @@ static void put_restart(struct render *render, const struct restart_record *reco
 static void put_ledger(struct render *render, const struct jobset *jobset)
 {
     struct json_writer *out = &render->out;
-    int64_t now_ns = render->now_ns > jobset->shown_ns ? render->now_ns : jobset->shown_ns;
-    struct ledger_account account = render->live ? jobset_account(jobset, now_ns) : jobset->shown;
+    int64_t now_ns = render->now_ns > jobset->usage.shown_ns ? render->now_ns : jobset->usage.shown_ns;
+    struct ledger_account account = render->live ? jobset_account(jobset, now_ns) : jobset->usage.shown;
     json_key(out, "ledger");
     json_begin_object(out);
-    render_micro_time(render, "asOf", render->live ? now_ns : jobset->shown_ns);
+    render_micro_time(render, "asOf", render->live ? now_ns : jobset->usage.shown_ns);
     json_key(out, "chipSeconds");
     json_begin_object(out);
     for (int owner = 0; owner < LEDGER_OWNERS; owner++) {
@@ -368,14 +368,14 @@ static void put_spares(struct render *render, const struct jobset *jobset)
 static void put_shrunk(struct render *render, const struct jobset *jobset)
 {
     struct json_writer *out = &render->out;
-    uint32_t away = (uint32_t)jobset->absence.replicas.len, all = jobset_replicas(jobset);
+    uint32_t away = (uint32_t)jobset->recovery.absence.replicas.len, all = jobset_replicas(jobset);
     if (away == 0)
         return;
     json_key(out, "shrunk");
     json_begin_object(out);
     json_pair_int(out, "replicas", all > away ? all - away : 0);
     json_pair_int(out, "of", all);
-    render_time(render, "since", jobset->absence.since_ns);
+    render_time(render, "since", jobset->recovery.absence.since_ns);
     json_end_object(out);
 }
 
@@ -428,23 +428,25 @@ static void put_phalanx(struct render *render, const struct jobset *jobset)
     put_spares(render, jobset);
     put_shrunk(render, jobset);
     put_hang(render, jobset);
-    uint32_t kept = jobset->record_count < RESTART_RECORDS_MAX ? jobset->record_count : RESTART_RECORDS_MAX;
-    json_pair_int(out, "restartCount", jobset->record_count);
+    uint32_t kept = jobset->history.record_count < RESTART_RECORDS_MAX ? jobset->history.record_count
+                                                                       : RESTART_RECORDS_MAX;
+    json_pair_int(out, "restartCount", jobset->history.record_count);
     if (kept) {
         json_key(out, "restarts");
         json_begin_array(out);
-        for (uint32_t i = jobset->record_count - kept; i < jobset->record_count; i++)
-            put_restart(render, &jobset->records[i % RESTART_RECORDS_MAX], i + 1);
+        for (uint32_t i = jobset->history.record_count - kept; i < jobset->history.record_count; i++)
+            put_restart(render, &jobset->history.records[i % RESTART_RECORDS_MAX], i + 1);
         json_end_array(out);
     }
     render_time(render, "finishedTime", jobset->finished_ns);
-    const struct end_clue *root = end_clues_root(&jobset->clues);
+    const struct end_clue *root = end_clues_root(&jobset->history.clues);
     bool numeric = jobset->finished_ns && root && root->kind == CLUE_NUMERIC;
     bool failed = jobset->conditions[CONDITION_FAILED].status;
-    if (numeric || (failed && (jobset->clues.count || jobset->faults.count))) {
+    if (numeric || (failed && (jobset->history.clues.count || jobset->history.faults.count))) {
         json_key(out, "end");
         json_begin_object(out);
-        put_attribution(render, &jobset->faults, &jobset->clues, STR(""), jobset->finished_ns);
+        put_attribution(render, &jobset->history.faults, &jobset->history.clues, STR(""),
+                        jobset->finished_ns);
         json_end_object(out);
     }
     put_ledger(render, jobset);
@@ -478,8 +480,8 @@ void render_jobset(struct render *render, const struct jobset *jobset)
     render_metadata_end(render);
     render_members(render, document_with_terms(render->scratch, jobset), top);
     json_key(out, "status");
-    if (jobset->foreign_status) {
-        json_put_doc(out, jobset->foreign_status);
+    if (jobset->foreign.status) {
+        json_put_doc(out, jobset->foreign.status);
         json_end_object(out);
         return;
     }
@@ -495,7 +497,7 @@ void render_jobset(struct render *render, const struct jobset *jobset)
     if (jobset->spec.has_failure_policy && jobset->spec.strategy == RESTART_IN_PLACE) {
         if (jobset->attempt > 0)
             json_pair_int(out, "previousInPlaceRestartAttempt", jobset->attempt - 1);
-        json_pair_int(out, "currentInPlaceRestartAttempt", jobset->attempt - jobset->parking);
+        json_pair_int(out, "currentInPlaceRestartAttempt", jobset->attempt - jobset_parks(jobset));
     }
     put_phalanx(render, jobset);
     json_end_object(out);

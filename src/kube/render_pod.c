@@ -136,7 +136,8 @@ static void put_placement(struct render *render, const struct task *task, const 
 {
     static const struct rjob_terms none;
     const struct jobset *jobset = task->job->jobset;
-    const struct rjob_terms *terms = jobset->terms ? &jobset->terms[task->job->rjob_index] : &none;
+    const struct rjob_terms *terms =
+        jobset->grant.terms ? &jobset->grant.terms[task->job->rjob_index] : &none;
     const struct doc *tolerations = doc_get(spec, "tolerations");
     struct json_writer *out = &render->out;
     render_labels(render, "nodeSelector", &terms->node_labels, doc_get(spec, "nodeSelector"));
@@ -163,7 +164,7 @@ static void put_gates(struct render *render, const struct task *task, const stru
 
 static void put_spec(struct render *render, const struct task *task)
 {
-    static const char *const ours[] = {"nodeName",     "hostname",    "subdomain", "priority",
+    static const char *const ours[] = {"nodeName",     "hostname",    "subdomain",       "priority",
                                        "nodeSelector", "tolerations", "schedulingGates", NULL};
     static const char *const placed_only[] = {"nodeName", "nodeSelector",    "tolerations",
                                               "priority", "schedulingGates", NULL};

@@ -173,7 +173,7 @@ static void put_slices(struct json_writer *out, const struct domains *domains)
 void render_topology(struct render *render, const struct workload *const *all, size_t count, size_t rjob)
 {
     struct json_writer *out = &render->out;
-    const struct rjob_terms *terms = all[0]->jobset->terms ? &all[0]->jobset->terms[rjob] : NULL;
+    const struct rjob_terms *terms = all[0]->jobset->grant.terms ? &all[0]->jobset->grant.terms[rjob] : NULL;
     if (!terms || !terms->level_count)
         return;
     struct domains domains = {.levels = terms->levels, .level_count = terms->level_count};
@@ -182,7 +182,7 @@ void render_topology(struct render *render, const struct workload *const *all, s
         domains.level_count = 1;
     }
     for (size_t i = 0; i < count; i++)
-        if (all[i]->jobset->terms)
+        if (all[i]->jobset->grant.terms)
             collect_domains(render, all[i]->jobset, rjob, &domains);
     if (domains.list.len > 0) {
         json_key(out, "topologyAssignment");

@@ -202,7 +202,7 @@ static void jobset_cells(struct render *render, const struct jobset *jobset)
     const struct doc *suspend = doc_path(jobset->document, "spec", "suspend", NULL);
     json_put_str(out, jobset->name);
     json_put_text(out, terminal_state_name(jobset->terminal_state));
-    put_number(render, jobset->record_count);
+    put_number(render, jobset->history.record_count);
     json_put_text(out, !completed->present ? "" : completed->status ? "True" : "False");
     json_put_text(out, !suspend ? "" : doc_bool(suspend, false) ? "true" : "false");
     table_put_age(render, jobset->created_ns);

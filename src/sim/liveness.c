@@ -195,8 +195,9 @@ void liveness_trace(struct world *world)
         world_trace(world, "JobSet " STR_FORMAT ": %s%s%s%s%s, attempt %d, %zu away, %zu old jobs, %zu gangs",
                     STR_ARG(jobset->key), terminal_state_name(jobset->terminal_state),
                     jobset->spec.suspend ? " suspended" : "", jobset->deleted_ns ? " deleted" : "",
-                    jobset->parking ? " parking" : "", jobset->dump == DUMP_UNDER_WAY ? " dumping" : "",
-                    jobset->attempt, jobset->absence.replicas.len, jobset->old_jobs.len, jobset->gangs.len);
+                    jobset_parks(jobset) ? " parking" : "",
+                    jobset->recovery.state == RECOVERY_DUMPING ? " dumping" : "", jobset->attempt,
+                    jobset->recovery.absence.replicas.len, jobset->old_jobs.len, jobset->gangs.len);
     }
     for (int kind = OBJECT_JOBSET; kind < OBJECT_KINDS; kind++)
         object_visit(core_objects(core), (enum object_kind)kind, STR(""), trace_object, world);

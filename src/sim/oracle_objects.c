@@ -203,8 +203,8 @@ static void note_kept(void *context, const struct workload *workload)
     struct world *world = context;
     const struct cluster *cluster = core_cluster(world->controller.core);
     const struct jobset *jobset = workload->jobset;
-    for (size_t i = 0; workload->state == WORKLOAD_HOLDING && i < jobset->reserved_count; i++) {
-        const struct room *room = &jobset->reserved[i];
+    for (size_t i = 0; workload->state == WORKLOAD_HOLDING && i < jobset->grant.reserved_count; i++) {
+        const struct room *room = &jobset->grant.reserved[i];
         struct kept_room kept = {jobset->uid, room->machine,
                                  room->chips & cluster->machines[room->machine].free_mask,
                                  workload->preempted, evictions_of(workload)};

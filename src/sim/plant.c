@@ -60,12 +60,12 @@ static void hide_rooms(struct world *world)
     for (size_t i = 0; world->options.plant == PLANT_IGNORE_RESERVATION && i < store->jobsets.len; i++) {
         struct jobset *jobset = store->jobsets.items[i];
         const struct workload *workload = workload_of(core_admit(world->controller.core), jobset->uid);
-        if (!jobset->reserved_count || !workload || workload->state != WORKLOAD_HOLDING)
+        if (!jobset->grant.reserved_count || !workload || workload->state != WORKLOAD_HOLDING)
             continue;
-        struct hidden_room room = {jobset->uid, jobset->reserved, jobset->reserved_count};
+        struct hidden_room room = {jobset->uid, jobset->grant.reserved, jobset->grant.reserved_count};
         vec_push(&world->controller.planted.hidden, room);
-        jobset->reserved = NULL;
-        jobset->reserved_count = 0;
+        jobset->grant.reserved = NULL;
+        jobset->grant.reserved_count = 0;
         store->reserving--;
     }
 }
@@ -78,12 +78,12 @@ static void show_rooms(struct world *world)
         struct hidden_room *room = &hidden->items[i];
         struct jobset *jobset = jobs_find_uid(store, room->jobset);
         const struct workload *workload = workload_of(core_admit(world->controller.core), room->jobset);
-        if (!jobset || jobset->reserved_count || !workload || workload->state != WORKLOAD_HOLDING) {
+        if (!jobset || jobset->grant.reserved_count || !workload || workload->state != WORKLOAD_HOLDING) {
             mem_free(room->rooms);
             continue;
         }
-        jobset->reserved = room->rooms;
-        jobset->reserved_count = room->count;
+        jobset->grant.reserved = room->rooms;
+        jobset->grant.reserved_count = room->count;
         store->reserving++;
     }
     vec_clear(hidden);

@@ -54,7 +54,7 @@ void reach_look(struct world *world, const struct jobset *jobset, struct reach_s
 {
     _Static_assert((int)REACH_REQUEUE - (int)REACH_RETRY == (int)RUNG_REQUEUE - (int)RUNG_RETRY,
                    "rungs are counted in their order");
-    const struct ladder *ladder = &jobset->ladder;
+    const struct ladder *ladder = &jobset->recovery.ladder;
     uint64_t *reached = world->outcome->reached;
     if (ladder->uses.len > 0 && is_new(seen, ladder)) {
         seen->use = ladder->uses.items[ladder->uses.len - 1];
@@ -62,12 +62,12 @@ void reach_look(struct world *world, const struct jobset *jobset, struct reach_s
         reached[seen->use.rung - RUNG_RETRY + REACH_RETRY]++;
     }
     seen->uses = ladder->uses.len;
-    size_t away = jobset->absence.replicas.len;
+    size_t away = jobset->recovery.absence.replicas.len;
     reached[REACH_SHRUNK] += away > seen->away;
-    reached[REACH_GROWN] += away < seen->away && jobset->keeping;
+    reached[REACH_GROWN] += away < seen->away && jobset_keeps(jobset);
     seen->away = away;
-    const struct move *move = &jobset->move;
-    bool leaving = move->under_way && move->by_spares && move->phase == MOVE_LEAVING;
+    const struct move *move = &jobset->recovery.move;
+    bool leaving = move->by_spares && move->state == MOVE_LEAVING;
     reached[REACH_MOVED] += leaving && !seen->leaving;
     seen->leaving = leaving;
 }

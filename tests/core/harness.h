@@ -77,8 +77,8 @@ static inline struct told_errand *harness_errand(struct harness *h, enum errand_
 
 static inline void harness_watch_errand(struct harness *h, const struct effect *effect)
 {
-    obj_id uid = effect->kind == EFFECT_ERRAND_START ? effect->errand_start.start.errand
-                                                     : effect->errand_stop.errand;
+    obj_id uid =
+        effect->kind == EFFECT_ERRAND_START ? effect->errand_start.start.errand : effect->errand_stop.errand;
     struct told_errand *known = NULL;
     for (size_t i = 0; i < h->errands.len && !known; i++)
         known = h->errands.items[i].errand == uid ? &h->errands.items[i] : NULL;
@@ -189,20 +189,18 @@ static inline void harness_lose(struct harness *h, const char *machine)
 static inline void harness_cluster(struct harness *h, int machines, int chips, int spares, const char *more)
 {
     char json[2048];
-    snprintf(
-        json, sizeof(json),
-        "{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"Cluster\",\"metadata\":{\"name\":\"test\"},"
-        "\"spec\":{%s\"settings\":{\"checkpointDir\":\"/ckpt\",\"priorityClasses\":{\"high\":1000}},"
-        "\"machineNames\":\"m-{n}\",\"addresses\":\"127.0.1.1\","
-        "\"pods\":[{\"racks\":[{\"machines\":%d,\"chips\":%d,\"spares\":%d}]}]}}",
-        more, machines, chips, spares);
+    snprintf(json, sizeof(json),
+             "{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"Cluster\",\"metadata\":{\"name\":\"test\"},"
+             "\"spec\":{%s\"settings\":{\"checkpointDir\":\"/ckpt\",\"priorityClasses\":{\"high\":1000}},"
+             "\"machineNames\":\"m-{n}\",\"addresses\":\"127.0.1.1\","
+             "\"pods\":[{\"racks\":[{\"machines\":%d,\"chips\":%d,\"spares\":%d}]}]}}",
+             more, machines, chips, spares);
     struct event cluster = {.kind = EVENT_CLUSTER};
     cluster.cluster.document = str_from(json);
     harness_step(h, &cluster);
 }
 
-static inline void harness_init_with(struct harness *h, int machines, int chips, int spares,
-                                     const char *more)
+static inline void harness_init_with(struct harness *h, int machines, int chips, int spares, const char *more)
 {
     *h = (struct harness){.core = core_new(), .now_ns = INT64_C(1700000000) * NS_PER_SECOND};
     struct event boot = {.kind = EVENT_BOOT};
@@ -367,9 +365,9 @@ static inline bool harness_wait_backoff(struct harness *h)
     const struct job_store *jobs = core_jobs(h->core);
     for (size_t i = 0; i < jobs->jobsets.len; i++) {
         const struct jobset *jobset = jobs->jobsets.items[i];
-        if (jobset->crashes.due_ns > h->now_ns && jobset->crashes.due_ns < due_ns && !jobset->finished_ns &&
-            !jobset->spec.suspend && !jobset->deleted_ns)
-            due_ns = jobset->crashes.due_ns;
+        if (jobset->recovery.crashes.due_ns > h->now_ns && jobset->recovery.crashes.due_ns < due_ns &&
+            !jobset->finished_ns && !jobset->spec.suspend && !jobset->deleted_ns)
+            due_ns = jobset->recovery.crashes.due_ns;
     }
     if (due_ns == INT64_MAX)
         return false;

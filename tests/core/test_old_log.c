@@ -9,7 +9,8 @@
 
 static const char *const golden = "tests/core/golden/log-0.1.0.bin";
 
-static const char train[] = "apiVersion: jobset.x-k8s.io/v1alpha2\n"
+static const char train[] =
+    "apiVersion: jobset.x-k8s.io/v1alpha2\n"
     "kind: JobSet\n"
     "metadata: {name: train}\n"
     "spec:\n"
@@ -19,7 +20,8 @@ static const char train[] = "apiVersion: jobset.x-k8s.io/v1alpha2\n"
     "    template: {spec: {parallelism: 2, completions: 2, backoffLimit: 0, template: {spec: {\n"
     "      restartPolicy: Never, containers: [{name: c, image: i, command: [train],\n"
     "      resources: {limits: {google.com/tpu: 4}}}]}}}}\n";
-static const char other[] = "apiVersion: jobset.x-k8s.io/v1alpha2\n"
+static const char other[] =
+    "apiVersion: jobset.x-k8s.io/v1alpha2\n"
     "kind: JobSet\n"
     "metadata: {name: other}\n"
     "spec: {suspend: true, replicatedJobs: [{name: w, template: {spec: {parallelism: 1,\n"
@@ -65,7 +67,7 @@ static void check_end(const struct core *core)
     assert_non_null(jobset);
     assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     assert_int_equal(jobset->restarts, 1);
-    assert_string_equal(jobset->records[0].cause, "MachineLost");
+    assert_string_equal(jobset->history.records[0].cause, "MachineLost");
     assert_int_equal((int)jobset->checkpoint.committed_step, 10);
     assert_null(jobs_find(core_jobs(core), STR("default"), STR("other")));
     core_check_invariants(core);

@@ -86,7 +86,7 @@ static void force_exit_moves_at_once(void **state)
     harness_run_all(&h);
     assert_int_equal(jobset->attempt, 1);
     assert_int_not_equal(harness_task(&h, "a-w-0-2")->machine, machine);
-    assert_non_null(strstr(jobset->records[0].detail, "moved away from"));
+    assert_non_null(strstr(jobset->history.records[0].detail, "moved away from"));
     harness_done(&h);
 }
 
@@ -103,13 +103,13 @@ static void grace_exit_waits_for_a_checkpoint(void **state)
         for (size_t i = 0; i < h.effects.list.len; i++)
             told += h.effects.list.items[i].kind == EFFECT_TASK_NOTICE;
         assert_int_equal(told, 4); /* all, so that they can agree on a step */
-        assert_true(jobset->move.under_way && jobset->attempt == 0);
+        assert_true(jobset->recovery.move.state != MOVE_NONE && jobset->attempt == 0);
         harness_wait(&h, NS_PER_SECOND);
         if (saves)
             save_all(&h, 50);
         else
             harness_wait(&h, 31 * NS_PER_SECOND);
-        assert_false(jobset->move.under_way);
+        assert_int_equal(jobset->recovery.move.state, MOVE_NONE);
         harness_run_all(&h);
         assert_int_equal(jobset->attempt, 1);
         assert_int_not_equal(harness_task(&h, "a-w-0-2")->machine, machine);
@@ -145,7 +145,7 @@ static void hot_switch_never_without_room_or_save(void **state)
     save_all(&h, 50);
     harness_run_all(&h);
     assert_int_equal(jobset->attempt, 1);
-    assert_int_equal((int)jobset->records[0].step_resumed_from, 50);
+    assert_int_equal((int)jobset->history.records[0].step_resumed_from, 50);
     assert_int_not_equal(harness_task(&h, "a-w-0-1")->machine, machine);
     harness_done(&h);
 }

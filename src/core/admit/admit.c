@@ -235,8 +235,8 @@ static void look_at_touched(struct step *step)
     for (size_t i = 0; i < step->jobs->touched.len; i++) { /* grows meanwhile */
         struct jobset *jobset = step->jobs->touched.items[i];
         struct workload *workload = u64_map_get(&admit->by_jobset, jobset->uid);
-        jobset->touched = false;
-        bool wants = !workload && !jobset->gone && !jobset->deleted_ns && !jobset_finished(jobset) &&
+        jobset->entry.touched = false;
+        bool wants = !workload && !jobset->entry.gone && !jobset->deleted_ns && !jobset_finished(jobset) &&
                      jobset_managed(jobset);
         struct str named = wants ? prebuilt_name(jobset) : STR("");
         if (wants)
@@ -366,7 +366,7 @@ void admit_restored(struct step *step)
             preemptor->waits_for++;
         workload->seen = workload->jobset->document;
         workload->seen_own = workload->own ? workload->own->document : NULL;
-        workload->jobset->promised = workload->given && workload->preemptor;
+        workload->jobset->grant.promised = workload->given && workload->preemptor;
         workload->timer.key = workload_due(step, workload);
         workload->timer.tie = workload->uid;
         if (workload->timer.key != INT64_MAX)
@@ -387,7 +387,7 @@ static void check_workload(const struct admit *admit, const struct workload *wor
     CHECK(!workload->parked || workload->state == WORKLOAD_PENDING);
     CHECK(workload->counted || workload->state != WORKLOAD_PENDING || workload_is_stopped(workload));
     CHECK(!workload->own || (workload_of(admit, workload->own->uid) == workload && !workload->group &&
-                             workload->own->form == FORM_WORKLOAD && !workload->own->gone &&
+                             workload->own->form == FORM_WORKLOAD && !workload->own->entry.gone &&
                              workload->own->workload == workload));
     CHECK(!workload->group || workload->changed_seq == workload->group->members.items[0]->changed_seq);
     CHECK(jobset->form != FORM_WORKLOAD || workload_is_bare(workload));

@@ -129,7 +129,7 @@ static bool has_its_place(const struct workload *workload)
 
 bool group_may_join(const struct workload *workload)
 {
-    return workload->state == WORKLOAD_PENDING && !workload->gone && !workload->jobset->gone &&
+    return workload->state == WORKLOAD_PENDING && !workload->gone && !workload->jobset->entry.gone &&
            !workload->jobset->deleted_ns;
 }
 
@@ -186,7 +186,7 @@ static bool is_kept(const struct workload *workload)
 
 void group_let_go(struct step *step, const struct workload *workload)
 {
-    if (workload->jobset->gone || workload->jobset->form != FORM_POD || !is_kept(workload))
+    if (workload->jobset->entry.gone || workload->jobset->form != FORM_POD || !is_kept(workload))
         return;
     jobset_drop_finalizer(step, workload->jobset, POD_FINALIZER);
     step->admit->acted = true;
@@ -201,7 +201,7 @@ bool pod_is_over(const struct workload *workload)
 static bool is_active(const struct workload *member)
 {
     const struct jobset *jobset = member->jobset;
-    if (jobset->gone || (jobset->deleted_ns && member->state == WORKLOAD_PENDING))
+    if (jobset->entry.gone || (jobset->deleted_ns && member->state == WORKLOAD_PENDING))
         return false;
     if (member->state == WORKLOAD_FINISHED)
         return strcmp(member->conditions[WORKLOAD_IS_FINISHED].reason, "Succeeded") == 0;
@@ -211,7 +211,7 @@ static bool is_active(const struct workload *member)
 static bool all_deleted(const struct pod_group *group)
 {
     for (size_t i = 0; i < group->members.len; i++)
-        if (!group->members.items[i]->jobset->deleted_ns && !group->members.items[i]->jobset->gone)
+        if (!group->members.items[i]->jobset->deleted_ns && !group->members.items[i]->jobset->entry.gone)
             return false;
     return true;
 }
@@ -229,8 +229,8 @@ static struct census take_census(const struct pod_group *group)
         bool active = is_active(member);
         census.active += active;
         census.failed += !active && member->state != WORKLOAD_PENDING && is_kept(member);
-        census.begun |= member->state != WORKLOAD_PENDING ||
-                        member->conditions[WORKLOAD_WAITS_FOR_PODS].present;
+        census.begun |=
+            member->state != WORKLOAD_PENDING || member->conditions[WORKLOAD_WAITS_FOR_PODS].present;
     }
     return census;
 }

@@ -157,7 +157,8 @@ static void bind_pending(struct step *step, struct workload *workload)
     }
     for (size_t p = 0; p < (workload->gang.len ? workload->gang.len : 1); p++) {
         const struct workload *one = podset_owner(workload, p);
-        if (one->requeue_ns > step->now_ns || one->jobset->deleted_ns || one->jobset->gone || !one->active)
+        if (one->requeue_ns > step->now_ns || one->jobset->deleted_ns || one->jobset->entry.gone ||
+            !one->active)
             return;
     }
     workload->place.key = -(int64_t)workload->priority;
@@ -301,7 +302,7 @@ static void forget_assignment(struct workload *workload)
     }
     workload->reserved_in = STR("");
     workload->booked_in = NULL;
-    workload->given = workload->jobset->promised = false;
+    workload->given = workload->jobset->grant.promised = false;
     arena_done(&workload->assigned);
 }
 
@@ -464,7 +465,7 @@ static void forget_victims(struct admit *admit, struct workload *workload)
         if (victim->preemptor != workload->uid || victim->state != WORKLOAD_LEAVING)
             continue;
         victim->preemptor = 0;
-        victim->jobset->promised = false;
+        victim->jobset->grant.promised = false;
         workload->waits_for--;
     }
     CHECK(workload->waits_for == 0);
@@ -482,7 +483,7 @@ static void stop_one(struct step *step, struct workload *workload)
     workload->state = WORKLOAD_PENDING;
     workload->parked = false;
     workload->reserved_ns = workload->admitted_ns = workload->ready_ns = workload->unready_ns = 0;
-    if (!workload->gone && !workload->jobset->gone)
+    if (!workload->gone && !workload->jobset->entry.gone)
         jobset_reserve(step, workload->jobset, NULL);
     step->admit->acted = true;
 }
@@ -685,7 +686,7 @@ void workload_left(struct step *step, struct workload *workload)
     workload->parked = false;
     workload->reserved_ns = workload->admitted_ns = workload->ready_ns = workload->unready_ns = 0;
     workload->leave_ns = workload->noticed_ns = 0;
-    if (!workload->jobset->gone) {
+    if (!workload->jobset->entry.gone) {
         jobset_set_terms(step, workload->jobset, NULL);
         if (workload->full)
             jobset_set_parallelism(step, workload->jobset, workload->full,

@@ -147,7 +147,7 @@ void workload_look(struct step *step, struct workload *workload)
     if (workload->own)
         prebuilt_look(step, workload);
     const struct jobset *jobset = workload->jobset;
-    if (jobset->gone) {
+    if (jobset->entry.gone) {
         if (workload->state == WORKLOAD_HOLDING)
             workload_drop_hold(step, workload);
         if (workload->state == WORKLOAD_LEAVING)

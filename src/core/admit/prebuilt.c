@@ -119,9 +119,9 @@ void workload_rewrite(struct step *step, struct workload *workload, struct arena
 
 static void touch(struct step *step, struct jobset *jobset)
 {
-    if (!jobset->touched)
+    if (!jobset->entry.touched)
         vec_push(&step->jobs->touched, jobset);
-    jobset->touched = true;
+    jobset->entry.touched = true;
 }
 
 struct workload *workload_create(struct step *step, struct arena *arena, struct doc *document,
@@ -216,7 +216,7 @@ static void own_by(struct step *step, struct workload *workload, const struct jo
 static void attach(struct step *step, struct workload *workload, struct jobset *jobset)
 {
     struct jobset *own = workload->own;
-    jobset_keep_reserved(step->jobs, jobset, own->reserved, own->reserved_count);
+    jobset_keep_reserved(step->jobs, jobset, own->grant.reserved, own->grant.reserved_count);
     jobset_keep_reserved(step->jobs, own, NULL, 0);
     u64_map_put(&step->admit->by_jobset, jobset->uid, workload);
     workload_unbind(workload);
@@ -284,7 +284,7 @@ void prebuilt_release(struct step *step, struct workload *workload)
         workload->parked = false;
         workload_refresh(step, workload);
         workload_bind(step, workload);
-        if (!jobset->gone)
+        if (!jobset->entry.gone)
             touch(step, jobset); /* the job waits for its Workload again */
         workload_changed(step, CHANGE_MODIFIED, workload);
     }
@@ -313,11 +313,11 @@ static void look_deleted(struct step *step, struct workload *workload)
 void prebuilt_look(struct step *step, struct workload *workload)
 {
     const struct jobset *own = workload->own;
-    if (!workload_is_bare(workload) && workload->jobset->gone) {
+    if (!workload_is_bare(workload) && workload->jobset->entry.gone) {
         workload_lose_job(step, workload);
         prebuilt_release(step, workload);
     }
-    if (own->gone) {
+    if (own->entry.gone) {
         CHECK(workload_is_bare(workload)); /* and is removed with it */
         return;
     }

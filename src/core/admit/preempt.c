@@ -28,8 +28,8 @@ static void move_machines(struct search *search, const struct workload *victim, 
     if (!search->step)
         return;
     const struct jobset *jobset = victim->jobset;
-    for (size_t i = 0; i < jobset->reserved_count; i++) { /* for its gangs that are placed later */
-        struct room kept = jobset->reserved[i];
+    for (size_t i = 0; i < jobset->grant.reserved_count; i++) { /* for its gangs that are placed later */
+        struct room kept = jobset->grant.reserved[i];
         search->may_free_cpu_milli[kept.machine] += out ? kept.cpu_milli : -kept.cpu_milli;
         search->may_free_memory_bytes[kept.machine] += out ? kept.memory_bytes : -kept.memory_bytes;
         uint64_t chips = kept.chips & search->cluster->machines[kept.machine].free_mask;
@@ -289,7 +289,7 @@ static void give_to(struct step *step, const struct workload *preemptor, const s
     if (workload->state == WORKLOAD_ADMITTED &&
         !workload_is_bare(workload)) { /* otherwise its quota and machines are free at once */
         workload_unbook(step->admit, workload);
-        workload->given = workload->jobset->promised = true;
+        workload->given = workload->jobset->grant.promised = true;
         workload->preemptor = preemptor->uid;
     }
     workload_condition_set(step, workload, WORKLOAD_PREEMPTED, true, victim->reason,

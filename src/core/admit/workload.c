@@ -11,8 +11,9 @@
 const char *workload_condition_name(enum workload_condition_kind kind)
 {
     static const char *const names[WORKLOAD_CONDITIONS] = {
-        "QuotaReserved", "Admitted",           "PodsReady",                 "Evicted",  "Preempted",
-        "Requeued",      "DeactivationTarget", "WaitingForReplacementPods", "Finished",
+        "QuotaReserved", "Admitted", "PodsReady",          "Evicted",
+        "Preempted",     "Requeued", "DeactivationTarget", "WaitingForReplacementPods",
+        "Finished",
     };
     CHECK((unsigned)kind < WORKLOAD_CONDITIONS);
     return names[kind];
@@ -406,9 +407,9 @@ void workload_remake(struct step *step, struct workload *workload)
         return;
     }
     workload_remove(step, workload);
-    if (!jobset->touched)
+    if (!jobset->entry.touched)
         vec_push(&step->jobs->touched, jobset);
-    jobset->touched = true;
+    jobset->entry.touched = true;
 }
 
 static bool is_any(const struct workload *workload)

@@ -78,7 +78,7 @@ static const char *action_name(enum failure_action action)
 /* Restarts of the whole JobSet, restarts in place and restarts of single Jobs count together. */
 bool attempt_within_max(const struct jobset *jobset)
 {
-    int64_t counted = (int64_t)jobset->restarts_counted + jobset->in_place_counted;
+    int64_t counted = (int64_t)jobset->restarts_counted + jobset->recovery.in_place_counted;
     for (uint32_t i = 0; i < jobset->job_count; i++)
         counted += jobset->job_attempts_counted[i];
     return counted < jobset->spec.max_restarts;
@@ -97,34 +97,35 @@ static void note_action(struct step *step, struct jobset *jobset, enum failure_a
 /* Returns when a JobSet may begin again whose restarts follow each other closely. */
 static int64_t loop_due(const struct jobset *jobset)
 {
-    if (jobset->record_count < RESTART_RECORDS_MAX)
+    if (jobset->history.record_count < RESTART_RECORDS_MAX)
         return 0;
     for (size_t i = 0; i < RESTART_RECORDS_MAX; i++)
-        if (jobset->records[i].stepped_ns)
+        if (jobset->history.records[i].stepped_ns)
             return 0; /* it makes progress between its restarts, so the failures come from outside */
     _Static_assert(RESTART_RECORDS_MAX > 0, "a window of restarts");
-    const struct restart_record *oldest = &jobset->records[jobset->record_count % RESTART_RECORDS_MAX];
+    const struct restart_record *oldest =
+        &jobset->history.records[jobset->history.record_count % RESTART_RECORDS_MAX];
     return oldest->fault_ns + RESTART_WINDOW_NS;
 }
 
 int64_t attempt_due(const struct jobset *jobset)
 {
     int64_t due_ns = loop_due(jobset);
-    due_ns = jobset->ladder.wait_ns > due_ns ? jobset->ladder.wait_ns : due_ns;
-    return jobset->crashes.due_ns > due_ns ? jobset->crashes.due_ns : due_ns;
+    due_ns = jobset->recovery.ladder.wait_ns > due_ns ? jobset->recovery.ladder.wait_ns : due_ns;
+    return jobset->recovery.crashes.due_ns > due_ns ? jobset->recovery.crashes.due_ns : due_ns;
 }
 
 static void note_wait(struct step *step, struct jobset *jobset)
 {
     int64_t wait_ns = attempt_due(jobset) - step->now_ns;
-    if (wait_ns > 0 && jobset->ladder.wait_ns > step->now_ns)
+    if (wait_ns > 0 && jobset->recovery.ladder.wait_ns > step->now_ns)
         step_note(step, true, "CrashLoopBackOff", ref_jobset(jobset),
                   "%d attempts in a row ended without a new step: the next attempt begins in %d s",
-                  jobset->ladder.stalled, (int)((wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
-    else if (wait_ns > 0 && jobset->crashes.due_ns > step->now_ns)
+                  jobset->recovery.ladder.stalled, (int)((wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
+    else if (wait_ns > 0 && jobset->recovery.crashes.due_ns > step->now_ns)
         step_note_late(step, true, "CrashLoopBackOff", ref_jobset(jobset),
                        "%d crashes in a row without a new step: the next attempt begins in %d s",
-                       jobset->crashes.count, (int)((wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
+                       jobset->recovery.crashes.count, (int)((wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
     else if (wait_ns > 0)
         step_note(step, true, "CrashLoopBackOff", ref_jobset(jobset),
                   "%d restarts in less than %d s: the next attempt begins in %d s", RESTART_RECORDS_MAX,
@@ -163,7 +164,7 @@ static void restart_all(struct step *step, struct jobset *jobset, const struct f
         snprintf(reason, sizeof(reason), "DefaultFailurePolicy");
     note_action(step, jobset, rule ? rule->action : FAILURE_RESTART_JOBSET, failed);
     bool same = progress_same_incident(step, jobset, failed->culprit);
-    bool counted = same || is_forgiven(jobset, recovery), saved = jobset->dump == DUMP_SAVED;
+    bool counted = same || is_forgiven(jobset, recovery), saved = jobset->recovery.state == RECOVERY_SAVED;
     progress_restart(step, jobset, jobset->attempt + 1, failed->reason, failed->culprit);
     if (!saved) /* otherwise the ladder has answered already */
         begin_requeue(step, jobset, failed, recovery, same);
@@ -244,7 +245,8 @@ bool attempt_failure_policy(struct step *step, struct jobset *jobset)
                       ")",
                       STR_ARG(failed->name));
     else if ((action == FAILURE_RESTART_JOB || action == FAILURE_RESTART_JOB_IGNORE_MAX) &&
-             !inplace_left_some(jobset) && jobset->dump == DUMP_NONE)
+             !inplace_left_some(jobset) && jobset->recovery.state != RECOVERY_DUMPING &&
+             jobset->recovery.state != RECOVERY_SAVED && jobset->recovery.state != RECOVERY_REFUSED)
         restart_one(step, jobset, rule, failed, &recovery);
     else
         restart_all(step, jobset, rule, failed, &recovery);

@@ -19,12 +19,12 @@ static bool is_crash(const struct task *culprit)
 static bool got_on(const struct step *step, const struct jobset *jobset, const struct task *culprit)
 {
     bool ran_long = culprit->started_ns && step->now_ns - culprit->started_ns >= LADDER_RUN_NS;
-    return ran_long || jobset->ladder.best_step > jobset->crashes.best_step;
+    return ran_long || jobset->recovery.ladder.best_step > jobset->recovery.crashes.best_step;
 }
 
 void backoff_begin(const struct step *step, struct jobset *jobset, const struct task *culprit)
 {
-    struct crashes *crashes = &jobset->crashes;
+    struct crashes *crashes = &jobset->recovery.crashes;
     const struct ladder_settings *settings = &jobset->spec.recovery;
     crashes->due_ns = 0;
     if (!is_crash(culprit))
@@ -32,7 +32,7 @@ void backoff_begin(const struct step *step, struct jobset *jobset, const struct 
     if (got_on(step, jobset, culprit))
         crashes->count = 0;
     crashes->count += crashes->count < INT32_MAX;
-    crashes->best_step = jobset->ladder.best_step;
+    crashes->best_step = jobset->recovery.ladder.best_step;
     if (crashes->count < 2)
         return;
     int64_t wait_ns =

@@ -69,7 +69,7 @@ struct job *job_make(struct jobset *jobset, uint32_t position)
     job->sift = true;
     job->index_count = jobset->widths[rjob];
     job->first_slot = jobset_first_slot(jobset, rjob, index);
-    CHECK(rjob < jobset->spec.rjob_count && job->first_slot + job->index_count <= jobset->slot_count);
+    CHECK(rjob < jobset->spec.rjob_count && job->first_slot + job->index_count <= jobset->slots.count);
     job->indexes = mem_alloc(job->index_count * sizeof(*job->indexes));
     return job;
 }
@@ -332,7 +332,7 @@ void job_task_ended(struct step *step, struct job *job, struct task *task)
         slot->succeeded = true;
         job->succeeded++;
         shrink_some_through(job->jobset);
-        if (job->jobset->dump == DUMP_UNDER_WAY)
+        if (job->jobset->recovery.state == RECOVERY_DUMPING)
             dump_lost(step, task);
         return;
     }
@@ -348,7 +348,7 @@ void job_task_ended(struct step *step, struct job *job, struct task *task)
     if (task_is_away(task)) /* an absent replica is not missed: it is made again, and placed when there is
                              * room */
         return;
-    if (job->jobset->dump == DUMP_UNDER_WAY) {
+    if (job->jobset->recovery.state == RECOVERY_DUMPING) {
         dump_lost(step, task);
         return;
     }
@@ -529,7 +529,7 @@ static void stop_surplus(struct step *step, struct job *job, uint32_t wanted)
 static void make_tasks(struct step *step, struct job *job)
 {
     bool each = job->rjob->job.backoff_limit_per_index >= 0;
-    if ((job->retry_due_ns > step->now_ns && !each) || job->jobset->dump == DUMP_UNDER_WAY)
+    if ((job->retry_due_ns > step->now_ns && !each) || job->jobset->recovery.state == RECOVERY_DUMPING)
         return;
     job->retry_due_ns = 0;
     bool queue_is_draining = job->rjob->job.completions < 0 && job->succeeded > 0;
@@ -645,7 +645,7 @@ void job_bury(struct step *step, struct job *job)
     step_changed(step, CHANGE_DELETED, ref_job(job));
     store_hide_job(step->jobs, job);
     if (heap_has(&job->timer))
-        heap_remove(&job->jobset->job_timers, &job->timer);
+        heap_remove(&job->jobset->work.timers, &job->timer);
     job->gone = true;
     for (size_t i = 0; i < job->tasks.len; i++)
         task_bury(step, job->tasks.items[i]);

@@ -14,7 +14,7 @@ void catch_up_note(struct step *step, struct task *task, const struct task_repor
     int64_t seen = (int64_t)report->attempt_plus_1 - 1;
     bool managed = jobset->form != FORM_POD && !jobset->deleted_ns && !jobset->hidden &&
                    !jobset_finished(jobset) && !jobset_rests(jobset) && !jobset_is_foreign(jobset);
-    if (!managed || task->job->doomed || seen <= jobset->attempt || seen <= jobset->seen_attempt ||
+    if (!managed || task->job->doomed || seen <= jobset->attempt || seen <= jobset->recovery.seen_attempt ||
         seen >= INT32_MAX)
         return;
     struct buf text BUF_CLEANUP = {0};
@@ -26,7 +26,7 @@ void catch_up_note(struct step *step, struct task *task, const struct task_repor
                STR_ARG(machine), (long long)seen, jobset->attempt);
     end_fault_ordered(ORDER_RESTORE, STR(""), STR(""), buf_str(&text), step->now_ns, &found);
     ends_strike(step, jobset, &found);
-    jobset->seen_attempt = (int32_t)seen;
+    jobset->recovery.seen_attempt = (int32_t)seen;
     jobset_mark(step, jobset);
 }
 
@@ -46,8 +46,8 @@ static void begin_again(struct step *step, struct jobset *jobset)
 
 bool catch_up(struct step *step, struct jobset *jobset)
 {
-    int32_t seen = jobset->seen_attempt, before = jobset->attempt;
-    jobset->seen_attempt = 0;
+    int32_t seen = jobset->recovery.seen_attempt, before = jobset->attempt;
+    jobset->recovery.seen_attempt = 0;
     if (seen <= before)
         return false;
     inplace_cancel(jobset);
@@ -55,10 +55,10 @@ bool catch_up(struct step *step, struct jobset *jobset)
     step_note_late(step, true, "LogRestored", ref_jobset(jobset),
                    "machines have seen attempt %d, the log only %d: it goes on as attempt %d", seen, before,
                    seen + 1);
-    jobset->in_place_restarts += seen + 1 - before;
+    jobset->recovery.in_place_restarts += seen + 1 - before;
     jobset->attempt = seen + 1;
     jobset->executions++;
-    ladder_stop(&jobset->ladder);
+    ladder_stop(&jobset->recovery.ladder);
     begin_again(step, jobset);
     shrink_forget(jobset);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));

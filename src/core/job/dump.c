@@ -38,7 +38,7 @@ const char *dump_lacks(const struct step *step, const struct jobset *jobset, con
         return "there is no storage for checkpoints";
     if (!is_one_world(&jobset->spec))
         return "its ranks are more than one world";
-    if (jobset->absence.replicas.len > 0)
+    if (jobset->recovery.absence.replicas.len > 0)
         return "replicas of it are away";
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
@@ -69,19 +69,17 @@ static void keep_or_stop(struct step *step, struct jobset *jobset, const struct 
 void dump_begin(struct step *step, struct jobset *jobset, struct task *culprit,
                 const struct recovery *recovery)
 {
-    CHECK(recovery->rung == RUNG_DUMP && jobset->dump != DUMP_UNDER_WAY);
+    CHECK(recovery->rung == RUNG_DUMP && jobset->recovery.state != RECOVERY_DUMPING);
     struct arena arena ARENA_CLEANUP = {0};
     bool same = progress_same_incident(step, jobset, culprit);
-    if (!jobset->parking) { /* otherwise no task has heard of the attempt that is being prepared */
+    if (!jobset_parks(jobset)) { /* otherwise no task has heard of the attempt that is being prepared */
         progress_restart(step, jobset, jobset->attempt + 1, NULL, culprit);
         jobset->attempt++;
-        jobset->parking = true;
-        jobset->parking_counted = false;
+        jobset->recovery.counted = false;
     }
-    jobset->keeping = true;
-    jobset->backing_off = false;
-    jobset->parking_since_ns = step->now_ns;
-    jobset->dump = DUMP_UNDER_WAY;
+    recovery_state_move(&jobset->recovery.state, RECOVERY_DUMPING);
+    jobset->recovery.path = PATH_KEEP;
+    jobset->recovery.since_ns = step->now_ns;
     recovery_begin(step, jobset, recovery, same);
     step_note(step, true, "RecoveryDecided", ref_jobset(jobset), "dump as attempt %d: " STR_FORMAT STR_FORMAT,
               jobset->attempt, STR_ARG(culprit ? culprit->message : STR("places are missing")),
@@ -117,7 +115,7 @@ static uint32_t count(const struct jobset *jobset, bool waiting)
 static void tell(struct step *step, struct jobset *jobset, uint32_t world)
 {
     uint32_t rank = 0;
-    jobset->laggard = NULL;
+    jobset->checkpoint.laggard = NULL;
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         struct job *job = jobset->jobs[i];
         for (uint32_t s = 0; job && s < job->index_count; s++) {
@@ -176,8 +174,7 @@ static void finish(struct step *step, struct jobset *jobset, bool saved, struct 
         step_note(step, true, "DyingCheckpoint", ref_jobset(jobset),
                   "refused as attempt %d, the previous commit stays: " STR_FORMAT, jobset->attempt,
                   STR_ARG(why));
-    inplace_cancel(jobset);
-    jobset->dump = saved ? DUMP_SAVED : DUMP_REFUSED;
+    inplace_end(jobset, saved ? RECOVERY_SAVED : RECOVERY_REFUSED);
     fail_lacking(step, jobset);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
     jobset_mark(step, jobset);
@@ -186,7 +183,7 @@ static void finish(struct step *step, struct jobset *jobset, bool saved, struct 
 void dump_lost(struct step *step, struct task *task)
 {
     struct jobset *jobset = task->job->jobset;
-    CHECK(jobset->dump == DUMP_UNDER_WAY && jobset->parking && task_ended(task->state));
+    CHECK(jobset->recovery.state == RECOVERY_DUMPING && task_ended(task->state));
     if (task->attempt != jobset->attempt || is_saved(jobset))
         return;
     if (task->end == END_EXIT && !task->signal && task->joined) {
@@ -197,7 +194,7 @@ void dump_lost(struct step *step, struct task *task)
         return;
     }
     jobset->attempt++; /* the remaining members meet without it */
-    jobset->in_place_restarts++;
+    jobset->recovery.in_place_restarts++;
     progress_follow(jobset);
     keep_or_stop(step, jobset, task);
     jobset_mark(step, jobset);
@@ -205,12 +202,12 @@ void dump_lost(struct step *step, struct task *task)
 
 int64_t dump_deadline(const struct jobset *jobset)
 {
-    return jobset->parking_since_ns + jobset->spec.recovery.limit_ns[RUNG_DUMP];
+    return jobset->recovery.since_ns + jobset->spec.recovery.limit_ns[RUNG_DUMP];
 }
 
 void dump_go_on(struct step *step, struct jobset *jobset)
 {
-    CHECK(jobset->dump == DUMP_UNDER_WAY && jobset->parking && jobset->keeping);
+    CHECK(jobset->recovery.state == RECOVERY_DUMPING && jobset->recovery.path == PATH_KEEP);
     uint32_t waiting = count(jobset, true);
     if (is_saved(jobset))
         finish(step, jobset, true, STR(""));

@@ -20,10 +20,12 @@ static void copy_text(char *to, size_t size, struct str from)
  * was restarted alone, with the same number. NULL: the attempt has not ended. */
 static struct restart_record *record_of(struct jobset *jobset, const struct task *task)
 {
-    uint32_t kept = jobset->record_count < RESTART_RECORDS_MAX ? jobset->record_count : RESTART_RECORDS_MAX;
+    uint32_t kept = jobset->history.record_count < RESTART_RECORDS_MAX ? jobset->history.record_count
+                                                                       : RESTART_RECORDS_MAX;
     struct restart_record *found = NULL;
     for (uint32_t i = 1; i <= kept; i++) {
-        struct restart_record *record = &jobset->records[(jobset->record_count - i) % RESTART_RECORDS_MAX];
+        struct restart_record *record =
+            &jobset->history.records[(jobset->history.record_count - i) % RESTART_RECORDS_MAX];
         bool later = record->attempt > task->attempt;
         if (!later && !(task->job->doomed && record->attempt == task->attempt && !found))
             break;
@@ -36,8 +38,8 @@ static struct restart_record *record_of(struct jobset *jobset, const struct task
  * elsewhere, and one incident may take two of them. */
 static uint32_t number_of(const struct jobset *jobset, const struct restart_record *record)
 {
-    uint32_t at = (uint32_t)(record - jobset->records), newest = jobset->record_count - 1;
-    CHECK(jobset->record_count > 0 && at < RESTART_RECORDS_MAX);
+    uint32_t at = (uint32_t)(record - jobset->history.records), newest = jobset->history.record_count - 1;
+    CHECK(jobset->history.record_count > 0 && at < RESTART_RECORDS_MAX);
     return newest - (newest % RESTART_RECORDS_MAX + RESTART_RECORDS_MAX - at) % RESTART_RECORDS_MAX + 1;
 }
 
@@ -60,7 +62,7 @@ static void add(struct step *step, struct jobset *jobset, struct restart_record 
     const struct end_clue *root = record ? end_clues_root(&record->clues) : NULL;
     if (root)
         before = *root;
-    end_clues_add(record ? &record->clues : &jobset->clues, clue);
+    end_clues_add(record ? &record->clues : &jobset->history.clues, clue);
     if (!record)
         return;
     tell(step, jobset, record, root ? &before : NULL);
@@ -112,10 +114,12 @@ void ends_take(struct step *step, const struct task *task, const struct task_rep
 /* Returns the recent restart whose attempt was struck at `at_ns`; NULL: the present attempt was struck. */
 static struct restart_record *record_before(struct jobset *jobset, int64_t at_ns, int64_t now_ns)
 {
-    uint32_t kept = jobset->record_count < RESTART_RECORDS_MAX ? jobset->record_count : RESTART_RECORDS_MAX;
+    uint32_t kept = jobset->history.record_count < RESTART_RECORDS_MAX ? jobset->history.record_count
+                                                                       : RESTART_RECORDS_MAX;
     struct restart_record *found = NULL;
     for (uint32_t i = 1; i <= kept; i++) {
-        struct restart_record *record = &jobset->records[(jobset->record_count - i) % RESTART_RECORDS_MAX];
+        struct restart_record *record =
+            &jobset->history.records[(jobset->history.record_count - i) % RESTART_RECORDS_MAX];
         if (record->fault_ns < at_ns || now_ns - record->fault_ns > ATTRIBUTE_AFTER_NS)
             break;
         found = record;
@@ -127,9 +131,10 @@ static struct restart_record *record_before(struct jobset *jobset, int64_t at_ns
  * the cause. */
 static void add_later(struct jobset *jobset, const struct end_fault *found, int64_t now_ns)
 {
-    if (!jobset->record_count || end_fault_is_ordered(found))
+    if (!jobset->history.record_count || end_fault_is_ordered(found))
         return;
-    struct restart_record *record = &jobset->records[(jobset->record_count - 1) % RESTART_RECORDS_MAX];
+    struct restart_record *record =
+        &jobset->history.records[(jobset->history.record_count - 1) % RESTART_RECORDS_MAX];
     const struct end_clue *root = end_clues_root(&record->clues);
     const char *machine = root && root->machine[0] ? root->machine : record->machine;
     size_t later = 0;
@@ -150,21 +155,21 @@ void ends_strike(struct step *step, struct jobset *jobset, const struct end_faul
         before.last_ns = found->at_ns; /* later occurrences do not concern this restart */
         end_faults_add(&record->faults, &before);
     } else if (!record && jobset_finished(jobset)) {
-        if (!end_faults_find(&jobset->faults, found) &&
+        if (!end_faults_find(&jobset->history.faults, found) &&
             step->now_ns - jobset->finished_ns <= ATTRIBUTE_AFTER_NS)
-            end_faults_add(&jobset->faults, found);
+            end_faults_add(&jobset->history.faults, found);
     } else if (!record) {
-        end_faults_forget(&jobset->faults, step->now_ns - ATTRIBUTE_BEFORE_NS);
+        end_faults_forget(&jobset->history.faults, step->now_ns - ATTRIBUTE_BEFORE_NS);
         add_later(jobset, found, step->now_ns);
-        end_faults_add(&jobset->faults, found);
+        end_faults_add(&jobset->history.faults, found);
     }
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }
 
 void ends_confirm_order(struct jobset *jobset, struct str machine, int64_t now_ns)
 {
-    for (size_t i = 0; i < jobset->faults.count; i++) {
-        struct end_fault *found = &jobset->faults.items[i];
+    for (size_t i = 0; i < jobset->history.faults.count; i++) {
+        struct end_fault *found = &jobset->history.faults.items[i];
         if (found->fault == 0 && str_is(machine, found->machine))
             found->last_ns = now_ns;
     }
@@ -172,11 +177,11 @@ void ends_confirm_order(struct jobset *jobset, struct str machine, int64_t now_n
 
 static void give_faults(struct step *step, struct jobset *jobset, struct restart_record *record)
 {
-    end_faults_forget(&jobset->faults, step->now_ns - ATTRIBUTE_BEFORE_NS);
-    for (size_t i = 0; i < jobset->faults.count; i++)
-        if (!end_faults_find(&record->faults, &jobset->faults.items[i]))
-            end_faults_add(&record->faults, &jobset->faults.items[i]);
-    end_faults_done(&jobset->faults);
+    end_faults_forget(&jobset->history.faults, step->now_ns - ATTRIBUTE_BEFORE_NS);
+    for (size_t i = 0; i < jobset->history.faults.count; i++)
+        if (!end_faults_find(&record->faults, &jobset->history.faults.items[i]))
+            end_faults_add(&record->faults, &jobset->history.faults.items[i]);
+    end_faults_done(&jobset->history.faults);
 }
 
 void ends_give(struct step *step, struct jobset *jobset, struct restart_record *record)
@@ -186,16 +191,17 @@ void ends_give(struct step *step, struct jobset *jobset, struct restart_record *
     if (root)
         before = *root;
     give_faults(step, jobset, record);
-    end_clues_forget(&jobset->clues, step->now_ns - ATTRIBUTE_BEFORE_NS);
+    end_clues_forget(&jobset->history.clues, step->now_ns - ATTRIBUTE_BEFORE_NS);
     if (record->clues.count == 0) {
         end_clues_done(&record->clues);
-        record->clues = jobset->clues;
-        jobset->clues = (struct end_clues){0};
+        record->clues = jobset->history.clues;
+        jobset->history.clues = (struct end_clues){0};
     }
-    for (size_t i = 0; i < jobset->clues.count; i++) {
-        jobset->clues.items[i].tasks = 1; /* one incident: which tasks left the clue matters, not how many */
-        end_clues_add(&record->clues, &jobset->clues.items[i]);
+    for (size_t i = 0; i < jobset->history.clues.count; i++) {
+        jobset->history.clues.items[i].tasks =
+            1; /* one incident: which tasks left the clue matters, not how many */
+        end_clues_add(&record->clues, &jobset->history.clues.items[i]);
     }
-    end_clues_done(&jobset->clues);
+    end_clues_done(&jobset->history.clues);
     tell(step, jobset, record, root ? &before : NULL);
 }

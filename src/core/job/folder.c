@@ -38,7 +38,7 @@ static void take(struct jobset *jobset, int64_t step, int32_t attempt, int32_t n
 {
     if (next_attempt <= jobset->attempt)
         return;
-    CHECK(jobset->made == 0 && jobset->restarts == 0 && jobset->in_place_restarts == 0);
+    CHECK(jobset->made == 0 && jobset->restarts == 0 && jobset->recovery.in_place_restarts == 0);
     CHECK(step < 0 || attempt < next_attempt);
     jobset->first_attempt = jobset->attempt = next_attempt;
     jobset->checkpoint.committed_step = step;

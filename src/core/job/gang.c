@@ -210,7 +210,7 @@ static void commit(struct step *step, struct gang *gang, const struct placement 
         task->holds = true;
         task->placed_ns = step->now_ns;
         if (!is_spare)
-            gang->jobset->last_machines[task->job->first_slot + (uint32_t)task->index] = task->machine;
+            gang->jobset->slots.last_machines[task->job->first_slot + (uint32_t)task->index] = task->machine;
         list_append(&step->jobs->machine_tasks[task->machine], &task->on_machine);
         step_changed(step, CHANGE_MODIFIED, ref_task(task));
         step_note(step, false, "Scheduled", ref_task(task),
@@ -337,7 +337,7 @@ static bool is_refused_still(const struct step *step, const struct gang *gang)
     const struct jobset *jobset = gang->jobset;
     return gang->refused_at && gang->refused_at == cluster_next_change(step->cluster) &&
            gang->feasible_shape == step->jobs->shape + 1 && !step->jobs->reserving &&
-           !step->jobs->exclusive && !jobset->old_jobs.len && !jobset->suspect_count;
+           !step->jobs->exclusive && !jobset->old_jobs.len && !jobset->history.suspect_count;
 }
 
 bool gang_try(struct step *step, struct gang *gang)
@@ -379,9 +379,9 @@ static bool try_place(void *context, struct queued_gang *queued)
 /* Admission has found these places in the same step and relies on them, so no other gang is placed before. */
 void gang_place_admitted(struct step *step, struct jobset *jobset)
 {
-    for (size_t g = 0; jobset->terms && g < jobset->gangs.len; g++) {
+    for (size_t g = 0; jobset->grant.terms && g < jobset->gangs.len; g++) {
         struct gang *gang = jobset->gangs.items[g];
-        bool found = jobset->reserved_count > 0 || jobset->form == FORM_POD ||
+        bool found = jobset->grant.reserved_count > 0 || jobset->form == FORM_POD ||
                      (!gang->replaces && gang->queued_ns == step->now_ns);
         if (gang->state == GANG_QUEUED && !gang->thinned && found && !gang_is_spare(gang) &&
             gang_try(step, gang))

@@ -83,7 +83,7 @@ bool inplace_may(const struct task *task)
     const struct jobset *jobset = task->job->jobset;
     if (jobset->deleted_ns || jobset_finished(jobset) || jobset_rests(jobset) || inplace_is_disabled(jobset))
         return false;
-    if (jobset->parking)
+    if (jobset_parks(jobset))
         return true;
     if (inplace_is_asked(jobset))
         return attempt_within_max(jobset) && !inplace_has_succeeded(jobset);
@@ -124,8 +124,8 @@ static struct charge charge_of(const struct step *step, const struct jobset *job
         charge.jobset = asked && !progress_same_incident(step, jobset, culprit);
     }
     charge.delay_ns = charge.its_own ? backoff_ns(step, culprit) : 0;
-    if (charge.jobset && !recovery && jobset->crashes.due_ns > step->now_ns)
-        charge.delay_ns = jobset->crashes.due_ns - step->now_ns;
+    if (charge.jobset && !recovery && jobset->recovery.crashes.due_ns > step->now_ns)
+        charge.delay_ns = jobset->recovery.crashes.due_ns - step->now_ns;
     if (recovery && recovery->decision.wait_ns > charge.delay_ns)
         charge.delay_ns = recovery->decision.wait_ns;
     int64_t loop_ns = recovery ? attempt_due(jobset) - step->now_ns : 0; /* as for Jobs that are made anew */
@@ -134,30 +134,32 @@ static struct charge charge_of(const struct step *step, const struct jobset *job
     return charge;
 }
 
-static void begin(struct step *step, struct jobset *jobset, const struct charge *charge)
+static void begin(struct step *step, struct jobset *jobset, enum recovery_path path,
+                  const struct charge *charge)
 {
-    jobset->attempt++;
-    jobset->in_place_counted += charge->jobset;
-    jobset->parking = true;
-    jobset->planned = jobset->absence.overdue = false;
-    jobset->parking_counted = charge->jobset;
+    struct jobset_recovery *recovery = &jobset->recovery;
     int64_t delay_ns = charge->delay_ns > 0 ? charge->delay_ns : 0;
-    jobset->parking_since_ns = step->now_ns + delay_ns;
-    jobset->backing_off = delay_ns > 0;
+    CHECK(recovery->state == RECOVERY_NONE); /* progress_restart has ended what was under way */
+    jobset->attempt++;
+    recovery->in_place_counted += charge->jobset;
+    recovery->absence.overdue = false;
+    recovery->counted = charge->jobset;
+    recovery->since_ns = step->now_ns + delay_ns;
+    recovery->path = (uint8_t)path;
+    recovery_state_move(&recovery->state, delay_ns > 0 ? RECOVERY_BACKING_OFF : RECOVERY_PARKED);
 }
 
 void inplace_begin(struct step *step, struct jobset *jobset, struct task *culprit,
                    const struct recovery *recovery)
 {
-    if (jobset->parking)
+    if (jobset_parks(jobset))
         return;
     if (!recovery && inplace_is_asked(jobset))
         backoff_begin(step, jobset, culprit);
     struct charge charge = charge_of(step, jobset, culprit, recovery);
     bool same = progress_same_incident(step, jobset, culprit);
     progress_restart(step, jobset, jobset->attempt + 1, NULL, culprit);
-    begin(step, jobset, &charge);
-    jobset->keeping = recovery != NULL;
+    begin(step, jobset, recovery ? PATH_KEEP : PATH_RESTART, &charge);
     culprit->failed_runs += charge.its_own;
     if (recovery) {
         struct arena arena ARENA_CLEANUP = {0};
@@ -178,10 +180,9 @@ void inplace_begin(struct step *step, struct jobset *jobset, struct task *culpri
 void inplace_begin_planned(struct step *step, struct jobset *jobset, const char *cause, const char *why)
 {
     const struct charge nothing = {0};
-    CHECK(!jobset->parking);
+    CHECK(!jobset_parks(jobset));
     progress_restart(step, jobset, jobset->attempt + 1, cause, NULL);
-    begin(step, jobset, &nothing);
-    jobset->keeping = jobset->planned = true;
+    begin(step, jobset, PATH_PLANNED, &nothing);
     step_note(step, false, "PlannedChange", ref_jobset(jobset), "attempt %d: %s", jobset->attempt, why);
     rejoin_keep_or_stop(step, jobset, NULL);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
@@ -210,8 +211,7 @@ static void begin_without_loss(struct step *step, struct jobset *jobset, const c
     if (recovery->decision.wait_ns > nothing.delay_ns)
         nothing.delay_ns = recovery->decision.wait_ns;
     progress_restart(step, jobset, jobset->attempt + 1, cause, NULL);
-    begin(step, jobset, &nothing);
-    jobset->keeping = true;
+    begin(step, jobset, PATH_KEEP, &nothing);
     recovery_begin(step, jobset, recovery, false);
     step_note(step, true, "RecoveryDecided", ref_jobset(jobset), "%s as attempt %d: " STR_FORMAT STR_FORMAT,
               rung_name(recovery->rung), jobset->attempt, STR_ARG(why),
@@ -242,7 +242,7 @@ void inplace_retry(struct step *step, struct task *asker, struct str why)
 {
     struct jobset *jobset = asker->job->jobset;
     struct arena arena ARENA_CLEANUP = {0};
-    if (jobset->parking || asker->state != TASK_RUNNING || task_is_spare(asker) || task_is_away(asker))
+    if (jobset_parks(jobset) || asker->state != TASK_RUNNING || task_is_spare(asker) || task_is_away(asker))
         return; /* it will hear of another attempt, or is ending */
     step_note(step, true, "RetryAsked", ref_task(asker), "rank %u cannot go on from its state%s" STR_FORMAT,
               asker->rank, why.len ? ": " : "", STR_ARG(why));
@@ -296,8 +296,8 @@ static void park(struct step *step, struct task *task)
     task->saved_step = -1;
     task->saved_before_count = 0;
     task_forget_containers(task);
-    if (job->jobset->laggard == task)
-        job->jobset->laggard = NULL;
+    if (job->jobset->checkpoint.laggard == task)
+        job->jobset->checkpoint.laggard = NULL;
     gang_task_parked(step, task);
     job_touch(job);
     step_changed(step, CHANGE_MODIFIED, ref_task(task));
@@ -311,18 +311,18 @@ bool inplace_takes(struct step *step, struct task *task, enum task_end end)
     bool lost = task->machine != MACHINE_NONE && step->cluster->machines[task->machine].state == MACHINE_LOST;
     bool dead = !lost && (end == END_EXIT || end == END_STOPPED || end == END_START_FAILED);
     bool over = end == END_EXIT && task->exit_code == 0 && task->signal == 0;
-    bool through = over && (!jobset->parking || (task->keep != KEEP_NO && task->state == TASK_RUNNING));
-    if (jobset->dump == DUMP_UNDER_WAY || !dead || !runs(task) || task->doomed || task->evicted ||
+    bool through = over && (!jobset_parks(jobset) || (task->keep != KEEP_NO && task->state == TASK_RUNNING));
+    if (jobset->recovery.state == RECOVERY_DUMPING || !dead || !runs(task) || task->doomed || task->evicted ||
         task->job->doomed || task->job->state != JOB_ACTIVE || through)
         return false;
-    if (!jobset->parking && task_is_away(task)) {
+    if (!jobset_parks(jobset) && task_is_away(task)) {
         park(step, task); /* the replica was absent, so no peer has lost it */
         return true;
     }
     if (job_policy_fails(task->job, task))
         return false;
     struct recovery recovery = {.rung = RUNG_REQUEUE};
-    if (!jobset->parking)
+    if (!jobset_parks(jobset))
         recovery = recovery_decide(step, task, end);
     bool ladder = recovery.rung != RUNG_REQUEUE;
     if (recovery.no_progress || (ladder && recovery.rung > RUNG_RESTART_PROCESS))
@@ -365,16 +365,16 @@ static bool job_is_parked(const struct job *job, bool tested)
 static bool all_parked(const struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++)
-        if (jobset->jobs[i] && !job_is_parked(jobset->jobs[i], jobset->keeping))
+        if (jobset->jobs[i] && !job_is_parked(jobset->jobs[i], jobset_keeps(jobset)))
             return false;
     return true;
 }
 
 static void run_again(struct step *step, struct jobset *jobset)
 {
-    jobset->parking = false;
-    jobset->ladder.wait_ns = jobset->crashes.due_ns = 0;
-    jobset->in_place_restarts++;
+    recovery_state_move(&jobset->recovery.state, jobset_keeps(jobset) ? RECOVERY_REJOINING : RECOVERY_NONE);
+    jobset->recovery.ladder.wait_ns = jobset->recovery.crashes.due_ns = 0;
+    jobset->recovery.in_place_restarts++;
     for (size_t g = 0; g < jobset->gangs.len; g++)
         if (jobset->gangs.items[g]->state == GANG_PLACED && !gang_is_away(jobset->gangs.items[g])) {
             jobset->gangs.items[g]->attempt = jobset->attempt;
@@ -399,10 +399,16 @@ static void run_again(struct step *step, struct jobset *jobset)
 
 void inplace_cancel(struct jobset *jobset)
 {
-    jobset->in_place_restarts += jobset->parking; /* its tasks begin anew when it is resumed */
-    jobset->parking = jobset->backing_off = jobset->keeping = jobset->planned = false;
-    jobset->dump = DUMP_NONE;
-    jobset->rejoin_since_ns = jobset->apart_ns = 0;
+    inplace_end(jobset, RECOVERY_NONE);
+}
+
+void inplace_end(struct jobset *jobset, enum recovery_state to)
+{
+    CHECK(!recovery_state_parks(to) && to != RECOVERY_REJOINING);
+    jobset->recovery.in_place_restarts += jobset_parks(jobset); /* its tasks begin anew when it is resumed */
+    recovery_state_move(&jobset->recovery.state, to);
+    jobset->recovery.path = PATH_RESTART;
+    jobset->recovery.rejoin_since_ns = jobset->recovery.apart_ns = 0;
     unjoined_forget(jobset);
     shrink_forget(jobset);
 }
@@ -411,8 +417,31 @@ void inplace_retire(struct jobset *jobset)
 {
     CHECK(jobset->attempt < INT32_MAX);
     jobset->attempt++;
-    jobset->in_place_restarts++;
-    jobset->dump = DUMP_NONE;
+    jobset->recovery.in_place_restarts++;
+    inplace_forget_dump(jobset);
+}
+
+bool inplace_forget_dump(struct jobset *jobset)
+{
+    struct jobset_recovery *recovery = &jobset->recovery;
+    bool over = recovery->state == RECOVERY_SAVED || recovery->state == RECOVERY_REFUSED;
+    if (recovery->state == RECOVERY_DUMPING)
+        recovery_state_move(&recovery->state, RECOVERY_PARKED);
+    else if (over)
+        recovery_state_move(&recovery->state, RECOVERY_NONE);
+    return over;
+}
+
+void inplace_forget_keepers(struct jobset *jobset)
+{
+    struct jobset_recovery *recovery = &jobset->recovery;
+    if (recovery->state == RECOVERY_REJOINING)
+        recovery_state_move(&recovery->state, RECOVERY_NONE);
+    else if (jobset_parks(jobset))
+        recovery->path = PATH_RESTART;
+    recovery->rejoin_since_ns = recovery->apart_ns = 0;
+    unjoined_forget(jobset);
+    CHECK(!jobset_keeps(jobset));
 }
 
 /* Whether the task waits for an attempt that will never begin. */
@@ -423,7 +452,7 @@ static bool is_left(const struct task *task)
 
 bool inplace_left_some(const struct jobset *jobset)
 {
-    for (uint32_t i = 0; i < jobset->job_count && !jobset->parking; i++) {
+    for (uint32_t i = 0; i < jobset->job_count && !jobset_parks(jobset); i++) {
         const struct job *job = jobset->jobs[i];
         for (size_t t = 0; job && t < job->tasks.len; t++) {
             const struct task *task = job->tasks.items[t];
@@ -448,26 +477,26 @@ static int64_t grace_max_ns(const struct jobset *jobset)
 /* Returns when the JobSet stops waiting for places, or, after a back-off, begins to look for them. */
 static int64_t park_deadline(const struct jobset *jobset)
 {
-    if (jobset->backing_off)
-        return jobset->parking_since_ns;
+    if (jobset->recovery.state == RECOVERY_BACKING_OFF)
+        return jobset->recovery.since_ns;
     /* The Pods of a Job without a JobSet wait for a place without limit. */
-    bool waits = jobset->keeping && jobset->form == FORM_JOB && !jobset->hidden;
-    bool limited = jobset->keeping && !jobset->planned;
+    bool waits = jobset_keeps(jobset) && jobset->form == FORM_JOB && !jobset->hidden;
+    bool limited = jobset_keeps(jobset) && jobset->recovery.path != PATH_PLANNED;
     int64_t limit_ns = limited ? recovery_limit_ns(jobset) + grace_max_ns(jobset) : PARK_LIMIT_NS;
-    return waits ? INT64_MAX : jobset->parking_since_ns + limit_ns;
+    return waits ? INT64_MAX : jobset->recovery.since_ns + limit_ns;
 }
 
 int64_t inplace_deadline(const struct jobset *jobset)
 {
-    if (jobset->dump == DUMP_UNDER_WAY)
+    if (jobset->recovery.state == RECOVERY_DUMPING)
         return dump_deadline(jobset);
-    if (!jobset->parking) {
+    if (!jobset_parks(jobset)) {
         int64_t rejoin_ns = rejoin_deadline(jobset), grow_ns = shrink_deadline(jobset);
         int64_t join_ns = unjoined_deadline(jobset), first_ns = rejoin_ns < grow_ns ? rejoin_ns : grow_ns;
         return first_ns < join_ns ? first_ns : join_ns;
     }
     int64_t limit_ns = park_deadline(jobset), shrink_ns = shrink_deadline(jobset);
-    return shrink_ns < limit_ns && !jobset->backing_off ? shrink_ns : limit_ns;
+    return shrink_ns < limit_ns && jobset->recovery.state != RECOVERY_BACKING_OFF ? shrink_ns : limit_ns;
 }
 
 static bool has_left(const struct job *job)
@@ -507,10 +536,11 @@ static void let_go(struct step *step, struct job *job)
  * wait for them; if nobody does, their tasks start after the tests. */
 static void give_up(struct step *step, struct jobset *jobset)
 {
-    bool kept = jobset->keeping;
+    bool kept = jobset_keeps(jobset);
     if (kept || !inplace_is_asked(jobset)) {
-        bool through = inplace_has_succeeded(jobset), away = jobset->absence.replicas.len > 0;
-        jobset->in_place_counted -= kept && jobset->parking_counted; /* the failure policy counts it */
+        bool through = inplace_has_succeeded(jobset), away = jobset->recovery.absence.replicas.len > 0;
+        jobset->recovery.in_place_counted -=
+            kept && jobset->recovery.counted; /* the failure policy counts it */
         inplace_cancel(jobset);
         bool tested = kept && inplace_left_some(jobset); /* they have waited for the tests, in vain */
         for (uint32_t i = 0; i < jobset->job_count; i++) {
@@ -523,11 +553,11 @@ static void give_up(struct step *step, struct jobset *jobset)
         start_placed(step, jobset);
         return;
     }
-    jobset->parking = false;
+    recovery_state_move(&jobset->recovery.state, RECOVERY_NONE);
     jobset->restarts++;
     jobset->executions++;
-    jobset->restarts_counted += jobset->parking_counted;
-    jobset->in_place_counted -= jobset->parking_counted;
+    jobset->restarts_counted += jobset->recovery.counted;
+    jobset->recovery.in_place_counted -= jobset->recovery.counted;
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
     attempt_doom_jobs(step, jobset, 0, jobset->job_count);
 }
@@ -536,7 +566,7 @@ static void give_up(struct step *step, struct jobset *jobset)
 static bool falls(struct step *step, struct jobset *jobset)
 {
     struct recovery recovery = {.rung = RUNG_REQUEUE};
-    if (jobset->keeping)
+    if (jobset_keeps(jobset))
         recovery = recovery_of_missing(step, jobset);
     if (recovery.rung == RUNG_REQUEUE)
         return false;
@@ -546,7 +576,7 @@ static bool falls(struct step *step, struct jobset *jobset)
     }
     struct arena arena ARENA_CLEANUP = {0};
     recovery_begin(step, jobset, &recovery, false);
-    jobset->parking_since_ns = step->now_ns;
+    jobset->recovery.since_ns = step->now_ns;
     step_note(step, true, "RecoveryDecided", ref_jobset(jobset),
               "%s for attempt %d: places are missing" STR_FORMAT, rung_name(recovery.rung), jobset->attempt,
               STR_ARG(recovery_passed(&recovery, &arena)));
@@ -558,7 +588,7 @@ static bool falls(struct step *step, struct jobset *jobset)
  * that are made anew begin as the next attempt. */
 static void call_off(struct jobset *jobset)
 {
-    bool told = jobset->dump == DUMP_UNDER_WAY;
+    bool told = jobset->recovery.state == RECOVERY_DUMPING;
     inplace_cancel(jobset);
     if (told)
         inplace_retire(jobset);
@@ -566,22 +596,24 @@ static void call_off(struct jobset *jobset)
 
 void inplace_go_on(struct step *step, struct jobset *jobset)
 {
-    if (!jobset->parking) {
+    if (!jobset_parks(jobset)) {
         if (rejoin_deadline(jobset) <= step->now_ns)
             look_at_keepers(step, jobset);
-        if (!jobset->parking && unjoined_deadline(jobset) <= step->now_ns)
+        if (!jobset_parks(jobset) && unjoined_deadline(jobset) <= step->now_ns)
             unjoined_look(step, jobset);
-        if (!jobset->parking)
+        if (!jobset_parks(jobset))
             return;
     }
-    jobset->backing_off = jobset->backing_off && step->now_ns < jobset->parking_since_ns;
+    if (jobset->recovery.state == RECOVERY_BACKING_OFF && jobset->recovery.since_ns <= step->now_ns)
+        recovery_state_move(&jobset->recovery.state, RECOVERY_PARKED);
     if (jobset_finished(jobset) || jobset_rests(jobset))
         call_off(jobset);
-    else if (jobset->dump == DUMP_UNDER_WAY)
+    else if (jobset->recovery.state == RECOVERY_DUMPING)
         dump_go_on(step, jobset);
-    else if (jobset->keeping && inplace_has_succeeded(jobset))
+    else if (jobset_keeps(jobset) && inplace_has_succeeded(jobset))
         give_up(step, jobset);
-    else if (!jobset->backing_off && (shrink_settle(step, jobset) || all_parked(jobset)))
+    else if (jobset->recovery.state != RECOVERY_BACKING_OFF &&
+             (shrink_settle(step, jobset) || all_parked(jobset)))
         run_again(step, jobset);
     else if (park_deadline(jobset) <= step->now_ns && !falls(step, jobset))
         give_up(step, jobset);

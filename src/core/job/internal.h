@@ -98,6 +98,11 @@ void inplace_retry(struct step *step, struct task *asker, struct str why);
 bool inplace_takes(struct step *step, struct task *task, enum task_end end);
 void inplace_go_on(struct step *step, struct jobset *jobset); /* runs the tasks again when all are parked */
 void inplace_cancel(struct jobset *jobset); /* ends the preparation of a restart */
+void inplace_end(struct jobset *jobset, enum recovery_state to); /* likewise, and leaves it in this state */
+/* Another restart begins. The first ends a dying checkpoint (true: one is over, and belongs to that restart),
+ * the second the wait for processes that rejoin. */
+bool inplace_forget_dump(struct jobset *jobset);
+void inplace_forget_keepers(struct jobset *jobset);
 /* Numbers later attempts anew, so that later tasks never meet tasks that still run under the present
  * number or hear of it late. */
 void inplace_retire(struct jobset *jobset);
@@ -344,6 +349,7 @@ void ends_give(struct step *step, struct jobset *jobset, struct restart_record *
 /* Checks whether the JobSet can leave now, or has to stay. */
 void move_look(struct step *step, struct jobset *jobset);
 int64_t move_deadline(const struct jobset *jobset);       /* INT64_MAX: none */
+void move_end(struct jobset *jobset);                     /* no move is under way any more */
 bool move_by_spares(const struct jobset *jobset);         /* a move by spares is under way */
 /* Number of extra spares wanted until its ranks have left the machine. */
 uint32_t move_extra_spares(const struct job *job);

@@ -52,6 +52,7 @@
 #include "core/note.h"
 #include "core/pace/pace.h"
 #include "core/recovery/ladder.h"
+#include "core/recovery/plan.h"
 #include "core/sched/sched.h"
 
 /* --- tasks (API: Pod) ----------------------------------------------------------------------------------- */
@@ -190,7 +191,7 @@ struct job {
     struct jobset *jobset;
     const struct rjob_spec *rjob;
     uint32_t rjob_index, index, global_index;
-    uint32_t first_slot;       /* first of its indexes in jobset->last_machines */
+    uint32_t first_slot;       /* first of its indexes in slots.last_machines */
     int32_t attempt;           /* label restart-attempt */
     int32_t job_attempt;       /* label job-restart-attempt: earlier restarts of this job alone */
     int32_t execution;         /* annotation execution-attempt: the JobSet's execution when it was made or
@@ -222,11 +223,11 @@ struct job {
     /* Back-off: earliest time of a new task; 0: any. With backoffLimitPerIndex: when the first waiting
      * index is due. */
     int64_t retry_due_ns;
-    bool dirty, uncounted;     /* private: in jobset->dirty_jobs; in jobset->uncounted */
+    bool dirty, uncounted;     /* private: in jobset->work.dirty; in jobset->work.uncounted */
     bool gone;                 /* private: in job_store.dead_jobs */
     bool sift;                 /* private: some of its ended tasks may have to be removed */
     struct rjob_status counted; /* private: its part of its replicated job's status */
-    struct heap_node timer;    /* private: in jobset->job_timers */
+    struct heap_node timer;    /* private: in jobset->work.timers */
     struct user_meta *meta;    /* as in struct task */
     uint32_t old_place;        /* private: in jobset->old_jobs */
     /* private: all its tasks were told to stop, because it ends / because it is doomed */
@@ -298,20 +299,21 @@ struct restart_record {
     char *passed;               /* owned: why the ladder passed over earlier rungs; NULL: not said */
 };
 /* The JobSet's move off an unhealthy machine (enum sub_health), once its ranks have saved. */
-enum move_phase {
+enum move_state {
+    MOVE_NONE,    /* no move is under way */
+    MOVE_ROOM,    /* by spares: replacements of its ranks are made, or are starting */
     MOVE_SAVING,  /* its ranks were told to save */
-    MOVE_ROOM,    /* before that, by spares: their replacements are made, or are starting */
-    MOVE_LEAVING, /* after that, by spares: its tasks on the machine are being stopped */
-    MOVE_PHASES
+    MOVE_LEAVING, /* by spares: its tasks on the machine are being stopped */
+    MOVE_STATES
 };
+extern const struct lifecycle move_lifecycle;
 struct move {
-    bool under_way;
-    enum move_phase phase;
+    uint8_t state; /* enum move_state */
     bool by_spares; /* its processes survive their peers: they wait where they have saved */
     bool planned;   /* the machine is not at fault */
     machine_id machine;
     enum sub_health policy;
-    int64_t noticed_ns, due_ns; /* begin of the phase; when the phase is given up if it has not ended */
+    int64_t noticed_ns, due_ns; /* begin of the state; when it is given up if it has not ended */
     char why[160];
 };
 /* Consecutive crashes, under its failure policy (backoff.c). */
@@ -344,14 +346,59 @@ struct absence {
     int64_t grow_ns;        /* none comes back before this stamp; 0: no limit */
     bool overdue;           /* places were missing for so long that replicas may leave */
 };
-/* A dying checkpoint (dump.c). SAVED and REFUSED belong to the restart that follows. Part of snapshots:
- * new values get new numbers. */
-enum dump_state { DUMP_NONE, DUMP_UNDER_WAY, DUMP_SAVED, DUMP_REFUSED, DUMP_STATES };
+/* The joins of the present attempt (unjoined.c). */
+struct joins {
+    int64_t newest_ns; /* 0: no rank has joined */
+    int64_t due_ns;    /* when ranks that have not joined are late; 0: none is awaited */
+    int64_t blamed_ns; /* when a machine was last blamed for such a rank, in any attempt; 0: never */
+};
+/* How the JobSet gets over losses and planned changes without making its Jobs anew (recovery/plan.h). */
+struct jobset_recovery {
+    uint8_t state, path; /* enum recovery_state, enum recovery_path */
+    bool counted;        /* the restart under way counts towards maxRestarts */
+    int64_t since_ns;    /* BACKING_OFF: its end; PARKED: begin of the wait for places; DUMPING: begin */
+    int64_t rejoin_since_ns; /* begin of an attempt whose kept processes are awaited; 0: none is. A process
+                              * that has not joined a while later is ended. */
+    int64_t apart_ns;    /* a rank lost its connection to a living one, and no step came since; 0: none did */
+    int32_t in_place_restarts, in_place_counted; /* restarts in place: all; those towards maxRestarts */
+    int32_t seen_attempt; /* private: a newer attempt that a machine has seen; 0 between steps */
+    struct joins joins;
+    struct absence absence;
+    struct ladder ladder;
+    struct crashes crashes;
+    struct move move;
+    struct farewell farewell;
+};
+/* The restarts of the JobSet, and what caused them. */
+struct restart_history {
+    struct restart_record records[RESTART_RECORDS_MAX];
+    uint32_t record_count;   /* number of all records; the newest RESTART_RECORDS_MAX are kept at index
+                              * % MAX */
+    struct end_clues clues;  /* of tasks that ended since the newest restart */
+    struct end_faults faults; /* recent faults that struck it since the newest restart */
+    machine_id *suspects;    /* machines that caused restarts */
+    size_t suspect_count;
+};
+/* The use of chips by the JobSet. */
+struct jobset_usage {
+    struct ledger_account closed; /* sums over gangs that are gone */
+    /* The whole account as of the JobSet's last change: what watchers see, so that one resourceVersion is
+     * one text for all of them. A read computes it as of now. */
+    struct ledger_account shown;
+    int64_t shown_ns;
+    uint64_t shown_seq; /* private: made in this step already */
+};
+/* The status written by another controller (managedBy) in place of ours. */
+struct foreign_status {
+    struct doc *status; /* NULL: none */
+    struct arena arena;
+};
 struct checkpoint_state {
     int64_t committed_step;     /* -1: none */
     int32_t committed_attempt;
     int64_t committed_ns;
     uint64_t count;
+    struct task *laggard; /* private: a task because of which a checkpoint is incomplete; NULL: unknown */
 };
 
 struct rjob_terms; /* job/trial.h */
@@ -361,6 +408,37 @@ struct room {
     machine_id machine;
     uint64_t chips;
     int64_t cpu_milli, memory_bytes;
+};
+
+/* What admission has granted the JobSet. */
+struct jobset_grant {
+    struct rjob_terms *terms; /* additions to the spec for placement: [spec.rjob_count] or NULL */
+    struct arena arena;       /* private: owns the terms */
+    struct room *reserved;    /* kept for its gang (jobset_reserve), by ascending machine; NULL: none */
+    size_t reserved_count;
+    bool promised; /* being preempted: its resources are already reserved for the preemptor */
+};
+/* Where each rank ran last. */
+struct jobset_slots {
+    machine_id *last_machines; /* [count] last machine of each (job, index) */
+    uint32_t count;
+};
+/* private: the Jobs that are looked at before the step ends, or later. */
+struct job_work {
+    VEC(struct job *) dirty, uncounted; /* to be reconciled; to be counted */
+    struct heap timers;                 /* of current Jobs: deadlines, back-off */
+};
+/* private: the JobSet's place in the job store. */
+struct store_entry {
+    struct heap_node timer; /* when it has to be reconciled again */
+    bool touched;           /* in job_store.touched */
+    bool dirty, gone;       /* in job_store.dirty; in job_store.dead_jobsets */
+    bool exclusive;         /* one of its jobs wants an exclusive topology domain; never changes */
+    bool names_machine;     /* one of its pods has spec.nodeName */
+    /* The names of its Jobs are, or were, also those of another JobSet's: each Job waits for its name. An
+     * old log may hold such JobSets; new ones are refused. */
+    bool shares_names, name_noted;
+    struct arena stems; /* keys in job_store.job_stems */
 };
 
 /* A JobSet, or a Job or Pod without one. `form` decides what users see of it: the API shows no JobSet for
@@ -392,12 +470,8 @@ struct jobset {
     uint32_t job_count;
     uint32_t made;              /* private: number of existing `jobs` */
     VEC(struct job *) old_jobs; /* of earlier attempts, still ending; in no order */
-    /* private: jobs to be reconciled, and to be counted, before the step ends */
-    VEC(struct job *) dirty_jobs, uncounted;
-    struct heap job_timers;     /* private: of current jobs: deadlines, back-off */
+    struct job_work work;
     struct job **ending;        /* private: [job_count] newest of old_jobs for each place, NULL: none */
-    struct task *laggard;       /* private: a task because of which a checkpoint is incomplete; NULL:
-                                 * unknown */
     VEC(struct gang *) gangs;   /* of the current attempt, and older ones that are still ending */
     int32_t attempt;            /* first_attempt, plus restarts of the whole, recreated or in place; part
                                  * of every fence */
@@ -414,66 +488,16 @@ struct jobset {
      * decided. From the annotation phalanx.dev/act-on-failure-target, else the cluster's setting, at its
      * last write. */
     bool failures_wait;
-    /* Restarts in place (inplace.c): how often its tasks ran again. While `parking`, tasks end and keep
-     * their places, until all of them are dead and run again as one. */
-    int32_t in_place_restarts, in_place_counted; /* all; those that count towards maxRestarts */
-    bool parking, parking_counted;               /* a restart is under way; it counts towards maxRestarts */
-    bool backing_off;                            /* its tasks run again at parking_since_ns, not before */
-    int64_t parking_since_ns;                    /* begin of the wait for missing places */
-    /* The newest restart in place keeps processes that can rejoin, until every rank has made its next
-     * step. A process that has not joined a while after rejoin_since_ns, the begin of its attempt, is
-     * ended; 0: none is awaited. */
-    bool keeping;
-    int64_t rejoin_since_ns;
-    uint8_t dump;     /* enum dump_state; UNDER_WAY: `parking` and `keeping` are set, and no rank is made
-                       * anew */
-    int64_t apart_ns; /* a rank lost its connection to a living one, and no step came since; 0: none did */
-    bool planned;     /* a planned change, not a loss: ranks join after their step, without a short limit */
-    /* In this attempt: the newest join; when the ranks that have not joined are late, 0: none is awaited.
-     * And when a machine was last blamed for such a rank; 0: never. */
-    int64_t joined_ns, join_due_ns, unjoined_ns;
-    struct absence absence;
-    struct ledger_account closed; /* sums over gangs that are gone */
-    /* The whole account as of the JobSet's last change: what watchers see, so that one resourceVersion is
-     * one text for all of them. A read computes it as of now. */
-    struct ledger_account shown;
-    int64_t shown_ns;
-    uint64_t shown_seq;         /* private: made in this step already */
-    /* The status written by another controller (managedBy) in place of ours; NULL: none. In foreign_arena. */
-    struct doc *foreign_status;
-    struct arena foreign_arena;
-    struct end_clues clues;     /* of tasks that ended since the newest restart */
-    struct end_faults faults;   /* recent faults that struck it since the newest restart */
-    struct ladder ladder;
-    struct crashes crashes;
-    int32_t seen_attempt; /* private: a newer attempt that a machine has seen; 0 between steps */
-    struct move move;
-    struct farewell farewell;
+    struct jobset_recovery recovery;
+    struct restart_history history;
+    struct jobset_usage usage;
+    struct foreign_status foreign;
     struct pace pace;           /* of its ranks, by slot: first_slot of their job plus their index */
-    struct restart_record records[RESTART_RECORDS_MAX];
-    uint32_t record_count;      /* number of all records; the newest RESTART_RECORDS_MAX are kept at index
-                                 * % MAX */
-    machine_id *suspects;       /* machines that caused restarts */
-    size_t suspect_count;
-    machine_id *last_machines;  /* [slot_count] last machine of each (job, index) */
-    uint32_t slot_count, loose_tasks; /* loose: PENDING without a gang */
-    /* Admission's additions to the spec for placement: [spec.rjob_count] or NULL (jobset_set_terms). */
-    struct rjob_terms *terms;
-    struct arena terms_arena;   /* private: owns them */
-    struct room *reserved; /* kept for its gang (jobset_reserve), by ascending machine; NULL: none */
-    size_t reserved_count;
-    bool promised; /* being preempted: its resources are already reserved for the preemptor */
+    struct jobset_slots slots;
+    uint32_t loose_tasks;       /* PENDING without a gang */
+    struct jobset_grant grant;
     int64_t finished_ns;        /* when it became Completed/Failed; its TTL starts here */
-    struct heap_node timer;     /* private: when it has to be reconciled again */
-    bool touched;               /* private: in job_store.touched */
-    bool dirty, gone;           /* private: in job_store.dirty; in job_store.dead_jobsets */
-    /* private: one of its jobs wants an exclusive topology domain; never changes */
-    bool exclusive;
-    bool names_machine; /* private: one of its pods has spec.nodeName */
-    /* private: the names of its Jobs are, or were, also those of another JobSet's: each Job waits for its
-     * name. An old log may hold such JobSets; new ones are refused. */
-    bool shares_names, name_noted;
-    struct arena stems;         /* private: keys in job_store.job_stems */
+    struct store_entry entry;
 };
 
 static inline bool jobset_finished(const struct jobset *jobset)
@@ -481,10 +505,23 @@ static inline bool jobset_finished(const struct jobset *jobset)
     return jobset->terminal_state != TERMINAL_NONE;
 }
 
+/* Whether a restart in place is being prepared: tasks that end keep their places, and none starts. */
+static inline bool jobset_parks(const struct jobset *jobset)
+{
+    return recovery_state_parks(jobset->recovery.state);
+}
+
+/* Whether the newest restart in place keeps processes that can rejoin: until every rank has made its next
+ * step. */
+static inline bool jobset_keeps(const struct jobset *jobset)
+{
+    return recovery_state_keeps(jobset->recovery.state, jobset->recovery.path);
+}
+
 /* Whether the JobSet is suspended and no last save is awaited. */
 static inline bool jobset_rests(const struct jobset *jobset)
 {
-    return jobset->spec.suspend && !jobset->farewell.noticed_ns;
+    return jobset->spec.suspend && !jobset->recovery.farewell.noticed_ns;
 }
 
 static inline bool jobset_is_seen(const struct jobset *jobset) /* as a JobSet */
@@ -554,7 +591,7 @@ struct job_store {
     size_t spares;                /* private: number of spare tasks */
     size_t own_jobs;              /* private: Jobs without a JobSet */
     bool names_freed;             /* private: a name was freed that a Job may wait for
-                                   * (jobset->shares_names) */
+                                   * (jobset->entry.shares_names) */
     struct str_map job_names;     /* "namespace/job-name" -> struct job (jobset_seen_job) */
     uint64_t completed_total, failed_total; /* JobSets that have ended, ever */
     struct sched_queue queue;

@@ -58,9 +58,9 @@ bool condition_set(struct step *step, struct jobset *jobset, enum condition_kind
 
 void jobset_mark(struct step *step, struct jobset *jobset)
 {
-    if (jobset->dirty)
+    if (jobset->entry.dirty)
         return;
-    jobset->dirty = true;
+    jobset->entry.dirty = true;
     vec_push(&step->jobs->dirty, jobset);
 }
 
@@ -138,8 +138,8 @@ struct jobset *jobset_create(struct step *step, struct arena *arena, struct doc 
     jobset->progress.step = -1;
     jobset->progress.attempt = -1;
     jobset->checkpoint.committed_step = -1;
-    jobset->ladder.best_step = -1;
-    ledger_account_open(&jobset->closed, OWNER_QUEUED, 0, step_now_us(step));
+    jobset->recovery.ladder.best_step = -1;
+    ledger_account_open(&jobset->usage.closed, OWNER_QUEUED, 0, step_now_us(step));
     set_failures_wait(step, jobset);
     store_add_jobset(step->jobs, jobset);
     folder_resume(step, jobset);
@@ -183,7 +183,7 @@ void jobset_replace(struct step *step, struct jobset *jobset, struct arena *aren
     bool runs_nothing = jobset->form == FORM_WORKLOAD;
     CHECK(runs_nothing || spec->rjob_count == jobset->spec.rjob_count); /* immutable, as are replicas */
     bool same = asks_the_same(&jobset->spec, spec);
-    if (jobset->farewell.noticed_ns && !same)
+    if (jobset->recovery.farewell.noticed_ns && !same)
         jobset_stop(step, jobset);
     vec_push(&step->jobs->dead_arenas, jobset->arena);
     jobset->arena = *arena;

@@ -124,9 +124,9 @@ struct labels job_annotations(const struct job *job, const struct task *task, st
         add_number(&list, arena, "batch.kubernetes.io/job-completion-index", (uint64_t)task->index);
     if (task && inplace_is_asked(job->jobset))
         add_number(&list, arena, "jobset.sigs.k8s.io/in-place-restart-attempt",
-                   (uint64_t)(job->jobset->attempt - job->jobset->parking));
-    if (task && job->jobset->terms)
-        add_all(&list, &job->jobset->terms[job->rjob_index].annotations);
+                   (uint64_t)(job->jobset->attempt - jobset_parks(job->jobset)));
+    if (task && job->jobset->grant.terms)
+        add_all(&list, &job->jobset->grant.terms[job->rjob_index].annotations);
     const struct user_meta *meta = task ? task->meta : job->meta;
     take_user_meta(&list, meta, meta ? &meta->annotations : NULL);
     return keep(&list, arena);
@@ -142,13 +142,12 @@ struct labels job_labels(const struct job *job, const struct task *task, struct 
         add_all(&list, &job->rjob->labels);
     if (task)
         add_all(&list, &job->rjob->job.pod.labels);
-    if (task && job->jobset->terms)
-        add_all(&list, &job->jobset->terms[job->rjob_index].labels);
+    if (task && job->jobset->grant.terms)
+        add_all(&list, &job->jobset->grant.terms[job->rjob_index].labels);
     if (job->jobset->form == FORM_JOBSET)
         add_jobset_labels(&list, arena, job);
     if (job->jobset->form == FORM_JOBSET && task)
-        add(&list, STR("jobset.sigs.k8s.io/priority"),
-            arena_printf(arena, "%d", (int)task->priority));
+        add(&list, STR("jobset.sigs.k8s.io/priority"), arena_printf(arena, "%d", (int)task->priority));
     char uid[UID_TEXT_MAX];
     uid_text(job->uid, uid);
     if (task && job->jobset->form != FORM_POD) {

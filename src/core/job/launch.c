@@ -434,7 +434,7 @@ void task_rejoin_build(const struct task *task, const struct cluster *cluster, s
                        struct task_rejoin *ret_rejoin)
 {
     const struct jobset *jobset = task->job->jobset;
-    bool dump = jobset->dump == DUMP_UNDER_WAY;
+    bool dump = jobset->recovery.state == RECOVERY_DUMPING;
     const struct task *first = dump ? dump_rank_zero(jobset) : rank_zero_of(task);
     uint32_t full_world;
     (void)task_full_rank(task, &full_world);

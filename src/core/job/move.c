@@ -63,12 +63,31 @@ static bool has_elsewhere(const struct step *step, const struct machine *machine
     return false;
 }
 
+static const char *const names[MOVE_STATES] = {
+    [MOVE_NONE] = "None", [MOVE_ROOM] = "Room", [MOVE_SAVING] = "Saving", [MOVE_LEAVING] = "Leaving"};
+static const uint32_t next[MOVE_STATES] = {
+    [MOVE_NONE] = LIFECYCLE_TO(MOVE_ROOM) | LIFECYCLE_TO(MOVE_SAVING),
+    [MOVE_ROOM] = LIFECYCLE_TO(MOVE_SAVING) | LIFECYCLE_TO(MOVE_NONE),
+    [MOVE_SAVING] = LIFECYCLE_TO(MOVE_LEAVING) | LIFECYCLE_TO(MOVE_NONE),
+    [MOVE_LEAVING] = LIFECYCLE_TO(MOVE_NONE),
+};
+const struct lifecycle move_lifecycle = {"move", MOVE_STATES, names, next};
+
+void move_end(struct jobset *jobset)
+{
+    if (jobset->recovery.move.state != MOVE_NONE)
+        lifecycle_move(&move_lifecycle, &jobset->recovery.move.state, MOVE_NONE);
+}
+
 static void leave(struct step *step, struct jobset *jobset, const struct machine *machine, int64_t grace_s)
 {
-    struct move *move = &jobset->move;
+    struct move *move = &jobset->recovery.move;
     const char *why = move->why;
-    move->under_way = move->by_spares; /* until the ladder has answered, the move owns the spares */
-    move->phase = MOVE_LEAVING;
+    CHECK(!move->by_spares || move->state == MOVE_SAVING);
+    if (move->by_spares) /* until the ladder has answered, the move owns the spares */
+        lifecycle_move(&move_lifecycle, &move->state, MOVE_LEAVING);
+    else
+        move_end(jobset);
     move->noticed_ns = step->now_ns;
     move->due_ns = step->now_ns + LEAVE_MAX_NS;
     if (!move->planned)
@@ -118,12 +137,12 @@ static uint32_t ranks_on(const struct job *job, machine_id machine)
 
 bool move_by_spares(const struct jobset *jobset)
 {
-    return jobset->move.under_way && jobset->move.by_spares;
+    return jobset->recovery.move.state != MOVE_NONE && jobset->recovery.move.by_spares;
 }
 
 uint32_t move_extra_spares(const struct job *job)
 {
-    const struct move *move = &job->jobset->move;
+    const struct move *move = &job->jobset->recovery.move;
     return move_by_spares(job->jobset) && move->machine != MACHINE_NONE ? ranks_on(job, move->machine) : 0;
 }
 
@@ -144,7 +163,7 @@ static bool room_is_ready(const struct step *step, const struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
-        if (job && spare_ready(job, step->cluster) < ranks_on(job, jobset->move.machine))
+        if (job && spare_ready(job, step->cluster) < ranks_on(job, jobset->recovery.move.machine))
             return false;
     }
     return true;
@@ -152,9 +171,9 @@ static bool room_is_ready(const struct step *step, const struct jobset *jobset)
 
 static void make_room(struct step *step, struct jobset *jobset)
 {
-    struct move *move = &jobset->move;
-    move->under_way = move->by_spares = true;
-    move->phase = MOVE_ROOM;
+    struct move *move = &jobset->recovery.move;
+    move->by_spares = true;
+    lifecycle_move(&move_lifecycle, &move->state, MOVE_ROOM);
     move->due_ns = step->now_ns + jobset->spec.recovery.limit_ns[RUNG_REPLACE_MACHINE];
     step_note_late(step, false, "HotSwitch", ref_jobset(jobset),
                    "others are started for its ranks on " STR_FORMAT ": %s",
@@ -165,8 +184,8 @@ static void make_room(struct step *step, struct jobset *jobset)
 
 static void ask_to_save(struct step *step, struct jobset *jobset)
 {
-    struct move *move = &jobset->move;
-    move->phase = MOVE_SAVING;
+    struct move *move = &jobset->recovery.move;
+    lifecycle_move(&move_lifecycle, &move->state, MOVE_SAVING);
     move->noticed_ns = step->now_ns;
     move->due_ns = step->now_ns + MOVE_LIMIT_NS;
     (void)jobset_notice(step, jobset, DRAIN_MOVE);
@@ -175,8 +194,8 @@ static void ask_to_save(struct step *step, struct jobset *jobset)
 
 static void stay(struct step *step, struct jobset *jobset, const char *reason, const char *because)
 {
-    struct move *move = &jobset->move;
-    move->under_way = false;
+    const struct move *move = &jobset->recovery.move;
+    move_end(jobset);
     step_note_late(step, true, reason, ref_jobset(jobset), "stays on " STR_FORMAT ", %s: %s",
                    STR_ARG(step->cluster->machines[move->machine].name), because, move->why);
     spare_resized(jobset);
@@ -184,12 +203,11 @@ static void stay(struct step *step, struct jobset *jobset, const char *reason, c
 
 static void look_at_room(struct step *step, struct jobset *jobset)
 {
-    if (!jobset->parking && room_is_ready(step, jobset))
+    if (!jobset_parks(jobset) && room_is_ready(step, jobset))
         ask_to_save(step, jobset);
-    else if (step->now_ns >= jobset->move.due_ns) {
-        stay(step, jobset, "HotSwitchImpossible",
-             "no replacement for its ranks could be started elsewhere");
-        if (jobset->move.planned)
+    else if (step->now_ns >= jobset->recovery.move.due_ns) {
+        stay(step, jobset, "HotSwitchImpossible", "no replacement for its ranks could be started elsewhere");
+        if (jobset->recovery.move.planned)
             (void)jobset_notice(step, jobset, DRAIN_MAINTENANCE); /* then they will be stopped */
     }
 }
@@ -198,14 +216,15 @@ static void look_at_room(struct step *step, struct jobset *jobset)
 
 static bool may_move(const struct step *step, const struct machine *machine, const struct jobset *jobset)
 {
-    return !jobset->move.under_way && !jobset_finished(jobset) && works_there(step, machine, jobset) &&
-           !jobset->deleted_ns && !jobset->spec.suspend && !jobset->parking;
+    return jobset->recovery.move.state == MOVE_NONE && !jobset_finished(jobset) &&
+           works_there(step, machine, jobset) && !jobset->deleted_ns && !jobset->spec.suspend &&
+           !jobset_parks(jobset);
 }
 
 static void begin(const struct step *step, const struct machine *machine, struct jobset *jobset,
                   enum sub_health policy, struct str why)
 {
-    struct move *move = &jobset->move;
+    struct move *move = &jobset->recovery.move;
     *move = (struct move){.machine = machine->id, .policy = policy, .noticed_ns = step->now_ns};
     snprintf(move->why, sizeof(move->why), STR_FORMAT, STR_ARG(why));
 }
@@ -221,10 +240,10 @@ void jobs_replace(struct step *step, const struct machine *machine, struct str w
             vec_push(&there, jobset);
     }
     for (size_t i = 0; i < there.len; i++) {
-        if (there.items[i]->move.under_way)
+        if (there.items[i]->recovery.move.state != MOVE_NONE)
             continue; /* named twice */
         begin(step, machine, there.items[i], SUB_HEALTH_HOT_SWITCH, why);
-        there.items[i]->move.planned = true;
+        there.items[i]->recovery.move.planned = true;
         make_room(step, there.items[i]);
     }
     vec_done(&there);
@@ -238,7 +257,7 @@ void jobs_move(struct step *step, const struct machine *machine, struct jobset *
     if (policy == SUB_HEALTH_IGNORE || !may_move(step, machine, jobset))
         return;
     begin(step, machine, jobset, policy, why);
-    struct move *move = &jobset->move;
+    struct move *move = &jobset->recovery.move;
     if (policy == SUB_HEALTH_FORCE_EXIT) {
         leave(step, jobset, machine, 0);
         return;
@@ -262,19 +281,19 @@ void jobs_move(struct step *step, const struct machine *machine, struct jobset *
     }
     grace_ns = grace_ns < GRACE_MAX_NS ? grace_ns : GRACE_MAX_NS;
     move->due_ns = step->now_ns + (policy == SUB_HEALTH_HOT_SWITCH ? MOVE_LIMIT_NS : grace_ns);
-    move->under_way = true;
+    lifecycle_move(&move_lifecycle, &move->state, MOVE_SAVING);
     jobset_mark(step, jobset);
 }
 
 bool jobs_are_drained(const struct task *task)
 {
-    const struct move *move = &task->job->jobset->move;
-    return move->under_way && move->phase == MOVE_SAVING && move->machine == task->machine;
+    const struct move *move = &task->job->jobset->recovery.move;
+    return move->state == MOVE_SAVING && move->machine == task->machine;
 }
 
 void jobs_drained_ended(struct step *step, struct task *task)
 {
-    const struct move *move = &task->job->jobset->move;
+    const struct move *move = &task->job->jobset->recovery.move;
     if (jobs_are_drained(task) && move->planned && !move->by_spares)
         leave(step, task->job->jobset, &step->cluster->machines[task->machine], -1);
 }
@@ -282,7 +301,7 @@ void jobs_drained_ended(struct step *step, struct task *task)
 bool jobs_drain(struct step *step, const struct task *task, int64_t grace_s)
 {
     struct jobset *jobset = task->job->jobset;
-    struct move *move = &jobset->move;
+    struct move *move = &jobset->recovery.move;
     if (task->state != TASK_RUNNING || task_is_spare(task) || grace_s == 0)
         return false;
     const struct machine *machine = &step->cluster->machines[task->machine];
@@ -296,7 +315,7 @@ bool jobs_drain(struct step *step, const struct task *task, int64_t grace_s)
     begin(step, machine, jobset, SUB_HEALTH_GRACE_EXIT, STR("it is drained"));
     move->planned = true;
     move->due_ns = step->now_ns + (grace_ns < GRACE_MAX_NS ? grace_ns : GRACE_MAX_NS);
-    move->under_way = true;
+    lifecycle_move(&move_lifecycle, &move->state, MOVE_SAVING);
     step_note(step, false, "SavingBeforeDrain", ref_jobset(jobset),
               "its ranks save before those on " STR_FORMAT " are stopped, for %lld s at most",
               STR_ARG(machine->name), (long long)((move->due_ns - step->now_ns) / NS_PER_SECOND));
@@ -308,7 +327,7 @@ bool jobs_drain(struct step *step, const struct task *task, int64_t grace_s)
  * arrives late does not count. */
 static bool has_saved(const struct jobset *jobset)
 {
-    const struct move *move = &jobset->move;
+    const struct move *move = &jobset->recovery.move;
     if (move->planned && !move->by_spares)
         return jobset_has_answered(jobset, move->noticed_ns);
     return jobset->checkpoint.committed_ns > move->noticed_ns;
@@ -316,7 +335,7 @@ static bool has_saved(const struct jobset *jobset)
 
 static void look_at_saving(struct step *step, struct jobset *jobset)
 {
-    struct move *move = &jobset->move;
+    struct move *move = &jobset->recovery.move;
     bool saved = has_saved(jobset), due = step->now_ns >= move->due_ns;
     /* A commit below the present step was on its way to storage before the notice. */
     if (move->by_spares && jobset->checkpoint.committed_step < jobset->progress.step)
@@ -335,27 +354,27 @@ static void look_at_saving(struct step *step, struct jobset *jobset)
 
 void move_look(struct step *step, struct jobset *jobset)
 {
-    struct move *move = &jobset->move;
-    if (!move->under_way)
+    struct move *move = &jobset->recovery.move;
+    if (move->state == MOVE_NONE)
         return;
     if (jobset_finished(jobset) || move->machine == MACHINE_NONE || jobset->spec.suspend ||
-        (move->phase == MOVE_LEAVING && step->now_ns >= move->due_ns)) {
-        move->under_way = false;
+        (move->state == MOVE_LEAVING && step->now_ns >= move->due_ns)) {
+        move_end(jobset);
         spare_resized(jobset);
-    } else if (move->phase == MOVE_ROOM) {
+    } else if (move->state == MOVE_ROOM) {
         look_at_room(step, jobset);
-    } else if (move->phase == MOVE_SAVING) {
+    } else if (move->state == MOVE_SAVING) {
         look_at_saving(step, jobset);
     }
 }
 
 int64_t move_deadline(const struct jobset *jobset)
 {
-    return jobset->move.under_way ? jobset->move.due_ns : INT64_MAX;
+    return jobset->recovery.move.state != MOVE_NONE ? jobset->recovery.move.due_ns : INT64_MAX;
 }
 
 void move_remap(struct jobset *jobset, const machine_id *map)
 {
-    if (jobset->move.under_way && jobset->move.machine != MACHINE_NONE)
-        jobset->move.machine = map[jobset->move.machine];
+    if (jobset->recovery.move.state != MOVE_NONE && jobset->recovery.move.machine != MACHINE_NONE)
+        jobset->recovery.move.machine = map[jobset->recovery.move.machine];
 }

@@ -30,7 +30,7 @@ const struct machine *gang_named_machine(const struct step *step, const struct g
 
 bool gang_waits_named(const struct step *step, const struct gang *gang)
 {
-    return gang->state == GANG_QUEUED && gang_is_named(gang) && !gang->jobset->terms &&
+    return gang->state == GANG_QUEUED && gang_is_named(gang) && !gang->jobset->grant.terms &&
            !gang->jobset->deleted_ns && !gang_is_gated(gang) && gang_named_machine(step, gang);
 }
 

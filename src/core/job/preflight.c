@@ -224,7 +224,7 @@ static void pass(struct step *step, struct gang *gang)
     drop(step, gang);
     for (size_t t = 0; t < gang->tasks.len; t++)
         task_start_if_free(step, gang->tasks.items[t]);
-    if (gang->jobset->parking) /* the other tasks waited for it */
+    if (jobset_parks(gang->jobset)) /* the other tasks waited for it */
         jobset_mark(step, gang->jobset);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(gang->jobset));
 }

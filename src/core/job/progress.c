@@ -10,9 +10,9 @@
 
 static struct restart_record *newest_record(struct jobset *jobset)
 {
-    if (!jobset->record_count)
+    if (!jobset->history.record_count)
         return NULL;
-    return &jobset->records[(jobset->record_count - 1) % RESTART_RECORDS_MAX];
+    return &jobset->history.records[(jobset->history.record_count - 1) % RESTART_RECORDS_MAX];
 }
 
 static void copy_text(char *to, size_t size, struct str from)
@@ -49,18 +49,19 @@ void progress_decided(struct jobset *jobset, enum rung rung, struct str passed)
 
 void progress_follow(struct jobset *jobset)
 {
-    CHECK(jobset->record_count > 0);
+    CHECK(jobset->history.record_count > 0);
     newest_record(jobset)->attempt = jobset->attempt;
 }
 
 void progress_suspect(struct jobset *jobset, machine_id machine)
 {
     CHECK(machine != MACHINE_NONE);
-    for (size_t i = 0; i < jobset->suspect_count; i++)
-        if (jobset->suspects[i] == machine)
+    for (size_t i = 0; i < jobset->history.suspect_count; i++)
+        if (jobset->history.suspects[i] == machine)
             return;
-    jobset->suspects = mem_realloc(jobset->suspects, (jobset->suspect_count + 1) * sizeof(*jobset->suspects));
-    jobset->suspects[jobset->suspect_count++] = machine;
+    jobset->history.suspects = mem_realloc(jobset->history.suspects, (jobset->history.suspect_count + 1) *
+                                                                         sizeof(*jobset->history.suspects));
+    jobset->history.suspects[jobset->history.suspect_count++] = machine;
 }
 
 /* Returns the task or machine where the incident began, as far as the clues say: victims may have been
@@ -79,12 +80,13 @@ static bool is_to_avoid(const struct step *step, const struct jobset *jobset, co
     struct str machine = step->cluster->machines[culprit->machine].name;
     if (culprit->end != END_EXIT)
         return true;
-    if (!str_equal(blamed(&jobset->clues, machine), machine))
+    if (!str_equal(blamed(&jobset->history.clues, machine), machine))
         return false;
-    size_t first =
-        jobset->record_count > RESTART_RECORDS_MAX ? jobset->record_count - RESTART_RECORDS_MAX : 0;
-    for (size_t i = first; i < jobset->record_count; i++) {
-        const struct restart_record *record = &jobset->records[i % RESTART_RECORDS_MAX];
+    size_t first = jobset->history.record_count > RESTART_RECORDS_MAX
+                       ? jobset->history.record_count - RESTART_RECORDS_MAX
+                       : 0;
+    for (size_t i = first; i < jobset->history.record_count; i++) {
+        const struct restart_record *record = &jobset->history.records[i % RESTART_RECORDS_MAX];
         if (str_equal(machine, blamed(&record->clues, str_from(record->machine))))
             return true;
     }
@@ -140,7 +142,7 @@ static int64_t lose_unkept(struct step *step, struct jobset *jobset)
         return 0;
     for (size_t i = 0; i < jobset->gangs.len; i++)
         lost_us += ledger_account_lose(&jobset->gangs.items[i]->account, step->ledger, step_now_us(step));
-    return lost_us + ledger_account_lose(&jobset->closed, step->ledger, step_now_us(step));
+    return lost_us + ledger_account_lose(&jobset->usage.closed, step->ledger, step_now_us(step));
 }
 
 /* Books back the part that ranks still held in memory, which is not computed again. */
@@ -149,7 +151,7 @@ static void regain(struct step *step, struct jobset *jobset, int64_t chip_us)
     for (size_t i = 0; i < jobset->gangs.len && chip_us > 0; i++)
         chip_us -=
             ledger_account_regain(&jobset->gangs.items[i]->account, step->ledger, chip_us, step_now_us(step));
-    (void)ledger_account_regain(&jobset->closed, step->ledger, chip_us, step_now_us(step));
+    (void)ledger_account_regain(&jobset->usage.closed, step->ledger, chip_us, step_now_us(step));
 }
 
 /* Gives the chips that are held now another owner. */
@@ -164,11 +166,12 @@ static void book_held(struct step *step, struct jobset *jobset, enum ledger_owne
 
 void progress_suspended(struct step *step, struct jobset *jobset)
 {
-    ladder_stop(&jobset->ladder);
-    jobset->crashes = (struct crashes){.best_step = jobset->ladder.best_step};
+    ladder_stop(&jobset->recovery.ladder);
+    jobset->recovery.crashes = (struct crashes){.best_step = jobset->recovery.ladder.best_step};
     /* Otherwise no task was told of it. */
-    bool shrunk = jobset->absence.replicas.len > 0 && !jobset->parking;
-    if (shrunk || jobset->dump != DUMP_NONE)
+    bool shrunk = jobset->recovery.absence.replicas.len > 0 && !jobset_parks(jobset);
+    uint8_t state = jobset->recovery.state;
+    if (shrunk || state == RECOVERY_DUMPING || state == RECOVERY_SAVED || state == RECOVERY_REFUSED)
         inplace_retire(jobset); /* the ranks of a shrunk world differ from the indexes */
     shrink_forget(jobset);      /* the whole world comes back, or nothing */
     book_held(step, jobset, OWNER_STOPPING);
@@ -187,9 +190,10 @@ void progress_resumed(struct step *step, struct jobset *jobset)
  * counts once. */
 bool progress_same_incident(const struct step *step, const struct jobset *jobset, const struct task *culprit)
 {
-    if (!jobset->record_count || !culprit || culprit->end != END_MACHINE_LOST)
+    if (!jobset->history.record_count || !culprit || culprit->end != END_MACHINE_LOST)
         return false;
-    const struct restart_record *newest = &jobset->records[(jobset->record_count - 1) % RESTART_RECORDS_MAX];
+    const struct restart_record *newest =
+        &jobset->history.records[(jobset->history.record_count - 1) % RESTART_RECORDS_MAX];
     /* Keepers are not started, so they never set started_ns. */
     bool over = newest->started_ns || newest->stepped_ns;
     return !over && step->now_ns - newest->fault_ns <= INCIDENT_WINDOW_NS;
@@ -201,13 +205,13 @@ static struct restart_record *open_record(struct step *step, struct jobset *jobs
 {
     *ret_fault_ns = step->now_ns;
     if (!progress_same_incident(step, jobset, culprit))
-        return &jobset->records[jobset->record_count++ % RESTART_RECORDS_MAX];
+        return &jobset->history.records[jobset->history.record_count++ % RESTART_RECORDS_MAX];
     struct restart_record *record = newest_record(jobset);
     *ret_fault_ns = record->fault_ns;
-    if (jobset->suspect_count > 0) {
-        machine_id last = jobset->suspects[jobset->suspect_count - 1];
+    if (jobset->history.suspect_count > 0) {
+        machine_id last = jobset->history.suspects[jobset->history.suspect_count - 1];
         if (last != MACHINE_NONE && str_is(step->cluster->machines[last].name, record->machine))
-            jobset->suspect_count--;
+            jobset->history.suspect_count--;
     }
     return record;
 }
@@ -228,9 +232,8 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
 {
     CHECK(culprit || cause);
     int64_t fault_ns;
-    bool dumped = jobset->dump == DUMP_SAVED || jobset->dump == DUMP_REFUSED;
-    jobset->dump = DUMP_NONE;
-    if (dumped && newest_record(jobset)) { /* the dump was part of this restart, whose record exists */
+    if (inplace_forget_dump(jobset) &&
+        newest_record(jobset)) { /* the dump was part of this restart, whose record exists */
         newest_record(jobset)->attempt = attempt;
         ends_give(step, jobset, newest_record(jobset));
         return;
@@ -276,10 +279,8 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
     if (somewhere && culprit->evicted && (culprit->loss == LOSS_NONE || culprit->loss == LOSS_EVICTED))
         ends_confirm_order(jobset, step->cluster->machines[culprit->machine].name, step->now_ns);
     ends_give(step, jobset, record);
-    jobset->move.under_way = false;
-    jobset->keeping = false; /* inplace.c sets it again after this */
-    jobset->rejoin_since_ns = jobset->apart_ns = 0;
-    unjoined_forget(jobset);
+    move_end(jobset);
+    inplace_forget_keepers(jobset);
     record->redone_us = redone_us + lose_unkept(step, jobset);
     /* All chips wait for the restart, even if only one job restarts: its peers stand still meanwhile. */
     book_held(step, jobset, OWNER_RESTARTING);
@@ -309,9 +310,10 @@ void progress_running(struct step *step, struct gang *gang)
             peer->account.owner == OWNER_RESTARTING && !counts_steps(peer))
             gang_book(step, peer, OWNER_UNKEPT);
     }
-    bool silent = jobset->ladder.best_step < 0; /* without reported steps, running counts as progress */
+    bool silent =
+        jobset->recovery.ladder.best_step < 0; /* without reported steps, running counts as progress */
     if ((silent || jobset->progress.source == STEP_READ) && all_gangs_run(jobset))
-        ladder_stepped(&jobset->ladder, -1);
+        ladder_stepped(&jobset->recovery.ladder, -1);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }
 
@@ -373,7 +375,8 @@ static void steps_go_on(struct step *step, struct jobset *jobset)
 {
     struct restart_record *record = newest_record(jobset);
     bool fresh = jobset->progress.attempt != jobset->attempt;
-    jobset->keeping = jobset->keeping && (!fresh || jobset->parking); /* all are back */
+    if (fresh && jobset->recovery.state == RECOVERY_REJOINING) /* all are back */
+        recovery_state_move(&jobset->recovery.state, RECOVERY_NONE);
     bool began = record && record->attempt == jobset->attempt && (fresh || record->started_ns);
     if (began && !record->stepped_ns) {
         record->stepped_ns = step->now_ns;
@@ -395,7 +398,7 @@ static void take_source(struct jobset *jobset, enum step_source source)
 {
     bool counted = source == STEP_COUNTED || jobset->progress.source == STEP_COUNTED;
     if (counted)
-        jobset->ladder.best_step = -1;
+        jobset->recovery.ladder.best_step = -1;
     jobset->progress.source = counted ? STEP_COUNTED : source;
 }
 
@@ -413,7 +416,7 @@ void jobs_progress(struct step *step, const struct progress_event *event)
     rejoin_note_step(step, jobset);
     steps_go_on(step, jobset);
     take_source(jobset, event->source);
-    ladder_stepped(&jobset->ladder, progress->source == STEP_COUNTED ? -1 : event->step);
+    ladder_stepped(&jobset->recovery.ladder, progress->source == STEP_COUNTED ? -1 : event->step);
     if (progress->attempt != event->attempt) {
         progress->attempt = event->attempt;
         progress->base_step = event->step;
@@ -469,7 +472,7 @@ static bool all_have_saved(const struct jobset *jobset, int64_t number)
  * need not save the same steps. */
 static int64_t common_step(const struct jobset *jobset, int64_t lowest)
 {
-    const struct task *laggard = jobset->laggard;
+    const struct task *laggard = jobset->checkpoint.laggard;
     if (lowest < 0 || all_have_saved(jobset, lowest))
         return lowest;
     CHECK(laggard && laggard->saved_step == lowest);
@@ -499,7 +502,7 @@ static int64_t complete_step(struct jobset *jobset)
 {
     int64_t lowest = INT64_MAX;
     uint64_t joined = 0, wanted = 0;
-    jobset->laggard = NULL;
+    jobset->checkpoint.laggard = NULL;
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
         for (size_t t = 0; job && t < job->tasks.len; t++) {
@@ -508,9 +511,10 @@ static int64_t complete_step(struct jobset *jobset)
                 continue;
             joined++;
             wanted += task->rank == 0 ? task->world : 0;
-            if (task->saved_step < lowest || (task->saved_step == lowest && jobset->laggard &&
-                                              hash_mix(task->uid) < hash_mix(jobset->laggard->uid)))
-                jobset->laggard = task;
+            if (task->saved_step < lowest ||
+                (task->saved_step == lowest && jobset->checkpoint.laggard &&
+                 hash_mix(task->uid) < hash_mix(jobset->checkpoint.laggard->uid)))
+                jobset->checkpoint.laggard = task;
             lowest = task->saved_step < lowest ? task->saved_step : lowest;
         }
     }
@@ -537,7 +541,8 @@ void progress_shard_saved(struct step *step, struct task *task, int64_t number)
     remember_saved(task, number);
     int64_t committed =
         jobset->checkpoint.committed_attempt >= jobset->attempt ? jobset->checkpoint.committed_step : -1;
-    if (jobset->laggard && checkpoints(jobset->laggard) && jobset->laggard->saved_step <= committed)
+    if (jobset->checkpoint.laggard && checkpoints(jobset->checkpoint.laggard) &&
+        jobset->checkpoint.laggard->saved_step <= committed)
         return;
     int64_t complete = complete_step(jobset);
     if (complete <= committed)
@@ -556,9 +561,10 @@ void progress_shard_saved(struct step *step, struct task *task, int64_t number)
             notice_committed(step, member, complete);
         }
     }
-    ledger_account_keep(&jobset->closed, step->ledger, step_now_us(step));
+    ledger_account_keep(&jobset->usage.closed, step->ledger, step_now_us(step));
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
-    if (jobset->move.under_way || jobset->dump == DUMP_UNDER_WAY || jobset->farewell.noticed_ns)
+    if (jobset->recovery.move.state != MOVE_NONE || jobset->recovery.state == RECOVERY_DUMPING ||
+        jobset->recovery.farewell.noticed_ns)
         jobset_mark(step, jobset);
 }
 
@@ -566,7 +572,7 @@ void progress_settle(struct step *step, struct jobset *jobset, bool kept)
 {
     for (size_t i = 0; i <= jobset->gangs.len; i++) {
         struct ledger_account *account =
-            i < jobset->gangs.len ? &jobset->gangs.items[i]->account : &jobset->closed;
+            i < jobset->gangs.len ? &jobset->gangs.items[i]->account : &jobset->usage.closed;
         if (kept)
             ledger_account_keep(account, step->ledger, step_now_us(step));
         else
@@ -578,7 +584,7 @@ void progress_settle(struct step *step, struct jobset *jobset, bool kept)
 
 struct ledger_account jobset_account(const struct jobset *jobset, int64_t now_ns)
 {
-    struct ledger_account sum = jobset->closed;
+    struct ledger_account sum = jobset->usage.closed;
     for (size_t i = 0; i < jobset->gangs.len; i++) {
         struct ledger_account account =
             ledger_account_at(&jobset->gangs.items[i]->account, now_ns / NS_PER_US);
@@ -597,10 +603,10 @@ void jobs_show_accounts(struct step *step)
         if (effect->kind != EFFECT_CHANGED || effect->changed.object.kind != OBJECT_JOBSET)
             continue;
         struct jobset *jobset = (struct jobset *)effect->changed.object.jobset;
-        if (jobset->gone || jobset->shown_seq == step->seq)
+        if (jobset->entry.gone || jobset->usage.shown_seq == step->seq)
             continue;
-        jobset->shown_seq = step->seq;
-        jobset->shown_ns = step->now_ns;
-        jobset->shown = jobset_account(jobset, step->now_ns);
+        jobset->usage.shown_seq = step->seq;
+        jobset->usage.shown_ns = step->now_ns;
+        jobset->usage.shown = jobset_account(jobset, step->now_ns);
     }
 }

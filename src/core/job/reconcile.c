@@ -34,8 +34,8 @@ static void show_next(struct step *step, const struct jobset *jobset, uint32_t p
 /* Reconciles touched jobs until none is left; buries jobs that are over and unwanted. */
 static void reconcile_jobs(struct step *step, struct jobset *jobset)
 {
-    for (size_t i = 0; i < jobset->dirty_jobs.len; i++) { /* grows meanwhile */
-        struct job *job = jobset->dirty_jobs.items[i];
+    for (size_t i = 0; i < jobset->work.dirty.len; i++) { /* grows meanwhile */
+        struct job *job = jobset->work.dirty.items[i];
         job->dirty = false;
         if (job->gone)
             continue;
@@ -46,7 +46,7 @@ static void reconcile_jobs(struct step *step, struct jobset *jobset)
             show_next(step, jobset, job->global_index);
         }
     }
-    vec_clear(&jobset->dirty_jobs);
+    vec_clear(&jobset->work.dirty);
 }
 
 /* Adds the accounts of gangs whose tasks are all ended and buried to the JobSet's. With the last gang the
@@ -64,8 +64,8 @@ static void close_gangs(struct step *step, struct jobset *jobset)
         CHECK(gang->account.chips == 0 && gang->alive == 0 && gang->waiting == 0);
         struct ledger_account final = ledger_account_at(&gang->account, step_now_us(step));
         for (int owner = 0; owner < LEDGER_OWNERS; owner++)
-            jobset->closed.chip_us[owner] += final.chip_us[owner];
-        jobset->closed.wanted_chip_us += final.wanted_chip_us;
+            jobset->usage.closed.chip_us[owner] += final.chip_us[owner];
+        jobset->usage.closed.wanted_chip_us += final.wanted_chip_us;
         for (size_t t = 0; t < gang->tasks.len; t++)
             if (gang->tasks.items[t]->gang == gang)
                 gang->tasks.items[t]->gang = NULL;
@@ -120,7 +120,7 @@ static void resume_jobs(struct step *step, struct jobset *jobset)
 
 void jobset_stop(struct step *step, struct jobset *jobset)
 {
-    jobset->farewell = (struct farewell){0};
+    jobset->recovery.farewell = (struct farewell){0};
     if (!jobset->conditions[CONDITION_SUSPENDED].status)
         progress_suspended(step, jobset);
     suspend_jobs(step, jobset);
@@ -138,7 +138,7 @@ static void suspend_or_resume(struct step *step, struct jobset *jobset)
             jobset_stop(step, jobset);
         return;
     }
-    jobset->farewell = (struct farewell){0}; /* its user has resumed it */
+    jobset->recovery.farewell = (struct farewell){0}; /* its user has resumed it */
     bool resumes = jobset->conditions[CONDITION_SUSPENDED].status;
     if (jobset->executions < 0)
         jobset->executions = 0;
@@ -167,7 +167,7 @@ static bool waits_for_old_jobs(const struct jobset *jobset)
 /* Whether the Job's name is free. In an old log two JobSets may have Jobs of one name: the second waits. */
 static bool name_is_free(const struct step *step, const struct jobset *jobset, uint32_t rjob, int32_t index)
 {
-    if (!jobset->shares_names)
+    if (!jobset->entry.shares_names)
         return true;
     struct arena scratch ARENA_CLEANUP = {0};
     return store_name_free(step->jobs, jobset,
@@ -176,11 +176,11 @@ static bool name_is_free(const struct step *step, const struct jobset *jobset, u
 
 static void note_taken(struct step *step, struct jobset *jobset, uint32_t rjob, int32_t index)
 {
-    if (!jobset->name_noted)
+    if (!jobset->entry.name_noted)
         step_note(step, true, "JobCreationFailed", ref_jobset(jobset),
                   "jobs.batch \"" STR_FORMAT "-" STR_FORMAT "-%d\" already exists", STR_ARG(jobset->name),
                   STR_ARG(jobset->spec.rjobs[rjob].name), index);
-    jobset->name_noted = true;
+    jobset->entry.name_noted = true;
 }
 
 /* Whether a job has to be made, now or at attempt_due(). */
@@ -216,8 +216,9 @@ static bool make_jobs(struct step *step, struct jobset *jobset)
 {
     if (!wants_jobs(jobset) || attempt_due(jobset) > step->now_ns)
         return false;
-    jobset->ladder.wait_ns = jobset->crashes.due_ns = 0;
-    if (jobset->dump == DUMP_SAVED || jobset->dump == DUMP_REFUSED || meets_old_tasks(jobset))
+    jobset->recovery.ladder.wait_ns = jobset->recovery.crashes.due_ns = 0;
+    if (jobset->recovery.state == RECOVERY_SAVED || jobset->recovery.state == RECOVERY_REFUSED ||
+        meets_old_tasks(jobset))
         inplace_retire(jobset); /* a user has deleted its Jobs */
     uint32_t position = 0, made = jobset->made;
     for (uint32_t r = 0; r < jobset->spec.rjob_count; r++) {
@@ -242,18 +243,18 @@ static void remove_jobset(struct step *step, struct jobset *jobset)
 {
     struct job_store *store = step->jobs;
     CHECK(jobset->made == 0 && jobset->old_jobs.len == 0 && jobset->gangs.len == 0);
-    CHECK(!jobset->gone);
+    CHECK(!jobset->entry.gone);
     step_changed(step, CHANGE_DELETED, ref_jobset(jobset));
     store_remove_jobset(store, jobset);
-    if (heap_has(&jobset->timer))
-        heap_remove(&store->timers, &jobset->timer);
+    if (heap_has(&jobset->entry.timer))
+        heap_remove(&store->timers, &jobset->entry.timer);
     for (size_t i = 0; i < store->jobsets.len; i++) {
         if (store->jobsets.items[i] == jobset) {
             vec_remove(&store->jobsets, i);
             break;
         }
     }
-    jobset->gone = true;
+    jobset->entry.gone = true;
     folder_remember(store, jobset);
     vec_push(&store->dead_jobsets, jobset);
 }
@@ -306,7 +307,7 @@ static bool orphans_gone(struct step *step, struct jobset *jobset)
         jobset_recount(step, jobset);
         if (jobset->form == FORM_JOB && jobset->jobs[0] && all_pods_deleted(jobset->jobs[0]))
             attempt_doom_jobs(step, jobset, 0, jobset->job_count);
-    } while (jobset->dirty_jobs.len > 0);
+    } while (jobset->work.dirty.len > 0);
     if (jobset->made > 0 || jobset->old_jobs.len > 0)
         return false;
     close_gangs(step, jobset);
@@ -320,8 +321,8 @@ static int64_t next_deadline(const struct jobset *jobset)
     if (jobset_finished(jobset) && jobset->spec.ttl_s >= 0 && !jobset->deleted_ns && !jobset->hidden)
         due_ns = jobset->finished_ns + jobset->spec.ttl_s * NS_PER_SECOND;
     bool managed = !jobset_finished(jobset) && !jobset->deleted_ns && !jobset->hidden;
-    bool held =
-        jobset->record_count >= RESTART_RECORDS_MAX || jobset->ladder.wait_ns || jobset->crashes.due_ns;
+    bool held = jobset->history.record_count >= RESTART_RECORDS_MAX || jobset->recovery.ladder.wait_ns ||
+                jobset->recovery.crashes.due_ns;
     if (managed && held && wants_jobs(jobset))
         due_ns = attempt_due(jobset);
     int64_t parked_ns = inplace_deadline(jobset), move_ns = managed ? move_deadline(jobset) : INT64_MAX;
@@ -329,18 +330,18 @@ static int64_t next_deadline(const struct jobset *jobset)
     due_ns = farewell_ns < due_ns ? farewell_ns : due_ns;
     due_ns = parked_ns < due_ns ? parked_ns : due_ns;
     due_ns = move_ns < due_ns ? move_ns : due_ns;
-    const struct heap_node *node = heap_min(&jobset->job_timers);
+    const struct heap_node *node = heap_min(&jobset->work.timers);
     return node && node->key < due_ns ? node->key : due_ns;
 }
 
 void jobset_set_timer(struct job_store *store, struct jobset *jobset)
 {
-    if (heap_has(&jobset->timer))
-        heap_remove(&store->timers, &jobset->timer);
-    jobset->timer.key = next_deadline(jobset);
-    jobset->timer.tie = jobset->uid;
-    if (jobset->timer.key != INT64_MAX)
-        heap_insert(&store->timers, &jobset->timer);
+    if (heap_has(&jobset->entry.timer))
+        heap_remove(&store->timers, &jobset->entry.timer);
+    jobset->entry.timer.key = next_deadline(jobset);
+    jobset->entry.timer.tie = jobset->uid;
+    if (jobset->entry.timer.key != INT64_MAX)
+        heap_insert(&store->timers, &jobset->entry.timer);
 }
 
 static bool all_ready(const struct jobset *jobset)
@@ -375,7 +376,7 @@ static void move_on(struct step *step, struct jobset *jobset)
         if (jobset_is_foreign(jobset))
             break;
         suspend_or_resume(step, jobset);
-        if (!make_jobs(step, jobset) && jobset->dirty_jobs.len == 0)
+        if (!make_jobs(step, jobset) && jobset->work.dirty.len == 0)
             break;
     }
     reconcile_jobs(step, jobset);
@@ -387,8 +388,8 @@ static void move_on(struct step *step, struct jobset *jobset)
 static void touch_due_jobs(struct step *step, struct jobset *jobset)
 {
     struct heap_node *node;
-    while ((node = heap_min(&jobset->job_timers)) && node->key <= step->now_ns) {
-        heap_remove(&jobset->job_timers, node);
+    while ((node = heap_min(&jobset->work.timers)) && node->key <= step->now_ns) {
+        heap_remove(&jobset->work.timers, node);
         job_touch(container_of(node, struct job, timer));
     }
 }
@@ -421,7 +422,7 @@ void jobset_reconcile(struct step *step, struct jobset *jobset)
                                             * loose */
     } while (jobset->loose_tasks > 0);
     close_gangs(step, jobset);
-    CHECK(jobset->loose_tasks == 0 && jobset->dirty_jobs.len == 0 && jobset->uncounted.len == 0);
+    CHECK(jobset->loose_tasks == 0 && jobset->work.dirty.len == 0 && jobset->work.uncounted.len == 0);
     if (gang_some_wait_named(step, jobset))
         jobset_mark(step, jobset);
     jobset_set_timer(step->jobs, jobset);
@@ -431,7 +432,7 @@ void jobs_tick(struct step *step)
 {
     struct heap_node *node;
     while ((node = heap_min(&step->jobs->timers)) && node->key <= step->now_ns) {
-        struct jobset *jobset = container_of(node, struct jobset, timer);
+        struct jobset *jobset = container_of(node, struct jobset, entry.timer);
         heap_remove(&step->jobs->timers, node);
         jobset_mark(step, jobset);
     }
@@ -447,11 +448,11 @@ static void reconcile_marked(struct step *step)
 {
     for (size_t i = 0; i < step->jobs->dirty.len; i++) { /* may grow meanwhile */
         struct jobset *jobset = step->jobs->dirty.items[i];
-        jobset->dirty = false;
-        if (!jobset->touched)
+        jobset->entry.dirty = false;
+        if (!jobset->entry.touched)
             vec_push(&step->jobs->touched, jobset);
-        jobset->touched = true;
-        if (!jobset->gone) /* its end may have marked it again */
+        jobset->entry.touched = true;
+        if (!jobset->entry.gone) /* its end may have marked it again */
             jobset_reconcile(step, jobset);
     }
     vec_clear(&step->jobs->dirty);
@@ -464,7 +465,7 @@ static void wake_name_waiters(struct step *step)
         return;
     step->jobs->names_freed = false;
     for (size_t i = 0; i < step->jobs->jobsets.len; i++)
-        if (step->jobs->jobsets.items[i]->shares_names)
+        if (step->jobs->jobsets.items[i]->entry.shares_names)
             jobset_mark(step, step->jobs->jobsets.items[i]);
     reconcile_marked(step);
 }

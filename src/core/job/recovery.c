@@ -35,10 +35,10 @@ static bool others_can_rejoin(const struct jobset *jobset, const struct task *cu
 
 static bool all_can_rejoin(const struct jobset *jobset, const struct task *culprit)
 {
-    if (jobset->keeping && jobset->parking) /* answered when the incident began */
+    if (jobset_keeps(jobset) && jobset_parks(jobset)) /* answered when the incident began */
         return true;
-    return (jobset->keeping || (culprit->can_rejoin && culprit->joined)) &&
-           others_can_rejoin(jobset, culprit, jobset->keeping);
+    return (jobset_keeps(jobset) || (culprit->can_rejoin && culprit->joined)) &&
+           others_can_rejoin(jobset, culprit, jobset_keeps(jobset));
 }
 
 /* Whether the whole JobSet has run before. Until then its Jobs make new Pods, and no process waits for
@@ -47,18 +47,18 @@ static bool is_under_way(const struct jobset *jobset)
 {
     return jobset->form != FORM_POD && !jobset->deleted_ns && !jobset->hidden && !jobset_finished(jobset) &&
            !jobset_rests(jobset) && !jobset_is_foreign(jobset) && !inplace_is_disabled(jobset) &&
-           (jobset->parking ? !inplace_has_succeeded(jobset) : inplace_is_whole(jobset));
+           (jobset_parks(jobset) ? !inplace_has_succeeded(jobset) : inplace_is_whole(jobset));
 }
 
 bool recovery_may_retry(const struct jobset *jobset)
 {
-    return is_under_way(jobset) && !jobset->parking && !jobset->spec.recovery.off &&
+    return is_under_way(jobset) && !jobset_parks(jobset) && !jobset->spec.recovery.off &&
            others_can_rejoin(jobset, NULL, false);
 }
 
 bool recovery_may_retry_soon(const struct jobset *jobset)
 {
-    return is_under_way(jobset) && !jobset->parking && !jobset->spec.recovery.off &&
+    return is_under_way(jobset) && !jobset_parks(jobset) && !jobset->spec.recovery.off &&
            others_can_rejoin(jobset, NULL, true);
 }
 
@@ -102,7 +102,9 @@ static enum loss_cause cause_of(const struct task *task, enum task_end end)
 
 static const struct restart_record *newest(const struct jobset *jobset)
 {
-    return jobset->record_count ? &jobset->records[(jobset->record_count - 1) % RESTART_RECORDS_MAX] : NULL;
+    return jobset->history.record_count
+               ? &jobset->history.records[(jobset->history.record_count - 1) % RESTART_RECORDS_MAX]
+               : NULL;
 }
 
 /* Whether the machine is out of service, or suspect, or the same start failed there before. */
@@ -122,8 +124,8 @@ static struct ladder_incident incident_of(const struct step *step, const struct 
         .cause = cause_of(task, end),
         .place_is_bad = somewhere && place_is_bad(step, task, end),
         /* a keeper that ends meanwhile is one more loss of an incident that was counted already */
-        .again = jobset->keeping && task->keep != KEEP_NO,
-        .runs_long = jobset->ladder.best_step < 0 && task->started_ns &&
+        .again = jobset_keeps(jobset) && task->keep != KEEP_NO,
+        .runs_long = jobset->recovery.ladder.best_step < 0 && task->started_ns &&
                      step->now_ns - task->started_ns >= LADDER_RUN_NS,
         .now_ns = step->now_ns,
     };
@@ -137,7 +139,7 @@ static void means_of(const struct step *step, const struct task *culprit, bool c
     *ret = (struct ladder_means){0};
     ret->lacks[RUNG_RETRY] = "its ranks do it by themselves";
     ret->lacks[RUNG_SHRINK] =
-        shrink_lacks(culprit->job->jobset, culprit->job->jobset->absence.replicas.len + 1);
+        shrink_lacks(culprit->job->jobset, culprit->job->jobset->recovery.absence.replicas.len + 1);
     ret->lacks[RUNG_DUMP] = dump_lacks(step, culprit->job->jobset, culprit);
     if (culprit->evicted)
         ret->lacks[RUNG_RESTART_PROCESS] = "its Pod is gone";
@@ -148,7 +150,7 @@ static void means_of(const struct step *step, const struct task *culprit, bool c
 /* Asks the ladder on a copy of its memory, as if the incident were counted already. */
 static void ask(const struct jobset *jobset, const struct ladder_means *means, struct recovery *recovery)
 {
-    struct ladder ladder = jobset->ladder; /* the copy shares memory, which stays untouched */
+    struct ladder ladder = jobset->recovery.ladder; /* the copy shares memory, which stays untouched */
     const struct ladder_incident *incident = &recovery->incident;
     if (!incident->again && incident->below == RUNG_NONE)
         ladder_loss(&ladder, incident);
@@ -187,7 +189,7 @@ static void means_not(const char *why, struct ladder_means *ret)
 struct recovery recovery_of_failure(const struct step *step, const struct job *failed)
 {
     const struct jobset *jobset = failed->jobset;
-    const struct ladder *ladder = &jobset->ladder;
+    const struct ladder *ladder = &jobset->recovery.ladder;
     const struct task *culprit = failed->culprit;
     bool under_way = ladder->rung != RUNG_NONE && ladder->rung < RUNG_REQUEUE;
     struct recovery recovery = {.rung = RUNG_REQUEUE};
@@ -225,7 +227,7 @@ struct recovery recovery_without_loss(const struct step *step, const struct jobs
 
 struct recovery recovery_of_missing(const struct step *step, const struct jobset *jobset)
 {
-    const struct ladder *ladder = &jobset->ladder;
+    const struct ladder *ladder = &jobset->recovery.ladder;
     struct recovery recovery = {.rung = RUNG_REQUEUE};
     struct ladder_means means;
     if (ladder->rung == RUNG_NONE || ladder->rung >= RUNG_REQUEUE || jobset->spec.recovery.off)
@@ -241,7 +243,7 @@ struct recovery recovery_of_missing(const struct step *step, const struct jobset
 
 struct recovery recovery_of_no_room(const struct step *step, const struct jobset *jobset)
 {
-    const struct ladder *ladder = &jobset->ladder;
+    const struct ladder *ladder = &jobset->recovery.ladder;
     bool under_way = ladder->rung != RUNG_NONE && ladder->rung < RUNG_SHRINK;
     struct recovery recovery = {.rung = RUNG_REQUEUE};
     struct ladder_means means;
@@ -264,8 +266,8 @@ void recovery_begin(struct step *step, struct jobset *jobset, const struct recov
         return;
     incident.again |= same;
     if (!incident.again && incident.below == RUNG_NONE)
-        ladder_loss(&jobset->ladder, &incident);
-    ladder_begin(&jobset->ladder, &incident, &recovery->decision);
+        ladder_loss(&jobset->recovery.ladder, &incident);
+    ladder_begin(&jobset->recovery.ladder, &incident, &recovery->decision);
     progress_decided(jobset, recovery->rung, str_from(recovery->decision.passed));
 }
 
@@ -276,21 +278,21 @@ struct str recovery_passed(const struct recovery *recovery, struct arena *arena)
 
 int64_t recovery_limit_ns(const struct jobset *jobset)
 {
-    uint8_t rung = jobset->ladder.rung == RUNG_NONE || jobset->ladder.rung == RUNG_REQUEUE
+    uint8_t rung = jobset->recovery.ladder.rung == RUNG_NONE || jobset->recovery.ladder.rung == RUNG_REQUEUE
                        ? (uint8_t)RUNG_RESTART_PROCESS
-                       : jobset->ladder.rung;
+                       : jobset->recovery.ladder.rung;
     return jobset->spec.recovery.limit_ns[rung];
 }
 
 struct str recovery_give_up_text(const struct jobset *jobset, const struct recovery *recovery,
                                  struct arena *arena)
 {
-    const struct end_clue *root = end_clues_root(&jobset->clues);
+    const struct end_clue *root = end_clues_root(&jobset->history.clues);
     struct buf text BUF_CLEANUP = {0};
     buf_printf(&text, "%lld attempts in a row ended without a new step",
                (long long)jobset->spec.recovery.no_progress_attempts);
-    if (jobset->ladder.best_step >= 0)
-        buf_printf(&text, " (the highest is %lld)", (long long)jobset->ladder.best_step);
+    if (jobset->recovery.ladder.best_step >= 0)
+        buf_printf(&text, " (the highest is %lld)", (long long)jobset->recovery.ladder.best_step);
     buf_printf(&text, "; the last: %s", loss_name(recovery->incident.cause));
     if (root)
         buf_printf(&text, ", rank %u on %s, %s%s%s", root->rank,

@@ -24,14 +24,14 @@ static bool runs(const struct task *task)
 
 void rejoin_keep_or_stop(struct step *step, struct jobset *jobset, const struct task *culprit)
 {
-    CHECK(jobset->parking);
+    CHECK(jobset_parks(jobset));
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         struct job *job = jobset->jobs[i];
         for (size_t t = 0; job && t < job->tasks.len; t++) {
             struct task *task = job->tasks.items[t];
             if (task == culprit || !runs(task))
                 continue;
-            bool keeps = jobset->keeping && job->state == JOB_ACTIVE && recovery_keeps(task);
+            bool keeps = jobset_keeps(jobset) && job->state == JOB_ACTIVE && recovery_keeps(task);
             task->keep = keeps ? KEEP_WAITS : KEEP_NO;
             if (!keeps)
                 task_stop(step, task, false, job->rjob->job.pod.grace_s * NS_PER_SECOND);
@@ -55,9 +55,9 @@ void rejoin_tell_one(struct step *step, struct task *task)
 
 void rejoin_tell(struct step *step, struct jobset *jobset)
 {
-    CHECK(!jobset->parking);
+    CHECK(!jobset_parks(jobset));
     bool some = false;
-    jobset->laggard = NULL;
+    jobset->checkpoint.laggard = NULL;
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         struct job *job = jobset->jobs[i];
         for (size_t t = 0; job && t < job->tasks.len; t++) {
@@ -68,7 +68,7 @@ void rejoin_tell(struct step *step, struct jobset *jobset)
             some = true;
         }
     }
-    jobset->rejoin_since_ns = some ? step->now_ns : 0;
+    jobset->recovery.rejoin_since_ns = some ? step->now_ns : 0;
 }
 
 bool rejoin_is_old_word(const struct task *task, const struct task_report *report)
@@ -101,18 +101,18 @@ void rejoin_say_again(struct step *step, const struct task *task, const struct t
 void rejoin_note_apart(struct step *step, const struct task *reporter)
 {
     struct jobset *jobset = reporter->job->jobset;
-    if (jobset->apart_ns || jobset->parking || !recovery_keeps(reporter) ||
+    if (jobset->recovery.apart_ns || jobset_parks(jobset) || !recovery_keeps(reporter) ||
         reporter->attempt != jobset->attempt)
         return;
-    jobset->apart_ns = step->now_ns;
+    jobset->recovery.apart_ns = step->now_ns;
     jobset_mark(step, jobset); /* its timer */
 }
 
 void rejoin_note_step(struct step *step, struct jobset *jobset)
 {
-    if (!jobset->apart_ns || step->now_ns - jobset->apart_ns < STEPS_LATE_NS)
+    if (!jobset->recovery.apart_ns || step->now_ns - jobset->recovery.apart_ns < STEPS_LATE_NS)
         return;
-    jobset->apart_ns = 0;
+    jobset->recovery.apart_ns = 0;
     jobset_mark(step, jobset);
 }
 
@@ -124,13 +124,14 @@ static int64_t after(int64_t since_ns, int64_t wait_ns)
 /* Returns when ranks that have not joined are late. */
 static int64_t join_deadline(const struct jobset *jobset)
 {
-    return after(jobset->rejoin_since_ns, jobset->planned ? PLANNED_LIMIT_NS : recovery_limit_ns(jobset));
+    return after(jobset->recovery.rejoin_since_ns,
+                 jobset->recovery.path == PATH_PLANNED ? PLANNED_LIMIT_NS : recovery_limit_ns(jobset));
 }
 
 int64_t rejoin_deadline(const struct jobset *jobset)
 {
     int64_t late_ns = join_deadline(jobset);
-    int64_t apart_ns = after(jobset->apart_ns, APART_LIMIT_NS);
+    int64_t apart_ns = after(jobset->recovery.apart_ns, APART_LIMIT_NS);
     return late_ns < apart_ns ? late_ns : apart_ns;
 }
 
@@ -139,7 +140,7 @@ bool rejoin_is_late(const struct step *step, struct jobset *jobset)
     bool some = false;
     if (join_deadline(jobset) > step->now_ns)
         return false;
-    jobset->rejoin_since_ns = 0;
+    jobset->recovery.rejoin_since_ns = 0;
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         struct job *job = jobset->jobs[i];
         for (size_t t = 0; job && t < job->tasks.len; t++) {
@@ -171,9 +172,9 @@ static bool all_are_heard(const struct step *step, const struct jobset *jobset)
 
 bool rejoin_is_apart(const struct step *step, struct jobset *jobset)
 {
-    if (after(jobset->apart_ns, APART_LIMIT_NS) > step->now_ns)
+    if (after(jobset->recovery.apart_ns, APART_LIMIT_NS) > step->now_ns)
         return false;
     bool heard = all_are_heard(step, jobset);
-    jobset->apart_ns = heard ? 0 : step->now_ns;
+    jobset->recovery.apart_ns = heard ? 0 : step->now_ns;
     return heard;
 }

@@ -4,7 +4,7 @@
 
 static const struct rjob_terms *terms_of(const struct request *request, uint32_t rjob)
 {
-    const struct rjob_terms *terms = request->trial ? request->trial->terms : request->jobset->terms;
+    const struct rjob_terms *terms = request->trial ? request->trial->terms : request->jobset->grant.terms;
     return terms ? &terms[request->first_podset + rjob] : NULL;
 }
 
@@ -107,7 +107,7 @@ static void add_job(struct request *request, uint32_t rjob_index, uint32_t job_i
 /* Adds a task to the job that was added last. `slot`: its index in the JobSet. */
 static void add_task(struct request *request, uint32_t slot)
 {
-    vec_push(&request->prefer, request->jobset->last_machines[slot]);
+    vec_push(&request->prefer, request->jobset->slots.last_machines[slot]);
     vec_push(&request->ordinals, slot);
 }
 
@@ -118,8 +118,9 @@ static void add_spare(struct request *request, const struct task *task)
     const struct job *job = task->job;
     const struct jobset *jobset = request->jobset;
     size_t count = request->cluster->machine_count;
-    vec_push(&request->prefer, job->index_count ? jobset->last_machines[job->first_slot] : MACHINE_NONE);
-    vec_push(&request->ordinals, jobset->slot_count);
+    vec_push(&request->prefer,
+             job->index_count ? jobset->slots.last_machines[job->first_slot] : MACHINE_NONE);
+    vec_push(&request->ordinals, jobset->slots.count);
     request->closed = mem_alloc(count * sizeof(*request->closed));
     for (uint32_t i = 0; i < jobset->job_count; i++)
         for (size_t t = 0; jobset->jobs[i] && t < jobset->jobs[i]->tasks.len; t++) {
@@ -140,7 +141,7 @@ static void add_tasks(struct request *request, const struct gang *gang, size_t c
         if (task_is_spare(task)) {
             add_spare(request, task);
         } else {
-            CHECK(job->first_slot + (uint32_t)task->index < jobset->slot_count);
+            CHECK(job->first_slot + (uint32_t)task->index < jobset->slots.count);
             add_task(request, job->first_slot + (uint32_t)task->index);
         }
         if (request->jobs.len && vec_last(&request->jobs).job == job->uid)
@@ -183,7 +184,7 @@ static void add_all_tasks(struct request *request)
                         (uint32_t)count);
         }
     }
-    CHECK(position == jobset->job_count && slot == jobset->slot_count);
+    CHECK(position == jobset->job_count && slot == jobset->slots.count);
 }
 
 static void bind_prefer(struct request *request)
@@ -351,16 +352,16 @@ static void not_below_zero(int64_t *amount)
 static void add_reserved(struct request *request)
 {
     size_t count = request->cluster->machine_count;
-    if (request->store->reserving == (request->jobset->reserved_count > 0))
+    if (request->store->reserving == (request->jobset->grant.reserved_count > 0))
         return;
     request->reserved = mem_alloc(count * sizeof(*request->reserved));
     request->reserved_cpu_milli = mem_alloc(count * sizeof(*request->reserved_cpu_milli));
     request->reserved_memory_bytes = mem_alloc(count * sizeof(*request->reserved_memory_bytes));
     for (size_t i = 0; i < request->store->jobsets.len; i++) {
         const struct jobset *other = request->store->jobsets.items[i];
-        for (size_t r = 0; other != request->jobset && r < other->reserved_count; r++)
-            reserve_room(request, &other->reserved[r]);
-        if (other->promised)
+        for (size_t r = 0; other != request->jobset && r < other->grant.reserved_count; r++)
+            reserve_room(request, &other->grant.reserved[r]);
+        if (other->grant.promised)
             allow_for_promised(request, other);
     }
     const uint64_t *may_free = request->trial ? request->trial->may_free : NULL;
@@ -405,7 +406,7 @@ static void add_domains(struct request *request)
         return;
     for (size_t i = 0; i < request->store->jobsets.len; i++) {
         const struct jobset *jobset = request->store->jobsets.items[i];
-        for (uint32_t j = 0; jobset->exclusive && j < jobset->job_count; j++) {
+        for (uint32_t j = 0; jobset->entry.exclusive && j < jobset->job_count; j++) {
             const struct job *job = jobset->jobs[j];
             if (!job || !job->rjob->exclusive_topology.len || !job->active ||
                 job_priority(request->store, request->cluster, job->rjob) != request->priority)
@@ -490,8 +491,8 @@ static void bind(struct request *request, bool use_spares)
         .jobs = request->jobs.items,
         .job_count = request->jobs.len,
         .use_spares = use_spares,
-        .avoid = jobset->suspects,
-        .avoid_count = jobset->suspect_count,
+        .avoid = jobset->history.suspects,
+        .avoid_count = jobset->history.suspect_count,
         .own_chips = request->own_chips,
         .own_cpu_milli = request->own_cpu_milli,
         .own_memory_bytes = request->own_memory_bytes,

@@ -39,7 +39,7 @@ void jobset_unbind(struct jobset *jobset)
     mem_free(jobset->job_attempts);
     mem_free(jobset->job_attempts_counted);
     mem_free(jobset->widths);
-    mem_free(jobset->last_machines);
+    mem_free(jobset->slots.last_machines);
 }
 
 void jobset_bind(struct jobset *jobset)
@@ -52,11 +52,11 @@ void jobset_bind(struct jobset *jobset)
         jobset->widths[r] = job_index_count(&jobset->spec.rjobs[r]);
     }
     jobset->job_count = count;
-    jobset->slot_count = lay_out(jobset, jobset->widths);
-    CHECK(count <= TASKS_PER_JOBSET_MAX && jobset->slot_count <= TASKS_PER_JOBSET_MAX);
-    jobset->last_machines = mem_alloc(jobset->slot_count * sizeof(*jobset->last_machines));
-    for (uint32_t i = 0; i < jobset->slot_count; i++)
-        jobset->last_machines[i] = MACHINE_NONE;
+    jobset->slots.count = lay_out(jobset, jobset->widths);
+    CHECK(count <= TASKS_PER_JOBSET_MAX && jobset->slots.count <= TASKS_PER_JOBSET_MAX);
+    jobset->slots.last_machines = mem_alloc(jobset->slots.count * sizeof(*jobset->slots.last_machines));
+    for (uint32_t i = 0; i < jobset->slots.count; i++)
+        jobset->slots.last_machines[i] = MACHINE_NONE;
     jobset->jobs = mem_alloc(count * sizeof(*jobset->jobs));
     jobset->ending = mem_alloc(count * sizeof(*jobset->ending));
     jobset->job_attempts = mem_alloc(count * sizeof(*jobset->job_attempts));
@@ -98,12 +98,13 @@ void jobset_widen(struct jobset *jobset, const uint32_t *widths)
         CHECK(widths[r] >= jobset->widths[r]);
         for (int32_t i = 0; i < jobset->spec.rjobs[r].replicas; i++)
             for (uint32_t w = 0; w < widths[r]; w++)
-                machines[slot++] = w < jobset->widths[r] ? jobset->last_machines[old_slot++] : MACHINE_NONE;
+                machines[slot++] =
+                    w < jobset->widths[r] ? jobset->slots.last_machines[old_slot++] : MACHINE_NONE;
     }
-    CHECK(slot == slots && old_slot == jobset->slot_count);
-    mem_free(jobset->last_machines);
-    jobset->last_machines = machines;
-    jobset->slot_count = slots;
+    CHECK(slot == slots && old_slot == jobset->slots.count);
+    mem_free(jobset->slots.last_machines);
+    jobset->slots.last_machines = machines;
+    jobset->slots.count = slots;
     mem_copy(jobset->widths, widths, jobset->spec.rjob_count * sizeof(*widths));
     for (uint32_t i = 0; i < jobset->job_count; i++)
         widen_job(jobset->jobs[i]);

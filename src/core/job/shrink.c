@@ -26,7 +26,7 @@
 
 static uint32_t size_of(const struct jobset *jobset)
 {
-    return jobset->absence.replicas.len ? jobset->absence.size : jobset->spec.replica_size;
+    return jobset->recovery.absence.replicas.len ? jobset->recovery.absence.size : jobset->spec.replica_size;
 }
 
 static bool is_away(const struct absence *absence, uint32_t replica)
@@ -39,7 +39,7 @@ static bool is_away(const struct absence *absence, uint32_t replica)
 
 bool task_is_away(const struct task *task)
 {
-    const struct absence *absence = &task->job->jobset->absence;
+    const struct absence *absence = &task->job->jobset->recovery.absence;
     uint32_t world;
     return absence->replicas.len > 0 && !task->job->doomed && !task_is_spare(task) &&
            is_away(absence, task_full_rank(task, &world) / absence->size);
@@ -47,7 +47,7 @@ bool task_is_away(const struct task *task)
 
 bool gang_is_away(const struct gang *gang)
 {
-    if (gang->jobset->absence.replicas.len == 0)
+    if (gang->jobset->recovery.absence.replicas.len == 0)
         return false;
     for (size_t t = 0; t < gang->tasks.len; t++)
         if (!task_ended(gang->tasks.items[t]->state))
@@ -64,7 +64,7 @@ static uint32_t ranks_in(uint32_t replica, uint32_t size, uint32_t world)
 
 uint32_t shrink_rank(const struct jobset *jobset, uint32_t full, uint32_t full_world, uint32_t *ret_world)
 {
-    const struct absence *absence = &jobset->absence;
+    const struct absence *absence = &jobset->recovery.absence;
     uint32_t before = 0, away = 0;
     bool self = false;
     for (size_t i = 0; i < absence->replicas.len; i++) {
@@ -93,7 +93,7 @@ uint32_t jobset_replicas(const struct jobset *jobset)
 uint32_t shrink_away_in(const struct job *job)
 {
     uint32_t count = 0;
-    for (uint32_t i = 0; job->jobset->absence.replicas.len && i < job_index_count(job->rjob); i++) {
+    for (uint32_t i = 0; job->jobset->recovery.absence.replicas.len && i < job_index_count(job->rjob); i++) {
         const struct task *task = job->indexes[i].task;
         count += task && !job->indexes[i].succeeded && task_is_away(task);
     }
@@ -135,7 +135,7 @@ static void look_at_rank(struct look *look, const struct jobset *jobset, const s
     look->settled &= !ends;
     if (!look->missing.len || look->missing.items[look->missing.len - 1] != replica)
         vec_push(&look->missing, replica);
-    if (is_away(&jobset->absence, replica))
+    if (is_away(&jobset->recovery.absence, replica))
         return;
     look->more = true;
     look->no_room &= lacks_room(task);
@@ -162,7 +162,7 @@ static bool belongs(const struct task *task, const struct gang *gang, uint32_t r
 {
     uint32_t world;
     return task->gang == gang && !task_ended(task->state) && !task->job->doomed && !task_is_spare(task) &&
-           task_full_rank(task, &world) / task->job->jobset->absence.size == replica;
+           task_full_rank(task, &world) / task->job->jobset->recovery.absence.size == replica;
 }
 
 static uint32_t count_of(const struct gang *gang, uint32_t replica)
@@ -219,9 +219,9 @@ static void split(struct step *step, struct gang *gang, uint32_t replica)
 static void split_gangs(struct step *step, struct jobset *jobset)
 {
     for (size_t g = 0; g < jobset->gangs.len; g++) /* split() appends gangs, each of one replica */
-        for (size_t i = 0; i < jobset->absence.replicas.len; i++) {
+        for (size_t i = 0; i < jobset->recovery.absence.replicas.len; i++) {
             struct gang *gang = jobset->gangs.items[g];
-            uint32_t replica = jobset->absence.replicas.items[i], count = count_of(gang, replica);
+            uint32_t replica = jobset->recovery.absence.replicas.items[i], count = count_of(gang, replica);
             if (count > 0 && count < gang->alive && gang->state != GANG_ENDED && !gang->preflight)
                 split(step, gang, replica);
         }
@@ -249,7 +249,7 @@ static bool same_replicas(const struct absence *absence, const replica_list *lis
 /* Makes exactly these replicas absent; takes the list over. */
 static void change(struct step *step, struct jobset *jobset, replica_list *missing)
 {
-    struct absence *absence = &jobset->absence;
+    struct absence *absence = &jobset->recovery.absence;
     if (same_replicas(absence, missing)) {
         vec_done(missing);
         return;
@@ -280,7 +280,7 @@ static void change(struct step *step, struct jobset *jobset, replica_list *missi
 static bool allows(const struct jobset *jobset)
 {
     const struct ladder_settings *settings = &jobset->spec.recovery;
-    return jobset->keeping && !settings->off && settings->allowed[RUNG_SHRINK];
+    return jobset_keeps(jobset) && !settings->off && settings->allowed[RUNG_SHRINK];
 }
 
 const char *shrink_lacks(const struct jobset *jobset, size_t away)
@@ -296,9 +296,9 @@ const char *shrink_lacks(const struct jobset *jobset, size_t away)
 /* Whether the ladder allows more replicas to leave; takes the rung. */
 static bool takes_rung(struct step *step, struct jobset *jobset, const struct look *look)
 {
-    bool decided = jobset->ladder.rung == RUNG_SHRINK;
+    bool decided = jobset->recovery.ladder.rung == RUNG_SHRINK;
     if (!allows(jobset) || shrink_lacks(jobset, look->missing.len) ||
-        (!look->no_room && !jobset->absence.overdue && !decided))
+        (!look->no_room && !jobset->recovery.absence.overdue && !decided))
         return false;
     struct recovery recovery = recovery_of_no_room(step, jobset);
     if (recovery.rung == RUNG_SHRINK && !decided)
@@ -310,7 +310,7 @@ bool shrink_settle(struct step *step, struct jobset *jobset)
 {
     struct look look;
     if (shrink_deadline(jobset) <= step->now_ns)
-        jobset->absence.overdue = true;
+        jobset->recovery.absence.overdue = true;
     bool can = look_at(&look, jobset) && look.settled && (!look.more || takes_rung(step, jobset, &look));
     if (can)
         change(step, jobset, &look.missing);
@@ -320,29 +320,29 @@ bool shrink_settle(struct step *step, struct jobset *jobset)
 
 int64_t shrink_deadline(const struct jobset *jobset)
 {
-    const struct absence *absence = &jobset->absence;
-    if (!jobset->parking)
+    const struct absence *absence = &jobset->recovery.absence;
+    if (!jobset_parks(jobset))
         return absence->replicas.len && absence->grow_ns ? absence->grow_ns : INT64_MAX;
     if (absence->overdue || !allows(jobset) || !size_of(jobset))
         return INT64_MAX;
-    return jobset->parking_since_ns + jobset->spec.recovery.limit_ns[RUNG_REPLACE_MACHINE];
+    return jobset->recovery.since_ns + jobset->spec.recovery.limit_ns[RUNG_REPLACE_MACHINE];
 }
 
 void shrink_gang_waits(struct step *step, const struct gang *gang)
 {
-    if (gang->jobset->parking && allows(gang->jobset) && size_of(gang->jobset))
+    if (jobset_parks(gang->jobset) && allows(gang->jobset) && size_of(gang->jobset))
         jobset_mark(step, gang->jobset);
 }
 
 void shrink_forget(struct jobset *jobset)
 {
-    vec_done(&jobset->absence.replicas);
-    jobset->absence = (struct absence){0};
+    vec_done(&jobset->recovery.absence.replicas);
+    jobset->recovery.absence = (struct absence){0};
 }
 
 void shrink_some_through(struct jobset *jobset)
 {
-    for (uint32_t i = 0; jobset->absence.replicas.len && i < jobset->job_count; i++)
+    for (uint32_t i = 0; jobset->recovery.absence.replicas.len && i < jobset->job_count; i++)
         if (jobset->jobs[i])
             job_touch(jobset->jobs[i]);
 }
@@ -352,7 +352,7 @@ void shrink_some_through(struct jobset *jobset)
 /* Whether every participating rank can go on as another attempt, and has made a step of this one. */
 static bool all_go_on(const struct jobset *jobset)
 {
-    if (jobset->keeping && jobset->progress.attempt >= 0)
+    if (jobset_keeps(jobset) && jobset->progress.attempt >= 0)
         return false;
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
@@ -369,7 +369,7 @@ static bool all_go_on(const struct jobset *jobset)
 /* Whether an absent replica is complete. */
 static bool some_are_back(const struct jobset *jobset)
 {
-    uint32_t size = jobset->absence.size, rank = 0;
+    uint32_t size = jobset->recovery.absence.size, rank = 0;
     size_t gone = 0;
     uint32_t last = UINT32_MAX;
     for (uint32_t i = 0; i < jobset->job_count; i++) {
@@ -379,23 +379,23 @@ static bool some_are_back(const struct jobset *jobset)
         for (uint32_t index = 0; index < job_index_count(job->rjob); index++, rank++) {
             const struct task *task = job->indexes[index].task;
             uint32_t replica = rank / size;
-            if (replica == last || !is_away(&jobset->absence, replica) || (task && is_there(task)))
+            if (replica == last || !is_away(&jobset->recovery.absence, replica) || (task && is_there(task)))
                 continue;
             last = replica;
             gone++;
         }
     }
-    return gone < jobset->absence.replicas.len;
+    return gone < jobset->recovery.absence.replicas.len;
 }
 
 void shrink_look(struct step *step, struct jobset *jobset)
 {
-    struct absence *absence = &jobset->absence;
+    struct absence *absence = &jobset->recovery.absence;
     if (absence->grow_ns <= step->now_ns)
         absence->grow_ns = 0;
     split_gangs(step, jobset); /* tasks that were made anew together may belong to several replicas */
-    if (absence->replicas.len == 0 || absence->grow_ns || jobset->parking || jobset_finished(jobset) ||
-        jobset->spec.suspend || jobset->deleted_ns || jobset->move.under_way ||
+    if (absence->replicas.len == 0 || absence->grow_ns || jobset_parks(jobset) || jobset_finished(jobset) ||
+        jobset->spec.suspend || jobset->deleted_ns || jobset->recovery.move.state != MOVE_NONE ||
         inplace_has_succeeded(jobset) || !some_are_back(jobset) || !all_go_on(jobset))
         return;
     inplace_begin_planned(step, jobset, "Grown", "replicas that were away are whole again");
@@ -404,7 +404,7 @@ void shrink_look(struct step *step, struct jobset *jobset)
 /* Whether a rank of the orphaned Job that took part has ended. */
 static bool some_have_ended(const struct job *job)
 {
-    const struct absence *absence = &job->jobset->absence;
+    const struct absence *absence = &job->jobset->recovery.absence;
     for (uint32_t index = 0; index < job_index_count(job->rjob); index++) {
         const struct task *task = job->indexes[index].task;
         if (!is_away(absence, index / absence->size) && (!task || task_ended(task->state)))
@@ -416,7 +416,8 @@ static bool some_have_ended(const struct job *job)
 void shrink_part(struct step *step, struct job *job)
 {
     struct jobset *jobset = job->jobset;
-    if (!job_is_hidden(job) || jobset->absence.replicas.len == 0 || jobset->parking || !some_have_ended(job))
+    if (!job_is_hidden(job) || jobset->recovery.absence.replicas.len == 0 || jobset_parks(jobset) ||
+        !some_have_ended(job))
         return;
     for (uint32_t index = 0; index < job_index_count(job->rjob); index++) {
         struct task *task = job->indexes[index].task;
@@ -427,7 +428,7 @@ void shrink_part(struct step *step, struct job *job)
 
 bool shrink_restored(const struct jobset *jobset)
 {
-    const struct absence *absence = &jobset->absence;
+    const struct absence *absence = &jobset->recovery.absence;
     if (absence->replicas.len == 0)
         return true;
     for (size_t i = 1; i < absence->replicas.len; i++)
@@ -439,7 +440,7 @@ bool shrink_restored(const struct jobset *jobset)
 
 void shrink_check(const struct jobset *jobset)
 {
-    const struct absence *absence = &jobset->absence;
+    const struct absence *absence = &jobset->recovery.absence;
     CHECK(shrink_restored(jobset) && (absence->replicas.len > 0) == (absence->since_ns > 0));
     for (size_t g = 0; absence->replicas.len && g < jobset->gangs.len; g++) {
         const struct gang *gang = jobset->gangs.items[g];

@@ -32,9 +32,9 @@ enum { YIELD_TRIES_MAX = 4 };
 static struct queue_spares given(const struct job *job)
 {
     const struct jobset *jobset = job->jobset;
-    if (!jobset->terms || !spares_allowed(&job->rjob->job))
+    if (!jobset->grant.terms || !spares_allowed(&job->rjob->job))
         return (struct queue_spares){0};
-    return jobset->terms[job->rjob_index].spares;
+    return jobset->grant.terms[job->rjob_index].spares;
 }
 
 uint32_t job_spares(const struct job *job)
@@ -226,7 +226,7 @@ static void look_at(struct step *step, struct task *task)
     bool cold = are_cold(task->job);
     if (task->doomed)
         return;
-    if (!task->job->jobset->parking && shares_machine(step, task))
+    if (!jobset_parks(task->job->jobset) && shares_machine(step, task))
         spare_leave(step, task, STR("a rank is on its machine now"));
     else if (cold && (task->state == TASK_STARTING || task->state == TASK_RUNNING))
         spare_leave(step, task, STR("only its room is wanted now"));
@@ -258,7 +258,7 @@ static struct ranks look_at_ranks(const struct job *job)
  * for. */
 static void leave_if_no_rank_is_placed(struct step *step, struct job *job, struct ranks ranks)
 {
-    if (ranks.placed || job->jobset->parking)
+    if (ranks.placed || jobset_parks(job->jobset))
         return;
     for (size_t s = job->spares.len; s > 0; s--)
         spare_leave(step, job->spares.items[s - 1], STR("no rank of its Job has a machine"));
@@ -280,13 +280,13 @@ void spare_look(struct step *step, struct job *job)
     for (size_t s = 0; s < job->spares.len; s++)
         living += !job->spares.items[s]->doomed;
     /* During a loss any of the spares may be taken. */
-    for (size_t s = job->spares.len; s > 0 && living > count && !job->jobset->parking; s--) {
+    for (size_t s = job->spares.len; s > 0 && living > count && !jobset_parks(job->jobset); s--) {
         struct task *task = job->spares.items[s - 1];
         living -= !task->doomed;
         if (!task->doomed)
             stop(step, task);
     }
-    if (job->spare_due_ns || !ranks.all_ready || job->jobset->parking)
+    if (job->spare_due_ns || !ranks.all_ready || jobset_parks(job->jobset))
         return;
     while (living < count && job->spares.len < SPARES_PER_JOB_MAX) {
         make(step, job);
@@ -316,7 +316,7 @@ void spare_joined(struct step *step, struct task *task)
               STR_FORMAT " on " STR_FORMAT " waits for a rank", STR_ARG(task->name),
               STR_ARG(step->cluster->machines[task->machine].name));
     step_changed(step, CHANGE_MODIFIED, ref_jobset(task->job->jobset));
-    if (task->job->jobset->move.under_way)
+    if (task->job->jobset->recovery.move.state != MOVE_NONE)
         jobset_mark(step, task->job->jobset);
 }
 
@@ -331,8 +331,8 @@ static struct ladder_place place_of(const struct step *step, const struct task *
                                  .suspect = machine->suspect || machine->isolation != ISOLATION_HEALTHY,
                                  .same_rack = before && before->block == machine->block,
                                  .same_pod = before && before->pod == machine->pod};
-    for (size_t i = 0; i < task->job->jobset->suspect_count; i++)
-        place.caused |= task->job->jobset->suspects[i] == task->machine;
+    for (size_t i = 0; i < task->job->jobset->history.suspect_count; i++)
+        place.caused |= task->job->jobset->history.suspects[i] == task->machine;
     return place;
 }
 
@@ -368,7 +368,7 @@ static void take_index(struct step *step, struct task *task, int32_t index)
     job->active++;
     job->ready += task->ready;
     CHECK(job->active <= job->index_count && job->ready <= job->active);
-    job->jobset->last_machines[job->first_slot + (uint32_t)index] = task->machine;
+    job->jobset->slots.last_machines[job->first_slot + (uint32_t)index] = task->machine;
     task_rank(task);
 }
 
@@ -376,9 +376,9 @@ struct task *spare_take(struct step *step, struct job *job, int32_t index)
 {
     struct jobset *jobset = job->jobset;
     CHECK(index >= 0 && (uint32_t)index < job->index_count);
-    if (!jobset->parking || job->spares.len == 0 || inplace_has_succeeded(jobset))
+    if (!jobset_parks(jobset) || job->spares.len == 0 || inplace_has_succeeded(jobset))
         return NULL; /* a succeeded rank does not come back: the policy answers, and all tasks begin anew */
-    struct task *task = choose(step, job, jobset->last_machines[job->first_slot + (uint32_t)index]);
+    struct task *task = choose(step, job, jobset->slots.last_machines[job->first_slot + (uint32_t)index]);
     if (!task)
         return NULL;
     bool warm = task->state == TASK_RUNNING;
@@ -451,7 +451,7 @@ static void leave_domains(struct step *step, const struct gang *gang, const stru
                           struct str why)
 {
     const struct jobset *jobset = gang->jobset;
-    for (uint32_t i = 0; jobset->exclusive && i < jobset->job_count; i++)
+    for (uint32_t i = 0; jobset->entry.exclusive && i < jobset->job_count; i++)
         for (size_t s = jobset->jobs[i] ? jobset->jobs[i]->spares.len : 0; s > 0; s--) {
             /* spare_leave may remove it from the list. */
             struct task *spare = jobset->jobs[i]->spares.items[s - 1];

@@ -7,7 +7,7 @@ void job_count(struct job *job)
     if (job->uncounted)
         return;
     job->uncounted = true;
-    vec_push(&job->jobset->uncounted, job);
+    vec_push(&job->jobset->work.uncounted, job);
 }
 
 void job_touch(struct job *job)
@@ -16,7 +16,7 @@ void job_touch(struct job *job)
     if (job->dirty)
         return;
     job->dirty = true;
-    vec_push(&job->jobset->dirty_jobs, job);
+    vec_push(&job->jobset->work.dirty, job);
 }
 
 static bool is_current(const struct job *job)
@@ -46,36 +46,36 @@ static void set_job_timer(struct job *job)
     if (heap_has(&job->timer) && job->timer.key == due_ns)
         return;
     if (heap_has(&job->timer))
-        heap_remove(&job->jobset->job_timers, &job->timer);
+        heap_remove(&job->jobset->work.timers, &job->timer);
     CHECK(due_ns == INT64_MAX || !job->gone);
     job->timer.key = due_ns;
     job->timer.tie = job->uid;
     if (due_ns != INT64_MAX)
-        heap_insert(&job->jobset->job_timers, &job->timer);
+        heap_insert(&job->jobset->work.timers, &job->timer);
 }
 
 void jobset_set_foreign_status(struct step *step, struct jobset *jobset, const struct doc *status)
 {
     CHECK(jobset_is_foreign(jobset) && status && status->kind == DOC_OBJECT);
-    if (jobset->foreign_status && spec_equal(jobset->foreign_status, status))
+    if (jobset->foreign.status && spec_equal(jobset->foreign.status, status))
         return;
-    vec_push(&step->jobs->dead_arenas, jobset->foreign_arena);
-    jobset->foreign_arena = (struct arena){0};
-    jobset->foreign_status = doc_clone(&jobset->foreign_arena, status);
+    vec_push(&step->jobs->dead_arenas, jobset->foreign.arena);
+    jobset->foreign.arena = (struct arena){0};
+    jobset->foreign.status = doc_clone(&jobset->foreign.arena, status);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }
 
 /* Books the changed jobs in the JobSet's numbers and timers. */
 void jobset_recount(struct step *step, struct jobset *jobset)
 {
-    if (jobset->uncounted.len == 0)
+    if (jobset->work.uncounted.len == 0)
         return;
     CHECK(jobset->spec.rjob_count <= REPLICATED_JOBS_MAX);
     struct rjob_status before[REPLICATED_JOBS_MAX];
     size_t bytes = jobset->spec.rjob_count * sizeof(*before);
     mem_copy(before, jobset->rjob_status, bytes);
-    for (size_t i = 0; i < jobset->uncounted.len; i++) {
-        struct job *job = jobset->uncounted.items[i];
+    for (size_t i = 0; i < jobset->work.uncounted.len; i++) {
+        struct job *job = jobset->work.uncounted.items[i];
         CHECK(job->jobset == jobset && job->rjob_index < jobset->spec.rjob_count && job->uncounted);
         struct rjob_status *sum = &jobset->rjob_status[job->rjob_index], now = status_of(job);
         sum->ready += now.ready - job->counted.ready;
@@ -88,7 +88,7 @@ void jobset_recount(struct step *step, struct jobset *jobset)
         if (!job->gone)
             set_job_timer(job);
     }
-    vec_clear(&jobset->uncounted);
+    vec_clear(&jobset->work.uncounted);
     if (bytes && memcmp(before, jobset->rjob_status, bytes) != 0)
         step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }

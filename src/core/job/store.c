@@ -103,9 +103,9 @@ static bool names_machine(const struct jobset *jobset)
 
 void store_count_naming(struct job_store *store, struct jobset *jobset)
 {
-    store->naming -= jobset->names_machine;
-    jobset->names_machine = names_machine(jobset);
-    store->naming += jobset->names_machine;
+    store->naming -= jobset->entry.names_machine;
+    jobset->entry.names_machine = names_machine(jobset);
+    store->naming += jobset->entry.names_machine;
 }
 
 /* --- names of Jobs ---------------------------------------------------------------------------- */
@@ -170,11 +170,11 @@ static void add_stems(struct job_store *store, struct jobset *jobset)
     store->own_jobs += jobset->form == FORM_JOB;
     if (jobset->form != FORM_JOBSET)
         return;
-    jobset->shares_names = jobs_names_taken(store, FORM_JOBSET, jobset->namespace_, jobset->name,
-                                            &jobset->spec, &scratch, &taken);
+    jobset->entry.shares_names = jobs_names_taken(store, FORM_JOBSET, jobset->namespace_, jobset->name,
+                                                  &jobset->spec, &scratch, &taken);
     for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
         struct str stem =
-            stem_of(&jobset->stems, jobset->namespace_, jobset->name, jobset->spec.rjobs[r].name);
+            stem_of(&jobset->entry.stems, jobset->namespace_, jobset->name, jobset->spec.rjobs[r].name);
         if (!str_map_get(&store->job_stems, stem))
             str_map_put(&store->job_stems, stem, jobset);
     }
@@ -194,7 +194,7 @@ static void remove_stems(struct job_store *store, struct jobset *jobset)
 
 bool store_name_free(const struct job_store *store, const struct jobset *jobset, struct str job)
 {
-    return !jobset->shares_names || !jobs_find_job(store, jobset->namespace_, job);
+    return !jobset->entry.shares_names || !jobs_find_job(store, jobset->namespace_, job);
 }
 
 void store_add_jobset(struct job_store *store, struct jobset *jobset)
@@ -205,8 +205,8 @@ void store_add_jobset(struct job_store *store, struct jobset *jobset)
         jobset_is_seen(jobset) ? str_map_put(&store->by_name, jobset->key, jobset) : NULL;
     const struct jobset *same_uid = u64_map_put(&store->by_uid, jobset->uid, jobset);
     CHECK(!same_name && !same_uid);
-    jobset->exclusive = is_exclusive(jobset);
-    store->exclusive += jobset->exclusive;
+    jobset->entry.exclusive = is_exclusive(jobset);
+    store->exclusive += jobset->entry.exclusive;
     store_count_naming(store, jobset);
 }
 
@@ -214,11 +214,11 @@ void store_remove_jobset(struct job_store *store, struct jobset *jobset)
 {
     const struct jobset *removed =
         jobset_is_seen(jobset) ? str_map_remove(&store->by_name, jobset->key) : jobset;
-    CHECK(removed == jobset && store->exclusive >= jobset->exclusive);
+    CHECK(removed == jobset && store->exclusive >= jobset->entry.exclusive);
     u64_map_remove(&store->by_uid, jobset->uid);
     remove_stems(store, jobset);
-    store->exclusive -= jobset->exclusive;
-    store->naming -= jobset->names_machine;
+    store->exclusive -= jobset->entry.exclusive;
+    store->naming -= jobset->entry.names_machine;
     jobset_keep_reserved(store, jobset, NULL, 0);
 }
 
@@ -301,7 +301,7 @@ void store_free_gang(struct gang *gang)
 
 static void free_jobset(struct jobset *jobset)
 {
-    heap_done(&jobset->job_timers); /* resets the heap's contents */
+    heap_done(&jobset->work.timers); /* resets the heap's contents */
     for (uint32_t i = 0; i < jobset->job_count; i++)
         if (jobset->jobs[i])
             free_job(jobset->jobs[i]);
@@ -312,22 +312,22 @@ static void free_jobset(struct jobset *jobset)
     for (int kind = 0; kind < CONDITION_KINDS; kind++)
         buf_done(&jobset->conditions[kind].text);
     vec_done(&jobset->old_jobs);
-    vec_done(&jobset->dirty_jobs);
-    vec_done(&jobset->uncounted);
+    vec_done(&jobset->work.dirty);
+    vec_done(&jobset->work.uncounted);
     vec_done(&jobset->gangs);
-    vec_done(&jobset->absence.replicas);
+    vec_done(&jobset->recovery.absence.replicas);
     jobset_unbind(jobset);
     for (size_t i = 0; i < RESTART_RECORDS_MAX; i++)
-        restart_record_done(&jobset->records[i]);
-    ladder_done(&jobset->ladder);
-    end_clues_done(&jobset->clues);
-    end_faults_done(&jobset->faults);
+        restart_record_done(&jobset->history.records[i]);
+    ladder_done(&jobset->recovery.ladder);
+    end_clues_done(&jobset->history.clues);
+    end_faults_done(&jobset->history.faults);
     pace_done(&jobset->pace);
-    mem_free(jobset->suspects);
-    mem_free(jobset->reserved);
-    arena_done(&jobset->terms_arena);
-    arena_done(&jobset->stems);
-    arena_done(&jobset->foreign_arena);
+    mem_free(jobset->history.suspects);
+    mem_free(jobset->grant.reserved);
+    arena_done(&jobset->grant.arena);
+    arena_done(&jobset->entry.stems);
+    arena_done(&jobset->foreign.arena);
     mem_free((char *)jobset->key.data);
     arena_done(&jobset->arena);
     mem_free(jobset);
@@ -429,10 +429,10 @@ void jobs_remap_machines(struct job_store *store, const machine_id *map)
             remap_job(jobset->jobs[j], map);
         for (size_t j = 0; j < jobset->old_jobs.len; j++)
             remap_job(jobset->old_jobs.items[j], map);
-        for (size_t s = 0; s < jobset->suspect_count; s++)
-            jobset->suspects[s] = mapped(jobset->suspects[s], map);
-        for (uint32_t s = 0; s < jobset->slot_count; s++)
-            jobset->last_machines[s] = mapped(jobset->last_machines[s], map);
+        for (size_t s = 0; s < jobset->history.suspect_count; s++)
+            jobset->history.suspects[s] = mapped(jobset->history.suspects[s], map);
+        for (uint32_t s = 0; s < jobset->slots.count; s++)
+            jobset->slots.last_machines[s] = mapped(jobset->slots.last_machines[s], map);
         move_remap(jobset, map);
         jobset_remap_reserved(store, jobset, map);
     }

@@ -14,7 +14,7 @@ static bool is_its_doing(const struct jobset *jobset, const struct task *culprit
 {
     if (culprit->end == END_MACHINE_LOST || culprit->end == END_START_FAILED)
         return true;
-    const struct end_clue *root = end_clues_root(&jobset->clues);
+    const struct end_clue *root = end_clues_root(&jobset->history.clues);
     if (culprit->end != END_EXIT || !root || !str_is(machine, root->machine))
         return false;
     enum fault_domain domain = clue_domain(root->kind);

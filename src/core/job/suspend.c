@@ -44,13 +44,14 @@ void suspend_begin(struct step *step, struct jobset *jobset)
 {
     bool lives = jobset->form != FORM_POD && !jobset_finished(jobset) && !jobset->deleted_ns &&
                  !jobset->hidden && !jobset_is_foreign(jobset);
-    if (!lives || jobset->parking || jobset->conditions[CONDITION_SUSPENDED].status ||
+    if (!lives || jobset_parks(jobset) || jobset->conditions[CONDITION_SUSPENDED].status ||
         !suspend_is_worth_it(jobset))
         return;
     int64_t grace_ns = jobset_notice(step, jobset, DRAIN_PREEMPTION);
     if (grace_ns == 0)
         return;
-    jobset->farewell = (struct farewell){.noticed_ns = step->now_ns, .due_ns = step->now_ns + grace_ns};
+    jobset->recovery.farewell =
+        (struct farewell){.noticed_ns = step->now_ns, .due_ns = step->now_ns + grace_ns};
     step_note(step, false, "SavingBeforeSuspension", ref_jobset(jobset),
               "its ranks save a last time before they are stopped, for %lld s at most",
               (long long)(grace_ns / NS_PER_SECOND));
@@ -58,14 +59,14 @@ void suspend_begin(struct step *step, struct jobset *jobset)
 
 bool suspend_waits(const struct step *step, const struct jobset *jobset)
 {
-    const struct farewell *farewell = &jobset->farewell;
+    const struct farewell *farewell = &jobset->recovery.farewell;
     if (!farewell->noticed_ns)
         return false;
     return step->now_ns < farewell->due_ns && !jobset_has_answered(jobset, farewell->noticed_ns) &&
-           !jobset->parking && suspend_is_worth_it(jobset);
+           !jobset_parks(jobset) && suspend_is_worth_it(jobset);
 }
 
 int64_t suspend_deadline(const struct jobset *jobset)
 {
-    return jobset->farewell.noticed_ns ? jobset->farewell.due_ns : INT64_MAX;
+    return jobset->recovery.farewell.noticed_ns ? jobset->recovery.farewell.due_ns : INT64_MAX;
 }

@@ -199,7 +199,7 @@ static bool name_is_taken(const struct task *task)
 
 void task_start_if_free(struct step *step, struct task *task)
 {
-    if (task->state != TASK_PLACED || task->job->jobset->parking || task_is_away(task) ||
+    if (task->state != TASK_PLACED || jobset_parks(task->job->jobset) || task_is_away(task) ||
         name_is_taken(task) || spare_start_waits(task))
         return;
     CHECK(task->machine != MACHINE_NONE && task->gang);
@@ -386,7 +386,7 @@ static void task_exited(struct step *step, struct task *task, const struct task_
     else if (report->exit_code)
         task_message(task, "exit code %d", report->exit_code);
     bool ours = task->state == TASK_STOPPING;
-    if (task->job->jobset->seen_attempt > 0) { /* the whole JobSet begins again */
+    if (task->job->jobset->recovery.seen_attempt > 0) { /* the whole JobSet begins again */
         task->doomed = true;
         task_finish(step, task, END_STOPPED);
         return;
@@ -608,7 +608,7 @@ void task_bury(struct step *step, struct task *task)
     CHECK(len > 0 && (size_t)len < sizeof(key));
     str_map_remove(&step->jobs->task_names, (struct str){key, (size_t)len});
     gang_leave(task);
-    if (task->job->jobset->laggard == task)
-        task->job->jobset->laggard = NULL;
+    if (task->job->jobset->checkpoint.laggard == task)
+        task->job->jobset->checkpoint.laggard = NULL;
     step_changed(step, CHANGE_DELETED, ref_task(task));
 }

@@ -72,12 +72,13 @@ const struct doc *template_with_terms(struct arena *arena, const struct doc *tem
 
 const struct doc *document_with_terms(struct arena *arena, const struct jobset *jobset)
 {
-    if (!jobset->terms || jobset->form == FORM_POD)
+    if (!jobset->grant.terms || jobset->form == FORM_POD)
         return jobset->document;
     struct doc *copy = copy_shallow(arena, jobset->document, DOC_OBJECT);
     struct doc *spec = own_member(arena, copy, "spec", DOC_OBJECT);
     if (jobset->form == FORM_JOB) {
-        const struct doc *template = template_with_terms(arena, doc_get(spec, "template"), &jobset->terms[0]);
+        const struct doc *template =
+            template_with_terms(arena, doc_get(spec, "template"), &jobset->grant.terms[0]);
         doc_set(arena, spec, STR("template"), (struct doc *)template);
         return copy;
     }
@@ -86,7 +87,8 @@ const struct doc *document_with_terms(struct arena *arena, const struct jobset *
         struct doc *rjob = rjobs->array.items[r] = copy_shallow(arena, doc_at(rjobs, r), DOC_OBJECT);
         struct doc *job =
             own_member(arena, own_member(arena, rjob, "template", DOC_OBJECT), "spec", DOC_OBJECT);
-        const struct doc *template = template_with_terms(arena, doc_get(job, "template"), &jobset->terms[r]);
+        const struct doc *template =
+            template_with_terms(arena, doc_get(job, "template"), &jobset->grant.terms[r]);
         doc_set(arena, job, STR("template"), (struct doc *)template);
     }
     return copy;
@@ -152,12 +154,12 @@ static void strip_tolerations(struct doc *spec, const struct doc *stored, const 
 
 void document_strip_terms(const struct jobset *jobset, struct doc *document)
 {
-    if (!jobset->terms || jobset->form == FORM_POD || workload_form(document) != jobset->form)
+    if (!jobset->grant.terms || jobset->form == FORM_POD || workload_form(document) != jobset->form)
         return;
     for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
         struct doc *template = (struct doc *)workload_pod_template(document, r);
         const struct doc *stored = workload_pod_template(jobset->document, r);
-        const struct rjob_terms *terms = &jobset->terms[r];
+        const struct rjob_terms *terms = &jobset->grant.terms[r];
         strip_labels(doc_get(template, "spec"), doc_get(stored, "spec"), "nodeSelector", &terms->node_labels);
         strip_tolerations(doc_get(template, "spec"), doc_get(stored, "spec"), terms);
         struct doc *metadata = doc_get(template, "metadata");

@@ -58,14 +58,14 @@ void jobset_keep_terms(struct jobset *jobset, const struct rjob_terms *terms)
         for (size_t r = 0; r < jobset->spec.rjob_count; r++)
             copy_terms(&arena, &terms[r], &kept[r]);
     }
-    arena_done(&jobset->terms_arena); /* only now: `terms` may point into it */
-    jobset->terms_arena = arena;
-    jobset->terms = kept;
+    arena_done(&jobset->grant.arena); /* only now: `terms` may point into it */
+    jobset->grant.arena = arena;
+    jobset->grant.terms = kept;
 }
 
 void jobset_set_terms(struct step *step, struct jobset *jobset, const struct rjob_terms *terms)
 {
-    if (!terms && !jobset->terms)
+    if (!terms && !jobset->grant.terms)
         return;
     jobset_keep_terms(jobset, terms);
     for (size_t g = 0; g < jobset->gangs.len; g++)
@@ -97,22 +97,22 @@ void trial_add_rooms(const struct jobset *jobset, const struct trial *trial, con
 void jobset_keep_reserved(struct job_store *store, struct jobset *jobset, const struct room *rooms,
                           size_t count)
 {
-    store->reserving -= jobset->reserved_count > 0;
-    mem_free(jobset->reserved);
-    jobset->reserved = NULL;
+    store->reserving -= jobset->grant.reserved_count > 0;
+    mem_free(jobset->grant.reserved);
+    jobset->grant.reserved = NULL;
     if (count) {
-        jobset->reserved = mem_alloc(count * sizeof(*jobset->reserved));
-        mem_copy(jobset->reserved, rooms, count * sizeof(*rooms));
+        jobset->grant.reserved = mem_alloc(count * sizeof(*jobset->grant.reserved));
+        mem_copy(jobset->grant.reserved, rooms, count * sizeof(*rooms));
     }
-    jobset->reserved_count = count;
+    jobset->grant.reserved_count = count;
     store->reserving += count > 0;
 }
 
 /* Whether the present reservation has room that `rooms` has not. */
 static bool gives_back(const struct jobset *jobset, const struct room *rooms)
 {
-    for (size_t r = 0; r < jobset->reserved_count; r++) {
-        const struct room *old = &jobset->reserved[r];
+    for (size_t r = 0; r < jobset->grant.reserved_count; r++) {
+        const struct room *old = &jobset->grant.reserved[r];
         struct room new = rooms ? rooms[old->machine] : (struct room){0};
         if (old->chips & ~new.chips || old->cpu_milli > new.cpu_milli || old->memory_bytes > new.memory_bytes)
             return true;
@@ -123,7 +123,7 @@ static bool gives_back(const struct jobset *jobset, const struct room *rooms)
 static void replace_reserved(struct step *step, struct jobset *jobset, const struct room *rooms)
 {
     VEC(struct room) list = {0};
-    if (!rooms && !jobset->reserved_count)
+    if (!rooms && !jobset->grant.reserved_count)
         return;
     CHECK(!rooms || (!jobset_finished(jobset) && !jobset->deleted_ns));
     for (machine_id id = 0; rooms && id < step->cluster->machine_count; id++) {
@@ -135,7 +135,7 @@ static void replace_reserved(struct step *step, struct jobset *jobset, const str
         if (room.chips || room.cpu_milli || room.memory_bytes)
             vec_push(&list, room);
     }
-    step->schedule |= jobset->reserved_count > 0; /* other gangs may have what it gives back */
+    step->schedule |= jobset->grant.reserved_count > 0; /* other gangs may have what it gives back */
     jobset_keep_reserved(step->jobs, jobset, list.items, list.len);
     vec_done(&list);
 }
@@ -172,11 +172,11 @@ static enum found find_room_for_later(const struct step *step, const struct jobs
 {
     struct buf why BUF_CLEANUP = {0};
     int32_t *counts = ARENA_ARRAY(arena, int32_t, jobset->spec.rjob_count);
-    int64_t tasks = jobset->terms && !jobset->deleted_ns ? count_later(jobset, counts) : 0;
+    int64_t tasks = jobset->grant.terms && !jobset->deleted_ns ? count_later(jobset, counts) : 0;
     if (!tasks || jobset_finished(jobset))
         return FOUND_NOTHING_LATER;
     struct placement *places = ARENA_ARRAY(arena, struct placement, (size_t)tasks);
-    struct trial trial = {.terms = jobset->terms, .counts = counts};
+    struct trial trial = {.terms = jobset->grant.terms, .counts = counts};
     if (!jobset_trial(step->jobs, step->cluster, jobset, &trial, places, &why))
         return FOUND_NO_ROOM;
     *ret_rooms = ARENA_ARRAY(arena, struct room, step->cluster->machine_count);
@@ -210,16 +210,16 @@ static int compare_rooms(const void *a, const void *b)
 void jobset_remap_reserved(struct job_store *store, struct jobset *jobset, const machine_id *map)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < jobset->reserved_count; i++) {
-        struct room room = jobset->reserved[i];
+    for (size_t i = 0; i < jobset->grant.reserved_count; i++) {
+        struct room room = jobset->grant.reserved[i];
         room.machine = map[room.machine];
         if (room.machine != MACHINE_NONE)
-            jobset->reserved[kept++] = room;
+            jobset->grant.reserved[kept++] = room;
     }
     if (kept)
-        qsort(jobset->reserved, kept, sizeof(*jobset->reserved), compare_rooms);
+        qsort(jobset->grant.reserved, kept, sizeof(*jobset->grant.reserved), compare_rooms);
     if (kept)
-        jobset->reserved_count = kept;
+        jobset->grant.reserved_count = kept;
     else
         jobset_keep_reserved(store, jobset, NULL, 0);
 }

@@ -12,7 +12,7 @@
 struct step;
 
 /* Admission's additions to the spec of one replicated job (Kueue: a PodSet). Kept with the JobSet while it
- * is admitted (jobset->terms) and used for every placement of its tasks. */
+ * is admitted (jobset->grant.terms) and used for every placement of its tasks. */
 struct rjob_terms {
     struct labels node_labels;         /* of its flavours, besides its own nodeSelector */
     struct labels labels, annotations; /* of its Pods, besides their template's */
@@ -44,7 +44,7 @@ bool jobset_trial(const struct job_store *store, const struct cluster *cluster, 
 /* Tasks of one replicated job: replicas x min(parallelism, completions). */
 int32_t rjob_task_count(const struct rjob_spec *rjob);
 
-/* Sets jobset->terms to a copy ([rjob_count]); NULL: none. Placed tasks stay where they are. */
+/* Sets jobset->grant.terms to a copy ([rjob_count]); NULL: none. Placed tasks stay where they are. */
 void jobset_set_terms(struct step *step, struct jobset *jobset, const struct rjob_terms *terms);
 
 /* Returns a Pod template as users see it, with the terms' additions (NULL: none). It shares nodes with

@@ -31,7 +31,8 @@ static bool waits(const struct jobset *jobset, const struct task *task)
 
 static int64_t late_at(const struct jobset *jobset, const struct task *task, int64_t limit_ns)
 {
-    int64_t since_ns = task->started_ns > jobset->joined_ns ? task->started_ns : jobset->joined_ns;
+    int64_t since_ns = task->started_ns > jobset->recovery.joins.newest_ns ? task->started_ns
+                                                                           : jobset->recovery.joins.newest_ns;
     return since_ns + limit_ns;
 }
 
@@ -64,10 +65,10 @@ static void blame(struct step *step, struct jobset *jobset, struct task *task, u
                task->rank, STR_ARG(task->name),
                (long long)((step->now_ns - task->started_ns) / NS_PER_SECOND), joined);
     step_note(step, true, "NotJoined", ref_task(task), STR_FORMAT, STR_ARG(buf_str(&why)));
-    if (jobset->unjoined_ns && jobset->unjoined_ns != step->now_ns &&
-        step->now_ns - jobset->unjoined_ns < BLAMES_NS)
+    if (jobset->recovery.joins.blamed_ns && jobset->recovery.joins.blamed_ns != step->now_ns &&
+        step->now_ns - jobset->recovery.joins.blamed_ns < BLAMES_NS)
         return;
-    jobset->unjoined_ns = step->now_ns;
+    jobset->recovery.joins.blamed_ns = step->now_ns;
     struct signal signal =
         signal_now(STR(UNJOINED_FAULT), SIGNAL_ONCE, SEVERITY_MAJOR, buf_str(&why), step->now_ns);
     struct sighting sighting = {.machine = machine->name, .signal = &signal, .job = jobset->uid};
@@ -100,27 +101,27 @@ static bool blame_late(struct step *step, struct job *job, int64_t limit_ns, boo
 
 void unjoined_note_join(struct step *step, struct jobset *jobset)
 {
-    jobset->joined_ns = step->now_ns;
-    if (jobset->join_due_ns)
+    jobset->recovery.joins.newest_ns = step->now_ns;
+    if (jobset->recovery.joins.due_ns)
         return;
-    jobset->join_due_ns = step->now_ns + join_limit_ns(step);
+    jobset->recovery.joins.due_ns = step->now_ns + join_limit_ns(step);
     jobset_mark(step, jobset); /* its timer */
 }
 
 void unjoined_forget(struct jobset *jobset)
 {
-    jobset->joined_ns = jobset->join_due_ns = 0;
+    jobset->recovery.joins.newest_ns = jobset->recovery.joins.due_ns = 0;
 }
 
 int64_t unjoined_deadline(const struct jobset *jobset)
 {
-    return jobset->join_due_ns ? jobset->join_due_ns : INT64_MAX;
+    return jobset->recovery.joins.due_ns ? jobset->recovery.joins.due_ns : INT64_MAX;
 }
 
 void unjoined_look(struct step *step, struct jobset *jobset)
 {
     int64_t due_ns = INT64_MAX;
-    jobset->join_due_ns = 0;
+    jobset->recovery.joins.due_ns = 0;
     if (jobset_finished(jobset) || jobset_rests(jobset) || jobset->deleted_ns || jobset->hidden)
         return;
     for (uint32_t i = 0; i < jobset->job_count; i++) {
@@ -135,13 +136,13 @@ void unjoined_look(struct step *step, struct jobset *jobset)
         }
     }
     if (due_ns != INT64_MAX)
-        jobset->join_due_ns = due_ns;
+        jobset->recovery.joins.due_ns = due_ns;
 }
 
 void unjoined_given_up(struct step *step, const struct task *task)
 {
     struct jobset *jobset = task->job->jobset;
     int64_t limit_ns = join_limit_ns(step) < GIVEN_UP_NS ? join_limit_ns(step) : GIVEN_UP_NS;
-    if (jobset->joined_ns && task->joined && counts(jobset, task) && !jobset->parking)
+    if (jobset->recovery.joins.newest_ns && task->joined && counts(jobset, task) && !jobset_parks(jobset))
         blame_late(step, task->job, limit_ns, false);
 }

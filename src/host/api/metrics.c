@@ -34,7 +34,7 @@ static void put_jobsets(struct buf *out, const struct job_store *store)
         const struct jobset *jobset = store->jobsets.items[i];
         if (!jobset_is_seen(jobset))
             continue;
-        restarts += jobset->record_count;
+        restarts += jobset->history.record_count;
         for (size_t s = 0; s < STATES; s++)
             counts[s] += str_is(str_from(render_jobset_state(jobset)), states[s]);
     }

@@ -313,7 +313,7 @@ static void test_updates_are_on_the_pods(void **state)
     answer(&h, "a", SAYS("budget", "Retry"));
     harness_run_all(&h);
     assert_state(&h, "a", "holding");
-    assert_null(harness_jobset(&h, "a")->terms);
+    assert_null(harness_jobset(&h, "a")->grant.terms);
     harness_done(&h);
 }
 

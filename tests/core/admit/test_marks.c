@@ -104,7 +104,7 @@ static void test_what_was_added_may_be_sent_back(void **state)
         assert_int_equal(send_back(&h, "j", &arena), 200);
         json_write(&after, doc_path(behind(&h, "j")->document, "spec", "template", NULL));
         assert_true(str_equal(buf_str(&before), buf_str(&after)));
-        assert_non_null(behind(&h, "j")->terms);
+        assert_non_null(behind(&h, "j")->grant.terms);
         buf_done(&before);
         buf_done(&after);
         arena_done(&arena);

@@ -50,8 +50,8 @@ static void test_later_ones_find_their_machines(void **state)
     must_apply(&h, ORDERED("a", "") RJOB("first", "1") RJOB("second", "1") RJOB("third", "1"));
     assert_state(&h, "a", "admitted");
     assert_int_equal(state_of_task(&h, "a-first-0-0"), TASK_STARTING);
-    assert_int_equal(harness_jobset(&h, "a")->reserved_count, 2); /* a machine for each that follows */
-    plain(&h, "b", 1);                                            /* one machine is free */
+    assert_int_equal(harness_jobset(&h, "a")->grant.reserved_count, 2); /* a machine for each that follows */
+    plain(&h, "b", 1);                                                  /* one machine is free */
     assert_int_equal(state_of_task(&h, "b-w-0-0"), TASK_STARTING);
     plain(&h, "c", 1); /* the others are not */
     assert_int_equal(state_of_task(&h, "c-w-0-0"), TASK_PENDING);
@@ -59,7 +59,7 @@ static void test_later_ones_find_their_machines(void **state)
     harness_run_all(&h);
     assert_int_equal(state_of_task(&h, "a-second-0-0"), TASK_RUNNING);
     assert_int_equal(state_of_task(&h, "a-third-0-0"), TASK_RUNNING);
-    assert_int_equal(harness_jobset(&h, "a")->reserved_count, 0);
+    assert_int_equal(harness_jobset(&h, "a")->grant.reserved_count, 0);
     finish_all(&h, "b", 1);
     assert_int_equal(state_of_task(&h, "c-w-0-0"), TASK_STARTING);
     harness_done(&h);
@@ -72,13 +72,13 @@ static void test_a_victim_gives_what_was_kept(void **state)
     struct harness h;
     setup(&h, "LowerPriority");
     must_apply(&h, ORDERED("a", "") RJOB("first", "1") RJOB("second", "3"));
-    assert_int_equal(harness_jobset(&h, "a")->reserved_count, 3);
+    assert_int_equal(harness_jobset(&h, "a")->grant.reserved_count, 3);
     submit(&h, "high", "q", 4, 4, "    kueue.x-k8s.io/priority-class: high\n");
     assert_state(&h, "a", "leaving");
     harness_run_all(&h);
     assert_state(&h, "high", "admitted");
     assert_state(&h, "a", "pending");
-    assert_int_equal(harness_jobset(&h, "a")->reserved_count, 0);
+    assert_int_equal(harness_jobset(&h, "a")->grant.reserved_count, 0);
     harness_done(&h);
 }
 

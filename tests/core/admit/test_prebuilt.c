@@ -495,7 +495,7 @@ static void test_gives_back_what_it_does_not_take(void **state)
     set_check_active(&h, "budget", true);
     make(&h, "a", 1, 2, "");
     assert_string_equal(life(&h, "a"), "holding");
-    machine_id kept = named(&h, "a")->jobset->reserved[0].machine;
+    machine_id kept = named(&h, "a")->jobset->grant.reserved[0].machine;
     char yaml[512];
     snprintf(yaml, sizeof(yaml),
              "apiVersion: v1\nkind: Pod\nmetadata: {name: half}\nspec: {restartPolicy: Never, nodeSelector: "
@@ -507,7 +507,7 @@ static void test_gives_back_what_it_does_not_take(void **state)
     assert_state(&h, "j", "pending");
     answer(&h, "a", "Ready");
     assert_string_equal(life(&h, "a"), "admitted");
-    assert_int_not_equal(named(&h, "a")->jobset->reserved[0].machine, kept);
+    assert_int_not_equal(named(&h, "a")->jobset->grant.reserved[0].machine, kept);
     assert_state(&h, "j", "admitted");
     harness_done(&h);
 }

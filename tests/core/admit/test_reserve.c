@@ -64,11 +64,11 @@ static void test_freed_cpu_is_the_preemptors(void **state)
     make(&h, "thief", "", "", 1, 1, 4);
     assert_int_equal(state_of_task(&h, "thief-w0-0-0"), TASK_PENDING);
     assert_non_null(strstr(harness_jobset(&h, "thief")->gangs.items[0]->why.data, "1 reserved for others"));
-    assert_int_equal(harness_jobset(&h, "urgent")->reserved_count, 2);
+    assert_int_equal(harness_jobset(&h, "urgent")->grant.reserved_count, 2);
     harness_check_replay(&h);
     harness_run_all(&h);
     assert_state(&h, "urgent", "admitted");
-    assert_int_equal(harness_jobset(&h, "urgent")->reserved_count, 0);
+    assert_int_equal(harness_jobset(&h, "urgent")->grant.reserved_count, 0);
     harness_done(&h);
 }
 
@@ -100,12 +100,12 @@ static void test_later_ones_keep_their_cpu(void **state)
     setup(&h, 2);
     make(&h, "a", QUEUED, "  startupPolicy: {startupPolicyOrder: InOrder}\n", 2, 1, 8);
     assert_state(&h, "a", "admitted");
-    assert_int_equal(harness_jobset(&h, "a")->reserved_count, 1);
+    assert_int_equal(harness_jobset(&h, "a")->grant.reserved_count, 1);
     make(&h, "thief", "", "", 1, 1, 4);
     assert_int_equal(state_of_task(&h, "thief-w0-0-0"), TASK_PENDING);
     harness_run_all(&h);
     assert_int_equal(state_of_task(&h, "a-w1-0-0"), TASK_RUNNING);
-    assert_int_equal(harness_jobset(&h, "a")->reserved_count, 0);
+    assert_int_equal(harness_jobset(&h, "a")->grant.reserved_count, 0);
     harness_done(&h);
 }
 

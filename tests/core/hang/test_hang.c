@@ -147,7 +147,7 @@ static void a_program_that_is_wrong(void **state)
     assert_true(strstr(last_note(&h, "CollectiveMismatch")->message.data, "broadcast") != NULL);
     harness_run_all(&h);
     assert_int_equal(jobset->restarts, 1);
-    assert_string_equal(jobset->records[0].cause, "CollectiveMismatch");
+    assert_string_equal(jobset->history.records[0].cause, "CollectiveMismatch");
     harness_done(&h);
 }
 

@@ -371,7 +371,7 @@ static bool blamed(int64_t offset_ns, int64_t late_ns)
         signal.first_ns = signal.last_ns = end_ns + offset_ns;
         see(&h, machine, &signal);
     }
-    attribute(&jobset->faults, NULL, STR(""), end_ns, &found);
+    attribute(&jobset->history.faults, NULL, STR(""), end_ns, &found);
     bool any = found.primary != NULL;
     harness_done(&h);
     return any;
@@ -400,11 +400,11 @@ static void what_was_broken_on_purpose_is_the_cause(void **state)
     snprintf(machine, sizeof(machine), "%s", where(&h, "a-w-0-1"));
     say(&h, machine, "injected/kill", "", SIGNAL_ONCE);
     say(&h, machine, "pcie/correctable", "gpu/0", SIGNAL_ONCE);
-    attribute(&jobset->faults, NULL, str_from(machine), h.now_ns, &found);
+    attribute(&jobset->history.faults, NULL, str_from(machine), h.now_ns, &found);
     assert_string_equal(found.primary->code, "injected/kill");
     assert_int_equal(found.domain, DOMAIN_USER);
     harness_wait(&h, ATTRIBUTE_ORDERED_NS + NS_PER_SECOND); /* what ends later has another cause */
-    attribute(&jobset->faults, NULL, STR(""), h.now_ns, &found);
+    attribute(&jobset->history.faults, NULL, STR(""), h.now_ns, &found);
     assert_string_equal(found.primary->code, "pcie/correctable");
     harness_done(&h);
 }
@@ -419,15 +419,15 @@ static void the_worst_one_is_the_cause_and_the_others_support_it(void **state)
     harness_run_all(&h);
     char machine[16];
     snprintf(machine, sizeof(machine), "%s", where(&h, "a-w-0-0"));
-    attribute(&jobset->faults, NULL, STR(""), h.now_ns, &found);
+    attribute(&jobset->history.faults, NULL, STR(""), h.now_ns, &found);
     assert_null(found.primary);
     say(&h, machine, "cpu/thermal", "", SIGNAL_ONCE);
     say(&h, machine, "pcie/correctable", "gpu/0", SIGNAL_ONCE);
     say(&h, machine, "xid/79", "gpu/0", SIGNAL_ONCE);
     say(&h, strcmp(machine, "m-9") ? "m-9" : "m-8", "xid/79", "gpu/0", SIGNAL_ONCE); /* not its machine */
     harness_run_all(&h);
-    assert_int_equal(jobset->record_count, 1);
-    const struct restart_record *record = &jobset->records[0];
+    assert_int_equal(jobset->history.record_count, 1);
+    const struct restart_record *record = &jobset->history.records[0];
     attribute(&record->faults, NULL, STR(""), record->fault_ns, &found);
     assert_string_equal(found.primary->code, "xid/79");
     assert_string_equal(found.primary->machine, machine);

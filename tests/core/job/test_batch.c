@@ -212,7 +212,7 @@ static void deletions_by_the_user(void **state)
     assert_int_equal(delete_object(&h, OBJECT_POD, harness_task(&h, "a-x-1-0")->name), 200);
     harness_run_all(&h);
     assert_int_equal(jobset->restarts, 1);
-    assert_string_equal(jobset->records[0].cause, "Evicted");
+    assert_string_equal(jobset->history.records[0].cause, "Evicted");
     assert_int_equal(delete_object(&h, OBJECT_POD, STR("nothing")), 404);
     assert_int_equal(delete_object(&h, OBJECT_JOB, STR("nothing")), 404);
     harness_done(&h);

@@ -50,13 +50,13 @@ static void a_refused_start_is_no_failure(void **state)
     assert_goes_on(&h, jobset, 8);
     assert_note(&h, true, "LogRestored",
                 "machines have seen attempt 7, the log only 0: it goes on as attempt 8");
-    assert_int_equal(jobset->record_count, 1);
-    assert_int_equal(jobset->restarts + jobset->restarts_counted + jobset->in_place_counted, 0);
-    assert_int_equal(jobset->ladder.stalled + jobset->crashes.count, 0);
-    assert_int_equal((int)jobset->suspect_count, 0);
+    assert_int_equal(jobset->history.record_count, 1);
+    assert_int_equal(jobset->restarts + jobset->restarts_counted + jobset->recovery.in_place_counted, 0);
+    assert_int_equal(jobset->recovery.ladder.stalled + jobset->recovery.crashes.count, 0);
+    assert_int_equal((int)jobset->history.suspect_count, 0);
     for (size_t i = 0; i < core_cluster(h.core)->machine_count; i++)
         assert_int_equal((int)core_cluster(h.core)->machines[i].blamed_job, 0);
-    const struct restart_record *record = &jobset->records[0];
+    const struct restart_record *record = &jobset->history.records[0];
     struct attribution found;
     assert_string_equal(record->cause, "LogRestored");
     attribute(&record->faults, &record->clues, str_from(record->machine), record->fault_ns, &found);

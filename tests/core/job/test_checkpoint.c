@@ -75,7 +75,7 @@ static void old_attempts_never_commit(void **state)
     assert_int_equal(launch.restore_attempt, 0);
     assert_int_equal(launch.attempt, 1);
     arena_done(&arena);
-    assert_int_equal((int)jobset->records[0].step_resumed_from, 10);
+    assert_int_equal((int)jobset->history.records[0].step_resumed_from, 10);
     join_all(&h);
     saved(&h, "a-x-0-0", 12);
     saved(&h, "a-x-0-1", 12);

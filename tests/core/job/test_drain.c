@@ -97,8 +97,8 @@ static void an_order_is_the_cause_and_names_its_user(void **state)
         remove_pod(&h, task, cases[i].evict, "alice");
         harness_wait(&h, 20 * 60 * NS_PER_SECOND);
         harness_run_all(&h);
-        assert_int_equal(jobset->record_count, 1);
-        const struct restart_record *record = &jobset->records[0];
+        assert_int_equal(jobset->history.record_count, 1);
+        const struct restart_record *record = &jobset->history.records[0];
         struct attribution found;
         attribute(&record->faults, &record->clues, str_from(record->machine), record->fault_ns, &found);
         assert_non_null(found.primary);
@@ -106,8 +106,8 @@ static void an_order_is_the_cause_and_names_its_user(void **state)
         assert_string_equal(found.primary->user, "alice");
         assert_int_equal(found.domain, DOMAIN_USER);
         harness_exit(&h, harness_task(&h, "p-w-0-0"), 4);
-        assert_int_equal(jobset->record_count, 2);
-        record = &jobset->records[1];
+        assert_int_equal(jobset->history.record_count, 2);
+        record = &jobset->history.records[1];
         attribute(&record->faults, &record->clues, str_from(record->machine), record->fault_ns, &found);
         assert_null(found.primary);
         harness_done(&h);
@@ -148,15 +148,15 @@ static void one_that_ends_while_it_is_drained_was_evicted(void **state)
         assert_int_equal(jobset->checkpoint.committed_step, 3);
         assert_int_equal(cordon(&h, machine->name.data, true, &notice), 1);
         remove_pod(&h, task, true, "alice");
-        assert_true(jobset->move.under_way);
+        assert_int_not_equal(jobset->recovery.move.state, MOVE_NONE);
         assert_int_equal(task->state, TASK_RUNNING);
         harness_exit(&h, task, code);
-        assert_false(jobset->move.under_way);
+        assert_int_equal(jobset->recovery.move.state, MOVE_NONE);
         assert_false(jobset->conditions[CONDITION_COMPLETED].status);
         assert_null(jobs_find_task(core_jobs(h.core), uid));
         harness_wait(&h, 20 * 60 * NS_PER_SECOND);
         harness_run_all(&h);
-        assert_int_equal(jobset->record_count, 1);
+        assert_int_equal(jobset->history.record_count, 1);
         assert_int_not_equal(harness_task(&h, "p-w-0-0")->machine, machine->id);
         harness_done(&h);
     }

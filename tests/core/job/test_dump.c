@@ -83,7 +83,7 @@ static void lose(struct harness *h, const char *hostname)
 
 static const struct restart_record *newest(const struct jobset *jobset)
 {
-    return &jobset->records[(jobset->record_count - 1) % RESTART_RECORDS_MAX];
+    return &jobset->history.records[(jobset->history.record_count - 1) % RESTART_RECORDS_MAX];
 }
 
 static const struct task_launch *launch_of(struct harness *h, const struct task *task, struct arena *arena)
@@ -139,7 +139,7 @@ static void survivors_save_and_all_begin_anew(void **state)
     struct task *one = harness_task(&h, "a-w-0-1"), *two = harness_task(&h, "a-w-0-2");
     struct task *three = harness_task(&h, "a-w-0-3");
     lose(&h, "a-w-0-0"); /* where rank 0 listened */
-    assert_int_equal(jobset->dump, DUMP_UNDER_WAY);
+    assert_int_equal(jobset->recovery.state, RECOVERY_DUMPING);
     assert_int_equal(jobset->attempt, 1);
     assert_int_equal((int)seen.count, 3);
     const obj_id expected[3] = {one->uid, two->uid, three->uid};
@@ -163,7 +163,7 @@ static void survivors_save_and_all_begin_anew(void **state)
     saves(&h, one, 39);
     saves(&h, two, 39);
     assert_int_equal((int)jobset->checkpoint.committed_step, -1);
-    assert_int_equal(jobset->dump, DUMP_UNDER_WAY);
+    assert_int_equal(jobset->recovery.state, RECOVERY_DUMPING);
     saves(&h, three, 39);
     assert_int_equal((int)jobset->checkpoint.committed_step, 39);
     assert_int_equal(jobset->checkpoint.committed_attempt, 1);
@@ -172,9 +172,9 @@ static void survivors_save_and_all_begin_anew(void **state)
     /* A machine was lost: nothing counts, though none is allowed. */
     assert_int_equal(jobset->attempt, 2);
     assert_int_equal(jobset->restarts, 1);
-    assert_int_equal(jobset->restarts_counted + jobset->in_place_counted, 0);
-    assert_true(jobset->dump == DUMP_NONE && !jobset->parking && !jobset->keeping);
-    assert_int_equal((int)jobset->record_count, 1);
+    assert_int_equal(jobset->restarts_counted + jobset->recovery.in_place_counted, 0);
+    assert_true(jobset->recovery.state != RECOVERY_DUMPING && !jobset_parks(jobset) && !jobset_keeps(jobset));
+    assert_int_equal((int)jobset->history.record_count, 1);
     assert_int_equal(newest(jobset)->rung, RUNG_DUMP);
     assert_int_equal(newest(jobset)->attempt, 2);
     assert_string_equal(newest(jobset)->cause, "MachineLost");
@@ -206,7 +206,7 @@ static void a_survivor_that_others_miss_is_lost_at_once(void **state)
     harness_report(&h, &misses, two->machine);
     harness_news(&h, EVENT_MACHINE_AWAY, core_cluster(h.core)->machines[one->machine].name.data);
     core_check_invariants(h.core);
-    assert_int_equal(jobset->dump, DUMP_UNDER_WAY);
+    assert_int_equal(jobset->recovery.state, RECOVERY_DUMPING);
     assert_int_equal(jobset->attempt, 2); /* the other two meet without it */
     harness_check_replay(&h);
     harness_done(&h);
@@ -225,7 +225,7 @@ static void the_next_restart_is_another(void **state)
     assert_int_equal(jobset->restarts_counted, 1); /* it ended by itself */
     harness_run_all(&h);
     exits(&h, "a-w-0-0", 1);
-    assert_int_equal((int)jobset->record_count, 2);
+    assert_int_equal((int)jobset->history.record_count, 2);
     assert_int_equal(newest(jobset)->attempt, 3);
     assert_int_equal(newest(jobset)->rung, RUNG_REQUEUE); /* nobody has joined */
     assert_non_null(strstr(newest(jobset)->passed, "dump: no survivor can save"));
@@ -246,12 +246,11 @@ static void refused(void **state)
     assert_int_equal((int)jobset->checkpoint.committed_step, -1);
     const struct note *note = last_note(&h, "DyingCheckpoint");
     assert_true(note->warning);
-    assert_non_null(
-        strstr(note->message.data, "refused as attempt 1, the previous commit stays: a-w-0-1-"));
+    assert_non_null(strstr(note->message.data, "refused as attempt 1, the previous commit stays: a-w-0-1-"));
     assert_non_null(strstr(note->message.data, "ended, exit code 75"));
     assert_int_equal(jobset->attempt, 2);
     assert_int_equal(jobset->restarts_counted, 0);
-    assert_int_equal((int)jobset->record_count, 1);
+    assert_int_equal((int)jobset->history.record_count, 1);
     assert_int_equal(newest(jobset)->rung, RUNG_REQUEUE);
     assert_non_null(strstr(newest(jobset)->passed, "dump: it did not help in its time"));
     all_join(&h, jobset);
@@ -269,7 +268,7 @@ static void survivors_are_lost_too(void **state)
     joins(&h, harness_task(&h, "a-w-0-1"));
     harness_wait(&h, 40 * NS_PER_SECOND);
     lose(&h, "a-w-0-1");
-    assert_int_equal(jobset->dump, DUMP_UNDER_WAY);
+    assert_int_equal(jobset->recovery.state, RECOVERY_DUMPING);
     assert_int_equal(jobset->attempt, 2);
     assert_int_equal((int)seen.count, 5);
     assert_true(seen.by_rank[0].task == harness_task(&h, "a-w-0-2")->uid && seen.by_rank[0].world == 2);
@@ -279,7 +278,7 @@ static void survivors_are_lost_too(void **state)
     joins(&h, harness_task(&h, "a-w-0-3"));
     saves(&h, harness_task(&h, "a-w-0-2"), 40);
     harness_wait(&h, 19 * NS_PER_SECOND);
-    assert_int_equal(jobset->dump, DUMP_UNDER_WAY);
+    assert_int_equal(jobset->recovery.state, RECOVERY_DUMPING);
     harness_wait(&h, 2 * NS_PER_SECOND); /* the other one takes too long */
     assert_int_equal((int)jobset->checkpoint.committed_step, -1);
     assert_non_null(strstr(last_note(&h, "DyingCheckpoint")->message.data, "not all have saved in time"));
@@ -312,9 +311,9 @@ static void behind_a_rung_over_its_time(void **state)
         begin(&h, &seen, 3, TRAIN("phalanx.dev/recovery: 'replace-machine,dump'", 3, MAX(9)));
     struct task *zero = harness_task(&h, "a-w-0-0"), *one = harness_task(&h, "a-w-0-1");
     lose(&h, "a-w-0-2");
-    assert_true(jobset->parking && jobset->dump == DUMP_NONE && seen.count == 0);
+    assert_true(jobset_parks(jobset) && jobset->recovery.state != RECOVERY_DUMPING && seen.count == 0);
     harness_wait(&h, 151 * NS_PER_SECOND); /* and the grace of what was stopped */
-    assert_int_equal(jobset->dump, DUMP_UNDER_WAY);
+    assert_int_equal(jobset->recovery.state, RECOVERY_DUMPING);
     assert_int_equal(jobset->attempt, 1); /* nobody was told of it yet */
     assert_int_equal((int)seen.count, 2);
     assert_true(zero->keep == KEEP_TOLD && zero->world == 2 && one->rank == 1);
@@ -324,7 +323,7 @@ static void behind_a_rung_over_its_time(void **state)
     saves(&h, zero, 40);
     saves(&h, one, 40);
     assert_true(jobset->checkpoint.committed_step == 40 && jobset->checkpoint.committed_attempt == 1);
-    assert_true(jobset->restarts == 1 && jobset->attempt == 2 && jobset->record_count == 1);
+    assert_true(jobset->restarts == 1 && jobset->attempt == 2 && jobset->history.record_count == 1);
     core_check_invariants(h.core);
     harness_done(&h);
 }
@@ -354,10 +353,10 @@ static void it_is_called_off(void **state)
     struct told_rejoins seen;
     struct jobset *jobset = begin(&h, &seen, 4, TRAIN(DUMP, 3, MAX(9)));
     lose(&h, "a-w-0-0");
-    assert_int_equal(jobset->dump, DUMP_UNDER_WAY);
+    assert_int_equal(jobset->recovery.state, RECOVERY_DUMPING);
     delete_object(&h, OBJECT_JOBSET, STR("a"));
     core_check_invariants(h.core);
-    assert_int_equal(jobset->dump, DUMP_NONE);
+    assert_int_not_equal(jobset->recovery.state, RECOVERY_DUMPING);
     harness_done(&h);
 }
 
@@ -369,9 +368,9 @@ static void it_is_called_off_and_resumed(void **state)
     struct told_rejoins seen;
     struct jobset *jobset = begin(&h, &seen, 4, TRAIN(DUMP, 3, MAX(9)));
     lose(&h, "a-w-0-0");
-    assert_true(jobset->dump == DUMP_UNDER_WAY && jobset->attempt == 1 && seen.count == 2);
+    assert_true(jobset->recovery.state == RECOVERY_DUMPING && jobset->attempt == 1 && seen.count == 2);
     assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", TRAIN(DUMP, 3, "suspend: true, " MAX(9))), 200);
-    assert_true(jobset->dump == DUMP_NONE && jobset->conditions[CONDITION_SUSPENDED].status);
+    assert_true(jobset->recovery.state != RECOVERY_DUMPING && jobset->conditions[CONDITION_SUSPENDED].status);
     assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", TRAIN(DUMP, 3, "suspend: false, " MAX(9))), 200);
     core_check_invariants(h.core);
     all_join(&h, jobset);
@@ -389,10 +388,10 @@ static void its_job_is_deleted(void **state)
     struct told_rejoins seen;
     struct jobset *jobset = begin(&h, &seen, 4, TRAIN(DUMP, 3, MAX(9)));
     lose(&h, "a-w-0-0");
-    assert_true(jobset->dump == DUMP_UNDER_WAY && jobset->attempt == 1);
+    assert_true(jobset->recovery.state == RECOVERY_DUMPING && jobset->attempt == 1);
     delete_object(&h, OBJECT_JOB, STR("a-w-0"));
     core_check_invariants(h.core);
-    assert_true(jobset->dump == DUMP_NONE && jobset->attempt == 2 && jobset->restarts == 0);
+    assert_true(jobset->recovery.state != RECOVERY_DUMPING && jobset->attempt == 2 && jobset->restarts == 0);
     all_join(&h, jobset);
     assert_int_equal(harness_task(&h, "a-w-0-1")->attempt, 2);
     harness_check_replay(&h);

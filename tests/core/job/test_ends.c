@@ -41,7 +41,7 @@ static struct attribution why_of(const struct restart_record *record)
 
 static struct attribution why(const struct jobset *jobset)
 {
-    return why_of(&jobset->records[jobset->record_count - 1]);
+    return why_of(&jobset->history.records[jobset->history.record_count - 1]);
 }
 
 static void assert_cause(const struct jobset *jobset, const char *cause)
@@ -61,7 +61,7 @@ static void a_cascade_is_never_the_cause(void **state)
     harness_run_all(&h);
     struct task *victim = harness_task(&h, "a-x-0-0"), *root = harness_task(&h, "a-x-0-2");
     fails(&h, victim, CLUE_WATCHDOG, "Watchdog caught collective operation timeout");
-    assert_int_equal(jobset->record_count, 1);
+    assert_int_equal(jobset->history.record_count, 1);
     assert_cause(jobset, "unattributed");
     assert_int_equal(notes(&h, "RestartCause"), 0);
     fails(&h, root, CLUE_TRACEBACK, "ValueError: x");
@@ -97,7 +97,7 @@ static void aborted_by_a_watchdog(void **state)
         harness_run_all(&h);
         dies(&h, harness_task(&h, "a-x-0-1"), cases[i].signal, cases[i].kind, "said");
         assert_cause(jobset, cases[i].cause);
-        assert_int_equal(jobset->suspect_count, 0);
+        assert_int_equal(jobset->history.suspect_count, 0);
         fails(&h, harness_task(&h, "a-x-0-2"), CLUE_TRACEBACK, "ValueError: x");
         if (i < 2)
             assert_int_equal(why(jobset).clue->rank, 2);
@@ -235,7 +235,7 @@ static void what_came_later_is_no_cause(void **state)
         assert_cause(jobset, "task/exit");
         harness_wait(&h, NS_PER_MS);
         see(&h, cases[i].machine, cases[i].code, h.now_ns, "raw line");
-        struct attribution found = why_of(&jobset->records[0]);
+        struct attribution found = why_of(&jobset->history.records[0]);
         assert_int_equal(found.later_count, cases[i].later);
         assert_null(found.primary);
         assert_int_equal(found.supporting_count, 0);
@@ -261,11 +261,11 @@ static void evidence_is_frozen(void **state)
     see(&h, machine, "injected/kill", h.now_ns, "kill machine/other");
     see(&h, "m-2", "injected/kill", h.now_ns, "kill machine/m-2");
     fails(&h, harness_task(&h, "a-x-0-0"), CLUE_NONE, "");
-    assert_int_equal(jobset->record_count, 2);
+    assert_int_equal(jobset->history.record_count, 2);
     struct attribution second = why(jobset);
     assert_string_equal(second.primary->evidence, "kill machine/other");
     assert_int_equal(second.domain, DOMAIN_USER);
-    struct attribution first = why_of(&jobset->records[0]);
+    struct attribution first = why_of(&jobset->history.records[0]);
     assert_string_equal(first.primary->evidence, "kill pod/default/a by eve");
     assert_int_equal(first.domain, DOMAIN_USER);
     assert_int_equal(first.supporting_count + first.later_count, 0);
@@ -286,7 +286,7 @@ static void windows(void **state)
     assert_cause(jobset, "task/traceback");
     harness_wait(&h, 2 * NS_PER_SECOND);
     fails(&h, late, CLUE_CHIP_BROKEN, "GPU is lost");
-    assert_int_equal(jobset->records[0].clues.count, 2);
+    assert_int_equal(jobset->history.records[0].clues.count, 2);
     harness_done(&h);
 }
 
@@ -301,14 +301,14 @@ static void victims_are_not_avoided(void **state)
         struct task *root = harness_task(&h, "a-x-0-2");
         machine_id machine = root->machine;
         fails(&h, harness_task(&h, "a-x-0-0"), CLUE_PEER, "Connection reset by peer");
-        assert_int_equal(jobset->suspect_count, 0);
+        assert_int_equal(jobset->history.suspect_count, 0);
         fails(&h, root, CLUE_TRACEBACK, "ValueError: x");
         if (i < 2)
             continue;
         harness_run_all(&h);
         fails(&h, harness_task(&h, "a-x-0-2"), CLUE_TRACEBACK, "ValueError: x");
-        assert_int_equal(jobset->suspect_count, 1);
-        assert_int_equal(jobset->suspects[0], machine);
+        assert_int_equal(jobset->history.suspect_count, 1);
+        assert_int_equal(jobset->history.suspects[0], machine);
     }
     harness_done(&h);
 }

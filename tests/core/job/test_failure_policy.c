@@ -60,7 +60,7 @@ static void fail_while_restarting(void **state)
     exits(&h, "a-x-0-1", 2);
     report_task(&h, "a-x-0-1",
                 (struct task_report){.kind = REPORT_START_FAILED, .message = STR("no such file")});
-    assert_string_equal(jobset->records[0].cause, "TaskFailed");
+    assert_string_equal(jobset->history.records[0].cause, "TaskFailed");
     assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
     assert_condition(jobset, CONDITION_RESTARTING, false, "JobSetFailed", "jobset failed");
     harness_done(&h);
@@ -112,7 +112,7 @@ static void ignored_restarts_have_no_limit(void **state)
     }
     assert_int_equal(jobset->restarts, 20);
     assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
-    assert_int_equal((int)jobset->record_count, 20);
+    assert_int_equal((int)jobset->history.record_count, 20);
     harness_done(&h);
 }
 
@@ -159,8 +159,8 @@ static void one_job_restarts_alone(void **state)
     harness_wait(&h, NS_PER_SECOND);
     harness_run_all(&h);
     assert_int_equal((int)core_ledger(h.core)->chips[OWNER_UNKEPT], 3); /* all are productive again */
-    assert_int_equal(jobset->records[0].attempt, 0);
-    assert_true(jobset->records[0].started_ns == h.now_ns);
+    assert_int_equal(jobset->history.records[0].attempt, 0);
+    assert_true(jobset->history.records[0].started_ns == h.now_ns);
     exits(&h, "a-z-0-0", 1);
     assert_condition(jobset, CONDITION_FAILED, true, "ReachedMaxRestarts",
                      "jobset failed due to reaching max number of restarts (first failed job: a-z-0)");

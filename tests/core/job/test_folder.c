@@ -89,7 +89,7 @@ static void it_goes_on_from_a_deleted_predecessor(void **state)
     exits(&h, "a-w-0-1", 1);
     harness_run_all(&h);
     assert_int_equal(second->attempt, 3);
-    assert_int_equal(second->restarts + second->in_place_restarts, 1);
+    assert_int_equal(second->restarts + second->recovery.in_place_restarts, 1);
     harness_check_replay(&h);
     harness_done(&h);
 }
@@ -116,7 +116,8 @@ static void the_folder_stays_and_has_a_plain_name(void **state)
 {
     struct harness h;
     static const char *const wrong[] = {
-        TRAIN("b", "phalanx.dev/checkpoint-folder: a/b"), TRAIN("b", "phalanx.dev/checkpoint-folder: .."),
+        TRAIN("b", "phalanx.dev/checkpoint-folder: a/b"),
+        TRAIN("b", "phalanx.dev/checkpoint-folder: .."),
         TRAIN("b", "phalanx.dev/checkpoint-folder: ''"),
     };
     harness_init(&h, 2, 4, 0);

@@ -116,7 +116,7 @@ static void vanished(void **state)
     harness_run_all(&h);
     harness_hello(&h, machine_of(&h, "a-x-0-0"), NULL, 0);
     assert_int_equal(jobset->restarts, 1);
-    assert_string_equal(jobset->records[0].cause, "MachineLost");
+    assert_string_equal(jobset->history.records[0].cause, "MachineLost");
     harness_done(&h);
 }
 

@@ -17,14 +17,14 @@ static void all_run_again_where_they_are(void **state)
     obj_id uid = one->uid, pod = one->pod_uid, job_uid = job->uid;
     machine_id place = one->machine, other = two->machine;
     harness_exit(&h, one, 1);
-    assert_true(jobset->parking);
+    assert_true(jobset_parks(jobset));
     assert_int_equal(one->state, TASK_PLACED);
     assert_int_equal(two->state, TASK_STOPPING);
     core_check_invariants(h.core);
     harness_check_replay(&h);
     harness_run_all(&h);
-    assert_false(jobset->parking);
-    assert_int_equal(jobset->in_place_restarts, 1);
+    assert_false(jobset_parks(jobset));
+    assert_int_equal(jobset->recovery.in_place_restarts, 1);
     assert_int_equal(jobset->attempt, 1);
     assert_int_equal(jobset->restarts, 0); /* as upstream: nothing was recreated */
     assert_int_equal(jobset->restarts_counted, 0);
@@ -49,7 +49,7 @@ static void max_restarts_ends_it(void **state)
         harness_run_all(&h);
         harness_wait(&h, 10 * NS_PER_SECOND);
     }
-    assert_int_equal(jobset->in_place_restarts, 2);
+    assert_int_equal(jobset->recovery.in_place_restarts, 2);
     exits(&h, "a-w-0-0", 1);
     harness_run_all(&h);
     assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
@@ -77,7 +77,7 @@ static void a_lost_machine_moves_only_its_task(void **state)
     assert_int_equal(two->state, TASK_RUNNING);
     assert_int_not_equal(two->machine, lost);
     assert_int_equal(jobset->attempt, 1);
-    assert_false(jobset->parking);
+    assert_false(jobset_parks(jobset));
     core_check_invariants(h.core);
     harness_done(&h);
 }
@@ -91,12 +91,12 @@ static void it_does_not_wait_for_ever(void **state)
     harness_run_all(&h);
     harness_lose(&h, core_cluster(h.core)->machines[0].name.data);
     harness_run_all(&h);
-    assert_true(jobset->parking);
+    assert_true(jobset_parks(jobset));
     harness_check_replay(&h);
     assert_int_equal(jobset->restarts, 0);
     harness_wait(&h, 301 * NS_PER_SECOND);
     harness_run_all(&h);
-    assert_false(jobset->parking);
+    assert_false(jobset_parks(jobset));
     assert_int_equal(jobset->restarts, 1); /* it became one of the whole */
     assert_int_equal(jobset->restarts_counted, 1);
     assert_int_equal(job_of(&h, "a-w-0")->attempt, 1);
@@ -143,7 +143,7 @@ static void it_can_be_disabled(void **state)
     exits(&h, "a-w-0-0", 1);
     harness_run_all(&h);
     assert_int_equal(jobset->restarts, 1);
-    assert_int_equal(jobset->in_place_restarts, 0);
+    assert_int_equal(jobset->recovery.in_place_restarts, 0);
     assert_true(jobset->jobs[0]->uid != job);
     core_check_invariants(h.core);
     harness_done(&h);
@@ -163,7 +163,7 @@ static void deleted_and_held(void **state)
             "", "4") "}}}]}\n");
     harness_run_all(&h);
     exits(&h, "a-w-0-1", 1);
-    assert_true(jobset->parking);
+    assert_true(jobset_parks(jobset));
     assert_int_equal(harness_write(&h, WRITE_DELETE, "a", NULL), 200);
     harness_run_all(&h);
     assert_non_null(harness_jobset(&h, "a"));
@@ -202,20 +202,20 @@ static void shards_of_the_attempt_before(void **state)
     harness_done(&h);
 }
 
-#define ON_FAILURE(limit, failure)                                                                          \
+#define ON_FAILURE(limit, failure)                                                                           \
     JOBSET("a", failure,                                                                                     \
-           "{name: w, replicas: 2, template: {spec: {parallelism: 2, completions: 2, backoffLimit: " limit  \
-           ", template: {spec: {restartPolicy: OnFailure, containers: [{name: main, image: none, command: " \
+           "{name: w, replicas: 2, template: {spec: {parallelism: 2, completions: 2, backoffLimit: " limit   \
+           ", template: {spec: {restartPolicy: OnFailure, containers: [{name: main, image: none, command: "  \
            "[run], resources: {limits: {google.com/tpu: 4}}}]}}}}}")
 
 static void reports(struct harness *h, struct task *task, enum report_kind kind, uint32_t restarts)
 {
     struct container_status status = {
         .name = STR("main"), .phase = CONTAINER_RUNNING, .ready = true, .restarts = restarts};
-    harness_report(h,
-                   &(struct task_report){
-                       .kind = kind, .task = task->uid, .containers = &status, .container_count = 1},
-                   task->machine);
+    harness_report(
+        h,
+        &(struct task_report){.kind = kind, .task = task->uid, .containers = &status, .container_count = 1},
+        task->machine);
     core_check_invariants(h->core);
 }
 
@@ -237,10 +237,11 @@ static void a_rank_takes_its_peers_along(void **state)
     struct task *one = harness_task(&h, "a-w-0-1"), *far = harness_task(&h, "a-w-1-0");
     obj_id pod = far->pod_uid;
     harness_exit(&h, one, 1);
-    assert_true(jobset->parking && !jobset->backing_off); /* the first time at once */
+    assert_true(jobset_parks(jobset) &&
+                jobset->recovery.state != RECOVERY_BACKING_OFF); /* the first time at once */
     assert_int_equal(far->state, TASK_STOPPING);
     harness_run_all(&h);
-    assert_false(jobset->parking);
+    assert_false(jobset_parks(jobset));
     assert_int_equal(jobset->attempt, 1);
     assert_int_equal(jobset->restarts, 0);
     assert_true(far->state == TASK_RUNNING && far->pod_uid == pod && far->attempt == 1);
@@ -250,11 +251,12 @@ static void a_rank_takes_its_peers_along(void **state)
     all_join(&h, jobset);
     harness_exit(&h, one, 1);
     harness_run_all(&h);
-    assert_true(jobset->parking && jobset->backing_off && one->state == TASK_PLACED);
+    assert_true(jobset_parks(jobset) && jobset->recovery.state == RECOVERY_BACKING_OFF &&
+                one->state == TASK_PLACED);
     harness_check_replay(&h);
     harness_wait(&h, 10 * NS_PER_SECOND);
     harness_run_all(&h);
-    assert_true(!jobset->parking && one->state == TASK_RUNNING && jobset->attempt == 2);
+    assert_true(!jobset_parks(jobset) && one->state == TASK_RUNNING && jobset->attempt == 2);
 
     all_join(&h, jobset);
     harness_exit(&h, one, 1); /* the third of three */
@@ -273,9 +275,9 @@ static void peers_speak_of_the_process_before(void **state)
     all_join(&h, jobset);
     struct task *one = harness_task(&h, "a-w-0-1"), *peer = harness_task(&h, "a-w-0-0");
     harness_exit(&h, one, 1);
-    harness_report(
-        &h, &(struct task_report){.kind = REPORT_PEER_GONE, .task = peer->uid, .peer_rank = one->rank},
-        peer->machine);
+    harness_report(&h,
+                   &(struct task_report){.kind = REPORT_PEER_GONE, .task = peer->uid, .peer_rank = one->rank},
+                   peer->machine);
     assert_true(one->parked && !one->peers_lost);
     harness_run_all(&h);
     assert_true(one->state == TASK_RUNNING && !one->peers_lost);
@@ -291,7 +293,7 @@ static void restarts_of_both_kinds_are_one_sum(void **state)
     harness_run_all(&h);
     struct task *one = harness_task(&h, "a-w-0-1"), *other = harness_task(&h, "a-w-0-0");
     reports(&h, one, REPORT_STARTED, 1);
-    assert_true(!jobset->parking && one->state == TASK_RUNNING && other->state == TASK_RUNNING);
+    assert_true(!jobset_parks(jobset) && one->state == TASK_RUNNING && other->state == TASK_RUNNING);
     all_join(&h, jobset);
     reports(&h, one, REPORT_STARTED, 1);
     harness_exit(&h, one, 1);
@@ -319,13 +321,13 @@ static void peers_wait_for_a_lost_rank(void **state)
         harness_lose(&h, core_cluster(h.core)->machines[lost].name.data);
         harness_run_all(&h);
         if (spare) {
-            assert_true(!jobset->parking && jobset->attempt == 1 && stays->state == TASK_RUNNING);
+            assert_true(!jobset_parks(jobset) && jobset->attempt == 1 && stays->state == TASK_RUNNING);
             assert_int_equal(harness_task(&h, "a-w-1-1")->state, TASK_RUNNING);
         } else {
-            assert_true(jobset->parking);
+            assert_true(jobset_parks(jobset));
             harness_wait(&h, 301 * NS_PER_SECOND); /* no Job waits for ever without a policy that says so */
             harness_run_all(&h);
-            assert_false(jobset->parking);
+            assert_false(jobset_parks(jobset));
             assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
         }
         core_check_invariants(h.core);

@@ -19,8 +19,8 @@ static struct jobset *begin(struct harness *h, int machines, const char *yaml)
 
 static const struct restart_record *newest(const struct jobset *jobset)
 {
-    assert_true(jobset->record_count > 0);
-    return &jobset->records[(jobset->record_count - 1) % RESTART_RECORDS_MAX];
+    assert_true(jobset->history.record_count > 0);
+    return &jobset->history.records[(jobset->history.record_count - 1) % RESTART_RECORDS_MAX];
 }
 
 static void comes_back(struct harness *h, const char *machine)
@@ -50,10 +50,10 @@ static void the_answer_is_kept_and_told(void **state)
     assert_int_equal(newest(jobset)->rung, RUNG_RESTART_PROCESS);
     assert_string_equal(newest(jobset)->passed, "retry: not allowed");
     assert_non_null(strstr(last_note(&h, "RecoveryDecided")->message.data, "restart-process as attempt 1"));
-    assert_int_equal(jobset->ladder.rung, RUNG_RESTART_PROCESS);
+    assert_int_equal(jobset->recovery.ladder.rung, RUNG_RESTART_PROCESS);
     harness_run_all(&h);
     progress_to(&h, jobset, 3);
-    assert_int_equal(jobset->ladder.rung, RUNG_NONE);
+    assert_int_equal(jobset->recovery.ladder.rung, RUNG_NONE);
     strike(&h, "a-w-0-0"); /* its machine is lost, and no rung that is left can do without it */
     assert_int_equal(newest(jobset)->rung, RUNG_REQUEUE);
     assert_non_null(strstr(newest(jobset)->passed, "restart-process: its machine is lost"));
@@ -76,7 +76,7 @@ static void a_budget_sends_it_down(void **state)
     exits(&h, "a-w-0-1", 1);
     assert_int_equal(newest(jobset)->rung, RUNG_REQUEUE);
     assert_non_null(strstr(newest(jobset)->passed, "restart-process: its budget is used up, 1 of 1 in"));
-    assert_int_equal(jobset->restarts_counted + jobset->in_place_counted, 2); /* its own doing */
+    assert_int_equal(jobset->restarts_counted + jobset->recovery.in_place_counted, 2); /* its own doing */
     harness_run_all(&h);
     harness_done(&h);
 }
@@ -88,19 +88,19 @@ static void attempts_without_a_step_run_out(void **state)
         begin(&h, 3, TRAIN(RUNGS_OF("restart-process") ", phalanx.dev/no-progress-attempts: '3'", MAX(99)));
     progress_to(&h, jobset, 7);
     exits(&h, "a-w-0-1", 1); /* it got on */
-    assert_int_equal(jobset->ladder.stalled, 0);
+    assert_int_equal(jobset->recovery.ladder.stalled, 0);
     harness_run_all(&h);
     progress_to(&h, jobset, 6); /* nothing new */
     exits(&h, "a-w-0-1", 1);
-    assert_int_equal(jobset->ladder.stalled, 1);
-    assert_false(jobset->backing_off);
+    assert_int_equal(jobset->recovery.ladder.stalled, 1);
+    assert_false(jobset->recovery.state == RECOVERY_BACKING_OFF);
     harness_run_all(&h);
     exits(&h, "a-w-0-1", 1);
-    assert_true(jobset->backing_off); /* the second in a row waits for 10 s */
+    assert_true(jobset->recovery.state == RECOVERY_BACKING_OFF); /* the second in a row waits for 10 s */
     harness_run_all(&h);
     assert_int_equal(harness_task(&h, "a-w-0-1")->state, TASK_PLACED);
     harness_wait(&h, 10 * NS_PER_SECOND);
-    assert_false(jobset->backing_off);
+    assert_false(jobset->recovery.state == RECOVERY_BACKING_OFF);
     harness_run_all(&h);
     harness_check_replay(&h);
     exits(&h, "a-w-0-1", 1);
@@ -168,16 +168,17 @@ static void a_rung_over_its_time_gives_way(void **state)
         TRAIN(RUNGS_OF("replace-machine") ", phalanx.dev/recovery-limits: 'replace-machine=5s'", MAX(0)));
     harness_lose(&h, "m-2");
     harness_run_all(&h);
-    assert_true(jobset->parking && jobset->keeping);
-    assert_int_equal(jobset->ladder.rung, RUNG_REPLACE_MACHINE);
+    assert_true(jobset_parks(jobset) && jobset_keeps(jobset));
+    assert_int_equal(jobset->recovery.ladder.rung, RUNG_REPLACE_MACHINE);
     harness_wait(&h, 34 * NS_PER_SECOND); /* what is stopped has 30 s of grace */
-    assert_true(jobset->parking);
+    assert_true(jobset_parks(jobset));
     harness_wait(&h, 2 * NS_PER_SECOND);
     harness_run_all(&h);
-    assert_false(jobset->parking);
+    assert_false(jobset_parks(jobset));
     assert_int_equal(newest(jobset)->rung, RUNG_REQUEUE);
     assert_non_null(strstr(newest(jobset)->passed, "replace-machine: it did not help in its time"));
-    assert_int_equal(jobset->terminal_state, TERMINAL_NONE); /* the machine's doing, though no restart is allowed */
+    assert_int_equal(jobset->terminal_state,
+                     TERMINAL_NONE); /* the machine's doing, though no restart is allowed */
     assert_int_equal(jobset->restarts_counted, 0);
     comes_back(&h, "m-2");
     assert_int_equal(jobset->jobs[0]->active, 2);

@@ -75,8 +75,8 @@ static void machine_lost_spare_replaces(void **state)
         assert_string_equal(machine_of(&h, name), i == 2 ? "m-6" : before[i]);
         assert_int_equal(harness_task(&h, name)->state, TASK_RUNNING);
     }
-    assert_string_equal(jobset->records[0].cause, "MachineLost");
-    assert_string_equal(jobset->records[0].machine, before[2]);
+    assert_string_equal(jobset->history.records[0].cause, "MachineLost");
+    assert_string_equal(jobset->history.records[0].machine, before[2]);
     finish_all(&h);
     assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     harness_done(&h);

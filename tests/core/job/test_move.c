@@ -104,7 +104,7 @@ static void its_ranks_go_where_others_wait_for_them(void **state)
         assert_int_equal((int)job->spares.len, own);
         wants(&h, left);
         assert_int_equal(notes(&h, "HotSwitch"), 1);
-        assert_true(jobset->move.under_way && jobset->attempt == 0);
+        assert_true(jobset->recovery.move.state != MOVE_NONE && jobset->attempt == 0);
         assert_int_equal((int)job->spares.len, 1 + own);
         harness_check_replay(&h);
         all_join(&h, jobset);
@@ -116,14 +116,14 @@ static void its_ranks_go_where_others_wait_for_them(void **state)
         harness_check_replay(&h);
         harness_run_all(&h); /* what was killed has ended */
         assert_int_equal(jobset->attempt, 1);
-        assert_false(jobset->move.under_way);
+        assert_int_equal(jobset->recovery.move.state, MOVE_NONE);
         all_join(&h, jobset);
         assert_int_not_equal(machine_of_rank(&h, 1), left);
         assert_true(harness_task(&h, "a-w-0-0")->uid == stays);
         assert_int_equal((int)seen.rejoins, 3);
         assert_int_equal(notes(&h, "SpareActivated"), 1);
-        assert_int_equal(jobset->in_place_counted + jobset->restarts_counted, 0);
-        assert_int_equal((int)jobset->records[0].step_resumed_from, 7);
+        assert_int_equal(jobset->recovery.in_place_counted + jobset->restarts_counted, 0);
+        assert_int_equal((int)jobset->history.records[0].step_resumed_from, 7);
         progress_to(&h, jobset, 9);
         assert_int_equal((int)job->spares.len, own);
         harness_check_replay(&h);
@@ -138,13 +138,14 @@ static void without_room_they_stay(void **state)
     struct jobset *jobset = begin(&h, &seen, 3, TRAIN("", INDEXED));
     machine_id left = machine_of_rank(&h, 1);
     wants(&h, left);
-    assert_true(jobset->move.under_way);
+    assert_int_not_equal(jobset->recovery.move.state, MOVE_NONE);
     harness_wait(&h, 119 * NS_PER_SECOND);
     assert_int_equal((int)jobset->jobs[0]->spares.len, 1);
     harness_wait(&h, 2 * NS_PER_SECOND);
     assert_int_equal(notes(&h, "HotSwitchImpossible"), 1);
     assert_int_equal((int)jobset->jobs[0]->spares.len, 0);
-    assert_true(!jobset->move.under_way && jobset->attempt == 0 && machine_of_rank(&h, 1) == left);
+    assert_true(jobset->recovery.move.state == MOVE_NONE && jobset->attempt == 0 &&
+                machine_of_rank(&h, 1) == left);
     harness_check_replay(&h);
     harness_done(&h);
 }
@@ -160,7 +161,7 @@ static void a_loss_comes_first(void **state)
     all_join(&h, jobset);
     harness_lose(&h, core_cluster(h.core)->machines[machine_of_rank(&h, 2)].name.data);
     assert_int_equal(jobset->attempt, 1);
-    assert_false(jobset->move.under_way);
+    assert_int_equal(jobset->recovery.move.state, MOVE_NONE);
     all_join(&h, jobset);
     progress_to(&h, jobset, 9);
     assert_int_equal(notes(&h, "SpareActivated"), 1);
@@ -174,11 +175,11 @@ static void who_cannot_is_only_told(void **state)
     struct seen seen;
     struct jobset *jobset = begin(&h, &seen, 5, TRAIN("phalanx.dev/recovery: 'off'", INDEXED));
     wants(&h, machine_of_rank(&h, 1));
-    assert_true(!jobset->move.under_way && seen.moves == 0);
+    assert_true(jobset->recovery.move.state == MOVE_NONE && seen.moves == 0);
     harness_done(&h);
     jobset = begin(&h, &seen, 5, TRAIN("", "completionMode: NonIndexed, "));
     wants(&h, machine_of_rank(&h, 1));
-    assert_true(!jobset->move.under_way && seen.moves == 0);
+    assert_true(jobset->recovery.move.state == MOVE_NONE && seen.moves == 0);
     harness_done(&h);
 }
 

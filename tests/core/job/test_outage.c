@@ -43,8 +43,8 @@ static void comes_back_fenced(struct harness *h, const struct told *told, int64_
 static void assert_one_incident(struct harness *h, const struct jobset *jobset)
 {
     struct attribution found;
-    const struct restart_record *record = &jobset->records[0];
-    assert_int_equal(jobset->record_count, 1);
+    const struct restart_record *record = &jobset->history.records[0];
+    assert_int_equal(jobset->history.record_count, 1);
     attribute(&record->faults, &record->clues, str_from(record->machine), record->fault_ns, &found);
     assert_non_null(found.primary);
     assert_string_equal(found.primary->code, "controller-away");
@@ -126,9 +126,9 @@ static void a_fence_without_an_outage_is_the_machines(void **state)
     struct told told = *harness_told(&h, harness_task(&h, "a-x-0-1")->uid);
     harness_told(&h, told.task)->ended = true;
     comes_back_fenced(&h, &told, h.now_ns);
-    const struct restart_record *record = &jobset->records[0];
+    const struct restart_record *record = &jobset->history.records[0];
     struct attribution found;
-    assert_int_equal(jobset->record_count, 1);
+    assert_int_equal(jobset->history.record_count, 1);
     attribute(&record->faults, &record->clues, str_from(record->machine), record->fault_ns, &found);
     assert_null(found.primary);
     harness_done(&h);

@@ -84,7 +84,7 @@ static void a_machine_is_given_one_more_chance(void **state)
         harness_exit(&h, harness_task(&h, "p-w-0-1"), 1);
         harness_run_all(&h);
         assert_int_equal(jobset->restarts, ends);
-        assert_int_equal((int)jobset->suspect_count, ends - 1);
+        assert_int_equal((int)jobset->history.suspect_count, ends - 1);
     }
     assert_string_not_equal(place(&h, harness_task(&h, "p-w-0-1")), machine);
     harness_done(&h);
@@ -102,22 +102,22 @@ static void a_survivor_that_ends_first_is_the_same_incident(void **state)
     snprintf(machine, sizeof(machine), "%s", place(&h, harness_task(&h, "p-w-0-1")));
     harness_exit(&h, harness_task(&h, "p-w-0-0"), 75);
     assert_int_equal(jobset->restarts_counted, 1);
-    assert_int_equal((int)jobset->suspect_count, 0); /* its process may run there again */
+    assert_int_equal((int)jobset->history.suspect_count, 0); /* its process may run there again */
     harness_wait(&h, 5 * NS_PER_MS);
     harness_lose(&h, machine);
     assert_int_equal(jobset->restarts, 2);
     assert_int_equal(jobset->restarts_counted, 1);
-    assert_int_equal((int)jobset->record_count, 1);
-    assert_string_equal(jobset->records[0].cause, "MachineLost");
-    assert_string_equal(jobset->records[0].machine, machine);
-    assert_int_equal((int)jobset->suspect_count, 1);
+    assert_int_equal((int)jobset->history.record_count, 1);
+    assert_string_equal(jobset->history.records[0].cause, "MachineLost");
+    assert_string_equal(jobset->history.records[0].machine, machine);
+    assert_int_equal((int)jobset->history.suspect_count, 1);
     harness_run_all(&h);
     assert_int_equal(harness_task(&h, "p-w-0-0")->state, TASK_RUNNING);
     /* A loss of the attempt that runs now is another incident. */
     snprintf(machine, sizeof(machine), "%s", place(&h, harness_task(&h, "p-w-0-1")));
     harness_lose(&h, machine);
     assert_int_equal(jobset->restarts_counted, 2);
-    assert_int_equal((int)jobset->record_count, 2);
+    assert_int_equal((int)jobset->history.record_count, 2);
     harness_done(&h);
 }
 

@@ -291,7 +291,7 @@ static void nobody_waits_for_a_long_test_for_ever(void **state)
         progress_to(&h, jobset, 1);
         machine_id lost = harness_task(&h, "a-w-0-0")->machine;
         harness_lose(&h, core_cluster(h.core)->machines[lost].name.data);
-        assert_true(jobset->parking && jobset->keeping && jobset->gangs.len == 2);
+        assert_true(jobset_parks(jobset) && jobset_keeps(jobset) && jobset->gangs.len == 2);
         assert_int_equal(errands_of(&h, ERRAND_QUALIFY), 1);
         for (int i = 0; i < 8 && ends; i++) {
             char host[16];
@@ -299,9 +299,9 @@ static void nobody_waits_for_a_long_test_for_ever(void **state)
             if (harness_task(&h, host)->state == TASK_RUNNING)
                 exits(&h, host, 1);
         }
-        assert_true(jobset->parking && jobset->restarts == 0);
+        assert_true(jobset_parks(jobset) && jobset->restarts == 0);
         harness_wait(&h, 32 * NS_PER_SECOND); /* the rung's time and the ranks' grace */
-        assert_true(!jobset->parking && jobset->restarts == 1);
+        assert_true(!jobset_parks(jobset) && jobset->restarts == 1);
         harness_check_replay(&h);
         harness_run_all(&h);
         pass_alone(&h);
@@ -323,9 +323,9 @@ static void a_long_test_that_nobody_waits_for_goes_on(void **state)
     progress_to(&h, jobset, 1);
     machine_id lost = harness_task(&h, "a-w-0-0")->machine;
     harness_lose(&h, core_cluster(h.core)->machines[lost].name.data);
-    assert_true(jobset->parking && jobset->keeping);
+    assert_true(jobset_parks(jobset) && jobset_keeps(jobset));
     harness_wait(&h, 32 * NS_PER_SECOND);
-    assert_true(!jobset->parking && errands_of(&h, ERRAND_QUALIFY) == 1);
+    assert_true(!jobset_parks(jobset) && errands_of(&h, ERRAND_QUALIFY) == 1);
     pass_alone(&h);
     harness_run_all(&h);
     assert_true(jobset->jobs[0]->ready == 4 && jobset->restarts == 0);

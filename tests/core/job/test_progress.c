@@ -26,7 +26,7 @@ static void records(void **state)
                                  .finished_ns = h.now_ns - NS_PER_SECOND};
     harness_told(&h, task->uid)->ended = true;
     harness_report(&h, &report, task->machine);
-    const struct restart_record *record = &jobset->records[0];
+    const struct restart_record *record = &jobset->history.records[0];
     assert_int_equal(record->attempt, 1);
     assert_string_equal(record->cause, "OutOfMemory");
     assert_true(record->fault_ns == h.now_ns);
@@ -58,13 +58,13 @@ static void the_account_as_of_the_last_change(void **state)
     struct jobset *jobset = harness_create(&h, SET);
     harness_run_all(&h);
     progress_to(&h, jobset, 1);
-    struct ledger_account before = jobset->shown;
-    assert_true(jobset->shown_ns == h.now_ns);
+    struct ledger_account before = jobset->usage.shown;
+    assert_true(jobset->usage.shown_ns == h.now_ns);
     harness_wait(&h, 5 * NS_PER_SECOND);
-    assert_memory_equal(&before, &jobset->shown, sizeof before);
+    assert_memory_equal(&before, &jobset->usage.shown, sizeof before);
     harness_check_replay(&h);
     progress_to(&h, jobset, 2);
-    assert_true(jobset->shown.chip_us[OWNER_UNKEPT] - before.chip_us[OWNER_UNKEPT] ==
+    assert_true(jobset->usage.shown.chip_us[OWNER_UNKEPT] - before.chip_us[OWNER_UNKEPT] ==
                 2 * 5 * NS_PER_SECOND / NS_PER_US);
     harness_wait(&h, NS_PER_SECOND);
     exits(&h, "a-x-0-0", 0);
@@ -72,7 +72,7 @@ static void the_account_as_of_the_last_change(void **state)
     assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     harness_wait(&h, NS_PER_SECOND);
     struct ledger_account now = jobset_account(jobset, h.now_ns);
-    assert_memory_equal(now.chip_us, jobset->shown.chip_us, sizeof now.chip_us);
+    assert_memory_equal(now.chip_us, jobset->usage.shown.chip_us, sizeof now.chip_us);
     assert_true(now.chip_us[OWNER_KEPT] > 0);
     harness_done(&h);
 }
@@ -87,9 +87,9 @@ static void the_newest_are_kept(void **state)
         exits(&h, "a-x-0-0", 1);
         harness_wait(&h, 5 * NS_PER_SECOND);
     }
-    assert_int_equal((int)jobset->record_count, RESTART_RECORDS_MAX + 3);
-    assert_int_equal(jobset->records[2].attempt, RESTART_RECORDS_MAX + 3);
-    assert_int_equal(jobset->records[3].attempt, 4);
+    assert_int_equal((int)jobset->history.record_count, RESTART_RECORDS_MAX + 3);
+    assert_int_equal(jobset->history.records[2].attempt, RESTART_RECORDS_MAX + 3);
+    assert_int_equal(jobset->history.records[3].attempt, 4);
     harness_done(&h);
 }
 
@@ -100,15 +100,15 @@ static void causes(void **state)
     struct jobset *jobset = harness_create(&h, SET);
     harness_run_all(&h);
     exits(&h, "a-x-0-0", 1);
-    assert_string_equal(jobset->records[0].cause, "TaskFailed");
+    assert_string_equal(jobset->history.records[0].cause, "TaskFailed");
     harness_run_all(&h);
     struct task *task = harness_task(&h, "a-x-0-0");
     harness_lose(&h, core_cluster(h.core)->machines[task->machine].name.data);
-    assert_string_equal(jobset->records[1].cause, "MachineLost");
+    assert_string_equal(jobset->history.records[1].cause, "MachineLost");
     report_task(&h, "a-x-0-0",
                 (struct task_report){.kind = REPORT_START_FAILED, .message = STR("no such file")});
-    assert_string_equal(jobset->records[2].cause, "StartFailed");
-    assert_true(strstr(jobset->records[2].detail, "no such file") != NULL);
+    assert_string_equal(jobset->history.records[2].cause, "StartFailed");
+    assert_true(strstr(jobset->history.records[2].detail, "no such file") != NULL);
     harness_done(&h);
 }
 

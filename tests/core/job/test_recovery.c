@@ -60,10 +60,11 @@ static void by_kind_of_loss(void **state)
     task->fenced = false;
     assert_int_equal(ask(&h, jobset, END_EXIT, 0).rung, RUNG_REQUEUE); /* never a failure */
     assert_int_equal(ask(&h, jobset, END_REFUSED, 0).rung, RUNG_REQUEUE);
-    jobset->in_place_counted = 2; /* no more of its own; what infrastructure caused is never counted */
+    jobset->recovery.in_place_counted =
+        2; /* no more of its own; what infrastructure caused is never counted */
     assert_int_equal(ask(&h, jobset, END_EXIT, 1).rung, RUNG_REQUEUE);
     assert_int_equal(ask(&h, jobset, END_MACHINE_LOST, 0).rung, RUNG_REPLACE_MACHINE);
-    jobset->in_place_counted = 0;
+    jobset->recovery.in_place_counted = 0;
     harness_done(&h);
 }
 

@@ -72,7 +72,7 @@ static void a_process_ends_its_peers_live(void **state)
     int64_t started_ns = zero->started_ns;
     exits(&h, "a-w-0-1", 1);
     /* Nothing was in its way: the attempt has begun with the loss. */
-    assert_true(!jobset->parking && jobset->attempt == 1 && jobset->in_place_restarts == 1);
+    assert_true(!jobset_parks(jobset) && jobset->attempt == 1 && jobset->recovery.in_place_restarts == 1);
     assert_int_equal((int)seen.count, 2);
     assert_int_equal(seen.last.attempt, 1);
     assert_int_equal((int)seen.last.world, 3);
@@ -83,7 +83,7 @@ static void a_process_ends_its_peers_live(void **state)
     assert_true(zero->state == TASK_RUNNING && zero->uid == uid && !zero->joined && zero->attempt == 1);
     assert_true(one->uid != dead && one->machine == place && one->state == TASK_STARTING);
     assert_true(one->port == zero->port);
-    assert_int_equal(jobset->in_place_counted, 1); /* it ended by itself */
+    assert_int_equal(jobset->recovery.in_place_counted, 1); /* it ended by itself */
     assert_int_equal(jobset->restarts, 0);
     char note[128];
     snprintf(note, sizeof note,
@@ -99,7 +99,8 @@ static void a_process_ends_its_peers_live(void **state)
     assert_int_equal(jobset->gangs.items[0]->account.owner, OWNER_RESTARTING); /* until the next step */
     progress_to(&h, jobset, 8);
     assert_int_equal(jobset->gangs.items[0]->account.owner, OWNER_UNKEPT);
-    assert_true(jobset->jobs[0]->uid == job && jobset->records[0].stepped_ns > 0 && !jobset->keeping);
+    assert_true(jobset->jobs[0]->uid == job && jobset->history.records[0].stepped_ns > 0 &&
+                !jobset_keeps(jobset));
     exits(&h, "a-w-0-1", 1); /* maxRestarts is 1: the policy again */
     harness_run_all(&h);
     assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
@@ -124,10 +125,10 @@ static void a_lost_machine_is_replaced(void **state)
     }
     zero = harness_task(&h, "a-w-0-0");
     assert_true(zero->machine != lost && zero->port != port && zero->port == two->port && two->uid == uid);
-    assert_int_equal(jobset->in_place_counted + jobset->restarts_counted, 0);
+    assert_int_equal(jobset->recovery.in_place_counted + jobset->restarts_counted, 0);
     assert_int_equal(jobset->jobs[0]->failed_indexes, 0);
     assert_int_equal((int)seen.count, 4);
-    assert_string_equal(jobset->records[1].cause, "MachineLost");
+    assert_string_equal(jobset->history.records[1].cause, "MachineLost");
     harness_done(&h);
 }
 
@@ -146,8 +147,8 @@ static void steps_from_memory_are_not_lost(void **state)
     exits(&h, "a-w-0-2", 1); /* and one that was to go on */
     all_join(&h, jobset, true);
     progress_to(&h, jobset, 31);
-    assert_int_equal((int)jobset->records[1].step_at_fault, 40);
-    assert_int_equal((int)jobset->records[1].step_resumed_from, 30);
+    assert_int_equal((int)jobset->history.records[1].step_at_fault, 40);
+    assert_int_equal((int)jobset->history.records[1].step_resumed_from, 30);
     account = jobset_account(jobset, h.now_ns);
     assert_true(account.chip_us[OWNER_REDONE] == INT64_C(10000000) * 12);
     assert_true(account.chip_us[OWNER_UNKEPT] == INT64_C(30000000) * 12);
@@ -164,7 +165,7 @@ static void keepers_wait_for_a_place(void **state)
     struct task *zero = harness_task(&h, "a-w-0-0");
     harness_lose(&h, core_cluster(h.core)->machines[harness_task(&h, "a-w-0-2")->machine].name.data);
     harness_run_all(&h);
-    assert_true(jobset->parking && jobset->keeping && zero->state == TASK_RUNNING);
+    assert_true(jobset_parks(jobset) && jobset_keeps(jobset) && zero->state == TASK_RUNNING);
     assert_int_equal(zero->keep, KEEP_WAITS);
     assert_int_equal(zero->attempt, 0);
     assert_int_equal((int)seen.count, 0);
@@ -173,9 +174,9 @@ static void keepers_wait_for_a_place(void **state)
     assert_int_equal((int)jobset->checkpoint.committed_step, -1);
     harness_check_replay(&h);
     harness_wait(&h, 151 * NS_PER_SECOND); /* nobody waits for ever: they are to save what they hold */
-    assert_int_equal(jobset->dump, DUMP_UNDER_WAY);
+    assert_int_equal(jobset->recovery.state, RECOVERY_DUMPING);
     harness_wait(&h, 61 * NS_PER_SECOND); /* nor for that: the policy */
-    assert_true(!jobset->parking && jobset->restarts == 1);
+    assert_true(!jobset_parks(jobset) && jobset->restarts == 1);
     harness_run_all(&h);
     harness_done(&h);
 }
@@ -227,7 +228,7 @@ static void hello_with_an_older_attempt(void **state)
     assert_int_equal(seen.last.attempt, 1);
     /* While the next one is prepared there is nothing to be told. */
     harness_lose(&h, core_cluster(h.core)->machines[harness_task(&h, "a-w-0-2")->machine].name.data);
-    assert_true(jobset->parking);
+    assert_true(jobset_parks(jobset));
     before = seen.count;
     struct task_report runs = {.kind = REPORT_STARTED, .task = zero->uid, .attempt_plus_1 = 1};
     harness_hello(&h, core_cluster(h.core)->machines[zero->machine].name.data, &runs, 1);
@@ -255,8 +256,8 @@ static void late_ones_are_started_again(void **state)
     assert_int_equal(zero->state, TASK_STOPPING);
     all_join(&h, jobset, true);
     assert_true(jobset->attempt == 2 && zero->uid != late && two->uid == kept && two->joined);
-    assert_int_equal(jobset->in_place_counted, 1); /* the first alone */
-    assert_string_equal(jobset->records[1].cause, "RejoinTimeout");
+    assert_int_equal(jobset->recovery.in_place_counted, 1); /* the first alone */
+    assert_string_equal(jobset->history.records[1].cause, "RejoinTimeout");
     harness_wait(&h, 60 * NS_PER_SECOND);
     assert_int_equal(jobset->attempt, 2);
     harness_done(&h);
@@ -275,7 +276,7 @@ static void a_keeper_ends_meanwhile(void **state)
     assert_int_equal(jobset->attempt, 2);
     all_join(&h, jobset, true);
     assert_true(two->uid == kept && two->joined && two->attempt == 2);
-    assert_int_equal(jobset->in_place_counted, 1);
+    assert_int_equal(jobset->recovery.in_place_counted, 1);
     progress_to(&h, jobset, 3);
     assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
     harness_done(&h);
@@ -313,10 +314,10 @@ static void ranks_that_lost_each_other_meet_anew(void **state)
     harness_wait(&h, 3 * NS_PER_SECOND);
     assert_int_equal(jobset->attempt, 0);
     harness_wait(&h, 1 * NS_PER_SECOND);
-    assert_true(jobset->attempt == 1 && !jobset->parking && one->uid == uid);
+    assert_true(jobset->attempt == 1 && !jobset_parks(jobset) && one->uid == uid);
     assert_int_equal((int)seen.count, 3); /* all of them */
-    assert_int_equal(jobset->in_place_counted, 0);
-    assert_string_equal(jobset->records[0].cause, "PeersApart");
+    assert_int_equal(jobset->recovery.in_place_counted, 0);
+    assert_string_equal(jobset->history.records[0].cause, "PeersApart");
     loses(&h, zero, one); /* a late word of the attempt before */
     all_join(&h, jobset, true);
     progress_to(&h, jobset, 5);
@@ -346,11 +347,12 @@ static void a_rank_asks_to_go_back(void **state)
     char note[160];
     progress_to(&h, jobset, 3);
     asks(&h, one, 0);
-    assert_true(jobset->attempt == 1 && !jobset->parking && one->uid == uid && one->state == TASK_RUNNING);
+    assert_true(jobset->attempt == 1 && !jobset_parks(jobset) && one->uid == uid &&
+                one->state == TASK_RUNNING);
     assert_int_equal((int)seen.count, 3);
-    assert_int_equal(jobset->in_place_counted, 0);
-    assert_string_equal(jobset->records[0].cause, "RetryAsked");
-    assert_int_equal(jobset->records[0].rung, RUNG_RETRY);
+    assert_int_equal(jobset->recovery.in_place_counted, 0);
+    assert_string_equal(jobset->history.records[0].cause, "RetryAsked");
+    assert_int_equal(jobset->history.records[0].rung, RUNG_RETRY);
     snprintf(note, sizeof note,
              "retry as attempt 1: " STR_FORMAT " cannot go on from its state: a page is gone",
              STR_ARG(one->name));
@@ -360,7 +362,7 @@ static void a_rank_asks_to_go_back(void **state)
     harness_check_replay(&h);
     all_join(&h, jobset, true);
     progress_to(&h, jobset, 4);
-    assert_true(jobset->records[0].stepped_ns > 0 && jobset->ladder.rung == RUNG_NONE);
+    assert_true(jobset->history.records[0].stepped_ns > 0 && jobset->recovery.ladder.rung == RUNG_NONE);
 
     /* Before all are heard of as joined it is not decided; then it is, with no more word. */
     asks(&h, zero, 1);
@@ -369,7 +371,7 @@ static void a_rank_asks_to_go_back(void **state)
     assert_int_equal(jobset->attempt, 2);
     all_join(&h, jobset, true);
     harness_wait(&h, 6 * NS_PER_SECOND);
-    assert_true(jobset->attempt == 3 && jobset->record_count == 3);
+    assert_true(jobset->attempt == 3 && jobset->history.record_count == 3);
     all_join(&h, jobset, true);
     progress_to(&h, jobset, 5);
     assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
@@ -385,13 +387,13 @@ static void who_may_not_go_back_is_started_again(void **state)
     struct task *zero = harness_task(&h, "a-w-0-0"), *one = harness_task(&h, "a-w-0-1");
     progress_to(&h, jobset, 3);
     asks(&h, one, 0);
-    assert_true(jobset->attempt == 1 && jobset->parking && one->state == TASK_STOPPING);
+    assert_true(jobset->attempt == 1 && jobset_parks(jobset) && one->state == TASK_STOPPING);
     assert_true(zero->state == TASK_RUNNING && zero->keep == KEEP_WAITS);
     exits(&h, "a-w-0-1", 0);
-    assert_true(!jobset->parking && jobset->attempt == 1);
+    assert_true(!jobset_parks(jobset) && jobset->attempt == 1);
     assert_int_equal((int)seen.count, 2);
-    assert_int_equal(jobset->records[0].rung, RUNG_RESTART_PROCESS);
-    assert_int_equal(jobset->in_place_counted, 0);
+    assert_int_equal(jobset->history.records[0].rung, RUNG_RESTART_PROCESS);
+    assert_int_equal(jobset->recovery.in_place_counted, 0);
     all_join(&h, jobset, true);
     progress_to(&h, jobset, 4);
     harness_done(&h);
@@ -423,7 +425,7 @@ static void asking_for_ever_is_no_progress(void **state)
     }
     harness_run_all(&h);
     assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
-    assert_true(jobset->record_count >= 5 && jobset->record_count <= 7);
+    assert_true(jobset->history.record_count >= 5 && jobset->history.record_count <= 7);
     harness_done(&h);
 }
 
@@ -444,17 +446,17 @@ static void a_machine_that_is_away_is_waited_for(void **state)
         assert_int_equal(jobset->attempt, lost);
         if (lost) {
             harness_lose(&h, machine);
-            assert_string_equal(jobset->records[1].cause, "MachineLost");
+            assert_string_equal(jobset->history.records[1].cause, "MachineLost");
         } else {
             harness_hello(&h, machine, &runs, 1);
             harness_wait(&h, 5 * NS_PER_SECOND);
-            assert_string_equal(jobset->records[0].cause, "PeersApart");
+            assert_string_equal(jobset->history.records[0].cause, "PeersApart");
             all_join(&h, jobset, true);
             progress_to(&h, jobset, 4);
         }
     }
     assert_int_equal(jobset->attempt, 2);
-    assert_int_equal((int)jobset->apart_ns, 0);
+    assert_int_equal((int)jobset->recovery.apart_ns, 0);
     harness_done(&h);
 }
 
@@ -471,7 +473,7 @@ static void with_an_annotation_all_take_part(void **state)
     assert_int_equal(zero->state, TASK_STOPPING);
     harness_run_all(&h);
     assert_true(zero->state == TASK_RUNNING && zero->uid != uid && zero->pod_uid == pod);
-    assert_true(jobset->attempt == 1 && jobset->restarts == 0 && jobset->in_place_counted == 0);
+    assert_true(jobset->attempt == 1 && jobset->restarts == 0 && jobset->recovery.in_place_counted == 0);
     harness_done(&h);
 }
 
@@ -485,7 +487,7 @@ static void before_all_has_begun(void **state)
     assert_int_equal(zero->state, TASK_PENDING);
     assert_int_equal(delete_object(&h, OBJECT_POD, zero->name), 200);
     core_check_invariants(h.core);
-    assert_true(!jobset->parking && jobset->in_place_restarts == 0);
+    assert_true(!jobset_parks(jobset) && jobset->recovery.in_place_restarts == 0);
     harness_done(&h);
 }
 
@@ -500,15 +502,15 @@ static void an_evicted_pod_is_made_anew(void **state)
     for (int i = 0; i < 2; i++) {
         two = harness_task(&h, "a-w-0-2");
         assert_int_equal(delete_object(&h, OBJECT_POD, two->name), 200);
-        assert_true(two->state == TASK_STOPPING && !jobset->parking); /* it has its grace */
+        assert_true(two->state == TASK_STOPPING && !jobset_parks(jobset)); /* it has its grace */
         harness_run_all(&h);
         assert_int_equal(jobset->attempt, i + 1);
         all_join(&h, jobset, true);
         progress_to(&h, jobset, 5 + i);
     }
     assert_true(zero->uid == kept && harness_task(&h, "a-w-0-2")->uid != gone);
-    assert_int_equal(jobset->in_place_counted, 0);
-    assert_string_equal(jobset->records[0].cause, "Evicted");
+    assert_int_equal(jobset->recovery.in_place_counted, 0);
+    assert_string_equal(jobset->history.records[0].cause, "Evicted");
     harness_done(&h);
 }
 
@@ -527,7 +529,7 @@ static void asked_by_the_strategy(void **state)
     exits(&h, "a-w-0-1", 1);
     assert_true(zero->uid == kept && zero->state == TASK_RUNNING && zero->changed_seq == core_seq(h.core));
     all_join(&h, jobset, true);
-    assert_true(jobset->attempt == 1 && jobset->in_place_counted == 1 && zero->joined);
+    assert_true(jobset->attempt == 1 && jobset->recovery.in_place_counted == 1 && zero->joined);
     harness_done(&h);
 }
 
@@ -546,12 +548,13 @@ static void containers_back_off(void **state)
     obj_id kept = zero->uid;
     for (int i = 0; i < 2; i++) {
         harness_exit(&h, one, 1);
-        assert_true(jobset->parking == (i == 1) && jobset->backing_off == (i == 1));
+        assert_true(jobset_parks(jobset) == (i == 1) &&
+                    (jobset->recovery.state == RECOVERY_BACKING_OFF) == (i == 1));
         harness_wait(&h, 10 * NS_PER_SECOND);
         all_join(&h, jobset, true);
         progress_to(&h, jobset, 5 + i);
     }
-    assert_true(zero->uid == kept && one->failed_runs == 2 && jobset->in_place_counted == 0);
+    assert_true(zero->uid == kept && one->failed_runs == 2 && jobset->recovery.in_place_counted == 0);
     harness_exit(&h, one, 1); /* the third of three */
     harness_run_all(&h);
     assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
@@ -565,10 +568,10 @@ static void a_keeper_that_is_through(void **state)
     struct rejoins seen;
     struct jobset *jobset = begin(&h, &seen, 3, PLAIN);
     harness_lose(&h, core_cluster(h.core)->machines[harness_task(&h, "a-w-0-2")->machine].name.data);
-    assert_true(jobset->parking);
+    assert_true(jobset_parks(jobset));
     exits(&h, "a-w-0-0", 0);
     harness_run_all(&h);
-    assert_true(!jobset->parking && jobset->restarts == 1);
+    assert_true(!jobset_parks(jobset) && jobset->restarts == 1);
     core_check_invariants(h.core);
     harness_done(&h);
 }

@@ -80,8 +80,8 @@ static void a_replica_leaves_and_comes_back(void **state)
     char lost[64];
     snprintf(lost, sizeof lost, "%s", machine_of(&h, "a-w-0-2"));
     harness_lose(&h, lost);
-    assert_true(!jobset->parking && jobset->attempt == 1); /* no room: at once */
-    assert_int_equal((int)jobset->absence.replicas.len, 1);
+    assert_true(!jobset_parks(jobset) && jobset->attempt == 1); /* no room: at once */
+    assert_int_equal((int)jobset->recovery.absence.replicas.len, 1);
     assert_int_equal((int)jobset_replicas(jobset), 3);
     assert_int_equal((int)check_ranks(jobset, 2), 4);
     assert_note(&h, true, "Shrunk", "goes on with 2 of 3 replicas as attempt 1: the others have no place");
@@ -94,17 +94,17 @@ static void a_replica_leaves_and_comes_back(void **state)
     harness_check_replay(&h);
     all_join(&h, jobset);
     progress_to(&h, jobset, 5);
-    assert_false(jobset->keeping);
+    assert_false(jobset_keeps(jobset));
     assert_int_equal((int)core_ledger(h.core)->chips[OWNER_UNKEPT], 8);
     harness_hello(&h, lost, NULL, 0);
     assert_int_equal(task_at(jobset, 2)->state, TASK_PLACED); /* it waits for its time */
-    assert_true(!jobset->parking && jobset->attempt == 1);
+    assert_true(!jobset_parks(jobset) && jobset->attempt == 1);
     assert_int_equal((int)core_ledger(h.core)->chips[OWNER_RESTARTING], 4);
     progress_to(&h, jobset, 6);
     assert_int_equal((int)core_ledger(h.core)->chips[OWNER_UNKEPT], 8); /* it makes no steps */
     harness_wait(&h, 11 * NS_PER_SECOND);
     assert_int_equal(jobset->attempt, 2);
-    assert_true(jobset->absence.replicas.len == 0 && jobset->planned);
+    assert_true(jobset->recovery.absence.replicas.len == 0 && jobset->recovery.path == PATH_PLANNED);
     assert_int_equal((int)check_ranks(jobset, 2), 6);
     assert_note(&h, false, "Grown", "goes on with 3 of 3 replicas as attempt 2");
     harness_wait(&h, 100 * NS_PER_SECOND); /* a long step: nobody is hurried */
@@ -112,9 +112,9 @@ static void a_replica_leaves_and_comes_back(void **state)
     all_join(&h, jobset);
     progress_to(&h, jobset, 7);
     assert_int_equal((int)core_ledger(h.core)->chips[OWNER_UNKEPT], 12);
-    assert_string_equal(jobset->records[1].cause, "Grown");
-    assert_int_equal((int)jobset->records[1].step_resumed_from, 6);
-    assert_int_equal(jobset->restarts_counted + jobset->in_place_counted, 0);
+    assert_string_equal(jobset->history.records[1].cause, "Grown");
+    assert_int_equal((int)jobset->history.records[1].step_resumed_from, 6);
+    assert_int_equal(jobset->restarts_counted + jobset->recovery.in_place_counted, 0);
     harness_done(&h);
 }
 
@@ -126,7 +126,7 @@ static void orphans_come_back(void **state)
     char lost[64];
     snprintf(lost, sizeof lost, "%s", machine_of(&h, "a-w-0-2"));
     harness_lose(&h, lost);
-    assert_int_equal((int)jobset->absence.replicas.len, 1);
+    assert_int_equal((int)jobset->recovery.absence.replicas.len, 1);
     all_join(&h, jobset);
     progress_to(&h, jobset, 5);
     struct buf json = {0};
@@ -142,7 +142,7 @@ static void orphans_come_back(void **state)
     h.now_ns += 11 * NS_PER_SECOND;
     harness_step(&h, &(struct event){.kind = EVENT_TICK});
     assert_true(core_deadline(h.core) > h.now_ns);
-    assert_int_equal((int)jobset->absence.replicas.len, 0);
+    assert_int_equal((int)jobset->recovery.absence.replicas.len, 0);
     assert_int_equal((int)check_ranks(jobset, 2), 6);
     all_join(&h, jobset);
     progress_to(&h, jobset, 7);
@@ -172,7 +172,7 @@ static void orphans_do_not_wait_for_ever(void **state)
         harness_lose(&h, core_cluster(h.core)->machines[task_at(jobset, 2)->machine].name.data);
         all_join(&h, jobset);
         progress_to(&h, jobset, 5);
-        assert_int_equal((int)jobset->absence.replicas.len, 1);
+        assert_int_equal((int)jobset->recovery.absence.replicas.len, 1);
         struct buf json = {0};
         struct event event = {.kind = EVENT_WRITE,
                               .write = harness_write_event(OBJECT_JOB, WRITE_DELETE, "a", NULL, &json)};
@@ -206,8 +206,8 @@ static void two_losses_with_steps_between_are_two(void **state)
         all_join(&h, jobset);
         progress_to(&h, jobset, 5 * lost);
         assert_int_equal((int)check_ranks(jobset, 2), 6 - 2 * lost);
-        assert_int_equal((int)jobset->record_count, lost);
-        assert_string_equal(jobset->records[lost - 1].machine, machine);
+        assert_int_equal((int)jobset->history.record_count, lost);
+        assert_string_equal(jobset->history.records[lost - 1].machine, machine);
     }
     harness_done(&h);
 }
@@ -220,9 +220,9 @@ static void a_suspension_ends_it(void **state)
     char lost[64];
     snprintf(lost, sizeof lost, "%s", machine_of(&h, "a-w-0-2"));
     harness_lose(&h, lost);
-    assert_int_equal((int)jobset->absence.replicas.len, 1);
+    assert_int_equal((int)jobset->recovery.absence.replicas.len, 1);
     assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", SUSPENDED("true", REPLICAS(2), 6)), 200);
-    assert_int_equal((int)jobset->absence.replicas.len, 0);
+    assert_int_equal((int)jobset->recovery.absence.replicas.len, 0);
     assert_int_equal(jobset->attempt, 2); /* of the first, ranks are known that are not those of all */
     harness_run_all(&h);
     assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", TRAIN(REPLICAS(2), 6)), 200);
@@ -254,7 +254,8 @@ static void a_job_that_is_made_anew_is_divided(void **state)
                                        .grace_s = -1};
     harness_step(&h, &event);
     all_join(&h, jobset);
-    assert_true(jobset->attempt == 2 && jobset->absence.replicas.len == 1); /* the old ones may still run */
+    assert_true(jobset->attempt == 2 &&
+                jobset->recovery.absence.replicas.len == 1); /* the old ones may still run */
     assert_int_equal((int)check_ranks(jobset, 2), 4);
     progress_to(&h, jobset, 4);
     core_check_invariants(h.core);
@@ -279,7 +280,7 @@ static void the_rest_stands_by(void **state)
     assert_int_equal((int)core_ledger(h.core)->chips[OWNER_UNKEPT], 8);
     assert_int_equal((int)core_ledger(h.core)->chips[OWNER_RESTARTING], 4);
     exits(&h, "a-w-0-7", 1); /* one that stands by ends: nobody's loss */
-    assert_true(jobset->attempt == 1 && !jobset->parking && task_at(jobset, 7)->state == TASK_PLACED);
+    assert_true(jobset->attempt == 1 && !jobset_parks(jobset) && task_at(jobset, 7)->state == TASK_PLACED);
     assert_int_equal(jobset->jobs[0]->failed, 0);
     harness_check_replay(&h);
     harness_wait(&h, 61 * NS_PER_SECOND);
@@ -299,12 +300,12 @@ static void never_fewer_than_the_least(void **state)
     struct harness h;
     struct jobset *jobset = begin(&h, 2, TRAIN(REPLICAS(2) ", phalanx.dev/min-replicas: '2'", 4));
     harness_lose(&h, machine_of(&h, "a-w-0-0"));
-    assert_true(jobset->parking && jobset->keeping && jobset->absence.replicas.len == 0);
+    assert_true(jobset_parks(jobset) && jobset_keeps(jobset) && jobset->recovery.absence.replicas.len == 0);
     harness_wait(&h, 151 * NS_PER_SECOND);
-    assert_int_equal(jobset->dump, DUMP_UNDER_WAY); /* the rung after; nobody saves */
+    assert_int_equal(jobset->recovery.state, RECOVERY_DUMPING); /* the rung after; nobody saves */
     harness_wait(&h, 61 * NS_PER_SECOND);
     /* The last one: the policy's restart, which infrastructure is forgiven. */
-    assert_true(jobset->restarts == 1 && !jobset->parking && !jobset_finished(jobset));
+    assert_true(jobset->restarts == 1 && !jobset_parks(jobset) && !jobset_finished(jobset));
     harness_done(&h);
 }
 
@@ -319,7 +320,7 @@ static void only_where_it_is_asked(void **state)
         struct harness h;
         struct jobset *jobset = begin(&h, 2, yamls[i]);
         harness_lose(&h, machine_of(&h, "a-w-0-0"));
-        assert_true(jobset->parking && jobset->absence.replicas.len == 0);
+        assert_true(jobset_parks(jobset) && jobset->recovery.absence.replicas.len == 0);
         harness_done(&h);
     }
 }
@@ -374,9 +375,9 @@ static void random_losses(void **state)
             core_check_invariants(h.core);
             if (rng_below(&rng, 3))
                 all_join(&h, jobset);
-            if (rng_below(&rng, 2) && !jobset->parking)
+            if (rng_below(&rng, 2) && !jobset_parks(jobset))
                 progress_to(&h, jobset, ++step);
-            if (!jobset->parking && jobset->jobs[0] && jobset->jobs[0]->state == JOB_ACTIVE)
+            if (!jobset_parks(jobset) && jobset->jobs[0] && jobset->jobs[0]->state == JOB_ACTIVE)
                 assert_true(check_ranks(jobset, size) >= size);
             harness_wait(&h, (int64_t)rng_below(&rng, 40) * NS_PER_SECOND);
         }
@@ -385,7 +386,7 @@ static void random_losses(void **state)
                 harness_hello(&h, cluster->machines[m].name.data, NULL, 0);
         for (int i = 0; i < 8 && !jobset_finished(jobset); i++) {
             all_join(&h, jobset);
-            if (!jobset->parking)
+            if (!jobset_parks(jobset))
                 progress_to(&h, jobset, ++step);
             harness_wait(&h, 61 * NS_PER_SECOND);
         }

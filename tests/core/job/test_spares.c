@@ -154,13 +154,13 @@ static void it_takes_the_rank_of_a_lost_machine(void **state)
         harness_lose(&h, machine_name(&h, harness_task(&h, host)));
         assert_true(harness_task(&h, host) == spare && spare->uid == uid && spare->pod_uid == pod);
         assert_true(spare->index == rank && spare->rank == (uint32_t)rank && str_equal(spare->name, name));
-        assert_true(!jobset->parking && jobset->attempt == 1);
+        assert_true(!jobset_parks(jobset) && jobset->attempt == 1);
         assert_int_equal((int)seen.rejoins, 3); /* all of them, at once */
         assert_int_equal((int)seen.starts, 1);  /* of the next spare: no rank waits for a process to start */
         assert_true(seen.ranks[0] && seen.ranks[1] && seen.ranks[2]);
         assert_true(peer->uid == peer_uid && peer->state == TASK_RUNNING);
         assert_int_equal(notes(&h, "SpareActivated"), 1);
-        assert_int_equal(jobset->in_place_counted + jobset->restarts_counted, 0);
+        assert_int_equal(jobset->recovery.in_place_counted + jobset->restarts_counted, 0);
         assert_int_equal((int)core_ledger(h.core)->chips[OWNER_SPARE],
                          4); /* another one has its place already */
         struct arena arena = {0};
@@ -187,10 +187,10 @@ static void more_are_lost_than_there_are_spares(void **state)
     harness_lose(&h, machine_name(&h, harness_task(&h, "a-w-0-0")));
     assert_int_equal(jobset->attempt, 1);
     harness_lose(&h, second); /* before the first one is over: nothing is free */
-    assert_true(jobset->parking && spare->rank == 0);
+    assert_true(jobset_parks(jobset) && spare->rank == 0);
     assert_int_equal(harness_task(&h, "a-w-0-2")->state, TASK_PENDING);
     harness_hello(&h, second, NULL, 0);
-    assert_true(!jobset->parking);
+    assert_true(!jobset_parks(jobset));
     all_join(&h, jobset);
     progress_to(&h, jobset, 9);
     assert_int_equal(jobset->attempt, 2);
@@ -213,7 +213,7 @@ static void two_take_two_ranks(void **state)
     harness_lose(&h, lost[0]);
     harness_lose(&h, lost[1]);
     assert_true(!task_is_spare(first) && !task_is_spare(second) && first->rank != second->rank);
-    assert_true(!jobset->parking && seen.starts == 0);
+    assert_true(!jobset_parks(jobset) && seen.starts == 0);
     all_join(&h, jobset);
     progress_to(&h, jobset, 9);
     assert_int_equal((int)jobset->jobs[0]->active, 3);
@@ -229,7 +229,7 @@ static void its_own_loss_is_nobodys_failure(void **state)
     struct task *spare = spare_of(jobset, 0);
     obj_id uid = spare->uid;
     harness_lose(&h, machine_name(&h, spare));
-    assert_true(jobset->attempt == 0 && jobset->record_count == 0 && seen.rejoins == 0);
+    assert_true(jobset->attempt == 0 && jobset->history.record_count == 0 && seen.rejoins == 0);
     assert_true(spare_of(jobset, 0)->uid != uid);
     all_join(&h, jobset);
     assert_counts(&h, jobset, 1, 1);
@@ -284,7 +284,7 @@ static void a_cold_one_keeps_room(void **state)
     harness_create(&h, JOBSET("b", "", RJOB("x", 1, "", 1, ""))); /* of the same priority: it waits */
     assert_int_equal(harness_task(&h, "b-x-0-0")->state, TASK_PENDING);
     harness_lose(&h, machine_name(&h, harness_task(&h, "a-w-0-1")));
-    assert_true(harness_task(&h, "a-w-0-1") == spare && spare->machine == room && !jobset->parking);
+    assert_true(harness_task(&h, "a-w-0-1") == spare && spare->machine == room && !jobset_parks(jobset));
     assert_int_equal(spare->state, TASK_STARTING);
     assert_int_equal((int)seen.rejoins, 2);
     assert_int_equal((int)seen.starts, 1);
@@ -608,7 +608,7 @@ static void whatever_happens(void **state)
         for (int i = 0; i < EVENTS; i++)
             one_event(&w);
         heal(&w);
-        assert_false(jobset->parking);
+        assert_false(jobset_parks(jobset));
         assert_int_equal((int)jobset->jobs[0]->ready, 3);
         assert_counts(&w.h, jobset, 2, 2);
         used += (uint64_t)notes(&w.h, "SpareActivated");

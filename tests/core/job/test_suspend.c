@@ -54,9 +54,9 @@ static struct jobset *train(struct harness *h, bool can_rejoin)
     struct jobset *jobset = harness_create(h, TRAIN("false"));
     harness_run_all(h);
     for (int rank = 0; rank < 2; rank++)
-        report_task(h, rank ? "a-x-0-1" : "a-x-0-0",
-                    (struct task_report){
-                        .kind = REPORT_JOINED, .attempt_plus_1 = 1, .can_rejoin = can_rejoin});
+        report_task(
+            h, rank ? "a-x-0-1" : "a-x-0-0",
+            (struct task_report){.kind = REPORT_JOINED, .attempt_plus_1 = 1, .can_rejoin = can_rejoin});
     progress_to(h, jobset, 5);
     return jobset;
 }
@@ -215,8 +215,8 @@ static void suspended_resources(void **state)
 {
 #define ASKS(suspend, chips)                                                                                 \
     JOBSET("a", "suspend: " suspend ", ",                                                                    \
-           "{name: x, template: {spec: {parallelism: 2, completions: 2, backoffLimit: 0, " POD_OF("", chips) \
-           "}}}")
+           "{name: x, template: {spec: {parallelism: 2, completions: 2, backoffLimit: 0, " POD_OF(           \
+               "", chips) "}}}")
     struct harness h;
     harness_init(&h, 2, 4, 0);
     struct jobset *jobset = harness_create(&h, ASKS("true", "4"));
@@ -286,7 +286,7 @@ static void managed_by_another(void **state)
     /* Its status is the other's to write; no status of ours is anybody's. */
     static const char status[] = "status: {restarts: 3, conditions: [{type: Completed, status: 'True'}]}\n";
     assert_int_equal(harness_write(&h, WRITE_STATUS, "a", status), 200);
-    assert_int_equal(doc_int(doc_get(jobset->foreign_status, "restarts"), 0), 3);
+    assert_int_equal(doc_int(doc_get(jobset->foreign.status, "restarts"), 0), 3);
     uint64_t version = jobset->changed_seq;
     harness_check_replay(&h);
     assert_int_equal(harness_write(&h, WRITE_STATUS, "a", status), 200);

@@ -155,8 +155,8 @@ static void terms_bind(void **state)
     assert_true(step.schedule);
     resume(&h, "a", 1, 1, 4);
     assert_int_equal((int)harness_task(&h, "a-w-0-0")->machine, 2);
-    jobset_set_terms(&step, jobset, jobset->terms); /* its own copy */
-    assert_string_equal(jobset->terms[0].node_labels.items[0].value.data, label.value.data);
+    jobset_set_terms(&step, jobset, jobset->grant.terms); /* its own copy */
+    assert_string_equal(jobset->grant.terms[0].node_labels.items[0].value.data, label.value.data);
     done(&h);
 }
 
@@ -186,9 +186,9 @@ static void reservation_keeps_others_out(void **state)
     struct core *copy = core_new();
     assert_int_equal(core_snapshot_read(copy, buf_str(&bytes), NULL), 0);
     const struct jobset *kept = jobs_find(core_jobs(copy), STR("default"), STR("owner"));
-    assert_int_equal((int)kept->reserved_count, 1);
-    assert_int_equal((int)kept->reserved[0].machine, 1);
-    assert_true(kept->reserved[0].chips == 0x3);
+    assert_int_equal((int)kept->grant.reserved_count, 1);
+    assert_int_equal((int)kept->grant.reserved[0].machine, 1);
+    assert_true(kept->grant.reserved[0].chips == 0x3);
     core_free(copy);
     buf_done(&bytes);
     jobset_reserve(&step, owner, NULL);
@@ -230,7 +230,7 @@ static void reserved_chips_stay_free(void **state)
         uint64_t any = 0;
         for (machine_id m = 0; m < 6; m++)
             any |= rooms[m].chips;
-        assert_true(!any || owner->reserved_count > 0);
+        assert_true(!any || owner->grant.reserved_count > 0);
         done(&h);
     }
 }
@@ -247,7 +247,7 @@ static void reservation_ends(void **state)
     create(&h, "other", false, 1, 1, 4);
     assert_int_equal(harness_task(&h, "other-w-0-0")->state, TASK_PENDING);
     resume(&h, "first", 1, 1, 4);
-    assert_int_equal((int)first->reserved_count, 0);
+    assert_int_equal((int)first->grant.reserved_count, 0);
     assert_int_equal((int)core_jobs(h.core)->reserving, 0);
     assert_true(harness_task(&h, "other-w-0-0")->state != TASK_PENDING);
     harness_run_all(&h);

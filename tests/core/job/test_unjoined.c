@@ -43,7 +43,7 @@ static void assert_cause(const struct jobset *jobset, const char *begins)
 {
     struct buf text BUF_CLEANUP = {0};
     struct attribution found;
-    const struct restart_record *record = &jobset->records[jobset->record_count - 1];
+    const struct restart_record *record = &jobset->history.records[jobset->history.record_count - 1];
     attribute(&record->faults, &record->clues, str_from(record->machine), record->fault_ns, &found);
     attribution_cause(&found, &text);
     if (strncmp(text.data, begins, strlen(begins)) != 0)
@@ -154,10 +154,8 @@ static void a_second_machine_is_not_blamed(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_machine_is_replaced),
-        cmocka_unit_test(the_limit_is_a_setting),
-        cmocka_unit_test(nor_is_the_rank_that_gives_up),
-        cmocka_unit_test(who_never_joins_is_not_waited_for),
+        cmocka_unit_test(the_machine_is_replaced),        cmocka_unit_test(the_limit_is_a_setting),
+        cmocka_unit_test(nor_is_the_rank_that_gives_up),  cmocka_unit_test(who_never_joins_is_not_waited_for),
         cmocka_unit_test(a_second_machine_is_not_blamed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -144,9 +144,9 @@ static void programs_of_others(void **state)
             restarted(&h, cases[i].before, cases[i].after, cases[i].source, &jobset);
         assert_int_equal(seconds(account.chip_us[OWNER_REDONE]), cases[i].redone);
         assert_int_equal(seconds(account.chip_us[OWNER_UNKEPT]), cases[i].unkept);
-        assert_int_equal(jobset->record_count, 1);
-        assert_int_equal(jobset->records[0].step_at_fault, cases[i].at_fault);
-        assert_int_equal(jobset->records[0].step_resumed_from, cases[i].resumed);
+        assert_int_equal(jobset->history.record_count, 1);
+        assert_int_equal(jobset->history.records[0].step_at_fault, cases[i].at_fault);
+        assert_int_equal(jobset->history.records[0].step_resumed_from, cases[i].resumed);
         for (int t = 0; t < 4; t++)
             exits(&h, hosts[t], 0);
         account = jobset_account(jobset, h.now_ns);
