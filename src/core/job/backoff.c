@@ -2,10 +2,10 @@
  *
  * The first crash is answered at once, and so are the acts of infrastructure and of people: a lost
  * machine, an eviction, a fence. A second crash in a row is followed by a wait of backoff_first_ns, each
- * further one by a wait of twice the last, up to backoff_max_ns (recovery/ladder.h; annotation
+ * further one by a wait of twice the last, up to backoff_max_ns (recover/ladder.h; annotation
  * phalanx.dev/restart-backoff). So ten lives outlast a file server that is away for half a minute. The row
  * ends with a step beyond all earlier ones, or with a run of LADDER_RUN_NS. Workloads under the ladder
- * wait as recovery/ladder.c says instead. */
+ * wait as recover/ladder.c says instead. */
 #include "core/job/internal.h"
 
 #include "base/backoff.h"

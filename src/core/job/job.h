@@ -51,8 +51,8 @@
 #include "core/model/model.h"
 #include "core/note.h"
 #include "core/pace/pace.h"
-#include "core/recovery/ladder.h"
-#include "core/recovery/plan.h"
+#include "core/recover/ladder.h"
+#include "core/recover/plan.h"
 #include "core/sched/sched.h"
 
 /* --- tasks (API: Pod) ----------------------------------------------------------------------------------- */
@@ -352,7 +352,7 @@ struct joins {
     int64_t due_ns;    /* when ranks that have not joined are late; 0: none is awaited */
     int64_t blamed_ns; /* when a machine was last blamed for such a rank, in any attempt; 0: never */
 };
-/* How the JobSet gets over losses and planned changes without making its Jobs anew (recovery/plan.h). */
+/* How the JobSet gets over losses and planned changes without making its Jobs anew (recover/plan.h). */
 struct jobset_recovery {
     uint8_t state, path; /* enum recovery_state, enum recovery_path */
     bool counted;        /* the restart under way counts towards maxRestarts */

@@ -1,5 +1,5 @@
 /* recovery.h - the answer to a loss: the questions of inplace.c, batch.c and attempt.c to the ladder
- * (docs/recovery.md, recovery/ladder.h).
+ * (docs/recovery.md, recover/ladder.h).
  *
  *     struct recovery recovery = recovery_decide(step, task, end);
  *     if (recovery.rung != RUNG_REQUEUE)
@@ -12,7 +12,7 @@
 #define PHX_CORE_JOB_RECOVERY_H
 
 #include "core/job/job.h"
-#include "core/recovery/ladder.h"
+#include "core/recover/ladder.h"
 
 struct recovery {
     enum rung rung;   /* RUNG_REQUEUE: the failure policy answers, also where the ladder does not apply */

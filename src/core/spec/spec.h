@@ -17,7 +17,7 @@
 #include "base/doc.h"
 #include "base/error.h"
 #include "base/vec.h"
-#include "core/recovery/ladder.h"
+#include "core/recover/ladder.h"
 #include "core/spec/container.h"
 
 /* A broken rule, as a Kubernetes Status cause: kubectl prints "* spec.replicatedJobs[0].name: Invalid

@@ -1,8 +1,9 @@
 /* prefer.c - the comparison of two places for a rank that moves. */
-#include "core/recovery/ladder.h"
+#include "core/recover/ladder.h"
 
 int ladder_place_compare(const struct ladder_place *a, const struct ladder_place *b)
 {
+    CHECK(a && b);
     if (a->caused != b->caused)
         return a->caused ? 1 : -1;
     if (a->suspect != b->suspect)

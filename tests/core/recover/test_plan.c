@@ -8,7 +8,7 @@
 
 #include <string.h>
 
-#include "core/recovery/plan.h"
+#include "core/recover/plan.h"
 
 static bool may_move(enum recovery_state from, enum recovery_state to)
 {

@@ -8,7 +8,7 @@
  *   backoff   = "off" | duration "/" duration
  * White space around words is ignored; no name may occur twice; an empty text is an error.
  */
-#include "core/recovery/ladder.h"
+#include "core/recover/ladder.h"
 
 #define HOUR_NS (INT64_C(3600) * NS_PER_SECOND)
 
@@ -27,6 +27,8 @@ static const char *const loss_names[LOSS_CAUSES] = {
     "none",  "process-exit", "out-of-memory", "start-failed", "machine-lost",
     "fault", "eviction",     "hang",          "slow",         "deletion",
 };
+_Static_assert(sizeof rung_names / sizeof *rung_names == RUNGS, "a name for each");
+_Static_assert(sizeof loss_names / sizeof *loss_names == LOSS_CAUSES, "a name for each");
 #define RUNG_LIST "retry, restart-process, replace-machine, shrink, dump, requeue"
 #define CAUSE_LIST                                                                                           \
     "process-exit, out-of-memory, start-failed, machine-lost, fault, eviction, hang, slow, deletion"
@@ -228,6 +230,7 @@ static bool take_backoff(struct ladder_settings *settings, struct str text, stru
 bool ladder_take(struct ladder_settings *settings, enum ladder_word word, struct str text,
                  struct error *error)
 {
+    CHECK((unsigned)word < LADDER_WORDS);
     struct ladder_settings taken = *settings;
     bool valid = false;
     switch (word) {

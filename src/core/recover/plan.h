@@ -20,8 +20,8 @@
  * shrinking happens on the way from PARKED to REJOINING. Pure; one owner thread. States and paths are part
  * of snapshots.
  */
-#ifndef PHX_CORE_RECOVERY_PLAN_H
-#define PHX_CORE_RECOVERY_PLAN_H
+#ifndef PHX_CORE_RECOVER_PLAN_H
+#define PHX_CORE_RECOVER_PLAN_H
 
 #include "core/lifecycle.h"
 

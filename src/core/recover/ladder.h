@@ -20,8 +20,8 @@
  * jobs, machines or agents: the caller says in `struct ladder_means` whether a rung can be carried out.
  * One owner thread. Rungs and causes are part of snapshots: new ones get new numbers.
  */
-#ifndef PHX_CORE_RECOVERY_LADDER_H
-#define PHX_CORE_RECOVERY_LADDER_H
+#ifndef PHX_CORE_RECOVER_LADDER_H
+#define PHX_CORE_RECOVER_LADDER_H
 
 #include "base/error.h"
 #include "base/units.h"

@@ -1,5 +1,5 @@
 /* plan.c - the states of a JobSet's recovery, and which may follow which. */
-#include "core/recovery/plan.h"
+#include "core/recover/plan.h"
 
 #include "base/check.h"
 

@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "core/recovery/ladder.h"
+#include "core/recover/ladder.h"
 
 static struct ladder_settings taken(enum ladder_word word, const char *text)
 {

@@ -7,7 +7,7 @@
 #include <cmocka.h>
 
 #include "base/rng.h"
-#include "core/recovery/ladder.h"
+#include "core/recover/ladder.h"
 
 #define AT_S(s) ((s)*NS_PER_SECOND)
 

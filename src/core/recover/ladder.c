@@ -1,5 +1,5 @@
 /* ladder.c - the choice of the rung that answers a loss. */
-#include "core/recovery/ladder.h"
+#include "core/recover/ladder.h"
 
 #include "base/backoff.h"
 
@@ -16,6 +16,7 @@ void ladder_means_none(struct ladder_means *ret)
 
 uint32_t ladder_used(const struct ladder *ladder, enum rung rung, int64_t window_ns, int64_t now_ns)
 {
+    CHECK((unsigned)rung < RUNGS && window_ns >= 0);
     uint32_t count = 0;
     for (size_t i = 0; i < ladder->uses.len; i++)
         count += ladder->uses.items[i].rung == rung && now_ns - ladder->uses.items[i].at_ns < window_ns;
@@ -24,6 +25,7 @@ uint32_t ladder_used(const struct ladder *ladder, enum rung rung, int64_t window
 
 uint32_t ladder_caused(const struct ladder *ladder, enum loss_cause cause, int64_t window_ns, int64_t now_ns)
 {
+    CHECK((unsigned)cause < LOSS_CAUSES && window_ns >= 0);
     uint32_t count = 0;
     for (size_t i = 0; i < ladder->uses.len; i++) {
         const struct ladder_use *use = &ladder->uses.items[i];
@@ -34,6 +36,7 @@ uint32_t ladder_caused(const struct ladder *ladder, enum loss_cause cause, int64
 
 int64_t ladder_backoff_ns(int32_t stalled)
 {
+    CHECK(stalled >= 0);
     if (stalled < 2)
         return 0;
     return backoff_wait(LADDER_BACKOFF_FIRST_NS, LADDER_BACKOFF_MAX_NS, (uint32_t)stalled - 2);
@@ -85,6 +88,7 @@ static bool is_over_budget(const struct ladder *ladder, const struct ladder_sett
 {
     const struct ladder_budget *own = &settings->rungs[rung], *cause = &settings->causes[incident->cause];
     char whose[64];
+    CHECK(rung > RUNG_NONE && rung < RUNG_REQUEUE);
     if (incident->again)
         return false;
     if (say_spent(why, size, "its", own, ladder_used(ladder, rung, own->window_ns, incident->now_ns)))
@@ -128,6 +132,7 @@ void ladder_decide(const struct ladder *ladder, const struct ladder_settings *se
                    struct ladder_decision *ret)
 {
     CHECK(incident->cause > LOSS_NONE && incident->cause < LOSS_CAUSES && incident->below <= RUNG_REQUEUE);
+    CHECK(ladder->stalled >= 0 && ladder->uses.len <= LADDER_USES_MAX);
     *ret = (struct ladder_decision){0};
     bool new = incident->below == RUNG_NONE && !incident->again;
     if (new && settings->no_progress_attempts > 0 && ladder->stalled >= settings->no_progress_attempts) {
@@ -146,6 +151,7 @@ void ladder_decide(const struct ladder *ladder, const struct ladder_settings *se
     ret->limit_ns = settings->limit_ns[ret->rung];
     ret->wait_ns = new ? ladder_backoff_ns(ladder->stalled) : 0;
     CHECK(ret->rung > incident->below || ret->rung == RUNG_REQUEUE);
+    CHECK(ret->limit_ns >= 0 && ret->wait_ns >= 0);
 }
 
 /* --- what happens ----------------------------------------------------------------------------- */
@@ -153,6 +159,7 @@ void ladder_decide(const struct ladder *ladder, const struct ladder_settings *se
 void ladder_loss(struct ladder *ladder, const struct ladder_incident *incident)
 {
     enum loss_cause cause = incident->cause;
+    CHECK(cause > LOSS_NONE && cause < LOSS_CAUSES && ladder->stalled >= 0);
     bool asked = cause == LOSS_EVICTED || cause == LOSS_SLOW || cause == LOSS_USER;
     if (ladder->progressed || incident->runs_long)
         ladder->stalled = 0;
@@ -180,10 +187,12 @@ void ladder_begin(struct ladder *ladder, const struct ladder_incident *incident,
                              .cause = ladder->cause,
                              .fell = incident->below > RUNG_NONE || incident->again};
     vec_push(&ladder->uses, use);
+    CHECK(ladder->uses.len <= LADDER_USES_MAX);
 }
 
 bool ladder_stepped(struct ladder *ladder, int64_t step)
 {
+    CHECK(step >= -1 && ladder->rung < RUNGS);
     bool under_way = ladder->rung != RUNG_NONE;
     if (step > ladder->best_step) {
         ladder->best_step = step;
@@ -197,6 +206,7 @@ void ladder_stop(struct ladder *ladder)
 {
     ladder->rung = ladder->cause = 0;
     ladder->decided_ns = ladder->due_ns = ladder->wait_ns = 0;
+    CHECK(ladder->best_step >= -1);
 }
 
 void ladder_done(struct ladder *ladder)
