@@ -184,7 +184,7 @@ static void audit_jobset(struct audit *audit, const struct jobset *jobset)
     const struct job_store *store = &audit->core->jobs;
     CHECK(!jobset_is_seen(jobset) || str_map_get(&store->by_name, jobset->key) == jobset);
     CHECK(!jobset->hidden || (jobset->form != FORM_POD && jobset->made + jobset->old_jobs.len > 0));
-    CHECK(!jobset->entry.dirty && jobset->loose_tasks == 0);
+    CHECK(!jobset->entry.dirty && jobset->work.loose_tasks == 0);
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i], *seen = jobset_seen_job(jobset, i);
         CHECK(!seen || jobset->form == FORM_POD || job_is_hidden(seen) ||

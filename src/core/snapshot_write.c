@@ -246,7 +246,7 @@ static void write_jobset(struct writer *writer, const struct jobset *jobset)
     write_restarts(&writer->arena, jobset, &pb);
     snapshot_write_ends(&writer->arena, jobset, &pb);
     pb.finished_ns = jobset->finished_ns;
-    pb.loose_tasks = jobset->loose_tasks;
+    pb.loose_tasks = jobset->work.loose_tasks;
     pb.failures_wait = jobset->failures_wait;
     runs.executions = jobset->executions;
     runs.hidden = jobset->hidden;

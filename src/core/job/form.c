@@ -96,13 +96,13 @@ static void close_gang(struct step *step, struct gang *gang)
 {
     struct jobset *jobset = gang->jobset;
     int64_t chips = 0;
-    CHECK(gang->tasks.len > 0 && gang->tasks.len <= jobset->loose_tasks);
+    CHECK(gang->tasks.len > 0 && gang->tasks.len <= jobset->work.loose_tasks);
     for (size_t t = 0; t < gang->tasks.len; t++) {
         struct task *task = gang->tasks.items[t];
         task->asked_chips = task->job->rjob->job.pod.chips;
         chips += task->asked_chips;
     }
-    jobset->loose_tasks -= (uint32_t)gang->tasks.len;
+    jobset->work.loose_tasks -= (uint32_t)gang->tasks.len;
     gang->waiting = gang->alive = (uint32_t)gang->tasks.len;
     gang->queued_ns = step->now_ns;
     gang->queued.submitted_ns = gang->replaces ? jobset->first_queued_ns : step->now_ns;
@@ -183,10 +183,10 @@ static void form_from(struct step *step, struct jobset *jobset, uint32_t first)
 
 void gang_form(struct step *step, struct jobset *jobset)
 {
-    for (uint32_t i = 0; jobset->loose_tasks && i < jobset->job_count; i++)
+    for (uint32_t i = 0; jobset->work.loose_tasks && i < jobset->job_count; i++)
         if (jobset->jobs[i] && has_loose(jobset->jobs[i]))
             form_from(step, jobset, i);
-    CHECK(jobset->loose_tasks == 0);
+    CHECK(jobset->work.loose_tasks == 0);
 }
 
 void gang_shrink(struct step *step, struct gang *gang, uint32_t count)
@@ -199,7 +199,7 @@ void gang_shrink(struct step *step, struct gang *gang, uint32_t count)
         gang_leave(task);
         gang->waiting--;
         gang->alive--;
-        gang->jobset->loose_tasks++;
+        gang->jobset->work.loose_tasks++;
     }
     gang_thin(gang);
     gang_chips_left(step, gang, chips);

@@ -423,8 +423,10 @@ struct jobset_slots {
     machine_id *last_machines; /* [count] last machine of each (job, index) */
     uint32_t count;
 };
-/* private: the Jobs that are looked at before the step ends, or later. */
+/* private: what is looked at before the step ends, or at a timer. */
 struct job_work {
+    VEC(struct task *) losses;          /* ended, and not answered yet (incident.c) */
+    uint32_t loose_tasks;               /* PENDING without a gang */
     VEC(struct job *) dirty, uncounted; /* to be reconciled; to be counted */
     struct heap timers;                 /* of current Jobs: deadlines, back-off */
 };
@@ -494,7 +496,6 @@ struct jobset {
     struct foreign_status foreign;
     struct pace pace;           /* of its ranks, by slot: first_slot of their job plus their index */
     struct jobset_slots slots;
-    uint32_t loose_tasks;       /* PENDING without a gang */
     struct jobset_grant grant;
     int64_t finished_ns;        /* when it became Completed/Failed; its TTL starts here */
     struct store_entry entry;

@@ -420,9 +420,9 @@ void jobset_reconcile(struct step *step, struct jobset *jobset)
         gang_form(step, jobset);
         gang_place_admitted(step, jobset); /* the remaining tasks of a gang that starts with fewer are
                                             * loose */
-    } while (jobset->loose_tasks > 0);
+    } while (jobset->work.loose_tasks > 0);
     close_gangs(step, jobset);
-    CHECK(jobset->loose_tasks == 0 && jobset->work.dirty.len == 0 && jobset->work.uncounted.len == 0);
+    CHECK(jobset->work.loose_tasks == 0 && jobset->work.dirty.len == 0 && jobset->work.uncounted.len == 0);
     if (gang_some_wait_named(step, jobset))
         jobset_mark(step, jobset);
     jobset_set_timer(step->jobs, jobset);

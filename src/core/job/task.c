@@ -138,7 +138,7 @@ struct task *task_create(struct step *step, struct job *job, int32_t index)
     task_rank(task);
     task_take_gates(task);
     slot->task = task;
-    job->jobset->loose_tasks++;
+    job->jobset->work.loose_tasks++;
     vec_push(&job->tasks, task);
     job->active++;
     CHECK(job->active <= job->index_count);
@@ -313,8 +313,8 @@ void task_finish(struct step *step, struct task *task, enum task_end end)
     if (task->gang) {
         gang_task_ended(step, task);
     } else {
-        CHECK(job->jobset->loose_tasks > 0);
-        job->jobset->loose_tasks--;
+        CHECK(job->jobset->work.loose_tasks > 0);
+        job->jobset->work.loose_tasks--;
     }
     job_touch(job);
     start_successor(step, task);
