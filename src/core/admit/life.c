@@ -404,7 +404,7 @@ void workload_start(struct step *step, struct workload *workload, bool reserved_
         workload->full = jobset->spec.rjobs[0].job.parallelism;
         jobset_set_parallelism(step, jobset, workload->podsets[0].admitted, completions_follow(jobset));
     }
-    if (reserved_before && jobset->reserved_count)
+    if (reserved_before && jobset->grant.reserved_count)
         jobset_reserve_by_terms(step, jobset);
     jobset_set_suspend(step, jobset, false);
     step->admit->acted = true;

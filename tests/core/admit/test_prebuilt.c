@@ -360,7 +360,7 @@ static void test_job_starts_where_its_flavor_is_now(void **state)
     struct harness h;
     begin(&h, 2, QUEUE("8", ""));
     make(&h, "a", 2, 4, "");
-    assert_int_equal((int)named(&h, "a")->jobset->reserved_count, 2);
+    assert_int_equal((int)named(&h, "a")->jobset->grant.reserved_count, 2);
     assert_int_equal(post(&h, WRITE_REPLACE, OBJECT_RESOURCE_FLAVOR, "", "v5e", str_from(nowhere)), 200);
     submit(&h, "j", "lq", 2, 4, NAMES("a"));
     assert_state(&h, "j", "admitted");
