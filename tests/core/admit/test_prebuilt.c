@@ -364,7 +364,7 @@ static void test_job_starts_where_its_flavor_is_now(void **state)
     assert_int_equal(post(&h, WRITE_REPLACE, OBJECT_RESOURCE_FLAVOR, "", "v5e", str_from(nowhere)), 200);
     submit(&h, "j", "lq", 2, 4, NAMES("a"));
     assert_state(&h, "j", "admitted");
-    assert_int_equal((int)harness_jobset(&h, "j")->reserved_count, 0);
+    assert_int_equal((int)harness_jobset(&h, "j")->grant.reserved_count, 0);
     harness_done(&h);
 }
 
