@@ -74,6 +74,10 @@ class Watch:
         raise GaveUp(f"gave up, or the watch ended: {what}")
 
 
+# Root's tasks run as root too and write where the program that started the cluster does; else as users of their own.
+ROOT_TASKS = False
+
+
 class Cluster:
     """Any program may read it without credentials, unless `access` is another option of `phalanx up`, or empty."""
 
@@ -83,6 +87,8 @@ class Cluster:
         self.folder = os.path.realpath(folder)
         os.makedirs(self.folder, exist_ok=True)
         env = dict(os.environ, PATH=BUILD + ":" + os.environ["PATH"])
+        if ROOT_TASKS and os.geteuid() == 0 and "--task-user" not in options:
+            options = (*options, "--allow-root-tasks")
         self.process = subprocess.Popen([PHALANX, "up", "--cluster", cluster_file, "--data", self.folder, "--api",
                                          "127.0.0.1:0", "--agents", "127.0.0.1:0", *access, *options], env=env)
         self.url = wait_for("the cluster is up", self.announced)

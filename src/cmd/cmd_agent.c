@@ -34,6 +34,12 @@ static const char usage[] =
     "                        not into a directory, by way of --memory-dir (docs/checkpoints.md)\n"
     "  --hooks DIR           operators' scripts that the controller may run (default\n"
     "                        /etc/phalanx/hooks; docs/errands.md)\n"
+    "  --task-user USER      user of the tasks of an agent that runs as root: a name, a number, or FROM-TO,\n"
+    "                        of which each namespace gets ids of its own (default: ids from 200000 on)\n"
+    "  --allow-root-tasks    tasks may run as root and as any user, and do unless they say otherwise\n"
+    "  --isolation MODE      try (default): hide files of the agent and of other tasks where the machine\n"
+    "                        allows it; require: start no task without; off\n"
+    "  --hide PATH           no task sees this file or folder; may be given several times\n"
     "  --allow-injection     let the controller inject faults into this machine (docs/inject.md)\n"
     "  --probe-link-local    let containers' probes ask link-local addresses, as of metadata services\n"
     "  --address A           own address: connections leave from it\n"
@@ -74,6 +80,10 @@ enum agent_option {
     OPTION_HOOKS,
     OPTION_ALLOW_INJECTION,
     OPTION_PROBE_LINK_LOCAL,
+    OPTION_TASK_USER,
+    OPTION_ALLOW_ROOT,
+    OPTION_ISOLATION,
+    OPTION_HIDE,
     OPTION_MEMORY_DIR,
     OPTION_CHECKPOINT_STORE,
     OPTION_ADDRESS,
@@ -108,6 +118,10 @@ static const struct option long_options[] = {
     {"memory-dir", required_argument, NULL, OPTION_MEMORY_DIR},
     {"checkpoint-store", required_argument, NULL, OPTION_CHECKPOINT_STORE},
     {"hooks", required_argument, NULL, OPTION_HOOKS},
+    {"task-user", required_argument, NULL, OPTION_TASK_USER},
+    {"allow-root-tasks", no_argument, NULL, OPTION_ALLOW_ROOT},
+    {"isolation", required_argument, NULL, OPTION_ISOLATION},
+    {"hide", required_argument, NULL, OPTION_HIDE},
     {"allow-injection", no_argument, NULL, OPTION_ALLOW_INJECTION},
     {"probe-link-local", no_argument, NULL, OPTION_PROBE_LINK_LOCAL},
     {"address", required_argument, NULL, OPTION_ADDRESS},
@@ -135,10 +149,13 @@ static const struct option long_options[] = {
     {NULL, 0, NULL, 0},
 };
 
+enum { HIDDEN_MAX = 16 };
+
 struct arguments {
     struct agent_host_options host;
     char controller[256], metrics[64];
     const char *probe_settings; /* a file; NULL: none */
+    const char *hidden[HIDDEN_MAX];
     struct arena arena;         /* strings of the settings */
     bool stop_tasks, help;
 };
@@ -193,6 +210,21 @@ static bool take_number(struct arguments *arguments, int option, const char *tex
     else
         arguments->host.first = (uint32_t)value;
     return fits;
+}
+
+static bool take_isolation(struct agent_host_options *host, const char *value)
+{
+    host->isolation_off = strcmp(value, "off") == 0;
+    host->isolation_required = strcmp(value, "require") == 0;
+    return host->isolation_off || host->isolation_required || strcmp(value, "try") == 0;
+}
+
+static bool take_hidden(struct arguments *arguments, const char *path)
+{
+    arguments->host.hidden = arguments->hidden;
+    if (arguments->host.hidden_count < HIDDEN_MAX)
+        arguments->hidden[arguments->host.hidden_count++] = path;
+    return path[0] == '/';
 }
 
 /* False for a value that is none. */
@@ -259,6 +291,15 @@ static bool take_option(struct arguments *arguments, int option, const char *val
         return *(option == OPTION_QUIET             ? &host->quiet
                  : option == OPTION_ALLOW_INJECTION ? &host->injection
                                                     : &host->probe_link_local) = true;
+    case OPTION_ALLOW_ROOT:
+        return host->allow_root_tasks = true;
+    case OPTION_TASK_USER:
+        host->task_user = value;
+        return value[0] != 0;
+    case OPTION_ISOLATION:
+        return take_isolation(host, value);
+    case OPTION_HIDE:
+        return take_hidden(arguments, value);
     case OPTION_SIMULATE:
         return host->simulate = true;
     case OPTION_HELP:

@@ -51,6 +51,8 @@ static const char usage[] =
     "                         probes run, because all machines are this computer\n"
     "  --probe-settings FILE  limits of the probes (docs/probes.md)\n"
     "  --checkpoint-store S   s3://... or file:///...: the agents' (docs/checkpoints.md)\n"
+    "  --task-user USER       the agents', which run as root if this program does (docs/security.md)\n"
+    "  --allow-root-tasks     likewise: tasks run as root\n"
     "  --hooks DIR            scripts that repair machines (docs/repair.md)\n"
     "  --quiet                no messages of machines coming and going\n"
     "  --help                 this text\n"
@@ -65,7 +67,7 @@ static const char usage[] =
     "Exit status: 0 stopped by a signal, 1 failed, 2 usage.\n";
 
 /* A machine is judged a moment after its agent's end: a kill of everything on it takes a moment too. */
-enum { RESTART_DELAY_MS = 20, JUDGE_DELAY_MS = 20, PATH_BYTES = 4096, LONG_PATH_BYTES = PATH_BYTES + 512 };
+enum { RESTART_DELAY_MS = 20, JUDGE_DELAY_MS = 20, PATH_BYTES = 4096, LONG_PATH_BYTES = PATH_BYTES + 512, HIDDEN = 7 };
 
 struct up;
 struct child {
@@ -86,6 +88,7 @@ struct up {
     const char *probe_root, *probe_settings;             /* NULL: no probes; the defaults */
     const char *checkpoint_store;                        /* NULL: none */
     const char *hooks;                                   /* NULL: the agents' default */
+    const char *task_user;                               /* likewise */
     const char *api_host;                                /* NULL: loopback names and addresses alone */
     char default_cluster[PATH_BYTES + 64];               /* the file of the cluster that is built in */
     char data[PATH_BYTES], self[PATH_BYTES];
@@ -95,7 +98,7 @@ struct up {
     const char *log_bytes, *log_files;                            /* options of the agents */
     int64_t revive_ns;
     enum { UP_FOUND, UP_SECURE, UP_INSECURE } access_mode; /* UP_FOUND: commands find the credentials */
-    bool quiet, stopping, up;
+    bool quiet, stopping, up, allow_root_tasks;
     char token[PKI_TOKEN_TEXT];  /* of this run, with UP_FOUND */
     char access[PATH_BYTES + 8]; /* the folder of credentials; see folder.h */
     int status;
@@ -262,7 +265,7 @@ static bool spawn(struct child *child, char **argv, int ready_fd)
 
 /* A command line that grows; zeroed it is empty, and it always ends with NULL. */
 struct words {
-    char *items[48];
+    char *items[80];
     size_t len;
 };
 #define ADD_WORDS(line, list) add_words((line), (list), sizeof(list) / sizeof(*(list)))
@@ -314,6 +317,23 @@ static void spawn_in_group(struct child *child, char **argv)
         fprintf(stderr, "phalanx: up: %s: %s\n", up->own_group, strerror(errno));
 }
 
+/* Options about what tasks are and what they see. The files of the controller lie beside the agents'. */
+static void add_isolation(const struct up *up, struct words *argv, char (*paths)[LONG_PATH_BYTES])
+{
+    static const char *const hidden[HIDDEN] = {"access",     "kubeconfig", "log.db", "log.db-wal",
+                                               "log.db-shm", "audit.log",  "machines"};
+    const char *user[] = {"--task-user", up->task_user}, *root[] = {"--allow-root-tasks"};
+    if (up->task_user)
+        ADD_WORDS(argv, user);
+    if (up->allow_root_tasks)
+        ADD_WORDS(argv, root);
+    for (size_t i = 0; i < HIDDEN; i++) {
+        snprintf(paths[i], LONG_PATH_BYTES, "%s/%s", up->data, hidden[i]);
+        const char *words[] = {"--hide", paths[i]};
+        ADD_WORDS(argv, words);
+    }
+}
+
 static void start_agent(struct child *child)
 {
     struct up *up = child->up;
@@ -326,7 +346,7 @@ static void start_agent(struct child *child)
     snprintf(address, sizeof(address), STR_FORMAT, STR_ARG(machine->address));
     snprintf(state, sizeof(state), "%s/machines/%s", up->data, name);
     snprintf(chips, sizeof(chips), "%u", machine->chip_count);
-    char cert[LONG_PATH_BYTES], key[LONG_PATH_BYTES], ca[LONG_PATH_BYTES];
+    char cert[LONG_PATH_BYTES], key[LONG_PATH_BYTES], ca[LONG_PATH_BYTES], hidden[HIDDEN][LONG_PATH_BYTES];
     snprintf(ca, sizeof(ca), "%s/ca.crt", up->access);
     snprintf(cert, sizeof(cert), "%s/agents/%s.crt", up->access, name);
     snprintf(key, sizeof(key), "%s/agents/%s.key", up->access, name);
@@ -355,6 +375,7 @@ static void start_agent(struct child *child)
         ADD_WORDS(&argv, store);
     if (up->access_mode != UP_INSECURE)
         ADD_WORDS(&argv, tls);
+    add_isolation(up, &argv, hidden);
     spawn_in_group(child, argv.items);
 }
 
@@ -670,6 +691,8 @@ static const struct option options[] = {
     {"log-files", required_argument, NULL, 'n'},
     {"probe-root", required_argument, NULL, 'p'},
     {"probe-settings", required_argument, NULL, 'o'},
+    {"task-user", required_argument, NULL, 'u'},
+    {"allow-root-tasks", no_argument, NULL, 'R'},
     {"hooks", required_argument, NULL, 'k'},
     {"checkpoint-store", required_argument, NULL, 'K'},
     {0},
@@ -711,6 +734,12 @@ static int parse(struct up *up, int argc, char **argv, const char **ret_data)
             break;
         case 'o':
             up->probe_settings = optarg;
+            break;
+        case 'u':
+            up->task_user = optarg;
+            break;
+        case 'R':
+            up->allow_root_tasks = true;
             break;
         case 'k':
             up->hooks = optarg;

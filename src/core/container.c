@@ -67,6 +67,9 @@ void container_launch_copy(struct arena *arena, const struct container_launch *f
         copy_action(arena, &ret->probes[i].action);
     copy_action(arena, &ret->post_start);
     copy_action(arena, &ret->pre_stop);
+    ret->security.groups = ARENA_ARRAY(arena, uint32_t, from->security.group_count);
+    for (size_t i = 0; i < from->security.group_count; i++)
+        ret->security.groups[i] = from->security.groups[i];
     ret->mounts = ARENA_ARRAY(arena, struct container_mount, from->mount_count);
     for (size_t i = 0; i < from->mount_count; i++) {
         const struct container_mount *mount = &from->mounts[i];

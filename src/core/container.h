@@ -61,6 +61,18 @@ struct container_mount {
     bool read_only;
 };
 
+enum { CONTAINER_GROUPS_MAX = 24 };
+struct container_security {
+    uint32_t *groups; /* supplementary ones: supplementalGroups, fsGroup */
+    size_t group_count;
+    uint64_t added, dropped; /* capabilities: bit N of capabilities(7) */
+    bool non_root;           /* must not run as user 0 */
+    bool privileged;
+    bool escalation;     /* allowPrivilegeEscalation: true, in so many words */
+    bool read_only_root; /* volumes and /tmp alone can be written */
+    bool unconfined;     /* no system calls are filtered */
+};
+
 struct container_launch {
     struct str name;
     enum container_role role;
@@ -81,6 +93,7 @@ struct container_launch {
     struct container_action post_start, pre_stop;
     struct container_mount *mounts;
     size_t mount_count;
+    struct container_security security;
 };
 
 enum volume_kind {

@@ -57,7 +57,7 @@ static void make_target(const struct mount_spec *spec)
         mkdir(path, 0755);
         path[i] = '/';
     }
-    if (spec->letters[0] == SHIM_MOUNT_DIRECTORY) {
+    if (spec->letters[0] != SHIM_MOUNT_FILE) {
         mkdir(path, 0755);
         return;
     }
@@ -77,9 +77,19 @@ static int make_read_only(const char *target)
     return -errno;
 }
 
+/* What is mounted below is made in it: so that it holds no more than that, it is small. */
+static int hide(const struct mount_spec *spec)
+{
+    make_target(spec);
+    const char *options = "mode=755,size=1m,nr_inodes=1k";
+    return mount("tmpfs", spec->target, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 ? -errno : 0;
+}
+
 static int mount_one(const struct mount_spec *spec, int source)
 {
     struct text path = {.len = 0};
+    if (spec->letters[0] == SHIM_MOUNT_HIDDEN)
+        return source < 0 ? source : hide(spec);
     if (source < 0)
         return source;
     text_add(&path, "/proc/self/fd/");
@@ -113,7 +123,8 @@ int mount_all(struct shim *shim)
     static int sources[SHIM_MOUNTS_MAX];
     int result = 0, own = own_mounts(shim);
     for (uint32_t i = 0; i < shim->mount_count; i++) {
-        sources[i] = own == 0 ? open(shim->mounts[i].source, O_PATH | O_CLOEXEC) : own;
+        const char *source = shim->mounts[i].letters[0] == SHIM_MOUNT_HIDDEN ? "/" : shim->mounts[i].source;
+        sources[i] = own == 0 ? open(source, O_PATH | O_CLOEXEC) : own;
         if (own == 0 && sources[i] < 0)
             sources[i] = -errno;
     }

@@ -75,13 +75,28 @@ static void join_cgroups(struct shim *shim)
         file_write("/proc/self/oom_score_adj", "0", 1);
 }
 
+/* Bounds what root, or a program with capabilities of its own, can have from here on. The kernel refuses this
+ * to users without privileges, whose tasks have none to lose. */
+static void bound_capabilities(struct shim *shim)
+{
+    const struct shim_header *header = shim->header;
+    if (!(header->flags & SHIM_BOUND))
+        return;
+    for (unsigned i = 0; i < 64; i++)
+        if (!(header->capabilities >> i & 1) && prctl(PR_CAPBSET_DROP, i, 0, 0, 0) < 0) {
+            if (errno == EINVAL || (errno == EPERM && header->flags & SHIM_UNPRIVILEGED))
+                return; /* the kernel knows no more of them */
+            give_up(shim, SHIM_STAGE_PRIVILEGES, errno);
+        }
+}
+
 static void set_user(struct shim *shim)
 {
     const struct shim_header *header = shim->header;
     if (!(header->flags & SHIM_SET_USER))
         return;
     /* Raw calls: glibc's own would tell other threads, of which there are none. */
-    if (syscall(SYS_setgroups, 0, NULL) < 0 ||
+    if (syscall(SYS_setgroups, header->group_count, header->groups) < 0 ||
         syscall(SYS_setresgid, header->group_id, header->group_id, header->group_id) < 0 ||
         syscall(SYS_setresuid, header->user_id, header->user_id, header->user_id) < 0)
         give_up(shim, SHIM_STAGE_USER, errno);
@@ -138,7 +153,10 @@ static _Noreturn void become(struct shim *shim, const int fds[3], bool tty)
     set_limit(shim, RLIMIT_NOFILE, &shim->header->nofile);
     set_limit(shim, RLIMIT_CORE, &shim->header->core);
     set_limit(shim, RLIMIT_MEMLOCK, &shim->header->memlock);
+    bound_capabilities(shim);
     set_user(shim);
+    if (shim->header->flags & SHIM_NO_NEW_PRIVILEGES && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        give_up(shim, SHIM_STAGE_PRIVILEGES, errno);
     /* After the change of user, which clears it. The shim may have died before. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != shim->pid)

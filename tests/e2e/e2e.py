@@ -14,7 +14,10 @@ import traceback
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "deploy"))
+import localcluster  # noqa: E402
 from localcluster import BUILD, JOBSETS, NODES, PATIENCE_S, PHALANX, Cluster, GaveUp, wait_for  # noqa: E402,F401
+
+localcluster.ROOT_TASKS = True  # tasks of most cases write into the cluster's folder
 
 # Its lease is the default, 3 s: a computer that stands still for as long loses machines. For cases about leases.
 MINI = os.path.join(ROOT, "clusters/mini.yaml")

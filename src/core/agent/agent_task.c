@@ -528,6 +528,7 @@ void task_launch_copy(struct arena *arena, const struct task_launch *from, struc
     ret->name = arena_str(arena, from->name);
     ret->namespace_ = arena_str(arena, from->namespace_);
     ret->checkpoint_folder = arena_str(arena, from->checkpoint_folder);
+    ret->checkpoint_dir = arena_str(arena, from->checkpoint_dir);
     ret->working_dir = arena_str(arena, from->working_dir);
     ret->step_pattern = arena_str(arena, from->step_pattern);
     ret->work_pattern = arena_str(arena, from->work_pattern);

@@ -97,6 +97,26 @@ static Wire__Mount **write_mounts(struct arena *arena, const struct container_la
     return ret;
 }
 
+/* NULL: all of it is the default. */
+static Wire__Security *write_security(struct arena *arena, const struct container_security *from)
+{
+    if (from->group_count == 0 && !from->added && !from->dropped && !from->non_root && !from->privileged &&
+        !from->escalation && !from->read_only_root && !from->unconfined)
+        return NULL;
+    Wire__Security *ret = ARENA_NEW(arena, Wire__Security);
+    wire__security__init(ret);
+    ret->groups = from->groups;
+    ret->n_groups = from->group_count;
+    ret->added = from->added;
+    ret->dropped = from->dropped;
+    ret->non_root = from->non_root;
+    ret->privileged = from->privileged;
+    ret->escalation = from->escalation;
+    ret->read_only_root = from->read_only_root;
+    ret->unconfined = from->unconfined;
+    return ret;
+}
+
 static Wire__Container *write_container(struct arena *arena, const struct container_launch *container)
 {
     Wire__Container *ret = ARENA_NEW(arena, Wire__Container);
@@ -123,6 +143,7 @@ static Wire__Container *write_container(struct arena *arena, const struct contai
     ret->pre_stop = write_action(arena, &container->pre_stop);
     ret->n_mounts = container->mount_count;
     ret->mounts = write_mounts(arena, container);
+    ret->security = write_security(arena, &container->security);
     return ret;
 }
 
@@ -300,6 +321,30 @@ static int read_mounts(struct arena *arena, const Wire__Container *pb, struct co
     return 0;
 }
 
+static int read_security(struct arena *arena, const Wire__Container *pb, struct container_security *ret,
+                         struct error *error)
+{
+    const Wire__Security *from = pb->security;
+    *ret = (struct container_security){0};
+    if (!from)
+        return 0;
+    if (from->n_groups > CONTAINER_GROUPS_MAX)
+        return error_set(error, ERROR_LIMIT, "container %s: more than %d groups", pb->name,
+                         CONTAINER_GROUPS_MAX);
+    *ret = (struct container_security){.groups = ARENA_ARRAY(arena, uint32_t, from->n_groups),
+                                       .group_count = from->n_groups,
+                                       .added = from->added,
+                                       .dropped = from->dropped,
+                                       .non_root = from->non_root,
+                                       .privileged = from->privileged,
+                                       .escalation = from->escalation,
+                                       .read_only_root = from->read_only_root,
+                                       .unconfined = from->unconfined};
+    for (size_t i = 0; i < from->n_groups; i++)
+        ret->groups[i] = from->groups[i];
+    return 0;
+}
+
 static int check_container(const Wire__Container *pb, struct error *error)
 {
     if (pb->name[0] == 0 || pb->name[0] == '.' || strlen(pb->name) > NAME_MAX_BYTES || strchr(pb->name, '/'))
@@ -341,6 +386,8 @@ static int read_container(struct arena *arena, const Wire__Container *pb, struct
         rc = read_action(arena, pb->pre_stop, &ret->pre_stop, error);
     if (rc == 0)
         rc = read_rules(arena, pb, ret, error);
+    if (rc == 0)
+        rc = read_security(arena, pb, &ret->security, error);
     return rc == 0 ? read_mounts(arena, pb, ret, error) : rc;
 }
 

@@ -30,6 +30,10 @@ void codec_write_launch(struct arena *arena, const struct task_launch *launch, W
     ret->working_dir = codec_text(arena, launch->working_dir);
     ret->run_as_user = launch->run_as_user;
     ret->run_as_group = launch->run_as_group;
+    ret->uid_from = launch->uid_from;
+    ret->uid_count = launch->uid_count;
+    ret->fs_group = launch->fs_group;
+    ret->checkpoint_dir = codec_text(arena, launch->checkpoint_dir);
     ret->chips = launch->chips;
     ret->cpu_milli = launch->cpu_milli;
     ret->memory_bytes = launch->memory_bytes;
@@ -89,6 +93,9 @@ static int check_launch(const Wire__TaskLaunch *pb, struct error *error)
         pb->run_as_group > UINT32_MAX - 1)
         return error_set(error, ERROR_INVALID, "start of task %llu: user %lld, group %lld", task,
                          (long long)pb->run_as_user, (long long)pb->run_as_group);
+    if (pb->uid_count > UINT32_MAX - pb->uid_from)
+        return error_set(error, ERROR_INVALID, "start of task %llu: %u user ids from %u on", task, pb->uid_count,
+                         pb->uid_from);
     if (pb->cpu_milli < 0 || pb->memory_bytes < 0 || pb->grace_ns < 0)
         return error_set(error, ERROR_INVALID, "start of task %llu: negative limit or grace", task);
     if (pb->restore_step < -1)
@@ -112,6 +119,10 @@ int codec_read_launch(struct arena *arena, const Wire__TaskLaunch *pb, struct ta
                                  .working_dir = str_from(pb->working_dir),
                                  .run_as_user = pb->run_as_user,
                                  .run_as_group = pb->run_as_group,
+                                 .uid_from = pb->uid_from,
+                                 .uid_count = pb->uid_count,
+                                 .fs_group = pb->fs_group,
+                                 .checkpoint_dir = str_from(pb->checkpoint_dir),
                                  .chips = pb->chips,
                                  .cpu_milli = pb->cpu_milli,
                                  .memory_bytes = pb->memory_bytes,

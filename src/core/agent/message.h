@@ -225,13 +225,16 @@ struct task_launch {
     int32_t attempt;                          /* restart number of the JobSet; part of the fence */
     struct str name, namespace_;              /* of the Pod */
     struct str checkpoint_folder;             /* of the JobSet, in the checkpoint directory or store */
+    struct str checkpoint_dir;                /* the cluster's; empty: none */
     struct str *argv;
     size_t argc;
     struct env_var *env; /* complete: the user's and ours; the agent adds paths that only it knows
                           * (PHX_AGENT_SOCKET, PHX_RANK_TABLE, PHX_HOSTS_FILE) */
     size_t env_count;
     struct str working_dir;            /* empty: the task's own directory */
-    int64_t run_as_user, run_as_group; /* -1: the agent's */
+    int64_t run_as_user, run_as_group; /* -1: the agent's choice */
+    uint32_t uid_from, uid_count;      /* the namespace's range of user ids; count 0: it has none of its own */
+    uint32_t fs_group;                 /* the group of its volumes; 0: none is asked for */
     uint64_t chips;
     int64_t cpu_milli, memory_bytes; /* limits; 0: none */
     int64_t grace_ns;

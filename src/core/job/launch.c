@@ -353,6 +353,20 @@ void env_ours(env_list *env, struct arena *arena, const struct task *task, const
         env_setf(env, arena, "PHX_MTTF_S", "%" PRId64, common->mttf_s);
 }
 
+/* Looks up the user ids that the namespace's annotation gives to its tasks. */
+static void launch_range(const struct launch_common *common, struct str namespace_, struct task_launch *launch)
+{
+    const struct object *object =
+        common->objects ? object_find(common->objects, OBJECT_NAMESPACE, STR(""), namespace_) : NULL;
+    const struct doc *text =
+        object ? doc_path(object->document, "metadata", "annotations", UID_RANGE_KEY, NULL) : NULL;
+    struct uid_range ids;
+    if (text && uid_range_read(doc_str(text, STR("")), &ids)) {
+        launch->uid_from = ids.from;
+        launch->uid_count = ids.count;
+    }
+}
+
 /* Builds the launch of a single process without containers around it: the fast way, which nearly every
  * rank takes. */
 static void launch_plain(const struct launch_common *common, const struct task *task,
@@ -389,8 +403,10 @@ void task_launch_build_next(struct launch_common *common, const struct task *tas
         .namespace_ = jobset->namespace_,
         .checkpoint_folder = jobset_folder(arena, jobset),
         .working_dir = pod->working_dir,
+        .checkpoint_dir = cluster->checkpoint_dir,
         .run_as_user = pod->run_as_user,
         .run_as_group = pod->run_as_group,
+        .fs_group = pod->fs_group > 0 ? (uint32_t)pod->fs_group : 0,
         .chips = task->chips,
         .cpu_milli = pod->cpu_milli,
         .memory_bytes = pod->memory_bytes,
@@ -404,6 +420,7 @@ void task_launch_build_next(struct launch_common *common, const struct task *tas
     };
     common_for(common, task, cluster);
     launch.sheet = common->sheet;
+    launch_range(common, jobset->namespace_, &launch);
     if (launch_is_plain(task))
         launch_plain(common, task, cluster, arena, &launch);
     else

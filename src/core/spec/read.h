@@ -30,6 +30,10 @@ void read_recovery(struct jobset_spec *spec);
 /* The division of its world into replicas; last as well. */
 void read_replicas(struct jobset_spec *spec);
 /* Reads its containers and volumes. */
+/* security.c */
+void read_security(struct arena *arena, const struct doc *spec, const struct doc *container,
+                   struct container_security *ret);
+bool security_is_default(const struct container_security *security);
 void read_containers(struct arena *arena, const struct doc *spec, struct pod_spec *pod);
 struct env_spec *read_env(struct arena *arena, const struct doc *list, size_t *ret_count);
 /* The container's own setting, else the pod's, else -1. */

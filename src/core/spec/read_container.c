@@ -215,6 +215,7 @@ static void read_container(struct arena *arena, const struct doc *spec, const st
         .run_as_user = read_security_id(spec, node, "runAsUser"),
         .run_as_group = read_security_id(spec, node, "runAsGroup"),
     };
+    read_security(arena, spec, node, &launch->security);
     read_container_resources(node, ret);
     ret->command = read_strings(arena, doc_get(node, "command"), &ret->command_count);
     ret->args = read_strings(arena, doc_get(node, "args"), &ret->arg_count);
@@ -321,7 +322,7 @@ static bool needs_more(const struct container_spec *container)
     bool probed = false;
     for (int i = 0; i < PROBE_KINDS; i++)
         probed = probed || launch->probes[i].action.kind != ACTION_NONE;
-    return probed || container->own_restart || launch->rule_count > 0 || launch->mount_count > 0 ||
+    return probed || container->own_restart || !security_is_default(&launch->security) || launch->rule_count > 0 || launch->mount_count > 0 ||
            launch->post_start.kind != ACTION_NONE || launch->pre_stop.kind != ACTION_NONE;
 }
 

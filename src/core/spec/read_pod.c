@@ -224,6 +224,7 @@ void read_pod(struct arena *arena, const struct doc *pod_template, struct pod_sp
         .active_deadline_s = read_seconds(doc_get(spec, "activeDeadlineSeconds"), -1),
         .run_as_user = read_security_id(spec, container, "runAsUser"),
         .run_as_group = read_security_id(spec, container, "runAsGroup"),
+        .fs_group = doc_int(doc_path(spec, "securityContext", "fsGroup", NULL), -1),
         .node_name = doc_str(doc_get(spec, "nodeName"), STR("")),
         .host_network = doc_bool(doc_get(spec, "hostNetwork"), false),
         .labels = read_labels(arena, doc_path(pod_template, "metadata", "labels", NULL)),

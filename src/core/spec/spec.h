@@ -45,6 +45,12 @@ void field_errors_done(struct field_errors *errors);
 
 /* Annotations of a JobSet, or of a Job or Pod without one. */
 #define SUB_HEALTH_KEY   "phalanx.dev/sub-health"
+/* Of a Namespace: the user ids of its tasks, such as "100000-100999". */
+#define UID_RANGE_KEY "phalanx.dev/uid-range"
+struct uid_range {
+    uint32_t from, count;
+};
+bool uid_range_read(struct str text, struct uid_range *ret); /* false: malformed */
 #define STEP_PATTERN_KEY "phalanx.dev/step-pattern" /* of log lines: each is a step */
 #define CHECKPOINT_INTERVAL_KEY "phalanx.dev/checkpoint-interval" /* steps, or auto */
 #define CHECKPOINT_FOLDER_KEY   "phalanx.dev/checkpoint-folder"   /* overrides the JobSet's own folder */
@@ -127,7 +133,8 @@ struct pod_spec {
     enum restart_policy restart_policy;
     int64_t grace_s;             /* terminationGracePeriodSeconds, 30 */
     int64_t active_deadline_s;   /* -1: none */
-    int64_t run_as_user, run_as_group; /* -1: the agent's */
+    int64_t run_as_user, run_as_group; /* -1: the agent's choice */
+    int64_t fs_group;                  /* of its volumes; -1: none */
     bool host_network;
     struct labels labels, annotations; /* of the pod template, as written */
     struct topology_rule topology; /* from the annotations */

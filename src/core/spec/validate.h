@@ -76,6 +76,12 @@ void validate_pod_update(const struct doc *old, const struct doc *changed, struc
 void validate_unchanged(const struct schema *schema, const char *field, const struct doc *old,
                         const struct doc *changed, const struct field_path *path,
                         struct field_errors *errors);
+/* security.c: securityContext of a container and of a pod; the annotation of a Namespace. */
+void validate_container_security(const struct doc *container, const struct field_path *path,
+                                 struct field_errors *errors);
+void validate_pod_security(const struct doc *spec, const struct field_path *path,
+                           struct field_errors *errors);
+void validate_uid_range(const struct doc *namespace_, struct field_errors *errors);
 /* The pod template of a Job. */
 void validate_pod(const struct doc *pod_template, const struct field_path *path, struct field_errors *errors);
 /* success, failure and startup policies, dependsOn */

@@ -216,11 +216,7 @@ static void validate_container(const struct doc *container, struct str *chip, co
     validate_env(doc_get(container, "env"), AT(path, "env"), errors);
     validate_ports(doc_get(container, "ports"), AT(path, "ports"), errors);
     validate_resources(doc_get(container, "resources"), chip, AT(path, "resources"), errors);
-    const struct field_path *security = AT(path, "securityContext");
-    validate_min(doc_path(container, "securityContext", "runAsUser", NULL), 0, AT(security, "runAsUser"),
-                 errors);
-    validate_min(doc_path(container, "securityContext", "runAsGroup", NULL), 0, AT(security, "runAsGroup"),
-                 errors);
+    validate_container_security(container, path, errors);
 }
 
 static bool has_container(const struct doc *list, struct str name)
@@ -278,7 +274,7 @@ static void validate_toleration(const struct doc *item, const struct field_path 
 void validate_pod(const struct doc *pod_template, const struct field_path *path, struct field_errors *errors)
 {
     const struct doc *spec = doc_get(pod_template, "spec"), *tolerations = doc_get(spec, "tolerations");
-    const struct field_path *here = AT(path, "spec"), *security = AT(here, "securityContext");
+    const struct field_path *here = AT(path, "spec");
     validate_meta(doc_get(pod_template, "metadata"), AT(path, "metadata"), errors);
     validate_recovery(doc_get(pod_template, "metadata"), AT(path, "metadata"), errors);
     validate_replicas(doc_get(pod_template, "metadata"), AT(path, "metadata"), errors);
@@ -293,9 +289,7 @@ void validate_pod(const struct doc *pod_template, const struct field_path *path,
     validate_min(doc_get(spec, "terminationGracePeriodSeconds"), 0, AT(here, "terminationGracePeriodSeconds"),
                  errors);
     validate_min(doc_get(spec, "activeDeadlineSeconds"), 1, AT(here, "activeDeadlineSeconds"), errors);
-    validate_min(doc_path(spec, "securityContext", "runAsUser", NULL), 0, AT(security, "runAsUser"), errors);
-    validate_min(doc_path(spec, "securityContext", "runAsGroup", NULL), 0, AT(security, "runAsGroup"),
-                 errors);
+    validate_pod_security(spec, here, errors);
     const struct doc *class = doc_get(spec, "priorityClassName");
     if (doc_str(class, STR("")).len > 0 && !name_is_dns1123_subdomain(class->text))
         path_invalid(errors, AT(here, "priorityClassName"), class, class->text, WHY_DNS1123_SUBDOMAIN);

@@ -96,6 +96,8 @@ void stored_check(const struct doc *object, struct field_errors *errors)
     validate_kueue_kind(object, kind.id, errors);
     if (kind.id == OBJECT_FAULT_TABLE)
         validate_fault_table(object, errors);
+    else if (kind.id == OBJECT_NAMESPACE)
+        validate_uid_range(object, errors);
     else if (kind.id == OBJECT_REPAIR)
         validate_repair(object, errors);
     else if (kind.id == OBJECT_MAINTENANCE)

@@ -54,6 +54,14 @@ struct agent_host_options { /* strings must live until agent_host_new returns */
      * controller names. */
     const char *checkpoint_store;
     const char *hooks_dir;           /* operators' scripts (docs/errands.md); NULL: /etc/phalanx/hooks */
+    /* The users of tasks, on an agent that runs as root (user.c): a name, a number or "FROM-TO"; NULL: ids from
+     * 200000 on. */
+    const char *task_user;
+    bool allow_root_tasks;           /* without task_user: tasks run as root */
+    bool isolation_off;              /* tasks see the agent's files, as far as their user may (confine.c) */
+    bool isolation_required;         /* a task does not start where its machine cannot isolate it */
+    const char *const *hidden;       /* paths that no task sees; likewise the TLS key */
+    size_t hidden_count;
     bool injection;                  /* break things where the controller asks (docs/inject.md) */
     bool probe_link_local;           /* containers' probes may ask link-local addresses */
     const char *shim;                /* path of phalanx-shim; NULL: the launcher's search */

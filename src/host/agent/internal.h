@@ -11,6 +11,7 @@
  *   errand.c    errands of the controller: hooks, qualification
  *   injections.c  faults on purpose that stand
  *   store.c     checkpoints in an object store
+ *   user.c      the users of tasks; confine.c: what tasks may do and see
  *   volumes.c   volumes of tasks and where containers see them
  *   health.c    the machine's probes
  *   metrics.c   what it says of itself, over http.c
@@ -91,6 +92,13 @@ struct failed_launch {
     char text[ERROR_TEXT_MAX];
 };
 
+/* The user ids of tasks (user.c); choose false: tasks run as the agent's own user. */
+struct task_users {
+    int64_t from, to, group;
+    bool choose, fixed, allow_root;
+    bool as_agent; /* tasks run as root unless they ask for another user */
+};
+
 struct live {
     struct local_machine *machine;
     struct launcher *launcher;
@@ -139,6 +147,9 @@ struct live {
     struct agent_metrics *metrics; /* metrics.c */
     struct fault_door *fault_door; /* faults.c; NULL: closed */
     uint32_t chips;
+    struct task_users users;
+    bool isolation_off, isolation_required; /* confine.c */
+    VEC(char *) hidden;
 };
 
 /* host.c */
@@ -280,9 +291,24 @@ int local_volumes_make(struct live *live, const struct task_launch *launch, stru
 int local_volumes_mounts(const struct live *live, const struct task_launch *launch,
                          const struct container_launch *container, struct arena *arena,
                          struct launch_spec *spec, struct error *error);
+/* Makes the JobSet's checkpoint folder for the task's user; where that cannot be is a note. */
+void local_checkpoints_make(struct live *live, const struct task_launch *launch);
 void local_mounts_sort(struct launch_spec *spec); /* outer ones first */
 void local_volumes_remove(struct live *live, obj_id task);
 void local_volumes_sweep(struct live *live); /* those of tasks that nobody knows, after adoption */
+
+/* user.c: fills in the user and group of every container; those that the agent may not use are errors. */
+int local_users_init(struct live *live, const struct agent_host_options *options, struct error *error);
+int local_users_apply(const struct live *live, struct arena *arena, struct task_launch *launch,
+                      struct error *error);
+/* The group that all tasks of a namespace have, to which its claims belong; -1: there is none. */
+int64_t local_users_group(const struct live *live, const struct task_launch *launch);
+
+/* confine.c: what a task may do and see. `spec` has its user, directory and other mounts. */
+void local_confine_init(struct live *live, const struct agent_host_options *options);
+void local_confine_done(struct live *live);
+int local_confine(struct live *live, const struct task_launch *launch, const struct container_launch *container,
+                  struct arena *arena, struct launch_spec *spec, struct error *error);
 
 /* tmp.c: adds the mounts that give a container its own /tmp and /var/tmp. `spec` is otherwise whole. */
 enum { LOCAL_TMP_MOUNTS_MAX = 32 };

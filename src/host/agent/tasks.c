@@ -349,14 +349,34 @@ static const char *const machine_env[] = {"PATH",      "HOME", "LANG", "LC_ALL",
                                           "PYTHONPATH"};
 enum { MACHINE_ENV = sizeof machine_env / sizeof *machine_env };
 
+/* Where a container runs that names no place: a folder of its own. */
+static const char *work_path(const struct live *live, struct arena *arena, uint64_t container,
+                             struct str working_dir)
+{
+    if (working_dir.len > 0)
+        return text(arena, working_dir);
+    return arena_printf(arena, "%s/work/%llu", live->directory, (unsigned long long)container).data;
+}
+
+/* The agent's HOME is closed to tasks of other users: their own folder is theirs. */
+static const char *machine_value(const char *name, const struct container_launch *launch, const char *directory)
+{
+    bool other = launch->run_as_user >= 0 && launch->run_as_user != (int64_t)geteuid();
+    return other && strcmp(name, "HOME") == 0 ? directory : getenv(name);
+}
+
 static const char *const *make_env(struct live *live, struct arena *arena, const struct task_launch *task,
                                    uint32_t index, const struct container_launch *launch)
 {
+    const char *directory =
+        work_path(live, arena, local_container_uid(task->task, index), launch->working_dir);
     const char **env = ARENA_ARRAY(arena, const char *, launch->env_count + MACHINE_ENV + 4);
     size_t count = 0;
-    for (size_t i = 0; i < MACHINE_ENV; i++)
-        if (getenv(machine_env[i]) && !has_env(launch, machine_env[i]))
-            env[count++] = arena_printf(arena, "%s=%s", machine_env[i], getenv(machine_env[i])).data;
+    for (size_t i = 0; i < MACHINE_ENV; i++) {
+        const char *value = machine_value(machine_env[i], launch, directory);
+        if (value && !has_env(launch, machine_env[i]))
+            env[count++] = arena_printf(arena, "%s=%s", machine_env[i], value).data;
+    }
     for (size_t i = 0; i < launch->env_count; i++)
         if (!str_is(launch->env[i].name, "PHX_AGENT_SOCKET"))
             env[count++] = arena_printf(arena, STR_FORMAT "=" STR_FORMAT, STR_ARG(launch->env[i].name),
@@ -376,13 +396,10 @@ static const char *const *make_env(struct live *live, struct arena *arena, const
 static int make_directory(struct live *live, struct arena *arena, uint64_t container, struct str working_dir,
                           struct launch_spec *spec, struct error *error)
 {
-    if (working_dir.len > 0) {
-        spec->directory = text(arena, working_dir);
+    spec->directory = work_path(live, arena, container, working_dir);
+    if (working_dir.len > 0)
         return 0;
-    }
-    spec->directory =
-        arena_printf(arena, "%s/work/%llu", live->directory, (unsigned long long)container).data;
-    if (mkdir(spec->directory, 0755) < 0 && errno != EEXIST)
+    if (mkdir(spec->directory, 0700) < 0 && errno != EEXIST)
         return error_set_errno(error, errno, "making %s", spec->directory);
     if (spec->set_user && chown(spec->directory, spec->user_id, spec->group_id) < 0)
         return error_set_errno(error, errno, "giving %s to user %u", spec->directory, spec->user_id);
@@ -426,6 +443,7 @@ static int spawn(struct live *live, const struct task_launch *launch, uint32_t i
         .log_files = live->log_files};
     if (spec.set_user && spec.user_id == geteuid() && spec.group_id == getegid())
         spec.set_user = false; /* it is ours already, which needs no privilege */
+    local_checkpoints_make(live, launch);
     if (launch->sheet.count > 0) {
         if (access("/etc/hosts", F_OK) < 0) /* else the task's begins with the machine's */
             buf_add_str(&hosts, STR("127.0.0.1 localhost\n::1 localhost\n"));
@@ -447,6 +465,8 @@ static int spawn(struct live *live, const struct task_launch *launch, uint32_t i
     if (rc == 0)
         rc = local_tmp_mounts(live, launch->task, index, &arena, &spec, error);
     if (rc == 0)
+        rc = local_confine(live, launch, &container, &arena, &spec, error);
+    if (rc == 0)
         local_mounts_sort(&spec);
     if (rc == 0)
         rc = launch_spawn(live->launcher, &spec, error);
@@ -456,12 +476,15 @@ static int spawn(struct live *live, const struct task_launch *launch, uint32_t i
 void local_tasks_launch(struct live *live, const struct agent_effect *effect)
 {
     struct error error;
-    const struct task_launch *launch = effect->launch;
+    ARENA_CLEANUP struct arena arena = {0};
+    struct task_launch own = *effect->launch;
+    const struct task_launch *launch = &own;
     /* A task started in the place of a stopped one would keep this agent for ever. The controller hears of
      * the agent's end alone: a failure would have it try once more, here. */
     if (live->machine->host->waiting_for_tasks)
         return;
-    if (spawn(live, launch, effect->container, effect->run, &error) == 0) {
+    if (local_users_apply(live, &arena, &own, &error) == 0 &&
+        spawn(live, launch, effect->container, effect->run, &error) == 0) {
         running_add(live, local_container_uid(launch->task, effect->container));
         if (effect->container == 0)
             local_pace_watch(live, launch, false);
@@ -613,7 +636,11 @@ int local_tasks_new(struct local_machine *machine, const struct agent_host_optio
     if (rc == 0)
         rc = local_tasks_make_folders(live, error);
     if (rc == 0)
+        rc = local_users_init(live, options, error);
+    if (rc == 0)
         rc = local_volumes_init(live, options->volumes_dir, error);
+    if (rc == 0)
+        local_confine_init(live, options);
     if (rc == 0)
         local_memory_init(live, options->memory_dir);
     if (rc == 0)
@@ -703,6 +730,7 @@ void local_tasks_free(struct live *live)
     if (!live)
         return;
     vec_done(&live->failed);
+    local_confine_done(live);
     local_usage_free(live);
     local_metrics_free(live);
     free(live->volumes_dir);

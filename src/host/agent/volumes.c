@@ -43,7 +43,8 @@ static int make_path(const char *path, mode_t mode, struct error *error)
     return errno == EEXIST ? 0 : error_set_errno(error, errno, "making the directory %s", path);
 }
 
-static int write_file(const char *directory, const struct volume_file *file, struct error *error)
+static int write_file(const char *directory, const struct task_launch *launch,
+                      const struct volume_file *file, struct error *error)
 {
     char path[PATH_MAX_BYTES];
     if (!volume_path_is_inner(file->path) || file->path.len == 0)
@@ -67,7 +68,9 @@ static int write_file(const char *directory, const struct volume_file *file, str
         if (count > 0)
             left = (struct str){left.data + count, left.len - (size_t)count};
     }
-    if (fd < 0 || left.len > 0 || fchmod(fd, file->mode) < 0)
+    bool give = launch->run_as_user >= 0 && geteuid() == 0;
+    if (fd < 0 || left.len > 0 || (give && fchown(fd, (uid_t)launch->run_as_user, (gid_t)-1) < 0) ||
+        fchmod(fd, file->mode) < 0)
         rc = error_set_errno(error, errno, "writing %s", path);
     if (fd >= 0)
         close(fd);
@@ -75,7 +78,8 @@ static int write_file(const char *directory, const struct volume_file *file, str
 }
 
 /* Whole or not at all: an agent that dies in between leaves no half of it. */
-static int make_files(const char *path, const struct volume_launch *volume, struct error *error)
+static int make_files(const char *path, const struct task_launch *launch, const struct volume_launch *volume,
+                      struct error *error)
 {
     char fresh[PATH_MAX_BYTES];
     int len = snprintf(fresh, sizeof fresh, "%s.new", path);
@@ -83,7 +87,7 @@ static int make_files(const char *path, const struct volume_launch *volume, stru
         return error_set(error, ERROR_INVALID, "path %.200s: too long", path);
     int rc = make_path(fresh, 0755, error);
     for (size_t i = 0; i < volume->file_count && rc == 0; i++)
-        rc = write_file(fresh, &volume->files[i], error);
+        rc = write_file(fresh, launch, &volume->files[i], error);
     if (rc == 0 && rename(fresh, path) < 0 && errno != EEXIST && errno != ENOTEMPTY)
         rc = error_set_errno(error, errno, "making %s", path);
     return rc;
@@ -156,6 +160,27 @@ static int volume_path(const struct live *live, const struct task_launch *launch
     return len < 0 || len >= PATH_MAX_BYTES ? error_set(error, ERROR_INVALID, "its path is too long") : 0;
 }
 
+/* A claim belongs to the user of the task that made it, and to the group that the tasks of its namespace have
+ * or that they ask for. */
+static int make_claim(const struct live *live, const struct task_launch *launch, const char *path,
+                      struct error *error)
+{
+    int64_t shared = launch->fs_group > 0 ? (int64_t)launch->fs_group : local_users_group(live, launch);
+    if (local_users_group(live, launch) < 0)
+        return make_path(path, 0777, error);
+    ARENA_CLEANUP struct arena arena = {0};
+    const char *slash = strrchr(path, '/');
+    int fd, rc = make_path(arena_printf(&arena, "%.*s", (int)(slash - path), path).data, 0711, error);
+    if (rc < 0 || access(path, F_OK) == 0)
+        return rc;
+    rc = os_folder_make(AT_FDCWD, path, 0700, (uid_t)launch->run_as_user, (gid_t)shared, &fd, error);
+    if (rc == 0 && fchmod(fd, 02770) < 0)
+        rc = error_set_errno(error, errno, "opening %s to group %lld", path, (long long)shared);
+    if (rc == 0)
+        close(fd);
+    return rc;
+}
+
 static int make_volume(const struct live *live, const struct task_launch *launch,
                        const struct volume_launch *volume, struct error *error)
 {
@@ -171,9 +196,9 @@ static int make_volume(const struct live *live, const struct task_launch *launch
     case VOLUME_HOST:
         return check_host_path(path, volume->type, error);
     case VOLUME_CLAIM:
-        return make_path(path, 0777, error);
+        return make_claim(live, launch, path, error);
     case VOLUME_FILES:
-        return make_files(path, volume, error);
+        return make_files(path, launch, volume, error);
     case VOLUME_KINDS:
         break;
     }
@@ -210,6 +235,31 @@ int local_volumes_make(struct live *live, const struct task_launch *launch, stru
             about_volume(&launch->volumes[i], rc, error);
     }
     return rc;
+}
+
+/* Keeps what may be there already, of an earlier attempt. */
+static int make_checkpoints(const struct task_launch *launch, struct arena *arena, struct error *error)
+{
+    const char *parent = arena_printf(arena, STR_FORMAT "/" STR_FORMAT, STR_ARG(launch->checkpoint_dir),
+                                      STR_ARG(launch->namespace_))
+                             .data;
+    const char *path = arena_printf(arena, "%s/" STR_FORMAT, parent, STR_ARG(launch->checkpoint_folder)).data;
+    uid_t user = (uid_t)launch->run_as_user;
+    int fd, rc = make_path(parent, 0711, error);
+    if (rc == 0 && (rc = os_folder_make(AT_FDCWD, path, 0700, user, (gid_t)launch->run_as_group, &fd, error)) == 0)
+        close(fd);
+    return rc;
+}
+
+void local_checkpoints_make(struct live *live, const struct task_launch *launch)
+{
+    ARENA_CLEANUP struct arena arena = {0};
+    struct error why, error;
+    if (local_users_group(live, launch) < 0 || launch->checkpoint_folder.len == 0 ||
+        !str_starts(launch->checkpoint_dir, STR("/")) || make_checkpoints(launch, &arena, &why) == 0)
+        return;
+    error_set(&error, ERROR_IO, "checkpoints of " STR_FORMAT ": %s", STR_ARG(launch->name), why.text);
+    local_note(live->machine, str_from(error.text));
 }
 
 /* --- mounts of a container ------------------------------------------------------------------------ */
@@ -271,9 +321,12 @@ static int mount_of(const struct live *live, const struct task_launch *launch,
     return 0;
 }
 
+/* At one place the empty folder comes last: what is kept in it has a longer path. */
 static int by_target(const void *a, const void *b)
 {
-    return strcmp(((const struct launch_mount *)a)->target, ((const struct launch_mount *)b)->target);
+    const struct launch_mount *first = a, *second = b;
+    int order = strcmp(first->target, second->target);
+    return order ? order : (int)first->hidden - (int)second->hidden;
 }
 
 int local_volumes_mounts(const struct live *live, const struct task_launch *launch,

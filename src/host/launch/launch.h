@@ -141,7 +141,10 @@ struct launch_limit {
 struct launch_mount {
     const char *source, *target;
     bool read_only, is_file, optional;
+    bool hidden; /* the task finds an empty directory at `target`, and below it only what else is mounted */
 };
+
+enum { LAUNCH_GROUPS_MAX = 32 };
 
 struct launch_spec {
     uint64_t uid;     /* of this attempt's task, never used again on this machine until forgotten */
@@ -157,8 +160,13 @@ struct launch_spec {
      * PATH where it is absent. */
     const char *const *env;
     const char *directory; /* working directory; NULL: "/" */
-    bool set_user;         /* run as user_id, group_id with no other groups (needs root) */
+    bool set_user;         /* run as user_id, group_id and with `groups` only (needs root) */
     uint32_t user_id, group_id;
+    const uint32_t *groups;
+    size_t group_count;     /* at most LAUNCH_GROUPS_MAX */
+    bool bound;             /* nothing in the task can have capabilities beyond these */
+    uint64_t capabilities;  /* bit N: capability N of capabilities(7) */
+    bool no_new_privileges; /* setuid programs and file capabilities give it none */
     struct str hosts; /* lines after those of /etc/hosts, for this task alone; empty: /etc/hosts as it is */
     struct str rank_table;       /* content of the file PHX_RANK_TABLE names; empty: none */
     uint64_t memory_limit_bytes; /* 0: none; likewise the next two */
@@ -168,7 +176,7 @@ struct launch_spec {
     /* In this order, so that one may lie within another. Not root: in a user namespace, where that is
      * allowed. */
     const struct launch_mount *mounts;
-    size_t mount_count;       /* at most 192 */
+    size_t mount_count;       /* at most 256 */
     int64_t grace_ns;         /* for a stop that names none (SIGTERM to the shim itself); 0: 30 s */
     uint64_t log_limit_bytes; /* the log is rotated at this size; 0: 10 MiB */
     uint32_t log_files;       /* files kept, the current one included; 0: 5 */

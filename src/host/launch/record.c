@@ -96,6 +96,8 @@ const char *stage_text(uint32_t stage)
         return "setting a resource limit (nofile, core, memlock)";
     case SHIM_STAGE_USER:
         return "changing to the task's user and group";
+    case SHIM_STAGE_PRIVILEGES:
+        return "giving up privileges";
     case SHIM_STAGE_DIRECTORY:
         return "entering the working directory";
     case SHIM_STAGE_MOUNT:

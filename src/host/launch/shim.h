@@ -74,7 +74,11 @@ enum shim_flags {
     SHIM_MOUNTS = 1 << 4,          /* mounts follow the strings; in a mount namespace of the task's own */
     SHIM_USER_NAMESPACE = 1 << 5,  /* which takes a user namespace first: the agent is not root */
     SHIM_RESET_OOM_SCORE = 1 << 3, /* the agent is protected from the OOM killer; its tasks shall not be */
+    SHIM_BOUND = 1 << 6,           /* the capability bounding set becomes header.capabilities */
+    SHIM_NO_NEW_PRIVILEGES = 1 << 7,
+    SHIM_UNPRIVILEGED = 1 << 8, /* the agent is not root */
 };
+enum { SHIM_GROUPS_MAX = 32 };
 
 struct shim_header {
     uint64_t magic;
@@ -87,17 +91,21 @@ struct shim_header {
     struct shim_limit nofile, core, memlock;
     uint64_t grace_ns, log_limit_bytes;
     uint32_t log_files, run; /* restarts in place before this one */
+    uint64_t capabilities;   /* bit N: capability N; with SHIM_BOUND */
+    uint32_t groups[SHIM_GROUPS_MAX], group_count; /* supplementary ones, with SHIM_SET_USER */
+    uint32_t reserved;
 };
 
-/* Letters of a mount: 'f' or 'd', then 'r' or 'w', then '?' where the task runs without it if it fails. */
+/* Letters of a mount: 'f', 'd' or 'h', then 'r' or 'w', then '?' where the task runs without it if it fails. */
 enum shim_mount {
     SHIM_MOUNT_FILE = 'f',
     SHIM_MOUNT_DIRECTORY = 'd',
+    SHIM_MOUNT_HIDDEN = 'h', /* an empty folder lies over the target; there is no source */
     SHIM_MOUNT_READ_ONLY = 'r',
     SHIM_MOUNT_WRITABLE = 'w',
     SHIM_MOUNT_OPTIONAL = '?',
 };
-enum { SHIM_MOUNTS_MAX = 192 };
+enum { SHIM_MOUNTS_MAX = 256 };
 
 enum shim_cgroup {
     SHIM_CGROUP_MEMORY,
@@ -118,6 +126,7 @@ enum shim_stage {
     SHIM_STAGE_USER,
     SHIM_STAGE_DIRECTORY,
     SHIM_STAGE_EXEC,
+    SHIM_STAGE_PRIVILEGES, /* capabilities, no new privileges */
     SHIM_STAGE_MOUNT, /* in an exit record the mount's number stands above it: SHIM_STAGE_SHIFT */
 };
 enum { SHIM_STAGE_SHIFT = 8 };
@@ -203,7 +212,7 @@ enum {
     SHIM_EXIT_OFFSET = SHIM_START_OFFSET + sizeof(struct shim_start),
     SHIM_STRINGS_OFFSET = SHIM_EXIT_OFFSET + sizeof(struct shim_exit),
 };
-_Static_assert(sizeof(struct shim_header) == 160, "the task file's layout is fixed");
+_Static_assert(sizeof(struct shim_header) == 304, "the task file's layout is fixed");
 _Static_assert(sizeof(struct shim_start) == 40, "the task file's layout is fixed");
 _Static_assert(sizeof(struct shim_exit) == 80, "the task file's layout is fixed");
 _Static_assert(sizeof(struct shim_event) == 56, "the message's layout is fixed");

@@ -29,6 +29,8 @@ static int check_spec(const struct launch_spec *spec, struct error *error)
         if (texts[i].len > LAUNCH_SPEC_BYTES_MAX || (texts[i].len && memchr(texts[i].data, 0, texts[i].len)))
             return error_set(error, ERROR_INVALID, "task %s: %s is too long or holds a NUL", spec->name,
                              i == 0 ? "the hosts text" : "the rank table");
+    if (spec->group_count > LAUNCH_GROUPS_MAX)
+        return error_set(error, ERROR_LIMIT, "task %s: more than %d groups", spec->name, LAUNCH_GROUPS_MAX);
     if (spec->mount_count > SHIM_MOUNTS_MAX)
         return error_set(error, ERROR_LIMIT, "task %s: more than %d mounts", spec->name, SHIM_MOUNTS_MAX);
     if (spec->log_files > LOG_FILES_MAX)
@@ -49,14 +51,16 @@ static struct shim_limit limit_of(struct launch_limit limit)
 static struct shim_header header_of(struct launcher *launcher, const struct launch_spec *spec)
 {
     bool hosts = spec->hosts.len > 0 && launcher->private_hosts;
-    return (struct shim_header){
+    struct shim_header header = {
         .magic = SHIM_HEADER_MAGIC,
         .version = SHIM_VERSION,
         .flags = (spec->set_user ? SHIM_SET_USER : 0u) | (hosts ? SHIM_PRIVATE_HOSTS : 0u) |
                  (launcher->tether_fd >= 0 ? SHIM_TETHER : 0u) |
                  (spec->mount_count > 0 ? SHIM_MOUNTS : 0u) |
                  ((spec->mount_count > 0 || hosts) && geteuid() != 0 ? SHIM_USER_NAMESPACE : 0u) |
-                 (launcher->reset_oom_score ? SHIM_RESET_OOM_SCORE : 0u),
+                 (launcher->reset_oom_score ? SHIM_RESET_OOM_SCORE : 0u) | (spec->bound ? SHIM_BOUND : 0u) |
+                 (spec->no_new_privileges ? SHIM_NO_NEW_PRIVILEGES : 0u) |
+                 (geteuid() != 0 ? SHIM_UNPRIVILEGED : 0u),
         .uid = spec->uid,
         .attempt = spec->attempt,
         .run = spec->run,
@@ -75,7 +79,12 @@ static struct shim_header header_of(struct launcher *launcher, const struct laun
                            : spec->log_limit_bytes < LOG_LIMIT_MIN ? LOG_LIMIT_MIN
                                                                    : spec->log_limit_bytes,
         .log_files = spec->log_files ? spec->log_files : LOG_FILES_DEFAULT,
+        .capabilities = spec->capabilities,
+        .group_count = (uint32_t)spec->group_count,
     };
+    for (size_t i = 0; i < spec->group_count; i++)
+        header.groups[i] = spec->groups[i];
+    return header;
 }
 
 static uint32_t add_environment(struct launcher *launcher, const struct launch_spec *spec, struct buf *file)
@@ -113,11 +122,13 @@ static void add_mounts(const struct launch_spec *spec, struct buf *file)
     buf_add_char(file, 0);
     for (size_t i = 0; i < spec->mount_count; i++) {
         const struct launch_mount *mount = &spec->mounts[i];
-        char letters[] = {mount->is_file ? SHIM_MOUNT_FILE : SHIM_MOUNT_DIRECTORY,
+        char letters[] = {mount->hidden    ? SHIM_MOUNT_HIDDEN
+                          : mount->is_file ? SHIM_MOUNT_FILE
+                                           : SHIM_MOUNT_DIRECTORY,
                           mount->read_only ? SHIM_MOUNT_READ_ONLY : SHIM_MOUNT_WRITABLE,
                           mount->optional ? SHIM_MOUNT_OPTIONAL : 0, 0};
         add_string(file, letters);
-        add_string(file, mount->source);
+        add_string(file, mount->hidden ? "" : mount->source);
         add_string(file, mount->target);
     }
 }
@@ -183,6 +194,11 @@ static int place_make(struct launcher *launcher, const struct launch_spec *spec,
                    : error_set_errno(error, errno, "making the directory of task %s", spec->name);
     place->directory_fd =
         fd_raise(openat(launcher->tasks_fd, place->uid, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
+    bool shared = spec->set_user; /* the task's group finds its hosts file and rank table */
+    if (place->directory_fd >= 0 &&
+        ((shared && fchown(place->directory_fd, (uid_t)-1, spec->group_id) < 0) ||
+         fchmod(place->directory_fd, shared ? 0750 : 0700) < 0))
+        return error_set_errno(error, errno, "giving the directory of task %s to its group", spec->name);
     if (place->directory_fd >= 0)
         place->file_fd =
             fd_raise(openat(place->directory_fd, "task", O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0600));

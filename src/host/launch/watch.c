@@ -47,7 +47,8 @@ static void emit_notes(struct task *task)
     }
     if (task->start.mounts_error) {
         snprintf(text, sizeof text,
-                 "tasks share the machine's /tmp and /var/tmp: no private mount namespace here (%s)",
+                 "tasks share the machine's /tmp and /var/tmp, and may see files of the agent and of other "
+                 "tasks: no private mount namespace here (%s)",
                  strerror(task->start.mounts_error));
         emit_note(task, NOTE_TMP, text);
     }

@@ -294,7 +294,7 @@ static void pods(void **state)
             "`tolerationSeconds` is "
             "set\n"},
         {"C0.securityContext={\"runAsUser\":-1}",
-         C0 ".securityContext.runAsUser: Invalid value: -1: must be greater than or equal to 0\n"},
+         C0 ".securityContext.runAsUser: Invalid value: -1: must be between 0 and 2147483647, inclusive\n"},
         {"C0.volumeMounts=[{\"name\":\"v\",\"mountPath\":\"/v\"}]",
          C0 ".volumeMounts[0].name: Not found: \"v\"\n"},
         {"C0.volumeMounts=[{\"name\":\"v\",\"mountPath\":\"/v\"}] ; "

@@ -342,7 +342,9 @@ static void test_loss_before_the_first_tick(void **state)
     RUN_UNTIL(&fake, process_gone((pid_t)told(&fake, 1)->pid));
     struct agent_host *host;
     struct error error;
-    struct agent_host_options options = {.machine = "m-1",
+    struct agent_host_options options = {.allow_root_tasks = true,
+                                         .isolation_off = true, /* tasks meet the test in the state folder */
+                                         .machine = "m-1",
                                          .controller = "127.0.0.1",
                                          .port = fake.port,
                                          .state = directory,
@@ -630,6 +632,8 @@ static void test_wrong_options(void **state)
     struct error error;
     uv_loop_init(&loop);
     struct agent_host_options options = {
+        .allow_root_tasks = true,
+        .isolation_off = true,
         .machine = "m", .machines = 3, .controller = "127.0.0.1", .port = 1, .state = "/tmp"};
     assert_int_equal(agent_host_new(&loop, &options, &host, &error), ERROR_INVALID);
     options.machines = 1;

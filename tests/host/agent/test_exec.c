@@ -93,7 +93,9 @@ static int setup(void **state)
     bed->fake.context = bed;
     snprintf(bed->state, sizeof bed->state, "/tmp/phx-agent-exec-XXXXXX");
     assert_non_null(mkdtemp(bed->state));
-    struct agent_host_options options = {.machine = "m-1",
+    struct agent_host_options options = {.allow_root_tasks = true,
+                                         .isolation_off = true, /* tasks meet the test in the state folder */
+                                         .machine = "m-1",
                                          .controller = "127.0.0.1",
                                          .port = bed->fake.port,
                                          .state = bed->state,
