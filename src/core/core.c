@@ -5,13 +5,6 @@
 #include "core/object/life.h"
 #include "core/sched/capacity.h"
 
-static void name_fault(const struct health *health, struct str machine, struct buf *out)
-{
-    const struct fault *fault = fault_of_machine(health, machine);
-    if (fault)
-        buf_add_str(out, fault->code);
-}
-
 struct core *core_new(void)
 {
     struct core *core = mem_alloc(sizeof(*core));
@@ -21,7 +14,6 @@ struct core *core_new(void)
     core->admit = admit_new();
     core->health = health_new();
     core->jobs.health = core->health;
-    core->jobs.fault_name = name_fault;
     core->lemons = lemon_store_new();
     lemon_store_excuse(core->lemons, core_excuses);
     core->errands = errands_new();
@@ -184,6 +176,32 @@ void core_admit_restored(struct core *core)
     vec_done(&effects.list);
 }
 
+/* Each round of settling but the last changes an object, a JobSet or a machine for good, and none of them
+ * passes as many states in one step as ROUNDS_EACH: a step with more rounds would never end. */
+enum { ROUNDS_FEW = 1000, ROUNDS_EACH = 64 };
+
+static uint64_t count_things(const struct core *core)
+{
+    uint64_t count = core->jobs.jobsets.len + core->cluster.machine_count;
+    for (int kind = OBJECT_JOBSET; kind < OBJECT_KINDS; kind++)
+        count += object_count(core->objects, (enum object_kind)kind);
+    return count;
+}
+
+/* Lets all modules act until none of them has anything left to do. */
+static void settle(struct core *core, struct step *step)
+{
+    struct collected seen = {0};
+    uint64_t left = ROUNDS_FEW + ROUNDS_EACH * count_things(core);
+    do {
+        CHECK(left > 0);
+        left--;
+        jobs_settle(step);
+    } while (core_errands(core, step) || core_hangs(core, step) || core_isolate(core, step) ||
+             repairs_act(step) || core_judge_lemons(core, step) || admit_act(step) ||
+             core_collect(step, &seen));
+}
+
 void core_step(struct core *core, const struct event *event, struct effects *effects)
 {
     CHECK(event->seq == core->seq + 1 && event->stamp_ns >= core->now_ns);
@@ -192,12 +210,7 @@ void core_step(struct core *core, const struct event *event, struct effects *eff
     bury(core);
     struct step step = step_begin(core, effects, event->seq, event->stamp_ns);
     route(core, &step, event);
-    struct collected seen = {0};
-    do
-        jobs_settle(&step);
-    while (core_errands(core, &step) || core_hangs(core, &step) || core_isolate(core, &step) ||
-           repairs_act(&step) || core_judge_lemons(core, &step) || admit_act(&step) ||
-           core_collect(&step, &seen));
+    settle(core, &step);
     lease_hold_set(&core->hold, repairs_hold_until(core->repairs), core->seq, core->now_ns);
     core_hangs_forget(core, &step);
     jobs_show_accounts(&step);

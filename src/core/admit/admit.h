@@ -15,6 +15,7 @@
  *   life.c        its states: queued, holding, admitted, leaving, queued again, finished
  *   look.c        reaction to a change of its JobSet, or to a time-out
  *   flavor.c      the choice of a flavour for each resource of each PodSet
+ *   terms.c       what admission adds to the spec of the tasks
  *   cycle.c       one admission cycle: heads, order, admission
  *   preempt.c     victims: simulate, greedy, give back
  *   victims.c     the candidates for victims, and their order

@@ -13,9 +13,7 @@
 #include "core/object/object.h"
 
 #define LABEL_GROUP STR("kueue.x-k8s.io/pod-group-name")
-#define NOTE_TOTAL  STR("kueue.x-k8s.io/pod-group-total-count")
 #define NOTE_FAST   STR("kueue.x-k8s.io/pod-group-fast-admission")
-#define NOTE_AGAIN  STR("kueue.x-k8s.io/retriable-in-group")
 
 static struct str group_name(const struct jobset *jobset)
 {
@@ -88,35 +86,6 @@ static int by_ticket(const void *a, const void *b)
     return x->ticket != y->ticket ? (x->ticket < y->ticket ? -1 : 1) : x->uid < y->uid ? -1 : 1;
 }
 
-/* Returns the number of Pods in the group; 0: the label is missing or malformed. */
-int64_t group_total(const struct pod_group *group)
-{
-    int64_t total = 0;
-    for (size_t i = 0; i < group->members.len; i++) {
-        int64_t own;
-        const struct jobset *jobset = group->members.items[i]->jobset;
-        struct str text = labels_get(&jobset->spec.annotations, NOTE_TOTAL, STR(""));
-        if (!text.len || !str_to_i64(text, 1, TASKS_PER_JOBSET_MAX, &own) || (total && own != total) ||
-            !str_equal(group->members.items[i]->queue_name, group->members.items[0]->queue_name))
-            return 0;
-        total = own;
-    }
-    return total;
-}
-
-static bool one_says(const struct pod_group *group, struct str note, const char *value)
-{
-    for (size_t i = 0; i < group->members.len; i++)
-        if (str_is(labels_get(&group->members.items[i]->jobset->spec.annotations, note, STR("")), value))
-            return true;
-    return false;
-}
-
-bool group_retries(const struct pod_group *group)
-{
-    return !one_says(group, NOTE_AGAIN, "false");
-}
-
 /* Whether the Pod fills one of the group's places. A failed Pod may be replaced, unless a Pod of the group
  * says that it has only one try. */
 static bool has_its_place(const struct workload *workload)
@@ -163,7 +132,7 @@ void group_choose(struct pod_group *group)
         make_gang(holding.items, holding.len);
     if (lacks > 0 && waiting.len >= (size_t)lacks)
         make_gang(waiting.items, (size_t)lacks);
-    else if (lacks > 0 && waiting.len && one_says(group, NOTE_FAST, "true"))
+    else if (lacks > 0 && waiting.len && group_says(group, NOTE_FAST, "true"))
         make_gang(waiting.items, waiting.len); /* later Pods are admitted as they come */
     vec_done(&waiting);
     vec_done(&holding);

@@ -8,6 +8,39 @@
 #include "base/json.h"
 #include "core/step.h"
 
+#define NOTE_TOTAL STR("kueue.x-k8s.io/pod-group-total-count")
+#define NOTE_AGAIN STR("kueue.x-k8s.io/retriable-in-group")
+
+/* --- what its Pods say ------------------------------------------------------------------------- */
+
+int64_t group_total(const struct pod_group *group)
+{
+    int64_t total = 0;
+    for (size_t i = 0; i < group->members.len; i++) {
+        int64_t own;
+        const struct jobset *jobset = group->members.items[i]->jobset;
+        struct str text = labels_get(&jobset->spec.annotations, NOTE_TOTAL, STR(""));
+        if (!text.len || !str_to_i64(text, 1, TASKS_PER_JOBSET_MAX, &own) || (total && own != total) ||
+            !str_equal(group->members.items[i]->queue_name, group->members.items[0]->queue_name))
+            return 0;
+        total = own;
+    }
+    return total;
+}
+
+bool group_says(const struct pod_group *group, struct str note, const char *value)
+{
+    for (size_t i = 0; i < group->members.len; i++)
+        if (str_is(labels_get(&group->members.items[i]->jobset->spec.annotations, note, STR("")), value))
+            return true;
+    return false;
+}
+
+bool group_retries(const struct pod_group *group)
+{
+    return !group_says(group, NOTE_AGAIN, "false");
+}
+
 /* --- which stands for all ---------------------------------------------------------------------- */
 
 /* The member with the highest rank stands for the group: of the most advanced state, and in that state one

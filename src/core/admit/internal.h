@@ -190,6 +190,10 @@ static inline struct object_ref ref_workload(const struct workload *workload)
 /* Marks the Workload as changed at this log position, together with the other members of its group, which
  * the API shows as one, and tells watchers: of the modifications of a group once in a step. */
 void workload_changed(struct step *step, enum change_type type, struct workload *workload);
+int64_t group_total(const struct pod_group *group); /* number of Pods; 0: missing or malformed */
+/* Whether a Pod of the group has this value of the annotation. */
+bool group_says(const struct pod_group *group, struct str note, const char *value);
+bool group_retries(const struct pod_group *group); /* a failed Pod may be replaced */
 
 /* --- prebuilt.c ----------------------------------------------------------------------------------------- */
 /* A job that names a Workload takes it over, if it may; NULL: it waits, and is suspended. */
@@ -261,8 +265,6 @@ struct pod_group *group_leave(struct admit *admit, struct workload *workload);
 void group_choose(struct pod_group *group);
 void group_form(struct step *step, struct pod_group *group);
 void group_disband(struct workload *workload);      /* dissolves its gang */
-int64_t group_total(const struct pod_group *group); /* number of Pods; 0: missing or malformed */
-bool group_retries(const struct pod_group *group);  /* a failed Pod may be replaced */
 bool group_may_join(const struct workload *member); /* the member waits to be admitted */
 /* Names its PodSet after its requests: Pods of equal shape are one role. */
 void group_name_role(struct workload *member);
@@ -334,6 +336,14 @@ void assignment_make(const struct admit *admit, const struct cluster *cluster, i
                      const struct workload *workload, const int32_t *counts, int32_t from,
                      struct assignment *ret);
 void assignment_done(struct assignment *assignment);
+bool may_be_taken(const struct workload *victim); /* victims.c: it runs, or waits only for checks */
+bool tolerated(const struct toleration *tolerations, size_t count, const struct taint *taint);
+
+/* --- terms.c -------------------------------------------------------------------------------------------- */
+/* Returns the flavour that is assigned to a resource of a PodSet; NULL: none. */
+const struct group_flavor *assigned_flavor(const struct workload *workload,
+                                           const struct assignment *assignment, size_t podset,
+                                           size_t resource);
 struct rjob_terms *assignment_terms(const struct workload *workload, const struct assignment *assignment,
                                     struct arena *arena);
 /* Returns the terms of its assigned flavours, and with what its AdmissionChecks add. */
@@ -341,8 +351,6 @@ struct rjob_terms *flavor_terms(const struct admit *admit, const struct workload
                                 struct arena *arena);
 struct rjob_terms *workload_terms(const struct admit *admit, const struct workload *workload,
                                   struct arena *arena);
-bool may_be_taken(const struct workload *victim); /* victims.c: it runs, or waits only for checks */
-bool tolerated(const struct toleration *tolerations, size_t count, const struct taint *taint);
 
 /* --- cycle.c -------------------------------------------------------------------------------------------- */
 void cycle_run(struct step *step);

@@ -560,10 +560,8 @@ struct checkpoint_folder; /* folder.h */
 
 struct job_store {
     const struct object_store *objects; /* private: the core's, for PriorityClasses */
-    /* private: names a machine's fault in the reason why a gang waits; set by core.c, because this module
-     * does not know core/health; NULL: the fault is not named */
-    void (*fault_name)(const struct health *health, struct str machine, struct buf *out);
-    const struct health *health;
+    const struct health *health;        /* private: the core's, to name a machine's fault in the reason why a
+                                         * gang waits */
     uint64_t shape;               /* private: changes with machines, their labels and their taints */
     VEC(struct jobset *) touched; /* private: reconciled since admission looked last */
     VEC(struct jobset *) dirty;   /* private: to be reconciled before the step ends */

@@ -1,5 +1,7 @@
 #include "core/job/request.h"
 
+#include "core/health/fault.h"
+
 /* --- tasks ------------------------------------------------------------------------------------ */
 
 static const struct rjob_terms *terms_of(const struct request *request, uint32_t rjob)
@@ -460,8 +462,10 @@ static void holder_name(const void *context, machine_id machine, struct buf *out
 static void fault_name(const void *context, machine_id machine, struct buf *out)
 {
     const struct request *request = context;
-    if (request->store->fault_name)
-        request->store->fault_name(request->store->health, request->cluster->machines[machine].name, out);
+    const struct fault *fault =
+        fault_of_machine(request->store->health, request->cluster->machines[machine].name);
+    if (fault)
+        buf_add_str(out, fault->code);
 }
 
 /* --- the whole -------------------------------------------------------------------------------- */
