@@ -57,7 +57,7 @@ static void gang_life(int replicas, int tasks, int chips)
         CHECK(jobset->checkpoint.committed_step == 10 * (attempt + 1));
         report_all(&bench, live.items, live.len, REPORT_EXITED, 0, attempt == 0);
     }
-    CHECK(jobset->restarts == 1 && jobset->terminal_state[0] == 'C');
+    CHECK(jobset->restarts == 1 && jobset->terminal_state == TERMINAL_COMPLETED);
     int64_t spent_ns = now_ns() - begin_ns;
     snprintf(name, sizeof(name), "gang of %d x %d: life with a restart", replicas, tasks);
     say(name, (double)spent_ns / 1e3 / (double)bench.events, "us/event");

@@ -130,7 +130,7 @@ static void incidents(int replicas, bool machine)
     all_join(&bench, jobset);
     for (int round = 0; round < ROUNDS; round++) {
         progress(&bench, jobset, 10 * (round + 1));
-        jobset->in_place_counted = 0; /* maxRestarts is not what is measured */
+        jobset->recovery.in_place_counted = 0; /* maxRestarts is not what is measured */
         limit_ms += look_ms(&bench);
         int64_t begin_ns = now_ns();
         lose(&bench, task_of(jobset, (uint32_t)(round * 397) % RANKS), machine);
@@ -138,7 +138,7 @@ static void incidents(int replicas, bool machine)
         decide_ms += ms;
         worst_ms = ms > worst_ms ? ms : worst_ms;
         tell(&bench, &told);
-        CHECK(jobset->attempt == round + 1 && !jobset->parking && told.others == 0);
+        CHECK(jobset->attempt == round + 1 && jobset->recovery.state != RECOVERY_PARKED && told.others == 0);
         join_us += all_join(&bench, jobset);
     }
     CHECK(told.rejoins == (size_t)ROUNDS * (RANKS - 1) && told.starts == ROUNDS);

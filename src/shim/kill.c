@@ -53,7 +53,7 @@ static void scan_processes(struct shim *shim, child_fn *visit, int signal_number
     _Alignas(struct dirent64) char block[8192];
     int fd = open("/proc", O_RDONLY | O_DIRECTORY | O_CLOEXEC);
     ssize_t got = 0;
-    while (fd >= 0 && (got = getdents64(fd, block, sizeof block)) > 0) {
+    while (fd >= 0 && (got = getdents64(fd, (void *)block, sizeof block)) > 0) {
         for (ssize_t at = 0; at < got;) {
             const struct dirent64 *entry = (const void *)(block + at);
             at += entry->d_reclen;

@@ -425,7 +425,6 @@ struct jobset_slots {
 };
 /* private: what is looked at before the step ends, or at a timer. */
 struct job_work {
-    VEC(struct task *) losses;          /* ended, and not answered yet (incident.c) */
     uint32_t loose_tasks;               /* PENDING without a gang */
     VEC(struct job *) dirty, uncounted; /* to be reconciled; to be counted */
     struct heap timers;                 /* of current Jobs: deadlines, back-off */
