@@ -156,7 +156,7 @@ struct arguments {
     char controller[256], metrics[64];
     const char *probe_settings; /* a file; NULL: none */
     const char *hidden[HIDDEN_MAX];
-    struct arena arena;         /* strings of the settings */
+    struct arena arena; /* strings of the settings */
     bool stop_tasks, help;
 };
 
@@ -227,6 +227,22 @@ static bool take_hidden(struct arguments *arguments, const char *path)
     return path[0] == '/';
 }
 
+/* Takes the options about what tasks are and what they see, and numbers. */
+static bool take_task_option(struct arguments *arguments, int option, const char *value)
+{
+    struct agent_host_options *host = &arguments->host;
+    if (option == OPTION_ALLOW_ROOT)
+        return host->allow_root_tasks = true;
+    if (option == OPTION_ISOLATION)
+        return take_isolation(host, value);
+    if (option == OPTION_HIDE)
+        return take_hidden(arguments, value);
+    if (option != OPTION_TASK_USER)
+        return take_number(arguments, option, value);
+    host->task_user = value;
+    return value[0] != 0;
+}
+
 /* False for a value that is none. */
 static bool take_option(struct arguments *arguments, int option, const char *value)
 {
@@ -270,10 +286,8 @@ static bool take_option(struct arguments *arguments, int option, const char *val
         arguments->probe_settings = value;
         return true;
     case OPTION_PROBE_ROOT:
-        host->probes_root = value;
-        return true;
     case OPTION_TLS_CA:
-        host->tls_ca = value;
+        *(option == OPTION_TLS_CA ? &host->tls_ca : &host->probes_root) = value;
         return true;
     case OPTION_TLS_CERT:
     case OPTION_TLS_KEY:
@@ -291,21 +305,12 @@ static bool take_option(struct arguments *arguments, int option, const char *val
         return *(option == OPTION_QUIET             ? &host->quiet
                  : option == OPTION_ALLOW_INJECTION ? &host->injection
                                                     : &host->probe_link_local) = true;
-    case OPTION_ALLOW_ROOT:
-        return host->allow_root_tasks = true;
-    case OPTION_TASK_USER:
-        host->task_user = value;
-        return value[0] != 0;
-    case OPTION_ISOLATION:
-        return take_isolation(host, value);
-    case OPTION_HIDE:
-        return take_hidden(arguments, value);
     case OPTION_SIMULATE:
         return host->simulate = true;
     case OPTION_HELP:
         return arguments->help = true;
     default:
-        return take_number(arguments, option, value);
+        return take_task_option(arguments, option, value);
     }
 }
 

@@ -67,7 +67,13 @@ static const char usage[] =
     "Exit status: 0 stopped by a signal, 1 failed, 2 usage.\n";
 
 /* A machine is judged a moment after its agent's end: a kill of everything on it takes a moment too. */
-enum { RESTART_DELAY_MS = 20, JUDGE_DELAY_MS = 20, PATH_BYTES = 4096, LONG_PATH_BYTES = PATH_BYTES + 512, HIDDEN = 7 };
+enum {
+    RESTART_DELAY_MS = 20,
+    JUDGE_DELAY_MS = 20,
+    PATH_BYTES = 4096,
+    LONG_PATH_BYTES = PATH_BYTES + 512,
+    HIDDEN = 7
+};
 
 struct up;
 struct child {
@@ -320,7 +326,7 @@ static void spawn_in_group(struct child *child, char **argv)
 /* Options about what tasks are and what they see. The files of the controller lie beside the agents'. */
 static void add_isolation(const struct up *up, struct words *argv, char (*paths)[LONG_PATH_BYTES])
 {
-    static const char *const hidden[HIDDEN] = {"access",     "kubeconfig", "log.db", "log.db-wal",
+    static const char *const hidden[HIDDEN] = {"access",     "kubeconfig", "log.db",  "log.db-wal",
                                                "log.db-shm", "audit.log",  "machines"};
     const char *user[] = {"--task-user", up->task_user}, *root[] = {"--allow-root-tasks"};
     if (up->task_user)
@@ -735,14 +741,12 @@ static int parse(struct up *up, int argc, char **argv, const char **ret_data)
         case 'o':
             up->probe_settings = optarg;
             break;
-        case 'u':
-            up->task_user = optarg;
-            break;
         case 'R':
             up->allow_root_tasks = true;
             break;
         case 'k':
-            up->hooks = optarg;
+        case 'u':
+            *(option == 'u' ? &up->task_user : &up->hooks) = optarg;
             break;
         case 'K':
             up->checkpoint_store = optarg;

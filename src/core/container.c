@@ -33,8 +33,8 @@ static struct env_var *copy_env(struct arena *arena, const struct env_var *from,
     CHECK(from || count == 0);
     struct env_var *copy = ARENA_ARRAY(arena, struct env_var, count);
     for (size_t i = 0; i < count; i++)
-        copy[i] = (struct env_var){
-            arena_str(arena, from[i].name), arena_str(arena, from[i].value), from[i].host_names};
+        copy[i] = (struct env_var){arena_str(arena, from[i].name), arena_str(arena, from[i].value),
+                                   from[i].host_names};
     return copy;
 }
 

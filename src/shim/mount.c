@@ -77,7 +77,7 @@ static int make_read_only(const char *target)
     return -errno;
 }
 
-/* What is mounted below is made in it: so that it holds no more than that, it is small. */
+/* Lays a small empty folder over the target. It stays writable: later mounts make their targets in it. */
 static int hide(const struct mount_spec *spec)
 {
     make_target(spec);

@@ -197,7 +197,8 @@ class Apart(Cluster):
         state = self.state_of(machine)
         os.makedirs(state, exist_ok=True)
         self.agents[machine] = subprocess.Popen(
-            [*(within.enter if within else []), PHALANX, "agent", "--allow-root-tasks", "--machine", machine, "--state", state,
+            [*(within.enter if within else []), PHALANX, "agent", "--machine", machine, "--state", state,
+             "--allow-root-tasks",
              "--chips", "4", "--controller", f"{controller}:{self.agent_port}", "--stop-tasks", "--quiet", *options],
             env=dict(os.environ, PATH=BUILD + ":" + os.environ["PATH"], **(env or {})))
 

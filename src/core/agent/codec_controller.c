@@ -94,8 +94,8 @@ static int check_launch(const Wire__TaskLaunch *pb, struct error *error)
         return error_set(error, ERROR_INVALID, "start of task %llu: user %lld, group %lld", task,
                          (long long)pb->run_as_user, (long long)pb->run_as_group);
     if (pb->uid_count > UINT32_MAX - pb->uid_from)
-        return error_set(error, ERROR_INVALID, "start of task %llu: %u user ids from %u on", task, pb->uid_count,
-                         pb->uid_from);
+        return error_set(error, ERROR_INVALID, "start of task %llu: %u user ids from %u on", task,
+                         pb->uid_count, pb->uid_from);
     if (pb->cpu_milli < 0 || pb->memory_bytes < 0 || pb->grace_ns < 0)
         return error_set(error, ERROR_INVALID, "start of task %llu: negative limit or grace", task);
     if (pb->restore_step < -1)

@@ -233,7 +233,7 @@ struct task_launch {
     size_t env_count;
     struct str working_dir;            /* empty: the task's own directory */
     int64_t run_as_user, run_as_group; /* -1: the agent's choice */
-    uint32_t uid_from, uid_count;      /* the namespace's range of user ids; count 0: it has none of its own */
+    uint32_t uid_from, uid_count;      /* the namespace's range of user ids; count 0: it has none */
     uint32_t fs_group;                 /* the group of its volumes; 0: none is asked for */
     uint64_t chips;
     int64_t cpu_milli, memory_bytes; /* limits; 0: none */

@@ -354,7 +354,8 @@ void env_ours(env_list *env, struct arena *arena, const struct task *task, const
 }
 
 /* Looks up the user ids that the namespace's annotation gives to its tasks. */
-static void launch_range(const struct launch_common *common, struct str namespace_, struct task_launch *launch)
+static void launch_range(const struct launch_common *common, struct str namespace_,
+                         struct task_launch *launch)
 {
     const struct object *object =
         common->objects ? object_find(common->objects, OBJECT_NAMESPACE, STR(""), namespace_) : NULL;

@@ -322,8 +322,9 @@ static bool needs_more(const struct container_spec *container)
     bool probed = false;
     for (int i = 0; i < PROBE_KINDS; i++)
         probed = probed || launch->probes[i].action.kind != ACTION_NONE;
-    return probed || container->own_restart || !security_is_default(&launch->security) || launch->rule_count > 0 || launch->mount_count > 0 ||
-           launch->post_start.kind != ACTION_NONE || launch->pre_stop.kind != ACTION_NONE;
+    return probed || container->own_restart || !security_is_default(&launch->security) ||
+           launch->rule_count > 0 || launch->mount_count > 0 || launch->post_start.kind != ACTION_NONE ||
+           launch->pre_stop.kind != ACTION_NONE;
 }
 
 static bool uses_config(const struct pod_spec *pod)

@@ -1,21 +1,54 @@
 /* security.c - securityContext of pods and containers: what machines act on, and what they cannot keep.
  *
- * Every field is acted on or refused. A field that is refused names what a machine would need: profiles of its
- * own (Localhost, SELinux, AppArmor), a namespace of users or a masked /proc.
+ * A field that no machine can keep is refused: profiles of a machine's own (Localhost, SELinux, AppArmor), a
+ * namespace of users, an unmasked /proc.
  */
 #include "core/spec/read.h"
 #include "core/spec/schema.h"
 #include "core/spec/validate.h"
 
 /* capabilities(7): the place is the number. */
-static const char *const capability_names[] = {
-    "CHOWN",         "DAC_OVERRIDE",  "DAC_READ_SEARCH",  "FOWNER",        "FSETID",       "KILL",
-    "SETGID",        "SETUID",        "SETPCAP",          "LINUX_IMMUTABLE", "NET_BIND_SERVICE",
-    "NET_BROADCAST", "NET_ADMIN",     "NET_RAW",          "IPC_LOCK",      "IPC_OWNER",    "SYS_MODULE",
-    "SYS_RAWIO",     "SYS_CHROOT",    "SYS_PTRACE",       "SYS_PACCT",     "SYS_ADMIN",    "SYS_BOOT",
-    "SYS_NICE",      "SYS_RESOURCE",  "SYS_TIME",         "SYS_TTY_CONFIG", "MKNOD",       "LEASE",
-    "AUDIT_WRITE",   "AUDIT_CONTROL", "SETFCAP",          "MAC_OVERRIDE",  "MAC_ADMIN",    "SYSLOG",
-    "WAKE_ALARM",    "BLOCK_SUSPEND", "AUDIT_READ",       "PERFMON",       "BPF",          "CHECKPOINT_RESTORE"};
+static const char *const capability_names[] = {"CHOWN",
+                                               "DAC_OVERRIDE",
+                                               "DAC_READ_SEARCH",
+                                               "FOWNER",
+                                               "FSETID",
+                                               "KILL",
+                                               "SETGID",
+                                               "SETUID",
+                                               "SETPCAP",
+                                               "LINUX_IMMUTABLE",
+                                               "NET_BIND_SERVICE",
+                                               "NET_BROADCAST",
+                                               "NET_ADMIN",
+                                               "NET_RAW",
+                                               "IPC_LOCK",
+                                               "IPC_OWNER",
+                                               "SYS_MODULE",
+                                               "SYS_RAWIO",
+                                               "SYS_CHROOT",
+                                               "SYS_PTRACE",
+                                               "SYS_PACCT",
+                                               "SYS_ADMIN",
+                                               "SYS_BOOT",
+                                               "SYS_NICE",
+                                               "SYS_RESOURCE",
+                                               "SYS_TIME",
+                                               "SYS_TTY_CONFIG",
+                                               "MKNOD",
+                                               "LEASE",
+                                               "AUDIT_WRITE",
+                                               "AUDIT_CONTROL",
+                                               "SETFCAP",
+                                               "MAC_OVERRIDE",
+                                               "MAC_ADMIN",
+                                               "SYSLOG",
+                                               "WAKE_ALARM",
+                                               "BLOCK_SUSPEND",
+                                               "AUDIT_READ",
+                                               "PERFMON",
+                                               "BPF",
+                                               "CHECKPOINT_RESTORE"};
 enum { CAPABILITIES = sizeof capability_names / sizeof *capability_names };
 
 /* Returns the bits of a name, with or without "CAP_"; 0: unknown. "ALL" has all bits. */
@@ -60,8 +93,8 @@ static void add_group(struct container_security *security, const struct doc *id)
 void read_security(struct arena *arena, const struct doc *spec, const struct doc *container,
                    struct container_security *ret)
 {
-    const struct doc *own = doc_get(container, "securityContext"), *groups =
-        doc_path(spec, "securityContext", "supplementalGroups", NULL);
+    const struct doc *own = doc_get(container, "securityContext"),
+                     *groups = doc_path(spec, "securityContext", "supplementalGroups", NULL);
     const struct doc *profile = security_field(spec, container, "seccompProfile");
     *ret = (struct container_security){
         .groups = ARENA_ARRAY(arena, uint32_t, CONTAINER_GROUPS_MAX),
@@ -153,8 +186,9 @@ void validate_container_security(const struct doc *container, const struct field
                      "cannot set `allowPrivilegeEscalation` to false and `privileged` to true");
     for (size_t i = 0; i < doc_len(added); i++)
         if (str_is(doc_str(doc_at(added, i), STR("")), "CAP_SYS_ADMIN"))
-            path_invalid(errors, here, security, STR("CAP_SYS_ADMIN"),
-                         "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN");
+            path_invalid(
+                errors, here, security, STR("CAP_SYS_ADMIN"),
+                "cannot set `allowPrivilegeEscalation` to false and `capabilities.Add` CAP_SYS_ADMIN");
 }
 
 void validate_pod_security(const struct doc *spec, const struct field_path *path, struct field_errors *errors)

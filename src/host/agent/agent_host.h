@@ -54,8 +54,8 @@ struct agent_host_options { /* strings must live until agent_host_new returns */
      * controller names. */
     const char *checkpoint_store;
     const char *hooks_dir;           /* operators' scripts (docs/errands.md); NULL: /etc/phalanx/hooks */
-    /* The users of tasks, on an agent that runs as root (user.c): a name, a number or "FROM-TO"; NULL: ids from
-     * 200000 on. */
+    /* The users of tasks, on an agent that runs as root (user.c): a name, a number or "FROM-TO"; NULL: ids
+     * from 200000 on. */
     const char *task_user;
     bool allow_root_tasks;           /* without task_user: tasks run as root */
     bool isolation_off;              /* tasks see the agent's files, as far as their user may (confine.c) */

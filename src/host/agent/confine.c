@@ -80,7 +80,8 @@ static bool is_below(const char *path, const char *folder)
 
 static void add(struct cover *cover, const struct launch_mount *mount)
 {
-    if (cover->count < cover->spec->mount_count + COVERS_MAX && !has_target(cover, mount->target, mount->hidden))
+    if (cover->count < cover->spec->mount_count + COVERS_MAX &&
+        !has_target(cover, mount->target, mount->hidden))
         cover->mounts[cover->count++] = *mount;
 }
 
@@ -149,8 +150,8 @@ static void keep_needed(struct cover *cover, const struct live *live, const char
     for (size_t i = 0; i < live->hidden.len && !covered; i++)
         covered = is_below(path, live->hidden.items[i]);
     if (barrier || covered)
-        add(cover, &(struct launch_mount){
-                       .source = path, .target = path, .optional = !barrier && cover->optional});
+        add(cover,
+            &(struct launch_mount){.source = path, .target = path, .optional = !barrier && cover->optional});
 }
 
 static const char *folder_of(struct arena *arena, const char *path)
@@ -216,14 +217,16 @@ static int check_user(const struct live *live, const struct container_launch *co
         return error_set(error, ERROR_DENIED, "container has runAsNonRoot and %s",
                          container->run_as_user == 0 ? "runs as root" : "image will run as root");
     if (security->privileged && !(live->users.choose && live->users.allow_root))
-        return error_set(error, ERROR_DENIED,
-                         "securityContext.privileged: this machine runs no privileged containers (phalanx agent "
-                         "--allow-root-tasks)");
+        return error_set(
+            error, ERROR_DENIED,
+            "securityContext.privileged: this machine runs no privileged containers (phalanx agent "
+            "--allow-root-tasks)");
     return 0;
 }
 
-int local_confine(struct live *live, const struct task_launch *launch, const struct container_launch *container,
-                  struct arena *arena, struct launch_spec *spec, struct error *error)
+int local_confine(struct live *live, const struct task_launch *launch,
+                  const struct container_launch *container, struct arena *arena, struct launch_spec *spec,
+                  struct error *error)
 {
     const struct container_security *security = &container->security;
     int rc = check_user(live, container, spec, error);

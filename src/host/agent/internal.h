@@ -307,8 +307,9 @@ int64_t local_users_group(const struct live *live, const struct task_launch *lau
 /* confine.c: what a task may do and see. `spec` has its user, directory and other mounts. */
 void local_confine_init(struct live *live, const struct agent_host_options *options);
 void local_confine_done(struct live *live);
-int local_confine(struct live *live, const struct task_launch *launch, const struct container_launch *container,
-                  struct arena *arena, struct launch_spec *spec, struct error *error);
+int local_confine(struct live *live, const struct task_launch *launch,
+                  const struct container_launch *container, struct arena *arena, struct launch_spec *spec,
+                  struct error *error);
 
 /* tmp.c: adds the mounts that give a container its own /tmp and /var/tmp. `spec` is otherwise whole. */
 enum { LOCAL_TMP_MOUNTS_MAX = 32 };

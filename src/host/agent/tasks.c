@@ -191,11 +191,11 @@ void local_container_launch(const struct task_launch *launch, uint32_t index, st
 static void step_started(struct live *live, const struct launch_event *event)
 {
     running_add(live, event->uid);
-    local_step(live->machine, (struct agent_event){
-                                  .kind = AGENT_TASK_STARTED,
-                                  .container = index_of(event->uid),
-                                  .run = event->run,
-                                  .started = {task_of(event->uid), event->pid, event->started_ns}});
+    local_step(live->machine,
+               (struct agent_event){.kind = AGENT_TASK_STARTED,
+                                    .container = index_of(event->uid),
+                                    .run = event->run,
+                                    .started = {task_of(event->uid), event->pid, event->started_ns}});
 }
 
 /* Where libphalanx finds this agent again. A task of which there is no record is not heard. */
@@ -359,7 +359,8 @@ static const char *work_path(const struct live *live, struct arena *arena, uint6
 }
 
 /* The agent's HOME is closed to tasks of other users: their own folder is theirs. */
-static const char *machine_value(const char *name, const struct container_launch *launch, const char *directory)
+static const char *machine_value(const char *name, const struct container_launch *launch,
+                                 const char *directory)
 {
     bool other = launch->run_as_user >= 0 && launch->run_as_user != (int64_t)geteuid();
     return other && strcmp(name, "HOME") == 0 ? directory : getenv(name);
@@ -411,10 +412,10 @@ static int make_directory(struct live *live, struct arena *arena, uint64_t conta
 static const char *launch_name(struct arena *arena, const struct task_launch *launch,
                                const struct container_launch *container, uint32_t index)
 {
-    struct str name = arena_printf(arena, STR_FORMAT "%s" STR_FORMAT "%s" STR_FORMAT,
-                                   STR_ARG(launch->namespace_), launch->namespace_.len > 0 ? "." : "",
-                                   STR_ARG(launch->name), index > 0 ? "." : "",
-                                   STR_ARG(index > 0 ? container->name : STR("")));
+    struct str name =
+        arena_printf(arena, STR_FORMAT "%s" STR_FORMAT "%s" STR_FORMAT, STR_ARG(launch->namespace_),
+                     launch->namespace_.len > 0 ? "." : "", STR_ARG(launch->name), index > 0 ? "." : "",
+                     STR_ARG(index > 0 ? container->name : STR("")));
     name.len = name.len < LAUNCH_NAME_MAX ? name.len : LAUNCH_NAME_MAX;
     return text(arena, name);
 }
@@ -492,8 +493,7 @@ void local_tasks_launch(struct live *live, const struct agent_effect *effect)
     }
     if (launch->container_count == 0)
         record_remove(live, launch->task);
-    struct failed_launch failed = {
-        .task = launch->task, .container = effect->container, .run = effect->run};
+    struct failed_launch failed = {.task = launch->task, .container = effect->container, .run = effect->run};
     snprintf(failed.text, sizeof failed.text, "%s", error.text);
     vec_push(&live->failed, failed);
 }

@@ -28,11 +28,13 @@ static int from_name(const char *name, struct task_users *ret, struct error *err
     errno = 0;
     const struct passwd *user = getpwnam(name);
     if (!user)
-        return error_set(error, ERROR_INVALID,
-                         "--task-user \"%s\": there is no such user here; expected a name, a number, or a range "
-                         "such as 200000-299999",
-                         name);
-    *ret = (struct task_users){.from = user->pw_uid, .to = user->pw_uid, .group = user->pw_gid, .fixed = true};
+        return error_set(
+            error, ERROR_INVALID,
+            "--task-user \"%s\": there is no such user here; expected a name, a number, or a range "
+            "such as 200000-299999",
+            name);
+    *ret =
+        (struct task_users){.from = user->pw_uid, .to = user->pw_uid, .group = user->pw_gid, .fixed = true};
     return 0;
 }
 
@@ -56,10 +58,11 @@ int local_users_init(struct live *live, const struct agent_host_options *options
     struct task_users *users = &live->users;
     *users = (struct task_users){.from = RANGE_FROM, .to = RANGE_TO, .allow_root = options->allow_root_tasks};
     if (geteuid() != 0 && options->task_user)
-        return error_set(error, ERROR_INVALID,
-                         "--task-user: this agent is not root, so its tasks run as its own user %u: leave the "
-                         "option out, or start the agent as root",
-                         (unsigned)geteuid());
+        return error_set(
+            error, ERROR_INVALID,
+            "--task-user: this agent is not root, so its tasks run as its own user %u: leave the "
+            "option out, or start the agent as root",
+            (unsigned)geteuid());
     if (geteuid() != 0)
         return 0;
     users->choose = true;
@@ -114,7 +117,8 @@ static int choose(const struct task_users *users, const struct task_launch *laun
     bool own_group = *group < 0;
     if (*user >= 0 && (*user < range.from || *user > range.to) && !users->allow_root)
         return refuse(launch, "runAsUser", *user, range, error);
-    if (!own_group && (*group < range.from || *group > range.to) && *group != range.group && !users->allow_root)
+    if (!own_group && (*group < range.from || *group > range.to) && *group != range.group &&
+        !users->allow_root)
         return refuse(launch, "runAsGroup", *group, range, error);
     *user = *user >= 0 ? *user : range.from;
     *group = own_group ? range.group : *group;

@@ -43,8 +43,8 @@ static int make_path(const char *path, mode_t mode, struct error *error)
     return errno == EEXIST ? 0 : error_set_errno(error, errno, "making the directory %s", path);
 }
 
-static int write_file(const char *directory, const struct task_launch *launch,
-                      const struct volume_file *file, struct error *error)
+static int write_file(const char *directory, const struct task_launch *launch, const struct volume_file *file,
+                      struct error *error)
 {
     char path[PATH_MAX_BYTES];
     if (!volume_path_is_inner(file->path) || file->path.len == 0)
@@ -246,7 +246,8 @@ static int make_checkpoints(const struct task_launch *launch, struct arena *aren
     const char *path = arena_printf(arena, "%s/" STR_FORMAT, parent, STR_ARG(launch->checkpoint_folder)).data;
     uid_t user = (uid_t)launch->run_as_user;
     int fd, rc = make_path(parent, 0711, error);
-    if (rc == 0 && (rc = os_folder_make(AT_FDCWD, path, 0700, user, (gid_t)launch->run_as_group, &fd, error)) == 0)
+    if (rc == 0 &&
+        (rc = os_folder_make(AT_FDCWD, path, 0700, user, (gid_t)launch->run_as_group, &fd, error)) == 0)
         close(fd);
     return rc;
 }

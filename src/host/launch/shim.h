@@ -90,13 +90,14 @@ struct shim_header {
     uint64_t memory_limit_bytes, cpu_limit_milli, pids_limit; /* 0: none */
     struct shim_limit nofile, core, memlock;
     uint64_t grace_ns, log_limit_bytes;
-    uint32_t log_files, run; /* restarts in place before this one */
-    uint64_t capabilities;   /* bit N: capability N; with SHIM_BOUND */
+    uint32_t log_files, run;                       /* restarts in place before this one */
+    uint64_t capabilities;                         /* bit N: capability N; with SHIM_BOUND */
     uint32_t groups[SHIM_GROUPS_MAX], group_count; /* supplementary ones, with SHIM_SET_USER */
     uint32_t reserved;
 };
 
-/* Letters of a mount: 'f', 'd' or 'h', then 'r' or 'w', then '?' where the task runs without it if it fails. */
+/* Letters of a mount: 'f', 'd' or 'h', then 'r' or 'w', then '?' where the task runs without it if it
+ * fails. */
 enum shim_mount {
     SHIM_MOUNT_FILE = 'f',
     SHIM_MOUNT_DIRECTORY = 'd',
@@ -127,7 +128,7 @@ enum shim_stage {
     SHIM_STAGE_DIRECTORY,
     SHIM_STAGE_EXEC,
     SHIM_STAGE_PRIVILEGES, /* capabilities, no new privileges */
-    SHIM_STAGE_MOUNT, /* in an exit record the mount's number stands above it: SHIM_STAGE_SHIFT */
+    SHIM_STAGE_MOUNT,      /* in an exit record the mount's number stands above it: SHIM_STAGE_SHIFT */
 };
 enum { SHIM_STAGE_SHIFT = 8 };
 

@@ -55,8 +55,7 @@ static struct shim_header header_of(struct launcher *launcher, const struct laun
         .magic = SHIM_HEADER_MAGIC,
         .version = SHIM_VERSION,
         .flags = (spec->set_user ? SHIM_SET_USER : 0u) | (hosts ? SHIM_PRIVATE_HOSTS : 0u) |
-                 (launcher->tether_fd >= 0 ? SHIM_TETHER : 0u) |
-                 (spec->mount_count > 0 ? SHIM_MOUNTS : 0u) |
+                 (launcher->tether_fd >= 0 ? SHIM_TETHER : 0u) | (spec->mount_count > 0 ? SHIM_MOUNTS : 0u) |
                  ((spec->mount_count > 0 || hosts) && geteuid() != 0 ? SHIM_USER_NAMESPACE : 0u) |
                  (launcher->reset_oom_score ? SHIM_RESET_OOM_SCORE : 0u) | (spec->bound ? SHIM_BOUND : 0u) |
                  (spec->no_new_privileges ? SHIM_NO_NEW_PRIVILEGES : 0u) |
@@ -195,9 +194,8 @@ static int place_make(struct launcher *launcher, const struct launch_spec *spec,
     place->directory_fd =
         fd_raise(openat(launcher->tasks_fd, place->uid, O_RDONLY | O_DIRECTORY | O_CLOEXEC));
     bool shared = spec->set_user; /* the task's group finds its hosts file and rank table */
-    if (place->directory_fd >= 0 &&
-        ((shared && fchown(place->directory_fd, (uid_t)-1, spec->group_id) < 0) ||
-         fchmod(place->directory_fd, shared ? 0750 : 0700) < 0))
+    if (place->directory_fd >= 0 && ((shared && fchown(place->directory_fd, (uid_t)-1, spec->group_id) < 0) ||
+                                     fchmod(place->directory_fd, shared ? 0750 : 0700) < 0))
         return error_set_errno(error, errno, "giving the directory of task %s to its group", spec->name);
     if (place->directory_fd >= 0)
         place->file_fd =

@@ -631,10 +631,13 @@ static void test_wrong_options(void **state)
     struct agent_host *host;
     struct error error;
     uv_loop_init(&loop);
-    struct agent_host_options options = {
-        .allow_root_tasks = true,
-        .isolation_off = true,
-        .machine = "m", .machines = 3, .controller = "127.0.0.1", .port = 1, .state = "/tmp"};
+    struct agent_host_options options = {.allow_root_tasks = true,
+                                         .isolation_off = true,
+                                         .machine = "m",
+                                         .machines = 3,
+                                         .controller = "127.0.0.1",
+                                         .port = 1,
+                                         .state = "/tmp"};
     assert_int_equal(agent_host_new(&loop, &options, &host, &error), ERROR_INVALID);
     options.machines = 1;
     options.chips = 65;
