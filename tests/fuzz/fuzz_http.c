@@ -45,6 +45,7 @@ static void submit(void *context, const struct write_event *write, struct api_re
 {
     struct event event = {.kind = EVENT_WRITE, .write = *write};
     step(&event, request);
+    prepared_write_free(event.write.prepared);
 }
 
 static void logs(void *context, const struct task *task, const struct api_log_options *options,
