@@ -91,9 +91,14 @@ class Cluster:
             options = (*options, "--allow-root-tasks")
         self.process = subprocess.Popen([PHALANX, "up", "--cluster", cluster_file, "--data", self.folder, "--api",
                                          "127.0.0.1:0", "--agents", "127.0.0.1:0", *access, *options], env=env)
-        self.url = wait_for("the cluster is up", self.announced)
-        if self.url.startswith("https:"):
-            self.use_token()
+        try:
+            self.url = wait_for("the cluster is up", self.announced)
+            if not access:
+                self.use_token()
+        except Exception:
+            self.process.terminate()
+            self.process.wait()
+            raise
         os.environ["PHALANX_SERVER"] = self.url
 
     def announced(self):
