@@ -284,7 +284,8 @@ void net_arrive(struct world *world, const struct sim_event *event)
         arm(world, conn, to_agent);
 }
 
-static void attend_packet(struct world *world, struct conn *conn, const struct packet *packet)
+/* False: the controller will close the connection at this packet, so what follows it may not be answered. */
+static bool attend_packet(struct world *world, struct conn *conn, const struct packet *packet)
 {
     struct arena arena ARENA_CLEANUP = {.limit_bytes = CODEC_ARENA_BYTES};
     struct error error = {0};
@@ -293,11 +294,13 @@ static void attend_packet(struct world *world, struct conn *conn, const struct p
     struct from_agent message;
     struct from_controller answer;
     if (codec_frame(packet->bytes.data, packet->bytes.len, &bytes, &used, &error) <= 0 ||
-        codec_get_agent(&arena, bytes, &message, &error) < 0 ||
-        !driver_stand_in(world->controller.driver, conn->id, &message, &answer))
-        return;
-    world->outcome->reached[REACH_ATTENDED]++;
-    net_send_controller(world, conn, &answer);
+        codec_get_agent(&arena, bytes, &message, &error) < 0)
+        return false;
+    if (driver_stand_in(world->controller.driver, conn->id, &message, &answer)) {
+        world->outcome->reached[REACH_ATTENDED]++;
+        net_send_controller(world, conn, &answer);
+    }
+    return true;
 }
 
 /* The packets stay: the controller reads them when it goes on. */
@@ -311,8 +314,8 @@ void net_attend(struct world *world)
             struct packet *packet = &lane->packets.items[k];
             if (packet->kind != PACKET_DATA || packet->due_ns > world->now_ns)
                 break;
-            if (!packet->seen)
-                attend_packet(world, conn, packet);
+            if (!packet->seen && !attend_packet(world, conn, packet))
+                break;
             packet->seen = true;
         }
     }

@@ -78,28 +78,30 @@ static void read_all(struct wire_attendant *attendant, struct wire_conn *conn)
     }
 }
 
-static void answer(struct wire_attendant *attendant, struct wire_conn *conn, struct str bytes)
+/* False: the message is none, at which the loop will close the connection. */
+static bool answer(struct wire_attendant *attendant, struct wire_conn *conn, struct str bytes)
 {
     struct from_agent message;
     struct from_controller reply;
     struct error error;
     attendant->arena.limit_bytes = CODEC_ARENA_BYTES;
-    if (codec_get_agent(&attendant->arena, bytes, &message, &error) == 0 &&
-        conn->handlers->stand_in(conn, &message, &reply))
+    bool whole = codec_get_agent(&attendant->arena, bytes, &message, &error) == 0;
+    if (whole && conn->handlers->stand_in(conn, &message, &reply))
         (void)codec_put_controller(conn->tls ? wire_tls_plain(conn->tls) : &conn->out, &reply, NULL);
     arena_clear(&attendant->arena);
+    return whole;
 }
 
-/* Looks at the frames that have become whole; a broken one is left to the loop. */
+/* Looks at the frames that have become whole. A broken one, and all behind it, are left to the loop: it will
+ * never hear the heartbeats behind it, so an answer would keep a lease that the driver counts as run out. */
 static void answer_all(struct wire_attendant *attendant, struct wire_conn *conn)
 {
     struct str bytes;
     struct error error;
     size_t used;
-    while (codec_frame(conn->in.data + conn->seen, conn->in.len - conn->seen, &bytes, &used, &error) > 0) {
-        answer(attendant, conn, bytes);
+    while (codec_frame(conn->in.data + conn->seen, conn->in.len - conn->seen, &bytes, &used, &error) > 0 &&
+           answer(attendant, conn, bytes))
         conn->seen += used;
-    }
 }
 
 /* What the kernel does not take now, the loop writes. */
