@@ -11,6 +11,7 @@
 #include <unistd.h>
 
 #include "base/str.h"
+#include "os/file.h"
 
 enum { PLACES = 3, ENTRY_BYTES = 512 };
 
@@ -107,13 +108,12 @@ bool local_announce(const char *server, const char *kubeconfig)
 static void forget_in(const char *folder, const char *data)
 {
     DIR *links = opendir(folder);
-    size_t len = strlen(data);
     struct dirent *entry;
     while (links && (entry = readdir(links))) {
         char target[PATH_MAX];
         ssize_t got = readlinkat(dirfd(links), entry->d_name, target, sizeof target - 1);
         target[got > 0 ? got : 0] = 0;
-        if (strncmp(target, data, len) == 0 && target[len] == '/')
+        if (os_path_is_below(target, data))
             (void)unlinkat(dirfd(links), entry->d_name, 0);
     }
     if (links)

@@ -16,6 +16,7 @@
 #include "base/str.h"
 #include "base/units.h"
 #include "cmd/client.h"
+#include "os/file.h"
 
 enum { LINE_BYTES = 16384 };
 
@@ -68,12 +69,6 @@ static bool is_dying(const char *pid)
     return strstr(text, "\nVmSize:") == NULL; /* its memory is gone */
 }
 
-static bool is_below(const char *path, const char *folder)
-{
-    size_t len = strlen(folder);
-    return strncmp(path, folder, len) == 0 && (path[len] == 0 || path[len] == '/');
-}
-
 /* By the folders themselves, not their names: the name of one in another mount namespace begins elsewhere. */
 static bool works_below(const char *pid, const char *state)
 {
@@ -124,7 +119,7 @@ static bool serves(const char *line, size_t len, const char *data)
     if (at >= len || (strcmp(line + at, "controller") != 0 && strcmp(line + at, "agent") != 0))
         return false;
     for (; at < len; at += strlen(line + at) + 1)
-        if (is_below(line + at, data))
+        if (os_path_is_below(line + at, data))
             return true;
     return false;
 }

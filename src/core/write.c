@@ -100,14 +100,18 @@ static void strip_server_fields(struct doc *document)
     doc_unset(document, "status");
 }
 
+struct str write_namespace(const struct writing *writing)
+{
+    return writing->write->namespace_.len ? writing->write->namespace_ : STR("default");
+}
+
 void write_set_name(const struct writing *writing, struct arena *arena, struct doc *document, bool namespaced)
 {
     struct doc *metadata = doc_need_object(arena, document, "metadata");
     if (!metadata)
         return; /* not an object, which reading it reports */
-    struct str ns = writing->write->namespace_.len ? writing->write->namespace_ : STR("default");
     if (namespaced)
-        doc_set(arena, metadata, STR("namespace"), doc_new_str(arena, ns));
+        doc_set(arena, metadata, STR("namespace"), doc_new_str(arena, write_namespace(writing)));
     else
         doc_unset(metadata, "namespace");
     struct str name = doc_str(doc_get(metadata, "name"), STR(""));

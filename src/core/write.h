@@ -50,6 +50,8 @@ bool write_still_holds(const struct writing *writing, struct object_ref ref);
  * text. */
 bool write_parse(const struct writing *writing, struct arena *arena, size_t bytes_max,
                  struct doc **ret_document);
+/* The namespace of a namespaced object that is written. */
+struct str write_namespace(const struct writing *writing);
 /* Sets metadata.namespace (if `namespaced`) and, for a generateName, metadata.name. */
 void write_set_name(const struct writing *writing, struct arena *arena, struct doc *document,
                     bool namespaced);

@@ -64,8 +64,7 @@ static bool prepare(const struct writing *writing, struct arena *arena, struct d
 /* Whether a new workload that names no queue gets one. */
 static bool has_default_queue(const struct writing *writing)
 {
-    struct str ns = writing->write->namespace_.len ? writing->write->namespace_ : STR("default");
-    return admit_has_default_queue(writing->core->admit, ns);
+    return admit_has_default_queue(writing->core->admit, write_namespace(writing));
 }
 
 /* Takes what the check has prepared, if it is still what preparing the write now would give. */

@@ -381,17 +381,23 @@ void sessions_hello_applied(struct driver *driver, const struct pending *pending
 
 /* --- later messages --------------------------------------------------------------------------- */
 
+static struct from_controller heartbeat_ack(const struct driver *driver, const struct heartbeat *heartbeat,
+                                            struct lease_grant grant)
+{
+    const struct clock_port *clock = &driver->ports.clock;
+    return (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
+                                    .sent_ns = heartbeat->sent_ns,
+                                    .clock_ns = clock->wall_ns(clock->context),
+                                    .grant = grant};
+}
+
 static void on_heartbeat(struct driver *driver, machine_id id, const struct from_agent *message)
 {
     struct machine_sessions *sessions = &driver->machines[id];
     const struct heartbeat *heartbeat = &message->heartbeat;
-    const struct clock_port *clock = &driver->ports.clock;
     evidence_renew(&sessions->evidence, driver_mono_ns(driver));
     evidence_counted(&sessions->evidence, heartbeat->grant);
-    struct from_controller ack = {.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
-                                  .sent_ns = heartbeat->sent_ns,
-                                  .clock_ns = clock->wall_ns(clock->context),
-                                  .grant = grant_lease(driver, sessions)};
+    struct from_controller ack = heartbeat_ack(driver, heartbeat, grant_lease(driver, sessions));
     if (heap_has(&sessions->lease))
         lease_arm(driver, id);
     send(driver, sessions->session, &ack);
@@ -407,17 +413,14 @@ bool driver_stand_in(const struct driver *driver, drive_session handle, const st
                      struct from_controller *ret_answer)
 {
     const struct session *session = session_find(driver, handle);
-    const struct clock_port *clock = &driver->ports.clock;
     if (!session || session->tether || message->kind != FROM_AGENT_HEARTBEAT)
         return false;
     const struct machine_sessions *sessions = &driver->machines[session->machine];
     CHECK(sessions->session == handle);
     if (!sessions->welcomed)
         return false;
-    *ret_answer = (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK,
-                                           .sent_ns = message->heartbeat.sent_ns,
-                                           .clock_ns = clock->wall_ns(clock->context),
-                                           .grant = {.number = sessions->evidence.grant}};
+    struct lease_grant last = {.number = sessions->evidence.grant};
+    *ret_answer = heartbeat_ack(driver, &message->heartbeat, last);
     return true;
 }
 

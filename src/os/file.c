@@ -36,6 +36,12 @@ int os_file_read(const char *path, size_t most, struct buf *ret_text, struct err
     }
 }
 
+bool os_path_is_below(const char *path, const char *folder)
+{
+    size_t len = strlen(folder);
+    return strncmp(path, folder, len) == 0 && (path[len] == 0 || path[len] == '/');
+}
+
 static int make_with_parents(const char *path, mode_t mode, struct error *error)
 {
     char part[PATH_MAX];

@@ -5,6 +5,7 @@
 #ifndef PHX_OS_FILE_H
 #define PHX_OS_FILE_H
 
+#include <stdbool.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -14,10 +15,13 @@
  * ERROR_IO: the system refuses; ERROR_LIMIT: the file is larger. */
 int os_file_read(const char *path, size_t most, struct buf *ret_text, struct error *error);
 
+/* Whether `path` names `folder` or something below it, by the names alone; neither ends with a slash. */
+bool os_path_is_below(const char *path, const char *folder);
+
 /* Makes the folder `path` with this mode, and those above it that are absent, or takes the one that is there.
  * Others may then neither list nor write it; whether they may pass through is left as it is. ERROR_CONFLICT:
- * the folder, or the link that `path` is, belongs to another user, or others may write
- * into the folder, unless it is an empty file system that was just mounted. */
+ * the folder, or the link that `path` is, belongs to another user, or others may write into the folder,
+ * unless it is an empty file system that was just mounted. */
 int os_folder_own(const char *path, mode_t mode, struct error *error);
 
 /* Sets the umask with which this process's files are its user's alone. Folders that root makes may be passed

@@ -106,13 +106,18 @@ static void a_folder_is_its_users_own(void **state)
     rmdir(top);
 }
 
+static void a_path_is_below_its_folders(void **state)
+{
+    assert_true(os_path_is_below("/a/b", "/a/b") && os_path_is_below("/a/b/c", "/a/b"));
+    assert_false(os_path_is_below("/a/bc", "/a/b") || os_path_is_below("/a", "/a/b"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_comes_whole),
-        cmocka_unit_test(a_larger_file_is_refused_by_name),
-        cmocka_unit_test(what_cannot_be_read_is_named),
-        cmocka_unit_test(a_folder_is_its_users_own),
+        cmocka_unit_test(a_file_comes_whole),           cmocka_unit_test(a_larger_file_is_refused_by_name),
+        cmocka_unit_test(what_cannot_be_read_is_named), cmocka_unit_test(a_folder_is_its_users_own),
+        cmocka_unit_test(a_path_is_below_its_folders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

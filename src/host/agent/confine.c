@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "host/agent/internal.h"
+#include "os/file.h"
 
 enum { COVERS_MAX = 24, CAP_SYS_ADMIN_BIT = 21 };
 
@@ -72,12 +73,6 @@ static bool has_target(const struct cover *cover, const char *target, bool hidde
     return false;
 }
 
-static bool is_below(const char *path, const char *folder)
-{
-    size_t len = strlen(folder);
-    return strncmp(path, folder, len) == 0 && (path[len] == 0 || path[len] == '/');
-}
-
 static void add(struct cover *cover, const struct launch_mount *mount)
 {
     if (cover->count < cover->spec->mount_count + COVERS_MAX &&
@@ -90,7 +85,7 @@ static bool is_closed(const struct cover *cover, const char *path, const struct 
 {
     bool other = cover->spec->set_user && info->st_uid != cover->spec->user_id;
     for (size_t i = 0; i < cover->count; i++)
-        if (cover->mounts[i].hidden && is_below(path, cover->mounts[i].target))
+        if (cover->mounts[i].hidden && os_path_is_below(path, cover->mounts[i].target))
             return true;
     return other && !(info->st_mode & (S_IROTH | S_IXOTH)) &&
            (info->st_gid != cover->spec->group_id || !(info->st_mode & S_IRWXG));
@@ -148,7 +143,7 @@ static void keep_needed(struct cover *cover, const struct live *live, const char
     if (barrier)
         add(cover, &(struct launch_mount){.source = barrier, .target = barrier, .hidden = true});
     for (size_t i = 0; i < live->hidden.len && !covered; i++)
-        covered = is_below(path, live->hidden.items[i]);
+        covered = os_path_is_below(path, live->hidden.items[i]);
     if (barrier || covered)
         add(cover,
             &(struct launch_mount){.source = path, .target = path, .optional = !barrier && cover->optional});
@@ -177,12 +172,12 @@ static void add_needed(struct cover *cover, struct live *live, const struct task
     ssize_t len = readlink("/proc/self/exe", self, sizeof self - 1);
     unsigned long long uid = spec->uid;
     keep_needed(cover, live, arena_printf(arena, "%s/tasks/%llu", live->directory, uid).data);
-    if (is_below(spec->directory, live->directory))
+    if (os_path_is_below(spec->directory, live->directory))
         keep_needed(cover, live, spec->directory);
     const char *socket = value_of(spec, "PHX_AGENT_SOCKET"), *memory = value_of(spec, "PHX_MEMORY_DIR");
-    if (socket && is_below(socket, live->directory))
+    if (socket && os_path_is_below(socket, live->directory))
         keep_needed(cover, live, folder_of(arena, socket));
-    if (live->memory_dir && memory && is_below(memory, live->memory_dir))
+    if (live->memory_dir && memory && os_path_is_below(memory, live->memory_dir))
         keep_needed(cover, live, live->memory_dir);
     if (launch->checkpoint_dir.len > 0)
         keep_needed(cover, live, arena_strdup(arena, launch->checkpoint_dir));

@@ -301,6 +301,9 @@ void local_volumes_sweep(struct live *live); /* those of tasks that nobody knows
 int local_users_init(struct live *live, const struct agent_host_options *options, struct error *error);
 int local_users_apply(const struct live *live, struct arena *arena, struct task_launch *launch,
                       struct error *error);
+/* The user and group of a container's process: the agent's own where the container has none. */
+uint32_t local_user_of(const struct container_launch *container);
+uint32_t local_group_of(const struct container_launch *container);
 /* The group that all tasks of a namespace have, to which its claims belong; -1: there is none. */
 int64_t local_users_group(const struct live *live, const struct task_launch *launch);
 

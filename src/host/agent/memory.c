@@ -80,9 +80,7 @@ static int make_lower(const struct live *live, const struct task_launch *launch,
     local_container_launch(launch, 0, &first);
     int rc = os_folder_private(live->memory_dir, 0711, error); /* a cleaner of old files may have been here */
     if (rc == 0)
-        rc = os_folder_make(AT_FDCWD, path, 0700,
-                            first.run_as_user >= 0 ? (uid_t)first.run_as_user : geteuid(),
-                            first.run_as_group >= 0 ? (gid_t)first.run_as_group : getegid(), &fd, error);
+        rc = os_folder_make(AT_FDCWD, path, 0700, local_user_of(&first), local_group_of(&first), &fd, error);
     if (rc == 0)
         close(fd);
     return rc;

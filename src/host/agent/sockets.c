@@ -167,9 +167,7 @@ int local_socket_open(struct live *live, const struct task_launch *launch, uint3
     if (find(live, number))
         return 0; /* a restart in place */
     local_container_launch(launch, index, &container);
-    return open_door(live, number,
-                     container.run_as_user >= 0 ? (uint32_t)container.run_as_user : geteuid(),
-                     container.run_as_group >= 0 ? (uint32_t)container.run_as_group : getegid(), error);
+    return open_door(live, number, local_user_of(&container), local_group_of(&container), error);
 }
 
 void local_socket_remove(struct live *live, uint64_t container)

@@ -427,21 +427,20 @@ static int spawn(struct live *live, const struct task_launch *launch, uint32_t i
     BUF_CLEANUP struct buf hosts = {0}, rank_table = {0};
     struct container_launch container;
     local_container_launch(launch, index, &container);
-    struct launch_spec spec = {
-        .uid = local_container_uid(launch->task, index),
-        .attempt = (uint32_t)launch->attempt,
-        .run = run,
-        .name = launch_name(&arena, launch, &container, index),
-        .argv = make_argv(&arena, &container),
-        .env = make_env(live, &arena, launch, index, &container),
-        .set_user = container.run_as_user >= 0 || container.run_as_group >= 0,
-        .user_id = container.run_as_user >= 0 ? (uint32_t)container.run_as_user : geteuid(),
-        .group_id = container.run_as_group >= 0 ? (uint32_t)container.run_as_group : getegid(),
-        .memory_limit_bytes = (uint64_t)container.memory_bytes,
-        .cpu_limit_milli = (uint64_t)container.cpu_milli,
-        .grace_ns = launch->grace_ns,
-        .log_limit_bytes = live->log_bytes,
-        .log_files = live->log_files};
+    struct launch_spec spec = {.uid = local_container_uid(launch->task, index),
+                               .attempt = (uint32_t)launch->attempt,
+                               .run = run,
+                               .name = launch_name(&arena, launch, &container, index),
+                               .argv = make_argv(&arena, &container),
+                               .env = make_env(live, &arena, launch, index, &container),
+                               .set_user = container.run_as_user >= 0 || container.run_as_group >= 0,
+                               .user_id = local_user_of(&container),
+                               .group_id = local_group_of(&container),
+                               .memory_limit_bytes = (uint64_t)container.memory_bytes,
+                               .cpu_limit_milli = (uint64_t)container.cpu_milli,
+                               .grace_ns = launch->grace_ns,
+                               .log_limit_bytes = live->log_bytes,
+                               .log_files = live->log_files};
     if (spec.set_user && spec.user_id == geteuid() && spec.group_id == getegid())
         spec.set_user = false; /* it is ours already, which needs no privilege */
     local_checkpoints_make(live, launch);

@@ -160,6 +160,16 @@ int local_users_apply(const struct live *live, struct arena *arena, struct task_
     return rc;
 }
 
+uint32_t local_user_of(const struct container_launch *container)
+{
+    return container->run_as_user >= 0 ? (uint32_t)container->run_as_user : geteuid();
+}
+
+uint32_t local_group_of(const struct container_launch *container)
+{
+    return container->run_as_group >= 0 ? (uint32_t)container->run_as_group : getegid();
+}
+
 int64_t local_users_group(const struct live *live, const struct task_launch *launch)
 {
     return live->users.choose && !live->users.as_agent ? range_of(&live->users, launch).group : -1;
