@@ -25,7 +25,7 @@ static uint32_t load_of(const struct canvas *canvas, uint32_t chip, uint32_t por
     return there > back ? there : back;
 }
 
-/* The link at a chip's plus port along X or Y; one that wraps around is a stub. */
+/* Draws the link at a chip's plus port along X or Y. A link that wraps around is drawn as a short line. */
 static void put_link(const struct canvas *canvas, uint32_t chip, uint32_t axis, uint32_t x, uint32_t y)
 {
     const struct torus *torus = canvas->torus;

@@ -25,8 +25,8 @@ struct writing {
     struct prepared_write **ret_prepared; /* of a check; NULL: not wanted */
 };
 
-/* What a check has made of the body of a new JobSet, Job or Pod, for the step to apply. It depends on the
- * write and, of the state, on `default_queue` alone. */
+/* The document and spec that a check has made of the body of a new JobSet, Job or Pod, for the step to apply.
+ * Both depend on the write and, of the state, on `default_queue` alone. */
 struct prepared_write {
     struct arena arena;   /* owns the rest; the step takes it */
     struct doc *document; /* NULL: a step has taken it */

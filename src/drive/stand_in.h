@@ -12,7 +12,7 @@
  *     task alive. Once the limit has passed, only a turn begins anew.
  *   - Time between two rounds counts as attended only if it is short: a process that was stopped attended
  *     nothing, and its driver has to find that out (driver_turn).
- * What may be answered is driver_stand_in()'s to say.
+ * driver_stand_in() says which messages may be answered.
  */
 #ifndef PHX_DRIVE_STAND_IN_H
 #define PHX_DRIVE_STAND_IN_H

@@ -43,8 +43,8 @@ struct patching {
     struct arena *arena;
     struct doc *root;
     size_t copied, copied_bytes, visits;
-    /* Of the large objects that were visited last. A member that is removed from one stays as `gone`, so that
-     * the index holds; settle() takes them out. */
+    /* The indexes of the large objects that were visited last. A member that is removed from an object stays
+     * in it as `gone`, so that the index holds; settle() takes such members out. */
     struct members indexed[INDEXES];
     size_t next_index;
     struct error *error;

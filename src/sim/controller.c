@@ -78,7 +78,8 @@ void controller_turn(struct world *world, const struct sim_event *event)
         listen(world);
 }
 
-/* Its loop is at work, or its process is stopped; only in the first case somebody answers heartbeats. */
+/* The controller's loop is at work, or its process is stopped; only in the first case the stand-in answers
+ * heartbeats. */
 void controller_pause(struct world *world, int64_t pause_ns, bool at_work)
 {
     struct sim_controller *controller = &world->controller;

@@ -11,7 +11,7 @@
  *     ... the switches carry it out, or crossconnect_apply(&now, &plan, error) does in a model
  *     crossconnect_undo(&plan, arena, &back)                            the plan that leads back
  *
- * What holds for every plan:
+ * Invariants of every plan:
  *   - A plan touches no port of a running slice, and refuses rather than to steal one.
  *   - A plan is the smallest change: cross-connects that are right stay. The plan for a state that is right
  *     already is empty.
@@ -35,7 +35,7 @@ struct crossconnects {
     uint16_t prior[POD_SWITCHES][POD_CUBES_MAX]; /* the cube whose plus end is joined with this minus end */
 };
 
-/* What may not be used. Zeroed: everything may. */
+/* Cubes, switches and link ends that may not be used. Zeroed: everything may. */
 struct crossconnect_limits {
     uint32_t slice_of[POD_CUBES_MAX];             /* number of the running slice that owns a cube; 0: free */
     bool cube_out[POD_CUBES_MAX];                 /* faulty or drained */

@@ -102,7 +102,7 @@ static void plant_tree(struct level *level, uint16_t destination, const uint8_t 
     CHECK(level->tree_count < torus->chips);
 }
 
-/* All pairs with a way by dimension order take it. */
+/* Lets every pair that has a way by dimension order take it. */
 static void start(struct level *level, uint16_t destination, const uint8_t *row, uint8_t *first_hops,
                   uint32_t *flow)
 {

@@ -1,6 +1,6 @@
 /* pattern.h - a solved pattern of dead links as bytes, for a cache, and tables from such bytes.
  *
- * What costs time in route_build() is the search for first hops. Its result is kept; everything else is made
+ * The search for first hops takes most of route_build()'s time. Its result is kept; everything else is made
  * anew. A cache keeps one pattern under each key; a job whose switch dies finds its tables there.
  *
  * The bytes, all numbers little-endian:

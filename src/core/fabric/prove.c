@@ -32,7 +32,7 @@ static int fail(const struct prover *prover, uint32_t chip, uint32_t to, const c
                      torus->at[1][to], torus->at[2][to], what);
 }
 
-/* What is wrong with an entry that a packet meets; NULL: nothing. */
+/* Returns the fault of an entry that a packet meets; NULL: none. */
 static const char *fault_of(const struct prover *prover, uint32_t chip, uint8_t entry)
 {
     if (entry >= ROUTE_NONE)

@@ -66,7 +66,7 @@ static inline uint32_t route_vc(uint8_t entry)
 int route_build(const struct torus *torus, struct route *ret_route, struct error *error);
 void route_done(struct route *route);
 
-/* One chip's table, as loaded into that chip: ret_entries[chips] by destination. */
+/* Writes the table that one chip is loaded with: ret_entries[chips] by destination. */
 void route_chip_table(const struct route *route, uint16_t chip, bool inject, uint8_t *ret_entries);
 
 #endif

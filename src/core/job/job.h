@@ -410,7 +410,7 @@ struct room {
     int64_t cpu_milli, memory_bytes;
 };
 
-/* What admission has granted the JobSet. */
+/* The terms and the reservation that admission has granted the JobSet. */
 struct jobset_grant {
     struct rjob_terms *terms; /* additions to the spec for placement: [spec.rjob_count] or NULL */
     struct arena arena;       /* private: owns the terms */

@@ -138,7 +138,7 @@ enum kind_rules {
     RULES_FAULT,    /* write_fault.c */
 };
 
-/* What shows objects of the row (kube/render.h). */
+/* The renderer of the row's objects (kube/render.h). */
 enum kind_view {
     VIEW_STORED, /* the document as it was written */
     VIEW_JOBSET,

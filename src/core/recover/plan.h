@@ -37,7 +37,7 @@ enum recovery_state {
 };
 extern const struct lifecycle recovery_lifecycle;
 
-/* What becomes of the processes that still live when a recovery begins. */
+/* The path of a recovery: what becomes of the processes that still live when it begins. */
 enum recovery_path {
     PATH_RESTART, /* all of them end, and start again */
     PATH_KEEP,    /* after a loss: those that can rejoin wait inside */

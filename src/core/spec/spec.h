@@ -45,7 +45,7 @@ void field_errors_done(struct field_errors *errors);
 
 /* Annotations of a JobSet, or of a Job or Pod without one. */
 #define SUB_HEALTH_KEY   "phalanx.dev/sub-health"
-/* Of a Namespace: the user ids of its tasks, such as "100000-100999". */
+/* The annotation of a Namespace that holds the user ids of its tasks, such as "100000-100999". */
 #define UID_RANGE_KEY "phalanx.dev/uid-range"
 struct uid_range {
     uint32_t from, count;

@@ -38,7 +38,7 @@ struct binding {
     struct grants *grants;
     struct str namespace_; /* empty: everywhere */
 };
-/* What one document has added. */
+/* The role or the bindings that one document has added. */
 struct source {
     struct arena arena;
     struct role *role; /* NULL: it is a binding */

@@ -94,8 +94,8 @@ struct api_hooks {
     /* Has the machine's agent confirmed that it counts by the present hold of the leases
      * (core/health/lease_hold.h)? */
     bool (*hold_counts)(void *context, machine_id machine);
-    /* Both may be NULL. Around each piece of work that may take long and calls no more of the host than the
-     * hooks above; the host may call any function below before `ends` returns. Never nested. */
+    /* Called around each piece of work that may take long and calls no more of the host than the hooks
+     * above; the host may call any function below before `ends` returns. Never nested. NULL: not wanted. */
     void (*begins)(void *context);
     void (*ends)(void *context);
 };

@@ -27,7 +27,7 @@ const struct resource review_table[REVIEWS] = {
         ROW(AUTHORIZATION, "subjectaccessreviews", "subjectaccessreview", "SubjectAccessReview", false),
 };
 
-/* Who may do nothing else may send reviews, so they are small. */
+/* Reviews are small, because users without any right may send them. */
 enum { REVIEW_BYTES_MAX = 64 * 1024 };
 
 /* --- bodies ------------------------------------------------------------------------------------------- */

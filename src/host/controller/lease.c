@@ -52,7 +52,7 @@ static void wait_for_change(struct stand_in *stand_in, int64_t until_ns)
     CHECK(rc == 0 || rc == ETIMEDOUT);
 }
 
-/* One round; the mutex is held before and after, and not meanwhile. */
+/* Attends the connections for one round; the mutex is held before and after, and not meanwhile. */
 static void attend(struct stand_in *stand_in)
 {
     stand_in->wire = WIRE_TAKEN;

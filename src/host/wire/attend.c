@@ -104,7 +104,7 @@ static void answer_all(struct wire_attendant *attendant, struct wire_conn *conn)
         conn->seen += used;
 }
 
-/* What the kernel does not take now, the loop writes. */
+/* Sends what the kernel takes now; the loop writes the rest. */
 static void send_all(struct wire_conn *conn)
 {
     if (conn->tls)

@@ -21,7 +21,7 @@
 #include "host/process.h"
 #include "job/wire.h"
 
-/* Of the next task: none starts beside another that has its chips or its host name. */
+/* Chips and host name of the next task: none starts beside another that has either. */
 static uint64_t start_chips = 1;
 static const char *start_host = "work-0";
 

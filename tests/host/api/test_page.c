@@ -64,8 +64,8 @@ static void test_pages(void **state)
     }
 }
 
-/* What a client does not read is not held: a list is rendered as it is read beyond 64 KiB of text, however
- * few its objects are. */
+/* Text that a client does not read is not held: beyond 64 KiB of text a list is rendered as it is read,
+ * however few its objects are. */
 static void test_few_large_objects_stream(void **state)
 {
     enum { LARGE_COUNT = 8, LARGE_BYTES = 20000 };
