@@ -776,6 +776,21 @@ static int parse(struct up *up, int argc, char **argv, const char **ret_data)
     return 0;
 }
 
+/* Tasks of root's cluster are users of their own, unless these could not reach their own files. */
+static void choose_users(struct up *up)
+{
+    char why[LONG_PATH_BYTES];
+    if (geteuid() != 0 || up->allow_root_tasks || up->task_user ||
+        (local_others_reach(up->data, why) && local_others_reach(up->self, why)))
+        return;
+    up->allow_root_tasks = true;
+    fprintf(
+        stderr,
+        "phalanx: up: warning: tasks run as root: %s. For tasks with users of their own, keep the program "
+        "and --data where every user may go\n",
+        why);
+}
+
 int cmd_up(int argc, char **argv)
 {
     struct up up = {.api = "127.0.0.1:7070",
@@ -797,6 +812,7 @@ int cmd_up(int argc, char **argv)
     snprintf(up.self_pid, sizeof(up.self_pid), "%d", (int)getpid());
     snprintf(up.api_at, sizeof(up.api_at), "%s", up.api);
     snprintf(up.agents_at, sizeof(up.agents_at), "%s", up.agents);
+    choose_users(&up);
     int status = EXIT_FAILED;
     if ((up.cluster_path || use_default_cluster(&up, &json)) && make_credentials(&up))
         status = run(&up);

@@ -12,6 +12,7 @@
 
 #include "base/str.h"
 #include "os/file.h"
+#include "os/namespace.h"
 
 enum { PLACES = 3, ENTRY_BYTES = 512 };
 
@@ -126,4 +127,25 @@ void local_forget(const char *data)
     for (int i = 0; i < PLACES; i++)
         if (folder_of(i, false, folder))
             forget_in(folder, data);
+}
+
+bool local_others_reach(const char *path, char ret_why[PATH_MAX])
+{
+    char part[PATH_MAX];
+    struct stat info;
+    if (!realpath(path, part))
+        return true; /* whatever is wrong with it shows when it is used */
+    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
+        *slash = 0;
+        bool open = stat(part, &info) < 0 || info.st_mode & S_IXOTH;
+        int refused = open ? 0 : os_mounts_refused();
+        if (refused) {
+            snprintf(ret_why, PATH_MAX,
+                     "%.2000s is closed to other users, and no mount namespace is allowed (%s)", part,
+                     strerror(refused));
+            return false;
+        }
+        *slash = '/';
+    }
+    return true;
 }

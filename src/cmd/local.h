@@ -21,4 +21,9 @@ bool local_announce(const char *server, const char *kubeconfig);
 /* Takes back the links to files of this folder. */
 void local_forget(const char *data);
 
+/* Can tasks of other users reach this path of root's? They can if every folder on the way lets others pass,
+ * or if tasks may have mounts of their own, with which the agent bridges such folders (confine.c). If they
+ * cannot, *ret_why says why, in half a sentence. */
+bool local_others_reach(const char *path, char ret_why[PATH_MAX]);
+
 #endif

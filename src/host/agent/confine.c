@@ -8,7 +8,7 @@
  * may not pass through (/root) is covered too, so that what lies below it can be reached.
  *
  * Where the machine allows no mount namespace, tasks run without and the agent says so once, unless
- * --isolation=require was given.
+ * --isolation=require was given. A task that then cannot reach its own folder does not start.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -19,6 +19,7 @@
 
 #include "host/agent/internal.h"
 #include "os/file.h"
+#include "os/namespace.h"
 
 enum { COVERS_MAX = 24, CAP_SYS_ADMIN_BIT = 21 };
 
@@ -41,6 +42,7 @@ void local_confine_init(struct live *live, const struct agent_host_options *opti
 {
     live->isolation_off = options->isolation_off;
     live->isolation_required = options->isolation_required;
+    live->mounts_refused = options->isolation_off || geteuid() != 0 ? 0 : os_mounts_refused();
     for (size_t i = 0; i < options->hidden_count; i++)
         hide(live, options->hidden[i]);
     hide(live, options->tls_key);
@@ -202,6 +204,22 @@ static void cover_all(struct live *live, const struct task_launch *launch, struc
     spec->mount_count = cover.count;
 }
 
+/* Without mounts a folder that the task's user cannot pass through stays in its way. */
+static int check_reach(const struct live *live, struct arena *arena, const struct launch_spec *spec,
+                       struct error *error)
+{
+    const char *barrier = spec->set_user ? find_barrier(arena, spec, spec->directory) : NULL;
+    if (!barrier)
+        return 0;
+    return error_set(error, ERROR_DENIED,
+                     "user %u may not pass through \"%s\" to the task's folder \"%s\", and %s (%s): keep the "
+                     "agent's --state elsewhere, or start the agent with --allow-root-tasks",
+                     spec->user_id, barrier, spec->directory,
+                     live->isolation_off ? "tasks see the machine as it is"
+                                         : "this machine allows no mount namespace",
+                     live->isolation_off ? "--isolation=off" : strerror(live->mounts_refused));
+}
+
 /* --- privileges ------------------------------------------------------------------------------------- */
 
 static int check_user(const struct live *live, const struct container_launch *container,
@@ -240,7 +258,8 @@ int local_confine(struct live *live, const struct task_launch *launch,
                              ? security->added
                              : (CAPABILITIES_DEFAULT | security->added) & ~security->dropped;
     spec->no_new_privileges = !security->privileged && !security->escalation;
-    if (!live->isolation_off)
-        cover_all(live, launch, arena, spec);
+    if (live->isolation_off || (live->mounts_refused && !live->isolation_required))
+        return check_reach(live, arena, spec, error);
+    cover_all(live, launch, arena, spec);
     return 0;
 }

@@ -149,6 +149,7 @@ struct live {
     uint32_t chips;
     struct task_users users;
     bool isolation_off, isolation_required; /* confine.c */
+    int mounts_refused;                     /* errno; 0: tasks may have mounts of their own */
     VEC(char *) hidden;
 };
 

@@ -1,0 +1,11 @@
+/* namespace.h - what the kernel lets this process's children have of their own. */
+#ifndef PHX_OS_NAMESPACE_H
+#define PHX_OS_NAMESPACE_H
+
+/* Tries in a child process whether it may have a mount namespace of its own, with mounts that the machine
+ * does not see. Returns 0 if it may, otherwise the errno of the refusal: EPERM without CAP_SYS_ADMIN, as in
+ * most containers; EINVAL in a chroot, whose root is no mount point and cannot be cut off from the
+ * machine's. Thread-safe; takes about a millisecond. */
+int os_mounts_refused(void);
+
+#endif
