@@ -123,6 +123,9 @@ static void route(struct core *core, struct step *step, const struct event *even
     case EVENT_HOLD_OVER:
         lease_hold_over(&core->hold, event->hold_over);
         break;
+    case EVENT_SWITCH_REPORT: /* no request waits for one yet */
+    case EVENT_SWITCH_HEALTH:
+        break;
     }
 }
 

@@ -9,7 +9,7 @@
 
 struct effect *effect_add(struct effects *effects, enum effect_kind kind)
 {
-    CHECK(kind >= EFFECT_REPLY && kind <= EFFECT_TASK_REJOIN);
+    CHECK(kind >= EFFECT_REPLY && kind <= EFFECT_SWITCH_APPLY);
     CHECK(effects->list.len < UINT32_MAX); /* the index is half of the effect's id */
     struct effect effect = {.kind = kind, .seq = effects->seq, .index = (uint32_t)effects->list.len};
     vec_push(&effects->list, effect);
@@ -42,6 +42,8 @@ const char *effect_kind_name(enum effect_kind kind)
         return "say-again";
     case EFFECT_TASK_REJOIN:
         return "task-rejoin";
+    case EFFECT_SWITCH_APPLY:
+        return "switch-apply";
     case EFFECT_WARNING:
         return "warning";
     }
@@ -109,6 +111,11 @@ void effect_describe(struct buf *out, const struct effect *effect)
         break;
     case EFFECT_ERRAND_STOP:
         buf_printf(out, " %" PRIx64, effect->errand_stop.errand);
+        break;
+    case EFFECT_SWITCH_APPLY:
+        buf_printf(out, " " STR_FORMAT " operation %" PRIu64 ": %zu to break, %zu to make",
+                   STR_ARG(effect->switch_apply.name), effect->switch_apply.operation,
+                   effect->switch_apply.break_count, effect->switch_apply.make_count);
         break;
     case EFFECT_WARNING:
         buf_printf(out, ": " STR_FORMAT, STR_ARG(effect->warning));

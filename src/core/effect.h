@@ -15,6 +15,8 @@
  *     ERRAND_START   as START of a task
  *     ERRAND_STOP    as STOP of a task
  *     SAY_AGAIN      best effort: a Hello has the same effect
+ *     SWITCH_APPLY   after the log write; repeated with the same operation after a boot while its report is
+ *                    missing
  *     WARNING        of core_check_write alone: the write would be accepted, and is probably a mistake
  */
 #ifndef PHX_CORE_EFFECT_H
@@ -22,6 +24,7 @@
 
 #include "base/vec.h"
 #include "core/event.h"
+#include "core/switch.h"
 
 struct jobset;
 struct job;
@@ -44,6 +47,7 @@ enum effect_kind {
     EFFECT_WARNING = 9,
     EFFECT_SAY_AGAIN = 75,
     EFFECT_TASK_REJOIN = 105,
+    EFFECT_SWITCH_APPLY = 106,
 };
 enum change_type { CHANGE_ADDED = 1, CHANGE_MODIFIED = 2, CHANGE_DELETED = 3 };
 
@@ -106,6 +110,7 @@ struct effect {
         struct {
             machine_id machine; /* its probes repeat the signals that stand */
         } say_again;
+        struct switch_apply switch_apply;
         struct str warning; /* one sentence for the client */
     };
 };

@@ -9,6 +9,7 @@
 
 #include "core/agent/message.h"
 #include "core/kinds/kinds.h"
+#include "core/switch.h"
 
 enum event_kind {
     EVENT_BOOT = 1,           /* a controller process took over the log */
@@ -23,6 +24,8 @@ enum event_kind {
     EVENT_PROGRESS = 10,      /* the step that every rank of an attempt has reached, collected by the host */
     EVENT_PACE = 11,          /* own work of an attempt's ranks in a step, of one window */
     EVENT_HOLD_OVER = 12,     /* the grants of lease holds have ended (lease_hold.h) */
+    EVENT_SWITCH_REPORT = 13, /* an optical switch has answered a request, or failed to (switch.h) */
+    EVENT_SWITCH_HEALTH = 14, /* the health of an optical switch has changed */
 };
 
 enum write_verb {
@@ -119,6 +122,8 @@ struct event {
         } reports;
         struct progress_event progress;
         struct pace_event pace;
+        struct switch_report switch_report;
+        struct switch_health switch_health;
         uint64_t hold_over; /* the hold's number; of no meaning when there was a change since */
     };
 };

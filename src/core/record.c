@@ -9,6 +9,7 @@
 #include "core/agent/codec_pb.h"
 #include "core/limits.h"
 #include "core/object/object.h"
+#include "core/record_switch.h"
 #include "proto/log.pb-c.h"
 
 /* The kinds are the field numbers of the oneof, so they can only be added to. */
@@ -132,6 +133,12 @@ static void write_event(struct arena *arena, const struct event *event, Log__Eve
     case EVENT_PACE:
         write_pace(arena, event, pb);
         break;
+    case EVENT_SWITCH_REPORT:
+        pb->switch_report = record_write_report(arena, &event->switch_report);
+        break;
+    case EVENT_SWITCH_HEALTH:
+        pb->switch_health = record_write_health(arena, &event->switch_health);
+        break;
     case EVENT_HOLD_OVER:
         pb->hold_over = ARENA_NEW(arena, Log__HoldOver);
         log__hold_over__init(pb->hold_over);
@@ -142,7 +149,7 @@ static void write_event(struct arena *arena, const struct event *event, Log__Eve
 
 void record_encode(struct buf *out, const struct event *event)
 {
-    CHECK(event->kind >= EVENT_BOOT && event->kind <= EVENT_HOLD_OVER);
+    CHECK(event->kind >= EVENT_BOOT && event->kind <= EVENT_SWITCH_HEALTH);
     struct arena arena ARENA_CLEANUP = {0};
     Log__Event pb;
     write_event(&arena, event, &pb);
@@ -246,6 +253,10 @@ static int read_event(struct arena *arena, const Log__Event *pb, struct event *r
         return read_progress(pb->progress, &ret->progress, error);
     case EVENT_PACE:
         return read_pace(pb->pace, &ret->pace, error);
+    case EVENT_SWITCH_REPORT:
+        return record_read_report(arena, pb->switch_report, &ret->switch_report, error);
+    case EVENT_SWITCH_HEALTH:
+        return record_read_health(arena, pb->switch_health, &ret->switch_health, error);
     case EVENT_HOLD_OVER:
         ret->hold_over = pb->hold_over->number;
         return 0;
@@ -372,6 +383,12 @@ void record_describe_named(struct buf *out, const struct event *event, const str
         buf_printf(out, "pace");
         describe_jobset(out, event->pace.jobset, core);
         buf_printf(out, " attempt %d: %zu ranks", event->pace.attempt, event->pace.count);
+        break;
+    case EVENT_SWITCH_REPORT:
+        record_describe_report(out, &event->switch_report);
+        break;
+    case EVENT_SWITCH_HEALTH:
+        record_describe_health(out, &event->switch_health);
         break;
     case EVENT_HOLD_OVER:
         buf_printf(out, "hold-over %" PRIu64, event->hold_over);

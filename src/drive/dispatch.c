@@ -104,6 +104,13 @@ static void tell_reply(struct driver *driver, const struct pending *pending, con
         sinks->reply(sinks->context, pending->request, effect);
 }
 
+static void apply_to_switch(struct driver *driver, const struct effect *effect)
+{
+    const struct switch_port *switches = &driver->ports.switches;
+    if (switches->apply)
+        switches->apply(switches->context, &effect->switch_apply);
+}
+
 static void carry_out(struct driver *driver, struct starts *starts, const struct pending *pending,
                       const struct effect *effect)
 {
@@ -142,6 +149,9 @@ static void carry_out(struct driver *driver, struct starts *starts, const struct
         message.kind = FROM_CONTROLLER_ERRAND_START;
         message.errand_start = effect->errand_start.start;
         send_to(driver, effect->errand_start.machine, &message);
+        break;
+    case EFFECT_SWITCH_APPLY:
+        apply_to_switch(driver, effect);
         break;
     case EFFECT_SAY_AGAIN:
         message.kind = FROM_CONTROLLER_SAY_AGAIN;

@@ -54,6 +54,7 @@
  *     sessions.c    hello, welcome, lease, tethers, evidence, missed news
  *     stand_in.h    when somebody else answers heartbeats while the host is at work
  *     progress.c    steps of ranks made one event a JobSet; paces.c: how long they work on a step
+ *     switches.c    answers and health of optical switches, as events
  *     replay.c      records back into a core
  *     agent.h       the machine's side: machine.c runs an agent, sheets.c keeps rank tables
  *
@@ -135,6 +136,11 @@ void driver_attended(struct driver *driver, int64_t attended_ns);
 /* A write that core_check_write has let pass. Strings are copied, `document` is not looked at, and
  * `prepared` is the driver's from now on. `request` 0: nobody waits. */
 void driver_write(struct driver *driver, const struct write_event *write, drive_request request);
+
+/* An optical switch has answered a request or failed to; its health has changed (core/switch.h). All is
+ * copied; texts beyond SWITCH_TEXT_MAX are cut. */
+void driver_switch_report(struct driver *driver, const struct switch_report *report);
+void driver_switch_health(struct driver *driver, const struct switch_health *health);
 
 /* --- what a host may ask ---------------------------------------------------------------------- */
 

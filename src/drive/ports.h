@@ -73,11 +73,20 @@ struct sink_port {
                        const struct effects *effects);
 };
 
+struct switch_port {
+    void *context;
+    /* Begins a request to an optical switch by the rules of core/switch.h; `apply` is copied where it is
+     * needed longer. driver_switch_report() follows from the world's loop, never from inside this call. NULL:
+     * the world has no switches. */
+    void (*apply)(void *context, const struct switch_apply *apply);
+};
+
 struct driver_ports {
     struct log_port log;
     struct net_port net;
     struct clock_port clock;
     struct sink_port sinks;
+    struct switch_port switches;
 };
 
 #endif

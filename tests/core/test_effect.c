@@ -10,10 +10,10 @@
 #include "base/str.h"
 #include "core/effect.h"
 
-static const enum effect_kind kinds[] = {
-    EFFECT_REPLY,       EFFECT_CHANGED,      EFFECT_TASK_START,  EFFECT_TASK_STOP, EFFECT_TASK_NOTICE,
-    EFFECT_TASK_FORGET, EFFECT_ERRAND_START, EFFECT_ERRAND_STOP, EFFECT_SAY_AGAIN, EFFECT_TASK_REJOIN,
-    EFFECT_WARNING};
+static const enum effect_kind kinds[] = {EFFECT_REPLY,        EFFECT_CHANGED,      EFFECT_TASK_START,
+                                         EFFECT_TASK_STOP,    EFFECT_TASK_NOTICE,  EFFECT_TASK_FORGET,
+                                         EFFECT_ERRAND_START, EFFECT_ERRAND_STOP,  EFFECT_SAY_AGAIN,
+                                         EFFECT_TASK_REJOIN,  EFFECT_SWITCH_APPLY, EFFECT_WARNING};
 enum { KINDS = sizeof kinds / sizeof *kinds };
 
 static void names_are_words_of_their_own(void **state)
@@ -41,6 +41,9 @@ static void lines_without_an_object(void **state)
         {{.kind = EFFECT_TASK_FORGET, .forget.task = 0x1f}, "0.0 task-forget 1f"},
         {{.kind = EFFECT_ERRAND_START, .errand_start.start.errand = 0x1f}, "0.0 errand-start 1f"},
         {{.kind = EFFECT_ERRAND_STOP, .errand_stop.errand = 0x1f}, "0.0 errand-stop 1f"},
+        {{.kind = EFFECT_SWITCH_APPLY,
+          .switch_apply = {.name = STR("pod-1-x5"), .operation = 9, .make_count = 2}},
+         "0.0 switch-apply pod-1-x5 operation 9: 0 to break, 2 to make"},
         {{.kind = EFFECT_SAY_AGAIN}, "0.0 say-again"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {

@@ -19,7 +19,7 @@ static struct task_report reports[] = {
 };
 enum { REPORTS = sizeof(reports) / sizeof(*reports) };
 
-enum { EVENT_LAST = EVENT_HOLD_OVER };
+enum { EVENT_LAST = EVENT_SWITCH_HEALTH };
 
 static void each_kind(struct event events[EVENT_LAST + 1])
 {
@@ -67,6 +67,27 @@ static void each_kind(struct event events[EVENT_LAST + 1])
     events[EVENT_PACE].pace =
         (struct pace_event){.jobset = 3, .attempt = 4, .window_ns = 5, .own_us = own_us, .count = 3};
     events[EVENT_HOLD_OVER].hold_over = 77;
+    static struct circuit_result results[] = {{{1, 65}, false, CIRCUIT_UNDONE},
+                                              {{SWITCH_PORTS_MAX, 66}, true, CIRCUIT_NOT_APPLIED}};
+    static struct circuit present[] = {{1, 65}, {2, 67}, {64, 128}};
+    events[EVENT_SWITCH_REPORT].switch_report = (struct switch_report){.name = STR("pod-1-x5"),
+                                                                       .operation = UINT64_MAX,
+                                                                       .outcome = SWITCH_PARTLY,
+                                                                       .results = results,
+                                                                       .result_count = 2,
+                                                                       .read = true,
+                                                                       .present = present,
+                                                                       .present_count = 3,
+                                                                       .reason = STR("port 66 is busy")};
+    static struct str alarms[] = {{"FAN", 3}, {"", 0}};
+    static uint16_t bad_ports[] = {1, SWITCH_PORTS_MAX};
+    events[EVENT_SWITCH_HEALTH].switch_health = (struct switch_health){.name = STR("pod-1-x5"),
+                                                                       .state = SWITCH_DEGRADED,
+                                                                       .alarms = alarms,
+                                                                       .alarm_count = 2,
+                                                                       .bad_ports = bad_ports,
+                                                                       .bad_port_count = 2,
+                                                                       .reason = STR("a fan stands")};
 }
 
 static void assert_same_reports(const struct task_report *a, const struct task_report *b, size_t count)
@@ -78,6 +99,27 @@ static void assert_same_reports(const struct task_report *a, const struct task_r
                     a[i].started_ns == b[i].started_ns && a[i].finished_ns == b[i].finished_ns &&
                     a[i].step == b[i].step && a[i].peer_rank == b[i].peer_rank && a[i].pid == b[i].pid);
     }
+}
+
+static void assert_same_switch_reports(const struct switch_report *a, const struct switch_report *b)
+{
+    assert_true(str_equal(a->name, b->name) && str_equal(a->reason, b->reason) &&
+                a->operation == b->operation && a->outcome == b->outcome && a->read == b->read &&
+                a->result_count == b->result_count && a->present_count == b->present_count);
+    for (size_t i = 0; i < a->result_count; i++)
+        assert_true(circuit_equal(a->results[i].circuit, b->results[i].circuit) &&
+                    a->results[i].make == b->results[i].make && a->results[i].status == b->results[i].status);
+    for (size_t i = 0; i < a->present_count; i++)
+        assert_true(circuit_equal(a->present[i], b->present[i]));
+}
+
+static void assert_same_switch_health(const struct switch_health *a, const struct switch_health *b)
+{
+    assert_true(str_equal(a->name, b->name) && str_equal(a->reason, b->reason) && a->state == b->state &&
+                a->alarm_count == b->alarm_count && a->bad_port_count == b->bad_port_count);
+    for (size_t i = 0; i < a->alarm_count; i++)
+        assert_true(str_equal(a->alarms[i], b->alarms[i]));
+    assert_memory_equal(a->bad_ports, b->bad_ports, a->bad_port_count * sizeof *a->bad_ports);
 }
 
 static void assert_same(const struct event *a, const struct event *b)
@@ -132,6 +174,12 @@ static void assert_same(const struct event *a, const struct event *b)
         assert_true(a->pace.jobset == b->pace.jobset && a->pace.attempt == b->pace.attempt &&
                     a->pace.window_ns == b->pace.window_ns && a->pace.count == b->pace.count);
         assert_memory_equal(a->pace.own_us, b->pace.own_us, a->pace.count * sizeof *a->pace.own_us);
+        break;
+    case EVENT_SWITCH_REPORT:
+        assert_same_switch_reports(&a->switch_report, &b->switch_report);
+        break;
+    case EVENT_SWITCH_HEALTH:
+        assert_same_switch_health(&a->switch_health, &b->switch_health);
         break;
     case EVENT_HOLD_OVER:
         assert_true(a->hold_over == b->hold_over);
@@ -210,6 +258,39 @@ static void kinds_of_a_later_version(void **state)
     arena_done(&arena);
 }
 
+/* A record whose numbers no switch can have is refused with the switch's name. */
+static void switches_out_of_range(void **state)
+{
+    Log__Circuit port_0 = LOG__CIRCUIT__INIT, *present[] = {&port_0};
+    Log__CircuitResult status_9 = LOG__CIRCUIT_RESULT__INIT, *results[] = {&status_9};
+    status_9.plus = status_9.minus = 1;
+    status_9.status = 9;
+    Log__SwitchReport answers[4] = {LOG__SWITCH_REPORT__INIT, LOG__SWITCH_REPORT__INIT,
+                                    LOG__SWITCH_REPORT__INIT, LOG__SWITCH_REPORT__INIT};
+    answers[0].n_present = 1, answers[0].present = present;
+    answers[1].n_results = 1, answers[1].results = results;
+    answers[2].outcome = SWITCH_OUTCOMES;
+    Log__CircuitResult good = LOG__CIRCUIT_RESULT__INIT, *many[SWITCH_RESULTS_MAX + 1];
+    good.plus = good.minus = 1;
+    for (size_t i = 0; i < SWITCH_RESULTS_MAX + 1; i++)
+        many[i] = &good;
+    answers[3].n_results = SWITCH_RESULTS_MAX + 1, answers[3].results = many;
+    for (size_t i = 0; i < 4; i++) {
+        answers[i].switch_ = (char[]){"pod-1-x5"};
+        Log__Event pb = LOG__EVENT__INIT;
+        pb.kind_case = LOG__EVENT__KIND_SWITCH_REPORT;
+        pb.switch_report = &answers[i];
+        static uint8_t bytes[65536];
+        struct str packed = {(char *)bytes, log__event__pack(&pb, bytes)};
+        struct arena arena = {0};
+        struct event event;
+        struct error error = {0};
+        assert_int_equal(record_decode(&arena, packed, &event, &error), i == 3 ? ERROR_LIMIT : ERROR_INVALID);
+        assert_non_null(strstr(error.text, "pod-1-x5"));
+        arena_done(&arena);
+    }
+}
+
 /* Kinds and numbers are part of the format: a log of years ago must mean the same. */
 static void numbers_stay(void **state)
 {
@@ -225,6 +306,8 @@ static void numbers_stay(void **state)
     assert_int_equal(EVENT_PROGRESS, LOG__EVENT__KIND_PROGRESS);
     assert_int_equal(EVENT_PACE, LOG__EVENT__KIND_PACE);
     assert_int_equal(EVENT_HOLD_OVER, LOG__EVENT__KIND_HOLD_OVER);
+    assert_int_equal(EVENT_SWITCH_REPORT, LOG__EVENT__KIND_SWITCH_REPORT);
+    assert_int_equal(EVENT_SWITCH_HEALTH, LOG__EVENT__KIND_SWITCH_HEALTH);
     static const char old[] =
         "\x22\x0c\x08\x01\x10\x01\x1a\x02ns*\x02{}"; /* a create of a JobSet, as version 0.1 wrote it */
     struct arena arena = {0};
@@ -243,6 +326,7 @@ int main(void)
         cmocka_unit_test(there_and_back),
         cmocka_unit_test(fields_of_a_later_version),
         cmocka_unit_test(kinds_of_a_later_version),
+        cmocka_unit_test(switches_out_of_range),
         cmocka_unit_test(numbers_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -67,7 +67,7 @@ static void end_list(struct lister *lister)
     json_end_object(&lister->render.out);
 }
 
-static bool find(const struct api *api, const struct resource *resource, struct place place,
+static bool find(const struct api *api, const struct resource *resource, struct page_place place,
                  struct object_ref *ret_object)
 {
     const struct core *core = api->hooks.core(api->hooks.context);
@@ -79,7 +79,7 @@ static bool find(const struct api *api, const struct resource *resource, struct 
 static void render_some(struct lister *lister, size_t bytes)
 {
     while (lister->next < lister->page.places.len && lister->render.out.out->len < bytes) {
-        struct place place = lister->page.places.items[lister->next++];
+        struct page_place place = lister->page.places.items[lister->next++];
         struct object_ref object;
         if (find(lister->api, lister->resource, place, &object) &&
             object_is_listed(lister->api, lister->resource, object, lister->render.now_ns))
@@ -174,7 +174,7 @@ void handle_list(struct api_request *request)
     lister.render.scratch = &lister.scratch;
     struct choosing choosing = {&lister, &selector};
     if (selector.name.len && (!resource->namespaced || request->namespace_.len)) {
-        if (find(request->api, resource, (struct place){request->namespace_, selector.name}, &object))
+        if (find(request->api, resource, (struct page_place){request->namespace_, selector.name}, &object))
             choose(&choosing, object, selector.name);
     } else {
         builtin_visit(resource, lister.render.core, request->api->builtins, choose, &choosing);

@@ -112,7 +112,7 @@ bool page_read(struct api_request *request, struct page *ret_page)
 
 /* --- choosing ------------------------------------------------------------------------------------------- */
 
-static int compare(const struct place *a, const struct place *b)
+static int compare(const struct page_place *a, const struct page_place *b)
 {
     int order = str_compare(a->namespace_, b->namespace_);
     return order ? order : str_compare(a->name, b->name);
@@ -126,7 +126,7 @@ static int compare_places(const void *a, const void *b)
 /* The places of a full page are a heap whose first is the greatest: it goes when a smaller one comes. */
 static void sift_down(struct page *page, size_t at)
 {
-    struct place *places = page->places.items;
+    struct page_place *places = page->places.items;
     for (;;) {
         size_t child = 2 * at + 1;
         if (child >= page->places.len)
@@ -135,7 +135,7 @@ static void sift_down(struct page *page, size_t at)
             child++;
         if (compare(&places[child], &places[at]) <= 0)
             return;
-        struct place other = places[at];
+        struct page_place other = places[at];
         places[at] = places[child];
         places[child] = other;
         at = child;
@@ -144,7 +144,7 @@ static void sift_down(struct page *page, size_t at)
 
 void page_add(struct page *page, struct arena *names, struct str namespace_, struct str name)
 {
-    struct place place = {namespace_, name};
+    struct page_place place = {namespace_, name};
     bool full = page->limit && page->places.len == page->limit;
     if (page->continues && compare(&place, &page->after) <= 0)
         return;
@@ -153,7 +153,7 @@ void page_add(struct page *page, struct arena *names, struct str namespace_, str
             sift_down(page, i);
     if (full && compare(&place, &page->places.items[0]) >= 0)
         return;
-    place = (struct place){arena_str(names, namespace_), arena_str(names, name)};
+    place = (struct page_place){arena_str(names, namespace_), arena_str(names, name)};
     if (!full) {
         vec_push(&page->places, place);
         return;
@@ -177,7 +177,7 @@ void page_put_metadata(const struct page *page, struct json_writer *out, uint64_
     json_pair_text(out, "resourceVersion", text);
     if (page->left_out == 0)
         return;
-    const struct place *last = &vec_last(&page->places);
+    const struct page_place *last = &vec_last(&page->places);
     struct buf token BUF_CLEANUP = {0};
     buf_printf(&token, TOKEN_START "%s:" STR_FORMAT "/" STR_FORMAT, text, STR_ARG(last->namespace_),
                STR_ARG(last->name));

@@ -14,15 +14,15 @@
 
 #include "host/api/request.h"
 
-struct place {
+struct page_place {
     struct str namespace_, name;
 };
 struct page {
     uint64_t limit;   /* 0: none */
     uint64_t version; /* of the list's first page; 0: this is the first */
     bool continues;
-    struct place after; /* continues: the last place of the previous page */
-    VEC(struct place) places;
+    struct page_place after; /* continues: the last place of the previous page */
+    VEC(struct page_place) places;
     size_t left_out; /* behind this page */
 };
 

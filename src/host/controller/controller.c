@@ -208,7 +208,8 @@ static int make_driver(struct controller *controller, struct error *error)
     struct driver_ports ports = {log_port(controller),
                                  net_port(controller),
                                  {controller, port_mono_ns, port_wall_ns},
-                                 sink_port(controller)};
+                                 sink_port(controller),
+                                 {0}};
     controller->driver = driver_new(&options, &ports, controller->core);
     return 0;
 }

@@ -54,7 +54,7 @@ static void judge(struct probe *probe, const char *key, struct str facts)
 {
     (void)key;
     for (struct fact fact; fact_next(&facts, &fact);) {
-        struct place place = place_of(STR_FORMAT, STR_ARG(fact.place));
+        struct probe_place place = place_of(STR_FORMAT, STR_ARG(fact.place));
         struct str value = fact.value, wanted, there;
         uint64_t count;
         if (str_is(fact.name, "nvme")) {

@@ -84,7 +84,7 @@ static void judge(struct probe *probe, const char *key, struct str facts)
     uint64_t value, dimm_ue = 0, dimm_ce = 0, sum_ue = 0;
     char label[64] = "", label_of[SIGNAL_PLACE_MAX + 1] = "";
     while (fact_next(&facts, &fact)) {
-        struct place place = place_of(STR_FORMAT, STR_ARG(fact.place));
+        struct probe_place place = place_of(STR_FORMAT, STR_ARG(fact.place));
         bool same = strcmp(label_of, place.text) == 0;
         if (str_is(fact.name, "label")) {
             snprintf(label, sizeof label, STR_FORMAT, STR_ARG(fact.value));

@@ -45,9 +45,9 @@ static size_t clean(char *ret_text, size_t max, struct str text)
     return len;
 }
 
-struct place place_of(const char *format, ...)
+struct probe_place place_of(const char *format, ...)
 {
-    struct place place;
+    struct probe_place place;
     char text[512];
     va_list args;
     va_start(args, format);

@@ -85,7 +85,7 @@ static void judge_missing(struct probe *probe, struct str facts)
     const struct doc *list = probe_manifest(probe, "ethernet");
     for (size_t i = 0; i < doc_len(list); i++) {
         struct str name = doc_str(doc_get(doc_at(list, i), "name"), STR("?"));
-        struct place place = place_of("net/" STR_FORMAT, STR_ARG(name));
+        struct probe_place place = place_of("net/" STR_FORMAT, STR_ARG(name));
         struct str rest = facts;
         bool found = false;
         for (struct fact fact; !found && fact_next(&rest, &fact);)
@@ -107,12 +107,12 @@ static void judge(struct probe *probe, const char *key, struct str facts)
         more = fact_next(&rest, &fact);
         bool here = more && str_is(fact.name, "here");
         if (pending && (!more || here)) { /* no carrier file could be read: it is switched off */
-            struct place place = place_of("net/" STR_FORMAT, STR_ARG(pending_name));
+            struct probe_place place = place_of("net/" STR_FORMAT, STR_ARG(pending_name));
             judge_carrier(probe, pending_name, place.text, up, false, 0);
         }
         if (!more)
             break;
-        struct place place = place_of("net/" STR_FORMAT, STR_ARG(fact.place));
+        struct probe_place place = place_of("net/" STR_FORMAT, STR_ARG(fact.place));
         bool number = str_to_u64(fact.value, &value);
         if (here) {
             pending = true;

@@ -94,7 +94,7 @@ static void look(const struct probe *probe, const char *key, struct buf *facts)
     }
 }
 
-static struct place manifest_place(const struct doc *item)
+static struct probe_place manifest_place(const struct doc *item)
 {
     return place_of("port/" STR_FORMAT "/%lld", STR_ARG(doc_str(doc_get(item, "device"), STR("?"))),
                     (long long)doc_int(doc_get(item, "port"), 1));
@@ -179,7 +179,7 @@ static void judge_missing(struct probe *probe, struct str facts)
 {
     const struct doc *list = probe_manifest(probe, "infiniband");
     for (size_t i = 0; i < doc_len(list); i++) {
-        struct place place = manifest_place(doc_at(list, i));
+        struct probe_place place = manifest_place(doc_at(list, i));
         struct str rest = facts;
         bool found = false;
         for (struct fact fact; !found && fact_next(&rest, &fact);)
@@ -193,7 +193,7 @@ static void judge(struct probe *probe, const char *key, struct str facts)
     (void)key;
     struct str rest = facts, rate = {0}, phys = {0};
     for (struct fact fact; fact_next(&rest, &fact);) {
-        struct place place = place_of(STR_FORMAT, STR_ARG(fact.place));
+        struct probe_place place = place_of(STR_FORMAT, STR_ARG(fact.place));
         uint64_t value;
         for (size_t i = 0; i < COUNTER_RULES; i++)
             if (str_is(fact.name, counter_rules[i].name) && str_to_u64(fact.value, &value))

@@ -121,10 +121,10 @@ bool probe_listed(const struct probe *probe, const char *key, struct str name);
 /* --- emit.c --------------------------------------------------------------------------------------- */
 
 /* From "%s" pieces: "port/" and so on; cut and cleaned as places must be. */
-struct place {
+struct probe_place {
     char text[SIGNAL_PLACE_MAX + 1];
 };
-struct place place_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
+struct probe_place place_of(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
 /* The condition is so or not. Evidence is copied. */
 void probe_condition(struct probe *probe, const char *code, const char *place, bool on,
@@ -236,7 +236,7 @@ bool kmsg_has(struct str text, const char *part);
 /* The hexadecimal number behind `before`. */
 bool kmsg_hex(struct str text, const char *before, uint64_t *ret_value);
 /* "PCI:0000:9b:00", "0000:9B:00.0": as sysfs writes it, "0000:9b:00.0", below `kind`. */
-struct place kmsg_pci_place(const char *kind, struct str address);
+struct probe_place kmsg_pci_place(const char *kind, struct str address);
 
 /* --- kmsg_nvidia.c, kmsg_accelerator.c, kmsg_mce.c ------------------------------------------------ */
 

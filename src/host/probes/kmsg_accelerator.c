@@ -132,7 +132,7 @@ static bool is_count(struct str word)
 
 /* Reports the meaning of the first row that matches `text`; `line` is the evidence. False: none matches. */
 static bool judge(struct probe *probe, const struct row *rows, size_t count, struct str text, struct str line,
-                  const struct place *place, int64_t at_ns)
+                  const struct probe_place *place, int64_t at_ns)
 {
     for (size_t i = 0; i < count; i++) {
         struct str captures[CAPTURES_MAX] = {{0}};
@@ -160,7 +160,7 @@ static bool is_pci_address(struct str word)
 }
 
 /* The device that the driver's name is followed by, else the machine. */
-static struct place device_of(const char *pattern, struct str line)
+static struct probe_place device_of(const char *pattern, struct str line)
 {
     struct str captures[CAPTURES_MAX] = {{0}};
     if (!match(pattern, line, captures))
@@ -170,7 +170,7 @@ static struct place device_of(const char *pattern, struct str line)
 }
 
 /* A bank of AMD's Accelerator Check Architecture: "aca entry[00].STATUS=0x...", "ACA[01/08].STATUS=0x...". */
-static bool judge_aca(struct probe *probe, struct str line, const struct place *place, int64_t at_ns)
+static bool judge_aca(struct probe *probe, struct str line, const struct probe_place *place, int64_t at_ns)
 {
     enum { UNCORRECTED_BIT = 61, CONTEXT_CORRUPT_BIT = 57, DEFERRED_BIT = 44 };
     uint64_t status;
@@ -185,7 +185,7 @@ static bool judge_aca(struct probe *probe, struct str line, const struct place *
 
 static bool judge_amd(struct probe *probe, struct str line, int64_t at_ns)
 {
-    struct place place = device_of("amdgpu @: ", line);
+    struct probe_place place = device_of("amdgpu @: ", line);
     if (strncmp(place.text, "gpu/", 4) != 0 || !strchr(place.text, ':'))
         place = place_of("%s", ""); /* "amdgpu]] *ERROR* ...": of one that it does not name */
     return judge_aca(probe, line, &place, at_ns) || JUDGE(amd_rows, line, &place);
@@ -199,7 +199,7 @@ static bool judge_ascend(struct probe *probe, struct str line, int64_t at_ns)
     for (size_t i = 0; i < len; i++)
         lower[i] = (char)tolower((unsigned char)line.data[i]);
     struct str text = {lower, len}, captures[CAPTURES_MAX] = {{0}};
-    struct place place = place_of("%s", "");
+    struct probe_place place = place_of("%s", "");
     for (size_t i = 0; i < sizeof ids / sizeof *ids && !place.text[0]; i++)
         if (match(ids[i], text, captures))
             place = place_of("npu/" STR_FORMAT, STR_ARG(captures[0]));
@@ -211,7 +211,7 @@ bool kmsg_accelerator(struct probe *probe, struct str line, int64_t at_ns)
     if (kmsg_has(line, "amdgpu"))
         return judge_amd(probe, line, at_ns);
     if (kmsg_has(line, "habanalabs ")) {
-        struct place place = device_of("habanalabs @", line);
+        struct probe_place place = device_of("habanalabs @", line);
         return JUDGE(gaudi_rows, line, &place);
     }
     if (kmsg_has(line, "[ascend]") || kmsg_has(line, "[devdrv") || kmsg_has(line, "[drv_pcie]") ||

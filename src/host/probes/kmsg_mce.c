@@ -65,7 +65,7 @@ bool kmsg_machine_check(struct probe *probe, struct str line, int64_t at_ns)
     uint64_t status;
     if (!kmsg_has(line, "[Hardware Error]"))
         return false;
-    struct place place = place_of("%s", "");
+    struct probe_place place = place_of("%s", "");
     if (match("CPU %: Machine Check*Bank %: ", line, captures)) {
         bool said = kmsg_hex(behind(line, captures[1]), ": ", &status);
         verdict = !said ? UNSAID : status >> 61 & 1 ? UNCORRECTED : CORRECTED;

@@ -144,7 +144,7 @@ bool kmsg_xid(struct probe *probe, struct str line, int64_t at_ns)
             line = str_from(with);
         }
     }
-    struct place place = kmsg_pci_place("gpu", address);
+    struct probe_place place = kmsg_pci_place("gpu", address);
     probe_once(probe, code, place.text, severity, at_ns, 1, line);
     return true;
 }
@@ -161,7 +161,7 @@ bool kmsg_sxid(struct probe *probe, struct str line, int64_t at_ns)
         return true;
     bool fatal = str_starts(text, STR(", Fatal")) || str_starts(text, STR(", fatal"));
     snprintf(code, sizeof code, "sxid/%llu%s", (unsigned long long)number, fatal ? "-fatal" : "");
-    struct place place = kmsg_pci_place("switch", address);
+    struct probe_place place = kmsg_pci_place("switch", address);
     probe_once(probe, code, place.text, fatal ? SEVERITY_CRITICAL : SEVERITY_MINOR, at_ns, 1, line);
     return true;
 }

@@ -112,7 +112,7 @@ static const struct rule {
     {"@: Lost carrier", "eth/carrier", "net/", 0, SEVERITY_NOTICE, ONCE, true},
 };
 
-static struct place rule_place(const struct rule *rule, const struct str *captures)
+static struct probe_place rule_place(const struct rule *rule, const struct str *captures)
 {
     struct str word = captures[rule->word];
     if (!rule->place)
@@ -133,7 +133,7 @@ static void judge_rules(struct probe *probe, struct str line, int64_t at_ns, boo
         struct str captures[CAPTURES_MAX] = {{0}};
         if ((!kernel && !rule->anyone) || !match(rule->pattern, line, captures))
             continue;
-        struct place place = rule_place(rule, captures);
+        struct probe_place place = rule_place(rule, captures);
         if (rule->form == ONCE)
             probe_once(probe, rule->code, place.text, rule->severity, at_ns, 1, line);
         else

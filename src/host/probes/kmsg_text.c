@@ -4,7 +4,7 @@
 #include <ctype.h>
 
 /* "PCI:0000:9b:00", "0000:9B:00.0": as sysfs writes it, "0000:9b:00.0". */
-struct place kmsg_pci_place(const char *kind, struct str address)
+struct probe_place kmsg_pci_place(const char *kind, struct str address)
 {
     char text[32] = {0};
     if (str_starts(address, STR("PCI:")))

@@ -225,7 +225,7 @@ static size_t judge_facts(struct probe *probe, struct str facts)
         if (!str_to_u64(fact.place, &index) || index >= mounts->pass.len)
             continue;
         const char *path = mounts->pass.items[index];
-        struct place place = place_of("mount/%s", path);
+        struct probe_place place = place_of("mount/%s", path);
         open = str_is(fact.name, "begin") ? (size_t)index : SIZE_MAX;
         if (str_is(fact.name, "space"))
             judge_space(probe, path, place.text, fact.value);
@@ -281,7 +281,7 @@ static void failed(struct probe *probe, const char *key, bool hung, struct str f
     struct hung entry = {.path = copy_of(mounts->pass.items[open])};
     snprintf(entry.key, sizeof entry.key, "%s", key);
     vec_push(&mounts->hung, entry);
-    struct place place = place_of("mount/%s", entry.path);
+    struct probe_place place = place_of("mount/%s", entry.path);
     probe_condition(probe, "mount/hung", place.text, true, SEVERITY_CRITICAL, "no answer within %lld ms",
                     (long long)(probe->timeout_ns / NS_PER_MS));
     set_pass(mounts, open + 1);
@@ -319,7 +319,7 @@ static const struct doc *expected(const struct probe *probe, const char *path)
 static void judge_mount(struct probe *probe, const struct mount *mount)
 {
     static const char *const kept[] = {"mount/hung", "mount/error", "fs/full", "fs/inodes"};
-    struct place place = place_of("mount/%s", mount->path);
+    struct probe_place place = place_of("mount/%s", mount->path);
     const struct doc *wanted = expected(probe, mount->path);
     for (size_t i = 0; i < sizeof kept / sizeof *kept; i++)
         probe_keep(probe, kept[i], place.text);

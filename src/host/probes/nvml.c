@@ -50,7 +50,7 @@ static void look(const struct probe *probe, const char *key, struct buf *facts)
 }
 
 /* "00000000:9B:00.0" as sysfs writes it. */
-static struct place gpu_place(struct str address)
+static struct probe_place gpu_place(struct str address)
 {
     char text[40] = {0};
     if (address.len == 16)
@@ -80,7 +80,7 @@ static void judge_link(struct probe *probe, const char *place, struct str name, 
     char text[40];
     if (str_starts(name, STR("link state "))) {
         snprintf(text, sizeof text, "was up " STR_FORMAT, STR_ARG(name));
-        struct place link = place_of("%s/" STR_FORMAT, place, (int)name.len - 11, name.data + 11);
+        struct probe_place link = place_of("%s/" STR_FORMAT, place, (int)name.len - 11, name.data + 11);
         bool up = str_is(value, "1");
         if (up)
             probe_see(probe, place, text);
@@ -111,7 +111,7 @@ static void judge_clocks(struct probe *probe, const char *place, uint64_t reason
 
 static void judge_fact(struct probe *probe, const struct fact *fact)
 {
-    struct place place = gpu_place(fact->place);
+    struct probe_place place = gpu_place(fact->place);
     uint64_t n[4];
     if (str_is(fact->name, "xid") && numbers_of(fact->value, n, 1)) {
         char code[40];

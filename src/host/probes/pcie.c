@@ -211,7 +211,7 @@ static void judge_manifest(struct probe *probe, struct str facts)
             else if (str_is(fact.name, "class"))
                 found += is_vendor && str_starts(fact.value, class);
         }
-        struct place place =
+        struct probe_place place =
             address.len ? place_of("pci/" STR_FORMAT, STR_ARG(address))
                         : place_of("pci/" STR_FORMAT ":" STR_FORMAT, STR_ARG(vendor), STR_ARG(class));
         probe_condition(probe, "pcie/missing", place.text, found < wanted, SEVERITY_CRITICAL,

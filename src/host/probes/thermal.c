@@ -115,7 +115,7 @@ static void judge(struct probe *probe, const char *key, struct str facts)
     struct thermal *thermal = probe->state;
     uint64_t value, package = 0;
     for (struct fact fact; fact_next(&facts, &fact);) {
-        struct place place = place_of(STR_FORMAT, STR_ARG(fact.place));
+        struct probe_place place = place_of(STR_FORMAT, STR_ARG(fact.place));
         if (str_is(fact.name, "temperature")) {
             judge_temperature(probe, place.text, fact.value);
         } else if (str_to_u64(fact.value, &value)) {
