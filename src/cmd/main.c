@@ -39,6 +39,7 @@
 #pragma weak cmd_exec
 #pragma weak cmd_logs
 #pragma weak cmd_qualify
+#pragma weak cmd_switch_sim
 #pragma weak cmd_top
 #pragma weak cmd_torture
 #pragma weak cmd_uncordon
@@ -86,6 +87,7 @@ static const struct command commands[] = {
     {"explain", cmd_explain, "explain why a jobset waits, restarted or failed, and the cost"},
     {"ettr", cmd_ettr, "estimate what failures cost a job, and how often to save"},
     {"fabric", cmd_fabric, "plan cross-connects of a slice, and prove routes around failures"},
+    {"switch-sim", cmd_switch_sim, "emulate optical switches on real sockets"},
     {"log", cmd_log, "show, verify or replay the controller's log"},
     {"torture", cmd_torture, "test the control plane under simulated failures"},
     {"version", cmd_version, "print the versions of client and server"},

@@ -1,0 +1,38 @@
+/* ocs_serve.h - emulated switches on real TCP sockets: a port for each switch and protocol.
+ *
+ *     ocs_serve_open(&settings, &serve, &error)     binds all ports
+ *     ocs_serve_port(serve, number, OCS_TL1)        the port of a switch
+ *     ocs_serve_run(serve, &script, &stop)          serves until *stop is set by a signal handler
+ *     ocs_serve_close(serve)
+ *
+ * One thread and one poll() loop; the clock is CLOCK_MONOTONIC and begins with ocs_serve_run(). A switch
+ * takes OCS_SESSIONS_MAX sessions at a time and closes further ones at once, as real switches do.
+ */
+#ifndef PHX_SIM_FABRIC_OCS_SERVE_H
+#define PHX_SIM_FABRIC_OCS_SERVE_H
+
+#include <signal.h>
+
+#include "sim/fabric/ocs_script.h"
+#include "sim/fabric/ocs_session.h"
+
+enum { OCS_SESSIONS_MAX = 8, OCS_SWITCHES_MAX = 48 };
+
+struct ocs_serve_settings {
+    const char *address; /* IPv4, such as 127.0.0.1 */
+    uint16_t port;       /* of switch 0's first protocol; the others follow. 0: the system chooses each */
+    uint32_t switches;
+    bool protocol[2];        /* by enum ocs_protocol */
+    struct ocs_settings ocs; /* of every switch; the seed is that of switch 0 */
+};
+struct ocs_serve;
+
+int ocs_serve_open(const struct ocs_serve_settings *settings, struct ocs_serve **ret_serve,
+                   struct error *error);
+uint16_t ocs_serve_port(const struct ocs_serve *serve, uint32_t which, enum ocs_protocol protocol);
+/* `script` may be NULL. */
+void ocs_serve_run(struct ocs_serve *serve, const struct ocs_script *script,
+                   const volatile sig_atomic_t *stop);
+void ocs_serve_close(struct ocs_serve *serve);
+
+#endif
