@@ -43,6 +43,51 @@ void capacity_free(struct capacity *capacity)
 
 /* --- one machine -------------------------------------------------------------------------------------- */
 
+/* Returns the position of the first block with more room than `fits`, or with as much and an index of at
+ * least `block`. */
+static size_t find_in_order(const struct capacity_sums *sums, uint64_t fits, uint32_t block)
+{
+    size_t low = 0, high = sums->order_len;
+    while (low < high) {
+        size_t middle = low + (high - low) / 2;
+        uint32_t at = sums->order[middle];
+        if (sums->block_fits[at] < fits || (sums->block_fits[at] == fits && at < block))
+            low = middle + 1;
+        else
+            high = middle;
+    }
+    return low;
+}
+
+/* Sets a block's room, and moves the block to its new position. */
+static void set_block_fits(struct capacity_sums *sums, uint32_t block, uint64_t fits)
+{
+    uint32_t *order = sums->order;
+    if (sums->block_fits[block]) {
+        size_t place = find_in_order(sums, sums->block_fits[block], block);
+        CHECK(place < sums->order_len && order[place] == block);
+        sums->order_len--;
+        memmove(order + place, order + place + 1, (sums->order_len - place) * sizeof *order);
+    }
+    sums->block_fits[block] = fits;
+    if (fits) {
+        size_t place = find_in_order(sums, fits, block);
+        memmove(order + place + 1, order + place, (sums->order_len - place) * sizeof *order);
+        order[place] = block;
+        sums->order_len++;
+    }
+}
+
+bool capacity_least_block(const struct capacity_sums *sums, uint64_t tasks, uint32_t *ret_block)
+{
+    CHECK(tasks > 0);
+    size_t place = find_in_order(sums, tasks, 0);
+    if (place == sums->order_len)
+        return false;
+    *ret_block = sums->order[place];
+    return true;
+}
+
 static void add_to_sums(struct shape_capacity *kept, const struct machine *machine, bool add)
 {
     uint32_t fits = kept->fits[machine->id];
@@ -54,11 +99,12 @@ static void add_to_sums(struct shape_capacity *kept, const struct machine *machi
     if (!sums->block_fits) {
         sums->block_fits = ARENA_ARRAY(&kept->arena, uint64_t, kept->blocks);
         sums->block_chips = ARENA_ARRAY(&kept->arena, uint64_t, kept->blocks);
+        sums->order = ARENA_ARRAY(&kept->arena, uint32_t, kept->blocks);
         sums->pod_fits = ARENA_ARRAY(&kept->arena, uint64_t, kept->pods);
         sums->pod_chips = ARENA_ARRAY(&kept->arena, uint64_t, kept->pods);
     }
     sums->room += factor * fits;
-    sums->block_fits[machine->block] += factor * fits;
+    set_block_fits(sums, machine->block, sums->block_fits[machine->block] + factor * fits);
     sums->block_chips[machine->block] += factor * chips;
     sums->pod_fits[machine->pod] += factor * fits;
     sums->pod_chips[machine->pod] += factor * chips;
@@ -340,6 +386,7 @@ static void check_sums(const struct shape_capacity *kept, const struct cluster *
     for (int class = 0; class < CLASSES; class ++) {
         const struct capacity_sums *sums = &kept->sums[class];
         uint64_t room = 0;
+        size_t roomy = 0;
         for (size_t b = 0; sums->block_fits && b < kept->blocks; b++) {
             const struct block *block = &cluster->blocks[b];
             uint64_t fits = 0, chips = 0;
@@ -350,8 +397,11 @@ static void check_sums(const struct shape_capacity *kept, const struct cluster *
             }
             CHECK(sums->block_fits[b] == fits && sums->block_chips[b] == chips);
             room += fits;
+            roomy += fits > 0;
         }
-        CHECK(sums->room == room);
+        CHECK(sums->room == room && sums->order_len == roomy);
+        for (size_t at = 0; at < sums->order_len; at++)
+            CHECK(find_in_order(sums, sums->block_fits[sums->order[at]], sums->order[at]) == at);
         for (size_t p = 0; sums->block_fits && p < kept->pods; p++) {
             const struct pod *pod = &cluster->pods[p];
             uint64_t fits = 0, chips = 0;

@@ -62,6 +62,8 @@ struct shape {
 struct capacity_sums {
     uint64_t room; /* tasks in all */
     uint64_t *block_fits, *pod_fits, *block_chips, *pod_chips; /* NULL: never any */
+    uint32_t *order;                                           /* blocks with room, the least first, then */
+    size_t order_len;                                          /* by index */
 };
 struct shape_capacity {
     struct arena arena;
@@ -167,6 +169,9 @@ struct shape_capacity *capacity_of(const struct cluster *cluster, const struct p
 void capacity_why(struct shape_capacity *kept, const struct cluster *cluster,
                   const struct place_request *request, const void *context, uint64_t tasks, struct buf *why);
 uint64_t capacity_room(const struct shape_capacity *kept); /* tasks */
+/* Finds the block with the least room that suffices for `tasks` > 0, the first of several; false: none has
+ * it. */
+bool capacity_least_block(const struct capacity_sums *sums, uint64_t tasks, uint32_t *ret_block);
 /* Places all tasks of the request. False: there is no room. */
 bool capacity_place(struct shape_capacity *kept, const struct cluster *cluster,
                     const struct place_request *request, uint64_t tasks, struct placement *ret_places);

@@ -261,6 +261,18 @@ static void sum_places(const struct chooser *chooser)
     }
 }
 
+/* Finds the best block with room for these tasks and for the chips of all that are not placed yet. A kept
+ * shape has its blocks in order of room, and nothing of its gang is placed; room for all tasks has their
+ * chips. */
+static bool block_for_all(const struct chooser *chooser, uint64_t tasks, uint32_t *ret_block)
+{
+    const struct placer *placer = chooser->placer;
+    const struct shape_capacity *kept = placer->kept;
+    if (kept && placer->chips_left == tasks * kept->like.chips)
+        return capacity_least_block(&kept->sums[chooser->class], tasks, ret_block);
+    return one_block(placer, 0, (uint32_t)placer->cluster->block_count, tasks, placer->chips_left, ret_block);
+}
+
 /* Prefers one block for the whole gang, then one pod for the whole gang, then one block or one pod for
  * these tasks, then as few pods as possible. */
 static void fill_class(struct placer *placer, uint8_t class, uint64_t tasks)
@@ -269,7 +281,7 @@ static void fill_class(struct placer *placer, uint8_t class, uint64_t tasks)
     const struct chooser chooser = {placer, class};
     uint32_t blocks = (uint32_t)placer->cluster->block_count, block = 0, pod = 0;
     sum_places(&chooser);
-    if (one_block(placer, 0, blocks, tasks, placer->chips_left, &block))
+    if (block_for_all(&chooser, tasks, &block))
         fill_block(&chooser, block, tasks);
     else if (one_pod(placer, tasks, placer->chips_left, &pod))
         fill_pod(&chooser, pod, tasks);
