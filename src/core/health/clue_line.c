@@ -23,8 +23,7 @@ static bool is_letter(char c)
     return (lower(c) >= 'a' && lower(c) <= 'z') || c == '_';
 }
 
-/* `phrase` is in lower case. */
-static bool has_any_case(struct str line, const char *phrase)
+bool clue_line_has_any_case(struct str line, const char *phrase)
 {
     size_t len = strlen(phrase);
     for (size_t at = 0; at + len <= line.len; at++) {
@@ -48,9 +47,40 @@ static bool has_word(struct str line, const char *word)
     return false;
 }
 
+bool clue_line_has_any_case_word(struct str line, const char *phrase)
+{
+    size_t len = strlen(phrase);
+    for (size_t at = 0; at + len <= line.len; at++)
+        if (clue_line_has_any_case((struct str){line.data + at, len}, phrase) &&
+            (at == 0 || !is_letter(line.data[at - 1])) &&
+            (at + len == line.len || !is_letter(line.data[at + len])))
+            return true;
+    return false;
+}
+
+/* The length of "2026-11-24 12:00:00.000000: ", which TensorFlow and XLA put before glog's level; 0: none. */
+static size_t date_len(struct str line)
+{
+    static const char form[] = "0000-00-00 00:00:00";
+    if (line.len < sizeof form)
+        return 0;
+    for (size_t i = 0; i + 1 < sizeof form; i++)
+        if (form[i] == '0' ? !is_digit(line.data[i]) : line.data[i] != form[i])
+            return 0;
+    size_t at = sizeof form - 1;
+    while (at < line.len && (line.data[at] == '.' || is_digit(line.data[at])))
+        at++;
+    return at + 1 < line.len && line.data[at] == ':' && line.data[at + 1] == ' ' ? at + 2 : 0;
+}
+
 /* "W1124 12:00:00.000000 77 file.cc:12] text", also behind '[': the level of glog and of PyTorch's C++. */
 static char glog_level(struct str line)
 {
+    size_t date_at = date_len(line);
+    if (date_at > 0)
+        return line.len > date_at + 1 && strchr("DIWEF", line.data[date_at]) && line.data[date_at + 1] == ' '
+                   ? line.data[date_at]
+                   : 0;
     size_t at = line.len > 0 && line.data[0] == '[';
     if (line.len < at + 6 || !strchr("DIWEF", line.data[at]))
         return 0;
@@ -64,35 +94,101 @@ bool clue_line_is_fatal(struct str line)
     return glog_level(line) == 'F';
 }
 
+static size_t number_at(struct str line, size_t at, uint32_t *ret_number)
+{
+    uint32_t number = 0;
+    size_t from = at;
+    while (at < line.len && is_digit(line.data[at]) && at < from + 6)
+        number = number * 10 + (uint32_t)(line.data[at++] - '0');
+    *ret_number = number;
+    return at - from;
+}
+
+/* Reads "attempt 2/5" or "Attempt 2 of 5"; false: the line has none. */
+static bool read_attempt(struct str line, uint32_t *ret_number, uint32_t *ret_of)
+{
+    static const char word[] = "ttempt ";
+    const char *found = line.len ? memmem(line.data, line.len, word, sizeof word - 1) : NULL;
+    if (!found)
+        return false;
+    size_t at = (size_t)(found - line.data) + sizeof word - 1, len = number_at(line, at, ret_number);
+    at += len;
+    size_t between = str_starts((struct str){line.data + at, line.len - at}, STR(" of ")) ? 4 : 1;
+    if (!len || at + between >= line.len || (between == 1 && line.data[at] != '/'))
+        return false;
+    return number_at(line, at + between, ret_of) > 0;
+}
+
 bool clue_line_retries(struct str line)
 {
+    uint32_t number, of;
     static const char *const gave_up[] = {"giving up", "gave up",      "exceeded",
                                           "exhausted", "failed after", "no more retries"};
     static const char *const words[] = {
-        "retrying",     "will retry", "retry in",     "retry after", "retry attempt",
-        "retry #",      "trying ",    "falling back", "fallback",    "skipping",
-        "ignoring",     "ignored",    "recovered",    "recovering",  "continuing",
-        "reconnecting", "non-fatal",  "try again in", "halving",
+        "retrying",       "will retry",         "retry in",          "retry after", "retry attempt",
+        "retry #",        "falling back",       "fallback",          "skipping",    "ignoring",
+        "ignored",        "recovered",          "recovering",        "continuing",  "reconnecting",
+        "non-fatal",      "try again in",       "halving",           "be retried",  "reduced batch",
+        "reducing batch", "reducing the batch", "continue training", "going on",    "restarting worker",
     };
+    if (read_attempt(line, &number, &of))
+        return number < of;
     for (size_t i = 0; i < sizeof gave_up / sizeof *gave_up; i++)
-        if (has_any_case(line, gave_up[i]))
+        if (clue_line_has_any_case(line, gave_up[i]))
             return false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (has_any_case(line, words[i]))
+        if (clue_line_has_any_case(line, words[i]))
             return true;
-    return clue_line_has(line, " caught ");
+    bool tries = clue_line_has_any_case(line, "trying ") && !clue_line_has_any_case(line, "trying to");
+    bool replaces = clue_line_has(line, "using ") && clue_line_has(line, "instead");
+    return tries || replaces || clue_line_has(line, " caught ") || has_word(line, "handled");
+}
+
+/* Whether a structured log gives the line a level below error: [warning], level=info, "level": "warn". */
+static bool has_level_field(struct str line)
+{
+    static const char *const levels[] = {"warning", "warn", "info", "debug", "notice", "w", "i", "d"};
+    for (size_t at = 1; at < line.len; at++) {
+        char open = line.data[at - 1];
+        struct str rest = {line.data + at, line.len - at};
+        bool bracket = open == '[';
+        if (!bracket && !str_ends((struct str){line.data, at}, STR("level=")) &&
+            !str_ends((struct str){line.data, at}, STR("level\":\"")) &&
+            !str_ends((struct str){line.data, at}, STR("level\": \"")))
+            continue;
+        for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
+            size_t len = strlen(levels[i]);
+            bool ends = rest.len > len && strchr("] \",", rest.data[len]);
+            if (ends && clue_line_has_any_case((struct str){rest.data, len}, levels[i]))
+                return true;
+        }
+    }
+    return false;
+}
+
+/* Whether the line, though a warning, says that the program ends. */
+static bool says_end(struct str line)
+{
+    static const char *const words[] = {"stopping training", "ending training", "terminating training",
+                                        "aborting training", "stop training"};
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (clue_line_has_any_case(line, words[i]))
+            return true;
+    return false;
 }
 
 bool clue_line_is_survived(struct str line)
 {
     static const char *const levels[] = {"INFO", "DEBUG", "WARNING", "WARN", "NOTICE"};
     char level = glog_level(line);
+    if (says_end(line))
+        return false;
     if (level == 'D' || level == 'I' || level == 'W' || clue_line_retries(line))
         return true;
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
         if (has_word(line, levels[i]) && !clue_line_has(line, "NCCL WARN")) /* NCCL's word for errors */
             return true;
-    return clue_line_has(line, "Warning:") || clue_line_has(line, "warning:") ||
+    return has_level_field(line) || clue_line_has(line, "Warning:") || clue_line_has(line, "warning:") ||
            clue_line_has(line, "warnings.warn");
 }
 
@@ -101,8 +197,8 @@ bool clue_line_is_progress(struct str line)
     bool number = false;
     for (size_t i = 0; i < line.len && !number; i++)
         number = is_digit(line.data[i]);
-    return number && (has_any_case(line, "step") || has_any_case(line, "iter") ||
-                      has_any_case(line, "epoch") || has_any_case(line, "loss"));
+    return number && (clue_line_has_any_case(line, "step") || clue_line_has_any_case(line, "iter") ||
+                      clue_line_has_any_case(line, "epoch") || clue_line_has_any_case(line, "loss"));
 }
 
 /* --- losses --------------------------------------------------------------------------------------------- */
@@ -119,7 +215,7 @@ static size_t word_len(struct str text)
 static bool is_one_of(struct str word, const char *const *words)
 {
     for (; *words; words++)
-        if (word.len == strlen(*words) && has_any_case(word, *words))
+        if (word.len == strlen(*words) && clue_line_has_any_case(word, *words))
             return true;
     return false;
 }
@@ -127,15 +223,22 @@ static bool is_one_of(struct str word, const char *const *words)
 /* Reads the value behind the name of a loss: ": nan", "=inf", " is NaN", "': 2.3". */
 static enum clue_loss value_behind(struct str text)
 {
-    static const char *const between[] = {"is", "was", "became", "value", "in", NULL};
-    static const char *const bad[] = {"nan", "inf", "infinity", NULL};
+    static const char *const between[] = {"is",     "was",   "became",   "value",  "in",  "of",
+                                          "tensor", "array", "returned", "become", "has", NULL};
+    static const char *const bad[] = {"nan", "nans", "inf", "infinity", "infinite", NULL};
+    static const char *const finite[] = {"finite", NULL};
+    static const char *const no[] = {"not", "non", NULL};
+    bool negated = false;
     while (text.len > 0) {
         size_t len = word_len(text);
         if (len == 0 && is_digit(text.data[0]))
-            return LOSS_FINITE;
+            return str_starts(text, STR("1.#")) ? LOSS_NOT_FINITE : LOSS_FINITE; /* 1.#QNAN of Windows */
+        if (len > 0 && negated)
+            return is_one_of((struct str){text.data, len}, finite) ? LOSS_NOT_FINITE : LOSS_NONE;
+        negated = negated || (len > 0 && is_one_of((struct str){text.data, len}, no));
         if (len > 0 && is_one_of((struct str){text.data, len}, bad))
             return LOSS_NOT_FINITE;
-        if (len > 0 && !is_one_of((struct str){text.data, len}, between))
+        if (len > 0 && !negated && !is_one_of((struct str){text.data, len}, between))
             return LOSS_NONE;
         if (len == 0 && strchr(",;|", text.data[0]))
             return LOSS_NONE;
@@ -150,12 +253,37 @@ enum clue_loss clue_line_loss(struct str line)
     enum clue_loss found = LOSS_NONE;
     for (size_t at = 0; at + 4 <= line.len; at++) {
         struct str rest = {line.data + at, line.len - at};
-        if (lower(line.data[at]) != 'l' || !has_any_case((struct str){line.data + at, 4}, "loss"))
+        if (lower(line.data[at]) != 'l' || !clue_line_has_any_case((struct str){line.data + at, 4}, "loss"))
             continue;
         enum clue_loss one = value_behind((struct str){rest.data + 4, rest.len - 4});
         found = one > found ? one : found;
     }
     return found;
+}
+
+/* Errors of names are about the word in the program's text, not about a number. */
+static bool is_of_names(struct str text)
+{
+    static const char *const classes[] = {"NameError",      "ImportError", "ModuleNotFoundError", "KeyError",
+                                          "AttributeError", "TypeError",   "SyntaxError"};
+    for (size_t i = 0; i < sizeof classes / sizeof *classes; i++)
+        if (str_starts(text, str_from(classes[i])))
+            return true;
+    return false;
+}
+
+bool clue_line_is_not_finite(struct str text)
+{
+    static const char *const words[] = {"nan", "nans", "inf", "infinity", "infs"};
+    if (clue_line_loss(text) == LOSS_NOT_FINITE)
+        return true;
+    if (is_of_names(text))
+        return false;
+    for (size_t i = 0; i < sizeof words / sizeof *words; i++)
+        if (clue_line_has_any_case_word(text, words[i]))
+            return true;
+    return clue_line_has_any_case(text, "non-finite") || clue_line_has_any_case(text, "nonfinite") ||
+           clue_line_has_any_case(text, "not finite");
 }
 
 /* --- names of exceptions -------------------------------------------------------------------------------- */
@@ -178,6 +306,15 @@ static struct str dotted_name(struct str text, struct str *ret_last)
     return (struct str){text.data, last < len ? len : 0};
 }
 
+/* The same for a name before "('" or '("'. */
+static struct str called_name(struct str text, struct str *ret_last)
+{
+    const char *open = text.len ? memchr(text.data, '(', text.len) : NULL;
+    if (!open || open + 1 >= text.data + text.len || !strchr("'\"", open[1]))
+        return (struct str){0};
+    return dotted_name((struct str){text.data, (size_t)(open - text.data)}, ret_last);
+}
+
 /* Classes begin with a capital, except some of modules ("socket.timeout"). */
 bool clue_line_is_exception(struct str text)
 {
@@ -190,13 +327,18 @@ bool clue_line_is_exception(struct str text)
 bool clue_line_is_bare_exception(struct str text)
 {
     struct str last, name = dotted_name(text, &last);
+    if (name.len == 0)
+        name = called_name(text, &last); /* as repr() writes it: "TypeError('text')" */
     if (name.len == 0 || !(last.data[0] >= 'A' && last.data[0] <= 'Z'))
         return false;
+    if (last.len < name.len && (clue_line_has(name, "exceptions.") || clue_line_has(name, "errors.")))
+        return true; /* of a module of exceptions, whatever its name */
     size_t text_at = name.len + 2;
     if (str_is(name, "Error") && !(text_at < text.len && is_letter(text.data[text_at])))
         return false; /* a number, as tables of results have */
     return str_ends(last, STR("Error")) || str_ends(last, STR("Exception")) ||
-           str_ends(last, STR("Interrupt"));
+           str_ends(last, STR("Interrupt")) || str_ends(last, STR("TimeoutExpired")) ||
+           (last.len < name.len && str_ends(last, STR("Timeout")));
 }
 
 /* --- heads ---------------------------------------------------------------------------------------------- */
@@ -216,6 +358,9 @@ static size_t label_len(struct str line, const char *name)
 static size_t writer_len(struct str line)
 {
     static const char *const labels[] = {"[rank", "[default", "[trainer", "[Rank", "["};
+    size_t worker = label_len(line, "worker-"); /* of DeepSpeed's pdsh */
+    if (worker && str_starts((struct str){line.data + worker, line.len - worker}, STR(": ")))
+        return worker + 1;
     for (size_t i = 0; i < sizeof labels / sizeof *labels; i++) {
         size_t at = label_len(line, labels[i]);
         if (!at || at >= line.len || line.data[at] != ']')

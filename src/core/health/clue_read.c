@@ -117,7 +117,7 @@ static bool begins_trace(struct reading *reading, struct str line)
 static void end_trace(struct reading *reading, struct trace *trace, struct str text)
 {
     const struct clue_rule *rule = clue_rule_of(text);
-    bool numeric = !rule && clue_line_loss(text) == LOSS_NOT_FINITE;
+    bool numeric = !rule && clue_line_is_not_finite(text);
     enum clue_kind kind = rule ? rule->kind : numeric ? CLUE_NUMERIC : CLUE_TRACEBACK;
     struct str writer, rest = trace->prefix;
     bool chained = trace->chained && trace->chain != CLUE_NONE;
@@ -133,7 +133,7 @@ static void end_trace(struct reading *reading, struct trace *trace, struct str t
     writer = clue_cut_writer(&rest);
     if (trace->ignored)
         return;
-    if (kind == CLUE_TRACEBACK && !trace->weak)
+    if ((kind == CLUE_TRACEBACK || kind == CLUE_CHIP) && !trace->weak)
         reading->reason_until = reading->at + REASON_LINES;
     keep(reading, (struct finding){.kind = kind,
                                    .force = trace->weak                                     ? FORCE_SAID
@@ -246,6 +246,8 @@ static void read_rule(struct reading *reading, const struct clue_rule *rule, str
     if (rule->force == FORCE_SAID && (is_last_word(text) || reason || bare))
         finding.force = FORCE_ENDS;
     finding.exception = bare && finding.force == FORCE_ENDS;
+    if (bare && rule->kind == CLUE_CHIP)
+        reading->reason_until = reading->at + REASON_LINES;
     struct finding *kept = keep(reading, finding);
     if (kept && str_starts(text, STR("terminate called"))) {
         reading->thrown = (size_t)(kept - reading->findings);
@@ -268,6 +270,8 @@ static void read_loss(struct reading *reading, struct str writer, struct str tex
 static void read_text(struct reading *reading, struct str writer, struct str text)
 {
     read_loss(reading, writer, text);
+    if (clue_line_has(reading->before, "Exception ignored in"))
+        return;
     if (clue_line_has(text, "Last error:"))
         reading->reason_until = reading->at + REASON_LINES;
     if (read_what(reading, text))
@@ -286,7 +290,7 @@ static void read_text(struct reading *reading, struct str writer, struct str tex
         finding.kind = CLUE_ABORT;
         keep(reading, finding);
     } else if (clue_line_is_bare_exception(said) && !clue_line_is_survived(text)) {
-        finding.kind = CLUE_TRACEBACK;
+        finding.kind = clue_line_is_not_finite(said) ? CLUE_NUMERIC : CLUE_TRACEBACK;
         finding.force = said.len == text.len ? FORCE_ENDS : FORCE_SAID;
         finding.exception = said.len == text.len;
         finding.line = said;
@@ -296,14 +300,20 @@ static void read_text(struct reading *reading, struct str writer, struct str tex
     }
 }
 
+/* Returns the text from "terminate called" on, which may follow a progress bar without a line break. */
+static struct str from_thrown(struct str text)
+{
+    static const char mark[] = "terminate called";
+    const char *at = text.len ? memmem(text.data, text.len, mark, sizeof mark - 1) : NULL;
+    return at ? (struct str){at, text.len - (size_t)(at - text.data)} : text;
+}
+
 static void read_line(struct reading *reading, struct str line)
 {
-    if (line.len && line.data[line.len - 1] == '\r')
-        line.len--;
     reading->at++;
     if (!begins_trace(reading, line) && !read_traces(reading, line) && !read_chain(reading, line)) {
         struct str text = line, writer = clue_cut_writer(&text);
-        read_text(reading, writer, str_trim(text));
+        read_text(reading, writer, from_thrown(str_trim(text)));
     }
     if (line.len)
         reading->before = line;
@@ -404,14 +414,26 @@ static void add_clue(struct clue *clues, size_t *count, const struct finding *fi
     clues[place] = (struct clue){finding->kind, finding->line};
 }
 
+/* Progress bars begin each of their states with a carriage return, so each is a line of its own. */
+static void read_lines(struct reading *reading, struct str line)
+{
+    struct str part;
+    if (line.len && line.data[line.len - 1] == '\r')
+        line.len--;
+    while (str_cut(line, '\r', &part, &line))
+        if (part.len)
+            read_line(reading, part);
+    read_line(reading, line);
+}
+
 size_t clues_read(struct arena *arena, struct str tail, struct clue ret_clues[CLUES_MAX])
 {
     struct reading *reading = ARENA_NEW(arena, struct reading);
     struct str line;
     size_t count = 0;
     while (str_cut(tail, '\n', &line, &tail))
-        read_line(reading, line);
-    read_line(reading, tail);
+        read_lines(reading, line);
+    read_lines(reading, tail);
     const struct finding *root = choose_root(reading);
     bool numeric = reading->loss.kind != CLUE_NONE;
     if (numeric && (!root || clue_weight(root->kind) < clue_weight(CLUE_NUMERIC)))

@@ -4,27 +4,32 @@
 
 #define ENDS(text, kind)                                                                                     \
     {                                                                                                        \
-        text, NULL, CLUE_##kind, FORCE_ENDS                                                                  \
+        text, NULL, CLUE_##kind, FORCE_ENDS, false                                                           \
     }
 #define SAID(text, kind)                                                                                     \
     {                                                                                                        \
-        text, NULL, CLUE_##kind, FORCE_SAID                                                                  \
+        text, NULL, CLUE_##kind, FORCE_SAID, false                                                           \
     }
 #define ECHO(text, kind)                                                                                     \
     {                                                                                                        \
-        text, NULL, CLUE_##kind, FORCE_ECHO                                                                  \
+        text, NULL, CLUE_##kind, FORCE_ECHO, false                                                           \
     }
 #define ENDS_BOTH(text, also, kind)                                                                          \
     {                                                                                                        \
-        text, also, CLUE_##kind, FORCE_ENDS                                                                  \
+        text, also, CLUE_##kind, FORCE_ENDS, false                                                           \
     }
 #define SAID_BOTH(text, also, kind)                                                                          \
     {                                                                                                        \
-        text, also, CLUE_##kind, FORCE_SAID                                                                  \
+        text, also, CLUE_##kind, FORCE_SAID, false                                                           \
     }
 #define ECHO_BOTH(text, also, kind)                                                                          \
     {                                                                                                        \
-        text, also, CLUE_##kind, FORCE_ECHO                                                                  \
+        text, also, CLUE_##kind, FORCE_ECHO, false                                                           \
+    }
+/* Both phrases in lower case; the line may have them in any. */
+#define ANY_CASE(text, also, kind)                                                                           \
+    {                                                                                                        \
+        text, also, CLUE_##kind, FORCE_SAID, true                                                            \
     }
 
 static const struct clue_rule rules[] = {
@@ -43,6 +48,7 @@ static const struct clue_rule rules[] = {
     SAID("closing signal SIGTERM", NONE),
     SAID("traceback : To enable traceback see", NONE),
     ENDS("exits with return code = -9", KILLED),
+    ECHO("exits with return code = -", ABORT),
     SAID("exits with return code", NONE),
     SAID_BOTH("srun: error:", "Exited with exit code", NONE),
     ENDS_BOTH("srun: error:", "Out Of Memory", OOM),
@@ -55,9 +61,10 @@ static const struct clue_rule rules[] = {
     SAID("Job step aborted: Waiting up to", NONE),
     ENDS_BOTH("CANCELLED AT", "DUE TO NODE FAILURE", PEER),
     SAID_BOTH("CANCELLED AT", "***", TEARDOWN),
-    ENDS_BOTH("mpirun noticed that", "signal 9", KILLED),
+    ENDS_BOTH("noticed that process", "signal 9", KILLED),
     ECHO_BOTH("noticed that process", "exited on signal", ABORT),
     ENDS("KILLED BY SIGNAL: 9", KILLED),
+    ENDS("EXIT STRING: Killed", KILLED),
     ECHO("EXIT STRING: ", ABORT),
     SAID("MPI_ABORT was invoked on rank", NONE),
     ENDS("died with <Signals.SIGKILL", KILLED),
@@ -67,6 +74,9 @@ static const struct clue_rule rules[] = {
     ECHO("CalledProcessError", TRACEBACK),
     ECHO("ProcessExitedException", TRACEBACK),
     ECHO("BrokenProcessPool", TRACEBACK),
+    ENDS_BOTH("exit codes of the workers are", "SIGKILL", KILLED),
+    ECHO("TerminatedWorkerError", TRACEBACK),
+    ECHO("One of the subprocesses has abruptly died", TRACEBACK),
     ENDS("dataloader's workers are out of shared memory", SHARED_MEMORY),
     ENDS("caused by insufficient shared memory", SHARED_MEMORY),
     ENDS_BOTH("DataLoader worker", "killed by signal: Killed", KILLED),
@@ -92,6 +102,15 @@ static const struct clue_rule rules[] = {
     SAID("loss diverged to nan", NUMERIC),
     SAID("on-finite loss", NUMERIC),
     SAID("onfinite loss", NUMERIC),
+    SAID("NaN loss", NUMERIC),
+    SAID("nan loss", NUMERIC),
+    SAID("Invalid loss", NUMERIC),
+    SAID("Model diverged with", NUMERIC),
+    SAID("loss scale already at minimum", NUMERIC),
+    SAID("Minimum loss scale reached", NUMERIC),
+    SAID("Tensor had NaN", NUMERIC),
+    SAID("Tensor had Inf", NUMERIC),
+    SAID_BOTH("constraint", "Real()", NUMERIC),
 
     /* The kernel, and daemons that watch memory. */
     ENDS("Out of memory: Kill", OOM),
@@ -114,6 +133,14 @@ static const struct clue_rule rules[] = {
     ENDS("running beyond physical memory limits", OOM),
     ENDS("ray.exceptions.OutOfMemoryError", OOM),
     ENDS("killed due to the node running low on memory", OOM),
+    ENDS("oom_kill_process+", OOM),
+    ENDS("due to memory.oom.group set", OOM),
+    ENDS_BOTH("Task in /", "killed as a result of limit of", OOM),
+    ENDS("TERM_MEMLIMIT", OOM),
+    ENDS_BOTH("killed: mem", "exceeded limit", OOM),
+    ENDS("running beyond virtual memory limits", OOM),
+    ENDS("low on resource: memory", OOM),
+    ENDS("result 'oom-kill'", OOM),
 
     /* Shared memory: /dev/shm of a container. */
     ENDS("posix_fallocate failed", SHARED_MEMORY),
@@ -122,8 +149,12 @@ static const struct clue_rule rules[] = {
     SAID_BOTH("unable to allocate shared memory", "shm", SHARED_MEMORY),
     SAID_BOTH("/dev/shm", "No space left on device", SHARED_MEMORY),
     SAID_BOTH("shared memory", "No space left on device", SHARED_MEMORY),
+    ENDS("failed to extend /dev/shm", SHARED_MEMORY),
+    SAID("exceeds /dev/shm size", SHARED_MEMORY),
 
     /* Chips that are broken, absent or without a driver. */
+    ANY_CASE("uncorrect", "errors: 0", NONE), /* a counter, as monitors print */
+    ANY_CASE("uncorrect", "count: 0", NONE),
     SAID("uncorrectable ECC error", CHIP_BROKEN),
     SAID("uncorrectable NVLink error", CHIP_BROKEN),
     SAID("ECC_UNCORRECTABLE", CHIP_BROKEN),
@@ -134,6 +165,9 @@ static const struct clue_rule rules[] = {
     SAID("allen off the bus", CHIP_BROKEN),
     SAID("GPU is lost", CHIP_BROKEN),
     SAID("GPU requires reset", CHIP_BROKEN),
+    ANY_CASE("nvml error: gpu is lost", NULL, CHIP_BROKEN),
+    ANY_CASE("hardware exception", "uncorrectable ecc", CHIP_BROKEN),
+    SAID("cudaErrorContained", CHIP_BROKEN),
     SAID("hardware stack error", CHIP_BROKEN),
     SAID("HARDWARE_STACK_ERROR", CHIP_BROKEN),
     SAID("cudaErrorHardwareStackError", CHIP_BROKEN),
@@ -166,13 +200,27 @@ static const struct clue_rule rules[] = {
     SAID("Failed to initialize NVML", DRIVER),
     SAID("driver not loaded", DRIVER),
     SAID("driver rpc error", DRIVER),
-    SAID_BOTH("abric manager", "not", DRIVER),
-    SAID_BOTH("abric Manager", "not", DRIVER),
-    SAID_BOTH("abric Manager", "fail", DRIVER),
-    SAID_BOTH("abricmanager", "ailed", DRIVER),
-    SAID_BOTH("abricmanager", "not", DRIVER),
-    SAID_BOTH("abric state", "not", DRIVER),
-    SAID_BOTH("abric state", "In Progress", DRIVER),
+    ANY_CASE("fabric manager", "not ", DRIVER),
+    ANY_CASE("fabric manager", "fail", DRIVER),
+    ANY_CASE("fabric manager", "error", DRIVER),
+    ANY_CASE("fabricmanager", "fail", DRIVER),
+    ANY_CASE("fabricmanager", "not ", DRIVER),
+    ANY_CASE("fabricmanager", "error", DRIVER),
+    ANY_CASE("fabric state", "not ", DRIVER),
+    ANY_CASE("fabric state", "in progress", DRIVER),
+    ANY_CASE("fabric state", "error", DRIVER),
+    ANY_CASE("fabric registration", "fail", DRIVER),
+    SAID_BOTH("State   ", ": In Progress", DRIVER), /* the fabric's part of nvidia-smi -q */
+    SAID_BOTH("State   ", ": Not Started", DRIVER),
+    SAID("failed call to cuInit: UNKNOWN ERROR", DRIVER),
+    SAID("NVMLError_LibraryNotFound", DRIVER),
+    SAID("NVMLError_DriverNotLoaded", DRIVER),
+    SAID("NVMLError_LibRmVersionMismatch", DRIVER),
+    SAID("RM version mismatch", DRIVER),
+    SAID_BOTH("nvidia-container-cli:", "unknown device", CHIP_MISSING),
+    SAID_BOTH("nvidia-container-cli:", " error: ", DRIVER),
+    SAID("drvErr=", DRIVER),
+    SAID_BOTH("dcmi ", "failed", DRIVER),
     SAID("CUDA-capable devices are busy or unavailable", DRIVER),
     SAID("cudaErrorDevicesUnavailable", DRIVER),
     SAID("CUDA driver initialization failed", DRIVER),
@@ -189,6 +237,16 @@ static const struct clue_rule rules[] = {
     SAID("No NPUs are available", CHIP_MISSING),
     SAID("No NPU devices", CHIP_MISSING),
     SAID("No devices were found", CHIP_MISSING),
+    SAID("NVMLError_NotFound", CHIP_MISSING),
+    SAID("CUDA unknown error", CHIP_MISSING),
+    SAID("torch.cuda.is_available() is False", CHIP_MISSING),
+    ANY_CASE("no gpus found", NULL, CHIP_MISSING),
+    ANY_CASE("no gpu found", NULL, CHIP_MISSING),
+    ANY_CASE("no gpus are available", NULL, CHIP_MISSING),
+    ANY_CASE("no gpu detected", NULL, CHIP_MISSING),
+    ANY_CASE("no supported gpu backend", NULL, CHIP_MISSING),
+    ANY_CASE("no visible gpu devices", NULL, CHIP_MISSING),
+    SAID("MisconfigurationException: You requested gpu", CHIP_MISSING),
     SAID("Device acquire failed", CHIP_MISSING),
     SAID("o HPU device", CHIP_MISSING),
     SAID("No Habana device", CHIP_MISSING),
@@ -226,6 +284,15 @@ static const struct clue_rule rules[] = {
     SAID_BOTH("PT_DEVMEM", "llocation failed", CHIP_MEMORY),
     SAID_BOTH("EL0004", "Failed to allocate memory", CHIP_MEMORY),
     SAID("torch.OutOfMemoryError", CHIP_MEMORY),
+    SAID_BOTH("cuda runtime error (", "out of memory", CHIP_MEMORY),
+    SAID_BOTH("OOM when allocating tensor", "device:CPU", MEMORY),
+    SAID("OOM when allocating tensor", CHIP_MEMORY),
+    SAID("cupy.cuda.memory.OutOfMemoryError", CHIP_MEMORY),
+    SAID_BOTH("Triton Error [", "out of memory", CHIP_MEMORY),
+    SAID_BOTH("out of resource: ", "Hardware limit:", CHIP_MEMORY),
+    SAID("No available memory for the cache blocks", CHIP_MEMORY),
+    SAID("HSA_STATUS_ERROR_OUT_OF_RESOURCES", CHIP_MEMORY),
+    SAID("RESOURCE_EXHAUSTED: Attempting to reserve", CHIP_MEMORY),
     SAID("torch.cuda.OutOfMemoryError", CHIP_MEMORY),
 
     /* Communication: symptoms, except where the line has the cause. */
@@ -236,6 +303,20 @@ static const struct clue_rule rules[] = {
     ENDS("ncclUnhandledCudaError", CHIP),
     ENDS("Cuda failure", CHIP),
     ENDS("HIP failure", CHIP),
+    SAID("has failed to resolve", NAME),
+    SAID_BOTH("ibv_", "annot allocate memory", MEMORY),
+    ENDS("Observed flight recorder dump signal", WATCHDOG),
+    ENDS("connectFullMesh failed", PEER),
+    SAID_BOTH("NCCL WARN", "onnection abort", PEER),
+    SAID_BOTH("NCCL WARN", "Failed to execute operation", PEER),
+    SAID_BOTH("NCCL WARN", "from localRank", PEER),
+    SAID_BOTH("async event", "client reregistration", NONE),
+    SAID_BOTH("NCCL WARN", "async event", NETWORK),
+    ENDS("MPI_ERR_PROC_FAILED", PEER),
+    ENDS("MPI communication peer process has unexpectedly disconnected", PEER),
+    ENDS("reason=[task timeout]", WATCHDOG),
+    ENDS("MPI_ERR_REVOKED", PEER),
+    ECHO("MPI_ERRORS_ARE_FATAL", PEER),
     ENDS("Watchdog caught collective operation timeout", WATCHDOG),
     ENDS_BOTH("atchdog caught", "timeout", WATCHDOG),
     ENDS("failure detected by watchdog", WATCHDOG),
@@ -277,10 +358,7 @@ static const struct clue_rule rules[] = {
     ENDS("DistStoreError", PEER),
     SAID("The client socket has failed to connect", PEER),
     SAID("The client socket has timed out", PEER),
-    ENDS("RendezvousConnectionError", PEER),
-    ENDS("RendezvousTimeoutError", PEER),
-    ENDS("RendezvousClosedError", PEER),
-    ENDS("RendezvousStateError", PEER),
+    ENDS_BOTH("Rendezvous", "Error", PEER),
     ENDS("NCCL communicator was aborted", PEER),
     ENDS("remote process exited", PEER),
     ENDS("ncclRemoteError", PEER),
@@ -317,9 +395,15 @@ static const struct clue_rule rules[] = {
     ENDS("ray.exceptions.OwnerDiedError", PEER),
     ENDS("ray.exceptions.ObjectLostError", PEER),
     SAID("lost communication with a remote daemon", PEER),
+    ANY_CASE("mxla", "timed out", WATCHDOG),
+    ANY_CASE("megascale", "timed out", WATCHDOG),
+    SAID("Bad StatusOr access: UNAVAILABLE", PEER),
+    SAID("Bad StatusOr access: ABORTED", PEER),
+    SAID("DEADLINE_EXCEEDED: Deadline Exceeded", WATCHDOG),
     SAID("StatusCode.UNAVAILABLE", PEER),
 
     /* Drivers and runtimes refuse the program's work. */
+    SAID("cuda runtime error (", CHIP),
     SAID("CUDA error:", CHIP),
     SAID("CUDA driver error", CHIP),
     SAID("CUDA error ", CHIP),
@@ -365,9 +449,27 @@ static const struct clue_rule rules[] = {
     SAID_BOTH("JaxRuntimeError", "INTERNAL", CHIP),
     SAID("RuntimeError: INTERNAL:", CHIP),
     SAID("unhandled cuda error", CHIP),
+    SAID("Triton Error [", CHIP),
+    SAID("HW Exception by GPU", CHIP),
+    SAID("Unable to find a valid cuDNN algorithm", CHIP),
+    SAID("ACL stream synchronize failed", CHIP),
+    SAID("The Inner error is reported as above", CHIP),
+    SAID("tsd client wait response fail", CHIP),
+    SAID_BOTH("RuntimeError: FAILED_PRECONDITION", "halted", CHIP),
+    SAID_BOTH("RuntimeError: UNKNOWN", "TPU", CHIP),
+    SAID_BOTH("RuntimeError: DATA_LOSS", "TPU", CHIP),
+    SAID("continuator has halted", CHIP),
+    SAID("Halt is unexpected", CHIP),
+    ANY_CASE("tpu core halt", NULL, CHIP),
+    ANY_CASE("tpu worker", "crashed", CHIP),
+    SAID("Bad StatusOr access: INTERNAL", CHIP),
 
     /* Names, services, storage. */
     SAID("Name or service not known", NAME),
+    ANY_CASE("unable to resolve host", NULL, NAME),
+    SAID_BOTH("lookup ", "server misbehaving", NAME),
+    SAID("could not translate host name", NAME),
+    SAID_BOTH("AWS Error", "curlCode: 6,", NAME),
     SAID("Temporary failure in name resolution", NAME),
     SAID("emporary failure resolving", NAME),
     SAID("No address associated with hostname", NAME),
@@ -384,6 +486,34 @@ static const struct clue_rule rules[] = {
     SAID_BOTH("lookup ", "i/o timeout", NAME),
     SAID("DNS resolution failed", NAME),
     SAID("Max retries exceeded with url", SERVICE),
+    SAID("LocalEntryNotFoundError", SERVICE),
+    SAID("Connection broken: IncompleteRead", SERVICE),
+    SAID("RemoteDisconnected(", SERVICE),
+    SAID("aiohttp.client_exceptions.", SERVICE),
+    SAID("HttpError: Backend Error", SERVICE),
+    SAID("google.auth.exceptions.TransportError", SERVICE),
+    SAID("google.auth.exceptions.RefreshError", SERVICE),
+    SAID("closed before we received a valid response from endpoint URL", SERVICE),
+    SAID("Read timeout on endpoint URL", SERVICE),
+    SAID("Connect timeout on endpoint URL", SERVICE),
+    SAID("AWS Error NETWORK_CONNECTION", SERVICE),
+    SAID("AWS Error SLOW_DOWN", SERVICE),
+    SAID("google.api_core.exceptions.GatewayTimeout", SERVICE),
+    SAID("google.api_core.exceptions.TooManyRequests", SERVICE),
+    SAID("google.api_core.exceptions.InternalServerError", SERVICE),
+    SAID("google.api_core.exceptions.DeadlineExceeded", SERVICE),
+    SAID("google.api_core.exceptions.BadGateway", SERVICE),
+    SAID("429 Client Error", SERVICE),
+    SAID("503 Service Unavailable", SERVICE),
+    SAID("502 Bad Gateway", SERVICE),
+    SAID("504 Gateway Time", SERVICE),
+    SAID("ErrorCode:ServerBusy", SERVICE),
+    SAID("httpx.Connect", SERVICE),
+    SAID("httpx.Read", SERVICE),
+    SAID("httpx.RemoteProtocolError", SERVICE),
+    SAID("httpcore.Connect", SERVICE),
+    SAID("httpcore.Read", SERVICE),
+    SAID("CommError: ", SERVICE),
     SAID("EndpointConnectionError", SERVICE),
     SAID("ConnectTimeoutError", SERVICE),
     SAID("ReadTimeoutError", SERVICE),
@@ -405,6 +535,10 @@ static const struct clue_rule rules[] = {
     SAID_BOTH("An error occurred (", "(503)", SERVICE),
     SAID_BOTH("An error occurred (", "(500)", SERVICE),
     SAID("No space left on device", DISK_FULL),
+    SAID("ENOSPC", DISK_FULL),
+    SAID("EDQUOT", DISK_FULL),
+    SAID("database or disk is full", DISK_FULL),
+    SAID("low on resource: ephemeral-storage", DISK_FULL),
     SAID("Disk quota exceeded", DISK_FULL),
     SAID("Stale file handle", STORAGE),
     SAID("Stale NFS file handle", STORAGE),
@@ -418,9 +552,23 @@ static const struct clue_rule rules[] = {
     SAID("Connection timed out: '/", STORAGE),
     SAID("Host is down: '/", STORAGE),
     SAID("PytorchStreamWriter failed writing file", STORAGE),
+    SAID("PytorchStreamReader failed", STORAGE),
+    SAID_BOTH("inline_container.cc", "unexpected pos", STORAGE),
+    SAID("Error while deserializing header: ", STORAGE),
+    SAID("[Errno 112] Host is down", STORAGE),
+    SAID("[Errno 512]", STORAGE),
+    SAID("[Errno 74] Bad message", STORAGE),
+    SAID("[Errno 61] No data available: '", STORAGE),
+    SAID("[Errno 14] Bad address: '", STORAGE),
+    SAID("unable to lock file", STORAGE),
+    SAID("Resource temporarily unavailable: '/", STORAGE),
+    SAID("database disk image is malformed", STORAGE),
 
     /* Limits of the process, and its memory. */
     SAID("Too many open files", DESCRIPTORS),
+    SAID("received 0 items of ancdata", DESCRIPTORS),
+    SAID("RLIMIT_NPROC", DESCRIPTORS),
+    SAID_BOTH("inotify", "limit reached", DESCRIPTORS),
     SAID("can't start new thread", DESCRIPTORS),
     SAID("Resource temporarily unavailable", DESCRIPTORS),
     SAID("OSError: [Errno 12]", MEMORY),
@@ -436,6 +584,12 @@ static const struct clue_rule rules[] = {
     ENDS("allocator is out of memory", MEMORY),
     ENDS_BOTH("memory allocation of", "bytes failed", MEMORY),
     SAID("virtual memory exhausted", MEMORY),
+    SAID("DefaultCPUAllocator: not enough memory", MEMORY),
+    SAID("ArrowMemoryError", MEMORY),
+    SAID("insufficient memory for the Java Runtime Environment", MEMORY),
+    ANY_CASE("out of memory, malloc failed", NULL, MEMORY),
+    ANY_CASE("out of host memory", NULL, MEMORY),
+    ANY_CASE("cudahostalloc", "failed", MEMORY),
 
     SAID("Connection timed out", NETWORK),
     SAID("onnection reset by peer", PEER),
@@ -458,11 +612,19 @@ static const struct clue_rule rules[] = {
     /* Aborts: assertions, sanitizers, the C library, runtimes of other languages. */
     ENDS_BOTH("Assertion `", "failed", ABORT),
     ENDS("Assertion failed:", ABORT),
+    ENDS("Assertion failure", ABORT),
+    ENDS("CHECK failed", ABORT),
     ENDS("ASSERT FAILED", ABORT),
     ENDS("assertion failed:", ABORT),
     ENDS("ERROR: AddressSanitizer", ABORT),
     ENDS("AddressSanitizer:DEADLYSIGNAL", ABORT),
     ENDS("ERROR: LeakSanitizer", ABORT),
+    ENDS("ERROR: ThreadSanitizer", ABORT),
+    ENDS("ERROR: MemorySanitizer", ABORT),
+    ENDS("ERROR: HWAddressSanitizer", ABORT),
+    ENDS("ERROR: UndefinedBehaviorSanitizer", ABORT),
+    ENDS("UndefinedBehaviorSanitizer:DEADLYSIGNAL", ABORT),
+    SAID("SUMMARY: UndefinedBehaviorSanitizer", ABORT),
     ENDS("MemorySanitizer: use-of-uninitialized-value", ABORT),
     ENDS("SUMMARY: AddressSanitizer", ABORT),
     ENDS("double free or corruption", ABORT),
@@ -477,9 +639,25 @@ static const struct clue_rule rules[] = {
     ENDS("*** buffer overflow detected ***", ABORT),
     ENDS("*** Error in `", ABORT),
     ENDS("Fatal glibc error", ABORT),
+    ENDS("glibc detected", ABORT),
+    ENDS("GLIBC abort", ABORT),
+    ENDS("%n in writable segment detected", ABORT),
+    ENDS("futex facility returned an unexpected error code", ABORT),
+    ENDS("(): corrupted", ABORT),
+    ENDS("(): unaligned ", ABORT),
+    ENDS("corrupted unsorted chunks", ABORT),
+    ENDS("malloc: top chunk is corrupt", ABORT),
+    ENDS("Attempt to free invalid pointer", ABORT),
+    ENDS_BOTH("<jemalloc>:", "rror", ABORT),
     ENDS("pure virtual method called", ABORT),
     ENDS_BOTH("thread '", "panicked at", ABORT),
     ENDS("fatal runtime error: ", ABORT),
+    ENDS("non-unwinding panic. aborting", ABORT),
+    ENDS("thread panicked while processing panic", ABORT),
+    ENDS("Fortran runtime error: ", ABORT),
+    ENDS("forrtl: severe", ABORT),
+    ENDS_BOTH("terminating", "uncaught exception", ABORT),
+    ENDS("[libprotobuf FATAL", ABORT),
     ENDS_BOTH("Exception in thread \"", "\" ", TRACEBACK),
     ENDS("A fatal error has been detected by the Java Runtime Environment", ABORT),
     ENDS("fatal error: all goroutines are asleep", ABORT),
@@ -500,15 +678,34 @@ static const struct clue_rule rules[] = {
     ECHO("SIGSEGV: segmentation violation", ABORT),
     ECHO_BOTH("Aborted", "core dumped", ABORT),
     ECHO("Signal: Aborted (6)", ABORT),
+    ECHO_BOTH("*** SIG", "received by PID", ABORT),
     ECHO("Bus error", ABORT),
     ECHO("Illegal instruction", ABORT),
     ECHO("Floating point exception", ABORT),
 };
 
+static bool holds(const struct clue_rule *rule, struct str line, const char *phrase)
+{
+    return rule->any_case ? clue_line_has_any_case(line, phrase) : clue_line_has(line, phrase);
+}
+
+/* Whether the line says, in whatever words, that a process was killed for want of memory. */
+static bool is_memory_kill(struct str line)
+{
+    static const char *const why[] = {"oom",          "out of memory",      "out-of-memory",
+                                      "memory limit", "memory usage limit", "memory pressure"};
+    bool named = false;
+    for (size_t i = 0; i < sizeof why / sizeof *why; i++)
+        named = named || clue_line_has_any_case_word(line, why[i]);
+    return named && clue_line_has_any_case_word(line, "killed") && !clue_line_is_survived(line);
+}
+
 const struct clue_rule *clue_rule_of(struct str line)
 {
+    static const struct clue_rule memory_kill = ENDS("killed", OOM);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
-        if (clue_line_has(line, rules[i].text) && (!rules[i].also || clue_line_has(line, rules[i].also)))
+        if (holds(&rules[i], line, rules[i].text) &&
+            (!rules[i].also || holds(&rules[i], line, rules[i].also)))
             return &rules[i];
-    return NULL;
+    return is_memory_kill(line) ? &memory_kill : NULL;
 }

@@ -15,11 +15,15 @@ struct clue_rule {
     const char *text, *also; /* the line holds both; `also` NULL: any line */
     enum clue_kind kind;     /* CLUE_NONE: the line adds nothing to other lines */
     enum clue_force force;
+    bool any_case; /* the line may hold the phrases, which are in lower case, in any case */
 };
 
 /* Returns the table's first rule that matches the line; NULL: none. */
 const struct clue_rule *clue_rule_of(struct str line);
 bool clue_line_has(struct str line, const char *phrase);
+/* The same in any case, anywhere or as a word of its own; `phrase` is in lower case. */
+bool clue_line_has_any_case(struct str line, const char *phrase);
+bool clue_line_has_any_case_word(struct str line, const char *phrase);
 /* Whether the line itself says that its program goes on: by a retry or a fallback, or also by its level,
  * such as a warning. */
 bool clue_line_retries(struct str line);
@@ -29,6 +33,8 @@ bool clue_line_is_fatal(struct str line);
 /* Whether the line reports a loss, and whether that loss is finite. */
 enum clue_loss { LOSS_NONE, LOSS_FINITE, LOSS_NOT_FINITE };
 enum clue_loss clue_line_loss(struct str line);
+/* Whether the text of an exception says that numbers were not finite: a loss, gradients, logits. */
+bool clue_line_is_not_finite(struct str text);
 /* Whether the line reports a step, as training loops do. */
 bool clue_line_is_progress(struct str line);
 /* Whether the text begins with the name of an exception class, alone or before ':': "ValueError: text",

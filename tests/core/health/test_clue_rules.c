@@ -7,7 +7,7 @@
 
 #include <cmocka.h>
 
-#include "core/health/clue.h"
+#include "clue_rows.h"
 
 #define HEAD                                                                                                 \
     "Traceback (most recent call last):\n  File \"/app/train.py\", line 31, in <module>\n    main()\n"
@@ -19,38 +19,6 @@
     "\n\nOriginal Traceback (most recent call last):\n  File \"worker.py\", line 309, in _loop\n    f()\n"
 #define DURING "\nDuring handling of the above exception, another exception occurred:\n\n"
 #define STEPS  "step 7 loss 2.41\nstep 8 loss 2.40\n"
-
-struct row {
-    const char *text;
-    enum clue_kind kind; /* CLUE_NONE: no root, and no symptom either */
-};
-
-static const char *name_of(enum clue_kind kind)
-{
-    return kind ? clue_name(kind) : "nothing";
-}
-
-static void check_rows(const struct row *rows, size_t count)
-{
-    size_t wrong = 0;
-    for (size_t i = 0; i < count; i++) {
-        struct arena arena ARENA_CLEANUP = {0};
-        struct clue clues[CLUES_MAX];
-        size_t found = clues_read(&arena, str_from(rows[i].text), clues), roots = 0;
-        enum clue_kind kind = found && clues[0].kind != CLUE_TEARDOWN ? clues[0].kind : CLUE_NONE;
-        for (size_t k = 0; k < found; k++) {
-            assert_true(clue_is_valid(&clues[k]));
-            roots += clue_class_of(clues[k].kind) == CLUE_IS_ROOT;
-        }
-        assert_true(roots <= 1);
-        if (kind == rows[i].kind)
-            continue;
-        print_error("row %zu is %s, not %s:\n%s\n", i, name_of(kind), name_of(rows[i].kind), rows[i].text);
-        wrong++;
-    }
-    assert_int_equal(wrong, 0);
-}
-#define CHECK_ROWS(rows) check_rows(rows, sizeof(rows) / sizeof(*(rows)))
 
 /* NCCL through torch 1.x and 2.x: what a victim says, and what carries a cause of its own. */
 static const struct row nccl_rows[] = {
@@ -343,7 +311,7 @@ static void host_memory(void **state)
 
 /* Exceptions without a head, assertions, other languages, sanitizers, the C library. */
 static const struct row programs_rows[] = {
-    {"ValueError: the loss is not finite\n", CLUE_TRACEBACK},
+    {"ValueError: the loss is not a tensor\n", CLUE_TRACEBACK},
     {"[rank3]: RuntimeError: shape '[2, 3]' is invalid for input of size 5\n", CLUE_TRACEBACK},
     {"torch.OutOfMemoryError: CUDA out of memory. Tried to allocate 2.00 GiB.\n", CLUE_CHIP_MEMORY},
     {"2026-11-24 10:00:00,123 - __main__ - ERROR - ValueError: bad shape\n", CLUE_TRACEBACK},
