@@ -2,7 +2,8 @@
  * error.
  *
  *   read    load.c, load_queues.c, load_lemons.c, load_qualification.c, load_repair.c, load_hangs.c,
- *           load_level.c, load_plan.c: every field is checked and becomes a plan of pods and blocks
+ *           load_switches.c, load_level.c, load_plan.c: every field is checked and becomes a plan of pods
+ *           and blocks
  *   expand  load_expand.c: the plan's patterns and counts become machines with names, addresses and labels
  *   amend   load_amend.c: machines named in spec.machines get their particular settings; addresses
  * The format is docs/cluster-file.md. Step two needs a plan without errors; step three's types are checked
@@ -42,7 +43,15 @@ struct block_plan {
     const struct doc *doc;         /* its place, for errors of later steps */
     struct str path;
 };
+struct fabric_plan {
+    struct str protocol;
+    struct str host;        /* of switch x0 of the first pod */
+    uint32_t port;          /* likewise; the others follow */
+    const struct doc *list; /* addresses of 48 switches instead; NULL: none */
+    int64_t timeout_ns;
+};
 struct pod_plan {
+    struct fabric_plan *fabric; /* NULL: no optical switches are managed */
     struct pattern *names;
     int64_t count;
     size_t first_block, block_count; /* in loader.blocks */
@@ -97,6 +106,9 @@ struct pattern *load_pattern(struct loader *loader, const struct field *field, e
 struct pattern *load_pattern_text(struct loader *loader, struct str text, enum pattern_level level,
                                   const char **ret_why);
 void load_pods(struct loader *loader, const struct field *pods, const struct level *above);
+void load_fabric(struct loader *loader, const struct field *fabric, struct pod_plan *pod);
+/* Makes the switches of the pods, which exist by now. */
+void load_switches(struct loader *loader);
 void load_queues(struct loader *loader, const struct field *queues);
 void load_lemons(struct loader *loader, const struct field *lemons);
 void load_qualification(struct loader *loader, const struct field *qualification);

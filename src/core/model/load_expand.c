@@ -193,6 +193,7 @@ static void expand_blocks(struct loader *loader, const struct pod_plan *pod_plan
             place->block_index = cluster->block_count;
             block->name = place->block_name = pattern_next(&cluster->arena, plan->names, place);
             cluster->block_count++;
+            pod->cube_count += block->kind == BLOCK_CUBE;
             check_block_name(loader, plan, pod, block, &seen, &told);
             expand_machines(loader, plan, block, place);
         }
@@ -280,5 +281,6 @@ void load_expand(struct loader *loader)
             ARENA_ARRAY(&loader->scratch, bool, doc_len(loader->blocks.items[b].spare_names));
     expand_pods(loader);
     CHECK(cluster->pod_count == pods && cluster->block_count == blocks && cluster->machine_count == machines);
+    load_switches(loader);
     report_leftovers(loader);
 }

@@ -1,7 +1,7 @@
 #include "core/model/load.h"
 
-enum { CUBE_MACHINES = 16, CUBE_MACHINE_CHIPS = 4 };
-_Static_assert(CUBE_MACHINES * CUBE_MACHINE_CHIPS == 4 * 4 * 4, "a cube");
+enum { CUBE_MACHINE_CHIPS = 4 };
+_Static_assert((int)CUBE_MACHINES *CUBE_MACHINE_CHIPS == CUBE_CHIPS, "a cube");
 _Static_assert((int)CUBE_MACHINE_CHIPS <= (int)CHIPS_PER_MACHINE_MAX, "its machines' chips fit the mask");
 _Static_assert(MACHINES_MAX <= 1 << 20, "the product of three counts fits 64 bits");
 
@@ -126,8 +126,8 @@ static void read_blocks(struct loader *loader, const struct field *pod, const st
 
 static void read_pod(struct loader *loader, const struct field *entry, const struct level *above)
 {
-    static const char *const known[] = {"name",         "namePattern", "count", "cubes",  "racks", "labels",
-                                        "machineNames", "addresses",   "cpu",   "memory", NULL};
+    static const char *const known[] = {"name",         "namePattern", "count", "cubes",  "racks",  "labels",
+                                        "machineNames", "addresses",   "cpu",   "memory", "fabric", NULL};
     if (!load_present(entry))
         load_required(loader, entry, "a pod");
     if (!load_object(loader, entry, known))
@@ -138,6 +138,8 @@ static void read_pod(struct loader *loader, const struct field *entry, const str
     size_t failures = loader->failures;
     plan.names = read_names(loader, entry, PATTERN_POD, "pod-{pod}", &plan.count);
     load_level(loader, entry, above, &level);
+    struct field fabric = field_get(entry, "fabric");
+    load_fabric(loader, &fabric, &plan);
     read_blocks(loader, entry, &level);
     plan.block_count = loader->blocks.len - plan.first_block;
     CHECK(plan.names && plan.count >= 1);

@@ -10,6 +10,7 @@
 
 #include "base/map.h"
 #include "base/vec.h"
+#include "core/fabric/wiring.h"
 #include "core/ids.h"
 #include "core/lifecycle.h"
 #include "core/limits.h"
@@ -116,8 +117,21 @@ struct block {                 /* a cube (16 machines of 2x2x1 chips, 4x4x4 in a
 struct pod {
     struct str name;
     uint32_t first_block, block_count;
+    uint32_t cube_count;   /* its first so many blocks are cubes: cube c is block first_block + c */
+    uint32_t first_switch; /* of its POD_SWITCHES in cluster->switches; SWITCH_NONE: none are managed */
     machine_id first;
     uint32_t count;
+};
+
+enum { SWITCH_NONE = UINT32_MAX };
+/* An optical switch of a pod, as the cluster file has it; its state is slice/slice.h's. */
+struct optical_switch {
+    struct str name;     /* unique in the cluster: "<pod>-x5" */
+    uint32_t pod;        /* index into cluster->pods */
+    uint32_t number;     /* in its pod: fabric/wiring.h */
+    struct str protocol; /* "scpi" or "tl1" */
+    struct str address;  /* HOST:PORT */
+    int64_t timeout_ns;  /* of one request */
 };
 
 /* The settings of the queues (cluster file, spec.queues). All zero but the defaults of load_queues.c. */
@@ -211,6 +225,8 @@ struct cluster {
     size_t block_count;
     struct machine *machines;
     size_t machine_count;
+    struct optical_switch *switches; /* by pod, then number */
+    size_t switch_count;
     uint64_t chip_count;       /* of all machines */
     uint32_t chips_max;        /* of one machine */
     struct machine_changes *changes; /* owned */

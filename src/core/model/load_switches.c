@@ -1,0 +1,150 @@
+/* load_switches.c - spec.pods[].fabric: the optical switches of a pod (docs/cluster-file.md). */
+#include <stdlib.h>
+
+#include "core/model/load.h"
+
+enum { ADDRESS_MAX = 255 };
+#define TIMEOUT_DEFAULT_NS (10 * NS_PER_SECOND)
+#define TIMEOUT_MIN_NS     (100 * NS_PER_MS)
+#define TIMEOUT_MAX_NS     (600 * NS_PER_SECOND)
+
+/* Splits "HOST:PORT"; false: malformed. */
+static bool split_address(struct str text, struct str *ret_host, uint32_t *ret_port)
+{
+    size_t colon = text.len;
+    uint32_t port = 0;
+    while (colon > 0 && text.data[colon - 1] != ':')
+        colon--;
+    if (colon < 2 || colon == text.len || text.len - colon > 5 || text.len > ADDRESS_MAX)
+        return false;
+    for (size_t i = colon; i < text.len; i++) {
+        if (text.data[i] < '0' || text.data[i] > '9')
+            return false;
+        port = 10 * port + (uint32_t)(text.data[i] - '0');
+    }
+    *ret_host = (struct str){text.data, colon - 1};
+    *ret_port = port;
+    return port >= 1 && port <= 65535;
+}
+
+static bool read_address(struct loader *loader, const struct field *field, struct str *ret_host,
+                         uint32_t *ret_port)
+{
+    struct str text;
+    if (!load_text(loader, field, &text))
+        return false;
+    if (split_address(text, ret_host, ret_port))
+        return true;
+    load_fail(loader, field, "FieldValueInvalid",
+              "Invalid value: \"" STR_FORMAT "\": must be HOST:PORT, as in 10.0.0.1:5025",
+              STR_ARG(load_excerpt(text)));
+    return false;
+}
+
+static void read_list(struct loader *loader, const struct field *switches, struct fabric_plan *plan)
+{
+    size_t count = doc_len(switches->doc);
+    if (count != POD_SWITCHES)
+        load_fail(loader, switches, "FieldValueInvalid",
+                  "Invalid value: %zu addresses: a pod has %d switches, x0 to x15, y0 to y15, z0 to z15",
+                  count, POD_SWITCHES);
+    plan->list = switches->doc;
+    for (size_t i = 0; i < count && i < POD_SWITCHES; i++) {
+        struct field item = field_at(switches, i);
+        if (!load_present(&item))
+            load_required(loader, &item, "the address of a switch");
+        (void)read_address(loader, &item, &plan->host, &plan->port);
+    }
+}
+
+static void read_first(struct loader *loader, const struct field *switches, int64_t pods,
+                       struct fabric_plan *plan)
+{
+    if (!read_address(loader, switches, &plan->host, &plan->port))
+        return;
+    if (plan->port + POD_SWITCHES * pods - 1 > 65535)
+        load_fail(loader, switches, "FieldValueInvalid",
+                  "Invalid value: %u: the %d switches of each pod have consecutive ports, and the last port "
+                  "is 65535",
+                  plan->port, POD_SWITCHES);
+}
+
+void load_fabric(struct loader *loader, const struct field *fabric, struct pod_plan *pod)
+{
+    static const char *const known[] = {"protocol", "switches", "timeout", NULL};
+    if (!load_present(fabric))
+        return;
+    struct fabric_plan *plan = ARENA_NEW(&loader->scratch, struct fabric_plan);
+    struct field protocol = field_get(fabric, "protocol"), switches = field_get(fabric, "switches");
+    struct field timeout = field_get(fabric, "timeout");
+    *plan = (struct fabric_plan){.protocol = STR("scpi"), .timeout_ns = TIMEOUT_DEFAULT_NS};
+    if (!load_object(loader, fabric, known))
+        return;
+    load_text(loader, &protocol, &plan->protocol);
+    if (!str_is(plan->protocol, "scpi") && !str_is(plan->protocol, "tl1"))
+        load_fail(loader, &protocol, "FieldValueNotSupported",
+                  "Unsupported value: \"" STR_FORMAT "\": supported values: \"scpi\", \"tl1\"",
+                  STR_ARG(load_excerpt(plan->protocol)));
+    load_duration(loader, &timeout, TIMEOUT_MIN_NS, TIMEOUT_MAX_NS, &plan->timeout_ns);
+    if (!load_present(&switches))
+        load_required(loader, &switches, "HOST:PORT of switch x0, or a list of 48");
+    else if (switches.doc->kind != DOC_ARRAY)
+        read_first(loader, &switches, pod->count, plan);
+    else if (pod->count > 1)
+        load_fail(
+            loader, &switches, "FieldValueForbidden",
+            "Forbidden: a list gives the switches of one pod, and this entry makes %lld: give HOST:PORT "
+            "of the first switch, or an entry for each pod",
+            (long long)pod->count);
+    else
+        read_list(loader, &switches, plan);
+    pod->fabric = plan;
+}
+
+/* The name is that of an API object: unique in the cluster, because pods' names are and the part behind the
+ * last hyphen is a switch's name in its pod. */
+static struct optical_switch make_switch(struct loader *loader, const struct fabric_plan *plan, uint32_t pod,
+                                         uint32_t number, uint32_t port)
+{
+    struct arena *arena = &loader->cluster->arena;
+    const char *in_pod = pod_switch_name(pod_switch_at(number));
+    struct str address;
+    if (plan->list)
+        address = arena_str(arena, doc_at(plan->list, number)->text);
+    else
+        address = arena_printf(arena, STR_FORMAT ":%u", STR_ARG(plan->host), port + number);
+    struct str name = loader->cluster->pods[pod].name;
+    return (struct optical_switch){.name = arena_printf(arena, STR_FORMAT "-%s", STR_ARG(name), in_pod),
+                                   .pod = pod,
+                                   .number = number,
+                                   .protocol = arena_str(arena, plan->protocol),
+                                   .address = address,
+                                   .timeout_ns = plan->timeout_ns};
+}
+
+void load_switches(struct loader *loader)
+{
+    struct cluster *cluster = loader->cluster;
+    uint32_t pod = 0;
+    size_t pods = 0;
+    for (size_t p = 0; p < loader->pods.len; p++)
+        pods += loader->pods.items[p].fabric ? (size_t)loader->pods.items[p].count : 0;
+    cluster->switches = ARENA_ARRAY(&cluster->arena, struct optical_switch, pods * POD_SWITCHES);
+    for (size_t p = 0; p < loader->pods.len; p++) {
+        const struct fabric_plan *plan = loader->pods.items[p].fabric;
+        uint32_t port = plan ? plan->port : 0;
+        for (int64_t i = 0; i < loader->pods.items[p].count; i++, pod++, port += POD_SWITCHES) {
+            cluster->pods[pod].first_switch = plan ? (uint32_t)cluster->switch_count : SWITCH_NONE;
+            for (uint32_t number = 0; plan && number < POD_SWITCHES; number++)
+                cluster->switches[cluster->switch_count++] = make_switch(loader, plan, pod, number, port);
+        }
+    }
+    CHECK(pod == cluster->pod_count && cluster->switch_count == pods * POD_SWITCHES);
+    for (uint32_t i = 0; i < cluster->pod_count; i++)
+        if (cluster->pods[i].first_switch != SWITCH_NONE && cluster->pods[i].cube_count > POD_CUBES_MAX) {
+            struct field spec = {0};
+            load_fail(loader, &spec, "FieldValueInvalid",
+                      "Invalid value: pod " STR_FORMAT " has %u cubes: its switches join at most %d",
+                      STR_ARG(cluster->pods[i].name), cluster->pods[i].cube_count, POD_CUBES_MAX);
+        }
+}

@@ -1,0 +1,73 @@
+/* spec.pods[].fabric of the cluster file: the optical switches that it gives, and where mistakes are. */
+#include "settings.h"
+
+#define HEAD                                                                                                 \
+    "apiVersion: phalanx.dev/v1\nkind: Cluster\nmetadata: {name: c}\nspec:\n  addresses: 127.0.1.1\n"        \
+    "  pods:\n"
+
+static void ports_follow_each_other_over_the_pods(void **state)
+{
+    struct cluster cluster;
+    struct buf out BUF_CLEANUP = {0};
+    assert_true(load(HEAD
+                     "  - {name: bare, racks: [{machines: 1, chips: 4}]}\n"
+                     "  - {namePattern: 'pod-{pod}', count: 2, cubes: 2, racks: [{machines: 1, chips: 4}],\n"
+                     "     fabric: {switches: '10.0.0.1:5000', timeout: 2s}}\n",
+                     &cluster, &out));
+    assert_int_equal(cluster.switch_count, 2 * POD_SWITCHES);
+    assert_int_equal(cluster.pods[0].first_switch, SWITCH_NONE);
+    assert_int_equal(cluster.pods[1].first_switch, 0);
+    assert_int_equal(cluster.pods[2].first_switch, POD_SWITCHES);
+    assert_int_equal(cluster.pods[2].cube_count, 2);
+    const struct optical_switch *first = &cluster.switches[0],
+                                *last = &cluster.switches[2 * POD_SWITCHES - 1];
+    assert_true(str_is(first->name, "pod-2-x0") && str_is(first->address, "10.0.0.1:5000"));
+    assert_true(str_is(last->name, "pod-3-z15") && str_is(last->address, "10.0.0.1:5095"));
+    assert_true(last->pod == 2 && last->number == POD_SWITCHES - 1 && last->timeout_ns == 2 * NS_PER_SECOND);
+    assert_true(str_is(last->protocol, "scpi"));
+    cluster_done(&cluster);
+}
+
+static void a_list_gives_each_switch_its_address(void **state)
+{
+    struct cluster cluster;
+    struct buf out BUF_CLEANUP = {0}, text BUF_CLEANUP = {0};
+    buf_printf(&text, HEAD "  - cubes: 1\n    fabric:\n      protocol: tl1\n      switches:\n");
+    for (int i = 0; i < POD_SWITCHES; i++)
+        buf_printf(&text, "      - ocs-%d.example.com:3082\n", i);
+    assert_true(load(text.data, &cluster, &out));
+    assert_true(str_is(cluster.switches[17].name, "pod-1-y1"));
+    assert_true(str_is(cluster.switches[17].address, "ocs-17.example.com:3082"));
+    assert_true(str_is(cluster.switches[17].protocol, "tl1"));
+    cluster_done(&cluster);
+}
+
+static void mistakes_are_named(void **state)
+{
+    static const struct mistake mistakes[] = {
+        {"  - {cubes: 1, fabric: {protocol: snmp, switches: 'h:1'}}",
+         "spec.pods[0].fabric.protocol: Unsupported"},
+        {"  - {cubes: 1, fabric: {}}", "spec.pods[0].fabric.switches: Required"},
+        {"  - {cubes: 1, fabric: {switches: '10.0.0.1'}}", "must be HOST:PORT"},
+        {"  - {cubes: 1, fabric: {switches: '10.0.0.1:0'}}", "must be HOST:PORT"},
+        {"  - {cubes: 1, fabric: {switches: '10.0.0.1:99999'}}", "must be HOST:PORT"},
+        {"  - {cubes: 1, fabric: {switches: ':5000'}}", "must be HOST:PORT"},
+        {"  - {cubes: 1, fabric: {switches: '10.0.0.1:65500'}}", "consecutive ports"},
+        {"  - {cubes: 1, fabric: {switches: ['a:1']}}", "1 addresses: a pod has 48 switches"},
+        {"  - {namePattern: 'p{pod}', count: 2, cubes: 1, fabric: {switches: ['a:1']}}", "one pod"},
+        {"  - {cubes: 1, fabric: {switches: 'a:1', timeout: 1ms}}", "spec.pods[0].fabric.timeout"},
+        {"  - {cubes: 1, fabric: {switches: 'a:1', speed: 1}}", "speed"},
+        {"  - {cubes: 151, fabric: {switches: 'a:1'}}", "151 cubes"},
+    };
+    assert_mistakes(HEAD, mistakes, sizeof mistakes / sizeof *mistakes);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(ports_follow_each_other_over_the_pods),
+        cmocka_unit_test(a_list_gives_each_switch_its_address),
+        cmocka_unit_test(mistakes_are_named),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
