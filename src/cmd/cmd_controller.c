@@ -47,6 +47,8 @@ static const char usage[] =
     "  --audit-policy FILE    choose what is written: an audit.k8s.io/v1 Policy\n"
     "  --audit-max-size SIZE  rotate the file above this size (default 100Mi)\n"
     "  --audit-max-files N    keep so many rotated files (default 10)\n"
+    "  --pod-security LEVEL   what namespaces without the label pod-security.kubernetes.io/enforce\n"
+    "                         enforce: privileged (default), baseline or restricted\n"
     "  --insecure-agents      believe agents without certificates, also beyond loopback: anyone who\n"
     "                         reaches --agents gets the tasks and Secrets of any machine\n"
     "SIGHUP reads these files again; so does a change of one of them.\n"
@@ -159,6 +161,8 @@ static bool parse_option(struct command *command, int option, const char *value)
     case 'l':
         command->options.loopback_http = true;
         return true;
+    case 'p':
+        return pod_security_read(str_from(value), &command->options.pod_security);
     case 'k':
         return duration_parse(str_from(value), &command->options.keep_log_ns);
     case 's':
@@ -233,6 +237,7 @@ static int parse(struct command *command, int argc, char **argv)
         {"help", no_argument, NULL, 'h'},
         {"loopback-http", no_argument, NULL, 'l'},
         {"insecure-agents", no_argument, NULL, 'i'},
+        {"pod-security", required_argument, NULL, 'p'},
         {"tls-cert", required_argument, NULL, TLS_CERT},
         {"tls-key", required_argument, NULL, TLS_KEY},
         {"client-ca", required_argument, NULL, CLIENT_CA},

@@ -139,6 +139,7 @@ struct access_record {
     const char *stage; /* "ResponseComplete", "ResponseStarted" for streams */
     struct str reason; /* of a refusal */
     struct str decision, decision_reason;
+    struct str violations; /* of the Pod Security level that the namespace audits; empty: none */
 };
 void access_audit(struct access *access, const struct access_record *record);
 /* Lines that were lost because the disk was too slow for the buffer of AUDIT_BUFFER_BYTES. */

@@ -397,6 +397,7 @@ static void put_status(struct json_writer *out, const struct access_record *reco
     json_begin_object(out);
     put_some(out, "authorization.k8s.io/decision", record->decision);
     put_some(out, "authorization.k8s.io/reason", record->decision_reason);
+    put_some(out, "pod-security.kubernetes.io/audit-violations", record->violations);
     json_pair_text(out, "apiserver.latency.k8s.io/total", text);
     json_end_object(out);
 }

@@ -29,6 +29,7 @@
 #include <uv.h>
 
 #include "core/core.h"
+#include "core/spec/pod_security.h"
 
 struct access;
 struct api; /* the server */
@@ -109,6 +110,8 @@ struct api_options {
     /* Decides what each user may do (host/access/access.h); must outlive the server. NULL: every user may do
      * everything. */
     struct access *access;
+    /* What namespaces without the label pod-security.kubernetes.io/enforce enforce. */
+    enum pod_security_level pod_security;
     const char *tls_cert, *tls_key; /* PEM files: HTTPS; NULL: plain HTTP */
     bool loopback_http;             /* with TLS: clients on this computer may speak plain HTTP too */
     /* Names by which clients ask for the server over plain HTTP, beside loopback names and the address that

@@ -271,6 +271,8 @@ bool guard_write(struct api_request *request, struct write_event *write)
 {
     if (request->api->access)
         write->user = request->user->name;
+    if (!guard_pods(request, write))
+        return false;
     bool role = write->object == OBJECT_ROLE || write->object == OBJECT_CLUSTER_ROLE ||
                 write->object == OBJECT_ROLE_BINDING || write->object == OBJECT_CLUSTER_ROLE_BINDING;
     if (!request->api->access || !role || write->verb == WRITE_DELETE)
@@ -415,6 +417,7 @@ void guard_audit(struct api_request *request)
         .code = request->outcome == OUTCOME_STREAM ? 200 : request->code,
         .stage = request->outcome == OUTCOME_STREAM ? "ResponseStarted" : "ResponseComplete",
         .reason = str_from(request->audit_reason),
+        .violations = request->audit_violations,
         .decision = request->audit_reason ? STR("forbid") : STR("allow"),
     };
     if (request->code == 401) {

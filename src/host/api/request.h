@@ -10,6 +10,7 @@
  *   podexec.c    pods/exec and pods/attach; session.c their websocket, websocket.c its frames
  *   discovery.c, openapi.c   what there is
  *   status.c     errors as Status objects
+ *   guard_pods.c may this Pod be: Pod Security levels
  *   guard.c      who asks and may they; review.c  what they ask about that; hold.c  may they still
  * A handler leaves its outcome in the request: an answer that is whole, or one that comes later. Handlers
  * know nothing of connections, so tests and fuzzers call request_handle() without any.
@@ -76,6 +77,7 @@ struct api_request {
     struct str uri;           /* as sent, for the audit log */
     const char *audit_reason; /* of a refusal, static storage; NULL: none */
     int64_t received_ns;
+    struct str audit_violations; /* of the Pod Security level that is audited; empty: none */
     const char *review_version; /* of an access review: "v1" */
     bool refused; /* guard_identify() has answered it */
     bool audited;
@@ -120,6 +122,7 @@ struct api {
     uv_loop_t *loop;
     struct api_hooks hooks;
     struct access *access; /* NULL: every client may do everything */
+    enum pod_security_level pod_security; /* of namespaces without a label */
     struct server *server; /* NULL in tests and fuzzers */
     struct watch_ring *ring;
     struct openapi *openapi;
@@ -225,6 +228,9 @@ void request_forget_write(struct api_request *request);
 /* guard.c, before a write goes to the core: notes the writer; false: a role or binding that gives more than
  * the user holds was refused. */
 bool guard_write(struct api_request *request, struct write_event *write);
+/* guard_pods.c, called by guard_write. False: a Pod or template of one was refused by the level of its
+ * namespace or for want of a right, or a Namespace for its labels; the request has been answered. */
+bool guard_pods(struct api_request *request, const struct write_event *write);
 
 /* The selector of the query, in the request's arena; false: an error was answered. */
 bool request_selector(struct api_request *request, struct selector *ret_selector);

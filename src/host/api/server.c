@@ -824,6 +824,7 @@ int api_new(uv_loop_t *loop, const struct api_options *options, struct api **ret
     api->loop = loop;
     api->server = server;
     api->access = options->access;
+    api->pod_security = options->pod_security;
     server->api = api;
     linger_init(&server->linger, loop);
     attach_to_loop(server, loop);

@@ -284,6 +284,7 @@ static int listen_all(struct controller *controller, struct error *error)
     };
     options.connections_max = connections_left(core_cluster(controller->core)->machine_count);
     options.access = controller->access;
+    options.pod_security = controller->options.pod_security;
     options.loopback_http = controller->options.loopback_http;
     options.names = controller->options.api_names;
     options.name_count = controller->options.api_name_count;

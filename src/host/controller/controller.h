@@ -26,6 +26,7 @@
 #include <uv.h>
 
 #include "core/core.h"
+#include "core/spec/pod_security.h"
 #include "host/access/access.h"
 #include "host/store/store.h"
 
@@ -39,6 +40,7 @@ struct controller_options {
     const char *const *api_names; /* further names of the API; see api_options */
     size_t api_name_count;
     bool loopback_http; /* see api_options */
+    enum pod_security_level pod_security; /* likewise */
     const char *agent_address;
     uint16_t agent_port;     /* 0: any */
     int64_t keep_log_ns;     /* records younger than this stay behind the snapshots; 0: 7 days */
