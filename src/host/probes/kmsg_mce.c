@@ -53,7 +53,8 @@ static struct str behind(struct str line, struct str word)
 static enum verdict judge_words(struct str line)
 {
     if (kmsg_has(line, "event severity: fatal") || kmsg_has(line, "event severity: recoverable") ||
-        kmsg_has(line, "System Fatal error") || kmsg_has(line, "Uncorrected, software "))
+        kmsg_has(line, "System Fatal error") || kmsg_has(line, "Processor context corrupt") ||
+        kmsg_has(line, "Uncorrected, software "))
         return UNCORRECTED;
     return kmsg_has(line, "event severity: corrected") ? CORRECTED : UNSAID;
 }
