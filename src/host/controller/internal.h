@@ -28,6 +28,7 @@ struct log_stream { /* a reader has several while machines are asked for the log
     struct api_stream *reader;
     obj_id task;
     bool first, earlier;            /* nothing has come yet; it is for an earlier attempt */
+    bool likely;                    /* `earlier`: only likely machines were asked, and the others are next */
     struct api_log_options options; /* strings live until the answer begins */
 };
 

@@ -14,7 +14,7 @@ int readers_unreachable(const struct controller *controller, const struct task *
 }
 
 static void ask(struct controller *controller, machine_id machine, const struct task *task,
-                const struct api_log_options *options, struct api_stream *reader)
+                const struct api_log_options *options, struct api_stream *reader, bool likely)
 {
     struct arena arena ARENA_CLEANUP = {0};
     bool earlier = options->attempt >= 0;
@@ -24,6 +24,7 @@ static void ask(struct controller *controller, machine_id machine, const struct 
                                 .task = task->uid,
                                 .first = true,
                                 .earlier = earlier,
+                                .likely = likely,
                                 .options = *options};
     vec_push(&controller->streams, stream);
     struct from_controller message = {
@@ -47,18 +48,73 @@ static void ask(struct controller *controller, machine_id machine, const struct 
     CHECK(peers_send(controller, machine, &message));
 }
 
-/* Where its place was in an earlier attempt nobody remembers: every machine is asked, and one answers. */
-static bool ask_all(struct controller *controller, const struct task *task,
-                    const struct api_log_options *options, struct api_stream *reader)
+/* Marks the machine if it is connected and not marked yet. */
+static void mark(const struct controller *controller, machine_id machine, bool *marks)
 {
-    bool any = false;
-    for (machine_id m = 0; m < core_cluster(controller->core)->machine_count; m++) {
-        if (!driver_session(controller->driver, m))
+    if (machine != MACHINE_NONE && driver_session(controller->driver, machine))
+        marks[machine] = true;
+}
+
+static void mark_named(const struct controller *controller, const char *name, bool *marks)
+{
+    const struct cluster *cluster = core_cluster(controller->core);
+    const struct machine *machine = cluster_find(cluster, str_from(name));
+    if (machine)
+        mark(controller, (machine_id)(machine - cluster->machines), marks);
+}
+
+/* Marks the machines on which the record says that the task's place was or may have been: its present and
+ * its last one, and those that ended later attempts or whose ranks left clues in them. */
+static void mark_likely(const struct controller *controller, const struct task *task, int32_t attempt,
+                        bool *marks)
+{
+    const struct jobset *jobset = task->job->jobset;
+    const struct restart_history *restarts = &jobset->history;
+    uint32_t slot = task->job->first_slot + (uint32_t)task->index;
+    mark(controller, task->machine, marks);
+    if (task->job->index_count && slot < jobset->slots.count)
+        mark(controller, jobset->slots.last_machines[slot], marks);
+    for (size_t i = 0; i < restarts->suspect_count; i++)
+        mark(controller, restarts->suspects[i], marks);
+    for (uint32_t i = 0; i < restarts->record_count && i < RESTART_RECORDS_MAX; i++) {
+        const struct restart_record *record = &restarts->records[i];
+        if (record->attempt <= attempt)
             continue;
-        ask(controller, m, task, options, reader);
+        mark_named(controller, record->machine, marks);
+        for (size_t k = 0; k < record->clues.count; k++)
+            mark_named(controller, record->clues.items[k].machine, marks);
+    }
+}
+
+/* Asks the likely machines, or all that are connected; false: there is none. */
+static bool ask_machines(struct controller *controller, const struct task *task,
+                         const struct api_log_options *options, struct api_stream *reader, bool likely)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    size_t count = core_cluster(controller->core)->machine_count;
+    bool *marks = arena_alloc(&arena, count * sizeof *marks), any = false;
+    memset(marks, 0, count * sizeof *marks);
+    if (likely)
+        mark_likely(controller, task, options->attempt, marks);
+    else
+        for (machine_id m = 0; m < count; m++)
+            mark(controller, m, marks);
+    for (machine_id m = 0; m < count; m++) {
+        if (!marks[m])
+            continue;
+        ask(controller, m, task, options, reader, likely);
         any = true;
     }
     return any;
+}
+
+/* The record may not say where the task's place was in an earlier attempt. Therefore the likely machines are
+ * asked first, and if none of them has the log, all others. One answers. */
+static bool ask_all(struct controller *controller, const struct task *task,
+                    const struct api_log_options *options, struct api_stream *reader)
+{
+    return ask_machines(controller, task, options, reader, true) ||
+           ask_machines(controller, task, options, reader, false);
 }
 
 void readers_open(void *context, const struct task *task, const struct api_log_options *options,
@@ -76,7 +132,7 @@ void readers_open(void *context, const struct task *task, const struct api_log_o
         api_log_data(reader, STR(""), true, why.text);
         return;
     }
-    ask(controller, task->machine, task, options, reader);
+    ask(controller, task->machine, task, options, reader, false);
 }
 
 static void close_at_agent(struct controller *controller, const struct log_stream *stream)
@@ -112,6 +168,14 @@ static bool has_stream(const struct controller *controller, const struct api_str
     return false;
 }
 
+/* Asks the machines that are not likely to have an earlier log, after none of the likely ones had it; false:
+ * it was not for them, or none is connected. */
+static bool ask_the_others(struct controller *controller, const struct log_stream *stream)
+{
+    const struct task *task = jobs_find_task(core_jobs(controller->core), stream->task);
+    return stream->likely && task && ask_machines(controller, task, &stream->options, stream->reader, false);
+}
+
 /* Nothing has come, and another place may have it: other machines that were asked; and where a container has
  * no run before this one, the attempt before. */
 static bool goes_on_elsewhere(struct controller *controller, const struct log_stream *stream,
@@ -119,7 +183,7 @@ static bool goes_on_elsewhere(struct controller *controller, const struct log_st
 {
     const struct task *task = jobs_find_task(core_jobs(controller->core), stream->task);
     if (stream->first && stream->earlier && str_is(error, LOG_NOT_KEPT) &&
-        has_stream(controller, stream->reader))
+        (has_stream(controller, stream->reader) || ask_the_others(controller, stream)))
         return true;
     if (!stream->first || !stream->options.previous || !task || task->attempt == 0 ||
         !str_is(error, "previous terminated container not found"))
@@ -171,7 +235,9 @@ void readers_machine_gone(struct controller *controller, machine_id machine)
             continue;
         }
         vec_remove(&controller->streams, i);
-        if (!has_stream(controller, stream.reader))
+        bool others = has_stream(controller, stream.reader) ||
+                      (stream.first && stream.earlier && ask_the_others(controller, &stream));
+        if (!others)
             api_log_data(stream.reader, STR(""), true,
                          stream.first && stream.earlier ? LOG_NOT_KEPT
                                                         : "the connection to the task's machine broke");

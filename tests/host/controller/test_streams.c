@@ -217,6 +217,49 @@ static void test_reader_leaves(void **state)
     world_done(&w);
 }
 
+static void say_not_kept(struct fake *agent)
+{
+    const struct heard *open = fake_last(agent, FROM_CONTROLLER_LOG_OPEN);
+    struct from_agent message = {.kind = FROM_AGENT_LOG_DATA,
+                                 .log_data = {open->number, STR(""), true, STR(LOG_NOT_KEPT)}};
+    wire_send_agent(agent->conn, &message);
+}
+
+/* The log of an earlier attempt is asked for where the record says that the rank was, and elsewhere only if it
+ * is not kept there. */
+static void test_log_of_an_earlier_attempt(void **state)
+{
+    struct world w;
+    struct fake *agents[3], *bystander;
+    world_init(&w);
+    bystander = fake_new(&w, "m-4");
+    fake_join(bystander);
+    train_of_three(&w, agents);
+    fake_report(agents[0], REPORT_EXITED, agents[0]->running.items[0], 9);
+    agents[0]->running.len = 0;
+    RUN_UNTIL(&w,
+              train(&w)->attempt == 1 && world_tasks(&w, TASK_RUNNING) == 3 && agents[0]->running.len == 1);
+    char path[256];
+    snprintf(path, sizeof path, "/api/v1/namespaces/default/pods/" STR_FORMAT "/log?attempt=0",
+             STR_ARG(task_of(&w, agents[0])->name));
+    struct http *http = http_begin(&w, "GET", path, "");
+    RUN_UNTIL(&w, fake_count(agents[0], FROM_CONTROLLER_LOG_OPEN) == 1);
+    say_log(agents[0], fake_last(agents[0], FROM_CONTROLLER_LOG_OPEN)->number, "attempt 0\n", true);
+    assert_int_equal(http_end(&w, http), 200);
+    assert_true(has(&w.answer, "attempt 0"));
+    assert_int_equal(fake_count(bystander, FROM_CONTROLLER_LOG_OPEN), 0);
+    /* None of the likely machines has it, so all are asked, and the bystander answers. */
+    http = http_begin(&w, "GET", path, "");
+    RUN_UNTIL(&w, fake_count(agents[0], FROM_CONTROLLER_LOG_OPEN) == 2);
+    say_not_kept(agents[0]);
+    RUN_UNTIL(&w, fake_count(bystander, FROM_CONTROLLER_LOG_OPEN) == 1);
+    say_log(bystander, fake_last(bystander, FROM_CONTROLLER_LOG_OPEN)->number, "from elsewhere\n", true);
+    assert_int_equal(http_end(&w, http), 200);
+    assert_true(has(&w.answer, "from elsewhere"));
+    assert_int_equal(w.controller->streams.len, 0);
+    world_done(&w);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -226,6 +269,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_log_streams),
         cmocka_unit_test(test_agent_dies_while_its_log_is_read),
         cmocka_unit_test(test_reader_leaves),
+        cmocka_unit_test(test_log_of_an_earlier_attempt),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
