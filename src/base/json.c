@@ -14,6 +14,7 @@ struct reader {
         continuation; /* bytes since then that do not begin a character, so that columns count characters */
     uint32_t line;
     int depth;
+    bool python; /* what Python writes for floats that are not finite becomes null */
     struct error *error;
 };
 
@@ -379,6 +380,20 @@ static int parse_object(struct reader *reader, struct doc *node)
     return 0;
 }
 
+/* Moves over NaN, Infinity or -Infinity; false: the text has none here. */
+static bool skip_not_finite(struct reader *reader)
+{
+    static const struct str words[] = {STR("NaN"), STR("Infinity"), STR("-Infinity")};
+    struct str rest = {reader->data + reader->at, reader->len - reader->at};
+    for (size_t i = 0; reader->python && i < sizeof words / sizeof *words; i++) {
+        if (!str_starts(rest, words[i]))
+            continue;
+        reader->at += words[i].len;
+        return true;
+    }
+    return false;
+}
+
 static int parse_value(struct reader *reader, struct doc **ret_node)
 {
     struct doc *node = doc_try_new(reader->arena, DOC_NULL);
@@ -397,6 +412,8 @@ static int parse_value(struct reader *reader, struct doc **ret_node)
     } else if (c == '"') {
         node->kind = DOC_STRING;
         code = parse_string(reader, &node->text);
+    } else if (skip_not_finite(reader)) {
+        code = 0; /* null */
     } else if (c == '-' || (c >= '0' && c <= '9')) {
         code = parse_number(reader, node);
     } else {
@@ -408,19 +425,31 @@ static int parse_value(struct reader *reader, struct doc **ret_node)
     return 0;
 }
 
+static int parse_one(struct reader *reader, struct doc **ret_doc)
+{
+    skip_space(reader);
+    struct doc *doc = NULL;
+    int code = parse_value(reader, &doc);
+    if (code < 0)
+        return code;
+    skip_space(reader);
+    if (reader->at < reader->len)
+        return fail(reader, "nothing may follow the value");
+    *ret_doc = doc;
+    return 0;
+}
+
 int json_parse(struct arena *arena, struct str text, struct doc **ret_doc, struct error *error)
 {
     struct reader reader = {.arena = arena, .data = text.data, .len = text.len, .line = 1, .error = error};
-    skip_space(&reader);
-    struct doc *doc = NULL;
-    int code = parse_value(&reader, &doc);
-    if (code < 0)
-        return code;
-    skip_space(&reader);
-    if (reader.at < reader.len)
-        return fail(&reader, "nothing may follow the value");
-    *ret_doc = doc;
-    return 0;
+    return parse_one(&reader, ret_doc);
+}
+
+int json_parse_python(struct arena *arena, struct str text, struct doc **ret_doc, struct error *error)
+{
+    struct reader reader = {
+        .arena = arena, .data = text.data, .len = text.len, .line = 1, .python = true, .error = error};
+    return parse_one(&reader, ret_doc);
 }
 
 int json_parse_all(struct arena *arena, struct str text, size_t count_max, struct doc **ret_array,

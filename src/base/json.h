@@ -16,7 +16,9 @@ enum { JSON_DEPTH_MAX = 64 };
  * text, depth at most JSON_DEPTH_MAX, memory within arena->limit_bytes. 0 or ERROR_INVALID / ERROR_LIMIT with
  * "LINE:COLUMN: why". */
 int json_parse(struct arena *arena, struct str text, struct doc **ret_doc, struct error *error);
-/* The same for a text of up to `count_max` values one after the other: an array of them. */
+/* The same, but NaN, Infinity and -Infinity, which Python's json module writes, become null. */
+int json_parse_python(struct arena *arena, struct str text, struct doc **ret_doc, struct error *error);
+/* As json_parse, for a text of up to `count_max` values one after the other: an array of them. */
 int json_parse_all(struct arena *arena, struct str text, size_t count_max, struct doc **ret_array,
                    struct error *error);
 

@@ -133,7 +133,13 @@ static int make_bool(struct reader *reader, bool value)
     return 0;
 }
 
-/* Reads a number in two's complement, least byte first, of any length; refuses more than 64 bits. */
+/* A number that a document cannot hold becomes null: one odd value does not discard the rest. */
+static int make_null(struct reader *reader)
+{
+    return make(reader, DOC_NULL) ? 0 : ERROR_LIMIT;
+}
+
+/* Reads a number in two's complement, least byte first, of any length. */
 static int read_long(struct reader *reader)
 {
     const unsigned char *size = take(reader, 1);
@@ -147,9 +153,9 @@ static int read_long(struct reader *reader)
         value |= UINT64_MAX << (8 * used);
     for (size_t i = 8; i < len; i++)
         if (data[i] != (negative ? 0xff : 0))
-            return fail(reader, ERROR_INVALID, "an integer of more than 64 bits");
+            return make_null(reader); /* more than 64 bits */
     if (len > 8 && ((int64_t)value < 0) != negative)
-        return fail(reader, ERROR_INVALID, "an integer of more than 64 bits");
+        return make_null(reader);
     return make_int(reader, (int64_t)value);
 }
 
@@ -164,7 +170,7 @@ static int read_float(struct reader *reader)
     double value;
     memcpy(&value, &bits, sizeof value);
     if (!isfinite(value))
-        return fail(reader, ERROR_INVALID, "a float that is not a finite number");
+        return make_null(reader);
     struct node *node = make(reader, DOC_FLOAT);
     if (!node)
         return ERROR_LIMIT;
@@ -469,7 +475,7 @@ static int step(struct reader *reader, unsigned char op)
     case OP_BINUNICODE:
         return read_text(reader);
     case OP_NONE:
-        return make(reader, DOC_NULL) ? 0 : ERROR_LIMIT;
+        return make_null(reader);
     case OP_NEWTRUE:
     case OP_NEWFALSE:
         return make_bool(reader, op == OP_NEWTRUE);

@@ -1,7 +1,7 @@
 /* pickle.h - the plain-data part of Python's pickle protocol 2, read into documents.
  *
- * Only what holds data is known: dicts, lists, tuples (which become arrays), Unicode strings, integers of 64
- * bits, floats, booleans and None. Every opcode that names, calls or builds something (GLOBAL, REDUCE, ...)
+ * Only what holds data is known: dicts, lists, tuples (which become arrays), Unicode strings, integers,
+ * floats, booleans and None. Every opcode that names, calls or builds something (GLOBAL, REDUCE, ...)
  * is refused, so reading a pickle can never run code.
  *
  * A memo may be used for any value, and what it names twice is one node of the result: `struct doc` is then
@@ -29,9 +29,9 @@ enum {
 /* Does the text begin as a pickle of protocol 2 does? JSON never does. */
 bool pickle_is(struct str bytes);
 
-/* Reads exactly one value. Strict: protocol 2, UTF-8 without NUL, finite floats, no duplicate keys, nothing
- * behind STOP, memory within arena->limit_bytes. 0, or ERROR_INVALID / ERROR_LIMIT / ERROR_UNSUPPORTED with
- * "byte N: why".
+/* Reads exactly one value. Strict: protocol 2, UTF-8 without NUL, no duplicate keys, nothing behind STOP.
+ * Integers of more than 64 bits and floats that are not finite become null. The memory stays within
+ * arena->limit_bytes. Returns 0, or ERROR_INVALID / ERROR_LIMIT / ERROR_UNSUPPORTED with "byte N: why".
  */
 int pickle_parse(struct arena *arena, struct str bytes, struct doc **ret_doc, struct error *error);
 

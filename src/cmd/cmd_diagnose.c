@@ -210,7 +210,8 @@ static void take_dump(const struct diagnose_options *options, struct folder *fol
                 STR_ARG(file->name));
         return;
     }
-    int code = pickle ? pickle_parse(&arena, text, &doc, &error) : json_parse(&arena, text, &doc, &error);
+    int code =
+        pickle ? pickle_parse(&arena, text, &doc, &error) : json_parse_python(&arena, text, &doc, &error);
     if (code == 0)
         code = flight_add_dump(flight, (uint32_t)file->rank, doc, &error);
     if (code == 0) {

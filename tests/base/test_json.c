@@ -115,6 +115,24 @@ static void refusals_name_the_place(void **state)
     }
 }
 
+/* Floats that are not finite, as Python's json module writes them. */
+static void written_by_python(void **state)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct buf text BUF_CLEANUP = {0};
+    struct error error = {0};
+    struct doc *doc = NULL;
+    assert_int_equal(json_parse_python(&arena,
+                                       STR("{\"a\": NaN, \"b\": [Infinity, -Infinity, -1], \"c\": \"NaN\"}"),
+                                       &doc, &error),
+                     0);
+    json_write(&text, doc);
+    assert_true(str_is(buf_str(&text), "{\"a\":null,\"b\":[null,null,-1],\"c\":\"NaN\"}"));
+    assert_true(json_parse_python(&arena, STR("[nan]"), &doc, &error) < 0);
+    assert_true(json_parse_python(&arena, STR("[NaN1]"), &doc, &error) < 0);
+    assert_true(json_parse(&arena, STR("[-Infinity]"), &doc, &error) < 0);
+}
+
 static void numbers(void **state)
 {
     struct arena ARENA_CLEANUP arena = {0};
@@ -227,9 +245,15 @@ static void streaming(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(round_trip), cmocka_unit_test(damage),    cmocka_unit_test(refusals_name_the_place),
-        cmocka_unit_test(numbers),    cmocka_unit_test(limits),    cmocka_unit_test(large_objects),
-        cmocka_unit_test(places),     cmocka_unit_test(streaming),
+        cmocka_unit_test(round_trip),
+        cmocka_unit_test(damage),
+        cmocka_unit_test(refusals_name_the_place),
+        cmocka_unit_test(numbers),
+        cmocka_unit_test(written_by_python),
+        cmocka_unit_test(limits),
+        cmocka_unit_test(large_objects),
+        cmocka_unit_test(places),
+        cmocka_unit_test(streaming),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

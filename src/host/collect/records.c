@@ -126,8 +126,8 @@ bool dump_put(struct buf *out, const struct rank_process *process, int64_t since
     if (!process->dump.len || !read_dump(process, since_ns, &bytes))
         return false;
     struct str text = buf_str(&bytes);
-    int code =
-        pickle_is(text) ? pickle_parse(&arena, text, &dump, &error) : json_parse(&arena, text, &dump, &error);
+    int code = pickle_is(text) ? pickle_parse(&arena, text, &dump, &error)
+                               : json_parse_python(&arena, text, &dump, &error);
     if (code < 0)
         return false;
     struct flight *flight = flight_new();
