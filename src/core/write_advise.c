@@ -77,10 +77,61 @@ static void advise_chips(const struct writing *writing, const struct pod_spec *p
     warn(writing, &text);
 }
 
+/* The annotations of workloads that this system reads, all below "phalanx.dev/". */
+static const char *const annotations_known[] = {
+    "act-on-failure-target",
+    "checkpoint-folder",
+    "checkpoint-interval",
+    "checkpoint-keep",
+    "elastic",
+    "hang-timeout",
+    "min-replicas",
+    "no-progress-attempts",
+    "preflight",
+    "recovery",
+    "recovery-budgets",
+    "recovery-limits",
+    "replica-size",
+    "restart-backoff",
+    "spare-kind",
+    "spares",
+    "step-pattern",
+    "sub-health",
+    "work-pattern",
+};
+
+static void advise_annotation(const struct writing *writing, struct str key)
+{
+    struct str prefix = STR("phalanx.dev/");
+    if (!str_starts(key, prefix))
+        return;
+    struct str name = {key.data + prefix.len, key.len - prefix.len};
+    struct nearest nearest = nearest_to(name);
+    for (size_t i = 0; i < sizeof annotations_known / sizeof *annotations_known; i++) {
+        if (str_is(name, annotations_known[i]))
+            return;
+        nearest_offer(&nearest, str_from(annotations_known[i]));
+    }
+    struct buf text BUF_CLEANUP = {0};
+    buf_printf(&text, "annotation " STR_FORMAT " is not known, so it has no effect", STR_ARG(key));
+    if (nearest.best.len)
+        buf_printf(&text, "; did you mean " STR_FORMAT STR_FORMAT "?", STR_ARG(prefix),
+                   STR_ARG(nearest.best));
+    warn(writing, &text);
+}
+
+static void advise_annotations(const struct writing *writing, const struct doc *document)
+{
+    const struct doc *annotations = doc_path(document, "metadata", "annotations", NULL);
+    for (size_t i = 0; annotations && annotations->kind == DOC_OBJECT && i < doc_len(annotations); i++)
+        advise_annotation(writing, annotations->object.members[i].key);
+}
+
 void write_advise(const struct writing *writing, const struct doc *document, const struct jobset_spec *spec)
 {
     CHECK(writing->dry);
     struct str namespace_ = doc_str(doc_path(document, "metadata", "namespace", NULL), STR("default"));
+    advise_annotations(writing, document);
     for (size_t r = 0; r < spec->rjob_count; r++) {
         const struct pod_spec *pod = &spec->rjobs[r].job.pod;
         advise_priority(writing, pod);

@@ -49,6 +49,27 @@ static void an_unknown_priority_class(void **state)
     harness_done(&h);
 }
 
+#define ANNOTATED(key)                                                                                       \
+    "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"                                                   \
+    "metadata: {name: a, namespace: default, annotations: {" key ": '1'}}\n"                                 \
+    "spec: {replicatedJobs: [{name: w, template: {spec: {parallelism: 1, completions: 1, "                   \
+    "template: {spec: {restartPolicy: Never, containers: [{name: main, image: none, command: "               \
+    "[run]}]}}}}}]}\n"
+
+static void an_unknown_annotation(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    assert_string_equal(advice(&h, ANNOTATED("phalanx.dev/spares")), "");
+    assert_string_equal(advice(&h, ANNOTATED("example.com/spares")), "");
+    assert_string_equal(advice(&h, ANNOTATED("phalanx.dev/sparse")),
+                        "annotation phalanx.dev/sparse is not known, so it has no effect; did you mean "
+                        "phalanx.dev/spares?\n");
+    assert_string_equal(advice(&h, ANNOTATED("phalanx.dev/colour")),
+                        "annotation phalanx.dev/colour is not known, so it has no effect\n");
+    harness_done(&h);
+}
+
 static void another_accelerator(void **state)
 {
     struct harness h;
@@ -96,8 +117,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_exists_gives_no_warning), cmocka_unit_test(an_unknown_priority_class),
-        cmocka_unit_test(another_accelerator),          cmocka_unit_test(a_claim_that_does_not_exist),
-        cmocka_unit_test(its_pods_wait_for_the_claim),
+        cmocka_unit_test(an_unknown_annotation),        cmocka_unit_test(another_accelerator),
+        cmocka_unit_test(a_claim_that_does_not_exist),  cmocka_unit_test(its_pods_wait_for_the_claim),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
