@@ -272,6 +272,21 @@ static bool is_of_names(struct str text)
     return false;
 }
 
+/* Whether the text holds the word in any case, and neither quoted nor as a part of a path or a dotted name. */
+static bool has_plain_word(struct str text, const char *word)
+{
+    size_t len = strlen(word);
+    for (size_t at = 0; at + len <= text.len; at++) {
+        struct str one = {text.data + at, len};
+        char before = at > 0 ? text.data[at - 1] : ' ', behind = at + len < text.len ? one.data[len] : ' ';
+        bool apart =
+            !is_letter(before) && !is_letter(behind) && !strchr("'\"`./", before) && !strchr("'\"`", behind);
+        if (apart && clue_line_has_any_case(one, word))
+            return true;
+    }
+    return false;
+}
+
 bool clue_line_is_not_finite(struct str text)
 {
     static const char *const words[] = {"nan", "nans", "inf", "infinity", "infs"};
@@ -280,7 +295,7 @@ bool clue_line_is_not_finite(struct str text)
     if (is_of_names(text))
         return false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (clue_line_has_any_case_word(text, words[i]))
+        if (has_plain_word(text, words[i]))
             return true;
     return clue_line_has_any_case(text, "non-finite") || clue_line_has_any_case(text, "nonfinite") ||
            clue_line_has_any_case(text, "not finite");
@@ -391,16 +406,28 @@ struct str clue_cut_writer(struct str *line)
     return writer;
 }
 
+/* Whether the line says, by its level or in words, that something failed. */
+static bool says_error(struct str line)
+{
+    static const char *const words[] = {"error",     "critical", "fatal",     "uncaught",
+                                        "unhandled", "crashed",  "exception", "failed with"};
+    bool error = glog_level(line) == 'E';
+    for (size_t i = 0; i < sizeof words / sizeof *words && !error; i++)
+        error = clue_line_has_any_case_word(line, words[i]);
+    return error;
+}
+
 struct str clue_skip_head(struct str line)
 {
-    static const char *const levels[] = {"ERROR", "CRITICAL", "FATAL", "Uncaught", "Unhandled", "uncaught"};
-    bool error = glog_level(line) == 'E';
-    for (size_t i = 0; i < sizeof levels / sizeof *levels && !error; i++)
-        error = has_word(line, levels[i]);
-    for (size_t at = 1; error && at < line.len; at++) {
+    const char *colon = line.len ? memchr(line.data, ':', line.len) : NULL;
+    const char *blank = line.len ? memchr(line.data, ' ', line.len) : NULL;
+    bool host = colon && blank == colon + 1; /* "node7: ", as pdsh and clush write */
+    bool error = says_error(line);
+    for (size_t at = 1; (error || host) && at < line.len; at++) {
         struct str rest = {line.data + at, line.len - at};
-        bool begins = strchr(" :]", line.data[at - 1]) != NULL;
-        if (begins && clue_line_is_bare_exception(rest) && memchr(rest.data, ':', rest.len))
+        bool begins = strchr(" :]\"=", line.data[at - 1]) != NULL;
+        if (begins && (error || rest.data == blank + 1) && clue_line_is_bare_exception(rest) &&
+            (memchr(rest.data, ':', rest.len) || memchr(rest.data, '(', rest.len)))
             return rest;
     }
     return line;

@@ -351,6 +351,39 @@ static const struct row real_rows[] = {
     {"Epoch 1:  1%| | 1/10 [00:01<00:22, loss=2.3]\nValueError: bad batch\n", CLUE_TRACEBACK},
 };
 
+/* Errors behind the head of a logger or a host, words that only look like numbers, run-times and loaders. */
+static const struct row heads_rows[] = {
+    {"cgroup: fork rejected by pids controller in /docker/x\n", CLUE_DESCRIPTORS},
+    {"n1: ValueError: bad\n", CLUE_TRACEBACK},
+    {"{\"level\":\"error\",\"msg\":\"ValueError: bad shape\"}\n", CLUE_TRACEBACK},
+    {"level=error msg=\"RuntimeError: bad\"\n", CLUE_TRACEBACK},
+    {"2026-11-28T10:00:00.123Z [error] RuntimeError: bad shape\n", CLUE_TRACEBACK},
+    {"Fatal error: RuntimeError: bad\n", CLUE_TRACEBACK},
+    {"train failed with RuntimeError: bad\nstep 3\n", CLUE_TRACEBACK},
+    {"!!! Exception: ValueError('bad')\n", CLUE_TRACEBACK},
+    {"Training crashed: TypeError: unsupported operand\n", CLUE_TRACEBACK},
+    {"ValueError: unknown value 'nan' for option\n", CLUE_TRACEBACK},
+    {"ValueError: invalid literal for int() with base 10: 'inf'\n", CLUE_TRACEBACK},
+    {"FileNotFoundError: [Errno 2] No such file or directory: '/data/nan/inf.txt'\n", CLUE_TRACEBACK},
+    {"RuntimeError: expected finite, use torch.inf or allow_nan\n", CLUE_TRACEBACK},
+    {"Aborted at 1732442400 (unix time) try \"date -d @1732442400\" if you are using GNU date\nPC: @ 0x0 "
+     "(unknown)\n",
+     CLUE_ABORT},
+    {"Check failed: x == y (3 vs. 4) \n", CLUE_ABORT},
+    {"external/x.cc:3] Check failed: ok\n", CLUE_ABORT},
+    {"unexpected fault address 0x7f\nfatal error: fault\n", CLUE_ABORT},
+    {"SIGABRT: abort\nPC=0x7f m=0 sigcode=18446744073709551610\n", CLUE_ABORT},
+    {"OMP: Error #15: Initializing libiomp5.so, but found libomp.so already initialized.\n", CLUE_ABORT},
+    {"Intel MKL FATAL ERROR: Cannot load libmkl_avx512.so\n", CLUE_ABORT},
+    {"BLAS : Program is Terminated. Because you tried to allocate too many memory regions.\n", CLUE_ABORT},
+    {"mimalloc: error: double free detected\n", CLUE_ABORT},
+    {"/lib64/libc.so.6: version `GLIBC_2.34' not found (required by ./train)\n", CLUE_ABORT},
+    {"./train: /lib/x86_64-linux-gnu/libc.so.6: version `GLIBC_2.34' not found (required by ./train)\n",
+     CLUE_ABORT},
+    {"exec format error: ./train\n", CLUE_ABORT},
+    {"Inconsistency detected by ld.so: dl-open.c\n", CLUE_ABORT},
+};
+
 static void ends_of_numbers(void **state)
 {
     (void)state;
@@ -393,13 +426,19 @@ static void ends_of_real(void **state)
     CHECK_ROWS(real_rows);
 }
 
+static void ends_of_heads(void **state)
+{
+    (void)state;
+    CHECK_ROWS(heads_rows);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ends_of_numbers), cmocka_unit_test(ends_of_programs),
         cmocka_unit_test(ends_of_peers),   cmocka_unit_test(ends_of_surroundings),
         cmocka_unit_test(ends_of_chips),   cmocka_unit_test(ends_of_survived),
-        cmocka_unit_test(ends_of_real),
+        cmocka_unit_test(ends_of_real),    cmocka_unit_test(ends_of_heads),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
