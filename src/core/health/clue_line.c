@@ -272,7 +272,7 @@ static bool is_of_names(struct str text)
     return false;
 }
 
-/* Whether the text holds the word in any case, and neither quoted nor as a part of a path or a dotted name. */
+/* Whether the text holds the word in any case, and neither quoted nor as a part of a path or dotted name. */
 static bool has_plain_word(struct str text, const char *word)
 {
     size_t len = strlen(word);

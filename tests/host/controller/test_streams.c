@@ -225,8 +225,8 @@ static void say_not_kept(struct fake *agent)
     wire_send_agent(agent->conn, &message);
 }
 
-/* The log of an earlier attempt is asked for where the record says that the rank was, and elsewhere only if it
- * is not kept there. */
+/* The log of an earlier attempt is asked for where the record says that the rank was, and elsewhere only if
+ * it is not kept there. */
 static void test_log_of_an_earlier_attempt(void **state)
 {
     struct world w;
