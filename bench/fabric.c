@@ -1,5 +1,6 @@
 /* bench/fabric - forwarding tables and cross-connect plans: the load of the busiest link beside the least one
- * that any routing can reach, and what tables, proofs and plans cost on one core.
+ * that any routing can reach, what tables, proofs and plans cost on one core, and how long the 48 switches of
+ * a pod (emulated, another process, TCP) need for all 3,072 cross-connects.
  *
  *     bench_fabric          some of each case, in less than two minutes of one core
  *     bench_fabric all      every shape of up to 64 cubes without each of the 48 switches, 1,000 pairs of
@@ -7,15 +8,20 @@
  *
  * Every table is proved (core/fabric/prove.h); a proof that fails ends the bench. Times are of the processor,
  * so that other work on the computer does not count. */
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "base/rng.h"
 #include "core/fabric/bound.h"
 #include "core/fabric/crossconnect.h"
 #include "core/fabric/prove.h"
+#include "host/fabric/switches.h"
+#include "sim/fabric/ocs_serve.h"
 
 #include "timing.h"
 
@@ -329,11 +335,82 @@ static void bench_plans(void)
     put("plan of no change, 3,072 kept", median(again_ms, 21), "ms", 0);
 }
 
+/* --- switches -------------------------------------------------------------------------------------- */
+
+static void join_pod(struct crew *crew, const char *protocol)
+{
+    enum { RUNS = 7 };
+    struct switch_work *work = mem_alloc(POD_SWITCHES * sizeof *work);
+    double join_ms[RUNS], part_ms[RUNS];
+    char name[96];
+    for (int run = 0; run < RUNS; run++) {
+        for (uint32_t i = 0; i < POD_SWITCHES; i++) {
+            work[i].count = 0;
+            for (uint32_t cube = 0; cube < 64; cube++)
+                work[i].changes[work[i].count++] =
+                    (struct switch_change){.add = true, .a = 1 + cube, .b = 65 + (cube + 1) % 64};
+        }
+        double begin_ms = now_ms();
+        CHECK(crew_carry_out(crew, work) == 0);
+        join_ms[run] = now_ms() - begin_ms;
+        begin_ms = now_ms();
+        CHECK(crew_undo(crew, work) == 0);
+        part_ms[run] = now_ms() - begin_ms;
+    }
+    double tuning_ms = OCS_TUNING_NS / 1e6, joined_ms = median(join_ms, RUNS);
+    snprintf(name, sizeof name, "3,072 cross-connects on 48 switches, %s", protocol);
+    put(name, joined_ms, "ms", tuning_ms);
+    snprintf(name, sizeof name, "beyond one switching time, %s", protocol);
+    put(name, joined_ms - tuning_ms, "ms", 0);
+    snprintf(name, sizeof name, "3,072 cross-connects taken back, %s", protocol);
+    put(name, median(part_ms, RUNS), "ms", 0);
+    mem_free(work);
+}
+
+static void bench_switches(enum ocs_protocol protocol)
+{
+    const char *name = protocol == OCS_SCPI ? "scpi" : "tl1";
+    struct ocs_serve_settings settings = {
+        .address = "127.0.0.1",
+        .switches = POD_SWITCHES,
+        .protocol = {protocol == OCS_SCPI, protocol == OCS_TL1},
+        .ocs = {.a_ports = 64, .b_ports = 64, .tuning_ns = OCS_TUNING_NS, .seed = 1}};
+    struct crew_terms terms = CREW_TERMS_DEFAULT;
+    struct switches *switches = mem_alloc(sizeof *switches);
+    struct ocs_serve *serve;
+    struct crew *crew;
+    static volatile sig_atomic_t never;
+    CHECK(ocs_serve_open(&settings, &serve, NULL) == 0);
+    pid_t child = fork();
+    CHECK(child >= 0);
+    if (child == 0) {
+        ocs_serve_run(serve, NULL, &never);
+        _exit(0);
+    }
+    for (uint32_t i = 0; i < POD_SWITCHES; i++) {
+        struct switch_entry *entry = &switches->entry[i];
+        entry->listed = true;
+        snprintf(entry->driver, sizeof entry->driver, "%s", name);
+        snprintf(entry->address, sizeof entry->address, "127.0.0.1:%u", ocs_serve_port(serve, i, protocol));
+    }
+    switches->listed = POD_SWITCHES;
+    terms.cubes = 64;
+    CHECK(switches_open(switches, &terms, &crew, NULL) == 0);
+    join_pod(crew, name);
+    crew_close(crew);
+    kill(child, SIGKILL);
+    waitpid(child, NULL, 0);
+    ocs_serve_close(serve);
+    mem_free(switches);
+}
+
 int main(int argc, char **argv)
 {
     everything = argc > 1 && strcmp(argv[1], "all") == 0;
     rng_seed(&rng, 1);
     bench_plans();
+    bench_switches(OCS_SCPI);
+    bench_switches(OCS_TL1);
     bench_cut("8x8x8", 15);
     bench_cut("16x16x16", 3);
     bench_times();

@@ -59,6 +59,7 @@ TARGETS = [
     ("fabric", r"^a link of 8x8x8 is cut: new tables", "value", "<=", 100),
     ("fabric", r"^a link of 16x16x16 is cut: new tables", "value", "<=", 4000),
     ("fabric", r"^plan of", "value", "<=", 1),
+    ("fabric", r"^beyond one switching time", "value", "<=", 50),
     ("place", r"^gang 1024 of 16384, \d+ % full", "value", "<=", 5),
 ]
 KEYS = ("bench", "case", "value", "unit", "limit", "ratio_limit", "peer", "peer_value", "ratio_peer")

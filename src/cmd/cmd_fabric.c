@@ -1,5 +1,5 @@
-/* phalanx fabric: shapes of slices, plans of cross-connects, and routes with their proofs. Talks to
- * nobody. */
+/* phalanx fabric: shapes of slices, plans of cross-connects, and routes with their proofs. Only diff, apply
+ * and clear talk to switches. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +9,7 @@
 #include "cmd/client.h"
 #include "cmd/cmd.h"
 #include "cmd/fabric_cache.h"
+#include "cmd/fabric_live.h"
 #include "cmd/fabric_report.h"
 #include "cmd/usage.h"
 
@@ -16,15 +17,24 @@ static const char usage[] =
     "Usage: phalanx fabric check SHAPE [-o json]\n"
     "       phalanx fabric plan SHAPE --cubes LIST [OPTIONS]\n"
     "       phalanx fabric route SHAPE [OPTIONS]\n"
+    "       phalanx fabric diff|apply SHAPE --cubes LIST --switches FILE [OPTIONS]\n"
+    "       phalanx fabric clear --cubes LIST --switches FILE [OPTIONS]\n"
     "\n"
     "Slices of an optically switched pod (docs/fabric.md), without a controller. A SHAPE is 4x4x8, or\n"
     "4x4x8-twisted. check says what a shape is made of, or why it is none. plan prints what each switch\n"
     "removes and adds, so that the cubes form the slice; 3-9 joins the plus end of cube 3 with the minus\n"
     "end of cube 9. route builds forwarding tables, proves them, and compares the load of the busiest\n"
-    "link with the least possible.\n"
+    "link with the least possible. diff reads real switches and prints the changes that apply carries\n"
+    "out: on all switches at once, verified by reading back. clear parts the cubes from all others.\n"
     "  --switch-out NAME      a switch that is dead, such as x5; may be repeated\n"
     "  -o json                one JSON object; plans have switch ports in place of cubes\n"
     "  --help                 this text\n"
+    "For diff, apply and clear (and --cubes, --pod, --running, --cube-out of plan):\n"
+    "  --switches FILE        the switches: names, drivers and addresses; phalanx switch-sim writes such a "
+    "list\n"
+    "  --timeout TIME         for an answer (2s)\n"
+    "  --attempts N           sessions that are tried when one breaks (3)\n"
+    "  --keep                 leaves what was applied when a switch fails, rather than to take it back\n"
     "For plan:\n"
     "  --cubes LIST           the cubes of the slice, such as 3,9\n"
     "  --pod N                cubes of the pod (64)\n"
@@ -37,7 +47,13 @@ static const char usage[] =
     "  --cache DIR            takes tables that are there, after their proof, and leaves new ones there\n"
     "  --svg FILE             draws the load of every link\n"
     "\n"
-    "Exit status: 0 done, 1 refused: the reason is printed, 2 wrong usage.\n";
+    "Examples:\n"
+    "  phalanx switch-sim --write switches.yaml &\n"
+    "  phalanx fabric apply 4x4x8-twisted --cubes 3,9 --switches switches.yaml\n"
+    "  phalanx fabric diff 4x4x8 --cubes 3,9 --switches switches.yaml\n"
+    "\n"
+    "Exit status: 0 done, 1 refused or failed: the reason is printed; of diff: something would change;\n"
+    "2 wrong usage.\n";
 
 enum { WORDS_MAX = 64 };
 struct words {
@@ -47,9 +63,9 @@ struct words {
 struct asked {
     struct slice_shape shape;
     struct words switches, links, running, joined, cubes_out;
-    const char *cubes, *svg, *cache;
-    int64_t pod, random_links, seed;
-    bool json;
+    const char *cubes, *svg, *cache, *switch_list;
+    int64_t pod, random_links, seed, attempts, timeout_ns;
+    bool json, keep_partial;
 };
 
 enum {
@@ -63,7 +79,11 @@ enum {
     OPTION_RANDOM,
     OPTION_SEED,
     OPTION_SVG,
-    OPTION_CACHE
+    OPTION_CACHE,
+    OPTION_SWITCH_LIST,
+    OPTION_TIMEOUT,
+    OPTION_ATTEMPTS,
+    OPTION_KEEP
 };
 
 static bool keep(struct words *words, const char *word)
@@ -100,6 +120,17 @@ static bool take_option(struct asked *asked, int letter, const char *value)
         return true;
     case OPTION_CACHE:
         asked->cache = value;
+        return true;
+    case OPTION_SWITCH_LIST:
+        asked->switch_list = value;
+        return true;
+    case OPTION_TIMEOUT:
+        return usage_value(duration_parse(str_from(value), &asked->timeout_ns) &&
+                           asked->timeout_ns >= 1000000 && asked->timeout_ns <= 3600 * (int64_t)1000000000);
+    case OPTION_ATTEMPTS:
+        return usage_value(str_to_i64(str_from(value), 1, 100, &asked->attempts));
+    case OPTION_KEEP:
+        asked->keep_partial = true;
         return true;
     case 'o':
         return usage_json(value, &asked->json);
@@ -206,6 +237,48 @@ static int run_plan(const struct asked *asked)
     fabric_report_plan(&out, now.cubes, &slice, &plan, asked->json);
     output_write(&out);
     return EXIT_OK;
+}
+
+/* --- diff, apply, clear --------------------------------------------------------------------------- */
+
+static int run_live(const struct asked *asked, enum live_action action)
+{
+    static struct crossconnects joined;
+    static struct crossconnect_limits limits;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct error error = {0};
+    uint16_t cubes[SLICE_CUBES_MAX];
+    uint32_t count;
+    if (!asked->cubes || !asked->switch_list)
+        return usage_wrong(usage, "diff, apply and clear need --cubes and --switches");
+    if (asked->joined.count)
+        return usage_wrong(usage, "--joined is for plan: the switches say what is joined");
+    crossconnects_init(&joined, (uint32_t)asked->pod);
+    if (take_limits(asked, &joined, &limits, &arena, &error) < 0 ||
+        cubes_parse(str_from(asked->cubes), cubes, &count, &error) < 0)
+        return refuse(&error);
+    struct live_order order = {.action = action,
+                               .list = asked->switch_list,
+                               .shape = asked->shape,
+                               .cubes = cubes,
+                               .cube_count = count,
+                               .pod = (uint32_t)asked->pod,
+                               .limits = &limits,
+                               .timeout_ms = (uint32_t)(asked->timeout_ns / 1000000),
+                               .attempts = (uint32_t)asked->attempts,
+                               .keep = asked->keep_partial,
+                               .json = asked->json};
+    return fabric_live(&order);
+}
+
+static int run_diff(const struct asked *asked)
+{
+    return run_live(asked, LIVE_DIFF);
+}
+
+static int run_live_apply(const struct asked *asked)
+{
+    return run_live(asked, LIVE_APPLY);
 }
 
 /* --- route ---------------------------------------------------------------------------------------- */
@@ -321,13 +394,19 @@ int cmd_fabric(int argc, char **argv)
                                             {"seed", required_argument, NULL, OPTION_SEED},
                                             {"svg", required_argument, NULL, OPTION_SVG},
                                             {"cache", required_argument, NULL, OPTION_CACHE},
+                                            {"switches", required_argument, NULL, OPTION_SWITCH_LIST},
+                                            {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+                                            {"attempts", required_argument, NULL, OPTION_ATTEMPTS},
+                                            {"keep", no_argument, NULL, OPTION_KEEP},
                                             {"output", required_argument, NULL, 'o'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
-    static const char *const actions[] = {"check", "plan", "route"};
-    static int (*const runs[])(const struct asked *) = {run_check, run_plan, run_route};
+    static const char *const actions[] = {"check", "plan", "route", "diff", "apply", "clear"};
+    static int (*const runs[])(const struct asked *) = {run_check, run_plan, run_route, run_diff,
+                                                        run_live_apply};
     enum { ACTIONS = sizeof actions / sizeof *actions };
-    struct asked asked = {.pod = SMALL_POD_CUBES, .seed = 1};
+    struct asked asked = {
+        .pod = SMALL_POD_CUBES, .seed = 1, .attempts = 3, .timeout_ns = 2 * (int64_t)1000000000};
     struct error error = {0};
     for (int letter; (letter = usage_option(argc, argv, "ho:", options, NULL)) != -1;) {
         if (letter == 'h') {
@@ -337,9 +416,11 @@ int cmd_fabric(int argc, char **argv)
         if (!take_option(&asked, letter, optarg))
             return usage_wrong(usage, NULL);
     }
+    if (optind + 1 == argc && strcmp(argv[optind], "clear") == 0)
+        return run_live(&asked, LIVE_CLEAR);
     if (optind + 2 != argc)
-        return usage_wrong(usage, "expected check, plan or route, and one shape");
-    for (int i = 0; i < ACTIONS; i++)
+        return usage_wrong(usage, "expected check, plan, route, diff or apply, and one shape, or clear");
+    for (int i = 0; i < ACTIONS - 1; i++)
         if (strcmp(argv[optind], actions[i]) == 0)
             return slice_shape_parse(str_from(argv[optind + 1]), &asked.shape, &error) < 0 ? refuse(&error)
                                                                                            : runs[i](&asked);

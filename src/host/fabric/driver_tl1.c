@@ -1,0 +1,214 @@
+/* The TL1 driver of Polatis switches (tl1.h). TL1 does not tell the size of a switch: it is the one that the
+ * configuration expects, or 64 and 64 ports. */
+#include <stdlib.h>
+
+#include "host/fabric/internal.h"
+#include "host/fabric/session.h"
+#include "host/fabric/tl1.h"
+
+enum { TL1_SIDE_DEFAULT = 64, TL1_MESSAGES_MAX = 10000 };
+
+/* Sends a command, and gathers the quoted lines of its answer, however many messages it has. */
+static int tl1_ask(struct phx_switch *sw, struct str command, struct buf *lines,
+                   struct phx_switch_error *error)
+{
+    int rc = line_send(&sw->line, command, error);
+    for (int i = 0; rc == PHX_SWITCH_OK && i < TL1_MESSAGES_MAX; i++) {
+        struct str message;
+        struct tl1_answer answer;
+        struct error why;
+        rc = line_receive(&sw->line, tl1_message_length, &message, error);
+        if (rc < 0)
+            return rc;
+        if (tl1_read_answer(message, &answer, &why) < 0)
+            return switch_fail(error, PHX_SWITCH_GARBLED, "%.250s", why.text);
+        if (answer.autonomous || answer.ctag != sw->ctag || answer.verdict == TL1_DELAYED)
+            continue;
+        if (answer.verdict != TL1_COMPLETED)
+            return switch_fail(
+                error, strncmp(answer.code, "PL", 2) == 0 ? PHX_SWITCH_DENIED : PHX_SWITCH_FAILED,
+                "the switch refuses: %s, " STR_FORMAT, answer.code,
+                STR_ARG(str_is_utf8(answer.comment) ? str_head_utf8(answer.comment, 60) : STR("?")));
+        if (lines)
+            buf_add_str(lines, answer.lines);
+        if (!answer.continued)
+            return PHX_SWITCH_OK;
+    }
+    return rc < 0 ? rc : switch_fail(error, PHX_SWITCH_GARBLED, "the switch answers other commands only");
+}
+
+static int tl1_bad_line(struct phx_switch_error *error, struct str line)
+{
+    return switch_fail(error, PHX_SWITCH_GARBLED, "the switch answered the line \"%.60s\"",
+                       str_is_utf8(line) ? "of another form" : "?");
+}
+
+static int tl1_list(struct phx_switch *sw, struct phx_crossconnect *ret_pairs, uint32_t *ret_count,
+                    struct phx_switch_error *error)
+{
+    struct buf command BUF_CLEANUP = {0}, text BUF_CLEANUP = {0};
+    struct error why;
+    struct str line;
+    uint32_t count = 0;
+    buf_printf(&command, "RTRV-PATCH:::%u:;\n", ++sw->ctag);
+    int rc = tl1_ask(sw, buf_str(&command), &text, error);
+    if (rc < 0)
+        return rc;
+    for (struct str lines = buf_str(&text); tl1_next_line(&lines, &line);)
+        if (count == PHX_SWITCH_PORTS_MAX || !tl1_read_pair(line, &ret_pairs[count++]))
+            return tl1_bad_line(error, line);
+    if (fabric_pairs_check(ret_pairs, count, sw->a_ports, sw->b_ports, &why) < 0)
+        return switch_fail(error, PHX_SWITCH_GARBLED, "%.250s", why.text);
+    *ret_count = count;
+    return PHX_SWITCH_OK;
+}
+
+static int tl1_change(struct phx_switch *sw, bool add, const struct phx_crossconnect *pairs, uint32_t count,
+                      struct phx_switch_error *error)
+{
+    struct buf command BUF_CLEANUP = {0};
+    tl1_put_pairs(&command, add ? "ENT-PATCH" : "DLT-PATCH", pairs, count, add, ++sw->ctag);
+    return tl1_ask(sw, buf_str(&command), NULL, error);
+}
+
+static const struct dialect tl1_dialect = {tl1_list, tl1_change};
+
+static int tl1_ports(struct phx_switch *sw, uint32_t first, uint32_t count, struct phx_switch_port *ret_ports,
+                     struct phx_switch_error *error)
+{
+    struct buf command BUF_CLEANUP = {0}, power BUF_CLEANUP = {0}, shutters BUF_CLEANUP = {0};
+    struct str line;
+    uint32_t port;
+    int32_t mdbm;
+    bool closed;
+    int rc = session_ports(sw, first, count, ret_ports, error);
+    if (rc < 0)
+        return rc;
+    buf_printf(&command, "RTRV-PORT-POWER::%u&&%u:%u:;\n", first, first + count - 1, ++sw->ctag);
+    rc = tl1_ask(sw, buf_str(&command), &power, error);
+    if (rc < 0)
+        return rc;
+    buf_clear(&command);
+    buf_printf(&command, "RTRV-PORT-SHUTTER::%u&&%u:%u:;\n", first, first + count - 1, ++sw->ctag);
+    rc = tl1_ask(sw, buf_str(&command), &shutters, error);
+    if (rc < 0)
+        return rc;
+    for (struct str lines = buf_str(&power); tl1_next_line(&lines, &line);) {
+        if (!tl1_read_power(line, &port, &mdbm) || port < first || port >= first + count)
+            return tl1_bad_line(error, line);
+        ret_ports[port - first].power_mdbm = mdbm;
+    }
+    for (struct str lines = buf_str(&shutters); tl1_next_line(&lines, &line);) {
+        if (!tl1_read_shutter(line, &port, &closed) || port < first || port >= first + count)
+            return tl1_bad_line(error, line);
+        ret_ports[port - first].shutter_closed = closed;
+        if (closed)
+            ret_ports[port - first].state = PHX_PORT_BLOCKED;
+    }
+    return PHX_SWITCH_OK;
+}
+
+static int tl1_shutter(struct phx_switch *sw, const uint32_t *ports, uint32_t count, uint8_t closed,
+                       struct phx_switch_error *error)
+{
+    struct buf command BUF_CLEANUP = {0};
+    if (!count)
+        return PHX_SWITCH_OK;
+    buf_add_str(&command, closed ? STR("OPR-PORT-SHUTTER::") : STR("RLS-PORT-SHUTTER::"));
+    for (uint32_t i = 0; i < count; i++)
+        buf_printf(&command, i ? "&%u" : "%u", ports[i]);
+    buf_printf(&command, ":%u:;\n", ++sw->ctag);
+    return tl1_ask(sw, buf_str(&command), NULL, error);
+}
+
+static int compare_alarms(const void *a, const void *b)
+{
+    const struct phx_switch_alarm *one = a, *other = b;
+    if (one->severity != other->severity)
+        return (int)other->severity - (int)one->severity;
+    return one->port < other->port ? -1 : one->port > other->port;
+}
+
+static int tl1_alarms(struct phx_switch *sw, struct phx_switch_alarm *ret_alarms, uint32_t capacity,
+                      uint32_t *ret_count, struct phx_switch_error *error)
+{
+    struct buf command BUF_CLEANUP = {0}, text BUF_CLEANUP = {0};
+    struct phx_switch_alarm alarm;
+    struct str line;
+    uint32_t count = 0;
+    bool clear;
+    buf_printf(&command, "RTRV-ALM-ALL:::%u:;\n", ++sw->ctag);
+    int rc = tl1_ask(sw, buf_str(&command), &text, error);
+    if (rc < 0)
+        return rc;
+    for (struct str lines = buf_str(&text); count < capacity && tl1_next_line(&lines, &line);) {
+        if (!tl1_read_alarm(line, &alarm, &clear))
+            return tl1_bad_line(error, line);
+        if (!clear)
+            ret_alarms[count++] = alarm;
+    }
+    qsort(ret_alarms, count, sizeof *ret_alarms, compare_alarms);
+    *ret_count = count;
+    return PHX_SWITCH_OK;
+}
+
+static bool tl1_word_is_plain(const char *word)
+{
+    return word[0] && !word[strcspn(word, ":;,&\"\r\n")];
+}
+
+static int tl1_begin(struct phx_switch *sw, const struct phx_switch_config *config,
+                     struct phx_switch_error *error)
+{
+    struct buf command BUF_CLEANUP = {0}, text BUF_CLEANUP = {0};
+    struct str line;
+    int rc = line_open(&sw->line, config->address, config->timeout_ms, error);
+    if (rc == PHX_SWITCH_OK && config->user) {
+        const char *secret = config->secret ? config->secret : "";
+        if (!tl1_word_is_plain(config->user) || (secret[0] && !tl1_word_is_plain(secret)))
+            return switch_fail(error, PHX_SWITCH_INVALID,
+                               "user and password: TL1 has no way to write : ; , & and quotes in them");
+        buf_printf(&command, "ACT-USER::%s:%u::%s;\n", config->user, ++sw->ctag, secret);
+        rc = tl1_ask(sw, buf_str(&command), NULL, error);
+    }
+    if (rc < 0)
+        return rc;
+    buf_clear(&command);
+    buf_printf(&command, "RTRV-NETYPE:::%u:;\n", ++sw->ctag);
+    rc = tl1_ask(sw, buf_str(&command), &text, error);
+    if (rc < 0)
+        return rc;
+    struct str lines = buf_str(&text);
+    if (tl1_next_line(&lines, &line))
+        (void)scpi_read_identity(line, &sw->identity, NULL); /* other forms leave it empty */
+    return PHX_SWITCH_OK;
+}
+
+static int tl1_open(const struct phx_switch_config *config, struct phx_switch **ret_switch,
+                    struct phx_switch_error *error)
+{
+    struct phx_switch *sw = mem_alloc(sizeof *sw);
+    sw->dialect = &tl1_dialect;
+    sw->a_ports = config->a_ports ? config->a_ports : TL1_SIDE_DEFAULT;
+    sw->b_ports = config->b_ports ? config->b_ports : TL1_SIDE_DEFAULT;
+    int rc = tl1_begin(sw, config, error);
+    if (rc < 0)
+        session_close(sw);
+    else
+        *ret_switch = sw;
+    return rc;
+}
+
+const struct phx_switch_driver driver_tl1 = {
+    .abi = PHX_SWITCH_DRIVER_ABI,
+    .name = "tl1",
+    .open = tl1_open,
+    .close = session_close,
+    .identify = session_identify,
+    .list = session_list,
+    .add = session_add,
+    .remove = session_remove,
+    .ports = tl1_ports,
+    .shutter = tl1_shutter,
+    .alarms = tl1_alarms,
+};

@@ -1,0 +1,48 @@
+/* session.h - what the SCPI and TL1 drivers share: a session, and how a batch is judged.
+ *
+ * A protocol answers a whole command with one verdict, and what a refused command has done is not said. The
+ * status of each member therefore comes from the cross-connects that the switch lists before and after. A
+ * command that is refused is halved until the members that the switch refuses stand alone.
+ */
+#ifndef PHX_HOST_FABRIC_SESSION_H
+#define PHX_HOST_FABRIC_SESSION_H
+
+#include "base/arena.h"
+#include "host/fabric/line.h"
+#include "host/fabric/scpi.h"
+
+struct dialect {
+    int (*list)(struct phx_switch *sw, struct phx_crossconnect *ret_pairs, uint32_t *ret_count,
+                struct phx_switch_error *error); /* room for PHX_SWITCH_PORTS_MAX */
+    /* Sends one command and waits until mirrors are at rest. FAILED, DENIED: the switch refuses. */
+    int (*change)(struct phx_switch *sw, bool add, const struct phx_crossconnect *pairs, uint32_t count,
+                  struct phx_switch_error *error);
+};
+
+struct phx_switch {
+    const struct dialect *dialect;
+    struct line line;
+    uint32_t a_ports, b_ports;
+    uint32_t ctag; /* of the last TL1 command */
+    struct phx_switch_identity identity;
+};
+
+/* The functions of the table that dialects have in common. */
+void session_close(struct phx_switch *sw);
+int session_list(struct phx_switch *sw, struct phx_crossconnect *ret_pairs, uint32_t capacity,
+                 uint32_t *ret_count, struct phx_switch_error *error);
+int session_identify(struct phx_switch *sw, struct phx_switch_identity *ret_identity,
+                     struct phx_switch_error *error);
+int session_add(struct phx_switch *sw, const struct phx_crossconnect *pairs, uint32_t count,
+                enum phx_batch_mode mode, int *ret_statuses, struct phx_switch_error *error);
+int session_remove(struct phx_switch *sw, const struct phx_crossconnect *pairs, uint32_t count,
+                   int *ret_statuses, struct phx_switch_error *error);
+/* Fills states and peers from the list; power is unknown, shutters are open. */
+int session_ports(struct phx_switch *sw, uint32_t first, uint32_t count, struct phx_switch_port *ret_ports,
+                  struct phx_switch_error *error);
+
+/* INVALID if the switch has another size than the configuration expects. */
+int session_check_size(const struct phx_switch *sw, const struct phx_switch_config *config,
+                       struct phx_switch_error *error);
+
+#endif

@@ -1,0 +1,108 @@
+#include "host/fabric/switches.h"
+
+#include <fcntl.h>
+#include <unistd.h>
+
+#include "base/doc.h"
+#include "base/yaml.h"
+
+enum { LIST_BYTES_MAX = 16 << 20 };
+
+static int list_wrong(struct error *error, const struct doc *node, const char *what)
+{
+    return error_set(error, ERROR_INVALID, "%u:%u: %s", node->line, node->column, what);
+}
+
+/* Copies the string `key` of an entry; absent: *to stays empty. */
+static int take_text(const struct doc *entry, const char *key, char *to, size_t size, struct error *error)
+{
+    const struct doc *node = doc_get(entry, key);
+    struct str text = doc_str(node, STR(""));
+    if (node && (!text.len || text.len >= size))
+        return error_set(error, ERROR_INVALID, "%u:%u: %s: expected a text of 1 to %zu bytes", node->line,
+                         node->column, key, size - 1);
+    memcpy(to, text.data ? text.data : "", text.len);
+    to[text.len] = 0;
+    return 0;
+}
+
+static int take_secret(const struct doc *entry, struct switch_entry *to, struct error *error)
+{
+    char path[SWITCH_WORD_MAX], text[sizeof to->secret];
+    if (take_text(entry, "secretFile", path, sizeof path, error) < 0)
+        return ERROR_INVALID;
+    if (!path[0])
+        return 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
+    if (fd >= 0)
+        close(fd);
+    if (got < 0)
+        return error_set(error, ERROR_INVALID, "%u:%u: secretFile: %.200s: %m",
+                         doc_get(entry, "secretFile")->line, doc_get(entry, "secretFile")->column, path);
+    text[got] = 0;
+    text[strcspn(text, "\r\n")] = 0;
+    memcpy(to->secret, text, sizeof text);
+    return 0;
+}
+
+static int take_entry(const struct doc *entry, struct switches *switches, struct error *error)
+{
+    static const char *const keys[] = {"name", "driver", "address", "user", "secretFile"};
+    char name[16];
+    struct pod_switch which;
+    if (entry->kind != DOC_OBJECT)
+        return list_wrong(error, entry,
+                          "expected an entry such as {name: x0, driver: scpi, address: HOST:PORT}");
+    for (size_t i = 0; i < entry->object.len; i++) {
+        size_t known = 0;
+        while (known < 5 && !str_is(entry->object.members[i].key, keys[known]))
+            known++;
+        if (known == 5)
+            return list_wrong(error, entry->object.members[i].value,
+                              "unknown field: expected name, driver, address, user or secretFile");
+    }
+    if (take_text(entry, "name", name, sizeof name, error) < 0)
+        return ERROR_INVALID;
+    if (pod_switch_parse(str_from(name), &which, NULL) < 0)
+        return list_wrong(error, entry, "name: expected x0 to x15, y0 to y15 or z0 to z15");
+    struct switch_entry *to = &switches->entry[pod_switch_number(which)];
+    if (to->listed)
+        return list_wrong(error, entry, "name: this switch is listed already");
+    if (take_text(entry, "driver", to->driver, sizeof to->driver, error) < 0 ||
+        take_text(entry, "address", to->address, sizeof to->address, error) < 0 ||
+        take_text(entry, "user", to->user, sizeof to->user, error) < 0 || take_secret(entry, to, error) < 0)
+        return ERROR_INVALID;
+    if (!to->driver[0] || !to->address[0])
+        return list_wrong(error, entry, "expected a driver and an address");
+    to->listed = true;
+    switches->listed++;
+    return 0;
+}
+
+int switches_parse(struct str text, struct switches *ret_switches, struct error *error)
+{
+    struct arena arena ARENA_CLEANUP = {.limit_bytes = LIST_BYTES_MAX};
+    struct switches switches = {0};
+    struct doc_list docs;
+    int rc = yaml_parse_all(&arena, text, &docs, error);
+    if (rc < 0)
+        return rc;
+    const struct doc *list = docs.len == 1 ? doc_get(docs.items[0], "switches") : NULL;
+    if (!list || list->kind != DOC_ARRAY || !doc_len(list))
+        return error_set(
+            error, ERROR_INVALID,
+            "1:1: expected one document with a list \"switches\"; phalanx switch-sim --write FILE "
+            "makes an example");
+    for (size_t i = 0; i < doc_len(list); i++)
+        if (take_entry(doc_at(list, i), &switches, error) < 0)
+            return ERROR_INVALID;
+    *ret_switches = switches;
+    return 0;
+}
+
+const char *change_end_name(enum change_end end)
+{
+    static const char *const names[] = {"waits", "applied", "not-applied", "undone", "unknown"};
+    return names[end];
+}
