@@ -209,7 +209,7 @@ static int make_driver(struct controller *controller, struct error *error)
                                  net_port(controller),
                                  {controller, port_mono_ns, port_wall_ns},
                                  sink_port(controller),
-                                 {0}};
+                                 switches_begin(controller)};
     controller->driver = driver_new(&options, &ports, controller->core);
     return 0;
 }
@@ -317,6 +317,7 @@ int controller_new(uv_loop_t *loop, const struct controller_options *options,
     if (rc < 0) {
         if (controller->wire)
             wire_shutdown(controller->wire);
+        switches_end(controller);
         fault_file_close(controller);
         controller_free(controller);
         return rc;
@@ -337,6 +338,7 @@ void controller_stop(struct controller *controller)
         return;
     turn(controller);
     lease_stop(controller);
+    switches_end(controller);
     controller->stopping = true;
     uv_prepare_stop(&controller->prepare);
     uv_close((uv_handle_t *)&controller->prepare, NULL);

@@ -19,6 +19,7 @@ struct peer {
     uint64_t round;    /* of the checks of certificates in which its own was good */
 };
 
+struct desk;
 struct fault_file;
 struct stand_in;
 
@@ -53,6 +54,7 @@ struct controller {
     struct access *access; /* NULL: everybody may do everything, and nothing is written of it */
     struct api *api;
     struct wire *wire;
+    struct desk *desk;         /* of optical switches */
     struct stand_in *stand_in; /* NULL: it is not running */
     struct wire_tls *wire_tls; /* NULL: agents connect in the clear and are believed */
     struct wire_listener *listener;
@@ -85,6 +87,9 @@ void log_done(struct controller *controller);
 
 /* sinks.c */
 struct sink_port sink_port(struct controller *controller);
+/* switches.c: begins to carry requests to optical switches out; ends it, after what is under way. */
+struct switch_port switches_begin(struct controller *controller);
+void switches_end(struct controller *controller);
 
 /* faultfile.c. Reads options.faults, if there is one, and watches it; bad content is not a failure. */
 int fault_file_open(struct controller *controller, struct error *error);

@@ -1,0 +1,37 @@
+/* switches.c - the driver's port to optical switches: the desk of host/fabric carries its requests out, and
+ * answers become events. */
+#include "host/controller/internal.h"
+#include "host/fabric/desk.h"
+
+static void begin_apply(void *context, const struct switch_apply *apply)
+{
+    struct controller *controller = context;
+    if (controller->desk)
+        desk_apply(controller->desk, apply);
+}
+
+static void on_report(void *context, const struct switch_report *report)
+{
+    struct controller *controller = context;
+    driver_switch_report(controller->driver, report);
+}
+
+static void on_health(void *context, const struct switch_health *health)
+{
+    struct controller *controller = context;
+    driver_switch_health(controller->driver, health);
+}
+
+struct switch_port switches_begin(struct controller *controller)
+{
+    struct desk_calls calls = {.context = controller, .report = on_report, .health = on_health};
+    controller->desk = desk_new(controller->loop, &calls);
+    return (struct switch_port){controller, begin_apply};
+}
+
+void switches_end(struct controller *controller)
+{
+    if (controller->desk)
+        desk_close(controller->desk);
+    controller->desk = NULL;
+}

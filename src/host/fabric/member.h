@@ -1,0 +1,33 @@
+/* member.h - one optical switch at work: its session, the tries, and how each change ended.
+ *
+ * Functions block; one thread at a time has a member. A session stays open between them, and is left when it
+ * breaks. `good` says whether the last function reached what it was for; work->why has the reason if not.
+ */
+#ifndef PHX_HOST_FABRIC_MEMBER_H
+#define PHX_HOST_FABRIC_MEMBER_H
+
+#include "host/fabric/switches.h"
+#include "phalanx/driver.h"
+
+struct member {
+    const struct switch_entry *entry; /* NULL: not listed */
+    const struct phx_switch_driver *driver;
+    struct phx_switch *session; /* NULL: none is open */
+    const struct crew_terms *terms;
+    int64_t deadline_ns; /* monotonic: no try begins after it, and sessions opened before it wait for no
+                          * answer beyond it; 0: none */
+    struct switch_work *work;
+    void (*task)(struct member *member);
+    bool good;
+};
+
+int64_t member_clock_ns(void); /* monotonic */
+/* Opens a session if there is none. */
+int member_enter(struct member *member, struct phx_switch_error *error);
+void member_leave(struct member *member);
+/* Lists the switch into work->peer. */
+void member_read(struct member *member);
+/* Carries work->changes out: their ends must be CHANGE_WAITS. */
+void member_carry_out(struct member *member);
+
+#endif

@@ -1,0 +1,188 @@
+/* A controller's requests to optical switches: each is answered once, from the loop, with what the switch
+ * holds; health follows what a switch does. The driver is the library of stub_switch.c. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "base/check.h"
+#include "host/fabric/desk.h"
+
+static char library[4096];
+
+struct heard {
+    uv_loop_t loop;
+    struct desk *desk;
+    int reports, healths;
+    uint64_t operation;
+    enum switch_outcome outcome;
+    enum circuit_status statuses[8];
+    struct circuit present[8];
+    size_t present_count, result_count;
+    bool read;
+    enum switch_state state;
+    char reason[SWITCH_TEXT_MAX];
+};
+
+static void hear_report(void *context, const struct switch_report *report)
+{
+    struct heard *heard = context;
+    heard->reports++;
+    assert_true(report->operation > heard->operation);
+    heard->operation = report->operation;
+    heard->outcome = report->outcome;
+    heard->read = report->read;
+    heard->result_count = report->result_count;
+    for (size_t i = 0; i < report->result_count; i++)
+        heard->statuses[i] = report->results[i].status;
+    heard->present_count = report->present_count;
+    for (size_t i = 0; i < report->present_count; i++)
+        heard->present[i] = report->present[i];
+    snprintf(heard->reason, sizeof heard->reason, STR_FORMAT, STR_ARG(report->reason));
+}
+
+static void hear_health(void *context, const struct switch_health *health)
+{
+    struct heard *heard = context;
+    heard->healths++;
+    heard->state = health->state;
+}
+
+static void begin(struct heard *heard)
+{
+    struct desk_calls calls = {heard, hear_report, hear_health, 20};
+    *heard = (struct heard){0};
+    CHECK(uv_loop_init(&heard->loop) == 0);
+    heard->desk = desk_new(&heard->loop, &calls);
+}
+
+static void end(struct heard *heard)
+{
+    desk_close(heard->desk);
+    uv_run(&heard->loop, UV_RUN_DEFAULT);
+    assert_int_equal(uv_loop_close(&heard->loop), 0);
+}
+
+static void on_late(uv_timer_t *timer)
+{
+    fail_msg("nothing was heard for ten seconds");
+}
+
+/* Runs the loop until *count is `wanted`. */
+static void wait_until(struct heard *heard, const int *count, int wanted)
+{
+    uv_timer_t late;
+    uv_timer_init(&heard->loop, &late);
+    uv_timer_start(&late, on_late, 10000, 0);
+    while (*count < wanted)
+        uv_run(&heard->loop, UV_RUN_ONCE);
+    uv_close((uv_handle_t *)&late, NULL);
+    uv_run(&heard->loop, UV_RUN_NOWAIT);
+}
+
+static void ask(struct heard *heard, const char *address, uint64_t operation, const struct circuit *breaks,
+                size_t break_count, const struct circuit *makes, size_t make_count)
+{
+    struct switch_apply apply = {.name = str_from(address),
+                                 .protocol = str_from(library),
+                                 .address = str_from(address),
+                                 .operation = operation,
+                                 .breaks = breaks,
+                                 .makes = makes,
+                                 .break_count = break_count,
+                                 .make_count = make_count,
+                                 .timeout_ns = 300 * (int64_t)1000000};
+    desk_apply(heard->desk, &apply);
+}
+
+static const struct circuit two[] = {{1, 65}, {2, 66}}, other[] = {{1, 67}, {3, 68}};
+
+static void a_request_is_carried_out_and_read_back(void **state)
+{
+    struct heard heard;
+    begin(&heard);
+    ask(&heard, "e1", 1, NULL, 0, two, 2);
+    ask(&heard, "e1", 2, two, 1, NULL, 0);
+    ask(&heard, "e1", 3, NULL, 0, NULL, 0);
+    wait_until(&heard, &heard.reports, 3);
+    assert_int_equal(heard.outcome, SWITCH_DONE);
+    assert_true(heard.read && heard.present_count == 1);
+    assert_true(circuit_equal(heard.present[0], two[1]));
+    wait_until(&heard, &heard.healths, 1);
+    assert_int_equal(heard.state, SWITCH_UP);
+    end(&heard);
+}
+
+static void a_port_that_is_in_use_is_left_alone(void **state)
+{
+    struct heard heard;
+    begin(&heard);
+    ask(&heard, "f1", 1, NULL, 0, two, 2);
+    ask(&heard, "f1", 2, NULL, 0, other, 2);
+    wait_until(&heard, &heard.reports, 2);
+    assert_int_equal(heard.outcome, SWITCH_PARTLY);
+    assert_int_equal(heard.statuses[0], CIRCUIT_NOT_APPLIED);
+    assert_int_equal(heard.statuses[1], CIRCUIT_APPLIED);
+    assert_non_null(strstr(heard.reason, "another cross-connect"));
+    ask(&heard, "f1", 3, NULL, 0, other, 1);
+    wait_until(&heard, &heard.reports, 3);
+    assert_int_equal(heard.outcome, SWITCH_REFUSED);
+    ask(&heard, "f1", 4, NULL, 0, two, 2); /* there already */
+    wait_until(&heard, &heard.reports, 4);
+    assert_int_equal(heard.outcome, SWITCH_DONE);
+    end(&heard);
+}
+
+static void a_switch_that_dies_is_unreachable_and_down(void **state)
+{
+    struct heard heard;
+    begin(&heard);
+    ask(&heard, "dies=1", 1, NULL, 0, two, 2);
+    wait_until(&heard, &heard.reports, 1);
+    assert_int_equal(heard.outcome, SWITCH_UNREACHABLE);
+    assert_int_equal(heard.statuses[0], CIRCUIT_UNKNOWN);
+    assert_false(heard.read);
+    wait_until(&heard, &heard.healths, 1);
+    assert_int_equal(heard.state, SWITCH_DOWN);
+    end(&heard);
+}
+
+static void a_session_that_breaks_does_not_fail_a_request(void **state)
+{
+    struct heard heard;
+    begin(&heard);
+    ask(&heard, "breaks=1", 1, NULL, 0, two, 2);
+    wait_until(&heard, &heard.reports, 1);
+    assert_int_equal(heard.outcome, SWITCH_DONE);
+    assert_int_equal(heard.present_count, 2);
+    end(&heard);
+}
+
+static void a_protocol_that_nobody_speaks_is_refused(void **state)
+{
+    struct heard heard;
+    begin(&heard);
+    snprintf(library, sizeof library, "telepathy");
+    ask(&heard, "g1", 1, NULL, 0, two, 2);
+    wait_until(&heard, &heard.reports, 1);
+    assert_int_equal(heard.outcome, SWITCH_UNREACHABLE);
+    assert_int_equal(heard.statuses[0], CIRCUIT_NOT_APPLIED);
+    assert_non_null(strstr(heard.reason, "telepathy"));
+    end(&heard);
+}
+
+int main(void)
+{
+    const char *build = getenv("PHX_BUILD");
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_request_is_carried_out_and_read_back),
+        cmocka_unit_test(a_port_that_is_in_use_is_left_alone),
+        cmocka_unit_test(a_switch_that_dies_is_unreachable_and_down),
+        cmocka_unit_test(a_session_that_breaks_does_not_fail_a_request),
+        cmocka_unit_test(a_protocol_that_nobody_speaks_is_refused),
+    };
+    snprintf(library, sizeof library, "%s/stub_switch.so", build ? build : "build");
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
