@@ -1,0 +1,99 @@
+/* chips.h - an emulated chip-to-chip network: every chip of a pod, its six links, and the packets on them.
+ *
+ *     net = chips_new(&settings)
+ *     chips_follow(net, switch_number, &ocs)      light: what an emulated switch joins now
+ *     chips_ask(net, chip, port, true)            data flows when both ends of a link ask
+ *     chips_load(net, chip, number, session, &route)          tables, and the chip's number in its slice
+ *     chips_write(net, chip, to, address, bytes, len, tag)    a write into the memory of another chip
+ *     chips_run(net, until_ns)
+ *     while (chips_take_done(net, &done)) ...
+ *
+ * Chips are numbered 64 x cube + chip of the cube (wiring.h). The copper links of a cube always have light;
+ * an optical link has it as long as a switch joins its two ends. A link with new light trains for
+ * CHIPS_TRAIN_NS, and each end then learns chip and port of the other: chips_neighbor().
+ *
+ * A write is cut into packets of CHIPS_PACKET_BYTES. At each chip a packet waits in the buffer of the link
+ * and virtual channel (VC) on which it came, until its next link is free and the next buffer has room: the
+ * sender holds a credit for each place. A packet born at a chip waits in the chip's memory. Nothing but its
+ * table decides about the way of a packet, so a table with a circle of channels does deadlock.
+ *
+ * The link layer numbers frames and keeps them until they are acknowledged. A frame that arrives damaged
+ * (loss_ppm) is asked for again, and all frames behind it are sent again, in order: each packet is delivered
+ * once. When light goes, frames that were not accepted are lost, and so is their write.
+ *
+ * A chip delivers only packets of its own session. Others are counted and dropped: nothing from an earlier
+ * session reaches the memory of a later one.
+ *
+ * Virtual time; equal settings and calls give equal results. One owner.
+ */
+#ifndef PHX_SIM_FABRIC_CHIPS_H
+#define PHX_SIM_FABRIC_CHIPS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include "core/fabric/route.h"
+#include "sim/fabric/ocs.h"
+
+enum {
+    CHIPS_PACKET_BYTES = 4096,
+    CHIPS_MEMORY_MAX = 1 << 24, /* bytes of one chip */
+    CHIPS_BUFFERS_MAX = 64,     /* packets of one link and VC */
+    CHIPS_TRAIN_NS = 1000000,
+    CHIPS_NONE = UINT32_MAX,
+};
+
+struct chips_settings {
+    uint32_t cubes;
+    uint32_t memory_bytes;          /* of each chip */
+    uint32_t buffers;               /* packets of one link and VC */
+    uint32_t packet_ns;             /* a whole packet on a link: 82 at 50 GB/s */
+    uint32_t copper_ns, optical_ns; /* one way */
+    uint32_t loss_ppm;              /* frames that arrive damaged */
+    uint64_t seed;
+};
+
+struct chips_done {
+    uint64_t tag;
+    bool delivered; /* else some of it was lost or refused */
+    int64_t at_ns;
+};
+struct chips_counts {
+    uint64_t hops;      /* frames accepted by a chip */
+    uint64_t delivered; /* packets */
+    uint64_t resent;    /* frames */
+    uint64_t lost;      /* packets: light went */
+    uint64_t refused;   /* packets: no table, no way, or another session */
+    uint64_t waiting;   /* packets in buffers, on links and in memory */
+};
+struct chips;
+
+struct chips *chips_new(const struct chips_settings *settings);
+void chips_free(struct chips *net);
+
+/* Gives and takes the light of optical links as the switch's cross-connects say now. */
+void chips_follow(struct chips *net, uint32_t switch_number, const struct ocs *ocs);
+void chips_ask(struct chips *net, uint32_t chip, enum chip_port port, bool asked);
+/* The chip and port at the other end of a trained link; false: no light, or still in training. */
+bool chips_neighbor(const struct chips *net, uint32_t chip, enum chip_port port, uint32_t *ret_chip,
+                    enum chip_port *ret_port);
+/* The time of a small frame to the neighbour and back. */
+int64_t chips_rtt_ns(const struct chips *net, uint32_t chip, enum chip_port port);
+
+/* Loads tables, which must live as long as they are loaded; `route` NULL: the chip is in no session. */
+void chips_load(struct chips *net, uint32_t chip, uint16_t number, uint32_t session,
+                const struct route *route);
+
+/* Begins a write to the chip with number `to` of the same session; the bytes are copied. */
+void chips_write(struct chips *net, uint32_t chip, uint16_t to, uint32_t address, const void *bytes,
+                 uint32_t len, uint64_t tag);
+const uint8_t *chips_memory(const struct chips *net, uint32_t chip);
+
+/* Lets time pass until `until_ns`, or until nothing more happens by itself: returns the time then. */
+int64_t chips_run(struct chips *net, int64_t until_ns);
+/* The writes that have ended, in order; false: no more. */
+bool chips_take_done(struct chips *net, struct chips_done *ret_done);
+void chips_count(const struct chips *net, struct chips_counts *ret_counts);
+
+#endif
