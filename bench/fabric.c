@@ -21,6 +21,7 @@
 #include "core/fabric/crossconnect.h"
 #include "core/fabric/prove.h"
 #include "host/fabric/switches.h"
+#include "sim/fabric/chips.h"
 #include "sim/fabric/ocs_serve.h"
 
 #include "timing.h"
@@ -404,6 +405,85 @@ static void bench_switches(enum ocs_protocol protocol)
     mem_free(switches);
 }
 
+/* --- emulated chips --------------------------------------------------------------------------------- */
+
+/* Joins all cubes of a pod into 16x16x16, and waits until the links are trained. */
+static struct chips *lit_pod(void)
+{
+    static struct ocs ocs;
+    struct chips_settings settings = {.cubes = 64,
+                                      .memory_bytes = 8192,
+                                      .buffers = 4,
+                                      .packet_ns = 82,
+                                      .copper_ns = 20,
+                                      .optical_ns = 200,
+                                      .seed = 1};
+    struct ocs_settings ports = {.a_ports = 64, .b_ports = 64};
+    struct slice_shape shape = {.extent = {16, 16, 16}};
+    struct chips *net = chips_new(&settings);
+    for (uint32_t i = 0; i < POD_SWITCHES; i++) {
+        ocs_init(&ocs, &ports);
+        for (uint32_t cube = 0; cube < 64; cube++)
+            ocs_join(&ocs, 1 + cube, 65 + slice_next_place(&shape, cube, pod_switch_at(i).axis), 0);
+        chips_follow(net, i, &ocs);
+    }
+    chips_run(net, INT64_MAX);
+    return net;
+}
+
+static uint32_t chip_of(const struct torus *torus, uint32_t n)
+{
+    uint32_t x = torus->at[0][n], y = torus->at[1][n], z = torus->at[2][n];
+    return 64 * (x / 4 + 4 * (y / 4 + 4 * (z / 4))) + x % 4 + 4 * (y % 4) + 16 * (z % 4);
+}
+
+/* Asks every chip for its neighbours, compares them with the shape, and loads tables. */
+static void bring_up(struct chips *net, const struct torus *torus, const struct route *route)
+{
+    for (uint32_t n = 0; n < torus->chips; n++) {
+        uint32_t chip = chip_of(torus, n), far = 0;
+        enum chip_port port;
+        for (uint32_t p = 0; p < CHIP_PORTS; p++) {
+            CHECK(chips_neighbor(net, chip, p, &far, &port) && port == (p ^ 1));
+            CHECK(far == chip_of(torus, torus->next[n * CHIP_PORTS + p]));
+            chips_ask(net, chip, p, true);
+        }
+        chips_load(net, chip, (uint16_t)n, 1, route);
+    }
+}
+
+static void bench_chips(void)
+{
+    struct torus torus = torus_of("16x16x16");
+    struct route route;
+    struct proof proof;
+    struct chips_counts counts;
+    struct chips_done done;
+    static uint8_t bytes[CHIPS_PACKET_BYTES];
+    uint32_t delivered = 0;
+    double begin_ms = cpu_ms();
+    struct chips *net = lit_pod();
+    put("4,096 emulated chips: made, light, training", cpu_ms() - begin_ms, "ms", 0);
+    double lit_ms = cpu_ms();
+    CHECK(route_build(&torus, &route, NULL) == 0 && route_prove(&torus, &route, &proof, NULL, NULL) == 0);
+    bring_up(net, &torus, &route);
+    put("4,096 emulated chips: discovery, check, tables, proof", cpu_ms() - lit_ms, "ms", 0);
+    for (uint32_t n = 0; n < torus.chips; n++)
+        for (int i = 0; i < 8; i++)
+            chips_write(net, chip_of(&torus, n), (uint16_t)rng_below(&rng, torus.chips), 0, bytes,
+                        sizeof bytes, 0);
+    double sent_ms = cpu_ms();
+    chips_run(net, INT64_MAX);
+    while (chips_take_done(net, &done))
+        delivered += done.delivered;
+    chips_count(net, &counts);
+    CHECK(delivered == 8 * torus.chips && counts.waiting == 0);
+    put("packets of emulated chips, hops", (double)counts.hops / (cpu_ms() - sent_ms) / 1e3, "million/s", 0);
+    chips_free(net);
+    route_done(&route);
+    torus_done(&torus);
+}
+
 int main(int argc, char **argv)
 {
     everything = argc > 1 && strcmp(argv[1], "all") == 0;
@@ -411,6 +491,7 @@ int main(int argc, char **argv)
     bench_plans();
     bench_switches(OCS_SCPI);
     bench_switches(OCS_TL1);
+    bench_chips();
     bench_cut("8x8x8", 15);
     bench_cut("16x16x16", 3);
     bench_times();
