@@ -32,6 +32,8 @@ static const char usage[] =
     "For diff, apply and clear (and --cubes, --pod, --running, --cube-out of plan):\n"
     "  --switches FILE        names, drivers and addresses of the switches; phalanx switch-sim --write\n"
     "                         makes such a list\n"
+    "  --cluster FILE         takes them from a cluster file (spec.pods[].fabric) instead\n"
+    "  --in POD               the pod of the cluster file, if several have switches\n"
     "  --timeout TIME         for an answer (2s)\n"
     "  --attempts N           sessions that are tried when one breaks (3)\n"
     "  --keep                 leaves what was applied when a switch fails, rather than to take it back\n"
@@ -63,7 +65,7 @@ struct words {
 struct asked {
     struct slice_shape shape;
     struct words switches, links, running, joined, cubes_out;
-    const char *cubes, *svg, *cache, *switch_list;
+    const char *cubes, *svg, *cache, *switch_list, *cluster, *in;
     int64_t pod, random_links, seed, attempts, timeout_ns;
     bool json, keep_partial;
 };
@@ -81,6 +83,8 @@ enum {
     OPTION_SVG,
     OPTION_CACHE,
     OPTION_SWITCH_LIST,
+    OPTION_CLUSTER,
+    OPTION_IN,
     OPTION_TIMEOUT,
     OPTION_ATTEMPTS,
     OPTION_KEEP
@@ -123,6 +127,12 @@ static bool take_option(struct asked *asked, int letter, const char *value)
         return true;
     case OPTION_SWITCH_LIST:
         asked->switch_list = value;
+        return true;
+    case OPTION_CLUSTER:
+        asked->cluster = value;
+        return true;
+    case OPTION_IN:
+        asked->in = value;
         return true;
     case OPTION_TIMEOUT:
         return usage_value(duration_parse(str_from(value), &asked->timeout_ns) &&
@@ -249,20 +259,27 @@ static int run_live(const struct asked *asked, enum live_action action)
     struct error error = {0};
     uint16_t cubes[SLICE_CUBES_MAX];
     uint32_t count;
-    if (!asked->cubes || !asked->switch_list)
-        return usage_wrong(usage, "diff, apply and clear need --cubes and --switches");
+    if (!asked->cubes || !asked->switch_list == !asked->cluster)
+        return usage_wrong(usage, "diff, apply and clear need --cubes, and --switches or --cluster");
     if (asked->joined.count)
         return usage_wrong(usage, "--joined is for plan: the switches say what is joined");
-    crossconnects_init(&joined, (uint32_t)asked->pod);
-    if (take_limits(asked, &joined, &limits, &arena, &error) < 0 ||
+    uint32_t pod = (uint32_t)asked->pod;
+    if (asked->cluster && !fabric_live_pod(asked->cluster, asked->in, &pod))
+        return EXIT_FAILED;
+    struct asked of_pod = *asked;
+    of_pod.pod = pod;
+    crossconnects_init(&joined, pod);
+    if (take_limits(&of_pod, &joined, &limits, &arena, &error) < 0 ||
         cubes_parse(str_from(asked->cubes), cubes, &count, &error) < 0)
         return refuse(&error);
     struct live_order order = {.action = action,
                                .list = asked->switch_list,
+                               .cluster = asked->cluster,
+                               .in = asked->in,
                                .shape = asked->shape,
                                .cubes = cubes,
                                .cube_count = count,
-                               .pod = (uint32_t)asked->pod,
+                               .pod = pod,
                                .limits = &limits,
                                .timeout_ms = (uint32_t)(asked->timeout_ns / 1000000),
                                .attempts = (uint32_t)asked->attempts,
@@ -395,6 +412,8 @@ int cmd_fabric(int argc, char **argv)
                                             {"svg", required_argument, NULL, OPTION_SVG},
                                             {"cache", required_argument, NULL, OPTION_CACHE},
                                             {"switches", required_argument, NULL, OPTION_SWITCH_LIST},
+                                            {"cluster", required_argument, NULL, OPTION_CLUSTER},
+                                            {"in", required_argument, NULL, OPTION_IN},
                                             {"timeout", required_argument, NULL, OPTION_TIMEOUT},
                                             {"attempts", required_argument, NULL, OPTION_ATTEMPTS},
                                             {"keep", no_argument, NULL, OPTION_KEEP},

@@ -1,5 +1,6 @@
 #include "cmd/fabric_live.h"
 
+#include <stdio.h>
 #include <time.h>
 
 #include "base/arena.h"
@@ -235,21 +236,86 @@ static int do_live(struct live *live)
     return live->failed || (live->order->action == LIVE_DIFF && plan.count) ? EXIT_FAILED : EXIT_OK;
 }
 
+/* --- where the switches are ------------------------------------------------------------------------- */
+
+/* The pod with this name, or the only one whose switches are managed; NULL, after a message. */
+static const struct pod *pod_in(const struct cluster *cluster, const char *file, const char *in)
+{
+    const struct pod *found = NULL;
+    for (size_t i = 0; i < cluster->pod_count; i++) {
+        const struct pod *pod = &cluster->pods[i];
+        if (pod->first_switch == SWITCH_NONE || (in && !str_is(pod->name, in)))
+            continue;
+        if (found) {
+            say("%s: several pods have switches: name one with --in", file);
+            return NULL;
+        }
+        found = pod;
+    }
+    if (!found)
+        say(in ? "%s: no pod %s with optical switches (spec.pods[].fabric)"
+               : "%s: no pod with optical switches (spec.pods[].fabric)",
+            file, in);
+    return found;
+}
+
+bool fabric_live_pod(const char *file, const char *in, uint32_t *ret_cubes)
+{
+    struct cluster cluster;
+    struct buf json BUF_CLEANUP = {0};
+    if (!cluster_file_load(file, &cluster, &json))
+        return false;
+    const struct pod *pod = pod_in(&cluster, file, in);
+    if (pod)
+        *ret_cubes = pod->cube_count;
+    cluster_done(&cluster);
+    return pod;
+}
+
+static bool take_cluster(const struct live_order *order, struct switches *switches)
+{
+    struct cluster cluster;
+    struct buf json BUF_CLEANUP = {0};
+    if (!cluster_file_load(order->cluster, &cluster, &json))
+        return false;
+    const struct pod *pod = pod_in(&cluster, order->cluster, order->in);
+    for (uint32_t i = 0; pod && i < POD_SWITCHES; i++) {
+        const struct optical_switch *at = &cluster.switches[pod->first_switch + i];
+        struct switch_entry *entry = &switches->entry[at->number];
+        snprintf(entry->driver, sizeof entry->driver, STR_FORMAT, STR_ARG(at->protocol));
+        snprintf(entry->address, sizeof entry->address, STR_FORMAT, STR_ARG(at->address));
+        entry->listed = true;
+        switches->listed++;
+    }
+    cluster_done(&cluster);
+    return pod;
+}
+
+static bool take_list(const struct live_order *order, struct switches *switches)
+{
+    struct buf text BUF_CLEANUP = {0};
+    struct error error = {0};
+    if (!cluster_file_text(order->list, &text))
+        return false;
+    if (switches_parse(buf_str(&text), switches, &error) < 0) {
+        say("%s:%s", order->list, error.text);
+        return false;
+    }
+    return true;
+}
+
 int fabric_live(const struct live_order *order)
 {
     struct switches *switches = mem_alloc(sizeof *switches);
     struct live live = {.order = order};
-    struct buf text BUF_CLEANUP = {0};
     struct error error = {0};
     struct crew_terms terms = CREW_TERMS_DEFAULT;
     int status = EXIT_FAILED;
     terms.cubes = order->pod;
     terms.timeout_ms = order->timeout_ms;
     terms.attempts = order->attempts;
-    if (!cluster_file_text(order->list, &text)) {
+    if (!(order->cluster ? take_cluster(order, switches) : take_list(order, switches))) {
         status = EXIT_FAILED;
-    } else if (switches_parse(buf_str(&text), switches, &error) < 0) {
-        say("%s:%s", order->list, error.text);
     } else if (switches_open(switches, &terms, &live.crew, &error) < 0) {
         say("%s", error.text);
     } else {

@@ -11,7 +11,8 @@ enum live_action {
 };
 struct live_order {
     enum live_action action;
-    const char *list;         /* file with the switches (host/fabric/switches.h) */
+    const char *list;         /* file with the switches (host/fabric/switches.h), or else */
+    const char *cluster, *in; /* cluster file, and the pod's name; NULL: its only pod with switches */
     struct slice_shape shape; /* but for LIVE_CLEAR */
     const uint16_t *cubes;
     uint32_t cube_count, pod;
@@ -21,6 +22,8 @@ struct live_order {
     bool json;
 };
 
+/* Finds the pod of a cluster file, and the number of its cubes; false, after a message. */
+bool fabric_live_pod(const char *cluster, const char *in, uint32_t *ret_cubes);
 /* Prints what was done and returns an exit code: EXIT_FAILED if the slice is not as asked for, or for
  * LIVE_DIFF if something would change. */
 int fabric_live(const struct live_order *order);

@@ -39,8 +39,8 @@ static int tl1_ask(struct phx_switch *sw, struct str command, struct buf *lines,
 
 static int tl1_bad_line(struct phx_switch_error *error, struct str line)
 {
-    return switch_fail(error, PHX_SWITCH_GARBLED, "the switch answered the line \"%.60s\"",
-                       str_is_utf8(line) ? "of another form" : "?");
+    return switch_fail(error, PHX_SWITCH_GARBLED, "the switch answered a line of another form: " STR_FORMAT,
+                       STR_ARG(str_is_utf8(line) ? str_head_utf8(line, 60) : STR("no UTF-8")));
 }
 
 static int tl1_list(struct phx_switch *sw, struct phx_crossconnect *ret_pairs, uint32_t *ret_count,

@@ -33,7 +33,7 @@ static int take_secret(const struct doc *entry, struct switch_entry *to, struct 
         return ERROR_INVALID;
     if (!path[0])
         return 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
     ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
     if (fd >= 0)
         close(fd);
