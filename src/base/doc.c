@@ -8,7 +8,8 @@
 
 const char *doc_kind_name(enum doc_kind kind)
 {
-    static const char *const names[] = {"null", "boolean", "integer", "number", "string", "array", "object"};
+    static const char *const names[] = {"null",   "boolean", "integer", "number",
+                                        "string", "array",   "object",  "packed"};
     CHECK((unsigned)kind < sizeof names / sizeof *names);
     return names[kind];
 }
@@ -16,6 +17,7 @@ const char *doc_kind_name(enum doc_kind kind)
 /* Keys of one length mostly differ at once: the first byte is looked at before the rest is compared. */
 static struct doc_member *find(const struct doc *object, struct str key)
 {
+    CHECK(!object || object->kind != DOC_PACKED);
     if (!object || object->kind != DOC_OBJECT || object->object.len == 0)
         return NULL; /* (an empty one has no members to point at) */
     struct doc_member *end = object->object.members + object->object.len;
@@ -35,6 +37,7 @@ struct doc *doc_get_str(const struct doc *object, struct str key)
 
 struct doc *doc_at(const struct doc *array, size_t index)
 {
+    CHECK(!array || array->kind != DOC_PACKED);
     if (!array || array->kind != DOC_ARRAY || index >= array->array.len)
         return NULL;
     return array->array.items[index];
@@ -55,6 +58,8 @@ size_t doc_len(const struct doc *node)
 {
     if (!node)
         return 0;
+    if (node->kind == DOC_PACKED)
+        return node->packed_len;
     return node->kind == DOC_ARRAY ? node->array.len : node->kind == DOC_OBJECT ? node->object.len : 0;
 }
 
@@ -71,65 +76,6 @@ bool doc_bool(const struct doc *node, bool fallback)
 struct str doc_str(const struct doc *node, struct str fallback)
 {
     return node && node->kind == DOC_STRING ? node->text : fallback;
-}
-
-/* Beyond this many members an index pays. */
-enum { LINEAR_MAX = 16 };
-
-static bool objects_equal(const struct doc *a, const struct doc *b)
-{
-    size_t len = a->object.len;
-    if (len != b->object.len)
-        return false;
-    struct str_map index = {0};
-    bool equal = true;
-    for (size_t i = 0; i < len && equal; i++) {
-        const struct doc_member *member = &a->object.members[i];
-        struct doc *other = NULL;
-        if (str_equal(b->object.members[i].key, member->key)) {
-            other = b->object.members[i].value;
-        } else if (len <= LINEAR_MAX) {
-            other = doc_get_str(b, member->key);
-        } else {
-            for (size_t k = 0; k < len && index.len < len; k++)
-                str_map_put(&index, b->object.members[k].key, b->object.members[k].value);
-            other = str_map_get(&index, member->key);
-        }
-        equal = other && doc_equal(member->value, other);
-    }
-    str_map_done(&index);
-    return equal;
-}
-
-bool doc_equal(const struct doc *a, const struct doc *b)
-{
-    if (a == b)
-        return true;
-    if (!a || !b || a->kind != b->kind)
-        return false;
-    switch (a->kind) {
-    case DOC_NULL:
-        return true;
-    case DOC_BOOL:
-        return a->boolean == b->boolean;
-    case DOC_INT:
-        return a->integer == b->integer;
-    case DOC_FLOAT:
-        return a->number == b->number || (a->text.len && str_equal(a->text, b->text));
-    case DOC_STRING:
-        return str_equal(a->text, b->text);
-    case DOC_ARRAY:
-        if (a->array.len != b->array.len)
-            return false;
-        for (size_t i = 0; i < a->array.len; i++) {
-            if (!doc_equal(a->array.items[i], b->array.items[i]))
-                return false;
-        }
-        return true;
-    case DOC_OBJECT:
-        return objects_equal(a, b);
-    }
-    CHECK_UNREACHABLE();
 }
 
 struct doc *doc_new(struct arena *arena, enum doc_kind kind)
@@ -264,6 +210,10 @@ struct doc *doc_clone(struct arena *arena, const struct doc *node)
     case DOC_STRING:
         copy->text = arena_str(arena, node->text);
         break;
+    case DOC_PACKED:
+        copy->packed_len = node->packed_len;
+        copy->text = arena_str(arena, node->text);
+        break;
     case DOC_ARRAY:
         for (size_t i = 0; i < node->array.len; i++)
             doc_push(arena, copy, doc_clone(arena, node->array.items[i]));
@@ -292,6 +242,8 @@ struct doc *doc_need_object(struct arena *arena, struct doc *object, const char 
     }
     return value->kind == DOC_OBJECT ? value : NULL;
 }
+
+enum { LINEAR_MAX = 16 }; /* members beyond which sorting them pays */
 
 /* By key; equal keys by their place in the object, which makes the order total. */
 static int compare_members(const void *a, const void *b)

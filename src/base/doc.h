@@ -12,7 +12,8 @@
 
 #include "base/arena.h"
 
-enum doc_kind { DOC_NULL, DOC_BOOL, DOC_INT, DOC_FLOAT, DOC_STRING, DOC_ARRAY, DOC_OBJECT };
+/* DOC_PACKED: an array or object kept as its JSON text, see pack.h. Parsers never make one. */
+enum doc_kind { DOC_NULL, DOC_BOOL, DOC_INT, DOC_FLOAT, DOC_STRING, DOC_ARRAY, DOC_OBJECT, DOC_PACKED };
 
 struct doc_member;
 struct doc {
@@ -30,8 +31,9 @@ struct doc {
             struct doc_member *members;
             size_t len, cap;
         } object;
+        size_t packed_len; /* DOC_PACKED: items or members in its text */
     };
-    struct str text; /* DOC_STRING: the string; DOC_FLOAT: the number as written */
+    struct str text; /* DOC_STRING: the string; DOC_FLOAT: the number as written; DOC_PACKED: compact JSON */
 };
 struct doc_member {
     struct str key;
@@ -41,7 +43,7 @@ struct doc_member {
 
 const char *doc_kind_name(enum doc_kind kind); /* "string", "integer", "object": for messages */
 
-/* Reading. */
+/* Reading. Looking into a packed node aborts: doc_unpacked comes first. */
 struct doc *doc_get_str(const struct doc *object, struct str key); /* NULL: absent, or not an object */
 static inline struct doc *doc_get(const struct doc *object, const char *key)
 {
@@ -54,7 +56,8 @@ size_t doc_len(const struct doc *node); /* items or members; 0 for others and NU
 int64_t doc_int(const struct doc *node, int64_t fallback);
 bool doc_bool(const struct doc *node, bool fallback);
 struct str doc_str(const struct doc *node, struct str fallback);
-bool doc_equal(const struct doc *a, const struct doc *b); /* same content; member order does not matter */
+/* Same content: neither the order of members matters, nor whether a part is packed (doc_equal.c). */
+bool doc_equal(const struct doc *a, const struct doc *b);
 
 /* Building. Every function allocates from `arena`; strings are copied. */
 struct doc *doc_new(struct arena *arena, enum doc_kind kind);

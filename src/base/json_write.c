@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
+#include "base/pack.h"
 
 /* The bytes from `at` on that stand for themselves. */
 static size_t plain_run(struct str s, size_t at)
@@ -119,6 +120,17 @@ static void write_break(struct buf *out, int depth)
         buf_add(out, "    ", 4);
 }
 
+static void write_node(struct buf *out, const struct doc *node, int depth);
+
+static void write_packed(struct buf *out, const struct doc *node, int depth)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    if (depth < 0)
+        buf_add_str(out, node->text);
+    else
+        write_node(out, doc_unpacked(&arena, node), depth);
+}
+
 /* `depth` < 0: compact. */
 static void write_node(struct buf *out, const struct doc *node, int depth)
 {
@@ -167,6 +179,9 @@ static void write_node(struct buf *out, const struct doc *node, int depth)
         if (node->object.len)
             write_break(out, depth);
         buf_add_char(out, '}');
+        break;
+    case DOC_PACKED:
+        write_packed(out, node, depth);
         break;
     }
 }

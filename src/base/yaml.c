@@ -358,6 +358,7 @@ static int key_text(struct reader *reader, const struct doc *key, yaml_mark_t ma
     case DOC_NULL:
     case DOC_ARRAY:
     case DOC_OBJECT:
+    case DOC_PACKED:
         break;
     }
     return error_set(reader->error, ERROR_INVALID, "%u:%u: a key must be a string, not %s", line_of(mark),

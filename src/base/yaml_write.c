@@ -122,6 +122,8 @@ static void put_node(yaml_emitter_t *emitter, const struct doc *node)
         CHECK(yaml_mapping_end_event_initialize(&event));
         emit(emitter, &event);
         break;
+    case DOC_PACKED: /* only the controller packs, and its API speaks JSON */
+        CHECK_UNREACHABLE();
     }
 }
 

@@ -82,5 +82,9 @@ bool write_injection(const struct writing *writing); /* injections.c */
  * `spec` of a workload; NULL: of another kind. */
 bool write_quota_allows(const struct writing *writing, struct str namespace_, const struct doc *document,
                         const struct jobset_spec *spec);
+/* write_budget.c: whether the namespace and the cluster may keep the document in place of one that is charged
+ * with `was` bytes (0: a new object). An empty namespace: of a cluster-wide kind. */
+bool write_budget_allows(const struct writing *writing, struct str namespace_, uint64_t was,
+                         const struct doc *document);
 
 #endif

@@ -150,7 +150,8 @@ static bool create(const struct writing *writing)
         return write_refuse_taken(writing, object_kind_title(info->named), name);
     if (info->namespaced && !write_namespace_open(writing, ns))
         return false;
-    if (!has_room(writing, info, ns, name))
+    if (!has_room(writing, info, ns, name) ||
+        !write_budget_allows(writing, info->namespaced ? ns : STR(""), 0, document))
         return false;
     if (writing->dry)
         return true;
@@ -192,7 +193,8 @@ static bool replace(const struct writing *writing)
                             STR_ARG(name), STR_ARG(object->name));
     if (admit_keeps(object->kind) && !object->deleted_ns)
         finalizer_add(&arena, document, FINALIZER_IN_USE);
-    if (!check_update(writing, object, document))
+    if (!check_update(writing, object, document) ||
+        !write_budget_allows(writing, object->namespace_, object->bytes, document))
         return false;
     if (writing->dry)
         return true;

@@ -84,7 +84,8 @@ static bool create(const struct writing *writing)
     struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
     if (workload_find(writing->core->admit, ns, name))
         return write_refuse_taken(writing, object_kind_title(OBJECT_WORKLOAD), name);
-    if (!write_namespace_open(writing, ns) || !write_quota_allows(writing, ns, NULL, NULL))
+    if (!write_namespace_open(writing, ns) || !write_quota_allows(writing, ns, NULL, NULL) ||
+        !write_budget_allows(writing, ns, 0, document))
         return false;
     if (writing->core->jobs.jobsets.len >= JOBSETS_MAX)
         return write_refuse(writing, 403, "Forbidden", NULL, "there are %d JobSets already (JOBSETS_MAX)",
@@ -109,7 +110,9 @@ static bool check_update(const struct writing *writing, const struct workload *w
     if (errors->list.len)
         return write_refuse_invalid(writing, errors, workload->name);
     field_errors_done(errors);
-    return write_finalizers_hold(writing, workload->own->deleted_ns, workload->own->document, document);
+    return write_finalizers_hold(writing, workload->own->deleted_ns, workload->own->document, document) &&
+           write_budget_allows(writing, workload->own->namespace_,
+                               objects_charge(writing->core->objects, workload->own->uid), document);
 }
 
 /* Drops a priority that is the shown one: a client that sends it back did not set it. */

@@ -182,8 +182,8 @@ static bool create_workload(const struct writing *writing)
     struct str ns = doc_str(doc_path(document, "metadata", "namespace", NULL), STR(""));
     struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
     if (!check_names(writing, ns, name, &spec) || !check_group(writing, ns, &spec) ||
-        !check_folder(writing, ns, &spec) ||
-        !write_namespace_open(writing, ns) || !write_quota_allows(writing, ns, document, &spec))
+        !check_folder(writing, ns, &spec) || !write_namespace_open(writing, ns) ||
+        !write_quota_allows(writing, ns, document, &spec) || !write_budget_allows(writing, ns, 0, document))
         return false;
     if (writing->core->jobs.jobsets.len >= JOBSETS_MAX)
         return write_refuse(writing, 403, "Forbidden", NULL, "there are %d JobSets already (JOBSETS_MAX)",
@@ -272,7 +272,9 @@ static bool replace_workload(const struct writing *writing)
                             ") does not match the name on the URL (" STR_FORMAT ")",
                             STR_ARG(name), STR_ARG(jobset->name));
     if (!check_update(writing, jobset, document) ||
-        !write_finalizers_hold(writing, jobset->deleted_ns, jobset->document, document))
+        !write_finalizers_hold(writing, jobset->deleted_ns, jobset->document, document) ||
+        !write_budget_allows(writing, jobset->namespace_, objects_charge(writing->core->objects, jobset->uid),
+                             document))
         return false;
     if (writing->dry) {
         write_advise(writing, document, &spec);

@@ -2,6 +2,7 @@
  * A pod that refers to a missing object is not started (CreateContainerConfigError) and is tried again
  * when such an object is written. */
 #include "base/base64.h"
+#include "base/pack.h"
 #include "core/job/launch_env.h"
 
 static void take_members(const struct doc *map, bool encoded, struct arena *arena,
@@ -26,8 +27,8 @@ struct config_value *config_values(const struct object_store *objects, bool secr
         objects ? object_find(objects, secret ? OBJECT_SECRET : OBJECT_CONFIG_MAP, namespace_, name) : NULL;
     if (!object)
         return NULL;
-    const struct doc *data = doc_get(object->document, "data");
-    const struct doc *binary = doc_get(object->document, "binaryData");
+    const struct doc *data = doc_unpacked(arena, doc_get(object->document, "data"));
+    const struct doc *binary = doc_unpacked(arena, doc_get(object->document, "binaryData"));
     struct config_value *values =
         ARENA_ARRAY(arena, struct config_value, doc_len(data) + doc_len(binary) + 1);
     take_members(data, secret, arena, values, ret_count);

@@ -104,21 +104,37 @@ static void read_sub_health(struct loader *loader, const struct field *settings)
     load_duration(loader, &window, PACE_WINDOW_MIN_NS, PACE_WINDOW_MAX_NS, &loader->cluster->pace_window_ns);
 }
 
+static void read_bytes(struct loader *loader, const struct field *field, int64_t fallback, int64_t *ret_bytes)
+{
+    int64_t milli;
+    *ret_bytes = fallback;
+    if (!load_quantity(loader, field, &milli))
+        return;
+    if (milli / 1000 < STORED_BYTES_LEAST)
+        load_fail(loader, field, "FieldValueInvalid", "Invalid value: must be at least 4Mi");
+    *ret_bytes = milli / 1000;
+}
+
+static void read_stored_bytes(struct loader *loader, const struct field *settings)
+{
+    static const char *const known[] = {"namespace", "cluster", NULL};
+    struct stored_bytes_settings *most = &loader->cluster->stored_bytes;
+    struct field field = field_get(settings, "storedBytes");
+    struct field one = field_get(&field, "namespace"), all = field_get(&field, "cluster");
+    load_object(loader, &field, known);
+    read_bytes(loader, &one, STORED_BYTES_NAMESPACE_DEFAULT, &most->namespace_max);
+    read_bytes(loader, &all, STORED_BYTES_CLUSTER_DEFAULT, &most->cluster_max);
+}
+
 static void read_settings(struct loader *loader, const struct field *settings)
 {
-    static const char *const known[] = {"lease",
-                                        "heartbeat",
-                                        "backfillWindow",
-                                        "chipResource",
-                                        "checkpointDir",
-                                        "priorityClasses",
-                                        "numberFrom",
-                                        "actOnFailureTarget",
-                                        "lemons",
-                                        "subHealth",
-                                        "paceWindow",
-                                        "hangs",
-                                        NULL};
+    static const char *const known[] = {"lease",          "heartbeat",
+                                        "backfillWindow", "chipResource",
+                                        "checkpointDir",  "priorityClasses",
+                                        "numberFrom",     "actOnFailureTarget",
+                                        "lemons",         "subHealth",
+                                        "paceWindow",     "hangs",
+                                        "storedBytes",    NULL};
     struct cluster *cluster = loader->cluster;
     bool act = true;
     struct field lease = field_get(settings, "lease"), heartbeat = field_get(settings, "heartbeat");
@@ -147,6 +163,7 @@ static void read_settings(struct loader *loader, const struct field *settings)
     load_lemons(loader, &lemons);
     struct field hangs = field_get(settings, "hangs");
     load_hangs(loader, &hangs);
+    read_stored_bytes(loader, settings);
 }
 
 static void read_spec(struct loader *loader, const struct field *root)

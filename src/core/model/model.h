@@ -195,6 +195,11 @@ struct hang_settings {
     int64_t join_ns;       /* a rank that runs and has not joined though its peers have (job/unjoined.c) */
 };
 
+/* Bytes of documents that are kept at most (cluster file, spec.settings.storedBytes). */
+struct stored_bytes_settings {
+    int64_t namespace_max, cluster_max;
+};
+
 /* How machines are repaired (cluster file, spec.repair); defaults in load_repair.c. */
 struct repair_hook {
     struct str action;         /* the name in fault rules, and of the agent's script */
@@ -243,6 +248,7 @@ struct cluster {
     struct lemon_settings lemons;
     struct qualification qualification;
     struct hang_settings hangs;
+    struct stored_bytes_settings stored_bytes;
     struct repair_settings repair;
 };
 

@@ -62,11 +62,13 @@ static obj_id next_uid(struct step *step)
 struct object *object_create(struct step *step, enum object_kind kind, struct arena *arena,
                              struct doc *document)
 {
-    struct object *object = object_make(kind, next_uid(step), arena, document);
+    struct object *object = object_make(step->objects, kind, next_uid(step), document);
+    vec_push(&step->objects->dead_arenas, *arena); /* the caller may still read what it wrote */
+    *arena = (struct arena){0};
     object->created_ns = step->now_ns;
     object->generation = object_kind_info(kind)->counts_generations ? 1 : 0;
     object_insert(step->objects, object);
-    objects_doubt(step->objects, object->uid, document);
+    objects_doubt(step->objects, object->uid, object->document);
     step_changed(step, CHANGE_ADDED, ref_object(object));
     return object;
 }
@@ -105,10 +107,9 @@ void object_replace(struct step *step, struct object *object, struct arena *aren
     if (object->generation && !same_content(object->document, document))
         object->generation++;
     owners_change(step->objects, object->uid, object->document, document);
-    vec_push(&step->objects->dead_arenas, object->arena);
-    object->arena = *arena;
+    object_set_document(step->objects, object, document);
+    vec_push(&step->objects->dead_arenas, *arena);
     *arena = (struct arena){0};
-    object->document = document;
     step->objects->kinds[object->kind].version++;
     if (object->deleted_ns && !is_held(object)) {
         object_remove(step, object);
@@ -132,12 +133,10 @@ void object_set_status(struct step *step, const struct object *shown, const stru
 {
     struct object *object = u64_map_get(&step->objects->by_uid, shown->uid);
     CHECK(object == shown && !object->removed);
-    struct arena arena = {0};
+    struct arena arena ARENA_CLEANUP = {0};
     struct doc *document = doc_clone(&arena, object->document);
     doc_set(&arena, document, STR("status"), doc_clone(&arena, status));
-    vec_push(&step->objects->dead_arenas, object->arena);
-    object->arena = arena;
-    object->document = document;
+    object_set_document(step->objects, object, document);
     step->objects->kinds[object->kind].version++;
     if (object->changed_seq !=
         step->seq) /* otherwise watchers are told of it in this step already, and see its final state */
@@ -152,13 +151,11 @@ void object_touch(struct step *step, const struct object *object)
 
 static void set_finalizer(struct step *step, struct object *object, const char *name)
 {
-    struct arena arena = {0};
+    struct arena arena ARENA_CLEANUP = {0};
     struct doc *document = doc_clone(&arena, object->document);
     finalizer_add(&arena, document, name);
     owners_change(step->objects, object->uid, object->document, document);
-    vec_push(&step->objects->dead_arenas, object->arena);
-    object->arena = arena;
-    object->document = document;
+    object_set_document(step->objects, object, document);
 }
 
 void object_delete(struct step *step, const struct object *deleted, enum propagation propagation)

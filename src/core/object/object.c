@@ -1,11 +1,14 @@
 #include "core/object/internal.h"
 
+#include "base/pack.h"
 #include "core/limits.h"
 
 struct object_store *object_store_new(void)
 {
     struct object_store *store = mem_alloc(sizeof(*store));
     list_init(&store->owner_entries);
+    list_init(&store->kept);
+    list_init(&store->charge_list);
     return store;
 }
 
@@ -49,6 +52,7 @@ void object_store_free(struct object_store *store)
     vec_done(&store->waiting);
     vec_done(&store->dead);
     vec_done(&store->dead_arenas);
+    kept_done(store);
     mem_free(store);
 }
 
@@ -89,6 +93,7 @@ void object_insert(struct object_store *store, struct object *object)
     list->version++;
     const struct object *same_uid = u64_map_put(&store->by_uid, object->uid, object);
     CHECK(!same_uid);
+    kept_add(store, object->namespace_, object->bytes);
     owners_change(store, object->uid, NULL, object->document);
 }
 
@@ -101,10 +106,28 @@ void object_take_out(struct object_store *store, struct object *object)
     vec_remove(&list->sorted, at);
     list->version++;
     u64_map_remove(&store->by_uid, object->uid);
+    kept_drop(store, object->namespace_, object->bytes);
     owners_change(store, object->uid, object->document, NULL);
 }
 
-struct object *object_make(enum object_kind kind, obj_id uid, struct arena *arena, struct doc *document)
+void object_set_document(struct object_store *store, struct object *object, const struct doc *document)
+{
+    struct arena arena = {0};
+    struct doc *kept = object_kept_form(&arena, object->kind, document);
+    bool stored = u64_map_get(&store->by_uid, object->uid) == object;
+    if (stored) {
+        kept_drop(store, object->namespace_, object->bytes);
+        vec_push(&store->dead_arenas, object->arena);
+    }
+    object->arena = arena;
+    object->document = kept;
+    object->bytes = doc_bytes(kept);
+    if (stored)
+        kept_add(store, object->namespace_, object->bytes);
+}
+
+struct object *object_make(struct object_store *store, enum object_kind kind, obj_id uid,
+                           const struct doc *document)
 {
     const struct resource *info = object_kind_info(kind);
     CHECK(info && uid != 0);
@@ -121,9 +144,7 @@ struct object *object_make(enum object_kind kind, obj_id uid, struct arena *aren
     object->name = (struct str){key.data + (key.len - name.len), name.len};
     object->kind = kind;
     object->uid = uid;
-    object->arena = *arena;
-    *arena = (struct arena){0};
-    object->document = document;
+    object_set_document(store, object, document);
     return object;
 }
 
@@ -209,7 +230,8 @@ struct object *object_restore(struct object_store *store, enum object_kind kind,
     if (name.len == 0 || name.len > NAME_MAX_BYTES || (info->namespaced && (ns.len == 0 || ns.len > 63)) ||
         object_find(store, kind, ns, name))
         return NULL;
-    struct object *object = object_make(kind, uid, arena, document);
+    struct object *object = object_make(store, kind, uid, document);
+    arena_done(arena);
     object_insert(store, object);
     return object;
 }
@@ -232,4 +254,5 @@ void objects_check(const struct object_store *store)
         }
     }
     CHECK(store->by_uid.len == count && !store->awake);
+    kept_check(store);
 }

@@ -8,6 +8,7 @@
  *
  *   object.c    the store: find, visit, indexes
  *   change.c    create, replace, delete
+ *   keep.c      the form in which documents are kept, and their bytes
  *   owners.c    owners and dependents, over all kinds
  * core/write_object.c has the rules of API writes; core/collect.c the consequences of a deletion over all
  * kinds (dependents, finalizers, namespaces that end).
@@ -41,9 +42,11 @@ struct object {
     struct str namespace_, name; /* cut from the key */
     /* apiVersion, kind, metadata (labels, annotations, finalizers, ownerReferences, managedFields) and the
      * rest, defaulted; without fields that the server computes on reading; a status only of
-     * PodDisruptionBudgets */
+     * PodDisruptionBudgets. Packed (base/pack.h) are metadata.managedFields, and `data` and `binaryData` of
+     * ConfigMaps and Secrets */
     struct doc *document;
     struct arena arena;             /* of the document */
+    uint64_t bytes;                 /* charged for it (keep.c) */
     int64_t generation;             /* 0 for kinds without a spec */
     int64_t created_ns, deleted_ns; /* deletionTimestamp; 0: lives */
     uint64_t changed_seq;
@@ -63,6 +66,15 @@ void object_visit(const struct object_store *store, enum object_kind kind, struc
                   void (*visit)(void *context, const struct object *object), void *context);
 size_t object_count(const struct object_store *store, enum object_kind kind);
 size_t object_count_in(const struct object_store *store, enum object_kind kind, struct str namespace_);
+/* Bytes charged for what is kept: of all objects; of one namespace ("": cluster-wide kinds); of each. */
+uint64_t objects_bytes(const struct object_store *store);
+uint64_t objects_bytes_in(const struct object_store *store, struct str namespace_);
+void objects_visit_bytes(const struct object_store *store,
+                         void (*visit)(void *context, struct str namespace_, uint64_t bytes), void *context);
+/* Bytes charged for a document that job/ or admit/ keep; 0: none. */
+uint64_t objects_charge(const struct object_store *store, obj_id uid);
+/* Bytes that an object with this document would be charged with. */
+uint64_t object_kept_bytes(enum object_kind kind, const struct doc *document);
 /* Grows with every change of an object of this kind: readers compare it to refresh derived state. */
 uint64_t object_kind_version(const struct object_store *store, enum object_kind kind);
 #define FINALIZER_IN_USE "kueue.x-k8s.io/resource-in-use" /* admit/inuse.c */
@@ -72,7 +84,7 @@ bool object_has_finalizer(const struct doc *document, const char *name); /* of m
 void finalizer_add(struct arena *arena, struct doc *document, const char *name);
 void finalizer_drop(struct doc *document, const char *name);
 /* Updates the index of owners: object `uid` names its owners in `is` (metadata.ownerReferences), and named
- * those in `was`; NULL: none. Both are only read. */
+ * those in `was`; NULL: none. Both are only read. A document of job/ or admit/ is charged with its bytes. */
 void owners_change(struct object_store *store, obj_id uid, const struct doc *was, const struct doc *is);
 
 /* --- for the control plane's own objects ---------------------------------------------------------------- */

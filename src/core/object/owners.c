@@ -59,6 +59,8 @@ void owners_change(struct object_store *store, obj_id uid, const struct doc *was
     for (size_t i = 0; i < doc_len(after); i++)
         if (uid_parse(doc_str(doc_get(doc_at(after, i), "uid"), STR("")), &owner))
             add(store, owner, uid);
+    if (!u64_map_get(&store->by_uid, uid))
+        kept_charge(store, uid, is);
 }
 
 struct dependents owners_dependents(const struct object_store *store, obj_id owner)

@@ -435,6 +435,8 @@ bool schema_equal(const struct schema_field *field, const struct doc *a, const s
     if (is_void(field, a) || is_void(field, b))
         return is_void(field, a) && is_void(field, b);
     CHECK(a && b);
+    if (a->kind == DOC_PACKED || b->kind == DOC_PACKED)
+        return doc_equal(a, b);
     if (field->list == SCHEMA_SINGLE)
         return single_equal(field, a, b);
     if (a->kind != DOC_ARRAY || b->kind != DOC_ARRAY || a->array.len != b->array.len)

@@ -107,6 +107,24 @@ static void put_chips(struct buf *out, const struct ledger *ledger)
     }
 }
 
+static void put_bytes_of(void *context, struct str namespace_, uint64_t bytes)
+{
+    struct buf *out = context;
+    buf_printf(out, "phalanx_stored_bytes{namespace=\"" STR_FORMAT "\"} %llu\n", STR_ARG(namespace_),
+               (unsigned long long)bytes);
+}
+
+static void put_stored_bytes(struct buf *out, const struct core *core)
+{
+    const struct stored_bytes_settings *most = &core_cluster(core)->stored_bytes;
+    put_head(out, "phalanx_stored_bytes", "gauge",
+             "Bytes charged for the documents of a namespace; without a name, of cluster-wide kinds.");
+    objects_visit_bytes(core_objects(core), put_bytes_of, out);
+    put_head(out, "phalanx_stored_bytes_limit", "gauge", "Budgets of stored bytes, in force for new writes.");
+    put_of(out, "phalanx_stored_bytes_limit", "budget", "namespace", most->namespace_max);
+    put_of(out, "phalanx_stored_bytes_limit", "budget", "cluster", most->cluster_max);
+}
+
 /* --- faults --------------------------------------------------------------------------------------------- */
 
 struct fault_counts {
@@ -227,6 +245,7 @@ void handle_metrics(struct api_request *request)
     put_faults(out, core_health(core));
     put_lemons(out, core);
     put_repairs(out, core_repairs(core));
+    put_stored_bytes(out, core);
     put_turns(out, &request->api->turns);
     if (request->api->access)
         put_one(out, "phalanx_audit_dropped_total", "counter",
