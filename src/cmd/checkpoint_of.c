@@ -7,11 +7,11 @@
 
 bool checkpoint_is_of_job(const char *text)
 {
-    static const char *const starts[] = {"jobset/", "jobsets/", "job/", "jobs/"};
-    for (size_t i = 0; i < sizeof starts / sizeof *starts; i++)
-        if (str_starts(str_from(text), str_from(starts[i])))
-            return access(text, F_OK) != 0;
-    return false;
+    struct str kind, name;
+    const struct resource *resource =
+        str_cut(str_from(text), '/', &kind, &name) && kind.len ? kind_find(kind) : NULL;
+    bool job = resource && (resource == kind_find(STR("jobset")) || resource == kind_find(STR("job")));
+    return job && access(text, F_OK) != 0;
 }
 
 /* Ranks of a JobSet with one group store in "<folder>/<group>". */

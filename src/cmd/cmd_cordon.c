@@ -232,8 +232,7 @@ static bool begin(struct nodes_command *command, int argc, char **argv, const ch
                                     : usage_wrong(usage, "NODE is missing");
         return false;
     }
-    const char *node = argv[optind];
-    command->node = str_from(strncmp(node, "node/", 5) == 0 ? node + 5 : node);
+    command->node = node_named(argv[optind]);
     command->deadline_ns = command->timeout_ns ? client_clock() + command->timeout_ns : INT64_MAX;
     *ret_code = client_open(&command->client, &command->options);
     return *ret_code == EXIT_OK;

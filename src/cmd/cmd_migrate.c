@@ -131,7 +131,7 @@ int cmd_migrate(int argc, char **argv)
                : optind < argc ? usage_wrong(usage, "unexpected argument \"%s\"", argv[optind + 1])
                                : usage_wrong(usage, "MACHINE is missing");
     }
-    migrating.machine = str_from(argv[optind]);
+    migrating.machine = node_named(argv[optind]);
     migrating.deadline_ns = migrating.timeout_ns ? client_clock() + migrating.timeout_ns : INT64_MAX;
     client_open(&migrating.client, &migrating.options);
     int rc = node_must_exist(&migrating.client, migrating.machine);

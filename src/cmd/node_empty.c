@@ -8,6 +8,13 @@ struct waiting {
     int64_t deadline_ns;
 };
 
+struct str node_named(const char *text)
+{
+    struct str kind, name;
+    bool node = str_cut(str_from(text), '/', &kind, &name) && kind_find(kind) == kind_find(STR("node"));
+    return node ? name : str_from(text);
+}
+
 int node_must_exist(struct client *client, struct str machine)
 {
     struct buf path BUF_CLEANUP = {0};

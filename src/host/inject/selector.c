@@ -119,6 +119,23 @@ static bool kind_of_word(struct str word, enum inject_kind *ret)
     return false;
 }
 
+/* Returns the selector's word for a kind as `get -o name` and kubectl write kinds: "machine" for node and
+ * nodes, "jobset" for jobset.jobset.x-k8s.io. */
+static struct str plain_kind(struct str kind)
+{
+    static const struct {
+        const char *written, *plain;
+    } others[] = {{"node", "machine"},     {"nodes", "machine"}, {"no", "machine"},
+                  {"machines", "machine"}, {"pods", "pod"},      {"po", "pod"},
+                  {"jobsets", "jobset"},   {"racks", "rack"},    {"agents", "agent"}};
+    struct str group;
+    str_cut(kind, '.', &kind, &group);
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (str_is(kind, others[i].written))
+            return str_from(others[i].plain);
+    return kind;
+}
+
 static bool is_name(struct str text)
 {
     for (size_t i = 0; i < text.len; i++) {
@@ -163,7 +180,9 @@ static int parse_named(struct str text, struct str word, struct inject_selector 
 {
     struct str kind, name;
     struct inject_selector found = {.kind = INJECT_KINDS, .choice = CHOICE_NAME};
-    if (!str_cut(word, '/', &kind, &name)) {
+    bool named = str_cut(word, '/', &kind, &name);
+    kind = named ? plain_kind(kind) : STR("");
+    if (!named) {
         found.kind = INJECT_MACHINE;
         found.name = word;
     } else if (str_is(kind, "pod") || str_is(kind, "checkpoint")) { /* what a Pod's task keeps */
@@ -206,7 +225,7 @@ static bool parse_rank(struct str rest, bool numbered, struct inject_selector *f
         return true;
     if (!str_is(word, "of") || !take_word(&rest, &word) || rest.len)
         return false;
-    if (!str_cut(word, '/', &kind, &name) || !str_is(kind, "jobset") || !is_job(name))
+    if (!str_cut(word, '/', &kind, &name) || !str_is(plain_kind(kind), "jobset") || !is_job(name))
         return false;
     found->job = name;
     return true;

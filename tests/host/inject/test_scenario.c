@@ -114,6 +114,15 @@ static void selectors_mean_what_they_say(void **state)
     assert_true(found.kind == INJECT_RANK && found.by_pod && str_is(found.name, "team/x-0"));
     assert_int_equal(inject_selector_parse(STR("jobset/x"), &found, NULL), 0);
     assert_true(found.kind == INJECT_RANK && found.choice == CHOICE_ALL && str_is(found.job, "x"));
+    /* As `get -o name` and kubectl print names. */
+    assert_int_equal(inject_selector_parse(STR("node/m-2"), &found, NULL), 0);
+    assert_true(found.kind == INJECT_MACHINE && str_is(found.name, "m-2"));
+    assert_int_equal(inject_selector_parse(STR("jobset.jobset.x-k8s.io/x"), &found, NULL), 0);
+    assert_true(found.kind == INJECT_RANK && found.choice == CHOICE_ALL && str_is(found.job, "x"));
+    assert_int_equal(inject_selector_parse(STR("rank 1 of jobsets/x"), &found, NULL), 0);
+    assert_true(found.choice == CHOICE_RANK && str_is(found.job, "x"));
+    assert_int_equal(inject_selector_parse(STR("pods/x-0"), &found, NULL), 0);
+    assert_true(found.kind == INJECT_RANK && found.by_pod);
     assert_int_equal(inject_selector_parse(STR(" rack of random rank of jobset/x "), &found, NULL), 0);
     assert_true(found.kind == INJECT_RACK && found.choice == CHOICE_RANDOM && found.by_rank);
     assert_int_equal(inject_selector_parse(STR("checkpoint of rank 3"), &found, NULL), 0);
