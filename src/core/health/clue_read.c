@@ -295,6 +295,8 @@ static void read_text(struct reading *reading, struct str writer, struct str tex
         finding.exception = said.len == text.len;
         finding.line = said;
         keep(reading, finding);
+        if (finding.exception && finding.kind == CLUE_TRACEBACK)
+            reading->reason_until = reading->at + REASON_LINES;
     } else {
         reading->progress += clue_line_is_progress(text);
     }

@@ -353,6 +353,22 @@ static const struct row real_rows[] = {
 
 /* Errors behind the head of a logger or a host, words that only look like numbers, run-times and loaders. */
 static const struct row heads_rows[] = {
+    {"[rank0]:[E1128 ProcessGroupNCCL.cpp:542] [Rank 0] Heartbeat monitor timed out! Process will be "
+     "terminated after dumping debug info. workMetaList_.size()=3\n",
+     CLUE_WATCHDOG},
+    {"RuntimeError: [Rank 1] Caught collective operation timeout: WorkNCCL(OpType=ALLREDUCE, "
+     "Timeout(ms)=1800000) ran for 1800116 milliseconds before timing out.\n",
+     CLUE_WATCHDOG},
+    {"ConnectionError: Tried to launch distributed communication on port `29500`, but another process is "
+     "utilizing it.\n",
+     CLUE_ADDRESS},
+    {"RuntimeError: HCCL... EZ1001: x\nEZ9999: Inner Error!\n", CLUE_CHIP},
+    {"RuntimeError: Device-side assertion tripped\n", CLUE_CHIP},
+    {"RuntimeError: Invalid HABANA_VISIBLE_MODULES=5. Module IDs should be between 0 and 0.\n",
+     CLUE_CHIP_MISSING},
+    {"jaxlib.xla_extension.XlaRuntimeError: FAILED_PRECONDITION: Couldn't mmap: Resource temporarily "
+     "unavailable.; TPU\n",
+     CLUE_CHIP},
     {"cgroup: fork rejected by pids controller in /docker/x\n", CLUE_DESCRIPTORS},
     {"n1: ValueError: bad\n", CLUE_TRACEBACK},
     {"{\"level\":\"error\",\"msg\":\"ValueError: bad shape\"}\n", CLUE_TRACEBACK},
