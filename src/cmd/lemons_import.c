@@ -11,7 +11,9 @@
 #include "core/health/table.h"
 #include "core/lemon/history.h"
 
-enum { FIELDS = 5 };
+enum { FIELDS = 5, COLUMNS_MAX = 64 };
+
+static const char *const field_names[FIELDS] = {"machine", "start", "end", "cause", "domain"};
 
 struct failure {
     struct str machine; /* in the file's text */
@@ -28,6 +30,8 @@ struct verdict {
 struct history {
     const char *path;
     struct arena text; /* fields */
+    bool headed;       /* the first line names the columns */
+    uint8_t fields[COLUMNS_MAX]; /* `headed`: the field in each column; FIELDS: none of ours */
     struct fault_table *table;
     VEC(struct failure) failures;
     VEC(struct verdict) verdicts; /* machines that became lemons, in time */
@@ -96,10 +100,27 @@ static enum fault_domain domain_of_cause(const struct history *history, struct s
         const char *word;
         enum fault_domain domain;
     } words[] = {
-        {"hardware", DOMAIN_HARDWARE},   {"software", DOMAIN_SOFTWARE},  {"user", DOMAIN_USER},
-        {"human error", DOMAIN_USER},    {"human", DOMAIN_USER},         {"network", DOMAIN_UNKNOWN},
-        {"environment", DOMAIN_UNKNOWN}, {"facilities", DOMAIN_UNKNOWN}, {"undetermined", DOMAIN_UNKNOWN},
-        {"unknown", DOMAIN_UNKNOWN},     {"", DOMAIN_UNKNOWN},
+        {"hardware", DOMAIN_HARDWARE},
+        {"software", DOMAIN_SOFTWARE},
+        {"user", DOMAIN_USER},
+        {"human error", DOMAIN_USER},
+        {"human", DOMAIN_USER},
+        {"network", DOMAIN_UNKNOWN},
+        {"environment", DOMAIN_UNKNOWN},
+        {"facilities", DOMAIN_UNKNOWN},
+        {"undetermined", DOMAIN_UNKNOWN},
+        {"unknown", DOMAIN_UNKNOWN},
+        {"", DOMAIN_UNKNOWN},
+        /* What people and controllers do to a machine, which is no failure of it. */
+        {"injected", DOMAIN_USER},
+        {"injection", DOMAIN_USER},
+        {"drain", DOMAIN_USER},
+        {"maintenance", DOMAIN_USER},
+        {"planned", DOMAIN_USER},
+        {"shutdown", DOMAIN_USER},
+        {"preempted", DOMAIN_USER},
+        {"preemption", DOMAIN_USER},
+        {"controller-away", DOMAIN_SOFTWARE},
     };
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (is_word(cause, words[i].word))
@@ -126,9 +147,9 @@ static bool read_domain(const struct history *history, uint32_t line, struct str
 
 static bool read_line(struct history *history, uint32_t number, struct str line)
 {
-    struct str fields[FIELDS] = {0}, rest = line;
-    for (size_t i = 0; i < FIELDS; i++)
-        fields[i] = next_field(&history->text, &rest);
+    struct str fields[FIELDS + 1] = {0}, rest = line;
+    for (size_t i = 0; i < (history->headed ? COLUMNS_MAX : FIELDS); i++)
+        fields[history->headed ? history->fields[i] : i] = next_field(&history->text, &rest);
     struct failure failure = {.machine = fields[0]};
     enum fault_domain domain;
     if (rest.len)
@@ -157,9 +178,30 @@ static int by_start(const void *a, const void *b)
     return str_compare(x->machine, y->machine);
 }
 
+/* Takes the names of the columns from the first line; false: it is a failure already. */
+static bool read_heading(struct history *history, struct str line)
+{
+    bool machine = false, start = false;
+    for (size_t i = 0; i < COLUMNS_MAX; i++) {
+        struct str name = next_field(&history->text, &line);
+        uint8_t field = 0;
+        while (field < FIELDS && !(name.len == strlen(field_names[field]) &&
+                                   strncasecmp(name.data, field_names[field], name.len) == 0))
+            field++;
+        history->fields[i] = field;
+        machine = machine || field == 0;
+        start = start || field == 1;
+    }
+    history->headed = machine && start;
+    return history->headed;
+}
+
 static bool read_history(struct history *history, struct str text)
 {
+    struct str mark = STR("\xef\xbb\xbf"); /* the byte order mark of spreadsheets */
     uint32_t number = 0;
+    if (str_starts(text, mark))
+        text = (struct str){text.data + mark.len, text.len - mark.len};
     while (text.len) {
         struct str line = text, rest = {0};
         if (str_cut(text, '\n', &line, &rest))
@@ -167,7 +209,7 @@ static bool read_history(struct history *history, struct str text)
         else
             text = (struct str){0};
         line = str_trim(line);
-        if (++number == 1 && str_starts(line, STR("machine,")))
+        if (++number == 1 && read_heading(history, line))
             continue;
         if (line.len && line.data[0] != '#' && !read_line(history, number, line))
             return false;
