@@ -110,8 +110,10 @@ void controller_go_on(struct world *world)
     struct sim_controller *controller = &world->controller;
     controller->paused = false;
     int64_t attended_ns = stand_in_turn(&controller->stand_in);
-    if (controller->driver)
-        driver_attended(controller->driver, attended_ns);
+    if (!controller->driver)
+        return;
+    driver_attended(controller->driver, attended_ns);
+    net_hand_over(world);
 }
 
 void controller_resume(struct world *world, const struct sim_event *event)

@@ -190,10 +190,19 @@ void net_vanish(struct world *world, struct sim_machine *machine)
     }
 }
 
+/* Drops the packets that are still on their way: what the stand-in has read stays read. */
+static void lose_packets(struct lane *lane)
+{
+    while (lane->packets.len && !vec_last(&lane->packets).seen) {
+        buf_done(&vec_last(&lane->packets).bytes);
+        lane->packets.len--;
+    }
+}
+
 /* Retransmissions ran out: each side hears of it by itself, and it proves nothing about the other. */
 void net_timeout(struct world *world, struct conn *conn)
 {
-    lane_done(&conn->to_controller);
+    lose_packets(&conn->to_controller);
     lane_done(&conn->to_agent);
     conn->to_controller.armed = conn->to_agent.armed = false;
     conn->to_controller.broken = conn->to_agent.broken = false;
@@ -259,6 +268,28 @@ static void deliver(struct world *world, struct conn *conn, bool to_agent, const
     }
 }
 
+/* Hands the first packet over. The connection may be gone behind it. */
+static void take_first(struct world *world, struct conn *conn, bool to_agent)
+{
+    struct lane *lane = to_agent ? &conn->to_agent : &conn->to_controller;
+    struct packet packet = lane->packets.items[0];
+    vec_remove(&lane->packets, 0);
+    deliver(world, conn, to_agent, &packet);
+    buf_done(&packet.bytes);
+}
+
+void net_hand_over(struct world *world)
+{
+    for (size_t i = world->conns.len; i-- > 0;) {
+        uint64_t id = i < world->conns.len ? world->conns.items[i]->id : 0;
+        struct conn *conn = net_find(world, id);
+        while (conn && conn->to_controller.packets.len && conn->to_controller.packets.items[0].seen) {
+            take_first(world, conn, false);
+            conn = net_find(world, id);
+        }
+    }
+}
+
 void net_arrive(struct world *world, const struct sim_event *event)
 {
     struct conn *conn = net_find(world, event->id);
@@ -275,10 +306,7 @@ void net_arrive(struct world *world, const struct sim_event *event)
         arm(world, conn, to_agent);
         return;
     }
-    struct packet packet = lane->packets.items[0];
-    vec_remove(&lane->packets, 0);
-    deliver(world, conn, to_agent, &packet);
-    buf_done(&packet.bytes);
+    take_first(world, conn, to_agent);
     conn = net_find(world, event->id);
     if (conn)
         arm(world, conn, to_agent);
@@ -303,7 +331,7 @@ static bool attend_packet(struct world *world, struct conn *conn, const struct p
     return true;
 }
 
-/* The packets stay: the controller reads them when it goes on. */
+/* The packets stay: the controller gets them when it goes on. */
 void net_attend(struct world *world)
 {
     for (size_t i = 0; i < world->conns.len; i++) {

@@ -415,6 +415,8 @@ void net_arrive(struct world *world, const struct sim_event *event);
 void net_unblock(struct world *world); /* somebody can be reached or reads again */
 bool net_reachable(const struct world *world, const struct sim_machine *machine);
 void net_attend(struct world *world); /* a stand-in answers heartbeats that wait for the controller */
+/* The controller gets what its stand-in has read, whatever has become of the network since. */
+void net_hand_over(struct world *world);
 void net_done(struct world *world);
 
 /* disk.c */
