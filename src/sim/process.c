@@ -376,12 +376,14 @@ void process_welcome(struct world *world, struct sim_machine *machine, uint64_t 
     }
 }
 
-/* Which name goes with the rank that a spare is told of. The sheet of its start says so, but only while no
- * replicas are away; who is told again before it has gone on stays who it was to be. */
-static uint64_t told_name(const struct process *spare)
+/* Which name goes with the rank that a spare is told of. The sheet of its start says so if no replicas were
+ * away then, and none are now: two worlds of the same size may lack different replicas. Who is told again
+ * before it has gone on stays who it was to be. */
+static uint64_t told_name(const struct process *spare, uint32_t full_world)
 {
     const struct gang_sheet *sheet = &spare->launch.sheet;
-    for (size_t i = 0; i < sheet->count && spare->told_world == sheet->count; i++)
+    bool whole = sheet->count == full_world && spare->told_world == full_world;
+    for (size_t i = 0; i < sheet->count && whole; i++)
         if (sheet->entries[i].rank == spare->told_rank)
             return hash64(spare->jobset, sheet->entries[i].hostname.data, sheet->entries[i].hostname.len);
     return spare->told_name;
@@ -411,7 +413,7 @@ void process_rejoin(struct world *world, struct sim_machine *machine, uint64_t c
         world_trace(world, "%s: " STR_FORMAT " is told of attempt %d, rank %u", machine->name,
                     STR_ARG(process->launch.name), order->attempt, order->rank);
         if (process->spare) {
-            process->told_name = told_name(process);
+            process->told_name = told_name(process, order->full_world);
             oracle_takes_rank(world, machine, process);
         }
         arm(world, machine, process);
