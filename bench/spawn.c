@@ -96,7 +96,7 @@ static double plain(struct bench *b, int count)
     return (double)(last - start) / 1e3;
 }
 
-static double ours(struct bench *b, struct launcher *launcher, int count, bool hosts)
+static double ours(struct bench *b, struct launcher *launcher, int count, bool hosts, bool filtered)
 {
     b->current = launcher;
     const char *const argv[] = {b->self, NULL}, *const env[] = {b->variable, NULL};
@@ -105,6 +105,7 @@ static double ours(struct bench *b, struct launcher *launcher, int count, bool h
         spec.hosts = STR("127.0.0.2 job-0.gang job-0\n127.0.0.3 job-1.gang job-1\n");
         spec.rank_table = STR("{\"version\":\"1.0\",\"server_list\":[]}\n");
     }
+    spec.filtered = spec.no_new_privileges = filtered;
     struct error error;
     b->exited = 0;
     int64_t start = now_ns();
@@ -123,12 +124,13 @@ static double ours(struct bench *b, struct launcher *launcher, int count, bool h
 
 static void measure(struct bench *b, int count, int rounds)
 {
-    static double limit[ROUNDS], bare[ROUNDS], full[ROUNDS], glibc[ROUNDS];
+    static double limit[ROUNDS], bare[ROUNDS], full[ROUNDS], filtered[ROUNDS], glibc[ROUNDS];
     for (int i = 0; i < rounds; i++) {
         limit[i] = plain(b, count);
-        bare[i] = ours(b, b->launcher, count, false);
-        full[i] = ours(b, b->launcher, count, true);
-        glibc[i] = b->on_glibc ? ours(b, b->on_glibc, count, false) : 0;
+        bare[i] = ours(b, b->launcher, count, false, false);
+        full[i] = ours(b, b->launcher, count, true, false);
+        filtered[i] = ours(b, b->launcher, count, false, true);
+        glibc[i] = b->on_glibc ? ours(b, b->on_glibc, count, false, false) : 0;
     }
     double floor = median(limit, (size_t)rounds);
     const struct {
@@ -137,6 +139,7 @@ static void measure(struct bench *b, int count, int rounds)
     } cases[] = {{"fork+exec", floor},
                  {"launch_spawn", median(bare, (size_t)rounds)},
                  {"launch_spawn, hosts and rank table", median(full, (size_t)rounds)},
+                 {"launch_spawn, system calls filtered", median(filtered, (size_t)rounds)},
                  {"launch_spawn, shim on static glibc", median(glibc, (size_t)rounds)}};
     size_t shown = sizeof cases / sizeof cases[0] - !b->on_glibc;
     for (size_t i = 0; i < shown; i++)

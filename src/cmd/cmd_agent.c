@@ -40,6 +40,8 @@ static const char usage[] =
     "  --allow-root-tasks    tasks may run as root and as any user, and do unless they say otherwise\n"
     "  --isolation MODE      try (default): hide files of the agent and of other tasks where the machine\n"
     "                        allows it; require: start no task without; off\n"
+    "  --seccomp MODE        on (default): block the system calls that containers may not make by\n"
+    "                        default, where the kernel can; off\n"
     "  --hide PATH           no task sees this file or folder; may be given several times\n"
     "  --allow-injection     let the controller inject faults into this machine (docs/inject.md)\n"
     "  --probe-link-local    let containers' probes ask link-local addresses, as of metadata services\n"
@@ -84,6 +86,7 @@ enum agent_option {
     OPTION_TASK_USER,
     OPTION_ALLOW_ROOT,
     OPTION_ISOLATION,
+    OPTION_SECCOMP,
     OPTION_HIDE,
     OPTION_MEMORY_DIR,
     OPTION_CHECKPOINT_STORE,
@@ -122,6 +125,7 @@ static const struct option long_options[] = {
     {"task-user", required_argument, NULL, OPTION_TASK_USER},
     {"allow-root-tasks", no_argument, NULL, OPTION_ALLOW_ROOT},
     {"isolation", required_argument, NULL, OPTION_ISOLATION},
+    {"seccomp", required_argument, NULL, OPTION_SECCOMP},
     {"hide", required_argument, NULL, OPTION_HIDE},
     {"allow-injection", no_argument, NULL, OPTION_ALLOW_INJECTION},
     {"probe-link-local", no_argument, NULL, OPTION_PROBE_LINK_LOCAL},
@@ -236,6 +240,10 @@ static bool take_task_option(struct arguments *arguments, int option, const char
         return host->allow_root_tasks = true;
     if (option == OPTION_ISOLATION)
         return take_isolation(host, value);
+    if (option == OPTION_SECCOMP) {
+        host->seccomp_off = strcmp(value, "off") == 0;
+        return host->seccomp_off || strcmp(value, "on") == 0;
+    }
     if (option == OPTION_HIDE)
         return take_hidden(arguments, value);
     if (option != OPTION_TASK_USER)

@@ -6,6 +6,13 @@
 
 #include "kube/render.h"
 
+/* A kubelet names a container that runAsNonRoot keeps from starting by another reason than all others. */
+static const char *start_reason(struct str message)
+{
+    return str_starts(message, STR("container has runAsNonRoot")) ? "CreateContainerConfigError"
+                                                                  : "StartError";
+}
+
 /* Why its process ended, as container states name it. */
 const char *render_end_reason(const struct task *task)
 {
@@ -15,7 +22,7 @@ const char *render_end_reason(const struct task *task)
         return "OOMKilled";
     switch (task->end) {
     case END_START_FAILED:
-        return "StartError";
+        return start_reason(task->message);
     case END_MACHINE_LOST:
         return "MachineLost";
     case END_REFUSED:
@@ -90,7 +97,7 @@ static void put_terminated(struct render *render, const struct container_end *en
 static const char *reason_of(const struct container_end *end)
 {
     return end->oom            ? "OOMKilled"
-           : end->start_failed ? "StartError"
+           : end->start_failed ? start_reason(end->message)
            : end->exit_code    ? "Error"
            : end->signal       ? "Error"
                                : "Completed";

@@ -86,6 +86,14 @@ int mount_all(struct shim *shim);
 /* Enters a mount namespace of the task's own, the first time; -errno: it is not allowed. */
 int own_mounts(const struct shim *shim);
 
+/* readonly.c: in the child, before it gives up its user: all but its writable mounts becomes read-only.
+ * Returns 0, or -errno. */
+int make_root_read_only(const struct shim *shim);
+
+/* seccomp.c: blocks system calls of this process and its children for good. Needs no_new_privs or
+ * CAP_SYS_ADMIN. Returns 0, or -errno. */
+int filter_calls(const struct shim *shim);
+
 /* log.c: into the working directory, which is the task's or that for logs. A failing disk costs output, never
  * the task. */
 void log_open(struct task_log *log, uint64_t size_max, uint32_t files);

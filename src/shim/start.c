@@ -90,6 +90,17 @@ static void bound_capabilities(struct shim *shim)
         }
 }
 
+/* Root installs the filter before the change of user: who may gain privileges later could not after it. */
+static void forgo_privileges(struct shim *shim)
+{
+    uint32_t flags = shim->header->flags;
+    if (flags & SHIM_NO_NEW_PRIVILEGES && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
+        give_up(shim, SHIM_STAGE_PRIVILEGES, errno);
+    int result = flags & SHIM_SECCOMP ? filter_calls(shim) : 0;
+    if (result < 0)
+        give_up(shim, SHIM_STAGE_PRIVILEGES, -result);
+}
+
 static void set_user(struct shim *shim)
 {
     const struct shim_header *header = shim->header;
@@ -153,10 +164,12 @@ static _Noreturn void become(struct shim *shim, const int fds[3], bool tty)
     set_limit(shim, RLIMIT_NOFILE, &shim->header->nofile);
     set_limit(shim, RLIMIT_CORE, &shim->header->core);
     set_limit(shim, RLIMIT_MEMLOCK, &shim->header->memlock);
+    int result = shim->header->flags & SHIM_READ_ONLY_ROOT ? make_root_read_only(shim) : 0;
+    if (result < 0)
+        give_up(shim, SHIM_STAGE_READ_ONLY, -result);
     bound_capabilities(shim);
+    forgo_privileges(shim);
     set_user(shim);
-    if (shim->header->flags & SHIM_NO_NEW_PRIVILEGES && prctl(PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) < 0)
-        give_up(shim, SHIM_STAGE_PRIVILEGES, errno);
     /* After the change of user, which clears it. The shim may have died before. */
     prctl(PR_SET_PDEATHSIG, SIGKILL);
     if (getppid() != shim->pid)

@@ -60,6 +60,7 @@ struct agent_host_options { /* strings must live until agent_host_new returns */
     bool allow_root_tasks;           /* without task_user: tasks run as root */
     bool isolation_off;              /* tasks see the agent's files, as far as their user may (confine.c) */
     bool isolation_required;         /* a task does not start where its machine cannot isolate it */
+    bool seccomp_off;                /* tasks may make every system call */
     const char *const *hidden;       /* paths that no task sees; likewise the TLS key */
     size_t hidden_count;
     bool injection;                  /* break things where the controller asks (docs/inject.md) */

@@ -3,6 +3,9 @@
  * Privileges: the capability bounding set is what container runtimes give by default, with what the container
  * adds and drops; no program gives new privileges, unless allowPrivilegeEscalation or privileged says so.
  *
+ * Calls: system calls that containers may not make by default are blocked (shim/seccomp.c), unless --seccomp
+ * off, privileged or a seccompProfile of type Unconfined says so.
+ *
  * Sight: in the task's mount namespace an empty folder lies over the agent's state, the folder of claims, and
  * the paths of --hide; in it the task finds its own folders again. A folder above them that the task's user
  * may not pass through (/root) is covered too, so that what lies below it can be reached.
@@ -14,6 +17,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -40,6 +44,7 @@ static void hide(struct live *live, const char *path)
 
 void local_confine_init(struct live *live, const struct agent_host_options *options)
 {
+    live->seccomp = !options->seccomp_off && prctl(PR_GET_SECCOMP) >= 0;
     live->isolation_off = options->isolation_off;
     live->isolation_required = options->isolation_required;
     live->mounts_refused = options->isolation_off || geteuid() != 0 ? 0 : os_mounts_refused();
@@ -220,6 +225,31 @@ static int check_reach(const struct live *live, struct arena *arena, const struc
                      live->isolation_off ? "--isolation=off" : strerror(live->mounts_refused));
 }
 
+static void keep_writable(struct cover *cover, const char *path)
+{
+    if (path && path[0] == '/' && access(path, F_OK) == 0)
+        add(cover, &(struct launch_mount){.source = path, .target = path});
+}
+
+/* With a read-only root file system: mounts what the task needs to write to over itself. */
+static void add_writable(const struct live *live, const struct task_launch *launch, struct arena *arena,
+                         struct launch_spec *spec)
+{
+    struct cover cover = {.arena = arena, .spec = spec};
+    unsigned long long uid = spec->uid;
+    cover.mounts = ARENA_ARRAY(arena, struct launch_mount, spec->mount_count + COVERS_MAX);
+    cover.count = spec->mount_count;
+    mem_copy(cover.mounts, spec->mounts, cover.count * sizeof *cover.mounts);
+    keep_writable(&cover, arena_printf(arena, "%s/tasks/%llu", live->directory, uid).data);
+    if (spec->directory && os_path_is_below(spec->directory, live->directory))
+        keep_writable(&cover, spec->directory);
+    keep_writable(&cover, value_of(spec, "PHX_MEMORY_DIR"));
+    if (launch->checkpoint_dir.len > 0)
+        keep_writable(&cover, arena_strdup(arena, launch->checkpoint_dir));
+    spec->mounts = cover.mounts;
+    spec->mount_count = cover.count;
+}
+
 /* --- privileges ------------------------------------------------------------------------------------- */
 
 static int check_user(const struct live *live, const struct container_launch *container,
@@ -258,8 +288,15 @@ int local_confine(struct live *live, const struct task_launch *launch,
                              ? security->added
                              : (CAPABILITIES_DEFAULT | security->added) & ~security->dropped;
     spec->no_new_privileges = !security->privileged && !security->escalation;
+    /* The kernel lets a user other than root filter itself only if it cannot gain privileges. */
+    spec->filtered = live->seccomp && !security->privileged && !security->unconfined &&
+                     (spec->no_new_privileges || geteuid() == 0);
+    spec->read_only_root = security->read_only_root;
     if (live->isolation_off || (live->mounts_refused && !live->isolation_required))
-        return check_reach(live, arena, spec, error);
-    cover_all(live, launch, arena, spec);
-    return 0;
+        rc = check_reach(live, arena, spec, error);
+    else
+        cover_all(live, launch, arena, spec);
+    if (rc == 0 && spec->read_only_root)
+        add_writable(live, launch, arena, spec);
+    return rc;
 }

@@ -150,6 +150,7 @@ struct live {
     struct task_users users;
     bool isolation_off, isolation_required; /* confine.c */
     int mounts_refused;                     /* errno; 0: tasks may have mounts of their own */
+    bool seccomp;                           /* likewise */
     VEC(char *) hidden;
 };
 

@@ -167,6 +167,8 @@ struct launch_spec {
     bool bound;             /* nothing in the task can have capabilities beyond these */
     uint64_t capabilities;  /* bit N: capability N of capabilities(7) */
     bool no_new_privileges; /* setuid programs and file capabilities give it none */
+    bool read_only_root;    /* it writes to its mounts, /proc and /dev alone; else it does not start */
+    bool filtered;          /* system calls that containers may not make by default fail with EPERM */
     struct str hosts; /* lines after those of /etc/hosts, for this task alone; empty: /etc/hosts as it is */
     struct str rank_table;       /* content of the file PHX_RANK_TABLE names; empty: none */
     uint64_t memory_limit_bytes; /* 0: none; likewise the next two */

@@ -98,6 +98,8 @@ const char *stage_text(uint32_t stage)
         return "changing to the task's user and group";
     case SHIM_STAGE_PRIVILEGES:
         return "giving up privileges";
+    case SHIM_STAGE_READ_ONLY:
+        return "making the root file system read-only";
     case SHIM_STAGE_DIRECTORY:
         return "entering the working directory";
     case SHIM_STAGE_MOUNT:

@@ -76,7 +76,9 @@ enum shim_flags {
     SHIM_RESET_OOM_SCORE = 1 << 3, /* the agent is protected from the OOM killer; its tasks shall not be */
     SHIM_BOUND = 1 << 6,           /* the capability bounding set becomes header.capabilities */
     SHIM_NO_NEW_PRIVILEGES = 1 << 7,
-    SHIM_UNPRIVILEGED = 1 << 8, /* the agent is not root */
+    SHIM_UNPRIVILEGED = 1 << 8,    /* the agent is not root */
+    SHIM_SECCOMP = 1 << 9,         /* system calls are filtered (shim/seccomp.c) */
+    SHIM_READ_ONLY_ROOT = 1 << 10, /* what is no mount of its own is read-only (shim/readonly.c) */
 };
 enum { SHIM_GROUPS_MAX = 32 };
 
@@ -128,6 +130,7 @@ enum shim_stage {
     SHIM_STAGE_DIRECTORY,
     SHIM_STAGE_EXEC,
     SHIM_STAGE_PRIVILEGES, /* capabilities, no new privileges */
+    SHIM_STAGE_READ_ONLY,  /* the root file system */
     SHIM_STAGE_MOUNT,      /* in an exit record the mount's number stands above it: SHIM_STAGE_SHIFT */
 };
 enum { SHIM_STAGE_SHIFT = 8 };

@@ -54,12 +54,14 @@ static struct shim_header header_of(struct launcher *launcher, const struct laun
     struct shim_header header = {
         .magic = SHIM_HEADER_MAGIC,
         .version = SHIM_VERSION,
-        .flags = (spec->set_user ? SHIM_SET_USER : 0u) | (hosts ? SHIM_PRIVATE_HOSTS : 0u) |
-                 (launcher->tether_fd >= 0 ? SHIM_TETHER : 0u) | (spec->mount_count > 0 ? SHIM_MOUNTS : 0u) |
-                 ((spec->mount_count > 0 || hosts) && geteuid() != 0 ? SHIM_USER_NAMESPACE : 0u) |
-                 (launcher->reset_oom_score ? SHIM_RESET_OOM_SCORE : 0u) | (spec->bound ? SHIM_BOUND : 0u) |
-                 (spec->no_new_privileges ? SHIM_NO_NEW_PRIVILEGES : 0u) |
-                 (geteuid() != 0 ? SHIM_UNPRIVILEGED : 0u),
+        .flags =
+            (spec->set_user ? SHIM_SET_USER : 0u) | (hosts ? SHIM_PRIVATE_HOSTS : 0u) |
+            (launcher->tether_fd >= 0 ? SHIM_TETHER : 0u) | (spec->mount_count > 0 ? SHIM_MOUNTS : 0u) |
+            ((spec->mount_count > 0 || hosts || spec->read_only_root) && geteuid() != 0 ? SHIM_USER_NAMESPACE
+                                                                                        : 0u) |
+            (launcher->reset_oom_score ? SHIM_RESET_OOM_SCORE : 0u) | (spec->bound ? SHIM_BOUND : 0u) |
+            (spec->no_new_privileges ? SHIM_NO_NEW_PRIVILEGES : 0u) | (spec->filtered ? SHIM_SECCOMP : 0u) |
+            (spec->read_only_root ? SHIM_READ_ONLY_ROOT : 0u) | (geteuid() != 0 ? SHIM_UNPRIVILEGED : 0u),
         .uid = spec->uid,
         .attempt = spec->attempt,
         .run = spec->run,
