@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "base/yaml.h"
+#include "core/spec/pod_security.h"
 #include "core/spec/spec.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -33,8 +34,24 @@ static void check_spec(const struct jobset_spec *spec)
     }
 }
 
+/* What fits restricted fits baseline, and everything fits privileged. The document may be of any shape. */
+static void check_levels(const struct doc *doc)
+{
+    for (size_t i = 0; i < FUZZED_MAX; i++) {
+        const struct doc *pod = doc_get(workload_pod_template(doc, i), "spec");
+        BUF_CLEANUP struct buf baseline = {0}, restricted = {0};
+        bool open = pod_security_violated(pod, POD_SECURITY_BASELINE, &baseline);
+        bool beyond = pod_security_violated(pod, POD_SECURITY_RESTRICTED, &restricted);
+        CHECK(beyond || !open);
+        CHECK(open == (baseline.len > 0) && beyond == (restricted.len > 0));
+        CHECK(!pod_security_violated(pod, POD_SECURITY_PRIVILEGED, &baseline));
+        (void)pod_security_asks_root(pod);
+    }
+}
+
 static void run(struct arena *arena, struct doc *doc)
 {
+    check_levels(doc);
     struct field_errors errors = {.arena = arena}, none = {.arena = arena};
     struct jobset_spec spec;
     spec_unknown_fields(doc, &errors);
