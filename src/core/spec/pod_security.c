@@ -239,12 +239,12 @@ static void look_host_paths(const struct rule *rule, const struct doc *spec, str
     buf_done(&found.text);
 }
 
-/* Returns the type of a volume if restricted does not allow it; no data: it does. */
+/* Returns the type of a volume if restricted does not allow it; no data: it does. NULL: no list holds it. */
 static struct str restricted_type(const struct doc *volume)
 {
     static const char allowed[] =
         "name,configMap,csi,downwardAPI,emptyDir,ephemeral,image,persistentVolumeClaim,projected,secret";
-    for (size_t i = 0; volume->kind == DOC_OBJECT && i < doc_len(volume); i++) {
+    for (size_t i = 0; volume && volume->kind == DOC_OBJECT && i < doc_len(volume); i++) {
         const struct doc_member *member = &volume->object.members[i];
         if (is_set(member->value) && !path_one_of(member->key, allowed))
             return member->key;

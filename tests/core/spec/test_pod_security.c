@@ -75,6 +75,7 @@ static const struct row rows[] = {
                                                                             "\"privileged\":true") "}]}",
      "privileged (containers \"i\", \"m\" must not set securityContext.privileged=true)", NULL},
     /* Wrong types are left to validation. */
+    {"{\"containers\":{\"a\":{}},\"volumes\":{\"v\":{}},\"initContainers\":[[]]}", "", NULL},
     {"{\"containers\":7,\"volumes\":[3,\"x\"],\"securityContext\":[]}", "", ""},
     {POD("", SECURITY("\"privileged\":null") ",\"ports\":null"), "", BARE NON_ROOT PROFILE},
 };
