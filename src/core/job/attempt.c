@@ -75,15 +75,6 @@ static const char *action_name(enum failure_action action)
     return names[action];
 }
 
-/* Restarts of the whole JobSet, restarts in place and restarts of single Jobs count together. */
-bool attempt_within_max(const struct jobset *jobset)
-{
-    int64_t counted = (int64_t)jobset->restarts_counted + jobset->recovery.in_place_counted;
-    for (uint32_t i = 0; i < jobset->job_count; i++)
-        counted += jobset->job_attempts_counted[i];
-    return counted < jobset->spec.max_restarts;
-}
-
 static void note_action(struct step *step, struct jobset *jobset, enum failure_action action,
                         const struct job *failed)
 {

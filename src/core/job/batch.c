@@ -22,33 +22,6 @@ const struct lifecycle job_lifecycle = {"job", JOB_STATES, job_state_names, job_
 enum { RETRY_BASE_S = 10, RETRY_CAP_S = 600 };
 _Static_assert(RETRY_BASE_S > 0 && RETRY_BASE_S <= RETRY_CAP_S, "a delay that grows");
 
-bool job_over(const struct job *job)
-{
-    return job->state == JOB_FAILED || job->state == JOB_COMPLETE;
-}
-
-bool job_failed(const struct job *job)
-{
-    return job->state == JOB_FAILED || job->state == JOB_FAILING;
-}
-
-bool job_has_failed(const struct job *job)
-{
-    return job->jobset->failures_wait ? job->state == JOB_FAILED : job_failed(job);
-}
-
-uint32_t job_index_count(const struct rjob_spec *rjob)
-{
-    return (uint32_t)(rjob->job.completions >= 0 ? rjob->job.completions : rjob->job.parallelism);
-}
-
-int32_t job_wanted(const struct job *job)
-{
-    const struct job_spec *spec = &job->rjob->job;
-    return spec->completions >= 0 && spec->completions < spec->parallelism ? spec->completions
-                                                                           : spec->parallelism;
-}
-
 struct job *job_make(struct jobset *jobset, uint32_t position)
 {
     CHECK(position < jobset->job_count);
@@ -94,11 +67,6 @@ struct job *job_new(struct step *step, struct jobset *jobset, uint32_t position,
     if (suspended && jobset->form != FORM_POD)
         step_note_late(step, false, "Suspended", ref_job(job), "Job suspended");
     return job;
-}
-
-bool job_alive(const struct job *job)
-{
-    return job->active > 0 || job->spares.len > 0;
 }
 
 /* --- failure ---------------------------------------------------------------------------------- */
@@ -249,7 +217,8 @@ static enum pod_failure_action policy_action(const struct job *job, const struct
 bool job_policy_fails(const struct job *job, const struct task *task)
 {
     size_t rule;
-    bool failed = task->exit_code || task->signal || task->evicted;
+    bool failed = task->exit_code || task->signal || task->evicted || task->end == END_MACHINE_LOST ||
+                  task->end == END_START_FAILED;
     return failed && policy_action(job, task, &rule) == POD_FAIL_JOB;
 }
 
@@ -271,9 +240,14 @@ static void fail_by_policy(struct step *step, struct job *job, const struct task
                  STR_ARG(ns), STR_ARG(task->name), rule);
 }
 
-static void count_failure(struct step *step, struct job *job, struct task *task,
-                          enum pod_failure_action action)
+void job_count_failure(struct step *step, struct job *job, struct task *task)
 {
+    size_t rule = 0;
+    enum pod_failure_action action = policy_action(job, task, &rule);
+    if (action == POD_FAIL_JOB)
+        fail_by_policy(step, job, task, rule);
+    if (action == POD_FAIL_JOB || action == POD_IGNORE)
+        return;
     const struct job_spec *spec = &job->rjob->job;
     struct job_index *slot = &job->indexes[task->index];
     CHECK(!slot->failed && !slot->succeeded); /* a decided index has no task that could fail */
@@ -308,83 +282,28 @@ static void index_waits(struct job *job, struct job_index *slot, int64_t due_ns)
         job->retry_due_ns = due_ns;
 }
 
-/* Whether the ladder has used up the Pod's restarts. Runs that the ladder restarted in the Pod of a plain
- * Job count as failed Pods. */
-static bool ladder_ran_out(const struct job *job, const struct task *task)
+void job_retry_later(struct step *step, struct job *job, const struct task *task)
 {
-    return job->jobset->form == FORM_JOB && task->can_rejoin && task->end == END_EXIT &&
-           job->failed + job_container_restarts(job, task) > (uint64_t)job->rjob->job.backoff_limit;
+    struct job_index *slot = &job->indexes[task->index];
+    uint32_t doublings = slot->failures > 1 ? slot->failures - 1 : 0;
+    int64_t due_ns = step->now_ns + backoff_wait(RETRY_BASE_S, RETRY_CAP_S, doublings) * NS_PER_SECOND;
+    if (job->rjob->job.backoff_limit_per_index >= 0)
+        index_waits(job, slot, due_ns);
+    else
+        job->retry_due_ns = due_ns;
 }
 
-static void give_up(struct step *step, struct job *job, const struct recovery *recovery)
+void job_count_end(struct job *job, struct task *task)
 {
-    struct arena arena ARENA_CLEANUP = {0};
-    job_fail(step, job, NO_PROGRESS, STR_FORMAT,
-             STR_ARG(recovery_give_up_text(job->jobset, recovery, &arena)));
-}
-
-void job_task_ended(struct step *step, struct job *job, struct task *task)
-{
-    CHECK(task->job == job && (uint32_t)task->index < job->index_count);
+    CHECK(task->job == job && task_ended(task->state) && (uint32_t)task->index < job->index_count);
     struct job_index *slot = &job->indexes[task->index];
     if (task->state == TASK_SUCCEEDED) {
         CHECK(!slot->succeeded && job->succeeded < job->index_count);
         slot->succeeded = true;
         job->succeeded++;
-        shrink_some_through(job->jobset);
-        if (job->jobset->recovery.state == RECOVERY_DUMPING)
-            dump_lost(step, task);
         return;
     }
     job->sift |= task->doomed || may_hold_surplus(job);
-    bool asked = task->doomed || job->doomed || job->state != JOB_ACTIVE || job_is_hidden(job);
-    if (asked)
-        return;
-    size_t rule = 0;
-    enum pod_failure_action action = policy_action(job, task, &rule);
-    if (task->end != END_REFUSED) /* REFUSED was announced with its reason */
-        step_note(step, true, task->end == END_MACHINE_LOST ? "MachineLost" : "Failed", ref_task(task),
-                  STR_FORMAT, STR_ARG(task->message));
-    if (task_is_away(task)) /* an absent replica is not missed: it is made again, and placed when there is
-                             * room */
-        return;
-    if (job->jobset->recovery.state == RECOVERY_DUMPING) {
-        dump_lost(step, task);
-        return;
-    }
-    struct recovery recovery = recovery_decide(step, task, (enum task_end)task->end);
-    if (action != POD_FAIL_JOB && recovery.rung == RUNG_DUMP) {
-        dump_begin(step, job->jobset, task, &recovery);
-        return;
-    }
-    if (action != POD_FAIL_JOB && recovery.rung != RUNG_REQUEUE) {
-        inplace_begin(step, job->jobset, task, &recovery); /* the task is made anew */
-        return;
-    }
-    if (!job->culprit)
-        job->culprit = task;
-    if (recovery.no_progress)
-        give_up(step, job, &recovery);
-    else if (action == POD_FAIL_JOB)
-        fail_by_policy(step, job, task, rule);
-    else if (action != POD_IGNORE)
-        count_failure(step, job, task, action);
-    bool ran_out = inplace_is_asked(job->jobset) ||
-                   (task->end == END_EXIT && inplace_is_shared(task) && inplace_is_exhausted(task)) ||
-                   ladder_ran_out(job, task);
-    if (job->state == JOB_ACTIVE && (inplace_is_asked(job->jobset) || inplace_is_shared(task)) &&
-        inplace_may(task))
-        inplace_begin(step, job->jobset, task, NULL); /* the task is made anew, and its peers run again */
-    else if (job->state == JOB_ACTIVE && ran_out)
-        job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
-    if (job->state == JOB_ACTIVE && (task->end == END_EXIT || task->end == END_REFUSED)) {
-        uint32_t doublings = slot->failures > 1 ? slot->failures - 1 : 0;
-        int64_t due_ns = step->now_ns + backoff_wait(RETRY_BASE_S, RETRY_CAP_S, doublings) * NS_PER_SECOND;
-        if (job->rjob->job.backoff_limit_per_index >= 0)
-            index_waits(job, slot, due_ns);
-        else
-            job->retry_due_ns = due_ns;
-    }
 }
 
 /* --- going on --------------------------------------------------------------------------------- */

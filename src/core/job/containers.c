@@ -31,31 +31,13 @@ void containers_restore(struct task *task, const struct container_status *status
     task->container_count = count;
 }
 
-static uint64_t restarts_of(const struct task *task)
-{
-    uint64_t restarts = task->failed_runs;
-    for (uint32_t i = 0; i < task->container_count; i++)
-        if (task->containers[i].role != CONTAINER_SIDECAR)
-            restarts += task->containers[i].restarts;
-    return restarts;
-}
-
-uint64_t job_container_restarts(const struct job *job, const struct task *ended)
-{
-    uint64_t restarts = 0;
-    for (size_t t = 0; t < job->tasks.len; t++)
-        if (!task_ended(job->tasks.items[t]->state) || job->tasks.items[t] == ended)
-            restarts += restarts_of(job->tasks.items[t]);
-    return restarts;
-}
-
 void task_forget_containers(struct task *task)
 {
     uint32_t most = 0;
     for (uint32_t i = 0; i < task->container_count; i++)
         if (task->containers[i].role == CONTAINER_MAIN && task->containers[i].restarts > most)
             most = task->containers[i].restarts;
-    task->failed_runs = (uint32_t)restarts_of(task);
+    task->failed_runs = (uint32_t)task_container_restarts(task);
     task->runs_before += most;
     containers_restore(task, NULL, 0);
 }

@@ -30,7 +30,7 @@ static bool can_save(const struct step *step, const struct task *task)
            step->cluster->machines[task->machine].state != MACHINE_LOST;
 }
 
-const char *dump_lacks(const struct step *step, const struct jobset *jobset, const struct task *culprit)
+const char *dump_lacks(const struct step *step, const struct jobset *jobset)
 {
     if (jobset->form != FORM_JOBSET)
         return "only a JobSet begins anew as a whole";
@@ -43,7 +43,7 @@ const char *dump_lacks(const struct step *step, const struct jobset *jobset, con
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
         for (size_t t = 0; job && t < job->tasks.len; t++)
-            if (job->tasks.items[t] != culprit && can_save(step, job->tasks.items[t]))
+            if (can_save(step, job->tasks.items[t]))
                 return NULL;
     }
     return "no survivor can save";
@@ -198,11 +198,6 @@ void dump_lost(struct step *step, struct task *task)
     progress_follow(jobset);
     keep_or_stop(step, jobset, task);
     jobset_mark(step, jobset);
-}
-
-int64_t dump_deadline(const struct jobset *jobset)
-{
-    return jobset->recovery.since_ns + jobset->spec.recovery.limit_ns[RUNG_DUMP];
 }
 
 void dump_go_on(struct step *step, struct jobset *jobset)

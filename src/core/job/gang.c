@@ -16,11 +16,6 @@ const struct lifecycle gang_lifecycle = {"gang", GANG_STATES, gang_names, gang_n
 
 enum { SCHEDULE_ATTEMPTS_MAX = 64 };
 
-enum ledger_owner machine_free_owner(const struct machine *machine)
-{
-    return machine_schedulable(machine) ? OWNER_IDLE : OWNER_DOWN;
-}
-
 void machine_book(struct step *step, const struct machine *machine, bool was_schedulable)
 {
     if (machine_schedulable(machine) == was_schedulable)
@@ -32,22 +27,6 @@ void machine_book(struct step *step, const struct machine *machine, bool was_sch
 }
 
 /* --- booking ---------------------------------------------------------------------------------- */
-
-void gang_book(struct step *step, struct gang *gang, enum ledger_owner owner)
-{
-    CHECK(gang->state != GANG_ENDED); /* it holds nothing */
-    owner = gang_is_spare(gang) ? OWNER_SPARE : owner;
-    int64_t now_us = step_now_us(step);
-    if (gang->state != GANG_QUEUED && gang->account.owner != owner)
-        ledger_move(step->ledger, gang->account.chips, gang->account.owner, owner, now_us);
-    ledger_account_set(&gang->account, owner, gang->account.chips, now_us);
-}
-
-void gang_chips_left(struct step *step, struct gang *gang, int64_t count)
-{
-    CHECK(count >= 0 && gang->account.chips >= count);
-    ledger_account_set(&gang->account, gang->account.owner, gang->account.chips - count, step_now_us(step));
-}
 
 static void gang_runs(struct step *step, struct gang *gang)
 {

@@ -24,76 +24,11 @@
 
 #include "base/backoff.h"
 
-#define DISABLE_KEY   "jobset.sigs.k8s.io/disable-in-place-restart"
 #define PARK_LIMIT_NS (300 * NS_PER_SECOND)
 /* The kubelet's back-off, as in agent_container.c. */
 #define BACKOFF_FIRST_NS (10 * NS_PER_SECOND)
 #define BACKOFF_MAX_NS   (300 * NS_PER_SECOND)
 #define BACKOFF_RESET_NS (600 * NS_PER_SECOND)
-
-bool inplace_is_asked(const struct jobset *jobset)
-{
-    return jobset->form == FORM_JOBSET && jobset->spec.has_failure_policy &&
-           jobset->spec.strategy == RESTART_IN_PLACE;
-}
-
-bool inplace_is_disabled(const struct jobset *jobset)
-{
-    return str_is(labels_get(&jobset->spec.annotations, STR(DISABLE_KEY), STR("")), "true");
-}
-
-/* Whether a rank has succeeded, which is then missing in another attempt of its peers. */
-bool inplace_has_succeeded(const struct jobset *jobset)
-{
-    for (uint32_t i = 0; i < jobset->job_count; i++)
-        if (jobset->jobs[i] && jobset->jobs[i]->succeeded > 0)
-            return true;
-    return false;
-}
-
-/* Whether every task that the Jobs want is placed, and no rank has succeeded. */
-bool inplace_is_whole(const struct jobset *jobset)
-{
-    for (uint32_t i = 0; i < jobset->job_count; i++) {
-        const struct job *job = jobset->jobs[i];
-        bool active = job && job->state == JOB_ACTIVE;
-        if (active && job->succeeded > 0)
-            return false;
-        for (size_t t = 0; active && t < job->tasks.len; t++)
-            if (job->tasks.items[t]->state == TASK_PENDING && !task_is_away(job->tasks.items[t]))
-                return false;
-    }
-    return true;
-}
-
-bool inplace_is_shared(const struct task *task)
-{
-    const struct jobset *jobset = task->job->jobset;
-    return jobset->form == FORM_JOBSET && !inplace_is_asked(jobset) && !inplace_is_disabled(jobset) &&
-           task->joined && task->job->rjob->job.pod.restart_policy == RESTART_ON_FAILURE;
-}
-
-bool inplace_is_exhausted(const struct task *task)
-{
-    return job_container_restarts(task->job, task) + 1 >= (uint64_t)task->job->rjob->job.backoff_limit;
-}
-
-bool inplace_may(const struct task *task)
-{
-    const struct jobset *jobset = task->job->jobset;
-    if (jobset->deleted_ns || jobset_finished(jobset) || jobset_rests(jobset) || inplace_is_disabled(jobset))
-        return false;
-    if (jobset_parks(jobset))
-        return true;
-    if (inplace_is_asked(jobset))
-        return attempt_within_max(jobset) && !inplace_has_succeeded(jobset);
-    return inplace_is_shared(task) && !inplace_is_exhausted(task) && inplace_is_whole(jobset);
-}
-
-static bool runs(const struct task *task)
-{
-    return task->state == TASK_STARTING || task->state == TASK_RUNNING || task->state == TASK_STOPPING;
-}
 
 /* Returns the kubelet's delay before the next run. */
 static int64_t backoff_ns(const struct step *step, const struct task *culprit)
@@ -280,10 +215,10 @@ static void look_at_keepers(struct step *step, struct jobset *jobset)
                            STR("ranks lost their connection to each other, and all of them live"));
 }
 
-static void park(struct step *step, struct task *task)
+void inplace_park(struct step *step, struct task *task)
 {
     struct job *job = task->job;
-    CHECK(task->holds && task->gang && runs(task) && (!task->ready || job->ready > 0));
+    CHECK(task_is_dead(task) && task->holds && task->gang && (!task->ready || job->ready > 0));
     lifecycle_move(&task_lifecycle, &task->state, TASK_PLACED);
     job->ready -= task->ready;
     task->end = END_NONE;
@@ -302,39 +237,6 @@ static void park(struct step *step, struct task *task)
     job_touch(job);
     step_changed(step, CHANGE_MODIFIED, ref_task(task));
     jobset_mark(step, job->jobset);
-}
-
-bool inplace_takes(struct step *step, struct task *task, enum task_end end)
-{
-    struct jobset *jobset = task->job->jobset;
-    /* A task that is lost with its machine has lost its place. */
-    bool lost = task->machine != MACHINE_NONE && step->cluster->machines[task->machine].state == MACHINE_LOST;
-    bool dead = !lost && (end == END_EXIT || end == END_STOPPED || end == END_START_FAILED);
-    bool over = end == END_EXIT && task->exit_code == 0 && task->signal == 0;
-    bool through = over && (!jobset_parks(jobset) || (task->keep != KEEP_NO && task->state == TASK_RUNNING));
-    if (jobset->recovery.state == RECOVERY_DUMPING || !dead || !runs(task) || task->doomed || task->evicted ||
-        task->job->doomed || task->job->state != JOB_ACTIVE || through)
-        return false;
-    if (!jobset_parks(jobset) && task_is_away(task)) {
-        park(step, task); /* the replica was absent, so no peer has lost it */
-        return true;
-    }
-    if (job_policy_fails(task->job, task))
-        return false;
-    struct recovery recovery = {.rung = RUNG_REQUEUE};
-    if (!jobset_parks(jobset))
-        recovery = recovery_decide(step, task, end);
-    bool ladder = recovery.rung != RUNG_REQUEUE;
-    if (recovery.no_progress || (ladder && recovery.rung > RUNG_RESTART_PROCESS))
-        return false; /* its place is given up; batch.c goes on */
-    if (!ladder && !inplace_may(task))
-        return false;
-    task->end = (uint8_t)end; /* for the record of the restart */
-    inplace_begin(step, jobset, task, ladder ? &recovery : NULL);
-    step_note(step, true, "Restarting", ref_task(task), "Restarting in place: " STR_FORMAT,
-              STR_ARG(task->message.len ? task->message : STR("stopped")));
-    park(step, task);
-    return true;
 }
 
 /* Returns how many tasks the job needs at once for its undecided indexes. */

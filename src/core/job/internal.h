@@ -2,6 +2,7 @@
 #ifndef PHX_CORE_JOB_INTERNAL_H
 #define PHX_CORE_JOB_INTERNAL_H
 
+#include "core/job/facts.h"
 #include "core/job/life.h"
 #include "core/job/recovery.h"
 
@@ -10,13 +11,8 @@
 
 /* jobset.c */
 struct jobset *jobset_make(struct arena *arena, struct doc *document, const struct jobset_spec *spec);
-/* Marks it to be reconciled before the step ends. */
-void jobset_mark(struct step *step, struct jobset *jobset);
 void jobset_finish(struct step *step, struct jobset *jobset, enum condition_kind kind, const char *reason,
                    const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* Sets a condition, and notes an event if its status changed. False: nothing changed. */
-bool condition_set(struct step *step, struct jobset *jobset, enum condition_kind kind, bool status,
-                   const char *reason, const char *format, ...) __attribute__((format(printf, 6, 7)));
 
 /* reconcile.c */
 void jobset_set_timer(struct job_store *store, struct jobset *jobset);
@@ -33,12 +29,8 @@ void jobset_bind(struct jobset *jobset); /* makes room for the Jobs and indexes 
 void jobset_unbind(struct jobset *jobset);
 void jobset_fit(struct jobset *jobset);    /* adds room after a change of the spec */
 void jobset_rebind(struct jobset *jobset); /* FORM_WORKLOAD: makes room anew, for the present PodSets */
-uint32_t jobset_first_slot(const struct jobset *jobset, uint32_t rjob, uint32_t index);
-/* Whether the parallelism and completions of its Jobs may change. */
-bool jobset_is_elastic(const struct jobset *jobset);
 
 /* status.c */
-void job_count(struct job *job); /* only counted */
 void jobset_recount(struct step *step,
                     struct jobset *jobset); /* books the changed jobs in status and timers */
 void jobset_restored(struct job_store *store,
@@ -72,18 +64,7 @@ void backoff_begin(const struct step *step, struct jobset *jobset, const struct 
  * ended. */
 void attempt_doom_jobs(struct step *step, struct jobset *jobset, uint32_t first, uint32_t end);
 
-bool attempt_within_max(const struct jobset *jobset);
-
 /* inplace.c */
-bool inplace_is_asked(const struct jobset *jobset); /* by the spec */
-bool inplace_may(const struct task *task);          /* whether a restart in place answers its failure now */
-/* Whether its peers lose it when its process ends, so that its restart is a restart of all (restartPolicy
- * OnFailure of a rank that joined through libphalanx); and whether no more such restarts are allowed. */
-bool inplace_is_shared(const struct task *task);
-bool inplace_is_exhausted(const struct task *task);
-bool inplace_is_disabled(const struct jobset *jobset);   /* by its annotation */
-bool inplace_is_whole(const struct jobset *jobset);      /* every task has a place, and none has succeeded */
-bool inplace_has_succeeded(const struct jobset *jobset); /* a rank has succeeded */
 /* Ends the JobSet's tasks, to run again; `culprit` failed or was lost. With `recovery` (NULL: none)
  * processes that can rejoin are kept. */
 void inplace_begin(struct step *step, struct jobset *jobset, struct task *culprit,
@@ -94,8 +75,8 @@ void inplace_begin_planned(struct step *step, struct jobset *jobset, const char 
 /* Answers a rank's request that all ranks return to the state they hold, as a new attempt, though none is
  * lost. If that is not allowed, the asking process is ended as one that failed. */
 void inplace_retry(struct step *step, struct task *asker, struct str why);
-/* Called when a process ended: true if its task stays, parked. */
-bool inplace_takes(struct step *step, struct task *task, enum task_end end);
+/* Keeps a dead task in its place, for the next attempt. */
+void inplace_park(struct step *step, struct task *task);
 void inplace_go_on(struct step *step, struct jobset *jobset); /* runs the tasks again when all are parked */
 void inplace_cancel(struct jobset *jobset); /* ends the preparation of a restart */
 void inplace_end(struct jobset *jobset, enum recovery_state to); /* likewise, and leaves it in this state */
@@ -111,22 +92,15 @@ int64_t inplace_deadline(const struct jobset *jobset);
 bool inplace_left_some(const struct jobset *jobset);
 
 /* dump.c */
-/* Returns why the survivors of a loss cannot save the state of all ranks; NULL: they can. `culprit` NULL:
- * it is gone already.
- */
-const char *dump_lacks(const struct step *step, const struct jobset *jobset, const struct task *culprit);
+/* Returns why the survivors of a loss cannot save the state of all ranks; NULL: they can. */
+const char *dump_lacks(const struct step *step, const struct jobset *jobset);
 /* Begins a dying checkpoint. `culprit` NULL: places are missing for too long. */
 void dump_begin(struct step *step, struct jobset *jobset, struct task *culprit,
                 const struct recovery *recovery);
 void dump_lost(struct step *step, struct task *task);      /* called when this task ends during the dump */
 /* Tells the members, and ends the dump when it is over. */
 void dump_go_on(struct step *step, struct jobset *jobset);
-int64_t dump_deadline(const struct jobset *jobset);
 const struct task *dump_rank_zero(const struct jobset *jobset); /* the first survivor; NULL: none is left */
-
-/* recovery.c: whether a failure of this task counts towards the backoffLimit of its Job, and not towards
- * maxRestarts. */
-bool recovery_charges_job(const struct task *culprit);
 
 /* rejoin.c */
 /* Handles all other running processes: keeps those that can rejoin, and stops the rest. */
@@ -149,7 +123,6 @@ bool rejoin_is_late(const struct step *step, struct jobset *jobset);
 bool rejoin_is_apart(const struct step *step, struct jobset *jobset);
 
 /* spare.c */
-uint32_t job_spares(const struct job *job); /* number of spares by its spec, or its queue */
 /* Whether its Job could have so many spares more than its users ask for. */
 bool spare_may_be(const struct job *job, uint32_t count);
 uint32_t spare_ready(const struct job *job, const struct cluster *cluster);
@@ -164,7 +137,6 @@ void spare_leave(struct step *step, struct task *task, struct str why); /* its m
 /* Makes spares give up chips that the head of the queue needs, is entitled to, and fits with. */
 void spare_yield(struct step *step);
 bool spare_gives_way(const struct task *spare, const struct gang *gang); /* to this gang */
-bool spare_start_waits(const struct task *task); /* a cold spare, which only holds its room */
 int64_t spare_deadline(const struct job *job);   /* INT64_MAX: none */
 void spare_resized(struct jobset *jobset);       /* called when the wanted number may have changed */
 
@@ -180,14 +152,8 @@ void shrink_look(struct step *step, struct jobset *jobset);
 /* Ends the absent replicas of an orphaned Job once a rank that took part has ended: no rank is made anew, so
  * they would never come back. */
 void shrink_part(struct step *step, struct job *job);
-void shrink_forget(struct jobset *jobset); /* no replica is absent any more: it begins anew, or has ended */
-/* Returns the number of absent ranks of the job. */
-uint32_t shrink_away_in(const struct job *job);
 /* Called when the first rank succeeds: the job may then complete without the absent replicas. */
 void shrink_some_through(struct jobset *jobset);
-/* Returns the rank of the full world's rank `full`: participating ranks are numbered first, absent ones
- * behind them. *ret_world: size of the part that the rank belongs to. */
-uint32_t shrink_rank(const struct jobset *jobset, uint32_t full, uint32_t full_world, uint32_t *ret_world);
 /* Called when a gang finds no place, which may be a reason to go on without it. */
 void shrink_gang_waits(struct step *step, const struct gang *gang);
 
@@ -201,16 +167,14 @@ void job_fail(struct step *step, struct job *job, const char *reason, const char
 void job_note_failure(struct step *step, const struct job *job); /* the event of a Job that has failed */
 void job_suspend(struct step *step, struct job *job);
 void job_resume(struct step *step, struct job *job);
-void job_task_ended(struct step *step, struct job *job, struct task *task); /* counts it */
+void job_count_end(struct job *job, struct task *task); /* books a task that has ended, not yet its failure */
+/* Counts its failure as the Job's policies say, which may fail the Job. */
+void job_count_failure(struct step *step, struct job *job, struct task *task);
+/* Delays the next try of the index after the failure that was just counted. */
+void job_retry_later(struct step *step, struct job *job, const struct task *task);
 void job_resized(struct job *job); /* judges the Job anew after a change of parallelism or completions */
-bool job_over(const struct job *job);                                       /* COMPLETE or FAILED */
-bool job_has_failed(const struct job *job); /* as its JobSet sees it: at once, or when its tasks have
-                                             * ended */
-bool job_failed(const struct job *job);                                     /* FAILING or FAILED */
-void user_meta_free(struct user_meta *meta);                                /* NULL: nothing */
-int32_t job_wanted(const struct job *job); /* min(parallelism, completions) */
+void user_meta_free(struct user_meta *meta); /* NULL: nothing */
 int64_t job_deadline(const struct job *job);
-bool job_alive(const struct job *job); /* it has a task that has not ended */
 void job_bury(struct step *step,
               struct job *job); /* removes it from the store; tells watchers if `job` was current */
 
@@ -219,18 +183,21 @@ void job_bury(struct step *step,
 struct task *task_make(struct job *job, obj_id uid, int32_t index, struct str name);
 void task_name_anew(struct step *step, struct task *task); /* repeated until no other Pod has the name */
 struct task *task_create(struct step *step, struct job *job, int32_t index);
-void task_rank(struct task *task); /* sets rank, world and ports by the spec and the attempt */
 void task_rename(struct step *step, struct task *task); /* gives its next run a new uid and attempt */
 void task_stop(struct step *step, struct task *task, bool doom, int64_t grace_ns);
 /* PLACED -> STARTING, unless its name is in use. */
 void task_start_if_free(struct step *step, struct task *task);
+/* Notes that the task's process has ended, or that it will never have one. The caller has set its exit
+ * fields. What follows is decided when the step settles (decide.c); until then the task is dead. A task
+ * without a process whose end is wanted, or that has no place, ends at once. */
 void task_finish(struct step *step, struct task *task, enum task_end end);
-void task_release_chips(struct step *step, struct task *task);
-void task_message(struct task *task, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* The two halves of a task's end: it gives its chips back, then its gang goes on without it. */
+void task_end(struct step *step, struct task *task, enum task_end end);
+void task_leave_gang(struct step *step, struct task *task);
 void task_bury(struct step *step, struct task *task);
 
 /* config.c */
-/* A ConfigMap or Secret that it needs is missing. */
+/* Whether a ConfigMap or Secret that the task needs is missing. */
 bool task_config_waits(struct step *step, struct task *task);
 void config_wake_waiters(struct step *step);                   /* called when one was written */
 
@@ -245,8 +212,6 @@ void containers_note(struct step *step, struct task *task, const struct task_rep
 void task_set_ready(struct step *step, struct task *task, bool ready);
 
 /* named.c: pods that name their machine */
-bool task_is_named(const struct task *task);
-bool gang_is_named(const struct gang *gang);
 /* Whether the gang waits and its machine is ready, so that it is judged before the step ends. */
 bool gang_waits_named(const struct step *step, const struct gang *gang);
 /* Returns its machine; NULL: unknown, or not ready. */
@@ -284,13 +249,7 @@ void gang_go_on(struct step *step, struct gang *gang);
 void gang_task_started(struct step *step, struct task *task);
 void gang_task_parked(struct step *step, struct task *task); /* it waits to run again */
 void gang_task_ended(struct step *step, struct task *task);
-/* `count` of its held chips leave it (ended, or taken over). */
-void gang_chips_left(struct step *step, struct gang *gang, int64_t count);
-/* Gives its chips another owner. */
-void gang_book(struct step *step, struct gang *gang, enum ledger_owner owner);
-void gang_schedule(struct step *step);                                         /* one pass over the queue */
-/* The owner of a machine's free chips in the cluster's account. */
-enum ledger_owner machine_free_owner(const struct machine *machine);
+void gang_schedule(struct step *step); /* one pass over the queue */
 
 /* Takes back the places of a placed gang of which no task was told to start. */
 void gang_unplace(struct step *step, struct gang *gang);
@@ -350,7 +309,6 @@ void ends_give(struct step *step, struct jobset *jobset, struct restart_record *
 void move_look(struct step *step, struct jobset *jobset);
 int64_t move_deadline(const struct jobset *jobset);       /* INT64_MAX: none */
 void move_end(struct jobset *jobset);                     /* no move is under way any more */
-bool move_by_spares(const struct jobset *jobset);         /* a move by spares is under way */
 /* Number of extra spares wanted until its ranks have left the machine. */
 uint32_t move_extra_spares(const struct job *job);
 void move_remap(struct jobset *jobset, const machine_id *map);

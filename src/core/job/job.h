@@ -7,6 +7,9 @@
  *
  *   jobset.c       the JobSet: creation, new generations, conditions, deletion, its end
  *   reconcile.c    moves marked JobSets on: Jobs, success, suspension, deletion, TTL, timers
+ *   store.c        the indexes
+ *   bury.c         freed objects; machines that get other numbers
+ *   mark.c         what has to be looked at before the step ends
  *   status.c       a JobSet's numbers and timers, from the Jobs that changed
  *   attempt.c      restart numbers: failure policy, ending an attempt, beginning the next
  *   backoff.c      how long a workload that crashes is held back
@@ -29,6 +32,7 @@
  *   shrink.c       replicas that leave for lack of machines, and come back
  *   dump.c         a dying checkpoint by the survivors, before the JobSet runs again
  *   suspend.c      a last checkpoint before a suspension
+ *   decide.c       the answer to all losses of one step
  *   recovery.c     which losses the ladder answers
  *   catch_up.c     machines that know newer attempts than a restored log
  *   outage.c       an absence of the controller that ended all tasks
@@ -51,6 +55,7 @@
 #include "core/model/model.h"
 #include "core/note.h"
 #include "core/pace/pace.h"
+#include "core/recover/incident.h"
 #include "core/recover/ladder.h"
 #include "core/recover/plan.h"
 #include "core/sched/sched.h"
@@ -159,6 +164,13 @@ struct task {
 static inline bool task_is_spare(const struct task *task)
 {
     return task->index < 0;
+}
+
+/* Whether the task's process has ended in this step, and what follows is decided when the step settles
+ * (decide.c). A dead task keeps its state and place, and does nothing. */
+static inline bool task_is_dead(const struct task *task)
+{
+    return task->end != END_NONE && !task_ended(task->state);
 }
 
 /* The numbers of a replicated job's Jobs. */
@@ -362,6 +374,7 @@ struct jobset_recovery {
     int64_t apart_ns;    /* a rank lost its connection to a living one, and no step came since; 0: none did */
     int32_t in_place_restarts, in_place_counted; /* restarts in place: all; those towards maxRestarts */
     int32_t seen_attempt; /* private: a newer attempt that a machine has seen; 0 between steps */
+    struct incident incident; /* private: what this step brought; empty between steps */
     struct joins joins;
     struct absence absence;
     struct ladder ladder;
@@ -588,6 +601,7 @@ struct job_store {
                                    * that name */
     size_t spares;                /* private: number of spare tasks */
     size_t own_jobs;              /* private: Jobs without a JobSet */
+    size_t incidents;             /* private: JobSets whose incident waits for its answer; 0 between steps */
     bool names_freed;             /* private: a name was freed that a Job may wait for
                                    * (jobset->entry.shares_names) */
     struct str_map job_names;     /* "namespace/job-name" -> struct job (jobset_seen_job) */

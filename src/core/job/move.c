@@ -135,11 +135,6 @@ static uint32_t ranks_on(const struct job *job, machine_id machine)
     return count;
 }
 
-bool move_by_spares(const struct jobset *jobset)
-{
-    return jobset->recovery.move.state != MOVE_NONE && jobset->recovery.move.by_spares;
-}
-
 uint32_t move_extra_spares(const struct job *job)
 {
     const struct move *move = &job->jobset->recovery.move;

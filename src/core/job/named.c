@@ -10,16 +10,6 @@
 
 #include <stdio.h>
 
-bool task_is_named(const struct task *task)
-{
-    return task->job->rjob->job.pod.node_name.len > 0;
-}
-
-bool gang_is_named(const struct gang *gang)
-{
-    return gang->tasks.len == 1 && task_is_named(gang->tasks.items[0]);
-}
-
 const struct machine *gang_named_machine(const struct step *step, const struct gang *gang)
 {
     CHECK(gang_is_named(gang));

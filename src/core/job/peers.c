@@ -17,8 +17,8 @@ static struct task *peer_of(const struct task *reporter, uint32_t rank)
             continue;
         for (uint32_t s = 0; s < job->index_count; s++) {
             struct task *task = job->indexes[s].task;
-            if (task && task->rank == rank && !task_ended(task->state) && !task->parked &&
-                task->gang == reporter->gang && task->attempt == reporter->attempt)
+            if (task && task->rank == rank && !task_ended(task->state) && !task_is_dead(task) &&
+                !task->parked && task->gang == reporter->gang && task->attempt == reporter->attempt)
                 return task;
         }
     }

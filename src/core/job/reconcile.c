@@ -1,5 +1,6 @@
 /* reconcile.c - moves each marked JobSet on, as a whole, until nothing changes: Jobs, policies,
  * suspension, deletion, TTL, timers. */
+#include "core/job/decide.h"
 #include "core/job/folder.h"
 #include "core/job/internal.h"
 
@@ -34,6 +35,7 @@ static void show_next(struct step *step, const struct jobset *jobset, uint32_t p
 /* Reconciles touched jobs until none is left; buries jobs that are over and unwanted. */
 static void reconcile_jobs(struct step *step, struct jobset *jobset)
 {
+    incident_answer(step, jobset);
     for (size_t i = 0; i < jobset->work.dirty.len; i++) { /* grows meanwhile */
         struct job *job = jobset->work.dirty.items[i];
         job->dirty = false;
@@ -401,6 +403,7 @@ void jobset_reconcile(struct step *step, struct jobset *jobset)
             remove_jobset(step, jobset);
         return;
     }
+    incident_answer(step, jobset);
     touch_due_jobs(step, jobset);
     gang_judge_named(step, jobset);
     if (jobset_finished(jobset) && jobset->spec.ttl_s >= 0 && !jobset->deleted_ns && !jobset->hidden &&
@@ -486,5 +489,5 @@ void jobs_settle(struct step *step)
     } while (step->jobs->dirty.len > 0);
     step->jobs->names_freed = false;
     belongings_make(step);
-    CHECK(step->jobs->dirty.len == 0 && !step->schedule);
+    CHECK(step->jobs->dirty.len == 0 && !step->schedule && step->jobs->incidents == 0);
 }

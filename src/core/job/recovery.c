@@ -9,21 +9,15 @@
 
 #include "core/job/internal.h"
 
-bool recovery_keeps(const struct task *task)
-{
-    return task->state == TASK_RUNNING && task->can_rejoin && (task->joined || task->keep != KEEP_NO) &&
-           !task->doomed && !task->evicted && !task->fenced;
-}
-
-/* Whether every rank but `culprit` has joined and can go on under another attempt. `midst`: of an
- * incident; ranks that are not back yet have said so before, or replace one that has. */
-static bool others_can_rejoin(const struct jobset *jobset, const struct task *culprit, bool midst)
+/* Whether every living rank has joined and can go on under another attempt. `midst`: of an incident; ranks
+ * that are not back yet have said so before, or replace one that has. */
+static bool living_can_rejoin(const struct jobset *jobset, bool midst)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
         for (size_t t = 0; job && t < job->tasks.len; t++) {
             const struct task *task = job->tasks.items[t];
-            if (task == culprit || task_ended(task->state) || task_is_away(task))
+            if (task_is_dead(task) || task_ended(task->state) || task_is_away(task))
                 continue;
             bool met = task->joined || (midst && task->keep != KEEP_NO);
             if (met ? !task->can_rejoin : !midst)
@@ -33,12 +27,19 @@ static bool others_can_rejoin(const struct jobset *jobset, const struct task *cu
     return true;
 }
 
-static bool all_can_rejoin(const struct jobset *jobset, const struct task *culprit)
+/* Whether the processes that survive the incident can go on, and those that ended could have. */
+static bool all_can_rejoin(const struct step *step, const struct jobset *jobset,
+                           const struct incident *incident)
 {
-    if (jobset_keeps(jobset) && jobset_parks(jobset)) /* answered when the incident began */
+    if (jobset_keeps(jobset) && jobset_parks(jobset)) /* answered when the recovery began */
         return true;
-    return (jobset_keeps(jobset) || (culprit->can_rejoin && culprit->joined)) &&
-           others_can_rejoin(jobset, culprit, jobset_keeps(jobset));
+    for (size_t i = 0; i < incident->losses.len && !jobset_keeps(jobset); i++) {
+        const struct loss *loss = &incident->losses.items[i];
+        const struct task *task = loss->asks ? jobs_find_task(step->jobs, loss->task) : NULL;
+        if (task && !(task->can_rejoin && task->joined))
+            return false;
+    }
+    return living_can_rejoin(jobset, jobset_keeps(jobset));
 }
 
 /* Whether the whole JobSet has run before. Until then its Jobs make new Pods, and no process waits for
@@ -53,27 +54,13 @@ static bool is_under_way(const struct jobset *jobset)
 bool recovery_may_retry(const struct jobset *jobset)
 {
     return is_under_way(jobset) && !jobset_parks(jobset) && !jobset->spec.recovery.off &&
-           others_can_rejoin(jobset, NULL, false);
+           living_can_rejoin(jobset, false);
 }
 
 bool recovery_may_retry_soon(const struct jobset *jobset)
 {
     return is_under_way(jobset) && !jobset_parks(jobset) && !jobset->spec.recovery.off &&
-           others_can_rejoin(jobset, NULL, true);
-}
-
-static bool may_go_on(const struct task *culprit)
-{
-    const struct job *job = culprit->job;
-    return is_under_way(job->jobset) && !job->doomed && job->state == JOB_ACTIVE && !culprit->doomed &&
-           culprit->machine != MACHINE_NONE;
-}
-
-bool recovery_charges_job(const struct task *culprit)
-{
-    const struct job *job = culprit->job;
-    return job->jobset->form == FORM_JOB ||
-           (!inplace_is_asked(job->jobset) && job->rjob->job.pod.restart_policy == RESTART_ON_FAILURE);
+           living_can_rejoin(jobset, true);
 }
 
 /* Whether no more failures of its own are allowed. */
@@ -116,19 +103,16 @@ static bool place_is_bad(const struct step *step, const struct task *task, enum 
     return isolation_is_out(machine->isolation) || machine->suspect || again;
 }
 
-static struct ladder_incident incident_of(const struct step *step, const struct task *task, enum task_end end)
+void recovery_judge(const struct step *step, const struct task *task, struct loss *loss)
 {
     const struct jobset *jobset = task->job->jobset;
-    bool somewhere = task->machine != MACHINE_NONE;
-    return (struct ladder_incident){
-        .cause = cause_of(task, end),
-        .place_is_bad = somewhere && place_is_bad(step, task, end),
-        /* a keeper that ends meanwhile is one more loss of an incident that was counted already */
-        .again = jobset_keeps(jobset) && task->keep != KEEP_NO,
-        .runs_long = jobset->recovery.ladder.best_step < 0 && task->started_ns &&
-                     step->now_ns - task->started_ns >= LADDER_RUN_NS,
-        .now_ns = step->now_ns,
-    };
+    enum task_end end = (enum task_end)task->end;
+    loss->cause = (uint8_t)cause_of(task, end);
+    loss->place_is_bad = task->machine != MACHINE_NONE && place_is_bad(step, task, end);
+    /* a keeper that ends meanwhile is one more loss of an incident that was counted already */
+    loss->again = jobset_keeps(jobset) && task->keep != KEEP_NO;
+    loss->runs_long = jobset->recovery.ladder.best_step < 0 && task->started_ns &&
+                      step->now_ns - task->started_ns >= LADDER_RUN_NS;
 }
 
 /* --- what can be done about it ---------------------------------------------------------------- */
@@ -140,7 +124,7 @@ static void means_of(const struct step *step, const struct task *culprit, bool c
     ret->lacks[RUNG_RETRY] = "its ranks do it by themselves";
     ret->lacks[RUNG_SHRINK] =
         shrink_lacks(culprit->job->jobset, culprit->job->jobset->recovery.absence.replicas.len + 1);
-    ret->lacks[RUNG_DUMP] = dump_lacks(step, culprit->job->jobset, culprit);
+    ret->lacks[RUNG_DUMP] = dump_lacks(step, culprit->job->jobset);
     if (culprit->evicted)
         ret->lacks[RUNG_RESTART_PROCESS] = "its Pod is gone";
     for (int rung = RUNG_RETRY; rung < RUNG_REQUEUE && counted && is_exhausted(culprit); rung++)
@@ -160,21 +144,21 @@ static void ask(const struct jobset *jobset, const struct ladder_means *means, s
     recovery->rung = recovery->no_progress ? RUNG_REQUEUE : recovery->decision.rung;
 }
 
-struct recovery recovery_decide(const struct step *step, const struct task *culprit, enum task_end end)
+struct recovery recovery_decide(const struct step *step, const struct jobset *jobset,
+                                const struct incident *incident)
 {
-    const struct jobset *jobset = culprit->job->jobset;
     const struct ladder_settings *settings = &jobset->spec.recovery;
+    const struct loss *root = incident_root(incident);
     struct recovery recovery = {.rung = RUNG_REQUEUE};
-    bool success = end == END_EXIT && culprit->exit_code == 0 && culprit->signal == 0 && !culprit->evicted;
-    if (success || end == END_REFUSED || settings->off || !may_go_on(culprit) ||
-        (!settings->given && !all_can_rejoin(jobset, culprit)) || job_policy_fails(culprit->job, culprit))
+    if (!root || root->barred || settings->off || !is_under_way(jobset) ||
+        (!settings->given && !all_can_rejoin(step, jobset, incident)))
         return recovery;
-    recovery.incident = incident_of(step, culprit, end);
+    incident_question(incident, step->now_ns, &recovery.incident);
     enum loss_cause cause = recovery.incident.cause;
     recovery.counted = !recovery.incident.again && !settings->causes[cause].given &&
                        (cause == LOSS_EXIT || cause == LOSS_OUT_OF_MEMORY || cause == LOSS_START_FAILED);
     struct ladder_means means;
-    means_of(step, culprit, recovery.counted, &means);
+    means_of(step, jobs_find_task(step->jobs, root->task), recovery.counted, &means);
     ask(jobset, &means, &recovery);
     return recovery;
 }
@@ -196,17 +180,22 @@ struct recovery recovery_of_failure(const struct step *step, const struct job *f
     struct ladder_means means;
     if (jobset->spec.recovery.off || (!jobset->spec.recovery.given && !under_way))
         return recovery;
-    if (culprit)
-        recovery.incident = incident_of(step, culprit, (enum task_end)culprit->end);
-    else
+    if (culprit) {
+        struct incident incident = {0};
+        incident_note(&incident, culprit->uid, culprit->end);
+        incident.losses.items[0].asks = true;
+        recovery_judge(step, culprit, &incident.losses.items[0]);
+        incident_question(&incident, step->now_ns, &recovery.incident);
+        incident_done(&incident);
+    } else
         recovery.incident = (struct ladder_incident){
             .cause = under_way ? (enum loss_cause)ladder->cause : LOSS_HANG,
             .below = under_way ? (enum rung)ladder->rung : RUNG_NONE,
             .now_ns = step->now_ns,
         };
     means_not("its Job has failed", &means);
-    if (dump_lacks(step, jobset, culprit))
-        means.lacks[RUNG_DUMP] = dump_lacks(step, jobset, culprit);
+    if (dump_lacks(step, jobset))
+        means.lacks[RUNG_DUMP] = dump_lacks(step, jobset);
     ask(jobset, &means, &recovery);
     recovery.no_progress |= failed->reason && str_is(str_from(failed->reason), NO_PROGRESS);
     CHECK(recovery.rung == RUNG_REQUEUE);
@@ -236,7 +225,7 @@ struct recovery recovery_of_missing(const struct step *step, const struct jobset
         .cause = (enum loss_cause)ladder->cause, .below = (enum rung)ladder->rung, .now_ns = step->now_ns};
     means_not("places are missing", &means);
     means.lacks[RUNG_REPLACE_MACHINE] = NULL;
-    means.lacks[RUNG_DUMP] = dump_lacks(step, jobset, NULL);
+    means.lacks[RUNG_DUMP] = dump_lacks(step, jobset);
     ask(jobset, &means, &recovery);
     return recovery;
 }
@@ -274,14 +263,6 @@ void recovery_begin(struct step *step, struct jobset *jobset, const struct recov
 struct str recovery_passed(const struct recovery *recovery, struct arena *arena)
 {
     return recovery->decision.passed[0] ? arena_printf(arena, " (%s)", recovery->decision.passed) : STR("");
-}
-
-int64_t recovery_limit_ns(const struct jobset *jobset)
-{
-    uint8_t rung = jobset->recovery.ladder.rung == RUNG_NONE || jobset->recovery.ladder.rung == RUNG_REQUEUE
-                       ? (uint8_t)RUNG_RESTART_PROCESS
-                       : jobset->recovery.ladder.rung;
-    return jobset->spec.recovery.limit_ns[rung];
 }
 
 struct str recovery_give_up_text(const struct jobset *jobset, const struct recovery *recovery,

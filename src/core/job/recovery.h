@@ -1,7 +1,7 @@
-/* recovery.h - the answer to a loss: the questions of inplace.c, batch.c and attempt.c to the ladder
+/* recovery.h - the answer to losses: the questions of decide.c, inplace.c and attempt.c to the ladder
  * (docs/recovery.md, recover/ladder.h).
  *
- *     struct recovery recovery = recovery_decide(step, task, end);
+ *     struct recovery recovery = recovery_decide(step, jobset, &incident);
  *     if (recovery.rung != RUNG_REQUEUE)
  *         inplace_begin(step, jobset, task, &recovery);     // which calls recovery_begin()
  *
@@ -12,6 +12,7 @@
 #define PHX_CORE_JOB_RECOVERY_H
 
 #include "core/job/job.h"
+#include "core/recover/incident.h"
 #include "core/recover/ladder.h"
 
 struct recovery {
@@ -23,9 +24,11 @@ struct recovery {
     struct ladder_decision decision;
 };
 
-/* Decides for `culprit`, which ends by `end`, or has ended so; its exit fields are set. Visits every task
- * of its JobSet, once for each loss. */
-struct recovery recovery_decide(const struct step *step, const struct task *culprit, enum task_end end);
+/* Fills in what the ladder wants to know of the loss: cause, place, count. `task` has ended, or is dead. */
+void recovery_judge(const struct step *step, const struct task *task, struct loss *loss);
+/* Decides for all losses of a step, which are judged. Visits every task of the JobSet, once. */
+struct recovery recovery_decide(const struct step *step, const struct jobset *jobset,
+                                const struct incident *incident);
 /* Decides for a Job that has failed, before its failure policy answers. */
 struct recovery recovery_of_failure(const struct step *step, const struct job *failed);
 /* Decides if no task has ended. `all_live`: the ranks lost their connections; else some did not join the
@@ -39,8 +42,6 @@ struct recovery recovery_of_no_room(const struct step *step, const struct jobset
 void recovery_begin(struct step *step, struct jobset *jobset, const struct recovery *recovery, bool same);
 /* Returns " (retry: a process was lost; ...)", or nothing. */
 struct str recovery_passed(const struct recovery *recovery, struct arena *arena);
-/* The time limit of the present rung. */
-int64_t recovery_limit_ns(const struct jobset *jobset);
 /* Returns why the job is given up, for people. */
 struct str recovery_give_up_text(const struct jobset *jobset, const struct recovery *recovery,
                                  struct arena *arena);
@@ -50,9 +51,5 @@ struct str recovery_give_up_text(const struct jobset *jobset, const struct recov
 bool recovery_may_retry(const struct jobset *jobset);
 /* The same, once the ranks join that have not yet. */
 bool recovery_may_retry_soon(const struct jobset *jobset);
-
-/* Whether its process survives into the next attempt: it runs, has joined (or is about to join again), and
- * has said that it can rejoin. */
-bool recovery_keeps(const struct task *task);
 
 #endif

@@ -19,6 +19,8 @@
 
 static bool runs(const struct task *task)
 {
+    if (task_is_dead(task))
+        return false;
     return task->state == TASK_STARTING || task->state == TASK_RUNNING || task->state == TASK_STOPPING;
 }
 

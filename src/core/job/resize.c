@@ -7,28 +7,12 @@
  */
 #include "core/job/internal.h"
 
-#define ELASTIC_KEY "phalanx.dev/elastic"
-
-bool jobset_is_elastic(const struct jobset *jobset)
-{
-    return jobset->form == FORM_JOB ||
-           str_is(labels_get(&jobset->spec.annotations, STR(ELASTIC_KEY), STR("")), "true");
-}
-
 static uint32_t lay_out(const struct jobset *jobset, const uint32_t *widths)
 {
     uint32_t slots = 0;
     for (size_t r = 0; r < jobset->spec.rjob_count; r++)
         slots += (uint32_t)jobset->spec.rjobs[r].replicas * widths[r];
     return slots;
-}
-
-uint32_t jobset_first_slot(const struct jobset *jobset, uint32_t rjob, uint32_t index)
-{
-    uint32_t slot = 0;
-    for (uint32_t r = 0; r < rjob; r++)
-        slot += (uint32_t)jobset->spec.rjobs[r].replicas * jobset->widths[r];
-    return slot + index * jobset->widths[rjob];
 }
 
 void jobset_unbind(struct jobset *jobset)

@@ -22,84 +22,6 @@
 #define SETTLE_NS     (10 * NS_PER_SECOND)
 #define GROW_EVERY_NS (60 * NS_PER_SECOND)
 
-/* --- who is away ------------------------------------------------------------------------------ */
-
-static uint32_t size_of(const struct jobset *jobset)
-{
-    return jobset->recovery.absence.replicas.len ? jobset->recovery.absence.size : jobset->spec.replica_size;
-}
-
-static bool is_away(const struct absence *absence, uint32_t replica)
-{
-    for (size_t i = 0; i < absence->replicas.len; i++)
-        if (absence->replicas.items[i] == replica)
-            return true;
-    return false;
-}
-
-bool task_is_away(const struct task *task)
-{
-    const struct absence *absence = &task->job->jobset->recovery.absence;
-    uint32_t world;
-    return absence->replicas.len > 0 && !task->job->doomed && !task_is_spare(task) &&
-           is_away(absence, task_full_rank(task, &world) / absence->size);
-}
-
-bool gang_is_away(const struct gang *gang)
-{
-    if (gang->jobset->recovery.absence.replicas.len == 0)
-        return false;
-    for (size_t t = 0; t < gang->tasks.len; t++)
-        if (!task_ended(gang->tasks.items[t]->state))
-            return task_is_away(gang->tasks.items[t]);
-    return false;
-}
-
-/* Returns the number of the replica's ranks in the full world. */
-static uint32_t ranks_in(uint32_t replica, uint32_t size, uint32_t world)
-{
-    uint64_t first = (uint64_t)replica * size;
-    return first >= world ? 0 : world - first < size ? world - (uint32_t)first : size;
-}
-
-uint32_t shrink_rank(const struct jobset *jobset, uint32_t full, uint32_t full_world, uint32_t *ret_world)
-{
-    const struct absence *absence = &jobset->recovery.absence;
-    uint32_t before = 0, away = 0;
-    bool self = false;
-    for (size_t i = 0; i < absence->replicas.len; i++) {
-        uint32_t replica = absence->replicas.items[i], ranks = ranks_in(replica, absence->size, full_world);
-        if (full / absence->size == replica) {
-            self = true;
-            before += full % absence->size; /* ranks of absent replicas before it */
-        } else if (replica < full / absence->size) {
-            before += ranks;
-        }
-        away += ranks;
-    }
-    CHECK(away <= full_world && before <= full);
-    *ret_world = self ? full_world : full_world - away;
-    return self ? full_world - away + before : full - before;
-}
-
-uint32_t jobset_replicas(const struct jobset *jobset)
-{
-    uint32_t size = size_of(jobset), world = 0;
-    for (size_t r = 0; size && r < jobset->spec.rjob_count; r++)
-        world += job_index_count(&jobset->spec.rjobs[r]) * (uint32_t)jobset->spec.rjobs[r].replicas;
-    return size ? world / size : 0;
-}
-
-uint32_t shrink_away_in(const struct job *job)
-{
-    uint32_t count = 0;
-    for (uint32_t i = 0; job->jobset->recovery.absence.replicas.len && i < job_index_count(job->rjob); i++) {
-        const struct task *task = job->indexes[i].task;
-        count += task && !job->indexes[i].succeeded && task_is_away(task);
-    }
-    return count;
-}
-
 /* --- who is missing --------------------------------------------------------------------------- */
 
 typedef VEC(uint32_t) replica_list;
@@ -135,7 +57,7 @@ static void look_at_rank(struct look *look, const struct jobset *jobset, const s
     look->settled &= !ends;
     if (!look->missing.len || look->missing.items[look->missing.len - 1] != replica)
         vec_push(&look->missing, replica);
-    if (is_away(&jobset->recovery.absence, replica))
+    if (replica_is_away(&jobset->recovery.absence, replica))
         return;
     look->more = true;
     look->no_room &= lacks_room(task);
@@ -144,7 +66,7 @@ static void look_at_rank(struct look *look, const struct jobset *jobset, const s
 /* Fills in the state; false: the JobSet is not divided, or in no state to be judged. */
 static bool look_at(struct look *ret, const struct jobset *jobset)
 {
-    uint32_t size = size_of(jobset), rank = 0;
+    uint32_t size = replica_size(jobset), rank = 0;
     *ret = (struct look){.settled = true, .no_room = true};
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
@@ -255,7 +177,7 @@ static void change(struct step *step, struct jobset *jobset, replica_list *missi
         return;
     }
     size_t before = absence->replicas.len;
-    absence->size = size_of(jobset);
+    absence->size = replica_size(jobset);
     vec_done(&absence->replicas);
     absence->replicas.items = missing->items;
     absence->replicas.len = missing->len;
@@ -288,7 +210,7 @@ const char *shrink_lacks(const struct jobset *jobset, size_t away)
     size_t least = jobset->spec.min_replicas > 1 ? jobset->spec.min_replicas : 1;
     if (!jobset->spec.replica_size)
         return "it is not divided into replicas";
-    if (jobset->spec.replica_size != size_of(jobset))
+    if (jobset->spec.replica_size != replica_size(jobset))
         return "replicas of another size are away";
     return away + least > jobset_replicas(jobset) ? "fewer replicas than its least would be left" : NULL;
 }
@@ -323,21 +245,15 @@ int64_t shrink_deadline(const struct jobset *jobset)
     const struct absence *absence = &jobset->recovery.absence;
     if (!jobset_parks(jobset))
         return absence->replicas.len && absence->grow_ns ? absence->grow_ns : INT64_MAX;
-    if (absence->overdue || !allows(jobset) || !size_of(jobset))
+    if (absence->overdue || !allows(jobset) || !replica_size(jobset))
         return INT64_MAX;
     return jobset->recovery.since_ns + jobset->spec.recovery.limit_ns[RUNG_REPLACE_MACHINE];
 }
 
 void shrink_gang_waits(struct step *step, const struct gang *gang)
 {
-    if (jobset_parks(gang->jobset) && allows(gang->jobset) && size_of(gang->jobset))
+    if (jobset_parks(gang->jobset) && allows(gang->jobset) && replica_size(gang->jobset))
         jobset_mark(step, gang->jobset);
-}
-
-void shrink_forget(struct jobset *jobset)
-{
-    vec_done(&jobset->recovery.absence.replicas);
-    jobset->recovery.absence = (struct absence){0};
 }
 
 void shrink_some_through(struct jobset *jobset)
@@ -379,7 +295,8 @@ static bool some_are_back(const struct jobset *jobset)
         for (uint32_t index = 0; index < job_index_count(job->rjob); index++, rank++) {
             const struct task *task = job->indexes[index].task;
             uint32_t replica = rank / size;
-            if (replica == last || !is_away(&jobset->recovery.absence, replica) || (task && is_there(task)))
+            if (replica == last || !replica_is_away(&jobset->recovery.absence, replica) ||
+                (task && is_there(task)))
                 continue;
             last = replica;
             gone++;
@@ -407,7 +324,7 @@ static bool some_have_ended(const struct job *job)
     const struct absence *absence = &job->jobset->recovery.absence;
     for (uint32_t index = 0; index < job_index_count(job->rjob); index++) {
         const struct task *task = job->indexes[index].task;
-        if (!is_away(absence, index / absence->size) && (!task || task_ended(task->state)))
+        if (!replica_is_away(absence, index / absence->size) && (!task || task_ended(task->state)))
             return true;
     }
     return false;

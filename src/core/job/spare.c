@@ -28,25 +28,6 @@ enum { YIELD_TRIES_MAX = 4 };
 
 /* --- how many --------------------------------------------------------------------------------- */
 
-/* Returns the queue's spares as of the JobSet's admission; none if the job has no ranks. */
-static struct queue_spares given(const struct job *job)
-{
-    const struct jobset *jobset = job->jobset;
-    if (!jobset->grant.terms || !spares_allowed(&job->rjob->job))
-        return (struct queue_spares){0};
-    return jobset->grant.terms[job->rjob_index].spares;
-}
-
-uint32_t job_spares(const struct job *job)
-{
-    return job->rjob->spares_said ? job->rjob->spares : given(job).count;
-}
-
-static bool are_cold(const struct job *job)
-{
-    return job->rjob->spare_kind_said ? job->rjob->cold_spares : given(job).cold;
-}
-
 static uint32_t wanted(const struct job *job)
 {
     const struct jobset *jobset = job->jobset;
@@ -81,7 +62,7 @@ bool task_is_ready_spare(const struct task *task, const struct cluster *cluster)
     if (!task_is_spare(task) || task->doomed || task->evicted || task->machine == MACHINE_NONE ||
         !on_ready_machine(task, cluster))
         return false;
-    if (are_cold(task->job))
+    if (spares_are_cold(task->job))
         return task->state == TASK_PLACED && task->gang && !task->gang->preflight;
     return task->state == TASK_RUNNING && task->joined && task->spare && task->can_rejoin;
 }
@@ -216,14 +197,9 @@ static bool shares_machine(const struct step *step, const struct task *task)
     return false;
 }
 
-bool spare_start_waits(const struct task *task)
-{
-    return task_is_spare(task) && are_cold(task->job);
-}
-
 static void look_at(struct step *step, struct task *task)
 {
-    bool cold = are_cold(task->job);
+    bool cold = spares_are_cold(task->job);
     if (task->doomed)
         return;
     if (!jobset_parks(task->job->jobset) && shares_machine(step, task))

@@ -2,23 +2,6 @@
  * about one must not visit the others. */
 #include "core/job/internal.h"
 
-void job_count(struct job *job)
-{
-    if (job->uncounted)
-        return;
-    job->uncounted = true;
-    vec_push(&job->jobset->work.uncounted, job);
-}
-
-void job_touch(struct job *job)
-{
-    job_count(job);
-    if (job->dirty)
-        return;
-    job->dirty = true;
-    vec_push(&job->jobset->work.dirty, job);
-}
-
 static bool is_current(const struct job *job)
 {
     return job->jobset->jobs[job->global_index] == job;

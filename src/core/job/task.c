@@ -4,67 +4,6 @@
 
 #include "base/hash.h"
 
-static const char *const task_names[TASK_STATES] = {"Pending",  "Placed",    "Starting", "Running",
-                                                    "Stopping", "Succeeded", "Failed"};
-static const uint32_t task_next[TASK_STATES] = {
-    [TASK_PENDING] = LIFECYCLE_TO(TASK_PLACED) | LIFECYCLE_TO(TASK_FAILED),
-    [TASK_PLACED] = LIFECYCLE_TO(TASK_STARTING) | LIFECYCLE_TO(TASK_FAILED) | LIFECYCLE_TO(TASK_PENDING),
-    [TASK_STARTING] = LIFECYCLE_TO(TASK_RUNNING) | LIFECYCLE_TO(TASK_STOPPING) |
-                      LIFECYCLE_TO(TASK_SUCCEEDED) | LIFECYCLE_TO(TASK_FAILED) | LIFECYCLE_TO(TASK_PLACED),
-    [TASK_RUNNING] = LIFECYCLE_TO(TASK_STOPPING) | LIFECYCLE_TO(TASK_SUCCEEDED) | LIFECYCLE_TO(TASK_FAILED) |
-                     LIFECYCLE_TO(TASK_PLACED),
-    [TASK_STOPPING] = LIFECYCLE_TO(TASK_SUCCEEDED) | LIFECYCLE_TO(TASK_FAILED) | LIFECYCLE_TO(TASK_PLACED),
-};
-const struct lifecycle task_lifecycle = {"task", TASK_STATES, task_names, task_next};
-
-enum { PORT_FIRST = 20000, PORT_PAIRS = 5000 };
-_Static_assert(PORT_FIRST + 2 * PORT_PAIRS < 32768, "below the ports that kernels hand out by themselves");
-
-void task_message(struct task *task, const char *format, ...)
-{
-    struct buf text BUF_CLEANUP = {0};
-    va_list args;
-    va_start(args, format);
-    buf_vprintf(&text, format, args);
-    va_end(args);
-    task->message = arena_str(&task->arena, buf_str(&text));
-}
-
-uint32_t task_full_rank(const struct task *task, uint32_t *ret_world)
-{
-    const struct job *job = task->job;
-    const struct jobset_spec *spec = &job->jobset->spec;
-    uint32_t world = 0, rank = 0;
-    for (size_t r = 0; r < spec->rjob_count; r++) {
-        const struct rjob_spec *rjob = &spec->rjobs[r];
-        if (!str_equal(rjob->group, job->rjob->group))
-            continue;
-        uint32_t each =
-            (uint32_t)(rjob->job.completions >= 0 ? rjob->job.completions : rjob->job.parallelism);
-        if (r < job->rjob_index)
-            rank += each * (uint32_t)rjob->replicas;
-        else if (r == job->rjob_index)
-            rank += each * job->index + (uint32_t)task->index;
-        world += each * (uint32_t)rjob->replicas;
-    }
-    *ret_world = world;
-    return rank;
-}
-
-/* Sets rank and world of a task: all tasks of the JobSet's group in spec order, without absent replicas. */
-void task_rank(struct task *task)
-{
-    const struct job *job = task->job;
-    uint32_t world, rank = task_full_rank(task, &world);
-    CHECK((rank < world || task_is_spare(task)) && world <= TASKS_PER_JOBSET_MAX);
-    task->rank = task->world = world; /* a spare's: nobody's */
-    if (!task_is_spare(task))
-        task->rank = shrink_rank(job->jobset, rank, world, &task->world);
-    uint64_t hash = hash_mix(job->jobset->uid * 31 + (uint64_t)job->jobset->attempt);
-    hash = hash64(hash, job->rjob->group.data, job->rjob->group.len);
-    task->port = (uint16_t)(PORT_FIRST + 2 * (hash % PORT_PAIRS));
-}
-
 /* Makes the name "<job>-<index>-<5>" or "<job>-<5>", or takes the user's name. */
 static void name_task(struct task *task, struct str name)
 {
@@ -160,27 +99,6 @@ void task_rename(struct step *step, struct task *task)
     task_rank(task); /* its ports depend on the attempt */
 }
 
-/* Gives the chips back to the machine. The next attempt may take them over while the process is still
- * ending: the machine's agent keeps the order on the chips themselves. */
-void task_release_chips(struct step *step, struct task *task)
-{
-    if (task->machine == MACHINE_NONE || !task->holds)
-        return;
-    CHECK(task->gang && task->machine < step->cluster->machine_count);
-    struct machine *machine = &step->cluster->machines[task->machine];
-    int64_t count = __builtin_popcountll(task->chips);
-    task->holds = false;
-    step->room = true;
-    machine_give(machine, task->chips, task->cpu_milli, task->memory_bytes);
-    task->chips = 0;
-    if (count > 0) {
-        ledger_move(step->ledger, count, task->gang->account.owner, machine_free_owner(machine),
-                    step_now_us(step));
-        gang_chips_left(step, task->gang, count);
-    }
-    step->schedule = true;
-}
-
 /* Whether a living task elsewhere has the same host name: this one must not start before that one is dead.
  * On one machine the agent keeps the order, if it knows the other task by this name. */
 static bool name_is_taken(const struct task *task)
@@ -199,8 +117,8 @@ static bool name_is_taken(const struct task *task)
 
 void task_start_if_free(struct step *step, struct task *task)
 {
-    if (task->state != TASK_PLACED || jobset_parks(task->job->jobset) || task_is_away(task) ||
-        name_is_taken(task) || spare_start_waits(task))
+    if (task->state != TASK_PLACED || task_is_dead(task) || jobset_parks(task->job->jobset) ||
+        task_is_away(task) || name_is_taken(task) || spare_start_waits(task))
         return;
     CHECK(task->machine != MACHINE_NONE && task->gang);
     if (task->gang->preflight)
@@ -227,6 +145,8 @@ void task_stop(struct step *step, struct task *task, bool doom, int64_t grace_ns
     if (task_ended(task->state))
         return;
     task->doomed |= doom;
+    if (task_is_dead(task))
+        return;
     switch (task->state) {
     case TASK_PENDING:
     case TASK_PLACED:
@@ -271,25 +191,9 @@ void task_evict(struct step *step, struct task *task, int64_t grace_s)
     jobset_mark(step, task->job->jobset);
 }
 
-/* Starts the task that waited for the end of this one. */
-static void start_successor(struct step *step, const struct task *task)
+void task_end(struct step *step, struct task *task, enum task_end end)
 {
-    struct job *job = task->job->jobset->jobs[task->job->global_index];
-    if (task->job->doomed && job && job->indexes[task->index].task)
-        task_start_if_free(step, job->indexes[task->index].task);
-}
-
-/* The only place where a task ends. The caller sets its exit fields. */
-void task_finish(struct step *step, struct task *task, enum task_end end)
-{
-    CHECK(!task_ended(task->state));
     struct job *job = task->job;
-    if (task_is_spare(task)) {
-        spare_ended(step, task, end);
-        return;
-    }
-    if (inplace_takes(step, task, end))
-        return;
     CHECK(end != END_NONE && job->active > 0 && (!task->ready || job->ready > 0));
     bool was_running = task->ready;
     bool success =
@@ -309,16 +213,52 @@ void task_finish(struct step *step, struct task *task, enum task_end end)
     job->ready -= was_running;
     CHECK(job->ready <= job->active && !task->holds);
     step_changed(step, CHANGE_MODIFIED, ref_task(task));
-    job_task_ended(step, job, task);
+}
+
+void task_leave_gang(struct step *step, struct task *task)
+{
+    CHECK(task_ended(task->state));
     if (task->gang) {
         gang_task_ended(step, task);
     } else {
-        CHECK(job->jobset->work.loose_tasks > 0);
-        job->jobset->work.loose_tasks--;
+        CHECK(task->job->jobset->work.loose_tasks > 0);
+        task->job->jobset->work.loose_tasks--;
     }
-    job_touch(job);
-    start_successor(step, task);
-    jobset_mark(step, job->jobset);
+    job_touch(task->job);
+    jobset_mark(step, task->job->jobset);
+}
+
+/* Counts the JobSet among those that wait for an answer, with its first loss or request. */
+static struct incident *open_incident(struct step *step, struct jobset *jobset)
+{
+    step->jobs->incidents += !incident_is_open(&jobset->recovery.incident);
+    jobset_mark(step, jobset);
+    return &jobset->recovery.incident;
+}
+
+static void note_request(struct step *step, const struct task *task, enum loss_request_kind kind,
+                         struct str why)
+{
+    incident_note_request(open_incident(step, task->job->jobset), kind, task->uid, why);
+}
+
+void task_finish(struct step *step, struct task *task, enum task_end end)
+{
+    CHECK(end != END_NONE && !task_ended(task->state) && !task_is_dead(task));
+    if (task_is_spare(task)) {
+        spare_ended(step, task, end);
+        return;
+    }
+    bool wanted =
+        task->doomed || task->job->doomed || task->job->state != JOB_ACTIVE || job_is_hidden(task->job);
+    if (task->state == TASK_PENDING || (task->state == TASK_PLACED && wanted)) {
+        task_end(step, task, end);
+        task_leave_gang(step, task);
+        task->job->sift = true;
+    }
+    task->end = (uint8_t)end;
+    if (!task_ended(task->state) || !wanted)
+        incident_note(open_incident(step, task->job->jobset), task->uid, (uint8_t)end);
 }
 
 /* --- what agents say -------------------------------------------------------------------------- */
@@ -408,6 +348,7 @@ static void apply_report(struct step *step, struct machine *machine, const struc
     bool ends = report->kind == REPORT_EXITED || report->kind == REPORT_START_FAILED;
     bool told =
         task && task->machine == machine->id && task->state >= TASK_STARTING && !task_ended(task->state);
+    told = told && !task_is_dead(task);
     if (told)
         catch_up_note(step, task, report);
     if (told) {
@@ -432,7 +373,7 @@ static void apply_report(struct step *step, struct machine *machine, const struc
             break;
         case REPORT_RETRY:
             if (!rejoin_is_old_word(task, report))
-                inplace_retry(step, task, report->message);
+                note_request(step, task, REQUEST_RETRY, report->message);
             break;
         case REPORT_PREPARING:
             task_preparing(step, task, report);
@@ -478,16 +419,14 @@ static void find_unknown(const struct step *step, const struct machine *machine,
     u64_map_done(&seen);
 }
 
-/* Ends a task whose process must have existed and that the agent does not know. Its end may stop other
- * tasks of the list, so the caller checks each again. */
-static bool hello_ends(struct step *step, const struct machine *machine, struct task *task)
+/* Ends a task whose process must have existed and that the agent does not know. */
+static void hello_ends(struct step *step, const struct machine *machine, struct task *task)
 {
     if (task->state != TASK_RUNNING && task->state != TASK_STOPPING)
-        return false;
+        return;
     task_message(task, "gone when the agent of " STR_FORMAT " came back", STR_ARG(machine->name));
     ends_take(step, task, NULL, CLUE_MACHINE_LOST);
     task_finish(step, task, task->state == TASK_STOPPING ? END_STOPPED : END_MACHINE_LOST);
-    return true;
 }
 
 static struct task *still_there(const struct step *step, const struct machine *machine, uint64_t uid)
@@ -496,22 +435,18 @@ static struct task *still_there(const struct step *step, const struct machine *m
     return task && task->machine == machine->id ? task : NULL;
 }
 
-/* Ends the missing tasks before the orders to start are repeated: an end may begin another attempt, and a
- * START that was repeated before it would start a task that is stopped in the same step. */
+/* Ends the missing tasks. Orders to start are repeated when these ends are answered: the answer may begin
+ * another attempt, in which the task is stopped or has another rank. */
 static void hello_without(struct step *step, const struct machine *machine, const uid_list *unknown)
 {
-    bool ended;
-    do {
-        ended = false;
-        for (size_t i = 0; i < unknown->len; i++) {
-            struct task *task = still_there(step, machine, unknown->items[i]);
-            ended |= task && hello_ends(step, machine, task);
-        }
-    } while (ended);
     for (size_t i = 0; i < unknown->len; i++) {
-        const struct task *task = still_there(step, machine, unknown->items[i]);
-        if (task && task->state == TASK_STARTING) /* the order to start was lost */
-            effect_add(step->effects, EFFECT_TASK_START)->start = task;
+        struct task *task = still_there(step, machine, unknown->items[i]);
+        if (!task || task_is_dead(task))
+            continue;
+        if (task->state == TASK_STARTING)
+            note_request(step, task, REQUEST_START, STR(""));
+        else
+            hello_ends(step, machine, task);
     }
 }
 
@@ -559,7 +494,7 @@ bool jobs_have_saved(const struct job_store *store, const struct machine *machin
 
 void jobs_end_hung(struct step *step, struct task *task, struct str why)
 {
-    if (task_ended(task->state) || task->doomed)
+    if (task_ended(task->state) || task_is_dead(task) || task->doomed)
         return;
     task_message(task, "its job hangs because of it: " STR_FORMAT, STR_ARG(why));
     task->loss = LOSS_HANG;
@@ -572,7 +507,7 @@ void jobs_vacate(struct step *step, const struct machine *machine, struct str wh
     list_for_each_safe(node, after, &step->jobs->machine_tasks[machine->id])
     {
         struct task *task = container_of(node, struct task, on_machine);
-        if (task->state == TASK_STOPPING || task->doomed)
+        if (task->state == TASK_STOPPING || task_is_dead(task) || task->doomed)
             continue;
         task_message(task, "evicted from " STR_FORMAT ": " STR_FORMAT, STR_ARG(machine->name), STR_ARG(why));
         task->loss = LOSS_FAULT;
@@ -595,7 +530,6 @@ void jobs_machine_lost(struct step *step, struct machine *machine, struct str ev
         ends_take(step, task, NULL, CLUE_MACHINE_LOST);
         task_finish(step, task, task->state == TASK_STOPPING ? END_STOPPED : END_MACHINE_LOST);
     }
-    CHECK(list_empty(&step->jobs->machine_tasks[machine->id])); /* nothing lives there */
 }
 
 void task_bury(struct step *step, struct task *task)

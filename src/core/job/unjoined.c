@@ -143,6 +143,8 @@ void unjoined_given_up(struct step *step, const struct task *task)
 {
     struct jobset *jobset = task->job->jobset;
     int64_t limit_ns = join_limit_ns(step) < GIVEN_UP_NS ? join_limit_ns(step) : GIVEN_UP_NS;
+    if (incident_is_open(&jobset->recovery.incident)) /* an earlier report of this step explains it */
+        return;
     if (jobset->recovery.joins.newest_ns && task->joined && counts(jobset, task) && !jobset_parks(jobset))
         blame_late(step, task->job, limit_ns, false);
 }

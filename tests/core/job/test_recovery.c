@@ -1,6 +1,8 @@
 /* Which losses the ladder answers, and which the failure policy. */
 #include "story.h"
 
+#include "core/job/decide.h"
+#include "core/job/facts.h"
 #include "core/job/recovery.h"
 #include "core/step.h"
 
@@ -29,15 +31,35 @@ static struct jobset *begin(struct harness *h, const char *yaml, int first, int 
     return jobset;
 }
 
+/* What the ladder answers if the ranks from `first` on end so in one step, the one after the other. */
+static struct recovery ask_all(struct harness *h, const struct jobset *jobset, size_t first,
+                               enum task_end end, int exit_code)
+{
+    struct incident incident = {0};
+    struct step step = {.cluster = (struct cluster *)core_cluster(h->core),
+                        .jobs = (struct job_store *)core_jobs(h->core),
+                        .now_ns = h->now_ns};
+    struct task *const *tasks = jobset->jobs[0]->tasks.items;
+    int32_t before[2] = {tasks[0]->exit_code, tasks[1]->exit_code};
+    uint8_t ends[2] = {tasks[0]->end, tasks[1]->end};
+    for (size_t i = first; i < 2; i++) {
+        tasks[i]->exit_code = exit_code;
+        tasks[i]->end = (uint8_t)end;
+        incident_note(&incident, tasks[i]->uid, (uint8_t)end);
+    }
+    incident_judge(&step, &incident);
+    struct recovery recovery = recovery_decide(&step, jobset, &incident);
+    incident_done(&incident);
+    for (size_t i = 0; i < 2; i++) {
+        tasks[i]->exit_code = before[i];
+        tasks[i]->end = ends[i];
+    }
+    return recovery;
+}
+
 static struct recovery ask(struct harness *h, const struct jobset *jobset, enum task_end end, int exit_code)
 {
-    struct task *task = jobset->jobs[0]->tasks.items[1];
-    int32_t before = task->exit_code;
-    task->exit_code = exit_code;
-    struct step step = {.cluster = (struct cluster *)core_cluster(h->core), .now_ns = h->now_ns};
-    struct recovery recovery = recovery_decide(&step, task, end);
-    task->exit_code = before;
-    return recovery;
+    return ask_all(h, jobset, 1, end, exit_code);
 }
 
 static void by_kind_of_loss(void **state)

@@ -1,0 +1,45 @@
+/* conditions.c - the conditions of a JobSet. */
+#include "core/job/internal.h"
+
+#include <stdio.h>
+
+/* Whether the event is a warning, as in Kubernetes: the condition tells of a failure. */
+static bool is_warning(enum condition_kind kind, bool status)
+{
+    return status && (kind == CONDITION_FAILED || kind == CONDITION_RESTARTING);
+}
+
+bool condition_set(struct step *step, struct jobset *jobset, enum condition_kind kind, bool status,
+                   const char *reason, const char *format, ...)
+{
+    CHECK((unsigned)kind < CONDITION_KINDS && reason && reason[0]);
+    struct condition *condition = &jobset->conditions[kind];
+    if (!condition->present && !status)
+        return false;
+    struct buf text = {0};
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&text, format, args);
+    va_end(args);
+    bool moved = !condition->present || condition->status != status;
+    bool same =
+        !moved && strcmp(condition->reason, reason) == 0 && str_equal(condition->message, buf_str(&text));
+    if (same) {
+        buf_done(&text);
+        return false;
+    }
+    if (moved)
+        condition->changed_ns = step->now_ns;
+    condition->present = true;
+    condition->status = status;
+    int len = snprintf(condition->reason, sizeof(condition->reason), "%s", reason);
+    CHECK(len > 0 && (size_t)len < sizeof(condition->reason));
+    buf_done(&condition->text);
+    condition->text = text;
+    condition->message = buf_str(&condition->text);
+    step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
+    if (moved && jobset->form == FORM_JOBSET)
+        step_note(step, is_warning(kind, status), reason, ref_jobset(jobset), STR_FORMAT,
+                  STR_ARG(condition->message));
+    return moved;
+}

@@ -1,0 +1,211 @@
+/* facts.c - questions that several files ask about JobSets, Jobs, gangs and tasks. Nothing here changes
+ * anything. */
+#include "core/job/internal.h"
+#include "core/job/trial.h"
+
+#define DISABLE_KEY "jobset.sigs.k8s.io/disable-in-place-restart"
+#define ELASTIC_KEY "phalanx.dev/elastic"
+
+bool jobset_is_foreign(const struct jobset *jobset)
+{
+    const char *ours =
+        jobset->form == FORM_JOBSET ? "jobset.sigs.k8s.io/jobset-controller" : "kubernetes.io/job-controller";
+    return jobset->spec.managed_by.len && !str_is(jobset->spec.managed_by, ours);
+}
+
+bool job_over(const struct job *job)
+{
+    return job->state == JOB_FAILED || job->state == JOB_COMPLETE;
+}
+
+bool job_failed(const struct job *job)
+{
+    return job->state == JOB_FAILED || job->state == JOB_FAILING;
+}
+
+bool job_has_failed(const struct job *job)
+{
+    return job->jobset->failures_wait ? job->state == JOB_FAILED : job_failed(job);
+}
+
+uint32_t job_index_count(const struct rjob_spec *rjob)
+{
+    return (uint32_t)(rjob->job.completions >= 0 ? rjob->job.completions : rjob->job.parallelism);
+}
+
+int32_t job_wanted(const struct job *job)
+{
+    const struct job_spec *spec = &job->rjob->job;
+    return spec->completions >= 0 && spec->completions < spec->parallelism ? spec->completions
+                                                                           : spec->parallelism;
+}
+
+bool job_alive(const struct job *job)
+{
+    return job->active > 0 || job->spares.len > 0;
+}
+
+bool move_by_spares(const struct jobset *jobset)
+{
+    return jobset->recovery.move.state != MOVE_NONE && jobset->recovery.move.by_spares;
+}
+
+bool jobset_is_elastic(const struct jobset *jobset)
+{
+    return jobset->form == FORM_JOB ||
+           str_is(labels_get(&jobset->spec.annotations, STR(ELASTIC_KEY), STR("")), "true");
+}
+
+uint32_t jobset_first_slot(const struct jobset *jobset, uint32_t rjob, uint32_t index)
+{
+    uint32_t slot = 0;
+    for (uint32_t r = 0; r < rjob; r++)
+        slot += (uint32_t)jobset->spec.rjobs[r].replicas * jobset->widths[r];
+    return slot + index * jobset->widths[rjob];
+}
+
+uint64_t task_container_restarts(const struct task *task)
+{
+    uint64_t restarts = task->failed_runs;
+    for (uint32_t i = 0; i < task->container_count; i++)
+        if (task->containers[i].role != CONTAINER_SIDECAR)
+            restarts += task->containers[i].restarts;
+    return restarts;
+}
+
+uint64_t job_container_restarts(const struct job *job, const struct task *ended)
+{
+    uint64_t restarts = 0;
+    for (size_t t = 0; t < job->tasks.len; t++)
+        if (!task_ended(job->tasks.items[t]->state) || job->tasks.items[t] == ended)
+            restarts += task_container_restarts(job->tasks.items[t]);
+    return restarts;
+}
+
+bool recovery_keeps(const struct task *task)
+{
+    return task->state == TASK_RUNNING && !task_is_dead(task) && task->can_rejoin &&
+           (task->joined || task->keep != KEEP_NO) && !task->doomed && !task->evicted && !task->fenced;
+}
+
+/* Restarts of the whole JobSet, restarts in place and restarts of single Jobs count together. */
+bool attempt_within_max(const struct jobset *jobset)
+{
+    int64_t counted = (int64_t)jobset->restarts_counted + jobset->recovery.in_place_counted;
+    for (uint32_t i = 0; i < jobset->job_count; i++)
+        counted += jobset->job_attempts_counted[i];
+    return counted < jobset->spec.max_restarts;
+}
+
+bool inplace_is_asked(const struct jobset *jobset)
+{
+    return jobset->form == FORM_JOBSET && jobset->spec.has_failure_policy &&
+           jobset->spec.strategy == RESTART_IN_PLACE;
+}
+
+bool inplace_is_disabled(const struct jobset *jobset)
+{
+    return str_is(labels_get(&jobset->spec.annotations, STR(DISABLE_KEY), STR("")), "true");
+}
+
+/* Whether a rank has succeeded, which is then missing in another attempt of its peers. */
+bool inplace_has_succeeded(const struct jobset *jobset)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++)
+        if (jobset->jobs[i] && jobset->jobs[i]->succeeded > 0)
+            return true;
+    return false;
+}
+
+/* Whether every task that the Jobs want is placed, and no rank has succeeded. */
+bool inplace_is_whole(const struct jobset *jobset)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        bool active = job && job->state == JOB_ACTIVE;
+        if (active && job->succeeded > 0)
+            return false;
+        for (size_t t = 0; active && t < job->tasks.len; t++)
+            if (job->tasks.items[t]->state == TASK_PENDING && !task_is_away(job->tasks.items[t]))
+                return false;
+    }
+    return true;
+}
+
+bool inplace_is_shared(const struct task *task)
+{
+    const struct jobset *jobset = task->job->jobset;
+    return jobset->form == FORM_JOBSET && !inplace_is_asked(jobset) && !inplace_is_disabled(jobset) &&
+           task->joined && task->job->rjob->job.pod.restart_policy == RESTART_ON_FAILURE;
+}
+
+bool inplace_is_exhausted(const struct task *task)
+{
+    return job_container_restarts(task->job, task) + 1 >= (uint64_t)task->job->rjob->job.backoff_limit;
+}
+
+bool inplace_may(const struct task *task)
+{
+    const struct jobset *jobset = task->job->jobset;
+    if (jobset->deleted_ns || jobset_finished(jobset) || jobset_rests(jobset) || inplace_is_disabled(jobset))
+        return false;
+    if (jobset_parks(jobset))
+        return true;
+    if (inplace_is_asked(jobset))
+        return attempt_within_max(jobset) && !inplace_has_succeeded(jobset);
+    return inplace_is_shared(task) && !inplace_is_exhausted(task) && inplace_is_whole(jobset);
+}
+
+bool recovery_charges_job(const struct task *culprit)
+{
+    const struct job *job = culprit->job;
+    return job->jobset->form == FORM_JOB ||
+           (!inplace_is_asked(job->jobset) && job->rjob->job.pod.restart_policy == RESTART_ON_FAILURE);
+}
+
+int64_t recovery_limit_ns(const struct jobset *jobset)
+{
+    uint8_t rung = jobset->recovery.ladder.rung == RUNG_NONE || jobset->recovery.ladder.rung == RUNG_REQUEUE
+                       ? (uint8_t)RUNG_RESTART_PROCESS
+                       : jobset->recovery.ladder.rung;
+    return jobset->spec.recovery.limit_ns[rung];
+}
+
+/* Returns the queue's spares as of the JobSet's admission; none if the job has no ranks. */
+static struct queue_spares given(const struct job *job)
+{
+    const struct jobset *jobset = job->jobset;
+    if (!jobset->grant.terms || !spares_allowed(&job->rjob->job))
+        return (struct queue_spares){0};
+    return jobset->grant.terms[job->rjob_index].spares;
+}
+
+uint32_t job_spares(const struct job *job)
+{
+    return job->rjob->spares_said ? job->rjob->spares : given(job).count;
+}
+
+bool spares_are_cold(const struct job *job)
+{
+    return job->rjob->spare_kind_said ? job->rjob->cold_spares : given(job).cold;
+}
+
+bool spare_start_waits(const struct task *task)
+{
+    return task_is_spare(task) && spares_are_cold(task->job);
+}
+
+bool gang_is_named(const struct gang *gang)
+{
+    return gang->tasks.len == 1 && task_is_named(gang->tasks.items[0]);
+}
+
+int64_t dump_deadline(const struct jobset *jobset)
+{
+    return jobset->recovery.since_ns + jobset->spec.recovery.limit_ns[RUNG_DUMP];
+}
+
+bool task_is_named(const struct task *task)
+{
+    return task->job->rjob->job.pod.node_name.len > 0;
+}

@@ -1,0 +1,27 @@
+/* mark.c - what has to be looked at before the step ends. */
+#include "core/job/internal.h"
+
+void jobset_mark(struct step *step, struct jobset *jobset)
+{
+    if (jobset->entry.dirty)
+        return;
+    jobset->entry.dirty = true;
+    vec_push(&step->jobs->dirty, jobset);
+}
+
+void job_count(struct job *job)
+{
+    if (job->uncounted)
+        return;
+    job->uncounted = true;
+    vec_push(&job->jobset->work.uncounted, job);
+}
+
+void job_touch(struct job *job)
+{
+    job_count(job);
+    if (job->dirty)
+        return;
+    job->dirty = true;
+    vec_push(&job->jobset->work.dirty, job);
+}
