@@ -18,6 +18,8 @@ struct core *core_new(void)
     lemon_store_excuse(core->lemons, core_excuses);
     core->errands = errands_new();
     core->hangs = hangs_new();
+    core->slices = slices_new();
+    core->jobs.slices = core->slices;
     core->repairs = repairs_new();
     return core;
 }
@@ -31,6 +33,7 @@ void core_free(struct core *core)
     lemon_store_free(core->lemons);
     errands_free(core->errands);
     hangs_free(core->hangs);
+    slices_free(core->slices);
     repairs_free(core->repairs);
     vec_done(&core->leaving);
     job_store_done(&core->jobs);
@@ -86,6 +89,7 @@ static void route(struct core *core, struct step *step, const struct event *even
         lease_hold_boot(&core->hold, step->seq);
         node_boot(core, step, event->boot.paused);
         hangs_boot(step);
+        slices_boot(step);
         break;
     case EVENT_CLUSTER:
         route_cluster(core, step, event);
@@ -96,6 +100,7 @@ static void route(struct core *core, struct step *step, const struct event *even
         lemon_tick(step);
         errands_tick(step);
         hangs_tick(step);
+        slices_tick(step);
         break;
     case EVENT_WRITE:
         core_write(core, step, &event->write);
@@ -123,8 +128,11 @@ static void route(struct core *core, struct step *step, const struct event *even
     case EVENT_HOLD_OVER:
         lease_hold_over(&core->hold, event->hold_over);
         break;
-    case EVENT_SWITCH_REPORT: /* no request waits for one yet */
+    case EVENT_SWITCH_REPORT:
+        slices_report(step, &event->switch_report);
+        break;
     case EVENT_SWITCH_HEALTH:
+        slices_health(step, &event->switch_health);
         break;
     }
 }
@@ -157,6 +165,7 @@ static struct step step_begin(struct core *core, struct effects *effects, uint64
         .lemons = core->lemons,
         .errands = core->errands,
         .hangs = core->hangs,
+        .slices = core->slices,
         .repairs = core->repairs,
         .ledger = &core->ledger,
         .notes = &core->notes,
@@ -202,7 +211,7 @@ static void settle(struct core *core, struct step *step)
         jobs_settle(step);
     } while (core_errands(core, step) || core_hangs(core, step) || core_isolate(core, step) ||
              repairs_act(step) || core_judge_lemons(core, step) || admit_act(step) ||
-             core_collect(step, &seen));
+             core_slices_act(core, step) || core_collect(step, &seen));
 }
 
 void core_step(struct core *core, const struct event *event, struct effects *effects)
@@ -253,10 +262,11 @@ int64_t core_now(const struct core *core)
 int64_t core_deadline(const struct core *core)
 {
     const int64_t all_ns[] = {
-        jobs_deadline(&core->jobs),     admit_deadline(core->admit, core->now_ns),
-        health_deadline(core->health),  core_leaving_deadline(core),
-        hangs_deadline(core->hangs),    lemon_deadline(core->lemons, &core->cluster.lemons),
-        errands_deadline(core->errands), repairs_deadline(core->repairs)};
+        jobs_deadline(&core->jobs),      admit_deadline(core->admit, core->now_ns),
+        health_deadline(core->health),   core_leaving_deadline(core),
+        hangs_deadline(core->hangs),     lemon_deadline(core->lemons, &core->cluster.lemons),
+        errands_deadline(core->errands), repairs_deadline(core->repairs),
+        slices_deadline(core->slices)};
     int64_t due_ns = INT64_MAX;
     for (size_t i = 0; i < sizeof(all_ns) / sizeof(*all_ns); i++)
         due_ns = all_ns[i] < due_ns ? all_ns[i] : due_ns;
@@ -291,6 +301,11 @@ const struct health *core_health(const struct core *core)
 const struct hangs *core_hang_watches(const struct core *core)
 {
     return core->hangs;
+}
+
+const struct slices *core_slices(const struct core *core)
+{
+    return core->slices;
 }
 
 const struct lemon_store *core_lemons(const struct core *core)

@@ -21,11 +21,13 @@
  * Inside, from the lowest to the highest; a folder sees lower ones only (tests/tidy checks it):
  *
  *     root, upper half   core.c routes events, then settles; write*.c API writes, node.c machines,
- *                        quarantine.c hangs.c lemons.c slow.c errands.c injections.c  verdicts into orders,
- *                        collect.c disruption.c  deletion, snapshot*.c  saving, invariants.c audit_objects.c
+ *                        quarantine.c hangs.c slices.c lemons.c slow.c errands.c injections.c  verdicts into
+ *                        orders, collect.c disruption.c  deletion, snapshot*.c  saving, invariants.c
+ *                        audit_objects.c
  *     admit  hang        queues and quota; jobs that make no steps, judged by diagnose
  *     job                JobSets, Jobs, tasks, gangs; recovery of a job, by recovery's ladder
  *     repair             the return of machines to service
+ *     slice              cubes and optical switches of gangs that ask for a shape
  *     health  lemon  errand  sched  object   faults; failure counts; agents' work; placement; stored objects
  *     model              machines and chips, from the cluster file
  *     spec               documents of users: schema, defaults, validation
@@ -100,6 +102,8 @@ struct health;
 const struct health *core_health(const struct core *core); /* health/fault.h */
 struct hangs;
 const struct hangs *core_hang_watches(const struct core *core); /* hang/hang.h */
+struct slices;
+const struct slices *core_slices(const struct core *core); /* slice/slice.h */
 struct lemon_store;
 const struct lemon_store *core_lemons(const struct core *core); /* lemon/lemon.h */
 struct errands;

@@ -10,6 +10,7 @@
 #include "core/job/life.h"
 #include "core/health/lease_hold.h"
 #include "core/repair/repair.h"
+#include "core/slice/slice.h"
 #include "core/lemon/lemon.h"
 
 struct core {
@@ -29,6 +30,7 @@ struct core {
     struct lemon_store *lemons;
     struct errands *errands;
     struct hangs *hangs;
+    struct slices *slices;
     struct repairs *repairs;
     uint64_t fault_table_version; /* version of the FaultTables that `health` uses */
     VEC(machine_id) leaving; /* quarantined machines with tasks that were told but not stopped yet;
@@ -98,6 +100,9 @@ void core_injection_ended(struct core *core, struct step *step, const struct err
 
 /* errands.c: hands the ends of errands to their owners; true: jobs must settle again. */
 bool core_errands(struct core *core, struct step *step);
+
+/* slices.c: hands the state of slices to their JobSets; true: jobs must settle again. */
+bool core_slices_act(struct core *core, struct step *step);
 
 /* hangs.c: carries out verdicts on hanging jobs; true: jobs must settle again. */
 bool core_hangs(struct core *core, struct step *step);

@@ -69,6 +69,16 @@ void snapshot_write_hangs(const struct hangs *hangs, void (*put)(void *context, 
 /* False: it does not fit. */
 bool snapshot_read_hang(struct hangs *hangs, int64_t now_ns, const Snapshot__Hang *pb);
 
+struct slices;
+/* snapshot_slice.c: the number of requests, switches that differ from new ones, slices. */
+void snapshot_write_slices(const struct slices *slices, void (*put)(void *context, Snapshot__Record *record),
+                           void *context);
+/* False: it does not fit. */
+bool snapshot_read_slice_totals(struct slices *slices, const Snapshot__SliceTotals *pb);
+bool snapshot_read_switch(struct slices *slices, const Snapshot__Switch *pb);
+bool snapshot_read_slice(struct slices *slices, const struct cluster *cluster, int64_t now_ns,
+                         const Snapshot__Slice *pb);
+
 struct lemon_store;
 /* snapshot_lemon.c: one record for each machine with counts. */
 void snapshot_write_lemons(const struct lemon_store *store,

@@ -71,6 +71,7 @@ static int read_header(struct reader *reader, const Snapshot__Header *pb)
         return corrupt(reader, "the cluster document", pb->seq);
     buf_add_str(&core->cluster_json, json);
     jobs_bind_machines(&core->jobs, core->cluster.machine_count);
+    slices_cluster(core->slices, &core->cluster);
     return 0;
 }
 
@@ -648,6 +649,29 @@ static int read_health(struct reader *reader, const Snapshot__Record *pb)
                : corrupt(reader, "what was counted of a machine", 0);
 }
 
+/* Slices and switches, and records of a later version. */
+static int read_fabric(struct reader *reader, const Snapshot__Record *pb)
+{
+    struct core *core = reader->core;
+    switch (pb->kind_case) {
+    case SNAPSHOT__RECORD__KIND_SLICE_TOTALS:
+        if (!snapshot_read_slice_totals(core->slices, pb->slice_totals))
+            return corrupt(reader, "the totals of slices", 0);
+        return 0;
+    case SNAPSHOT__RECORD__KIND_OPTICAL_SWITCH:
+        if (!snapshot_read_switch(core->slices, pb->optical_switch))
+            return corrupt(reader, "switch", pb->optical_switch->number);
+        return 0;
+    case SNAPSHOT__RECORD__KIND_SLICE:
+        if (!snapshot_read_slice(core->slices, &core->cluster, core->now_ns, pb->slice))
+            return corrupt(reader, "the slice of jobset", pb->slice->jobset);
+        return 0;
+    default:
+        return error_set(reader->error, ERROR_UNSUPPORTED,
+                         "a record of a kind that this version does not know");
+    }
+}
+
 static int read_record(struct reader *reader, const Snapshot__Record *pb)
 {
     if (!reader->has_header && pb->kind_case != SNAPSHOT__RECORD__KIND_HEADER)
@@ -712,8 +736,7 @@ static int read_record(struct reader *reader, const Snapshot__Record *pb)
             return corrupt(reader, "a checkpoint folder", 0);
         return 0;
     default:
-        return error_set(reader->error, ERROR_UNSUPPORTED,
-                         "a record of a kind that this version does not know");
+        return read_fabric(reader, pb);
     }
 }
 

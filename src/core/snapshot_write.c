@@ -521,6 +521,7 @@ static void write_all(struct writer *writer, const struct core *core)
     snapshot_write_errands(core->errands, put_record, writer);
     snapshot_write_hangs(core->hangs, put_record, writer);
     snapshot_write_repairs(core->repairs, put_record, writer);
+    snapshot_write_slices(core->slices, put_record, writer);
     snapshot_write_folders(&core->jobs, put_record, writer);
     arena_done(&writer->arena);
 }

@@ -16,6 +16,7 @@ struct errands;
 struct repairs;
 struct fault;
 struct hangs;
+struct slices;
 struct health;
 struct lemon_store;
 
@@ -36,6 +37,7 @@ struct step {
     struct lemon_store *lemons;
     struct errands *errands;
     struct hangs *hangs;
+    struct slices *slices;
     struct repairs *repairs;
     struct ledger *ledger;
     struct note_ring *notes;

@@ -43,6 +43,7 @@ static bool prepare(const struct writing *writing, struct arena *arena, struct d
     if (workload_read(arena, document, ret_spec, errors)) {
         workload_validate(document, ret_spec, errors);
         workload_validate_replicas(document, ret_spec, target ? &target->spec : NULL, errors);
+        workload_validate_slice(document, ret_spec, errors);
         if (writing->dry)
             workload_validate_topology(document, ret_spec, target ? &target->spec : NULL, errors);
         if (writing->dry && form_of(writing) == FORM_JOBSET)

@@ -166,7 +166,8 @@ static void count_run(struct step *step, const struct gang *gang)
         lemon_count(step, &step->cluster->machines[first], LEMON_SINGLE_NODE_RUN);
 }
 
-static void commit(struct step *step, struct gang *gang, const struct placement *places)
+static void commit(struct step *step, struct gang *gang, const struct placement *places,
+                   const struct slice_place *slice)
 {
     bool is_spare = gang_is_spare(gang);
     enum ledger_owner owner = is_spare ? OWNER_SPARE : gang->replaces ? OWNER_RESTARTING : OWNER_STARTING;
@@ -203,6 +204,8 @@ static void commit(struct step *step, struct gang *gang, const struct placement 
     buf_clear(&gang->why_text);
     gang->why = (struct str){0};
     preflight_begin(step, gang);
+    if (slice)
+        slice_gang_placed(step, gang, slice);
     for (size_t t = 0; t < gang->tasks.len; t++)
         task_start_if_free(step, gang->tasks.items[t]);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(gang->jobset));
@@ -337,10 +340,10 @@ bool gang_try(struct step *step, struct gang *gang)
     bool placed = request_place(&request, places, &why) || place_some(step, gang, places);
     if (placed) {
         buf_done(&why);
-        commit(step, gang, places);
+        commit(step, gang, places, request.found);
     } else {
         keep_why(step, gang, &why);
-        if (!gang->min_count && sched_is_plain(&request.place))
+        if (!gang->min_count && !request.found && sched_is_plain(&request.place))
             gang->refused_at = cluster_next_change(step->cluster);
     }
     mem_free(places);
@@ -375,7 +378,10 @@ bool gang_feasible(const struct job_store *store, const struct cluster *cluster,
     struct buf unread BUF_CLEANUP = {0};
     size_t least = gang->min_count && gang->min_count < gang->tasks.len ? gang->min_count : gang->tasks.len;
     request_gang(&request, store, cluster, gang, least); /* some of its tasks may have left it since */
+    struct slice_shape shape;
     bool result = sched_feasible(cluster, &request.place, &request, why ? why : &unread);
+    if (result && jobset_wants_slice(gang->jobset, &shape))
+        result = slice_is_feasible(cluster, &shape, why ? why : &unread);
     request_drop(&request);
     return result;
 }

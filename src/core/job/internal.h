@@ -184,6 +184,8 @@ struct task *task_make(struct job *job, obj_id uid, int32_t index, struct str na
 void task_name_anew(struct step *step, struct task *task); /* repeated until no other Pod has the name */
 struct task *task_create(struct step *step, struct job *job, int32_t index);
 void task_rename(struct step *step, struct task *task); /* gives its next run a new uid and attempt */
+/* Ends a task because its slice is broken; it counts as disrupted. Users read `why`. */
+void jobs_end_broken(struct step *step, struct task *task, struct str why);
 void task_stop(struct step *step, struct task *task, bool doom, int64_t grace_ns);
 /* PLACED -> STARTING, unless its name is in use. */
 void task_start_if_free(struct step *step, struct task *task);
@@ -254,11 +256,23 @@ void gang_schedule(struct step *step); /* one pass over the queue */
 /* Takes back the places of a placed gang of which no task was told to start. */
 void gang_unplace(struct step *step, struct gang *gang);
 
+/* slice.c */
+struct slice_place;
+struct slice_shape;
+/* Whether the JobSet asks for a slice, by its annotation phalanx.dev/slice. */
+bool jobset_wants_slice(const struct jobset *jobset, struct slice_shape *ret_shape);
+/* Called when its gang was just placed on `place`: the cross-connects are made. */
+void slice_gang_placed(struct step *step, struct gang *gang, const struct slice_place *place);
+/* Whether the task's slice is not connected yet. */
+bool slice_start_waits(const struct step *step, const struct task *task);
+
 /* preflight.c */
 struct preflight;
 void preflight_begin(struct step *step, struct gang *gang); /* called when it was just placed */
 /* Moves on the gangs that wait for no further test. */
 void preflight_settle(struct step *step);
+/* Ends the preflight of a gang that gives its places back. */
+void preflight_drop(struct step *step, struct gang *gang);
 void preflight_free(struct preflight *preflight);           /* NULL: nothing */
 void preflight_remap(struct job_store *store, const machine_id *map); /* after tasks were */
 

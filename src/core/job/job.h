@@ -22,6 +22,7 @@
  *   named.c        pods that name their machine
  *   request.c      what the scheduler is asked for: a gang, or a JobSet on trial
  *   trial.c        whether a JobSet finds machines; terms and reservations of admission
+ *   slice.c        gangs that ask for a slice: cubes, and cross-connects before the start; slice_life.c
  *   preflight.c    tests of a gang's machines before it starts
  *   mttf.c         how long a JobSet runs until a machine fails it
  *   launch.c       what an agent needs to start a task: environment, ranks, ports, the gang's sheet
@@ -570,10 +571,12 @@ struct object_store;
 struct health;
 struct checkpoint_folder; /* folder.h */
 
+struct slices;
 struct job_store {
     const struct object_store *objects; /* private: the core's, for PriorityClasses */
     const struct health *health;        /* private: the core's, to name a machine's fault in the reason why a
                                          * gang waits */
+    const struct slices *slices;        /* private: the core's */
     uint64_t shape;               /* private: changes with machines, their labels and their taints */
     VEC(struct jobset *) touched; /* private: reconciled since admission looked last */
     VEC(struct jobset *) dirty;   /* private: to be reconciled before the step ends */

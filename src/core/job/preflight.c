@@ -115,7 +115,7 @@ void preflight_free(struct preflight *preflight)
     mem_free(preflight);
 }
 
-static void drop(struct step *step, struct gang *gang)
+void preflight_drop(struct step *step, struct gang *gang)
 {
     preflight_pairs_cancel(step, gang->preflight);
     preflight_free(gang->preflight);
@@ -221,7 +221,7 @@ static void pass(struct step *step, struct gang *gang)
     duration_format(took_ns - took_ns % NS_PER_MS, took);
     step_note_late(step, false, "PreflightPassed", ref_jobset(gang->jobset), "%zu machines, after %s",
                    gang->preflight->machines.len, took);
-    drop(step, gang);
+    preflight_drop(step, gang);
     for (size_t t = 0; t < gang->tasks.len; t++)
         task_start_if_free(step, gang->tasks.items[t]);
     if (jobset_parks(gang->jobset)) /* the other tasks waited for it */
@@ -273,7 +273,7 @@ void preflight_settle(struct step *step)
     for (size_t i = store->preflights.len; i-- > 0;) {
         struct gang *gang = store->preflights.items[i];
         if (gang->state != GANG_PLACED)
-            drop(step, gang); /* it has ended */
+            preflight_drop(step, gang); /* it has ended */
         else if (gang->preflight->alive != gang->alive)
             collect_machines(gang, gang->preflight);
     }
@@ -382,7 +382,7 @@ static void give_up_places(struct step *step, struct gang *gang, const struct ma
     step_note_late(step, true, "PreflightFailed", ref_jobset(gang->jobset),
                    "machine " STR_FORMAT " is replaced before the gang starts: " STR_FORMAT,
                    STR_ARG(machine->name), STR_ARG(why));
-    drop(step, gang);
+    preflight_drop(step, gang);
     gang_unplace(step, gang);
 }
 

@@ -111,6 +111,7 @@ static void add_task(struct request *request, uint32_t slot)
 {
     vec_push(&request->prefer, request->jobset->slots.last_machines[slot]);
     vec_push(&request->ordinals, slot);
+    vec_push(&request->slots, slot);
 }
 
 /* Adds a spare near its Job's ranks, whose machines are closed to it, and behind them if tasks are counted
@@ -491,6 +492,9 @@ static void bind(struct request *request, bool use_spares)
     add_own(request);
     add_reserved(request);
     add_domains(request);
+    struct slice_shape shape;
+    if (jobset_wants_slice(jobset, &shape))
+        request->found = ARENA_NEW(&request->arena, struct slice_place);
     request->place = (struct place_request){
         .jobs = request->jobs.items,
         .job_count = request->jobs.len,
@@ -569,6 +573,7 @@ void request_drop(struct request *request)
     vec_done(&request->jobs);
     vec_done(&request->prefer);
     vec_done(&request->ordinals);
+    vec_done(&request->slots);
     arena_done(&request->arena);
     vec_done(&request->others);
     vec_done(&request->rjobs);
@@ -585,5 +590,8 @@ void request_drop(struct request *request)
 
 bool request_place(const struct request *request, struct placement *ret_places, struct buf *why)
 {
+    struct slice_shape shape;
+    if (request->found && jobset_wants_slice(request->jobset, &shape))
+        return slice_request_place(request, &shape, ret_places, why);
     return sched_place(request->cluster, &request->place, occupant, request, ret_places, why);
 }

@@ -9,6 +9,7 @@
 
 #include "core/job/internal.h"
 #include "core/job/trial.h"
+#include "core/slice/slice.h"
 
 struct request {
     struct place_request place;
@@ -23,6 +24,8 @@ struct request {
     VEC(machine_id) prefer;
     VEC(uint32_t) rjobs, indexes; /* of each of `jobs`: its replicated job, and its index there */
     VEC(uint32_t) ordinals;
+    VEC(uint32_t) slots;       /* of each task, its index in the JobSet */
+    struct slice_place *found; /* for a JobSet that asks for a slice: the cubes that were found; in `arena` */
     VEC(struct placed_task) others;
     uint64_t *own_chips, *reserved;
     int64_t *own_cpu_milli, *own_memory_bytes;
@@ -44,5 +47,10 @@ void request_drop(struct request *request);
 
 /* Calls sched_place: a place for each task in the request's order. */
 bool request_place(const struct request *request, struct placement *ret_places, struct buf *why);
+
+/* slice.c: finds cubes for a request that asks for a slice, into request->found, or the task's own places in
+ * the slice that its JobSet has. */
+bool slice_request_place(const struct request *request, const struct slice_shape *shape,
+                         struct placement *ret_places, struct buf *why);
 
 #endif

@@ -121,7 +121,7 @@ void task_start_if_free(struct step *step, struct task *task)
         task_is_away(task) || name_is_taken(task) || spare_start_waits(task))
         return;
     CHECK(task->machine != MACHINE_NONE && task->gang);
-    if (task->gang->preflight)
+    if (task->gang->preflight || slice_start_waits(step, task))
         return;
     if (task->job->rjob->job.pod.uses_config && task_config_waits(step, task))
         return;
@@ -499,6 +499,15 @@ void jobs_end_hung(struct step *step, struct task *task, struct str why)
     task_message(task, "its job hangs because of it: " STR_FORMAT, STR_ARG(why));
     task->loss = LOSS_HANG;
     task_evict(step, task, 0);
+}
+
+void jobs_end_broken(struct step *step, struct task *task, struct str why)
+{
+    if (task_ended(task->state) || task->doomed)
+        return;
+    task_message(task, "its slice is broken: " STR_FORMAT, STR_ARG(why));
+    task->loss = LOSS_FAULT;
+    task_evict(step, task, -1);
 }
 
 void jobs_vacate(struct step *step, const struct machine *machine, struct str why)

@@ -51,6 +51,7 @@ struct uid_range {
     uint32_t from, count;
 };
 bool uid_range_read(struct str text, struct uid_range *ret); /* false: malformed */
+#define SLICE_KEY               "phalanx.dev/slice" /* the shape of the network that a JobSet runs on */
 #define STEP_PATTERN_KEY "phalanx.dev/step-pattern" /* of log lines: each is a step */
 #define CHECKPOINT_INTERVAL_KEY "phalanx.dev/checkpoint-interval" /* steps, or auto */
 #define CHECKPOINT_FOLDER_KEY   "phalanx.dev/checkpoint-folder"   /* overrides the JobSet's own folder */
@@ -335,6 +336,9 @@ void workload_validate_topology(const struct doc *object, const struct jobset_sp
 /* Checks the annotations phalanx.dev/replica-size and min-replicas against the world of `spec`. `before`:
  * the replaced spec, NULL on create: an unchanged world is not judged again, because partial admission may
  * have made it. */
+/* Checks the annotation phalanx.dev/slice against the tasks. */
+void workload_validate_slice(const struct doc *object, const struct jobset_spec *spec,
+                             struct field_errors *errors);
 void workload_validate_replicas(const struct doc *object, const struct jobset_spec *spec,
                                 const struct jobset_spec *before, struct field_errors *errors);
 /* `started`: a running Job, whose template is fixed. */

@@ -1,0 +1,52 @@
+/* slice_life.c - what follows for a JobSet from the state of its slice: it starts, looks for other cubes, or
+ * runs again. Called by core/slices.c. */
+#include "core/job/internal.h"
+#include "core/job/life.h"
+
+void jobs_slice_connected(struct step *step, struct jobset *jobset)
+{
+    for (size_t g = 0; g < jobset->gangs.len; g++) {
+        struct gang *gang = jobset->gangs.items[g];
+        for (size_t t = 0; gang->state == GANG_PLACED && t < gang->tasks.len; t++)
+            if (gang->tasks.items[t]->gang == gang)
+                task_start_if_free(step, gang->tasks.items[t]);
+    }
+}
+
+/* Whether none of its tasks was told to start, so that its machines can be given back. */
+static bool is_idle(const struct gang *gang)
+{
+    if (gang->state != GANG_PLACED || gang->alive == 0 || gang_is_spare(gang))
+        return false;
+    for (size_t t = 0; t < gang->tasks.len; t++) {
+        const struct task *task = gang->tasks.items[t];
+        if (!task_ended(task->state) && (task->state != TASK_PLACED || task->parked || task->counted))
+            return false;
+    }
+    return true;
+}
+
+void jobs_slice_failed(struct step *step, struct jobset *jobset)
+{
+    for (size_t g = 0; g < jobset->gangs.len; g++) {
+        struct gang *gang = jobset->gangs.items[g];
+        if (!is_idle(gang))
+            continue;
+        if (gang->preflight)
+            preflight_drop(step, gang);
+        gang_unplace(step, gang);
+    }
+}
+
+bool jobs_slice_lost(struct step *step, struct jobset *jobset, struct str why)
+{
+    for (uint32_t j = 0; j < jobset->job_count; j++)
+        for (size_t t = 0; jobset->jobs[j] && t < jobset->jobs[j]->tasks.len; t++) {
+            struct task *task = jobset->jobs[j]->tasks.items[t];
+            if (task->state != TASK_RUNNING || task->doomed)
+                continue;
+            jobs_end_broken(step, task, why);
+            return true;
+        }
+    return false;
+}

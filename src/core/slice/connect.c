@@ -1,0 +1,264 @@
+/* connect.c - the difference between what the slices of a pod need and what its switches hold. */
+#include "core/slice/internal.h"
+
+/* --- intent --------------------------------------------------------------------------------------------- */
+
+void intent_of_pod(const struct slices *slices, uint32_t pod, struct intent *ret)
+{
+    memset(ret->next, 0xff, sizeof ret->next);
+    memset(ret->owned, 0, sizeof ret->owned);
+    for (size_t i = 0; i < slices->list.len; i++) {
+        const struct cube_slice *cubes = &slices->list.items[i]->place.cubes;
+        if (slices->list.items[i]->place.pod != pod)
+            continue;
+        for (uint32_t place = 0; place < cubes->count; place++) {
+            ret->owned[cubes->cube[place]] = true;
+            for (uint32_t axis = 0; slice_shape_is_whole(&cubes->shape) && axis < AXES; axis++)
+                ret->next[axis][cubes->cube[place]] =
+                    cubes->cube[slice_next_place(&cubes->shape, place, axis)];
+        }
+    }
+}
+
+bool slice_is_set(const struct slice *slice, const struct pod_now *pod, uint32_t number)
+{
+    const struct cube_slice *cubes = &slice->place.cubes;
+    const uint16_t *next = pod->connects.next[number], *prior = pod->connects.prior[number];
+    CHECK(number < POD_SWITCHES && cubes->count > 0);
+    if (!pod->switches[number].known)
+        return false;
+    for (uint32_t place = 0; place < cubes->count; place++) {
+        uint16_t cube = cubes->cube[place], wanted = CUBE_NONE;
+        if (slice_shape_is_whole(&cubes->shape))
+            wanted = cubes->cube[slice_next_place(&cubes->shape, place, number / FACE_LINKS)];
+        else if (prior[cube] != CUBE_NONE)
+            return false;
+        if (next[cube] != wanted)
+            return false;
+    }
+    return true;
+}
+
+bool slice_can_use(const struct slice *slice, const struct pod_now *pod, uint32_t number)
+{
+    const struct switch_now *now = &pod->switches[number];
+    bool good = now->health != SWITCH_DOWN;
+    for (uint32_t c = 0; good && c < slice->place.cubes.count; c++)
+        good = !now->bad[slice->place.cubes.cube[c]];
+    return good;
+}
+
+/* A part of a cube has no optical links, so that no switch can harm it. */
+uint32_t slice_out_max(const struct slice *slice)
+{
+    return slice_shape_is_whole(&slice->place.cubes.shape) ? SLICE_OUT_MAX : POD_SWITCHES;
+}
+
+/* --- requests ------------------------------------------------------------------------------------------- */
+
+static struct circuit circuit_of(const struct pod_now *pod, uint32_t number, uint16_t plus, uint16_t minus)
+{
+    struct pod_switch which = pod_switch_at(number);
+    struct link_end from = {plus, which.axis, which.index, POLARITY_PLUS};
+    struct link_end to = {minus, which.axis, which.index, POLARITY_MINUS};
+    return (struct circuit){(uint16_t)link_end_port(pod->cubes, from),
+                            (uint16_t)link_end_port(pod->cubes, to)};
+}
+
+/* Fills in the request; false: the switch holds what it should. */
+static bool compare(struct pod_now *pod, uint32_t number, const struct intent *intent)
+{
+    struct switch_now *now = &pod->switches[number];
+    const uint16_t *wanted = intent->next[number / FACE_LINKS];
+    vec_clear(&now->breaks);
+    vec_clear(&now->makes);
+    for (uint16_t plus = 0; plus < pod->cubes; plus++) {
+        uint16_t minus = pod->connects.next[number][plus];
+        if (minus == CUBE_NONE || minus == wanted[plus] || !(intent->owned[plus] || intent->owned[minus]))
+            continue;
+        CHECK(wanted[plus] != minus); /* no slice needs a circuit that is broken */
+        vec_push(&now->breaks, circuit_of(pod, number, plus, minus));
+    }
+    for (uint16_t plus = 0; plus < pod->cubes; plus++)
+        if (wanted[plus] != CUBE_NONE && pod->connects.next[number][plus] != wanted[plus])
+            vec_push(&now->makes, circuit_of(pod, number, plus, wanted[plus]));
+    CHECK(now->breaks.len <= SWITCH_CIRCUITS_MAX && now->makes.len <= SWITCH_CIRCUITS_MAX);
+    return now->breaks.len > 0 || now->makes.len > 0;
+}
+
+static const struct optical_switch *config_of(const struct step *step, uint32_t pod, uint32_t number)
+{
+    return &step->cluster->switches[step->cluster->pods[pod].first_switch + number];
+}
+
+static void emit(struct step *step, uint32_t pod, uint32_t number)
+{
+    struct switch_now *now = &step->slices->pods[pod]->switches[number];
+    const struct optical_switch *config = config_of(step, pod, number);
+    CHECK(now->operation > 0 && config->pod == pod && config->number == number);
+    now->due_ns = step->now_ns + 2 * config->timeout_ns + 5 * NS_PER_SECOND;
+    effect_add(step->effects, EFFECT_SWITCH_APPLY)->switch_apply =
+        (struct switch_apply){.place = {PLACE_SWITCH, (uint32_t)(config - step->cluster->switches)},
+                              .name = config->name,
+                              .protocol = config->protocol,
+                              .address = config->address,
+                              .operation = now->operation,
+                              .breaks = now->breaks.items,
+                              .break_count = now->breaks.len,
+                              .makes = now->makes.items,
+                              .make_count = now->makes.len,
+                              .timeout_ns = config->timeout_ns};
+}
+
+void slices_boot(struct step *step)
+{
+    for (uint32_t p = 0; p < step->slices->pod_count; p++)
+        for (uint32_t number = 0; step->slices->pods[p]->switches && number < POD_SWITCHES; number++)
+            if (step->slices->pods[p]->switches[number].operation)
+                emit(step, p, number);
+}
+
+/* Asks the switch for what it lacks; for what it holds, if that is not known. `needed`: some slice waits for
+ * the switch. */
+static void go_on(struct step *step, uint32_t p, uint32_t number, const struct intent *intent, bool needed)
+{
+    struct pod_now *pod = step->slices->pods[p];
+    struct switch_now *now = &pod->switches[number];
+    CHECK(pod->cubes == step->cluster->pods[p].cube_count);
+    if (now->operation || now->health == SWITCH_DOWN || now->retry_ns > step->now_ns || !needed)
+        return;
+    if (!now->known) {
+        vec_clear(&now->breaks);
+        vec_clear(&now->makes);
+    } else if (!compare(pod, number, intent)) {
+        return;
+    }
+    now->operation = ++step->slices->operations;
+    now->retry_ns = 0;
+    emit(step, p, number);
+}
+
+/* --- phases --------------------------------------------------------------------------------------------- */
+
+static void judge_switch(struct slice *slice, const struct pod_now *pod, uint32_t number)
+{
+    uint64_t bit = UINT64_C(1) << number;
+    bool usable = slice_can_use(slice, pod, number);
+    if (usable && slice_is_set(slice, pod, number)) {
+        slice->connected |= bit;
+        slice->left_out &= ~bit;
+    } else if (!usable) {
+        slice->connected &= ~bit;
+        slice->left_out |= bit;
+    } else if (slice->phase == SLICE_CONNECTING) {
+        slice->connected &= ~bit;
+        slice->left_out &= ~bit;
+    } else if (pod->switches[number].known) { /* it lost circuits: until they are made again */
+        slice->connected &= ~bit;
+        slice->left_out |= bit;
+    }
+}
+
+static void judge_slice(struct step *step, struct slice *slice)
+{
+    const struct pod_now *pod = step->slices->pods[slice->place.pod];
+    for (uint32_t number = 0; number < POD_SWITCHES; number++)
+        judge_switch(slice, pod, number);
+    uint32_t out = (uint32_t)__builtin_popcountll(slice->left_out);
+    CHECK((slice->connected & slice->left_out) == 0 && pod->switches);
+    if (slice->phase == SLICE_CONNECTING && out > slice_out_max(slice)) {
+        lifecycle_move(&slice_lifecycle, &slice->phase, SLICE_FAILED);
+        slice->told = false;
+    } else if (slice->phase == SLICE_CONNECTING && (slice->connected | slice->left_out) == ALL_SWITCHES) {
+        lifecycle_move(&slice_lifecycle, &slice->phase, SLICE_CONNECTED);
+        slice->connected_ns = step->now_ns;
+        slice->told = false;
+    } else if (slice->phase == SLICE_CONNECTED && !slice->lost && out > slice_out_max(slice)) {
+        slice->lost = true;
+        slice->told = false;
+    }
+}
+
+void slices_settle(struct step *step)
+{
+    struct slices *slices = step->slices;
+    for (uint32_t p = 0; p < slices->pod_count; p++) {
+        struct pod_now *pod = slices->pods[p];
+        uint64_t needed = 0;
+        if (!pod->dirty)
+            continue;
+        pod->dirty = false;
+        if (!pod->switches)
+            continue;
+        for (size_t i = 0; i < slices->list.len; i++)
+            if (slices->list.items[i]->place.pod == p) {
+                judge_slice(step, slices->list.items[i]);
+                if (slices->list.items[i]->phase != SLICE_FAILED)
+                    needed |= ~slices->list.items[i]->connected;
+            }
+        struct intent intent;
+        intent_of_pod(slices, p, &intent);
+        for (uint32_t number = 0; needed && number < POD_SWITCHES; number++)
+            go_on(step, p, number, &intent, needed >> number & 1);
+    }
+}
+
+/* --- for people and audits ------------------------------------------------------------------------------ */
+
+void slice_describe(const struct slices *slices, const struct cluster *cluster, const struct slice *slice,
+                    struct buf *out)
+{
+    const struct pod_now *pod = slices->pods[slice->place.pod];
+    buf_printf(out, "%d of %d switches of " STR_FORMAT " are set", __builtin_popcountll(slice->connected),
+               POD_SWITCHES, STR_ARG(cluster->pods[slice->place.pod].name));
+    int named = 0;
+    for (uint32_t number = 0; number < POD_SWITCHES && named < 3; number++) {
+        const struct switch_now *now = &pod->switches[number];
+        if ((slice->connected >> number & 1) || (now->failures == 0 && now->health != SWITCH_DOWN))
+            continue;
+        named++;
+        buf_printf(out, "; %s: " STR_FORMAT, pod_switch_name(pod_switch_at(number)),
+                   STR_ARG(now->reason.len ? buf_str(&now->reason) : STR("out of service")));
+    }
+}
+
+static void check_slice(const struct slices *slices, const struct cluster *cluster, const struct slice *slice)
+{
+    struct error error;
+    CHECK(slice->place.pod < slices->pod_count && slice->phase < SLICE_PHASES);
+    const struct pod_now *pod = slices->pods[slice->place.pod];
+    CHECK(pod->switches && slice_shape_check(&slice->place.cubes.shape, &error) == 0);
+    CHECK(slice->place.cubes.count == slice_shape_cubes(&slice->place.cubes.shape));
+    CHECK((slice->connected & slice->left_out) == 0 && !(slice->connected & ~ALL_SWITCHES));
+    CHECK(slice->phase != SLICE_CONNECTING || !slice->lost);
+    for (uint32_t c = 0; c < slice->place.cubes.count; c++)
+        CHECK(slice->place.cubes.cube[c] < pod->cubes &&
+              pod->cubes == cluster->pods[slice->place.pod].cube_count);
+}
+
+void slices_check(const struct slices *slices, const struct cluster *cluster)
+{
+    CHECK(slices->pod_count == cluster->pod_count);
+    for (uint32_t p = 0; p < slices->pod_count; p++) {
+        uint32_t owners[POD_CUBES_MAX] = {0}, parts[POD_CUBES_MAX] = {0};
+        const struct pod_now *pod = slices->pods[p];
+        CHECK(!pod->dirty && pod->cubes == cluster->pods[p].cube_count);
+        if (pod->switches)
+            CHECK(crossconnects_valid(&pod->connects));
+        for (uint32_t number = 0; pod->switches && number < POD_SWITCHES; number++)
+            CHECK(pod->switches[number].operation <= slices->operations &&
+                  pod->switches[number].health < SWITCH_STATES);
+        for (size_t i = 0; i < slices->list.len; i++) {
+            const struct slice *slice = slices->list.items[i];
+            for (uint32_t c = 0; slice->place.pod == p && c < slice->place.cubes.count; c++)
+                (slice_shape_is_whole(&slice->place.cubes.shape) ? owners
+                                                                 : parts)[slice->place.cubes.cube[c]]++;
+        }
+        for (uint32_t cube = 0; cube < POD_CUBES_MAX; cube++)
+            CHECK(owners[cube] <= 1 && (owners[cube] == 0 || parts[cube] == 0));
+    }
+    for (size_t i = 0; i < slices->list.len; i++) {
+        check_slice(slices, cluster, slices->list.items[i]);
+        CHECK(i == 0 || slices->list.items[i - 1]->jobset < slices->list.items[i]->jobset);
+    }
+}

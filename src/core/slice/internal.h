@@ -1,0 +1,29 @@
+/* internal.h - what the files of slice/ say to each other. See slice.h. */
+#ifndef PHX_CORE_SLICE_INTERNAL_H
+#define PHX_CORE_SLICE_INTERNAL_H
+
+#include "base/check.h"
+#include "core/slice/slice.h"
+#include "core/step.h"
+
+#define ALL_SWITCHES ((UINT64_C(1) << POD_SWITCHES) - 1)
+
+/* The circuits that the slices of a pod need, alike for the 16 switches of an axis. */
+struct intent {
+    uint16_t next[AXES][POD_CUBES_MAX]; /* by plus end; CUBE_NONE: free of the slices' wishes */
+    bool owned[POD_CUBES_MAX]; /* the cube is in a slice: its ends are joined as said, or not at all */
+};
+
+void intent_of_pod(const struct slices *slices, uint32_t pod, struct intent *ret);
+/* Whether the switch holds all circuits of the slice, and no others at its cubes. */
+bool slice_is_set(const struct slice *slice, const struct pod_now *pod, uint32_t number);
+/* Whether the slice can use the switch. */
+bool slice_can_use(const struct slice *slice, const struct pod_now *pod, uint32_t number);
+/* Number of switches that the slice may do without. */
+uint32_t slice_out_max(const struct slice *slice);
+struct pod_now *pod_now_new(const struct cluster *cluster, uint32_t pod);
+void pod_now_free(struct pod_now *pod);
+/* A request has failed; the next one waits. `reason` is copied. */
+void switch_failed(struct step *step, struct pod_now *pod, struct switch_now *now, struct str reason);
+
+#endif
