@@ -75,7 +75,9 @@ static void create_jobset(struct world *world)
     snprintf(known.name, sizeof(known.name), "js-%u", ++world->created);
     snprintf(known.namespace_, sizeof(known.namespace_), "%s", client_any_namespace(world));
     struct buf body BUF_CLEANUP = {0};
-    if (world->swarm.ladder_ppm && world_chance(world, world->swarm.ladder_ppm))
+    if (world->swarm.cubes && world_chance(world, world->swarm.slice_ppm))
+        spec_slice(world, known.namespace_, known.name, &body);
+    else if (world->swarm.ladder_ppm && world_chance(world, world->swarm.ladder_ppm))
         spec_ladder(world, known.namespace_, known.name, &body);
     else
         spec_jobset(world, known.namespace_, known.name, &body, &known.deletes);

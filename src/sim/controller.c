@@ -282,8 +282,15 @@ static void port_after_step(void *context, const struct event *event, const stru
     plant_after_step(world);
     oracle_applied(world, event, record);
     for (size_t i = 0; i < effects->list.len; i++)
-        if (effects->list.items[i].kind == EFFECT_TASK_START)
+        if (effects->list.items[i].kind == EFFECT_TASK_START) {
             oracle_told_start(world, effects->list.items[i].start);
+            switches_judge_start(world, effects->list.items[i].start);
+        }
+}
+
+void controller_switch_spoke(struct world *world)
+{
+    turn_if_asked(world);
 }
 
 void controller_request(struct world *world, struct request *request)
@@ -314,6 +321,7 @@ static void make_driver(struct world *world)
                   .refuse = port_refuse,
                   .before_step = port_before_step,
                   .after_step = port_after_step},
+        .switches = {world, switches_apply},
     };
     world->controller.planted.opened = false;
     world->controller.driver = driver_new(&options, &ports, world->controller.core);

@@ -29,14 +29,21 @@ void spec_cluster(struct world *world, struct buf *out)
                "\"watch\":\"10s\",\"history\":20},"
                "\"qualification\":{\"preflight\":\"%s\",\"validFor\":\"20s\",\"timeout\":\"5s\","
                "\"pairTimeout\":\"2s\"},"
-               "\"machineNames\":\"m-{n}\",\"addresses\":\"10.0.0.1\",\"pods\":[{\"racks\":[{\"count\":%u,"
-               "\"namePattern\":\"rack-{rack}\",\"machines\":%u,\"chips\":%u,\"spares\":%u}]}]}}",
+               "\"machineNames\":\"m-{n}\",\"addresses\":\"10.0.0.1\",\"pods\":[{",
                (long long)(swarm->lease_ns / NS_PER_MS), (long long)(swarm->heartbeat_ns / NS_PER_MS),
                (long long)(swarm->backfill_ns / NS_PER_SECOND), swarm->lemon_outs ? "true" : "false",
                swarm->lemon_outs, (long long)swarm->min_run_s, (long long)swarm->max_life_s,
                swarm->wait_ready ? "true" : "false", swarm->block_admission ? "true" : "false",
-               swarm->fair ? "true" : "false", preflight, swarm->racks, swarm->machines / swarm->racks,
-               swarm->chips, swarm->machines / swarm->racks > 1 ? swarm->spares : 0);
+               swarm->fair ? "true" : "false", preflight);
+    if (swarm->cubes)
+        buf_printf(out, "\"cubes\":%u,\"fabric\":{\"switches\":\"10.9.0.1:5100\",\"timeout\":\"500ms\"}}]}}",
+                   swarm->cubes);
+    else
+        buf_printf(out,
+                   "\"racks\":[{\"count\":%u,\"namePattern\":\"rack-{rack}\",\"machines\":%u,\"chips\":%u,"
+                   "\"spares\":%u}]}]}}",
+                   swarm->racks, swarm->machines / swarm->racks, swarm->chips,
+                   swarm->machines / swarm->racks > 1 ? swarm->spares : 0);
 }
 
 /* --- a Job's template ------------------------------------------------------------------------- */

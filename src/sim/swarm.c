@@ -125,6 +125,21 @@ static void draw_driver(struct swarm *swarm, uint64_t seed)
     swarm->sync_fail_ppm = (uint32_t)PICK(&rng, 0, 0, 2000, 50000);
 }
 
+/* Makes one world of eight a pod with optical switches, by draws of its own. */
+static void draw_pod(struct swarm *swarm, uint64_t seed)
+{
+    struct rng rng;
+    rng_seed(&rng, seed ^ UINT64_C(0x706f64));
+    if (!rng_chance(&rng, 125000))
+        return;
+    swarm->cubes = (uint32_t)PICK(&rng, 1, 2, 2);
+    swarm->slice_ppm = (uint32_t)PICK(&rng, 300000, 900000);
+    swarm->machines = swarm->cubes * CUBE_MACHINES;
+    swarm->racks = 1;
+    swarm->chips = 4;
+    swarm->spares = 0;
+}
+
 void swarm_draw(struct swarm *swarm, struct rng *rng, uint64_t seed)
 {
     draw_cluster(swarm, rng);
@@ -139,6 +154,7 @@ void swarm_draw(struct swarm *swarm, struct rng *rng, uint64_t seed)
     draw_ladder(swarm, seed);
     draw_holds(swarm, seed);
     draw_driver(swarm, seed);
+    draw_pod(swarm, seed);
 }
 
 void swarm_describe(const struct swarm *swarm, char *ret_text, size_t size)
@@ -148,6 +164,8 @@ void swarm_describe(const struct swarm *swarm, char *ret_text, size_t size)
                swarm->racks, swarm->machines, swarm->chips, swarm->spares, (double)swarm->lease_ns / 1e9,
                (double)swarm->backfill_ns / 1e9, (double)swarm->delay_min_ns / 1e6,
                (double)swarm->delay_max_ns / 1e6);
+    if (swarm->cubes)
+        buf_printf(&text, " cubes=%u slices=%uppm", swarm->cubes, swarm->slice_ppm);
     buf_printf(&text, " spikes=%uppm<=%gs corrupt=%uppm drift=%uppm sync=%g..%gms snapshot-every=%u",
                swarm->spike_ppm, (double)swarm->spike_max_ns / 1e9, swarm->corrupt_ppm, swarm->drift_ppm,
                (double)swarm->sync_min_ns / 1e6, (double)swarm->sync_max_ns / 1e6, swarm->snapshot_every);

@@ -38,7 +38,7 @@
 #include "drive/stand_in.h"
 #include "sim/torture.h"
 
-enum { SIM_MACHINES_MAX = 16 };
+enum { SIM_MACHINES_MAX = 32, SIM_SWITCH_PORTS = 64 };
 
 /* --- events of the world ---------------------------------------------------------------------- */
 
@@ -64,6 +64,7 @@ enum sim_what {
     SIM_ERRAND_ENDED,      /* machine: errand `id` of agent life `number` has ended */
     SIM_SAY_AGAIN,         /* machine: its probes look again */
     SIM_HOLD,              /* is hold `number` confirmed by now? */
+    SIM_SWITCH,            /* switch `machine`, request `id`: `number` says what happens (switches.c) */
     SIM_WHATS
 };
 
@@ -115,6 +116,8 @@ enum sim_feature {
 };
 struct swarm {
     uint32_t machines, chips, spares, racks;
+    uint32_t cubes;     /* of one pod with optical switches, in place of racks; 0: none; drawn apart */
+    uint32_t slice_ppm; /* of JobSets that ask for a slice; drawn apart */
     int64_t lease_ns, heartbeat_ns, backfill_ns;
     uint32_t weights[FAULT_KINDS]; /* 0: this run has none */
     int64_t fault_every_ns;        /* mean; 0: no faults at all */
@@ -337,6 +340,21 @@ struct planned_restart {
     int64_t until_ns; /* no task of a machine that is `held` ends by its fence before; 0: it may */
 };
 
+/* --- optical switches (switches.c) ------------------------------------------------------------ */
+
+struct sim_switch {
+    uint16_t to[SIM_SWITCH_PORTS + 1]; /* by plus port: the minus port that it is joined with; 0: none */
+    bool down;
+    int64_t broke_ns; /* true time of its last failure or return; 0: never */
+    uint64_t newest;  /* operation that was carried out last */
+};
+struct sim_request {
+    uint64_t id, operation;
+    uint32_t which;
+    enum switch_outcome outcome;
+    VEC(struct circuit) breaks, makes;
+};
+
 /* --- the world -------------------------------------------------------------------------------- */
 
 struct world {
@@ -351,6 +369,8 @@ struct world {
     bool healing; /* the second phase */
     struct planned_restart hold;
     struct sim_machine machines[SIM_MACHINES_MAX];
+    struct sim_switch switches[48];
+    VEC(struct sim_request) switch_requests;
     struct machine_shared *shared;
     VEC(struct conn *) conns;
     struct u64_map conns_by_id;
@@ -444,6 +464,7 @@ void controller_go_on(struct world *world);
 void controller_resume(struct world *world, const struct sim_event *event);
 void controller_turn(struct world *world, const struct sim_event *event);
 void controller_synced(struct world *world, const struct sim_event *event);
+void controller_switch_spoke(struct world *world); /* the driver has been handed something */
 void controller_request(struct world *world, struct request *request);
 bool controller_is_open(const struct world *world); /* up; agents and clients are heard */
 bool controller_reads(const struct world *world);   /* likewise; neither paused nor waiting for its disk */
@@ -546,6 +567,7 @@ void spec_jobset(struct world *world, const char *ns, const char *name, struct b
 void spec_job(struct world *world, const char *ns, const char *name, struct buf *out);
 void spec_pod(struct world *world, const char *ns, const char *name, struct buf *out);
 /* spec_ladder.c: ranks of one world that can rejoin, with room for losses. */
+void spec_slice(struct world *world, const char *ns, const char *name, struct buf *out);
 void spec_ladder(struct world *world, const char *ns, const char *name, struct buf *out);
 /* metadata, with labels, annotations, finalizers and owners. True: it may vanish with its owner. */
 bool spec_metadata(struct world *world, struct json_writer *json, const char *ns, const char *name,
@@ -589,5 +611,13 @@ void oracle_done(struct world *world);
 /* liveness.c */
 bool liveness_reached(const struct world *world, char *ret_why, size_t size); /* false: what is missing */
 void liveness_trace(struct world *world);                                     /* how everything stands */
+
+/* switches.c */
+void switches_begin(struct world *world);
+void switches_heal(struct world *world); /* all come back, and fail no more */
+void switches_event(struct world *world, const struct sim_event *event);
+void switches_apply(void *context, const struct switch_apply *apply);    /* a port of the driver */
+void switches_judge_start(struct world *world, const struct task *task); /* oracle: its slice is connected */
+void switches_done(struct world *world);
 
 #endif
