@@ -93,6 +93,7 @@ static const char *const annotations_known[] = {
     "recovery-limits",
     "replica-size",
     "restart-backoff",
+    "slice",
     "spare-kind",
     "spares",
     "step-pattern",
