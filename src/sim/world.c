@@ -186,10 +186,7 @@ static void dispatch(struct world *world, const struct sim_event *event)
     case SIM_HOLD:
         hold_look(world, event);
         break;
-    case SIM_SWITCH:
-        switches_event(world, event);
-        break;
-    case SIM_WHATS:
+    default: /* advance() hands SIM_SWITCH to switches.c */
         CHECK_UNREACHABLE();
     }
 }
@@ -205,7 +202,10 @@ static bool advance(struct world *world)
     CHECK(node->key >= world->now_ns);
     world->now_ns = node->key;
     world->outcome->events++;
-    dispatch(world, event);
+    if (event->what == SIM_SWITCH)
+        switches_event(world, event);
+    else
+        dispatch(world, event);
     process_bury_all(world);
     mem_free(event);
     return true;

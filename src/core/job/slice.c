@@ -59,10 +59,10 @@ static enum machine_fit fit(const void *context, machine_id id)
 }
 
 /* Tasks that are made anew while the others keep their machines have places of their own in the slice. */
-static bool place_rest(const struct request *request, struct placement *ret_places, struct buf *why)
+static bool place_rest(const struct request *request, const struct slice *slice, struct placement *ret_places,
+                       struct buf *why)
 {
-    const struct slice *slice = slice_find(request->store->slices, request->jobset->uid);
-    for (size_t t = 0; slice && t < request->slots.len; t++) {
+    for (size_t t = 0; t < request->slots.len; t++) {
         machine_id id = slice_machine(request->cluster, &slice->place, request->slots.items[t]);
         const struct machine *machine = &request->cluster->machines[id];
         if (fit(request, id) > MACHINE_FITS_LAST) {
@@ -74,26 +74,35 @@ static bool place_rest(const struct request *request, struct placement *ret_plac
         }
         ret_places[t] = (struct placement){id, machine_all_chips(machine)};
     }
-    if (!slice)
-        buf_printf(why, "needs a machine of its slice, which is gone: it waits for a restart of the whole");
-    return slice != NULL;
+    return true;
+}
+
+/* The tasks' indexes in the JobSet are their ranks in the slice. */
+static bool ranks_fit(const struct request *request, uint32_t machines, struct buf *why)
+{
+    for (size_t t = 0; t < request->slots.len; t++)
+        if (request->slots.items[t] >= machines) {
+            buf_printf(why, "has a task with index %u, and its slice %u machines", request->slots.items[t],
+                       machines);
+            return false;
+        }
+    return true;
 }
 
 bool slice_request_place(const struct request *request, const struct slice_shape *shape,
                          struct placement *ret_places, struct buf *why)
 {
-    uint32_t needs = slice_machine_count(shape);
+    uint32_t machines = slice_machine_count(shape);
     struct slice_want want = {.shape = shape, .jobset = request->jobset->uid, .fit = fit, .context = request};
-    if (request->slots.len < needs)
-        return place_rest(request, ret_places, why);
-    if (request->slots.len > needs) {
-        buf_printf(why, "has %zu tasks, and its slice %u machines", request->slots.len, needs);
+    const struct slice *slice = slice_find(request->store->slices, request->jobset->uid);
+    if (!ranks_fit(request, machines, why))
         return false;
-    }
+    if (slice && request->slots.len < machines)
+        return place_rest(request, slice, ret_places, why);
     if (!slice_choose(request->store->slices, request->cluster, &want, request->found, why))
         return false;
-    for (uint32_t t = 0; t < needs; t++) {
-        machine_id id = slice_machine(request->cluster, request->found, t);
+    for (size_t t = 0; t < request->slots.len; t++) {
+        machine_id id = slice_machine(request->cluster, request->found, request->slots.items[t]);
         ret_places[t] = (struct placement){id, machine_all_chips(&request->cluster->machines[id])};
     }
     return true;

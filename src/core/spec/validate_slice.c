@@ -2,6 +2,7 @@
  * tasks fill the shape exactly, one for each machine of 2x2x1 chips. */
 #include <stdio.h>
 
+#include "base/check.h"
 #include "core/fabric/shape.h"
 #include "core/spec/path.h"
 #include "core/spec/validate.h"
@@ -14,6 +15,7 @@ static void check_job(const struct doc *node, const struct rjob_spec *rjob, cons
     const struct job_spec *job = &rjob->job;
     char why[WHY_MAX];
     const char *wrong = NULL;
+    CHECK(node && rjob->replicas >= 0 && job->parallelism >= 0);
     if (job->pod.chips != MACHINE_CHIPS)
         wrong = "each of its tasks needs all 4 chips of a machine";
     else if (!job->indexed || job->completions != job->parallelism)
@@ -45,6 +47,7 @@ void workload_validate_slice(const struct doc *object, const struct jobset_spec 
         path_invalid(errors, at, node, text, error.text);
         return;
     }
+    CHECK(slice_shape_chips(&shape) % MACHINE_CHIPS == 0 && slice_shape_chips(&shape) <= SLICE_CHIPS_MAX);
     for (size_t r = 0; r < spec->rjob_count; r++) {
         check_job(node, &spec->rjobs[r], at, errors);
         tasks += (int64_t)spec->rjobs[r].replicas * spec->rjobs[r].job.parallelism;
