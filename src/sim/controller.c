@@ -284,7 +284,7 @@ static void port_after_step(void *context, const struct event *event, const stru
     for (size_t i = 0; i < effects->list.len; i++)
         if (effects->list.items[i].kind == EFFECT_TASK_START) {
             oracle_told_start(world, effects->list.items[i].start);
-            switches_judge_start(world, effects->list.items[i].start);
+            sim_switches_judge_start(world, effects->list.items[i].start);
         }
 }
 
@@ -321,7 +321,7 @@ static void make_driver(struct world *world)
                   .refuse = port_refuse,
                   .before_step = port_before_step,
                   .after_step = port_after_step},
-        .switches = {world, switches_apply},
+        .switches = {world, sim_switches_apply},
     };
     world->controller.planted.opened = false;
     world->controller.driver = driver_new(&options, &ports, world->controller.core);

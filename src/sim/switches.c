@@ -67,7 +67,7 @@ static void judge_request(struct world *world, uint32_t which, const struct swit
                        which, apply->breaks[i].plus, apply->breaks[i].minus);
 }
 
-void switches_judge_start(struct world *world, const struct task *task)
+void sim_switches_judge_start(struct world *world, const struct task *task)
 {
     const struct slice *slice = slice_find(core_slices(world->controller.core), task->job->jobset->uid);
     if (!slice)
@@ -95,7 +95,7 @@ void switches_judge_start(struct world *world, const struct task *task)
 
 /* --- a request ------------------------------------------------------------------------------------------ */
 
-void switches_apply(void *context, const struct switch_apply *apply)
+void sim_switches_apply(void *context, const struct switch_apply *apply)
 {
     struct world *world = context;
     uint32_t which = apply->place.id;
@@ -227,19 +227,19 @@ static void restore_one(struct world *world, uint32_t which)
     tell_health(world, which);
 }
 
-void switches_begin(struct world *world)
+void sim_switches_begin(struct world *world)
 {
     if (world->swarm.cubes > 0)
         world_after(world, 5 * NS_PER_SECOND, SIM_SWITCH, 0, 0, SIM_BREAK);
 }
 
-void switches_heal(struct world *world)
+void sim_switches_heal(struct world *world)
 {
     for (uint32_t which = 0; world->swarm.cubes > 0 && which < POD_SWITCHES; which++)
         world_after(world, world_draw(world, 1, 500) * NS_PER_MS, SIM_SWITCH, which, 0, SIM_RESTORE);
 }
 
-void switches_event(struct world *world, const struct sim_event *event)
+void sim_switches_event(struct world *world, const struct sim_event *event)
 {
     switch (event->number) {
     case SIM_RESTORE:
@@ -259,7 +259,7 @@ void switches_event(struct world *world, const struct sim_event *event)
     }
 }
 
-void switches_done(struct world *world)
+void sim_switches_done(struct world *world)
 {
     while (world->switch_requests.len > 0)
         drop_request(world, world->switch_requests.len - 1);

@@ -203,7 +203,7 @@ static bool advance(struct world *world)
     world->now_ns = node->key;
     world->outcome->events++;
     if (event->what == SIM_SWITCH)
-        switches_event(world, event);
+        sim_switches_event(world, event);
     else
         dispatch(world, event);
     process_bury_all(world);
@@ -223,7 +223,7 @@ static void liveness_phase(struct world *world)
     world->healing = true;
     world_trace(world, "--- faults end; everything heals ---");
     fault_heal(world);
-    switches_heal(world);
+    sim_switches_heal(world);
     int64_t give_up_ns = world->now_ns + HEAL_MAX_NS, check_ns = world->now_ns;
     uint64_t events_max = world->outcome->events + HEAL_EVENTS_MAX;
     char why[TORTURE_WHY_MAX] = "";
@@ -275,7 +275,7 @@ static void world_init(struct world *world)
         world_after(world, world_draw(world, 0, NS_PER_SECOND), SIM_MACHINE_START, i, 0, 0);
     world_after(world, world_draw(world, 0, NS_PER_SECOND), SIM_CLIENT, 0, 0, 0);
     fault_next(world);
-    switches_begin(world);
+    sim_switches_begin(world);
 }
 
 static void world_done(struct world *world)
@@ -286,7 +286,7 @@ static void world_done(struct world *world)
     process_bury_all(world);
     vec_done(&world->buried);
     controller_done(world);
-    switches_done(world);
+    sim_switches_done(world);
     client_done(world);
     net_done(world);
     disk_done(&world->disk);

@@ -613,11 +613,12 @@ bool liveness_reached(const struct world *world, char *ret_why, size_t size); /*
 void liveness_trace(struct world *world);                                     /* how everything stands */
 
 /* switches.c */
-void switches_begin(struct world *world);
-void switches_heal(struct world *world); /* all come back, and fail no more */
-void switches_event(struct world *world, const struct sim_event *event);
-void switches_apply(void *context, const struct switch_apply *apply);    /* a port of the driver */
-void switches_judge_start(struct world *world, const struct task *task); /* oracle: its slice is connected */
-void switches_done(struct world *world);
+void sim_switches_begin(struct world *world);
+void sim_switches_heal(struct world *world); /* all come back, and fail no more */
+void sim_switches_event(struct world *world, const struct sim_event *event);
+void sim_switches_apply(void *context, const struct switch_apply *apply); /* a port of the driver */
+void sim_switches_judge_start(struct world *world,
+                              const struct task *task); /* oracle: its slice is connected */
+void sim_switches_done(struct world *world);
 
 #endif

@@ -95,6 +95,10 @@ bool slice_request_place(const struct request *request, const struct slice_shape
     uint32_t machines = slice_machine_count(shape);
     struct slice_want want = {.shape = shape, .jobset = request->jobset->uid, .fit = fit, .context = request};
     const struct slice *slice = slice_find(request->store->slices, request->jobset->uid);
+    if (request->slots.len < request->prefer.len) { /* a task that is no rank, for a move from a machine */
+        buf_printf(why, "is a spare, and a slice has no room for one");
+        return false;
+    }
     if (!ranks_fit(request, machines, why))
         return false;
     if (slice && request->slots.len < machines)
