@@ -1,4 +1,4 @@
-/* Any bytes to the readers of optical switches' answers, to the emulated switches, and to their scripts: no
+/* Any bytes to the readers of optical switches' answers, to the emulated switches, to lists and scripts: no
  * crash; a state that is read is a partial permutation; an emulated switch keeps one. The first byte chooses
  * the reader. */
 #include <stdint.h>
@@ -6,6 +6,7 @@
 
 #include "base/check.h"
 #include "host/fabric/scpi.h"
+#include "host/fabric/switches.h"
 #include "host/fabric/tl1.h"
 #include "sim/fabric/ocs_script.h"
 #include "sim/fabric/ocs_session.h"
@@ -51,6 +52,14 @@ static void read_tl1(struct str text)
     }
 }
 
+static void read_list(struct str text)
+{
+    struct switches *switches = mem_alloc(sizeof *switches);
+    if (switches_parse(text, switches, NULL) == 0)
+        CHECK(switches->listed >= 1 && switches->listed <= POD_SWITCHES);
+    mem_free(switches);
+}
+
 static void serve(struct str text, enum ocs_protocol protocol)
 {
     static const struct ocs_settings settings = {.a_ports = 8, .b_ports = 8, .tuning_ns = 5};
@@ -74,7 +83,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     if (!size)
         return 0;
     struct str text = {(const char *)data + 1, size - 1};
-    switch (data[0] % 5) {
+    switch (data[0] % 6) {
     case 0:
         read_scpi(text);
         break;
@@ -86,6 +95,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case 3:
         serve(text, OCS_TL1);
+        break;
+    case 4:
+        read_list(text);
         break;
     default:
         if (ocs_script_parse(text, &script, NULL) == 0)
