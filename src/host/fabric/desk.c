@@ -52,6 +52,7 @@ struct desk {
     pthread_mutex_t lock;
     struct list_node outbox;    /* under lock */
     bool closing;               /* under lock */
+    atomic_bool stop;           /* the same, for what is under way */
     VEC(struct clerk *) clerks; /* of the loop's thread */
 };
 
@@ -197,7 +198,9 @@ static void *clerk_run(void *context)
     struct clerk *clerk = context;
     for (bool closing = false; !closing;) {
         struct order *order = next_order(clerk, &closing);
-        if (order)
+        if (order && closing)
+            mem_free(order); /* the core asks again after a boot */
+        else if (order)
             carry_order_out(clerk, order);
         if (!closing)
             look(clerk);
@@ -331,7 +334,7 @@ static struct clerk *clerk_new(struct desk *desk, const struct switch_apply *app
     clerk->entry.listed = true;
     clerk->terms = (struct crew_terms){
         .timeout_ms = DESK_ANSWER_MS, .attempts = DESK_ATTEMPTS, .backoff_ms = DESK_BACKOFF_MS};
-    clerk->member = (struct member){.entry = &clerk->entry, .terms = &clerk->terms};
+    clerk->member = (struct member){.entry = &clerk->entry, .terms = &clerk->terms, .stop = &desk->stop};
     (void)driver_find(clerk->entry.driver, &clerk->member.driver, NULL); /* reports say that there is none */
     list_init(&clerk->inbox);
     pthread_condattr_init(&monotonic);
@@ -399,6 +402,7 @@ static void on_desk_closed(uv_handle_t *handle)
 
 void desk_close(struct desk *desk)
 {
+    atomic_store(&desk->stop, true);
     pthread_mutex_lock(&desk->lock);
     desk->closing = true;
     for (size_t i = 0; i < desk->clerks.len; i++)

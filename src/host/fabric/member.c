@@ -10,7 +10,7 @@
 
 _Static_assert(2 * POD_CUBES_MAX <= PHX_SWITCH_PORTS_MAX, "a driver holds every port of a pod's switch");
 
-enum { MEMBER_BACKOFF_MAX_MS = 5000 };
+enum { MEMBER_BACKOFF_MAX_MS = 5000, MEMBER_NAP_MS = 50 };
 
 int64_t member_clock_ns(void)
 {
@@ -160,16 +160,22 @@ static bool worth_another_try(int status)
     return status == PHX_SWITCH_LOST || status == PHX_SWITCH_TIMEOUT || status == PHX_SWITCH_GARBLED;
 }
 
-/* Waits before every attempt but the first; false: the deadline leaves no time for one. */
+static bool member_is_stopped(const struct member *member)
+{
+    return member->stop && atomic_load(member->stop);
+}
+
+/* Waits before every attempt but the first; false: the deadline leaves no time for one, or the member is to
+ * stop. */
 static bool wait_before(const struct member *member, uint32_t attempt)
 {
     int64_t wait_ms =
         attempt ? backoff_wait(member->terms->backoff_ms, MEMBER_BACKOFF_MAX_MS, attempt - 1) : 0;
     if (attempt && member->deadline_ns && member_clock_ns() + wait_ms * 1000000 >= member->deadline_ns)
         return false;
-    if (wait_ms)
-        poll(NULL, 0, (int)wait_ms);
-    return true;
+    for (; wait_ms > 0 && !member_is_stopped(member); wait_ms -= MEMBER_NAP_MS)
+        poll(NULL, 0, (int)(wait_ms < MEMBER_NAP_MS ? wait_ms : MEMBER_NAP_MS));
+    return !attempt || !member_is_stopped(member);
 }
 
 void member_carry_out(struct member *member)

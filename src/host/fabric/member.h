@@ -6,6 +6,8 @@
 #ifndef PHX_HOST_FABRIC_MEMBER_H
 #define PHX_HOST_FABRIC_MEMBER_H
 
+#include <stdatomic.h>
+
 #include "host/fabric/switches.h"
 #include "phalanx/driver.h"
 
@@ -14,8 +16,9 @@ struct member {
     const struct phx_switch_driver *driver;
     struct phx_switch *session; /* NULL: none is open */
     const struct crew_terms *terms;
-    int64_t deadline_ns; /* monotonic: no try begins after it, and sessions opened before it wait for no
+    int64_t deadline_ns;     /* monotonic: no try begins after it, and sessions opened before it wait for no
                           * answer beyond it; 0: none */
+    const atomic_bool *stop; /* no try begins once it is set; NULL: nobody sets it */
     struct switch_work *work;
     void (*task)(struct member *member);
     bool good;

@@ -160,6 +160,20 @@ static void a_session_that_breaks_does_not_fail_a_request(void **state)
     end(&heard);
 }
 
+static void a_desk_closes_while_a_switch_does_not_answer(void **state)
+{
+    struct heard heard;
+    begin(&heard);
+    ask(&heard, "dies=0", 1, NULL, 0, two, 2);
+    wait_until(&heard, &heard.reports, 1);
+    struct switch_apply apply = {
+        .name = STR("dies=0"), .operation = 2, .timeout_ns = INT64_C(3600) * 1000000000};
+    desk_apply(heard.desk, &apply);
+    uint64_t begin_ns = uv_hrtime();
+    end(&heard);
+    assert_true(uv_hrtime() - begin_ns < UINT64_C(60) * 1000000000);
+}
+
 static void a_protocol_that_nobody_speaks_is_refused(void **state)
 {
     struct heard heard;
@@ -181,6 +195,7 @@ int main(void)
         cmocka_unit_test(a_port_that_is_in_use_is_left_alone),
         cmocka_unit_test(a_switch_that_dies_is_unreachable_and_down),
         cmocka_unit_test(a_session_that_breaks_does_not_fail_a_request),
+        cmocka_unit_test(a_desk_closes_while_a_switch_does_not_answer),
         cmocka_unit_test(a_protocol_that_nobody_speaks_is_refused),
     };
     snprintf(library, sizeof library, "%s/stub_switch.so", build ? build : "build");
