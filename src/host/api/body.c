@@ -6,6 +6,7 @@
 #include "kube/protobuf.h"
 #include "kube/protobuf_kinds.h"
 #include "kube/render.h"
+#include "host/api/work.h"
 #include "host/api/write.h"
 
 enum { BODY_MEMORY_MAX = 64 * 1024 * 1024 };
@@ -36,7 +37,7 @@ static bool parse_protobuf(struct api_request *request, struct doc **ret_doc)
     return rc == 0;
 }
 
-bool body_parse(struct api_request *request, struct doc **ret_doc)
+static bool parse(struct api_request *request, struct doc **ret_doc)
 {
     struct str type = body_media_type(request);
     struct error error = {0};
@@ -64,6 +65,30 @@ bool body_parse(struct api_request *request, struct doc **ret_doc)
         answer_status(request, rc == ERROR_LIMIT ? 413 : 400,
                       rc == ERROR_LIMIT ? "RequestEntityTooLarge" : "BadRequest", "%s", error.text);
     return rc == 0;
+}
+
+static void parse_beside(struct api_request *request)
+{
+    request->parsed.good = parse(request, &request->parsed.doc);
+    request->parsed.read = true;
+}
+
+static void parsed_beside(struct api_request *request)
+{
+    if (request->parsed.good)
+        request_handle_again(request);
+}
+
+bool body_parse(struct api_request *request, struct doc **ret_doc)
+{
+    if (request->parsed.read) {
+        *ret_doc = request->parsed.doc;
+        return request->parsed.good;
+    }
+    if (!work_pays(request, request->body.len))
+        return parse(request, ret_doc);
+    work_start(request, parse_beside, parsed_beside);
+    return false;
 }
 
 /* "Strict" refuses fields that the schema does not know, "Warn" (the default) names them, "Ignore" says

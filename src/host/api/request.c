@@ -96,6 +96,7 @@ void request_done(struct api_request *request)
         request->stream->free(request->stream);
     request->stream = NULL;
     buf_done(&request->body);
+    buf_done(&request->live.text);
     buf_done(&request->answer);
     arena_done(&request->arena);
 }

@@ -11,6 +11,7 @@
  *   discovery.c, openapi.c   what there is
  *   status.c     errors as Status objects
  *   guard_pods.c may this Pod be: Pod Security levels
+ *   work.c       what is done beside the loop; seats.c  for whom, and who waits
  *   guard.c      who asks and may they; review.c  what they ask about that; hold.c  may they still
  * A handler leaves its outcome in the request: an answer that is whole, or one that comes later. Handlers
  * know nothing of connections, so tests and fuzzers call request_handle() without any.
@@ -53,6 +54,21 @@ struct body_stream {
     struct api_request *request;
 };
 
+/* A body that was read beside the loop; read: body_parse() has its result. */
+struct request_body {
+    struct doc *doc;
+    bool read, good;
+};
+
+/* The object that a write is about, as the API showed it when its work began. */
+struct request_live {
+    bool taken, there; /* taken: the core is not asked again */
+    struct buf text;
+    int64_t now_ns;
+};
+
+struct work;
+struct worker;
 struct api_request {
     struct api *api;
     void *transport; /* server.c's; NULL in tests and fuzzers */
@@ -66,6 +82,9 @@ struct api_request {
     struct str accept, content_type, if_none_match, user_agent;
     struct request_upgrade upgrade;
     struct buf body;
+    struct request_body parsed; /* of a large body: work.h */
+    struct request_live live;
+    struct work *work; /* NULL: nothing is done beside the loop; else only its thread may use the request */
     bool bad_url, long_url, body_too_large;
     bool compares; /* kubectl diff: wants one text of one resourceVersion */
 
@@ -124,6 +143,7 @@ struct api {
     struct access *access; /* NULL: every client may do everything */
     enum pod_security_level pod_security; /* of namespaces without a label */
     struct server *server; /* NULL in tests and fuzzers */
+    struct worker *worker; /* of work.c; NULL: nothing was done beside the loop yet */
     struct watch_ring *ring;
     struct openapi *openapi;
     struct usage_table *usages;
@@ -147,6 +167,8 @@ void api_free_bare(struct api *api);
 /* `url`: as in the request line, with its query. */
 void request_init(struct api_request *request, struct api *api, enum method method, struct str url);
 void request_handle(struct api_request *request);
+/* The same once more, after work beside the loop: rights are looked at again. */
+void request_handle_again(struct api_request *request);
 void request_done(struct api_request *request);
 struct str request_query(const struct api_request *request, const char *name); /* .data NULL: absent */
 bool request_flag(const struct api_request *request, const char *name); /* "true", "1" or present and empty */
@@ -169,7 +191,8 @@ static inline const struct core *request_core(const struct api_request *request)
 }
 static inline int64_t request_now(const struct api_request *request)
 {
-    return request->api->hooks.now_ns(request->api->hooks.context);
+    return request->live.taken ? request->live.now_ns
+                               : request->api->hooks.now_ns(request->api->hooks.context);
 }
 
 /* --- answers ----------------------------------------------------------------------------------- */

@@ -220,6 +220,12 @@ static void date_builtins(const struct api_request *request)
         access_builtins_date(request->api->builtins, first->created_ns);
 }
 
+void request_handle_again(struct api_request *request)
+{
+    if (guard_identify(request))
+        route_path(request);
+}
+
 void request_handle(struct api_request *request)
 {
     request->api->stats.requests++;

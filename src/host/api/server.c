@@ -22,6 +22,7 @@
 #include "host/api/request.h"
 #include "host/api/slow.h"
 #include "host/api/tls.h"
+#include "host/api/work.h"
 
 enum {
     STREAM_BLOCK_BYTES = 512, /* for clients that cannot read chunks (HTTP/1.0) */
@@ -631,7 +632,7 @@ static void on_hangup(uv_poll_t *poll, int status, int events)
         struct transport *transport = gone[i].data.ptr;
         transport->gone = true;
         /* A write under way stays until the host has answered it. */
-        if (transport->request.write == NULL)
+        if (transport->request.write == NULL && transport->request.work == NULL)
             resume(transport);
     }
     run(server);
@@ -853,6 +854,7 @@ void api_close(struct api *api, void (*closed)(void *context), void *context)
     api->closing = true;
     server->closed = closed;
     server->closed_context = context;
+    work_close(api);
     list_for_each_safe(node, after, &server->transports)
     {
         struct transport *transport = container_of(node, struct transport, node);

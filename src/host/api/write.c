@@ -134,7 +134,9 @@ static void answer_dry_run(struct api_request *request)
         request->code = job->eviction ? 201 : 200;
         return;
     }
-    CHECK(json_parse(&request->arena, job->event.body, &object, NULL) == 0);
+    object = (struct doc *)job->event.document; /* the tree of event.body, which nobody needs any more */
+    if (!object)
+        CHECK(json_parse(&request->arena, job->event.body, &object, NULL) == 0);
     if (job->event.verb == WRITE_REPLACE || job->event.verb == WRITE_METADATA)
         (void)write_read_current(request, &live);
     if (job->event.verb == WRITE_METADATA && live)
@@ -233,7 +235,7 @@ void write_submit(struct api_request *request)
     vec_done(&effects.list);
     if (job->dry_run) {
         if (!job->victims)
-            answer_dry_run(request);
+            write_beside(request, answer_dry_run, write_forget_live);
         return;
     }
     if (!job->victims && too_many(request)) {
@@ -384,6 +386,20 @@ static void warn_of_images(struct api_request *request, const struct doc *object
     }
 }
 
+static bool prepare_create(struct api_request *request)
+{
+    if (!body_accept(request, request->write->given, true, &request->write->event))
+        return false;
+    if (!request->live.taken) /* a workload, which is prepared on the loop */
+        warn_of_images(request, request->write->given);
+    return true;
+}
+
+static bool prepare_replace(struct api_request *request)
+{
+    return body_accept(request, request->write->given, false, &request->write->event);
+}
+
 void handle_create(struct api_request *request)
 {
     struct doc *object = NULL;
@@ -392,10 +408,8 @@ void handle_create(struct api_request *request)
     if (request->namespace_.len == 0 && request->resource->namespaced)
         request->namespace_ = doc_str(doc_path(object, "metadata", "namespace", NULL), STR("default"));
     struct write_job *job = write_job_new(request, WRITE_CREATE);
-    if (!body_accept(request, object, true, &job->event))
-        return;
-    warn_of_images(request, object);
-    write_submit(request);
+    job->given = object;
+    write_prepare(request, prepare_create);
 }
 
 void handle_replace(struct api_request *request)
@@ -405,6 +419,6 @@ void handle_replace(struct api_request *request)
         return;
     struct write_job *job = write_job_new(request, WRITE_REPLACE);
     write_keep_written(request, object);
-    if (body_accept(request, object, false, &job->event))
-        write_submit(request);
+    job->given = object;
+    write_prepare(request, prepare_replace);
 }

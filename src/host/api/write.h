@@ -37,6 +37,9 @@ struct write_job {
     int tries;
     uint32_t pending;       /* with the host */
     bool queued;            /* in api->retries */
+    bool (*prepare)(struct api_request *request); /* write_prepare() */
+    bool prepared;
+    struct doc *given;      /* of a create or replace: the body */
     struct victim *victims; /* of a deletion of many */
     size_t victim_count, victim_next;
     int failed_code; /* of a deletion of many: the first that failed; 0: none */
@@ -51,6 +54,14 @@ void write_submit(struct api_request *request);
 void write_retry_later(struct api_request *request);
 /* The object as the API shows it now, in the request's arena; false: there is none (nothing is answered). */
 bool write_read_current(struct api_request *request, struct doc **ret_object);
+/* Computes and goes on: beside the loop (work.h) where the object is large. Only writes of stored objects
+ * are: their documents are texts, of which the live one is taken before, while Jobs and Pods are asked of the
+ * core. */
+void write_beside(struct api_request *request, void (*compute)(struct api_request *request),
+                  void (*go_on)(struct api_request *request));
+void write_forget_live(struct api_request *request); /* the live text that write_beside() took */
+/* So runs `how`, which makes job->event of the request's body, and write_submit() if it returns true. */
+void write_prepare(struct api_request *request, bool (*how)(struct api_request *request));
 /* For a PUT of an object that was read: restores members of a Job's or Pod's spec that `object` leaves as the
  * API shows them to the form in which their user wrote them. */
 void write_keep_written(struct api_request *request, struct doc *object);

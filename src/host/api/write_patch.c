@@ -1,5 +1,6 @@
 #include "kube/apply.h"
 #include "kube/patch.h"
+#include "host/api/work.h"
 #include "host/api/write.h"
 
 /* Returns the document that a user wrote for a Job or Pod. The API shows more (the selector, labels,
@@ -45,13 +46,72 @@ static void render_of(struct api_request *request, struct object_ref object, str
     render_object(&render, request->resource, object, request->name);
 }
 
+/* Takes the text of the object as it is now; work beside the loop reads that. */
+static void take_live(struct api_request *request)
+{
+    struct object_ref object;
+    struct request_live *live = &request->live;
+    buf_done(&live->text);
+    live->now_ns = request->api->hooks.now_ns(request->api->hooks.context);
+    live->there = request_find(request, &object);
+    if (live->there)
+        render_of(request, object, &live->text);
+}
+
+void write_forget_live(struct api_request *request)
+{
+    request->live.taken = false;
+    buf_done(&request->live.text);
+}
+
+void write_beside(struct api_request *request, void (*compute)(struct api_request *request),
+                  void (*go_on)(struct api_request *request))
+{
+    if (resource_is_kept(request->resource) && !request->write->status && request->api->loop) {
+        take_live(request);
+        if (work_pays(request, request->body.len + request->live.text.len)) {
+            request->live.taken = true;
+            work_start(request, compute, go_on);
+            if (request->outcome != OUTCOME_PENDING) /* 429 */
+                write_forget_live(request);
+            return;
+        }
+    }
+    compute(request);
+    go_on(request);
+}
+
+static void prepare(struct api_request *request)
+{
+    request->write->prepared = request->write->prepare(request);
+}
+
+static void prepared(struct api_request *request)
+{
+    write_forget_live(request);
+    if (request->write->prepared)
+        write_submit(request);
+}
+
+void write_prepare(struct api_request *request, bool (*how)(struct api_request *request))
+{
+    request->arena.limit_bytes = 0;
+    request->write->prepare = how;
+    write_beside(request, prepare, prepared);
+}
+
 bool write_read_current(struct api_request *request, struct doc **ret_object)
 {
     struct object_ref object;
     struct buf text BUF_CLEANUP = {0};
+    struct doc *shown;
+    if (request->live.taken) {
+        if (request->live.there)
+            CHECK(json_parse(&request->arena, buf_str(&request->live.text), ret_object, NULL) == 0);
+        return request->live.there;
+    }
     if (!request_find(request, &object))
         return false;
-    struct doc *shown;
     render_of(request, object, &text);
     CHECK(json_parse(&request->arena, buf_str(&text), &shown, NULL) == 0);
     const struct doc *written = own_document(object);
@@ -110,7 +170,7 @@ static bool change(struct api_request *request, struct doc **object)
 
 /* Applies to the object at its present version; the result is written only if the object still has that
  * version. */
-static void run_apply(struct api_request *request)
+static bool prepare_apply(struct api_request *request)
 {
     struct write_job *job = request->write;
     struct doc *live = NULL, *object = NULL;
@@ -124,40 +184,39 @@ static void run_apply(struct api_request *request)
                       "\": the object has been modified; please apply your changes to the latest version "
                       "and try again",
                       request->resource->plural, STR_ARG(request->name));
-        return;
+        return false;
     }
     if (!managed_apply(request, live, &object))
-        return;
+        return false;
     if (there)
         doc_set(&request->arena, doc_need_object(&request->arena, object, "metadata"), STR("resourceVersion"),
                 doc_new_str(&request->arena, version));
     job->event.verb = there ? WRITE_REPLACE : WRITE_CREATE;
     if (!body_accept(request, object, false, &job->event))
-        return;
+        return false;
     if (!there)
         job->event.if_version = 0;
-    write_submit(request);
+    return true;
+}
+
+static bool prepare_patch(struct api_request *request)
+{
+    struct write_job *job = request->write;
+    struct doc *object;
+    if (job->form == PATCH_APPLY && !job->status)
+        return prepare_apply(request);
+    if (!write_read_current(request, &object)) {
+        answer_not_found(request);
+        return false;
+    }
+    return change(request, &object) && (job->status ? status_accept(request, object, &job->event)
+                                                    : body_accept(request, object, false, &job->event));
 }
 
 /* Reads, patches and submits on condition that nothing changed between; a conflict begins it again. */
 void write_patch_run(struct api_request *request)
 {
-    struct write_job *job = request->write;
-    struct doc *object;
-    request->arena.limit_bytes = 0;
-    if (job->form == PATCH_APPLY && !job->status) {
-        run_apply(request);
-        return;
-    }
-    if (!write_read_current(request, &object)) {
-        answer_not_found(request);
-        return;
-    }
-    if (!change(request, &object))
-        return;
-    if (job->status ? status_accept(request, object, &job->event)
-                    : body_accept(request, object, false, &job->event))
-        write_submit(request);
+    write_prepare(request, prepare_patch);
 }
 
 static bool patch_form(struct api_request *request, enum patch_form *ret_form)

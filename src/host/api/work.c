@@ -1,0 +1,172 @@
+#include "host/api/work.h"
+
+#include <malloc.h>
+
+#include "base/hash.h"
+#include "host/api/seats.h"
+#include "host/api/write.h"
+
+/* One request's work. */
+struct work {
+    struct seat_ticket ticket; /* first */
+    struct worker *worker;
+    struct api_request *request; /* NULL: the API has closed */
+    void (*compute)(struct api_request *request);
+    void (*go_on)(struct api_request *request);
+    uv_work_t job;
+    struct list_node node; /* in worker->works */
+    bool started;
+};
+
+/* Outlives the API until libuv has given back what was started. */
+struct worker {
+    struct seats seats;
+    struct list_node works;
+    uv_mutex_t mutex; /* of `computing` */
+    uv_cond_t idle;
+    uint32_t computing;
+    bool closed;
+};
+
+bool work_pays(const struct api_request *request, size_t bytes)
+{
+    return request->api->loop && !request->api->closing && bytes >= WORK_BYTES_MIN;
+}
+
+static struct worker *worker_of(struct api *api)
+{
+    if (api->worker)
+        return api->worker;
+    /* Requests are built by one thread and freed by another: with an arena of the heap for each thread, each
+     * would keep the memory of the largest request. */
+    (void)mallopt(M_ARENA_MAX, 1);
+    struct worker *worker = mem_alloc(sizeof *worker);
+    seats_init(&worker->seats);
+    list_init(&worker->works);
+    CHECK(uv_mutex_init(&worker->mutex) == 0 && uv_cond_init(&worker->idle) == 0);
+    api->worker = worker;
+    return worker;
+}
+
+static void free_closed(struct worker *worker)
+{
+    if (!worker->closed || !list_empty(&worker->works))
+        return;
+    uv_cond_destroy(&worker->idle);
+    uv_mutex_destroy(&worker->mutex);
+    mem_free(worker);
+}
+
+static void free_work(struct work *work)
+{
+    list_remove(&work->node);
+    mem_free(work);
+}
+
+/* On a thread of the pool. */
+static void on_work(uv_work_t *job)
+{
+    struct work *work = job->data;
+    struct worker *worker = work->worker;
+    uv_mutex_lock(&worker->mutex);
+    struct api_request *request = work->request;
+    uv_mutex_unlock(&worker->mutex);
+    if (request)
+        work->compute(request);
+    uv_mutex_lock(&worker->mutex);
+    if (--worker->computing == 0)
+        uv_cond_signal(&worker->idle);
+    uv_mutex_unlock(&worker->mutex);
+}
+
+static void start(struct work *work);
+
+static void on_worked(uv_work_t *job, int status)
+{
+    struct work *work = job->data;
+    struct worker *worker = work->worker;
+    struct api_request *request = work->request;
+    CHECK(status == 0);
+    struct seat_ticket *next = seats_leave(&worker->seats, &work->ticket);
+    if (next)
+        start(container_of(next, struct work, ticket));
+    void (*go_on)(struct api_request * request) = work->go_on;
+    free_work(work);
+    if (!request) {
+        free_closed(worker);
+        return;
+    }
+    request->work = NULL;
+    request->outcome = OUTCOME_READY;
+    go_on(request);
+    if (request->outcome != OUTCOME_PENDING)
+        request_finish(request);
+    request_retry_soon(request->api); /* the daemon has to run to send it */
+}
+
+static void start(struct work *work)
+{
+    struct worker *worker = work->worker;
+    uv_mutex_lock(&worker->mutex);
+    worker->computing++;
+    uv_mutex_unlock(&worker->mutex);
+    work->started = true;
+    work->job.data = work;
+    CHECK(uv_queue_work(work->request->api->loop, &work->job, on_work, on_worked) == 0);
+}
+
+static uint64_t user_hash(const struct api_request *request)
+{
+    struct str name = request->user ? request->user->name : STR("");
+    return hash64(0, name.data, name.len);
+}
+
+void work_start(struct api_request *request, void (*compute)(struct api_request *request),
+                void (*go_on)(struct api_request *request))
+{
+    struct worker *worker = worker_of(request->api);
+    struct work *work = mem_alloc(sizeof *work);
+    CHECK(!request->work);
+    work->worker = worker;
+    work->request = request;
+    work->compute = compute;
+    work->go_on = go_on;
+    list_append(&worker->works, &work->node);
+    uint32_t most = request->review_version ? SEATS_WITHOUT_ROLE : SEATS_OF_A_USER;
+    enum seat seat = seats_ask(&worker->seats, user_hash(request), most, &work->ticket);
+    if (seat == SEAT_REFUSED) {
+        free_work(work);
+        request->retry_after_s = WRITE_RETRY_AFTER_S;
+        answer_status(request, 429, "TooManyRequests",
+                      "too many large requests of this user are being worked on: try again in a second");
+        return;
+    }
+    request->work = work;
+    request->outcome = OUTCOME_PENDING;
+    if (seat == SEAT_TAKEN)
+        start(work);
+}
+
+void work_close(struct api *api)
+{
+    struct worker *worker = api->worker;
+    if (!worker)
+        return;
+    api->worker = NULL;
+    uv_mutex_lock(&worker->mutex);
+    worker->closed = true;
+    list_for_each_safe(node, after, &worker->works)
+    {
+        struct work *work = container_of(node, struct work, node);
+        work->request->work = NULL;
+        if (work->started)
+            continue;
+        seats_drop(&worker->seats, &work->ticket);
+        free_work(work);
+    }
+    while (worker->computing)
+        uv_cond_wait(&worker->idle, &worker->mutex);
+    list_for_each(node, &worker->works) container_of(node, struct work, node)->request = NULL;
+    uv_mutex_unlock(&worker->mutex);
+    free_closed(worker);
+}
