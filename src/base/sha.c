@@ -1,9 +1,9 @@
-/* SHA-1 and SHA-256 (FIPS 180-4): both cut the message into 64-byte blocks with the same padding. */
+/* SHA-1 and SHA-256 (FIPS 180-4), and HMAC (RFC 2104): both hashes cut the message into 64-byte blocks with the same padding. */
 #include "base/hash.h"
 
 #include <string.h>
 
-enum { BLOCK = 64 };
+enum { BLOCK = SHA256_BLOCK };
 
 static uint32_t rotate_left(uint32_t value, int bits)
 {
@@ -106,37 +106,102 @@ static void sha256_block(uint32_t state[8], const uint8_t *block)
         state[i] += sum[i];
 }
 
-/* Whole blocks, then the rest with a one bit, zeros and the length in bits. */
-static void run(void (*block)(uint32_t *, const uint8_t *), uint32_t state[8], const uint8_t *data,
-                size_t len)
+/* Returns how many bytes of padding end a message: a one bit, zeros, and the length in bits. */
+static size_t pad(uint64_t len, uint8_t tail[2 * BLOCK])
 {
-    size_t whole = len / BLOCK * BLOCK;
-    for (size_t at = 0; at < whole; at += BLOCK)
-        block(state, data + at);
-    uint8_t tail[2 * BLOCK] = {0};
-    size_t rest = len - whole, tail_len = rest + 9 <= BLOCK ? BLOCK : 2 * BLOCK;
-    if (rest)
-        memcpy(tail, data + whole, rest);
-    tail[rest] = 0x80;
-    store_be32(tail + tail_len - 8, (uint32_t)((uint64_t)len >> 29));
-    store_be32(tail + tail_len - 4, (uint32_t)((uint64_t)len << 3));
-    for (size_t at = 0; at < tail_len; at += BLOCK)
-        block(state, tail + at);
+    size_t rest = (size_t)(len % BLOCK), size = (rest + 9 <= BLOCK ? BLOCK : 2 * BLOCK) - rest;
+    memset(tail, 0, 2 * BLOCK);
+    tail[0] = 0x80;
+    store_be32(tail + size - 8, (uint32_t)(len >> 29));
+    store_be32(tail + size - 4, (uint32_t)(len << 3));
+    return size;
 }
 
 void sha1(const void *data, size_t len, uint8_t ret_digest[20])
 {
     uint32_t state[8] = {0x67452301, 0xefcdab89, 0x98badcfe, 0x10325476, 0xc3d2e1f0};
-    run(sha1_block, state, data, len);
+    const uint8_t *bytes = data;
+    size_t whole = len / BLOCK * BLOCK;
+    for (size_t at = 0; at < whole; at += BLOCK)
+        sha1_block(state, bytes + at);
+    uint8_t last[3 * BLOCK];
+    if (len > whole)
+        memcpy(last, bytes + whole, len - whole);
+    size_t last_len = len - whole + pad(len, last + (len - whole));
+    for (size_t at = 0; at < last_len; at += BLOCK)
+        sha1_block(state, last + at);
     for (int i = 0; i < 5; i++)
         store_be32(ret_digest + 4 * i, state[i]);
 }
 
-void sha256(const void *data, size_t len, uint8_t ret_digest[32])
+void sha256_begin(struct sha256 *sum)
 {
-    uint32_t state[8] = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
-                         0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
-    run(sha256_block, state, data, len);
+    *sum = (struct sha256){.state = {0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a, 0x510e527f, 0x9b05688c,
+                                     0x1f83d9ab, 0x5be0cd19}};
+}
+
+void sha256_add(struct sha256 *sum, const void *data, size_t len)
+{
+    const uint8_t *bytes = data;
+    size_t held = (size_t)(sum->len % BLOCK);
+    sum->len += len;
+    if (held > 0) {
+        size_t part = len < BLOCK - held ? len : BLOCK - held;
+        if (part > 0)
+            memcpy(sum->block + held, bytes, part);
+        if (held + part < BLOCK)
+            return;
+        sha256_block(sum->state, sum->block);
+        bytes += part;
+        len -= part;
+    }
+    for (; len >= BLOCK; bytes += BLOCK, len -= BLOCK)
+        sha256_block(sum->state, bytes);
+    if (len > 0)
+        memcpy(sum->block, bytes, len);
+}
+
+void sha256_end(struct sha256 *sum, uint8_t ret_digest[SHA256_SIZE])
+{
+    uint8_t tail[2 * BLOCK];
+    size_t size = pad(sum->len, tail);
+    sha256_add(sum, tail, size);
     for (int i = 0; i < 8; i++)
-        store_be32(ret_digest + 4 * i, state[i]);
+        store_be32(ret_digest + 4 * i, sum->state[i]);
+}
+
+void sha256(const void *data, size_t len, uint8_t ret_digest[SHA256_SIZE])
+{
+    struct sha256 sum;
+    sha256_begin(&sum);
+    sha256_add(&sum, data, len);
+    sha256_end(&sum, ret_digest);
+}
+
+/* A key longer than a block is replaced by its digest (RFC 2104 section 2). */
+void hmac_begin(struct hmac *hmac, const void *key, size_t len)
+{
+    uint8_t block[BLOCK] = {0};
+    if (len > BLOCK)
+        sha256(key, len, block);
+    else if (len > 0)
+        memcpy(block, key, len);
+    for (int i = 0; i < BLOCK; i++)
+        block[i] ^= 0x36;
+    sha256_begin(&hmac->inner);
+    sha256_add(&hmac->inner, block, BLOCK);
+    for (int i = 0; i < BLOCK; i++)
+        block[i] ^= 0x36 ^ 0x5c;
+    sha256_begin(&hmac->outer);
+    sha256_add(&hmac->outer, block, BLOCK);
+}
+
+void hmac_sum(const struct hmac *hmac, const void *data, size_t len, uint8_t ret_sum[SHA256_SIZE])
+{
+    struct sha256 inner = hmac->inner, outer = hmac->outer;
+    uint8_t digest[SHA256_SIZE];
+    sha256_add(&inner, data, len);
+    sha256_end(&inner, digest);
+    sha256_add(&outer, digest, sizeof digest);
+    sha256_end(&outer, ret_sum);
 }

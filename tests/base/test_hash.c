@@ -59,6 +59,69 @@ static void digests_are_the_standard_ones(void **state)
     }
 }
 
+/* Pieces of any size give what the whole gives. */
+static void sha256_takes_pieces(void **state)
+{
+    uint8_t data[300], whole[SHA256_SIZE], pieces[SHA256_SIZE];
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (uint8_t)(i * 7);
+    for (size_t len = 0; len <= sizeof data; len += 13)
+        for (size_t first = 0; first <= len; first += 5) {
+            struct sha256 sum;
+            size_t second = (len - first) / 2;
+            sha256_begin(&sum);
+            sha256_add(&sum, data, first);
+            sha256_add(&sum, data + first, second);
+            sha256_add(&sum, data + first + second, len - first - second);
+            sha256_end(&sum, pieces);
+            sha256(data, len, whole);
+            assert_memory_equal(pieces, whole, sizeof whole);
+        }
+}
+
+/* RFC 4231, test cases 1 to 4, 6 and 7. */
+static void hmac_is_rfc_4231(void **state)
+{
+    static const char large[] = "Test Using Larger Than Block-Size Key - Hash Key First";
+    static const char larger[] = "This is a test using a larger than block-size key and a larger than "
+                                 "block-size data. The key needs to be hashed before being used by the HMAC "
+                                 "algorithm.";
+    uint8_t b[20], a[131], counted[25], d[50], c[50];
+    memset(b, 0x0b, sizeof b);
+    memset(a, 0xaa, sizeof a);
+    memset(d, 0xdd, sizeof d);
+    memset(c, 0xcd, sizeof c);
+    for (size_t i = 0; i < sizeof counted; i++)
+        counted[i] = (uint8_t)(i + 1);
+    const struct {
+        const void *key;
+        size_t key_len;
+        const void *data;
+        size_t len;
+        const char *sum;
+    } cases[] = {
+        {b, 20, "Hi There", 8, "b0344c61d8db38535ca8afceaf0bf12b881dc200c9833da726e9376c2e32cff7"},
+        {"Jefe", 4, "what do ya want for nothing?", 28,
+         "5bdcc146bf60754e6a042426089575c75a003f089d2739839dec58b964ec3843"},
+        {a, 20, d, 50, "773ea91e36800e46854db8ebd09181a72959098b3ef8c122d9635514ced565fe"},
+        {counted, 25, c, 50, "82558a389a443c0ea4cc819899f2083a85f0faa3e578f8077a2e3ff46729665b"},
+        {a, 131, large, sizeof large - 1, "60e431591ee0b67f0d8a26aacbf5b77f8e0bc6213728c5140546040f0ee37f54"},
+        {a, 131, larger, sizeof larger - 1,
+         "9b09ffa71b942fcb27635fbcd5b0e944bfdc63644f0713938a7f51535c3a35e2"},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct hmac hmac;
+        uint8_t sum[SHA256_SIZE];
+        char text[2 * SHA256_SIZE + 1];
+        hmac_begin(&hmac, cases[i].key, cases[i].key_len);
+        for (int again = 0; again < 2; again++) {
+            hmac_sum(&hmac, cases[i].data, cases[i].len, sum);
+            hex_encode(sum, sizeof sum, text);
+            assert_string_equal(text, cases[i].sum);
+        }
+    }
+}
+
 /* RFC 3720, appendix B.4, the check value, and that the two paths and any split agree. */
 static void crc32c_is_castagnoli(void **state)
 {
@@ -165,6 +228,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(digests_are_the_standard_ones),
+        cmocka_unit_test(sha256_takes_pieces),
+        cmocka_unit_test(hmac_is_rfc_4231),
         cmocka_unit_test(crc32c_is_castagnoli),
         cmocka_unit_test(hash64_is_fixed),
         cmocka_unit_test(hash_words_is_fixed),
