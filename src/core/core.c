@@ -1,5 +1,6 @@
 #include "core/internal.h"
 
+#include "base/hash.h"
 #include "core/admit/admit.h"
 #include "core/disruption.h"
 #include "core/object/life.h"
@@ -81,6 +82,10 @@ static void route(struct core *core, struct step *step, const struct event *even
         core->epoch = event->boot.epoch > core->epoch ? event->boot.epoch : core->epoch + 1;
         if (core->identity == 0)
             core->identity = event->boot.identity;
+        if (!core->has_secret && event->boot.secret.len == GANG_KEY_BYTES) {
+            memcpy(core->secret, event->boot.secret.data, GANG_KEY_BYTES);
+            core->has_secret = true;
+        }
         step->uid_base = uid_base(core->identity);
         namespaces_boot(step);
         core->outage.boot_ns = step->now_ns;
@@ -247,6 +252,24 @@ bool core_check_write(struct core *core, const struct write_event *write, int64_
 uint64_t core_seq(const struct core *core)
 {
     return core->seq;
+}
+
+void core_gang_key(const struct core *core, obj_id jobset, int32_t attempt, uint8_t ret_key[GANG_KEY_BYTES])
+{
+    static const char purpose[] = "phalanx gang";
+    uint8_t input[sizeof purpose + 12];
+    struct hmac hmac;
+    _Static_assert((int)GANG_KEY_BYTES == (int)SHA256_SIZE, "a key is one sum");
+    memset(ret_key, 0, GANG_KEY_BYTES);
+    if (!core->has_secret)
+        return;
+    memcpy(input, purpose, sizeof purpose);
+    for (int i = 0; i < 8; i++)
+        input[sizeof purpose + i] = (uint8_t)(jobset >> (8 * i));
+    for (int i = 0; i < 4; i++)
+        input[sizeof purpose + 8 + i] = (uint8_t)((uint32_t)attempt >> (8 * i));
+    hmac_begin(&hmac, core->secret, sizeof core->secret);
+    hmac_sum(&hmac, input, sizeof input, ret_key);
 }
 
 uint64_t core_epoch(const struct core *core)

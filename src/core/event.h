@@ -104,6 +104,8 @@ struct event {
             bool paused; /* the same process as before, after a pause of nearly a lease or longer */
             uint64_t identity; /* random bits; those of the first boot identify the cluster for ever
                                 * (ids.h) */
+            struct str secret; /* 32 random bytes, or none; the first boot's that has them is the
+                                * cluster's (core_gang_key) */
         } boot;
         struct {
             struct str document; /* JSON */

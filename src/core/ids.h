@@ -20,6 +20,10 @@ typedef uint32_t machine_id; /* index into cluster->machines */
 
 enum { UID_TEXT_MAX = 37, SUFFIX_TEXT_MAX = 6, NAME_PREFIX_MAX = 58 };
 
+enum {
+    GANG_KEY_BYTES = 32
+}; /* of an attempt's key, and of the secret that it is made from (core_gang_key) */
+
 /* Returns the offset of the cluster's log positions: below 2^56, so uids of 2^36 positions stay below
  * 2^57. Agents use the bits above for the containers of a Pod. */
 static inline obj_id uid_base(uint64_t identity)

@@ -98,6 +98,8 @@ static void write_event(struct arena *arena, const struct event *event, Log__Eve
         pb->boot->version = codec_text(arena, event->boot.version);
         pb->boot->identity = event->boot.identity;
         pb->boot->paused = event->boot.paused;
+        pb->boot->secret.data = (uint8_t *)(uintptr_t)event->boot.secret.data; /* only read */
+        pb->boot->secret.len = event->boot.secret.len;
         break;
     case EVENT_CLUSTER:
         pb->cluster = ARENA_NEW(arena, Log__Cluster);
@@ -227,6 +229,10 @@ static int read_event(struct arena *arena, const Log__Event *pb, struct event *r
         ret->boot.version = str_from(pb->boot->version);
         ret->boot.identity = pb->boot->identity;
         ret->boot.paused = pb->boot->paused;
+        if (pb->boot->secret.len != 0 && pb->boot->secret.len != GANG_KEY_BYTES)
+            return error_set(error, ERROR_CORRUPT, "boot with a secret of %zu bytes (%d are expected)",
+                             pb->boot->secret.len, GANG_KEY_BYTES);
+        ret->boot.secret = (struct str){(const char *)pb->boot->secret.data, pb->boot->secret.len};
         return 0;
     case EVENT_CLUSTER:
         ret->cluster.document = str_from(pb->cluster->document);

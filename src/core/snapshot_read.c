@@ -45,6 +45,11 @@ static int read_header(struct reader *reader, const Snapshot__Header *pb)
     core->epoch = pb->epoch;
     core->outage = (struct outage){pb->boot_ns, pb->paused_ns};
     core->identity = pb->identity;
+    if (pb->secret.len != 0 && pb->secret.len != GANG_KEY_BYTES)
+        return corrupt(reader, "secret", pb->secret.len);
+    core->has_secret = pb->secret.len > 0;
+    if (core->has_secret)
+        memcpy(core->secret, pb->secret.data, GANG_KEY_BYTES);
     core->hold = (struct lease_hold){pb->hold_number, pb->hold_until_ns, pb->hold_owed_ns};
     if (!lease_hold_fits(&core->hold))
         return corrupt(reader, "hold", pb->hold_number);

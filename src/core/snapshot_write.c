@@ -61,6 +61,8 @@ static void write_header(struct writer *writer, const struct core *core)
     header.boot_ns = core->outage.boot_ns;
     header.paused_ns = core->outage.paused_ns;
     header.identity = core->identity;
+    header.secret.data = (uint8_t *)(uintptr_t)core->secret; /* only read */
+    header.secret.len = core->has_secret ? sizeof core->secret : 0;
     header.hold_number = core->hold.number;
     header.hold_until_ns = core->hold.until_ns;
     header.hold_owed_ns = core->hold.owed_ns;

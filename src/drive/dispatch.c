@@ -74,6 +74,7 @@ static void send_start(struct driver *driver, struct starts *starts, const struc
     if (starts->common.machine_mttf_s == 0)
         starts->common.machine_mttf_s = core_machine_mttf_s(driver->core);
     task_launch_build_next(&starts->common, task, core_cluster(driver->core), &arena, &message.start);
+    core_gang_key(driver->core, message.start.jobset, message.start.attempt, message.start.gang_key);
     send_sheet(driver, starts, &driver->machines[task->machine], &message.start);
     send(driver, session, &message);
 }
@@ -83,6 +84,7 @@ static void send_rejoin(struct driver *driver, const struct task *task)
     struct arena arena ARENA_CLEANUP = {0};
     struct from_controller message = {.kind = FROM_CONTROLLER_REJOIN};
     task_rejoin_build(task, core_cluster(driver->core), &arena, &message.rejoin);
+    core_gang_key(driver->core, task->job->jobset->uid, message.rejoin.attempt, message.rejoin.gang_key);
     send_to(driver, task->machine, &message);
 }
 

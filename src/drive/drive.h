@@ -17,7 +17,7 @@
  *
  * A host's loop:
  *     struct driver *driver = driver_new(&options, &ports, core);    // core: after its log was replayed
- *     driver_start(driver, identity, cluster_json);
+ *     driver_start(driver, identity, secret, cluster_json);
  *     for (;;) {
  *         do
  *             driver_turn(driver);
@@ -96,7 +96,8 @@ void driver_free(struct driver *driver); /* says nothing to anybody; NULL is all
 
 /* Takes over the log: queues the boot and, unless it is empty, the cluster document. `identity`: random bits
  * (event.h). Agents and clients may come when driver_is_open(). */
-void driver_start(struct driver *driver, uint64_t identity, struct str cluster_json);
+void driver_start(struct driver *driver, uint64_t identity, const uint8_t secret[GANG_KEY_BYTES],
+                  struct str cluster_json);
 bool driver_is_open(const struct driver *driver); /* the records of its start have been applied */
 
 /* --- the loop --------------------------------------------------------------------------------- */

@@ -69,14 +69,17 @@ static struct pending *boot_new(const struct driver *driver, bool paused)
     pending->event.boot.epoch = core_epoch(driver->core) + 1;
     pending->event.boot.version = driver->options.version;
     pending->event.boot.identity = driver->identity;
+    pending->event.boot.secret = (struct str){(const char *)driver->secret, sizeof driver->secret};
     pending->event.boot.paused = paused;
     return pending;
 }
 
-void driver_start(struct driver *driver, uint64_t identity, struct str cluster_json)
+void driver_start(struct driver *driver, uint64_t identity, const uint8_t secret[GANG_KEY_BYTES],
+                  struct str cluster_json)
 {
     CHECK(!driver->open && driver->queue.len == 0);
     driver->identity = identity;
+    memcpy(driver->secret, secret, sizeof driver->secret);
     queue_put(driver, boot_new(driver, false));
     if (cluster_json.len == 0)
         return;

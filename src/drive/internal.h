@@ -45,6 +45,7 @@ struct driver {
     struct core *core;
     struct effects effects;
     uint64_t identity;
+    uint8_t secret[GANG_KEY_BYTES]; /* for the boot, of which only the first one counts */
     bool open;
     struct driver_stats stats;
     /* clocks */

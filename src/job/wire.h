@@ -46,6 +46,7 @@
 #define JOBWIRE_NAME_MAX    32 /* with the NUL */
 
 #define JOBWIRE_REASON_MAX     200 /* with the NUL */
+#define JOBWIRE_KEY_SIZE       32
 #define JOBWIRE_RENDEZVOUS_MAX 272 /* with the NUL: a host name, a colon, a port */
 
 enum jobwire_type {
@@ -134,6 +135,9 @@ struct jobwire_welcome {
     bool has_restore;
     uint64_t restore_step;    /* 0 without has_restore */
     uint32_t restore_attempt; /* 0 without has_restore */
+    /* The key by which the ranks of the attempt know each other (seal.h); absent in frames of the first
+     * version, and zeros where the controller makes none. */
+    uint8_t key[JOBWIRE_KEY_SIZE];
 };
 
 struct jobwire_fenced {
@@ -175,6 +179,7 @@ struct jobwire_rejoin {
     /* host:port of rank 0, printable ASCII without blanks; on the wire u16 length and the bytes. May be empty
      * in a world of one. */
     char rendezvous[JOBWIRE_RENDEZVOUS_MAX];
+    uint8_t key[JOBWIRE_KEY_SIZE]; /* as in WELCOME, of `attempt` */
 };
 
 /* Where the agent has an object store (PHX_CHECKPOINT_STORE), it moves shards between it and the rank's
@@ -381,6 +386,17 @@ static inline void jobwire_put_rejoin(struct jobwire_writer *writer, const struc
     if (!jobwire_rendezvous_valid((const uint8_t *)rejoin->rendezvous, len))
         writer->full = true;
     jobwire_put_bytes(writer, rejoin->rendezvous, len);
+    jobwire_put_bytes(writer, rejoin->key, JOBWIRE_KEY_SIZE);
+}
+
+/* The key ends a payload; an agent of the first version sends none. */
+static inline void jobwire_get_key(struct jobwire_reader *reader, uint8_t ret_key[JOBWIRE_KEY_SIZE])
+{
+    const uint8_t *key = NULL;
+    if (!reader->broken && reader->pos < reader->len)
+        key = jobwire_get_bytes(reader, JOBWIRE_KEY_SIZE);
+    if (key != NULL)
+        memcpy(ret_key, key, JOBWIRE_KEY_SIZE);
 }
 
 /* A rank outside its world is no message. */
@@ -403,6 +419,7 @@ static inline void jobwire_get_rejoin(struct jobwire_reader *reader, struct jobw
     }
     memcpy(ret_rejoin->rendezvous, text, len);
     ret_rejoin->rendezvous[len] = '\0';
+    jobwire_get_key(reader, ret_rejoin->key);
 }
 
 static inline bool jobwire_reason_valid(const uint8_t *text, size_t len)
@@ -490,6 +507,7 @@ static inline void jobwire_put_body(struct jobwire_writer *writer, const struct 
         jobwire_put(writer, message->welcome.has_restore, 1);
         jobwire_put(writer, message->welcome.restore_step, 8);
         jobwire_put(writer, message->welcome.restore_attempt, 4);
+        jobwire_put_bytes(writer, message->welcome.key, JOBWIRE_KEY_SIZE);
         break;
     case JOBWIRE_FENCED:
         jobwire_put(writer, message->fenced.attempt, 4);
@@ -551,6 +569,7 @@ static inline void jobwire_get_body(struct jobwire_reader *reader, struct jobwir
         message->welcome.has_restore = jobwire_get_bool(reader);
         message->welcome.restore_step = jobwire_get(reader, 8);
         message->welcome.restore_attempt = (uint32_t)jobwire_get(reader, 4);
+        jobwire_get_key(reader, message->welcome.key);
         break;
     case JOBWIRE_FENCED:
         message->fenced.attempt = (uint32_t)jobwire_get(reader, 4);

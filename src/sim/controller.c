@@ -352,7 +352,10 @@ void controller_start(struct world *world)
                 from_snapshot ? ", from a snapshot" : "");
     oracle_restarted(world);
     bool tells = core_cluster(controller->core)->machine_count == 0 || world_chance(world, 100000);
-    driver_start(controller->driver, hash_mix(world->options.seed),
+    uint8_t secret[GANG_KEY_BYTES];
+    for (size_t i = 0; i < sizeof secret; i++)
+        secret[i] = (uint8_t)hash_mix(world->options.seed + i);
+    driver_start(controller->driver, hash_mix(world->options.seed), secret,
                  tells ? buf_str(&world->cluster_json) : STR(""));
     controller_turn_soon(world);
 }

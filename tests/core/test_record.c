@@ -29,6 +29,8 @@ static void each_kind(struct event events[EVENT_LAST + 1])
     events[EVENT_BOOT].boot.epoch = 9;
     events[EVENT_BOOT].boot.version = STR("0.1");
     events[EVENT_BOOT].boot.identity = UINT64_MAX;
+    events[EVENT_BOOT].boot.secret = STR("32 bytes that nobody else can see");
+    events[EVENT_BOOT].boot.secret.len = GANG_KEY_BYTES;
     events[EVENT_BOOT].boot.paused = true;
     events[EVENT_CLUSTER].cluster.document = STR("{\"a\":1}");
     events[EVENT_WRITE].write = (struct write_event){.verb = WRITE_DELETE,
@@ -127,7 +129,7 @@ static void assert_same(const struct event *a, const struct event *b)
     switch (a->kind) {
     case EVENT_BOOT:
         assert_true(a->boot.epoch == b->boot.epoch && str_equal(a->boot.version, b->boot.version) &&
-                    a->boot.identity == b->boot.identity);
+                    a->boot.identity == b->boot.identity && str_equal(a->boot.secret, b->boot.secret));
         break;
     case EVENT_CLUSTER:
         assert_true(str_equal(a->cluster.document, b->cluster.document));

@@ -6,7 +6,7 @@ static void test_start(void **state)
 {
     struct world w;
     world_prepare(&w, NULL);
-    driver_start(w.driver, 4711, STR(CLUSTER));
+    driver_start(w.driver, 4711, world_secret, STR(CLUSTER));
     assert_false(driver_is_open(w.driver));
     driver_turn(w.driver);
     STORY(&w, "append 2; step boot; step cluster; ");
@@ -142,7 +142,7 @@ static void test_start_in_small_turns(void **state)
     struct world w;
     world_prepare(&w, &(struct driver_options){.turn_records_max = 1});
     w.log_says = APPEND_LATER;
-    driver_start(w.driver, 4711, STR(CLUSTER));
+    driver_start(w.driver, 4711, world_secret, STR(CLUSTER));
     driver_turn(w.driver);
     world_appended(&w, APPEND_DONE);
     assert_false(driver_is_open(w.driver));

@@ -89,7 +89,7 @@ static void restart(struct world *w)
     struct driver_ports ports = world_ports(w);
     driver_free(w->driver);
     w->driver = driver_new(&options, &ports, w->core);
-    driver_start(w->driver, 4711, STR(""));
+    driver_start(w->driver, 4711, world_secret, STR(""));
     driver_turn(w->driver);
     world_listen(w);
 }

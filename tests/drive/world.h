@@ -22,6 +22,7 @@
 #include "drive/internal.h"
 
 enum { LEASE_MS = 3000, SESSIONS_MAX = 64 };
+static const uint8_t world_secret[GANG_KEY_BYTES] = "known to this test";
 
 struct world {
     struct driver *driver;
@@ -209,7 +210,7 @@ static inline void world_listen(struct world *w)
 static inline void world_init(struct world *w, const struct driver_options *options)
 {
     world_prepare(w, options);
-    driver_start(w->driver, 4711, STR(CLUSTER));
+    driver_start(w->driver, 4711, world_secret, STR(CLUSTER));
     driver_turn(w->driver);
     assert_true(driver_is_open(w->driver));
     world_listen(w);

@@ -219,11 +219,18 @@ static void test_rejoin(void **unused)
     message = (struct jobwire_message){.type = JOBWIRE_REJOIN,
                                        .rejoin = {.attempt = 3, .rank = 1, .world = 2, .full_world = 2}};
     memcpy(message.rejoin.rendezvous, "host:1", 7);
+    memset(message.rejoin.key, 'k', JOBWIRE_KEY_SIZE);
     len = jobwire_encode(&message, frame, sizeof frame);
-    assert_int_equal(len, JOBWIRE_HEADER_SIZE + 5 * 4 + 1 + 8 + 4 + 2 + 6);
+    assert_int_equal(len, JOBWIRE_HEADER_SIZE + 5 * 4 + 1 + 8 + 4 + 2 + 6 + JOBWIRE_KEY_SIZE);
     assert_int_equal(jobwire_decode(frame, len, &back, &used), 1);
     assert_string_equal(back.rejoin.rendezvous, "host:1");
-    frame[len - 1] = ' ';
+    assert_memory_equal(back.rejoin.key, message.rejoin.key, JOBWIRE_KEY_SIZE);
+    frame[0]--; /* half a key */
+    assert_int_equal(jobwire_decode(frame, len - 1, &back, &used), -1);
+    frame[0] -= JOBWIRE_KEY_SIZE - 1; /* an agent of the first version */
+    assert_int_equal(jobwire_decode(frame, len - JOBWIRE_KEY_SIZE, &back, &used), 1);
+    assert_int_equal(back.rejoin.key[0], 0);
+    frame[len - JOBWIRE_KEY_SIZE - 1] = ' ';
     assert_int_equal(jobwire_decode(frame, len, &back, &used), -1);
     message.rejoin.rank = 2;
     len = jobwire_encode(&message, frame, sizeof frame);

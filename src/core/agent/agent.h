@@ -202,6 +202,7 @@ struct agent_effect {
                               * writers' */
             int64_t restore_step; /* WELCOME: -1 none */
             int32_t restore_attempt;
+            uint8_t gang_key[GANG_KEY_BYTES]; /* WELCOME: of the task's attempt; zeros: not known */
             int64_t step;        /* COMMITTED */
             int64_t deadline_ns; /* DRAIN: time left */
             enum drain_reason reason; /* DRAIN */

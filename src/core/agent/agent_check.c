@@ -77,6 +77,7 @@ static void put_task(uint64_t *digest, const struct local_task *task)
         put(digest, (uint64_t)task->rejoin.restore_step);
         put_text(digest, task->rejoin_text);
     }
+    put(digest, hash_words(0, task->gang_key, sizeof task->gang_key));
     put(digest, task->container_count);
     for (size_t i = 0; i < task->container_count; i++)
         put_container(digest, &task->containers[i]);

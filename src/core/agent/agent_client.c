@@ -46,6 +46,7 @@ static void raise_adopted(struct local_task *task, const struct agent_event *eve
         return;
     task->attempt = event->client.attempt;
     task->joined = false;
+    memset(task->gang_key, 0, GANG_KEY_BYTES); /* the process has the newer one, from its order */
 }
 
 /* Whether the process has not heard of the standing rejoin order, and is told after its welcome. */
@@ -71,6 +72,8 @@ static void welcome(const struct local_task *task, struct agent_effects *effects
     effect->client.attempt = task->client_attempt;
     effect->client.restore_step = task->restore_step;
     effect->client.restore_attempt = task->restore_attempt;
+    if (task->client_attempt == task->attempt)
+        memcpy(effect->client.gang_key, task->gang_key, GANG_KEY_BYTES);
 }
 
 static void join_counts(struct agent *agent, struct local_task *task, bool early)
@@ -268,6 +271,7 @@ void agent_task_rejoin(struct agent *agent, const struct task_rejoin *rejoin, st
     task->world = rejoin->world;
     task->restore_step = rejoin->restore_step;
     task->restore_attempt = rejoin->restore_attempt;
+    memcpy(task->gang_key, rejoin->gang_key, GANG_KEY_BYTES);
     keep_order(task, rejoin);
     if (task->client != 0 && task->client_attempt < task->attempt)
         send_rejoin(task, effects);

@@ -118,6 +118,7 @@ struct local_task {
     int32_t client_attempt;    /* attempt of the client's join */
     struct task_rejoin rejoin; /* the order for `attempt`; task 0: none. rendezvous in `rejoin_text` */
     char *rejoin_text;         /* own; NULL: none */
+    uint8_t gang_key[GANG_KEY_BYTES]; /* of `attempt`; zeros: not known, or there is none */
     int64_t drain_deadline_ns; /* boottime; 0: none */
     enum drain_reason drain_reason; /* all but maintenance end with the next attempt */
     bool step_due, step_urgent, has_step;

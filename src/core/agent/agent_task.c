@@ -86,6 +86,7 @@ static void task_take_launch(struct local_task *task, const struct task_launch *
     task->grace_ns = launch->grace_ns;
     task->restore_step = launch->restore_step;
     task->restore_attempt = launch->restore_attempt;
+    memcpy(task->gang_key, launch->gang_key, GANG_KEY_BYTES);
 }
 
 void agent_task_end(struct local_task *task)

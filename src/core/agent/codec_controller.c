@@ -15,6 +15,13 @@ static void write_command(struct arena *arena, const struct task_launch *launch,
     ret->env = codec_write_env(arena, launch->env, launch->env_count);
 }
 
+static ProtobufCBinaryData write_key(struct arena *arena, const uint8_t key[GANG_KEY_BYTES])
+{
+    ProtobufCBinaryData bytes = {.len = GANG_KEY_BYTES, .data = ARENA_ARRAY(arena, uint8_t, GANG_KEY_BYTES)};
+    memcpy(bytes.data, key, GANG_KEY_BYTES);
+    return bytes;
+}
+
 void codec_write_launch(struct arena *arena, const struct task_launch *launch, Wire__TaskLaunch *ret)
 {
     CHECK(launch->task != 0 && launch->attempt >= 0); /* checked by check_launch */
@@ -46,6 +53,7 @@ void codec_write_launch(struct arena *arena, const struct task_launch *launch, W
     ret->sheet = launch->sheet_number == 0 ? codec_write_sheet(arena, &launch->sheet) : NULL;
     ret->step_pattern = codec_text(arena, launch->step_pattern);
     ret->work_pattern = codec_text(arena, launch->work_pattern);
+    ret->gang_key = write_key(arena, launch->gang_key);
     codec_write_containers(arena, launch, ret);
 }
 
@@ -63,6 +71,7 @@ void codec_write_rejoin(struct arena *arena, const struct task_rejoin *rejoin, W
     ret->rendezvous = codec_text(arena, rejoin->rendezvous);
     ret->restore_step = rejoin->restore_step;
     ret->restore_attempt = rejoin->restore_attempt;
+    ret->gang_key = write_key(arena, rejoin->gang_key);
 }
 
 /* --- reading -------------------------------------------------------------------------------------- */
@@ -104,6 +113,18 @@ static int check_launch(const Wire__TaskLaunch *pb, struct error *error)
     return 0;
 }
 
+/* A controller of an earlier version sends none. */
+static int read_key(unsigned long long task, const ProtobufCBinaryData *from, uint8_t ret_key[GANG_KEY_BYTES],
+                    struct error *error)
+{
+    if (from->len != 0 && from->len != GANG_KEY_BYTES)
+        return error_set(error, ERROR_INVALID, "task %llu: a gang's key of %zu bytes (32 are expected)", task,
+                         from->len);
+    if (from->len > 0)
+        memcpy(ret_key, from->data, GANG_KEY_BYTES);
+    return 0;
+}
+
 int codec_read_launch(struct arena *arena, const Wire__TaskLaunch *pb, struct task_launch *ret,
                       struct error *error)
 {
@@ -135,6 +156,8 @@ int codec_read_launch(struct arena *arena, const Wire__TaskLaunch *pb, struct ta
                                  .step_pattern = str_from(pb->step_pattern),
                                  .work_pattern = str_from(pb->work_pattern)};
     rc = read_command(arena, pb, &launch, error);
+    if (rc == 0)
+        rc = read_key(pb->task, &pb->gang_key, launch.gang_key, error);
     if (rc == 0 && pb->sheet)
         rc = codec_read_sheet(arena, pb->sheet, &launch.sheet, error);
     if (rc == 0)
@@ -173,6 +196,8 @@ int codec_read_rejoin(const Wire__TaskRejoin *pb, struct task_rejoin *ret, struc
         if (rejoin.rendezvous.data[i] <= ' ' || rejoin.rendezvous.data[i] > '~')
             return error_set(error, ERROR_INVALID, "rejoin of task %llu: no host and port at byte %zu", task,
                              i);
-    *ret = rejoin;
-    return 0;
+    int rc = read_key(task, &pb->gang_key, rejoin.gang_key, error);
+    if (rc == 0)
+        *ret = rejoin;
+    return rc;
 }

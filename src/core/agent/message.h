@@ -253,6 +253,7 @@ struct task_launch {
     /* Patterns (spec.h) for the lines of its log, empty: none. A line that matches the first is a step;
      * the number after a match of the second is the rank's own time in a step, in milliseconds. */
     struct str step_pattern, work_pattern;
+    uint8_t gang_key[GANG_KEY_BYTES]; /* by which the attempt's ranks know each other; zeros: none */
 };
 /* An order to a living process to go on in another attempt: it closes its connections, joins its agent
  * anew with `attempt` and meets the others at the rendezvous. From then on its messages of an older
@@ -269,6 +270,7 @@ struct task_rejoin {
                             * place */
     int64_t restore_step;  /* as task_launch */
     int32_t restore_attempt;
+    uint8_t gang_key[GANG_KEY_BYTES];
 };
 struct task_stop {
     obj_id task;

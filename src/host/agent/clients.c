@@ -133,6 +133,7 @@ static void send_rejoin(struct live *live, uint64_t id, const struct task_rejoin
         message.rejoin.restore_step = (uint64_t)order->restore_step;
         message.rejoin.restore_attempt = (uint32_t)order->restore_attempt;
     }
+    memcpy(message.rejoin.key, order->gang_key, sizeof message.rejoin.key);
     memcpy(message.rejoin.rendezvous, order->rendezvous.data, order->rendezvous.len);
     client_send(client, &message);
 }
@@ -151,6 +152,7 @@ void local_clients_send(struct live *live, const struct agent_effect *effect)
     case AGENT_CLIENT_WELCOME:
         message.type = JOBWIRE_WELCOME;
         message.welcome.attempt = (uint32_t)effect->client.attempt;
+        memcpy(message.welcome.key, effect->client.gang_key, sizeof message.welcome.key);
         message.welcome.has_restore = effect->client.restore_step >= 0;
         if (message.welcome.has_restore) {
             message.welcome.restore_step = (uint64_t)effect->client.restore_step;

@@ -222,7 +222,9 @@ static int boot(struct controller *controller, struct error *error)
         rc = make_driver(controller, error);
     if (rc < 0)
         return rc;
-    driver_start(controller->driver, controller_draw(), buf_str(&cluster));
+    uint8_t secret[GANG_KEY_BYTES];
+    CHECK(gnutls_rnd(GNUTLS_RND_KEY, secret, sizeof secret) == 0);
+    driver_start(controller->driver, controller_draw(), secret, buf_str(&cluster));
     driver_turn(controller->driver);
     const struct error *refusal = driver_refusal(controller->driver);
     if (refusal)

@@ -34,7 +34,8 @@ static const struct task_launch launch = {.task = TASK,
                                           .world = 2,
                                           .restore_step = -1,
                                           .argv = one_arg,
-                                          .argc = 1};
+                                          .argc = 1,
+                                          .gang_key = "of attempt 1"};
 
 static void begin(struct desk *desk, bool adopted)
 {
@@ -72,7 +73,8 @@ static void order(struct desk *desk, int32_t attempt)
                                        .world = 2,
                                        .full_world = 2,
                                        .rendezvous = STR("10.0.0.1:20001"),
-                                       .restore_step = 9};
+                                       .restore_step = 9,
+                                       .gang_key = {(uint8_t)attempt, 'k'}};
     desk_say(desk, (struct from_controller){.kind = FROM_CONTROLLER_REJOIN, .rejoin = rejoin});
 }
 
@@ -90,6 +92,7 @@ static void test_joins_again(void **state)
     assert_int_equal(told->rejoin.order->attempt, 2);
     assert_int_equal(told->rejoin.order->rank, 1);
     assert_true(str_is(told->rejoin.order->rendezvous, "10.0.0.1:20001"));
+    assert_int_equal(told->rejoin.order->gang_key[0], 2);
     /* What it says as the attempt before is no news. */
     client(&desk, AGENT_CLIENT_SHARD_SAVED, 3, 1);
     assert_null(report_of(&desk, REPORT_SHARD_SAVED));
@@ -102,6 +105,7 @@ static void test_joins_again(void **state)
     client(&desk, AGENT_CLIENT_JOIN, 3, 2);
     assert_int_equal(effect_of(&desk, AGENT_CLIENT_WELCOME)->client.attempt, 2);
     assert_int_equal(effect_of(&desk, AGENT_CLIENT_WELCOME)->client.restore_step, 9);
+    assert_int_equal(effect_of(&desk, AGENT_CLIENT_WELCOME)->client.gang_key[0], 2);
     assert_int_equal(report_of(&desk, REPORT_JOINED)->attempt_plus_1, 3);
     client(&desk, AGENT_CLIENT_STEP, 3, 2);
     assert_int_equal(desk_sent(&desk, FROM_AGENT_STEPS)->heartbeat.steps[0].attempt_plus_1, 3);
@@ -119,6 +123,19 @@ static void test_joins_again(void **state)
     desk_done(&desk);
 }
 
+/* The first process of an attempt has its key from the START, also under an agent that was restarted. */
+static void test_first_key(void **state)
+{
+    for (int adopted = 0; adopted < 2; adopted++) {
+        struct desk desk;
+        begin(&desk, adopted);
+        client(&desk, AGENT_CLIENT_JOIN, 3, 1);
+        assert_memory_equal(effect_of(&desk, AGENT_CLIENT_WELCOME)->client.gang_key, launch.gang_key,
+                            GANG_KEY_BYTES);
+        desk_done(&desk);
+    }
+}
+
 /* Its connection was away when the order came, and it comes back as what it was. */
 static void test_comes_back_behind(void **state)
 {
@@ -130,6 +147,7 @@ static void test_comes_back_behind(void **state)
     assert_null(effect_of(&desk, AGENT_CLIENT_REJOIN));
     client(&desk, AGENT_CLIENT_JOIN, 5, 1);
     assert_int_equal(effect_of(&desk, AGENT_CLIENT_WELCOME)->client.attempt, 1);
+    assert_int_equal(effect_of(&desk, AGENT_CLIENT_WELCOME)->client.gang_key[0], 0); /* no newer one's */
     assert_int_equal(effect_of(&desk, AGENT_CLIENT_REJOIN)->rejoin.order->attempt, 4);
     assert_null(report_of(&desk, REPORT_JOINED));
     client(&desk, AGENT_CLIENT_JOIN, 5, 4);
@@ -182,6 +200,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_joins_again),
+        cmocka_unit_test(test_first_key),
         cmocka_unit_test(test_comes_back_behind),
         cmocka_unit_test(test_adopted),
         cmocka_unit_test(test_fence),
