@@ -18,7 +18,7 @@
  *     peer.c                           copies of checkpoints on other machines
  *     load.c                           fills regions from a checkpoint, also of another world
  *     import.c                         fills regions from a file of another program
- *     conn, rendezvous, shard, old_share, held, offer, plan, keys, machine, transfer, server, copies, pack,
+ *     conn, rendezvous, shard, old_share, held, offer, plan, keys, machine, transfer, server, copies, pack, seal,
  *     regions, safetensors, reshard, crc, interval, settings, flight, pace, error:   without a context
  *
  * One mutex covers everything below "state". The service thread holds it except in poll() and in name
@@ -51,6 +51,7 @@
 #include "job/regions.h"
 #include "job/rendezvous.h"
 #include "job/retention.h"
+#include "job/seal.h"
 #include "job/settings.h"
 #include "job/wire.h"
 #include "phalanx/phalanx.h"
@@ -61,6 +62,7 @@
 struct job_coordinator;
 struct job_restore_coordinator;
 struct transfer_server;
+struct transfer_self;
 
 /* A caller in phx_kv_put or phx_kv_get, on its stack. */
 struct job_call {
@@ -92,13 +94,15 @@ enum member_link_state {
     MEMBER_LINK_OFF,  /* this rank is the coordinator, or the gang is over */
     MEMBER_LINK_DOWN, /* connects at retry_ns */
     MEMBER_LINK_CONNECTING,
-    MEMBER_LINK_JOINING, /* HELLO sent */
-    MEMBER_LINK_READY,   /* TABLE received */
+    MEMBER_LINK_CONNECTED, /* the coordinator's nonce is awaited */
+    MEMBER_LINK_JOINING,   /* HELLO sent */
+    MEMBER_LINK_READY,     /* TABLE received */
 };
 
 struct job_member {
     enum member_link_state state;
     struct job_conn conn;
+    struct seal in, out; /* from JOINING on */
     int64_t retry_ns, backoff_ns;
 };
 
@@ -284,6 +288,8 @@ struct phx_context {
     /* ---- state ---- */
     bool stop;     /* the thread must end */
     bool welcomed; /* the agent has answered, or the program stands alone */
+    bool keyed;    /* `key` is this attempt's; nobody is talked to before */
+    uint8_t key[SEAL_KEY_SIZE];
     bool met;      /* the gang is whole */
     int join_code; /* why joining failed; 0: it has not */
     char join_text[200];
@@ -520,6 +526,8 @@ void job_adopt_read(struct phx_context *ctx, int change);
 /* Serves this rank's folder in memory to the ranks of other machines, for the life of the context. */
 int job_serve_start(struct phx_context *ctx, struct phx_error *error);
 void job_serve_stop(struct phx_context *ctx);
+/* Names this rank to the server of another rank, and to its own clients, in this attempt. */
+struct transfer_self job_transfer_self(const struct phx_context *ctx);
 /* Fills in this rank's machine, rack, address and port. */
 void job_own_place(const struct phx_context *ctx, struct rendezvous_name *name);
 bool job_peer_exists(struct phx_context *ctx);                        /* there is another machine */

@@ -37,8 +37,12 @@ struct job_coordinator {
     int listen_fd;
     int64_t retry_ns, backoff_ns;
     struct job_conn pending[PENDING_MAX];
+    uint8_t nonces[PENDING_MAX][SEAL_NONCE_SIZE]; /* sent to the pending ones */
     size_t next_pending;
     struct job_conn *members; /* [world]; 0 stays closed */
+    struct line_seals {
+        struct seal in, out;
+    } * seals;                /* [world] of the members' connections */
     uint32_t present;         /* members that have joined, rank 0 included */
     uint64_t *arrived;        /* [world] the barrier that each has reached */
     uint32_t arrived_count;   /* at barrier released + 1 */
@@ -56,6 +60,7 @@ int job_coordinator_new(struct phx_context *ctx, struct phx_error *error)
     if (coordinator != NULL) {
         coordinator->listen_fd = -1;
         coordinator->members = calloc(world, sizeof *coordinator->members);
+        coordinator->seals = calloc(world, sizeof *coordinator->seals);
         coordinator->arrived = calloc(world, sizeof *coordinator->arrived);
         coordinator->saved = calloc(world, sizeof *coordinator->saved);
         coordinator->saved_next = calloc(world, sizeof *coordinator->saved_next);
@@ -65,8 +70,8 @@ int job_coordinator_new(struct phx_context *ctx, struct phx_error *error)
         job_conn_init(&coordinator->pending[i]);
     for (uint32_t i = 0; coordinator != NULL && coordinator->members != NULL && i < world; i++)
         job_conn_init(&coordinator->members[i]);
-    if (coordinator == NULL || coordinator->members == NULL || coordinator->arrived == NULL ||
-        coordinator->saved == NULL || coordinator->saved_next == NULL)
+    if (coordinator == NULL || coordinator->members == NULL || coordinator->seals == NULL ||
+        coordinator->arrived == NULL || coordinator->saved == NULL || coordinator->saved_next == NULL)
         return job_fail(error, PHX_ERROR_MEMORY, "out of memory");
     coordinator->present = 1;
     ctx->members[0] = MEMBER_PRESENT;
@@ -89,6 +94,7 @@ void job_coordinator_free(struct phx_context *ctx)
         close(coordinator->listen_fd);
     job_kv_done(&coordinator->kv);
     free(coordinator->members);
+    free(coordinator->seals);
     free(coordinator->arrived);
     free(coordinator->saved);
     free(coordinator->saved_next);
@@ -98,11 +104,14 @@ void job_coordinator_free(struct phx_context *ctx)
 
 /* ---- sending ---- */
 
-static void send_to(struct phx_context *ctx, uint32_t rank, const uint8_t *frame, size_t size)
+/* Puts the member's tag into the frame, whose digest is given, and sends it. */
+static void send_to(struct phx_context *ctx, uint32_t rank, uint8_t *frame, size_t size,
+                    const uint8_t digest[SHA256_SIZE])
 {
     struct job_conn *conn = &ctx->coordinator->members[rank];
     if (conn->fd < 0)
         return;
+    seal_tag_digest(&ctx->coordinator->seals[rank].out, digest, frame + size - RENDEZVOUS_TAG_SIZE);
     if (job_conn_queue(conn, frame, size) != 0)
         shutdown(conn->fd, SHUT_RDWR); /* poll reports it, and there it is closed */
     else if (job_conn_pending(conn))
@@ -126,9 +135,11 @@ static void send_message(struct phx_context *ctx, uint32_t rank, const struct re
             shutdown(ctx->coordinator->members[i].fd, SHUT_RDWR);
         return;
     }
+    uint8_t digest[SHA256_SIZE];
     rendezvous_encode(message, frame);
+    sha256(frame, size - RENDEZVOUS_TAG_SIZE, digest);
     for (uint32_t i = all ? 1 : rank; i < (all ? world : rank + 1); i++)
-        send_to(ctx, i, frame, size);
+        send_to(ctx, i, frame, size, digest);
     if (frame != small)
         free(frame);
 }
@@ -367,14 +378,27 @@ static void reject(struct job_conn *conn, int code, const char *text)
     (void)job_conn_queue(conn, frame, rendezvous_size(&message)); /* it is closed in any case */
 }
 
-/* Takes a HELLO: the connection moves to its rank, or -1 for an end of it. */
-static int admit(struct phx_context *ctx, struct job_conn *conn, const struct rendezvous_message *message)
+/* Does the sender of the HELLO know the key? If so, *ret_seals are its connection's. */
+static bool is_known(const struct phx_context *ctx, size_t place, const struct rendezvous_message *message,
+                     const uint8_t *frame, size_t size, struct line_seals *ret_seals)
+{
+    const uint8_t *nonce = ctx->coordinator->nonces[place];
+    if (message->type != RENDEZVOUS_HELLO || message->value_len < SEAL_NONCE_SIZE)
+        return false;
+    seal_begin(&ret_seals->in, ctx->key, RENDEZVOUS_PURPOSE, SEAL_FROM_CLIENT, nonce, message->value);
+    seal_begin(&ret_seals->out, ctx->key, RENDEZVOUS_PURPOSE, SEAL_FROM_SERVER, nonce, message->value);
+    return rendezvous_check(&ret_seals->in, frame, size);
+}
+
+/* Takes the HELLO of a rank that knows the key: the connection moves to its rank, or -1 for an end of it. */
+static int admit(struct phx_context *ctx, struct job_conn *conn, const struct rendezvous_message *message,
+                 const struct line_seals *seals)
 {
     const struct job_settings *settings = &ctx->settings;
     struct rendezvous_name name;
     uint32_t rank = message->rank;
-    if (message->type != RENDEZVOUS_HELLO ||
-        rendezvous_get_name(message->value, message->value_len, &name) == 0)
+    if (rendezvous_get_name(message->value + SEAL_NONCE_SIZE, message->value_len - SEAL_NONCE_SIZE, &name) ==
+        0)
         return -1;
     if (message->key_len != strlen(settings->jobset) ||
         memcmp(message->key, settings->jobset, message->key_len) != 0)
@@ -393,6 +417,7 @@ static int admit(struct phx_context *ctx, struct job_conn *conn, const struct re
             ctx->coordinator->present++;
         job_conn_close(&ctx->coordinator->members[rank]); /* an earlier connection of the same rank */
         ctx->coordinator->members[rank] = *conn;
+        ctx->coordinator->seals[rank] = *seals;
         job_conn_init(conn);
         ctx->members[rank] = MEMBER_PRESENT;
         ctx->names[rank] = name;
@@ -448,6 +473,18 @@ static void start_listening(struct phx_context *ctx)
         freeaddrinfo(found);
 }
 
+/* Sends this side's nonce to a new connection; false: it cannot be served. */
+static bool challenge(struct job_conn *conn, uint8_t nonce[SEAL_NONCE_SIZE])
+{
+    uint8_t frame[RENDEZVOUS_HEADER_SIZE + RENDEZVOUS_FIXED_SIZE + SEAL_NONCE_SIZE + RENDEZVOUS_TAG_SIZE];
+    struct rendezvous_message message = {
+        .type = RENDEZVOUS_CHALLENGE, .value = nonce, .value_len = SEAL_NONCE_SIZE};
+    if (!seal_nonce(nonce))
+        return false;
+    rendezvous_encode(&message, frame);
+    return job_conn_queue(conn, frame, sizeof frame) == 0;
+}
+
 static void accept_all(struct phx_context *ctx)
 {
     struct job_coordinator *coordinator = ctx->coordinator;
@@ -459,9 +496,12 @@ static void accept_all(struct phx_context *ctx)
         setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
         setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
         struct job_conn *place = &coordinator->pending[coordinator->next_pending];
+        uint8_t *nonce = coordinator->nonces[coordinator->next_pending];
         coordinator->next_pending = (coordinator->next_pending + 1) % PENDING_MAX;
         job_conn_close(place); /* the oldest makes room: a rank connects again, a stranger does not */
         job_conn_open(place, fd);
+        if (!challenge(place, nonce))
+            job_conn_close(place);
     }
     if (errno == EAGAIN || errno == EINTR || errno == ECONNABORTED)
         return;
@@ -472,8 +512,26 @@ static void accept_all(struct phx_context *ctx)
     coordinator->retry_ns = job_backoff(&coordinator->backoff_ns);
 }
 
-static void pending_ready(struct phx_context *ctx, struct job_conn *conn)
+/* Takes the first frame of a connection; -1: it ends. A rank of an older attempt has another key, and is told
+ * why it is refused; a rank of a newer one comes again. */
+static int take_hello(struct phx_context *ctx, size_t place, const struct rendezvous_message *message,
+                      const uint8_t *frame, size_t size)
 {
+    struct job_conn *conn = &ctx->coordinator->pending[place];
+    struct line_seals seals;
+    job_conn_take(conn, size); /* the bytes stay until the connection reads again */
+    if (is_known(ctx, place, message, frame, size, &seals))
+        return admit(ctx, conn, message, &seals);
+    if (message->type == RENDEZVOUS_HELLO && !ctx->settings.standalone && message->attempt < ctx->attempt)
+        reject(conn, PHX_ERROR_FENCED, "a newer attempt has started");
+    else if (message->type == RENDEZVOUS_HELLO && message->attempt == ctx->attempt)
+        reject(conn, PHX_ERROR_INVALID, "this rank does not have the key of rank 0");
+    return -1;
+}
+
+static void pending_ready(struct phx_context *ctx, size_t place)
+{
+    struct job_conn *conn = &ctx->coordinator->pending[place];
     struct rendezvous_message message;
     size_t len, used;
     if (job_conn_read(conn) != 0) {
@@ -484,10 +542,8 @@ static void pending_ready(struct phx_context *ctx, struct job_conn *conn)
     int status = data == NULL ? 0 : rendezvous_decode(data, len, RENDEZVOUS_HELLO_MAX, &message, &used);
     if (status == 0)
         return;
-    if (status > 0) {
-        job_conn_take(conn, used);
-        status = admit(ctx, conn, &message);
-    }
+    if (status > 0)
+        status = take_hello(ctx, place, &message, data, used);
     if (status < 0)
         job_conn_close(conn);
     else
@@ -518,6 +574,8 @@ static void member_ready(struct phx_context *ctx, uint32_t rank, short events)
         size_t len, used;
         const uint8_t *data = job_conn_data(conn, &len);
         status = data == NULL ? 0 : rendezvous_decode(data, len, RENDEZVOUS_BODY_MAX, &message, &used);
+        if (status > 0 && !rendezvous_check(&ctx->coordinator->seals[rank].in, data, used))
+            status = -1;
         if (status > 0) {
             job_coordinator_receive(ctx, rank, &message);
             job_conn_take(conn, used);
@@ -540,7 +598,7 @@ size_t job_coordinator_poll_fill(const struct phx_context *ctx, struct pollfd *f
     const struct job_coordinator *coordinator = ctx->coordinator;
     if (coordinator == NULL)
         return 0;
-    fds[0] = (struct pollfd){.fd = coordinator->listen_fd, .events = POLLIN};
+    fds[0] = (struct pollfd){.fd = ctx->keyed ? coordinator->listen_fd : -1, .events = POLLIN};
     for (size_t i = 0; i < PENDING_MAX; i++)
         fds[1 + i] = (struct pollfd){.fd = coordinator->pending[i].fd, .events = POLLIN};
     for (uint32_t i = 0; i < ctx->settings.world; i++) {
@@ -563,7 +621,7 @@ void job_coordinator_ready(struct phx_context *ctx, const struct pollfd *fds, si
     }
     for (size_t i = 0; i < PENDING_MAX; i++)
         if (fds[1 + i].revents != 0 && fds[1 + i].fd == coordinator->pending[i].fd)
-            pending_ready(ctx, &coordinator->pending[i]);
+            pending_ready(ctx, i);
     if (fds[0].revents != 0)
         accept_all(ctx);
 }

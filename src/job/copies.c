@@ -1,5 +1,6 @@
 #include "job/copies.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdatomic.h>
@@ -7,6 +8,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "base/crc32c.h"
@@ -125,8 +127,44 @@ static int map_file(struct copy *copy, const char *path, size_t size, struct cop
     return copy->map != MAP_FAILED ? 0 : job_fail_errno(error, errno, "map %.120s", path);
 }
 
+/* Adds up the memory of all copies in the folder but one. */
+static uint64_t copies_bytes(const char *dir, const char *but)
+{
+    DIR *folder = opendir(dir);
+    uint64_t bytes = 0;
+    for (struct dirent *entry; folder != NULL && (entry = readdir(folder)) != NULL;) {
+        struct stat info;
+        if (strncmp(entry->d_name, "peer-", 5) == 0 && strcmp(entry->d_name, but) != 0 &&
+            fstatat(dirfd(folder), entry->d_name, &info, AT_SYMLINK_NOFOLLOW) == 0)
+            bytes += (uint64_t)info.st_size;
+    }
+    if (folder != NULL)
+        closedir(folder);
+    return bytes;
+}
+
+/* The ranks' own slots have the other half. A file system of size 0 is a tmpfs without a limit. */
+static uint64_t half_of(const char *dir)
+{
+    struct statvfs info;
+    bool known = statvfs(dir, &info) == 0 && info.f_blocks > 0;
+    return known ? (uint64_t)info.f_blocks * info.f_frsize / 2 : UINT64_MAX;
+}
+
+static int check_quota(const char *dir, const char *path, uint64_t quota, size_t size,
+                       struct phx_error *error)
+{
+    uint64_t most = quota > 0 ? quota : half_of(dir);
+    const char *name = strrchr(path, '/');
+    uint64_t others = copies_bytes(dir, name != NULL ? name + 1 : path);
+    if (size <= most && others <= most - size)
+        return 0;
+    return job_fail(error, PHX_ERROR_SPACE, "copies of other ranks may take %llu bytes in %.120s",
+                    (unsigned long long)most, dir);
+}
+
 int copy_begin(const char *dir, const struct offer *offer, uint64_t keep_step, uint32_t keep_attempt,
-               struct copy_maps *maps, struct copy *ret_copy, struct phx_error *error)
+               uint64_t quota, struct copy_maps *maps, struct copy *ret_copy, struct phx_error *error)
 {
     struct copy copy = {.fd = -1, .map = MAP_FAILED, .offer = *offer};
     char path[PATH_SIZE];
@@ -137,6 +175,9 @@ int copy_begin(const char *dir, const struct offer *offer, uint64_t keep_step, u
         copy.offer.place = OFFER_COPY;
         choose_slot(dir, keep_step, keep_attempt, &copy);
         offer_path(dir, &copy.offer, path, sizeof path);
+        status = check_quota(dir, path, quota, SHARD_HEADER_SIZE + (size_t)offer->len, error);
+    }
+    if (status == 0) {
         status = map_file(&copy, path, SHARD_HEADER_SIZE + (size_t)offer->len, maps, error);
     }
     if (status != 0)

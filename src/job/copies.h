@@ -40,9 +40,10 @@ struct copy_maps {
 void copy_maps_done(struct copy_maps *maps);
 
 /* Takes the slot that is not (keep_step, keep_attempt), of several the one that loses least; the folder is
- * made where it is absent. The data goes to copy_data. PHX_ERROR_SPACE: there is no memory. */
+ * made where it is absent. The data goes to copy_data. All copies together may take `quota` bytes in the
+ * folder; 0: half of its file system. PHX_ERROR_SPACE: there is no memory, or this copy would take more. */
 int copy_begin(const char *dir, const struct offer *offer, uint64_t keep_step, uint32_t keep_attempt,
-               struct copy_maps *maps, struct copy *ret_copy, struct phx_error *error);
+               uint64_t quota, struct copy_maps *maps, struct copy *ret_copy, struct phx_error *error);
 uint8_t *copy_data(const struct copy *copy);
 /* Makes it count; the caller has compared the checksum. */
 void copy_seal(const struct copy *copy);

@@ -132,6 +132,9 @@ static void on_welcome(struct phx_context *ctx, const struct jobwire_welcome *we
     }
     ctx->link.state = LINK_READY;
     ctx->link.backoff_ns = 0;
+    if (!ctx->keyed)
+        memcpy(ctx->key, welcome->key, sizeof ctx->key);
+    ctx->keyed = true;
     if (!ctx->welcomed) {
         ctx->welcomed = true;
         if (welcome->has_restore && ctx->coordinator != NULL)
@@ -219,7 +222,8 @@ void job_link_start(struct phx_context *ctx)
 {
     job_conn_init(&ctx->link.conn);
     ctx->link.state = ctx->settings.standalone ? LINK_OFF : LINK_DOWN;
-    ctx->welcomed = ctx->settings.standalone;
+    ctx->welcomed = ctx->keyed = ctx->settings.standalone;
+    memcpy(ctx->key, ctx->settings.key, sizeof ctx->key);
 }
 
 void job_link_stop(struct phx_context *ctx)

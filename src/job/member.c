@@ -42,8 +42,10 @@ static void send_encoded(struct phx_context *ctx, const struct rendezvous_messag
     uint8_t small[1024];
     size_t size = rendezvous_size(message);
     uint8_t *frame = size <= sizeof small ? small : malloc(size);
-    if (frame != NULL)
+    if (frame != NULL) {
         rendezvous_encode(message, frame);
+        rendezvous_seal(&ctx->member.out, frame, size);
+    }
     if (frame == NULL || job_conn_queue(&ctx->member.conn, frame, size) != 0)
         shutdown(ctx->member.conn.fd, SHUT_RDWR); /* poll reports it, and there it is closed */
     else if (job_conn_pending(&ctx->member.conn))
@@ -69,11 +71,18 @@ void job_member_give_up(struct phx_context *ctx)
         send_encoded(ctx, &message);
 }
 
-static void hello(struct phx_context *ctx)
+/* Answers the coordinator's nonce. */
+static void hello(struct phx_context *ctx, const uint8_t server_nonce[SEAL_NONCE_SIZE])
 {
     const struct job_settings *settings = &ctx->settings;
     struct rendezvous_name name = {0};
-    uint8_t bytes[RENDEZVOUS_NAME_SIZE_MAX];
+    uint8_t bytes[SEAL_NONCE_SIZE + RENDEZVOUS_NAME_SIZE_MAX];
+    if (!seal_nonce(bytes)) {
+        close_link(ctx);
+        return;
+    }
+    seal_begin(&ctx->member.out, ctx->key, RENDEZVOUS_PURPOSE, SEAL_FROM_CLIENT, server_nonce, bytes);
+    seal_begin(&ctx->member.in, ctx->key, RENDEZVOUS_PURPOSE, SEAL_FROM_SERVER, server_nonce, bytes);
     memcpy(name.name, settings->name, sizeof settings->name);
     memcpy(name.address, settings->address, sizeof settings->address);
     job_own_place(ctx, &name);
@@ -84,8 +93,8 @@ static void hello(struct phx_context *ctx)
                                          .status = settings->standalone,
                                          .key = (const uint8_t *)settings->jobset,
                                          .key_len = (uint32_t)strlen(settings->jobset),
-                                         .value = bytes,
-                                         .value_len = (uint32_t)rendezvous_put_name(&name, bytes)};
+                                         .value = bytes};
+    message.value_len = (uint32_t)(SEAL_NONCE_SIZE + rendezvous_put_name(&name, bytes + SEAL_NONCE_SIZE));
     ctx->member.state = MEMBER_LINK_JOINING;
     send_encoded(ctx, &message);
 }
@@ -127,7 +136,7 @@ static void connected(struct phx_context *ctx)
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &interval_s, sizeof interval_s);
     setsockopt(fd, IPPROTO_TCP, TCP_KEEPCNT, &probes, sizeof probes);
     learn_address(ctx);
-    hello(ctx);
+    ctx->member.state = MEMBER_LINK_CONNECTED;
 }
 
 static void connect_hub(struct phx_context *ctx)
@@ -261,6 +270,24 @@ void job_member_receive(struct phx_context *ctx, const struct rendezvous_message
     }
 }
 
+/* Takes a frame if it is the coordinator's; false: the connection is worth nothing. */
+static bool take_frame(struct phx_context *ctx, const struct rendezvous_message *message,
+                       const uint8_t *frame, size_t size)
+{
+    enum member_link_state state = ctx->member.state;
+    bool rejects = message->type == RENDEZVOUS_REJECT && state != MEMBER_LINK_READY;
+    if (state == MEMBER_LINK_CONNECTED && message->type == RENDEZVOUS_CHALLENGE) {
+        if (message->value_len != SEAL_NONCE_SIZE)
+            return false;
+        hello(ctx, message->value);
+        return ctx->member.state == MEMBER_LINK_JOINING;
+    }
+    if (!rejects && (state == MEMBER_LINK_CONNECTED || !rendezvous_check(&ctx->member.in, frame, size)))
+        return false;
+    job_member_receive(ctx, message);
+    return true;
+}
+
 static int receive(struct phx_context *ctx)
 {
     if (job_conn_read(&ctx->member.conn) != 0)
@@ -272,7 +299,8 @@ static int receive(struct phx_context *ctx)
         int status = data == NULL ? 0 : rendezvous_decode(data, len, RENDEZVOUS_BODY_MAX, &message, &used);
         if (status <= 0)
             return status;
-        job_member_receive(ctx, &message);
+        if (!take_frame(ctx, &message, data, used))
+            return -1;
         job_conn_take(&ctx->member.conn, used);
     }
 }
@@ -317,7 +345,7 @@ void job_member_ready(struct phx_context *ctx, short events)
 
 int64_t job_member_timer(const struct phx_context *ctx)
 {
-    return ctx->member.state == MEMBER_LINK_DOWN ? ctx->member.retry_ns : JOB_NEVER;
+    return ctx->member.state == MEMBER_LINK_DOWN && ctx->keyed ? ctx->member.retry_ns : JOB_NEVER;
 }
 
 void job_member_tick(struct phx_context *ctx, int64_t now_ns)

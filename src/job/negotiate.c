@@ -64,8 +64,9 @@ void job_negotiate_start(struct phx_context *ctx, struct job_checkpoint_ref comm
 {
     struct job_negotiation *negotiation = &ctx->negotiation;
     negotiation->committed = committed;
+    struct transfer_self self = job_transfer_self(ctx);
     if (ctx->server != NULL)
-        transfer_serve_attempt(ctx->server, ctx->attempt);
+        transfer_serve_as(ctx->server, &self);
     negotiation->asked = NEGOTIATE_OFFER;
     if (ctx->coordinator != NULL && !job_restore_coordinator_start(ctx))
         job_join_failed(ctx, PHX_ERROR_MEMORY, "out of memory");
@@ -208,10 +209,7 @@ int job_negotiate_fetch(struct phx_context *ctx, const struct offer *offer, uint
         return offer_read(ctx->settings.memory_dir, offer, to, error);
     struct transfer_peer peer = {
         .address = from->address, .port = from->port, .rate = ctx->settings.fetch_rate};
-    struct transfer_request request = {.type = TRANSFER_GET,
-                                       .attempt = ctx->attempt,
-                                       .gang = transfer_gang(ctx->settings.jobset),
-                                       .offer = *offer};
+    struct transfer_request request = {.type = TRANSFER_GET, .self = job_transfer_self(ctx), .offer = *offer};
     return transfer_get(&peer, &request, to, error);
 }
 

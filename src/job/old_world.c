@@ -126,11 +126,8 @@ static int front_from_memory(struct phx_context *ctx, const struct job_part *par
     if (from->machine == ctx->names[ctx->settings.rank].machine)
         return offer_front(ctx->settings.memory_dir, &part->offer, buf, cap, ret_got, error);
     struct transfer_peer peer = {.address = from->address, .port = from->port};
-    struct transfer_request request = {.type = TRANSFER_FRONT,
-                                       .attempt = ctx->attempt,
-                                       .gang = transfer_gang(ctx->settings.jobset),
-                                       .offer = part->offer,
-                                       .front = cap};
+    struct transfer_request request = {
+        .type = TRANSFER_FRONT, .self = job_transfer_self(ctx), .offer = part->offer, .front = cap};
     return transfer_front(&peer, &request, buf, ret_got, error);
 }
 

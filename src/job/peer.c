@@ -8,8 +8,11 @@
 
 #include <limits.h>
 #include <stdio.h>
+#include <netdb.h>
 #include <stdlib.h>
+#include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
@@ -25,19 +28,59 @@ static void *serve(void *argument)
     return NULL;
 }
 
+/* Finds the address of this machine that leads to the rendezvous: a connected datagram socket has it, and
+ * sends nothing. */
+static void address_towards(const struct job_settings *settings, char ret_address[64])
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_DGRAM, .ai_flags = AI_NUMERICSERV}, *at = NULL;
+    struct sockaddr_storage own;
+    socklen_t size = sizeof own;
+    if (settings->host[0] == '\0' || getaddrinfo(settings->host, settings->port, &hints, &at) != 0)
+        return;
+    int fd = socket(at->ai_family, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && connect(fd, at->ai_addr, at->ai_addrlen) == 0 &&
+        getsockname(fd, (struct sockaddr *)&own, &size) == 0 &&
+        getnameinfo((struct sockaddr *)&own, size, ret_address, 64, NULL, 0, NI_NUMERICHOST) != 0)
+        ret_address[0] = '\0';
+    if (fd >= 0)
+        close(fd);
+    freeaddrinfo(at);
+}
+
+/* Finds the one address to listen at: the program's choice, the machine's as the agent names it, or the one
+ * that leads to the rendezvous. Empty: none is known. */
+static void find_address(const struct job_settings *settings, char ret_address[64])
+{
+    const char *named = settings->address[0] != '\0' ? settings->address : settings->machine_address;
+    struct addrinfo hints = {.ai_flags = AI_NUMERICHOST}, *at = NULL;
+    ret_address[0] = '\0';
+    if (named[0] != '\0' && getaddrinfo(named, NULL, &hints, &at) == 0)
+        memcpy(ret_address, named, strlen(named) + 1);
+    else
+        address_towards(settings, ret_address);
+    if (at != NULL)
+        freeaddrinfo(at);
+}
+
 int job_serve_start(struct phx_context *ctx, struct phx_error *error)
 {
     const struct job_settings *settings = &ctx->settings;
     bool alone = settings->standalone && settings->world == 1;
     if (alone || settings->memory_dir[0] == '\0' || settings->worlds != 1)
         return 0;
-    int status =
-        transfer_serve_new(settings->memory_dir, transfer_gang(settings->jobset), &ctx->server, error);
+    char address[sizeof settings->address];
+    find_address(settings, address);
+    int status = address[0] == '\0' ? PHX_ERROR_IO
+                                    : transfer_serve_new(settings->memory_dir, address, &ctx->server, error);
     if (status == 0)
-        transfer_serve_library(ctx->server, settings->zstd_library);
-    if (status == 0)
-        status = job_thread_start(ctx, serve, &ctx->server_thread, &ctx->server_started, error);
-    return status;
+        memcpy(ctx->settings.address, address, sizeof address);
+    else if (status == PHX_ERROR_IO) /* behind an address translation, or not known yet */
+        status = transfer_serve_new(settings->memory_dir, NULL, &ctx->server, error);
+    if (status != 0)
+        return status;
+    transfer_serve_library(ctx->server, settings->zstd_library);
+    transfer_serve_quota(ctx->server, settings->peer_quota);
+    return job_thread_start(ctx, serve, &ctx->server_thread, &ctx->server_started, error);
 }
 
 void job_serve_stop(struct phx_context *ctx)
@@ -49,6 +92,16 @@ void job_serve_stop(struct phx_context *ctx)
     ctx->server_started = false;
     transfer_serve_free(ctx->server);
     ctx->server = NULL;
+}
+
+struct transfer_self job_transfer_self(const struct phx_context *ctx)
+{
+    struct transfer_self self = {.gang = transfer_gang(ctx->settings.jobset),
+                                 .attempt = ctx->attempt,
+                                 .rank = ctx->settings.rank,
+                                 .world = ctx->settings.world};
+    memcpy(self.key, ctx->key, sizeof self.key);
+    return self;
 }
 
 void job_own_place(const struct phx_context *ctx, struct rendezvous_name *name)
@@ -121,8 +174,7 @@ static void push(struct phx_context *ctx)
                                .stop = &peer->stop,
                                .pack = peer->unpacked ? NULL : peer->pack};
     struct transfer_request request = {.type = ctx->settings.peer_delta ? TRANSFER_DELTA : TRANSFER_PUT,
-                                       .attempt = ctx->attempt,
-                                       .gang = transfer_gang(ctx->settings.jobset),
+                                       .self = job_transfer_self(ctx),
                                        .offer = {.step = slot->step,
                                                  .attempt = slot->attempt,
                                                  .rank = ctx->settings.rank,

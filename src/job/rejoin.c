@@ -140,6 +140,8 @@ static int change(struct phx_context *ctx, struct phx_error *error)
     leave_members(ctx);
     ctx->settings = next;
     ctx->attempt = to->attempt;
+    ctx->keyed = true;
+    memcpy(ctx->key, to->key, sizeof ctx->key);
     ctx->rejoin.told = ctx->rejoin.asked = false;
     ctx->dumping = (to->flags & JOBWIRE_REJOIN_DUMP) != 0;
     reset(ctx);

@@ -7,14 +7,17 @@
 
 size_t rendezvous_size(const struct rendezvous_message *message)
 {
-    return RENDEZVOUS_HEADER_SIZE + RENDEZVOUS_FIXED_SIZE + (size_t)message->key_len + message->value_len;
+    return RENDEZVOUS_HEADER_SIZE + RENDEZVOUS_FIXED_SIZE + (size_t)message->key_len + message->value_len +
+           RENDEZVOUS_TAG_SIZE;
 }
 
 void rendezvous_encode(const struct rendezvous_message *message, uint8_t *out)
 {
     struct jobwire_writer writer = {.data = out, .cap = rendezvous_size(message)};
-    assert(message->key_len <= PHX_KEY_MAX && writer.cap <= RENDEZVOUS_HEADER_SIZE + RENDEZVOUS_BODY_MAX);
-    jobwire_put(&writer, writer.cap - RENDEZVOUS_HEADER_SIZE, 4);
+    static const uint8_t no_tag[RENDEZVOUS_TAG_SIZE];
+    size_t body_len = writer.cap - RENDEZVOUS_HEADER_SIZE - RENDEZVOUS_TAG_SIZE;
+    assert(message->key_len <= PHX_KEY_MAX && body_len <= RENDEZVOUS_BODY_MAX);
+    jobwire_put(&writer, body_len, 4);
     jobwire_put(&writer, message->type, 2);
     jobwire_put(&writer, RENDEZVOUS_VERSION, 2);
     jobwire_put(&writer, message->rank, 4);
@@ -26,6 +29,7 @@ void rendezvous_encode(const struct rendezvous_message *message, uint8_t *out)
     jobwire_put(&writer, message->value_len, 4);
     jobwire_put_bytes(&writer, message->key, message->key_len);
     jobwire_put_bytes(&writer, message->value, message->value_len);
+    jobwire_put_bytes(&writer, no_tag, sizeof no_tag);
     assert(!writer.full && writer.len == writer.cap);
 }
 
@@ -40,7 +44,7 @@ int rendezvous_decode(const uint8_t *data, size_t len, size_t body_max,
         return 0;
     if (version != RENDEZVOUS_VERSION || body_len < RENDEZVOUS_FIXED_SIZE || body_len > body_max)
         return -1;
-    if (body_len > len - RENDEZVOUS_HEADER_SIZE)
+    if (len - RENDEZVOUS_HEADER_SIZE < body_len + RENDEZVOUS_TAG_SIZE)
         return 0;
     message.rank = (uint32_t)jobwire_get(&reader, 4);
     message.world = (uint32_t)jobwire_get(&reader, 4);
@@ -55,8 +59,18 @@ int rendezvous_decode(const uint8_t *data, size_t len, size_t body_max,
     message.key = jobwire_get_bytes(&reader, message.key_len);
     message.value = jobwire_get_bytes(&reader, message.value_len);
     *ret_message = message;
-    *ret_used = RENDEZVOUS_HEADER_SIZE + (size_t)body_len;
+    *ret_used = RENDEZVOUS_HEADER_SIZE + (size_t)body_len + RENDEZVOUS_TAG_SIZE;
     return 1;
+}
+
+void rendezvous_seal(struct seal *seal, uint8_t *frame, size_t size)
+{
+    seal_tag(seal, frame, size - RENDEZVOUS_TAG_SIZE, frame + size - RENDEZVOUS_TAG_SIZE);
+}
+
+bool rendezvous_check(struct seal *seal, const uint8_t *frame, size_t size)
+{
+    return seal_check(seal, frame, size - RENDEZVOUS_TAG_SIZE, frame + size - RENDEZVOUS_TAG_SIZE);
 }
 
 size_t rendezvous_put_name(const struct rendezvous_name *name, uint8_t *out)

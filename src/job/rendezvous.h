@@ -14,11 +14,12 @@
  *            32  u32 key length  at most PHX_KEY_MAX
  *            36  u32 value length
  *            40  key, then value, which fill the body exactly
+ *     behind the body: the tag of the frame up to here (seal.h), RENDEZVOUS_TAG_SIZE bytes
  *
  * Life of a connection:
  *
- *     HELLO ─┬─► REJECT, close
- *            └─► TABLE, when the whole gang is there
+ *     CHALLENGE of the coordinator ─► HELLO ─┬─► REJECT, close
+ *                                            └─► TABLE, when the whole gang is there
  *     each rank: OFFERS                         the negotiation of the checkpoint to restore (negotiate.c)
  *     ASK_KEYS ─► KEYS of one rank              if the coordinator needs the keys
  *     SOURCE to each rank, or RESHARD to all ─► ANSWER of each rank     repeated while a shard is damaged
@@ -26,7 +27,9 @@
  *     any other message
  *     LEAVE ─► the coordinator closes
  *
- * A connection that ends without LEAVE or GAVE_UP is a lost rank.
+ * A connection that ends without LEAVE or GAVE_UP is a lost rank. CHALLENGE and REJECT have no tag (zeros): a
+ * receiver takes them only before the TABLE. Any other frame with a wrong tag ends the connection. Only the
+ * ranks of the attempt know the key, so nobody else is admitted, and nobody else's TABLE is believed.
  */
 #ifndef PHX_JOB_RENDEZVOUS_H
 #define PHX_JOB_RENDEZVOUS_H
@@ -34,16 +37,20 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "job/seal.h"
 #include "phalanx/phalanx.h"
 
-#define RENDEZVOUS_VERSION     5
+#define RENDEZVOUS_VERSION     6
+#define RENDEZVOUS_PURPOSE     "PHXMEET6" /* of its seals */
 #define RENDEZVOUS_HEADER_SIZE 8
 #define RENDEZVOUS_FIXED_SIZE  32 /* of the body: everything in front of key and value */
+#define RENDEZVOUS_TAG_SIZE    SEAL_TAG_SIZE
 #define RENDEZVOUS_HELLO_MAX   4096
 #define RENDEZVOUS_BODY_MAX    (16u * 1024 * 1024)
 
 enum rendezvous_type {
-    /* rank, world, attempt; status 1: stand-alone; key: job set; value: a name (rendezvous_put_name). */
+    /* rank, world, attempt; status 1: stand-alone; key: job set; value: the sender's nonce, then a name
+     * (rendezvous_put_name). */
     RENDEZVOUS_HELLO = 0x5001,
     RENDEZVOUS_REJECT, /* status: a phx_code without its sign; value: the reason */
     /* attempt; status 1: the newest commit is step `number`, attempt `rank`; value: all ranks' names. */
@@ -94,6 +101,7 @@ enum rendezvous_type {
     /* From the coordinator: save at step `number`; status 0: can the receiver? 1: do. From a rank: status 1:
      * it can, 0: it is too late, `number` steps are made; 2: the rank has reached the step and saves. */
     RENDEZVOUS_SAVE_AT,
+    RENDEZVOUS_CHALLENGE, /* the coordinator's first word; value: its nonce */
 };
 
 /* key and value point into the sender's or the receiver's memory; they aren't copied. */
@@ -107,15 +115,21 @@ struct rendezvous_message {
     uint32_t value_len;
 };
 
-/* Size of the frame; RENDEZVOUS_HEADER_SIZE + RENDEZVOUS_FIXED_SIZE without key and value. */
+/* Size of the frame with its tag. */
 size_t rendezvous_size(const struct rendezvous_message *message);
 
-/* out must have rendezvous_size bytes. Lengths must be within the limits. */
+/* out must have rendezvous_size bytes. Lengths must be within the limits. The tag is zero. */
 void rendezvous_encode(const struct rendezvous_message *message, uint8_t *out);
 
-/* As jobwire_decode: 1 whole, 0 more bytes are needed, -1 invalid. The message points into data. */
+/* As jobwire_decode: 1 whole, 0 more bytes are needed, -1 invalid. The message points into data. The tag is
+ * not verified. */
 int rendezvous_decode(const uint8_t *data, size_t len, size_t body_max,
                       struct rendezvous_message *ret_message, size_t *ret_used);
+
+/* Writes the tag of the next frame to send behind an encoded frame of `size` bytes, tag included. */
+void rendezvous_seal(struct seal *seal, uint8_t *frame, size_t size);
+/* Is the tag of this frame that of the next one to receive? */
+bool rendezvous_check(struct seal *seal, const uint8_t *frame, size_t size);
 
 /* A rank as HELLO and TABLE carry it: u8 length, host name, u8 length, numeric address, u16 port, u64
  * machine, u64 rack. */

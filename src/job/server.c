@@ -1,9 +1,11 @@
 /* The side of transfer.h that serves: one thread, connections that never block it. */
 #include <errno.h>
 #include <fcntl.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <pthread.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -33,8 +35,10 @@ enum line_state {
 struct line {
     enum line_state state, next;
     int fd;
-    int64_t seen_ns; /* when a byte moved last */
-    uint8_t bytes[TRANSFER_REQUEST_SIZE];
+    int64_t begin_ns, seen_ns;      /* when it was accepted, and when a byte moved last */
+    uint8_t nonce[SEAL_NONCE_SIZE]; /* this side's */
+    struct seal out;                /* of the answers */
+    uint8_t bytes[TRANSFER_SEALED_SIZE];
     size_t bytes_len; /* of the request that came, or of the answer that is left */
     struct transfer_request request;
     int file;                /* GET, FRONT; -1: none */
@@ -49,8 +53,10 @@ struct line {
 
 struct transfer_server {
     char dir[3072];
-    uint64_t gang;
-    _Atomic uint32_t attempt;
+    pthread_mutex_t mutex; /* covers `self` and `known` */
+    struct transfer_self self;
+    bool known; /* `self` has been set */
+    uint64_t quota;
     atomic_bool stop;
     int listen_fd, wake_fd;
     uint16_t port;
@@ -69,31 +75,48 @@ static int64_t now_ns(void)
 
 /* ---- beginning and end ---- */
 
-/* All addresses of both families, or of the older one. */
+/* Returns a listening socket at a port of the kernel's choice, or -1. */
+static int listen_at(int family, const struct sockaddr *address, socklen_t size, uint16_t *ret_port)
+{
+    struct sockaddr_in6 bound = {0};
+    socklen_t bound_size = sizeof bound;
+    int off = 0, fd = socket(family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd >= 0 && family == AF_INET6)
+        setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off);
+    if (fd >= 0 && bind(fd, address, size) == 0 && listen(fd, 1024) == 0 &&
+        getsockname(fd, (struct sockaddr *)&bound, &bound_size) == 0) {
+        *ret_port = ntohs(bound.sin6_port); /* at the same place in both families */
+        return fd;
+    }
+    int reason = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = reason;
+    return -1;
+}
+
+/* On all addresses of both families, or of the older one. */
 static int listen_anywhere(uint16_t *ret_port)
 {
     struct sockaddr_in6 six = {.sin6_family = AF_INET6};
     struct sockaddr_in four = {.sin_family = AF_INET};
-    socklen_t size = sizeof six;
-    int off = 0, fd = socket(AF_INET6, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-    bool done = fd >= 0 && setsockopt(fd, IPPROTO_IPV6, IPV6_V6ONLY, &off, sizeof off) == 0 &&
-                bind(fd, (struct sockaddr *)&six, sizeof six) == 0;
-    if (!done) {
-        if (fd >= 0)
-            close(fd);
-        fd = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
-        done = fd >= 0 && bind(fd, (struct sockaddr *)&four, sizeof four) == 0;
-    }
-    if (done && listen(fd, 1024) == 0 && getsockname(fd, (struct sockaddr *)&six, &size) == 0) {
-        *ret_port = ntohs(six.sin6_port); /* at the same place in both families */
-        return fd;
-    }
-    if (fd >= 0)
-        close(fd);
-    return -1;
+    int fd = listen_at(AF_INET6, (struct sockaddr *)&six, sizeof six, ret_port);
+    return fd >= 0 ? fd : listen_at(AF_INET, (struct sockaddr *)&four, sizeof four, ret_port);
 }
 
-int transfer_serve_new(const char *dir, uint64_t gang, struct transfer_server **ret_server,
+static int listen_on(const char *address, uint16_t *ret_port)
+{
+    struct addrinfo hints = {.ai_socktype = SOCK_STREAM, .ai_flags = AI_NUMERICHOST | AI_PASSIVE}, *at;
+    if (getaddrinfo(address, NULL, &hints, &at) != 0) {
+        errno = EADDRNOTAVAIL;
+        return -1;
+    }
+    int fd = listen_at(at->ai_family, at->ai_addr, at->ai_addrlen, ret_port);
+    freeaddrinfo(at);
+    return fd;
+}
+
+int transfer_serve_new(const char *dir, const char *address, struct transfer_server **ret_server,
                        struct phx_error *error)
 {
     struct transfer_server *server = calloc(1, sizeof *server);
@@ -101,16 +124,17 @@ int transfer_serve_new(const char *dir, uint64_t gang, struct transfer_server **
         return job_fail(error, PHX_ERROR_MEMORY, "out of memory");
     size_t len = strlen(dir);
     memcpy(server->dir, dir, len < sizeof server->dir ? len : sizeof server->dir - 1);
-    server->gang = gang;
+    pthread_mutex_init(&server->mutex, NULL);
     server->library = PACK_LIBRARY;
     server->wake_fd = eventfd(0, EFD_NONBLOCK | EFD_CLOEXEC);
-    server->listen_fd = listen_anywhere(&server->port);
+    server->listen_fd = address != NULL ? listen_on(address, &server->port) : listen_anywhere(&server->port);
+    int reason = errno;
     for (size_t i = 0; i < TRANSFER_LINES; i++)
         server->lines[i].fd = server->lines[i].file = server->lines[i].copy.fd = -1;
     if (server->wake_fd < 0 || server->listen_fd < 0) {
-        int reason = errno;
         transfer_serve_free(server);
-        return job_fail_errno(error, reason, "listen for transfers");
+        return job_fail_errno(error, reason, "listen for transfers at %.60s",
+                              address != NULL ? address : "*");
     }
     *ret_server = server;
     return 0;
@@ -141,6 +165,7 @@ void transfer_serve_free(struct transfer_server *server)
         close(server->listen_fd);
     if (server->wake_fd >= 0)
         close(server->wake_fd);
+    pthread_mutex_destroy(&server->mutex);
     free(server);
 }
 
@@ -154,9 +179,27 @@ uint16_t transfer_serve_port(const struct transfer_server *server)
     return server->port;
 }
 
-void transfer_serve_attempt(struct transfer_server *server, uint32_t attempt)
+void transfer_serve_quota(struct transfer_server *server, uint64_t bytes)
 {
-    atomic_store(&server->attempt, attempt);
+    server->quota = bytes;
+}
+
+void transfer_serve_as(struct transfer_server *server, const struct transfer_self *self)
+{
+    pthread_mutex_lock(&server->mutex);
+    server->self = *self;
+    server->known = true;
+    pthread_mutex_unlock(&server->mutex);
+}
+
+/* Returns whom this server serves now; false: nobody yet. */
+static bool self_of(struct transfer_server *server, struct transfer_self *ret_self)
+{
+    pthread_mutex_lock(&server->mutex);
+    *ret_self = server->self;
+    bool known = server->known;
+    pthread_mutex_unlock(&server->mutex);
+    return known;
 }
 
 void transfer_serve_stop(struct transfer_server *server)
@@ -169,11 +212,12 @@ void transfer_serve_stop(struct transfer_server *server)
 
 static void answer_of(struct line *line, int code, uint32_t attempt, uint64_t number, enum line_state next)
 {
-    struct jobwire_writer writer = {.data = line->bytes, .cap = TRANSFER_ANSWER_SIZE};
+    struct jobwire_writer writer = {.data = line->bytes, .cap = TRANSFER_ANSWER_SIZE - SEAL_TAG_SIZE};
     jobwire_put(&writer, (uint32_t)-code, 4);
     jobwire_put(&writer, attempt, 4);
     jobwire_put(&writer, number, 8);
-    line->bytes_len = writer.len;
+    seal_tag(&line->out, line->bytes, writer.len, line->bytes + writer.len);
+    line->bytes_len = TRANSFER_ANSWER_SIZE;
     line->state = LINE_ANSWER;
     line->next = next;
 }
@@ -196,14 +240,26 @@ static int begin_copy(struct transfer_server *server, struct line *line)
     int code = request->packed ? begin_unpacking(server, line) : 0;
     if (code == 0)
         code = copy_begin(server->dir, &request->offer, request->keep_step, request->keep_attempt,
-                          &server->maps, &line->copy, NULL);
+                          server->quota, &server->maps, &line->copy, NULL);
     if (code != 0 || request->type != TRANSFER_DELTA)
         return code;
     line->map = calloc(delta_map_size(request->offer.len) + 1, 1);
     return line->map != NULL ? 0 : PHX_ERROR_MEMORY;
 }
 
-static void begin(struct transfer_server *server, struct line *line)
+/* Is the client a rank of this gang, attempt and world, and a copy that it sends one of its own shard? */
+static bool is_peer(const struct transfer_self *self, const struct transfer_request *request)
+{
+    const struct transfer_self *peer = &request->self;
+    const struct offer *offer = &request->offer;
+    bool gives = request->type == TRANSFER_GET || request->type == TRANSFER_FRONT;
+    return peer->gang == self->gang && peer->attempt == self->attempt && peer->world == self->world &&
+           peer->rank < self->world &&
+           (gives ||
+            (offer->rank == peer->rank && offer->world == self->world && offer->attempt <= self->attempt));
+}
+
+static void begin(struct transfer_server *server, struct line *line, const struct transfer_self *self)
 {
     const struct transfer_request *request = &line->request;
     struct shard_header header;
@@ -212,7 +268,7 @@ static void begin(struct transfer_server *server, struct line *line)
     line->left = request->offer.len;
     if (request->type == TRANSFER_FRONT && request->front < line->left)
         line->left = request->front;
-    if (request->gang != server->gang || request->attempt != atomic_load(&server->attempt))
+    if (!is_peer(self, request))
         code = PHX_ERROR_FENCED;
     else if (gives)
         code = offer_open(server->dir, &request->offer, &header, &line->file, NULL);
@@ -230,26 +286,38 @@ static void begin(struct transfer_server *server, struct line *line)
         answer(line, 0, 0, LINE_RECEIVING);
 }
 
+/* Verifies the tag before anything that the request says; a wrong one ends the connection. */
+static bool take_request(struct transfer_server *server, struct line *line)
+{
+    const uint8_t *nonce = line->bytes + TRANSFER_REQUEST_SIZE, *tag = nonce + SEAL_NONCE_SIZE;
+    struct transfer_self self;
+    struct seal in;
+    if (!self_of(server, &self))
+        return false;
+    seal_begin(&in, self.key, TRANSFER_MAGIC, SEAL_FROM_CLIENT, line->nonce, nonce);
+    seal_begin(&line->out, self.key, TRANSFER_MAGIC, SEAL_FROM_SERVER, line->nonce, nonce);
+    if (!seal_check(&in, line->bytes, TRANSFER_REQUEST_SIZE + SEAL_NONCE_SIZE, tag) ||
+        !transfer_get_request(line->bytes, &line->request))
+        return false;
+    begin(server, line, &self);
+    return true;
+}
+
 static bool read_request(struct transfer_server *server, struct line *line)
 {
     ssize_t got = recv(line->fd, line->bytes + line->bytes_len, sizeof line->bytes - line->bytes_len, 0);
     if (got <= 0)
         return got < 0 && (errno == EAGAIN || errno == EINTR);
     line->bytes_len += (size_t)got;
-    if (line->bytes_len < sizeof line->bytes)
-        return true;
-    if (!transfer_get_request(line->bytes, &line->request))
-        return false;
-    begin(server, line);
-    return true;
+    return line->bytes_len < sizeof line->bytes || take_request(server, line);
 }
 
 /* Ends a copy that has arrived: the copy counts if it is the one announced, and still of this attempt. */
 static void finish_copy(struct transfer_server *server, struct line *line)
 {
-    int code = line->crc != line->request.offer.crc                     ? PHX_ERROR_CORRUPT
-               : line->request.attempt != atomic_load(&server->attempt) ? PHX_ERROR_FENCED
-                                                                        : 0;
+    struct transfer_self self;
+    bool still = self_of(server, &self) && self.attempt == line->request.self.attempt;
+    int code = line->crc != line->request.offer.crc ? PHX_ERROR_CORRUPT : still ? 0 : PHX_ERROR_FENCED;
     if (code == 0)
         copy_seal(&line->copy);
     answer(line, code, 0, LINE_FREE);
@@ -381,19 +449,51 @@ static bool move_on(struct transfer_server *server, struct line *line)
 
 /* ---- the thread ---- */
 
+/* Returns a free line, or the one that has waited longest for a valid request, ended; NULL: all are at work. */
+static struct line *line_for_newcomer(struct transfer_server *server)
+{
+    struct line *oldest = NULL;
+    for (size_t i = 0; i < TRANSFER_LINES; i++) {
+        struct line *line = &server->lines[i];
+        if (line->state == LINE_FREE)
+            return line;
+        if (line->state == LINE_REQUEST && (oldest == NULL || line->begin_ns < oldest->begin_ns))
+            oldest = line;
+    }
+    if (oldest != NULL)
+        end_line(server, oldest);
+    return oldest;
+}
+
+/* Sends this side's nonce, which fits into the empty socket. */
+static bool greet(struct line *line)
+{
+    uint8_t hello[TRANSFER_HELLO_SIZE];
+    if (!seal_nonce(line->nonce))
+        return false;
+    memcpy(hello, TRANSFER_MAGIC, 8);
+    memcpy(hello + 8, line->nonce, SEAL_NONCE_SIZE);
+    return send(line->fd, hello, sizeof hello, MSG_NOSIGNAL) == sizeof hello;
+}
+
 static void accept_all(struct transfer_server *server)
 {
     int on = 1;
     for (size_t i = 0; i < TRANSFER_LINES; i++) {
-        struct line *line = &server->lines[i];
-        if (line->state != LINE_FREE)
-            continue;
-        line->fd = accept4(server->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (line->fd < 0)
+        int fd = accept4(server->listen_fd, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0)
             return;
-        setsockopt(line->fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        struct line *line = line_for_newcomer(server);
+        if (line == NULL) { /* the client asks again */
+            close(fd);
+            return;
+        }
+        setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
+        line->fd = fd;
         line->state = LINE_REQUEST;
-        line->seen_ns = now_ns();
+        line->seen_ns = line->begin_ns = now_ns();
+        if (!greet(line))
+            end_line(server, line);
     }
 }
 
@@ -414,11 +514,17 @@ static int fill(struct transfer_server *server, struct pollfd *fds)
         const struct line *line = &server->lines[i];
         fds[i] = (struct pollfd){.fd = line->fd, .events = awaited(line)};
         any = any || line->state != LINE_FREE;
-        full = full && line->state != LINE_FREE;
+        full = full && line->state != LINE_FREE && line->state != LINE_REQUEST;
     }
     fds[TRANSFER_LINES] = (struct pollfd){.fd = full ? -1 : server->listen_fd, .events = POLLIN};
     fds[TRANSFER_LINES + 1] = (struct pollfd){.fd = server->wake_fd, .events = POLLIN};
     return any ? 1000 : -1;
+}
+
+static bool is_late(const struct line *line, int64_t now)
+{
+    return now - line->seen_ns > (int64_t)TRANSFER_STALL_MS * 1000000 ||
+           (line->state == LINE_REQUEST && now - line->begin_ns > (int64_t)TRANSFER_HELLO_MS * 1000000);
 }
 
 void transfer_serve(struct transfer_server *server)
@@ -435,8 +541,7 @@ void transfer_serve(struct transfer_server *server)
                 continue;
             if (fds[i].revents != 0)
                 line->seen_ns = now;
-            if ((fds[i].revents != 0 && !move_on(server, line)) ||
-                now - line->seen_ns > (int64_t)TRANSFER_STALL_MS * 1000000)
+            if ((fds[i].revents != 0 && !move_on(server, line)) || is_late(line, now))
                 end_line(server, line);
         }
         if (fds[TRANSFER_LINES].revents != 0)

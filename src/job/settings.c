@@ -1,5 +1,7 @@
 #include "job/settings.h"
 
+#include <errno.h>
+#include <fcntl.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -206,6 +208,28 @@ static int take_options(const struct phx_options *options, struct phx_options *r
     return 0;
 }
 
+/* Stand-alone, the ranks' key is the digest of a file that their launcher has given all of them. */
+static int load_key(struct job_settings *settings, struct phx_error *error)
+{
+    const char *path = variable("PHX_KEY_FILE");
+    uint8_t bytes[4096];
+    if (path == NULL)
+        return 0;
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    ssize_t len = fd < 0 ? -1 : read(fd, bytes, sizeof bytes);
+    int reason = errno;
+    if (fd >= 0)
+        close(fd);
+    if (len < 0)
+        return job_fail_errno(error, reason, "read PHX_KEY_FILE %.120s", path);
+    if (len < SEAL_KEY_SIZE)
+        return job_fail(error, PHX_ERROR_INVALID,
+                        "PHX_KEY_FILE %.120s has %zd bytes: %d random ones are needed", path, len,
+                        SEAL_KEY_SIZE);
+    sha256(bytes, (size_t)len, settings->key);
+    return 0;
+}
+
 /* Reads the settings that do not come from the environment alone. */
 static int load_options(const struct phx_options *options, struct job_settings *settings,
                         struct phx_error *error)
@@ -218,9 +242,12 @@ static int load_options(const struct phx_options *options, struct job_settings *
     settings->rejoins = options->rejoins != 0;
     int status = text("the checkpoint directory", dir, settings->checkpoint_dir,
                       sizeof settings->checkpoint_dir, error);
-    return status == 0
-               ? text("the address", options->address, settings->address, sizeof settings->address, error)
-               : status;
+    if (status == 0)
+        status = text("the address", options->address, settings->address, sizeof settings->address, error);
+    const char *machine = variable("PHX_ADDRESS");
+    if (status == 0 && machine != NULL && strlen(machine) < sizeof settings->machine_address)
+        memcpy(settings->machine_address, machine, strlen(machine) + 1);
+    return status == 0 && settings->standalone ? load_key(settings, error) : status;
 }
 
 /* Reads the settings of copies on other machines. */
@@ -236,6 +263,8 @@ static int load_peer(struct job_settings *settings, struct phx_error *error)
     if (status == 0)
         status = number("PHX_PEER_DELTA", NULL, 1, 0, &delta, error);
     settings->peer_delta = status == 0 && delta == 1;
+    if (status == 0)
+        status = number("PHX_PEER_QUOTA", NULL, UINT64_MAX, 0, &settings->peer_quota, error);
     if (status == 0)
         status = number("PHX_PEER_ZSTD", NULL, PACK_LEVEL_MAX, 0, &settings->peer_zstd, error);
     if (status == 0)

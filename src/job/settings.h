@@ -8,6 +8,7 @@
 #include <stdint.h>
 
 #include "job/retention.h"
+#include "job/seal.h"
 #include "job/wire.h"
 #include "phalanx/phalanx.h"
 
@@ -26,6 +27,9 @@ struct job_settings {
     char host[256], port[8];        /* of the rendezvous; empty when world is 1 */
     char name[256];                 /* this rank's host name */
     char address[64];               /* empty: the address that the coordinator sees */
+    char machine_address[64];       /* of this machine, as the agent names it; empty: not told */
+    uint8_t key[SEAL_KEY_SIZE];     /* stand-alone: the gang's; zeros without PHX_KEY_FILE */
+    uint64_t peer_quota;            /* bytes of other ranks' copies; 0: half of the folder's file system */
     char checkpoint_dir[3072];      /* empty: none */
     bool store;                     /* the agent has an object store; checkpoint_dir is empty then */
     uint64_t peer_every;            /* every n-th hold also goes to a peer; 0: only holds with PHX_IN_PEER */

@@ -34,8 +34,10 @@ void transfer_put_request(const struct transfer_request *request, uint8_t ret_by
     offer_put(&request->offer, offer);
     jobwire_put_bytes(&writer, TRANSFER_MAGIC, 8);
     jobwire_put(&writer, request->type | (request->packed ? TRANSFER_PACKED : 0), 4);
-    jobwire_put(&writer, request->attempt, 4);
-    jobwire_put(&writer, request->gang, 8);
+    jobwire_put(&writer, request->self.attempt, 4);
+    jobwire_put(&writer, request->self.gang, 8);
+    jobwire_put(&writer, request->self.rank, 4);
+    jobwire_put(&writer, request->self.world, 4);
     jobwire_put_bytes(&writer, offer, sizeof offer);
     jobwire_put(&writer, request->type == TRANSFER_FRONT ? request->front : request->keep_step, 8);
     jobwire_put(&writer, request->keep_attempt, 4);
@@ -53,8 +55,10 @@ bool transfer_get_request(const uint8_t bytes[TRANSFER_REQUEST_SIZE], struct tra
     uint32_t type = (uint32_t)jobwire_get(&reader, 4);
     struct transfer_request request = {.type = (enum transfer_type)(type & ~TRANSFER_PACKED),
                                        .packed = (type & TRANSFER_PACKED) != 0};
-    request.attempt = (uint32_t)jobwire_get(&reader, 4);
-    request.gang = jobwire_get(&reader, 8);
+    request.self.attempt = (uint32_t)jobwire_get(&reader, 4);
+    request.self.gang = jobwire_get(&reader, 8);
+    request.self.rank = (uint32_t)jobwire_get(&reader, 4);
+    request.self.world = (uint32_t)jobwire_get(&reader, 4);
     const uint8_t *offer = jobwire_get_bytes(&reader, OFFER_SIZE);
     request.front = request.keep_step = jobwire_get(&reader, 8);
     request.keep_attempt = (uint32_t)jobwire_get(&reader, 4);
@@ -73,6 +77,7 @@ struct line {
     int fd;
     int64_t begin_ns; /* of the data; and how much there was: */
     uint64_t moved;
+    struct seal in; /* of the server's answers */
 };
 
 static int64_t now_ns(void)
@@ -228,12 +233,15 @@ struct answer {
     uint64_t number; /* a length, or a step */
 };
 
-static int receive_answer(const struct line *line, struct answer *ret_answer, struct phx_error *error)
+static int receive_answer(struct line *line, struct answer *ret_answer, struct phx_error *error)
 {
     uint8_t bytes[TRANSFER_ANSWER_SIZE];
     int status = receive(line, bytes, sizeof bytes, error);
     if (status != 0)
         return status;
+    if (!seal_check(&line->in, bytes, sizeof bytes - SEAL_TAG_SIZE, bytes + sizeof bytes - SEAL_TAG_SIZE))
+        return job_fail(error, PHX_ERROR_IO, "%.60s port %u does not know the key of this gang",
+                        line->peer->address, line->peer->port);
     struct jobwire_reader reader = {.data = bytes, .len = sizeof bytes};
     int code = -(int)jobwire_get(&reader, 4);
     ret_answer->attempt = (uint32_t)jobwire_get(&reader, 4);
@@ -243,16 +251,36 @@ static int receive_answer(const struct line *line, struct answer *ret_answer, st
                                 line->peer->port, phx_code_name(code));
 }
 
+/* Waits for the server's nonce, and sends the request under it. */
+static int send_request(struct line *line, const struct transfer_request *request, struct phx_error *error)
+{
+    uint8_t hello[TRANSFER_HELLO_SIZE], bytes[TRANSFER_SEALED_SIZE];
+    uint8_t *nonce = bytes + TRANSFER_REQUEST_SIZE;
+    struct seal out;
+    int status = receive(line, hello, sizeof hello, error);
+    if (status != 0)
+        return status;
+    if (memcmp(hello, TRANSFER_MAGIC, 8) != 0)
+        return job_fail(error, PHX_ERROR_IO, "%.60s port %u is no rank of this version", line->peer->address,
+                        line->peer->port);
+    if (!seal_nonce(nonce))
+        return job_fail_errno(error, errno, "draw a nonce");
+    transfer_put_request(request, bytes);
+    seal_begin(&out, request->self.key, TRANSFER_MAGIC, SEAL_FROM_CLIENT, hello + 8, nonce);
+    seal_begin(&line->in, request->self.key, TRANSFER_MAGIC, SEAL_FROM_SERVER, hello + 8, nonce);
+    seal_tag(&out, bytes, sizeof bytes - SEAL_TAG_SIZE, bytes + sizeof bytes - SEAL_TAG_SIZE);
+    return send_all(line, bytes, sizeof bytes, error);
+}
+
 static int begin(struct line *line, const struct transfer_request *request, struct answer *ret_answer,
                  struct phx_error *error)
 {
-    uint8_t bytes[TRANSFER_REQUEST_SIZE];
     struct transfer_request sent = *request;
     sent.packed = line->peer->pack != NULL && is_copy(request->type);
-    transfer_put_request(&sent, bytes);
+    line->begin_ns = now_ns();
     int status = open_line(line, error);
     if (status == 0)
-        status = send_all(line, bytes, sizeof bytes, error);
+        status = send_request(line, &sent, error);
     if (status == 0)
         status = receive_answer(line, ret_answer, error);
     line->begin_ns = now_ns();

@@ -1,14 +1,15 @@
 /* transfer.h - shards from one machine's memory to another's: the wire between ranks, its client and its
  * server.
  *
- * A rank with a folder in memory listens (its port is in the table of ranks). A connection carries one
- * request of TRANSFER_REQUEST_SIZE bytes (integers little-endian):
+ * A rank with a folder in memory listens (its address and port are in the table of ranks). A connection
+ * carries one request. All integers are little-endian; tags and nonces are seal.h's.
  *
- *     "PHXMOVE1", u32 type, u32 attempt, u64 gang, offer (offer.h), then of the copy to keep: u64 step,
- *     u32 attempt (FRONT: u64 bytes, u32 unused)
- *
- * and answers of 16 bytes: u32 phx_code without its sign (0: go on), u32 zero, u64 length of the data that
- * follows.
+ *     server  "PHXMOVE2", nonce
+ *     client  the request, TRANSFER_REQUEST_SIZE bytes: "PHXMOVE2", u32 type, u32 attempt, u64 gang,
+ *             u32 rank, u32 world (both of the client), offer (offer.h), then of the copy to keep: u64 step,
+ *             u32 attempt (FRONT: u64 bytes, u32 unused); then the client's nonce, and the tag of both
+ *     server  answers of TRANSFER_ANSWER_SIZE bytes: u32 phx_code without its sign (0: go on), u32 zero, u64
+ *             length of the data that follows, and the tag
  *
  *     GET      the answer, then the data of that offer from the server's folder
  *     FRONT    as GET, but at most the given number of bytes of the data's beginning, which has no checksum
@@ -22,11 +23,15 @@
  * (pack.h), counted from the beginning of the data, or of each run of blocks in the map. A server that cannot
  * unpack them refuses (PHX_ERROR_INVALID).
  *
- * A client of another gang or attempt is refused (PHX_ERROR_FENCED): an old process can neither read nor
- * write. The receiver compares the checksum of the offer, and a copy counts (its header appears) only if the
- * checksum is right.
+ * A request with a wrong tag ends the connection without an answer. A client of another gang, attempt or
+ * world, a rank outside the world, and a copy of a shard that is not the client's own are refused
+ * (PHX_ERROR_FENCED): an old process can neither read nor write. The receiver compares the checksum of the
+ * offer, and a copy counts (its header appears) only if the checksum is right. Data itself has no tag: the
+ * request and the answer that name its length and checksum have one.
  *
- * Waiting has limits: TRANSFER_CONNECT_MS, and TRANSFER_STALL_MS without a byte, on both sides.
+ * Waiting has limits: TRANSFER_CONNECT_MS, TRANSFER_STALL_MS without a byte, on both sides, and
+ * TRANSFER_HELLO_MS for a whole request. While all lines are in use, a new connection replaces the one that
+ * has waited longest without a valid request.
  */
 #ifndef PHX_JOB_TRANSFER_H
 #define PHX_JOB_TRANSFER_H
@@ -39,24 +44,35 @@
 #include "job/delta.h"
 #include "job/offer.h"
 #include "job/pack.h"
+#include "job/seal.h"
 #include "phalanx/phalanx.h"
 
-#define TRANSFER_MAGIC        "PHXMOVE1"
-#define TRANSFER_REQUEST_SIZE (8 + 4 + 4 + 8 + OFFER_SIZE + 12)
-#define TRANSFER_ANSWER_SIZE  16
+#define TRANSFER_MAGIC        "PHXMOVE2"
+#define TRANSFER_HELLO_SIZE   (8 + SEAL_NONCE_SIZE)
+#define TRANSFER_REQUEST_SIZE (8 + 4 + 4 + 8 + 4 + 4 + OFFER_SIZE + 12)
+#define TRANSFER_SEALED_SIZE  (TRANSFER_REQUEST_SIZE + SEAL_NONCE_SIZE + SEAL_TAG_SIZE)
+#define TRANSFER_ANSWER_SIZE  (16 + SEAL_TAG_SIZE)
 #define TRANSFER_CONNECT_MS   5000
 #define TRANSFER_STALL_MS     10000
+#define TRANSFER_HELLO_MS     2000
 #define TRANSFER_LINES        64 /* connections that are served at once; others wait */
 
 #define TRANSFER_PACKED 0x100u /* on the wire, beside the type */
 
 enum transfer_type { TRANSFER_GET = 1, TRANSFER_PUT = 2, TRANSFER_DELTA = 3, TRANSFER_FRONT = 4 };
 
+/* The rank that asks, or that serves. */
+struct transfer_self {
+    uint64_t gang;    /* transfer_gang */
+    uint32_t attempt; /* of the gang now; an offer may be of an older one */
+    uint32_t rank, world;
+    uint8_t key[SEAL_KEY_SIZE]; /* of the attempt; never on the wire */
+};
+
 struct transfer_request {
     enum transfer_type type;
-    bool packed;      /* PUT, DELTA; set by transfer_put and transfer_put_delta */
-    uint32_t attempt; /* of the gang now; the offer may be of an older one */
-    uint64_t gang;    /* transfer_gang */
+    bool packed; /* PUT, DELTA; set by transfer_put and transfer_put_delta */
+    struct transfer_self self;
     struct offer offer;
     uint64_t keep_step; /* PUT, DELTA; with keep_attempt UINT32_MAX nothing is to be kept */
     uint32_t keep_attempt;
@@ -67,7 +83,7 @@ struct transfer_request {
 uint64_t transfer_gang(const char *jobset);
 
 void transfer_put_request(const struct transfer_request *request, uint8_t ret_bytes[TRANSFER_REQUEST_SIZE]);
-/* False: these bytes are no request. */
+/* False: these bytes are no request. The key is not in them, and zero in the result. */
 bool transfer_get_request(const uint8_t bytes[TRANSFER_REQUEST_SIZE], struct transfer_request *ret_request);
 
 /* ---- the client: blocking, any thread ---- */
@@ -102,16 +118,21 @@ int transfer_put_delta(const struct transfer_peer *peer, const struct transfer_r
 
 struct transfer_server;
 
-/* Listens at a port of the kernel's choice, on all addresses. *ret_server is given to transfer_serve_free. */
-int transfer_serve_new(const char *dir, uint64_t gang, struct transfer_server **ret_server,
+/* Listens at a port of the kernel's choice on this numeric address alone; on all addresses if it is NULL.
+ * *ret_server is given to transfer_serve_free. Until transfer_serve_as the server refuses every request.
+ * PHX_ERROR_IO: among others, the address is not one of this machine. */
+int transfer_serve_new(const char *dir, const char *address, struct transfer_server **ret_server,
                        struct phx_error *error);
 void transfer_serve_free(struct transfer_server *server);
 /* Sets the library that unpacks packed data, before the server runs; PACK_LIBRARY by default. The string must
  * live as long as the server. */
 void transfer_serve_library(struct transfer_server *server, const char *library);
 uint16_t transfer_serve_port(const struct transfer_server *server);
-/* Sets the attempt whose clients are served from now on. Any thread. */
-void transfer_serve_attempt(struct transfer_server *server, uint32_t attempt);
+/* Sets how many bytes the copies of other ranks may take in the folder, before the server runs; 0, the
+ * default: half of its file system. */
+void transfer_serve_quota(struct transfer_server *server, uint64_t bytes);
+/* Sets the gang, attempt, world and key whose ranks are served from now on. Any thread. */
+void transfer_serve_as(struct transfer_server *server, const struct transfer_self *self);
 /* Serves until transfer_serve_stop, which any thread may call. */
 void transfer_serve(struct transfer_server *server);
 void transfer_serve_stop(struct transfer_server *server);

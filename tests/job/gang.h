@@ -197,6 +197,13 @@ static inline void gang_commit(struct gang *gang)
     gang_send_all(gang, &message);
 }
 
+/* The key of an attempt. */
+static inline void gang_key(uint32_t attempt, uint8_t ret_key[JOBWIRE_KEY_SIZE])
+{
+    memset(ret_key, 'k', JOBWIRE_KEY_SIZE);
+    ret_key[0] = (uint8_t)attempt;
+}
+
 /* To the process of a task, which is a rank of this attempt. */
 static inline void gang_send_rejoin(struct gang *gang, size_t client)
 {
@@ -210,6 +217,7 @@ static inline void gang_send_rejoin(struct gang *gang, size_t client)
                                              .has_restore = gang->has_commit,
                                              .restore_step = gang->commit_step,
                                              .restore_attempt = gang->commit_attempt};
+    gang_key(gang->attempt, message.rejoin.key);
     snprintf(message.rejoin.rendezvous, sizeof message.rejoin.rendezvous, "127.0.0.1:%d", gang->port);
     if (rank < gang->world)
         gang_send(gang, client, &message);
@@ -242,6 +250,7 @@ static inline void gang_on_join(struct gang *gang, size_t client, const struct j
         answer.welcome.has_restore = gang->has_commit;
         answer.welcome.restore_step = gang->commit_step;
         answer.welcome.restore_attempt = gang->commit_attempt;
+        gang_key(gang->attempt, answer.welcome.key);
     }
     gang_send(gang, client, &answer);
 }

@@ -279,31 +279,72 @@ static int dial(const struct gang *gang)
     return -1;
 }
 
-/* Sends a HELLO and gives the answer's type and status; 0 when the coordinator just closes. */
-static uint16_t greet(struct gang *gang, struct rendezvous_message hello, uint32_t *ret_status)
+/* Reads the next frame of the coordinator; 0 when it closes. */
+static size_t next_frame(int fd, uint8_t *frame, size_t cap, struct rendezvous_message *ret_message)
 {
-    uint8_t frame[4096], names[RENDEZVOUS_NAME_SIZE_MAX];
-    struct rendezvous_message answer = {0};
-    size_t used, len = 0;
-    hello.type = RENDEZVOUS_HELLO;
-    hello.value = names;
-    hello.value_len = (uint32_t)rendezvous_put_name(&(struct rendezvous_name){.name = "x"}, names);
-    rendezvous_encode(&hello, frame);
-    int fd = dial(gang);
-    assert_true(fd >= 0);
-    assert_int_equal(send(fd, frame, rendezvous_size(&hello), MSG_NOSIGNAL), rendezvous_size(&hello));
-    for (;;) {
-        ssize_t got = recv(fd, frame + len, sizeof frame - len, 0);
+    size_t used = 0, len = 0;
+    while (rendezvous_decode(frame, len, RENDEZVOUS_BODY_MAX, ret_message, &used) == 0) {
+        ssize_t got = recv(fd, frame + len, len < 8 ? 8 - len : cap - len, 0);
         if (got <= 0)
-            break;
+            return 0;
         len += (size_t)got;
     }
+    return used;
+}
+
+/* Answers the coordinator's nonce as a rank with the key of this attempt would. */
+static void put_hello(struct rendezvous_message hello, const uint8_t *key, const uint8_t *nonce,
+                      uint8_t frame[4096])
+{
+    uint8_t value[SEAL_NONCE_SIZE + RENDEZVOUS_NAME_SIZE_MAX] = "my own nonce";
+    struct seal seal;
+    hello.type = RENDEZVOUS_HELLO;
+    hello.value = value;
+    hello.value_len = (uint32_t)(SEAL_NONCE_SIZE + rendezvous_put_name(&(struct rendezvous_name){.name = "x"},
+                                                                       value + SEAL_NONCE_SIZE));
+    seal_begin(&seal, key, RENDEZVOUS_PURPOSE, SEAL_FROM_CLIENT, nonce, value);
+    rendezvous_encode(&hello, frame);
+    rendezvous_seal(&seal, frame, rendezvous_size(&hello));
+}
+
+/* Connects, and waits for the coordinator's nonce. */
+static int meet(struct gang *gang, uint8_t ret_nonce[SEAL_NONCE_SIZE])
+{
+    uint8_t frame[4096];
+    struct rendezvous_message message;
+    int fd = dial(gang);
+    assert_true(fd >= 0 && next_frame(fd, frame, sizeof frame, &message) > 0);
+    assert_int_equal(message.type, RENDEZVOUS_CHALLENGE);
+    assert_int_equal(message.value_len, SEAL_NONCE_SIZE);
+    memcpy(ret_nonce, message.value, SEAL_NONCE_SIZE);
+    return fd;
+}
+
+/* Sends bytes as the first frame; returns the answer's type and status, 0 when the coordinator just closes. */
+static uint16_t answer_to(int fd, const uint8_t *frame, size_t size, uint32_t *ret_status)
+{
+    uint8_t bytes[4096];
+    struct rendezvous_message answer = {0};
+    (void)!send(fd, frame, size, MSG_NOSIGNAL);
+    size_t got = next_frame(fd, bytes, sizeof bytes, &answer);
     close(fd);
-    if (len == 0)
-        return 0;
-    assert_int_equal(rendezvous_decode(frame, len, RENDEZVOUS_BODY_MAX, &answer, &used), 1);
     *ret_status = answer.status;
-    return answer.type;
+    return got == 0 ? 0 : answer.type;
+}
+
+static size_t frame_size(const uint8_t *frame)
+{
+    return RENDEZVOUS_HEADER_SIZE + frame[0] + 256u * frame[1] + RENDEZVOUS_TAG_SIZE;
+}
+
+/* Sends a HELLO with the key of its attempt; as answer_to. */
+static uint16_t greet(struct gang *gang, struct rendezvous_message hello, uint32_t *ret_status)
+{
+    uint8_t frame[4096], nonce[SEAL_NONCE_SIZE], key[SEAL_KEY_SIZE];
+    int fd = meet(gang, nonce);
+    gang_key(hello.attempt, key);
+    put_hello(hello, key, nonce, frame);
+    return answer_to(fd, frame, frame_size(frame), ret_status);
 }
 
 static int wait_for_drained_hub(void *unused)
@@ -322,6 +363,44 @@ static int wait_for_drained_hub(void *unused)
     return 0;
 }
 
+/* What a process that knows all but the key can send is not admitted: no HELLO, a HELLO of a rank again,
+ * another key, every bit of a HELLO changed, cut frames, giant lengths. */
+static void forge(struct gang *gang, struct rendezvous_message hello)
+{
+    uint8_t frame[4096], bytes[4096], nonce[SEAL_NONCE_SIZE], key[SEAL_KEY_SIZE];
+    uint32_t status;
+    gang_key(hello.attempt, key);
+    int fd = meet(gang, nonce);
+    put_hello(hello, key, nonce, frame); /* a good one, but for another connection */
+    close(fd);
+    size_t size = frame_size(frame);
+    assert_int_equal(answer_to(meet(gang, nonce), frame, size, &status), RENDEZVOUS_REJECT);
+    for (size_t i = 0; i < sizeof key; i += 5) { /* other keys */
+        fd = meet(gang, nonce);
+        key[i] ^= 1;
+        put_hello(hello, key, nonce, frame);
+        key[i] ^= 1;
+        assert_int_equal(answer_to(fd, frame, size, &status), RENDEZVOUS_REJECT);
+        assert_int_equal(status, -PHX_ERROR_INVALID);
+    }
+    for (size_t bit = 32; bit < size * 8; bit += 29) { /* behind the length, which would only be awaited */
+        fd = meet(gang, nonce);
+        put_hello(hello, key, nonce, bytes);
+        bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        uint16_t answer = answer_to(fd, bytes, size, &status);
+        assert_true(answer == 0 || answer == RENDEZVOUS_REJECT);
+    }
+    static const uint16_t types[] = {RENDEZVOUS_ARRIVE, RENDEZVOUS_PUT,   RENDEZVOUS_GET,  RENDEZVOUS_OFFERS,
+                                     RENDEZVOUS_HELD,   RENDEZVOUS_TABLE, RENDEZVOUS_LEAVE};
+    for (size_t i = 0; i < sizeof types / sizeof *types; i++) { /* no HELLO first */
+        struct rendezvous_message other = {.type = types[i], .rank = 1, .world = 2, .attempt = 3};
+        rendezvous_encode(&other, bytes);
+        assert_int_equal(answer_to(meet(gang, nonce), bytes, rendezvous_size(&other), &status), 0);
+    }
+    memset(bytes, 0xff, 8); /* 4 GiB */
+    assert_int_equal(answer_to(meet(gang, nonce), bytes, 8, &status), 0);
+}
+
 static void test_strangers(void **unused)
 {
     struct gang gang;
@@ -333,7 +412,7 @@ static void test_strangers(void **unused)
     gang.attempt = 3;
     gang_fork(&gang, 0, wait_for_drained_hub, NULL);
     int probe = -1;
-    gang_until(&gang, (probe = dial(&gang)) >= 0);
+    gang_until(&gang, gang.joins[0] > 0 && (probe = dial(&gang)) >= 0);
     assert_true(send(probe, "GET / HTTP/1.0\r\n\r\n", 18, MSG_NOSIGNAL) == 18);
     struct rendezvous_message wrong = hello;
     wrong.attempt = 2; /* an old process that came back */
@@ -350,6 +429,7 @@ static void test_strangers(void **unused)
     wrong = hello;
     wrong.key_len--;
     assert_int_equal(greet(&gang, wrong, &status), RENDEZVOUS_REJECT);
+    forge(&gang, hello);
     int many[200]; /* more than may wait at the door */
     for (size_t i = 0; i < 200; i++)
         many[i] = dial(&gang);

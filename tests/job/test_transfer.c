@@ -18,6 +18,7 @@ struct stage {
     struct transfer_server *server;
     pthread_t thread;
     struct transfer_peer peer;
+    struct transfer_self self; /* of the server */
     struct transfer_request request;
     uint8_t *data, *back;
 };
@@ -45,13 +46,14 @@ static struct stage *stage_new(void)
     assert_int_equal(held_copy(&held, 1, &part, 1, &error), 0);
     assert_int_equal(held_seal(&held, 1, 10, LEN, 77, &error), 0);
     held_close(&held);
-    assert_int_equal(transfer_serve_new(stage->gang.dir, transfer_gang("a/b"), &stage->server, &error), 0);
-    transfer_serve_attempt(stage->server, 3);
+    assert_int_equal(transfer_serve_new(stage->gang.dir, "127.0.0.1", &stage->server, &error), 0);
+    stage->self =
+        (struct transfer_self){.gang = transfer_gang("a/b"), .attempt = 3, .rank = 2, .world = 4, .key = "k"};
+    transfer_serve_as(stage->server, &stage->self);
     assert_int_equal(pthread_create(&stage->thread, NULL, serve, stage->server), 0);
     stage->peer = (struct transfer_peer){.address = "127.0.0.1", .port = transfer_serve_port(stage->server)};
     stage->request = (struct transfer_request){.type = TRANSFER_GET,
-                                               .attempt = 3,
-                                               .gang = transfer_gang("a/b"),
+                                               .self = stage->self,
                                                .offer = {.step = 10,
                                                          .attempt = 1,
                                                          .rank = 2,
@@ -80,6 +82,16 @@ static int get(struct stage *stage)
     return transfer_get(&stage->peer, &stage->request, stage->back, &error);
 }
 
+static int put(struct stage *stage, uint64_t step)
+{
+    struct phx_error error;
+    stage->request.type = TRANSFER_PUT;
+    stage->request.offer.step = step;
+    stage->request.offer.place = OFFER_COPY;
+    stage->request.offer.slot = 0;
+    return transfer_put(&stage->peer, &stage->request, stage->data, &error);
+}
+
 static void test_get(void **unused)
 {
     struct stage *stage = stage_new();
@@ -88,11 +100,20 @@ static void test_get(void **unused)
     stage->request.offer.step = 11; /* not there */
     assert_int_equal(get(stage), PHX_ERROR_CORRUPT);
     stage->request.offer.step = 10;
-    stage->request.attempt = 2; /* an old process that came back */
+    stage->request.self.attempt = 2; /* an old process that came back */
     assert_int_equal(get(stage), PHX_ERROR_FENCED);
-    stage->request.attempt = 3;
-    stage->request.gang++;
+    stage->request.self.attempt = 3;
+    stage->request.self.gang++;
     assert_int_equal(get(stage), PHX_ERROR_FENCED);
+    stage->request.self.gang--;
+    stage->request.self.world++;
+    assert_int_equal(get(stage), PHX_ERROR_FENCED);
+    stage->request.self.world--;
+    stage->request.self.rank = 4; /* outside the world */
+    assert_int_equal(get(stage), PHX_ERROR_FENCED);
+    stage->request.self.rank = 1; /* another rank may ask, but not give copies of this one's shard */
+    assert_int_equal(get(stage), 0);
+    assert_int_equal(put(stage, 3), PHX_ERROR_FENCED);
     stage_free(stage);
 }
 
@@ -110,16 +131,6 @@ static void test_damaged_on_the_way(void **unused)
     assert_int_equal(get(stage), PHX_ERROR_CORRUPT);
     close(fd);
     stage_free(stage);
-}
-
-static int put(struct stage *stage, uint64_t step)
-{
-    struct phx_error error;
-    stage->request.type = TRANSFER_PUT;
-    stage->request.offer.step = step;
-    stage->request.offer.place = OFFER_COPY;
-    stage->request.offer.slot = 0;
-    return transfer_put(&stage->peer, &stage->request, stage->data, &error);
 }
 
 /* The copies that count: steps, as a set of bits. */
@@ -152,9 +163,9 @@ static void test_put(void **unused)
     assert_int_equal(put(stage, 4), PHX_ERROR_CORRUPT);
     assert_int_equal(copied(stage, 2), 1u << 1);
     stage->request.offer.crc--;
-    stage->request.attempt = 2;
+    stage->request.self.attempt = 2;
     assert_int_equal(put(stage, 5), PHX_ERROR_FENCED);
-    stage->request.attempt = 3;
+    stage->request.self.attempt = 3;
     assert_int_equal(copied(stage, 2), 1u << 1);
     stage->request.offer.len = 0;
     stage->request.offer.crc = 0;
@@ -357,26 +368,43 @@ static int dial(uint16_t port)
     return fd;
 }
 
+/* Sends the request under this connection's nonce, as a client with this key would. */
+static int ask(struct stage *stage, struct seal *ret_answers)
+{
+    uint8_t hello[TRANSFER_HELLO_SIZE], bytes[TRANSFER_SEALED_SIZE];
+    uint8_t *nonce = bytes + TRANSFER_REQUEST_SIZE;
+    struct seal seal;
+    int fd = dial(stage->peer.port);
+    assert_int_equal(recv(fd, hello, sizeof hello, MSG_WAITALL), sizeof hello);
+    transfer_put_request(&stage->request, bytes);
+    assert_true(seal_nonce(nonce));
+    seal_begin(&seal, stage->request.self.key, TRANSFER_MAGIC, SEAL_FROM_CLIENT, hello + 8, nonce);
+    seal_begin(ret_answers, stage->request.self.key, TRANSFER_MAGIC, SEAL_FROM_SERVER, hello + 8, nonce);
+    seal_tag(&seal, bytes, sizeof bytes - SEAL_TAG_SIZE, nonce + SEAL_NONCE_SIZE);
+    assert_int_equal(send(fd, bytes, sizeof bytes, MSG_NOSIGNAL), sizeof bytes);
+    return fd;
+}
+
 /* Garbage, silence, and more connections than are served at once harm nobody; one that leaves in the middle
  * of its copy leaves none. */
 static void test_strangers(void **unused)
 {
     struct stage *stage = stage_new();
-    uint8_t bytes[TRANSFER_REQUEST_SIZE], byte;
-    int quiet[TRANSFER_LINES / 2];
+    uint8_t bytes[TRANSFER_SEALED_SIZE], byte;
+    struct seal answers;
+    int quiet[2 * TRANSFER_LINES];
     for (size_t i = 0; i < sizeof quiet / sizeof *quiet; i++)
         quiet[i] = dial(stage->peer.port);
     int fd = dial(stage->peer.port);
     memset(bytes, 'G', sizeof bytes);
+    assert_int_equal(recv(fd, bytes, TRANSFER_HELLO_SIZE, MSG_WAITALL), TRANSFER_HELLO_SIZE);
     assert_int_equal(send(fd, bytes, sizeof bytes, MSG_NOSIGNAL), sizeof bytes);
     assert_int_equal(recv(fd, &byte, 1, 0) <= 0, 1);
     close(fd);
     stage->request.type = TRANSFER_PUT;
     stage->request.offer.place = OFFER_COPY;
     stage->request.offer.slot = 0;
-    transfer_put_request(&stage->request, bytes);
-    fd = dial(stage->peer.port);
-    assert_int_equal(send(fd, bytes, sizeof bytes, MSG_NOSIGNAL), sizeof bytes);
+    fd = ask(stage, &answers);
     assert_int_equal(recv(fd, &byte, 1, 0), 1);
     assert_int_equal(send(fd, stage->data, 1000, MSG_NOSIGNAL), 1000);
     close(fd);
@@ -396,15 +424,14 @@ static void test_packed_garbage(void **unused)
     static const uint8_t pieces[][12] = {
         {0}, {0xff, 0xff, 0xff, 0xff}, {8, 0, 0, 0, 'n', 'o', 't', ' ', 'z', 's', 't', 'd'}};
     struct stage *stage = stage_new();
-    uint8_t bytes[TRANSFER_REQUEST_SIZE], answer[TRANSFER_ANSWER_SIZE];
+    uint8_t answer[TRANSFER_ANSWER_SIZE];
+    struct seal answers;
     stage->request.type = TRANSFER_PUT;
     stage->request.packed = true;
     stage->request.offer.place = OFFER_COPY;
     stage->request.offer.slot = 0;
-    transfer_put_request(&stage->request, bytes);
     for (size_t i = 0; i < sizeof pieces / sizeof *pieces; i++) {
-        int fd = dial(stage->peer.port);
-        assert_int_equal(send(fd, bytes, sizeof bytes, MSG_NOSIGNAL), sizeof bytes);
+        int fd = ask(stage, &answers);
         assert_int_equal(recv(fd, answer, sizeof answer, MSG_WAITALL), sizeof answer);
         assert_int_equal(answer[0], 0);
         assert_int_equal(send(fd, pieces[i], sizeof *pieces, MSG_NOSIGNAL), sizeof *pieces);
@@ -412,6 +439,96 @@ static void test_packed_garbage(void **unused)
         close(fd);
     }
     assert_int_equal(copied(stage, 2), 0);
+    stage_free(stage);
+}
+
+/* What a stranger who knows all but the key can send: nothing is answered, nothing is written. */
+static void test_forged(void **unused)
+{
+    struct stage *stage = stage_new();
+    uint8_t first[TRANSFER_HELLO_SIZE], second[TRANSFER_HELLO_SIZE], good[TRANSFER_SEALED_SIZE], byte;
+    stage->request.type = TRANSFER_PUT;
+    stage->request.offer.place = OFFER_COPY;
+    stage->request.offer.slot = 0;
+    stage->request.offer.step = 50000;
+    stage->request.keep_attempt = UINT32_MAX;
+    struct transfer_request known = stage->request;
+    struct seal answers;
+    for (size_t i = 0; i < SEAL_KEY_SIZE * 8; i += 37) { /* keys that differ in one bit */
+        stage->request.self.key[i / 8] ^= (uint8_t)(1u << i % 8);
+        int fd = ask(stage, &answers);
+        assert_true(recv(fd, &byte, 1, 0) <= 0);
+        close(fd);
+        stage->request = known;
+    }
+    int fd = dial(stage->peer.port); /* a request that a rank has sent, on another connection */
+    assert_int_equal(recv(fd, first, sizeof first, MSG_WAITALL), sizeof first);
+    transfer_put_request(&known, good);
+    uint8_t *nonce = good + TRANSFER_REQUEST_SIZE;
+    memset(nonce, 1, SEAL_NONCE_SIZE);
+    struct seal seal;
+    seal_begin(&seal, known.self.key, TRANSFER_MAGIC, SEAL_FROM_CLIENT, first + 8, nonce);
+    seal_tag(&seal, good, sizeof good - SEAL_TAG_SIZE, nonce + SEAL_NONCE_SIZE);
+    int again = dial(stage->peer.port);
+    assert_int_equal(recv(again, second, sizeof second, MSG_WAITALL), sizeof second);
+    assert_memory_not_equal(first, second, sizeof first);
+    assert_int_equal(send(again, good, sizeof good, MSG_NOSIGNAL), sizeof good);
+    assert_true(recv(again, &byte, 1, 0) <= 0);
+    close(again);
+    for (size_t bit = 0; bit < sizeof good * 8; bit += 11) { /* one bit of it is another */
+        uint8_t bytes[TRANSFER_SEALED_SIZE];
+        again = dial(stage->peer.port);
+        assert_int_equal(recv(again, second, sizeof second, MSG_WAITALL), sizeof second);
+        seal_begin(&seal, known.self.key, TRANSFER_MAGIC, SEAL_FROM_CLIENT, second + 8, nonce);
+        seal_tag(&seal, good, sizeof good - SEAL_TAG_SIZE, nonce + SEAL_NONCE_SIZE);
+        memcpy(bytes, good, sizeof bytes);
+        bytes[bit / 8] ^= (uint8_t)(1u << bit % 8);
+        assert_int_equal(send(again, bytes, sizeof bytes, MSG_NOSIGNAL), sizeof bytes);
+        assert_true(recv(again, &byte, 1, 0) <= 0);
+        close(again);
+    }
+    close(fd);
+    assert_int_equal(copied(stage, 2), 0);
+    stage_free(stage);
+}
+
+/* A server that does not know the key is not believed. */
+static void test_impostor(void **unused)
+{
+    struct stage *stage = stage_new();
+    stage->self.key[0]++;
+    transfer_serve_as(stage->server, &stage->self);
+    assert_int_equal(get(stage), PHX_ERROR_IO);
+    stage_free(stage);
+}
+
+/* Copies have a quota together; replacing one needs no more than before. */
+static void test_quota(void **unused)
+{
+    struct stage *stage = stage_new();
+    transfer_serve_quota(stage->server, 2 * (LEN + 4096));
+    stage->request.keep_attempt = UINT32_MAX;
+    for (uint64_t step = 1; step <= 4; step++)
+        assert_int_equal(put(stage, step), 0);
+    assert_int_equal(copied(stage, 2), 1u << 3 | 1u << 4);
+    stage->request.self.rank = stage->request.offer.rank = 3;
+    assert_int_equal(put(stage, 5), PHX_ERROR_SPACE);
+    stage->request.offer.len = UINT64_MAX / 4;
+    assert_int_equal(put(stage, 5), PHX_ERROR_SPACE);
+    assert_int_equal(copied(stage, 3), 0);
+    stage_free(stage);
+}
+
+/* Another address of this machine than the one it was told leads nowhere. */
+static void test_address(void **unused)
+{
+    struct stage *stage = stage_new();
+    struct transfer_server *server;
+    struct phx_error error;
+    assert_int_equal(get(stage), 0);
+    stage->peer.address = "127.0.0.2";
+    assert_int_equal(get(stage), PHX_ERROR_IO);
+    assert_int_equal(transfer_serve_new(stage->gang.dir, "192.0.2.1", &server, &error), PHX_ERROR_IO);
     stage_free(stage);
 }
 
@@ -448,8 +565,7 @@ static void test_rate(void **unused)
 static void test_requests(void **unused)
 {
     struct transfer_request request = {.type = TRANSFER_PUT,
-                                       .attempt = 7,
-                                       .gang = 8,
+                                       .self = {.gang = 8, .attempt = 7, .rank = 1, .world = 2},
                                        .offer = {.step = 9, .rank = 1, .world = 2, .place = OFFER_COPY},
                                        .keep_step = 10,
                                        .keep_attempt = 11},
@@ -457,8 +573,9 @@ static void test_requests(void **unused)
     uint8_t bytes[TRANSFER_REQUEST_SIZE];
     transfer_put_request(&request, bytes);
     assert_true(transfer_get_request(bytes, &back));
-    assert_true(back.type == TRANSFER_PUT && back.attempt == 7 && back.gang == 8 && back.offer.step == 9 &&
-                back.keep_step == 10 && back.keep_attempt == 11);
+    assert_true(back.type == TRANSFER_PUT && back.self.attempt == 7 && back.self.gang == 8 &&
+                back.self.rank == 1 && back.self.world == 2 && back.offer.step == 9 && back.keep_step == 10 &&
+                back.keep_attempt == 11);
     request.offer.place = OFFER_STORED;
     transfer_put_request(&request, bytes);
     assert_false(transfer_get_request(bytes, &back));
@@ -486,6 +603,10 @@ int main(void)
         cmocka_unit_test(test_damaged_on_the_way),
         cmocka_unit_test(test_put),
         cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_forged),
+        cmocka_unit_test(test_impostor),
+        cmocka_unit_test(test_quota),
+        cmocka_unit_test(test_address),
         cmocka_unit_test(test_nobody),
         cmocka_unit_test(test_rate),
         cmocka_unit_test(test_requests),
