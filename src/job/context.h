@@ -18,8 +18,8 @@
  *     peer.c                           copies of checkpoints on other machines
  *     load.c                           fills regions from a checkpoint, also of another world
  *     import.c                         fills regions from a file of another program
- *     conn, rendezvous, shard, old_share, held, offer, plan, keys, machine, transfer, server, copies, pack, seal,
- *     regions, safetensors, reshard, crc, interval, settings, flight, pace, error:   without a context
+ *     conn, rendezvous, shard, old_share, held, offer, plan, keys, machine, transfer, server, copies, pack,
+ *     seal, regions, safetensors, reshard, crc, interval, settings, flight, pace, error:   without a context
  *
  * One mutex covers everything below "state". The service thread holds it except in poll() and in name
  * resolution. Sending never blocks, so callers send under the mutex too, and wake the thread only when a

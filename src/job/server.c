@@ -449,7 +449,8 @@ static bool move_on(struct transfer_server *server, struct line *line)
 
 /* ---- the thread ---- */
 
-/* Returns a free line, or the one that has waited longest for a valid request, ended; NULL: all are at work. */
+/* Returns a free line, or ends and returns the one that has waited longest for a valid request; NULL: all are
+ * at work. */
 static struct line *line_for_newcomer(struct transfer_server *server)
 {
     struct line *oldest = NULL;

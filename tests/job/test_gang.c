@@ -320,7 +320,8 @@ static int meet(struct gang *gang, uint8_t ret_nonce[SEAL_NONCE_SIZE])
     return fd;
 }
 
-/* Sends bytes as the first frame; returns the answer's type and status, 0 when the coordinator just closes. */
+/* Sends bytes as the first frame. Returns the answer's type, and its status; 0 when the coordinator just
+ * closes. */
 static uint16_t answer_to(int fd, const uint8_t *frame, size_t size, uint32_t *ret_status)
 {
     uint8_t bytes[4096];
