@@ -12,6 +12,7 @@
 
 #include "base/str.h"
 #include "os/file.h"
+#include "os/folder.h"
 #include "os/namespace.h"
 
 enum { PLACES = 3, ENTRY_BYTES = 512 };
@@ -21,21 +22,6 @@ static bool is_ours(const char *folder, mode_t forbidden)
     struct stat info;
     return lstat(folder, &info) == 0 && S_ISDIR(info.st_mode) && info.st_uid == geteuid() &&
            !(info.st_mode & forbidden);
-}
-
-/* Makes `path` and the folders between `base` and it; `base` is there, and the user's. */
-static bool make_below(const char *base, const char *path)
-{
-    char part[PATH_MAX];
-    if (!is_ours(base, 022))
-        return false;
-    for (const char *slash = path + strlen(base); *slash; slash += strcspn(slash + 1, "/") + 1) {
-        size_t len = (size_t)(slash - path) + 1 + strcspn(slash + 1, "/");
-        snprintf(part, sizeof part, "%.*s", (int)len, path);
-        if (mkdir(part, 0700) < 0 && errno != EEXIST)
-            return false;
-    }
-    return true;
 }
 
 /* The folder of links in the place of this number. */
@@ -49,7 +35,8 @@ static bool folder_of(int place, bool make, char path[PATH_MAX])
                            : snprintf(path, PATH_MAX, "%s/phalanx-up-%u", base, (unsigned)geteuid());
     if (len >= PATH_MAX)
         return false;
-    if (make && place < 2 && !make_below(base, path))
+    struct error ignored;
+    if (make && place < 2 && (!is_ours(base, 022) || os_folder_path(path, 0700, 0700, &ignored) < 0))
         return false;
     if (make && place == 2 && mkdir(path, 0700) < 0 && errno != EEXIST)
         return false;

@@ -8,6 +8,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "os/folder.h"
+
 int os_file_read(const char *path, size_t most, struct buf *ret_text, struct error *error)
 {
     int fd = open(path, O_RDONLY | O_CLOEXEC);
@@ -40,23 +42,6 @@ bool os_path_is_below(const char *path, const char *folder)
 {
     size_t len = strlen(folder);
     return strncmp(path, folder, len) == 0 && (path[len] == 0 || path[len] == '/');
-}
-
-static int make_with_parents(const char *path, mode_t mode, struct error *error)
-{
-    char part[PATH_MAX];
-    size_t len = strlen(path);
-    if (len == 0 || len >= sizeof part)
-        return error_set(error, ERROR_INVALID, "folder \"%.200s\": its path is empty or too long", path);
-    for (size_t i = 1; i <= len; i++) {
-        if (path[i] != '/' && path[i] != 0)
-            continue;
-        memcpy(part, path, i);
-        part[i] = 0;
-        if (mkdir(part, path[i] ? 0755 : mode) < 0 && errno != EEXIST)
-            return error_set_errno(error, errno, "making %s for the folder %s", part, path);
-    }
-    return 0;
 }
 
 static int refuse_owner(const char *path, uid_t owner, struct error *error)
@@ -92,7 +77,7 @@ static bool is_fresh_mount(int folder, const struct stat *info)
 int os_folder_own(const char *path, mode_t mode, struct error *error)
 {
     struct stat link, folder;
-    int rc = make_with_parents(path, mode, error);
+    int rc = os_folder_path(path, 0755, mode, error);
     if (rc < 0)
         return rc;
     if (lstat(path, &link) < 0)

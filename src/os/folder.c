@@ -3,9 +3,12 @@
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <limits.h>
+#include <linux/openat2.h>
 #include <stdbool.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 enum { DEPTH_MAX = 512 };
@@ -51,6 +54,82 @@ int os_folder_make(int at, const char *name, mode_t mode, uid_t user, gid_t grou
     else
         *ret_fd = fd;
     return rc;
+}
+
+int os_folder_path(const char *path, mode_t above, mode_t mode, struct error *error)
+{
+    char part[PATH_MAX];
+    size_t len = strlen(path);
+    if (len == 0 || len >= sizeof part)
+        return error_set(error, ERROR_INVALID, "folder \"%.200s\": its path is empty or too long", path);
+    for (size_t i = 1; i <= len; i++) {
+        if (path[i] != '/' && path[i] != 0)
+            continue;
+        memcpy(part, path, i);
+        part[i] = 0;
+        bool made = mkdir(part, path[i] ? above : mode) == 0;
+        if (!made && errno != EEXIST)
+            return error_set_errno(error, errno, "making %s for the folder %s", part, path);
+        if (made && !path[i] && chmod(part, mode) < 0)
+            return error_set_errno(error, errno, "setting the mode of %s", part);
+    }
+    return 0;
+}
+
+static int open_inside(int root, const char *inner)
+{
+    struct open_how how = {.flags = O_PATH | O_CLOEXEC, .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+    return (int)syscall(SYS_openat2, root, inner, &how, sizeof how);
+}
+
+/* Makes the folder that the last of `len` bytes ends, in the one before it; 0, or -1 with errno. */
+static int make_inside(int root, char *inner, size_t len, mode_t mode)
+{
+    char *slash = memrchr(inner, '/', len), last = inner[len];
+    const char *name = slash ? slash + 1 : inner;
+    int parent = root;
+    inner[len] = 0;
+    if (slash) {
+        *slash = 0;
+        parent = open_inside(root, inner);
+        *slash = '/';
+    }
+    int fd = -1, rc = parent < 0 ? -1 : mkdirat(parent, name, mode);
+    if (rc == 0 && (fd = openat(parent, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC)) >= 0)
+        rc = fchmod(fd, mode);
+    int reason = errno;
+    if (fd >= 0)
+        close(fd);
+    if (slash && parent >= 0)
+        close(parent);
+    inner[len] = last;
+    errno = reason;
+    return rc == 0 || reason == EEXIST ? 0 : -1;
+}
+
+int os_folder_inside(int root, const char *inner, mode_t mode, int *ret_fd, struct error *error)
+{
+    char path[PATH_MAX];
+    size_t len = strlen(inner);
+    if (len == 0 || len >= sizeof path)
+        return error_set(error, ERROR_INVALID, "folder \"%.200s\": its path is empty or too long", inner);
+    memcpy(path, inner, len + 1);
+    int fd = open_inside(root, path);
+    bool absent = fd < 0 && errno == ENOENT;
+    for (size_t i = 1; absent && i <= len; i++) {
+        if (path[i] != '/' && path[i] != 0)
+            continue;
+        if (path[i - 1] != '/' && make_inside(root, path, i, mode) < 0)
+            break;
+        if (i == len)
+            fd = open_inside(root, path);
+    }
+    if (fd < 0 && (errno == EXDEV || errno == ELOOP))
+        return error_set(error, ERROR_DENIED, "\"%.200s\" leads out of its folder", inner);
+    if (fd < 0)
+        return error_set_errno(error, errno, "making \"%.200s\"", inner);
+    *ret_fd = fd;
+    return 0;
 }
 
 int os_folder_private(const char *path, mode_t mode, struct error *error)

@@ -1,9 +1,11 @@
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/openat2.h>
 #include <sched.h>
 #include <string.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "shim/parts.h"
@@ -116,18 +118,33 @@ static int judge(struct shim *shim, uint32_t i, int result)
     return result;
 }
 
+/* Opens what the mount shows; a negative errno otherwise. The kernel follows no link out of the source, so
+ * that a task that changes the volume meanwhile cannot lead the mount elsewhere. */
+static int open_source(const struct mount_spec *spec)
+{
+    if (spec->letters[0] == SHIM_MOUNT_HIDDEN)
+        return open("/", O_PATH | O_CLOEXEC);
+    int fd = open(spec->source, O_PATH | O_CLOEXEC);
+    if (fd >= 0 && spec->inside) {
+        struct open_how how = {.flags = O_PATH | O_CLOEXEC,
+                               .resolve = RESOLVE_BENEATH | RESOLVE_NO_MAGICLINKS};
+        int root = fd;
+        fd = (int)syscall(SYS_openat2, root, spec->inside, &how, sizeof how);
+        int reason = errno;
+        close(root);
+        errno = reason;
+    }
+    return fd >= 0 ? fd : -errno;
+}
+
 /* All sources are opened before the first mount, which may hide those of others. They are opened in the new
  * namespace: the kernel binds nothing from another one. */
 int mount_all(struct shim *shim)
 {
     static int sources[SHIM_MOUNTS_MAX];
     int result = 0, own = own_mounts(shim);
-    for (uint32_t i = 0; i < shim->mount_count; i++) {
-        const char *source = shim->mounts[i].letters[0] == SHIM_MOUNT_HIDDEN ? "/" : shim->mounts[i].source;
-        sources[i] = own == 0 ? open(source, O_PATH | O_CLOEXEC) : own;
-        if (own == 0 && sources[i] < 0)
-            sources[i] = -errno;
-    }
+    for (uint32_t i = 0; i < shim->mount_count; i++)
+        sources[i] = own == 0 ? open_source(&shim->mounts[i]) : own;
     for (uint32_t i = 0; i < shim->mount_count && result == 0; i++)
         result = judge(shim, i, mount_one(&shim->mounts[i], sources[i]));
     for (uint32_t i = 0; i < shim->mount_count; i++)

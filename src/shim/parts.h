@@ -39,6 +39,7 @@ struct exec_slot { /* a command that runs beside the task; fd 0: free */
 
 struct mount_spec {
     const char *letters, *source, *target;
+    const char *inside; /* NULL: the source itself */
 };
 
 struct shim {

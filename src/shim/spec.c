@@ -50,7 +50,11 @@ static bool read_mounts(struct shim *shim, struct reader *reader)
         struct mount_spec *mount = &shim->mounts[i];
         mount->letters = next_string(reader);
         mount->source = mount->letters ? next_string(reader) : NULL;
-        mount->target = mount->source ? next_string(reader) : NULL;
+        if (!mount->source)
+            return false;
+        bool inside = mount->letters[0] && mount->letters[1] && mount->letters[2] == SHIM_MOUNT_INSIDE;
+        mount->inside = inside ? next_string(reader) : NULL;
+        mount->target = !inside || mount->inside ? next_string(reader) : NULL;
         if (!mount->target)
             return false;
     }

@@ -119,12 +119,59 @@ static void links_are_removed_not_followed(void **state)
     os_folder_remove(AT_FDCWD, in_place("absent"));
 }
 
+static void a_path_gets_its_modes(void **state)
+{
+    struct error error;
+    mode_t before = umask(077);
+    assert_int_equal(os_folder_path(in_place("a/b/c"), 0700, 0777, &error), 0);
+    umask(before);
+    assert_int_equal(mode_of(in_place("a/b")) & 07777, 0700);
+    assert_int_equal(mode_of(in_place("a/b/c")) & 07777, 0777);
+    assert_int_equal(os_folder_path(in_place("a/b/c"), 0700, 0700, &error), 0); /* it stays as it is */
+    assert_int_equal(mode_of(in_place("a/b/c")) & 07777, 0777);
+    assert_int_not_equal(os_folder_path("", 0700, 0700, &error), 0);
+}
+
+/* Whether it opens, or its code. */
+static int inside(int root, const char *path)
+{
+    struct error error;
+    int fd = -1, rc = os_folder_inside(root, path, 0750, &fd, &error);
+    if (rc == 0)
+        close(fd);
+    return rc;
+}
+
+static void no_link_leads_out(void **state)
+{
+    struct error error;
+    assert_int_equal(os_folder_private(in_place("volume"), 0700, &error), 0);
+    assert_int_equal(os_folder_private(in_place("outside"), 0700, &error), 0);
+    int root = open(in_place("volume"), O_PATH | O_DIRECTORY | O_CLOEXEC);
+    assert_int_equal(inside(root, "a//b/c/"), 0);
+    assert_int_equal(mode_of(in_place("volume/a/b")) & 07777, 0750);
+    assert_int_equal(symlink("a", in_place("volume/in")), 0);
+    assert_int_equal(inside(root, "in/b/d"), 0);
+    assert_true(S_ISDIR(mode_of(in_place("volume/a/b/d"))));
+    assert_int_equal(symlink("../outside", in_place("volume/up")), 0);
+    assert_int_equal(symlink(in_place("outside"), in_place("volume/far")), 0);
+    static const char *const out[] = {"up", "up/x",         "up/x/y",    "far", "far/x",
+                                      "..", "../outside/x", "a/../../x", "/tmp"};
+    for (size_t i = 0; i < sizeof out / sizeof *out; i++)
+        assert_int_equal(inside(root, out[i]), ERROR_DENIED);
+    assert_int_not_equal(inside(root, ""), 0);
+    assert_int_equal(rmdir(in_place("outside")), 0); /* nothing was made in it */
+    close(root);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_folder_gets_its_mode, begin, end),
         cmocka_unit_test_setup_teardown(what_is_no_folder_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(another_users_folder_is_refused, begin, end),
+        cmocka_unit_test_setup_teardown(a_path_gets_its_modes, begin, end),
+        cmocka_unit_test_setup_teardown(no_link_leads_out, begin, end),
         cmocka_unit_test_setup_teardown(links_are_removed_not_followed, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -12,8 +12,11 @@
 #include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <limits.h>
+#include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "host/agent/internal.h"
@@ -22,26 +25,6 @@
 enum { PATH_MAX_BYTES = 4096 };
 
 /* --- making --------------------------------------------------------------------------------------- */
-
-/* Every part of the path that is absent; only the last one gets the mode (and not the umask's). */
-static int make_path(const char *path, mode_t mode, struct error *error)
-{
-    char part[PATH_MAX_BYTES];
-    size_t len = strlen(path);
-    if (len == 0 || len >= sizeof part)
-        return error_set(error, ERROR_INVALID, "directory \"%.200s\": empty or too long", path);
-    for (size_t i = 1; i < len; i++) {
-        if (path[i] != '/')
-            continue;
-        memcpy(part, path, i);
-        part[i] = 0;
-        if (mkdir(part, 0755) < 0 && errno != EEXIST)
-            return error_set_errno(error, errno, "making the directory %s", part);
-    }
-    if (mkdir(path, mode) == 0)
-        return chmod(path, mode) < 0 ? error_set_errno(error, errno, "making the directory %s", path) : 0;
-    return errno == EEXIST ? 0 : error_set_errno(error, errno, "making the directory %s", path);
-}
 
 static int write_file(const char *directory, const struct task_launch *launch, const struct volume_file *file,
                       struct error *error)
@@ -55,7 +38,7 @@ static int write_file(const char *directory, const struct task_launch *launch, c
         return error_set(error, ERROR_INVALID, "file \"%.200s\": its path is too long", path);
     char *slash = strrchr(path, '/');
     *slash = 0;
-    int rc = make_path(path, 0755, error);
+    int rc = os_folder_path(path, 0755, 0755, error);
     *slash = '/';
     if (rc < 0)
         return rc;
@@ -85,7 +68,7 @@ static int make_files(const char *path, const struct task_launch *launch, const 
     int len = snprintf(fresh, sizeof fresh, "%s.new", path);
     if (len < 0 || (size_t)len >= sizeof fresh)
         return error_set(error, ERROR_INVALID, "path %.200s: too long", path);
-    int rc = make_path(fresh, 0755, error);
+    int rc = os_folder_path(fresh, 0755, 0755, error);
     for (size_t i = 0; i < volume->file_count && rc == 0; i++)
         rc = write_file(fresh, launch, &volume->files[i], error);
     if (rc == 0 && rename(fresh, path) < 0 && errno != EEXIST && errno != ENOTEMPTY)
@@ -96,7 +79,7 @@ static int make_files(const char *path, const struct task_launch *launch, const 
 static int make_memory(const char *path, const struct volume_launch *volume, struct error *error)
 {
     char options[64];
-    int rc = make_path(path, 0777, error);
+    int rc = os_folder_path(path, 0755, 0777, error);
     if (rc < 0 || geteuid() != 0)
         return rc;             /* without the right to mount, the volume is on the disk */
     umount2(path, MNT_DETACH); /* of an agent that died here */
@@ -109,28 +92,74 @@ static int make_memory(const char *path, const struct volume_launch *volume, str
     return 0;
 }
 
-static int check_host_path(const char *path, struct str type, struct error *error)
+/* The thread's own groups, while it makes files as a task's user. */
+struct made_as {
+    bool other;
+    gid_t groups[NGROUPS_MAX];
+    int group_count;
+};
+
+/* What this thread makes from now on, it makes with the rights of the task's user: root would make a folder
+ * where the task could not. */
+static void make_as_task(const struct task_launch *launch, struct made_as *made)
+{
+    made->other = geteuid() == 0 && launch->run_as_user > 0;
+    if (!made->other)
+        return;
+    made->group_count = getgroups(NGROUPS_MAX, made->groups);
+    syscall(SYS_setgroups, 0, NULL); /* of this thread alone, as the two below */
+    setfsgid(launch->run_as_group >= 0 ? (gid_t)launch->run_as_group : (gid_t)launch->run_as_user);
+    setfsuid((uid_t)launch->run_as_user);
+}
+
+static void make_as_agent(const struct made_as *made)
+{
+    if (!made->other)
+        return;
+    setfsuid(geteuid());
+    setfsgid(getegid());
+    syscall(SYS_setgroups, made->group_count > 0 ? made->group_count : 0, made->groups);
+}
+
+/* Makes what the type says that may be absent. */
+static int make_host_path(const struct task_launch *launch, const char *path, struct str type,
+                          struct error *error)
+{
+    struct made_as made;
+    int rc = 0, fd = -1;
+    make_as_task(launch, &made);
+    if (str_is(type, "DirectoryOrCreate"))
+        rc = os_folder_path(path, 0755, 0755, error);
+    else if ((fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644)) < 0)
+        rc = error_set_errno(error, errno, "hostPath.path %s", path);
+    make_as_agent(&made);
+    if (fd >= 0)
+        close(fd);
+    return rc;
+}
+
+static int check_host_path(const struct task_launch *launch, const char *path, struct str type,
+                           struct error *error)
 {
     struct stat info;
     if (str_is(type, "unsupported"))
         return error_set(error, ERROR_UNSUPPORTED, "no machine here can mount a volume of its kind");
     if (path[0] != '/')
         return error_set(error, ERROR_INVALID, "hostPath.path \"%.200s\" is not absolute", path);
-    if (str_is(type, "DirectoryOrCreate"))
-        return make_path(path, 0755, error);
-    if (str_is(type, "FileOrCreate")) {
-        int fd = open(path, O_RDWR | O_CREAT | O_CLOEXEC, 0644);
-        if (fd < 0)
-            return error_set_errno(error, errno, "hostPath.path %s", path);
-        close(fd);
+    bool makes = str_is(type, "DirectoryOrCreate") || str_is(type, "FileOrCreate");
+    if (makes && stat(path, &info) < 0) {
+        int rc = make_host_path(launch, path, type, error);
+        if (rc < 0)
+            return rc;
     }
     if (stat(path, &info) < 0)
         return error_set_errno(error, errno, "hostPath.path %s", path);
     static const struct {
         const char *name;
         mode_t mode;
-    } kinds[] = {{"Directory", S_IFDIR}, {"File", S_IFREG},       {"FileOrCreate", S_IFREG},
-                 {"Socket", S_IFSOCK},   {"CharDevice", S_IFCHR}, {"BlockDevice", S_IFBLK}};
+    } kinds[] = {{"Directory", S_IFDIR},    {"DirectoryOrCreate", S_IFDIR}, {"File", S_IFREG},
+                 {"FileOrCreate", S_IFREG}, {"Socket", S_IFSOCK},           {"CharDevice", S_IFCHR},
+                 {"BlockDevice", S_IFBLK}};
     for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
         if (str_is(type, kinds[i].name) && (info.st_mode & S_IFMT) != kinds[i].mode)
             return error_set(error, ERROR_INVALID, "hostPath.path %s is not a %s", path, kinds[i].name);
@@ -167,10 +196,11 @@ static int make_claim(const struct live *live, const struct task_launch *launch,
 {
     int64_t shared = launch->fs_group > 0 ? (int64_t)launch->fs_group : local_users_group(live, launch);
     if (local_users_group(live, launch) < 0)
-        return make_path(path, 0777, error);
+        return os_folder_path(path, 0755, 0777, error);
     ARENA_CLEANUP struct arena arena = {0};
     const char *slash = strrchr(path, '/');
-    int fd, rc = make_path(arena_printf(&arena, "%.*s", (int)(slash - path), path).data, 0711, error);
+    int fd,
+        rc = os_folder_path(arena_printf(&arena, "%.*s", (int)(slash - path), path).data, 0755, 0711, error);
     if (rc < 0 || access(path, F_OK) == 0)
         return rc;
     rc = os_folder_make(AT_FDCWD, path, 0700, (uid_t)launch->run_as_user, (gid_t)shared, &fd, error);
@@ -190,11 +220,11 @@ static int make_volume(const struct live *live, const struct task_launch *launch
         return rc;
     switch (volume->kind) {
     case VOLUME_EMPTY:
-        return make_path(path, 0777, error);
+        return os_folder_path(path, 0755, 0777, error);
     case VOLUME_MEMORY:
         return make_memory(path, volume, error);
     case VOLUME_HOST:
-        return check_host_path(path, volume->type, error);
+        return check_host_path(launch, path, volume->type, error);
     case VOLUME_CLAIM:
         return make_claim(live, launch, path, error);
     case VOLUME_FILES:
@@ -213,7 +243,7 @@ static int about_volume(const struct volume_launch *volume, int rc, struct error
 
 int local_volumes_init(struct live *live, const char *volumes_dir, struct error *error)
 {
-    int rc = volumes_dir ? make_path(volumes_dir, 0755, error) : 0;
+    int rc = volumes_dir ? os_folder_path(volumes_dir, 0755, 0755, error) : 0;
     if (rc == 0 && volumes_dir && !(live->volumes_dir = realpath(volumes_dir, NULL)))
         rc = error_set_errno(error, errno, "the directory of volumes %s", volumes_dir);
     return rc;
@@ -225,10 +255,10 @@ int local_volumes_make(struct live *live, const struct task_launch *launch, stru
     if (launch->volume_count == 0)
         return 0;
     snprintf(path, sizeof path, "%s/volumes", live->directory);
-    int rc = make_path(path, 0700, error);
+    int rc = os_folder_path(path, 0755, 0700, error);
     snprintf(path, sizeof path, "%s/volumes/%llu", live->directory, (unsigned long long)launch->task);
     if (rc == 0)
-        rc = make_path(path, 0700, error);
+        rc = os_folder_path(path, 0755, 0700, error);
     for (size_t i = 0; i < launch->volume_count && rc == 0; i++) {
         rc = make_volume(live, launch, &launch->volumes[i], error);
         if (rc < 0)
@@ -245,7 +275,7 @@ static int make_checkpoints(const struct task_launch *launch, struct arena *aren
                              .data;
     const char *path = arena_printf(arena, "%s/" STR_FORMAT, parent, STR_ARG(launch->checkpoint_folder)).data;
     uid_t user = (uid_t)launch->run_as_user;
-    int fd, rc = make_path(parent, 0711, error);
+    int fd, rc = os_folder_path(parent, 0755, 0711, error);
     if (rc == 0 &&
         (rc = os_folder_make(AT_FDCWD, path, 0700, user, (gid_t)launch->run_as_group, &fd, error)) == 0)
         close(fd);
@@ -265,30 +295,26 @@ void local_checkpoints_make(struct live *live, const struct task_launch *launch)
 
 /* --- mounts of a container ------------------------------------------------------------------------ */
 
-/* The path below a volume; a link in the volume must not lead out of it. */
-static int sub_path(char path[PATH_MAX_BYTES], struct str inner, struct error *error)
+/* Makes the path inside the volume where it is absent, and says what it is. A link in the volume leads out of
+ * it neither here nor when the shim opens it again. */
+static int sub_path(const char *volume, struct str inner, struct arena *arena, struct stat *ret_info,
+                    struct error *error)
 {
-    if (inner.len == 0)
-        return 0;
     if (!volume_path_is_inner(inner))
         return error_set(error, ERROR_INVALID,
                          "subPath \"" STR_FORMAT "\": must be relative and without \"..\"", STR_ARG(inner));
-    char *root = realpath(path, NULL), *real = NULL;
-    size_t len = strlen(path);
-    int used = snprintf(path + len, PATH_MAX_BYTES - len, "/" STR_FORMAT, STR_ARG(inner));
-    int rc = 0;
-    if (!root || used < 0 || (size_t)used >= PATH_MAX_BYTES - len)
-        rc = error_set(error, ERROR_INVALID, "subPath \"" STR_FORMAT "\": too long", STR_ARG(inner));
-    if (rc == 0 && access(path, F_OK) < 0)
-        rc = make_path(path, 0777, error);
-    if (rc == 0 && (!(real = realpath(path, NULL)) || strncmp(real, root, strlen(root)) != 0 ||
-                    (real[strlen(root)] != '/' && real[strlen(root)] != 0)))
+    int fd = -1, root = open(volume, O_PATH | O_DIRECTORY | O_CLOEXEC);
+    int rc = root < 0 ? error_set_errno(error, errno, "opening %s", volume)
+                      : os_folder_inside(root, arena_strdup(arena, inner), 0777, &fd, error);
+    if (rc == ERROR_DENIED)
         rc = error_set(error, ERROR_INVALID, "subPath \"" STR_FORMAT "\" leads out of the volume",
                        STR_ARG(inner));
-    if (rc == 0)
-        snprintf(path, PATH_MAX_BYTES, "%s", real);
-    free(root);
-    free(real);
+    if (rc == 0 && fstat(fd, ret_info) < 0)
+        rc = error_set_errno(error, errno, "subPath \"" STR_FORMAT "\"", STR_ARG(inner));
+    if (fd >= 0)
+        close(fd);
+    if (root >= 0)
+        close(root);
     return rc;
 }
 
@@ -306,16 +332,17 @@ static int mount_of(const struct live *live, const struct task_launch *launch,
         return error_set(error, ERROR_INVALID, "mountPath " STR_FORMAT ": there is no volume " STR_FORMAT,
                          STR_ARG(from->path), STR_ARG(from->volume));
     int rc = volume_path(live, launch, volume, path, error);
-    if (rc == 0)
-        rc = sub_path(path, from->sub_path, error);
+    if (rc == 0 && from->sub_path.len > 0)
+        rc = sub_path(path, from->sub_path, arena, &info, error);
     if (rc < 0)
         return about_volume(volume, rc, error);
-    if (stat(path, &info) < 0)
+    if (from->sub_path.len == 0 && stat(path, &info) < 0)
         return error_set_errno(error, errno, "volume " STR_FORMAT ": %s", STR_ARG(volume->name), path);
     /* Kubernetes takes a relative mountPath as one of the root's. */
     bool absolute = str_starts(from->path, STR("/"));
     *ret = (struct launch_mount){
         .source = arena_strdup(arena, str_from(path)),
+        .inside = from->sub_path.len > 0 ? arena_strdup(arena, from->sub_path) : NULL,
         .target = arena_printf(arena, "%s" STR_FORMAT, absolute ? "" : "/", STR_ARG(from->path)).data,
         .read_only = from->read_only || volume->kind == VOLUME_FILES,
         .is_file = !S_ISDIR(info.st_mode)};

@@ -137,9 +137,12 @@ struct launch_limit {
 
 /* A file or directory of the machine that only the task sees at `target`, which is made if it is absent (on
  * the machine, whose files the task sees everywhere else). Sources are looked up before anything is mounted.
- * If an optional mount fails, the task runs without it. */
+ * If an optional mount fails, the task runs without it. With `inside`, a relative path, what is mounted is
+ * that file or directory in `source`; a link in it that leads out of `source` fails the mount, whoever put it
+ * there and when. Such a mount is not optional. */
 struct launch_mount {
     const char *source, *target;
+    const char *inside; /* NULL: the source itself */
     bool read_only, is_file, optional;
     bool hidden; /* the task finds an empty directory at `target`, and below it only what else is mounted */
 };

@@ -115,12 +115,19 @@ static void mount_failure(const struct shim_exit *record, const struct task_stri
                           struct buf *text)
 {
     struct str source = STR(""), target = STR(""), rest = strings->mounts, letters;
-    for (uint32_t i = 0; i <= record->stage >> SHIM_STAGE_SHIFT; i++)
-        if (!str_cut(rest, '\0', &letters, &rest) || !str_cut(rest, '\0', &source, &rest) ||
-            !str_cut(rest, '\0', &target, &rest))
+    bool has_inside = false;
+    for (uint32_t i = 0; i <= record->stage >> SHIM_STAGE_SHIFT; i++) {
+        struct str inside;
+        if (!str_cut(rest, '\0', &letters, &rest) || !str_cut(rest, '\0', &source, &rest))
             break;
-    buf_printf(text, "cannot mount \"" STR_FORMAT "\" at \"" STR_FORMAT "\": %s", STR_ARG(source),
-               STR_ARG(target), strerror(record->error));
+        has_inside = letters.len == 3 && letters.data[2] == SHIM_MOUNT_INSIDE;
+        if ((has_inside && !str_cut(rest, '\0', &inside, &rest)) || !str_cut(rest, '\0', &target, &rest))
+            break;
+        source = has_inside ? inside : source;
+    }
+    buf_printf(text, "cannot mount %s\"" STR_FORMAT "\" at \"" STR_FORMAT "\": %s",
+               has_inside ? "subPath " : "", STR_ARG(source), STR_ARG(target),
+               has_inside && record->error == EXDEV ? "it leads out of the volume" : strerror(record->error));
 }
 
 static void start_failure(const struct shim_exit *record, const struct task_strings *strings,

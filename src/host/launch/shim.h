@@ -12,7 +12,8 @@
  *     strings               `strings_len` bytes, NUL-terminated each, in this order:
  *                           name, working directory, log directory ("": the task's), cgroup directory [3],
  *                           argv [argc], env [envc], hosts, rank table; with SHIM_MOUNTS: the number of
- *                           mounts in decimal, then of each its letters (shim_mount), source and target
+ *                           mounts in decimal, then of each its letters (shim_mount), source, with
+ *                           SHIM_MOUNT_INSIDE the path inside the source, and target
  * A header is valid iff magic and version fit and the file has exactly header.file_len bytes; a start record
  * iff its magic fits; an exit record iff magic and checksum fit. The exit record lies in blocks that were
  * allocated with the file, so that a full disk cannot lose an exit status.
@@ -99,7 +100,7 @@ struct shim_header {
 };
 
 /* Letters of a mount: 'f', 'd' or 'h', then 'r' or 'w', then '?' where the task runs without it if it
- * fails. */
+ * fails, or 'i' where what is mounted is a path inside the source that no link may lead out of. */
 enum shim_mount {
     SHIM_MOUNT_FILE = 'f',
     SHIM_MOUNT_DIRECTORY = 'd',
@@ -107,6 +108,7 @@ enum shim_mount {
     SHIM_MOUNT_READ_ONLY = 'r',
     SHIM_MOUNT_WRITABLE = 'w',
     SHIM_MOUNT_OPTIONAL = '?',
+    SHIM_MOUNT_INSIDE = 'i',
 };
 enum { SHIM_MOUNTS_MAX = 256 };
 

@@ -127,9 +127,14 @@ static void add_mounts(const struct launch_spec *spec, struct buf *file)
                           : mount->is_file ? SHIM_MOUNT_FILE
                                            : SHIM_MOUNT_DIRECTORY,
                           mount->read_only ? SHIM_MOUNT_READ_ONLY : SHIM_MOUNT_WRITABLE,
-                          mount->optional ? SHIM_MOUNT_OPTIONAL : 0, 0};
+                          mount->inside     ? SHIM_MOUNT_INSIDE
+                          : mount->optional ? SHIM_MOUNT_OPTIONAL
+                                            : 0,
+                          0};
         add_string(file, letters);
         add_string(file, mount->hidden ? "" : mount->source);
+        if (mount->inside)
+            add_string(file, mount->inside);
         add_string(file, mount->target);
     }
 }
