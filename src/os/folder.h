@@ -18,16 +18,16 @@ int os_folder_make(int at, const char *name, mode_t mode, uid_t user, gid_t grou
                    struct error *error);
 
 /* Makes every folder of the path that is absent, the last one with `mode` (whatever the umask), those above
- * with `above`. Follows links: for places that the caller alone, or an operator, has named. */
+ * it with `above`. Follows links: for places that the caller alone, or an operator, has named. */
 int os_folder_path(const char *path, mode_t above, mode_t mode, struct error *error);
 
 /* Makes every folder of `inner`, a relative path, that is absent in the open folder `root`, with `mode`, and
- * opens the last part, which may be a file (O_PATH), in *ret_fd, which the caller closes. No link leads out of
- * `root`, not even one that is put there meanwhile, and nothing is made outside: ERROR_DENIED. */
+ * opens the last part, which may be a file (O_PATH), in *ret_fd, which the caller closes. No link leads out
+ * of `root`, not even one that is put there meanwhile, and nothing is made outside: ERROR_DENIED. */
 int os_folder_inside(int root, const char *inner, mode_t mode, int *ret_fd, struct error *error);
 
-/* The same as os_folder_make for the caller's own user, without a descriptor. (os_folder_own follows a link of the user's, and
- * makes what is absent above.) */
+/* As os_folder_make for the caller's own user, without a descriptor. (os_folder_own follows a link of the
+ * user's, and makes what is absent above.) */
 int os_folder_private(const char *path, mode_t mode, struct error *error);
 
 /* Removes the file or folder `name` in `at` with everything in it. Links are removed, never followed, also
