@@ -107,7 +107,7 @@ static void hang(struct bench *bench, struct buf *json)
     report_all(bench, live.items, live.len, REPORT_JOINED, 0, 0);
     for (int step = 1; step <= 4; step++)
         progress(bench, core_jobs(bench->core)->jobsets.items[0], step);
-    bench->now_ns += core_cluster(bench->core)->hangs.minimum_ns;
+    bench->now_ns += core_cluster(bench->core)->policy.hangs.minimum_ns;
     vec_done(&live);
     struct event tick = {.kind = EVENT_TICK};
     int64_t begin_ns = now_ns();

@@ -7,14 +7,17 @@
 
 static const char usage[] =
     "Usage: phalanx cluster check FILE... [-o json]\n"
+    "       phalanx cluster policy [FILE] [-o json | --markdown]\n"
     "       phalanx cluster show [options]\n"
     "\n"
     "check   reads cluster files; prints their inventory, or every mistake as\n"
     "        FILE:LINE:COLUMN: path: message\n"
+    "policy  prints the constants of the controller's behaviour: FILE's, or the defaults; a * marks\n"
+    "        what FILE changes (docs/policy.md)\n"
     "show    prints the blocks of the running cluster, their machines and chips\n"
     "\n"
-    "  -o, --output json      check: each file as JSON, one a line; show: one object\n" CLIENT_HELP
-        CLIENT_EXIT_HELP;
+    "  -o, --output json      check: each file as JSON, one a line; policy, show: one object\n"
+    "      --markdown         policy: the page of the documentation\n" CLIENT_HELP CLIENT_EXIT_HELP;
 
 static int check(char **files, int count, bool json_wanted)
 {
@@ -37,6 +40,69 @@ static int check(char **files, int count, bool json_wanted)
     }
     return result;
 }
+
+/* --- policy
+ * ---------------------------------------------------------------------------------------------- */
+
+static void put_policy(struct buf *out, const struct policy *policy)
+{
+    static const char *const head[] = {"FIELD", "VALUE", "DEFAULT"};
+    struct policy defaults = policy_default();
+    struct text_table table = {.columns = 3};
+    for (int i = 0; i < 3; i++)
+        table_add(&table, str_from(head[i]));
+    for (size_t i = 0; i < policy_field_count; i++) {
+        const struct policy_field *field = &policy_fields[i];
+        struct buf value BUF_CLEANUP = {0}, fallback BUF_CLEANUP = {0};
+        int64_t now = policy_get(policy, field), usual = policy_get(&defaults, field);
+        policy_print_value(field, usual, &fallback);
+        policy_print_value(field, now, &value);
+        buf_printf(&value, "%s", now == usual || (field->fallback_text && !field->fallback) ? "" : " *");
+        table_add(&table, str_from(field->path));
+        table_add(&table, arena_str(&table.arena, buf_str(&value)));
+        table_add(&table, arena_str(&table.arena, buf_str(&fallback)));
+    }
+    table_print(&table, out, false);
+    table_done(&table);
+}
+
+static void put_policy_json(struct buf *out, const struct policy *policy)
+{
+    struct json_writer writer = {.out = out};
+    json_begin_object(&writer);
+    for (size_t i = 0; i < policy_field_count; i++) {
+        const struct policy_field *field = &policy_fields[i];
+        struct buf text BUF_CLEANUP = {0};
+        policy_print_value(field, policy_get(policy, field), &text);
+        json_pair_str(&writer, field->path, buf_str(&text));
+    }
+    json_end_object(&writer);
+    buf_add_char(out, '\n');
+}
+
+static int policy(const char *file, bool json_wanted, bool markdown)
+{
+    struct cluster cluster = {0};
+    struct policy values = policy_default();
+    struct buf json BUF_CLEANUP = {0}, out BUF_CLEANUP = {0};
+    if (file && !cluster_file_load(file, &cluster, &json))
+        return EXIT_FAILED;
+    if (file)
+        values = cluster.policy;
+    if (markdown)
+        policy_document(&out);
+    else if (json_wanted)
+        put_policy_json(&out, &values);
+    else
+        put_policy(&out, &values);
+    output_write(&out);
+    if (file)
+        cluster_done(&cluster);
+    return EXIT_OK;
+}
+
+/* --- show
+ * ------------------------------------------------------------------------------------------------ */
 
 /* The sums of one block. */
 struct block_sum {
@@ -155,15 +221,19 @@ static int show(const struct client_options *common, bool json)
 
 int cmd_cluster(int argc, char **argv)
 {
-    static const char *const actions[] = {"check", "show"};
-    static const struct option options[] = {
-        {"output", required_argument, NULL, 'o'}, CLIENT_LONG_OPTIONS, {0}};
+    static const char *const actions[] = {"check", "policy", "show"};
+    static const struct option options[] = {{"output", required_argument, NULL, 'o'},
+                                            {"markdown", no_argument, NULL, 'M'},
+                                            CLIENT_LONG_OPTIONS,
+                                            {0}};
     struct client_options common = {0};
-    bool json = false, usable = true;
+    bool json = false, markdown = false, usable = true;
     int letter;
     while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS "o:", options, NULL)) != -1) {
         if (letter == 'o')
             usable = usage_json(optarg, &json) && usable;
+        else if (letter == 'M')
+            markdown = true;
         else
             usable = client_option(&common, letter, optarg) && usable;
     }
@@ -172,11 +242,14 @@ int cmd_cluster(int argc, char **argv)
         return EXIT_OK;
     }
     if (!usable || optind == argc)
-        return usage_wrong(usage, usable ? "check or show is needed" : NULL);
+        return usage_wrong(usage, usable ? "check, policy or show is needed" : NULL);
     const char *action = argv[optind++];
     if (strcmp(action, "show") == 0)
         return optind < argc ? usage_wrong(usage, "unexpected argument \"%s\"", argv[optind])
                              : show(&common, json);
+    if (strcmp(action, "policy") == 0)
+        return optind + 1 < argc ? usage_wrong(usage, "unexpected argument \"%s\"", argv[optind + 1])
+                                 : policy(argv[optind], json, markdown);
     if (strcmp(action, "check") == 0)
         return optind == argc ? usage_wrong(usage, "FILE is missing")
                               : check(argv + optind, argc - optind, json);

@@ -235,7 +235,7 @@ static void take_verdicts(struct history *history, int64_t now_ns)
 
 static int64_t window_ns(const struct history *history)
 {
-    return history->cluster.lemons.window_days * LEMON_DAY_NS;
+    return history->cluster.policy.lemons.window_days * LEMON_DAY_NS;
 }
 
 /* The machine fails at this stamp: confirms the verdicts that called it a lemon before. */
@@ -308,7 +308,7 @@ static struct str since_text(struct arena *arena, const struct lemon *lemon)
 static void put_table(const struct listing *listing, struct buf *out)
 {
     static const char *const names[] = {"MACHINE", "LEMON", "SCORE", "SINCE", "EVIDENCE"};
-    const struct lemon_settings *settings = &listing->history->cluster.lemons;
+    const struct lemon_settings *settings = &listing->history->cluster.policy.lemons;
     struct text_table table = {.columns = sizeof names / sizeof *names};
     for (size_t i = 0; i < table.columns; i++)
         table_add(&table, str_from(names[i]));
@@ -360,8 +360,8 @@ static void put_summary(const struct history *history, struct buf *out)
     buf_printf(out, "%zu of the %zu machines that failed were lemons at some time", lemons,
                history->machines);
     if (judged)
-        buf_printf(out, "; %zu of %zu lemons failed again within %lld days (%zu %%)", again,
-                   judged, (long long)history->cluster.lemons.window_days,
+        buf_printf(out, "; %zu of %zu lemons failed again within %lld days (%zu %%)", again, judged,
+                   (long long)history->cluster.policy.lemons.window_days,
                    (again * 100 + judged / 2) / judged);
     buf_add_char(out, '\n');
 }
@@ -369,7 +369,7 @@ static void put_summary(const struct history *history, struct buf *out)
 static void put_json(const struct listing *listing, struct buf *out)
 {
     const struct history *history = listing->history;
-    const struct lemon_settings *settings = &history->cluster.lemons;
+    const struct lemon_settings *settings = &history->cluster.policy.lemons;
     struct json_writer json = {.out = out};
     struct arena arena ARENA_CLEANUP = {0};
     size_t judged, again;
@@ -406,7 +406,7 @@ static void show(struct history *history, bool all, bool json)
     lemon_visit(lemon_history_store(history->lemons), list, &listing);
     if (listing.lemons.len > 1)
         qsort_r(listing.lemons.items, listing.lemons.len, sizeof(*listing.lemons.items), worst_first,
-                &history->cluster.lemons);
+                &history->cluster.policy.lemons);
     if (json) {
         put_json(&listing, &out);
     } else {
@@ -445,7 +445,7 @@ int lemons_import(const char *path, const char *cluster_path, bool all, bool jso
     if (!load_settings(cluster_path, &history.cluster))
         return EXIT_FAILED;
     history.table = fault_table_new(NULL);
-    history.lemons = lemon_history_new(&history.cluster.lemons);
+    history.lemons = lemon_history_new(&history.cluster.policy.lemons);
     bool read = cluster_file_text(path, &text) && read_history(&history, buf_str(&text));
     if (read) {
         judge(&history);

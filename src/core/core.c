@@ -65,7 +65,7 @@ static void route_reports(struct core *core, struct step *step, const struct eve
 
 static void route_cluster(struct core *core, struct step *step, const struct event *event)
 {
-    struct lemon_settings before = core->cluster.lemons;
+    struct lemon_settings before = core->cluster.policy.lemons;
     step->settings_changed = true;
     node_cluster(core, step, event->cluster.document);
     health_cluster(step);
@@ -284,12 +284,15 @@ int64_t core_now(const struct core *core)
 
 int64_t core_deadline(const struct core *core)
 {
-    const int64_t all_ns[] = {
-        jobs_deadline(&core->jobs),      admit_deadline(core->admit, core->now_ns),
-        health_deadline(core->health),   core_leaving_deadline(core),
-        hangs_deadline(core->hangs),     lemon_deadline(core->lemons, &core->cluster.lemons),
-        errands_deadline(core->errands), repairs_deadline(core->repairs),
-        slices_deadline(core->slices)};
+    const int64_t all_ns[] = {jobs_deadline(&core->jobs),
+                              admit_deadline(core->admit, core->now_ns),
+                              health_deadline(core->health, &core->cluster.policy),
+                              core_leaving_deadline(core),
+                              hangs_deadline(core->hangs),
+                              lemon_deadline(core->lemons, &core->cluster.policy.lemons),
+                              errands_deadline(core->errands),
+                              repairs_deadline(core->repairs),
+                              slices_deadline(core->slices)};
     int64_t due_ns = INT64_MAX;
     for (size_t i = 0; i < sizeof(all_ns) / sizeof(*all_ns); i++)
         due_ns = all_ns[i] < due_ns ? all_ns[i] : due_ns;

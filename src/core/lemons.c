@@ -77,7 +77,7 @@ static bool signal_it(struct step *step, const struct machine *machine, enum sig
 
 bool core_judge_lemons(struct core *core, struct step *step)
 {
-    const struct lemon_settings *settings = &core->cluster.lemons;
+    const struct lemon_settings *settings = &core->cluster.policy.lemons;
     struct lemon_verdict verdict;
     bool any = false;
     while (lemon_next_verdict(step, &verdict)) {

@@ -31,12 +31,6 @@ enum {
     ERRANDS_MAX = 131072,         /* under way in all */
 };
 
-/* Bytes of documents that are kept (core/object/keep.c): the defaults of spec.settings.storedBytes, and the
- * least that may be set. */
-#define STORED_BYTES_NAMESPACE_DEFAULT (INT64_C(256) << 20)
-#define STORED_BYTES_CLUSTER_DEFAULT   (INT64_C(2) << 30)
-#define STORED_BYTES_LEAST             (INT64_C(4) << 20)
-
 /* Restarts this close together, with no attempt started between them, can be one incident
  * (job/progress.c). */
 #define INCIDENT_WINDOW_NS (2 * NS_PER_SECOND)

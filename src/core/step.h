@@ -74,7 +74,7 @@ static inline int64_t step_now_us(const struct step *step)
 /* The time in which agents reconnect after an outage: a lease and a tenth, and as much again to connect. */
 static inline int64_t step_return_ns(const struct step *step)
 {
-    return 2 * (step->cluster->lease_ns + step->cluster->lease_ns / 10);
+    return 2 * (step->cluster->policy.lease_ns + step->cluster->policy.lease_ns / 10);
 }
 static inline bool step_is_after(const struct step *step, int64_t outage_ns)
 {

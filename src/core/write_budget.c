@@ -24,7 +24,7 @@ bool write_budget_allows(const struct writing *writing, struct str namespace_, u
                          const struct doc *document)
 {
     const struct object_store *store = writing->core->objects;
-    const struct stored_bytes_settings *most = &writing->core->cluster.stored_bytes;
+    const struct stored_bytes_settings *most = &writing->core->cluster.policy.stored_bytes;
     if (!writing->dry)
         return true;
     const struct resource *info = object_kind_info(writing->write->object);

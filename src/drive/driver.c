@@ -112,9 +112,9 @@ static bool stood_still(const struct driver *driver)
     if (!driver->open || !driver->listens)
         return false;
     const struct cluster *cluster = core_cluster(driver->core);
-    int64_t waited_ns = driver_mono_ns(driver) - driver->listened_ns, heard_ns = cluster->heartbeat_ns;
-    int64_t grace_ns =
-        cluster->lease_ns > 2 * heard_ns ? cluster->lease_ns - heard_ns : cluster->lease_ns / 2;
+    int64_t waited_ns = driver_mono_ns(driver) - driver->listened_ns, heard_ns = cluster->policy.heartbeat_ns;
+    int64_t grace_ns = cluster->policy.lease_ns > 2 * heard_ns ? cluster->policy.lease_ns - heard_ns
+                                                               : cluster->policy.lease_ns / 2;
     return waited_ns - driver->wait_ns - driver->attended_ns > grace_ns - grace_ns / 10;
 }
 

@@ -51,7 +51,7 @@ void paces_report(struct driver *driver, const struct task *task, const struct p
     pace->moved = true;
     if (heap_has(&pace->due))
         return;
-    pace->due.key = driver_mono_ns(driver) + core_cluster(driver->core)->pace_window_ns;
+    pace->due.key = driver_mono_ns(driver) + core_cluster(driver->core)->policy.pace_window_ns;
     heap_insert(&driver->paces_due, &pace->due);
 }
 
@@ -76,7 +76,7 @@ static void close_window(struct driver *driver, struct job_pace *pace)
     struct pace_event *event = &pending->event.pace;
     *event = (struct pace_event){.jobset = pace->jobset,
                                  .attempt = pace->attempt,
-                                 .window_ns = core_cluster(driver->core)->pace_window_ns,
+                                 .window_ns = core_cluster(driver->core)->policy.pace_window_ns,
                                  .own_us = ARENA_ARRAY(&pending->arena, uint32_t, pace->slot_count),
                                  .count = pace->slot_count};
     for (uint32_t i = 0; i < pace->slot_count; i++)

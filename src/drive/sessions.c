@@ -21,7 +21,7 @@ static struct machine *machine_at(const struct driver *driver, machine_id id)
 
 static int64_t lease_of(const struct driver *driver)
 {
-    return core_cluster(driver->core)->lease_ns;
+    return core_cluster(driver->core)->policy.lease_ns;
 }
 
 /* Returns whether the core counts on the machine, now or once its queued Hello has been applied. */
@@ -373,7 +373,7 @@ void sessions_hello_applied(struct driver *driver, const struct pending *pending
     const struct cluster *cluster = core_cluster(driver->core);
     struct from_controller message = {
         .kind = FROM_CONTROLLER_WELCOME,
-        .welcome = {core_epoch(driver->core), cluster->lease_ns, cluster->heartbeat_ns,
+        .welcome = {core_epoch(driver->core), cluster->policy.lease_ns, cluster->policy.heartbeat_ns,
                     cluster->machines[pending->machine].chip_count + 1, grant_lease(driver, sessions)},
     };
     send(driver, pending->session, &message);

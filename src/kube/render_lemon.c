@@ -16,14 +16,14 @@ bool lemon_is_shown(const struct core *core, const struct machine *machine)
 static struct str evidence_of(struct render *render, const struct lemon *lemon)
 {
     struct buf text BUF_CLEANUP = {0};
-    lemon_describe(lemon, &core_cluster(render->core)->lemons, &text);
+    lemon_describe(lemon, &core_cluster(render->core)->policy.lemons, &text);
     return arena_str(render->scratch, buf_str(&text));
 }
 
 static void put_signals(struct render *render, const struct lemon *lemon)
 {
     struct json_writer *out = &render->out;
-    const struct lemon_settings *settings = &core_cluster(render->core)->lemons;
+    const struct lemon_settings *settings = &core_cluster(render->core)->policy.lemons;
     json_key(out, "signals");
     json_begin_object(out);
     for (int s = 0; s < LEMON_SIGNALS; s++) {
@@ -41,7 +41,7 @@ void render_lemon(struct render *render, const struct machine *machine)
 {
     struct json_writer *out = &render->out;
     const struct lemon *lemon = find(render->core, machine);
-    const struct lemon_settings *settings = &core_cluster(render->core)->lemons;
+    const struct lemon_settings *settings = &core_cluster(render->core)->policy.lemons;
     CHECK(lemon);
     json_begin_object(out);
     render_type(render, "phalanx.dev/v1", "Lemon");
@@ -77,6 +77,6 @@ void lemon_cells(struct render *render, const struct machine *machine)
     CHECK(lemon);
     json_put_str(out, machine->name);
     json_put_text(out, lemon->is_lemon ? "True" : "False");
-    json_put_int(out, lemon_score(lemon, &core_cluster(render->core)->lemons));
+    json_put_int(out, lemon_score(lemon, &core_cluster(render->core)->policy.lemons));
     json_put_str(out, evidence_of(render, lemon));
 }

@@ -267,7 +267,7 @@ bool admit_act(struct step *step)
     struct admit *admit = step->admit;
     bool fresh = admit->seq != step->seq;
     admit->acted = false;
-    admit->fair = step->cluster->queues.fair;
+    admit->fair = step->cluster->policy.queues.fair;
     if (fresh) {
         admit->seq = step->seq;
         admit->trials = TRIALS_PER_STEP;
@@ -353,7 +353,7 @@ void admit_restored(struct step *step)
 {
     struct admit *admit = step->admit;
     admit->restored = true;
-    admit->fair = step->cluster->queues.fair;
+    admit->fair = step->cluster->policy.queues.fair;
     for (size_t i = admit->holding.len; i-- > 0;)
         if (!admit->holding.items[i])
             vec_remove(&admit->holding, i);

@@ -303,7 +303,7 @@ static bool take_second(struct search *search, enum fair_strategy strategy, cons
 
 bool fair_victims(struct search *search, const victims *candidates, victims *ret_chosen)
 {
-    const struct queue_settings *set = &search->cluster->queues;
+    const struct queue_settings *set = &search->cluster->policy.queues;
     victims spared = {0};
     add_request(search, true);
     bool enough = take_first(search, set->strategies[0], candidates, &spared, ret_chosen);

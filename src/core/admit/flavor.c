@@ -115,7 +115,7 @@ static bool preempts_to_borrow(const struct choosing *choosing)
 {
     const struct cluster_queue *queue = choosing->queue;
     return queue->borrow != PREEMPT_NEVER ||
-           (choosing->cluster->queues.fair && queue->reclaim != PREEMPT_NEVER);
+           (choosing->cluster->policy.queues.fair && queue->reclaim != PREEMPT_NEVER);
 }
 
 static struct suit quota_suits(struct choosing *choosing, uint32_t cell, int64_t amount)

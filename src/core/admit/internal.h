@@ -154,7 +154,7 @@ struct admit {
 
 static inline const struct queue_settings *settings(const struct step *step)
 {
-    return &step->cluster->queues;
+    return &step->cluster->policy.queues;
 }
 
 /* --- workload.c ----------------------------------------------------------------------------------------- */

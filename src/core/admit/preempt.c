@@ -378,8 +378,8 @@ static bool choose_victims(struct search *search, const victims *candidates, vic
 {
     if (!candidates->len)
         return false;
-    return search->cluster->queues.fair ? fair_victims(search, candidates, chosen)
-                                        : classic_victims(search, candidates, chosen);
+    return search->cluster->policy.queues.fair ? fair_victims(search, candidates, chosen)
+                                               : classic_victims(search, candidates, chosen);
 }
 
 bool preempt(struct step *step, struct workload *workload, const struct assignment *assignment)

@@ -43,7 +43,7 @@ static bool is_protected(struct search *search, const struct workload *victim)
 {
     if (victim->state == WORKLOAD_HOLDING)
         return false; /* it has not begun */
-    int64_t until_ns = victim->admitted_ns + search->cluster->queues.min_run_ns;
+    int64_t until_ns = victim->admitted_ns + search->cluster->policy.queues.min_run_ns;
     if (until_ns <= search->now_ns)
         return false;
     if (!search->protected_until_ns || until_ns < search->protected_until_ns)
@@ -151,7 +151,7 @@ static void add_own(struct search *search, victims *list)
 static void add_from(struct search *search, const struct ancestry *ancestry,
                      const struct cluster_queue *queue, victims *list)
 {
-    bool fair = search->cluster->queues.fair;
+    bool fair = search->cluster->policy.queues.fair;
     size_t common = common_with(search, ancestry, queue);
     if (common == ancestry->count || !node_borrows_wanted(search, queue->node))
         return;

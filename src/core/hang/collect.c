@@ -71,7 +71,7 @@ static obj_id send(struct step *step, const struct hang_watch *watch, const stru
 {
     const struct task *task = jobs_find_task(step->jobs, part->task);
     struct buf body BUF_CLEANUP = {0};
-    int64_t answer_ns = step->cluster->hangs.answer_ns;
+    int64_t answer_ns = step->cluster->policy.hangs.answer_ns;
     CHECK(task && task->machine != MACHINE_NONE);
     buf_printf(&body, "{\"task\":\"%llu\",\"rank\":%u,\"bytes\":%zu,\"withinMs\":%lld}",
                (unsigned long long)part->task, part->rank, record_bytes(watch->part_count),
@@ -153,7 +153,7 @@ bool collect_begin(struct step *step, struct hang_watch *watch, const struct job
     watch->judged_ns = 0;
     for (size_t i = 0; i < watch->part_count; i++)
         watch->parts[i].errand = send(step, watch, &watch->parts[i], (uint32_t)i);
-    hang_arm(hangs, watch, step->now_ns + step->cluster->hangs.answer_ns + HANG_ANSWER_MARGIN_NS);
+    hang_arm(hangs, watch, step->now_ns + step->cluster->policy.hangs.answer_ns + HANG_ANSWER_MARGIN_NS);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
     return true;
 }

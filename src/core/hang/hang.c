@@ -116,7 +116,7 @@ static int64_t limit_of(const struct hang_watch *watch, const struct jobset *job
                         const struct hang_settings *settings)
 {
     int64_t own_ns = hang_own_limit(jobset), limit_ns;
-    if (own_ns < 0 || (settings->off && own_ns == 0))
+    if (own_ns < 0 || (!settings->enabled && own_ns == 0))
         return INT64_MAX;
     if (!watch->stepped_ns || (!watch->longest_ns && own_ns == 0)) {
         limit_ns = settings->first_step_ns > own_ns ? settings->first_step_ns : own_ns;
@@ -134,8 +134,9 @@ static int64_t limit_of(const struct hang_watch *watch, const struct jobset *job
 static void arm_watching(struct step *step, struct hang_watch *watch, const struct jobset *jobset)
 {
     CHECK(watch->phase == HANG_WATCHING);
-    int64_t limit_ns =
-        is_over(jobset) || watch->attempt < 0 ? INT64_MAX : limit_of(watch, jobset, &step->cluster->hangs);
+    int64_t limit_ns = is_over(jobset) || watch->attempt < 0
+                           ? INT64_MAX
+                           : limit_of(watch, jobset, &step->cluster->policy.hangs);
     hang_arm(step->hangs, watch, limit_ns == INT64_MAX ? INT64_MAX : watch->since_ns + limit_ns);
 }
 

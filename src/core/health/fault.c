@@ -378,7 +378,7 @@ static void fire(struct step *step, struct fault *fault)
 void health_tick(struct step *step)
 {
     struct heap_node *node;
-    breaker_forget(step->health, step->now_ns);
+    breaker_forget(step);
     while ((node = heap_min(&step->health->due)) && node->key <= step->now_ns)
         fire(step, container_of(node, struct fault, due));
 }

@@ -175,7 +175,8 @@ void health_kept(struct step *step, const struct machine *machine); /* after a c
 size_t health_blocking(const struct health *health, struct str machine, struct fault **ret);
 uint64_t health_closings(const struct health *health); /* grows with each fault that closes; not kept */
 void health_tick(struct step *step);
-int64_t health_deadline(const struct health *health); /* stamp; INT64_MAX: none */
+/* Stamp; INT64_MAX: none. */
+int64_t health_deadline(const struct health *health, const struct policy *policy);
 
 /* Returns the next order to be carried out, until it returns false; called at the end of a step, when
  * tasks have settled. */

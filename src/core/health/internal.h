@@ -78,7 +78,7 @@ enum isolation machine_faults_wanted(const struct machine_faults *at_machine, co
                                      struct fault **ret_cause);
 bool machine_faults_suspect(const struct machine_faults *at_machine); /* SUSPECT_FAULT is open */
 void machine_faults_wait(struct health *health, struct machine_faults *at_machine, bool waits);
-void breaker_forget(struct health *health, int64_t now_ns); /* drops stamps that are older than the window */
+void breaker_forget(const struct step *step); /* drops stamps that are older than the window */
 
 /* --- sender.c ------------------------------------------------------------------------------------------- */
 

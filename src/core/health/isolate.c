@@ -1,8 +1,6 @@
 /* isolate.c - the isolation that follows from a machine's open faults; the breaker; orders for core.c. */
 #include "core/health/internal.h"
 
-#define BREAKER_WINDOW_NS (3600 * NS_PER_SECOND)
-
 void machine_faults_mark(struct step *step, struct machine_faults *at_machine)
 {
     struct health *health = step->health;
@@ -96,10 +94,12 @@ bool machine_faults_suspect(const struct machine_faults *at_machine)
 
 /* --- the breaker ---------------------------------------------------------------------------------------- */
 
-void breaker_forget(struct health *health, int64_t now_ns)
+void breaker_forget(const struct step *step)
 {
+    struct health *health = step->health;
+    int64_t window_ns = step->cluster->policy.faults.breaker_window_ns;
     size_t old = 0;
-    while (old < health->isolations.len && now_ns - health->isolations.items[old] >= BREAKER_WINDOW_NS)
+    while (old < health->isolations.len && step->now_ns - health->isolations.items[old] >= window_ns)
         old++;
     if (old == 0)
         return;
@@ -120,7 +120,7 @@ static bool breaker_has_room(const struct step *step)
     struct health *health = step->health;
     struct fault_breaker breaker = fault_table_breaker(health->table);
     size_t machines = step->cluster->machine_count;
-    breaker_forget(health, step->now_ns);
+    breaker_forget(step);
     /* An hour's share counts every time that a machine goes, so 100 % must mean "no limit". */
     return (breaker.hour_percent >= 100 || health->isolations.len < share(machines, breaker.hour_percent)) &&
            health->isolated < share(machines, breaker.total_percent);
@@ -260,12 +260,12 @@ void health_cluster(struct step *step)
     }
 }
 
-int64_t health_deadline(const struct health *health)
+int64_t health_deadline(const struct health *health, const struct policy *policy)
 {
     const struct heap_node *node = heap_min(&health->due);
     int64_t due_ns = node ? node->key : INT64_MAX;
     if (health->waiting.len && health->isolations.len) {
-        int64_t room_ns = health->isolations.items[0] + BREAKER_WINDOW_NS;
+        int64_t room_ns = health->isolations.items[0] + policy->faults.breaker_window_ns;
         due_ns = room_ns < due_ns ? room_ns : due_ns;
     }
     return due_ns;

@@ -437,7 +437,7 @@ void gang_schedule(struct step *step)
         .feasible = feasible,
         .context = step,
         .now_ns = step->now_ns,
-        .backfill_window_ns = step->cluster->backfill_window_ns,
+        .backfill_window_ns = step->cluster->policy.backfill_window_ns,
         .attempts_max = SCHEDULE_ATTEMPTS_MAX,
     };
     sched_queue_pass(&step->jobs->queue, &pass);

@@ -53,7 +53,9 @@ struct jobset *jobset_make(struct arena *arena, struct doc *document, const stru
 static void set_failures_wait(const struct step *step, struct jobset *jobset)
 {
     struct str asked = labels_get(&jobset->spec.annotations, STR(ACT_KEY), STR(""));
-    bool waits = str_is(asked, "true") ? false : str_is(asked, "false") ? true : step->cluster->failures_wait;
+    bool waits = str_is(asked, "true")    ? false
+                 : str_is(asked, "false") ? true
+                                          : !step->cluster->policy.act_on_failure;
     if (jobset->failures_wait == waits || jobset->form != FORM_JOBSET)
         return;
     jobset->failures_wait = waits;

@@ -20,7 +20,7 @@
 
 enum sub_health jobset_sub_health(const struct jobset *jobset, const struct cluster *cluster)
 {
-    enum sub_health policy = cluster->sub_health;
+    enum sub_health policy = cluster->policy.sub_health;
     sub_health_read(labels_get(&jobset->spec.annotations, STR(SUB_HEALTH_KEY), STR("")), &policy);
     return policy;
 }

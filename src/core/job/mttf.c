@@ -20,7 +20,7 @@ static void add_failures(void *sum, const struct lemon *lemon)
 
 int64_t machine_mttf_s(const struct cluster *cluster, const struct lemon_store *lemons, int64_t age_s)
 {
-    int64_t window_s = cluster->lemons.window_days * 24 * 3600;
+    int64_t window_s = cluster->policy.lemons.window_days * 24 * 3600;
     int64_t failures = PRIOR_FAILURES;
     lemon_visit(lemons, add_failures, &failures);
     age_s = age_s < 0 ? 0 : age_s < window_s ? age_s : window_s;

@@ -12,7 +12,7 @@
 static bool was_fenced(const struct step *step, const struct task_report *report)
 {
     return report && report->fenced && report->finished_ns > 0 &&
-           report->finished_ns <= step->outage.boot_ns + step->cluster->lease_ns;
+           report->finished_ns <= step->outage.boot_ns + step->cluster->policy.lease_ns;
 }
 
 bool outage_explains(const struct step *step, const struct task_report *report)

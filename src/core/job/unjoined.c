@@ -15,7 +15,7 @@
 
 static int64_t join_limit_ns(const struct step *step)
 {
-    return step->cluster->hangs.join_ns;
+    return step->cluster->policy.hangs.join_ns;
 }
 
 static bool counts(const struct jobset *jobset, const struct task *task)

@@ -11,7 +11,7 @@ struct lemon_history {
 struct lemon_history *lemon_history_new(const struct lemon_settings *settings)
 {
     struct lemon_history *history = mem_alloc(sizeof(*history));
-    history->cluster = (struct cluster){.lemons = *settings};
+    history->cluster = (struct cluster){.policy.lemons = *settings};
     history->step = (struct step){.cluster = &history->cluster, .lemons = lemon_store_new()};
     return history;
 }

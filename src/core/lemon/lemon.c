@@ -150,7 +150,7 @@ static void forget(struct lemon_store *store, struct lemon *lemon, int64_t befor
 void lemon_tick(struct step *step)
 {
     struct lemon_store *store = step->lemons;
-    int64_t first_day = step->now_ns / LEMON_DAY_NS - step->cluster->lemons.window_days + 1;
+    int64_t first_day = step->now_ns / LEMON_DAY_NS - step->cluster->policy.lemons.window_days + 1;
     if (store->oldest_day >= first_day)
         return;
     store->oldest_day = INT64_MAX;
@@ -164,7 +164,7 @@ void lemon_tick(struct step *step)
 
 void lemon_cluster(struct step *step, const struct lemon_settings *before)
 {
-    bool removes = step->cluster->lemons.remove && !before->remove;
+    bool removes = step->cluster->policy.lemons.remove && !before->remove;
     lemon_tick(step);
     for (size_t i = 0; i < step->lemons->all.len; i++) {
         struct lemon *lemon = step->lemons->all.items[i];
@@ -257,7 +257,7 @@ bool lemon_next_verdict(struct step *step, struct lemon_verdict *ret_verdict)
     struct lemon_store *store = step->lemons;
     while (store->stirred.len > 0) {
         struct lemon *lemon = vec_pop(&store->stirred);
-        bool now = judge(lemon, &step->cluster->lemons), turned = now != lemon->is_lemon;
+        bool now = judge(lemon, &step->cluster->policy.lemons), turned = now != lemon->is_lemon;
         *ret_verdict = (struct lemon_verdict){lemon, turned, lemon->grew};
         lemon->stirred = lemon->grew = false;
         lemon->is_lemon = now;

@@ -147,9 +147,9 @@ static void count_of(struct buf *out, const char *before, uint64_t count, const 
 static void describe_settings(const struct cluster *cluster, struct buf *out)
 {
     char lease[24], heartbeat[24], window[24];
-    duration_format(cluster->lease_ns, lease);
-    duration_format(cluster->heartbeat_ns, heartbeat);
-    duration_format(cluster->backfill_window_ns, window);
+    duration_format(cluster->policy.lease_ns, lease);
+    duration_format(cluster->policy.heartbeat_ns, heartbeat);
+    duration_format(cluster->policy.backfill_window_ns, window);
     buf_printf(out, "lease %s, heartbeat %s, backfill window %s, chips are " STR_FORMAT "\n", lease,
                heartbeat, window, STR_ARG(cluster->chip_resource));
     if (cluster->checkpoint_dir.len)

@@ -1,17 +1,7 @@
 #include "core/model/load.h"
 
-#define LEASE_MIN_NS        (100 * NS_PER_MS)
-#define LEASE_MAX_NS        (3600 * NS_PER_SECOND)
-#define HEARTBEAT_MIN_NS    (10 * NS_PER_MS)
-#define BACKFILL_DEFAULT_NS (600 * NS_PER_SECOND)
-#define BACKFILL_MAX_NS     (30 * 86400 * NS_PER_SECOND)
 enum { PRIORITY_MIN = -1000000000, PRIORITY_MAX = 1000000000, CLASSES_MAX = 256, PATH_MAX_BYTES = 1024 };
 
-_Static_assert(LEASE_DEFAULT_NS >= LEASE_MIN_NS && LEASE_DEFAULT_NS <= LEASE_MAX_NS,
-               "the default is allowed");
-_Static_assert(HEARTBEAT_DEFAULT_NS <= LEASE_DEFAULT_NS / 2 && HEARTBEAT_MIN_NS <= LEASE_MIN_NS / 3,
-               "one lost heartbeat loses no machine, whatever the lease");
-_Static_assert(BACKFILL_DEFAULT_NS <= BACKFILL_MAX_NS, "the default is allowed");
 _Static_assert(PRIORITY_MIN >= INT32_MIN && PRIORITY_MAX <= INT32_MAX, "a gang's priority has 32 bits");
 
 static void read_header(struct loader *loader, const struct field *root)
@@ -91,79 +81,13 @@ static void read_priority_classes(struct loader *loader, const struct field *set
     loader->cluster->priority_classes = read;
 }
 
-static void read_sub_health(struct loader *loader, const struct field *settings)
-{
-    struct field field = field_get(settings, "subHealth"), window = field_get(settings, "paceWindow");
-    struct str text;
-    if (load_text(loader, &field, &text) && !sub_health_read(text, &loader->cluster->sub_health))
-        load_fail(loader, &field, "FieldValueNotSupported",
-                  "Unsupported value: \"" STR_FORMAT
-                  "\": supported values: \"ignore\", \"graceExit\", \"forceExit\", \"hotSwitch\"",
-                  STR_ARG(load_excerpt(text)));
-    loader->cluster->pace_window_ns = PACE_WINDOW_DEFAULT_NS;
-    load_duration(loader, &window, PACE_WINDOW_MIN_NS, PACE_WINDOW_MAX_NS, &loader->cluster->pace_window_ns);
-}
-
-static void read_bytes(struct loader *loader, const struct field *field, int64_t fallback, int64_t *ret_bytes)
-{
-    int64_t milli;
-    *ret_bytes = fallback;
-    if (!load_quantity(loader, field, &milli))
-        return;
-    if (milli / 1000 < STORED_BYTES_LEAST)
-        load_fail(loader, field, "FieldValueInvalid", "Invalid value: must be at least 4Mi");
-    *ret_bytes = milli / 1000;
-}
-
-static void read_stored_bytes(struct loader *loader, const struct field *settings)
-{
-    static const char *const known[] = {"namespace", "cluster", NULL};
-    struct stored_bytes_settings *most = &loader->cluster->stored_bytes;
-    struct field field = field_get(settings, "storedBytes");
-    struct field one = field_get(&field, "namespace"), all = field_get(&field, "cluster");
-    load_object(loader, &field, known);
-    read_bytes(loader, &one, STORED_BYTES_NAMESPACE_DEFAULT, &most->namespace_max);
-    read_bytes(loader, &all, STORED_BYTES_CLUSTER_DEFAULT, &most->cluster_max);
-}
-
 static void read_settings(struct loader *loader, const struct field *settings)
 {
-    static const char *const known[] = {"lease",          "heartbeat",
-                                        "backfillWindow", "chipResource",
-                                        "checkpointDir",  "priorityClasses",
-                                        "numberFrom",     "actOnFailureTarget",
-                                        "lemons",         "subHealth",
-                                        "paceWindow",     "hangs",
-                                        "storedBytes",    NULL};
-    struct cluster *cluster = loader->cluster;
-    bool act = true;
-    struct field lease = field_get(settings, "lease"), heartbeat = field_get(settings, "heartbeat");
-    struct field window = field_get(settings, "backfillWindow"), number = field_get(settings, "numberFrom");
-    load_object(loader, settings, known);
-    cluster->lease_ns = LEASE_DEFAULT_NS;
-    load_duration(loader, &lease, LEASE_MIN_NS, LEASE_MAX_NS, &cluster->lease_ns);
-    cluster->heartbeat_ns =
-        cluster->lease_ns / 3 < HEARTBEAT_DEFAULT_NS ? cluster->lease_ns / 3 : HEARTBEAT_DEFAULT_NS;
-    load_duration(loader, &heartbeat, HEARTBEAT_MIN_NS, LEASE_MAX_NS, &cluster->heartbeat_ns);
-    if (cluster->heartbeat_ns > cluster->lease_ns / 2)
-        load_fail(
-            loader, &heartbeat, "FieldValueInvalid",
-            "Invalid value: must be at most half of the lease, so that one lost heartbeat loses no machine");
-    cluster->backfill_window_ns = BACKFILL_DEFAULT_NS;
-    load_duration(loader, &window, 0, BACKFILL_MAX_NS, &cluster->backfill_window_ns);
+    struct field number = field_get(settings, "numberFrom");
     load_int(loader, &number, 0, 1, &loader->number_from);
-    struct field at_once = field_get(settings, "actOnFailureTarget");
-    load_bool(loader, &at_once, &act);
-    cluster->failures_wait = !act;
-    read_sub_health(loader, settings);
     read_chip_resource(loader, settings);
     read_checkpoint_dir(loader, settings);
     read_priority_classes(loader, settings);
-    struct field lemons = field_get(settings, "lemons");
-    load_lemons(loader, &lemons);
-    struct field hangs = field_get(settings, "hangs");
-    load_hangs(loader, &hangs);
-    read_stored_bytes(loader, settings);
 }
 
 static void read_spec(struct loader *loader, const struct field *root)
@@ -182,6 +106,7 @@ static void read_spec(struct loader *loader, const struct field *root)
     const char *why = "";
     struct level above = {.names = load_pattern_text(loader, STR("m-{n}"), PATTERN_MACHINE, &why)}, level;
     CHECK(above.names);
+    load_policy(loader, &spec);
     read_settings(loader, &settings);
     load_queues(loader, &queues);
     load_qualification(loader, &qualification);
@@ -200,8 +125,8 @@ static void read_spec(struct loader *loader, const struct field *root)
 static void finish(struct cluster *cluster)
 {
     CHECK(cluster->machine_count > 0 && cluster->block_count > 0 && cluster->pod_count > 0);
-    CHECK(cluster->heartbeat_ns > 0 && cluster->heartbeat_ns <= cluster->lease_ns / 2);
-    CHECK(cluster->chip_count == 0 && cluster->backfill_window_ns >= 0);
+    CHECK(cluster->policy.heartbeat_ns > 0 && cluster->policy.heartbeat_ns <= cluster->policy.lease_ns / 2);
+    CHECK(cluster->chip_count == 0);
     cluster->changes = ARENA_NEW(&cluster->arena, struct machine_changes);
     cluster->changes->first = 1;
     for (size_t i = 0; i < cluster->machine_count; i++) {

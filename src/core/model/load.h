@@ -1,9 +1,8 @@
 /* load.h - private to model/: how a cluster document becomes a cluster, in three steps that collect every
  * error.
  *
- *   read    load.c, load_queues.c, load_lemons.c, load_qualification.c, load_repair.c, load_hangs.c,
- *           load_switches.c, load_level.c, load_plan.c: every field is checked and becomes a plan of pods
- *           and blocks
+ *   read    load.c, load_policy.c, load_queues.c, load_qualification.c, load_repair.c, load_switches.c,
+ *           load_level.c, load_plan.c: every field is checked and becomes a plan of pods and blocks
  *   expand  load_expand.c: the plan's patterns and counts become machines with names, addresses and labels
  *   amend   load_amend.c: machines named in spec.machines get their particular settings; addresses
  * The format is docs/cluster-file.md. Step two needs a plan without errors; step three's types are checked
@@ -109,10 +108,9 @@ void load_pods(struct loader *loader, const struct field *pods, const struct lev
 void load_fabric(struct loader *loader, const struct field *fabric, struct pod_plan *pod);
 /* Makes the switches of the pods, which exist by now. */
 void load_switches(struct loader *loader);
+void load_policy(struct loader *loader, const struct field *spec); /* first: it sets the defaults */
 void load_queues(struct loader *loader, const struct field *queues);
-void load_lemons(struct loader *loader, const struct field *lemons);
 void load_qualification(struct loader *loader, const struct field *qualification);
-void load_hangs(struct loader *loader, const struct field *hangs);
 void load_repair(struct loader *loader, const struct field *repair);
 /* Checks that the machines which its hooks name exist. */
 void load_repair_machines(struct loader *loader, const struct field *repair);

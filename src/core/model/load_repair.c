@@ -1,11 +1,10 @@
-/* load_repair.c - spec.repair: the settings for repairs of machines (docs/repair.md). */
+/* load_repair.c - spec.repair.hooks: what is tried on machines under repair (docs/repair.md). */
 #include "core/model/load.h"
 
 #define MINUTE_NS (60 * NS_PER_SECOND)
 #define HOUR_NS   (60 * MINUTE_NS)
 #define DAY_NS    (24 * HOUR_NS)
-#define YEAR_NS   (365 * DAY_NS)
-enum { RETRIES_MAX = 100, HISTORY_MAX = 3000, ACTION_BYTES_MAX = 63 };
+enum { RETRIES_MAX = 100, ACTION_BYTES_MAX = 63 };
 
 #define HOOK(name, timeout, ...)                                                                             \
     {                                                                                                        \
@@ -89,38 +88,18 @@ static void read_hooks(struct loader *loader, const struct field *hooks, struct 
 
 void load_repair(struct loader *loader, const struct field *field)
 {
-    static const char *const known[] = {"hooks",  "qualify", "absent",  "watch",
-                                        "recall", "reboots", "history", NULL};
-    struct repair_settings *repair = &loader->cluster->repair;
-    struct field hooks = field_get(field, "hooks"), qualify = field_get(field, "qualify");
-    struct field absent = field_get(field, "absent"), watch = field_get(field, "watch");
-    struct field recall = field_get(field, "recall"), reboots = field_get(field, "reboots");
-    struct field history = field_get(field, "history");
-    *repair = (struct repair_settings){
-        .hooks = ARENA_ARRAY(&loader->cluster->arena, struct repair_hook, REPAIR_HOOKS_MAX),
-        .hook_count = DEFAULT_HOOKS,
-        .qualify = true,
-        .absent_ns = 10 * MINUTE_NS,
-        .watch_ns = DAY_NS,
-        .recall_ns = 30 * DAY_NS,
-        .reboots_max = 2,
-        .history_max = 1000,
-    };
+    struct repair_settings *repair = &loader->cluster->policy.repair;
+    struct field hooks = field_get(field, "hooks");
+    repair->hooks = ARENA_ARRAY(&loader->cluster->arena, struct repair_hook, REPAIR_HOOKS_MAX);
+    repair->hook_count = DEFAULT_HOOKS;
     mem_copy(repair->hooks, default_hooks, sizeof(default_hooks));
-    load_object(loader, field, known);
     read_hooks(loader, &hooks, repair);
-    load_bool(loader, &qualify, &repair->qualify);
-    load_duration(loader, &absent, 0, DAY_NS, &repair->absent_ns);
-    load_duration(loader, &watch, 0, YEAR_NS, &repair->watch_ns);
-    load_duration(loader, &recall, 0, YEAR_NS, &repair->recall_ns);
-    load_int(loader, &reboots, 0, RETRIES_MAX, &repair->reboots_max);
-    load_int(loader, &history, 0, HISTORY_MAX, &repair->history_max);
 }
 
 void load_repair_machines(struct loader *loader, const struct field *field)
 {
     struct field hooks = field_get(field, "hooks");
-    for (size_t i = 0; i < loader->cluster->repair.hook_count && i < doc_len(hooks.doc); i++) {
+    for (size_t i = 0; i < loader->cluster->policy.repair.hook_count && i < doc_len(hooks.doc); i++) {
         struct field item = field_at(&hooks, i), machine = field_get(&item, "machine");
         struct str name;
         if (load_text(loader, &machine, &name) && !str_map_get(&loader->cluster->by_name, name))

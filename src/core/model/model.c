@@ -48,19 +48,6 @@ static const uint32_t isolation_next[ISOLATIONS] = {
 };
 const struct lifecycle isolation_lifecycle = {"isolation", ISOLATIONS, isolation_names, isolation_next};
 
-const char *const sub_health_names[SUB_HEALTHS] = {"ignore", "graceExit", "forceExit", "hotSwitch"};
-
-bool sub_health_read(struct str text, enum sub_health *ret)
-{
-    for (int i = 0; i < SUB_HEALTHS; i++) {
-        if (!str_is(text, sub_health_names[i]))
-            continue;
-        *ret = (enum sub_health)i;
-        return true;
-    }
-    return false;
-}
-
 bool isolation_is_out(enum isolation isolation)
 {
     CHECK(isolation < ISOLATIONS);

@@ -14,6 +14,7 @@
 #include "core/ids.h"
 #include "core/lifecycle.h"
 #include "core/limits.h"
+#include "core/model/policy.h"
 #include "core/model/qualification.h"
 #include "core/spec/spec.h"
 
@@ -134,93 +135,6 @@ struct optical_switch {
     int64_t timeout_ns;  /* of one request */
 };
 
-/* The settings of the queues (cluster file, spec.queues). All zero but the defaults of load_queues.c. */
-enum fair_strategy { FAIR_LESS_OR_EQUAL_FINAL, FAIR_LESS_INITIAL };
-struct queue_settings {
-    int64_t min_run_ns;        /* protection from preemption after an admission */
-    int64_t max_life_ns;       /* of one admission; 0: no limit */
-    int64_t victims_max;       /* victims of one gang while it waits; 0: no limit */
-    bool wait_ready;           /* waitForPodsReady.enable */
-    bool block_admission;      /* no workload is admitted while an admitted one is not ready */
-    bool creation_timestamp;   /* requeuingStrategy.timestamp: Creation instead of Eviction */
-    int64_t ready_timeout_ns;
-    int64_t recovery_timeout_ns; /* -1: none */
-    int64_t backoff_limit;     /* requeuings before it is deactivated; -1: no limit */
-    int64_t backoff_base_ns, backoff_max_ns;
-    bool fair;                 /* fairSharing.enable */
-    enum fair_strategy strategies[2];
-    size_t strategy_count;
-};
-
-/* When a machine that fails repeatedly is called a lemon (core/lemon/lemon.h; cluster file,
- * spec.settings.lemons). The first six are counts, the last is in per cent. */
-enum lemon_signal {
-    LEMON_SIGNAL_EXCLUSIONS,
-    LEMON_SIGNAL_XIDS,
-    LEMON_SIGNAL_TICKETS,
-    LEMON_SIGNAL_OUTS,
-    LEMON_SIGNAL_MULTI_NODE_FAILURES,
-    LEMON_SIGNAL_SINGLE_NODE_FAILURES,
-    LEMON_SIGNAL_FAILURE_RATE,
-    LEMON_SIGNALS
-};
-enum { LEMON_WINDOW_DAYS_MAX = 28 };
-struct lemon_settings {
-    int64_t window_days;
-    int64_t thresholds[LEMON_SIGNALS]; /* 0: the signal is not used */
-    bool remove;                       /* lemons are drained: a fault is opened on them */
-};
-
-/* A job's policy for a machine that is slow or otherwise unhealthy (LEVEL_SUB_HEALTH): the annotation
- * phalanx.dev/sub-health, else the cluster's setting. */
-enum sub_health {
-    SUB_HEALTH_IGNORE,
-    SUB_HEALTH_GRACE_EXIT, /* its ranks are told, save and restart elsewhere; at the latest after their
-                            * grace */
-    SUB_HEALTH_FORCE_EXIT, /* they restart elsewhere at once */
-    SUB_HEALTH_HOT_SWITCH, /* as graceExit, but only to an available machine, and never without a save */
-    SUB_HEALTHS
-};
-extern const char *const sub_health_names[SUB_HEALTHS]; /* as users write them: "graceExit" */
-bool sub_health_read(struct str text, enum sub_health *ret);
-
-/* When a job that makes no steps is suspected to hang (core/hang/hang.h; spec.settings.hangs). */
-struct hang_settings {
-    bool off;              /* only jobs with the annotation are watched */
-    int64_t factor;        /* multiple of the longest time between two steps, but ... */
-    int64_t minimum_ns;    /* ... at least this */
-    int64_t first_step_ns; /* for start, restore and the first steps */
-    int64_t checkpoint_ns; /* while a checkpoint is being saved */
-    int64_t answer_ns;     /* wait for a rank's record */
-    int64_t join_ns;       /* a rank that runs and has not joined though its peers have (job/unjoined.c) */
-};
-
-/* Bytes of documents that are kept at most (cluster file, spec.settings.storedBytes). */
-struct stored_bytes_settings {
-    int64_t namespace_max, cluster_max;
-};
-
-/* How machines are repaired (cluster file, spec.repair); defaults in load_repair.c. */
-struct repair_hook {
-    struct str action;         /* the name in fault rules, and of the agent's script */
-    struct str on;             /* machine that runs it; empty: the machine under repair */
-    int64_t timeout_ns;
-    int64_t retries;           /* tries after the first one */
-    int64_t backoff_ns;        /* before the first retry; doubles */
-    bool reboots;              /* the machine goes down and comes back, which is the hook's success */
-};
-enum { REPAIR_HOOKS_MAX = 16 };
-struct repair_settings {
-    struct repair_hook *hooks; /* from the mildest to the hardest */
-    size_t hook_count;
-    bool qualify;              /* tests the machine before it comes back, by spec.qualification */
-    int64_t absent_ns;         /* a machine whose agent is away for longer cannot be repaired by a hook */
-    int64_t watch_ns;          /* time that a returned machine is RETURNED */
-    int64_t recall_ns;         /* time that an earlier repair counts */
-    int64_t reboots_max;       /* reboots for one fault code within that time; after them, a ticket */
-    int64_t history_max;       /* number of ended Repairs that are kept */
-};
-
 struct cluster {
     struct arena arena;        /* owns everything below */
     struct str name;
@@ -237,19 +151,10 @@ struct cluster {
     struct machine_changes *changes; /* owned */
     struct str_map by_name;    /* machine name -> struct machine */
     struct str chip_resource;  /* resource name shown on Nodes: "google.com/tpu" by default */
-    int64_t lease_ns, heartbeat_ns;
-    int64_t backfill_window_ns; /* how long later gangs may overtake a waiting head */
-    enum sub_health sub_health;
-    int64_t pace_window_ns;    /* window of a comparison of ranks (pace.h) */
-    bool failures_wait;        /* a JobSet acts on a Job's failure only when its pods have ended */
+    struct policy policy;
     struct str checkpoint_dir; /* empty: under the controller's data directory */
     struct labels priority_classes; /* name -> decimal value */
-    struct queue_settings queues;
-    struct lemon_settings lemons;
     struct qualification qualification;
-    struct hang_settings hangs;
-    struct stored_bytes_settings stored_bytes;
-    struct repair_settings repair;
 };
 
 /* Reads a cluster document. On failure, errors name the field path and place, and *ret_cluster is

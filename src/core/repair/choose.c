@@ -49,7 +49,7 @@ static int64_t times_done(const struct step *step, const struct repair *repair,
                           const struct repair_hook *hook)
 {
     const struct repairs *repairs = step->repairs;
-    int64_t since_ns = step->now_ns - step->cluster->repair.recall_ns, times = 0;
+    int64_t since_ns = step->now_ns - step->cluster->policy.repair.recall_ns, times = 0;
     for (size_t i = 0; i < repairs->all.len; i++) {
         const struct repair *other = repairs->all.items[i];
         if (!str_equal(other->machine, repair->machine) || !share_code(repair, other))
@@ -83,7 +83,7 @@ static struct choice question(struct str code)
 /* Returns the hardest action that the faults ask for, from `rank` on. */
 static struct choice by_faults(const struct step *step, struct fault **faults, size_t count, int rank)
 {
-    const struct repair_settings *settings = &step->cluster->repair;
+    const struct repair_settings *settings = &step->cluster->policy.repair;
     struct choice choice = {.rank = rank};
     for (size_t i = 0; i < count; i++) {
         int asked = hook_rank(settings, faults[i]->remedy);
@@ -102,7 +102,7 @@ static struct choice by_faults(const struct step *step, struct fault **faults, s
 
 struct choice choose_action(const struct step *step, const struct repair *repair, int least)
 {
-    const struct repair_settings *settings = &step->cluster->repair;
+    const struct repair_settings *settings = &step->cluster->policy.repair;
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
     size_t count = health_blocking(step->health, repair->machine, faults);
     struct choice choice = {.rank = least};

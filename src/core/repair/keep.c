@@ -148,7 +148,7 @@ static void forget_old(struct step *step)
     int64_t closed = 0;
     for (size_t i = 0; i < repairs->all.len; i++)
         closed += repairs->all.items[i]->state == REPAIR_CLOSED;
-    for (size_t i = 0; closed > step->cluster->repair.history_max && i < repairs->all.len;) {
+    for (size_t i = 0; closed > step->cluster->policy.repair.history_max && i < repairs->all.len;) {
         struct repair *repair = repairs->all.items[i];
         if (repair->state != REPAIR_CLOSED) {
             i++;

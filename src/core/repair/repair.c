@@ -9,7 +9,7 @@ enum { BACKOFF_DOUBLINGS_MAX = 10, TEST_RETRIES = 1 }; /* of tests that ended wi
 
 static const struct repair_settings *settings_of(const struct step *step)
 {
-    return &step->cluster->repair;
+    return &step->cluster->policy.repair;
 }
 
 static struct machine *machine_of(const struct step *step, const struct repair *repair)

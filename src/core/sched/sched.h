@@ -2,7 +2,7 @@
  *
  *   place.c   placement of one gang on a cluster as it stands (pure function)
  *   queue.c   the order of waiting gangs: priority, then first come first served, with backfill that cannot
- *             starve the head: once the head has waited for cluster->backfill_window_ns without fitting,
+ *             starve the head: once the head has waited for the policy's backfillWindow without fitting,
  *             no gang behind it that would take a machine the head could use is started until the head was
  *
  * Topology rules (spec.h): required finds the smallest domain with room, and finds one whenever there is

@@ -116,7 +116,7 @@ static void put_bytes_of(void *context, struct str namespace_, uint64_t bytes)
 
 static void put_stored_bytes(struct buf *out, const struct core *core)
 {
-    const struct stored_bytes_settings *most = &core_cluster(core)->stored_bytes;
+    const struct stored_bytes_settings *most = &core_cluster(core)->policy.stored_bytes;
     put_head(out, "phalanx_stored_bytes", "gauge",
              "Bytes charged for the documents of a namespace; without a name, of cluster-wide kinds.");
     objects_visit_bytes(core_objects(core), put_bytes_of, out);

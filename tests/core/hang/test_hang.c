@@ -114,7 +114,7 @@ static void the_rank_that_cannot_answer(void **state)
     for (int rank = 0; rank < RANKS - 1; rank++)
         answer(&h, rank, 7, true, "barrier", 'S', 4);
     assert_null(fault_at(&h, culprit));
-    harness_wait(&h, core_cluster(h.core)->hangs.answer_ns + HANG_ANSWER_MARGIN_NS);
+    harness_wait(&h, core_cluster(h.core)->policy.hangs.answer_ns + HANG_ANSWER_MARGIN_NS);
     assert_string_equal(fault_at(&h, culprit)->code.data, "hang/silent");
     assert_int_equal(core_cluster(h.core)->machines[culprit].isolation, ISOLATION_QUARANTINED);
     assert_int_equal(watch_of(&h, jobset)->open, 0);
@@ -246,7 +246,7 @@ static void long_beginnings_and_checkpoints(void **state)
     struct harness h;
     harness_init(&h, 6, 4, 0);
     struct jobset *jobset = harness_create(&h, GANG_OF(""));
-    const struct hang_settings *settings = &core_cluster(h.core)->hangs;
+    const struct hang_settings *settings = &core_cluster(h.core)->policy.hangs;
     join_all(&h);
     harness_wait(&h, settings->first_step_ns - NS_PER_SECOND);
     assert_int_equal(asked(&h), 0);
@@ -333,7 +333,7 @@ static void the_limit_is_kept(void **state)
         rng_seed(&rng, seed);
         harness_init(&h, 6, 4, 0);
         struct jobset *jobset = harness_create(&h, GANG_OF(""));
-        const struct hang_settings *settings = &core_cluster(h.core)->hangs;
+        const struct hang_settings *settings = &core_cluster(h.core)->policy.hangs;
         join_all(&h);
         progress_to(&h, jobset, 1);
         size_t steps = 2 + rng_below(&rng, 8);

@@ -37,7 +37,7 @@ static void nothing_seen_is_the_published_rate(void **state)
     assert_int_equal(machine_mttf_s(cluster, lemons, 0), PRIOR_S / 2); /* 153.8 days */
     assert_int_equal(machine_mttf_s(cluster, lemons, -5), PRIOR_S / 2);
     assert_int_equal(machine_mttf_s(cluster, lemons, DAY_S), (PRIOR_S + 4 * DAY_S) / 2);
-    int64_t window_s = cluster->lemons.window_days * DAY_S;
+    int64_t window_s = cluster->policy.lemons.window_days * DAY_S;
     assert_int_equal(machine_mttf_s(cluster, lemons, 1000 * DAY_S), (PRIOR_S + 4 * window_s) / 2);
     harness_done(&h);
 }

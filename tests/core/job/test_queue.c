@@ -70,7 +70,7 @@ static void backfill_ends(void **state)
     harness_create(&h, BIG("head", 2));
     harness_create(&h, BIG("b", 1));
     assert_true(placed(&h, "a") && placed(&h, "b") && !placed(&h, "head"));
-    harness_wait(&h, 2 * core_cluster(h.core)->backfill_window_ns);
+    harness_wait(&h, 2 * core_cluster(h.core)->policy.backfill_window_ns);
     harness_create(&h, BIG("c", 1));
     finish(&h, "a", 1);
     assert_false(placed(&h, "c")); /* the head has waited long enough */
@@ -88,7 +88,7 @@ static void backfill_goes_on_without_its_head(void **state)
     harness_init(&h, 2, 4, 0);
     harness_create(&h, BIG("a", 1));
     harness_create(&h, BIG("head", 2));
-    harness_wait(&h, 2 * core_cluster(h.core)->backfill_window_ns);
+    harness_wait(&h, 2 * core_cluster(h.core)->policy.backfill_window_ns);
     harness_create(&h, BIG("c", 1));
     assert_true(placed(&h, "a") && !placed(&h, "head") && !placed(&h, "c"));
     assert_int_equal(delete_object(&h, OBJECT_JOBSET, STR("head")), 200);
@@ -125,7 +125,7 @@ static void the_rest_is_asked_for_anew(void **state)
     harness_create(&h, BIG("b", 1));
     harness_create(&h, BIG("head", 2));
     harness_create(&h, ELASTIC(3));
-    harness_wait(&h, 2 * core_cluster(h.core)->backfill_window_ns);
+    harness_wait(&h, 2 * core_cluster(h.core)->policy.backfill_window_ns);
     assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", ELASTIC(1)), 200);
     assert_true(placed(&h, "b") && !placed(&h, "head") && !placed(&h, "a"));
     assert_int_equal(delete_object(&h, OBJECT_JOBSET, STR("head")), 200);

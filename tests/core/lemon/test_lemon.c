@@ -93,9 +93,9 @@ static void test_three_times_is_a_lemon(void **state)
     assert_true(is_lemon(&h, "m-1"));
     assert_int_equal(notes_of(&h, "LemonDetected"), 1);
     struct buf why BUF_CLEANUP = {0};
-    lemon_describe(of(&h, "m-1"), &core_cluster(h.core)->lemons, &why);
+    lemon_describe(of(&h, "m-1"), &core_cluster(h.core)->policy.lemons, &why);
     assert_string_equal(why.data, "multi_node_node_fails 3 (threshold 3)");
-    assert_true(lemon_score(of(&h, "m-1"), &core_cluster(h.core)->lemons) >= 100);
+    assert_true(lemon_score(of(&h, "m-1"), &core_cluster(h.core)->policy.lemons) >= 100);
     assert_true(machine_schedulable(cluster_find(core_cluster(h.core), STR("m-1")))); /* shown, not removed */
     harness_check_replay(&h);
     harness_wait(&h, 28 * LEMON_DAY_NS); /* the first of them is forgotten */
@@ -213,7 +213,7 @@ static void test_excluded_by_name(void **state)
     }
     assert_int_equal(value(&h, "m-2", LEMON_SIGNAL_EXCLUSIONS), 7);
     assert_false(is_lemon(&h, "m-2"));
-    assert_int_equal(lemon_score(of(&h, "m-2"), &core_cluster(h.core)->lemons), 140);
+    assert_int_equal(lemon_score(of(&h, "m-2"), &core_cluster(h.core)->policy.lemons), 140);
     harness_done(&h);
 }
 
@@ -296,11 +296,11 @@ static void test_settings_are_checked(void **state)
     struct harness h;
     harness_init(&h, 2, 4, 0);
     set_lemons(&h, 2, "{\"windowDays\":29}"); /* refused as a whole: the old file holds */
-    assert_int_equal(core_cluster(h.core)->lemons.window_days, 28);
+    assert_int_equal(core_cluster(h.core)->policy.lemons.window_days, 28);
     set_lemons(&h, 2, "{\"windowDays\":14,\"thresholds\":{\"tickets\":1}}");
-    assert_int_equal(core_cluster(h.core)->lemons.window_days, 14);
-    assert_int_equal(core_cluster(h.core)->lemons.thresholds[LEMON_SIGNAL_TICKETS], 1);
-    assert_int_equal(core_cluster(h.core)->lemons.thresholds[LEMON_SIGNAL_MULTI_NODE_FAILURES], 3);
+    assert_int_equal(core_cluster(h.core)->policy.lemons.window_days, 14);
+    assert_int_equal(core_cluster(h.core)->policy.lemons.thresholds[LEMON_SIGNAL_TICKETS], 1);
+    assert_int_equal(core_cluster(h.core)->policy.lemons.thresholds[LEMON_SIGNAL_MULTI_NODE_FAILURES], 3);
     harness_done(&h);
 }
 

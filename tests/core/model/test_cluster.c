@@ -126,7 +126,7 @@ static void test_mini(void **state)
     assert_str(cluster.name, "mini");
     assert_int_equal(cluster.machine_count, 6);
     assert_int_equal(cluster.chip_count, 24);
-    assert_int_equal(cluster.lease_ns, 3 * NS_PER_SECOND);
+    assert_int_equal(cluster.policy.lease_ns, 3 * NS_PER_SECOND);
     for (size_t i = 0; i < 6; i++) {
         char name[16], address[16];
         snprintf(name, sizeof name, "m-%zu", i + 1);
@@ -294,13 +294,14 @@ static void test_sub_health(void **state)
 {
     struct cluster cluster;
     load_good(HEAD "  addresses: 10.0.0.1\n  pods: [{racks: [{machines: 1, chips: 1}]}]\n", &cluster);
-    assert_true(cluster.sub_health == SUB_HEALTH_IGNORE &&
-                cluster.pace_window_ns == PACE_WINDOW_DEFAULT_NS);
+    assert_true(cluster.policy.sub_health == SUB_HEALTH_IGNORE &&
+                cluster.policy.pace_window_ns == PACE_WINDOW_DEFAULT_NS);
     cluster_done(&cluster);
     load_good(HEAD "  addresses: 10.0.0.1\n  settings: {subHealth: hotSwitch, paceWindow: 5s}\n"
                    "  pods: [{racks: [{machines: 1, chips: 1}]}]\n",
               &cluster);
-    assert_true(cluster.sub_health == SUB_HEALTH_HOT_SWITCH && cluster.pace_window_ns == 5 * NS_PER_SECOND);
+    assert_true(cluster.policy.sub_health == SUB_HEALTH_HOT_SWITCH &&
+                cluster.policy.pace_window_ns == 5 * NS_PER_SECOND);
     cluster_done(&cluster);
     expect_errors(HEAD "  settings: {subHealth: maybe, paceWindow: 1ms}\n",
                   "spec.settings.subHealth: Unsupported value: \"maybe\"", "spec.settings.paceWindow: ",

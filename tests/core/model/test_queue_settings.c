@@ -13,7 +13,7 @@ static void test_what_is_given(void **state)
                           "      requeuingStrategy: {timestamp: Creation, backoffLimitCount: 0}}\n"
                           "    fairSharing: {enable: true, preemptionStrategies: [LessThanInitialShare]}\n",
                      &cluster, &out));
-    const struct queue_settings *set = &cluster.queues;
+    const struct queue_settings *set = &cluster.policy.queues;
     assert_true(set->min_run_ns == 0 && set->max_life_ns == 0 && set->victims_max == 3);
     assert_true(set->wait_ready && !set->block_admission && set->ready_timeout_ns == 90 * NS_PER_SECOND);
     assert_true(set->recovery_timeout_ns == 300 * NS_PER_SECOND && set->creation_timestamp);
@@ -21,9 +21,10 @@ static void test_what_is_given(void **state)
     assert_int_equal(set->strategies[0], FAIR_LESS_INITIAL);
     cluster_done(&cluster);
     assert_true(load(HEAD "    {}\n", &cluster, &out));
-    assert_true(cluster.queues.min_run_ns == 7200 * NS_PER_SECOND);
-    assert_true(cluster.queues.max_life_ns == 7 * 24 * 3600 * NS_PER_SECOND);
-    assert_true(!cluster.queues.wait_ready && !cluster.queues.fair && cluster.queues.backoff_limit < 0);
+    assert_true(cluster.policy.queues.min_run_ns == 7200 * NS_PER_SECOND);
+    assert_true(cluster.policy.queues.max_life_ns == 7 * 24 * 3600 * NS_PER_SECOND);
+    assert_true(!cluster.policy.queues.wait_ready && !cluster.policy.queues.fair &&
+                cluster.policy.queues.backoff_limit < 0);
     cluster_done(&cluster);
 }
 

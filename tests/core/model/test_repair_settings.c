@@ -13,7 +13,7 @@ static void test_what_is_given(void **state)
                      "    history: 7\n    hooks:\n    - {action: fsck, retries: 4, backoff: 5s}\n"
                      "    - {action: power-cycle, machine: m-2, timeout: 90s}\n",
                      &cluster, &out));
-    const struct repair_settings *set = &cluster.repair;
+    const struct repair_settings *set = &cluster.policy.repair;
     assert_true(!set->qualify && set->watch_ns == 3600 * NS_PER_SECOND && set->reboots_max == 3);
     assert_true(set->recall_ns == 48 * 3600 * NS_PER_SECOND && set->history_max == 7);
     assert_int_equal(set->hook_count, 2);
@@ -23,10 +23,10 @@ static void test_what_is_given(void **state)
     assert_true(set->hooks[1].reboots); /* as the default one of that name */
     cluster_done(&cluster);
     assert_true(load(HEAD "    hooks: []\n", &cluster, &out));
-    assert_true(cluster.repair.hook_count == 0 && cluster.repair.qualify);
+    assert_true(cluster.policy.repair.hook_count == 0 && cluster.policy.repair.qualify);
     cluster_done(&cluster);
     assert_true(load(HEAD "    {}\n", &cluster, &out));
-    assert_true(cluster.repair.hook_count == 5 && cluster.repair.reboots_max == 2);
+    assert_true(cluster.policy.repair.hook_count == 5 && cluster.policy.repair.reboots_max == 2);
     cluster_done(&cluster);
 }
 

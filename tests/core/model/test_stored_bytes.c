@@ -10,12 +10,12 @@ static void test_what_is_given(void **state)
     struct cluster cluster;
     struct buf out BUF_CLEANUP = {0};
     assert_true(load(HEAD "    storedBytes: {namespace: 16Mi, cluster: 1G}\n", &cluster, &out));
-    assert_int_equal(cluster.stored_bytes.namespace_max, 16 << 20);
-    assert_int_equal(cluster.stored_bytes.cluster_max, 1000000000);
+    assert_int_equal(cluster.policy.stored_bytes.namespace_max, 16 << 20);
+    assert_int_equal(cluster.policy.stored_bytes.cluster_max, 1000000000);
     cluster_done(&cluster);
     assert_true(load(HEAD "    {}\n", &cluster, &out));
-    assert_int_equal(cluster.stored_bytes.namespace_max, STORED_BYTES_NAMESPACE_DEFAULT);
-    assert_int_equal(cluster.stored_bytes.cluster_max, STORED_BYTES_CLUSTER_DEFAULT);
+    assert_int_equal(cluster.policy.stored_bytes.namespace_max, INT64_C(256) << 20);
+    assert_int_equal(cluster.policy.stored_bytes.cluster_max, INT64_C(2) << 30);
     cluster_done(&cluster);
 }
 
@@ -26,7 +26,7 @@ static void test_mistakes_have_a_place(void **state)
         {"    storedBytes: 4Gi\n", "7:18: spec.settings.storedBytes: Invalid value"},
         {"    storedBytes: {namespace: 4Mi, pod: 1}\n", "7:35: spec.settings.storedBytes.pod: unknown field"},
         {"    storedBytes: {namespace: 1Mi}\n",
-         "7:30: spec.settings.storedBytes.namespace: Invalid value: must be at least 4Mi"},
+         "7:30: spec.settings.storedBytes.namespace: Invalid value: must be a quantity, 4Mi to 1Ti"},
         {"    storedBytes: {cluster: much}\n",
          "7:28: spec.settings.storedBytes.cluster: Invalid value: \"much\""},
     };

@@ -14,7 +14,7 @@ static void begin(struct harness *h)
     harness_init(h, 1, 4, 0);
     cluster.cluster.document = str_from(cluster_text);
     harness_step(h, &cluster);
-    assert_int_equal(core_cluster(h->core)->stored_bytes.namespace_max, 4 << 20);
+    assert_int_equal(core_cluster(h->core)->policy.stored_bytes.namespace_max, 4 << 20);
 }
 
 /* A ConfigMap of `keys` small values, the dearest that can be kept as a tree. */

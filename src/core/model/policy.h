@@ -1,0 +1,158 @@
+/* policy.h - the constants of the controller's behaviour that a cluster's document may set.
+ *
+ * One table (policy.c) names each field of struct policy by its path in the document, with its type,
+ * default, bounds and meaning. Everything else follows from a row: the loader reads the field
+ * (load_policy.c), `phalanx cluster policy` prints it, and docs/policy.md is what that command prints. To
+ * add a constant, add a member here and a row there.
+ *
+ * A policy is fixed while a controller runs. It is a part of the cluster's document, and so of the log: a
+ * replay behaves as the controller did. Limits that protect the controller, and times of the protocol
+ * between controller and agents, are no policy: they are in limits.h. / */
+#ifndef PHX_CORE_MODEL_POLICY_H
+#define PHX_CORE_MODEL_POLICY_H
+
+#include <stddef.h>
+
+#include "base/str.h"
+#include "core/limits.h"
+
+/* Which workloads a preemption between fair shares may end, in the order in which they are tried. */
+enum fair_strategy { FAIR_LESS_OR_EQUAL_FINAL, FAIR_LESS_INITIAL };
+struct queue_settings {
+    int64_t min_run_ns;     /* protection from preemption after an admission */
+    int64_t max_life_ns;    /* of one admission; 0: no limit */
+    int64_t victims_max;    /* victims of one gang while it waits; 0: no limit */
+    bool wait_ready;        /* waitForPodsReady.enable */
+    bool block_admission;   /* no workload is admitted while an admitted one is not ready */
+    int creation_timestamp; /* requeuingStrategy.timestamp: 1 Creation, 0 Eviction */
+    int64_t ready_timeout_ns;
+    int64_t recovery_timeout_ns; /* -1: none */
+    int64_t backoff_limit;       /* requeuings before it is deactivated; -1: no limit */
+    int64_t backoff_base_ns, backoff_max_ns;
+    bool fair; /* fairSharing.enable */
+    enum fair_strategy strategies[2];
+    size_t strategy_count;
+};
+
+/* The signals by which a machine that fails repeatedly is called a lemon (core/lemon/lemon.h). */
+enum lemon_signal {
+    LEMON_SIGNAL_EXCLUSIONS,
+    LEMON_SIGNAL_XIDS,
+    LEMON_SIGNAL_TICKETS,
+    LEMON_SIGNAL_OUTS,
+    LEMON_SIGNAL_MULTI_NODE_FAILURES,
+    LEMON_SIGNAL_SINGLE_NODE_FAILURES,
+    LEMON_SIGNAL_FAILURE_RATE,
+    LEMON_SIGNALS
+};
+enum { LEMON_WINDOW_DAYS_MAX = 28 };
+struct lemon_settings {
+    int64_t window_days;
+    int64_t thresholds[LEMON_SIGNALS]; /* counts, the last one per cent; 0: the signal is not used */
+    bool remove;                       /* lemons are drained: a fault is opened on them */
+};
+
+/* A job's policy for a machine that is slow or otherwise unhealthy (LEVEL_SUB_HEALTH): the annotation
+ * phalanx.dev/sub-health, else the cluster's setting. */
+enum sub_health {
+    SUB_HEALTH_IGNORE,
+    SUB_HEALTH_GRACE_EXIT, /* its ranks are told, save and restart elsewhere; at the latest after their
+                            * grace */
+    SUB_HEALTH_FORCE_EXIT, /* they restart elsewhere at once */
+    SUB_HEALTH_HOT_SWITCH, /* as graceExit, but only to an available machine, and never without a save */
+    SUB_HEALTHS
+};
+extern const char *const sub_health_names[SUB_HEALTHS]; /* as users write them: "graceExit" */
+bool sub_health_read(struct str text, enum sub_health *ret);
+
+/* When a job that makes no steps is suspected to hang (core/hang/hang.h). */
+struct hang_settings {
+    bool enabled;          /* false: only jobs with the annotation are watched */
+    int64_t factor;        /* multiple of the longest time between two steps, but ... */
+    int64_t minimum_ns;    /* ... at least this */
+    int64_t first_step_ns; /* for start, restore and the first steps */
+    int64_t checkpoint_ns; /* while a checkpoint is being saved */
+    int64_t answer_ns;     /* wait for a rank's record */
+    int64_t join_ns;       /* a rank that runs and has not joined though its peers have (job/unjoined.c) */
+};
+
+/* How many machines faults may take out of work (core/health/isolate.c). */
+struct fault_settings {
+    int64_t breaker_window_ns; /* over which the breaker counts isolations */
+};
+
+/* Bytes of documents that are kept at most (core/object/keep.c). */
+struct stored_bytes_settings {
+    int64_t namespace_max, cluster_max;
+};
+
+/* How machines are repaired; the hooks are read by load_repair.c. */
+struct repair_hook {
+    struct str action; /* the name in fault rules, and of the agent's script */
+    struct str on;     /* machine that runs it; empty: the machine under repair */
+    int64_t timeout_ns;
+    int64_t retries;    /* tries after the first one */
+    int64_t backoff_ns; /* before the first retry; doubles */
+    bool reboots;       /* the machine goes down and comes back, which is the hook's success */
+};
+enum { REPAIR_HOOKS_MAX = 16 };
+struct repair_settings {
+    struct repair_hook *hooks; /* from the mildest to the hardest; in the cluster's arena */
+    size_t hook_count;
+    bool qualify;        /* tests the machine before it comes back, by spec.qualification */
+    int64_t absent_ns;   /* a machine whose agent is away for longer cannot be repaired by a hook */
+    int64_t watch_ns;    /* time that a returned machine is RETURNED */
+    int64_t recall_ns;   /* time that an earlier repair counts */
+    int64_t reboots_max; /* reboots for one fault code within that time; after them, a ticket */
+    int64_t history_max; /* number of ended Repairs that are kept */
+};
+
+struct policy {
+    int64_t lease_ns, heartbeat_ns;
+    int64_t backfill_window_ns; /* how long later gangs may overtake a waiting head */
+    int64_t pace_window_ns;     /* window of a comparison of ranks (core/pace/pace.h) */
+    enum sub_health sub_health;
+    bool act_on_failure; /* a JobSet acts on a Job's failure at once; false: when its pods have ended */
+    struct queue_settings queues;
+    struct lemon_settings lemons;
+    struct hang_settings hangs;
+    struct fault_settings faults;
+    struct stored_bytes_settings stored_bytes;
+    struct repair_settings repair;
+};
+
+enum policy_type {
+    POLICY_COUNT,    /* int64_t: a number */
+    POLICY_DURATION, /* int64_t of nanoseconds, written as "250ms", "3s" or "2m30s" */
+    POLICY_SECONDS,  /* int64_t of nanoseconds, written as a number of seconds */
+    POLICY_BYTES,    /* int64_t, written as a quantity: "256Mi" */
+    POLICY_SWITCH,   /* bool */
+    POLICY_CHOICE    /* an int, the index of a name */
+};
+
+struct policy_field {
+    const char *path; /* below spec: "settings.hangs.factor" */
+    enum policy_type type;
+    size_t offset; /* of the member in struct policy */
+    int64_t fallback, min, max;
+    const char *const *names;  /* POLICY_CHOICE: [max + 1] */
+    const char *fallback_text; /* NULL: the fallback's value says it */
+    const char *text;          /* what it means, as a part of a sentence, for people */
+};
+/* All fields, those of one object together. */
+extern const struct policy_field policy_fields[];
+extern const size_t policy_field_count;
+
+/* The defaults; repair.hooks and queues.strategies are the loader's. */
+struct policy policy_default(void);
+int64_t policy_get(const struct policy *policy, const struct policy_field *field);
+void policy_set(struct policy *policy, const struct policy_field *field, int64_t value);
+/* Appends a value of the field as the document has it, such as 5, 3s, true or graceExit; for a default
+ * that no value says, its text. */
+void policy_print_value(const struct policy_field *field, int64_t value, struct buf *out);
+/* Appends the values that the field may have, for people: "100ms to 1h". */
+void policy_print_range(const struct policy_field *field, struct buf *out);
+/* Appends docs/policy.md: a table of all fields. */
+void policy_document(struct buf *out);
+
+#endif
