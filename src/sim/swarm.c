@@ -138,6 +138,10 @@ static void draw_pod(struct swarm *swarm, uint64_t seed)
     swarm->racks = 1;
     swarm->chips = 4;
     swarm->spares = 0;
+    /* The other limits are drawn for a dozen machines: those of a pod say more in the same time. */
+    swarm->queue_bytes_max *= 8;
+    swarm->turn_records_max *= 4;
+    swarm->sync_max_ns = swarm->sync_max_ns < 50 * NS_PER_MS ? swarm->sync_max_ns : 50 * NS_PER_MS;
 }
 
 void swarm_draw(struct swarm *swarm, struct rng *rng, uint64_t seed)
