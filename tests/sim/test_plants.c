@@ -11,8 +11,8 @@
 
 enum { SEEDS_MAX = 400, FIRST_SEED = 1, FAILURES_MAX = 6 };
 
-/* Returns the first seed that catches the plant in this way. Some bugs show themselves in a second way, too: up
- * to FAILURES_MAX seeds are looked at. */
+/* Returns the first seed that catches the plant in this way. Some bugs show themselves in a second way,
+ * too: up to FAILURES_MAX seeds are looked at. */
 static uint64_t expect_caught_in(enum torture_plant plant, enum torture_result result, uint64_t steps,
                                  uint64_t first_seed)
 {
