@@ -302,12 +302,12 @@ void progress_running(struct step *step, struct gang *gang)
     struct restart_record *record = newest_record(jobset);
     if (record && !record->started_ns && record->attempt == gang->attempt)
         record->started_ns = step->now_ns;
-    if (!counts_steps(gang) || jobset->progress.attempt == gang->attempt)
+    if ((!counts_steps(gang) || jobset->progress.attempt == gang->attempt) && !gang_is_away(gang))
         gang_book(step, gang, OWNER_UNKEPT);
     for (size_t i = 0; i < jobset->gangs.len; i++) { /* gangs that waited for a job that restarted alone */
         struct gang *peer = jobset->gangs.items[i];
         if (peer->state == GANG_RUNNING && peer->attempt == gang->attempt &&
-            peer->account.owner == OWNER_RESTARTING && !counts_steps(peer))
+            peer->account.owner == OWNER_RESTARTING && !counts_steps(peer) && !gang_is_away(peer))
             gang_book(step, peer, OWNER_UNKEPT);
     }
     bool silent =

@@ -168,6 +168,17 @@ static bool same_replicas(const struct absence *absence, const replica_list *lis
             memcmp(absence->replicas.items, list->items, list->len * sizeof(*list->items)) == 0);
 }
 
+/* An absent replica makes no steps. A gang of it can have come to run a moment ago, when the losses of
+ * this step were answered. */
+static void book_absent(struct step *step, struct jobset *jobset)
+{
+    for (size_t i = 0; i < jobset->gangs.len; i++) {
+        struct gang *gang = jobset->gangs.items[i];
+        if (gang->account.owner == OWNER_UNKEPT && gang_is_away(gang))
+            gang_book(step, gang, OWNER_RESTARTING);
+    }
+}
+
 /* Makes exactly these replicas absent; takes the list over. */
 static void change(struct step *step, struct jobset *jobset, replica_list *missing)
 {
@@ -188,6 +199,7 @@ static void change(struct step *step, struct jobset *jobset, replica_list *missi
     absence->grow_ns = grow_ns > absence->grow_ns ? grow_ns : absence->grow_ns;
     split_gangs(step, jobset);
     rank_anew(jobset);
+    book_absent(step, jobset);
     uint32_t all = jobset_replicas(jobset), here = all - (uint32_t)absence->replicas.len;
     if (absence->replicas.len < before)
         step_note(step, false, "Grown", ref_jobset(jobset), "goes on with %u of %u replicas as attempt %d",
