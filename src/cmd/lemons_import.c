@@ -111,7 +111,7 @@ static enum fault_domain domain_of_cause(const struct history *history, struct s
         {"undetermined", DOMAIN_UNKNOWN},
         {"unknown", DOMAIN_UNKNOWN},
         {"", DOMAIN_UNKNOWN},
-        /* What people and controllers do to a machine, which is no failure of it. */
+        /* Causes that name an act of people or controllers, which is no failure of the machine. */
         {"injected", DOMAIN_USER},
         {"injection", DOMAIN_USER},
         {"drain", DOMAIN_USER},

@@ -118,21 +118,13 @@ void local_forget(const char *data)
 
 bool local_others_reach(const char *path, char ret_why[PATH_MAX])
 {
-    char part[PATH_MAX];
-    struct stat info;
-    if (!realpath(path, part))
-        return true; /* whatever is wrong with it shows when it is used */
-    for (char *slash = strchr(part + 1, '/'); slash; slash = strchr(slash + 1, '/')) {
-        *slash = 0;
-        bool open = stat(part, &info) < 0 || info.st_mode & S_IXOTH;
-        int refused = open ? 0 : os_mounts_refused();
-        if (refused) {
-            snprintf(ret_why, PATH_MAX,
-                     "%.2000s is closed to other users, and no mount namespace is allowed (%s)", part,
-                     strerror(refused));
-            return false;
-        }
-        *slash = '/';
-    }
-    return true;
+    char real[PATH_MAX], barrier[PATH_MAX];
+    if (!realpath(path, real) || !os_path_barrier(real, (uid_t)-1, (gid_t)-1, barrier))
+        return true; /* whatever is wrong with the path shows when it is used */
+    int refused = os_mounts_refused();
+    if (refused)
+        snprintf(ret_why, PATH_MAX,
+                 "%.2000s is closed to other users, and no mount namespace is allowed (%s)", barrier,
+                 strerror(refused));
+    return !refused;
 }

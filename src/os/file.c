@@ -44,6 +44,31 @@ bool os_path_is_below(const char *path, const char *folder)
     return strncmp(path, folder, len) == 0 && (path[len] == 0 || path[len] == '/');
 }
 
+static bool may_pass(const struct stat *info, uid_t user, gid_t group)
+{
+    if (info->st_uid == user)
+        return info->st_mode & S_IXUSR;
+    if (info->st_gid == group)
+        return info->st_mode & S_IXGRP;
+    return info->st_mode & S_IXOTH;
+}
+
+bool os_path_barrier(const char *path, uid_t user, gid_t group, char ret[PATH_MAX])
+{
+    struct stat info;
+    for (size_t i = 1; path[0] && path[i] && i < PATH_MAX; i++) {
+        if (path[i] != '/')
+            continue;
+        memcpy(ret, path, i);
+        ret[i] = 0;
+        if (stat(ret, &info) < 0)
+            return false;
+        if (!may_pass(&info, user, group))
+            return true;
+    }
+    return false;
+}
+
 static int refuse_owner(const char *path, uid_t owner, struct error *error)
 {
     return error_set(error, ERROR_CONFLICT,

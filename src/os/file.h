@@ -5,6 +5,7 @@
 #ifndef PHX_OS_FILE_H
 #define PHX_OS_FILE_H
 
+#include <limits.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -17,6 +18,11 @@ int os_file_read(const char *path, size_t most, struct buf *ret_text, struct err
 
 /* Whether `path` names `folder` or something below it, by the names alone; neither ends with a slash. */
 bool os_path_is_below(const char *path, const char *folder);
+
+/* Finds the uppermost folder on the way to `path`, which is absolute, that a process of this user and
+ * group may not pass through; (uid_t)-1 and (gid_t)-1 are nobody in particular. Returns whether there is
+ * one, and its path in `ret`. What is behind an absent folder is not looked at. */
+bool os_path_barrier(const char *path, uid_t user, gid_t group, char ret[PATH_MAX]);
 
 /* Makes the folder `path` with this mode, and those above it that are absent, or takes the one that is there.
  * Others may then neither list nor write it; whether they may pass through is left as it is. ERROR_CONFLICT:

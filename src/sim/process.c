@@ -376,9 +376,9 @@ void process_welcome(struct world *world, struct sim_machine *machine, uint64_t 
     }
 }
 
-/* Which name goes with the rank that a spare is told of. The sheet of its start says so if no replicas were
- * away then, and none are now: two worlds of the same size may lack different replicas. Who is told again
- * before it has gone on stays who it was to be. */
+/* Finds the name that goes with the rank that a spare is told of. The sheet of its start says so if no
+ * replicas were away then, and none are now: two worlds of the same size may lack different replicas. Who
+ * is told again before it has gone on stays who it was to be. */
 static uint64_t told_name(const struct process *spare, uint32_t full_world)
 {
     const struct gang_sheet *sheet = &spare->launch.sheet;

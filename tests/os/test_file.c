@@ -112,11 +112,36 @@ static void a_path_is_below_its_folders(void **state)
     assert_false(os_path_is_below("/a/bc", "/a/b") || os_path_is_below("/a", "/a/b"));
 }
 
+static void a_closed_folder_is_in_the_way(void **state)
+{
+    (void)state;
+    char place[32] = "/tmp/phalanx-file-XXXXXX", inner[64], path[96], barrier[PATH_MAX] = "";
+    assert_non_null(mkdtemp(place)); /* 0700, our own */
+    snprintf(inner, sizeof inner, "%s/inner", place);
+    snprintf(path, sizeof path, "%s/file", inner);
+    assert_int_equal(mkdir(inner, 0700), 0);
+    assert_false(os_path_barrier(path, geteuid(), getegid(), barrier));
+    assert_true(os_path_barrier(path, (uid_t)-1, (gid_t)-1, barrier));
+    assert_string_equal(barrier, place);
+    assert_int_equal(chmod(place, 0711), 0);
+    assert_true(os_path_barrier(path, (uid_t)-1, (gid_t)-1, barrier));
+    assert_string_equal(barrier, inner);
+    assert_int_equal(chmod(inner, 0710), 0);
+    assert_false(os_path_barrier(path, (uid_t)-1, getegid(), barrier));
+    assert_false(
+        os_path_barrier(inner, (uid_t)-1, (gid_t)-1, barrier)); /* the path itself is not in its way */
+    rmdir(inner);
+    rmdir(place);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(a_file_comes_whole),           cmocka_unit_test(a_larger_file_is_refused_by_name),
-        cmocka_unit_test(what_cannot_be_read_is_named), cmocka_unit_test(a_folder_is_its_users_own),
+        cmocka_unit_test(a_file_comes_whole),
+        cmocka_unit_test(a_closed_folder_is_in_the_way),
+        cmocka_unit_test(a_larger_file_is_refused_by_name),
+        cmocka_unit_test(what_cannot_be_read_is_named),
+        cmocka_unit_test(a_folder_is_its_users_own),
         cmocka_unit_test(a_path_is_below_its_folders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -94,10 +94,10 @@ void ends_strike(struct step *step, struct jobset *jobset, const struct end_faul
 void jobs_end_hung(struct step *step, struct task *task, struct str why);
 /* Slices (slice_life.c). Its cross-connects are made: the gang may start. */
 void jobs_slice_connected(struct step *step, struct jobset *jobset);
-/* They cannot be made: gangs that wait for them give their machines back. */
+/* The JobSet's cross-connects cannot be made: gangs that wait for them give their machines back. */
 void jobs_slice_failed(struct step *step, struct jobset *jobset);
-/* They are lost: a running task is ended, so that the JobSet's recovery answers; false: none runs. Users read
- * `why`. */
+/* The JobSet's cross-connects are lost: a running task is ended, so that the JobSet's recovery answers;
+ * false: none runs. Users read `why`. */
 bool jobs_slice_lost(struct step *step, struct jobset *jobset, struct str why);
 
 /* Fails a Job whose JobSet hangs by its own fault, or without a culprit; its policies decide what follows.

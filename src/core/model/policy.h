@@ -16,7 +16,7 @@
 #include "base/str.h"
 #include "core/limits.h"
 
-/* Which workloads a preemption between fair shares may end, in the order in which they are tried. */
+/* The rules by which fair sharing chooses victims, tried in the order that the document gives. */
 enum fair_strategy { FAIR_LESS_OR_EQUAL_FINAL, FAIR_LESS_INITIAL };
 struct queue_settings {
     int64_t min_run_ns;     /* protection from preemption after an admission */

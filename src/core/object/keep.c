@@ -16,7 +16,7 @@ struct kept_bytes {
     struct list_node node; /* in object_store.kept */
 };
 
-/* What a document outside of this store is charged with. */
+/* The bytes that a document outside of this store is charged with. */
 struct charge {
     struct str namespace_; /* of its entry in object_store.kept_by_namespace */
     uint64_t bytes;

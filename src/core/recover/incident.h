@@ -36,7 +36,7 @@ enum loss_request_kind {
     REQUEST_RETRY, /* a rank asks that all ranks return to the state they hold; `why` belongs to the event */
     REQUEST_START, /* an order to start was lost */
 };
-/* What a living task needs, unless the answer to the losses sees to it. */
+/* A need of a living task, unless the answer to the losses sees to it. */
 struct loss_request {
     enum loss_request_kind kind;
     obj_id task;

@@ -47,7 +47,7 @@ machine_id slice_machine(const struct cluster *cluster, const struct slice_place
 
 /* --- one cube ------------------------------------------------------------------------------------------- */
 
-/* What keeps a cube from being taken whole; the larger, the worse. */
+/* Reasons that keep a cube from being taken whole; the larger, the worse. */
 enum trouble {
     TROUBLE_NONE,
     TROUBLE_LAST,

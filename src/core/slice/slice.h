@@ -44,7 +44,7 @@ enum { SWITCH_TRIES_MAX = 4, SLICE_OUT_MAX = 1, SLICE_MACHINE_CHIPS = 4 };
 
 struct step;
 
-/* Where a slice is. */
+/* The cubes, or the part of a cube, that a slice holds. */
 struct slice_place {
     uint32_t pod;
     struct cube_slice cubes;

@@ -112,31 +112,12 @@ static void cover_path(struct cover *cover, const char *path)
                                       .optional = cover->optional});
 }
 
-static bool may_pass(const struct stat *info, const struct launch_spec *spec)
-{
-    if (info->st_uid == spec->user_id)
-        return info->st_mode & S_IXUSR;
-    if (info->st_gid == spec->group_id)
-        return info->st_mode & S_IXGRP;
-    return info->st_mode & S_IXOTH;
-}
-
-/* Finds the uppermost folder on the way to `path` that the task's user cannot pass through. */
+/* Finds the uppermost folder on the way to `path` that the task's user cannot pass through; NULL: none. */
 static const char *find_barrier(struct arena *arena, const struct launch_spec *spec, const char *path)
 {
-    char *part = arena_strdup(arena, str_from(path));
-    struct stat info;
-    for (size_t i = 1; part[i]; i++) {
-        if (part[i] != '/')
-            continue;
-        part[i] = 0;
-        if (stat(part, &info) < 0)
-            return NULL;
-        if (!may_pass(&info, spec))
-            return part;
-        part[i] = '/';
-    }
-    return NULL;
+    char barrier[PATH_MAX];
+    bool found = os_path_barrier(path, spec->user_id, spec->group_id, barrier);
+    return found ? arena_strdup(arena, str_from(barrier)) : NULL;
 }
 
 /* Has a folder that the task needs stay in its sight and reach. */

@@ -99,7 +99,7 @@ struct made_as {
     int group_count;
 };
 
-/* What this thread makes from now on, it makes with the rights of the task's user: root would make a folder
+/* From now on this thread makes files with the rights of the task's user: root would make a folder
  * where the task could not. */
 static void make_as_task(const struct task_launch *launch, struct made_as *made)
 {

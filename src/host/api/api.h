@@ -110,7 +110,7 @@ struct api_options {
     /* Decides what each user may do (host/access/access.h); must outlive the server. NULL: every user may do
      * everything. */
     struct access *access;
-    /* What namespaces without the label pod-security.kubernetes.io/enforce enforce. */
+    /* The level of namespaces without the label pod-security.kubernetes.io/enforce. */
     enum pod_security_level pod_security;
     const char *tls_cert, *tls_key; /* PEM files: HTTPS; NULL: plain HTTP */
     bool loopback_http;             /* with TLS: clients on this computer may speak plain HTTP too */

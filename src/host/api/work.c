@@ -6,7 +6,7 @@
 #include "host/api/seats.h"
 #include "host/api/write.h"
 
-/* One request's work. */
+/* The work of one request. */
 struct work {
     struct seat_ticket ticket; /* first */
     struct worker *worker;

@@ -60,7 +60,7 @@ bool write_read_current(struct api_request *request, struct doc **ret_object);
 void write_beside(struct api_request *request, void (*compute)(struct api_request *request),
                   void (*go_on)(struct api_request *request));
 void write_forget_live(struct api_request *request); /* the live text that write_beside() took */
-/* So runs `how`, which makes job->event of the request's body, and write_submit() if it returns true. */
+/* Runs `how`, which makes job->event of the request's body, and write_submit() if it returns true. */
 void write_prepare(struct api_request *request, bool (*how)(struct api_request *request));
 /* For a PUT of an object that was read: restores members of a Job's or Pod's spec that `object` leaves as the
  * API shows them to the form in which their user wrote them. */

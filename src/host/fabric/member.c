@@ -32,7 +32,7 @@ static void keep_reason(struct switch_work *work, const struct phx_switch_error 
         snprintf(work->why, sizeof work->why, "%s", error->message);
 }
 
-/* Of one answer: as the terms say, and not beyond the deadline. */
+/* The time for one answer: as the terms say, and not beyond the deadline. */
 static uint32_t time_left_ms(const struct member *member)
 {
     int64_t left_ms = member->deadline_ns ? (member->deadline_ns - member_clock_ns()) / 1000000 : INT32_MAX;
@@ -133,7 +133,7 @@ static int send_batch(struct member *member, bool add, struct phx_switch_error *
     return rc;
 }
 
-/* One try: everything in one session. */
+/* A try does everything in one session. */
 static int try_changes(struct member *member, bool *first, bool *sent, struct phx_switch_error *error)
 {
     int rc = member_enter(member, error);
