@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "base/json.h"
-#include "base/yaml.h"
+#include "doc/json.h"
+#include "doc/yaml.h"
 #include "core/core.h"
 
 #include "timing.h"

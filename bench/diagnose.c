@@ -7,7 +7,7 @@
  */
 #include <stdio.h>
 
-#include "base/pickle.h"
+#include "doc/pickle.h"
 #include "base/units.h"
 #include "core/diagnose/diagnose.h"
 

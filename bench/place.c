@@ -6,7 +6,7 @@
 #include <stdio.h>
 
 #include "base/rng.h"
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "core/sched/sched.h"
 
 #include "timing.h"

@@ -12,8 +12,8 @@
 #ifndef PHX_BENCH_WORLD_H
 #define PHX_BENCH_WORLD_H
 
-#include "base/json.h"
-#include "base/yaml.h"
+#include "doc/json.h"
+#include "doc/yaml.h"
 #include "core/core.h"
 
 enum { WORLD_MACHINES_MAX = 2000, WORLD_CHIPS = 8 };

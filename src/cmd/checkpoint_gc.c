@@ -10,7 +10,7 @@
 #include "base/units.h"
 #include "cmd/client.h"
 #include "host/objectstore/transfer.h"
-#include "job/shard_format.h"
+#include "job/checkpoint/shard_format.h"
 
 #define UPLOAD_AGE_NS (24 * 3600 * NS_PER_SECOND)
 

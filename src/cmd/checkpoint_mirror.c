@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "host/objectstore/transfer.h"
-#include "job/shard_format.h"
+#include "job/checkpoint/shard_format.h"
 #include "os/folder.h"
 
 void checkpoint_mirror_remove(const char *folder)

@@ -13,7 +13,7 @@
 
 #include <getopt.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/units.h"
 #include "base/vec.h"
 #include "cmd/cmd.h"

@@ -5,8 +5,8 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
-#include "base/yaml.h"
+#include "doc/json.h"
+#include "doc/yaml.h"
 
 enum { FILE_BYTES_MAX = 64 * 1024 * 1024, ARENA_BYTES_MAX = 512 * 1024 * 1024 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/vec.h"
 #include "cmd/client.h"
 #include "cmd/usage.h"

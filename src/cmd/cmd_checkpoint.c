@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/units.h"
 #include "cmd/usage.h"
 #include "cmd/checkpoint_gc.h"

@@ -1,7 +1,7 @@
 /* phalanx describe: one object for people, with its events. */
 #include <stdio.h>
 
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "cmd/usage.h"
 #include "cmd/describe.h"
 

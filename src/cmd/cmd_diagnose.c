@@ -5,8 +5,8 @@
 #include <stdlib.h>
 #include <unistd.h>
 
-#include "base/json.h"
-#include "base/pickle.h"
+#include "doc/json.h"
+#include "doc/pickle.h"
 #include "cmd/usage.h"
 #include "cmd/diagnose.h"
 #include "host/collect/collect.h"

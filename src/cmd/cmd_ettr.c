@@ -4,8 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/ettr.h"
-#include "base/json.h"
+#include "job/loop/ettr.h"
+#include "doc/json.h"
 #include "base/units.h"
 #include "cmd/client.h"
 #include "cmd/usage.h"

@@ -1,7 +1,7 @@
 /* phalanx get, phalanx events: the server's own tables, or the objects as JSON, YAML or names. */
 #include <stdio.h>
 
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "cmd/usage.h"
 #include "cmd/client.h"
 

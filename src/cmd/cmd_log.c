@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "cmd/client.h"
 #include "cmd/usage.h"
 #include "cmd/cmd.h"

@@ -3,7 +3,7 @@
 #include <poll.h>
 #include <stdio.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "cmd/client.h"
 #include "cmd/usage.h"
 

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "cmd/usage.h"
 #include "cmd/client.h"
 #include "cmd/node_empty.h"

@@ -5,7 +5,7 @@
 #include <errno.h>
 #include <stdio.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "cmd/files.h"
 #include "cmd/gone.h"
 #include "cmd/usage.h"

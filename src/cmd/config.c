@@ -6,7 +6,7 @@
 #include <unistd.h>
 
 #include "base/base64.h"
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "cmd/client.h"
 #include "cmd/local.h"
 #include "os/file.h"

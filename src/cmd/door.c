@@ -10,7 +10,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 
 enum { ANSWER_MAX = 64 * 1024, PATIENCE_S = 15 };
 

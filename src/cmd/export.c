@@ -6,7 +6,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 
 enum { DIMS_MAX = 32, PARTS_MAX = 65536, HEADER_ALIGN = 64 };
 

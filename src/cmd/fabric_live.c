@@ -4,7 +4,7 @@
 #include <time.h>
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "doc/json.h"
 #include "cmd/client.h"
 #include "cmd/cluster_file.h"
 #include "host/fabric/switches.h"

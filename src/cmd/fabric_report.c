@@ -1,7 +1,7 @@
 #include "cmd/fabric_report.h"
 
 #include "base/arena.h"
-#include "base/json.h"
+#include "doc/json.h"
 
 static const char axis_name[] = "xyz";
 

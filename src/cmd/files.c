@@ -6,7 +6,7 @@
 #include <stdlib.h>
 #include <sys/stat.h>
 
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "core/spec/spec.h"
 
 enum { FILE_BYTES_MAX = 64 * 1024 * 1024, FILE_MEMORY_MAX = 512 * 1024 * 1024 };

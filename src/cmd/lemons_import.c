@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <strings.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/vec.h"
 #include "cmd/client.h"
 #include "cmd/cluster_file.h"

@@ -8,7 +8,7 @@
 
 #include "base/crc32c.h"
 #include "cmd/client.h"
-#include "job/shard_format.h"
+#include "job/checkpoint/shard_format.h"
 
 struct entry {
     struct str name;

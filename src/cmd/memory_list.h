@@ -1,5 +1,5 @@
-/* memory_list.h - lists a folder of checkpoints in memory (job/held.h, job/offer.h): the steps that a
- * machine's ranks hold, and copies of other machines' ranks. One thread. */
+/* memory_list.h - lists a folder of checkpoints in memory (job/checkpoint/held.h, job/gang/offer.h): the
+ * steps that a machine's ranks hold, and copies of other machines' ranks. One thread. */
 #ifndef PHX_CMD_MEMORY_LIST_H
 #define PHX_CMD_MEMORY_LIST_H
 

@@ -1,6 +1,6 @@
 #include "cmd/settings_file.h"
 
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "os/file.h"
 
 int settings_file_read(const char *path, size_t bytes_max, struct arena *arena, struct doc **ret_document,

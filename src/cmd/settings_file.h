@@ -2,7 +2,7 @@
 #ifndef PHX_CMD_SETTINGS_FILE_H
 #define PHX_CMD_SETTINGS_FILE_H
 
-#include "base/doc.h"
+#include "doc/doc.h"
 #include "base/error.h"
 
 /* The one document of a YAML file of at most `bytes_max`, in `arena`; NULL: it has none. The error names the

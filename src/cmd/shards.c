@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "base/crc32c.h"
-#include "base/json.h"
+#include "doc/json.h"
 
 #define REGIONS_HEADER_MAX ((uint64_t)64 << 20)
 

@@ -1,5 +1,5 @@
-/* shards.h - a folder of checkpoints as libphalanx leaves it (job/shard.h): its shards, and whether they are
- * whole.
+/* shards.h - a folder of checkpoints as libphalanx leaves it (job/checkpoint/shard.h): its shards, and
+ * whether they are whole.
  *
  * Memory belongs to the struct. One thread.
  */
@@ -7,10 +7,10 @@
 #define PHX_CMD_SHARDS_H
 
 #include "base/arena.h"
-#include "base/doc.h"
+#include "doc/doc.h"
 #include "base/error.h"
 #include "base/vec.h"
-#include "job/shard_format.h"
+#include "job/checkpoint/shard_format.h"
 
 struct shard {
     struct str path;
@@ -48,7 +48,7 @@ void shard_close(struct shard *shard);
 /* Reads it through: the checksum of the data. False: its damage says why. */
 bool shard_verify(struct shard *shard);
 
-/* The header of named regions in a shard that is open (job/regions.h: safetensors); NULL: it holds
+/* The header of named regions in a shard that is open (job/checkpoint/regions.h: safetensors); NULL: it holds
  * something else. *ret_data: where the regions' data begins. */
 const struct doc *shard_regions(struct shards *shards, const struct shard *shard, const uint8_t **ret_data);
 

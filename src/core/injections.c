@@ -13,7 +13,7 @@
  */
 #include "core/write.h"
 
-#include "base/json.h"
+#include "doc/json.h"
 
 #define INJECTION_TIMEOUT_NS (15 * NS_PER_SECOND)
 enum {

@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 
 void node_boot(struct core *core, struct step *step, bool paused)
 {

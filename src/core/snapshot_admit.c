@@ -1,5 +1,5 @@
 /* snapshot_admit.c - Workloads, and the shown status of queue objects, in snapshots. */
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/admit/admit.h"
 #include "core/agent/codec_pb.h"
 #include "core/snapshot.h"

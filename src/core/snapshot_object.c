@@ -1,5 +1,5 @@
 /* snapshot_object.c - stored objects in snapshots. */
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/agent/codec_pb.h"
 #include "core/internal.h"
 #include "core/object/life.h"

@@ -4,7 +4,7 @@
 
 #include <inttypes.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/agent/codec_pb.h"
 #include "core/sched/capacity.h"
 #include "core/snapshot.h"

@@ -2,7 +2,7 @@
 #include "core/internal.h"
 
 #include "base/hash.h"
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/agent/codec_pb.h"
 #include "core/snapshot.h"
 

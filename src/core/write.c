@@ -5,7 +5,7 @@
  */
 #include "core/write.h"
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/limits.h"
 #include "core/object/life.h"
 

@@ -4,7 +4,7 @@
  * a log has accepted stays accepted when it is replayed. Writes that are under way at the same time can pass
  * it together, so the sums may go beyond a budget by what arrives within one commit.
  */
-#include "base/pack.h"
+#include "doc/pack.h"
 #include "core/object/object.h"
 #include "core/write.h"
 

@@ -1,5 +1,5 @@
 /* write_object.c - API writes to stored objects. */
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/admit/admit.h"
 #include "core/limits.h"
 #include "core/object/life.h"

@@ -5,7 +5,7 @@
  * one is made anew. A Workload that a user made (admit/prebuilt.c) is the user's to change, within the
  * rules of Kueue's webhook.
  */
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/admit/admit.h"
 #include "core/limits.h"
 #include "core/object/life.h"

@@ -1,5 +1,5 @@
 /* write_workload.c - API writes to JobSets, and to Jobs and Pods without one. */
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/admit/admit.h"
 #include "core/disruption.h"
 #include "core/job/folder.h"

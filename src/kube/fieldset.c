@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "kube/members.h"
 
 /* --- the tree ---------------------------------------------------------------------------------- */

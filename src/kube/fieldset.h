@@ -15,7 +15,7 @@
 #ifndef PHX_KUBE_FIELDSET_H
 #define PHX_KUBE_FIELDSET_H
 
-#include "base/doc.h"
+#include "doc/doc.h"
 #include "base/error.h"
 #include "core/spec/schema.h"
 

@@ -8,7 +8,7 @@
 #ifndef PHX_KUBE_MEMBERS_H
 #define PHX_KUBE_MEMBERS_H
 
-#include "base/doc.h"
+#include "doc/doc.h"
 #include "base/map.h"
 
 struct members {

@@ -9,7 +9,7 @@
 #ifndef PHX_KUBE_PATCH_H
 #define PHX_KUBE_PATCH_H
 
-#include "base/doc.h"
+#include "doc/doc.h"
 #include "base/error.h"
 #include "core/spec/schema.h"
 

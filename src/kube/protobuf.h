@@ -7,7 +7,7 @@
 #ifndef PHX_KUBE_PROTOBUF_H
 #define PHX_KUBE_PROTOBUF_H
 
-#include "base/doc.h"
+#include "doc/doc.h"
 #include "base/error.h"
 
 #define PROTOBUF_MEDIA_TYPE "application/vnd.kubernetes.protobuf"

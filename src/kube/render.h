@@ -6,7 +6,7 @@
 #ifndef PHX_KUBE_RENDER_H
 #define PHX_KUBE_RENDER_H
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/admit/admit.h"
 #include "kube/resource.h"
 

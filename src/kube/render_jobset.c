@@ -387,7 +387,7 @@ static const struct step_metric *metric_of(const struct progress *progress, cons
     return NULL;
 }
 
-/* Writes the checkpoint interval that rank 0 has chosen (job/auto.h). */
+/* Writes the checkpoint interval that rank 0 has chosen (job/loop/auto.h). */
 static void put_checkpoint(struct render *render, const struct jobset *jobset)
 {
     static const struct {

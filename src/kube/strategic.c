@@ -5,7 +5,7 @@
  * A keyed list is merged by the first of its keys, which is what Kubernetes' patchMergeKey is for each of
  * them.
  */
-#include "base/json.h"
+#include "doc/json.h"
 #include "kube/members.h"
 #include "kube/patch.h"
 

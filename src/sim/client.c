@@ -3,7 +3,7 @@
  * is down, and lose their replies to its crashes. */
 #include "sim/world.h"
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/units.h"
 #include "core/health/fault.h"
 #include "core/repair/repair.h"

@@ -2,7 +2,7 @@
  * that come late or go, Namespaces with all that is in them, finalizers that hold what was deleted. */
 #include "sim/world.h"
 
-#include "base/json.h"
+#include "doc/json.h"
 
 struct own_kind {
     enum object_kind kind;

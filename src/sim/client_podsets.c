@@ -3,7 +3,7 @@
  * come Jobs that fill machines, Workloads that preempt, and Pods of no queue. */
 #include "sim/world.h"
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/job/trial.h"
 
 enum { NAMES = 4 };

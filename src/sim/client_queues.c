@@ -3,7 +3,7 @@
  * make room. Workloads that clients make themselves: client_podsets.c. */
 #include "sim/world.h"
 
-#include "base/json.h"
+#include "doc/json.h"
 
 static const struct object_store *objects_of(const struct world *world)
 {

@@ -3,7 +3,7 @@
  * user suspended it. */
 #include "sim/world.h"
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/job/trial.h"
 
 static bool machines_ready(const struct world *world, char *ret_why, size_t size)

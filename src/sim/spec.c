@@ -2,7 +2,7 @@
  * times. */
 #include "sim/world.h"
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/units.h"
 
 void spec_cluster(struct world *world, struct buf *out)

@@ -2,7 +2,7 @@
  * libphalanx, run for long and may restart often. Everything else about them is at random. */
 #include "sim/world.h"
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/units.h"
 
 static void put_annotations(struct world *world, struct json_writer *json)

@@ -2,7 +2,7 @@
  * gone or never were. */
 #include "sim/world.h"
 
-#include "base/json.h"
+#include "doc/json.h"
 
 static void put_labels(struct world *world, struct json_writer *json)
 {

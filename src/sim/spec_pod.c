@@ -2,7 +2,7 @@
  * and Secrets that may not exist (yet). */
 #include "sim/world.h"
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/units.h"
 
 /* sim RUN_MS FAIL_PPM STEP_MS CHECKPOINT_EVERY: what process.c makes of it. */

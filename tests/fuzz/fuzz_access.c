@@ -1,6 +1,6 @@
 /* Files that an operator writes for access: tokens and roles; and tokens of ServiceAccounts. Whatever is
  * in them ends in an error value or in a policy that answers questions. */
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "host/access/accounts.h"
 #include "host/access/rbac.h"
 #include "host/access/tokens.h"

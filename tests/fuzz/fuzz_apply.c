@@ -7,7 +7,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "kube/apply.h"
 #include "kube/patch.h"
 

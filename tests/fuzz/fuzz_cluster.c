@@ -6,7 +6,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "core/sched/sched.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

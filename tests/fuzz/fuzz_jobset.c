@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 #include "base/check.h"
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "core/spec/pod_security.h"
 #include "core/spec/spec.h"
 

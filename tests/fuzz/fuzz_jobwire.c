@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/wire.h"
+#include "job/link/wire.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

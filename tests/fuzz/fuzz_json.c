@@ -4,7 +4,7 @@
 #include <stdio.h>
 
 #include "base/check.h"
-#include "base/json.h"
+#include "doc/json.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

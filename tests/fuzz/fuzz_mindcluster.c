@@ -1,7 +1,7 @@
 /* Objects of MindCluster, as anybody may write them: an error value, or Faults of a sender. The other way any
  * lists of ours give objects that can be read again. */
 #include "base/check.h"
-#include "base/json.h"
+#include "doc/json.h"
 #include "host/mindcluster/mindcluster.h"
 
 static void fuzz_import(struct arena *arena, const struct doc *object)

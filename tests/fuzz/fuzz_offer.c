@@ -5,9 +5,9 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/keys.h"
-#include "job/offer.h"
-#include "job/transfer.h"
+#include "job/gang/keys.h"
+#include "job/gang/offer.h"
+#include "job/checkpoint/transfer.h"
 
 enum { WORLD = 5, OFFERS = 64 };
 

@@ -5,7 +5,7 @@
 #include <string.h>
 
 #include "base/crc32c.h"
-#include "job/pack.h"
+#include "job/checkpoint/pack.h"
 
 enum { GUARD = 64, PLACE_MAX = 70000 };
 

@@ -4,8 +4,8 @@
 #include <stdio.h>
 
 #include "base/check.h"
-#include "base/json.h"
-#include "base/pickle.h"
+#include "doc/json.h"
+#include "doc/pickle.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 #include <stdint.h>
 
 #include "base/check.h"
-#include "base/json.h"
+#include "doc/json.h"
 #include "kube/protobuf.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);

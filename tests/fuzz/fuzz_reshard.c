@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/reshard.h"
+#include "job/checkpoint/reshard.h"
 
 enum { SHARDS = 8 };
 

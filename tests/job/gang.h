@@ -27,7 +27,7 @@
 #include <ftw.h>
 #include <cmocka.h>
 
-#include "job/wire.h"
+#include "job/link/wire.h"
 #include "phalanx/phalanx.h"
 
 #define GANG_MAX         16

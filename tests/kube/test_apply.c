@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/rng.h"
 #include "kube/apply.h"
 #include "kube/patch.h"

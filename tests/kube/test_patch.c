@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "kube/patch.h"
 #include "kube/select.h"
 

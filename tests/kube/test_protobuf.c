@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "kube/protobuf.h"
 
 /* --- an encoder, to write bodies by hand ------------------------------------------------------- */

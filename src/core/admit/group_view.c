@@ -5,7 +5,7 @@
 #include "core/admit/internal.h"
 
 #include "base/hash.h"
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/step.h"
 
 #define NOTE_TOTAL STR("kueue.x-k8s.io/pod-group-total-count")

@@ -168,7 +168,7 @@ enum agent_effect_kind {
     AGENT_LAUNCH,         /* `launch`; a failure comes as TASK_EXITED with start_failed */
     AGENT_STOP,           /* `stop`; grace_ns 0: kill now */
     AGENT_FORGET,         /* `task`: its records may be deleted, its logs stay */
-    AGENT_CLIENT_WELCOME, /* `client`, as in job/wire.h; the three below as well */
+    AGENT_CLIENT_WELCOME, /* `client`, as in job/link/wire.h; the three below as well */
     AGENT_CLIENT_FENCED,
     AGENT_CLIENT_COMMITTED,
     AGENT_CLIENT_DRAIN,

@@ -3,7 +3,7 @@
 #include <stdio.h>
 
 #include "base/check.h"
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "core/limits.h"

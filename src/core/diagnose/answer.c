@@ -4,7 +4,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/diagnose/judge.h"
 
 enum { ANSWER_RANKS_MAX = 4096, WAIT_NAME_MAX = 64 };

@@ -34,7 +34,7 @@
 #ifndef PHX_CORE_DIAGNOSE_DIAGNOSE_H
 #define PHX_CORE_DIAGNOSE_DIAGNOSE_H
 
-#include "base/doc.h"
+#include "doc/doc.h"
 #include "base/error.h"
 #include "base/vec.h"
 

@@ -2,7 +2,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/units.h"
 #include "core/diagnose/judge.h"
 

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 
 #include "base/check.h"
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/diagnose/flight.h"
 
 /* The operations that determine the numbers of a lane. */

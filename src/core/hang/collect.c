@@ -1,7 +1,7 @@
 /* collect.c - collects the records of a JobSet's ranks, by an errand to each task's machine. */
 #include <stdlib.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/hang/internal.h"
 
 static uint32_t world_of(const struct jobset *jobset, const struct job *job)

@@ -12,7 +12,7 @@
 #ifndef PHX_CORE_HEALTH_TABLE_H
 #define PHX_CORE_HEALTH_TABLE_H
 
-#include "base/doc.h"
+#include "doc/doc.h"
 #include "core/health/signal.h"
 
 /* From nothing to the worst; where two apply, the larger wins. */

@@ -2,7 +2,7 @@
  * A pod that refers to a missing object is not started (CreateContainerConfigError) and is tried again
  * when such an object is written. */
 #include "base/base64.h"
-#include "base/pack.h"
+#include "doc/pack.h"
 #include "core/job/launch_env.h"
 
 static void take_members(const struct doc *map, bool encoded, struct arena *arena,

@@ -2,7 +2,7 @@
 
 #include <stdlib.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 
 #define PREFLIGHT_KEY "phalanx.dev/preflight"
 

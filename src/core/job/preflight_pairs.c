@@ -6,7 +6,7 @@
  * are out of step (a round that was given up, an agent that began late) therefore end by themselves. */
 #include <stdlib.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/job/preflight.h"
 
 enum { STRAGGLER_FACTOR = 2, MEMBERS_MIN = 4, STRAGGLER_MEMBERS_MIN = 3 };

@@ -1,5 +1,5 @@
 /* load_qualification.c - spec.qualification: the tests that machines must pass, and their thresholds. */
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/model/load.h"
 
 #define VALID_DEFAULT_NS   (24 * 3600 * NS_PER_SECOND)

@@ -7,7 +7,7 @@
 #ifndef PHX_CORE_MODEL_QUALIFICATION_H
 #define PHX_CORE_MODEL_QUALIFICATION_H
 
-#include "base/doc.h"
+#include "doc/doc.h"
 #include "core/spec/spec.h"
 
 /* In the order in which they run. The first five test a machine alone; pair, two of them. */

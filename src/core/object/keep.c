@@ -1,6 +1,6 @@
 /* keep.c - the form in which a document is kept, and the bytes of all of them.
  *
- * Kept is a copy in an arena of its own, in which these parts are packed (base/pack.h):
+ * Kept is a copy in an arena of its own, in which these parts are packed (doc/pack.h):
  *     metadata.managedFields            of every kind
  *     data, binaryData                  of ConfigMaps and Secrets
  * Every object is charged with doc_bytes of that copy; cluster-wide kinds are charged to the namespace "".
@@ -8,7 +8,7 @@
  */
 #include "core/object/internal.h"
 
-#include "base/pack.h"
+#include "doc/pack.h"
 
 struct kept_bytes {
     struct str namespace_; /* owned */

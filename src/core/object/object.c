@@ -1,6 +1,6 @@
 #include "core/object/internal.h"
 
-#include "base/pack.h"
+#include "doc/pack.h"
 #include "core/limits.h"
 
 struct object_store *object_store_new(void)

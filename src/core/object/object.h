@@ -26,7 +26,7 @@
 #define PHX_CORE_OBJECT_OBJECT_H
 
 #include "base/arena.h"
-#include "base/doc.h"
+#include "doc/doc.h"
 #include "base/map.h"
 #include "base/vec.h"
 #include "core/effect.h"
@@ -42,7 +42,7 @@ struct object {
     struct str namespace_, name; /* cut from the key */
     /* apiVersion, kind, metadata (labels, annotations, finalizers, ownerReferences, managedFields) and the
      * rest, defaulted; without fields that the server computes on reading; a status only of
-     * PodDisruptionBudgets. Packed (base/pack.h) are metadata.managedFields, and `data` and `binaryData` of
+     * PodDisruptionBudgets. Packed (doc/pack.h) are metadata.managedFields, and `data` and `binaryData` of
      * ConfigMaps and Secrets */
     struct doc *document;
     struct arena arena;             /* of the document */

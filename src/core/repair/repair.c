@@ -1,7 +1,7 @@
 /* repair.c - the course of one repair. */
 #include "core/repair/internal.h"
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/lemon/lemon.h"
 
 #define TEST_ACTION STR("qualify")

@@ -1,7 +1,7 @@
 /* errors.c - broken rules as values: adding, printing, and the standard wordings. */
 #include "core/spec/path.h"
 
-#include "base/json.h"
+#include "doc/json.h"
 
 enum { QUOTED_BYTES_MAX = 256 };
 

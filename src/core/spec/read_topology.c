@@ -2,7 +2,7 @@
  * "Topology Aware Scheduling". */
 #include "core/spec/read.h"
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/spec/validate.h"
 
 #define PREFIX "kueue.x-k8s.io/podset-"

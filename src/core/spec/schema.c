@@ -4,7 +4,7 @@
 
 #include <stdio.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/map.h"
 #include "base/nearest.h"
 #include "base/units.h"

@@ -14,7 +14,7 @@
 #ifndef PHX_CORE_SPEC_SPEC_H
 #define PHX_CORE_SPEC_SPEC_H
 
-#include "base/doc.h"
+#include "doc/doc.h"
 #include "base/error.h"
 #include "base/vec.h"
 #include "core/recover/ladder.h"

@@ -31,7 +31,7 @@ static void validate_groups(const struct doc *annotations, struct str key, const
                      "must have at most 8 groups: write (?:...) for those that take no value");
 }
 
-/* "last=3,every=1000", either or both, as the library reads it (job/retention.h). */
+/* "last=3,every=1000", either or both, as the library reads it (job/checkpoint/retention.h). */
 static bool is_retention(struct str text)
 {
     enum { LAST_MAX = 64 };
@@ -62,7 +62,7 @@ static void validate_keep(const struct doc *annotations, const struct field_path
                      "must be last=N (1 to 64), every=N, or both with a comma between");
 }
 
-/* As the library reads it (job/settings.h). */
+/* As the library reads it (job/link/settings.h). */
 static void validate_interval(const struct doc *annotations, const struct field_path *path,
                               struct field_errors *errors)
 {

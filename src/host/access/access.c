@@ -7,9 +7,9 @@
 #include <time.h>
 
 #include "base/check.h"
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/units.h"
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "core/core.h"
 #include "core/object/object.h"
 #include "host/access/accounts.h"

@@ -19,7 +19,7 @@
 #define PHX_HOST_ACCESS_ACCESS_H
 
 #include "base/arena.h"
-#include "base/doc.h"
+#include "doc/doc.h"
 #include "base/error.h"
 #include "core/object/object.h"
 

@@ -6,7 +6,7 @@
 
 #include "base/base64.h"
 #include "base/check.h"
-#include "base/json.h"
+#include "doc/json.h"
 #include "host/access/access.h"
 #include "host/access/pki.h"
 #include "os/file.h"

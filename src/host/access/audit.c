@@ -10,9 +10,9 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/units.h"
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "os/file.h"
 
 enum { POLICY_BYTES_MAX = 1 << 20, FILES_MAX_DEFAULT = 10, BODY_BYTES_MAX = 64 * 1024, SYNC_S = 1 };

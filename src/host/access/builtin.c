@@ -2,7 +2,7 @@
  * Kueue's, so that bindings move over unchanged; "operator" is ours. A role of the same name in the API
  * or in the roles file takes the place of the one here; bindings only add. */
 #include "base/check.h"
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "host/access/rbac.h"
 
 #define READ  "verbs: [get, list, watch]"

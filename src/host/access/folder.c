@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "base/json.h"
-#include "base/yaml.h"
+#include "doc/json.h"
+#include "doc/yaml.h"
 #include "core/limits.h"
 #include "host/access/access.h"
 #include "os/file.h"

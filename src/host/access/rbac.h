@@ -22,7 +22,7 @@
 #ifndef PHX_HOST_ACCESS_RBAC_H
 #define PHX_HOST_ACCESS_RBAC_H
 
-#include "base/doc.h"
+#include "doc/doc.h"
 #include "base/error.h"
 #include "host/access/access.h"
 

@@ -14,7 +14,7 @@
  *     health             conditions that probes saw, and how far they had read the kernel log
  *     uploads/           records of shards on their way to the object store (store.c)
  *     injections/        what stands of faults on purpose (docs/inject.md)
- *     sockets/<uid>/     agent.sock of each container: for libphalanx (job/wire.h, sockets.c)
+ *     sockets/<uid>/     agent.sock of each container: for libphalanx (job/link/wire.h, sockets.c)
  *     faults.sock        for daemons that report faults (docs/faults.md); /tmp/phalanx-<hash>.sock where that
  *                        path is too long
  *
@@ -30,7 +30,7 @@
 #include <stdint.h>
 #include <uv.h>
 
-#include "base/doc.h"
+#include "doc/doc.h"
 #include "base/error.h"
 
 struct agent_host;

@@ -4,7 +4,7 @@
 
 #include "host/agent/internal.h"
 #include "host/agent/values.h"
-#include "job/wire.h"
+#include "job/link/wire.h"
 
 enum { CLIENT_READ_BYTES = 16 * 1024, CLIENT_QUEUE_MAX = 256 * 1024 };
 

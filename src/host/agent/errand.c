@@ -19,7 +19,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "host/agent/internal.h"
 
 enum { HOOK_NAME_MAX = 64, HOOK_VARIABLES_MAX = 64 };

@@ -30,8 +30,8 @@
 #include "host/agent/agent_host.h"
 #include "host/launch/launch.h"
 #include "host/wire/wire.h"
-#include "job/retention.h"
-#include "job/wire.h"
+#include "job/checkpoint/retention.h"
+#include "job/link/wire.h"
 
 enum { PATH_BYTES = 512, CLIENTS_MAX = 4096, STREAMS_MAX = 256 };
 

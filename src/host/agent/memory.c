@@ -4,9 +4,9 @@
  *     <memory-dir>/phalanx-<machine>-<hash of the state directory>/<JobSet's uid>
  *
  * The agent makes both folders. The upper one is its own (0711); the lower one belongs to the user of the
- * JobSet's tasks alone (0700). libphalanx puts files into it at a task's first hold (job/held.h) and lets go
- * of what it holds at a good end. What is left is removed KEEP_S after the JobSet's last task here was
- * forgotten: a restart comes sooner.
+ * JobSet's tasks alone (0700). libphalanx puts files into it at a task's first hold
+ * (job/checkpoint/held.h) and lets go of what it holds at a good end. What is left is removed KEEP_S after
+ * the JobSet's last task here was forgotten: a restart comes sooner.
  *
  * /dev/shm is everybody's and the names can be guessed. So a link or another user's folder in the way is
  * refused (os/folder.h), and tasks then hold nothing in memory. */

@@ -1,6 +1,6 @@
 #include "host/agent/report.h"
 
-#include "base/json.h"
+#include "doc/json.h"
 
 enum { MEMORY_MAX = 4 * 1024 * 1024 };
 

@@ -1,5 +1,5 @@
 /* store.c - checkpoints in an object store: the agent moves shards between it and the slots of its tasks
- * (job/wire.h: STORE, FETCH), and deletes those that are no longer kept.
+ * (job/link/wire.h: STORE, FETCH), and deletes those that are no longer kept.
  *
  * Two threads, one for uploads and one for downloads, so that a restart never waits behind an upload; each
  * moves one shard at a time, its parts in parallel (objectstore/transfer.h). The loop gives them copies and
@@ -22,7 +22,7 @@
 
 #include "host/agent/internal.h"
 #include "host/objectstore/transfer.h"
-#include "job/wire.h"
+#include "job/link/wire.h"
 
 enum { NAME_MAX_BYTES = 128 };
 

@@ -1,7 +1,7 @@
 /* Bodies of writes: from bytes to a document that may go to the core. */
 #include <stdio.h>
 
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "core/spec/schema.h"
 #include "kube/protobuf.h"
 #include "kube/protobuf_kinds.h"

@@ -19,7 +19,7 @@
 #ifndef PHX_HOST_API_REQUEST_H
 #define PHX_HOST_API_REQUEST_H
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/list.h"
 #include "host/access/access.h"
 #include "host/api/api.h"

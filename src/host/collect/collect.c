@@ -4,7 +4,7 @@
 #include <poll.h>
 #include <time.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/units.h"
 #include "core/errand/order.h"
 

@@ -12,8 +12,8 @@
  *   PyTorch's     the dump PREFIX and its rank (TORCH_FR_DUMP_TEMP_FILE, TORCH_NCCL_DEBUG_INFO_TEMP_FILE),
  *                 asked for through PREFIX, its rank and ".pipe" (TORCH_NCCL_DEBUG_INFO_PIPE_FILE) and
  *                 waited for; where it cannot be asked for, one that was left since the process began
- *   libphalanx's  the memory that it keeps for this (job/wire.h, flight segment), read also while the process
- *                 is stopped or hangs in the kernel
+ *   libphalanx's  the memory that it keeps for this (job/link/wire.h, flight segment), read also while the
+ *                 process is stopped or hangs in the kernel
  * Needs the right to read these processes: their user, or root. Blocks up to `within_ns` and as long as files
  * take to read, so it is for a process of its own. */
 #ifndef PHX_HOST_COLLECT_COLLECT_H

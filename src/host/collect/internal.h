@@ -6,7 +6,7 @@
 #include "base/arena.h"
 #include "base/vec.h"
 #include "host/collect/collect.h"
-#include "job/wire.h"
+#include "job/link/wire.h"
 
 struct rank_process {
     int pid;

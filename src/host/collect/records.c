@@ -7,8 +7,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "base/json.h"
-#include "base/pickle.h"
+#include "doc/json.h"
+#include "doc/pickle.h"
 #include "base/units.h"
 #include "core/diagnose/diagnose.h"
 

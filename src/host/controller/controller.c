@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 
 #define MAINTAIN_IDLE_NS  (500 * NS_PER_MS)
 #define MAINTAIN_BUSY_NS  (2 * NS_PER_MS)

@@ -6,7 +6,7 @@
  */
 #include <stdio.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/health/table.h"
 #include "core/spec/spec.h"
 #include "host/controller/internal.h"

@@ -1,5 +1,5 @@
 /* faulttable.c - the fault table from a file, for the controller and for phalanx check. */
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "core/health/table.h"
 #include "core/spec/spec.h"
 #include "host/controller/controller.h"

@@ -3,8 +3,8 @@
 #include <fcntl.h>
 #include <unistd.h>
 
-#include "base/doc.h"
-#include "base/yaml.h"
+#include "doc/doc.h"
+#include "doc/yaml.h"
 
 enum { LIST_BYTES_MAX = 16 << 20 };
 

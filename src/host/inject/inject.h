@@ -8,7 +8,7 @@
 #ifndef PHX_HOST_INJECT_INJECT_H
 #define PHX_HOST_INJECT_INJECT_H
 
-#include "base/doc.h"
+#include "doc/doc.h"
 #include "base/error.h"
 #include "base/rng.h"
 

@@ -5,7 +5,7 @@
 #include <stdio.h>
 
 #include "base/units.h"
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "host/inject/inject.h"
 
 enum { ARENA_BYTES_MAX = 16 << 20 };

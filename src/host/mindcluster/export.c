@@ -3,7 +3,7 @@
 #include "host/mindcluster/internal.h"
 
 #include "base/hash.h"
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/units.h"
 #include "base/vec.h"
 

@@ -1,7 +1,7 @@
 /* import.c - their messages become our Faults. */
 #include "host/mindcluster/internal.h"
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/units.h"
 
 enum {

@@ -19,7 +19,7 @@
 #define PHX_HOST_MINDCLUSTER_MINDCLUSTER_H
 
 #include "base/arena.h"
-#include "base/doc.h"
+#include "doc/doc.h"
 #include "base/error.h"
 
 /* The objects that an export reads. */

@@ -2,7 +2,7 @@
  * MindCluster rank is which Pod's. */
 #include "host/mindcluster/internal.h"
 
-#include "base/json.h"
+#include "doc/json.h"
 
 struct str text_at(const struct doc *object, const char *first, const char *second)
 {

@@ -10,7 +10,7 @@
 
 #include "base/crc32c.h"
 #include "base/hash.h"
-#include "job/shard_format.h"
+#include "job/checkpoint/shard_format.h"
 
 enum { MIB = 1 << 20, PARALLEL_MAX = 32, RECORD_BYTES_MAX = 8 << 20, LINE_MAX = STORE_TAG_MAX + 64 };
 

@@ -1,5 +1,5 @@
-/* transfer.h - a rank's shard (job/shard_format.h) between an open file and a store: in parts, several at
- * once, each with its own connection.
+/* transfer.h - a rank's shard (job/checkpoint/shard_format.h) between an open file and a store: in parts,
+ * several at once, each with its own connection.
  *
  * Up. What was sent is verified twice: the server checks each part against the checksum in its signature,
  * and before the object appears the sums of the parts, as they were sent, must join to that of the shard's

@@ -26,7 +26,7 @@
 #ifndef PHX_HOST_PROBES_PROBES_H
 #define PHX_HOST_PROBES_PROBES_H
 
-#include "base/doc.h"
+#include "doc/doc.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "core/health/signal.h"

@@ -1,6 +1,6 @@
 #include "host/qualify/internal.h"
 
-#include "base/json.h"
+#include "doc/json.h"
 
 static int fail_at(struct error *error, const struct doc *doc, const char *field, const char *what)
 {

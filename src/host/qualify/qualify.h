@@ -12,7 +12,7 @@
 #ifndef PHX_HOST_QUALIFY_QUALIFY_H
 #define PHX_HOST_QUALIFY_QUALIFY_H
 
-#include "base/doc.h"
+#include "doc/doc.h"
 #include "base/error.h"
 #include "base/units.h"
 #include "core/model/qualification.h"

@@ -3,7 +3,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 
 static const char *verdict(const struct qualify_result *result)
 {

@@ -3,7 +3,7 @@
 #include <stdlib.h>
 
 #include "base/units.h"
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "core/fabric/wiring.h"
 
 enum { SCRIPT_ACTS_MAX = 100000, SCRIPT_BYTES_MAX = 64 << 20 };

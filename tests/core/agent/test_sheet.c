@@ -5,7 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/agent/sheet.h"
 
 static struct sheet_entry entries[] = {

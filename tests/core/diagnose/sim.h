@@ -9,7 +9,7 @@
 
 #include <stdio.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/rng.h"
 #include "base/vec.h"
 #include "core/diagnose/diagnose.h"

@@ -7,8 +7,8 @@
 
 #include <stdio.h>
 
-#include "base/json.h"
-#include "base/pickle.h"
+#include "doc/json.h"
+#include "doc/pickle.h"
 #include "core/diagnose/diagnose.h"
 
 /* A job of up to 16 ranks: entries as JSON, rank by rank. Groups: "0" all, "1" the lower half, "2" the upper.

@@ -6,7 +6,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "core/health/table.h"
 #include "base/units.h"
 

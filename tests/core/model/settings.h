@@ -8,7 +8,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "core/model/model.h"
 
 /* What stands before the section's fields, which are indented by four and begin on the 7th line: machines

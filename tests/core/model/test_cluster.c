@@ -7,7 +7,7 @@
 #include <cmocka.h>
 #include <stdio.h>
 
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "core/model/model.h"
 
 static void read_file(const char *path, struct buf *out)

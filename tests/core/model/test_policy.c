@@ -8,7 +8,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "base/json.h"
+#include "doc/json.h"
 #include "core/model/model.h"
 
 /* Makes {"spec": {"settings": {"hangs": {"factor": VALUE}}}} of a path, around what a cluster must have. */

@@ -1,7 +1,7 @@
 /* The bytes of what is kept: how they are counted, and the budgets of a namespace and of the cluster. */
 #include "object_test.h"
 
-#include "base/pack.h"
+#include "doc/pack.h"
 
 static const char cluster_text[] =
     "{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"Cluster\",\"metadata\":{\"name\":\"test\"},\"spec\":{"

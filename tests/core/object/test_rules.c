@@ -1,7 +1,7 @@
 /* The rules of stored kinds: what a document becomes, and which field is named when it is refused. */
 #include "object_test.h"
 
-#include "base/pack.h"
+#include "doc/pack.h"
 
 #include "base/rng.h"
 #include "core/spec/spec.h"

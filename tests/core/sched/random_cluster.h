@@ -3,7 +3,7 @@
 #define PHX_TESTS_CORE_SCHED_RANDOM_CLUSTER_H
 
 #include "base/rng.h"
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "core/model/model.h"
 
 /* Loads a cluster file's text, which must be valid. */

@@ -1,4 +1,4 @@
-#include "base/random_doc.h"
+#include "doc/random_doc.h"
 #include "core/spec/spec_test.h"
 
 static void assert_json(const struct doc *doc, const char *expected)

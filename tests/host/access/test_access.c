@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "base/check.h"
-#include "base/json.h"
-#include "base/yaml.h"
+#include "doc/json.h"
+#include "doc/yaml.h"
 #include "host/access/audit.h"
 #include "host/access/folder.h"
 #include "os/file.h"

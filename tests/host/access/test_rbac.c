@@ -10,7 +10,7 @@
 
 #include "base/check.h"
 #include "base/rng.h"
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "host/access/rbac.h"
 
 /* The examples of Kubernetes' "Using RBAC Authorization", and bindings to the built-in roles. */

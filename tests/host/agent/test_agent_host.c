@@ -19,7 +19,7 @@
 #include "host/agent/agent_process.h"
 #include "host/agent/fake.h"
 #include "host/process.h"
-#include "job/wire.h"
+#include "job/link/wire.h"
 
 /* Chips and host name of the next task: none starts beside another that has either. */
 static uint64_t start_chips = 1;

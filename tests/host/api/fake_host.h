@@ -6,8 +6,8 @@
 #include <stdio.h>
 #include <time.h>
 
-#include "base/json.h"
-#include "base/yaml.h"
+#include "doc/json.h"
+#include "doc/yaml.h"
 #include "host/api/api.h"
 #include "host/patience.h"
 

@@ -19,7 +19,7 @@
 #include "base/units.h"
 #include "core/diagnose/diagnose.h"
 #include "host/collect/collect.h"
-#include "job/wire.h"
+#include "job/link/wire.h"
 
 enum { WORLD = 3 };
 

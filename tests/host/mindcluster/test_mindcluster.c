@@ -9,7 +9,7 @@
 #include <string.h>
 
 #include "base/hash.h"
-#include "base/json.h"
+#include "doc/json.h"
 #include "base/rng.h"
 #include "core/health/table.h"
 #include "host/mindcluster/mindcluster.h"

@@ -16,7 +16,7 @@
 #include "base/crc32c.h"
 #include "base/hash.h"
 #include "host/objectstore/transfer.h"
-#include "job/shard_format.h"
+#include "job/checkpoint/shard_format.h"
 
 enum { MIB = 1 << 20, PART = 5 * MIB };
 

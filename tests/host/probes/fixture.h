@@ -21,7 +21,7 @@
 
 #include "base/check.h"
 #include "base/vec.h"
-#include "base/yaml.h"
+#include "doc/yaml.h"
 #include "host/probes/probes.h"
 
 struct kept {

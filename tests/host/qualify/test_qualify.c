@@ -12,8 +12,8 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "base/json.h"
-#include "base/yaml.h"
+#include "doc/json.h"
+#include "doc/yaml.h"
 #include "host/qualify/qualify.h"
 
 static char stub[512]; /* path of stub_cuda.so; "": it was not built */

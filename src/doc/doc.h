@@ -1,0 +1,84 @@
+/* doc.h - a document: the tree that YAML and JSON texts become, with the place of each node in its text.
+ *
+ * All nodes and strings live in the arena they were made in. Objects keep their members in order of
+ * appearance, and keys are unique (parsers refuse duplicates, doc_set replaces). Strings are valid UTF-8
+ * without NUL. Reading functions accept NULL for "absent" and then return NULL / the fallback, so paths can
+ * be chained:
+ *
+ *     doc_int(doc_get(doc_get(root, "spec"), "replicas"), 1)
+ */
+#ifndef PHX_DOC_DOC_H
+#define PHX_DOC_DOC_H
+
+#include "base/arena.h"
+
+/* DOC_PACKED: an array or object kept as its JSON text, see pack.h. Parsers never make one. */
+enum doc_kind { DOC_NULL, DOC_BOOL, DOC_INT, DOC_FLOAT, DOC_STRING, DOC_ARRAY, DOC_OBJECT, DOC_PACKED };
+
+struct doc_member;
+struct doc {
+    enum doc_kind kind;
+    uint32_t line, column; /* 1-based; 0 where the node was not read from a text */
+    union {
+        bool boolean;
+        int64_t integer;
+        double number; /* DOC_FLOAT; its source text is kept in `text` too, so that writing it is lossless */
+        struct {
+            struct doc **items;
+            size_t len, cap;
+        } array;
+        struct {
+            struct doc_member *members;
+            size_t len, cap;
+        } object;
+        size_t packed_len; /* DOC_PACKED: items or members in its text */
+    };
+    struct str text; /* DOC_STRING: the string; DOC_FLOAT: the number as written; DOC_PACKED: compact JSON */
+};
+struct doc_member {
+    struct str key;
+    uint32_t line, column; /* of the key */
+    struct doc *value;
+};
+
+const char *doc_kind_name(enum doc_kind kind); /* "string", "integer", "object": for messages */
+
+/* Reading. Looking into a packed node aborts: doc_unpacked comes first. */
+struct doc *doc_get_str(const struct doc *object, struct str key); /* NULL: absent, or not an object */
+static inline struct doc *doc_get(const struct doc *object, const char *key)
+{
+    return doc_get_str(object, str_from(key)); /* here, so that the length of a literal costs nothing */
+}
+struct doc *doc_at(const struct doc *array, size_t index); /* NULL: outside, or not an array */
+/* doc_path(root, "spec", "network", "subdomain", NULL): doc_get along the keys. */
+struct doc *doc_path(const struct doc *object, ...) __attribute__((sentinel));
+size_t doc_len(const struct doc *node); /* items or members; 0 for others and NULL */
+int64_t doc_int(const struct doc *node, int64_t fallback);
+bool doc_bool(const struct doc *node, bool fallback);
+struct str doc_str(const struct doc *node, struct str fallback);
+/* Same content: neither the order of members matters, nor whether a part is packed (doc_equal.c). */
+bool doc_equal(const struct doc *a, const struct doc *b);
+
+/* Building. Every function allocates from `arena`; strings are copied. */
+struct doc *doc_new(struct arena *arena, enum doc_kind kind);
+struct doc *doc_new_int(struct arena *arena, int64_t value);
+struct doc *doc_new_bool(struct arena *arena, bool value);
+struct doc *doc_new_str(struct arena *arena, struct str value);
+/* Adds or replaces. */
+void doc_set(struct arena *arena, struct doc *object, struct str key, struct doc *value);
+bool doc_unset(struct doc *object, const char *key); /* true if it was there */
+void doc_push(struct arena *arena, struct doc *array, struct doc *value);
+struct doc *doc_clone(struct arena *arena, const struct doc *node); /* deep */
+/* The object member `key`, made as an empty object when absent or null; NULL when it is something else. */
+struct doc *doc_need_object(struct arena *arena, struct doc *object, const char *key);
+
+/* For parsers, which build from outside's bytes: within arena->limit_bytes, without looking for the key. */
+struct doc *doc_try_new(struct arena *arena, enum doc_kind kind); /* NULL: beyond the limit */
+bool doc_try_push(struct arena *arena, struct doc *array, struct doc *value);
+bool doc_try_add(struct arena *arena, struct doc *object, struct doc_member member); /* key not copied */
+/* Returns the first member whose key occurred before, and that earlier member; false: all keys are unique.
+ * O(n log n) for any keys, since an adversary may choose them. */
+bool doc_duplicate(const struct doc *object, const struct doc_member **ret_second,
+                   const struct doc_member **ret_first);
+
+#endif

@@ -1,0 +1,18 @@
+/* error.h - how libphalanx describes a failure to its caller. Any thread. */
+#ifndef PHX_JOB_LINK_ERROR_H
+#define PHX_JOB_LINK_ERROR_H
+
+#include "phalanx/phalanx.h"
+
+/* Fills *error, when it isn't NULL, and returns code, so that `return job_fail(...)` is one statement. */
+int job_fail(struct phx_error *error, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* The same for PHX_ERROR_IO, with the text of `errnum` behind the message. */
+int job_fail_errno(struct phx_error *error, int errnum, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+
+/* A lost or departed rank. */
+int job_fail_peer(struct phx_error *error, uint32_t rank, const char *what);
+
+#endif
