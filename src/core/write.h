@@ -1,6 +1,7 @@
 /* write.h - shared by the files of the write path. Private to the core.
  *
- *   write.c           refusals, preconditions, routing, Nodes
+ *   write.c           refusals, preconditions, documents
+ *   write_route.c     routing by kind, Nodes
  *   write_workload.c  JobSets, Jobs, Pods
  *   write_advise.c    warnings about workloads
  *   write_podsets.c   Workloads

@@ -70,29 +70,3 @@ void jobset_set_parallelism(struct step *step, struct jobset *jobset, int32_t pa
     field_errors_done(&errors);
     jobset_replace(step, jobset, &arena, document, &spec);
 }
-
-static int64_t notice_task(struct step *step, const struct task *task, enum drain_reason reason)
-{
-    int64_t grace_ns = task->job->rjob->job.pod.grace_s * NS_PER_SECOND;
-    if (task->state != TASK_RUNNING || !task->joined || task->doomed)
-        return 0;
-    /* A task that moves is not stopped for the move. */
-    int64_t left_ns = reason == DRAIN_MOVE ? MOVE_LIMIT_NS : grace_ns;
-    struct effect *effect = effect_add(step->effects, EFFECT_TASK_NOTICE);
-    effect->notice.machine = task->machine;
-    effect->notice.notice = (struct task_notice){NOTICE_DRAIN, task->uid, 0, left_ns, reason};
-    return grace_ns;
-}
-
-int64_t jobset_notice(struct step *step, const struct jobset *jobset, enum drain_reason reason)
-{
-    int64_t longest_ns = 0;
-    for (uint32_t i = 0; i < jobset->job_count; i++) {
-        const struct job *job = jobset->jobs[i];
-        for (size_t t = 0; job && t < job->tasks.len; t++) {
-            int64_t grace_ns = notice_task(step, job->tasks.items[t], reason);
-            longest_ns = grace_ns > longest_ns ? grace_ns : longest_ns;
-        }
-    }
-    return longest_ns;
-}

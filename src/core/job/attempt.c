@@ -42,30 +42,6 @@ static struct job *first_failed(const struct jobset *jobset, const struct failur
     return first;
 }
 
-void attempt_doom_jobs(struct step *step, struct jobset *jobset, uint32_t first, uint32_t end)
-{
-    CHECK(first <= end && end <= jobset->job_count);
-    for (uint32_t i = first; i < end; i++) {
-        struct job *job = jobset->jobs[i];
-        if (!job)
-            continue;
-        CHECK(!job->doomed && job->global_index == i && jobset->made > 0);
-        if (job->state == JOB_FAILING) /* a JobSet that is being deleted does not live to see its end */
-            job_note_failure(step, job);
-        job->doomed = true;
-        job->doomed_ns = step->now_ns;
-        jobset->jobs[i] = NULL;
-        jobset->made--;
-        job_touch(job);
-        job->old_place = (uint32_t)jobset->old_jobs.len;
-        vec_push(&jobset->old_jobs, job);
-        job->before = jobset->ending[i];
-        jobset->ending[i] = job;
-        step_changed(step, CHANGE_MODIFIED, ref_job(job));
-        job_reconcile(step, job);
-    }
-}
-
 static const char *action_name(enum failure_action action)
 {
     static const char *const names[] = {"FailJobSet", "RestartJobSet", "RestartJobSetAndIgnoreMaxRestarts",
@@ -83,27 +59,6 @@ static void note_action(struct step *step, struct jobset *jobset, enum failure_a
     step_note(step, true, reason, ref_jobset(jobset),
               "applying %s failure policy action (first failed job: " STR_FORMAT ")", action_name(action),
               STR_ARG(failed->name));
-}
-
-/* Returns when a JobSet may begin again whose restarts follow each other closely. */
-static int64_t loop_due(const struct jobset *jobset)
-{
-    if (jobset->history.record_count < RESTART_RECORDS_MAX)
-        return 0;
-    for (size_t i = 0; i < RESTART_RECORDS_MAX; i++)
-        if (jobset->history.records[i].stepped_ns)
-            return 0; /* it makes progress between its restarts, so the failures come from outside */
-    _Static_assert(RESTART_RECORDS_MAX > 0, "a window of restarts");
-    const struct restart_record *oldest =
-        &jobset->history.records[jobset->history.record_count % RESTART_RECORDS_MAX];
-    return oldest->fault_ns + RESTART_WINDOW_NS;
-}
-
-int64_t attempt_due(const struct jobset *jobset)
-{
-    int64_t due_ns = loop_due(jobset);
-    due_ns = jobset->recovery.ladder.wait_ns > due_ns ? jobset->recovery.ladder.wait_ns : due_ns;
-    return jobset->recovery.crashes.due_ns > due_ns ? jobset->recovery.crashes.due_ns : due_ns;
 }
 
 static void note_wait(struct step *step, struct jobset *jobset)

@@ -39,3 +39,24 @@ void backoff_begin(const struct step *step, struct jobset *jobset, const struct 
         backoff_wait(settings->backoff_first_ns, settings->backoff_max_ns, (uint32_t)crashes->count - 2);
     crashes->due_ns = wait_ns ? step->now_ns + wait_ns : 0;
 }
+
+/* Returns when a JobSet may begin again whose restarts follow each other closely. */
+static int64_t loop_due(const struct jobset *jobset)
+{
+    if (jobset->history.record_count < RESTART_RECORDS_MAX)
+        return 0;
+    for (size_t i = 0; i < RESTART_RECORDS_MAX; i++)
+        if (jobset->history.records[i].stepped_ns)
+            return 0; /* it makes progress between its restarts, so the failures come from outside */
+    _Static_assert(RESTART_RECORDS_MAX > 0, "a window of restarts");
+    const struct restart_record *oldest =
+        &jobset->history.records[jobset->history.record_count % RESTART_RECORDS_MAX];
+    return oldest->fault_ns + RESTART_WINDOW_NS;
+}
+
+int64_t attempt_due(const struct jobset *jobset)
+{
+    int64_t due_ns = loop_due(jobset);
+    due_ns = jobset->recovery.ladder.wait_ns > due_ns ? jobset->recovery.ladder.wait_ns : due_ns;
+    return jobset->recovery.crashes.due_ns > due_ns ? jobset->recovery.crashes.due_ns : due_ns;
+}

@@ -8,16 +8,6 @@
 
 #include "base/backoff.h"
 
-static const char *const job_state_names[JOB_STATES] = {"Suspended",  "Active", "Failing",
-                                                        "Completing", "Failed", "Complete"};
-static const uint32_t job_next[JOB_STATES] = {
-    [JOB_SUSPENDED] = LIFECYCLE_TO(JOB_ACTIVE),
-    [JOB_ACTIVE] = LIFECYCLE_TO(JOB_SUSPENDED) | LIFECYCLE_TO(JOB_FAILING) | LIFECYCLE_TO(JOB_COMPLETING),
-    [JOB_FAILING] = LIFECYCLE_TO(JOB_FAILED),
-    [JOB_COMPLETING] = LIFECYCLE_TO(JOB_COMPLETE),
-};
-const struct lifecycle job_lifecycle = {"job", JOB_STATES, job_state_names, job_next};
-
 /* Back-off between retries of a task: 10 s, doubling, at most 10 minutes (the job controller's). */
 enum { RETRY_BASE_S = 10, RETRY_CAP_S = 600 };
 _Static_assert(RETRY_BASE_S > 0 && RETRY_BASE_S <= RETRY_CAP_S, "a delay that grows");
@@ -117,37 +107,6 @@ static void delete_tasks(struct step *step, struct job *job)
             note_pod(step, &noted, job->tasks.items[i]);
     note_pods_done(step, &noted);
     stop_tasks(step, job, true);
-}
-
-void job_fail(struct step *step, struct job *job, const char *reason, const char *format, ...)
-{
-    CHECK(reason && reason[0]);
-    if (job->state != JOB_ACTIVE)
-        return;
-    struct buf text BUF_CLEANUP = {0};
-    va_list args;
-    va_start(args, format);
-    buf_vprintf(&text, format, args);
-    va_end(args);
-    lifecycle_move(&job_lifecycle, &job->state, JOB_FAILING);
-    job->reason = reason;
-    job->message = arena_str(&job->arena, buf_str(&text));
-    job->finished_ns = step->now_ns;
-    job_touch(job);
-    step_changed(step, CHANGE_MODIFIED, ref_job(job));
-    jobset_mark(step, job->jobset);
-}
-
-void job_note_failure(struct step *step, const struct job *job)
-{
-    CHECK(job_failed(job));
-    step_note(step, true, job->reason, ref_job(job), STR_FORMAT, STR_ARG(job->message));
-}
-
-void jobs_fail_hung(struct step *step, struct job *job, const char *reason, struct str why)
-{
-    if (!job->doomed)
-        job_fail(step, job, reason, "The job hangs. " STR_FORMAT, STR_ARG(why));
 }
 
 /* An exited container and its exit code. */
@@ -569,4 +528,28 @@ void job_bury(struct step *step, struct job *job)
     for (size_t i = 0; i < job->tasks.len; i++)
         task_bury(step, job->tasks.items[i]);
     vec_push(&step->jobs->dead_jobs, job);
+}
+
+void attempt_doom_jobs(struct step *step, struct jobset *jobset, uint32_t first, uint32_t end)
+{
+    CHECK(first <= end && end <= jobset->job_count);
+    for (uint32_t i = first; i < end; i++) {
+        struct job *job = jobset->jobs[i];
+        if (!job)
+            continue;
+        CHECK(!job->doomed && job->global_index == i && jobset->made > 0);
+        if (job->state == JOB_FAILING) /* a JobSet that is being deleted does not live to see its end */
+            job_note_failure(step, job);
+        job->doomed = true;
+        job->doomed_ns = step->now_ns;
+        jobset->jobs[i] = NULL;
+        jobset->made--;
+        job_touch(job);
+        job->old_place = (uint32_t)jobset->old_jobs.len;
+        vec_push(&jobset->old_jobs, job);
+        job->before = jobset->ending[i];
+        jobset->ending[i] = job;
+        step_changed(step, CHANGE_MODIFIED, ref_job(job));
+        job_reconcile(step, job);
+    }
 }

@@ -173,24 +173,3 @@ bool task_config_waits(struct step *step, struct task *task)
     vec_push(&step->jobs->config_waiters, task->uid);
     return true;
 }
-
-void config_wake_waiters(struct step *step)
-{
-    struct job_store *store = step->jobs;
-    uint64_t version = object_kind_version(step->objects, OBJECT_CONFIG_MAP) +
-                       object_kind_version(step->objects, OBJECT_SECRET) +
-                       object_kind_version(step->objects, OBJECT_CLAIM);
-    if (version == store->config_version || store->config_waiters.len == 0)
-        return;
-    store->config_version = version;
-    size_t waiting = store->config_waiters.len;
-    for (size_t i = 0; i < waiting; i++) {
-        struct task *task = jobs_find_task(store, store->config_waiters.items[i]);
-        if (task && task->state == TASK_PLACED)
-            task_start_if_free(step, task);
-    }
-    size_t left = store->config_waiters.len - waiting;
-    memmove(store->config_waiters.items, store->config_waiters.items + waiting,
-            left * sizeof *store->config_waiters.items);
-    store->config_waiters.len = left;
-}

@@ -9,46 +9,6 @@
  */
 #include "core/job/internal.h"
 
-static bool is_one_world(const struct jobset_spec *spec)
-{
-    for (size_t r = 1; r < spec->rjob_count; r++)
-        if (!str_equal(spec->rjobs[r].group, spec->rjobs[0].group))
-            return false;
-    return true;
-}
-
-/* Whether the task holds state. A spare that was given a rank but has not been told yet holds none. */
-static bool has_state(const struct task *task)
-{
-    return !task->was_spare || task->joined;
-}
-
-/* Whether the survivor can save. The tasks on a lost machine end one after the other. */
-static bool can_save(const struct step *step, const struct task *task)
-{
-    return recovery_keeps(task) && has_state(task) &&
-           step->cluster->machines[task->machine].state != MACHINE_LOST;
-}
-
-const char *dump_lacks(const struct step *step, const struct jobset *jobset)
-{
-    if (jobset->form != FORM_JOBSET)
-        return "only a JobSet begins anew as a whole";
-    if (step->cluster->checkpoint_dir.len == 0)
-        return "there is no storage for checkpoints";
-    if (!is_one_world(&jobset->spec))
-        return "its ranks are more than one world";
-    if (jobset->recovery.absence.replicas.len > 0)
-        return "replicas of it are away";
-    for (uint32_t i = 0; i < jobset->job_count; i++) {
-        const struct job *job = jobset->jobs[i];
-        for (size_t t = 0; job && t < job->tasks.len; t++)
-            if (can_save(step, job->tasks.items[t]))
-                return NULL;
-    }
-    return "no survivor can save";
-}
-
 /* --- beginning -------------------------------------------------------------------------------- */
 
 static void keep_or_stop(struct step *step, struct jobset *jobset, const struct task *culprit)
@@ -58,7 +18,7 @@ static void keep_or_stop(struct step *step, struct jobset *jobset, const struct 
         struct job *job = jobset->jobs[i];
         for (size_t t = 0; job && t < job->tasks.len; t++) {
             struct task *task = job->tasks.items[t];
-            if (task->state != TASK_RUNNING || task->keep != KEEP_WAITS || has_state(task))
+            if (task->state != TASK_RUNNING || task->keep != KEEP_WAITS || dump_has_state(task))
                 continue;
             task->keep = KEEP_NO;
             task_stop(step, task, false, job->rjob->job.pod.grace_s * NS_PER_SECOND);

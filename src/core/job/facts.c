@@ -209,3 +209,45 @@ bool task_is_named(const struct task *task)
 {
     return task->job->rjob->job.pod.node_name.len > 0;
 }
+
+bool spare_gives_way(const struct task *spare, const struct gang *gang)
+{
+    CHECK(task_is_spare(spare));
+    return spare->job->jobset == gang->jobset || spare->priority < gang->queued.priority;
+}
+
+uint32_t job_ranks_on(const struct job *job, machine_id machine)
+{
+    uint32_t count = 0;
+    for (size_t t = 0; t < job->tasks.len; t++) {
+        const struct task *task = job->tasks.items[t];
+        count += task->machine == machine && !task_ended(task->state) && !task->doomed;
+    }
+    return count;
+}
+
+uint32_t move_extra_spares(const struct job *job)
+{
+    const struct move *move = &job->jobset->recovery.move;
+    return move_by_spares(job->jobset) && move->machine != MACHINE_NONE ? job_ranks_on(job, move->machine)
+                                                                        : 0;
+}
+
+const struct machine *gang_named_machine(const struct step *step, const struct gang *gang)
+{
+    CHECK(gang_is_named(gang));
+    const struct machine *machine =
+        cluster_find(step->cluster, gang->tasks.items[0]->job->rjob->job.pod.node_name);
+    return machine && machine->state == MACHINE_READY ? machine : NULL;
+}
+
+bool shrink_is_allowed(const struct jobset *jobset)
+{
+    const struct ladder_settings *settings = &jobset->spec.recovery;
+    return jobset_keeps(jobset) && !settings->off && settings->allowed[RUNG_SHRINK];
+}
+
+bool shrink_may_answer(const struct jobset *jobset)
+{
+    return jobset_parks(jobset) && shrink_is_allowed(jobset) && replica_size(jobset) > 0;
+}

@@ -24,6 +24,10 @@ bool move_by_spares(const struct jobset *jobset);        /* a move by spares is 
 int64_t dump_deadline(const struct jobset *jobset);      /* of the dying checkpoint that is under way */
 /* The time limit of the present rung. */
 int64_t recovery_limit_ns(const struct jobset *jobset);
+/* Whether replicas may leave the JobSet in its present recovery; whether it may go on at once without a
+ * replica that finds no place. */
+bool shrink_is_allowed(const struct jobset *jobset);
+bool shrink_may_answer(const struct jobset *jobset);
 
 /* --- facts.c: Jobs ---------------------------------------------------------------------------- */
 
@@ -35,6 +39,9 @@ bool job_alive(const struct job *job);       /* it has a task that has not ended
 int32_t job_wanted(const struct job *job);   /* min(parallelism, completions) */
 uint32_t job_spares(const struct job *job);  /* number of spares by its spec, or its queue */
 bool spares_are_cold(const struct job *job); /* they hold their room, and no process */
+uint32_t job_ranks_on(const struct job *job, machine_id machine); /* living ranks placed there */
+/* Number of extra spares wanted until its ranks have left the machine that the JobSet leaves. */
+uint32_t move_extra_spares(const struct job *job);
 
 /* --- facts.c: tasks and gangs ----------------------------------------------------------------- */
 
@@ -53,6 +60,10 @@ bool recovery_keeps(const struct task *task);
 bool spare_start_waits(const struct task *task); /* a cold spare, which only holds its room */
 bool task_is_named(const struct task *task);     /* its pod names a machine */
 bool gang_is_named(const struct gang *gang);
+/* Returns the machine that its pod names; NULL: unknown, or not ready. */
+const struct machine *gang_named_machine(const struct step *step, const struct gang *gang);
+/* Whether the spare gives up its chips for this gang, if the gang needs them. */
+bool spare_gives_way(const struct task *spare, const struct gang *gang);
 
 /* --- ranks.c ---------------------------------------------------------------------------------- */
 

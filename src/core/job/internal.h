@@ -17,7 +17,6 @@ void jobset_finish(struct step *step, struct jobset *jobset, enum condition_kind
 /* reconcile.c */
 void jobset_set_timer(struct job_store *store, struct jobset *jobset);
 void jobset_reconcile(struct step *step, struct jobset *jobset);
-void jobset_stop(struct step *step, struct jobset *jobset); /* called on suspension: ends its tasks */
 
 /* belongings.c */
 /* Has its belongings checked before the step ends. */
@@ -33,8 +32,7 @@ void jobset_rebind(struct jobset *jobset); /* FORM_WORKLOAD: makes room anew, fo
 /* status.c */
 void jobset_recount(struct step *step,
                     struct jobset *jobset); /* books the changed jobs in status and timers */
-void jobset_restored(struct job_store *store,
-                     struct jobset *jobset); /* books all jobs, after a snapshot was read */
+void jobset_restored(struct jobset *jobset); /* books all jobs, after a snapshot was read */
 
 /* startup.c */
 bool startup_allows(const struct jobset *jobset,
@@ -43,8 +41,6 @@ void startup_conditions(struct step *step, struct jobset *jobset);
 
 /* attempt.c */
 bool attempt_failure_policy(struct step *step, struct jobset *jobset); /* true: the policy acted */
-/* Stamp before which no Job is made: the guard against crash loops. */
-int64_t attempt_due(const struct jobset *jobset);
 
 /* outage.c */
 /* Whether an outage of the controller explains the end in this report (NULL: the end of a lost machine's
@@ -60,11 +56,10 @@ bool catch_up(struct step *step, struct jobset *jobset);
 /* backoff.c: called when the failure policy restarts the whole JobSet because of this task (NULL: of
  * none). Sets the wait that attempt_due() returns. */
 void backoff_begin(const struct step *step, struct jobset *jobset, const struct task *culprit);
-/* Dooms the current jobs with index in [first, end), and keeps them among the old ones until they have
- * ended. */
-void attempt_doom_jobs(struct step *step, struct jobset *jobset, uint32_t first, uint32_t end);
+/* Stamp before which no Job is made: the guard against crash loops. */
+int64_t attempt_due(const struct jobset *jobset);
 
-/* inplace.c */
+/* inplace_begin.c */
 /* Ends the JobSet's tasks, to run again; `culprit` failed or was lost. With `recovery` (NULL: none)
  * processes that can rejoin are kept. */
 void inplace_begin(struct step *step, struct jobset *jobset, struct task *culprit,
@@ -75,9 +70,18 @@ void inplace_begin_planned(struct step *step, struct jobset *jobset, const char 
 /* Answers a rank's request that all ranks return to the state they hold, as a new attempt, though none is
  * lost. If that is not allowed, the asking process is ended as one that failed. */
 void inplace_retry(struct step *step, struct task *asker, struct str why);
+/* Begins the next attempt although no task has ended, or gives the JobSet up. `cause` is not copied; users
+ * read `why`. `all_live`: the ranks lost their connections to each other; otherwise some did not rejoin. */
+void inplace_go_on_without_loss(struct step *step, struct jobset *jobset, const char *cause, bool all_live,
+                                struct str why);
+
+/* inplace.c */
 /* Keeps a dead task in its place, for the next attempt. */
 void inplace_park(struct step *step, struct task *task);
 void inplace_go_on(struct step *step, struct jobset *jobset); /* runs the tasks again when all are parked */
+int64_t inplace_deadline(const struct jobset *jobset);
+
+/* recovery_state.c */
 void inplace_cancel(struct jobset *jobset); /* ends the preparation of a restart */
 void inplace_end(struct jobset *jobset, enum recovery_state to); /* likewise, and leaves it in this state */
 /* Another restart begins. The first ends a dying checkpoint (true: one is over, and belongs to that restart),
@@ -87,13 +91,23 @@ void inplace_forget_keepers(struct jobset *jobset);
 /* Numbers later attempts anew, so that later tasks never meet tasks that still run under the present
  * number or hear of it late. */
 void inplace_retire(struct jobset *jobset);
-int64_t inplace_deadline(const struct jobset *jobset);
 /* Whether a restart in place that was given up left some tasks parked or in an earlier attempt. */
 bool inplace_left_some(const struct jobset *jobset);
+/* Whether the task waits for an attempt that will never begin, once its restart in place was given up. */
+bool inplace_is_left(const struct task *task);
+void unjoined_forget(struct jobset *jobset); /* another attempt begins: no join of this one is awaited */
+void move_end(struct jobset *jobset);        /* no move is under way any more */
 
-/* dump.c */
+/* means.c */
 /* Returns why the survivors of a loss cannot save the state of all ranks; NULL: they can. */
 const char *dump_lacks(const struct step *step, const struct jobset *jobset);
+/* Returns why it cannot go on with so many absent replicas, as the end of a sentence; NULL: it can. */
+const char *shrink_lacks(const struct jobset *jobset, size_t away);
+/* Whether the task holds the state of a rank. A spare that was given a rank but has not been told yet holds
+ * none. */
+bool dump_has_state(const struct task *task);
+
+/* dump.c */
 /* Begins a dying checkpoint. `culprit` NULL: places are missing for too long. */
 void dump_begin(struct step *step, struct jobset *jobset, struct task *culprit,
                 const struct recovery *recovery);
@@ -127,16 +141,13 @@ bool rejoin_is_apart(const struct step *step, struct jobset *jobset);
 bool spare_may_be(const struct job *job, uint32_t count);
 uint32_t spare_ready(const struct job *job, const struct cluster *cluster);
 void spare_look(struct step *step, struct job *job); /* makes missing spares and ends surplus ones */
-void spare_stop_all(struct step *step, struct job *job);                   /* called when their Job ends */
-/* The only place where a spare ends. */
-void spare_ended(struct step *step, struct task *task, enum task_end end);
+void spare_stop_all(struct step *step, struct job *job); /* called when their Job ends */
 void spare_joined(struct step *step, struct task *task); /* its process has joined as a spare */
 /* Gives the index of a lost task to a spare, while the next attempt is prepared; NULL: no spare is ready. */
 struct task *spare_take(struct step *step, struct job *job, int32_t index);
 void spare_leave(struct step *step, struct task *task, struct str why); /* its machine is unhealthy */
 /* Makes spares give up chips that the head of the queue needs, is entitled to, and fits with. */
 void spare_yield(struct step *step);
-bool spare_gives_way(const struct task *spare, const struct gang *gang); /* to this gang */
 int64_t spare_deadline(const struct job *job);   /* INT64_MAX: none */
 void spare_resized(struct jobset *jobset);       /* called when the wanted number may have changed */
 
@@ -144,8 +155,6 @@ void spare_resized(struct jobset *jobset);       /* called when the wanted numbe
 /* While the whole JobSet is to run again: true when it can, without incomplete replicas (which are now
  * absent); false: it still waits. */
 bool shrink_settle(struct step *step, struct jobset *jobset);
-/* Returns why it cannot go on with so many absent replicas, as the end of a sentence; NULL: it can. */
-const char *shrink_lacks(const struct jobset *jobset, size_t away);
 int64_t shrink_deadline(const struct jobset *jobset); /* INT64_MAX: none */
 /* Brings back absent replicas that are complete, when their time has come. */
 void shrink_look(struct step *step, struct jobset *jobset);
@@ -154,17 +163,21 @@ void shrink_look(struct step *step, struct jobset *jobset);
 void shrink_part(struct step *step, struct job *job);
 /* Called when the first rank succeeds: the job may then complete without the absent replicas. */
 void shrink_some_through(struct jobset *jobset);
-/* Called when a gang finds no place, which may be a reason to go on without it. */
-void shrink_gang_waits(struct step *step, const struct gang *gang);
+
+/* fail.c */
+/* Decides that an ACTIVE Job fails; does nothing to any other. `reason` is not copied. */
+void job_fail(struct step *step, struct job *job, const char *reason, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void job_note_failure(struct step *step, const struct job *job); /* the event of a Job that has failed */
 
 /* batch.c */
 bool job_policy_fails(const struct job *job, const struct task *task); /* podFailurePolicy: FailJob */
 struct job *job_make(struct jobset *jobset, uint32_t position);
 struct job *job_new(struct step *step, struct jobset *jobset, uint32_t position, bool suspended);
 void job_reconcile(struct step *step, struct job *job);
-void job_fail(struct step *step, struct job *job, const char *reason, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-void job_note_failure(struct step *step, const struct job *job); /* the event of a Job that has failed */
+/* Dooms the current jobs with index in [first, end), and keeps them among the old ones until they have
+ * ended. */
+void attempt_doom_jobs(struct step *step, struct jobset *jobset, uint32_t first, uint32_t end);
 void job_suspend(struct step *step, struct job *job);
 void job_resume(struct step *step, struct job *job);
 void job_count_end(struct job *job, struct task *task); /* books a task that has ended, not yet its failure */
@@ -184,11 +197,12 @@ struct task *task_make(struct job *job, obj_id uid, int32_t index, struct str na
 void task_name_anew(struct step *step, struct task *task); /* repeated until no other Pod has the name */
 struct task *task_create(struct step *step, struct job *job, int32_t index);
 void task_rename(struct step *step, struct task *task); /* gives its next run a new uid and attempt */
-/* Ends a task because its slice is broken; it counts as disrupted. Users read `why`. */
-void jobs_end_broken(struct step *step, struct task *task, struct str why);
+
+/* end.c */
+/* Tells the task's process to end, or ends the task at once where it has none. `doom`: it is deleted then. */
 void task_stop(struct step *step, struct task *task, bool doom, int64_t grace_ns);
-/* PLACED -> STARTING, unless its name is in use. */
-void task_start_if_free(struct step *step, struct task *task);
+/* Repeats the order to end to the agent of a STOPPING task. */
+void task_tell_stop(struct step *step, const struct task *task, int64_t grace_ns);
 /* Notes that the task's process has ended, or that it will never have one. The caller has set its exit
  * fields. What follows is decided when the step settles (decide.c); until then the task is dead. A task
  * without a process whose end is wanted, or that has no place, ends at once. */
@@ -197,11 +211,31 @@ void task_finish(struct step *step, struct task *task, enum task_end end);
 void task_end(struct step *step, struct task *task, enum task_end end);
 void task_leave_gang(struct step *step, struct task *task);
 void task_bury(struct step *step, struct task *task);
+/* Notes what was asked of the task's JobSet in this step (recover/incident.h). `why` is copied. */
+void task_note_request(struct step *step, const struct task *task, enum loss_request_kind kind,
+                       struct str why);
+/* The only place where a spare ends. */
+void spare_ended(struct step *step, struct task *task, enum task_end end);
+/* Takes the spare out of its Job's list. */
+void spare_take_out(struct step *step, struct job *job, const struct task *task);
+/* Waits before another spare is made, after spares that ended by themselves. */
+#define SPARE_BACKOFF_FIRST_NS (10 * NS_PER_SECOND)
+#define SPARE_BACKOFF_MAX_NS   (300 * NS_PER_SECOND)
+
+/* evict.c */
+/* Ends a task because its slice is broken; it counts as disrupted. Users read `why`. */
+void jobs_end_broken(struct step *step, struct task *task, struct str why);
+
+/* start.c */
+/* PLACED -> STARTING, unless something that must hold before does not: its name is in use, its slice is not
+ * connected, a test of its machines or an object that it needs is awaited. */
+void task_start_if_free(struct step *step, struct task *task);
+/* Tries the tasks again that wait for a ConfigMap, Secret or claim, if one was written. */
+void config_wake_waiters(struct step *step);
 
 /* config.c */
 /* Whether a ConfigMap or Secret that the task needs is missing. */
 bool task_config_waits(struct step *step, struct task *task);
-void config_wake_waiters(struct step *step);                   /* called when one was written */
 
 /* containers.c: takes an agent's report about a task's containers. */
 void containers_take(struct step *step, struct task *task, const struct task_report *report);
@@ -216,8 +250,6 @@ void task_set_ready(struct step *step, struct task *task, bool ready);
 /* named.c: pods that name their machine */
 /* Whether the gang waits and its machine is ready, so that it is judged before the step ends. */
 bool gang_waits_named(const struct step *step, const struct gang *gang);
-/* Returns its machine; NULL: unknown, or not ready. */
-const struct machine *gang_named_machine(const struct step *step, const struct gang *gang);
 bool gang_some_wait_named(const struct step *step, const struct jobset *jobset);
 void gang_mark_named(struct step *step); /* marks JobSets with such gangs */
 void gang_judge_named(struct step *step, struct jobset *jobset); /* gives each gang its chips, or fails it */
@@ -228,11 +260,13 @@ void gang_look_at_gates(struct gang *gang);  /* its tasks are all there now */
 bool gang_is_gated(const struct gang *gang); /* a living Pod of it has scheduling gates */
 void gang_say_gated(const struct gang *gang, struct buf *why); /* names them */
 
-/* form.c, gang.c */
-bool gang_try(struct step *step, struct gang *gang); /* places it, or sets its `why` */
-/* The priority of its pods. */
+/* priority.c */
+/* Returns the priority of the Job's pods: of their PriorityClass, the cluster file's class, or their own. */
 int32_t job_priority(const struct job_store *store, const struct cluster *cluster,
                      const struct rjob_spec *rjob);
+
+/* form.c, gang.c */
+bool gang_try(struct step *step, struct gang *gang);      /* places it, or sets its `why` */
 void gang_form(struct step *step, struct jobset *jobset); /* makes gangs of PENDING tasks without one */
 /* Makes a gang of one, behind all others in the queue. */
 void gang_form_spare(struct step *step, struct task *task);
@@ -242,6 +276,9 @@ void gang_adopt_spare(struct step *step, struct gang *gang);
 void gang_shrink(struct step *step, struct gang *gang, uint32_t count);
 /* Places, at once, the gangs for which admission found places. */
 void gang_place_admitted(struct step *step, struct jobset *jobset);
+void gang_schedule(struct step *step); /* one pass over the queue */
+
+/* members.c */
 void gang_leave(struct task *task);                       /* takes the task out of its gang */
 void gang_thin(struct gang *gang);                        /* drops the tasks that left */
 /* Forgets what was found out for a waiting gang, which asks for other places now. */
@@ -251,8 +288,6 @@ void gang_go_on(struct step *step, struct gang *gang);
 void gang_task_started(struct step *step, struct task *task);
 void gang_task_parked(struct step *step, struct task *task); /* it waits to run again */
 void gang_task_ended(struct step *step, struct task *task);
-void gang_schedule(struct step *step); /* one pass over the queue */
-
 /* Takes back the places of a placed gang of which no task was told to start. */
 void gang_unplace(struct step *step, struct gang *gang);
 
@@ -276,37 +311,51 @@ void preflight_drop(struct step *step, struct gang *gang);
 void preflight_free(struct preflight *preflight);           /* NULL: nothing */
 void preflight_remap(struct job_store *store, const machine_id *map); /* after tasks were */
 
-/* progress.c */
+/* records.c */
 /* Whether this fault belongs to the restart that is under way. `culprit` NULL: no. */
 bool progress_same_incident(const struct step *step, const struct jobset *jobset, const struct task *culprit);
+struct restart_record *restart_newest(struct jobset *jobset); /* NULL: there was no restart */
+/* Renumbers the newest restart record after its attempt got another number. */
+void progress_follow(struct jobset *jobset);
+void restart_record_done(struct restart_record *record);
+/* Copies as much of the text as fits, with a NUL. */
+void restart_copy_text(char *to, size_t size, struct str from);
+/* Writes the ladder's answer into the newest record; `passed` is copied. */
+void progress_decided(struct jobset *jobset, enum rung rung, struct str passed);
+void progress_suspect(struct jobset *jobset, machine_id machine); /* later gangs avoid it if they can */
+
+/* restart.c */
 /* A fault ends an attempt, or one job of it: what was not kept is lost, and the record of restart
  * `attempt` begins. `culprit` NULL: `cause` says. */
 void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt, const char *cause,
                       const struct task *culprit);
-/* Renumbers the newest restart record after its attempt got another number. */
-void progress_follow(struct jobset *jobset);
-void restart_record_done(struct restart_record *record);
-/* Writes the ladder's answer into the newest record; `passed` is copied. */
-void progress_decided(struct jobset *jobset, enum rung rung, struct str passed);
 void progress_suspended(struct step *step, struct jobset *jobset);
+
+/* usage.c */
 /* Progress since the last checkpoint before the suspension is lost. */
 void progress_resumed(struct step *step, struct jobset *jobset);
-void progress_running(struct step *step, struct gang *gang); /* every task of the gang runs */
+void progress_running(struct step *step, struct gang *gang);               /* every task of the gang runs */
+void progress_settle(struct step *step, struct jobset *jobset, bool kept); /* the JobSet is finished */
+/* Books everything since the last checkpoint as lost, in every gang; returns its chip-microseconds. */
+int64_t usage_lose(struct step *step, struct jobset *jobset);
+/* Books so many of them back: ranks still held their work in memory. */
+void usage_regain(struct step *step, struct jobset *jobset, int64_t chip_us);
+/* Gives the chips that are held now another owner. */
+void usage_book(struct step *step, struct jobset *jobset, enum ledger_owner owner);
+
+/* progress.c */
 void progress_joined(struct step *step, struct task *task, const struct task_report *report);
 void progress_shard_saved(struct step *step, struct task *task, int64_t number);
-void progress_settle(struct step *step, struct jobset *jobset, bool kept); /* the JobSet is finished */
-
-void progress_suspect(struct jobset *jobset, machine_id machine); /* later gangs avoid it if they can */
 
 /* suspect.c: checks whether the machine of a task that ended an attempt also ends those of other jobs. */
+void suspect_blame(struct step *step, const struct jobset *jobset, const struct task *culprit);
+
 /* unjoined.c: processes that do not join though their peers have. */
 void unjoined_note_join(struct step *step, struct jobset *jobset);  /* a rank has joined */
-void unjoined_forget(struct jobset *jobset);                        /* another attempt begins */
 int64_t unjoined_deadline(const struct jobset *jobset);             /* INT64_MAX: none */
 void unjoined_look(struct step *step, struct jobset *jobset);       /* called at that deadline */
 /* This rank is about to give up waiting and end. */
 void unjoined_given_up(struct step *step, const struct task *task);
-void suspect_blame(struct step *step, const struct jobset *jobset, const struct task *culprit);
 
 /* ends.c */
 /* Takes the clues of a task that has ended, before the end is counted. `report` has them; NULL: the clue
@@ -321,13 +370,11 @@ void ends_give(struct step *step, struct jobset *jobset, struct restart_record *
 /* move.c */
 /* Checks whether the JobSet can leave now, or has to stay. */
 void move_look(struct step *step, struct jobset *jobset);
-int64_t move_deadline(const struct jobset *jobset);       /* INT64_MAX: none */
-void move_end(struct jobset *jobset);                     /* no move is under way any more */
-/* Number of extra spares wanted until its ranks have left the machine. */
-uint32_t move_extra_spares(const struct job *job);
+int64_t move_deadline(const struct jobset *jobset); /* INT64_MAX: none */
 void move_remap(struct jobset *jobset, const machine_id *map);
 
 /* suspend.c */
+void jobset_stop(struct step *step, struct jobset *jobset); /* called on suspension: ends its tasks */
 /* Called when its user has just suspended it. */
 void suspend_begin(struct step *step, struct jobset *jobset);
 /* False: it is to be stopped now. */

@@ -15,18 +15,28 @@
  *   backoff.c      how long a workload that crashes is held back
  *   startup.c      which replicated jobs may start now (AnyOrder, InOrder, dependsOn)
  *   batch.c        the batch/v1 Job: indexes, completions, back-off, failure reasons
- *   task.c         one task: lifecycle table, reports, stops
- *   gang.c         gangs: queue, allocation and release of chips
+ *   fail.c         the states of a Job, and how it fails
+ *   task.c         one task is made
+ *   start.c        what must hold before a placed task is told to start
+ *   end.c          how a task ends, or is told to
+ *   evict.c        tasks that are ended from outside
+ *   notice.c       tasks are told that they will be stopped or moved
+ *   reports.c      what agents say about their tasks
+ *   gang.c         gangs: queue, allocation of chips
+ *   members.c      the states of a gang, and which of its tasks run, wait or end
+ *   priority.c     the priority of pods
  *   form.c         the division of tasks into gangs
  *   gates.c        scheduling gates, which hold a gang before it is placed
  *   named.c        pods that name their machine
  *   request.c      what the scheduler is asked for: a gang, or a JobSet on trial
- *   trial.c        whether a JobSet finds machines; terms and reservations of admission
+ *   trial.c        whether a JobSet finds machines; terms of admission
+ *   reserve.c      the room that admission keeps for a JobSet
  *   slice.c        gangs that ask for a slice: cubes, and cross-connects before the start; slice_life.c
  *   preflight.c    tests of a gang's machines before it starts
  *   mttf.c         how long a JobSet runs until a machine fails it
  *   launch.c       what an agent needs to start a task: environment, ranks, ports, the gang's sheet
- *   inplace.c      restart in place: all tasks of a JobSet run again where they are
+ *   inplace.c      restart in place: all tasks of a JobSet run again where they are; inplace_begin.c
+ *   recovery_state.c  how a recovery ends
  *   rejoin.c       processes that survive a restart in place and join the next attempt
  *   unjoined.c     processes that do not join though their peers have
  *   spare.c        tasks that wait for a rank
@@ -34,12 +44,15 @@
  *   dump.c         a dying checkpoint by the survivors, before the JobSet runs again
  *   suspend.c      a last checkpoint before a suspension
  *   decide.c       the answer to all losses of one step
- *   recovery.c     which losses the ladder answers
+ *   recovery.c     which losses the ladder answers; means.c: why a rung cannot be carried out
  *   catch_up.c     machines that know newer attempts than a restored log
  *   outage.c       an absence of the controller that ended all tasks
  *   belongings.c   the Service and the claims of a JobSet
  *   resize.c       room for Jobs and indexes; changes of parallelism and completions
- *   progress.c     steps, checkpoints, restart records
+ *   progress.c     joins, steps, checkpoints
+ *   records.c      restart records
+ *   restart.c      an attempt ends: its record begins, and what was not kept is lost
+ *   usage.c        who owns the chips of a JobSet
  *   ends.c         clues of ended tasks, kept with the restart that they explain
  *   suspect.c      machines that end attempts of different jobs
  *   move.c         a JobSet leaves an unhealthy machine

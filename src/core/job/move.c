@@ -63,22 +63,6 @@ static bool has_elsewhere(const struct step *step, const struct machine *machine
     return false;
 }
 
-static const char *const names[MOVE_STATES] = {
-    [MOVE_NONE] = "None", [MOVE_ROOM] = "Room", [MOVE_SAVING] = "Saving", [MOVE_LEAVING] = "Leaving"};
-static const uint32_t next[MOVE_STATES] = {
-    [MOVE_NONE] = LIFECYCLE_TO(MOVE_ROOM) | LIFECYCLE_TO(MOVE_SAVING),
-    [MOVE_ROOM] = LIFECYCLE_TO(MOVE_SAVING) | LIFECYCLE_TO(MOVE_NONE),
-    [MOVE_SAVING] = LIFECYCLE_TO(MOVE_LEAVING) | LIFECYCLE_TO(MOVE_NONE),
-    [MOVE_LEAVING] = LIFECYCLE_TO(MOVE_NONE),
-};
-const struct lifecycle move_lifecycle = {"move", MOVE_STATES, names, next};
-
-void move_end(struct jobset *jobset)
-{
-    if (jobset->recovery.move.state != MOVE_NONE)
-        lifecycle_move(&move_lifecycle, &jobset->recovery.move.state, MOVE_NONE);
-}
-
 static void leave(struct step *step, struct jobset *jobset, const struct machine *machine, int64_t grace_s)
 {
     struct move *move = &jobset->recovery.move;
@@ -125,29 +109,13 @@ static void move_spares(struct step *step, const struct machine *machine, const 
 
 /* --- by spares -------------------------------------------------------------------------------- */
 
-static uint32_t ranks_on(const struct job *job, machine_id machine)
-{
-    uint32_t count = 0;
-    for (size_t t = 0; t < job->tasks.len; t++) {
-        const struct task *task = job->tasks.items[t];
-        count += task->machine == machine && !task_ended(task->state) && !task->doomed;
-    }
-    return count;
-}
-
-uint32_t move_extra_spares(const struct job *job)
-{
-    const struct move *move = &job->jobset->recovery.move;
-    return move_by_spares(job->jobset) && move->machine != MACHINE_NONE ? ranks_on(job, move->machine) : 0;
-}
-
 /* Whether its processes can go on without the tasks on the machine, and replacements can take their ranks. */
 static bool can_go_by_spares(const struct jobset *jobset, machine_id machine)
 {
     if (!recovery_may_retry(jobset) || !jobset->spec.recovery.allowed[RUNG_REPLACE_MACHINE])
         return false;
     for (uint32_t i = 0; i < jobset->job_count; i++) {
-        uint32_t count = jobset->jobs[i] ? ranks_on(jobset->jobs[i], machine) : 0;
+        uint32_t count = jobset->jobs[i] ? job_ranks_on(jobset->jobs[i], machine) : 0;
         if (count > 0 && !spare_may_be(jobset->jobs[i], count))
             return false;
     }
@@ -158,7 +126,7 @@ static bool room_is_ready(const struct step *step, const struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
-        if (job && spare_ready(job, step->cluster) < ranks_on(job, jobset->recovery.move.machine))
+        if (job && spare_ready(job, step->cluster) < job_ranks_on(job, jobset->recovery.move.machine))
             return false;
     }
     return true;

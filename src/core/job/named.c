@@ -10,14 +10,6 @@
 
 #include <stdio.h>
 
-const struct machine *gang_named_machine(const struct step *step, const struct gang *gang)
-{
-    CHECK(gang_is_named(gang));
-    const struct machine *machine =
-        cluster_find(step->cluster, gang->tasks.items[0]->job->rjob->job.pod.node_name);
-    return machine && machine->state == MACHINE_READY ? machine : NULL;
-}
-
 bool gang_waits_named(const struct step *step, const struct gang *gang)
 {
     return gang->state == GANG_QUEUED && gang_is_named(gang) && !gang->jobset->grant.terms &&

@@ -94,18 +94,6 @@ static bool success_policy(struct step *step, struct jobset *jobset)
     return met;
 }
 
-static void suspend_jobs(struct step *step, struct jobset *jobset)
-{
-    int32_t resting = 0;
-    for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
-        const struct rjob_status *status = &jobset->rjob_status[r];
-        resting += status->suspended + status->succeeded + status->failed;
-    }
-    for (uint32_t i = 0; resting < (int32_t)jobset->made && i < jobset->job_count; i++)
-        if (jobset->jobs[i])
-            job_suspend(step, jobset->jobs[i]);
-}
-
 static void resume_jobs(struct step *step, struct jobset *jobset)
 {
     uint32_t first = 0;
@@ -118,17 +106,6 @@ static void resume_jobs(struct step *step, struct jobset *jobset)
         first = end;
         CHECK(first <= jobset->job_count);
     }
-}
-
-void jobset_stop(struct step *step, struct jobset *jobset)
-{
-    jobset->recovery.farewell = (struct farewell){0};
-    if (!jobset->conditions[CONDITION_SUSPENDED].status)
-        progress_suspended(step, jobset);
-    suspend_jobs(step, jobset);
-    condition_set(step, jobset, CONDITION_SUSPENDED, true, "SuspendedJobs", "jobset is suspended");
-    if (jobset->conditions[CONDITION_RESTARTING].status)
-        condition_set(step, jobset, CONDITION_RESTARTING, false, "JobSetSuspended", "jobset is suspended");
 }
 
 static void suspend_or_resume(struct step *step, struct jobset *jobset)
@@ -481,7 +458,9 @@ void jobs_settle(struct step *step)
         wake_name_waiters(step);
         while (step->schedule) {
             step->schedule = false;
+            gang_mark_named(step);
             gang_schedule(step);
+            spare_yield(step);
             reconcile_marked(step);
             wake_name_waiters(step);
         }

@@ -153,7 +153,8 @@ bool jobs_restored(struct job_store *store, struct cluster *cluster)
                 gang_look_at_gates(jobset->gangs.items[g]);
                 sched_queue_add(&store->queue, &jobset->gangs.items[g]->queued);
             }
-        jobset_restored(store, jobset);
+        jobset_restored(jobset);
+        jobset_set_timer(store, jobset);
     }
     return true;
 }

@@ -211,27 +211,11 @@ static void change(struct step *step, struct jobset *jobset, replica_list *missi
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }
 
-static bool allows(const struct jobset *jobset)
-{
-    const struct ladder_settings *settings = &jobset->spec.recovery;
-    return jobset_keeps(jobset) && !settings->off && settings->allowed[RUNG_SHRINK];
-}
-
-const char *shrink_lacks(const struct jobset *jobset, size_t away)
-{
-    size_t least = jobset->spec.min_replicas > 1 ? jobset->spec.min_replicas : 1;
-    if (!jobset->spec.replica_size)
-        return "it is not divided into replicas";
-    if (jobset->spec.replica_size != replica_size(jobset))
-        return "replicas of another size are away";
-    return away + least > jobset_replicas(jobset) ? "fewer replicas than its least would be left" : NULL;
-}
-
 /* Whether the ladder allows more replicas to leave; takes the rung. */
 static bool takes_rung(struct step *step, struct jobset *jobset, const struct look *look)
 {
     bool decided = jobset->recovery.ladder.rung == RUNG_SHRINK;
-    if (!allows(jobset) || shrink_lacks(jobset, look->missing.len) ||
+    if (!shrink_is_allowed(jobset) || shrink_lacks(jobset, look->missing.len) ||
         (!look->no_room && !jobset->recovery.absence.overdue && !decided))
         return false;
     struct recovery recovery = recovery_of_no_room(step, jobset);
@@ -257,15 +241,9 @@ int64_t shrink_deadline(const struct jobset *jobset)
     const struct absence *absence = &jobset->recovery.absence;
     if (!jobset_parks(jobset))
         return absence->replicas.len && absence->grow_ns ? absence->grow_ns : INT64_MAX;
-    if (absence->overdue || !allows(jobset) || !replica_size(jobset))
+    if (absence->overdue || !shrink_is_allowed(jobset) || !replica_size(jobset))
         return INT64_MAX;
     return jobset->recovery.since_ns + jobset->spec.recovery.limit_ns[RUNG_REPLACE_MACHINE];
-}
-
-void shrink_gang_waits(struct step *step, const struct gang *gang)
-{
-    if (jobset_parks(gang->jobset) && allows(gang->jobset) && replica_size(gang->jobset))
-        jobset_mark(step, gang->jobset);
 }
 
 void shrink_some_through(struct jobset *jobset)

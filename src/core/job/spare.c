@@ -16,13 +16,10 @@
  * only without them: the gang at the head of the queue if its priority is higher, and any gang of the
  * spare's own JobSet (spare_yield). They also give them up while no rank of their Job has a machine.
  */
-#include "base/backoff.h"
 #include "core/job/internal.h"
 #include "core/job/request.h"
 #include "core/job/trial.h"
 
-#define BACKOFF_FIRST_NS (10 * NS_PER_SECOND)
-#define BACKOFF_MAX_NS   (300 * NS_PER_SECOND)
 /* The number of gangs of other JobSets that one pass tries: the head, and infeasible ones before it. */
 enum { YIELD_TRIES_MAX = 4 };
 
@@ -110,51 +107,6 @@ static void make(struct step *step, struct job *job)
     step_changed(step, CHANGE_MODIFIED, ref_jobset(job->jobset));
 }
 
-static void take_out(struct step *step, struct job *job, const struct task *task)
-{
-    for (size_t s = 0; s < job->spares.len; s++)
-        if (job->spares.items[s] == task) {
-            vec_remove(&job->spares, s);
-            CHECK(step->jobs->spares > 0);
-            step->jobs->spares--;
-            return;
-        }
-    CHECK_UNREACHABLE();
-}
-
-static void back_off(struct step *step, struct job *job)
-{
-    job->spare_due_ns = step->now_ns + backoff_wait(BACKOFF_FIRST_NS, BACKOFF_MAX_NS, job->spare_failures);
-    job->spare_failures++;
-}
-
-void spare_ended(struct step *step, struct task *task, enum task_end end)
-{
-    struct job *job = task->job;
-    CHECK(task_is_spare(task) && task->gang && end != END_NONE && !task_ended(task->state));
-    bool was_placed = task->state != TASK_PENDING;
-    lifecycle_move(&task_lifecycle, &task->state, TASK_FAILED);
-    task->end = (uint8_t)end;
-    task->ready = false;
-    list_remove(&task->on_machine);
-    task_release_chips(step, task);
-    if (!task->doomed && !job->doomed && was_placed)
-        step_note(step, true, "SpareLost", ref_jobset(job->jobset), STR_FORMAT ": " STR_FORMAT,
-                  STR_ARG(task->name), STR_ARG(task->message.len ? task->message : STR("it has ended")));
-    if (!task->doomed && (end == END_EXIT || end == END_START_FAILED))
-        back_off(step, job);
-    struct gang *gang = task->gang;
-    gang_task_ended(step, task);
-    gang_leave(task);
-    gang_thin(gang);
-    take_out(step, job, task);
-    task_bury(step, task);
-    vec_push(&step->jobs->dead_tasks, task);
-    job_touch(job);
-    step_changed(step, CHANGE_MODIFIED, ref_jobset(job->jobset));
-    jobset_mark(step, job->jobset);
-}
-
 static void stop(struct step *step, struct task *task)
 {
     task_stop(step, task, true, task->job->rjob->job.pod.grace_s * NS_PER_SECOND);
@@ -174,8 +126,8 @@ void spare_leave(struct step *step, struct task *task, struct str why)
     step_note(step, false, "SpareLeft", ref_jobset(task->job->jobset), STR_FORMAT ": " STR_FORMAT,
               STR_ARG(task->name), STR_ARG(why));
     /* Not at once, because the next spare may get the same place. */
-    if (task->job->spare_due_ns < step->now_ns + BACKOFF_FIRST_NS)
-        task->job->spare_due_ns = step->now_ns + BACKOFF_FIRST_NS;
+    if (task->job->spare_due_ns < step->now_ns + SPARE_BACKOFF_FIRST_NS)
+        task->job->spare_due_ns = step->now_ns + SPARE_BACKOFF_FIRST_NS;
     job_touch(task->job);
     jobset_mark(step, task->job->jobset);
     stop(step, task);
@@ -358,7 +310,7 @@ struct task *spare_take(struct step *step, struct job *job, int32_t index)
     if (!task)
         return NULL;
     bool warm = task->state == TASK_RUNNING;
-    take_out(step, job, task);
+    spare_take_out(step, job, task);
     take_index(step, task, index);
     task->spare = false;
     task->was_spare = warm;
@@ -375,12 +327,6 @@ struct task *spare_take(struct step *step, struct job *job, int32_t index)
 }
 
 /* --- giving up its room ----------------------------------------------------------------------- */
-
-bool spare_gives_way(const struct task *spare, const struct gang *gang)
-{
-    CHECK(task_is_spare(spare));
-    return spare->job->jobset == gang->jobset || spare->priority < gang->queued.priority;
-}
 
 static bool fits_without(const struct step *step, const struct gang *gang, struct placement *places)
 {

@@ -76,7 +76,7 @@ void jobset_recount(struct step *step, struct jobset *jobset)
         step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }
 
-void jobset_restored(struct job_store *store, struct jobset *jobset)
+void jobset_restored(struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         struct job *job = jobset->jobs[i];
@@ -85,5 +85,4 @@ void jobset_restored(struct job_store *store, struct jobset *jobset)
         job->counted = status_of(job);
         set_job_timer(job);
     }
-    jobset_set_timer(store, jobset);
 }

@@ -70,3 +70,26 @@ int64_t suspend_deadline(const struct jobset *jobset)
 {
     return jobset->recovery.farewell.noticed_ns ? jobset->recovery.farewell.due_ns : INT64_MAX;
 }
+
+static void suspend_jobs(struct step *step, struct jobset *jobset)
+{
+    int32_t resting = 0;
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
+        const struct rjob_status *status = &jobset->rjob_status[r];
+        resting += status->suspended + status->succeeded + status->failed;
+    }
+    for (uint32_t i = 0; resting < (int32_t)jobset->made && i < jobset->job_count; i++)
+        if (jobset->jobs[i])
+            job_suspend(step, jobset->jobs[i]);
+}
+
+void jobset_stop(struct step *step, struct jobset *jobset)
+{
+    jobset->recovery.farewell = (struct farewell){0};
+    if (!jobset->conditions[CONDITION_SUSPENDED].status)
+        progress_suspended(step, jobset);
+    suspend_jobs(step, jobset);
+    condition_set(step, jobset, CONDITION_SUSPENDED, true, "SuspendedJobs", "jobset is suspended");
+    if (jobset->conditions[CONDITION_RESTARTING].status)
+        condition_set(step, jobset, CONDITION_RESTARTING, false, "JobSetSuspended", "jobset is suspended");
+}

@@ -64,6 +64,8 @@ void trial_add_rooms(const struct jobset *jobset, const struct trial *trial, con
  * ignored. Snapshots keep it; it is dropped when the JobSet's last waiting gang is placed, or the JobSet
  * ends. The room that it gives back wakes the waiting workloads of all queues. */
 void jobset_reserve(struct step *step, struct jobset *jobset, const struct room *rooms);
+/* The same, when all that it gives back is in use by its own placed tasks: no workload is woken. */
+void jobset_replace_reserved(struct step *step, struct jobset *jobset, const struct room *rooms);
 
 /* Called when its waiting gangs are placed: reserves the room of an admitted JobSet's later replicated
  * jobs (startupPolicy InOrder, dependsOn), and drops any other reservation. */

@@ -108,11 +108,6 @@ void unjoined_note_join(struct step *step, struct jobset *jobset)
     jobset_mark(step, jobset); /* its timer */
 }
 
-void unjoined_forget(struct jobset *jobset)
-{
-    jobset->recovery.joins.newest_ns = jobset->recovery.joins.due_ns = 0;
-}
-
 int64_t unjoined_deadline(const struct jobset *jobset)
 {
     return jobset->recovery.joins.due_ns ? jobset->recovery.joins.due_ns : INT64_MAX;

@@ -1,0 +1,75 @@
+/* records.c - the records of a JobSet's restarts: which one is the newest, and what is written into it
+ * later. */
+#include "core/job/internal.h"
+
+#include <stdio.h>
+
+struct restart_record *restart_newest(struct jobset *jobset)
+{
+    if (!jobset->history.record_count)
+        return NULL;
+    return &jobset->history.records[(jobset->history.record_count - 1) % RESTART_RECORDS_MAX];
+}
+
+void restart_record_done(struct restart_record *record)
+{
+    end_clues_done(&record->clues);
+    end_faults_done(&record->faults);
+    mem_free(record->passed);
+    record->passed = NULL;
+}
+
+void restart_record_decided(struct restart_record *record, enum rung rung, struct str passed)
+{
+    mem_free(record->passed);
+    record->rung = (uint8_t)rung;
+    record->passed = NULL;
+    if (passed.len == 0)
+        return;
+    record->passed = mem_alloc(passed.len + 1);
+    mem_copy(record->passed, passed.data, passed.len);
+    record->passed[passed.len] = 0;
+}
+
+void progress_decided(struct jobset *jobset, enum rung rung, struct str passed)
+{
+    if (restart_newest(jobset))
+        restart_record_decided(restart_newest(jobset), rung, passed);
+}
+
+void progress_follow(struct jobset *jobset)
+{
+    CHECK(jobset->history.record_count > 0);
+    restart_newest(jobset)->attempt = jobset->attempt;
+}
+
+void progress_suspect(struct jobset *jobset, machine_id machine)
+{
+    CHECK(machine != MACHINE_NONE);
+    for (size_t i = 0; i < jobset->history.suspect_count; i++)
+        if (jobset->history.suspects[i] == machine)
+            return;
+    jobset->history.suspects = mem_realloc(jobset->history.suspects, (jobset->history.suspect_count + 1) *
+                                                                         sizeof(*jobset->history.suspects));
+    jobset->history.suspects[jobset->history.suspect_count++] = machine;
+}
+
+/* When a machine dies, a rank that loses its peer may end, and restart the JobSet, a moment before the
+ * machine's own death is known. Both are one incident: it is recorded once, under its true cause, and
+ * counts once. */
+bool progress_same_incident(const struct step *step, const struct jobset *jobset, const struct task *culprit)
+{
+    if (!jobset->history.record_count || !culprit || culprit->end != END_MACHINE_LOST)
+        return false;
+    const struct restart_record *newest =
+        &jobset->history.records[(jobset->history.record_count - 1) % RESTART_RECORDS_MAX];
+    /* Keepers are not started, so they never set started_ns. */
+    bool over = newest->started_ns || newest->stepped_ns;
+    return !over && step->now_ns - newest->fault_ns <= INCIDENT_WINDOW_NS;
+}
+
+void restart_copy_text(char *to, size_t size, struct str from)
+{
+    CHECK(size > 0);
+    snprintf(to, size, STR_FORMAT, (int)(from.len < size ? from.len : size - 1), from.data ? from.data : "");
+}
