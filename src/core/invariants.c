@@ -303,6 +303,7 @@ void core_check_invariants(const struct core *core)
     for (size_t i = 0; i < core->jobs.jobsets.len; i++)
         audit_jobset(&audit, core->jobs.jobsets.items[i]);
     CHECK(audit.spares == core->jobs.spares && audit.naming == core->jobs.naming);
+    jobs_check_timers(&core->jobs);
     audit_queue(&audit);
     audit_machines(&audit);
     audit_ledger(&audit);

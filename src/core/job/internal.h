@@ -15,6 +15,8 @@ void jobset_finish(struct step *step, struct jobset *jobset, enum condition_kind
                    const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* reconcile.c */
+/* Returns the stamp at which the JobSet has to be looked at again; INT64_MAX: none. Its Jobs' timers count. */
+int64_t jobset_due_ns(const struct jobset *jobset);
 void jobset_set_timer(struct job_store *store, struct jobset *jobset);
 void jobset_reconcile(struct step *step, struct jobset *jobset);
 
@@ -188,6 +190,7 @@ void job_retry_later(struct step *step, struct job *job, const struct task *task
 void job_resized(struct job *job); /* judges the Job anew after a change of parallelism or completions */
 void user_meta_free(struct user_meta *meta); /* NULL: nothing */
 int64_t job_deadline(const struct job *job);
+int64_t job_due_ns(const struct job *job); /* the stamp of the Job's timer; INT64_MAX: it has none */
 void job_bury(struct step *step,
               struct job *job); /* removes it from the store; tells watchers if `job` was current */
 
@@ -338,6 +341,9 @@ void progress_running(struct step *step, struct gang *gang);               /* ev
 void progress_settle(struct step *step, struct jobset *jobset, bool kept); /* the JobSet is finished */
 /* Books everything since the last checkpoint as lost, in every gang; returns its chip-microseconds. */
 int64_t usage_lose(struct step *step, struct jobset *jobset);
+/* Every rank has made step `at` (-1: they report none), so the rung that was under way has helped. Its time limit
+ * ends with it, which moves the JobSet's timer. */
+void usage_rung_helped(struct step *step, struct jobset *jobset, int64_t at);
 /* Books so many of them back: ranks still held their work in memory. */
 void usage_regain(struct step *step, struct jobset *jobset, int64_t chip_us);
 /* Gives the chips that are held now another owner. */

@@ -178,6 +178,7 @@ void jobset_hide(struct step *step, struct jobset *jobset)
         struct job *job = jobset->jobs[i];
         if (!job)
             continue;
+        job_touch(job); /* an orphan has no deadline */
         if (!own)
             step_changed(step, CHANGE_MODIFIED, ref_job(job));
         for (size_t t = 0; own && t < job->tasks.len; t++)

@@ -21,6 +21,8 @@ void progress_joined(struct step *step, struct task *task, const struct task_rep
         return;
     }
     unjoined_note_join(step, task->job->jobset);
+    if (task->job->jobset->recovery.absence.replicas.len)
+        jobset_mark(step, task->job->jobset); /* shrink_look: absent replicas return when all others can */
     if (gang && gang->account.owner == OWNER_UNKEPT && gang->jobset->progress.attempt != gang->attempt)
         gang_book(step, gang, gang->replaces ? OWNER_RESTARTING : OWNER_STARTING);
 }
@@ -65,8 +67,10 @@ static void steps_go_on(struct step *step, struct jobset *jobset)
 {
     struct restart_record *record = restart_newest(jobset);
     bool fresh = jobset->progress.attempt != jobset->attempt;
-    if (fresh && jobset->recovery.state == RECOVERY_REJOINING) /* all are back */
+    if (fresh && jobset->recovery.state == RECOVERY_REJOINING) { /* all are back */
         recovery_state_move(&jobset->recovery.state, RECOVERY_NONE);
+        jobset_mark(step, jobset); /* shrink_look: absent replicas may return now */
+    }
     bool began = record && record->attempt == jobset->attempt && (fresh || record->started_ns);
     if (began && !record->stepped_ns) {
         record->stepped_ns = step->now_ns;
@@ -106,7 +110,7 @@ void jobs_progress(struct step *step, const struct progress_event *event)
     rejoin_note_step(step, jobset);
     steps_go_on(step, jobset);
     take_source(jobset, event->source);
-    ladder_stepped(&jobset->recovery.ladder, progress->source == STEP_COUNTED ? -1 : event->step);
+    usage_rung_helped(step, jobset, progress->source == STEP_COUNTED ? -1 : event->step);
     if (progress->attempt != event->attempt) {
         progress->attempt = event->attempt;
         progress->base_step = event->step;

@@ -294,7 +294,7 @@ static bool orphans_gone(struct step *step, struct jobset *jobset)
     return true;
 }
 
-static int64_t next_deadline(const struct jobset *jobset)
+int64_t jobset_due_ns(const struct jobset *jobset)
 {
     int64_t due_ns = INT64_MAX;
     if (jobset_finished(jobset) && jobset->spec.ttl_s >= 0 && !jobset->deleted_ns && !jobset->hidden)
@@ -317,10 +317,26 @@ void jobset_set_timer(struct job_store *store, struct jobset *jobset)
 {
     if (heap_has(&jobset->entry.timer))
         heap_remove(&store->timers, &jobset->entry.timer);
-    jobset->entry.timer.key = next_deadline(jobset);
+    jobset->entry.timer.key = jobset_due_ns(jobset);
     jobset->entry.timer.tie = jobset->uid;
     if (jobset->entry.timer.key != INT64_MAX)
         heap_insert(&store->timers, &jobset->entry.timer);
+}
+
+void jobs_check_timers(const struct job_store *store)
+{
+    for (size_t i = 0; i < store->jobsets.len; i++) {
+        const struct jobset *jobset = store->jobsets.items[i];
+        int64_t due_ns = jobset_due_ns(jobset);
+        CHECK(heap_has(&jobset->entry.timer) == (due_ns != INT64_MAX));
+        CHECK(due_ns == INT64_MAX || jobset->entry.timer.key == due_ns);
+        for (uint32_t j = 0; j < jobset->job_count; j++) {
+            const struct job *job = jobset->jobs[j];
+            due_ns = job ? job_due_ns(job) : INT64_MAX;
+            CHECK(!job || heap_has(&job->timer) == (due_ns != INT64_MAX));
+            CHECK(due_ns == INT64_MAX || job->timer.key == due_ns);
+        }
+    }
 }
 
 static bool all_ready(const struct jobset *jobset)

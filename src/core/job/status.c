@@ -23,9 +23,14 @@ static struct rjob_status status_of(const struct job *job)
     return status;
 }
 
+int64_t job_due_ns(const struct job *job)
+{
+    return is_current(job) ? job_deadline(job) : INT64_MAX;
+}
+
 static void set_job_timer(struct job *job)
 {
-    int64_t due_ns = is_current(job) ? job_deadline(job) : INT64_MAX;
+    int64_t due_ns = job_due_ns(job);
     if (heap_has(&job->timer) && job->timer.key == due_ns)
         return;
     if (heap_has(&job->timer))

@@ -74,6 +74,12 @@ static bool all_gangs_run(const struct jobset *jobset)
     return true;
 }
 
+void usage_rung_helped(struct step *step, struct jobset *jobset, int64_t at)
+{
+    if (ladder_stepped(&jobset->recovery.ladder, at))
+        jobset_mark(step, jobset);
+}
+
 void progress_running(struct step *step, struct gang *gang)
 {
     CHECK(gang->state == GANG_RUNNING && gang->waiting == 0);
@@ -92,7 +98,7 @@ void progress_running(struct step *step, struct gang *gang)
     bool silent =
         jobset->recovery.ladder.best_step < 0; /* without reported steps, running counts as progress */
     if ((silent || jobset->progress.source == STEP_READ) && all_gangs_run(jobset))
-        ladder_stepped(&jobset->recovery.ladder, -1);
+        usage_rung_helped(step, jobset, -1);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }
 

@@ -263,6 +263,36 @@ static void a_job_that_is_made_anew_is_divided(void **state)
     harness_done(&h);
 }
 
+/* Its Job is made anew while a replica is away, which is whole again before the others are back: the replica
+ * returns with the event that makes the last of them ready for it, not with a later one. */
+static void a_replica_returns_at_once(void **state)
+{
+    for (int steps = 0; steps < 2; steps++) {
+        struct harness h;
+        struct jobset *jobset = begin(&h, 3, TRAIN(REPLICAS(2), 6));
+        char lost[64];
+        snprintf(lost, sizeof lost, "%s", machine_of(&h, "a-w-0-2"));
+        harness_lose(&h, lost);
+        if (!steps) {
+            all_join(&h, jobset);
+            progress_to(&h, jobset, 3);
+        }
+        assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_DELETE, "a-w-0", NULL), 200);
+        harness_run_all(&h);
+        harness_hello(&h, lost, NULL, 0);
+        harness_run_all(&h);
+        harness_wait(&h, 11 * NS_PER_SECOND);
+        assert_int_equal(task_at(jobset, 2)->state, TASK_PLACED);
+        assert_true(jobset->attempt == 2 && jobset->recovery.absence.replicas.len == 1);
+        all_join(&h, jobset);
+        if (steps)
+            progress_to(&h, jobset, 4);
+        assert_true(jobset->attempt == 3 && jobset->recovery.absence.replicas.len == 0);
+        assert_int_equal((int)check_ranks(jobset, 2), 6);
+        harness_done(&h);
+    }
+}
+
 /* A replica of two machines: what is left of it waits in its processes. */
 static void the_rest_stands_by(void **state)
 {
@@ -405,6 +435,7 @@ int main(void)
         cmocka_unit_test(two_losses_with_steps_between_are_two),
         cmocka_unit_test(a_suspension_ends_it),
         cmocka_unit_test(a_job_that_is_made_anew_is_divided),
+        cmocka_unit_test(a_replica_returns_at_once),
         cmocka_unit_test(the_rest_stands_by),
         cmocka_unit_test(never_fewer_than_the_least),
         cmocka_unit_test(only_where_it_is_asked),

@@ -317,6 +317,24 @@ static void pods_outlive_their_job(void **state)
     harness_done(&h);
 }
 
+/* Whose Job is gone has no deadline: nothing is due when it would have been over. */
+static void orphans_have_no_deadline(void **state)
+{
+    (void)state;
+    struct harness h;
+    harness_init(&h, 3, 4, 0);
+    const char *yaml =
+        "{apiVersion: batch/v1, kind: Job, metadata: {name: work}, spec: {activeDeadlineSeconds: 600, "
+        "template: {spec: {restartPolicy: Never, containers: [{name: c, image: i, command: [x]}]}}}}";
+    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_JOB, "default", "work", yaml), 201);
+    harness_run_all(&h);
+    assert_true(core_deadline(h.core) <= h.now_ns + 600 * NS_PER_SECOND);
+    assert_int_equal(drop(&h, OBJECT_JOB, "default", "work", PROPAGATION_ORPHAN), 200);
+    assert_true(core_deadline(h.core) > h.now_ns + 600 * NS_PER_SECOND);
+    core_check_invariants(h.core);
+    harness_done(&h);
+}
+
 /* The Pod goes with the Job that stands behind it. */
 static void what_a_pod_owns_goes_with_it(void **state)
 {
@@ -351,6 +369,7 @@ int main(void)
         cmocka_unit_test(what_a_pod_owns_goes_with_it),
         cmocka_unit_test(jobs_outlive_their_jobset),
         cmocka_unit_test(pods_outlive_their_job),
+        cmocka_unit_test(orphans_have_no_deadline),
         cmocka_unit_test(a_namespace_ends_with_its_content),
         cmocka_unit_test(jobs_and_pods_of_their_own_end_with_their_namespace),
         cmocka_unit_test(an_old_log_makes_its_namespaces),
