@@ -355,6 +355,7 @@ static int read_gang(struct reader *reader, const Snapshot__Gang *pb)
     gang->queued.submitted_ns = pb->submitted_ns;
     gang->queued.head_since_ns = pb->head_since_ns;
     gang->min_count = pb->min_count <= pb->n_tasks ? pb->min_count : 0;
+    gang->mixed_plus_1 = pb->mixed_plus_1;
     /* Makes room for its tasks, which come later, in order. */
     for (size_t i = 0; i < pb->n_tasks; i++)
         vec_push(&gang->tasks, NULL);

@@ -280,6 +280,7 @@ static void write_gang(struct writer *writer, const struct gang *gang)
     pb.submitted_ns = gang->queued.submitted_ns;
     pb.head_since_ns = gang->queued.head_since_ns;
     pb.min_count = gang->min_count;
+    pb.mixed_plus_1 = gang->mixed_plus_1;
     pb.n_tasks = gang->tasks.len;
     pb.tasks = ARENA_ARRAY(&writer->arena, uint64_t, gang->tasks.len);
     for (size_t i = 0; i < gang->tasks.len; i++)

@@ -63,6 +63,29 @@ static void join(struct step *step, struct gang *gang, struct task *task)
     gang->queued.priority = priority > gang->queued.priority ? priority : gang->queued.priority;
 }
 
+static bool may_run(const struct job *job, int32_t attempt)
+{
+    for (size_t t = 0; t < job->tasks.len; t++) {
+        const struct task *task = job->tasks.items[t];
+        if (task->doomed && task->start_sent_ns && !task_ended(task->state) && task->attempt == attempt)
+            return true;
+    }
+    return false;
+}
+
+/* Whether a process that is to end may still live under the present attempt: one of a Job that was made
+ * anew, or that was suspended and resumed. */
+static bool meets_older(const struct jobset *jobset)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++)
+        if (jobset->jobs[i] && may_run(jobset->jobs[i], jobset->attempt))
+            return true;
+    for (size_t i = 0; i < jobset->old_jobs.len; i++)
+        if (may_run(jobset->old_jobs.items[i], jobset->attempt))
+            return true;
+    return false;
+}
+
 static void close_gang(struct step *step, struct gang *gang)
 {
     struct jobset *jobset = gang->jobset;
@@ -75,6 +98,7 @@ static void close_gang(struct step *step, struct gang *gang)
     }
     jobset->work.loose_tasks -= (uint32_t)gang->tasks.len;
     gang->waiting = gang->alive = (uint32_t)gang->tasks.len;
+    gang->mixed_plus_1 = meets_older(jobset) ? (uint32_t)jobset->attempt + 1 : 0;
     gang->queued_ns = step->now_ns;
     gang->queued.submitted_ns = gang->replaces ? jobset->first_queued_ns : step->now_ns;
     gang_look_at_gates(gang);

@@ -280,6 +280,9 @@ struct gang {
     VEC(struct task *) tasks;
     struct str why;             /* why it waits, in numbers: QUEUED, or in its preflight */
     struct buf why_text;        /* private: owns `why` */
+    /* 1 + the attempt under which an older process of one of its ranks may have lived when the gang was
+     * formed: what ranks say about a peer may be about that process (job/peers.c); 0: none. */
+    uint32_t mixed_plus_1;
     uint32_t min_count;         /* QUEUED: number of tasks with which it may start; 0: only with all */
     uint32_t waiting, alive;    /* number of tasks neither running nor ended; number of tasks not ended */
     bool thinned;               /* private: some of `tasks` have left it, and are removed before the step

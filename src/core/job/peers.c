@@ -2,7 +2,8 @@
  * the machine of the other one, weaker than its tethers, stronger than silence. It counts only while the
  * machine's own agent is away, and only when every task that may live there has been reported. The
  * evidence is about one process: a task with several processes, or with one that may run again in its
- * place, can survive it. */
+ * place, can survive it. If older processes of the same attempt may have lived when the gang was formed,
+ * a report may be about one of those, so none counts. */
 #include "core/job/internal.h"
 
 /* Returns the peer with that rank in the reporter's attempt; NULL: none, or the peer joined later, or it
@@ -31,7 +32,8 @@ void peers_report_gone(struct step *step, struct task *reporter, uint32_t rank)
         return;
     step_note(step, true, "PeerGone", ref_task(reporter), "rank %u lost its connection to rank %u",
               reporter->rank, rank);
-    struct task *gone = reporter->job->doomed ? NULL : peer_of(reporter, rank);
+    bool mixed = reporter->gang && reporter->gang->mixed_plus_1 == (uint32_t)reporter->attempt + 1;
+    struct task *gone = reporter->job->doomed || mixed ? NULL : peer_of(reporter, rank);
     if (!gone || gone == reporter || gone->machine == MACHINE_NONE)
         return;
     CHECK(gone->machine < step->cluster->machine_count);

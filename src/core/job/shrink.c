@@ -106,6 +106,7 @@ static void split(struct step *step, struct gang *gang, uint32_t replica)
     made->jobset = jobset;
     made->attempt = gang->attempt;
     made->state = gang->state;
+    made->mixed_plus_1 = gang->mixed_plus_1;
     made->replaces = true;
     made->queued.priority = gang->queued.priority;
     made->queued.submitted_ns = gang->queued.submitted_ns;

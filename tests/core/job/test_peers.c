@@ -121,6 +121,45 @@ static void a_survivor_that_ends_first_is_the_same_incident(void **state)
     harness_done(&h);
 }
 
+static void starts_and_joins(struct harness *h, const struct task *task)
+{
+    struct task_report reports[] = {{.kind = REPORT_STARTED, .task = task->uid},
+                                    {.kind = REPORT_JOINED, .task = task->uid}};
+    for (size_t i = 0; i < 2; i++)
+        harness_report(h, &reports[i], task->machine);
+}
+
+#define JOB(name, count)                                                                                     \
+    "{name: " name ", template: {spec: {parallelism: " #count ", completions: " #count                       \
+    ", backoffLimit: 0, template: {spec: {restartPolicy: Never, containers: [{name: c, image: i, "           \
+    "command: [x]}]}}}}}"
+
+/* A Job that is made anew alone has the ranks and the attempt of the one before, whose processes may still
+ * end: a new rank may have met an old one, so that its report is no evidence about the new one's machine. */
+static void an_older_process_of_the_attempt_may_be_meant(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 4, 0);
+    struct jobset *jobset = harness_create(
+        &h, "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: p}\nspec: {failurePolicy: "
+            "{maxRestarts: 3, rules: [{action: RestartJob}]}, replicatedJobs: [" JOB("w", 2) ", " JOB(
+                "x", 1) "]}\n");
+    harness_run_all(&h);
+    struct task old = *harness_task(&h, "p-w-0-0");
+    harness_exit(&h, harness_task(&h, "p-w-0-1"), 1);
+    const struct task *zero = jobset->jobs[0]->indexes[0].task, *one = jobset->jobs[0]->indexes[1].task;
+    assert_true(zero->uid != old.uid && zero->machine == old.machine && one->machine != old.machine);
+    assert_true(jobset->attempt == 0 && zero->gang == one->gang);
+    starts_and_joins(&h, one);
+    struct task_report exited = {.kind = REPORT_EXITED, .task = old.uid, .signal = 15, .exit_code = -1};
+    harness_report(&h, &exited, old.machine);
+    starts_and_joins(&h, zero);
+    report_peer_gone(&h, one, 0);
+    harness_news(&h, EVENT_MACHINE_AWAY, place(&h, zero));
+    assert_int_equal(core_cluster(h.core)->machines[old.machine].state, MACHINE_AWAY);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -129,6 +168,7 @@ int main(void)
         cmocka_unit_test(a_task_that_is_heard_of_again_clears_the_suspicion),
         cmocka_unit_test(a_machine_is_given_one_more_chance),
         cmocka_unit_test(a_survivor_that_ends_first_is_the_same_incident),
+        cmocka_unit_test(an_older_process_of_the_attempt_may_be_meant),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
