@@ -37,6 +37,17 @@ static int64_t execution_limit_ns(const struct workload *workload)
     return text.len && str_to_i64(text, 1, INT32_MAX, &seconds) ? seconds * NS_PER_SECOND : 0;
 }
 
+/* Whether an admission has ended without ever being ready: after the timeout, or after the longest time that
+ * one admission lasts. Without the back-off, the next admission would keep others waiting again at once. */
+static bool never_became_ready(const struct queue_settings *set, const struct workload *workload,
+                               int64_t now_ns)
+{
+    int64_t limit_ns = set->ready_timeout_ns;
+    if (set->max_life_ns && set->max_life_ns < limit_ns)
+        limit_ns = set->max_life_ns;
+    return set->wait_ready && !workload->ready_ns && workload->admitted_ns + limit_ns <= now_ns;
+}
+
 static bool times_out(struct step *step, struct workload *workload)
 {
     const struct queue_settings *set = settings(step);
@@ -46,14 +57,13 @@ static bool times_out(struct step *step, struct workload *workload)
                        "The workload is deactivated due to exceeding the maximum execution time");
         return true;
     }
-    if (set->max_life_ns && workload->admitted_ns + set->max_life_ns <= now_ns) {
+    bool late = never_became_ready(set, workload, now_ns);
+    if (!late && set->max_life_ns && workload->admitted_ns + set->max_life_ns <= now_ns) {
         workload_evict(step, workload, "MaximumLifetimeExceeded",
                        "Ran for the longest time that one admission lasts (%lld s)",
                        (long long)(set->max_life_ns / NS_PER_SECOND));
         return true;
     }
-    bool late =
-        set->wait_ready && !workload->ready_ns && workload->admitted_ns + set->ready_timeout_ns <= now_ns;
     bool stuck = set->wait_ready && set->recovery_timeout_ns >= 0 && workload->unready_ns &&
                  workload->unready_ns + set->recovery_timeout_ns <= now_ns;
     if (!late && !stuck)

@@ -61,6 +61,30 @@ static void test_block_admission(void **state)
     harness_done(&h);
 }
 
+/* A lifetime that is shorter than the timeout ends an admission that was never ready by the same rule: while
+ * it backs off, the others have their turn, whatever their priority. */
+static void test_a_short_life_is_a_timeout_too(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2,
+          "{\"maximumLifetime\":\"4m\",\"waitForPodsReady\":{\"enable\":true,\"timeout\":\"5m\","
+          "\"blockAdmission\":true,\"requeuingStrategy\":{\"backoffBaseSeconds\":60}}}",
+          PLAIN("8") "---\napiVersion: kueue.x-k8s.io/v1beta2\nkind: WorkloadPriorityClass\n"
+                     "metadata: {name: high}\nvalue: 100\n");
+    submit(&h, "a", "lq", 1, 4, "    kueue.x-k8s.io/priority-class: high\n"); /* it is never started */
+    submit(&h, "b", "lq", 1, 4, "");
+    assert_string_equal(reason_of(&h, "b", WORKLOAD_QUOTA_RESERVED), "WaitingForPodsReady");
+    harness_wait(&h, 240 * NS_PER_SECOND);
+    assert_string_equal(reason_of(&h, "a", WORKLOAD_EVICTED), "PodsReadyTimeout");
+    for (size_t i = 0; i < h.told.len; i++) /* stopped before it started */
+        h.told.items[i].started = true;
+    harness_run_all(&h);
+    assert_false(holds(&h, "a", WORKLOAD_REQUEUED));
+    assert_state(&h, "b", "admitted");
+    harness_done(&h);
+}
+
 static void test_times_of_a_run(void **state)
 {
     (void)state;
@@ -583,6 +607,7 @@ int main(void)
         cmocka_unit_test(test_pods_ready_timeout),
         cmocka_unit_test(test_block_admission),
         cmocka_unit_test(test_times_of_a_run),
+        cmocka_unit_test(test_a_short_life_is_a_timeout_too),
         cmocka_unit_test(test_flavors),
         cmocka_unit_test(test_node_selector_chooses_flavor),
         cmocka_unit_test(test_taints_of_flavors),
