@@ -181,8 +181,18 @@ bool disk_replay(struct world *world, bool from_snapshot, struct core *core)
     return good;
 }
 
+const struct core *disk_read_whole(struct world *world)
+{
+    struct sim_disk *disk = &world->disk;
+    if (!disk->reader)
+        disk->reader = core_new();
+    CHECK(core_seq(disk->reader) <= disk->log.len); /* what is durable stays */
+    return disk_replay(world, false, disk->reader) ? disk->reader : NULL;
+}
+
 void disk_done(struct sim_disk *disk)
 {
+    core_free(disk->reader);
     for (size_t i = 0; i < disk->log.len; i++)
         buf_done(&disk->log.items[i].bytes);
     vec_done(&disk->log);

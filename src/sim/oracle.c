@@ -269,16 +269,31 @@ static void check_known(struct world *world)
     }
 }
 
-static void check_replay(struct world *world, bool from_snapshot)
+static void check_same(struct world *world, const struct core *again, const char *how)
 {
-    struct core *again = core_new();
-    if (replays_alike(world) && disk_replay(world, from_snapshot, again) &&
-        core_seq(again) == core_seq(world->controller.core) &&
-        core_digest(again) != core_digest(world->controller.core)) {
+    const struct core *core = world->controller.core;
+    if (core_seq(again) != core_seq(core))
+        return;
+    if (core_digest(again) != core_digest(core) || core_deadline(again) != core_deadline(core)) {
         disk_tell_apart(world);
         world_fail(world, TORTURE_REPLAY, "replay of %llu records %s gives another state",
-                   (unsigned long long)core_seq(again), from_snapshot ? "from a snapshot" : "from scratch");
+                   (unsigned long long)core_seq(again), how);
     }
+}
+
+static void check_replay(struct world *world, bool from_snapshot)
+{
+    if (!replays_alike(world))
+        return;
+    if (!from_snapshot) {
+        const struct core *whole = disk_read_whole(world);
+        if (whole)
+            check_same(world, whole, "from scratch");
+        return;
+    }
+    struct core *again = core_new();
+    if (disk_replay(world, true, again))
+        check_same(world, again, "from a snapshot");
     core_free(again);
 }
 

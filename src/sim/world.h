@@ -276,6 +276,8 @@ struct disk_snapshot {
 struct sim_disk {
     VEC(struct disk_record) log;
     size_t durable; /* records that a crash cannot take */
+    struct core *reader; /* what the log gives from its first record on, so far as it was asked; or NULL */
+    size_t whole;        /* records that a controller has replayed from scratch when it started, at most */
     VEC(struct disk_snapshot) snapshots;
     bool full, busy; /* it takes nothing; busy: because another program holds it */
 };
@@ -299,6 +301,7 @@ struct planted {
 struct sim_controller {
     struct core *core;     /* NULL: down */
     struct driver *driver; /* likewise */
+    struct core *left;     /* of the process that crashed last, until the next one has its state; or NULL */
     uint64_t life;
     struct sim_clock wall, mono;
     bool paused, start_due;
@@ -444,8 +447,14 @@ void disk_append(struct sim_disk *disk, const struct drive_record *record);
 void disk_synced(struct sim_disk *disk);
 void disk_fails(struct sim_disk *disk); /* nothing that is not durable is there */
 void disk_crash(struct world *world);
-/* Into a fresh core; fails the world when the log or a snapshot cannot be read back. False then. */
+/* Brings a core that is fresh, or holds a beginning of the log, to the log's end; with `from_snapshot` a fresh
+ * one, by the newest snapshot if there is one. Fails the world when the log or a snapshot cannot be read
+ * back. False then. */
 bool disk_replay(struct world *world, bool from_snapshot, struct core *core);
+/* Returns what the whole log gives, from its first record on; NULL: the world has failed. Each record is
+ * read once, however often this is asked: a prefix of the log gives the same state each time. Belongs to
+ * the disk. To be called while no append is under way. */
+const struct core *disk_read_whole(struct world *world);
 /* Names the first record after which a core from the newest snapshot differs from one without, if any. */
 void disk_tell_apart(struct world *world);
 void disk_snapshot(struct world *world, uint64_t seq, struct buf *bytes); /* takes them over */
