@@ -15,30 +15,37 @@ enum { DEPTH_MAX = 512 };
 
 /* --- making --------------------------------------------------------------------------------------- */
 
-/* A folder that was made a moment ago is the caller's until it is given away. */
-static int settle(int fd, const char *name, mode_t mode, uid_t user, gid_t group, bool made,
-                  struct error *error)
+/* Of a folder that root has made for another user and not given away yet. A marker in the folder itself also
+ * works on NFS and Lustre, which cannot rename without replacing, and outlives an agent that is killed. */
+enum { UNFINISHED_MODE = S_ISVTX | S_IRWXU };
+
+bool os_folder_is_unfinished(const struct stat *info)
+{
+    return S_ISDIR(info->st_mode) && info->st_uid == geteuid() && (info->st_mode & 07777) == UNFINISHED_MODE;
+}
+
+/* The mode comes last: until then the folder is unfinished, or its user's already. */
+static int settle(int fd, const char *name, mode_t mode, uid_t user, gid_t group, struct error *error)
 {
     struct stat info;
     if (fstat(fd, &info) < 0)
         return error_set_errno(error, errno, "looking at %s", name);
-    bool given = made && user != geteuid();
-    if (info.st_uid != (given ? geteuid() : user))
+    bool give = user != geteuid() && os_folder_is_unfinished(&info);
+    if (info.st_uid != user && !give)
         return error_set(error, ERROR_DENIED,
                          "%s belongs to user %u, expected user %u: remove it, or choose another place", name,
                          (unsigned)info.st_uid, (unsigned)user);
+    if (give && fchown(fd, user, group) < 0)
+        return error_set_errno(error, errno, "giving %s to user %u", name, (unsigned)user);
     if (fchmod(fd, mode) < 0)
         return error_set_errno(error, errno, "setting the mode of %s", name);
-    if (given && fchown(fd, user, group) < 0)
-        return error_set_errno(error, errno, "giving %s to user %u", name, (unsigned)user);
     return 0;
 }
 
 int os_folder_make(int at, const char *name, mode_t mode, uid_t user, gid_t group, int *ret_fd,
                    struct error *error)
 {
-    bool made = mkdirat(at, name, 0700) == 0;
-    if (!made && errno != EEXIST)
+    if (mkdirat(at, name, user == geteuid() ? S_IRWXU : UNFINISHED_MODE) < 0 && errno != EEXIST)
         return error_set_errno(error, errno, "making %s", name);
     int fd = openat(at, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
     if (fd < 0 && (errno == ELOOP || errno == ENOTDIR))
@@ -48,7 +55,7 @@ int os_folder_make(int at, const char *name, mode_t mode, uid_t user, gid_t grou
                          name, (unsigned)user);
     if (fd < 0)
         return error_set_errno(error, errno, "opening %s", name);
-    int rc = settle(fd, name, mode, user, group, made, error);
+    int rc = settle(fd, name, mode, user, group, error);
     if (rc < 0)
         close(fd);
     else

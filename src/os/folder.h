@@ -7,15 +7,22 @@
 #ifndef PHX_OS_FOLDER_H
 #define PHX_OS_FOLDER_H
 
+#include <stdbool.h>
+#include <sys/stat.h>
 #include <sys/types.h>
 
 #include "base/error.h"
 
 /* Makes the folder `name` in `at` (an open folder, or AT_FDCWD) unless it is there, and gives it `mode`.
  * Returns a descriptor of it in *ret_fd, which the caller closes. A folder that is made is given to `user`
- * and `group`. ERROR_DENIED: `name` is a link, no folder, or a folder of another user than `user`. */
+ * and `group`. Several callers, also on several machines, may make one folder for one user at once.
+ * ERROR_DENIED: `name` is a link, no folder, or a folder of another user than `user`. */
 int os_folder_make(int at, const char *name, mode_t mode, uid_t user, gid_t group, int *ret_fd,
                    struct error *error);
+
+/* True of a folder that the caller's user makes for another user, from mkdir until it is given away: another
+ * caller is at work on it, or was killed before its end. os_folder_make finishes such a folder. */
+bool os_folder_is_unfinished(const struct stat *info);
 
 /* Makes every folder of the path that is absent, the last one with `mode` (whatever the umask), those above
  * it with `above`. Follows links: for places that the caller alone, or an operator, has named. */

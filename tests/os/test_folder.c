@@ -10,11 +10,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include "os/folder.h"
 
-enum { SOMEBODY = 4711 };
+enum { SOMEBODY = 4711, MAKERS = 8, FOLDERS = 500 };
 
 static char place[32];
 
@@ -98,6 +99,70 @@ static void another_users_folder_is_refused(void **state)
     close(at);
 }
 
+static void a_folder_that_its_maker_did_not_give_away_is_given(void **state)
+{
+    struct error error;
+    struct stat info;
+    int fd;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(mkdir(in_place("begun"), 01700), 0); /* and its maker was killed */
+    assert_int_equal(stat(in_place("begun"), &info), 0);
+    assert_true(os_folder_is_unfinished(&info));
+    assert_int_equal(os_folder_make(AT_FDCWD, in_place("begun"), 02770, SOMEBODY, 100, &fd, &error), 0);
+    assert_int_equal(fstat(fd, &info), 0);
+    close(fd);
+    assert_false(os_folder_is_unfinished(&info));
+    assert_int_equal(info.st_uid, SOMEBODY);
+    assert_int_equal(info.st_gid, 100);
+    assert_int_equal(info.st_mode, S_IFDIR | 02770);
+    /* A folder of root's own is nobody else's. */
+    assert_int_equal(mkdir(in_place("roots"), 0700), 0);
+    assert_int_equal(os_folder_make(AT_FDCWD, in_place("roots"), 0700, SOMEBODY, 100, &fd, &error),
+                     ERROR_DENIED);
+}
+
+/* Makes all folders as soon as the pipe's other end is closed; 0 when every one was made. */
+static int make_many(int starts)
+{
+    struct error error;
+    char name[16], byte;
+    int at = open(place, O_RDONLY | O_DIRECTORY), fd, bad = at < 0 || read(starts, &byte, 1) != 0;
+    for (int i = 0; i < FOLDERS && !bad; i++) {
+        snprintf(name, sizeof name, "folder-%d", i);
+        bad = os_folder_make(at, name, 0700, SOMEBODY, 100, &fd, &error) != 0;
+        if (bad)
+            fprintf(stderr, "%s\n", error.text);
+        else
+            close(fd);
+    }
+    return bad;
+}
+
+/* As the agents of all machines of a job do on shared storage. */
+static void many_make_one_folder_at_once(void **state)
+{
+    int starts[2], ended, failed = 0;
+    if (geteuid() != 0)
+        skip();
+    assert_int_equal(pipe(starts), 0);
+    for (int i = 0; i < MAKERS; i++) {
+        pid_t child = fork();
+        assert_true(child >= 0);
+        if (child == 0) {
+            close(starts[1]);
+            _exit(make_many(starts[0]));
+        }
+    }
+    close(starts[0]);
+    close(starts[1]);
+    for (int i = 0; i < MAKERS; i++) {
+        assert_true(wait(&ended) > 0);
+        failed += ended != 0;
+    }
+    assert_int_equal(failed, 0);
+}
+
 static void links_are_removed_not_followed(void **state)
 {
     char path[64];
@@ -172,6 +237,8 @@ int main(void)
         cmocka_unit_test_setup_teardown(another_users_folder_is_refused, begin, end),
         cmocka_unit_test_setup_teardown(a_path_gets_its_modes, begin, end),
         cmocka_unit_test_setup_teardown(no_link_leads_out, begin, end),
+        cmocka_unit_test_setup_teardown(a_folder_that_its_maker_did_not_give_away_is_given, begin, end),
+        cmocka_unit_test_setup_teardown(many_make_one_folder_at_once, begin, end),
         cmocka_unit_test_setup_teardown(links_are_removed_not_followed, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

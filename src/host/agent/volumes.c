@@ -201,11 +201,10 @@ static int make_claim(const struct live *live, const struct task_launch *launch,
     const char *slash = strrchr(path, '/');
     int fd,
         rc = os_folder_path(arena_printf(&arena, "%.*s", (int)(slash - path), path).data, 0755, 0711, error);
-    if (rc < 0 || access(path, F_OK) == 0)
+    struct stat info;
+    if (rc < 0 || (stat(path, &info) == 0 && !os_folder_is_unfinished(&info)))
         return rc;
-    rc = os_folder_make(AT_FDCWD, path, 0700, (uid_t)launch->run_as_user, (gid_t)shared, &fd, error);
-    if (rc == 0 && fchmod(fd, 02770) < 0)
-        rc = error_set_errno(error, errno, "opening %s to group %lld", path, (long long)shared);
+    rc = os_folder_make(AT_FDCWD, path, 02770, (uid_t)launch->run_as_user, (gid_t)shared, &fd, error);
     if (rc == 0)
         close(fd);
     return rc;
