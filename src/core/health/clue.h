@@ -53,7 +53,7 @@ enum clue_kind {
     CLUE_SHARED_MEMORY = 22, /* /dev/shm is too small */
     CLUE_NAME = 23,          /* a host name could not be resolved */
     CLUE_SERVICE = 24,       /* a service outside of the job does not answer: an object store, a hub */
-    CLUE_ADDRESS = 25,       /* its loss became NaN or infinite, and stayed so */
+    CLUE_ADDRESS = 25,       /* another process has the network address */
     CLUE_NUMERIC = 26,       /* its loss was no number or infinite, and stayed so */
     CLUE_KINDS
 };
