@@ -25,8 +25,55 @@ struct waiting {
     enum goal goal;
     struct str name, value; /* the condition or path, and the wanted value */
     bool has_value, has_goal, failed, seen, gone;
+    struct buf conditions; /* of the object as it was last seen: "Suspended=False, FailurePolicy=True" */
     int64_t timeout_ns, deadline_ns;
 };
+
+/* The conditions that people wait for; the first of a kind is the example. */
+static const struct {
+    const char *kind, *conditions;
+} usual[] = {
+    {"jobset", "Completed, Failed, Suspended, StartupPolicyCompleted"},
+    {"job", "Complete, Failed, Suspended"},
+    {"pod", "Ready, PodScheduled, Initialized"},
+    {"node", "Ready"},
+    {"workload", "Admitted, QuotaReserved, PodsReady, Evicted, Finished"},
+    {"clusterqueue", "Active"},
+    {"localqueue", "Active"},
+};
+
+static const char *usual_conditions(const struct resource *kind)
+{
+    for (size_t i = 0; kind && i < sizeof usual / sizeof *usual; i++)
+        if (strcmp(usual[i].kind, kind->singular) == 0)
+            return usual[i].conditions;
+    return NULL;
+}
+
+/* Says what --for may be, with the conditions of the kind that the first argument names. */
+static int goal_missing(char **args, int count)
+{
+    struct str head = count > 0 ? str_from(args[0]) : (struct str){0}, tail;
+    (void)str_cut(head, '/', &head, &tail);
+    const char *conditions = usual_conditions(head.len ? kind_find(head) : NULL);
+    return usage_wrong(usage, "--for=WHAT is missing, such as --for=finished%s%s",
+                       conditions ? " or --for=condition=TYPE with TYPE one of "
+                                  : " or --for=condition=Ready",
+                       conditions ? conditions : "");
+}
+
+/* "Completed" alone is most probably a condition. */
+static bool goal_wrong(struct str text)
+{
+    bool word = text.len > 0;
+    for (size_t i = 0; i < text.len && word; i++)
+        word = (text.data[i] >= 'a' && text.data[i] <= 'z') || (text.data[i] >= 'A' && text.data[i] <= 'Z');
+    if (!word)
+        return usage_value(false);
+    say("--for: \"" STR_FORMAT "\" is not a valid value; did you mean --for=condition=" STR_FORMAT "?",
+        STR_ARG(text), STR_ARG(text));
+    return false;
+}
 
 static bool parse_goal(struct waiting *waiting, struct str text)
 {
@@ -106,6 +153,30 @@ static bool has_condition(const struct doc *object, struct str type, struct str 
     return false;
 }
 
+/* Remembers the conditions of the object, for the message of a wait that ends in vain. */
+static void keep_conditions(struct waiting *waiting, const struct doc *object)
+{
+    const struct doc *conditions = doc_dotted(object, "status.conditions");
+    buf_clear(&waiting->conditions);
+    for (size_t i = 0; i < doc_len(conditions); i++)
+        buf_printf(&waiting->conditions, "%s" STR_FORMAT "=" STR_FORMAT, i ? ", " : "",
+                   STR_ARG(doc_text(doc_at(conditions, i), "type")),
+                   STR_ARG(doc_text(doc_at(conditions, i), "status")));
+}
+
+static void say_timeout(struct waiting *waiting, const struct resource *kind, struct str name)
+{
+    struct str seen = buf_str(&waiting->conditions);
+    if (waiting->goal != GOAL_CONDITION && waiting->goal != GOAL_FINISHED)
+        say("timed out waiting for %s/" STR_FORMAT, kind->singular, STR_ARG(name));
+    else if (seen.len)
+        say("timed out waiting for %s/" STR_FORMAT "; its conditions are " STR_FORMAT, kind->singular,
+            STR_ARG(name), STR_ARG(seen));
+    else
+        say("timed out waiting for %s/" STR_FORMAT "; it has no conditions yet", kind->singular,
+            STR_ARG(name));
+}
+
 static bool path_holds(const struct waiting *waiting, const struct doc *object)
 {
     const struct doc *node = at_path(object, waiting->name);
@@ -153,6 +224,8 @@ static bool on_object(void *context, const char *type, const struct doc *object)
         return !waiting->gone;
     }
     waiting->seen = true;
+    if (object)
+        keep_conditions(waiting, object);
     return !object || !holds(waiting, object);
 }
 
@@ -180,7 +253,7 @@ static int wait_one(struct waiting *waiting, const struct resource *kind, struct
                           waiting);
     }
     if (rc == EXIT_TIMEOUT)
-        say("timed out waiting for %s/" STR_FORMAT, kind->singular, STR_ARG(name));
+        say_timeout(waiting, kind, name);
     if (rc == EXIT_OK && waiting->gone && waiting->goal != GOAL_DELETE) {
         say("%s/" STR_FORMAT " was deleted", kind->singular, STR_ARG(name));
         rc = EXIT_NOT_FOUND;
@@ -218,7 +291,7 @@ int cmd_wait(int argc, char **argv)
     int letter;
     while ((letter = usage_option(argc, argv, CLIENT_SHORT_OPTIONS, options, NULL)) != -1) {
         if (letter == 'F')
-            usable = usage_value(parse_goal(&waiting, str_from(optarg))) && usable;
+            usable = (parse_goal(&waiting, str_from(optarg)) || goal_wrong(str_from(optarg))) && usable;
         else if (letter == 't')
             usable = usage_value(duration_parse(str_from(optarg), &waiting.timeout_ns)) && usable;
         else
@@ -228,14 +301,14 @@ int cmd_wait(int argc, char **argv)
         fputs(usage, stdout);
         return EXIT_OK;
     }
-    if (!usable || !waiting.has_goal || optind == argc) {
-        return usage_wrong(usage, !usable             ? NULL
-                                  : !waiting.has_goal ? "--for CONDITION is missing"
-                                                      : "KIND/NAME is missing");
-    }
+    if (usable && !waiting.has_goal)
+        return goal_missing(argv + optind, argc - optind);
+    if (!usable || optind == argc)
+        return usage_wrong(usage, usable ? "KIND/NAME is missing" : NULL);
     waiting.deadline_ns = waiting.timeout_ns > 0 ? client_clock() + waiting.timeout_ns : INT64_MAX;
     client_open(&waiting.client, &waiting.options);
     int rc = wait_all(&waiting, argv + optind, argc - optind);
     client_close(&waiting.client);
+    buf_done(&waiting.conditions);
     return rc;
 }
