@@ -409,6 +409,29 @@ static void what_was_broken_on_purpose_is_the_cause(void **state)
     harness_done(&h);
 }
 
+/* One code on two machines of a job says that its program has the fault, but not of what a person did. */
+static void two_injections_are_no_fault_of_the_software(void **state)
+{
+    struct harness h;
+    struct attribution found;
+    char machines[2][16];
+    begin(&h, 40, 4, 0);
+    struct jobset *jobset =
+        harness_create(&h, JOBSET("a", "failurePolicy: {maxRestarts: 5}, ", RJOB("w", 1, "", 8, "")));
+    harness_run_all(&h);
+    snprintf(machines[0], sizeof(machines[0]), "%s", where(&h, "a-w-0-0"));
+    snprintf(machines[1], sizeof(machines[1]), "%s", where(&h, "a-w-0-7"));
+    assert_string_not_equal(machines[0], machines[1]);
+    for (int i = 0; i < 2; i++) {
+        say(&h, machines[i], "injected/kill", "", SIGNAL_ONCE);
+        attribute(&jobset->history.faults, NULL, str_from(machines[i]), h.now_ns, &found);
+        assert_string_equal(found.primary->code, "injected/kill");
+        assert_int_equal(found.domain, DOMAIN_USER);
+        harness_wait(&h, 6 * NS_PER_SECOND);
+    }
+    harness_done(&h);
+}
+
 static void the_worst_one_is_the_cause_and_the_others_support_it(void **state)
 {
     struct harness h;
@@ -615,6 +638,7 @@ int main(void)
         cmocka_unit_test(the_oldest_closed_fault_makes_room),
         cmocka_unit_test(a_job_s_end_is_blamed_on_what_was_before_it),
         cmocka_unit_test(what_was_broken_on_purpose_is_the_cause),
+        cmocka_unit_test(two_injections_are_no_fault_of_the_software),
         cmocka_unit_test(the_worst_one_is_the_cause_and_the_others_support_it),
         cmocka_unit_test(the_machine_where_it_began_goes_before),
         cmocka_unit_test(other_systems_report_faults),
