@@ -256,7 +256,39 @@ static void check_topology(const struct doc *object, struct field_errors *errors
     str_map_done(&seen);
 }
 
-enum { CONTROLLER_BYTES_MAX = 153 };
+#define WHY_KIND "must be at most 63 letters, digits and '-', and begin with a letter"
+enum { CONTROLLER_BYTES_MAX = 153, DNS_LABEL_BYTES_MAX = 63 };
+
+/* Whether the text is the name of a kind: a DNS label in any case that begins with a letter. */
+static bool is_kind_name(struct str text)
+{
+    char lower[DNS_LABEL_BYTES_MAX];
+    if (text.len == 0 || text.len > sizeof lower)
+        return false;
+    for (size_t i = 0; i < text.len; i++)
+        lower[i] =
+            text.data[i] >= 'A' && text.data[i] <= 'Z' ? (char)(text.data[i] + 'a' - 'A') : text.data[i];
+    return name_is_dns1035_label((struct str){lower, text.len});
+}
+
+/* The reference of an AdmissionCheck to the object that holds its parameters. */
+static void check_parameters(const struct doc *parameters, const struct field_path *path,
+                             struct field_errors *errors)
+{
+    static const struct {
+        const char *name, *why;
+        bool (*is_good)(struct str text);
+    } fields[] = {{"apiGroup", WHY_DNS1123_SUBDOMAIN, name_is_dns1123_subdomain},
+                  {"kind", WHY_KIND, is_kind_name},
+                  {"name", WHY_DNS1123_LABEL, name_is_dns1123_label}};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const struct doc *field = doc_get(parameters, fields[i].name);
+        struct str text = doc_str(field, STR(""));
+        if (field && field->kind == DOC_STRING && !fields[i].is_good(text))
+            path_invalid(errors, AT(path, fields[i].name), field, text,
+                         text.len ? fields[i].why : "should be at least 1 chars long");
+    }
+}
 
 static void check_admission_check(const struct doc *object, struct field_errors *errors)
 {
@@ -265,19 +297,8 @@ static void check_admission_check(const struct doc *object, struct field_errors 
     if (!name.len || name.len > CONTROLLER_BYTES_MAX)
         path_invalid(errors, AT(AT(NULL, "spec"), "controllerName"), controller, name,
                      "must be 1 to 153 bytes long");
-    static const char *const fields[] = {"apiGroup", "kind", "name"};
-    const struct doc *parameters = doc_path(object, "spec", "parameters", NULL);
-    for (size_t i = 0; parameters && i < sizeof fields / sizeof *fields; i++) {
-        const struct doc *field = doc_get(parameters, fields[i]);
-        struct str text = doc_str(field, STR(""));
-        if (field && field->kind == DOC_STRING && !text.len)
-            path_invalid(errors, AT(AT(AT(NULL, "spec"), "parameters"), fields[i]), field, text,
-                         "should be at least 1 chars long");
-    }
-    const struct doc *name_of = doc_get(parameters, "name");
-    if (doc_str(name_of, STR("")).len && !name_is_dns1123_label(doc_str(name_of, STR(""))))
-        path_invalid(errors, AT(AT(AT(NULL, "spec"), "parameters"), "name"), name_of,
-                     doc_str(name_of, STR("")), WHY_DNS1123_LABEL);
+    check_parameters(doc_path(object, "spec", "parameters", NULL), AT(AT(NULL, "spec"), "parameters"),
+                     errors);
 }
 
 void validate_kueue_kind(const struct doc *object, enum object_kind id, struct field_errors *errors)

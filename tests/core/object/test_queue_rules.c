@@ -78,6 +78,12 @@ static void new_ones(void **state)
         {OBJECT_ADMISSION_CHECK, CHECK_OBJECT("apiGroup: g, kind: K, name: nn"), NULL},
         {OBJECT_ADMISSION_CHECK, CHECK_OBJECT("apiGroup: g, kind: K, name: ''"), "spec.parameters.name"},
         {OBJECT_ADMISSION_CHECK, CHECK_OBJECT("apiGroup: '', kind: K, name: nn"), "spec.parameters.apiGroup"},
+        {OBJECT_ADMISSION_CHECK, CHECK_OBJECT("apiGroup: '@g', kind: K, name: nn"),
+         "spec.parameters.apiGroup"},
+        {OBJECT_ADMISSION_CHECK, CHECK_OBJECT("apiGroup: g.io, kind: '@K', name: nn"),
+         "spec.parameters.kind"},
+        {OBJECT_ADMISSION_CHECK, CHECK_OBJECT("apiGroup: g.io, kind: 1K, name: nn"), "spec.parameters.kind"},
+        {OBJECT_ADMISSION_CHECK, CHECK_OBJECT("apiGroup: g.io, kind: K-2, name: nn"), NULL},
         {OBJECT_RESOURCE_FLAVOR,
          FLAVOR_OBJECT(
              ", tolerations: [{key: k, operator: Exists, effect: NoSchedule, tolerationSeconds: 5}]"),
