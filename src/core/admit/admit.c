@@ -151,24 +151,6 @@ void admit_default(const struct admit *admit, const struct jobset *jobset, struc
     doc_set(arena, spec, STR("suspend"), doc_new_bool(arena, !may_run(admit, jobset)));
 }
 
-/* A workload with a WorkloadPriorityClass may change to another class, but not to none; a running workload
- * without one may not get one. */
-static void check_priority_label(const struct jobset *jobset, const struct doc *labels, bool runs,
-                                 struct field_errors *errors)
-{
-    static const char key[] = "kueue.x-k8s.io/priority-class";
-    struct str is = doc_str(doc_get(labels, key), STR(""));
-    struct str was = labels_get(&jobset->spec.labels, str_from(key), STR(""));
-    bool queued = labels_get(&jobset->spec.labels, STR("kueue.x-k8s.io/queue-name"), STR("")).len > 0;
-    const char *why = was.len && !is.len           ? "cannot be removed from a workload"
-                      : !was.len && is.len && runs ? "cannot be added to a non-suspended workload"
-                                                   : NULL;
-    if (why && queued)
-        field_error_add(errors, STR("metadata.labels[kueue.x-k8s.io/priority-class]"), "FieldValueInvalid",
-                        NULL, "Invalid value: \"" STR_FORMAT "\": WorkloadPriorityClass %s", STR_ARG(is),
-                        why);
-}
-
 void admit_validate_update(const struct admit *admit, const struct jobset *jobset, const struct doc *document,
                            struct field_errors *errors)
 {
@@ -188,7 +170,7 @@ void admit_validate_update(const struct admit *admit, const struct jobset *jobse
         field_error_add(errors, STR("metadata.labels[kueue.x-k8s.io/prebuilt-workload-name]"),
                         "FieldValueInvalid", NULL, "Invalid value: \"" STR_FORMAT "\": field is immutable",
                         STR_ARG(names));
-    check_priority_label(jobset, labels, runs, errors);
+    labels_validate_update(jobset, labels, runs, errors);
     static const char gates[] = "kueue.x-k8s.io/admission-gated-by";
     const struct doc *notes = doc_path(document, "metadata", "annotations", NULL);
     if (was.len)

@@ -450,6 +450,13 @@ struct str admission_gates(const struct jobset *jobset); /* empty: none */
 /* Checks a change of the annotation from `was` to `is`. */
 void gates_validate(struct str was, struct str is, bool is_new, struct field_errors *errors);
 
+/* --- labels.c ------------------------------------------------------------------------------------------- */
+/* Checks the labels of a new job. */
+void labels_validate_new(const struct jobset_spec *spec, struct field_errors *errors);
+/* Checks a change of the job's labels to `labels`; `runs`: its workload is admitted, or it is not suspended. */
+void labels_validate_update(const struct jobset *jobset, const struct doc *labels, bool runs,
+                            struct field_errors *errors);
+
 /* --- inuse.c -------------------------------------------------------------------------------------------- */
 size_t tree_count_ending(const struct object_store *objects);
 /* Removes deleted objects that are no longer in use; true: some were removed. */

@@ -510,6 +510,7 @@ void admit_validate_new(const struct doc *document, const struct jobset_spec *sp
     int64_t number;
     gates_validate(STR(""), labels_get(&spec->annotations, STR("kueue.x-k8s.io/admission-gated-by"), STR("")),
                    true, errors);
+    labels_validate_new(spec, errors);
     if (workload_form(document) == FORM_POD)
         check_pod_group(spec, errors);
     if (workload_form(document) != FORM_JOB)

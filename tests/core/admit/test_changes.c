@@ -180,10 +180,65 @@ static void test_priority_class_stays(void **state)
     }
 }
 
+static void job_with_labels(char *yaml, size_t size, int parallelism, const char *labels)
+{
+    snprintf(
+        yaml, size,
+        "apiVersion: batch/v1\nkind: Job\nmetadata: {name: j, labels: {kueue.x-k8s.io/queue-name: lq%s}}\n"
+        "spec: {parallelism: %d, completions: 9, template: {spec: {restartPolicy: Never, containers: "
+        "[{name: c, image: i, command: [run], resources: {limits: {google.com/tpu: 4}}}]}}}\n",
+        labels, parallelism);
+}
+
+/* The longest time of a run is a number of seconds, and stays while the job runs. */
+static void test_longest_time_is_checked(void **state)
+{
+    (void)state;
+#define LONGEST(seconds) ", kueue.x-k8s.io/max-exec-time-seconds: '" seconds "'"
+    static const struct {
+        const char *was, *is; /* `is` NULL: the first write is refused */
+        int runs, waits;      /* status of the second write */
+    } rows[] = {
+        {LONGEST("0"), NULL, 0, 0},
+        {LONGEST("-3"), NULL, 0, 0},
+        {LONGEST("30m"), NULL, 0, 0},
+        {LONGEST("99999999999"), NULL, 0, 0},
+        {", kueue.x-k8s.io/prebuilt-workload-name: W_1", NULL, 0, 0},
+        {LONGEST("60"), LONGEST("60"), 0, 0},
+        {LONGEST("60"), LONGEST("90"), 422, 0},
+        {LONGEST("60"), LONGEST("x"), 422, 422},
+        {LONGEST("60"), "", 422, 0},
+        {"", LONGEST("60"), 422, 0},
+    };
+    for (size_t i = 0; i < 2 * sizeof(rows) / sizeof(*rows); i++) {
+        bool waits = i >= sizeof(rows) / sizeof(*rows);
+        size_t r = i % (sizeof(rows) / sizeof(*rows));
+        struct harness h;
+        char yaml[1024];
+        harness_init(&h, 2, 4, 0);
+        must_apply(&h, FLAVOR("v5e") LOCAL_QUEUE("lq", "cq"));
+        must_apply(&h, CLUSTER_QUEUE("cq", "8", ""));
+        job_with_labels(yaml, sizeof(yaml), waits ? 9 : 1, rows[r].was);
+        int code = check(&h, WRITE_CREATE, OBJECT_JOB, "default", "", yaml);
+        if (code != (rows[r].is ? 0 : 422))
+            fail_msg("row %zu: %d: %s", i, code, h.last_message);
+        int wanted = waits ? rows[r].waits : rows[r].runs;
+        if (rows[r].is) {
+            must_apply(&h, yaml);
+            job_with_labels(yaml, sizeof(yaml), waits ? 9 : 1, rows[r].is);
+            code = check(&h, WRITE_REPLACE, OBJECT_JOB, "default", "j", yaml);
+            if (code != wanted)
+                fail_msg("row %zu: %d, not %d: %s", i, code, wanted, h.last_message);
+        }
+        harness_done(&h);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_priority_class_stays),
+        cmocka_unit_test(test_longest_time_is_checked),
         cmocka_unit_test(test_priority_changes_the_order),
         cmocka_unit_test(test_evictions_are_counted),
         cmocka_unit_test(test_deleted_ones_come_again),
