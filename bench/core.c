@@ -6,10 +6,14 @@
  * the same writes are appended in groups of 100, durable, before each group is applied; the limit is the
  * store's append of those bytes alone. A write is checked and then applied, as a controller does.
  *
- *     bench_core [FOLDER]        (for the log; default: $TMPDIR or /var/tmp)
+ *     bench_core [FOLDER [CASES]]        (FOLDER for the log; default: $TMPDIR or /var/tmp)
+ *
+ * CASES picks some, for a profile: the letters n (no-op jobs), m (many JobSets), q (behind a queue), p (past
+ * a waiting gang), g (gangs), w (writes without the log), l (writes with it).
  */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -99,11 +103,11 @@ static void many_jobsets(void)
     stop(&bench);
 }
 
-/* Small JobSets in a cluster that a gang has filled: `queued` of them wait already. And small ones that fit
- * while a gang waits for more machines than are free. */
+enum { CREATED = 500 };
+
+/* Small JobSets in a cluster that a gang has filled: `queued` of them wait already. */
 static void behind_a_queue(int queued)
 {
-    enum { CREATED = 500 };
     struct bench bench;
     struct buf json BUF_CLEANUP = {0};
     char name[96];
@@ -120,11 +124,19 @@ static void behind_a_queue(int queued)
     snprintf(name, sizeof(name), "create a JobSet of one task, full, %d queued", queued);
     say_rate(&bench, name, begin_ns);
     stop(&bench);
+}
+
+/* Small JobSets that fit while a gang waits for more machines than are free. */
+static void past_a_gang(void)
+{
+    struct bench bench;
+    struct buf json BUF_CLEANUP = {0};
+    int number = 0;
     start(&bench);
     hello_all(&bench);
     create(&bench, jobset_json(&json, number++, 1, MACHINES / 2, 4, ""));
     create(&bench, jobset_json(&json, number++, 1, MACHINES, 4, ""));
-    begin_ns = now_ns();
+    int64_t begin_ns = now_ns();
     bench.events = 0;
     for (int i = 0; i < CREATED; i++)
         create(&bench, jobset_json(&json, number++, 1, 1, 4, ""));
@@ -229,15 +241,19 @@ static void remove_store(const char *path)
     }
 }
 
-static void with_log(const char *folder)
+static void without_log(struct encoded *items)
 {
-    char path[512];
-    snprintf(path, sizeof(path), "%s/bench-core-%d.db", folder, (int)getpid());
-    struct encoded *items = encode_writes(JOBSETS);
     struct bench bench;
     start(&bench);
     say("writes without the log", write_all(NULL, &bench, items, JOBSETS), "events/s");
     stop(&bench);
+}
+
+static void with_log(const char *folder, struct encoded *items)
+{
+    char path[512];
+    snprintf(path, sizeof(path), "%s/bench-core-%d.db", folder, (int)getpid());
+    struct bench bench;
     double limit = write_all(path, NULL, items, JOBSETS);
     remove_store(path);
     start(&bench);
@@ -248,6 +264,15 @@ static void with_log(const char *folder)
            "%d\",\"value\":%.1f,\"unit\":\"events/s\","
            "\"limit\":%.1f,\"ratio_limit\":%.3f}\n",
            GROUP, value, limit, value / limit);
+}
+
+static void write_cases(const char *folder, const char *cases)
+{
+    struct encoded *items = encode_writes(JOBSETS);
+    if (strchr(cases, 'w'))
+        without_log(items);
+    if (strchr(cases, 'l'))
+        with_log(folder, items);
     for (int i = 0; i < JOBSETS; i++) {
         buf_done(&items[i].body);
         buf_done(&items[i].record);
@@ -255,17 +280,29 @@ static void with_log(const char *folder)
     mem_free(items);
 }
 
-int main(int argc, char **argv)
+static void gang_lives(void)
 {
-    const char *folder = argc > 1 ? argv[1] : getenv("TMPDIR");
-    no_op_jobs(NO_OPS);
-    many_jobsets();
-    behind_a_queue(10000);
     gang_life(1, 1024, 4);
     gang_life(1, 16384, 4);
     gang_life(1, 65536, 1);
     gang_life(1024, 1, 4);
     gang_life(10000, 1, 4);
-    with_log(folder ? folder : "/var/tmp");
+}
+
+int main(int argc, char **argv)
+{
+    const char *folder = argc > 1 ? argv[1] : getenv("TMPDIR"), *cases = argc > 2 ? argv[2] : "nmqpgwl";
+    if (strchr(cases, 'n'))
+        no_op_jobs(NO_OPS);
+    if (strchr(cases, 'm'))
+        many_jobsets();
+    if (strchr(cases, 'q'))
+        behind_a_queue(10000);
+    if (strchr(cases, 'p'))
+        past_a_gang();
+    if (strchr(cases, 'g'))
+        gang_lives();
+    if (strpbrk(cases, "wl"))
+        write_cases(folder ? folder : "/var/tmp", cases);
     return 0;
 }

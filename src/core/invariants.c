@@ -13,7 +13,7 @@ struct audit {
     uint32_t *living;  /* [machine_count] number of tasks that live there */
     int64_t *cpu_milli, *memory_bytes;
     int64_t owned[LEDGER_OWNERS];
-    size_t queued, spares, naming;
+    size_t queued, spares, naming, due_whys;
 };
 
 /* --- tasks ------------------------------------------------------------------------------------ */
@@ -171,6 +171,8 @@ static void audit_gang(struct audit *audit, const struct jobset *jobset, const s
     CHECK(ledger_account_balanced(&gang->account));
     CHECK(gang->account.chips == (gang->state == GANG_QUEUED ? wanted : held));
     CHECK(heap_has(&gang->queued.node) == (gang->state == GANG_QUEUED));
+    CHECK(heap_has(&gang->why_timer) == gang->why_due && (!gang->why_due || gang->state == GANG_QUEUED));
+    audit->due_whys += gang->why_due;
     if (gang->state == GANG_QUEUED)
         audit->queued++;
     else
@@ -229,6 +231,7 @@ static void audit_queue(const struct audit *audit)
 {
     const struct sched_queue *queue = &audit->core->jobs.queue;
     CHECK(queue->gangs.len == audit->queued); /* every queued gang has that state */
+    CHECK(audit->core->jobs.whys.len == audit->due_whys);
     for (size_t i = 1; i < queue->gangs.len; i++) {
         const struct queued_gang *a = queue->gangs.items[i - 1], *b = queue->gangs.items[i];
         CHECK(a->priority != b->priority           ? a->priority > b->priority

@@ -338,7 +338,8 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
 
 static int read_gang(struct reader *reader, const Snapshot__Gang *pb)
 {
-    if (!reader->jobset || pb->state >= GANG_ENDED || pb->n_tasks == 0 || !pb->account)
+    if (!reader->jobset || pb->state >= GANG_ENDED || pb->n_tasks == 0 || !pb->account ||
+        (pb->why_due && (pb->state != GANG_QUEUED || pb->why_since_ns > reader->core->now_ns)))
         return corrupt(reader, "gang", pb->uid);
     struct gang *gang = jobs_restore_gang(reader->jobset, pb->uid);
     gang->attempt = pb->attempt;
@@ -346,6 +347,11 @@ static int read_gang(struct reader *reader, const Snapshot__Gang *pb)
     gang->replaces = pb->replaces;
     buf_add_str(&gang->why_text, str_from(pb->why));
     gang->why = buf_str(&gang->why_text);
+    gang->why_since_ns = pb->why_since_ns;
+    gang->why_changes = pb->why_changes;
+    gang->why_due = pb->why_due;
+    if (gang->why_due)
+        gang_restore_why_timer(&reader->core->jobs, gang);
     gang->waiting = pb->waiting;
     gang->alive = pb->alive;
     gang->queued_ns = pb->queued_ns;

@@ -270,6 +270,9 @@ static void write_gang(struct writer *writer, const struct gang *gang)
     pb.state = gang->state;
     pb.replaces = gang->replaces;
     pb.why = codec_text(&writer->arena, gang->why);
+    pb.why_since_ns = gang->why_since_ns;
+    pb.why_changes = gang->why_changes;
+    pb.why_due = gang->why_due;
     pb.waiting = gang->waiting;
     pb.alive = gang->alive;
     pb.account = write_account(&writer->arena, &gang->account);

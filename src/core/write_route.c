@@ -1,7 +1,7 @@
 /* write_route.c - which file of the write path takes a write, by its kind; and the writes of Nodes. */
 #include "core/write.h"
 
-#include "base/json.h"
+#include "doc/json.h"
 
 static bool write_node(const struct writing *writing)
 {

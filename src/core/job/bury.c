@@ -91,7 +91,8 @@ void jobs_bury(struct job_store *store)
 void job_store_done(struct job_store *store)
 {
     jobs_bury(store);
-    heap_done(&store->timers); /* both calls reset the contents */
+    heap_done(&store->timers); /* these calls reset the contents */
+    heap_done(&store->whys);
     sched_queue_done(&store->queue);
     for (size_t i = 0; i < store->jobsets.len; i++)
         free_jobset(store->jobsets.items[i]);

@@ -4,6 +4,7 @@
 #include "core/job/request.h"
 #include "core/job/trial.h"
 #include "core/lemon/lemon.h"
+#include "core/sched/capacity.h"
 
 enum { SCHEDULE_ATTEMPTS_MAX = 64 };
 
@@ -89,6 +90,7 @@ static void commit(struct step *step, struct gang *gang, const struct placement 
     ledger_account_set(&gang->account, owner, gang->account.chips, now_us);
     lifecycle_move(&gang_lifecycle, &gang->state, GANG_PLACED);
     gang->placed_ns = step->now_ns;
+    gang_waits_no_more(step, gang);
     buf_clear(&gang->why_text);
     gang->why = (struct str){0};
     preflight_begin(step, gang);
@@ -102,30 +104,45 @@ static void commit(struct step *step, struct gang *gang, const struct placement 
     jobset_mark(step, gang->jobset);
 }
 
-/* Takes `why` over. False: it said so before. */
-static bool set_why(struct step *step, struct gang *gang, struct buf *why)
-{
-    CHECK(why->len > 0); /* a waiting gang has a reason */
-    if (str_equal(gang->why, buf_str(why))) {
-        buf_done(why);
-        return false;
-    }
-    buf_done(&gang->why_text);
-    gang->why_text = *why;
-    gang->why = buf_str(&gang->why_text);
-    step_changed(step, CHANGE_MODIFIED, ref_jobset(gang->jobset));
-    return true;
-}
-
+/* Takes over the reason for which the gang was refused just now; gang_may_say_why. */
 static void keep_why(struct step *step, struct gang *gang, struct buf *why)
 {
     bool first = gang->why.len == 0;
-    if (!set_why(step, gang, why))
+    CHECK(gang->state == GANG_QUEUED && gang_may_say_why(step, gang));
+    gang_why_is_said(step, gang);
+    if (!gang_set_why(step, gang, why))
         return;
     if (shrink_may_answer(gang->jobset)) /* it may go on without the replica that waits */
         jobset_mark(step, gang->jobset);
     if (first && !gang_is_spare(gang))
         step_note(step, true, "FailedScheduling", ref_jobset(gang->jobset), STR_FORMAT, STR_ARG(gang->why));
+}
+
+/* Says why the gang waits now. A gang that would fit now waits for others: its text stays. */
+static void say_why(struct step *step, struct gang *gang)
+{
+    struct buf why = {0};
+    struct request request;
+    if (gang_is_gated(gang))
+        return;
+    request_gang(&request, step->jobs, step->cluster, gang, gang->tasks.len);
+    struct placement *places = mem_alloc(gang->tasks.len * sizeof(*places));
+    if (!request_place(&request, places, &why))
+        keep_why(step, gang, &why);
+    buf_done(&why);
+    mem_free(places);
+    request_drop(&request);
+}
+
+void gangs_say_due(struct step *step)
+{
+    struct heap_node *node;
+    while ((node = heap_min(&step->jobs->whys)) && node->key <= step->now_ns) {
+        struct gang *gang = container_of(node, struct gang, why_timer);
+        CHECK(gang->why_due && gang->state == GANG_QUEUED && !gang->thinned);
+        gang_why_is_said(step, gang);
+        say_why(step, gang);
+    }
 }
 
 /* Places a gang that may start with fewer tasks (minCount of spec.scheduling): as many of its first tasks
@@ -161,13 +178,41 @@ static bool place_some(struct step *step, struct gang *gang, struct placement *p
     return true;
 }
 
-/* Whether the gang was refused and would be refused again: nothing that decided it has changed since. */
-static bool is_refused_still(const struct step *step, const struct gang *gang)
+/* Whether nothing but the machines can have changed since the gang was refused for them. */
+static bool only_machines_decide(const struct step *step, const struct gang *gang)
 {
     const struct jobset *jobset = gang->jobset;
-    return gang->refused_at && gang->refused_at == cluster_next_change(step->cluster) &&
-           gang->feasible_shape == step->jobs->shape + 1 && !step->jobs->reserving &&
+    return gang->refused_at && gang->feasible_shape == step->jobs->shape + 1 && !step->jobs->reserving &&
            !step->jobs->exclusive && !jobset->old_jobs.len && !jobset->history.suspect_count;
+}
+
+/* Whether the gang was refused before and is refused now, and its reason is looked at later if at all. */
+static bool is_refused_still(struct step *step, struct gang *gang)
+{
+    bool says = gang_may_say_why(step, gang);
+    if (!only_machines_decide(step, gang))
+        return false;
+    if (gang->refused_at != cluster_next_change(step->cluster) &&
+        (says || !request_lacks_room(step->jobs, step->cluster, gang)))
+        return false;
+    if (says)
+        return !gang->why_due;
+    gang->refused_at = cluster_next_change(step->cluster);
+    gang_say_why_later(step, gang);
+    return true;
+}
+
+/* Keeps what a search has found out for a gang that it could not place. */
+static void refused(struct step *step, struct gang *gang, const struct request *request, struct buf *why)
+{
+    if (gang_may_say_why(step, gang))
+        keep_why(step, gang, why);
+    else
+        gang_say_why_later(step, gang);
+    if (gang->min_count || request->found || !sched_is_plain(&request->place))
+        return;
+    gang->refused_at = cluster_next_change(step->cluster);
+    gang->refused_shape = capacity_asked(step->jobs->capacity);
 }
 
 bool gang_try(struct step *step, struct gang *gang)
@@ -176,7 +221,7 @@ bool gang_try(struct step *step, struct gang *gang)
     struct buf why = {0};
     if (gang_is_gated(gang)) {
         gang_say_gated(gang, &why);
-        (void)set_why(step, gang, &why);
+        (void)gang_set_why(step, gang, &why);
         return false;
     }
     if (is_refused_still(step, gang))
@@ -186,14 +231,11 @@ bool gang_try(struct step *step, struct gang *gang)
     struct placement *places = mem_alloc(gang->tasks.len * sizeof(*places));
     gang->refused_at = 0;
     bool placed = request_place(&request, places, &why) || place_some(step, gang, places);
-    if (placed) {
-        buf_done(&why);
+    if (placed)
         commit(step, gang, places, request.found);
-    } else {
-        keep_why(step, gang, &why);
-        if (!gang->min_count && !request.found && sched_is_plain(&request.place))
-            gang->refused_at = cluster_next_change(step->cluster);
-    }
+    else
+        refused(step, gang, &request, &why);
+    buf_done(&why);
     mem_free(places);
     request_drop(&request);
     return placed;
@@ -234,18 +276,30 @@ bool gang_feasible(const struct job_store *store, const struct cluster *cluster,
     return result;
 }
 
-static bool competes(void *context, const struct queued_gang *queued, const struct queued_gang *head)
+static bool judge_rivals(const struct step *step, const struct gang *x, const struct gang *y)
 {
-    const struct step *step = context;
     struct request a, b;
-    const struct gang *x = container_of(queued, struct gang, queued);
-    const struct gang *y = container_of(head, struct gang, queued);
     request_gang(&a, step->jobs, step->cluster, x, x->tasks.len);
     request_gang(&b, step->jobs, step->cluster, y, y->tasks.len);
     bool result = sched_competes(step->cluster, &a.place, &b.place);
     request_drop(&a);
     request_drop(&b);
     return result;
+}
+
+/* Judges each pair once for each shape of the cluster, as long as the head stays the same. */
+static bool competes(void *context, const struct queued_gang *queued, const struct queued_gang *head)
+{
+    const struct step *step = context;
+    struct gang *x = container_of(queued, struct gang, queued);
+    const struct gang *y = container_of(head, struct gang, queued);
+    uint64_t shape = step->jobs->shape + 1;
+    if (x->rival != y->uid || x->rival_shape != shape) {
+        x->competes = judge_rivals(step, x, y);
+        x->rival = y->uid;
+        x->rival_shape = shape;
+    }
+    return x->competes;
 }
 
 /* Whether the gang's JobSet has no other placed tasks, which could bind the gang to their domains. */

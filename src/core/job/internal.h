@@ -286,6 +286,17 @@ void gang_leave(struct task *task);                       /* takes the task out 
 void gang_thin(struct gang *gang);                        /* drops the tasks that left */
 /* Forgets what was found out for a waiting gang, which asks for other places now. */
 void gang_judge_anew(struct gang *gang);
+/* Brings the reasons up to date whose time has come. */
+void gangs_say_due(struct step *step);
+/* why.c: whether a refused gang says at once why it waits. */
+bool gang_may_say_why(const struct step *step, const struct gang *gang);
+/* Takes `why` over, which is empty then; false: the gang said so before. */
+bool gang_set_why(struct step *step, struct gang *gang, struct buf *why);
+/* The reason is looked at again when the window is over; gang_why_is_said: it was. */
+void gang_say_why_later(struct step *step, struct gang *gang);
+void gang_why_is_said(struct step *step, struct gang *gang);
+/* The gang has left the queue. */
+void gang_waits_no_more(struct step *step, struct gang *gang);
 /* Moves a PLACED gang to RUNNING if every remaining task already runs. */
 void gang_go_on(struct step *step, struct gang *gang);
 void gang_task_started(struct step *step, struct task *task);

@@ -25,6 +25,7 @@
  *   gang.c         gangs: queue, allocation of chips
  *   members.c      the states of a gang, and which of its tasks run, wait or end
  *   priority.c     the priority of pods
+ *   why.c          why a gang waits, in numbers
  *   form.c         the division of tasks into gangs
  *   gates.c        scheduling gates, which hold a gang before it is placed
  *   named.c        pods that name their machine
@@ -277,12 +278,20 @@ struct gang {
     bool feasible;              /* private: it could be placed on the empty cluster of this shape */
     uint64_t feasible_shape;    /* private: job_store.shape + 1 of that judgement; 0: never judged */
     uint64_t refused_at;        /* private: the cluster's next change when only machines refused it; or 0 */
+    uint64_t refused_shape;     /* private: of the kept room that refused it (capacity.h) */
+    obj_id rival;         /* private: a gang ahead, and whether this one could delay it, in the cluster */
+    uint64_t rival_shape; /* of this shape + 1; 0: not judged */
+    bool competes;
     VEC(struct task *) tasks;
     struct str why;             /* why it waits, in numbers: QUEUED, or in its preflight */
     struct buf why_text;        /* private: owns `why` */
     /* 1 + the attempt under which an older process of one of its ranks may have lived when the gang was
      * formed: what ranks say about a peer may be about that process (job/peers.c); 0: none. */
     uint32_t mixed_plus_1;
+    int64_t why_since_ns;       /* private: when the first of the newest `why_changes` was; 0: none was */
+    uint32_t why_changes;       /* private: changes of `why` since then (why.c) */
+    bool why_due;               /* private: `why` is looked at again at `why_timer` */
+    struct heap_node why_timer; /* private: in job_store.whys */
     uint32_t min_count;         /* QUEUED: number of tasks with which it may start; 0: only with all */
     uint32_t waiting, alive;    /* number of tasks neither running nor ended; number of tasks not ended */
     bool thinned;               /* private: some of `tasks` have left it, and are removed before the step
@@ -599,6 +608,7 @@ struct job_store {
     VEC(obj_id) lacking;          /* private: JobSets whose Service and claims are checked before the step
                                    * ends */
     struct heap timers;           /* private: of JobSets */
+    struct heap whys;             /* private: of gangs whose `why` is looked at again (why.c) */
     struct list_node *machine_tasks; /* [machine_count] living tasks placed there */
     size_t machine_count;
     struct capacity *capacity; /* private: of the machines, for placement; NULL: not kept */

@@ -161,6 +161,8 @@ uint32_t job_index_count(const struct rjob_spec *rjob); /* number of indexes of 
 /* Marks the job to be reconciled and counted before the step ends; its JobSet must be marked too. */
 void job_touch(struct job *job);
 struct gang *jobs_restore_gang(struct jobset *jobset, obj_id uid);
+/* For a gang with `why_due`: its `why` is looked at again when the window since `why_since_ns` is over. */
+void gang_restore_why_timer(struct job_store *store, struct gang *gang);
 /* Restores the ladder's answer to a restart; `passed` is copied. */
 void restart_record_decided(struct restart_record *record, enum rung rung, struct str passed);
 /* Called when all is restored: derives timers, queue and the chips taken on machines. False: the tasks do

@@ -76,6 +76,7 @@ void gang_judge_anew(struct gang *gang)
 {
     gang->feasible_shape = 0;
     gang->refused_at = 0;
+    gang->rival_shape = 0;
 }
 
 /* Removes a task that ends before its gang was placed. The rest is placed without it, perhaps at once; so are
@@ -88,8 +89,10 @@ static void leave_queued(struct step *step, struct gang *gang, struct task *task
     step->schedule = true;
     gang->waiting--;
     gang_chips_left(step, gang, task->asked_chips);
-    if (gang->alive == 0)
+    if (gang->alive == 0) {
         sched_queue_remove(&step->jobs->queue, &gang->queued);
+        gang_waits_no_more(step, gang);
+    }
 }
 
 void gang_task_ended(struct step *step, struct task *task)

@@ -432,12 +432,14 @@ void jobs_tick(struct step *step)
         heap_remove(&step->jobs->timers, node);
         jobset_mark(step, jobset);
     }
+    gangs_say_due(step);
 }
 
 int64_t jobs_deadline(const struct job_store *store)
 {
-    struct heap_node *node = heap_min(&store->timers);
-    return node ? node->key : INT64_MAX;
+    struct heap_node *node = heap_min(&store->timers), *why = heap_min(&store->whys);
+    int64_t due_ns = node ? node->key : INT64_MAX;
+    return why && why->key < due_ns ? why->key : due_ns;
 }
 
 static void reconcile_marked(struct step *step)

@@ -1,6 +1,7 @@
 #include "core/job/request.h"
 
 #include "core/health/fault.h"
+#include "core/sched/capacity.h"
 
 /* --- tasks ------------------------------------------------------------------------------------ */
 
@@ -586,6 +587,15 @@ void request_drop(struct request *request)
     mem_free(request->own_memory_bytes);
     mem_free(request->domain_owner);
     mem_free(request->closed);
+}
+
+bool request_lacks_room(const struct job_store *store, const struct cluster *cluster, const struct gang *gang)
+{
+    struct request request = {.store = store, .cluster = cluster, .jobset = gang->jobset};
+    request.place.holder = holder;
+    request.place.capacity = store->capacity;
+    return gang->refused_shape &&
+           capacity_lacks(cluster, &request.place, &request, gang->refused_shape, gang->tasks.len);
 }
 
 bool request_place(const struct request *request, struct placement *ret_places, struct buf *why)

@@ -45,6 +45,11 @@ void request_jobset(struct request *request, const struct job_store *store, cons
 bool request_add_spares(struct request *request, const struct gang *gang);
 void request_drop(struct request *request);
 
+/* Whether the machines lack room for a gang that they refused before (refused_shape), by what is kept between
+ * searches: costs no look at the gang's tasks. False: unknown, a search has to tell. */
+bool request_lacks_room(const struct job_store *store, const struct cluster *cluster,
+                        const struct gang *gang);
+
 /* Calls sched_place: a place for each task in the request's order. */
 bool request_place(const struct request *request, struct placement *ret_places, struct buf *why);
 

@@ -10,6 +10,8 @@ enum { CAPACITY_SHAPES = 16 };
 struct capacity {
     VEC(struct shape_capacity *) shapes;
     uint64_t asked; /* for the shape asked for longest ago */
+    uint64_t made;  /* shapes in all; number of the newest */
+    uint64_t last;  /* number of the shape that was asked for last */
 };
 
 struct capacity *capacity_new(void)
@@ -304,10 +306,33 @@ struct shape_capacity *capacity_of(const struct cluster *cluster, const struct p
         struct shape_capacity **slot = make_slot(capacity);
         *slot = kept = shape_new(cluster, job, most, request->use_spares);
         kept->read = cluster->changes->first - 1; /* before all: everything is counted */
+        kept->number = ++capacity->made;
     }
     kept->asked = ++capacity->asked;
+    capacity->last = kept->number;
     catch_up(kept, cluster, request, context);
     return kept;
+}
+
+uint64_t capacity_asked(const struct capacity *capacity)
+{
+    return capacity ? capacity->last : 0;
+}
+
+bool capacity_lacks(const struct cluster *cluster, const struct place_request *request, const void *context,
+                    uint64_t shape, uint64_t tasks)
+{
+    struct capacity *capacity = request->capacity;
+    CHECK(shape > 0 && tasks > 0);
+    for (size_t i = 0; capacity && cluster->changes && i < capacity->shapes.len; i++) {
+        struct shape_capacity *kept = capacity->shapes.items[i];
+        if (kept->number != shape)
+            continue;
+        kept->asked = ++capacity->asked;
+        catch_up(kept, cluster, request, context);
+        return capacity_room(kept) < tasks;
+    }
+    return false;
 }
 
 /* --- places ------------------------------------------------------------------------------------------- */

@@ -16,6 +16,13 @@ struct capacity *capacity_new(void);
 void capacity_free(struct capacity *capacity);
 /* The machines, or all that is known of them, are others now. */
 void capacity_forget(struct capacity *capacity);
+/* Returns the number of the shape that was asked for last; 0: none was. Numbers are not used again. */
+uint64_t capacity_asked(const struct capacity *capacity);
+struct place_request;
+/* Whether the machines lack room for so many tasks of the numbered shape; false also where that shape is not
+ * kept any more. Of `request`, `holder` and `capacity` are used, with its context. */
+bool capacity_lacks(const struct cluster *cluster, const struct place_request *request, const void *context,
+                    uint64_t shape, uint64_t tasks);
 /* CHECKs that what is kept is what a count of all machines gives. */
 void capacity_check(struct capacity *capacity, const struct cluster *cluster);
 

@@ -73,6 +73,7 @@ struct shape_capacity {
     size_t blocks, pods;
     uint64_t read;               /* of the cluster's changes: number of the next one */
     uint64_t asked;              /* larger is later */
+    uint64_t number;             /* from 1, of all shapes that were ever kept */
     uint64_t *free;              /* [machine_count] chips */
     uint32_t *fits, *ideal_fits; /* [machine_count] tasks: now; were it empty and ready */
     uint32_t *take;              /* [machine_count] zero between choices */

@@ -258,6 +258,44 @@ static void pods_have_the_priority_of_their_class(void **state)
     harness_done(&h);
 }
 
+static int free_machines(const struct jobset *jobset)
+{
+    char why[256];
+    int64_t left = -1;
+    snprintf(why, sizeof(why), STR_FORMAT, STR_ARG(jobset->gangs.items[0]->why));
+    struct str text = str_from(strstr(why, "; "));
+    assert_true(str_take_number(&text, "; ", INT32_MAX, &left));
+    return (int)left;
+}
+
+/* The text of a gang that waits follows a burst of changes for a while, and then once the burst is over; a
+ * core that was restored in between says the same. */
+static void reasons_of_a_burst(void **state)
+{
+    enum { MACHINES = 24 };
+    struct harness h;
+    harness_init(&h, MACHINES, 4, 0);
+    harness_create(&h, BIG("half", 12));
+    const struct jobset *big = harness_create(&h, BIG("big", 24));
+    assert_int_equal(free_machines(big), 12);
+    for (int i = 0; i < 11; i++) {
+        char small[sizeof(BIG("small-00", 1))];
+        snprintf(small, sizeof(small), "%s", BIG("small-00", 1));
+        char *digits = strstr(small, "small-00") + 6;
+        digits[0] = (char)('0' + i / 10);
+        digits[1] = (char)('0' + i % 10);
+        harness_create(&h, small);
+        assert_int_equal(free_machines(big), i < 8 ? 12 - i : 5); /* before the small one */
+        assert_true(big->gangs.items[0]->why_due == (i >= 8));
+    }
+    harness_check_replay(&h);
+    harness_wait(&h, NS_PER_SECOND);
+    assert_int_equal(free_machines(big), 1);
+    assert_false(big->gangs.items[0]->why_due);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -272,6 +310,7 @@ int main(void)
         cmocka_unit_test(restart_keeps_its_chips),
         cmocka_unit_test(restart_comes_before_later_ones),
         cmocka_unit_test(cordon),
+        cmocka_unit_test(reasons_of_a_burst),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
