@@ -5,15 +5,15 @@
 
 #include "base/check.h"
 
-/* Blocks double from the first to the last size, so that a small arena stays small (each task has one for its
- * name) and a large one calls the heap seldom. What would waste a block's rest gets a block of its own behind
- * the current one. */
-enum { ALIGNMENT = 16, BLOCK_FIRST = 512, BLOCK_LAST = 256 * 1024 };
+/* Each block is as large as all before it, up to a last size, so that a small arena stays small (each task has
+ * one for its name) and a large one calls the heap seldom. What would waste a block's rest gets a block of its
+ * own behind the current one. */
+enum { BLOCK_FIRST = 512, BLOCK_LAST = 256 * 1024 };
 
 struct arena_block {
     struct arena_block *next;
-    size_t used, size; /* of bytes */
-    _Alignas(ALIGNMENT) unsigned char bytes[];
+    size_t size; /* of bytes */
+    _Alignas(ARENA_ALIGNMENT) unsigned char bytes[];
 };
 
 static struct arena_block *block_new(size_t size)
@@ -23,39 +23,40 @@ static struct arena_block *block_new(size_t size)
     return block;
 }
 
-static void *take(struct arena *arena, size_t size)
+static void put_in_front(struct arena *arena, struct arena_block *block)
 {
-    struct arena_block *block = arena->blocks;
-    if (!block || block->size - block->used < size) {
-        if (block && size > BLOCK_LAST / 4) {
-            struct arena_block *own = block_new(size);
-            own->next = block->next;
-            block->next = own;
-            block = own;
-        } else {
-            size_t grown = block ? block->size * 2 : BLOCK_FIRST;
-            if (grown > BLOCK_LAST)
-                grown = BLOCK_LAST;
-            struct arena_block *fresh = block_new(grown > size ? grown : size);
-            fresh->next = block;
-            arena->blocks = block = fresh;
-        }
+    block->next = arena->blocks;
+    arena->blocks = block;
+    arena->next = block->bytes;
+    arena->end = block->bytes + block->size;
+}
+
+void *arena_take_anew(struct arena *arena, size_t size)
+{
+    CHECK(size % ARENA_ALIGNMENT == 0);
+    if (arena->blocks && size > BLOCK_LAST / 4) {
+        struct arena_block *own = block_new(size);
+        own->next = arena->blocks->next;
+        arena->blocks->next = own;
+        arena->used_bytes += size;
+        return own->bytes;
     }
-    void *memory = block->bytes + block->used;
-    block->used += size;
-    arena->used_bytes += size;
-    return memory;
+    size_t grown = arena->used_bytes < BLOCK_FIRST  ? BLOCK_FIRST
+                   : arena->used_bytes > BLOCK_LAST ? BLOCK_LAST
+                                                    : arena->used_bytes;
+    put_in_front(arena, block_new(grown > size ? grown : size));
+    return arena_take(arena, size);
 }
 
-static size_t round_up(size_t size)
+void arena_too_large(void)
 {
-    CHECK(size < SIZE_MAX / 2);
-    return size ? (size + ALIGNMENT - 1) & ~(size_t)(ALIGNMENT - 1) : ALIGNMENT;
+    CHECK(!"a size that no memory has");
 }
 
-void *arena_alloc(struct arena *arena, size_t size)
+void arena_reserve(struct arena *arena, size_t bytes)
 {
-    return take(arena, round_up(size));
+    CHECK(!arena->blocks && bytes > 0);
+    put_in_front(arena, block_new(arena_round(bytes)));
 }
 
 void *arena_alloc_array(struct arena *arena, size_t count, size_t size)
@@ -67,11 +68,11 @@ void *arena_alloc_array(struct arena *arena, size_t count, size_t size)
 
 void *arena_try_alloc(struct arena *arena, size_t size)
 {
-    size = round_up(size);
+    size = arena_round(size);
     if (arena->limit_bytes &&
         (arena->used_bytes > arena->limit_bytes || arena->limit_bytes - arena->used_bytes < size))
         return NULL;
-    return take(arena, size);
+    return arena_take(arena, size);
 }
 
 char *arena_strdup(struct arena *arena, struct str s)
@@ -112,6 +113,7 @@ void arena_done(struct arena *arena)
         mem_free(block);
     }
     arena->blocks = NULL;
+    arena->next = arena->end = NULL;
     arena->used_bytes = 0;
 }
 
@@ -120,12 +122,11 @@ void arena_clear(struct arena *arena)
     struct arena_block *kept = arena->blocks;
     if (!kept)
         return;
+    memset(kept->bytes, 0, (size_t)(arena->next - kept->bytes));
     arena->blocks = kept->next;
     arena_done(arena);
-    memset(kept->bytes, 0, kept->used);
-    kept->used = 0;
     kept->next = NULL;
-    arena->blocks = kept;
+    put_in_front(arena, kept);
 }
 
 static void *need_memory(void *memory)

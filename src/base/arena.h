@@ -12,11 +12,39 @@
 struct arena_block;
 struct arena {
     struct arena_block *blocks; /* newest first */
+    unsigned char *next, *end;  /* free bytes of the newest block */
     size_t used_bytes;          /* handed out in all */
     size_t limit_bytes;         /* arena_try_alloc fails beyond this; 0: no limit */
 };
 
-void *arena_alloc(struct arena *arena, size_t size);                     /* size 0 gives a valid pointer */
+enum { ARENA_ALIGNMENT = 16 };
+
+/* Private: makes a block with room for `size` bytes, a multiple of ARENA_ALIGNMENT, and takes them from it. */
+void *arena_take_anew(struct arena *arena, size_t size);
+static inline void *arena_take(struct arena *arena, size_t size)
+{
+    unsigned char *memory = arena->next;
+    if ((size_t)(arena->end - memory) < size)
+        return arena_take_anew(arena, size);
+    arena->next = memory + size;
+    arena->used_bytes += size;
+    return memory;
+}
+void arena_too_large(void); /* private: aborts */
+static inline size_t arena_round(size_t size)
+{
+    if (size >= SIZE_MAX / 2)
+        arena_too_large();
+    return size ? (size + ARENA_ALIGNMENT - 1) & ~(size_t)(ARENA_ALIGNMENT - 1) : ARENA_ALIGNMENT;
+}
+/* Size 0 gives a valid pointer. */
+static inline void *arena_alloc(struct arena *arena, size_t size)
+{
+    return arena_take(arena, arena_round(size));
+}
+/* Makes room for so many bytes in an empty arena at once, where the caller knows about how many will be needed;
+ * the arena grows beyond it. */
+void arena_reserve(struct arena *arena, size_t bytes);
 void *arena_alloc_array(struct arena *arena, size_t count, size_t size); /* overflow-checked */
 void *arena_try_alloc(struct arena *arena, size_t size);                 /* NULL beyond limit_bytes */
 char *arena_strdup(struct arena *arena, struct str s);                   /* NUL-terminated copy */

@@ -139,6 +139,8 @@ static void read_conditions(struct jobset *jobset, const Snapshot__Jobset *pb)
 static void read_restarts(struct jobset *jobset, const Snapshot__Jobset *pb)
 {
     jobset->history.record_count = pb->record_count;
+    if (pb->record_count || pb->n_records)
+        restart_history_need(&jobset->history);
     for (size_t i = 0; i < pb->n_records && i < RESTART_RECORDS_MAX; i++) {
         const Snapshot__Restart *item = pb->records[i];
         struct restart_record *record = &jobset->history.records[i];

@@ -6,6 +6,9 @@
 #include "core/limits.h"
 #include "core/object/life.h"
 
+/* About what a small workload takes in memory: defaults and the typed view, and its parsed text. */
+enum { PREPARED_BYTES = 6 * 1024, PREPARED_BYTES_PER_BYTE = 7 };
+
 static enum form form_of(const struct writing *writing)
 {
     return writing->write->object == OBJECT_POD   ? FORM_POD
@@ -29,6 +32,8 @@ static bool prepare(const struct writing *writing, struct arena *arena, struct d
                     struct jobset_spec *ret_spec)
 {
     struct doc *document;
+    if (writing->write->body.len <= OBJECT_BYTES_MAX)
+        arena_reserve(arena, PREPARED_BYTES + writing->write->body.len * PREPARED_BYTES_PER_BYTE);
     if (!write_parse(writing, arena, OBJECT_BYTES_MAX, &document))
         return false;
     if (workload_form(document) != form_of(writing))

@@ -114,6 +114,13 @@ struct doc *doc_new_str(struct arena *arena, struct str value)
     return node;
 }
 
+struct doc *doc_new_literal(struct arena *arena, struct str value)
+{
+    struct doc *node = doc_new(arena, DOC_STRING);
+    node->text = value;
+    return node;
+}
+
 /* Room for one more of `size` bytes behind `len`; the old place stays behind in the arena. */
 static bool grow(struct arena *arena, void **items, size_t len, size_t *cap, size_t size, bool bounded)
 {
@@ -166,6 +173,11 @@ bool doc_try_add(struct arena *arena, struct doc *object, struct doc_member memb
 void doc_push(struct arena *arena, struct doc *array, struct doc *value)
 {
     push(arena, array, value, false);
+}
+
+void doc_add(struct arena *arena, struct doc *object, struct str key, struct doc *value)
+{
+    add(arena, object, (struct doc_member){.key = key, .value = value}, false);
 }
 
 void doc_set(struct arena *arena, struct doc *object, struct str key, struct doc *value)

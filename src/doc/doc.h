@@ -64,6 +64,10 @@ struct doc *doc_new(struct arena *arena, enum doc_kind kind);
 struct doc *doc_new_int(struct arena *arena, int64_t value);
 struct doc *doc_new_bool(struct arena *arena, bool value);
 struct doc *doc_new_str(struct arena *arena, struct str value);
+/* The same without a copy, for text that lives as long as `arena`, such as a literal. */
+struct doc *doc_new_literal(struct arena *arena, struct str value);
+/* Adds a member that is not there yet: the key is neither looked for nor copied. */
+void doc_add(struct arena *arena, struct doc *object, struct str key, struct doc *value);
 /* Adds or replaces. */
 void doc_set(struct arena *arena, struct doc *object, struct str key, struct doc *value);
 bool doc_unset(struct doc *object, const char *key); /* true if it was there */

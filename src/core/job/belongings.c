@@ -9,6 +9,8 @@
 #include "core/object/object.h"
 #include "core/spec/spec.h"
 
+enum { SERVICE_BYTES = 2816 }; /* about what a Service's document takes */
+
 static void set_text(struct arena *arena, struct doc *object, const char *key, struct str value)
 {
     doc_set(arena, object, str_from(key), doc_new_str(arena, value));
@@ -19,14 +21,14 @@ static void add_owner(struct arena *arena, struct doc *metadata, const struct jo
     char uid[UID_TEXT_MAX];
     uid_text(jobset->uid, uid);
     struct doc *list = doc_new(arena, DOC_ARRAY), *owner = doc_new(arena, DOC_OBJECT);
-    set_text(arena, owner, "apiVersion", STR("jobset.x-k8s.io/v1alpha2"));
-    set_text(arena, owner, "kind", STR("JobSet"));
-    set_text(arena, owner, "name", jobset->name);
-    set_text(arena, owner, "uid", arena_str(arena, str_from(uid)));
-    doc_set(arena, owner, STR("controller"), doc_new_bool(arena, true));
-    doc_set(arena, owner, STR("blockOwnerDeletion"), doc_new_bool(arena, true));
+    doc_add(arena, owner, STR("apiVersion"), doc_new_literal(arena, STR("jobset.x-k8s.io/v1alpha2")));
+    doc_add(arena, owner, STR("kind"), doc_new_literal(arena, STR("JobSet")));
+    doc_add(arena, owner, STR("name"), doc_new_str(arena, jobset->name));
+    doc_add(arena, owner, STR("uid"), doc_new_str(arena, str_from(uid)));
+    doc_add(arena, owner, STR("controller"), doc_new_bool(arena, true));
+    doc_add(arena, owner, STR("blockOwnerDeletion"), doc_new_bool(arena, true));
     doc_push(arena, list, owner);
-    doc_set(arena, metadata, STR("ownerReferences"), list);
+    doc_add(arena, metadata, STR("ownerReferences"), list);
 }
 
 static void put(struct step *step, struct jobset *jobset, enum object_kind kind, const struct doc *document,
@@ -42,24 +44,38 @@ static struct str service_name(const struct jobset *jobset)
     return jobset->spec.subdomain.len ? jobset->spec.subdomain : jobset->name;
 }
 
+/* Adds a member whose key and text are literals. */
+static void add_literal(struct arena *arena, struct doc *object, struct str key, struct str value)
+{
+    doc_add(arena, object, key, doc_new_literal(arena, value));
+}
+
+static struct doc *add_object(struct arena *arena, struct doc *object, struct str key)
+{
+    struct doc *made = doc_new(arena, DOC_OBJECT);
+    doc_add(arena, object, key, made);
+    return made;
+}
+
 /* Makes the Service in the form of a stored write: with the defaults of its schema, in their order. */
 static struct doc *service_document(struct arena *arena, const struct jobset *jobset, struct str name)
 {
     struct doc *service = doc_new(arena, DOC_OBJECT);
-    set_text(arena, service, "apiVersion", STR("v1"));
-    set_text(arena, service, "kind", STR("Service"));
-    struct doc *metadata = doc_need_object(arena, service, "metadata");
-    set_text(arena, metadata, "name", name);
-    set_text(arena, metadata, "namespace", jobset->namespace_);
+    add_literal(arena, service, STR("apiVersion"), STR("v1"));
+    add_literal(arena, service, STR("kind"), STR("Service"));
+    struct doc *metadata = add_object(arena, service, STR("metadata"));
+    doc_add(arena, metadata, STR("name"), doc_new_str(arena, name));
+    doc_add(arena, metadata, STR("namespace"), doc_new_str(arena, jobset->namespace_));
     add_owner(arena, metadata, jobset);
-    struct doc *spec = doc_need_object(arena, service, "spec");
-    set_text(arena, spec, "clusterIP", STR("None"));
-    doc_set(arena, spec, STR("publishNotReadyAddresses"),
+    struct doc *spec = add_object(arena, service, STR("spec"));
+    add_literal(arena, spec, STR("clusterIP"), STR("None"));
+    doc_add(arena, spec, STR("publishNotReadyAddresses"),
             doc_new_bool(arena, jobset->spec.publish_not_ready));
-    set_text(arena, doc_need_object(arena, spec, "selector"), "jobset.sigs.k8s.io/jobset-name", jobset->name);
-    set_text(arena, spec, "type", STR("ClusterIP"));
-    set_text(arena, spec, "sessionAffinity", STR("None"));
-    set_text(arena, spec, "internalTrafficPolicy", STR("Cluster"));
+    struct doc *selector = add_object(arena, spec, STR("selector"));
+    doc_add(arena, selector, STR("jobset.sigs.k8s.io/jobset-name"), doc_new_str(arena, jobset->name));
+    add_literal(arena, spec, STR("type"), STR("ClusterIP"));
+    add_literal(arena, spec, STR("sessionAffinity"), STR("None"));
+    add_literal(arena, spec, STR("internalTrafficPolicy"), STR("Cluster"));
     return service;
 }
 
@@ -71,6 +87,7 @@ static void make_service(struct step *step, struct jobset *jobset)
     if (!jobset->spec.dns_hostnames || object_find(step->objects, OBJECT_SERVICE, jobset->namespace_, name))
         return;
     struct arena arena ARENA_CLEANUP = {0};
+    arena_reserve(&arena, SERVICE_BYTES);
     struct doc *service = service_document(&arena, jobset, name);
     if (!name_is_dns1035_label(name) || !object_put_checked(step, OBJECT_SERVICE, &arena, service))
         put(step, jobset, OBJECT_SERVICE, service, "HeadlessServiceCreationFailed");

@@ -52,8 +52,9 @@ static void free_jobset(struct jobset *jobset)
     vec_done(&jobset->gangs);
     vec_done(&jobset->recovery.absence.replicas);
     jobset_unbind(jobset);
-    for (size_t i = 0; i < RESTART_RECORDS_MAX; i++)
+    for (size_t i = 0; jobset->history.records && i < RESTART_RECORDS_MAX; i++)
         restart_record_done(&jobset->history.records[i]);
+    mem_free(jobset->history.records);
     ladder_done(&jobset->recovery.ladder);
     incident_done(&jobset->recovery.incident);
     end_clues_done(&jobset->history.clues);

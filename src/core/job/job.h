@@ -410,7 +410,7 @@ struct jobset_recovery {
 };
 /* The restarts of the JobSet, and what caused them. */
 struct restart_history {
-    struct restart_record records[RESTART_RECORDS_MAX];
+    struct restart_record *records; /* [RESTART_RECORDS_MAX]; NULL: there was no restart yet */
     uint32_t record_count;   /* number of all records; the newest RESTART_RECORDS_MAX are kept at index
                               * % MAX */
     struct end_clues clues;  /* of tasks that ended since the newest restart */

@@ -163,6 +163,8 @@ void job_touch(struct job *job);
 struct gang *jobs_restore_gang(struct jobset *jobset, obj_id uid);
 /* For a gang with `why_due`: its `why` is looked at again when the window since `why_since_ns` is over. */
 void gang_restore_why_timer(struct job_store *store, struct gang *gang);
+/* Makes the records, if there are none yet. */
+void restart_history_need(struct restart_history *history);
 /* Restores the ladder's answer to a restart; `passed` is copied. */
 void restart_record_decided(struct restart_record *record, enum rung rung, struct str passed);
 /* Called when all is restored: derives timers, queue and the chips taken on machines. False: the tasks do

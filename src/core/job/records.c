@@ -11,6 +11,12 @@ struct restart_record *restart_newest(struct jobset *jobset)
     return &jobset->history.records[(jobset->history.record_count - 1) % RESTART_RECORDS_MAX];
 }
 
+void restart_history_need(struct restart_history *history)
+{
+    if (!history->records)
+        history->records = mem_alloc(RESTART_RECORDS_MAX * sizeof(*history->records));
+}
+
 void restart_record_done(struct restart_record *record)
 {
     end_clues_done(&record->clues);

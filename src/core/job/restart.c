@@ -66,6 +66,7 @@ static struct restart_record *open_record(struct step *step, struct jobset *jobs
                                           const struct task *culprit, int64_t *ret_fault_ns)
 {
     *ret_fault_ns = step->now_ns;
+    restart_history_need(&jobset->history);
     if (!progress_same_incident(step, jobset, culprit))
         return &jobset->history.records[jobset->history.record_count++ % RESTART_RECORDS_MAX];
     struct restart_record *record = restart_newest(jobset);

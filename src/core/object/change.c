@@ -59,17 +59,23 @@ static obj_id next_uid(struct step *step)
     return step_first_uid(step) + range - 1 - step->object_count;
 }
 
+/* Puts a new object into the store. */
+static void enter(struct step *step, struct object *object)
+{
+    object->created_ns = step->now_ns;
+    object->generation = object_kind_info(object->kind)->counts_generations ? 1 : 0;
+    object_insert(step->objects, object);
+    objects_doubt(step->objects, object->uid, object->document);
+    step_changed(step, CHANGE_ADDED, ref_object(object));
+}
+
 struct object *object_create(struct step *step, enum object_kind kind, struct arena *arena,
                              struct doc *document)
 {
     struct object *object = object_make(step->objects, kind, next_uid(step), document);
     vec_push(&step->objects->dead_arenas, *arena); /* the caller may still read what it wrote */
     *arena = (struct arena){0};
-    object->created_ns = step->now_ns;
-    object->generation = object_kind_info(kind)->counts_generations ? 1 : 0;
-    object_insert(step->objects, object);
-    objects_doubt(step->objects, object->uid, object->document);
-    step_changed(step, CHANGE_ADDED, ref_object(object));
+    enter(step, object);
     return object;
 }
 
@@ -201,7 +207,11 @@ const struct object *object_put_checked(struct step *step, enum object_kind kind
                                         struct doc *document)
 {
     CHECK(object_kind_info(kind));
-    return is_full(step, kind, namespace_of(document)) ? NULL : object_create(step, kind, arena, document);
+    if (is_full(step, kind, namespace_of(document)))
+        return NULL;
+    struct object *object = object_adopt(kind, next_uid(step), arena, document);
+    enter(step, object);
+    return object;
 }
 
 int object_put(struct step *step, enum object_kind kind, const struct doc *given,

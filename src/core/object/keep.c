@@ -49,6 +49,19 @@ static struct doc *keep_members(struct arena *arena, enum object_kind kind, cons
     return kept;
 }
 
+static bool has_packed(enum object_kind kind, const struct doc *object, bool metadata)
+{
+    for (size_t i = 0; object && object->kind == DOC_OBJECT && i < object->object.len; i++)
+        if (is_packed(kind, metadata, object->object.members[i].key))
+            return true;
+    return false;
+}
+
+bool object_is_kept_form(enum object_kind kind, const struct doc *document)
+{
+    return !has_packed(kind, document, false) && !has_packed(kind, doc_get(document, "metadata"), true);
+}
+
 struct doc *object_kept_form(struct arena *arena, enum object_kind kind, const struct doc *document)
 {
     CHECK(document && document->kind == DOC_OBJECT);

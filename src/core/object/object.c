@@ -126,8 +126,7 @@ void object_set_document(struct object_store *store, struct object *object, cons
         kept_add(store, object->namespace_, object->bytes);
 }
 
-struct object *object_make(struct object_store *store, enum object_kind kind, obj_id uid,
-                           const struct doc *document)
+static struct object *object_new(enum object_kind kind, obj_id uid, const struct doc *document)
 {
     const struct resource *info = object_kind_info(kind);
     CHECK(info && uid != 0);
@@ -136,14 +135,35 @@ struct object *object_make(struct object_store *store, enum object_kind kind, ob
     struct str ns = info->namespaced ? doc_str(doc_get(metadata, "namespace"), STR("default")) : STR("");
     struct str name = doc_str(doc_get(metadata, "name"), STR(""));
     struct buf key = {0};
-    if (info->namespaced)
-        buf_printf(&key, STR_FORMAT "/", STR_ARG(ns));
+    buf_reserve(&key, ns.len + 1 + name.len);
+    if (info->namespaced) {
+        buf_add_str(&key, ns);
+        buf_add_char(&key, '/');
+    }
     buf_add_str(&key, name);
     object->key = buf_str(&key);
     object->namespace_ = (struct str){key.data, ns.len};
     object->name = (struct str){key.data + (key.len - name.len), name.len};
     object->kind = kind;
     object->uid = uid;
+    return object;
+}
+
+struct object *object_adopt(enum object_kind kind, obj_id uid, struct arena *arena, struct doc *document)
+{
+    struct object *object = object_new(kind, uid, document);
+    CHECK(object_is_kept_form(kind, document));
+    object->arena = *arena;
+    *arena = (struct arena){0};
+    object->document = document;
+    object->bytes = doc_bytes(document);
+    return object;
+}
+
+struct object *object_make(struct object_store *store, enum object_kind kind, obj_id uid,
+                           const struct doc *document)
+{
+    struct object *object = object_new(kind, uid, document);
     object_set_document(store, object, document);
     return object;
 }

@@ -98,8 +98,8 @@ void owners_change(struct object_store *store, obj_id uid, const struct doc *was
 int object_put(struct step *step, enum object_kind kind, const struct doc *document,
                const struct object **ret_object, struct error *error);
 /* Adds a new object with a document in the form that object_put would store: converted, defaulted, valid,
- * with a free name. The document lives in `*arena`, which is taken over (emptied). NULL: the limit is
- * reached, and nothing was done. */
+ * with a free name and without parts that are packed. The document lives in `*arena`, which is taken over
+ * (emptied) and kept. NULL: the limit is reached, and nothing was done. */
 const struct object *object_put_checked(struct step *step, enum object_kind kind, struct arena *arena,
                                         struct doc *document);
 /* Deletes the object as a user would, respecting finalizers. */

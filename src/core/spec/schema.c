@@ -15,10 +15,37 @@ const struct schema_field *schema_field_of(const struct schema *schema, struct s
 {
     CHECK(schema->fields);
     for (const struct schema_field *field = schema->fields; field->name; field++) {
-        if (str_is(name, field->name))
+        if (name.len == field->name_len && memcmp(name.data, field->name, name.len) == 0)
             return field;
     }
     return NULL;
+}
+
+static struct str name_of(const struct schema_field *field)
+{
+    return (struct str){field->name, field->name_len};
+}
+
+/* A set of keys that has all members of an object, and some more: most fields of a table are absent from most
+ * objects, and are not looked for one by one. */
+static uint64_t key_bit(struct str key)
+{
+    return key.len ? UINT64_C(1) << ((key.len * 5 + (unsigned char)key.data[0]) % 64) : 0;
+}
+
+static uint64_t keys_of(const struct doc *object)
+{
+    uint64_t keys = 0;
+    CHECK(object->kind == DOC_OBJECT);
+    for (size_t i = 0; i < object->object.len; i++)
+        keys |= key_bit(object->object.members[i].key);
+    return keys;
+}
+
+static struct doc *value_of(const struct doc *object, uint64_t keys, const struct schema_field *field)
+{
+    struct str name = name_of(field);
+    return keys & key_bit(name) ? doc_get_str(object, name) : NULL;
 }
 
 static bool is_absent(const struct doc *node)
@@ -291,8 +318,9 @@ static void types_in_object(const struct schema *schema, const struct doc *objec
         wrong_type(errors, path, object, "object");
         return;
     }
+    uint64_t keys = keys_of(object);
     for (const struct schema_field *field = schema->fields; field->name; field++) {
-        const struct doc *node = doc_get(object, field->name);
+        const struct doc *node = value_of(object, keys, field);
         const struct field_path *here = AT(path, field->name);
         if (!is_absent(node))
             check_field(field, node, here, checking);
@@ -324,13 +352,13 @@ static void default_value(const struct schema_field *field, struct arena *arena,
     int64_t number = 0;
     if (field->kind == SCHEMA_OBJECT) {
         struct doc *made = doc_new(arena, DOC_OBJECT);
-        doc_set(arena, object, str_from(field->name), made);
+        doc_set(arena, object, name_of(field), made);
         schema_default(field->object, arena, made);
     } else if (field->kind == SCHEMA_STRING || field->kind == SCHEMA_QUANTITY) {
-        doc_set(arena, object, str_from(field->name), doc_new_str(arena, str_from(field->fallback)));
+        doc_set(arena, object, name_of(field), doc_new_str(arena, str_from(field->fallback)));
     } else {
         CHECK(field->kind == SCHEMA_INT32 && str_to_i64(str_from(field->fallback), 0, INT32_MAX, &number));
-        doc_set(arena, object, str_from(field->name), doc_new_int(arena, number));
+        doc_set(arena, object, name_of(field), doc_new_int(arena, number));
     }
 }
 
@@ -363,8 +391,9 @@ void schema_default(const struct schema *schema, struct arena *arena, struct doc
 {
     if (object->kind != DOC_OBJECT)
         return;
+    uint64_t keys = keys_of(object); /* names of a table are unique: a default is not looked for again */
     for (const struct schema_field *field = schema->fields; field->name; field++) {
-        struct doc *node = doc_get(object, field->name);
+        struct doc *node = value_of(object, keys, field);
         if (is_absent(node)) {
             if (field->fallback)
                 default_value(field, arena, object);
@@ -463,8 +492,9 @@ bool schema_object_equal(const struct schema *schema, const struct doc *a, const
 {
     if (a->kind != DOC_OBJECT || b->kind != DOC_OBJECT)
         return doc_equal(a, b);
+    uint64_t keys = keys_of(a) | keys_of(b);
     for (const struct schema_field *field = schema->fields; field->name; field++) {
-        if (!schema_equal(field, doc_get(a, field->name), doc_get(b, field->name)))
+        if (!schema_equal(field, value_of(a, keys, field), value_of(b, keys, field)))
             return false;
     }
     return unknown_equal(schema, a, b) && unknown_equal(schema, b, a);

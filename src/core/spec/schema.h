@@ -36,6 +36,7 @@ enum schema_list {
 struct schema;
 struct schema_field {
     const char *name; /* NULL ends a table */
+    size_t name_len;
     enum schema_kind kind;
     enum schema_list list;
     bool required;

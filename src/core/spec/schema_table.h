@@ -19,7 +19,7 @@
 
 #define FIELD(n, k, ...)                                                                                     \
     {                                                                                                        \
-        .name = (n), .kind = (k), ##__VA_ARGS__                                                              \
+        .name = (n), .name_len = sizeof(n) - 1, .kind = (k), ##__VA_ARGS__                                   \
     }
 #define STRING(n, ...)       FIELD(n, SCHEMA_STRING, ##__VA_ARGS__)
 #define BOOLEAN(n, ...)      FIELD(n, SCHEMA_BOOL, ##__VA_ARGS__)
