@@ -5,9 +5,9 @@
 
 #include "base/check.h"
 
-/* Each block is as large as all before it, up to a last size, so that a small arena stays small (each task has
- * one for its name) and a large one calls the heap seldom. What would waste a block's rest gets a block of its
- * own behind the current one. */
+/* Each block is as large as all before it, up to a last size, so that a small arena stays small (each task
+ * has one for its name) and a large one calls the heap seldom. What would waste a block's rest gets a block
+ * of its own behind the current one. */
 enum { BLOCK_FIRST = 512, BLOCK_LAST = 256 * 1024 };
 
 struct arena_block {
@@ -86,6 +86,21 @@ char *arena_strdup(struct arena *arena, struct str s)
 struct str arena_str(struct arena *arena, struct str s)
 {
     return (struct str){arena_strdup(arena, s), s.len};
+}
+
+struct str arena_concat(struct arena *arena, const struct str *parts, size_t count)
+{
+    size_t len = 0;
+    for (size_t i = 0; i < count; i++)
+        len += parts[i].len;
+    char *text = arena_alloc(arena, len + 1);
+    size_t at = 0;
+    for (size_t i = 0; i < count; i++) {
+        mem_copy(text + at, parts[i].data, parts[i].len);
+        at += parts[i].len;
+    }
+    CHECK(at == len);
+    return (struct str){text, len};
 }
 
 struct str arena_printf(struct arena *arena, const char *format, ...)

@@ -19,7 +19,7 @@ struct arena {
 
 enum { ARENA_ALIGNMENT = 16 };
 
-/* Private: makes a block with room for `size` bytes, a multiple of ARENA_ALIGNMENT, and takes them from it. */
+/* Private: makes a block with room for `size` bytes, a multiple of ARENA_ALIGNMENT, and takes them. */
 void *arena_take_anew(struct arena *arena, size_t size);
 static inline void *arena_take(struct arena *arena, size_t size)
 {
@@ -42,13 +42,18 @@ static inline void *arena_alloc(struct arena *arena, size_t size)
 {
     return arena_take(arena, arena_round(size));
 }
-/* Makes room for so many bytes in an empty arena at once, where the caller knows about how many will be needed;
- * the arena grows beyond it. */
+/* Makes room for so many bytes in an empty arena at once, where the caller knows about how many will be
+ * needed; the arena grows beyond it. */
 void arena_reserve(struct arena *arena, size_t bytes);
 void *arena_alloc_array(struct arena *arena, size_t count, size_t size); /* overflow-checked */
 void *arena_try_alloc(struct arena *arena, size_t size);                 /* NULL beyond limit_bytes */
 char *arena_strdup(struct arena *arena, struct str s);                   /* NUL-terminated copy */
 struct str arena_str(struct arena *arena, struct str s);                 /* copy; also NUL-terminated */
+/* One text of several, one behind the other; also NUL-terminated. */
+struct str arena_concat(struct arena *arena, const struct str *parts, size_t count);
+#define ARENA_CONCAT(arena, ...)                                                                             \
+    arena_concat((arena), (const struct str[]){__VA_ARGS__},                                                 \
+                 sizeof((const struct str[]){__VA_ARGS__}) / sizeof(struct str))
 struct str arena_printf(struct arena *arena, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void arena_done(struct arena *arena); /* frees all; the arena is empty and usable again */
 /* Empties it and keeps its newest block: for one small thing after another. */

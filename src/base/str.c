@@ -143,6 +143,19 @@ bool str_is_utf8(struct str a)
     return true;
 }
 
+struct str str_decimal(int64_t value, char text[DECIMAL_TEXT_MAX])
+{
+    uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
+    size_t at = DECIMAL_TEXT_MAX;
+    do {
+        text[--at] = (char)('0' + left % 10);
+        left /= 10;
+    } while (left);
+    if (value < 0)
+        text[--at] = '-';
+    return (struct str){text + at, DECIMAL_TEXT_MAX - at};
+}
+
 void buf_reserve(struct buf *buf, size_t extra)
 {
     size_t need;

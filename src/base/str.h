@@ -55,6 +55,10 @@ size_t str_utf8_len(const char *data, size_t left);
 struct str str_head_utf8(struct str a, size_t max);
 bool str_is_utf8(struct str a); /* well-formed UTF-8 (RFC 3629: no surrogates, no overlong forms) */
 
+/* Writes a number in decimal, which is the whole text; for names, where printf would be most of the cost. */
+enum { DECIMAL_TEXT_MAX = 21 };
+struct str str_decimal(int64_t value, char text[DECIMAL_TEXT_MAX]);
+
 struct buf {
     char *data; /* NUL-terminated when not NULL */
     size_t len, cap;

@@ -59,6 +59,9 @@ static void strings(void **state)
     assert_true(str_is(copy, "abc") && copy.data[3] == 0);
     assert_string_equal(arena_strdup(&arena, (struct str){0}), "");
     assert_true(str_is(arena_printf(&arena, "%d-%s", 5, "x"), "5-x"));
+    struct str joined = ARENA_CONCAT(&arena, STR("a"), STR("-"), (struct str){0}, STR("bc"));
+    assert_string_equal(joined.data, "a-bc");
+    assert_int_equal(joined.len, 4);
     struct str wide = arena_printf(&arena, "%0700d", 1);
     assert_int_equal(wide.len, 700);
     assert_int_equal(strlen(wide.data), 700);
@@ -108,10 +111,28 @@ static void vectors_keep_order(void **state)
     assert_null(vec.items);
 }
 
+/* A reserved arena calls the heap once for all of it, and grows beyond it with zeroed memory. */
+static void reserved(void **state)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    arena_reserve(&arena, 1000);
+    unsigned char *first = arena_alloc(&arena, 496), *second = arena_alloc(&arena, 496);
+    assert_true(second == first + 496);
+    memset(first, 1, 992);
+    unsigned char *third = arena_alloc(&arena, 4096);
+    for (size_t i = 0; i < 4096; i++)
+        assert_int_equal(third[i], 0);
+    assert_int_equal(arena.used_bytes, 2 * 496 + 4096);
+    arena_done(&arena);
+    arena_reserve(&arena, 1);
+    assert_non_null(arena_alloc(&arena, 16));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(pieces_are_apart),
+        cmocka_unit_test(reserved),
         cmocka_unit_test(limit_holds),
         cmocka_unit_test(strings),
         cmocka_unit_test(cleared_arena_is_as_fresh),

@@ -75,6 +75,8 @@ static void integers_round_trip(void **state)
         char text[32];
         snprintf(text, sizeof text, "%" PRId64, value);
         assert_true(str_to_i64(str_from(text), INT64_MIN, INT64_MAX, &back));
+        char digits[DECIMAL_TEXT_MAX];
+        assert_true(str_is(str_decimal(value, digits), text));
         assert_int_equal(back, value);
         if (value > INT64_MIN)
             assert_false(str_to_i64(str_from(text), INT64_MIN, value - 1, &back));

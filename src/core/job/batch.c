@@ -26,8 +26,7 @@ struct job *job_make(struct jobset *jobset, uint32_t position)
     job->global_index = position;
     job->name = jobset->form != FORM_JOBSET
                     ? jobset->name
-                    : arena_printf(&job->arena, STR_FORMAT "-" STR_FORMAT "-%u", STR_ARG(jobset->name),
-                                   STR_ARG(job->rjob->name), index);
+                    : job_name(&job->arena, jobset->name, job->rjob->name, (int32_t)index);
     job->success_rule = -1;
     job->sift = true;
     job->index_count = jobset->widths[rjob];

@@ -32,8 +32,9 @@ bool condition_set(struct step *step, struct jobset *jobset, enum condition_kind
         condition->changed_ns = step->now_ns;
     condition->present = true;
     condition->status = status;
-    int len = snprintf(condition->reason, sizeof(condition->reason), "%s", reason);
-    CHECK(len > 0 && (size_t)len < sizeof(condition->reason));
+    size_t len = strlen(reason);
+    CHECK(len > 0 && len < sizeof(condition->reason));
+    memcpy(condition->reason, reason, len + 1);
     buf_done(&condition->text);
     condition->text = text;
     condition->message = buf_str(&condition->text);

@@ -114,8 +114,7 @@ void store_count_naming(struct job_store *store, struct jobset *jobset)
 /* "namespace/<jobset>-<rjob>": Jobs of two JobSets have equal names only when these are equal. */
 static struct str stem_of(struct arena *arena, struct str ns, struct str jobset, struct str rjob)
 {
-    return arena_printf(arena, STR_FORMAT "/" STR_FORMAT "-" STR_FORMAT, STR_ARG(ns), STR_ARG(jobset),
-                        STR_ARG(rjob));
+    return ARENA_CONCAT(arena, ns, STR("/"), jobset, STR("-"), rjob);
 }
 
 /* Returns the JobSet that has, or will have, a Job of this name. */

@@ -45,7 +45,7 @@ void object_take_out(struct object_store *store, struct object *object);
 /* Makes an object that is not in the store yet; the document is copied. */
 struct object *object_make(struct object_store *store, enum object_kind kind, obj_id uid,
                            const struct doc *document);
-/* As object_make, with a document in the form in which it is kept: `*arena`, in which it lives, is taken over. */
+/* As object_make, with a document in the form in which it is kept: `*arena`, where it lives, is taken. */
 struct object *object_adopt(enum object_kind kind, obj_id uid, struct arena *arena, struct doc *document);
 void object_free(struct object *object);
 

@@ -83,12 +83,14 @@ bool name_is_label_value(struct str value)
 
 struct str job_name(struct arena *arena, struct str jobset, struct str rjob, int32_t index)
 {
-    return arena_printf(arena, STR_FORMAT "-" STR_FORMAT "-%d", STR_ARG(jobset), STR_ARG(rjob), (int)index);
+    char digits[DECIMAL_TEXT_MAX];
+    return ARENA_CONCAT(arena, jobset, STR("-"), rjob, STR("-"), str_decimal(index, digits));
 }
 
 struct str pod_hostname(struct arena *arena, struct str job, int32_t index)
 {
-    return arena_printf(arena, STR_FORMAT "-%d", STR_ARG(job), (int)index);
+    char digits[DECIMAL_TEXT_MAX];
+    return ARENA_CONCAT(arena, job, STR("-"), str_decimal(index, digits));
 }
 
 struct str labels_get(const struct labels *labels, struct str key, struct str fallback)

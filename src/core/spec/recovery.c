@@ -88,11 +88,12 @@ void validate_spares(const struct doc *meta, const struct field_path *path, stru
     const struct doc *count = doc_get(annotations, SPARES_KEY), *kind = doc_get(annotations, SPARE_KIND_KEY);
     struct str text = doc_str(kind, STR(""));
     int64_t number;
-    char why[64];
-    snprintf(why, sizeof why, "must be a number from 0 to %d", SPARES_PER_JOB_MAX);
-    if (count && !str_to_i64(doc_str(count, STR("")), 0, SPARES_PER_JOB_MAX, &number))
+    if (count && !str_to_i64(doc_str(count, STR("")), 0, SPARES_PER_JOB_MAX, &number)) {
+        char why[64];
+        snprintf(why, sizeof why, "must be a number from 0 to %d", SPARES_PER_JOB_MAX);
         path_invalid(errors, AT_KEY(AT(path, "annotations"), STR(SPARES_KEY)), count, doc_str(count, STR("")),
                      why);
+    }
     if (kind && !str_is(text, "warm") && !str_is(text, "cold"))
         path_invalid(errors, AT_KEY(AT(path, "annotations"), STR(SPARE_KIND_KEY)), kind, text,
                      "must be warm or cold");

@@ -321,7 +321,9 @@ static void types_in_object(const struct schema *schema, const struct doc *objec
     uint64_t keys = keys_of(object);
     for (const struct schema_field *field = schema->fields; field->name; field++) {
         const struct doc *node = value_of(object, keys, field);
-        const struct field_path *here = AT(path, field->name);
+        if (!field->required && is_absent(node))
+            continue;
+        const struct field_path *here = AT_STR(path, name_of(field));
         if (!is_absent(node))
             check_field(field, node, here, checking);
         /* An empty string in place of an enum's value counts as absent. */
@@ -364,12 +366,16 @@ static void default_value(const struct schema_field *field, struct arena *arena,
 
 static void canonical(struct arena *arena, struct doc *node)
 {
-    char text[QUANTITY_TEXT_MAX], digits[24];
+    char text[QUANTITY_TEXT_MAX], digits[DECIMAL_TEXT_MAX];
     struct str given = node->text;
     if (node->kind == DOC_INT) {
-        snprintf(digits, sizeof digits, "%lld", (long long)node->integer);
-        given = str_from(digits);
+        given = str_decimal(node->integer, digits);
     } else if (node->kind != DOC_FLOAT && node->kind != DOC_STRING) {
+        return;
+    }
+    if (node->kind == DOC_INT && node->integer > 0 && node->integer < 1000) {
+        node->kind = DOC_STRING; /* no suffix makes it shorter */
+        node->text = arena_str(arena, given);
         return;
     }
     if (!quantity_canonical(given, text) || (node->kind == DOC_STRING && str_is(given, text)))

@@ -87,7 +87,7 @@ static void validate_names(struct check *check, size_t index, const struct field
     if (!rjob->job.indexed || rjob->job.completions <= 0)
         return;
     struct str host = pod_hostname(arena, job, rjob->job.completions - 1);
-    struct str pod = arena_printf(arena, STR_FORMAT "-abcde", STR_ARG(host));
+    struct str pod = ARENA_CONCAT(arena, host, STR("-abcde"));
     if (!name_is_dns1035_label(pod))
         report_generated(check, pod, POD_NAME_TOO_LONG, AT(path, "name"), place);
 }

@@ -119,7 +119,8 @@ static void validate_chip_count(const struct doc *node, const struct field_path 
                                 struct field_errors *errors)
 {
     int64_t milli = 0;
-    if (!schema_quantity(node, &milli))
+    if (!schema_quantity(node, &milli) ||
+        (milli % 1000 == 0 && milli / 1000 <= (int64_t)CHIPS_PER_MACHINE_MAX))
         return;
     struct str text =
         node->kind == DOC_INT ? arena_printf(errors->arena, "%lld", (long long)node->integer) : node->text;
@@ -128,7 +129,7 @@ static void validate_chip_count(const struct doc *node, const struct field_path 
              (int)CHIPS_PER_MACHINE_MAX);
     if (milli % 1000 != 0)
         path_invalid(errors, path, node, text, "must be an integer");
-    else if (milli / 1000 > CHIPS_PER_MACHINE_MAX)
+    else
         path_invalid(errors, path, node, text, why);
 }
 
