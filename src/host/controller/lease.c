@@ -2,7 +2,7 @@
  *
  * No request, patch or handshake of a stranger, no slow disk and no long step of the core may cost an agent
  * its lease. So the loop's thread lends the wire whenever it begins something that touches no connection of
- * an agent (the API's requests, TLS handshakes, appends to the log, steps of the core, snapshots), and takes
+ * an agent (the API's requests, appends to the log, steps of the core, snapshots), and takes
  * it back afterwards. Once the loop has been at work for a while without looking at its sockets, the stand-in
  * takes the wire while it is lent, for one short round now and then (drive/stand_in.h): it reads what agents
  * say and answers heartbeats as driver_stand_in() allows. What it read comes to the driver in order, before
@@ -127,20 +127,9 @@ void lease_turn(struct controller *controller)
     driver_attended(controller->driver, attended_ns);
 }
 
-static void lend(void *context)
-{
-    lease_lend(context);
-}
-
-static void take(void *context)
-{
-    (void)lease_take(context);
-}
-
 int lease_start(struct controller *controller, struct error *error)
 {
     struct stand_in *stand_in = mem_alloc(sizeof(*stand_in));
-    struct wire_lender lender = {controller, lend, take};
     pthread_condattr_t monotonic;
     sigset_t all, before;
     stand_in->controller = controller;
@@ -160,7 +149,6 @@ int lease_start(struct controller *controller, struct error *error)
         return error_set_errno(error, rc, "starting the thread that answers heartbeats");
     }
     controller->stand_in = stand_in;
-    wire_set_lender(controller->wire, &lender);
     return 0;
 }
 

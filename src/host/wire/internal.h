@@ -4,6 +4,7 @@
  *   connect.c   connections being made
  *   attend.c    connections served by another thread for a while
  *   tls.c       TLS below a connection
+ *   shaker.c    handshakes of accepted connections, on a thread
  *   first.c     what the peer speaks, by its first bytes
  */
 #ifndef PHX_HOST_WIRE_INTERNAL_H
@@ -19,8 +20,8 @@ enum {
     READ_BYTES = 256 * 1024,
     STRANGER_FRAME_MAX = 1024 * 1024,      /* the first frame of an accepted connection */
     STRANGER_BYTES_MAX = 32 * 1024 * 1024, /* half first frames of all of them together */
-    SHAKING_MAX = 1024,  /* accepted connections of one source address whose handshake is not over */
-    SHAKES_A_TURN = 8,   /* some milliseconds */
+    SHAKING_MAX = 4096,                    /* accepted connections whose handshake is not over */
+    SHAKING_OF_ADDRESS_MAX = 1024,         /* likewise, of one source address */
     WIRE_SWEEP_MS = 250,                   /* how exactly timeouts of connections being made are kept */
 };
 
@@ -30,11 +31,11 @@ struct wire {
     uv_idle_t idle;       /* runs while something is queued, so that the loop does not sleep before a flush */
     uv_timer_t sweep;     /* runs while a connection is being made */
     struct list_node conns, dirty, listeners;
-    struct list_node waiting; /* for their turn to shake hands */
-    int shakes;               /* steps of handshakes in this turn of the loop */
-    struct crowd crowd;       /* connections with TLS that were accepted and are not open yet */
+    struct shaker *shaker; /* NULL: no listener has TLS */
+    struct crowd crowd;    /* connections with TLS that were accepted and are not open yet */
+    uint32_t shaking;      /* all of them */
+    uint32_t shaking_max, shaking_of_address_max;
     struct list_node kept; /* connections that an attendant has read from */
-    struct wire_lender lender;
     struct arena arena; /* of the message in hand */
     char *read_buffer;
     size_t connecting;
@@ -73,7 +74,7 @@ struct write {
 struct wire_conn {
     uv_tcp_t tcp;
     struct wire *wire;
-    struct list_node node, dirty_node, kept_node, waiting_node;
+    struct list_node node, dirty_node, kept_node, shaker_node;
     const struct wire_handlers *handlers;
     void *context;
     struct connector *connector;
@@ -93,6 +94,10 @@ struct wire_conn {
     bool crowded;    /* it is */
     bool shaking;    /* counted in wire->connecting for its handshake */
     bool has_handle; /* tcp was initialised */
+    bool beside;     /* the shaker has its TLS; nobody reads from it meanwhile */
+    bool orphan;     /* it ended meanwhile: freed when the shaker gives it back */
+    int shake_rc;    /* of the shaker; `shake_error` too */
+    struct error shake_error;
     bool heard;      /* the peer has sent something */
     bool framed;     /* a whole frame has arrived: its protocol is known */
     bool overflowed;
@@ -100,6 +105,8 @@ struct wire_conn {
 };
 
 /* wire.c */
+void wire_conn_free(struct wire_conn *conn); /* nothing holds it any more */
+void wire_release(struct wire *wire);        /* one of its handles is closed */
 /* Brings wire->stranger_bytes up to date with `bytes` of this connection. */
 void wire_conn_count(struct wire_conn *conn, size_t bytes);
 struct wire_conn *wire_conn_new(struct wire *wire, const struct wire_handlers *handlers, void *context);
@@ -114,14 +121,26 @@ bool wire_parse_address(const char *text, uint16_t port, struct sockaddr_storage
 void wire_conn_open(struct wire_conn *conn);       /* its socket is connected: messages flow */
 void wire_conn_mark_dirty(struct wire_conn *conn); /* something is queued */
 void wire_flush_sometimes(struct wire *wire);
-void wire_shake_waiting(struct wire *wire); /* so many as may in one turn */
+void wire_conn_shaken(struct wire_conn *conn); /* the shaker has given it back */
 /* Hands what an attendant has read to the owner. The connection may be closing afterwards. */
 void wire_conn_take_kept(struct wire_conn *conn);
+
+/* shaker.c: a thread that shakes hands for accepted connections. */
+struct shaker *shaker_new(struct wire *wire);
+/* The connection's TLS is the thread's until wire_conn_shaken(). */
+void shaker_give(struct shaker *shaker, struct wire_conn *conn);
+/* Ends the thread and gives everything back, without wire_conn_shaken(). Its memory goes with the loop. */
+void shaker_close(struct shaker *shaker);
 
 /* tls.c. `out` of the connection receives sealed bytes. */
 struct conn_tls *wire_tls_begin(struct wire_conn *conn, struct wire_tls *settings, const char *server_name);
 void wire_tls_end(struct conn_tls *tls);
-int wire_tls_shake(struct conn_tls *tls, struct error *error); /* 1: done; 0: waits for bytes; ERROR_DENIED */
+/* Goes on with the handshake; touches nothing but `tls`, so any thread may call it while nobody else does. 1:
+ * done; 0: waits for bytes; ERROR_DENIED. */
+int wire_tls_step(struct conn_tls *tls, struct error *error);
+/* Hands what wire_tls_step() had to say to the connection; `rc` is its result. 1: the connection is open; 0
+ * and ERROR_DENIED as there. */
+int wire_tls_finish(struct conn_tls *tls, int rc, struct error *error);
 void wire_tls_take(struct conn_tls *tls, const char *data, size_t len); /* bytes of the socket */
 /* Plain bytes out of them; 0: there are no more. ERROR_CORRUPT. */
 ssize_t wire_tls_open(struct conn_tls *tls, char *data, size_t max, struct error *error);

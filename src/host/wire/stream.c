@@ -15,9 +15,10 @@ static enum wire_reason reason_of(int status)
 }
 /* --- sending -------------------------------------------------------------------------------------- */
 
+/* The handle alone keeps the loop from sleeping. */
 static void on_idle(uv_idle_t *idle)
 {
-    wire_shake_waiting(idle->data);
+    (void)idle;
 }
 
 static void conn_flush(struct wire_conn *conn);
@@ -108,7 +109,7 @@ void wire_flush(struct wire *wire)
         list_remove(&conn->dirty_node);
         conn_flush(conn);
     }
-    if (wire->idling && list_empty(&wire->dirty) && list_empty(&wire->waiting)) {
+    if (wire->idling && list_empty(&wire->dirty)) {
         uv_idle_stop(&wire->idle);
         wire->idling = false;
     }
@@ -280,28 +281,16 @@ void wire_conn_take_kept(struct wire_conn *conn)
         conn_break(conn, buf_str(&conn->in), reason_of(-conn->broke), strerror(conn->broke));
 }
 
-static int shake_lent(struct wire_conn *conn, struct error *error)
+/* Goes on after a step of the handshake; true when the connection is open. */
+static bool conn_shaken(struct wire_conn *conn, int rc, struct error *error)
 {
-    const struct wire_lender *lender = &conn->wire->lender;
-    if (lender->lend)
-        lender->lend(lender->context);
-    int rc = wire_tls_shake(conn->tls, error);
-    if (lender->lend)
-        lender->take(lender->context);
-    return rc;
-}
-
-/* Goes on with the handshake; true when the connection is open. */
-static bool conn_shake(struct wire_conn *conn)
-{
-    struct error error;
-    int rc = shake_lent(conn, &error);
+    rc = wire_tls_finish(conn->tls, rc, error);
     if (rc < 0 && conn->out.len > 0)
         (void)write_now(conn); /* the alert tells the peer why */
     else if (conn->out.len > 0)
         wire_conn_mark_dirty(conn);
     if (rc < 0) {
-        wire_conn_fail(conn, WIRE_PROTOCOL, error.text);
+        wire_conn_fail(conn, WIRE_PROTOCOL, error->text);
         return false;
     }
     if (rc == 0)
@@ -314,6 +303,13 @@ static bool conn_shake(struct wire_conn *conn)
     if (conn->handlers->opened)
         conn->handlers->opened(conn);
     return conn->state == CONN_OPEN;
+}
+
+static bool conn_shake(struct wire_conn *conn)
+{
+    struct error error;
+    int rc = wire_tls_step(conn->tls, &error);
+    return conn_shaken(conn, rc, &error);
 }
 
 /* The loop's buffer holds what the socket gave until that is copied, and plain bytes afterwards. */
@@ -332,41 +328,29 @@ static void conn_read_records(struct wire_conn *conn)
 
 static void read_start(struct wire_conn *conn);
 
-/* Many strangers at once shake hands a few in a turn; nobody reads from those that wait. */
-static void wait_to_shake(struct wire_conn *conn)
+void wire_conn_shaken(struct wire_conn *conn)
 {
-    struct wire *wire = conn->wire;
-    uv_read_stop((uv_stream_t *)&conn->tcp);
-    list_append(&wire->waiting, &conn->waiting_node);
-    if (!wire->idling)
-        uv_idle_start(&wire->idle, on_idle);
-    wire->idling = true;
-}
-
-void wire_shake_waiting(struct wire *wire)
-{
-    while (wire->shakes < SHAKES_A_TURN && !list_empty(&wire->waiting)) {
-        struct wire_conn *conn = container_of(wire->waiting.next, struct wire_conn, waiting_node);
-        list_remove(&conn->waiting_node);
-        wire->shakes++;
-        read_start(conn);
-        if (conn->state == CONN_OPEN && conn_shake(conn))
-            conn_read_records(conn);
+    if (conn->orphan) {
+        wire_conn_free(conn);
+        return;
     }
+    if (conn->state != CONN_OPEN) /* its handle is closing */
+        return;
+    read_start(conn);
+    if (conn->state == CONN_OPEN && conn_shaken(conn, conn->shake_rc, &conn->shake_error))
+        conn_read_records(conn);
 }
 
 static void conn_read_tls(struct wire_conn *conn, const char *data, size_t len)
 {
-    struct wire *wire = conn->wire;
     wire_tls_take(conn->tls, data, len);
     if (wire_tls_established(conn->tls)) {
         conn_read_records(conn);
-    } else if (conn->accepted && (wire->shakes >= SHAKES_A_TURN || !list_empty(&wire->waiting))) {
-        wait_to_shake(conn);
-    } else {
-        wire->shakes++;
-        if (conn_shake(conn))
-            conn_read_records(conn);
+    } else if (conn->accepted) {
+        uv_read_stop((uv_stream_t *)&conn->tcp);
+        shaker_give(conn->wire->shaker, conn);
+    } else if (conn_shake(conn)) {
+        conn_read_records(conn);
     }
 }
 

@@ -33,6 +33,7 @@ struct conn_tls {
     struct credentials *credentials;
     gnutls_session_t session;
     struct buf plain, in; /* to be sealed; received, sealed */
+    struct buf flight;    /* what the handshake has to say */
     size_t in_used;
     gnutls_typed_vdata_st wanted[2]; /* GnuTLS keeps pointers to these */
     struct buf server_name;
@@ -128,7 +129,7 @@ void wire_tls_free(struct wire_tls *tls)
 static ssize_t push(gnutls_transport_ptr_t transport, const void *data, size_t len)
 {
     struct conn_tls *tls = transport;
-    buf_add(&tls->conn->out, data, len);
+    buf_add(tls->established ? &tls->conn->out : &tls->flight, data, len);
     return (ssize_t)len;
 }
 
@@ -216,6 +217,7 @@ void wire_tls_end(struct conn_tls *tls)
     credentials_release(tls->credentials);
     buf_done(&tls->plain);
     buf_done(&tls->in);
+    buf_done(&tls->flight);
     buf_done(&tls->server_name);
     mem_free(tls);
 }
@@ -258,7 +260,7 @@ static int explain(struct conn_tls *tls, int rc, struct error *error)
     return error_set(error, ERROR_DENIED, "TLS: %s", gnutls_strerror(rc));
 }
 
-int wire_tls_shake(struct conn_tls *tls, struct error *error)
+int wire_tls_step(struct conn_tls *tls, struct error *error)
 {
     int rc = gnutls_handshake(tls->session);
     if (rc == GNUTLS_E_AGAIN || rc == GNUTLS_E_INTERRUPTED)
@@ -270,6 +272,15 @@ int wire_tls_shake(struct conn_tls *tls, struct error *error)
     }
     if (!read_name(tls))
         return error_set(error, ERROR_DENIED, "TLS: the peer's certificate has no common name");
+    return 1;
+}
+
+int wire_tls_finish(struct conn_tls *tls, int rc, struct error *error)
+{
+    buf_add_str(&tls->conn->out, buf_str(&tls->flight));
+    buf_done(&tls->flight);
+    if (rc <= 0)
+        return rc;
     if (tls->credentials != tls->settings->current && wire_tls_check(tls, error) < 0)
         return ERROR_DENIED; /* it was taken back while hands were shaken */
     tls->established = true;

@@ -24,7 +24,7 @@ const char *wire_reason_name(enum wire_reason reason)
 
 /* --- the end of things ---------------------------------------------------------------------------- */
 
-static void release(struct wire *wire)
+void wire_release(struct wire *wire)
 {
     CHECK(wire->handles_open > 0);
     if (--wire->handles_open > 0)
@@ -41,9 +41,13 @@ void wire_conn_count(struct wire_conn *conn, size_t bytes)
     conn->counted = bytes;
 }
 
-static void conn_free(struct wire_conn *conn)
+void wire_conn_free(struct wire_conn *conn)
 {
     struct wire *wire = conn->wire;
+    if (conn->beside) {
+        conn->orphan = true;
+        return;
+    }
     wire_conn_count(conn, 0);
     buf_done(&conn->in);
     buf_done(&conn->out);
@@ -51,22 +55,24 @@ static void conn_free(struct wire_conn *conn)
     if (conn->tls)
         wire_tls_end(conn->tls);
     mem_free(conn);
-    release(wire);
+    wire_release(wire);
 }
 
 static void conn_closed(uv_handle_t *handle)
 {
-    conn_free(handle->data);
+    wire_conn_free(handle->data);
 }
 
 void wire_conn_leaves_crowd(struct wire_conn *conn)
 {
-    if (conn->crowded)
+    if (conn->crowded) {
         conn->wire->crowd.counts[conn->place]--;
+        conn->wire->shaking--;
+    }
     conn->crowded = false;
 }
 
-/* False: its source address has too many connections that are not open yet. */
+/* False: too many connections are not open yet, in all or of its source address. */
 static bool join_crowd(struct wire_conn *conn)
 {
     struct sockaddr_storage address;
@@ -75,8 +81,10 @@ static bool join_crowd(struct wire_conn *conn)
     if (!conn->tls_settings || uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&address, &len) < 0)
         return true;
     conn->place = crowd_place(crowd, (struct sockaddr *)&address);
-    if (crowd->counts[conn->place] >= SHAKING_MAX)
+    if (conn->wire->shaking >= conn->wire->shaking_max ||
+        crowd->counts[conn->place] >= conn->wire->shaking_of_address_max)
         return false;
+    conn->wire->shaking++;
     crowd->counts[conn->place]++;
     conn->crowded = true;
     return true;
@@ -100,11 +108,10 @@ void wire_conn_drop(struct wire_conn *conn)
     list_remove(&conn->node);
     list_remove(&conn->dirty_node);
     list_remove(&conn->kept_node);
-    list_remove(&conn->waiting_node);
     if (conn->has_handle)
         uv_close((uv_handle_t *)&conn->tcp, conn_closed);
     else
-        conn_free(conn);
+        wire_conn_free(conn);
 }
 
 void wire_conn_fail(struct wire_conn *conn, enum wire_reason reason, const char *why)
@@ -134,7 +141,7 @@ struct wire_conn *wire_conn_new(struct wire *wire, const struct wire_handlers *h
     list_append(&wire->conns, &conn->node);
     list_init(&conn->dirty_node);
     list_init(&conn->kept_node);
-    list_init(&conn->waiting_node);
+    list_init(&conn->shaker_node);
     wire->handles_open++;
     return conn;
 }
@@ -218,17 +225,20 @@ static void listener_closed(uv_handle_t *handle)
     struct wire_listener *listener = handle->data;
     struct wire *wire = listener->wire;
     mem_free(listener);
-    release(wire);
+    wire_release(wire);
 }
 
-void wire_set_lender(struct wire *wire, const struct wire_lender *lender)
+void wire_set_limits(struct wire *wire, uint32_t shaking_max, uint32_t shaking_of_address_max)
 {
-    wire->lender = *lender;
+    wire->shaking_max = shaking_max ? shaking_max : SHAKING_MAX;
+    wire->shaking_of_address_max = shaking_of_address_max ? shaking_of_address_max : SHAKING_OF_ADDRESS_MAX;
 }
 
 void wire_listener_set_tls(struct wire_listener *listener, struct wire_tls *tls)
 {
     listener->tls = tls;
+    if (tls && !listener->wire->shaker)
+        listener->wire->shaker = shaker_new(listener->wire);
 }
 
 const char *wire_conn_peer_name(const struct wire_conn *conn)
@@ -288,7 +298,6 @@ int wire_listen(struct wire *wire, const char *address, uint16_t port, const str
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct wire *wire = prepare->data;
-    wire->shakes = 0;
     wire_flush(wire);
 }
 
@@ -300,7 +309,7 @@ struct wire *wire_new(uv_loop_t *loop)
     list_init(&wire->dirty);
     list_init(&wire->listeners);
     list_init(&wire->kept);
-    list_init(&wire->waiting);
+    wire_set_limits(wire, 0, 0);
     wire->crowd.seed = uv_hrtime() ^ (uint64_t)(uintptr_t)wire;
     wire->read_buffer = mem_alloc(READ_BYTES);
     wire->prepare.data = wire->idle.data = wire->sweep.data = wire;
@@ -315,13 +324,15 @@ struct wire *wire_new(uv_loop_t *loop)
 
 static void handle_closed(uv_handle_t *handle)
 {
-    release(handle->data);
+    wire_release(handle->data);
 }
 
 void wire_shutdown(struct wire *wire)
 {
     CHECK(!wire->shut_down);
     wire->shut_down = true;
+    if (wire->shaker)
+        shaker_close(wire->shaker);
     list_for_each_safe(node, after, &wire->conns) wire_close(container_of(node, struct wire_conn, node));
     list_for_each_safe(node, after, &wire->listeners)
         wire_listener_close(container_of(node, struct wire_listener, node));

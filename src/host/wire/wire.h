@@ -88,6 +88,10 @@ void wire_shutdown(struct wire *wire);
 int wire_listen(struct wire *wire, const char *address, uint16_t port, const struct wire_handlers *handlers,
                 void *context, struct wire_listener **ret_listener, uint16_t *ret_port, struct error *error);
 void wire_listener_close(struct wire_listener *listener);
+/* Bounds the accepted connections whose TLS handshake is not over, in all and of one source address
+ * (crowd.h); more are closed unheard. 0: 4096, 1024. Handshakes of accepted connections run on a thread of
+ * their own. */
+void wire_set_limits(struct wire *wire, uint32_t shaking_max, uint32_t shaking_of_address_max);
 /* From now on accepted connections speak TLS. Call it right after wire_listen(). */
 void wire_listener_set_tls(struct wire_listener *listener, struct wire_tls *tls);
 
@@ -135,12 +139,4 @@ void wire_attendant_free(struct wire_attendant *attendant);
 void wire_attend(struct wire *wire, struct wire_attendant *attendant);
 void wire_gather(struct wire *wire);         /* the loop's thread: callbacks come from inside it */
 bool wire_has_kept(const struct wire *wire); /* there is something to gather */
-/* Called around the handshakes of connections, the one long work of the wire itself. */
-struct wire_lender {
-    void *context;
-    void (*lend)(void *context);
-    void (*take)(void *context);
-};
-void wire_set_lender(struct wire *wire, const struct wire_lender *lender);
-
 #endif
