@@ -49,6 +49,10 @@ static const char usage[] =
     "  --audit-max-files N    keep so many rotated files (default 10)\n"
     "  --pod-security LEVEL   what namespaces without the label pod-security.kubernetes.io/enforce\n"
     "                         enforce: privileged (default), baseline or restricted\n"
+    "  --handshakes N         TLS connections that may shake hands at once, at each port (default 2048 at\n"
+    "                         --api, 4096 at --agents); more are closed\n"
+    "  --handshakes-per-address N\n"
+    "                         likewise, of one source address (default 128 and 1024)\n"
     "  --insecure-agents      believe agents without certificates, also beyond loopback: anyone who\n"
     "                         reaches --agents gets the tasks and Secrets of any machine\n"
     "SIGHUP reads these files again; so does a change of one of them.\n"
@@ -61,7 +65,7 @@ static const char usage[] =
 
 #define FAULTS_DEFAULT "/etc/phalanx/faults.yaml"
 
-enum { API_NAMES_MAX = 32 };
+enum { API_NAMES_MAX = 32, HANDSHAKES_MAX = 65535 };
 
 struct command {
     struct controller_options options;
@@ -163,6 +167,13 @@ static bool parse_option(struct command *command, int option, const char *value)
         return true;
     case 'p':
         return pod_security_read(str_from(value), &command->options.pod_security);
+    case 'm':
+    case 'M':
+        if (!number(value, 1, HANDSHAKES_MAX, &parsed))
+            return false;
+        *(option == 'm' ? &command->options.handshakes_max : &command->options.handshakes_of_address_max) =
+            (uint32_t)parsed;
+        return true;
     case 'k':
         return duration_parse(str_from(value), &command->options.keep_log_ns);
     case 's':
@@ -235,6 +246,8 @@ static int parse(struct command *command, int argc, char **argv)
         {"ready-fd", required_argument, NULL, 'r'},
         {"follow", required_argument, NULL, 'o'},
         {"help", no_argument, NULL, 'h'},
+        {"handshakes", required_argument, NULL, 'm'},
+        {"handshakes-per-address", required_argument, NULL, 'M'},
         {"loopback-http", no_argument, NULL, 'l'},
         {"insecure-agents", no_argument, NULL, 'i'},
         {"pod-security", required_argument, NULL, 'p'},

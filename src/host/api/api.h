@@ -114,6 +114,9 @@ struct api_options {
     enum pod_security_level pod_security;
     const char *tls_cert, *tls_key; /* PEM files: HTTPS; NULL: plain HTTP */
     bool loopback_http;             /* with TLS: clients on this computer may speak plain HTTP too */
+    /* TLS connections that have sent no request yet, in all and of one source address; more are closed
+     * unheard. 0: RELAY_SHAKING_MAX, RELAY_SHAKING_OF_ADDRESS_MAX. */
+    uint32_t handshakes_max, handshakes_of_address_max;
     /* Names by which clients ask for the server over plain HTTP, beside loopback names and the address that
      * they reach (origin.h); must outlive the server. */
     const char *const *names;

@@ -11,7 +11,7 @@
 #include "base/check.h"
 
 enum { TLS_HANDSHAKE = 22 }; /* a record's first byte (RFC 8446 section 5.1) */
-enum { ACCEPTS_A_TURN = 1024, GIVEN_A_TURN = 64, SHAKES_A_TURN = 16 };
+enum { ACCEPTS_A_TURN = 256, GIVEN_A_TURN = 64 };
 enum { HEAD_BYTES = ENTRY_SMALL_BYTES - 1024, DEFER_S = 1, PARAMETERS_MAX = 16 };
 
 /* Is this the beginning of a request whose end has not arrived, or that has many parameters, each of which
@@ -35,17 +35,20 @@ static bool is_loopback(const struct sockaddr_storage *address)
            (IN6_IS_ADDR_LOOPBACK(v6) || (IN6_IS_ADDR_V4MAPPED(v6) && v6->s6_addr[12] == 127));
 }
 
-static struct MHD_Daemon *daemon_for(const struct entry *entry, int fd,
-                                     const struct sockaddr_storage *address)
+static bool is_tls(const struct entry *entry, int fd, const struct sockaddr_storage *address)
 {
     unsigned char first = TLS_HANDSHAKE;
-    if (!entry->small)
-        return entry->tls;
-    if (entry->tls && is_loopback(address))
+    if (!entry->relay || !entry->plain)
+        return entry->relay;
+    if (is_loopback(address))
         (void)recv(fd, &first, 1, MSG_PEEK | MSG_DONTWAIT);
-    if (entry->tls && first == TLS_HANDSHAKE)
-        return entry->tls;
-    return begins_long(fd) ? entry->large : entry->small;
+    return first == TLS_HANDSHAKE;
+}
+
+void entry_give(struct entry *entry, int fd, const struct sockaddr *address, socklen_t len)
+{
+    /* A failure closes the socket as well. */
+    (void)MHD_add_connection(begins_long(fd) ? entry->large : entry->small, fd, address, len);
 }
 
 static void on_ready(uv_poll_t *poll, int status, int events)
@@ -53,45 +56,42 @@ static void on_ready(uv_poll_t *poll, int status, int events)
     struct entry *entry = (struct entry *)((char *)poll - offsetof(struct entry, poll));
     (void)status;
     (void)events;
-    int given = 0, shakes = 0; /* those that are closed at once cost little */
-    for (int i = 0; i < ACCEPTS_A_TURN && given < GIVEN_A_TURN && shakes < SHAKES_A_TURN &&
-                    entry->open < entry->open_max;
-         i++) {
+    int given = 0; /* those that are closed at once cost little */
+    for (int i = 0; i < ACCEPTS_A_TURN && given < GIVEN_A_TURN && entry->open < entry->open_max; i++) {
         struct sockaddr_storage address;
         socklen_t len = sizeof address;
         int fd = accept4(entry->fd, (struct sockaddr *)&address, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
         if (fd < 0)
             break;
-        struct MHD_Daemon *daemon = daemon_for(entry, fd, &address);
-        uint32_t place = crowd_place(&entry->crowd, (struct sockaddr *)&address);
-        if (daemon == entry->tls && entry->crowd.counts[place] >= ENTRY_SHAKING_MAX) {
+        if (!is_tls(entry, fd, &address)) {
+            given++;
+            entry_give(entry, fd, (struct sockaddr *)&address, len);
+        } else if (relay_take(entry->relay, fd, (struct sockaddr *)&address, len)) {
+            entry->open += RELAY_FILES;
+        } else {
             close(fd);
-            continue;
         }
-        given++;
-        shakes += daemon == entry->tls;
-        /* A failure closes the socket as well. */
-        (void)MHD_add_connection(daemon, fd, (struct sockaddr *)&address, len);
     }
     if (entry->open >= entry->open_max) /* the others wait in the kernel's queue */
         uv_poll_stop(poll);
-    entry->entered(entry->context);
+    if (given)
+        entry->entered(entry->context);
 }
 
 void entry_open(struct entry *entry, uv_loop_t *loop)
 {
     int defer_s = DEFER_S;
-    if (entry->small)
+    if (entry->plain)
         (void)setsockopt(entry->fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &defer_s, sizeof defer_s);
     CHECK(uv_poll_init(loop, &entry->poll, entry->fd) == 0);
     entry->poll.data = entry->context;
     uv_poll_start(&entry->poll, UV_READABLE, on_ready);
 }
 
-void entry_left(struct entry *entry)
+void entry_left(struct entry *entry, uint32_t files)
 {
-    CHECK(entry->open > 0);
-    entry->open--;
+    CHECK(entry->open >= files);
+    entry->open -= files;
     if (!uv_is_closing((uv_handle_t *)&entry->poll) && !uv_is_active((uv_handle_t *)&entry->poll))
         uv_poll_start(&entry->poll, UV_READABLE, on_ready);
 }

@@ -1,5 +1,5 @@
-/* entry.h - new connections: taken from the listening socket, and given to a daemon of libmicrohttpd. Private
- * to server.c.
+/* entry.h - new connections: taken from the listening socket, and given to a daemon of libmicrohttpd, or
+ * first to the relay, which speaks TLS (relay.h). Private to server.c.
  *
  * The two daemons of plain HTTP differ in the memory that a connection has for its request line and headers.
  *
@@ -8,8 +8,9 @@
  * other where it is large. The kernel hands out a connection when its first bytes are there
  * (TCP_DEFER_ACCEPT, tcp(7)), or after a second without any, which counts as small.
  *
- * Where there are daemons of both kinds, the first byte tells TLS (22, a handshake's record) from HTTP. Plain
- * HTTP is for clients on this computer alone: any other connection goes to the TLS daemon, whatever it says.
+ * Where both are served, the first byte tells TLS (22, a handshake's record) from HTTP. Plain HTTP is for
+ * clients on this computer alone: any other connection goes to the relay, whatever it says. A client of the
+ * relay comes to a daemon with the first bytes of its request.
  */
 #ifndef PHX_HOST_API_ENTRY_H
 #define PHX_HOST_API_ENTRY_H
@@ -17,32 +18,30 @@
 #include <microhttpd.h>
 #include <uv.h>
 
-#include "net/crowd.h"
+#include "host/api/relay.h"
 
 enum {
     ENTRY_SMALL_BYTES = 5 * 1024,  /* of request line and headers, and of a stream's chunks */
     ENTRY_LARGE_BYTES = 32 * 1024, /* URL_BYTES_MAX and the headers; a word of a command takes 80 */
 };
 
-/* TLS connections of one source address that have sent no request yet; further ones are closed unheard, so
- * that a flood of handshakes costs little. Whoever hears of a connection counts it in `crowd`. */
-enum { ENTRY_SHAKING_MAX = 128 };
-
 struct entry {
     int fd;
-    uint32_t open, open_max;          /* connections; whoever hears of a new one counts it */
-    struct MHD_Daemon *small, *large; /* plain HTTP; NULL: there is none */
-    struct MHD_Daemon *tls;           /* NULL: no TLS */
-    void (*entered)(void *context);   /* a daemon has a new connection */
+    uint32_t open, open_max; /* descriptors of connections */
+    struct MHD_Daemon *small, *large;
+    struct relay *relay;            /* NULL: no TLS */
+    bool plain;                     /* HTTP without TLS is served */
+    void (*entered)(void *context); /* a daemon has a new connection */
     void *context;
-    struct crowd crowd;
     uv_poll_t poll;
 };
 
 /* `entry` is filled in but for `poll`, and owns `fd`. */
 void entry_open(struct entry *entry, uv_loop_t *loop);
-/* A connection has gone. */
-void entry_left(struct entry *entry);
+/* Gives a connected socket, with the first bytes of its request, to a daemon, which closes it. */
+void entry_give(struct entry *entry, int fd, const struct sockaddr *address, socklen_t len);
+/* So many descriptors of connections are closed. */
+void entry_left(struct entry *entry, uint32_t files);
 /* `closed` is called with the handle, whose `data` is the context, by the loop. */
 void entry_close(struct entry *entry, uv_close_cb closed);
 

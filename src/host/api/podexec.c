@@ -260,9 +260,9 @@ static void on_release(void *context)
 
 static const struct session_handlers handlers = {on_data, on_written, on_closed, on_release};
 
-void exec_upgraded(struct api_exec *exec, int fd, gnutls_session_t tls, struct str first)
+void exec_upgraded(struct api_exec *exec, int fd, struct str first)
 {
-    exec->session = session_new(exec->api->loop, fd, tls, first, &handlers, exec);
+    exec->session = session_new(exec->api->loop, fd, first, &handlers, exec);
     hold_begin(&exec->hold, exec->request, on_denied);
     begin(exec);
 }

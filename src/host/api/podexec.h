@@ -3,14 +3,12 @@
 #ifndef PHX_HOST_API_PODEXEC_H
 #define PHX_HOST_API_PODEXEC_H
 
-#include <gnutls/gnutls.h>
-
 #include "host/api/request.h"
 #include "net/websocket.h"
 
 /* server.c: the response has left and the descriptor is ours; calls exec_drop or waits for
  * request_release_upgrade. */
-void exec_upgraded(struct api_exec *exec, int fd, gnutls_session_t tls, struct str first);
+void exec_upgraded(struct api_exec *exec, int fd, struct str first);
 void exec_drop(struct api_exec *exec); /* the server closes */
 void exec_free(struct api_exec *exec); /* with its request */
 /* server.c: the connection is the server's again, and closes. */

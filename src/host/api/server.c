@@ -19,6 +19,7 @@
 #include "host/api/listen.h"
 #include "host/api/origin.h"
 #include "host/api/podexec.h"
+#include "host/api/relay.h"
 #include "host/api/request.h"
 #include "host/api/slow.h"
 #include "host/api/tls.h"
@@ -44,16 +45,17 @@ struct transport {
 struct peer {
     struct slow_peer slow;    /* first */
     struct api_tls_peer *tls; /* NULL: it speaks plain HTTP */
-    uint32_t place;           /* of its address in the crowd, while `shaking` */
-    bool shaking;             /* TLS, and no request has begun yet */
-    bool whole;               /* its last request was answered when it had all come */
+    char address[INET6_ADDRSTRLEN];
+    bool whole; /* its last request was answered when it had all come */
 };
 
-enum { DAEMON_SMALL, DAEMON_LARGE, DAEMON_TLS, DAEMONS };
+enum { DAEMON_SMALL, DAEMON_LARGE, DAEMONS };
 
 struct server {
     struct api *api;
-    struct MHD_Daemon *daemons[DAEMONS]; /* NULL: there is none; see entry.h */
+    struct MHD_Daemon *daemons[DAEMONS]; /* see entry.h */
+    struct relay *relay;                 /* NULL: plain HTTP alone */
+    struct relay_client *coming;         /* whose connection is being made; NULL: one of plain HTTP */
     struct entry entry;
     int hangup_fd;
     uint16_t port;
@@ -173,22 +175,13 @@ static void on_upgraded(void *context, struct MHD_Connection *connection, void *
                         struct MHD_UpgradeResponseHandle *handle)
 {
     struct transport *transport = context;
-    gnutls_session_t tls = NULL;
+    (void)connection;
     (void)request_context;
     transport->upgraded = handle;
-    if (speaks_tls(connection)) { /* not over the pair that the daemon offers: see raw.h */
-        const union MHD_ConnectionInfo *session =
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
-        const union MHD_ConnectionInfo *client =
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CONNECTION_FD);
-        CHECK(session && session->tls_session && client);
-        tls = session->tls_session;
-        fd = client->connect_fd;
-    }
     int flags = fcntl(fd, F_GETFL);
     if (flags >= 0)
         (void)fcntl(fd, F_SETFL, flags | O_NONBLOCK);
-    exec_upgraded(transport->request.exec, fd, tls, (struct str){first, first_len});
+    exec_upgraded(transport->request.exec, fd, (struct str){first, first_len});
 }
 
 void request_release_upgrade(struct api_request *request)
@@ -260,13 +253,6 @@ static void enter_stage(struct server *server, struct MHD_Connection *connection
         slow_move(&server->slow, &peer->slow, stage, (int64_t)uv_hrtime());
 }
 
-static void shaken(struct server *server, struct peer *peer)
-{
-    if (peer->shaking)
-        server->entry.crowd.counts[peer->place]--;
-    peer->shaking = false;
-}
-
 static void *begin_request(void *context, const char *url, struct MHD_Connection *connection)
 {
     struct server *server = context;
@@ -282,9 +268,6 @@ static void *begin_request(void *context, const char *url, struct MHD_Connection
         query[1] = 0;
     transport->request.transport = transport;
     list_append(&server->transports, &transport->node);
-    struct peer *peer = peer_of(connection);
-    if (peer)
-        shaken(server, peer);
     enter_stage(server, connection, SLOW_HEADERS);
     return transport;
 }
@@ -368,33 +351,17 @@ static enum MHD_Result see_header(void *context, enum MHD_ValueKind kind, const 
     return MHD_YES;
 }
 
-static struct str peer_address(struct transport *transport)
-{
-    const union MHD_ConnectionInfo *info =
-        MHD_get_connection_info(transport->connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-    char host[64] = "";
-    if (!info || !info->client_addr)
-        return (struct str){0};
-    if (info->client_addr->sa_family == AF_INET6)
-        uv_ip6_name((const struct sockaddr_in6 *)info->client_addr, host, sizeof host);
-    else
-        uv_ip4_name((const struct sockaddr_in *)info->client_addr, host, sizeof host);
-    return arena_str(&transport->request.arena, str_from(host));
-}
-
 const struct access_user *request_certificate(const struct api_request *request, bool *ret_bad)
 {
     const struct api *api = request->api;
     const struct transport *transport = request->transport;
     *ret_bad = false;
-    if (!transport || !api->access || !api->server || !api->server->tls || !access_client_ca(api->access))
+    if (!transport || !api->access || !api->server || !access_client_ca(api->access))
         return NULL;
-    const union MHD_ConnectionInfo *session =
-        MHD_get_connection_info(transport->connection, MHD_CONNECTION_INFO_GNUTLS_SESSION);
     const struct peer *peer = peer_of(transport->connection);
-    if (!session || !session->tls_session || !peer || !peer->tls)
+    if (!peer || !peer->tls)
         return NULL;
-    return api_tls_peer_user(peer->tls, api->access, session->tls_session, (int64_t)uv_hrtime(), ret_bad);
+    return api_tls_peer_user(peer->tls, api->access, (int64_t)uv_hrtime(), ret_bad);
 }
 
 /* Reads the client's identity from headers and TLS. */
@@ -408,7 +375,8 @@ static void see_identity(struct transport *transport)
     if (!api->access)
         return;
     MHD_get_connection_values(transport->connection, MHD_HEADER_KIND, see_header, transport);
-    headers->source = peer_address(transport);
+    const struct peer *peer = peer_of(transport->connection);
+    headers->source = peer ? arena_str(&request->arena, str_from(peer->address)) : STR("");
     headers->by_cert = request_certificate(request, &headers->bad_cert);
 }
 
@@ -551,8 +519,7 @@ static void on_idle(uv_idle_t *idle);
 static bool run_daemon(struct MHD_Daemon *daemon)
 {
     MHD_UNSIGNED_LONG_LONG wait_ms = 0;
-    return daemon && MHD_run(daemon) == MHD_YES && MHD_get_timeout(daemon, &wait_ms) == MHD_YES &&
-           wait_ms == 0;
+    return MHD_run(daemon) == MHD_YES && MHD_get_timeout(daemon, &wait_ms) == MHD_YES && wait_ms == 0;
 }
 
 static void work_begins(struct server *server)
@@ -579,10 +546,8 @@ static void run(struct server *server)
     bool more = true;
     for (int i = 0; i < RUNS_A_TURN && more; i++) {
         server->run_again = false;
-        api_tls_enter(server->tls);
         more = run_daemon(server->daemons[DAEMON_SMALL]);
-        for (int daemon = DAEMON_LARGE; daemon < DAEMONS; daemon++)
-            more = run_daemon(server->daemons[daemon]) || more;
+        more = run_daemon(server->daemons[DAEMON_LARGE]) || more;
         more = more || server->run_again;
     }
     server->running = false;
@@ -689,28 +654,41 @@ static uint32_t connection_limit(uint32_t wanted)
     return most < 16 ? 16 : (uint32_t)most;
 }
 
+static void name_address(const struct sockaddr *address, char ret_text[INET6_ADDRSTRLEN])
+{
+    if (address->sa_family == AF_INET6)
+        uv_ip6_name((const struct sockaddr_in6 *)(const void *)address, ret_text, INET6_ADDRSTRLEN);
+    else if (address->sa_family == AF_INET)
+        uv_ip4_name((const struct sockaddr_in *)(const void *)address, ret_text, INET6_ADDRSTRLEN);
+}
+
+static struct peer *peer_new(struct server *server, struct MHD_Connection *connection)
+{
+    struct peer *peer = mem_alloc(sizeof *peer);
+    struct relay_client *client = server->coming;
+    const union MHD_ConnectionInfo *from =
+        MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
+    list_init(&peer->slow.node);
+    peer->slow.connection = connection;
+    if (client) {
+        name_address((struct sockaddr *)&client->address, peer->address);
+        peer->tls = api_tls_peer_new(&client->chain);
+    } else if (from && from->client_addr) {
+        name_address(from->client_addr, peer->address);
+    }
+    return peer;
+}
+
 /* Makes and frees the state of a connection with it. */
 static void note_connection(void *context, struct MHD_Connection *connection, void **socket_context,
                             enum MHD_ConnectionNotificationCode code)
 {
     struct server *server = context;
     if (code == MHD_CONNECTION_NOTIFY_STARTED) {
-        struct peer *peer = mem_alloc(sizeof *peer);
-        list_init(&peer->slow.node);
-        peer->slow.connection = connection;
-        const union MHD_ConnectionInfo *of = MHD_get_connection_info(connection, MHD_CONNECTION_INFO_DAEMON);
-        if (of && of->daemon == server->daemons[DAEMON_TLS])
-            peer->tls = api_tls_peer_new();
-        const union MHD_ConnectionInfo *from =
-            MHD_get_connection_info(connection, MHD_CONNECTION_INFO_CLIENT_ADDRESS);
-        if (peer->tls && from) {
-            peer->place = crowd_place(&server->entry.crowd, from->client_addr);
-            peer->shaking = true;
-            server->entry.crowd.counts[peer->place]++;
-        }
+        struct peer *peer = peer_new(server, connection);
         slow_move(&server->slow, &peer->slow, SLOW_QUIET, (int64_t)uv_hrtime());
         *socket_context = peer;
-        server->entry.open++;
+        server->entry.open += !peer->tls; /* the relay's are counted already */
     } else if (*socket_context) {
         struct peer *peer = *socket_context;
         const union MHD_ConnectionInfo *info =
@@ -718,52 +696,67 @@ static void note_connection(void *context, struct MHD_Connection *connection, vo
         if (info)
             linger_take(&server->linger, info->connect_fd, !peer->whole);
         list_remove(&peer->slow.node);
-        shaken(server, peer);
-        if (peer->tls)
-            api_tls_peer_free(peer->tls);
+        if (!peer->tls)
+            entry_left(&server->entry, 1);
+        api_tls_peer_free(peer->tls);
         mem_free(peer);
         *socket_context = NULL;
-        entry_left(&server->entry);
     }
+}
+
+static void on_relay_ready(void *context, struct relay_client *client)
+{
+    struct server *server = context;
+    struct sockaddr pair = {.sa_family = AF_UNIX};
+    server->coming = client;
+    entry_give(&server->entry, client->fd, &pair, sizeof pair);
+    server->coming = NULL;
+    request_retry_soon(server->api); /* the daemon has to run to read from it */
+}
+
+static void on_relay_gone(void *context)
+{
+    struct server *server = context;
+    entry_left(&server->entry, RELAY_FILES);
 }
 
 static struct MHD_Daemon *start_daemon(struct server *server, int which, uint32_t connections_max)
 {
-    struct MHD_OptionItem tls[API_TLS_OPTIONS + 1] = {{MHD_OPTION_END, 0, NULL}};
     size_t connection_bytes = which == DAEMON_SMALL ? ENTRY_SMALL_BYTES : ENTRY_LARGE_BYTES;
-    if (which == DAEMON_TLS)
-        api_tls_options(tls);
-    return MHD_start_daemon(MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_UPGRADE |
-                                MHD_ALLOW_SUSPEND_RESUME | (which == DAEMON_TLS ? MHD_USE_TLS : 0),
-                            0, NULL, NULL, on_access, server, MHD_OPTION_CONNECTION_LIMIT,
-                            (unsigned)connections_max, MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes,
-                            MHD_OPTION_CONNECTION_TIMEOUT, (unsigned)API_IDLE_TIMEOUT_S,
-                            MHD_OPTION_URI_LOG_CALLBACK, begin_request, server, MHD_OPTION_NOTIFY_COMPLETED,
-                            end_request, server, MHD_OPTION_NOTIFY_CONNECTION, note_connection, server,
-                            MHD_OPTION_ARRAY, tls, MHD_OPTION_END);
+    return MHD_start_daemon(
+        MHD_USE_EPOLL | MHD_USE_NO_LISTEN_SOCKET | MHD_ALLOW_UPGRADE | MHD_ALLOW_SUSPEND_RESUME, 0, NULL,
+        NULL, on_access, server, MHD_OPTION_CONNECTION_LIMIT, (unsigned)connections_max,
+        MHD_OPTION_CONNECTION_MEMORY_LIMIT, connection_bytes, MHD_OPTION_CONNECTION_TIMEOUT,
+        (unsigned)API_IDLE_TIMEOUT_S, MHD_OPTION_URI_LOG_CALLBACK, begin_request, server,
+        MHD_OPTION_NOTIFY_COMPLETED, end_request, server, MHD_OPTION_NOTIFY_CONNECTION, note_connection,
+        server, MHD_OPTION_END);
 }
 
 static int start_daemons(struct server *server, const struct api_options *options, int listen_fd,
-                         struct error *error)
+                         uv_loop_t *loop, struct error *error)
 {
     uint32_t most = connection_limit(options->connections_max);
     struct MHD_Daemon **daemons = server->daemons;
-    for (int i = 0; i < DAEMONS; i++) {
-        bool wanted = i == DAEMON_TLS ? server->tls != NULL : !server->tls || options->loopback_http;
-        daemons[i] = wanted ? start_daemon(server, i, most) : NULL;
-        if (!wanted || daemons[i])
-            continue;
-        while (i-- > 0)
-            if (daemons[i])
-                MHD_stop_daemon(daemons[i]);
-        return error_set(error, ERROR_IO, "the HTTP server cannot start");
-    }
+    const struct relay_hooks hooks = {server, on_relay_ready, on_relay_gone};
+    const struct relay_limits limits = {options->handshakes_max, options->handshakes_of_address_max};
+    int rc = 0;
+    for (int i = 0; i < DAEMONS; i++)
+        daemons[i] = start_daemon(server, i, most);
+    if (!daemons[DAEMON_SMALL] || !daemons[DAEMON_LARGE])
+        rc = error_set(error, ERROR_IO, "the HTTP server cannot start");
+    if (rc == 0 && server->tls)
+        rc = relay_new(loop, server->tls, &hooks, &limits, &server->relay, error);
+    for (int i = 0; rc < 0 && i < DAEMONS; i++)
+        if (daemons[i])
+            MHD_stop_daemon(daemons[i]);
+    if (rc < 0)
+        return rc;
     server->entry = (struct entry){.fd = listen_fd,
                                    .open_max = most,
-                                   .crowd = {.seed = uv_hrtime() ^ (uint64_t)(uintptr_t)server},
                                    .small = daemons[DAEMON_SMALL],
                                    .large = daemons[DAEMON_LARGE],
-                                   .tls = daemons[DAEMON_TLS],
+                                   .relay = server->relay,
+                                   .plain = !server->tls || options->loopback_http,
                                    .entered = on_entered,
                                    .context = server};
     return 0;
@@ -771,10 +764,8 @@ static int start_daemons(struct server *server, const struct api_options *option
 
 static void attach_to_loop(struct server *server, uv_loop_t *loop)
 {
-    server->open_handles = 4; /* hangups, timer, idle, entry */
+    server->open_handles = 4 + (server->relay != NULL); /* hangups, timer, idle, entry */
     for (int i = 0; i < DAEMONS; i++) {
-        if (!server->daemons[i])
-            continue;
         const union MHD_DaemonInfo *info = MHD_get_daemon_info(server->daemons[i], MHD_DAEMON_INFO_EPOLL_FD);
         CHECK(info && uv_poll_init(loop, &server->polls[i], info->epoll_fd) == 0);
         server->polls[i].data = server;
@@ -812,7 +803,7 @@ int api_new(uv_loop_t *loop, const struct api_options *options, struct api **ret
     server->name_count = options->name_count;
     server->hangup_fd = epoll_create1(EPOLL_CLOEXEC);
     int rc = server->hangup_fd < 0 ? error_set_errno(error, errno, "epoll_create1")
-                                   : start_daemons(server, options, listen_fd, error);
+                                   : start_daemons(server, options, listen_fd, loop, error);
     if (rc < 0) {
         if (server->hangup_fd >= 0)
             close(server->hangup_fd);
@@ -865,12 +856,12 @@ void api_close(struct api *api, void (*closed)(void *context), void *context)
     uv_poll_stop(&server->hangups);
     entry_close(&server->entry, on_closed);
     for (int i = 0; i < DAEMONS; i++) {
-        if (!server->daemons[i])
-            continue;
         uv_poll_stop(&server->polls[i]);
         uv_close((uv_handle_t *)&server->polls[i], on_closed);
         MHD_stop_daemon(server->daemons[i]);
     }
+    if (server->relay)
+        relay_close(server->relay, on_closed, server);
     linger_close(&server->linger);
     close(server->hangup_fd);
     uv_close((uv_handle_t *)&server->hangups, on_closed);

@@ -1,12 +1,18 @@
 #include "host/api/session.h"
 
+#include <errno.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
+#include <sys/socket.h>
+
 #include "base/arena.h"
 #include "base/check.h"
 
 enum {
     MESSAGE_BYTES_MAX = 4 * 1024 * 1024, /* of a client; clients send 32 KiB at most */
-    TURN_CHUNKS = 8,                     /* before other connections have their turn */
-    PONG_QUEUE_MAX = 64 * 1024,          /* a client that reads so little gets no pongs on top */
+    CHUNK_BYTES = 16 * 1024,
+    TURN_CHUNKS = 8,            /* before other connections have their turn */
+    PONG_QUEUE_MAX = 64 * 1024, /* a client that reads so little gets no pongs on top */
     END_TIMEOUT_MS = 5000,
 };
 
@@ -14,7 +20,7 @@ struct session {
     const struct session_handlers *handlers;
     void *context;
     struct websocket websocket;
-    struct raw raw;
+    int fd;
     uv_poll_t poll;
     uv_timer_t timer; /* the first bytes; the end's time limit */
     int handles;
@@ -44,7 +50,6 @@ void session_drop(struct session *session)
     session->dropped = session->ending = true;
     uv_close((uv_handle_t *)&session->poll, on_handle_closed);
     uv_close((uv_handle_t *)&session->timer, on_handle_closed);
-    raw_done(&session->raw);
     session->handlers->release(session->context);
 }
 
@@ -79,10 +84,12 @@ void session_end(struct session *session, enum websocket_code code, struct str r
 static bool flush(struct session *session)
 {
     while (session->sent < session->out.len) {
-        ssize_t count =
-            raw_send(&session->raw, session->out.data + session->sent, session->out.len - session->sent);
+        ssize_t count = send(session->fd, session->out.data + session->sent, session->out.len - session->sent,
+                             MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (count < 0 && errno == EINTR)
+            continue;
         if (count <= 0)
-            return count == 0;
+            return count < 0 && errno == EAGAIN;
         session->sent += (size_t)count;
     }
     buf_clear(&session->out);
@@ -152,11 +159,11 @@ static void feed(struct session *session, char *data, size_t len)
 /* False: the connection is over. */
 static bool read_some(struct session *session)
 {
-    static char chunk[RAW_CHUNK_BYTES];
+    static char chunk[CHUNK_BYTES];
     for (int i = 0; i < TURN_CHUNKS && !session->paused && !session->dropped; i++) {
-        ssize_t count = raw_recv(&session->raw, chunk, sizeof chunk);
+        ssize_t count = recv(session->fd, chunk, sizeof chunk, MSG_DONTWAIT);
         if (count <= 0)
-            return count == 0;
+            return count < 0 && (errno == EAGAIN || errno == EINTR);
         feed(session, chunk, (size_t)count);
     }
     return true;
@@ -216,13 +223,15 @@ static void on_start(uv_timer_t *timer)
         update(session);
 }
 
-struct session *session_new(uv_loop_t *loop, int fd, gnutls_session_t tls, struct str first,
+struct session *session_new(uv_loop_t *loop, int fd, struct str first,
                             const struct session_handlers *handlers, void *context)
 {
     struct session *session = mem_alloc(sizeof *session);
+    int on = 1;
     session->handlers = handlers;
     session->context = context;
-    raw_init(&session->raw, fd, tls);
+    session->fd = fd;
+    (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     session->handles = 2;
     websocket_init(&session->websocket, WEBSOCKET_SERVER, MESSAGE_BYTES_MAX);
     buf_add_str(&session->first, first);

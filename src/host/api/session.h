@@ -11,7 +11,6 @@
 #include <uv.h>
 
 #include "net/websocket.h"
-#include "host/api/raw.h"
 
 struct session;
 
@@ -24,9 +23,9 @@ struct session_handlers {
     void (*release)(void *context);
 };
 
-/* `tls`: NULL: plain. `first`: bytes that the client sent behind its request. Handlers are called from the
+/* `first`: bytes that the client sent behind its request. Handlers are called from the
  * loop only, never from inside. */
-struct session *session_new(uv_loop_t *loop, int fd, gnutls_session_t tls, struct str first,
+struct session *session_new(uv_loop_t *loop, int fd, struct str first,
                             const struct session_handlers *handlers, void *context);
 /* Sends a binary message: `channel`, then `bytes`. */
 void session_send(struct session *session, uint8_t channel, struct str bytes);

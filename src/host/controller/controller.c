@@ -274,6 +274,8 @@ static uint32_t connections_left(size_t machines)
 static int listen_all(struct controller *controller, struct error *error)
 {
     controller->wire = wire_new(controller->loop);
+    wire_set_limits(controller->wire, controller->options.handshakes_max,
+                    controller->options.handshakes_of_address_max);
     int rc = peers_listen(controller, error);
     if (rc < 0)
         return error_wrap(error, "listening for agents");
@@ -288,6 +290,8 @@ static int listen_all(struct controller *controller, struct error *error)
     options.access = controller->access;
     options.pod_security = controller->options.pod_security;
     options.loopback_http = controller->options.loopback_http;
+    options.handshakes_max = controller->options.handshakes_max;
+    options.handshakes_of_address_max = controller->options.handshakes_of_address_max;
     options.names = controller->options.api_names;
     options.name_count = controller->options.api_name_count;
     options.tls_cert = controller->options.tls_cert;

@@ -40,6 +40,9 @@ struct controller_options {
     const char *const *api_names; /* further names of the API; see api_options */
     size_t api_name_count;
     bool loopback_http; /* see api_options */
+    /* TLS handshakes under way at once, at each port: in all, and of one source address; 0: the defaults of
+     * api_options and wire_set_limits() */
+    uint32_t handshakes_max, handshakes_of_address_max;
     enum pod_security_level pod_security; /* likewise */
     const char *agent_address;
     uint16_t agent_port;     /* 0: any */

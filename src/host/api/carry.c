@@ -1,0 +1,183 @@
+#include "host/api/carry.h"
+
+#include <errno.h>
+#include <sys/epoll.h>
+#include <unistd.h>
+
+#include "base/check.h"
+
+enum { CARRY_CHUNKS_A_TURN = 8 }; /* before other connections have their turn */
+
+/* --- handshakes --------------------------------------------------------------------------------- */
+
+static bool carry_shake(struct carry *carry, struct api_tls *tls)
+{
+    if (!carry->session)
+        carry->session = api_tls_begin(tls, carry->outer.fd);
+    int rc = gnutls_handshake(carry->session);
+    if (rc == 0)
+        carry->stage = CARRY_HEARS;
+    else if (gnutls_error_is_fatal(rc))
+        (void)gnutls_alert_send_appropriate(carry->session, rc);
+    return rc == 0 || !gnutls_error_is_fatal(rc);
+}
+
+/* The server's end appears with the first bytes of a request. */
+static bool carry_make_pair(struct carry *carry)
+{
+    int pair[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, pair) < 0)
+        return false;
+    carry->inner.fd = pair[0];
+    carry->client.fd = pair[1];
+    api_tls_chain_take(carry->session, &carry->client.chain);
+    carry->stage = CARRY_FLOWS;
+    return true;
+}
+
+/* --- client to server --------------------------------------------------------------------------- */
+
+/* Hands over what is held; false: the server takes no more now. */
+static bool carry_hand_over(struct carry *carry)
+{
+    while (carry->held_sent < carry->held.len) {
+        ssize_t count = send(carry->inner.fd, carry->held.data + carry->held_sent,
+                             carry->held.len - carry->held_sent, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (count < 0 && errno == EAGAIN)
+            return false;
+        if (count < 0) { /* the server wants no more: what it has said still leaves */
+            carry->outer_ended = true;
+            break;
+        }
+        carry->held_sent += (size_t)count;
+    }
+    buf_done(&carry->held);
+    carry->held_sent = 0;
+    return true;
+}
+
+/* The client's side has ended; the server, if it has an end, hears of it. */
+static void carry_outer_end(struct carry *carry)
+{
+    carry->outer_ended = true;
+    if (carry->inner.fd >= 0)
+        (void)shutdown(carry->inner.fd, SHUT_WR);
+}
+
+/* False: the connection is over. */
+static bool carry_in(struct carry *carry, char *chunk)
+{
+    for (int i = 0; i < CARRY_CHUNKS_A_TURN; i++) {
+        if (!carry_hand_over(carry) || carry->outer_ended)
+            return true;
+        ssize_t count = gnutls_record_recv(carry->session, chunk, CARRY_CHUNK_BYTES);
+        if (count == GNUTLS_E_AGAIN)
+            return true;
+        if (count < 0 && !gnutls_error_is_fatal((int)count))
+            continue;
+        if (count <= 0)
+            carry_outer_end(carry);
+        if (count <= 0 &&
+            (carry->stage == CARRY_HEARS || (count != 0 && count != GNUTLS_E_PREMATURE_TERMINATION)))
+            return false;
+        if (count <= 0)
+            return true;
+        if (carry->stage == CARRY_HEARS && !carry_make_pair(carry))
+            return false;
+        buf_add(&carry->held, chunk, (size_t)count);
+    }
+    return true;
+}
+
+/* --- server to client --------------------------------------------------------------------------- */
+
+static void carry_say_goodbye(struct carry *carry)
+{
+    (void)gnutls_bye(carry->session, GNUTLS_SHUT_WR);
+    (void)shutdown(carry->outer.fd, SHUT_WR);
+    carry->stage = CARRY_ENDS;
+}
+
+/* Sends a record, or the one that waits; false: the connection is over. */
+static bool carry_seal(struct carry *carry, const char *bytes, size_t len)
+{
+    ssize_t count = gnutls_record_send(carry->session, bytes, len);
+    carry->unsent = count == GNUTLS_E_AGAIN || count == GNUTLS_E_INTERRUPTED;
+    CHECK(count < 0 || !bytes || (size_t)count == len);
+    return carry->unsent || count >= 0;
+}
+
+static size_t carry_record_bytes(const struct carry *carry)
+{
+    size_t most = gnutls_record_get_max_size(carry->session);
+    return most < CARRY_CHUNK_BYTES ? most : CARRY_CHUNK_BYTES;
+}
+
+static bool carry_out(struct carry *carry, char *chunk)
+{
+    /* Of a hung end no event will tell that there is more; the kernel holds little. */
+    for (int i = 0; (i < CARRY_CHUNKS_A_TURN || carry->inner.hung) && carry->stage == CARRY_FLOWS; i++) {
+        if (carry->unsent && !carry_seal(carry, NULL, 0))
+            return false;
+        if (carry->unsent)
+            return true;
+        ssize_t count = recv(carry->inner.fd, chunk, carry_record_bytes(carry), MSG_DONTWAIT);
+        if (count < 0 && (errno == EAGAIN || errno == EINTR))
+            return true;
+        if (count <= 0)
+            carry_say_goodbye(carry);
+        else if (!carry_seal(carry, chunk, (size_t)count))
+            return false;
+    }
+    return true;
+}
+
+/* A socket that is closed with unread bytes resets the connection, and the reset can overtake the answer. */
+static bool carry_throw_away(struct carry *carry, char *chunk)
+{
+    ssize_t count = CARRY_CHUNK_BYTES;
+    for (int i = 0; i < CARRY_CHUNKS_A_TURN && count > 0; i++)
+        count = recv(carry->outer.fd, chunk, CARRY_CHUNK_BYTES, MSG_DONTWAIT);
+    return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+}
+
+/* --- all of it ---------------------------------------------------------------------------------- */
+
+bool carry_go_on(struct carry *carry, struct api_tls *tls, char *chunk)
+{
+    if (carry->stage == CARRY_SHAKES && !carry_shake(carry, tls))
+        return false;
+    if ((carry->stage == CARRY_HEARS || carry->stage == CARRY_FLOWS) && !carry_in(carry, chunk))
+        return false;
+    if (carry->stage == CARRY_FLOWS && !carry_out(carry, chunk))
+        return false;
+    return carry->stage != CARRY_ENDS || carry_throw_away(carry, chunk);
+}
+
+uint32_t carry_outer_events(const struct carry *carry)
+{
+    if (carry->stage == CARRY_SHAKES)
+        return carry->session && gnutls_record_get_direction(carry->session) ? EPOLLOUT : EPOLLIN;
+    bool reads = carry->stage == CARRY_ENDS || (!carry->outer_ended && carry->held.len == 0);
+    return (reads ? EPOLLIN : 0) | (carry->unsent ? EPOLLOUT : 0);
+}
+
+uint32_t carry_inner_events(const struct carry *carry)
+{
+    if (carry->stage != CARRY_FLOWS)
+        return 0;
+    return (carry->unsent ? 0 : EPOLLIN) | (carry->held.len ? EPOLLOUT : 0);
+}
+
+void carry_close(struct carry *carry, struct api_tls *tls)
+{
+    if (carry->session)
+        api_tls_end(tls, carry->session);
+    carry->session = NULL;
+    if (carry->outer.fd >= 0)
+        close(carry->outer.fd);
+    if (carry->inner.fd >= 0)
+        close(carry->inner.fd);
+    carry->outer.fd = carry->inner.fd = -1;
+    buf_done(&carry->held);
+}

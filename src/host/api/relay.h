@@ -1,0 +1,69 @@
+/* relay.h - TLS beside the loop: handshakes and records of the API's connections, on two threads of their
+ * own. Private to api.
+ *
+ *     relay_take(relay, fd, address, len)     a stranger's socket
+ *     → the shaking thread shakes hands, and waits for the first bytes of a request
+ *     → hooks.ready(context, client)          on the loop: plain bytes come and go at client->fd
+ *     → the carrying thread carries them until one side ends
+ *     → hooks.gone(context)                   on the loop
+ *
+ *   client ══ TLS ══ outer │ thread │ inner ── a pair of sockets ── client->fd ── libmicrohttpd ── the loop
+ *
+ * A handshake costs the server hundreds of microseconds and the client as little as a copy of an old message.
+ * So a flood of them may delay other handshakes, but neither the loop nor connections that are open: the
+ * shaking thread also has a lower priority (nice(2)). What it holds is bounded: relay_limits, and 20 seconds
+ * from the connection to the first byte of a request.
+ *
+ * All functions are the loop's; hooks are called on the loop, never from inside of them.
+ */
+#ifndef PHX_HOST_API_RELAY_H
+#define PHX_HOST_API_RELAY_H
+
+#include <sys/socket.h>
+#include <uv.h>
+
+#include "host/api/tls.h"
+#include "net/crowd.h"
+
+enum {
+    RELAY_SHAKING_MAX = 2048,           /* connections without a request, in all */
+    RELAY_SHAKING_OF_ADDRESS_MAX = 128, /* and of one source address (crowd.h) */
+    RELAY_FILES = 3,                    /* descriptors of a connection */
+};
+
+struct relay;
+
+/* Connections that have sent no request yet; 0: the values above. */
+struct relay_limits {
+    uint32_t shaking, shaking_of_address;
+};
+
+/* A client that has shaken hands and begun a request. */
+struct relay_client {
+    int fd; /* the server's end, not blocking; its owner closes it */
+    struct sockaddr_storage address;
+    struct api_tls_chain chain;
+};
+
+struct relay_hooks {
+    void *context;
+    /* Takes client->fd; may take client->chain, which is released otherwise. */
+    void (*ready)(void *context, struct relay_client *client);
+    /* A connection that relay_take() took has gone, whether it was ready or not. */
+    void (*gone)(void *context);
+};
+
+/* Starts the threads. `tls` must outlive the relay. ERROR_IO: no thread can be had. */
+int relay_new(uv_loop_t *loop, struct api_tls *tls, const struct relay_hooks *hooks,
+              const struct relay_limits *limits, struct relay **ret_relay, struct error *error);
+/* Takes a connected socket, which does not block. False: too many connections shake hands, of this address or
+ * in all; the socket stays the caller's. */
+bool relay_take(struct relay *relay, int fd, const struct sockaddr *address, socklen_t len);
+/* Connections that have sent no request yet. */
+uint32_t relay_shaking(const struct relay *relay);
+/* Sends what the server has left in its ends, as far as clients take it at once, and ends all connections and
+ * both threads; no hook is called any more. `closed` is called by the loop with a handle whose `data` is
+ * `context`, when the memory is gone. */
+void relay_close(struct relay *relay, uv_close_cb closed, void *context);
+
+#endif
