@@ -53,6 +53,13 @@ static const char usage[] =
     "  --checkpoint-store S   s3://... or file:///...: the agents' (docs/checkpoints.md)\n"
     "  --task-user USER       the agents', which run as root if this program does (docs/security.md)\n"
     "  --allow-root-tasks     likewise: tasks run as root\n"
+    "  --isolation MODE       likewise: try (default), require or off\n"
+    "  --seccomp MODE         likewise: on (default) or off\n"
+    "  --hide PATH            likewise; may be repeated\n"
+    "  --pod-security LEVEL   the controller's: what namespaces without a label enforce\n"
+    "  --handshakes N         the controller's: TLS connections that may shake hands at once\n"
+    "  --handshakes-per-address N\n"
+    "                         likewise, of one source address\n"
     "  --hooks DIR            scripts that repair machines (docs/repair.md)\n"
     "  --quiet                no messages of machines coming and going\n"
     "  --help                 this text\n"
@@ -72,8 +79,24 @@ enum {
     JUDGE_DELAY_MS = 20,
     PATH_BYTES = 4096,
     LONG_PATH_BYTES = PATH_BYTES + 512,
-    HIDDEN = 7
+    HIDDEN = 7,
+    HANDED_ON_MAX = 24, /* options of one kind */
 };
+#define HANDED_ON "uRISDLxX"
+
+/* A command line that grows; zeroed it is empty, and it always ends with NULL. */
+struct words {
+    char *items[80];
+    size_t len;
+};
+#define ADD_WORDS(line, list) add_words((line), (list), sizeof(list) / sizeof(*(list)))
+
+static void add_words(struct words *line, const char *const *words, size_t count)
+{
+    CHECK(line->len + count < sizeof(line->items) / sizeof(*line->items));
+    for (size_t i = 0; i < count; i++)
+        line->items[line->len++] = (char *)words[i];
+}
 
 struct up;
 struct child {
@@ -94,7 +117,6 @@ struct up {
     const char *probe_root, *probe_settings;             /* NULL: no probes; the defaults */
     const char *checkpoint_store;                        /* NULL: none */
     const char *hooks;                                   /* NULL: the agents' default */
-    const char *task_user;                               /* likewise */
     const char *api_host;                                /* NULL: loopback names and addresses alone */
     char default_cluster[PATH_BYTES + 64];               /* the file of the cluster that is built in */
     char data[PATH_BYTES], self[PATH_BYTES];
@@ -102,9 +124,11 @@ struct up {
     char own_group[INJECT_PATH_MAX], groups[KEEPER_GROUPS_BYTES]; /* control groups; empty: none */
     char api_at[128], agents_at[128];                             /* with the ports that were taken */
     const char *log_bytes, *log_files;                            /* options of the agents */
+    struct words to_agents, to_controller;                        /* options that are handed on as they are */
     int64_t revive_ns;
     enum { UP_FOUND, UP_SECURE, UP_INSECURE } access_mode; /* UP_FOUND: commands find the credentials */
-    bool quiet, stopping, up, allow_root_tasks;
+    bool quiet, stopping, up;
+    bool users_chosen;           /* tasks are the users that an option says */
     char token[PKI_TOKEN_TEXT];  /* of this run, with UP_FOUND */
     char access[PATH_BYTES + 8]; /* the folder of credentials; see folder.h */
     int status;
@@ -269,20 +293,6 @@ static bool spawn(struct child *child, char **argv, int ready_fd)
     return true;
 }
 
-/* A command line that grows; zeroed it is empty, and it always ends with NULL. */
-struct words {
-    char *items[80];
-    size_t len;
-};
-#define ADD_WORDS(line, list) add_words((line), (list), sizeof(list) / sizeof(*(list)))
-
-static void add_words(struct words *line, const char *const *words, size_t count)
-{
-    CHECK(line->len + count < sizeof(line->items) / sizeof(*line->items));
-    for (size_t i = 0; i < count; i++)
-        line->items[line->len++] = (char *)words[i];
-}
-
 /* --- control groups ------------------------------------------------------------------------------------- */
 
 /* Each machine has one of its own where we may make them, with no limits: so that its network can be cut
@@ -328,11 +338,7 @@ static void add_isolation(const struct up *up, struct words *argv, char (*paths)
 {
     static const char *const hidden[HIDDEN] = {"access",     "kubeconfig", "log.db",  "log.db-wal",
                                                "log.db-shm", "audit.log",  "machines"};
-    const char *user[] = {"--task-user", up->task_user}, *root[] = {"--allow-root-tasks"};
-    if (up->task_user)
-        ADD_WORDS(argv, user);
-    if (up->allow_root_tasks)
-        ADD_WORDS(argv, root);
+    add_words(argv, (const char *const *)up->to_agents.items, up->to_agents.len);
     for (size_t i = 0; i < HIDDEN; i++) {
         snprintf(paths[i], LONG_PATH_BYTES, "%s/%s", up->data, hidden[i]);
         const char *words[] = {"--hide", paths[i]};
@@ -506,6 +512,7 @@ static void start_controller(struct child *child)
     /* clang-format on */
     struct words argv = {0};
     ADD_WORDS(&argv, words);
+    add_words(&argv, (const char *const *)up->to_controller.items, up->to_controller.len);
     if (up->api_host)
         ADD_WORDS(&argv, named);
     if (up->access_mode != UP_INSECURE)
@@ -699,15 +706,51 @@ static const struct option options[] = {
     {"probe-settings", required_argument, NULL, 'o'},
     {"task-user", required_argument, NULL, 'u'},
     {"allow-root-tasks", no_argument, NULL, 'R'},
+    {"isolation", required_argument, NULL, 'I'},
+    {"seccomp", required_argument, NULL, 'S'},
+    {"hide", required_argument, NULL, 'D'},
+    {"pod-security", required_argument, NULL, 'L'},
+    {"handshakes", required_argument, NULL, 'x'},
+    {"handshakes-per-address", required_argument, NULL, 'X'},
     {"hooks", required_argument, NULL, 'k'},
     {"checkpoint-store", required_argument, NULL, 'K'},
     {0},
 };
 
+/* Takes an option of HANDED_ON, as --NAME=VALUE. The program that gets the option judges the value; here that
+ * is done for values at which every agent would end at its start. */
+static bool hand_on(struct up *up, int option, const char *name, const char *value)
+{
+    bool to_controller = strchr("LxX", option) != NULL;
+    struct words *line = to_controller ? &up->to_controller : &up->to_agents;
+    bool good = (option != 'I' || strcmp(value, "try") == 0 || strcmp(value, "require") == 0 ||
+                 strcmp(value, "off") == 0) &&
+                (option != 'S' || strcmp(value, "on") == 0 || strcmp(value, "off") == 0) &&
+                (option != 'D' || value[0] == '/');
+    if (!good || line->len >= HANDED_ON_MAX) {
+        fprintf(stderr,
+                good ? "phalanx: up: --%s: too many such options\n"
+                     : "phalanx: up: --%s: \"%s\" is not a valid value\n",
+                name, value);
+        return false;
+    }
+    size_t bytes = strlen(name) + (value ? strlen(value) : 0) + 4;
+    char *word = mem_alloc(bytes); /* lives as long as the process */
+    snprintf(word, bytes, value ? "--%s=%s" : "--%s", name, value);
+    add_words(line, (const char *const[]){word}, 1);
+    up->users_chosen |= option == 'u' || option == 'R';
+    return true;
+}
+
 static int parse(struct up *up, int argc, char **argv, const char **ret_data)
 {
-    int option;
-    while ((option = usage_option(argc, argv, "h", options, NULL)) != -1) {
+    int option, index = 0;
+    while ((option = usage_option(argc, argv, "h", options, &index)) != -1) {
+        if (strchr(HANDED_ON, option) && option != '?') {
+            if (hand_on(up, option, options[index].name, optarg))
+                continue;
+            return -1;
+        }
         switch (option) {
         case 'c':
             up->cluster_path = optarg;
@@ -729,24 +772,18 @@ static int parse(struct up *up, int argc, char **argv, const char **ret_data)
             break;
         case 'b':
         case 'n':
-            if (!take_log_option(up, option, optarg))
-                return -1;
-            break;
+            if (take_log_option(up, option, optarg))
+                break;
+            return -1;
         case 'q':
             up->quiet = true;
             break;
         case 'p':
-            up->probe_root = optarg;
-            break;
         case 'o':
-            up->probe_settings = optarg;
-            break;
-        case 'R':
-            up->allow_root_tasks = true;
+            *(option == 'p' ? &up->probe_root : &up->probe_settings) = optarg;
             break;
         case 'k':
-        case 'u':
-            *(option == 'u' ? &up->task_user : &up->hooks) = optarg;
+            up->hooks = optarg;
             break;
         case 'K':
             up->checkpoint_store = optarg;
@@ -780,10 +817,10 @@ static int parse(struct up *up, int argc, char **argv, const char **ret_data)
 static void choose_users(struct up *up)
 {
     char why[LONG_PATH_BYTES];
-    if (geteuid() != 0 || up->allow_root_tasks || up->task_user ||
+    if (geteuid() != 0 || up->users_chosen ||
         (local_others_reach(up->data, why) && local_others_reach(up->self, why)))
         return;
-    up->allow_root_tasks = true;
+    (void)hand_on(up, 'R', "allow-root-tasks", NULL);
     fprintf(
         stderr,
         "phalanx: up: warning: tasks run as root: %s. For tasks with users of their own, keep the program "
