@@ -102,6 +102,7 @@ static void close_gang(struct step *step, struct gang *gang)
     gang->queued_ns = step->now_ns;
     gang->queued.submitted_ns = gang->replaces ? jobset->first_queued_ns : step->now_ns;
     gang_look_at_gates(gang);
+    gang_judge(step->jobs, gang);
     ledger_account_open(&gang->account, gang->replaces ? OWNER_RESTARTING : OWNER_QUEUED, chips,
                         step_now_us(step));
     vec_push(&jobset->gangs, gang);
@@ -117,6 +118,7 @@ void gang_form_spare(struct step *step, struct task *task)
     task->asked_chips = task->job->rjob->job.pod.chips;
     vec_push(&gang->tasks, task);
     gang_look_at_gates(gang);
+    gang_judge(step->jobs, gang);
     gang->replaces = true;
     gang->waiting = gang->alive = 1;
     gang->queued_ns = gang->queued.submitted_ns = step->now_ns;

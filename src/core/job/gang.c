@@ -219,6 +219,12 @@ bool gang_try(struct step *step, struct gang *gang)
 {
     CHECK(gang->state == GANG_QUEUED && !gang->thinned);
     struct buf why = {0};
+    if (gang_say_barred(step->jobs, gang, &why)) {
+        if (gang_set_why(step, gang, &why))
+            step_note(step, true, "FailedCreate", ref_jobset(gang->jobset), "Error creating: " STR_FORMAT,
+                      STR_ARG(gang->why));
+        return false;
+    }
     if (gang_is_gated(gang)) {
         gang_say_gated(gang, &why);
         (void)gang_set_why(step, gang, &why);
@@ -332,6 +338,7 @@ static bool feasible(void *context, struct queued_gang *queued)
 
 void gang_schedule(struct step *step)
 {
+    gangs_judge(step->jobs);
     struct sched_pass pass = {
         .try_place = try_place,
         .competes = competes,

@@ -68,6 +68,8 @@ void gang_look_at_gates(struct gang *gang)
 
 bool gang_is_gated(const struct gang *gang)
 {
+    if (gang->barred)
+        return true;
     if (gang->jobset->form == FORM_POD)
         return gang->jobset->spec.suspend;
     return gang->gated && some_gated(gang);

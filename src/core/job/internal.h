@@ -260,8 +260,14 @@ void gang_judge_named(struct step *step, struct jobset *jobset); /* gives each g
 /* gates.c */
 void task_take_gates(struct task *task);     /* those of its template: it was just made */
 void gang_look_at_gates(struct gang *gang);  /* its tasks are all there now */
-bool gang_is_gated(const struct gang *gang); /* a living Pod of it has scheduling gates */
+bool gang_is_gated(const struct gang *gang); /* a living Pod of it has scheduling gates, or it is barred */
 void gang_say_gated(const struct gang *gang, struct buf *why); /* names them */
+
+/* bar.c: Pod Security levels, judged again when Pods are made */
+void gang_judge(const struct job_store *store, struct gang *gang); /* it is new, or its namespace changed */
+/* Says in Kubernetes' words why a gang is barred; false: it is not, or not any more. */
+bool gang_say_barred(const struct job_store *store, struct gang *gang, struct buf *why);
+void gangs_judge(struct job_store *store); /* all that wait, if a namespace has changed since */
 
 /* priority.c */
 /* Returns the priority of the Job's pods: of their PriorityClass, the cluster file's class, or their own. */

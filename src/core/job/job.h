@@ -28,6 +28,7 @@
  *   why.c          why a gang waits, in numbers
  *   form.c         the division of tasks into gangs
  *   gates.c        scheduling gates, which hold a gang before it is placed
+ *   bar.c          Pod Security levels, judged again for each gang that waits
  *   named.c        pods that name their machine
  *   request.c      what the scheduler is asked for: a gang, or a JobSet on trial
  *   trial.c        whether a JobSet finds machines; terms of admission
@@ -297,6 +298,7 @@ struct gang {
     bool thinned;               /* private: some of `tasks` have left it, and are removed before the step
                                  * ends */
     bool gated;                 /* private: some of `tasks` had scheduling gates when it was formed */
+    bool barred;                /* private: QUEUED: its namespace's Pod Security level refuses its Pods */
     struct preflight *preflight; /* PLACED: tests of its machines before its start (job/preflight.h);
                                   * NULL: none */
     struct ledger_account account;
@@ -602,6 +604,8 @@ struct job_store {
     const struct health *health;        /* private: the core's, to name a machine's fault in the reason why a
                                          * gang waits */
     const struct slices *slices;        /* private: the core's */
+    uint64_t judged;              /* private: version of the Namespaces that gangs were judged by (bar.c); 0:
+                                   * none yet */
     uint64_t shape;               /* private: changes with machines, their labels and their taints */
     VEC(struct jobset *) touched; /* private: reconciled since admission looked last */
     VEC(struct jobset *) dirty;   /* private: to be reconciled before the step ends */

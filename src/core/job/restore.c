@@ -151,6 +151,7 @@ bool jobs_restored(struct job_store *store, struct cluster *cluster)
         for (size_t g = 0; g < jobset->gangs.len; g++)
             if (jobset->gangs.items[g]->state == GANG_QUEUED) {
                 gang_look_at_gates(jobset->gangs.items[g]);
+                gang_judge(store, jobset->gangs.items[g]);
                 sched_queue_add(&store->queue, &jobset->gangs.items[g]->queued);
             }
         jobset_restored(jobset);

@@ -117,6 +117,7 @@ void object_replace(struct step *step, struct object *object, struct arena *aren
     vec_push(&step->objects->dead_arenas, *arena);
     *arena = (struct arena){0};
     step->objects->kinds[object->kind].version++;
+    step->schedule |= object->kind == OBJECT_NAMESPACE; /* its labels may bar Pods, or let them pass */
     if (object->deleted_ns && !is_held(object)) {
         object_remove(step, object);
         return;
