@@ -3,6 +3,7 @@
 #include <linux/openat2.h>
 #include <sched.h>
 #include <string.h>
+#include <sys/fsuid.h>
 #include <sys/mount.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -44,28 +45,124 @@ int own_mounts(const struct shim *shim)
     return result;
 }
 
-/* Whatever part of the path is absent. What goes wrong shows when it is mounted on. */
-static void make_target(const struct mount_spec *spec)
+/* --- targets -------------------------------------------------------------------------------------------- */
+
+/* How far a target has been followed. */
+struct target_walk {
+    int folder;   /* what the path names so far (O_PATH) */
+    bool made;    /* it was made by root for this task, or covers a folder of the machine */
+    bool follows; /* a link of another user than root led here: nothing is made by root below */
+};
+
+static int target_create(int folder, const char *name, bool file)
+{
+    if (!file)
+        return mkdirat(folder, name, 0755) < 0 ? -errno : 0;
+    int fd = openat(folder, name, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW | O_CLOEXEC, 0644);
+    if (fd < 0)
+        return -errno;
+    close(fd);
+    return 0;
+}
+
+/* Whether root may make `name` for any task that asks: a folder where the machine keeps strangers out, or
+ * something in such a folder that is the task's. A file elsewhere may tell programs something, and so may
+ * "nologin" (pam_nologin(8)). */
+static bool target_is_harmless(const struct target_walk *walk, const char *name, bool file)
+{
+    struct stat info;
+    if (geteuid() != 0 || walk->follows || fstat(walk->folder, &info) < 0)
+        return false;
+    bool closed = info.st_uid == 0 && !(info.st_mode & (S_IWGRP | S_IWOTH));
+    return walk->made || (closed && !file && strcmp(name, "nologin") != 0);
+}
+
+/* Makes what is absent with the task's rights, or else as root if that is harmless. */
+static int target_make(const struct shim *shim, struct target_walk *walk, const char *name, bool file)
+{
+    const struct shim_header *header = shim->header;
+    bool other = header->flags & SHIM_SET_USER;
+    if (other) {
+        setfsgid(header->group_id);
+        setfsuid(header->user_id);
+    }
+    int result = target_create(walk->folder, name, file);
+    if (other) {
+        setfsuid(geteuid());
+        setfsgid(getegid());
+    }
+    if ((result != -EACCES && result != -EPERM) || !target_is_harmless(walk, name, file))
+        return result;
+    result = target_create(walk->folder, name, file);
+    walk->made = walk->made || result == 0;
+    return result;
+}
+
+/* Whether the path so far is a folder that an earlier mount has covered by an empty one. */
+static bool target_is_covered(const struct shim *shim, const char *path, size_t len)
+{
+    for (uint32_t i = 0; i < shim->mount_count; i++) {
+        const struct mount_spec *spec = &shim->mounts[i];
+        if (spec->letters[0] == SHIM_MOUNT_HIDDEN && strlen(spec->target) == len &&
+            memcmp(spec->target, path, len) == 0)
+            return true;
+    }
+    return false;
+}
+
+static int target_step(const struct shim *shim, struct target_walk *walk, const char *name, bool file)
+{
+    struct stat info;
+    int fd = openat(walk->folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    if (fd < 0 && errno == ENOENT) {
+        int result = target_make(shim, walk, name, file);
+        if (result < 0 && result != -EEXIST)
+            return result;
+        fd = openat(walk->folder, name, O_PATH | O_NOFOLLOW | O_CLOEXEC);
+    } else {
+        walk->made = false;
+    }
+    if (fd < 0 || fstat(fd, &info) < 0)
+        return -errno;
+    if (S_ISLNK(info.st_mode)) {
+        walk->follows = walk->follows || (info.st_uid != 0 && info.st_uid != geteuid());
+        walk->made = false;
+        close(fd);
+        fd = openat(walk->folder, name, O_PATH | O_CLOEXEC);
+        if (fd < 0)
+            return -errno;
+    }
+    close(walk->folder);
+    walk->folder = fd;
+    return 0;
+}
+
+/* Opens the target of a mount, and makes what is absent of it. Returns a descriptor or a negative errno. */
+static int open_target(const struct shim *shim, const struct mount_spec *spec)
 {
     static char path[4096];
+    const char *name = path;
     size_t len = strlen(spec->target);
     if (len == 0 || len >= sizeof path)
-        return;
+        return -ENAMETOOLONG;
     memcpy(path, spec->target, len + 1);
-    for (size_t i = 1; i < len; i++) {
-        if (path[i] != '/')
+    struct target_walk walk = {.folder = open("/", O_PATH | O_DIRECTORY | O_CLOEXEC)};
+    int result = walk.folder < 0 ? -errno : 0;
+    for (size_t i = 0; i <= len && result == 0; i++) {
+        if (path[i] != '/' && path[i] != 0)
             continue;
+        bool last = strspn(path + i, "/") == len - i;
         path[i] = 0;
-        mkdir(path, 0755);
-        path[i] = '/';
+        if (*name)
+            result = target_step(shim, &walk, name, last && spec->letters[0] == SHIM_MOUNT_FILE);
+        walk.made = walk.made || target_is_covered(shim, spec->target, i);
+        name = path + i + 1;
     }
-    if (spec->letters[0] != SHIM_MOUNT_FILE) {
-        mkdir(path, 0755);
-        return;
-    }
-    int fd = open(path, O_WRONLY | O_CREAT | O_CLOEXEC, 0644);
-    if (fd >= 0)
-        close(fd);
+    if (result == 0)
+        return walk.folder;
+    if (walk.folder >= 0)
+        close(walk.folder);
+    return result;
 }
 
 /* In a user namespace flags that the machine has set stay set: they have to be named. */
@@ -80,26 +177,36 @@ static int make_read_only(const char *target)
 }
 
 /* Lays a small empty folder over the target. It stays writable: later mounts make their targets in it. */
-static int hide(const struct mount_spec *spec)
+static int hide(const char *target)
 {
-    make_target(spec);
     const char *options = "mode=755,size=1m,nr_inodes=1k";
-    return mount("tmpfs", spec->target, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 ? -errno : 0;
+    return mount("tmpfs", target, "tmpfs", MS_NOSUID | MS_NODEV | MS_NOEXEC, options) < 0 ? -errno : 0;
 }
 
-static int mount_one(const struct mount_spec *spec, int source)
+static void name_descriptor(struct text *path, int fd)
 {
-    struct text path = {.len = 0};
+    text_add(path, "/proc/self/fd/");
+    text_add_number(path, (uint64_t)fd);
+}
+
+/* Whoever changes the path meanwhile does not lead the mount elsewhere: descriptors name both ends. */
+static int mount_one(const struct shim *shim, const struct mount_spec *spec, int source)
+{
+    struct text from = {.len = 0}, to = {.len = 0};
+    int target = source < 0 ? source : open_target(shim, spec);
+    if (target < 0)
+        return target;
+    name_descriptor(&from, source);
+    name_descriptor(&to, target);
+    int result = 0;
     if (spec->letters[0] == SHIM_MOUNT_HIDDEN)
-        return source < 0 ? source : hide(spec);
-    if (source < 0)
-        return source;
-    text_add(&path, "/proc/self/fd/");
-    text_add_number(&path, (uint64_t)source);
-    make_target(spec);
-    if (mount(path.data, spec->target, NULL, MS_BIND | MS_REC, NULL) < 0)
-        return -errno;
-    return spec->letters[1] == SHIM_MOUNT_READ_ONLY ? make_read_only(spec->target) : 0;
+        result = hide(to.data);
+    else if (mount(from.data, to.data, NULL, MS_BIND | MS_REC, NULL) < 0)
+        result = -errno;
+    else if (spec->letters[1] == SHIM_MOUNT_READ_ONLY)
+        result = make_read_only(spec->target);
+    close(target);
+    return result;
 }
 
 /* Notes the error of a mount; the task runs on if the mount is optional, < 0 otherwise. */
@@ -146,7 +253,7 @@ int mount_all(struct shim *shim)
     for (uint32_t i = 0; i < shim->mount_count; i++)
         sources[i] = own == 0 ? open_source(&shim->mounts[i]) : own;
     for (uint32_t i = 0; i < shim->mount_count && result == 0; i++)
-        result = judge(shim, i, mount_one(&shim->mounts[i], sources[i]));
+        result = judge(shim, i, mount_one(shim, &shim->mounts[i], sources[i]));
     for (uint32_t i = 0; i < shim->mount_count; i++)
         if (sources[i] >= 0)
             close(sources[i]);
