@@ -255,6 +255,12 @@ bool guard_write(struct api_request *request, struct write_event *write);
  * namespace or for want of a right, or a Namespace for its labels; the request has been answered. */
 bool guard_pods(struct api_request *request, const struct write_event *write);
 
+/* Whether somebody will go on with the request. While work is done beside the loop its thread alone may look
+ * at the outcome. */
+static inline bool request_is_pending(const struct api_request *request)
+{
+    return request->work || request->outcome == OUTCOME_PENDING;
+}
 /* The selector of the query, in the request's arena; false: an error was answered. */
 bool request_selector(struct api_request *request, struct selector *ret_selector);
 

@@ -505,7 +505,7 @@ static enum MHD_Result on_access(void *context, struct MHD_Connection *connectio
         enter_stage(transport->request.api->server, transport->connection, SLOW_STAGES);
         request_handle(&transport->request);
     }
-    if (transport->request.outcome != OUTCOME_PENDING)
+    if (!request_is_pending(&transport->request))
         return send_answer(transport);
     suspend(transport);
     return MHD_YES;

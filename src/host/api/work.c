@@ -99,7 +99,7 @@ static void on_worked(uv_work_t *job, int status)
     request->work = NULL;
     request->outcome = OUTCOME_READY;
     go_on(request);
-    if (request->outcome != OUTCOME_PENDING)
+    if (!request_is_pending(request))
         request_finish(request);
     request_retry_soon(request->api); /* the daemon has to run to send it */
 }

@@ -330,7 +330,7 @@ void write_run_retries(struct api *api)
             write_patch_run(request);
         else
             write_submit(request);
-        if (request->outcome == OUTCOME_READY)
+        if (!request_is_pending(request))
             request_finish(request);
     }
 }

@@ -72,7 +72,7 @@ void write_beside(struct api_request *request, void (*compute)(struct api_reques
         if (work_pays(request, request->body.len + request->live.text.len)) {
             request->live.taken = true;
             work_start(request, compute, go_on);
-            if (request->outcome != OUTCOME_PENDING) /* 429 */
+            if (!request_is_pending(request)) /* 429 */
                 write_forget_live(request);
             return;
         }
