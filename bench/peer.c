@@ -121,7 +121,7 @@ static void come_back(uint32_t rank, uint32_t attempt, int port, double *out)
 int main(void)
 {
     double streams[ROUNDS], copies[2 * ROUNDS], deltas[2 * ROUNDS], packed[2 * ROUNDS], joins[ROUNDS],
-        joins_own[ROUNDS], alone[ROUNDS];
+        proved[2 * ROUNDS], joins_own[ROUNDS], alone[ROUNDS];
     uint32_t attempt = 1;
     ranks_init("");
     setenv("PHX_PEER_DELTA", "1", 1);
@@ -132,6 +132,11 @@ int main(void)
     ranks_lose_machine(0);
     ranks_lose_machine(1);
     ranks_run(copy_states, attempt++, copies, 2 * ROUNDS);
+    ranks_lose_machine(0);
+    ranks_lose_machine(1);
+    setenv("PHX_PEER_PROVE", "1", 1);
+    ranks_run(copy_states, attempt++, proved, 2 * ROUNDS);
+    unsetenv("PHX_PEER_PROVE");
     for (int round = 0; round < ROUNDS; round++) {
         streams[round] = ranks_stream_ms();
         ranks_run(come_back, attempt++, &joins_own[round], 1);
@@ -148,6 +153,7 @@ int main(void)
         alone[round] = zstd_ms(1);
     double stream = median(streams, ROUNDS), own = median(joins_own, ROUNDS);
     print("copy 2 x 100 MB to a peer, until both count", median(copies, ROUNDS), "ms", 2 * stream);
+    print("the same, the data with a tag, beside none", median(proved, ROUNDS), "ms", median(copies, ROUNDS));
     print("copy 2 x 100 MB of which 10 MB have changed", median(deltas, ROUNDS), "ms", 2 * stream);
     print("copy 2 x 100 MB of floats, zstd 1", median(packed, ROUNDS), "ms", median(alone, ROUNDS));
     print("bytes for it, beside what goes without zstd", median(packed + ROUNDS, ROUNDS) / 1e6, "MB",

@@ -19,9 +19,7 @@
 #include <stddef.h>
 #include <sys/socket.h>
 
-#ifndef EM_LOONGARCH
-#define EM_LOONGARCH 258
-#endif
+enum { LOONGARCH = 258 }; /* of elf(5); older headers do not have it */
 
 /* Numbers of capabilities(7). */
 enum {
@@ -108,7 +106,7 @@ static const struct {
     {EM_X86_64, X86_64},
     {EM_AARCH64, GENERIC},
     {EM_RISCV, GENERIC},
-    {EM_LOONGARCH, GENERIC},
+    {LOONGARCH, GENERIC},
 };
 
 /* The bit in the numbers of x32's calls, which come with the architecture of 64 bits. */

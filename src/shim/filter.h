@@ -19,8 +19,8 @@ struct filter_program {
 };
 
 /* Makes the program for a machine of elf(5) (EM_X86_64, EM_AARCH64, EM_RISCV, EM_LOONGARCH; 64 bits, little
- * endian). `given`: bit N: capability N gives back the calls that go with it. False: no such machine is known,
- * and the program stays. */
+ * endian). `given`: bit N: capability N gives back the calls that go with it. False: no such machine is
+ * known, and the program stays. */
 bool filter_build(struct filter_program *program, uint16_t machine, uint64_t given);
 
 #endif

@@ -125,7 +125,8 @@ static int front_from_memory(struct phx_context *ctx, const struct job_part *par
     const struct rendezvous_name *from = &ctx->names[part->holder];
     if (from->machine == ctx->names[ctx->settings.rank].machine)
         return offer_front(ctx->settings.memory_dir, &part->offer, buf, cap, ret_got, error);
-    struct transfer_peer peer = {.address = from->address, .port = from->port};
+    struct transfer_peer peer = {
+        .address = from->address, .port = from->port, .prove = ctx->settings.peer_prove};
     struct transfer_request request = {
         .type = TRANSFER_FRONT, .self = job_transfer_self(ctx), .offer = part->offer, .front = cap};
     return transfer_front(&peer, &request, buf, ret_got, error);

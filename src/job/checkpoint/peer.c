@@ -172,6 +172,7 @@ static void push(struct phx_context *ctx)
                                .port = buddy->port,
                                .rate = ctx->settings.peer_rate,
                                .stop = &peer->stop,
+                               .prove = ctx->settings.peer_prove,
                                .pack = peer->unpacked ? NULL : peer->pack};
     struct transfer_request request = {.type = ctx->settings.peer_delta ? TRANSFER_DELTA : TRANSFER_PUT,
                                        .self = job_transfer_self(ctx),

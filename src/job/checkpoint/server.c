@@ -25,11 +25,12 @@
 
 enum line_state {
     LINE_FREE,
-    LINE_REQUEST,  /* its bytes come */
-    LINE_ANSWER,   /* goes out; then `next` */
-    LINE_SENDING,  /* GET, FRONT: the data */
-    LINE_MAP,      /* DELTA: the map of blocks comes */
-    LINE_RECEIVING /* PUT, DELTA: the data */
+    LINE_REQUEST,   /* its bytes come */
+    LINE_ANSWER,    /* goes out; then `next` */
+    LINE_SENDING,   /* GET, FRONT: the data */
+    LINE_MAP,       /* DELTA: the map of blocks comes */
+    LINE_RECEIVING, /* PUT, DELTA: the data */
+    LINE_PROOF      /* PUT, DELTA: the data's tag */
 };
 
 struct line {
@@ -49,6 +50,7 @@ struct line {
     struct pack_inbox inbox; /* packed data; without room: it comes as it is */
     uint64_t left;
     uint32_t crc;
+    struct poly1305 sum; /* of the data, if it is proved */
 };
 
 struct transfer_server {
@@ -62,6 +64,7 @@ struct transfer_server {
     uint16_t port;
     struct line lines[TRANSFER_LINES];
     struct copy_maps maps;
+    uint8_t chunk[CHUNK]; /* of data that is summed on its way */
     const char *library;
     struct pack *pack; /* NULL: no client has sent packed data yet */
 };
@@ -299,6 +302,10 @@ static bool take_request(struct transfer_server *server, struct line *line)
     if (!seal_check(&in, line->bytes, TRANSFER_REQUEST_SIZE + SEAL_NONCE_SIZE, tag) ||
         !transfer_get_request(line->bytes, &line->request))
         return false;
+    if (line->request.proved) {
+        bool gives = line->request.type == TRANSFER_GET || line->request.type == TRANSFER_FRONT;
+        seal_data_begin(gives ? &line->out : &in, &line->sum);
+    }
     begin(server, line, &self);
     return true;
 }
@@ -323,6 +330,43 @@ static void finish_copy(struct transfer_server *server, struct line *line)
     answer(line, code, 0, LINE_FREE);
 }
 
+/* All data has come. */
+static void end_receiving(struct transfer_server *server, struct line *line)
+{
+    line->bytes_len = 0;
+    if (line->request.proved)
+        line->state = LINE_PROOF;
+    else
+        finish_copy(server, line);
+}
+
+static bool read_proof(struct transfer_server *server, struct line *line)
+{
+    ssize_t got = recv(line->fd, line->bytes + line->bytes_len, SEAL_TAG_SIZE - line->bytes_len, 0);
+    if (got <= 0)
+        return got < 0 && (errno == EAGAIN || errno == EINTR);
+    line->bytes_len += (size_t)got;
+    if (line->bytes_len < SEAL_TAG_SIZE)
+        return true;
+    if (seal_data_check(&line->sum, line->bytes))
+        finish_copy(server, line);
+    else
+        answer(line, PHX_ERROR_CORRUPT, 0, LINE_FREE);
+    return true;
+}
+
+/* All data has left; false: nothing follows. */
+static bool end_sending(struct line *line)
+{
+    if (!line->request.proved)
+        return false;
+    poly1305_end(&line->sum, line->bytes + TRANSFER_ANSWER_SIZE - SEAL_TAG_SIZE);
+    line->bytes_len = SEAL_TAG_SIZE; /* goes out as the end of an answer */
+    line->state = LINE_ANSWER;
+    line->next = LINE_FREE;
+    return true;
+}
+
 static bool send_answer(struct transfer_server *server, struct line *line)
 {
     size_t begin_at = TRANSFER_ANSWER_SIZE - line->bytes_len;
@@ -334,22 +378,38 @@ static bool send_answer(struct transfer_server *server, struct line *line)
         return true;
     line->state = line->next;
     if ((line->state == LINE_RECEIVING || line->state == LINE_MAP) && line->left == 0)
-        finish_copy(server, line);
-    return line->state != LINE_FREE && !(line->state == LINE_SENDING && line->left == 0);
+        end_receiving(server, line);
+    if (line->state == LINE_SENDING && line->left == 0)
+        return end_sending(line);
+    return line->state != LINE_FREE;
 }
 
-static bool send_data(struct line *line)
+/* Sends a part that is summed on its way, which the kernel cannot do. */
+static ssize_t send_summed(struct transfer_server *server, struct line *line)
+{
+    size_t part = line->left < CHUNK ? (size_t)line->left : CHUNK;
+    ssize_t got = pread(line->file, server->chunk, part, line->at);
+    ssize_t sent = got > 0 ? send(line->fd, server->chunk, (size_t)got, MSG_NOSIGNAL) : got;
+    if (sent > 0) {
+        poly1305_add(&line->sum, server->chunk, (size_t)sent);
+        line->at += sent;
+    }
+    return sent;
+}
+
+static bool send_data(struct transfer_server *server, struct line *line)
 {
     size_t turn = 0;
     while (line->left > 0 && turn < TURN) {
         size_t part = line->left < TURN ? (size_t)line->left : TURN;
-        ssize_t sent = sendfile(line->fd, line->file, &line->at, part);
+        ssize_t sent = line->request.proved ? send_summed(server, line)
+                                            : sendfile(line->fd, line->file, &line->at, part);
         if (sent <= 0)
             return sent < 0 && (errno == EAGAIN || errno == EINTR);
         line->left -= (uint64_t)sent;
         turn += (size_t)sent;
     }
-    return line->left > 0;
+    return line->left > 0 || end_sending(line);
 }
 
 static bool receive_map(struct line *line)
@@ -358,6 +418,8 @@ static bool receive_map(struct line *line)
     ssize_t got = recv(line->fd, line->map + line->map_len, size - line->map_len, 0);
     if (got <= 0)
         return got < 0 && (errno == EAGAIN || errno == EINTR);
+    if (line->request.proved)
+        poly1305_add(&line->sum, line->map + line->map_len, (size_t)got);
     line->map_len += (size_t)got;
     if (line->map_len == size)
         line->state = LINE_RECEIVING;
@@ -389,6 +451,8 @@ static ssize_t receive_part(struct line *line, uint8_t *to)
     if (got <= 0)
         return nothing_now(got);
     line->crc = crc32c(line->crc, to, (size_t)got);
+    if (comes && line->request.proved)
+        poly1305_add(&line->sum, to, (size_t)got);
     return got;
 }
 
@@ -407,6 +471,8 @@ static ssize_t receive_piece(struct transfer_server *server, struct line *line, 
         ssize_t got = recv(line->fd, into, room, 0);
         if (got <= 0)
             return nothing_now(got);
+        if (line->request.proved)
+            poly1305_add(&line->sum, into, (size_t)got);
         whole = pack_came(&line->inbox, (size_t)got, part);
     }
     bool taken = whole > 0 && pack_take(server->pack, &line->inbox, to, part, &line->crc);
@@ -425,7 +491,7 @@ static bool receive_data(struct transfer_server *server, struct line *line)
         turn += (size_t)got;
     }
     if (line->left == 0)
-        finish_copy(server, line);
+        end_receiving(server, line);
     return true;
 }
 
@@ -437,11 +503,13 @@ static bool move_on(struct transfer_server *server, struct line *line)
     case LINE_ANSWER:
         return send_answer(server, line);
     case LINE_SENDING:
-        return send_data(line);
+        return send_data(server, line);
     case LINE_MAP:
         return receive_map(line);
     case LINE_RECEIVING:
         return receive_data(server, line);
+    case LINE_PROOF:
+        return read_proof(server, line);
     default:
         return false;
     }

@@ -33,7 +33,9 @@ void transfer_put_request(const struct transfer_request *request, uint8_t ret_by
     uint8_t offer[OFFER_SIZE];
     offer_put(&request->offer, offer);
     jobwire_put_bytes(&writer, TRANSFER_MAGIC, 8);
-    jobwire_put(&writer, request->type | (request->packed ? TRANSFER_PACKED : 0), 4);
+    jobwire_put(
+        &writer,
+        request->type | (request->packed ? TRANSFER_PACKED : 0) | (request->proved ? TRANSFER_PROVED : 0), 4);
     jobwire_put(&writer, request->self.attempt, 4);
     jobwire_put(&writer, request->self.gang, 8);
     jobwire_put(&writer, request->self.rank, 4);
@@ -53,8 +55,10 @@ bool transfer_get_request(const uint8_t bytes[TRANSFER_REQUEST_SIZE], struct tra
 {
     struct jobwire_reader reader = {.data = bytes, .pos = 8, .len = TRANSFER_REQUEST_SIZE};
     uint32_t type = (uint32_t)jobwire_get(&reader, 4);
-    struct transfer_request request = {.type = (enum transfer_type)(type & ~TRANSFER_PACKED),
-                                       .packed = (type & TRANSFER_PACKED) != 0};
+    struct transfer_request request = {.type =
+                                           (enum transfer_type)(type & ~(TRANSFER_PACKED | TRANSFER_PROVED)),
+                                       .packed = (type & TRANSFER_PACKED) != 0,
+                                       .proved = (type & TRANSFER_PROVED) != 0};
     request.self.attempt = (uint32_t)jobwire_get(&reader, 4);
     request.self.gang = jobwire_get(&reader, 8);
     request.self.rank = (uint32_t)jobwire_get(&reader, 4);
@@ -77,7 +81,8 @@ struct line {
     int fd;
     int64_t begin_ns; /* of the data; and how much there was: */
     uint64_t moved;
-    struct seal in; /* of the server's answers */
+    struct seal in;      /* of the server's answers */
+    struct poly1305 sum; /* of the data, with peer->prove */
 };
 
 static int64_t now_ns(void)
@@ -208,20 +213,56 @@ static int send_all(struct line *line, const uint8_t *data, size_t len, struct p
     return status;
 }
 
+/* Sends bytes that are data, and sums them while they are in the processor's memory. */
+static int send_summed(struct line *line, const uint8_t *data, size_t len, struct phx_error *error)
+{
+    int status = 0;
+    if (!line->peer->prove)
+        return send_all(line, data, len, error);
+    while (status == 0 && len > 0) {
+        size_t part = len < CHUNK ? len : CHUNK;
+        poly1305_add(&line->sum, data, part);
+        status = send_all(line, data, part, error);
+        data += part;
+        len -= part;
+    }
+    return status;
+}
+
+static int send_proof(struct line *line, struct phx_error *error)
+{
+    uint8_t tag[SEAL_TAG_SIZE];
+    if (!line->peer->prove)
+        return 0;
+    poly1305_end(&line->sum, tag);
+    return send_all(line, tag, sizeof tag, error);
+}
+
+static int receive_proof(struct line *line, struct phx_error *error)
+{
+    uint8_t tag[SEAL_TAG_SIZE];
+    int status = line->peer->prove ? receive(line, tag, sizeof tag, error) : 0;
+    if (status == 0 && line->peer->prove && !seal_data_check(&line->sum, tag))
+        status = job_fail(error, PHX_ERROR_CORRUPT,
+                          "data from %.60s port %u was changed on its way: its tag is wrong",
+                          line->peer->address, line->peer->port);
+    return status;
+}
+
 /* Data, packed where that is wanted. */
 static int send_data(struct line *line, const uint8_t *data, uint64_t len, struct phx_error *error)
 {
     struct pack *pack = line->peer->pack;
     int status = 0;
     if (pack == NULL)
-        return send_all(line, data, len, error);
+        return send_summed(line, data, len, error);
     while (status == 0 && len > 0) {
         size_t part = len < PACK_PIECE ? (size_t)len : PACK_PIECE;
         const uint8_t *head, *body;
         size_t size = pack_piece(pack, data, part, &head, &body);
-        status = send_all(line, head, PACK_HEAD, error);
+        status = send_summed(line, head, PACK_HEAD, error);
         if (status == 0)
-            status = send_all(line, body, size, error);
+            status = send_summed(line, body, size, error);
         data += part;
         len -= part;
     }
@@ -269,6 +310,8 @@ static int send_request(struct line *line, const struct transfer_request *reques
     seal_begin(&out, request->self.key, TRANSFER_MAGIC, SEAL_FROM_CLIENT, hello + 8, nonce);
     seal_begin(&line->in, request->self.key, TRANSFER_MAGIC, SEAL_FROM_SERVER, hello + 8, nonce);
     seal_tag(&out, bytes, sizeof bytes - SEAL_TAG_SIZE, bytes + sizeof bytes - SEAL_TAG_SIZE);
+    if (request->proved)
+        seal_data_begin(is_copy(request->type) ? &out : &line->in, &line->sum);
     return send_all(line, bytes, sizeof bytes, error);
 }
 
@@ -277,6 +320,7 @@ static int begin(struct line *line, const struct transfer_request *request, stru
 {
     struct transfer_request sent = *request;
     sent.packed = line->peer->pack != NULL && is_copy(request->type);
+    sent.proved = line->peer->prove;
     line->begin_ns = now_ns();
     int status = open_line(line, error);
     if (status == 0)
@@ -303,10 +347,14 @@ int transfer_get(const struct transfer_peer *peer, const struct transfer_request
         size_t got = 0;
         status = receive_some(&line, to + at, len - at < CHUNK ? (size_t)(len - at) : CHUNK, &got, error);
         crc = crc32c(crc, to + at, got);
+        if (peer->prove)
+            poly1305_add(&line.sum, to + at, got);
         at += got;
         if (status == 0)
             status = keep_rate(&line, got, error);
     }
+    if (status == 0)
+        status = receive_proof(&line, error);
     close_line(&line);
     if (status == 0 && crc != request->offer.crc)
         status = job_fail(error, PHX_ERROR_CORRUPT,
@@ -326,6 +374,10 @@ int transfer_front(const struct transfer_peer *peer, const struct transfer_reque
                           peer->address, peer->port);
     if (status == 0)
         status = receive(&line, to, (size_t)answer.number, error);
+    if (status == 0 && peer->prove)
+        poly1305_add(&line.sum, to, (size_t)answer.number);
+    if (status == 0)
+        status = receive_proof(&line, error);
     close_line(&line);
     if (status == 0)
         *ret_got = (size_t)answer.number;
@@ -341,6 +393,8 @@ int transfer_put(const struct transfer_peer *peer, const struct transfer_request
     if (status == 0)
         status = send_data(&line, data, request->offer.len, error);
     if (status == 0)
+        status = send_proof(&line, error);
+    if (status == 0)
         status = receive_answer(&line, &answer, error);
     close_line(&line);
     return status;
@@ -350,7 +404,7 @@ int transfer_put(const struct transfer_peer *peer, const struct transfer_request
 static int send_map(struct line *line, const uint8_t *map, const uint8_t *data, uint64_t len,
                     struct phx_error *error)
 {
-    int status = send_all(line, map, delta_map_size(len), error);
+    int status = send_summed(line, map, delta_map_size(len), error);
     for (uint64_t at = 0; status == 0 && at < len;) {
         bool sent;
         uint64_t run = delta_map_run(map, len, at, len, &sent);
@@ -379,6 +433,8 @@ int transfer_put_delta(const struct transfer_peer *peer, const struct transfer_r
         delta_map(&delta, delta_find(history, answer.number, answer.attempt), map);
         status = send_map(&line, map, data, offer->len, error);
     }
+    if (status == 0)
+        status = send_proof(&line, error);
     if (status == 0)
         status = receive_answer(&line, &answer, error);
     if (status == 0) {

@@ -4,8 +4,8 @@
  * A rank with a folder in memory listens (its address and port are in the table of ranks). A connection
  * carries one request. All integers are little-endian; tags and nonces are seal.h's.
  *
- *     server  "PHXMOVE2", nonce
- *     client  the request, TRANSFER_REQUEST_SIZE bytes: "PHXMOVE2", u32 type, u32 attempt, u64 gang,
+ *     server  "PHXMOVE3", nonce
+ *     client  the request, TRANSFER_REQUEST_SIZE bytes: "PHXMOVE3", u32 type, u32 attempt, u64 gang,
  *             u32 rank, u32 world (both of the client), offer (offer.h), then of the copy to keep: u64 step,
  *             u32 attempt (FRONT: u64 bytes, u32 unused); then the client's nonce, and the tag of both
  *     server  answers of TRANSFER_ANSWER_SIZE bytes: u32 phx_code without its sign (0: go on), u32 zero, u64
@@ -23,11 +23,14 @@
  * (pack.h), counted from the beginning of the data, or of each run of blocks in the map. A server that cannot
  * unpack them refuses (PHX_ERROR_INVALID).
  *
+ * With TRANSFER_PROVED in the type a tag follows the data, of all its bytes as they were sent, the map of a
+ * DELTA included (seal_data_begin); the receiver takes the data for damaged if the tag is wrong.
+ *
  * A request with a wrong tag ends the connection without an answer. A client of another gang, attempt or
  * world, a rank outside the world, and a copy of a shard that is not the client's own are refused
  * (PHX_ERROR_FENCED): an old process can neither read nor write. The receiver compares the checksum of the
- * offer, and a copy counts (its header appears) only if the checksum is right. Data itself has no tag: the
- * request and the answer that name its length and checksum have one.
+ * offer, and a copy counts (its header appears) only if the checksum is right. Without TRANSFER_PROVED the
+ * data itself has no tag: the request and the answer that name its length and checksum have one.
  *
  * Waiting has limits: TRANSFER_CONNECT_MS, TRANSFER_STALL_MS without a byte, on both sides, and
  * TRANSFER_HELLO_MS for a whole request. While all lines are in use, a new connection replaces the one that
@@ -47,7 +50,7 @@
 #include "job/gang/seal.h"
 #include "phalanx/phalanx.h"
 
-#define TRANSFER_MAGIC        "PHXMOVE2"
+#define TRANSFER_MAGIC        "PHXMOVE3"
 #define TRANSFER_HELLO_SIZE   (8 + SEAL_NONCE_SIZE)
 #define TRANSFER_REQUEST_SIZE (8 + 4 + 4 + 8 + 4 + 4 + OFFER_SIZE + 12)
 #define TRANSFER_SEALED_SIZE  (TRANSFER_REQUEST_SIZE + SEAL_NONCE_SIZE + SEAL_TAG_SIZE)
@@ -57,7 +60,9 @@
 #define TRANSFER_HELLO_MS     2000
 #define TRANSFER_LINES        64 /* connections that are served at once; others wait */
 
-#define TRANSFER_PACKED 0x100u /* on the wire, beside the type */
+/* On the wire, beside the type. */
+#define TRANSFER_PACKED 0x100u
+#define TRANSFER_PROVED 0x200u
 
 enum transfer_type { TRANSFER_GET = 1, TRANSFER_PUT = 2, TRANSFER_DELTA = 3, TRANSFER_FRONT = 4 };
 
@@ -72,6 +77,7 @@ struct transfer_self {
 struct transfer_request {
     enum transfer_type type;
     bool packed; /* PUT, DELTA; set by transfer_put and transfer_put_delta */
+    bool proved; /* set from transfer_peer */
     struct transfer_self self;
     struct offer offer;
     uint64_t keep_step; /* PUT, DELTA; with keep_attempt UINT32_MAX nothing is to be kept */
@@ -94,6 +100,7 @@ struct transfer_peer {
     uint64_t rate;           /* bytes per second; 0: as fast as it goes */
     const atomic_bool *stop; /* ends it with PHX_ERROR_IO; may be NULL */
     struct pack *pack;       /* data is sent in packed pieces; NULL: as it is */
+    bool prove;              /* data has a tag too */
 };
 
 /* Gets request->offer.len bytes. PHX_ERROR_CORRUPT: they differ from the offer, or are gone;

@@ -207,8 +207,10 @@ int job_negotiate_fetch(struct phx_context *ctx, const struct offer *offer, uint
     const struct rendezvous_name *from = &ctx->names[holder];
     if (from->machine == ctx->names[ctx->settings.rank].machine)
         return offer_read(ctx->settings.memory_dir, offer, to, error);
-    struct transfer_peer peer = {
-        .address = from->address, .port = from->port, .rate = ctx->settings.fetch_rate};
+    struct transfer_peer peer = {.address = from->address,
+                                 .port = from->port,
+                                 .rate = ctx->settings.fetch_rate,
+                                 .prove = ctx->settings.peer_prove};
     struct transfer_request request = {.type = TRANSFER_GET, .self = job_transfer_self(ctx), .offer = *offer};
     return transfer_get(&peer, &request, to, error);
 }

@@ -56,6 +56,24 @@ bool seal_check(struct seal *seal, const void *frame, size_t len, const uint8_t 
     return different == 0;
 }
 
+void seal_data_begin(const struct seal *seal, struct poly1305 *ret_sum)
+{
+    static const char purpose[] = "data"; /* of another length than what frames have under this key */
+    uint8_t key[SHA256_SIZE];
+    hmac_sum(&seal->hmac, purpose, sizeof purpose - 1, key);
+    poly1305_begin(ret_sum, key);
+}
+
+bool seal_data_check(struct poly1305 *sum, const uint8_t tag[SEAL_TAG_SIZE])
+{
+    uint8_t own[POLY1305_TAG_SIZE];
+    unsigned different = 0;
+    poly1305_end(sum, own);
+    for (size_t i = 0; i < SEAL_TAG_SIZE; i++)
+        different |= (unsigned)(own[i] ^ tag[i]);
+    return different == 0;
+}
+
 bool seal_nonce(uint8_t ret_nonce[SEAL_NONCE_SIZE])
 {
     return getrandom(ret_nonce, SEAL_NONCE_SIZE, 0) == SEAL_NONCE_SIZE;

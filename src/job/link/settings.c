@@ -254,7 +254,7 @@ static int load_options(const struct phx_options *options, struct job_settings *
 static int load_peer(struct job_settings *settings, struct phx_error *error)
 {
     const char *spread = variable("PHX_PEER_SPREAD"), *library = variable("PHX_ZSTD_LIBRARY");
-    uint64_t delta;
+    uint64_t delta, prove;
     int status = number("PHX_PEER_EVERY", NULL, UINT32_MAX, 0, &settings->peer_every, error);
     if (status == 0)
         status = number("PHX_PEER_RATE", NULL, UINT64_MAX, 0, &settings->peer_rate, error);
@@ -263,6 +263,9 @@ static int load_peer(struct job_settings *settings, struct phx_error *error)
     if (status == 0)
         status = number("PHX_PEER_DELTA", NULL, 1, 0, &delta, error);
     settings->peer_delta = status == 0 && delta == 1;
+    if (status == 0)
+        status = number("PHX_PEER_PROVE", NULL, 1, 0, &prove, error);
+    settings->peer_prove = status == 0 && prove == 1;
     if (status == 0)
         status = number("PHX_PEER_QUOTA", NULL, UINT64_MAX, 0, &settings->peer_quota, error);
     if (status == 0)

@@ -36,6 +36,7 @@ struct job_settings {
     uint64_t peer_rate, fetch_rate; /* bytes per second to a peer, and from one; 0: as fast as it goes */
     bool spread_racks;              /* the peer is on another rack, not only on another machine */
     bool peer_delta;                /* only changed blocks go to a peer */
+    bool peer_prove;                /* data that ranks send each other has a tag */
     uint64_t peer_zstd;             /* level of compression of copies to a peer; 0: none */
     char zstd_library[256];         /* as dlopen takes it */
     bool verify_writes;             /* each written shard is read back */

@@ -3,7 +3,9 @@
 #include "job/gang.h"
 
 #include <fcntl.h>
+#include <netinet/in.h>
 #include <netinet/tcp.h>
+#include <poll.h>
 #include <pthread.h>
 
 #include "job/checkpoint/copies.h"
@@ -130,6 +132,114 @@ static void test_damaged_on_the_way(void **unused)
     assert_int_equal(ftruncate(fd, LEN / 2), 0);
     assert_int_equal(get(stage), PHX_ERROR_CORRUPT);
     close(fd);
+    stage_free(stage);
+}
+
+/* Carries one connection to the server, and changes bytes of the data on their way: those from the client
+ * behind its request, or those of the server behind its answer. */
+struct meddler {
+    int listen_fd;
+    uint16_t port, to;
+    bool of_client;
+    size_t place; /* of the change, in the data */
+    pthread_t thread;
+};
+
+/* Five bytes that CRC-32C does not see, whatever they are added to: the polynomial, first bit first. */
+static void add_polynomial(uint8_t *bytes)
+{
+    const uint64_t bits = UINT64_C(0x11edc6f41);
+    for (int i = 0; i <= 32; i++)
+        bytes[i / 8] ^= (uint8_t)((bits >> (32 - i) & 1) << (i % 8));
+}
+
+/* Passes on what comes; false: it has ended. */
+static bool pass_on(int from, int to, size_t *at, size_t place)
+{
+    static uint8_t bytes[1 << 16];
+    ssize_t got =
+        recv(from, bytes, place > *at && place - *at < sizeof bytes ? place - *at : sizeof bytes, 0);
+    if (got <= 0)
+        return false;
+    if (*at == place && got >= 5)
+        add_polynomial(bytes);
+    *at += (size_t)got;
+    return send(to, bytes, (size_t)got, MSG_NOSIGNAL) == got;
+}
+
+static void *meddle(void *context)
+{
+    struct meddler *meddler = context;
+    struct sockaddr_in server = {.sin_family = AF_INET, .sin_port = htons(meddler->to)};
+    server.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    int client = accept(meddler->listen_fd, NULL, NULL),
+        there = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(connect(there, (struct sockaddr *)&server, sizeof server), 0);
+    size_t sent = 0, back = 0, behind = SIZE_MAX;
+    size_t place = meddler->of_client ? TRANSFER_SEALED_SIZE + meddler->place : behind;
+    size_t place_back =
+        meddler->of_client ? behind : TRANSFER_HELLO_SIZE + TRANSFER_ANSWER_SIZE + meddler->place;
+    struct pollfd fds[] = {{client, POLLIN, 0}, {there, POLLIN, 0}};
+    bool on = true;
+    while (on && poll(fds, 2, -1) > 0) {
+        if (fds[0].revents)
+            on = pass_on(client, there, &sent, place);
+        if (on && fds[1].revents)
+            on = pass_on(there, client, &back, place_back);
+    }
+    close(client);
+    close(there);
+    return NULL;
+}
+
+static void meddler_begin(struct meddler *meddler, struct stage *stage, bool of_client, size_t place)
+{
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t size = sizeof here;
+    *meddler =
+        (struct meddler){.to = transfer_serve_port(stage->server), .of_client = of_client, .place = place};
+    meddler->listen_fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(meddler->listen_fd, (struct sockaddr *)&here, sizeof here), 0);
+    assert_int_equal(listen(meddler->listen_fd, 1), 0);
+    assert_int_equal(getsockname(meddler->listen_fd, (struct sockaddr *)&here, &size), 0);
+    stage->peer.port = ntohs(here.sin_port);
+    assert_int_equal(pthread_create(&meddler->thread, NULL, meddle, meddler), 0);
+}
+
+static void meddler_end(struct meddler *meddler, struct stage *stage)
+{
+    pthread_join(meddler->thread, NULL);
+    close(meddler->listen_fd);
+    stage->peer.port = transfer_serve_port(stage->server);
+}
+
+/* A checksum finds what chance does. What somebody does is found by the tag, with which the data still comes
+ * whole when nobody meddles. */
+static void test_changed_on_the_way(void **unused)
+{
+    struct stage *stage = stage_new();
+    struct meddler meddler;
+    for (int proved = 0; proved < 2; proved++) {
+        stage->peer.prove = proved;
+        stage->request.type = TRANSFER_GET;
+        stage->request.offer.step = 10;
+        stage->request.offer.place = OFFER_SLOT;
+        stage->request.offer.slot = 1;
+        assert_int_equal(get(stage), 0);
+        assert_memory_equal(stage->back, stage->data, LEN);
+        meddler_begin(&meddler, stage, false, LEN / 2);
+        assert_int_equal(get(stage), proved ? PHX_ERROR_CORRUPT : 0);
+        meddler_end(&meddler, stage);
+        assert_memory_not_equal(stage->back, stage->data, LEN);
+        stage->request.keep_attempt = UINT32_MAX;
+        assert_int_equal(put(stage, 20), 0);
+        meddler_begin(&meddler, stage, true, LEN / 3);
+        assert_int_equal(put(stage, 21), proved ? PHX_ERROR_CORRUPT : 0);
+        meddler_end(&meddler, stage);
+        meddler_begin(&meddler, stage, true, LEN); /* the tag itself, where there is one */
+        assert_int_equal(put(stage, 22), proved ? PHX_ERROR_CORRUPT : 0);
+        meddler_end(&meddler, stage);
+    }
     stage_free(stage);
 }
 
@@ -284,9 +394,10 @@ static struct pack *pack_new(void)
 }
 
 /* Half of it gets smaller; whole, and by blocks. */
-static void test_packed(void **unused)
+static void send_packed(bool prove)
 {
     struct stage *stage = stage_new();
+    stage->peer.prove = prove;
     struct delta_history history = {0};
     uint64_t sent = 0;
     stage->request.keep_attempt = UINT32_MAX;
@@ -312,6 +423,12 @@ static void test_packed(void **unused)
     delta_forget(&history);
     pack_close(stage->peer.pack);
     stage_free(stage);
+}
+
+static void test_packed(void **unused)
+{
+    send_packed(false);
+    send_packed(true);
 }
 
 /* Who has no zstd says so, and takes it as it is. */
@@ -601,6 +718,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_get),
         cmocka_unit_test(test_damaged_on_the_way),
+        cmocka_unit_test(test_changed_on_the_way),
         cmocka_unit_test(test_put),
         cmocka_unit_test(test_strangers),
         cmocka_unit_test(test_forged),
