@@ -6,6 +6,7 @@
 #   make install    installs below PREFIX (default /usr/local); DESTDIR as usual
 #   make fuzz       fuzzes each target for FUZZ_SECONDS
 #   make sanitize   runs the tests with sanitizers
+#   make tsan       runs the tests of the controller's threads with ThreadSanitizer
 #
 # Missing packages are listed and installed with apt (deploy/install-deps); only that step needs root or sudo.
 BUILD ?= build
@@ -14,7 +15,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
 JOBS ?= $(shell nproc)
 
-.PHONY: all deps configure demo test bench install clean fuzz sanitize
+.PHONY: all deps configure demo test bench install clean fuzz sanitize tsan
 
 all: configure
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -39,6 +40,14 @@ sanitize: deps
 	@cmake --build $(BUILD)-asan -j $(JOBS)
 	@BUILD=$(BUILD)-asan QUIET_SECONDS=0 tests/run
 
+# ThreadSanitizer wants the address space as older kernels had it: without randomisation (setarch -R). WITH_THREADS
+# names the tests of what has threads: handshakes, records of TLS, the lease's stand-in, work beside the loop, switches.
+WITH_THREADS = host/(api/test_(relay|server|seats)|wire/|controller/|fabric/test_(desk|crew))|attack/test_siege
+tsan: deps
+	@cmake --preset tsan -B $(BUILD)-tsan > /dev/null
+	@cmake --build $(BUILD)-tsan -j $(JOBS)
+	@BUILD=$(BUILD)-tsan QUIET_SECONDS=0 setarch -R tests/run '$(WITH_THREADS)'
+
 fuzz: deps
 	@BUILD=$(BUILD)-fuzz FUZZ_SECONDS=$(FUZZ_SECONDS) tests/fuzz/run
 
@@ -50,4 +59,4 @@ install: configure
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD)
 
 clean:
-	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-fuzz
+	rm -rf $(BUILD) $(BUILD)-asan $(BUILD)-tsan $(BUILD)-fuzz
