@@ -25,6 +25,7 @@
 #define APPLY_LAST_APPLIED "kubectl.kubernetes.io/last-applied-configuration"
 
 enum { APPLY_UPDATERS_MAX = 10, APPLY_MANAGERS_MAX = 256, APPLY_MANAGER_BYTES_MAX = 128 };
+enum { APPLY_KEYS_MAX = 1000 }; /* of a map whose owner is written key by key */
 
 struct apply_manager {
     struct str name, api_version, time, subresource;
@@ -41,6 +42,12 @@ int apply_managers_read(struct arena *arena, const struct doc *fields, struct ap
                         struct error *error);
 /* NULL: there are none. */
 struct doc *apply_managers_doc(struct arena *arena, struct apply_managers *managers);
+
+/* A manager that owns every key of an object's `data` or `binaryData`, if these are more than APPLY_KEYS_MAX,
+ * is written with the one element "f:" instead, the key without a name: tens of thousands of keys would be
+ * kept once more. What was read back, for an object of the same keys, is expanded before anything else. */
+void apply_managers_collapse(struct arena *arena, struct apply_managers *managers, const struct doc *object);
+void apply_managers_expand(struct arena *arena, struct apply_managers *managers, const struct doc *object);
 
 /* Finds the manager of the same name, operation and subresource; NULL: there is none. */
 struct apply_manager *apply_managers_find(struct apply_managers *managers, const struct apply_manager *who);

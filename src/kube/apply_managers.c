@@ -114,3 +114,97 @@ void apply_managers_cap(struct arena *arena, struct apply_managers *managers)
     managers->list.len = kept;
     vec_push(&managers->list, old);
 }
+/* --- large maps --------------------------------------------------------------------------------------- */
+
+static const char *const large_maps[] = {"data", "binaryData"};
+enum { LARGE_MAPS = sizeof large_maps / sizeof *large_maps };
+enum { COLLAPSED_MAX = 4 }; /* of one map: what a client sends cannot become many times as large */
+#define EVERY_KEY STR("f:") /* the path element of a key without a name, which no map has */
+
+static int compare_elements(const void *left, const void *right)
+{
+    return str_compare(((const struct fieldset_item *)left)->element,
+                       ((const struct fieldset_item *)right)->element);
+}
+
+/* Returns the set of all keys of a map, without the map itself. */
+static struct fieldset keys_of(struct arena *arena, const struct doc *map)
+{
+    size_t count = doc_len(map);
+    struct fieldset set = {
+        .items = ARENA_ARRAY(arena, struct fieldset_item, count), .len = count, .cap = count};
+    for (size_t i = 0; i < count; i++)
+        set.items[i] = (struct fieldset_item){
+            .element = arena_printf(arena, "f:" STR_FORMAT, STR_ARG(map->object.members[i].key)),
+            .set = {.member = true}};
+    qsort(set.items, count, sizeof *set.items, compare_elements);
+    return set;
+}
+
+/* Replaces what a set has below one of its elements; sets share nodes, so the items are copied. */
+static void replace_below(struct arena *arena, struct fieldset *set, struct str element,
+                          struct fieldset below)
+{
+    struct fieldset_item *items = ARENA_ARRAY(arena, struct fieldset_item, set->len);
+    for (size_t i = 0; i < set->len; i++) {
+        items[i] = set->items[i];
+        if (str_equal(items[i].element, element))
+            items[i].set = below;
+    }
+    set->items = items;
+    set->cap = set->len;
+}
+
+static const struct doc *large_map(const struct doc *object, size_t which, struct str *ret_element,
+                                   struct arena *arena)
+{
+    const struct doc *map = doc_get(object, large_maps[which]);
+    *ret_element = arena_printf(arena, "f:%s", large_maps[which]);
+    return map && map->kind == DOC_OBJECT ? map : NULL;
+}
+
+void apply_managers_collapse(struct arena *arena, struct apply_managers *managers, const struct doc *object)
+{
+    for (size_t which = 0; which < LARGE_MAPS; which++) {
+        struct str element;
+        const struct doc *map = large_map(object, which, &element, arena);
+        if (doc_len(map) <= APPLY_KEYS_MAX)
+            continue;
+        struct fieldset all = keys_of(arena, map);
+        int collapsed = 0;
+        for (size_t i = 0; i < managers->list.len && collapsed < COLLAPSED_MAX; i++) {
+            const struct fieldset *below = fieldset_find(&managers->list.items[i].set, element);
+            if (!below || below->len != all.len)
+                continue;
+            struct fieldset every = {.member = below->member};
+            all.member = below->member;
+            if (!fieldset_equal(below, &all))
+                continue;
+            every.items = ARENA_NEW(arena, struct fieldset_item);
+            every.items[0] = (struct fieldset_item){.element = EVERY_KEY, .set = {.member = true}};
+            every.len = every.cap = 1;
+            collapsed++;
+            replace_below(arena, &managers->list.items[i].set, element, every);
+        }
+    }
+}
+
+void apply_managers_expand(struct arena *arena, struct apply_managers *managers, const struct doc *object)
+{
+    for (size_t which = 0; which < LARGE_MAPS; which++) {
+        struct str element;
+        const struct doc *map = large_map(object, which, &element, arena);
+        struct fieldset all = {0};
+        int expanded = 0;
+        for (size_t i = 0; i < managers->list.len; i++) {
+            const struct fieldset *below = fieldset_find(&managers->list.items[i].set, element);
+            if (!below || !fieldset_find(below, EVERY_KEY))
+                continue;
+            if (map && expanded == 0)
+                all = keys_of(arena, map);
+            struct fieldset whole = expanded++ < COLLAPSED_MAX ? all : (struct fieldset){0};
+            whole.member = below->member || whole.len == 0;
+            replace_below(arena, &managers->list.items[i].set, element, whole);
+        }
+    }
+}

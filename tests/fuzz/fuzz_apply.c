@@ -74,9 +74,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     (void)patch_apply(&arena, &result, patch, &error);
     struct apply_managers managers = {0};
     (void)apply_managers_read(&arena, fields, &managers, &error);
+    apply_managers_expand(&arena, &managers, live);
     if (patch->kind == DOC_OBJECT) {
         struct apply_manager who = {.name = STR("u"), .time = STR("t")};
         apply_update(&arena, schema, live, patch, &who, &managers);
+        apply_managers_collapse(&arena, &managers, patch);
     }
     if (config && config->kind == DOC_OBJECT)
         check_twice(&arena, live, config, &managers);

@@ -289,6 +289,51 @@ static void test_properties(void **state)
     }
 }
 
+/* Owners of every key of a large map are written short, and read back as they were. */
+static void test_large_map(void **state)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct apply_managers managers = {0}, back = {0};
+    struct error error;
+    struct doc *object = doc_new(&arena, DOC_OBJECT), *data = doc_new(&arena, DOC_OBJECT);
+    struct doc *before = doc_new(&arena, DOC_OBJECT);
+    (void)state;
+    doc_set(&arena, before, STR("data"), doc_new(&arena, DOC_OBJECT));
+    doc_set(&arena, object, STR("data"), data);
+    for (int i = 0; i <= APPLY_KEYS_MAX; i++)
+        doc_set(&arena, data, arena_printf(&arena, "k%d", i), doc_new_str(&arena, STR("v")));
+    struct apply_manager one = {.name = STR("one"), .time = STR("1")},
+                         two = {.name = STR("two"), .time = STR("2")};
+    apply_update(&arena, NULL, before, object, &one, &managers);
+    struct doc *after = doc_clone(&arena, object);
+    doc_set(&arena, doc_get(after, "data"), STR("k7"), doc_new_str(&arena, STR("w")));
+    struct doc *whole = apply_managers_doc(&arena, &managers);
+    apply_managers_collapse(&arena, &managers, object);
+    struct doc *written = apply_managers_doc(&arena, &managers);
+    const struct doc *fields = doc_path(doc_at(written, 0), "fieldsV1", "f:data", NULL);
+    assert_non_null(doc_get(fields, "f:"));
+    assert_true(doc_len(fields) <= 2);
+    assert_int_equal(apply_managers_read(&arena, written, &back, &error), 0);
+    apply_managers_expand(&arena, &back, object);
+    assert_true(doc_equal(apply_managers_doc(&arena, &back), whole));
+    apply_update(&arena, NULL, object, after, &two, &back); /* it takes one key: the rest is written out */
+    apply_managers_collapse(&arena, &back, after);
+    written = apply_managers_doc(&arena, &back);
+    fields = doc_path(doc_at(written, 0), "fieldsV1", "f:data", NULL);
+    assert_null(doc_get(fields, "f:"));
+    assert_null(doc_get(fields, "f:k7"));
+    assert_non_null(doc_get(fields, "f:k8"));
+    doc_unset(data, "k3"); /* not more than the limit: as it is */
+    struct apply_managers small = {0};
+    apply_update(&arena, NULL, before, object, &one, &small);
+    apply_managers_collapse(&arena, &small, object);
+    written = apply_managers_doc(&arena, &small);
+    assert_true(doc_len(doc_path(doc_at(written, 0), "fieldsV1", "f:data", NULL)) >= APPLY_KEYS_MAX);
+    apply_managers_done(&managers);
+    apply_managers_done(&back);
+    apply_managers_done(&small);
+}
+
 static void test_commute(void **state)
 {
     struct rng rng;
@@ -387,11 +432,11 @@ static void test_large(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ownership),  cmocka_unit_test(test_conflict_messages),
-        cmocka_unit_test(test_migration),  cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_properties), cmocka_unit_test(test_commute),
-        cmocka_unit_test(test_strategic),  cmocka_unit_test(test_strategic_primitive),
-        cmocka_unit_test(test_large),
+        cmocka_unit_test(test_ownership),           cmocka_unit_test(test_conflict_messages),
+        cmocka_unit_test(test_migration),           cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_properties),          cmocka_unit_test(test_commute),
+        cmocka_unit_test(test_large_map),           cmocka_unit_test(test_strategic),
+        cmocka_unit_test(test_strategic_primitive), cmocka_unit_test(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

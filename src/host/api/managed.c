@@ -83,7 +83,9 @@ bool managed_update(struct api_request *request, struct doc *object, const struc
     struct apply_manager who = who_writes(request, false);
     if (!read_managers(request, base, &managers))
         return false;
+    apply_managers_expand(arena, &managers, live ? live : object);
     apply_update(arena, schema, live, object, &who, &managers);
+    apply_managers_collapse(arena, &managers, object);
     set_managed(request, object, apply_managers_doc(arena, &managers));
     apply_managers_done(&managers);
     return true;
@@ -157,12 +159,14 @@ bool managed_apply(struct api_request *request, const struct doc *live, struct d
                                   .force = job->force};
     if (!read_managers(request, managed_of(live), &managers))
         return false;
+    apply_managers_expand(&request->arena, &managers, live);
     if (bare) {
         body_strip(request->resource, bare);
         set_managed(request, bare, NULL);
     }
     int rc = apply_merge(&request->arena, &apply, &managers, ret_object, &conflicts, &error);
     if (rc == 0) {
+        apply_managers_collapse(&request->arena, &managers, *ret_object);
         job->managed = apply_managers_doc(&request->arena, &managers);
         set_last_applied(request, live, *ret_object);
     } else if (rc == ERROR_CONFLICT) {
