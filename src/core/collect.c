@@ -72,7 +72,8 @@ static bool owner_lives(const struct step *step, const struct doc *reference, st
                                            doc_str(doc_get(reference, "kind"), STR("")));
     struct str name = doc_str(doc_get(reference, "name"), STR(""));
     obj_id uid;
-    if (kind == 0 || kind == OBJECT_EVENT || kind == OBJECT_NODE || kind == OBJECT_FAULT)
+    if (kind == 0 || kind == OBJECT_EVENT || kind == OBJECT_NODE || kind == OBJECT_FAULT ||
+        resource_row(kind)->rules == RULES_FABRIC)
         return true;
     if (!uid_parse(doc_str(doc_get(reference, "uid"), STR("")), &uid))
         return false;

@@ -153,6 +153,7 @@ static void bury(struct core *core)
     health_bury(core->health);
     errands_bury(core->errands);
     hangs_bury(core->hangs);
+    slices_bury(core->slices);
     cluster_done(&core->retired);
 }
 
@@ -231,6 +232,8 @@ void core_step(struct core *core, const struct event *event, struct effects *eff
     lease_hold_set(&core->hold, repairs_hold_until(core->repairs), core->seq, core->now_ns);
     core_hangs_forget(core, &step);
     jobs_show_accounts(&step);
+    slices_machines_changed(core->slices, &core->cluster);
+    slices_show(&step);
     disruptions_count(&step);
     CHECK(effects->seq == core->seq && core->jobs.machine_count == core->cluster.machine_count);
 }

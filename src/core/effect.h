@@ -34,6 +34,9 @@ struct machine;
 struct object;
 struct workload;
 struct fault;
+struct cube_now;
+struct switch_now;
+struct slice;
 
 enum effect_kind {
     EFFECT_REPLY = 1,
@@ -63,6 +66,9 @@ struct object_ref {
         const struct object *object;     /* of every kind that object/object.h stores */
         const struct workload *workload; /* OBJECT_WORKLOAD */
         const struct fault *fault;       /* OBJECT_FAULT */
+        const struct cube_now *cube;     /* OBJECT_CUBE */
+        const struct switch_now *optical_switch; /* OBJECT_SWITCH */
+        const struct slice *slice;               /* OBJECT_SLICE, OBJECT_FABRIC_SESSION */
         const void *any;
     };
 };

@@ -171,7 +171,7 @@ void node_cluster(struct core *core, struct step *step, struct str document)
     tell_removed(core, step);
     remap_jobs(core, old);
     jobs_bind_machines(&core->jobs, core->cluster.machine_count);
-    slices_cluster(core->slices, &core->cluster);
+    slices_cluster(step, core->slices, &core->cluster);
     book_inventory(core, step);
     for (size_t i = 0; i < core->cluster.machine_count; i++)
         judge_chips(core, step, &core->cluster.machines[i]);

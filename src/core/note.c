@@ -6,6 +6,7 @@
 #include "core/health/fault.h"
 #include "core/job/job.h"
 #include "core/object/object.h"
+#include "core/slice/slice.h"
 
 struct object_name object_name(struct object_ref ref)
 {
@@ -51,6 +52,17 @@ struct object_name object_name(struct object_ref ref)
         name.uid = ref.fault->uid;
         name.version = ref.fault->changed_seq;
         break;
+    case OBJECT_CUBE:
+    case OBJECT_SWITCH:
+    case OBJECT_SLICE:
+    case OBJECT_FABRIC_SESSION: {
+        const struct shown *shown = shown_of(ref);
+        name.namespace_ = shown->namespace_;
+        name.name = shown->name;
+        name.uid = shown->uid;
+        name.version = shown->changed_seq;
+        break;
+    }
     default:
         CHECK(object_kind_info(ref.kind));
         name.namespace_ = ref.object->namespace_;

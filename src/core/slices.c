@@ -1,5 +1,9 @@
-/* slices.c - hands the state of slices to their JobSets: connected, failed, lost. */
+/* slices.c - hands the state of slices to their JobSets: connected, failed, lost, other routing tables, to be
+ * moved from a drained cube. */
 #include "core/internal.h"
+
+/* The longest time in which ranks may save before their slice moves. */
+#define SLICE_SAVE_MAX_NS (900 * NS_PER_SECOND)
 
 /* A slice lives as long as its JobSet has tasks on machines. */
 static bool end_unneeded(struct step *step)
@@ -34,6 +38,77 @@ static bool leave(struct step *step, struct jobset *jobset, struct slice *slice,
     return slice->told;
 }
 
+/* --- drained cubes -------------------------------------------------------------------------------------- */
+
+struct elsewhere {
+    const struct cluster *cluster;
+    const struct slice *slice;
+};
+
+static enum machine_fit fit_elsewhere(const void *context, machine_id id)
+{
+    const struct elsewhere *elsewhere = context;
+    const struct machine *machine = &elsewhere->cluster->machines[id];
+    if (!machine_schedulable(machine) || machine->chip_count != SLICE_MACHINE_CHIPS)
+        return MACHINE_IS_OUT;
+    if (machine->free_mask == machine_all_chips(machine))
+        return MACHINE_FITS;
+    uint32_t count = slice_machine_count(&elsewhere->slice->place.cubes.shape);
+    for (uint32_t rank = 0; rank < count; rank++)
+        if (slice_machine(elsewhere->cluster, &elsewhere->slice->place, rank) == id)
+            return MACHINE_FITS;
+    return MACHINE_IS_TAKEN;
+}
+
+static bool has_elsewhere(const struct step *step, const struct slice *slice)
+{
+    struct elsewhere elsewhere = {step->cluster, slice};
+    struct slice_want want = {&slice->place.cubes.shape, slice->jobset, fit_elsewhere, &elsewhere};
+    struct slice_place place;
+    struct buf why BUF_CLEANUP = {0};
+    return slice_choose(step->slices, step->cluster, &want, &place, &why);
+}
+
+/* Lets the ranks of a slice on a drained cube save, and stops them once other cubes are free. Returns whether
+ * jobs must settle again. */
+static bool move_away(struct step *step, struct jobset *jobset, struct slice *slice)
+{
+    if (slice->lost || slice->phase != SLICE_CONNECTED || !slice_on_drained_cube(step->slices, slice)) {
+        slice->leave_ns = 0;
+        return false;
+    }
+    if (slice->leave_ns == 0) {
+        if (!has_elsewhere(step, slice))
+            return false;
+        int64_t grace_ns = jobset_notice(step, jobset, DRAIN_MOVE);
+        slice->noticed_ns = step->now_ns;
+        slice->leave_ns = step->now_ns + (grace_ns < SLICE_SAVE_MAX_NS ? grace_ns : SLICE_SAVE_MAX_NS);
+        step->slices->pods[slice->place.pod]->stale = true;
+        step_note_late(step, false, "SliceMoves", ref_jobset(jobset),
+                       "a cube of its slice is drained, and others are free: its ranks save and move");
+    }
+    if (step->now_ns < slice->leave_ns && !jobset_has_answered(jobset, slice->noticed_ns))
+        return false;
+    slice->lost = slice->told = true; /* the JobSet's recovery places the gang anew */
+    step->slices->pods[slice->place.pod]->stale = true;
+    return jobs_slice_leave(step, jobset, STR("a cube of it is drained"));
+}
+
+/* --- routing tables ------------------------------------------------------------------------------------- */
+
+static void give_tables(struct step *step, const struct jobset *jobset, struct slice *slice)
+{
+    struct buf name BUF_CLEANUP = {0};
+    slice->tables++;
+    slice->tables_out = slice->left_out;
+    slice->tables_ns = step->now_ns;
+    slice_tables_name(slice, &name);
+    step->slices->pods[slice->place.pod]->stale = true;
+    if (slice->tables > 1)
+        step_note_late(step, true, "SliceRerouted", ref_jobset(jobset),
+                       "its ranks go on with the tables " STR_FORMAT, STR_ARG(buf_str(&name)));
+}
+
 /* Returns whether jobs must settle again. */
 static bool act(struct step *step, struct jobset *jobset, struct slice *slice)
 {
@@ -49,6 +124,7 @@ static bool act(struct step *step, struct jobset *jobset, struct slice *slice)
         if (slice->lost)
             return leave(step, jobset, slice, buf_str(&why));
         slice->told = true;
+        give_tables(step, jobset, slice);
         step_note_late(step, false, "CrossConnected", ref_jobset(jobset), "the gang starts: " STR_FORMAT,
                        STR_ARG(buf_str(&why)));
         jobs_slice_connected(step, jobset);
@@ -67,8 +143,13 @@ bool core_slices_act(struct core *core, struct step *step)
     for (size_t i = slices->list.len; i-- > 0;) {
         struct slice *slice = slices->list.items[i];
         struct jobset *jobset = jobs_find_uid(step->jobs, slice->jobset);
-        if (!slice->told && jobset)
+        if (!jobset)
+            continue;
+        if (!slice->told)
             again |= act(step, jobset, slice);
+        else if (slice->tables && !slice->lost && slice->tables_out != slice->left_out)
+            give_tables(step, jobset, slice);
+        again |= move_away(step, jobset, slice);
     }
     return again || step->schedule;
 }

@@ -75,9 +75,10 @@ void snapshot_write_slices(const struct slices *slices, void (*put)(void *contex
                            void *context);
 /* False: it does not fit. */
 bool snapshot_read_slice_totals(struct slices *slices, const Snapshot__SliceTotals *pb);
-bool snapshot_read_switch(struct slices *slices, const Snapshot__Switch *pb);
-bool snapshot_read_slice(struct slices *slices, const struct cluster *cluster, int64_t now_ns,
-                         const Snapshot__Slice *pb);
+bool snapshot_read_switch(struct slices *slices, int64_t now_ns, const Snapshot__Switch *pb);
+bool snapshot_read_cube(struct slices *slices, int64_t now_ns, const Snapshot__Cube *pb);
+bool snapshot_read_slice(struct slices *slices, const struct job_store *jobs, const struct cluster *cluster,
+                         int64_t now_ns, const Snapshot__Slice *pb);
 
 struct lemon_store;
 /* snapshot_lemon.c: one record for each machine with counts. */

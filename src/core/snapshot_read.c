@@ -76,7 +76,7 @@ static int read_header(struct reader *reader, const Snapshot__Header *pb)
         return corrupt(reader, "the cluster document", pb->seq);
     buf_add_str(&core->cluster_json, json);
     jobs_bind_machines(&core->jobs, core->cluster.machine_count);
-    slices_cluster(core->slices, &core->cluster);
+    slices_cluster(NULL, core->slices, &core->cluster);
     return 0;
 }
 
@@ -673,11 +673,15 @@ static int read_fabric(struct reader *reader, const Snapshot__Record *pb)
             return corrupt(reader, "the totals of slices", 0);
         return 0;
     case SNAPSHOT__RECORD__KIND_OPTICAL_SWITCH:
-        if (!snapshot_read_switch(core->slices, pb->optical_switch))
+        if (!snapshot_read_switch(core->slices, core->now_ns, pb->optical_switch))
             return corrupt(reader, "switch", pb->optical_switch->number);
         return 0;
+    case SNAPSHOT__RECORD__KIND_CUBE:
+        if (!snapshot_read_cube(core->slices, core->now_ns, pb->cube))
+            return corrupt(reader, "cube", pb->cube->number);
+        return 0;
     case SNAPSHOT__RECORD__KIND_SLICE:
-        if (!snapshot_read_slice(core->slices, &core->cluster, core->now_ns, pb->slice))
+        if (!snapshot_read_slice(core->slices, &core->jobs, &core->cluster, core->now_ns, pb->slice))
             return corrupt(reader, "the slice of jobset", pb->slice->jobset);
         return 0;
     default:

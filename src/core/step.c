@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "core/health/fault.h"
+#include "core/slice/slice.h"
 
 /* Returns the object as which the API shows this one; .any NULL: none. The API shows no JobSet for a Job, Pod
  * or Workload of its own, and no Job for such a Pod. */
@@ -49,6 +50,12 @@ static void stamp(const struct step *step, struct object_ref object)
         break;
     case OBJECT_FAULT:
         ((struct fault *)object.fault)->changed_seq = step->seq;
+        break;
+    case OBJECT_CUBE:
+    case OBJECT_SWITCH:
+    case OBJECT_SLICE:
+    case OBJECT_FABRIC_SESSION:
+        ((struct shown *)shown_of(object))->changed_seq = step->seq;
         break;
     default:
         CHECK(object_kind_info(object.kind)); /* notes emit their own effects */

@@ -46,7 +46,8 @@ struct step {
     obj_id uid_base; /* of the cluster (ids.h) */
     int64_t now_ns;
     uint32_t next_index; /* number of objects made in this step, for uids */
-    uint32_t object_count; /* number of stored objects made, from the top of the range (object/change.c) */
+    uint32_t
+        object_count; /* number of uids taken by step_uid_top, from the top of the range (object/change.c) */
     uint32_t note_count; /* number of notes left in this step */
     uint32_t late_note_count; /* by step_note_late, likewise */
     machine_id
@@ -65,6 +66,13 @@ static inline obj_id step_uid(struct step *step)
 {
     CHECK(step->next_index + step->object_count < (1u << 20) - 2);
     return step_first_uid(step) + ++step->next_index;
+}
+/* The same from the top of the range: uids recorded in existing logs do not shift. */
+static inline obj_id step_uid_top(struct step *step)
+{
+    uint32_t range = 1u << 20;
+    CHECK(++step->object_count < range - 1 - step->next_index);
+    return step_first_uid(step) + range - 1 - step->object_count;
 }
 static inline int64_t step_now_us(const struct step *step)
 {
@@ -113,6 +121,11 @@ static inline struct object_ref ref_object(const struct object *object)
 static inline struct object_ref ref_fault(const struct fault *fault)
 {
     return (struct object_ref){OBJECT_FAULT, {.fault = fault}};
+}
+/* A Cube, Switch, Slice or FabricSession: a struct cube_now, switch_now or slice (slice/slice.h). */
+static inline struct object_ref ref_fabric(enum object_kind kind, const void *thing)
+{
+    return (struct object_ref){kind, {.any = thing}};
 }
 static inline struct object_ref ref_machine(const struct machine *machine)
 {

@@ -77,6 +77,7 @@ bool write_namespace_open(const struct writing *writing, struct str namespace_);
 /* Whether the finalizers may change so: an object that is being deleted may not get a new one. */
 bool write_finalizers_hold(const struct writing *writing, int64_t deleted_ns, const struct doc *was,
                            const struct doc *is);
+bool write_fabric(const struct writing *writing); /* write_fabric.c: Cubes, Switches */
 bool write_fault(const struct writing *writing); /* write_fault.c */
 bool write_injection(const struct writing *writing); /* injections.c */
 /* write_quota.c: whether the namespace's ResourceQuotas have room for the new object. `document` and

@@ -45,6 +45,8 @@ static bool write_any(const struct writing *writing)
         return write_podsets(writing);
     case RULES_FAULT:
         return write_fault(writing);
+    case RULES_FABRIC:
+        return write_fabric(writing);
     case RULES_STORED:
         return write_object(writing);
     case RULES_NONE:

@@ -33,6 +33,9 @@ void render_object(struct render *render, const struct resource *resource, struc
     case VIEW_FAULT:
         render_fault(render, object.fault);
         return;
+    case VIEW_FABRIC:
+        render_fabric(render, object);
+        return;
     case VIEW_NEW_EVENT:
         render_new_event(render, object.note);
         return;

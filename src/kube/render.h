@@ -53,6 +53,9 @@ void render_workload_head(struct render *render, const struct workload *workload
 void workload_cells(struct render *render, const struct workload *workload); /* but for its age */
 void render_fault(struct render *render, const struct fault *fault);
 void fault_cells(struct render *render, const struct fault *fault); /* but for its age */
+/* A Cube, Switch, Slice or FabricSession. */
+void render_fabric(struct render *render, struct object_ref object);
+void fabric_cells(struct render *render, struct object_ref object); /* with its age */
 void render_node_labels(struct render *render, const struct machine *machine);
 void render_event(struct render *render, const struct note *note);
 void render_new_event(struct render *render, const struct note *note);

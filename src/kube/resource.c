@@ -1,6 +1,7 @@
 #include "kube/resource.h"
 
 #include "core/health/fault.h"
+#include "core/slice/slice.h"
 #include "kube/render.h"
 
 const struct resource *resource_find(struct str group, struct str version, struct str plural)
@@ -83,6 +84,20 @@ struct str resource_namespace(struct object_ref object)
     return object.kind == OBJECT_EVENT ? render_note_namespace(object.note) : object_name(object).namespace_;
 }
 
+/* Returns the thing of which the kind is a view; NULL: none, or watchers have not been told of it yet. */
+static const void *find_fabric(const struct slices *slices, enum object_kind kind, struct str namespace_,
+                               struct str name)
+{
+    struct object_ref found = {.kind = kind};
+    if (kind == OBJECT_SWITCH)
+        found.optical_switch = switch_find(slices, name);
+    else if (kind == OBJECT_CUBE)
+        found.cube = cube_find(slices, name);
+    else
+        found.slice = slice_named(slices, namespace_, name);
+    return found.any && shown_of(found)->uid ? found.any : NULL;
+}
+
 bool resource_get(const struct resource *resource, const struct core *core, struct str namespace_,
                   struct str name, struct object_ref *ret_object)
 {
@@ -114,6 +129,12 @@ bool resource_get(const struct resource *resource, const struct core *core, stru
         break;
     case OBJECT_FAULT:
         found.fault = fault_find(core_health(core), name);
+        break;
+    case OBJECT_CUBE:
+    case OBJECT_SWITCH:
+    case OBJECT_SLICE:
+    case OBJECT_FABRIC_SESSION:
+        found.any = find_fabric(core_slices(core), resource->object, namespace_, name);
         break;
     default:
         CHECK(resource_is_stored(resource));
@@ -196,6 +217,34 @@ static void visit_notes(struct visiting *visiting, const struct core *core)
     }
 }
 
+static void visit_shown(const struct visiting *visiting, struct object_ref object)
+{
+    const struct shown *shown = shown_of(object);
+    if (shown->uid && in_namespace(visiting, shown->namespace_))
+        visiting->visit(visiting->context, object, shown->name);
+}
+
+/* Cubes or Switches, by pod and number; they have no namespace. */
+static void visit_pods(const struct visiting *visiting, const struct slices *slices, enum object_kind kind)
+{
+    struct visiting all = {visiting->visit, visiting->context, STR("")};
+    for (size_t p = 0; p < slices->pod_count; p++) {
+        const struct pod_now *pod = slices->pods[p];
+        uint32_t count = !pod->switches ? 0 : kind == OBJECT_CUBE ? pod->cubes : POD_SWITCHES;
+        for (uint32_t i = 0; i < count; i++)
+            visit_shown(&all, kind == OBJECT_CUBE
+                                  ? (struct object_ref){kind, {.cube = &pod->all_cubes[i]}}
+                                  : (struct object_ref){kind, {.optical_switch = &pod->switches[i]}});
+    }
+}
+
+/* Slices or FabricSessions, by the creation of their JobSets. */
+static void visit_slices(const struct visiting *visiting, const struct slices *slices, enum object_kind kind)
+{
+    for (size_t i = 0; i < slices->list.len; i++)
+        visit_shown(visiting, (struct object_ref){kind, {.slice = slices->list.items[i]}});
+}
+
 void resource_visit(const struct resource *resource, const struct core *core, struct str namespace_,
                     resource_visit_fn *visit, void *context)
 {
@@ -231,6 +280,14 @@ void resource_visit(const struct resource *resource, const struct core *core, st
         break;
     case OBJECT_FAULT:
         fault_visit(core_health(core), visit_fault, &visiting);
+        break;
+    case OBJECT_CUBE:
+    case OBJECT_SWITCH:
+        visit_pods(&visiting, core_slices(core), resource->object);
+        break;
+    case OBJECT_SLICE:
+    case OBJECT_FABRIC_SESSION:
+        visit_slices(&visiting, core_slices(core), resource->object);
         break;
     default:
         CHECK(resource_is_stored(resource));

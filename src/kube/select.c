@@ -1,6 +1,7 @@
 #include "kube/select.h"
 
 #include "core/health/fault.h"
+#include "core/slice/slice.h"
 #include "kube/stored.h"
 
 #include <stdio.h>
@@ -337,6 +338,9 @@ static struct str namespace_of(struct object_ref object)
         return render_note_namespace(object.note);
     case OBJECT_WORKLOAD:
         return object.workload->jobset->namespace_;
+    case OBJECT_SLICE:
+    case OBJECT_FABRIC_SESSION:
+        return shown_of(object)->namespace_;
     default:
         return object_kind_info(object.kind) ? object.object->namespace_ : STR("");
     }
@@ -360,6 +364,12 @@ static struct str field_of(const struct core *core, struct object_ref object, st
         return object.machine->cordoned ? STR("true") : STR("false");
     case OBJECT_FAULT:
         return fault_field(object.fault, path);
+    case OBJECT_CUBE:
+        return object.cube->drain ? STR("true") : STR("false");
+    case OBJECT_SWITCH:
+        return object.optical_switch->drain ? STR("true") : STR("false");
+    case OBJECT_SLICE:
+        return str_from(slice_word(object.slice));
     case OBJECT_EVENT:
         return note_field(object.note, path, scratch);
     case OBJECT_NAMESPACE:

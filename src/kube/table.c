@@ -61,6 +61,36 @@ static const struct table_column tables[RESOURCES][COLUMNS_MAX] = {
                          {"Action", "string", "", "What was done about it.", 0},
                          {"Count", "integer", "", "How often it was seen.", 0},
                          AGE_COLUMN},
+    [RESOURCE_CUBES] = {NAME_COLUMN,
+                        {"Status", "string", "", "Ready, NotReady, Draining or Drained.", 0},
+                        {"Machines", "string", "", "Machines that are ready, of all.", 0},
+                        {"Chips", "string", "", "Chips that pods hold, of all.", 0},
+                        {"Slice", "string", "", "JobSets whose slices have it.", 0},
+                        AGE_COLUMN,
+                        {"Pod", "string", "", "Pod whose switches join it.", 1},
+                        {"Bad-Links", "string", "", "Switches at which its light is bad.", 1}},
+    [RESOURCE_SWITCHES] = {NAME_COLUMN,
+                           {"Status", "string", "", "Ready, NotReady, Unknown, Draining or Drained.", 0},
+                           {"Health", "string", "", "What the switch says of itself.", 0},
+                           {"Circuits", "integer", "", "Cubes' ends that it joins.", 0},
+                           {"Bad-Ports", "integer", "", "Cubes one of whose ends cannot be used.", 0},
+                           AGE_COLUMN,
+                           {"Address", "string", "", "Where it is reached.", 1},
+                           {"Reason", "string", "", "Why it is not ready.", 1}},
+    [RESOURCE_SLICES] = {NAME_COLUMN,
+                         {"Shape", "string", "", "Chips along X, Y and Z.", 0},
+                         {"Status", "string", "", "Connecting, Connected, Lost, Moving or Failed.", 0},
+                         {"Switches", "string", "", "Switches whose circuits were read back, of all.", 0},
+                         {"Without", "string", "", "Switches that it does without.", 0},
+                         {"Cubes", "integer", "", "Number of its cubes.", 0},
+                         AGE_COLUMN,
+                         {"Pod", "string", "", "Pod of its cubes.", 1},
+                         {"Names", "string", "", "Its cubes, by place.", 1}},
+    [RESOURCE_FABRIC_SESSIONS] = {NAME_COLUMN,
+                                  {"Tables", "string", "", "Routing tables that its ranks were given.", 0},
+                                  {"Changes", "integer", "", "How often the tables were replaced.", 0},
+                                  {"Ready", "string", "", "Whether the tables fit the switches.", 0},
+                                  AGE_COLUMN},
     [RESOURCE_LEMONS] = {NAME_COLUMN,
                          {"Lemon", "string", "", "Whether a signal has passed its threshold.", 0},
                          {"Score", "integer", "", "Signals in per cent of their thresholds, summed.", 0},
@@ -389,6 +419,12 @@ void table_cells(struct render *render, const struct resource *resource, struct 
     case OBJECT_FAULT:
         fault_cells(render, object.fault);
         table_put_age(render, object.fault->created_ns);
+        break;
+    case OBJECT_CUBE:
+    case OBJECT_SWITCH:
+    case OBJECT_SLICE:
+    case OBJECT_FABRIC_SESSION:
+        fabric_cells(render, object);
         break;
     default:
         CHECK(resource_is_stored(resource));

@@ -47,7 +47,8 @@ static enum machine_fit fit(const void *context, machine_id id)
     const struct request *request = context;
     const struct machine *machine = &request->cluster->machines[id];
     const struct place_request *place = &request->place;
-    if (!machine_schedulable(machine) || machine->chip_count != SLICE_MACHINE_CHIPS)
+    if (!machine_schedulable(machine) || slices_drain_machine(request->store->slices, request->cluster, id) ||
+        machine->chip_count != SLICE_MACHINE_CHIPS)
         return MACHINE_IS_OUT;
     for (size_t j = 0; j < place->job_count; j++)
         if (!sched_matches(&place->jobs[j], machine) || sched_repels(&place->jobs[j], machine))
@@ -119,7 +120,13 @@ void slice_gang_placed(struct step *step, struct gang *gang, const struct slice_
         return;
     char text[SHAPE_TEXT_MAX];
     slice_shape_format(&shape, text);
-    slice_begin(step, gang->jobset->uid, place);
+    struct slice_owner owner = {
+        .jobset = gang->jobset->uid,
+        .namespace_ = gang->jobset->namespace_,
+        .name = gang->jobset->name,
+        .moves =
+            str_is(labels_get(&gang->jobset->spec.annotations, STR(SLICE_ON_LOSS_KEY), STR("")), "Move")};
+    slice_begin(step, &owner, place);
     step_note_late(step, false, "CrossConnecting", ref_jobset(gang->jobset),
                    "slice %s has %u cube%s of pod " STR_FORMAT ": its cross-connects are being made", text,
                    place->cubes.count, place->cubes.count == 1 ? "" : "s",

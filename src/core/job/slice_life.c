@@ -50,3 +50,22 @@ bool jobs_slice_lost(struct step *step, struct jobset *jobset, struct str why)
         }
     return false;
 }
+
+bool jobs_slice_leave(struct step *step, struct jobset *jobset, struct str why)
+{
+    bool some = false;
+    struct end_fault order;
+    end_fault_ordered(ORDER_MAINTENANCE, STR(""), STR(""), why, step->now_ns, &order);
+    ends_strike(step, jobset, &order);
+    for (uint32_t j = 0; j < jobset->job_count; j++)
+        for (size_t t = 0; jobset->jobs[j] && t < jobset->jobs[j]->tasks.len; t++) {
+            struct task *task = jobset->jobs[j]->tasks.items[t];
+            if (task_ended(task->state) || task->state == TASK_STOPPING || task->doomed)
+                continue;
+            task_message(task, "its slice moves to other cubes: " STR_FORMAT, STR_ARG(why));
+            task->loss = LOSS_EVICTED;
+            task_evict(step, task, -1);
+            some = true;
+        }
+    return some;
+}

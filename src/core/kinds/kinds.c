@@ -141,6 +141,14 @@ const struct resource resource_table[RESOURCES] = {
          COUNTED, KEPT(REPAIRS_MAX, SMALL_BYTES)),
     OURS(MAINTENANCES, MAINTENANCE, "maintenances", "maintenance", "Maintenance", ALSO("maint"),
          FIELDS("status.phase"), COUNTED, KEPT(MAINTENANCES_MAX, SMALL_BYTES)),
+    OURS(CUBES, CUBE, "cubes", "cube", "Cube", FIELDS("spec.unschedulable"),
+         .verbs = VERBS_READ | VERB_UPDATE | VERB_PATCH, VIEWED(FABRIC, FABRIC)),
+    OURS(SWITCHES, SWITCH, "switches", "switch", "Switch", ALSO("ocs"), FIELDS("spec.unschedulable"),
+         .verbs = VERBS_READ | VERB_UPDATE | VERB_PATCH, VIEWED(FABRIC, FABRIC)),
+    OURS(SLICES, SLICE, "slices", "slice", "Slice", FIELDS("status.phase"), SPACED, .verbs = VERBS_READ,
+         VIEWED(FABRIC, FABRIC)),
+    OURS(FABRIC_SESSIONS, FABRIC_SESSION, "fabricsessions", "fabricsession", "FabricSession", ALSO("fs"),
+         SPACED, .verbs = VERBS_READ, VIEWED(FABRIC, FABRIC)),
     GROUP_ROW(DISRUPTION_BUDGETS, DISRUPTION_BUDGET, OBJECT_DISRUPTION_BUDGET, "policy", "v1",
               "poddisruptionbudgets", "poddisruptionbudget", "PodDisruptionBudget", ALSO("pdb"), STRATEGIC,
               SPACED, COUNTED, KEPT(BUDGETS, SMALL_BYTES)),
@@ -187,6 +195,10 @@ static const uint8_t row_of[OBJECT_KINDS] = {
     [OBJECT_MAINTENANCE] = RESOURCE_MAINTENANCES,
     [OBJECT_FAULT] = RESOURCE_FAULTS,
     [OBJECT_FAULT_TABLE] = RESOURCE_FAULT_TABLES,
+    [OBJECT_CUBE] = RESOURCE_CUBES,
+    [OBJECT_SWITCH] = RESOURCE_SWITCHES,
+    [OBJECT_SLICE] = RESOURCE_SLICES,
+    [OBJECT_FABRIC_SESSION] = RESOURCE_FABRIC_SESSIONS,
 };
 _Static_assert((int)RESOURCES <= UINT8_MAX, "row_of has bytes");
 _Static_assert((int)SMALL_BYTES <= (int)DATA_BYTES && (int)DATA_BYTES <= (int)OBJECT_BYTES_MAX, "one object");

@@ -62,6 +62,10 @@ enum object_kind {
     OBJECT_MAINTENANCE = 29,
     OBJECT_FAULT = 30, /* health/fault.h, never stored */
     OBJECT_FAULT_TABLE = 31,
+    OBJECT_CUBE = 32, /* slice/slice.h, never stored; likewise the next three */
+    OBJECT_SWITCH = 33,
+    OBJECT_SLICE = 34,
+    OBJECT_FABRIC_SESSION = 35,
     OBJECT_KINDS
 };
 
@@ -104,6 +108,10 @@ enum resource_id {
     RESOURCE_FAULT_TABLES,
     RESOURCE_REPAIRS,
     RESOURCE_MAINTENANCES,
+    RESOURCE_CUBES,
+    RESOURCE_SWITCHES,
+    RESOURCE_SLICES,
+    RESOURCE_FABRIC_SESSIONS,
     RESOURCE_DISRUPTION_BUDGETS,
     RESOURCE_NODE_METRICS, /* usage of Nodes and Pods: kube/usage.h */
     RESOURCE_POD_METRICS,
@@ -136,6 +144,7 @@ enum kind_rules {
     RULES_STORED,   /* spec/stored.c; write_object.c */
     RULES_NODE,     /* made by agents; clients change what write.c names */
     RULES_FAULT,    /* write_fault.c */
+    RULES_FABRIC,   /* derived from slice/; of Cubes and Switches clients change what write_fabric.c names */
 };
 
 /* The renderer of the row's objects (kube/render.h). */
@@ -149,6 +158,7 @@ enum kind_view {
     VIEW_NEW_EVENT,
     VIEW_WORKLOAD,
     VIEW_FAULT,
+    VIEW_FABRIC,  /* Cubes, Switches, Slices, FabricSessions */
     VIEW_METRICS, /* measured usage of a Node or Pod */
     VIEW_PENDING, /* the list of workloads that wait in a queue */
     VIEW_LEMON,

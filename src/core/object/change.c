@@ -51,14 +51,6 @@ static bool is_held(const struct object *object)
 
 /* --- changes -------------------------------------------------------------------------------------------- */
 
-static obj_id next_uid(struct step *step)
-{
-    /* From the top of the step's range: see object.h. */
-    uint32_t range = 1u << 20;
-    CHECK(++step->object_count < range - 1 - step->next_index);
-    return step_first_uid(step) + range - 1 - step->object_count;
-}
-
 /* Puts a new object into the store. */
 static void enter(struct step *step, struct object *object)
 {
@@ -72,7 +64,7 @@ static void enter(struct step *step, struct object *object)
 struct object *object_create(struct step *step, enum object_kind kind, struct arena *arena,
                              struct doc *document)
 {
-    struct object *object = object_make(step->objects, kind, next_uid(step), document);
+    struct object *object = object_make(step->objects, kind, step_uid_top(step), document);
     vec_push(&step->objects->dead_arenas, *arena); /* the caller may still read what it wrote */
     *arena = (struct arena){0};
     enter(step, object);
@@ -210,7 +202,7 @@ const struct object *object_put_checked(struct step *step, enum object_kind kind
     CHECK(object_kind_info(kind));
     if (is_full(step, kind, namespace_of(document)))
         return NULL;
-    struct object *object = object_adopt(kind, next_uid(step), arena, document);
+    struct object *object = object_adopt(kind, step_uid_top(step), arena, document);
     enter(step, object);
     return object;
 }

@@ -54,7 +54,8 @@ enum trouble {
     TROUBLE_SLICE,
     TROUBLE_MACHINE_TAKEN,
     TROUBLE_MACHINE_OUT,
-    TROUBLE_PORT
+    TROUBLE_PORT,
+    TROUBLE_DRAIN
 };
 
 struct verdict {
@@ -107,6 +108,8 @@ static struct verdict judge_cube(const struct slices *slices, const struct clust
     const struct pod_now *now = slices->pods[pod];
     CHECK(now->switches && cube < now->cubes && block->count == CUBE_MACHINES);
     struct verdict verdict = {.trouble = TROUBLE_NONE};
+    if (now->all_cubes[cube].drain)
+        return (struct verdict){.trouble = TROUBLE_DRAIN};
     verdict.slice = owner_of(slices, pod, cube, want->jobset, false);
     if (verdict.slice)
         verdict.trouble = TROUBLE_SLICE;
@@ -137,6 +140,9 @@ static void say_verdict(const struct cluster *cluster, uint32_t pod, uint32_t cu
         break;
     case TROUBLE_PORT:
         buf_printf(why, " has a bad port on switch %s", pod_switch_name(pod_switch_at(verdict->number)));
+        break;
+    case TROUBLE_DRAIN:
+        buf_printf(why, " is drained");
         break;
     case TROUBLE_NONE:
     case TROUBLE_LAST:
@@ -182,12 +188,17 @@ static void hunt_cubes(const struct slices *slices, const struct cluster *cluste
         buf_printf(&ret->troubles, ", and %u more", ret->named - NAMED_MAX);
 }
 
+/* `names` NULL: they are not told. */
 static uint32_t count_switches_out(const struct pod_now *pod, struct buf *names)
 {
     uint32_t out = 0;
-    for (uint32_t number = 0; number < POD_SWITCHES; number++)
-        if (pod->switches[number].health == SWITCH_DOWN)
-            buf_printf(names, "%s%s", out++ ? ", " : "", pod_switch_name(pod_switch_at(number)));
+    for (uint32_t number = 0; number < POD_SWITCHES; number++) {
+        if (!switch_is_out(&pod->switches[number]))
+            continue;
+        if (names)
+            buf_printf(names, "%s%s", out ? ", " : "", pod_switch_name(pod_switch_at(number)));
+        out++;
+    }
     return out;
 }
 
@@ -230,13 +241,14 @@ static bool choose_whole(const struct slices *slices, const struct cluster *clus
     const struct slice *own = slice_find(slices, want->jobset);
     slice_shape_format(want->shape, text);
     buf_printf(why, "needs %u whole cube%s of one pod for %s", needs, needs == 1 ? "" : "s", text);
-    if (own && choose_in_pod(slices, cluster, want, own->place.pod, ret, why))
+    bool moves = own && own->moves && count_switches_out(slices->pods[own->place.pod], NULL) > 0;
+    if (own && !moves && choose_in_pod(slices, cluster, want, own->place.pod, ret, why))
         return true;
     for (uint32_t pod = 0; pod < cluster->pod_count; pod++)
         if (slices->pods[pod]->switches && !(own && own->place.pod == pod) &&
             choose_in_pod(slices, cluster, want, pod, ret, why))
             return true;
-    return false;
+    return moves && choose_in_pod(slices, cluster, want, own->place.pod, ret, why);
 }
 
 /* --- a part of a cube ----------------------------------------------------------------------------------- */
@@ -316,7 +328,7 @@ static bool choose_part(const struct slices *slices, const struct cluster *clust
             struct slice_place place;
             bool last = false;
             cubes++;
-            if (owner_of(slices, pod, cube, want->jobset, true))
+            if (owner_of(slices, pod, cube, want->jobset, true) || slices->pods[pod]->all_cubes[cube].drain)
                 continue;
             uint32_t fitting = count_fitting(cluster, want, pod, cube);
             most = fitting > most ? fitting : most;

@@ -42,16 +42,20 @@ bool slice_is_set(const struct slice *slice, const struct pod_now *pod, uint32_t
 bool slice_can_use(const struct slice *slice, const struct pod_now *pod, uint32_t number)
 {
     const struct switch_now *now = &pod->switches[number];
-    bool good = now->health != SWITCH_DOWN;
+    bool good = !switch_is_out(now);
     for (uint32_t c = 0; good && c < slice->place.cubes.count; c++)
         good = !now->bad[slice->place.cubes.cube[c]];
     return good;
 }
 
-/* A part of a cube has no optical links, so that no switch can harm it. */
+/* A part of a cube has no optical links, so that no switch can harm it. A slice that moves does with the
+ * switches that it began with. */
 uint32_t slice_out_max(const struct slice *slice)
 {
-    return slice_shape_is_whole(&slice->place.cubes.shape) ? SLICE_OUT_MAX : POD_SWITCHES;
+    if (!slice_shape_is_whole(&slice->place.cubes.shape))
+        return POD_SWITCHES;
+    return slice->moves && slice->phase == SLICE_CONNECTED ? (uint32_t)__builtin_popcountll(slice->tables_out)
+                                                           : SLICE_OUT_MAX;
 }
 
 /* --- requests ------------------------------------------------------------------------------------------- */
@@ -112,10 +116,12 @@ static void emit(struct step *step, uint32_t pod, uint32_t number)
 
 void slices_boot(struct step *step)
 {
-    for (uint32_t p = 0; p < step->slices->pod_count; p++)
+    for (uint32_t p = 0; p < step->slices->pod_count; p++) {
+        step->slices->pods[p]->stale = true; /* a snapshot of an older version has no views */
         for (uint32_t number = 0; step->slices->pods[p]->switches && number < POD_SWITCHES; number++)
             if (step->slices->pods[p]->switches[number].operation)
                 emit(step, p, number);
+    }
 }
 
 /* Asks the switch for what it lacks; for what it holds, if that is not known. `needed`: some slice waits for
@@ -125,7 +131,8 @@ static void go_on(struct step *step, uint32_t p, uint32_t number, const struct i
     struct pod_now *pod = step->slices->pods[p];
     struct switch_now *now = &pod->switches[number];
     CHECK(pod->cubes == step->cluster->pods[p].cube_count);
-    if (now->operation || now->health == SWITCH_DOWN || now->retry_ns > step->now_ns || !needed)
+    needed |= now->verify;
+    if (now->operation || switch_is_out(now) || now->retry_ns > step->now_ns || !needed)
         return;
     if (!now->known) {
         vec_clear(&now->breaks);
@@ -173,10 +180,39 @@ static void judge_slice(struct step *step, struct slice *slice)
         lifecycle_move(&slice_lifecycle, &slice->phase, SLICE_CONNECTED);
         slice->connected_ns = step->now_ns;
         slice->told = false;
+        slice->tables_out = slice->left_out;
     } else if (slice->phase == SLICE_CONNECTED && !slice->lost && out > slice_out_max(slice)) {
         slice->lost = true;
         slice->told = false;
     }
+}
+
+static void settle_pod(struct step *step, uint32_t p)
+{
+    struct slices *slices = step->slices;
+    struct pod_now *pod = slices->pods[p];
+    uint64_t needed = 0;
+    for (bool again = true; again;) {
+        pod->dirty = false;
+        drains_settle(step, pod);
+        again = pod->dirty;
+        needed = 0;
+        for (size_t i = 0; i < slices->list.len; i++) {
+            struct slice *slice = slices->list.items[i];
+            uint64_t left_out = slice->left_out;
+            if (slice->place.pod != p)
+                continue;
+            judge_slice(step, slice);
+            again |= slice->left_out != left_out; /* a drain may have waited for it */
+            needed |= slice->phase != SLICE_FAILED ? ~slice->connected : 0;
+        }
+    }
+    for (uint32_t number = 0; number < POD_SWITCHES; number++)
+        needed |= (uint64_t)pod->switches[number].verify << number;
+    struct intent intent;
+    intent_of_pod(slices, p, &intent);
+    for (uint32_t number = 0; needed && number < POD_SWITCHES; number++)
+        go_on(step, p, number, &intent, needed >> number & 1);
 }
 
 void slices_settle(struct step *step)
@@ -184,26 +220,29 @@ void slices_settle(struct step *step)
     struct slices *slices = step->slices;
     for (uint32_t p = 0; p < slices->pod_count; p++) {
         struct pod_now *pod = slices->pods[p];
-        uint64_t needed = 0;
         if (!pod->dirty)
             continue;
         pod->dirty = false;
-        if (!pod->switches)
-            continue;
-        for (size_t i = 0; i < slices->list.len; i++)
-            if (slices->list.items[i]->place.pod == p) {
-                judge_slice(step, slices->list.items[i]);
-                if (slices->list.items[i]->phase != SLICE_FAILED)
-                    needed |= ~slices->list.items[i]->connected;
-            }
-        struct intent intent;
-        intent_of_pod(slices, p, &intent);
-        for (uint32_t number = 0; needed && number < POD_SWITCHES; number++)
-            go_on(step, p, number, &intent, needed >> number & 1);
+        pod->stale = true;
+        if (pod->switches)
+            settle_pod(step, p);
     }
 }
 
 /* --- for people and audits ------------------------------------------------------------------------------ */
+
+void slice_tables_name(const struct slice *slice, struct buf *out)
+{
+    char text[SHAPE_TEXT_MAX];
+    slice_shape_format(&slice->place.cubes.shape, text);
+    buf_printf(out, "%s", text);
+    const char *before = " without ";
+    for (uint32_t number = 0; number < POD_SWITCHES; number++)
+        if (slice->tables_out >> number & 1) {
+            buf_printf(out, "%s%s", before, pod_switch_name(pod_switch_at(number)));
+            before = ",";
+        }
+}
 
 void slice_describe(const struct slices *slices, const struct cluster *cluster, const struct slice *slice,
                     struct buf *out)
@@ -214,11 +253,13 @@ void slice_describe(const struct slices *slices, const struct cluster *cluster, 
     int named = 0;
     for (uint32_t number = 0; number < POD_SWITCHES && named < 3; number++) {
         const struct switch_now *now = &pod->switches[number];
-        if ((slice->connected >> number & 1) || (now->failures == 0 && now->health != SWITCH_DOWN))
+        if ((slice->connected >> number & 1) || (now->failures == 0 && !switch_is_out(now)))
             continue;
         named++;
         buf_printf(out, "; %s: " STR_FORMAT, pod_switch_name(pod_switch_at(number)),
-                   STR_ARG(now->reason.len ? buf_str(&now->reason) : STR("out of service")));
+                   STR_ARG(now->leaving      ? STR("drained")
+                           : now->reason.len ? buf_str(&now->reason)
+                                             : STR("out of service")));
     }
 }
 
@@ -236,18 +277,28 @@ static void check_slice(const struct slices *slices, const struct cluster *clust
               pod->cubes == cluster->pods[slice->place.pod].cube_count);
 }
 
+static void check_switch(const struct slices *slices, const struct switch_now *now)
+{
+    CHECK(now->operation <= slices->operations && now->health < SWITCH_STATES);
+    CHECK(now->drain || !now->leaving);
+    CHECK(!now->leaving || !now->verify);
+    for (size_t i = 0; now->leaving && i < slices->list.len; i++) {
+        const struct slice *slice = slices->list.items[i];
+        CHECK(slice->place.pod != now->pod->index || !(slice->connected >> now->number & 1));
+    }
+}
+
 void slices_check(const struct slices *slices, const struct cluster *cluster)
 {
     CHECK(slices->pod_count == cluster->pod_count);
     for (uint32_t p = 0; p < slices->pod_count; p++) {
         uint32_t owners[POD_CUBES_MAX] = {0}, parts[POD_CUBES_MAX] = {0};
         const struct pod_now *pod = slices->pods[p];
-        CHECK(!pod->dirty && pod->cubes == cluster->pods[p].cube_count);
+        CHECK(!pod->dirty && !pod->stale && pod->cubes == cluster->pods[p].cube_count);
         if (pod->switches)
             CHECK(crossconnects_valid(&pod->connects));
         for (uint32_t number = 0; pod->switches && number < POD_SWITCHES; number++)
-            CHECK(pod->switches[number].operation <= slices->operations &&
-                  pod->switches[number].health < SWITCH_STATES);
+            check_switch(slices, &pod->switches[number]);
         for (size_t i = 0; i < slices->list.len; i++) {
             const struct slice *slice = slices->list.items[i];
             for (uint32_t c = 0; slice->place.pod == p && c < slice->place.cubes.count; c++)

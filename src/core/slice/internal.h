@@ -21,6 +21,17 @@ bool slice_is_set(const struct slice *slice, const struct pod_now *pod, uint32_t
 bool slice_can_use(const struct slice *slice, const struct pod_now *pod, uint32_t number);
 /* Number of switches that the slice may do without. */
 uint32_t slice_out_max(const struct slice *slice);
+/* Whether the switch takes no part in new circuits: it is down, or leaves. */
+static inline bool switch_is_out(const struct switch_now *now)
+{
+    return now->health == SWITCH_DOWN || now->leaving;
+}
+/* Lets the drains take effect that every slice of the pod can do without; before slices are judged. */
+void drains_settle(struct step *step, struct pod_now *pod);
+/* What the switch holds is not known any more. */
+void forget_circuits(struct pod_now *pod, uint32_t number);
+void shown_done(struct shown *shown);
+void shown_name(struct shown *shown, struct str namespace_, struct str name); /* copies */
 struct pod_now *pod_now_new(const struct cluster *cluster, uint32_t pod);
 void pod_now_free(struct pod_now *pod);
 /* A request has failed; the next one waits. `reason` is copied. */

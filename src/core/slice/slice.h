@@ -23,17 +23,36 @@
  * without `out_max` switches (routes lead around them, fabric/route.h); a slice that is short of more is
  * FAILED while it is being connected, and `lost` when it was connected: its owner then takes other cubes.
  *
+ * Routing tables. The ranks of a slice route around the switches that it does without. Their tables are
+ * named by the shape and these switches alone (fabric/route.h makes the same tables of both everywhere), so a
+ * change is one message to each rank: `tables_out` is the set that the newest tables avoid, `tables` counts
+ * them.
+ *
+ * Planned maintenance. A switch or cube whose drain was asked for takes no new slices:
+ *
+ *     switch:  drain  --every slice of the pod can do without it-->  leaving: slices route around it, Drained
+ *     cube:    drain  --there are other cubes-->  its slices save and move (core/slices.c)  -->  Drained
+ *     end of the drain: the switch is read before it counts as Ready again (`verify`)
+ *
+ * API objects (kinds Cube, Switch, Slice, FabricSession) are views of the state here. `struct shown` has the
+ * metadata that a view needs, and a sum of what watchers were told last: slices_show, called at the end of a
+ * step, tells them of each object whose sum has changed.
+ *
  * Invariants (slices_check): a cube is in one whole-cube slice at most; parts of a cube in different slices
- * do not overlap; no request breaks a circuit that a slice needs; operations grow.
+ * do not overlap; no request breaks a circuit that a slice needs; operations grow; a switch that leaves has a
+ * drain, and no slice depends on it.
  *
  *   choose.c    cubes for a shape, or the reason why there are none
  *   store.c     slices and switches; reports, health, timers
  *   connect.c   the difference between intent and state
+ *   drain.c     planned maintenance of switches and cubes
+ *   shown.c     views: conditions, and which objects have changed
  */
 #ifndef PHX_CORE_SLICE_SLICE_H
 #define PHX_CORE_SLICE_SLICE_H
 
 #include "base/vec.h"
+#include "core/effect.h"
 #include "core/fabric/crossconnect.h"
 #include "core/model/model.h"
 #include "core/switch.h"
@@ -43,6 +62,18 @@ enum { SWITCH_TRIES_MAX = 4, SLICE_OUT_MAX = 1, SLICE_MACHINE_CHIPS = 4 };
 #define SWITCH_BACKOFF_MAX_NS (30 * NS_PER_SECOND)
 
 struct step;
+
+/* An API object that is a view of the state here. */
+enum shown_truth { SHOWN_UNKNOWN, SHOWN_FALSE, SHOWN_TRUE };
+struct shown {
+    struct str namespace_, name; /* owned */
+    obj_id uid;                  /* 0: watchers do not know of it yet */
+    uint64_t changed_seq;
+    uint64_t sum; /* of the view as watchers were told last */
+    int64_t created_ns;
+    uint8_t ready, drained; /* enum shown_truth: conditions */
+    int64_t ready_ns, drained_ns;
+};
 
 /* The cubes, or the part of a cube, that a slice holds. */
 struct slice_place {
@@ -63,10 +94,21 @@ struct slice {
     uint64_t connected; /* switches whose circuits were read back, one bit for each number */
     uint64_t left_out;  /* switches that it does without */
     int64_t begun_ns, connected_ns;
+    bool moves;          /* it is lost with the first switch that it would have to do without */
+    uint32_t tables;     /* routing tables that its ranks were given, one after another; 0: none yet */
+    uint64_t tables_out; /* switches that the newest of them avoid */
+    int64_t tables_ns;   /* when its ranks were told of them */
+    int64_t leave_ns;    /* it moves from a drained cube, at this time at the latest; 0: it does not */
+    int64_t noticed_ns;  /* when its ranks were told so */
+    struct shown shown, session; /* as a Slice and as a FabricSession */
 };
+
+struct pod_now;
 
 /* A switch as the core knows it. */
 struct switch_now {
+    struct pod_now *pod;
+    uint32_t number;
     uint8_t health;                    /* enum switch_state; DOWN also by its own failures */
     bool known;                        /* the pod's crossconnects have its circuits as they were read last */
     uint32_t failures;                 /* requests in a row that failed */
@@ -76,13 +118,28 @@ struct switch_now {
     VEC(struct circuit) breaks, makes; /* of the request under way */
     bool bad[POD_CUBES_MAX];           /* cubes one of whose ends cannot be used */
     struct buf reason;                 /* of the last failure, for people */
+    struct buf alarms;                 /* as the switch words them, one a line */
+    bool lies;    /* it reported what no switch can hold, or holds other circuits than it says */
+    bool drain;   /* API: spec.unschedulable */
+    bool leaving; /* `drain`, and every slice can do without it: no slice depends on it */
+    bool verify;  /* it came back from a drain, and has not been read since */
+    struct shown shown;
+};
+struct cube_now {
+    struct pod_now *pod;
+    uint32_t number;
+    bool drain; /* API: spec.unschedulable */
+    struct shown shown;
 };
 struct pod_now {
     struct str name; /* owned */
+    uint32_t index;  /* in the cluster's pods */
     uint32_t cubes;
+    struct cube_now *all_cubes;    /* [cubes]; NULL as `switches` */
     struct crossconnects connects; /* of switches that are known */
     struct switch_now *switches;   /* [POD_SWITCHES]; NULL: no switches are managed */
     bool dirty;                    /* its switches are to be compared with the intent before the step ends */
+    bool stale;                    /* views of its objects may have changed since watchers were told */
 };
 
 struct slices {
@@ -90,6 +147,9 @@ struct slices {
     struct pod_now **pods;    /* [pod_count] of the cluster */
     size_t pod_count;
     uint64_t operations; /* number of the last request */
+    uint64_t machines_seen;   /* number of the next change of machines to look at; derived */
+    VEC(struct slice *) dead; /* freed when the next step begins; likewise: */
+    VEC(struct pod_now *) dead_pods;
 };
 
 struct slices *slices_new(void);
@@ -122,8 +182,13 @@ bool slice_is_feasible(const struct cluster *cluster, const struct slice_shape *
 /* --- the life of a slice -------------------------------------------------------------------------------- */
 
 struct slice *slice_find(const struct slices *slices, obj_id jobset); /* NULL: it has none */
-/* Replaces the JobSet's earlier slice. */
-void slice_begin(struct step *step, obj_id jobset, const struct slice_place *place);
+struct slice_owner {
+    obj_id jobset;
+    struct str namespace_, name;
+    bool moves; /* struct slice */
+};
+/* Replaces the JobSet's earlier slice; copies. */
+void slice_begin(struct step *step, const struct slice_owner *owner, const struct slice_place *place);
 void slice_end(struct step *step, obj_id jobset);
 /* Sends what the switches lack, and moves slices to their phases. Called before the step ends. */
 void slices_settle(struct step *step);
@@ -131,16 +196,63 @@ void slices_settle(struct step *step);
 void slice_describe(const struct slices *slices, const struct cluster *cluster, const struct slice *slice,
                     struct buf *out);
 
+/* Appends what names the slice's routing tables: "4x4x8-twisted", and " without x5,z2" if there are switches
+ * that they avoid. */
+void slice_tables_name(const struct slice *slice, struct buf *out);
+
+/* --- planned maintenance -------------------------------------------------------------------------------- */
+
+/* Asks for the drain of a switch or cube, or ends it. Nothing happens if that was asked for already. */
+void switch_set_drain(struct step *step, struct switch_now *now, bool drain);
+void cube_set_drain(struct step *step, struct cube_now *cube, bool drain);
+/* Whether a drain of one of the slice's cubes, or of the machine's cube, was asked for. */
+bool slice_on_drained_cube(const struct slices *slices, const struct slice *slice);
+bool slices_drain_machine(const struct slices *slices, const struct cluster *cluster, machine_id machine);
+/* Whether a slice waits that the drain of the switch would leave short: then `why` names it. */
+bool switch_drain_waits(const struct slices *slices, const struct switch_now *now, struct buf *why);
+
+/* --- views ---------------------------------------------------------------------------------------------- */
+
+struct switch_now *switch_find(const struct slices *slices, struct str name); /* by API name; NULL: none */
+struct cube_now *cube_find(const struct slices *slices, struct str name);     /* likewise */
+const struct slice *slice_named(const struct slices *slices, struct str namespace_, struct str name);
+const struct block *cube_block(const struct cluster *cluster, const struct cube_now *cube);
+const struct optical_switch *switch_config(const struct cluster *cluster, const struct switch_now *now);
+/* What the slice is doing, in one word: "Connecting", "Connected", "Moving", "Lost", "Failed". */
+const char *slice_word(const struct slice *slice);
+/* The slice that has the cube or a part of it, from the list's position *at on, which moves behind it. NULL:
+ * no more. */
+const struct slice *slice_on_cube(const struct slices *slices, const struct cube_now *cube, size_t *at);
+/* Machines of the cube that are ready for work, and chips that tasks hold. */
+uint32_t cube_ready_machines(const struct cluster *cluster, const struct cube_now *cube, uint32_t *ret_busy);
+/* Marks the pods of machines that the cluster's journal has as changed since the last call: views of their
+ * cubes may have changed. */
+void slices_machines_changed(struct slices *slices, const struct cluster *cluster);
+/* Metadata of a Cube, Switch, Slice or FabricSession. */
+static inline const struct shown *shown_of(struct object_ref object)
+{
+    return object.kind == OBJECT_CUBE     ? &object.cube->shown
+           : object.kind == OBJECT_SWITCH ? &object.optical_switch->shown
+           : object.kind == OBJECT_SLICE  ? &object.slice->shown
+                                          : &object.slice->session;
+}
+/* Tells watchers of the objects whose views have changed. Called last in a step. */
+void slices_show(struct step *step);
+/* Frees the slices that ended in the last step. */
+void slices_bury(struct slices *slices);
+
 /* --- for core.c ----------------------------------------------------------------------------------------- */
 
 void slices_boot(struct step *step); /* repeats the requests under way */
-/* The cluster's pods and switches are others now: what does not fit them is forgotten. */
-void slices_cluster(struct slices *slices, const struct cluster *cluster);
+/* The cluster's pods and switches are others now: what does not fit them is forgotten. `step` NULL: while a
+ * snapshot is read, before any slice is. */
+void slices_cluster(struct step *step, struct slices *slices, const struct cluster *cluster);
 void slices_report(struct step *step, const struct switch_report *report);
 void slices_health(struct step *step, const struct switch_health *health);
 void slices_tick(struct step *step);
 int64_t slices_deadline(const struct slices *slices); /* stamp; INT64_MAX: none */
-/* Restores a slice from a snapshot, in the order of JobSets; copies. False: it does not fit. */
+/* Restores a slice from a snapshot, in the order of JobSets; copies, also its names. False: it does not
+ * fit. */
 bool slice_restore(struct slices *slices, const struct cluster *cluster, const struct slice *saved);
 void slices_check(const struct slices *slices, const struct cluster *cluster); /* aborts through CHECK */
 

@@ -13,19 +13,63 @@ struct slices *slices_new(void)
     return mem_alloc(sizeof(struct slices));
 }
 
+void shown_done(struct shown *shown)
+{
+    mem_free((char *)shown->namespace_.data);
+    mem_free((char *)shown->name.data);
+}
+
+static struct str copy_text(struct str text)
+{
+    char *bytes = mem_alloc(text.len + 1);
+    mem_copy(bytes, text.data, text.len);
+    return (struct str){bytes, text.len};
+}
+
+void shown_name(struct shown *shown, struct str namespace_, struct str name)
+{
+    CHECK(name.len > 0 && shown->name.len == 0);
+    shown->namespace_ = copy_text(namespace_);
+    shown->name = copy_text(name);
+}
+
+/* Cubes are named "<pod>.<cube>", which is unique because neither part has a dot. */
+static void name_cubes(struct pod_now *now, const struct cluster *cluster)
+{
+    const struct pod *pod = &cluster->pods[now->index];
+    for (uint32_t number = 0; number < now->cubes; number++) {
+        struct cube_now *cube = &now->all_cubes[number];
+        struct buf name BUF_CLEANUP = {0};
+        cube->pod = now;
+        cube->number = number;
+        shown_done(&cube->shown);
+        cube->shown.name = cube->shown.namespace_ = (struct str){0};
+        buf_printf(&name, STR_FORMAT "." STR_FORMAT, STR_ARG(now->name),
+                   STR_ARG(cluster->blocks[pod->first_block + number].name));
+        shown_name(&cube->shown, STR(""), buf_str(&name));
+    }
+}
+
 struct pod_now *pod_now_new(const struct cluster *cluster, uint32_t pod)
 {
     const struct pod *from = &cluster->pods[pod];
     struct pod_now *now = mem_alloc(sizeof *now);
     CHECK(pod < cluster->pod_count && from->cube_count <= from->block_count);
-    now->name.data = mem_alloc(from->name.len + 1);
-    mem_copy((char *)now->name.data, from->name.data, from->name.len);
-    now->name.len = from->name.len;
+    now->name = copy_text(from->name);
+    now->index = pod;
     now->cubes = from->cube_count;
     if (from->first_switch == SWITCH_NONE || from->cube_count == 0)
         return now;
     crossconnects_init(&now->connects, from->cube_count);
     now->switches = mem_alloc(POD_SWITCHES * sizeof *now->switches);
+    now->all_cubes = mem_alloc(now->cubes * sizeof *now->all_cubes);
+    for (uint32_t number = 0; number < POD_SWITCHES; number++) {
+        now->switches[number].pod = now;
+        now->switches[number].number = number;
+        shown_name(&now->switches[number].shown, STR(""),
+                   cluster->switches[from->first_switch + number].name);
+    }
+    name_cubes(now, cluster);
     return now;
 }
 
@@ -35,10 +79,32 @@ void pod_now_free(struct pod_now *pod)
         vec_done(&pod->switches[number].breaks);
         vec_done(&pod->switches[number].makes);
         buf_done(&pod->switches[number].reason);
+        buf_done(&pod->switches[number].alarms);
+        shown_done(&pod->switches[number].shown);
     }
+    for (uint32_t cube = 0; pod->all_cubes && cube < pod->cubes; cube++)
+        shown_done(&pod->all_cubes[cube].shown);
+    mem_free(pod->all_cubes);
     mem_free(pod->switches);
     mem_free((char *)pod->name.data);
     mem_free(pod);
+}
+
+static void slice_free(struct slice *slice)
+{
+    shown_done(&slice->shown);
+    shown_done(&slice->session);
+    mem_free(slice);
+}
+
+void slices_bury(struct slices *slices)
+{
+    for (size_t i = 0; i < slices->dead.len; i++)
+        slice_free(slices->dead.items[i]);
+    vec_clear(&slices->dead);
+    for (size_t i = 0; i < slices->dead_pods.len; i++)
+        pod_now_free(slices->dead_pods.items[i]);
+    vec_clear(&slices->dead_pods);
 }
 
 void slices_free(struct slices *slices)
@@ -48,9 +114,12 @@ void slices_free(struct slices *slices)
     for (size_t i = 0; i < slices->pod_count; i++)
         pod_now_free(slices->pods[i]);
     for (size_t i = 0; i < slices->list.len; i++)
-        mem_free(slices->list.items[i]);
+        slice_free(slices->list.items[i]);
+    slices_bury(slices);
     mem_free(slices->pods);
     vec_done(&slices->list);
+    vec_done(&slices->dead);
+    vec_done(&slices->dead_pods);
     mem_free(slices);
 }
 
@@ -64,32 +133,47 @@ struct slice *slice_find(const struct slices *slices, obj_id jobset)
     return NULL;
 }
 
+/* Takes the slice out of the API; its effects point to it until the next step. */
+static void bury_slice(struct step *step, struct slice *slice)
+{
+    if (slice->session.uid)
+        step_changed(step, CHANGE_DELETED, ref_fabric(OBJECT_FABRIC_SESSION, slice));
+    if (slice->shown.uid)
+        step_changed(step, CHANGE_DELETED, ref_fabric(OBJECT_SLICE, slice));
+    if (slice->place.pod < step->slices->pod_count)
+        step->slices->pods[slice->place.pod]->dirty = step->slices->pods[slice->place.pod]->stale = true;
+    vec_push(&step->slices->dead, slice);
+}
+
 void slice_end(struct step *step, obj_id jobset)
 {
     struct slices *slices = step->slices;
     CHECK(jobset != 0);
     for (size_t i = 0; i < slices->list.len; i++)
         if (slices->list.items[i]->jobset == jobset) {
-            mem_free(slices->list.items[i]);
+            bury_slice(step, slices->list.items[i]);
             vec_remove(&slices->list, i);
             step->schedule = true; /* its cubes are free for others */
             return;
         }
 }
 
-void slice_begin(struct step *step, obj_id jobset, const struct slice_place *place)
+void slice_begin(struct step *step, const struct slice_owner *owner, const struct slice_place *place)
 {
     struct slices *slices = step->slices;
     CHECK(place->pod < slices->pod_count && slices->pods[place->pod]->switches && place->cubes.count > 0);
-    slice_end(step, jobset);
+    slice_end(step, owner->jobset);
     struct slice *slice = mem_alloc(sizeof *slice);
-    *slice = (struct slice){.jobset = jobset, .place = *place, .begun_ns = step->now_ns};
+    *slice = (struct slice){
+        .jobset = owner->jobset, .place = *place, .begun_ns = step->now_ns, .moves = owner->moves};
+    shown_name(&slice->shown, owner->namespace_, owner->name);
+    shown_name(&slice->session, owner->namespace_, owner->name);
     size_t at = slices->list.len;
     vec_push(&slices->list, slice);
-    for (; at > 0 && slices->list.items[at - 1]->jobset > jobset; at--)
+    for (; at > 0 && slices->list.items[at - 1]->jobset > owner->jobset; at--)
         slices->list.items[at] = slices->list.items[at - 1];
     slices->list.items[at] = slice;
-    slices->pods[place->pod]->dirty = true;
+    slices->pods[place->pod]->dirty = slices->pods[place->pod]->stale = true;
 }
 
 bool slice_restore(struct slices *slices, const struct cluster *cluster, const struct slice *saved)
@@ -98,8 +182,8 @@ bool slice_restore(struct slices *slices, const struct cluster *cluster, const s
     if (saved->jobset == 0 || (slices->list.len > 0 && vec_last(&slices->list)->jobset >= saved->jobset) ||
         saved->place.pod >= slices->pod_count || !slices->pods[saved->place.pod]->switches ||
         cubes->count != slice_shape_cubes(&cubes->shape) || (saved->connected & saved->left_out) ||
-        ((saved->connected | saved->left_out) & ~ALL_SWITCHES) ||
-        (saved->lost && saved->phase != SLICE_CONNECTED))
+        ((saved->connected | saved->left_out | saved->tables_out) & ~ALL_SWITCHES) ||
+        saved->shown.name.len == 0 || (saved->lost && saved->phase != SLICE_CONNECTED))
         return false;
     for (uint32_t c = 0; c < cubes->count; c++)
         if (cubes->cube[c] >= cluster->pods[saved->place.pod].cube_count)
@@ -112,6 +196,10 @@ bool slice_restore(struct slices *slices, const struct cluster *cluster, const s
             return false;
     struct slice *slice = mem_alloc(sizeof *slice);
     *slice = *saved;
+    slice->shown.name = slice->shown.namespace_ = slice->session.name = slice->session.namespace_ =
+        (struct str){0};
+    shown_name(&slice->shown, saved->shown.namespace_, saved->shown.name);
+    shown_name(&slice->session, saved->shown.namespace_, saved->shown.name);
     vec_push(&slices->list, slice);
     return true;
 }
@@ -146,10 +234,10 @@ void switch_failed(struct step *step, struct pod_now *pod, struct switch_now *no
     keep_reason(now, reason);
     if (now->failures >= SWITCH_TRIES_MAX && !now->known)
         now->health = SWITCH_DOWN;
-    pod->dirty = true;
+    pod->dirty = pod->stale = true;
 }
 
-static void forget_circuits(struct pod_now *pod, uint32_t number)
+void forget_circuits(struct pod_now *pod, uint32_t number)
 {
     CHECK(pod->switches && number < POD_SWITCHES);
     memset(pod->connects.next[number], 0xff, sizeof pod->connects.next[number]);
@@ -219,12 +307,13 @@ void slices_report(struct step *step, const struct switch_report *report)
     struct pod_now *pod = find_switch(step, report->name, &now);
     if (!pod || now->operation == 0 || report->operation != now->operation)
         return; /* late, twice, or for another request */
-    uint32_t number = (uint32_t)(now - pod->switches);
-    pod->dirty = true;
+    uint32_t number = now->number;
+    pod->dirty = pod->stale = true;
     if (!report->read || report->outcome == SWITCH_UNREACHABLE) {
         forget_circuits(pod, number);
         switch_failed(step, pod, now, report->reason.len ? report->reason : STR("it does not answer"));
     } else if (!take_present(pod, number, report)) {
+        now->lies = true;
         switch_failed(step, pod, now, STR("it reports circuits that no switch can hold"));
     } else if (!request_holds(pod, number)) {
         switch_failed(step, pod, now,
@@ -234,6 +323,7 @@ void slices_report(struct step *step, const struct switch_report *report)
         now->operation = 0;
         now->failures = 0;
         now->retry_ns = 0;
+        now->lies = now->verify = false;
         if (now->health != SWITCH_DEGRADED)
             now->health = SWITCH_UP;
         buf_clear(&now->reason);
@@ -261,7 +351,10 @@ void slices_health(struct step *step, const struct switch_health *health)
             now->bad[end.cube] = true;
     }
     keep_reason(now, health->reason);
-    pod->dirty = true;
+    buf_clear(&now->alarms);
+    for (size_t i = 0; i < health->alarm_count; i++)
+        buf_printf(&now->alarms, "%s" STR_FORMAT, i ? "\n" : "", STR_ARG(health->alarms[i]));
+    pod->dirty = pod->stale = true;
 }
 
 /* --- boot, timers, cluster ------------------------------------------------------------------------------ */
@@ -277,7 +370,7 @@ void slices_tick(struct step *step)
                 switch_failed(step, pod, now, STR("its driver does not answer"));
             } else if (!now->operation && now->retry_ns && now->retry_ns <= step->now_ns) {
                 now->retry_ns = 0;
-                pod->dirty = true;
+                pod->dirty = pod->stale = true;
                 if (now->health == SWITCH_DOWN && now->failures >= SWITCH_TRIES_MAX) {
                     now->health = SWITCH_UNSEEN; /* one more try: its next failure takes it out again */
                     step->schedule = true;
@@ -296,6 +389,11 @@ int64_t slices_deadline(const struct slices *slices)
             int64_t at_ns = now->operation ? now->due_ns : now->retry_ns ? now->retry_ns : INT64_MAX;
             due_ns = at_ns < due_ns ? at_ns : due_ns;
         }
+    for (size_t i = 0; i < slices->list.len; i++) {
+        const struct slice *slice = slices->list.items[i];
+        if (slice->leave_ns && !slice->lost && slice->leave_ns < due_ns)
+            due_ns = slice->leave_ns;
+    }
     return due_ns;
 }
 
@@ -317,7 +415,17 @@ static struct pod_now *take_pod(struct slices *slices, const struct cluster *clu
     return pod_now_new(cluster, pod);
 }
 
-void slices_cluster(struct slices *slices, const struct cluster *cluster)
+static void tell_gone(struct step *step, const struct pod_now *pod)
+{
+    for (uint32_t number = 0; pod->switches && number < POD_SWITCHES; number++)
+        if (pod->switches[number].shown.uid)
+            step_changed(step, CHANGE_DELETED, ref_fabric(OBJECT_SWITCH, &pod->switches[number]));
+    for (uint32_t cube = 0; pod->all_cubes && cube < pod->cubes; cube++)
+        if (pod->all_cubes[cube].shown.uid)
+            step_changed(step, CHANGE_DELETED, ref_fabric(OBJECT_CUBE, &pod->all_cubes[cube]));
+}
+
+void slices_cluster(struct step *step, struct slices *slices, const struct cluster *cluster)
 {
     struct pod_now **pods = mem_alloc((cluster->pod_count + 1) * sizeof *pods);
     uint32_t *map = mem_alloc((slices->pod_count + 1) * sizeof *map);
@@ -325,24 +433,33 @@ void slices_cluster(struct slices *slices, const struct cluster *cluster)
     for (uint32_t pod = 0; pod < cluster->pod_count; pod++) {
         uint32_t old;
         pods[pod] = take_pod(slices, cluster, pod, &old);
+        pods[pod]->stale = step != NULL;
         if (old != UINT32_MAX) {
             map[old] = pod;
-            pods[pod]->dirty = true;
+            pods[pod]->index = pod;
+            if (pods[pod]->switches)
+                name_cubes(pods[pod], cluster);
+            pods[pod]->dirty = pods[pod]->stale = true;
         }
     }
     size_t kept = 0;
     for (size_t i = 0; i < slices->list.len; i++) {
         struct slice *slice = slices->list.items[i];
         slice->place.pod = map[slice->place.pod];
+        CHECK(step || slice->place.pod != UINT32_MAX);
         if (slice->place.pod == UINT32_MAX)
-            mem_free(slice); /* its job goes on; its cubes are in no pod that is managed */
+            bury_slice(step, slice); /* its job goes on; its cubes are in no pod that is managed */
         else
             slices->list.items[kept++] = slice;
     }
     slices->list.len = kept;
-    for (size_t i = 0; i < slices->pod_count; i++)
-        if (slices->pods[i])
-            pod_now_free(slices->pods[i]);
+    for (size_t i = 0; i < slices->pod_count; i++) {
+        if (!slices->pods[i])
+            continue;
+        CHECK(step); /* effects point to it until the next step */
+        tell_gone(step, slices->pods[i]);
+        vec_push(&slices->dead_pods, slices->pods[i]);
+    }
     mem_free(slices->pods);
     mem_free(map);
     slices->pods = pods;

@@ -18,6 +18,8 @@ extern const struct schema schema_cluster_queue, schema_cluster_queue_v1beta1, s
     schema_admission_check;
 /* schema_health.c */
 extern const struct schema schema_fault_table, schema_fault, schema_repair, schema_maintenance;
+/* schema_fabric.c */
+extern const struct schema schema_cube, schema_switch, schema_slice, schema_fabric_session;
 /* schema_rbac.c */
 extern const struct schema schema_role, schema_role_binding, schema_cluster_role, schema_cluster_role_binding;
 

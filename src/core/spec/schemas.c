@@ -36,6 +36,10 @@ static const struct schema *const schemas[RESOURCES] = {
     [RESOURCE_FAULT_TABLES] = &schema_fault_table,
     [RESOURCE_REPAIRS] = &schema_repair,
     [RESOURCE_MAINTENANCES] = &schema_maintenance,
+    [RESOURCE_CUBES] = &schema_cube,
+    [RESOURCE_SWITCHES] = &schema_switch,
+    [RESOURCE_SLICES] = &schema_slice,
+    [RESOURCE_FABRIC_SESSIONS] = &schema_fabric_session,
     [RESOURCE_DISRUPTION_BUDGETS] = &schema_disruption_budget,
 };
 /* clang-format on */

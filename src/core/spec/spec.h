@@ -52,6 +52,8 @@ struct uid_range {
 };
 bool uid_range_read(struct str text, struct uid_range *ret); /* false: malformed */
 #define SLICE_KEY               "phalanx.dev/slice" /* the shape of the network that a JobSet runs on */
+/* "Reroute" or "Move": what a running slice does when it loses a switch. */
+#define SLICE_ON_LOSS_KEY       "phalanx.dev/slice-on-switch-loss"
 #define STEP_PATTERN_KEY "phalanx.dev/step-pattern" /* of log lines: each is a step */
 #define CHECKPOINT_INTERVAL_KEY "phalanx.dev/checkpoint-interval" /* steps, or auto */
 #define CHECKPOINT_FOLDER_KEY   "phalanx.dev/checkpoint-folder"   /* overrides the JobSet's own folder */

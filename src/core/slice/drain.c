@@ -1,0 +1,104 @@
+/* drain.c - planned maintenance: a switch or a cube gives its work away before it counts as drained. */
+#include "core/slice/internal.h"
+
+static bool depends(const struct slice *slice, const struct pod_now *pod, uint32_t number)
+{
+    CHECK(number < POD_SWITCHES && pod->switches);
+    return slice->place.pod == pod->index && slice->phase != SLICE_FAILED && !slice->lost &&
+           slice_shape_is_whole(&slice->place.cubes.shape) && !(slice->left_out >> number & 1);
+}
+
+/* The first slice that would be short of too many switches without this one; NULL: none. */
+static const struct slice *find_dependent(const struct slices *slices, const struct pod_now *pod,
+                                          uint32_t number)
+{
+    for (size_t i = 0; i < slices->list.len; i++) {
+        const struct slice *slice = slices->list.items[i];
+        if (depends(slice, pod, number) &&
+            (uint32_t)__builtin_popcountll(slice->left_out) >= slice_out_max(slice))
+            return slice;
+    }
+    return NULL;
+}
+
+/* One drain after another: a slice may do without few switches. */
+void drains_settle(struct step *step, struct pod_now *pod)
+{
+    uint64_t left_out = 0;
+    for (uint32_t number = 0; number < POD_SWITCHES; number++) {
+        struct switch_now *now = &pod->switches[number];
+        if (!now->drain || now->leaving || left_out || find_dependent(step->slices, pod, number))
+            continue;
+        CHECK(now->shown.name.len > 0);
+        now->leaving = true;
+        now->verify = false;
+        pod->stale = true;
+        step->schedule = true;
+        left_out |= UINT64_C(1) << number; /* slices are judged before the next one */
+        pod->dirty = true;
+    }
+}
+
+bool switch_drain_waits(const struct slices *slices, const struct switch_now *now, struct buf *why)
+{
+    const struct slice *slice =
+        now->drain && !now->leaving ? find_dependent(slices, now->pod, now->number) : NULL;
+    if (slice)
+        buf_printf(
+            why,
+            "slice " STR_FORMAT "/" STR_FORMAT " does without %d other switch%s: it cannot spare this one",
+            STR_ARG(slice->shown.namespace_), STR_ARG(slice->shown.name),
+            __builtin_popcountll(slice->left_out), __builtin_popcountll(slice->left_out) == 1 ? "" : "es");
+    return slice != NULL;
+}
+
+void switch_set_drain(struct step *step, struct switch_now *now, bool drain)
+{
+    CHECK(now->pod->index < step->slices->pod_count && step->slices->pods[now->pod->index] == now->pod);
+    if (now->drain == drain)
+        return;
+    now->drain = drain;
+    if (now->leaving) { /* what it holds after the work on it is read before it counts */
+        now->leaving = false;
+        now->verify = true;
+        now->failures = 0;
+        now->retry_ns = 0;
+        now->lies = false;
+        if (now->health == SWITCH_DOWN)
+            now->health = SWITCH_UNSEEN;
+        forget_circuits(now->pod, now->number);
+    }
+    now->pod->dirty = now->pod->stale = true;
+    step->schedule = true;
+}
+
+void cube_set_drain(struct step *step, struct cube_now *cube, bool drain)
+{
+    CHECK(cube->number < cube->pod->cubes);
+    if (cube->drain == drain)
+        return;
+    cube->drain = drain;
+    cube->pod->dirty = cube->pod->stale = true;
+    step->schedule = true;
+}
+
+bool slice_on_drained_cube(const struct slices *slices, const struct slice *slice)
+{
+    const struct pod_now *pod = slices->pods[slice->place.pod];
+    CHECK(pod->index == slice->place.pod && pod->all_cubes);
+    for (uint32_t c = 0; c < slice->place.cubes.count; c++)
+        if (pod->all_cubes[slice->place.cubes.cube[c]].drain)
+            return true;
+    return false;
+}
+
+bool slices_drain_machine(const struct slices *slices, const struct cluster *cluster, machine_id machine)
+{
+    const struct machine *one = &cluster->machines[machine];
+    CHECK(machine < cluster->machine_count);
+    if (one->pod >= slices->pod_count || !slices->pods[one->pod]->all_cubes)
+        return false;
+    const struct pod_now *pod = slices->pods[one->pod];
+    uint32_t cube = one->block - cluster->pods[one->pod].first_block;
+    return cube < pod->cubes && pod->all_cubes[cube].drain;
+}

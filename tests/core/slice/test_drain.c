@@ -1,0 +1,218 @@
+/* Planned maintenance of switches and cubes, and the API objects that show them: Cubes, Switches, Slices,
+ * FabricSessions. */
+#include "core/slice/rig.h"
+
+static const char *const drained = "{\"spec\": {\"unschedulable\": true}}", *const in_service =
+                                                                                "{\"spec\": {}}";
+
+static void set_drain(struct rig *rig, enum object_kind kind, const char *name, bool drain)
+{
+    int code = harness_write_checked(&rig->h, kind, WRITE_REPLACE, name, drain ? drained : in_service);
+    if (code != 200)
+        fail_msg("%s: %d %s", name, code, rig->h.last_message);
+}
+
+static const struct switch_now *switch_at(struct rig *rig, uint32_t number)
+{
+    return &core_slices(rig->h.core)->pods[0]->switches[number];
+}
+
+static const struct cube_now *cube_at(struct rig *rig, uint32_t cube)
+{
+    return &core_slices(rig->h.core)->pods[0]->all_cubes[cube];
+}
+
+static void a_switch_is_drained_when_slices_are_routed_around_it(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig, 1);
+    harness_create(&rig->h, slice_yaml("a", "4x4x8", 32));
+    answer_all(rig);
+    run_all_tasks(rig);
+    assert_int_equal(slice_of(rig, "a")->tables, 1);
+    assert_int_equal(switch_at(rig, 5)->shown.ready, SHOWN_TRUE);
+    set_drain(rig, OBJECT_SWITCH, "pod-1-x5", true);
+    const struct slice *slice = slice_of(rig, "a");
+    assert_int_equal(slice->left_out, UINT64_C(1) << 5);
+    assert_int_equal(slice->tables_out, UINT64_C(1) << 5);
+    assert_int_equal(slice->tables, 2);
+    assert_int_equal(notes(&rig->h, "SliceRerouted"), 1);
+    assert_int_equal(harness_jobset(&rig->h, "a")->attempt, 0);
+    assert_int_equal(switch_at(rig, 5)->shown.drained, SHOWN_TRUE);
+    assert_int_equal(switch_at(rig, 5)->shown.ready, SHOWN_FALSE);
+    struct buf name = {0};
+    slice_tables_name(slice, &name);
+    assert_true(str_is(buf_str(&name), "4x4x8 without x5"));
+    buf_done(&name);
+    memset(rig->to[5], 0, sizeof rig->to[5]); /* its mirrors were replaced */
+    int requests = rig->requests;
+    answer_all(rig);
+    assert_int_equal(rig->requests, requests); /* it is left alone */
+    set_drain(rig, OBJECT_SWITCH, "pod-1-x5", false);
+    assert_int_equal(switch_at(rig, 5)->shown.ready, SHOWN_FALSE); /* not before it was read */
+    assert_int_equal(slice_of(rig, "a")->left_out, UINT64_C(1) << 5);
+    answer_all(rig);
+    assert_int_equal(switch_at(rig, 5)->shown.ready, SHOWN_TRUE);
+    assert_true(rig->to[5][1] != 0);
+    assert_int_equal(slice_of(rig, "a")->left_out, 0);
+    assert_int_equal(slice_of(rig, "a")->tables, 3);
+    end(rig);
+}
+
+static void a_drain_waits_for_a_slice_that_cannot_spare_the_switch(void **state)
+{
+    struct rig *rig = *state;
+    struct buf why = {0};
+    begin(rig, 1);
+    harness_create(&rig->h, slice_yaml("a", "4x4x8", 32));
+    answer_all(rig);
+    run_all_tasks(rig);
+    health(rig, 20, SWITCH_DOWN);
+    set_drain(rig, OBJECT_SWITCH, "pod-1-x5", true);
+    assert_false(switch_at(rig, 5)->leaving);
+    assert_int_equal(switch_at(rig, 5)->shown.drained, SHOWN_FALSE);
+    assert_true(switch_drain_waits(core_slices(rig->h.core), switch_at(rig, 5), &why));
+    assert_true(str_starts(buf_str(&why), STR("slice default/a ")));
+    buf_done(&why);
+    assert_int_equal(slice_of(rig, "a")->left_out, UINT64_C(1) << 20);
+    health(rig, 20, SWITCH_UP);
+    answer_all(rig);
+    assert_int_equal(switch_at(rig, 5)->shown.drained, SHOWN_TRUE);
+    set_drain(rig, OBJECT_SWITCH, "pod-1-x6", true); /* one after another */
+    assert_int_equal(switch_at(rig, 6)->shown.drained, SHOWN_FALSE);
+    set_drain(rig, OBJECT_SWITCH, "pod-1-x5", false);
+    answer_all(rig);
+    assert_int_equal(switch_at(rig, 6)->shown.drained, SHOWN_TRUE);
+    assert_int_equal(slice_of(rig, "a")->left_out, UINT64_C(1) << 6);
+    assert_int_equal(harness_jobset(&rig->h, "a")->attempt, 0);
+    end(rig);
+}
+
+static void a_cube_is_drained_when_its_slice_has_moved(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig, 1);
+    harness_create(&rig->h, slice_yaml("a", "4x4x8", 32));
+    answer_all(rig);
+    run_all_tasks(rig);
+    assert_int_equal(slice_of(rig, "a")->place.cubes.cube[0], 0);
+    set_drain(rig, OBJECT_CUBE, "pod-1.cube-1", true);
+    assert_int_equal(notes(&rig->h, "SliceMoves"), 1);
+    assert_int_equal(cube_at(rig, 0)->shown.drained, SHOWN_FALSE);
+    end_stopped(rig);
+    answer_all(rig);
+    const struct cube_slice *cubes = &slice_of(rig, "a")->place.cubes;
+    assert_int_equal(slice_of(rig, "a")->phase, SLICE_CONNECTED);
+    assert_true(cubes->cube[0] != 0 && cubes->cube[1] != 0);
+    assert_int_equal(cube_at(rig, 0)->shown.drained, SHOWN_TRUE);
+    assert_int_equal(cube_at(rig, 0)->shown.ready, SHOWN_FALSE);
+    harness_create(&rig->h, slice_yaml("b", "4x4x8", 32));
+    assert_why_has(rig, "b", "cube-1 is drained");
+    harness_create(&rig->h, slice_yaml("c", "2x2x1", 1));
+    assert_int_not_equal(slice_of(rig, "c")->place.cubes.cube[0], 0);
+    set_drain(rig, OBJECT_CUBE, "pod-1.cube-1", false);
+    assert_int_equal(cube_at(rig, 0)->shown.ready, SHOWN_TRUE);
+    end(rig);
+}
+
+static void a_slice_without_another_place_stays_on_a_drained_cube(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig, 1);
+    harness_create(&rig->h, slice_yaml("a", "4x8x8", 64));
+    answer_all(rig);
+    run_all_tasks(rig);
+    set_drain(rig, OBJECT_CUBE, "pod-1.cube-2", true);
+    assert_int_equal(notes(&rig->h, "SliceMoves"), 0);
+    assert_int_equal(cube_at(rig, 1)->shown.drained, SHOWN_FALSE);
+    assert_int_equal(harness_jobset(&rig->h, "a")->attempt, 0);
+    harness_write(&rig->h, WRITE_DELETE, "a", NULL);
+    end_stopped(rig);
+    assert_int_equal(cube_at(rig, 1)->shown.drained, SHOWN_TRUE);
+    end(rig);
+}
+
+static void a_slice_that_may_not_be_rerouted_moves(void **state)
+{
+    static char yaml[1100];
+    struct rig *rig = *state;
+    begin(rig, 2);
+    const char *plain = slice_yaml("a", "4x4x8", 32), *at = strstr(plain, "phalanx.dev/slice:");
+    snprintf(yaml, sizeof yaml, "%.*sphalanx.dev/slice-on-switch-loss: Move, %s", (int)(at - plain), plain,
+             at);
+    harness_create(&rig->h, yaml);
+    answer_all(rig);
+    run_all_tasks(rig);
+    health(rig, 5, SWITCH_DOWN);
+    assert_int_equal(notes(&rig->h, "SliceLost"), 1);
+    assert_int_equal(notes(&rig->h, "SliceRerouted"), 0);
+    end_stopped(rig);
+    answer_all(rig);
+    assert_int_equal(harness_jobset(&rig->h, "a")->attempt, 1);
+    assert_int_equal(slice_of(rig, "a")->place.pod, 1); /* all of its switches are well */
+    assert_int_equal(slice_of(rig, "a")->left_out, 0);
+    end(rig);
+}
+
+static void wrong_writes_are_refused(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig, 1);
+    assert_int_equal(harness_write_checked(&rig->h, OBJECT_SWITCH, WRITE_REPLACE, "pod-9-x5", drained), 404);
+    assert_int_equal(harness_write_checked(&rig->h, OBJECT_CUBE, WRITE_REPLACE, "cube-1", drained), 404);
+    assert_int_equal(harness_write_checked(&rig->h, OBJECT_SWITCH, WRITE_DELETE, "pod-1-x5", NULL), 405);
+    assert_int_equal(harness_write_checked(&rig->h, OBJECT_SLICE, WRITE_REPLACE, "a", drained), 405);
+    assert_int_equal(harness_write_checked(&rig->h, OBJECT_SWITCH, WRITE_REPLACE, "pod-1-x5",
+                                           "{\"spec\": {\"unschedulable\": \"maybe\"}}"),
+                     422);
+    assert_false(switch_at(rig, 5)->drain);
+    end(rig);
+}
+
+static int count_changes(const struct rig *rig, enum object_kind kind)
+{
+    int count = 0;
+    for (size_t i = 0; i < rig->h.effects.list.len; i++) {
+        const struct effect *effect = &rig->h.effects.list.items[i];
+        count += effect->kind == EFFECT_CHANGED && effect->changed.object.kind == kind;
+    }
+    return count;
+}
+
+static void watchers_hear_of_what_changed_and_of_nothing_else(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig, 1);
+    harness_create(&rig->h, slice_yaml("a", "4x4x4", 16));
+    assert_int_equal(count_changes(rig, OBJECT_SLICE), 1);
+    answer(rig, 3); /* it was read: one switch has changed, and no circuit yet */
+    assert_int_equal(count_changes(rig, OBJECT_SWITCH), 1);
+    assert_int_equal(count_changes(rig, OBJECT_CUBE), 0);
+    answer_all(rig);
+    health(rig, 5, SWITCH_UP);
+    assert_int_equal(count_changes(rig, OBJECT_SWITCH), 1); /* the reason is another one */
+    health(rig, 5, SWITCH_UP);
+    assert_int_equal(count_changes(rig, OBJECT_SWITCH), 0);
+    harness_lose(&rig->h, "m-40");
+    assert_int_equal(cube_at(rig, 2)->shown.ready, SHOWN_FALSE);
+    assert_int_equal(cube_at(rig, 1)->shown.ready, SHOWN_TRUE);
+    const struct slice *slice = slice_of(rig, "a");
+    assert_true(slice->shown.uid && slice->session.uid && slice->shown.uid != slice->session.uid);
+    assert_ptr_equal(slice_named(core_slices(rig->h.core), STR("default"), STR("a")), slice);
+    assert_null(slice_named(core_slices(rig->h.core), STR("other"), STR("a")));
+    end(rig);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        STORY_OF(a_switch_is_drained_when_slices_are_routed_around_it),
+        STORY_OF(a_drain_waits_for_a_slice_that_cannot_spare_the_switch),
+        STORY_OF(a_cube_is_drained_when_its_slice_has_moved),
+        STORY_OF(a_slice_without_another_place_stays_on_a_drained_cube),
+        STORY_OF(a_slice_that_may_not_be_rerouted_moves),
+        STORY_OF(wrong_writes_are_refused),
+        STORY_OF(watchers_hear_of_what_changed_and_of_nothing_else),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
