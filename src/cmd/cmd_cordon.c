@@ -5,6 +5,7 @@
 
 #include "doc/json.h"
 #include "cmd/client.h"
+#include "cmd/fabric_drain.h"
 #include "cmd/node_empty.h"
 #include "cmd/usage.h"
 
@@ -15,17 +16,20 @@ static const char cordon_usage[] =
     "\n" CLIENT_HELP CLIENT_EXIT_HELP;
 
 static const char uncordon_usage[] =
-    "Usage: phalanx uncordon NODE [options]\n"
+    "Usage: phalanx uncordon NODE|switch/NAME|cube/NAME [options]\n"
     "\n"
-    "Marks a node schedulable again, and names each Maintenance that still keeps work away from it.\n"
+    "Marks a node schedulable again, and names each Maintenance that still keeps work away from it. A\n"
+    "switch of a pod is read before it is ready again. `phalanx undrain` is the same command.\n"
     "\n" CLIENT_HELP CLIENT_EXIT_HELP;
 
 static const char drain_usage[] =
-    "Usage: phalanx drain NODE [options]\n"
+    "Usage: phalanx drain NODE|switch/NAME|cube/NAME [options]\n"
     "\n"
     "Cordons a node and evicts its pods. Ranks that use libphalanx save a checkpoint before they are\n"
     "stopped, within their grace. An eviction that a disruption budget refuses is tried again.\n"
     "`phalanx migrate` empties a node without stopping its jobs.\n"
+    "A switch of a pod is drained when the running slices are routed around it, a cube when its slices\n"
+    "have moved to others; new slices keep away at once.\n"
     "\n"
     "      --grace DURATION   for the save, and from SIGTERM to SIGKILL (default: each pod's own)\n"
     "      --wait             return when the node is empty\n"
@@ -38,6 +42,7 @@ struct nodes_command {
     struct client client;
     struct client_options options;
     struct str node;
+    const struct resource *fabric; /* a switch or cube of this kind, with the name `node`; NULL: a node */
     bool wait;
     int64_t grace_ns, timeout_ns, deadline_ns; /* grace_ns -1: the pods' own */
 };
@@ -131,6 +136,14 @@ static int evict_all(struct nodes_command *command, struct str list, size_t *ret
     fflush(stdout);
     client_reply_done(&reply);
     return rc;
+}
+
+static int drain_fabric(struct nodes_command *command)
+{
+    int rc = fabric_set_drain(&command->client, command->fabric, command->node, true);
+    return rc == EXIT_OK && command->wait ? fabric_wait(&command->client, command->fabric, command->node,
+                                                        "Drained", command->deadline_ns)
+                                          : rc;
 }
 
 static int drain(struct nodes_command *command)
@@ -232,7 +245,8 @@ static bool begin(struct nodes_command *command, int argc, char **argv, const ch
                                     : usage_wrong(usage, "NODE is missing");
         return false;
     }
-    command->node = node_named(argv[optind]);
+    if (!fabric_thing(argv[optind], &command->fabric, &command->node))
+        command->node = node_named(argv[optind]);
     command->deadline_ns = command->timeout_ns ? client_clock() + command->timeout_ns : INT64_MAX;
     *ret_code = client_open(&command->client, &command->options);
     return *ret_code == EXIT_OK;
@@ -246,7 +260,8 @@ int cmd_cordon(int argc, char **argv)
     int rc;
     if (!begin(&command, argc, argv, cordon_usage, plain_options, &rc))
         return rc;
-    rc = set_cordon(&command, true);
+    rc = command.fabric ? fabric_set_drain(&command.client, command.fabric, command.node, true)
+                        : set_cordon(&command, true);
     client_close(&command.client);
     return rc;
 }
@@ -257,8 +272,9 @@ int cmd_uncordon(int argc, char **argv)
     int rc;
     if (!begin(&command, argc, argv, uncordon_usage, plain_options, &rc))
         return rc;
-    rc = set_cordon(&command, false);
-    if (rc == EXIT_OK)
+    rc = command.fabric ? fabric_set_drain(&command.client, command.fabric, command.node, false)
+                        : set_cordon(&command, false);
+    if (rc == EXIT_OK && !command.fabric)
         rc = tell_maintenance(&command);
     client_close(&command.client);
     return rc;
@@ -275,7 +291,7 @@ int cmd_drain(int argc, char **argv)
     int rc;
     if (!begin(&command, argc, argv, drain_usage, options, &rc))
         return rc;
-    rc = drain(&command);
+    rc = command.fabric ? drain_fabric(&command) : drain(&command);
     client_close(&command.client);
     return rc;
 }

@@ -103,6 +103,10 @@ void core_injection_ended(struct core *core, struct step *step, const struct err
 /* errands.c: hands the ends of errands to their owners; true: jobs must settle again. */
 bool core_errands(struct core *core, struct step *step);
 
+/* fabric_faults.c: opens and closes the faults of switches and links of pods that changed in this step; true:
+ * some did. */
+bool core_fabric_faults(struct step *step);
+
 /* slices.c: hands the state of slices to their JobSets; true: jobs must settle again. */
 bool core_slices_act(struct core *core, struct step *step);
 

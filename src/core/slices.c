@@ -151,5 +151,6 @@ bool core_slices_act(struct core *core, struct step *step)
             give_tables(step, jobset, slice);
         again |= move_away(step, jobset, slice);
     }
+    again |= core_fabric_faults(step);
     return again || step->schedule;
 }

@@ -87,7 +87,7 @@ static bool is_fresh(const struct switch_now *now)
 {
     bool bad = false;
     for (uint32_t cube = 0; cube < POD_CUBES_MAX; cube++)
-        bad |= now->bad[cube];
+        bad |= now->bad[cube] != 0;
     return !now->health && !now->known && !now->failures && !now->operation && !now->retry_ns && !bad &&
            !now->reason.len && !now->alarms.len && !now->lies && !now->drain && !now->verify &&
            !now->shown.uid;
@@ -132,7 +132,7 @@ static void write_switch(const struct pod_now *pod, uint32_t p, uint32_t number,
         if (pod->connects.next[number][cube] != CUBE_NONE)
             pb.circuits[pb.n_circuits++] = pair_of(cube, pod->connects.next[number][cube]);
         if (now->bad[cube])
-            pb.bad[pb.n_bad++] = cube;
+            pb.bad[pb.n_bad++] = pair_of(now->bad[cube], cube);
     }
     pb.n_breaks = now->operation ? now->breaks.len : 0;
     pb.breaks = write_circuits(&arena, now->breaks.items, pb.n_breaks);
@@ -269,6 +269,7 @@ bool snapshot_read_switch(struct slices *slices, int64_t now_ns, const Snapshot_
     buf_add_str(&now->reason, str_from(pb->reason));
     buf_add_str(&now->alarms, str_from(pb->alarms));
     now->lies = pb->lies;
+    now->faulty = true;
     now->drain = pb->drain;
     now->leaving = pb->leaving;
     now->verify = pb->verify;
@@ -282,9 +283,10 @@ bool snapshot_read_switch(struct slices *slices, int64_t now_ns, const Snapshot_
         pod->connects.prior[pb->number][minus] = (uint16_t)plus;
     }
     for (size_t i = 0; i < pb->n_bad; i++) {
-        if (pb->bad[i] >= pod->cubes)
+        uint32_t ends = pb->bad[i] >> 16, cube = pb->bad[i] & 0xffff;
+        if (cube >= pod->cubes || ends > (LINK_BAD_PLUS | LINK_BAD_MINUS))
             return false;
-        now->bad[pb->bad[i]] = true;
+        now->bad[cube] = (uint8_t)(ends ? ends : LINK_BAD_PLUS | LINK_BAD_MINUS); /* 0: an older version's */
     }
     return read_circuits(pb->breaks, pb->n_breaks, &now->breaks) &&
            read_circuits(pb->makes, pb->n_makes, &now->makes);

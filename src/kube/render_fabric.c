@@ -169,7 +169,7 @@ static void switch_cells(struct render *render, const struct switch_now *now)
     int circuits = 0, bad = 0;
     for (uint32_t cube = 0; cube < now->pod->cubes; cube++) {
         circuits += now->known && now->pod->connects.next[now->number][cube] != CUBE_NONE;
-        bad += now->bad[cube];
+        bad += __builtin_popcount(now->bad[cube]);
     }
     json_put_text(out, status_word(&now->shown, now->drain));
     json_put_text(out, switch_state_name((enum switch_state)now->health));

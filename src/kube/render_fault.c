@@ -7,7 +7,14 @@ static void put_spec(struct render *render, const struct fault *fault)
     struct json_writer *out = &render->out;
     json_key(out, "spec");
     json_begin_object(out);
-    json_pair_str(out, "machine", fault->machine);
+    struct str name;
+    enum place_kind kind = fault_place(fault, &name);
+    json_pair_str(out,
+                  kind == PLACE_MACHINE  ? "machine"
+                  : kind == PLACE_SWITCH ? "switch"
+                  : kind == PLACE_CUBE   ? "cube"
+                                         : "link",
+                  name);
     json_pair_str(out, "code", fault->code);
     if (fault->place.len)
         json_pair_str(out, "place", fault->place);

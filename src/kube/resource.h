@@ -69,8 +69,8 @@ bool resource_is_gone(struct object_ref object);
 struct str resource_namespace(struct object_ref object); /* as the API shows it; empty: cluster-wide */
 
 /* Calls `visit` for each object in the namespace (empty: all), in a fixed order: JobSets, Jobs and Pods as
- * they were created, Nodes by place, Cubes and Switches by pod and number, Slices as their JobSets, Events from
- * the oldest (those of clients last), stored objects by namespace and name. */
+ * they were created, Nodes by place, Cubes and Switches by pod and number, Slices as their JobSets, Events
+ * from the oldest (those of clients last), stored objects by namespace and name. */
 typedef void resource_visit_fn(void *context, struct object_ref object, struct str name);
 void resource_visit(const struct resource *resource, const struct core *core, struct str namespace_,
                     resource_visit_fn *visit, void *context);

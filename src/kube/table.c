@@ -73,7 +73,7 @@ static const struct table_column tables[RESOURCES][COLUMNS_MAX] = {
                            {"Status", "string", "", "Ready, NotReady, Unknown, Draining or Drained.", 0},
                            {"Health", "string", "", "What the switch says of itself.", 0},
                            {"Circuits", "integer", "", "Cubes' ends that it joins.", 0},
-                           {"Bad-Ports", "integer", "", "Cubes one of whose ends cannot be used.", 0},
+                           {"Bad-Ports", "integer", "", "Ports without light, or that will not join.", 0},
                            AGE_COLUMN,
                            {"Address", "string", "", "Where it is reached.", 1},
                            {"Reason", "string", "", "Why it is not ready.", 1}},

@@ -37,6 +37,17 @@ bool health_on_purpose(const struct health *health, struct str machine, int64_t 
     return false;
 }
 
+enum place_kind fault_place(const struct fault *fault, struct str *ret_name)
+{
+    struct str kind, name;
+    *ret_name = fault->machine;
+    if (!str_cut(fault->machine, '/', &kind, &name))
+        return PLACE_MACHINE;
+    *ret_name = name;
+    CHECK(str_is(kind, "switch") || str_is(kind, "cube") || str_is(kind, "link"));
+    return str_is(kind, "switch") ? PLACE_SWITCH : str_is(kind, "cube") ? PLACE_CUBE : PLACE_LINK;
+}
+
 /* --- timers --------------------------------------------------------------------------------------------- */
 
 static void sooner(int64_t *due_ns, int64_t at_ns, int64_t span_ns)
@@ -256,10 +267,10 @@ static struct str make_name(const struct health *health, struct arena *arena, co
 {
     char suffix[SUFFIX_TEXT_MAX];
     uid_suffix(fault->uid, suffix);
-    struct str family, code;
+    struct str family, code, place;
     CHECK(str_cut(fault->code, '/', &family, &code));
-    struct str name = arena_printf(arena, STR_FORMAT "." STR_FORMAT "-" STR_FORMAT ".%s",
-                                   STR_ARG(fault->machine), STR_ARG(family), STR_ARG(code), suffix);
+    (void)fault_place(fault, &place);
+    struct str name = arena_printf(arena, STR_FORMAT "." STR_FORMAT "-" STR_FORMAT ".%s", STR_ARG(place), STR_ARG(family), STR_ARG(code), suffix);
     if (name.len <= NAME_MAX_BYTES && !fault_find(health, name))
         return name;
     return arena_printf(arena, "fault.%" PRIx64, fault->uid);

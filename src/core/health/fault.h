@@ -37,6 +37,7 @@
 #include "core/health/table.h"
 #include "core/ids.h"
 #include "core/model/model.h"
+#include "core/place.h"
 
 struct step;
 struct sender;
@@ -76,7 +77,8 @@ extern const char *const fault_reason_names[FAULT_REASONS];
 struct fault {
     obj_id uid;
     struct str name;    /* unique: "<machine>.<family>-<code>.<suffix>", or the writer's choice */
-    struct str machine; /* by name: the machine may have left the cluster file since */
+    struct str machine; /* by name: the machine may have left the cluster file since. Of a switch, cube or link
+                         * of a pod: "switch/NAME", and so on, which is no machine's name (fault_place) */
     struct str code, place;
     struct buf evidence; /* of the newest occurrence */
     int32_t chip;        /* -1: none or unknown */
@@ -123,6 +125,8 @@ void health_bury(struct health *health); /* called first in a step: frees the fa
 
 /* --- for readers ---------------------------------------------------------------------------------------- */
 
+/* Returns the kind of place that has the fault; *ret_name: its name, which lives with the fault. */
+enum place_kind fault_place(const struct fault *fault, struct str *ret_name);
 const struct fault *fault_find(const struct health *health, struct str name); /* NULL: none */
 /* Visits all faults in order of their names. */
 void fault_visit(const struct health *health, void (*visit)(void *context, const struct fault *fault),
@@ -150,7 +154,7 @@ bool fault_is_unknown(const struct health *health, const struct fault *fault);
 
 /* A signal, and the core's knowledge about it. */
 struct sighting {
-    struct str machine; /* of the cluster file */
+    struct str machine; /* of the cluster file; or "switch/NAME" and so on, as struct fault has it */
     const struct signal *signal;
     obj_id job;        /* JobSet that it may concern, 0: none */
     struct str user;   /* the user who wrote it; empty: the machine's agent */

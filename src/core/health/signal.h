@@ -25,6 +25,7 @@
  *   gpu/nvlink-errors  gpu/clocks  gpu/temperature  gpu/driver  gpu/init  gpu/peermem
  *   gpu/ecc-deferred  gpu/poison  gpu/ras  gpu/page-retired  gpu/bad-pages  gpu/page-fault  gpu/hang
  *   gpu/firmware  gpu/reset  gpu/reset-failed  gpu/lost   of any vendor's accelerator (docs/probes.md)
+ *   fabric/switch-down  fabric/switch-lies  fabric/switch-alarm  fabric/link-bad   of a pod (docs/fabric.md)
  *   agent/stop                          the agent was told to end
  *   lemon/repeated-failures             the machine failed too often (core/lemon/lemon.h)
  *   pace/slow                           ranks are slower than their peers, or than before (pace/pace.h)

@@ -201,6 +201,12 @@ const struct fault_rule fault_default_rules[] = {
     ROW("gpu/clocks", SUB_HEALTH, HARDWARE),
     ROW("gpu/temperature", SUB_HEALTH, HARDWARE),
 
+    /* Switches and optical links of a pod (core/fabric_faults.c): slices keep away by themselves. */
+    ROW("fabric/switch-down", SEPARATE, NETWORK, HIGH("repair-switch")),
+    ROW("fabric/switch-lies", SEPARATE, NETWORK, HIGH("replace-switch")),
+    ROW("fabric/switch-alarm", SUB_HEALTH, NETWORK, LOW("inspect-switch")),
+    ROW("fabric/link-bad", PRE_SEPARATE, NETWORK, LOW("clean-or-replace-fibre")),
+
     /* Requests of MindCluster's reset.json: the level is that of the policy. */
     ROW("reset/restart-request", RESTART_REQUEST, HARDWARE, .high = true),
     ROW("reset/restart", RESTART_BUSINESS, HARDWARE, .high = true),

@@ -95,7 +95,7 @@ static void set_condition(uint8_t *condition, int64_t *since_ns, enum shown_trut
 
 static enum shown_truth switch_ready(const struct switch_now *now)
 {
-    if (now->health == SWITCH_UNSEEN && !now->known && !now->drain && !now->verify)
+    if (now->health == SWITCH_UNSEEN && !now->known && !now->drain && !now->verify && !now->lies)
         return SHOWN_UNKNOWN;
     return truth(now->health != SWITCH_DOWN && !now->drain && !now->verify && !now->lies);
 }
@@ -141,7 +141,7 @@ static uint64_t sum_of_switch(const struct switch_now *now)
     sum = add(sum, (uint64_t)now->health << 8 | now->known << 4 | now->lies << 3 | now->drain << 2 |
                        now->leaving << 1 | now->verify);
     for (uint32_t cube = 0; cube < now->pod->cubes; cube++)
-        sum = add(sum, (uint64_t)next[cube] << 1 | now->bad[cube]);
+        sum = add(sum, (uint64_t)next[cube] << 2 | now->bad[cube]);
     return add_text(add_text(sum, buf_str(&now->reason)), buf_str(&now->alarms));
 }
 

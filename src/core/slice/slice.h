@@ -105,6 +105,9 @@ struct slice {
 
 struct pod_now;
 
+/* Bits for the ends of a cube at a switch. */
+enum { LINK_BAD_PLUS = 1, LINK_BAD_MINUS = 2 };
+
 /* A switch as the core knows it. */
 struct switch_now {
     struct pod_now *pod;
@@ -116,9 +119,10 @@ struct switch_now {
     int64_t due_ns;                    /* when that request counts as unanswered */
     int64_t retry_ns;                  /* no request before */
     VEC(struct circuit) breaks, makes; /* of the request under way */
-    bool bad[POD_CUBES_MAX];           /* cubes one of whose ends cannot be used */
+    uint8_t bad[POD_CUBES_MAX];        /* cubes one of whose ends cannot be used: LINK_BAD_... */
     struct buf reason;                 /* of the last failure, for people */
     struct buf alarms;                 /* as the switch words them, one a line */
+    bool faulty;  /* a fault of it or of a link at it may be open; derived */
     bool lies;    /* it reported what no switch can hold, or holds other circuits than it says */
     bool drain;   /* API: spec.unschedulable */
     bool leaving; /* `drain`, and every slice can do without it: no slice depends on it */

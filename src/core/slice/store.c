@@ -279,6 +279,11 @@ static bool holds(const struct pod_now *pod, uint32_t number, struct circuit cir
            pod->connects.next[number][plus.cube] == minus.cube;
 }
 
+static void mark_bad(struct switch_now *now, struct link_end end)
+{
+    now->bad[end.cube] |= end.polarity == POLARITY_PLUS ? LINK_BAD_PLUS : LINK_BAD_MINUS;
+}
+
 /* Whether the switch did all that the request asked for. Cubes at the ports of circuits that it would not
  * make or break SWITCH_TRIES_MAX times in a row are bad there. */
 static bool request_holds(struct pod_now *pod, uint32_t number)
@@ -296,7 +301,7 @@ static bool request_holds(struct pod_now *pod, uint32_t number)
             continue;
         if (switch_port_end(pod->cubes, pod_switch_at(number), circuit.plus, &plus) &&
             switch_port_end(pod->cubes, pod_switch_at(number), circuit.minus, &minus))
-            now->bad[plus.cube] = now->bad[minus.cube] = true;
+            mark_bad(now, plus), mark_bad(now, minus);
     }
     return all;
 }
@@ -342,13 +347,14 @@ void slices_health(struct step *step, const struct switch_health *health)
         now->retry_ns = 0;
         forget_circuits(pod, (uint32_t)(now - pod->switches));
         step->schedule = true;
+        now->verify = !now->leaving; /* it is read before its fault closes, needed or not */
     }
     now->health = (uint8_t)health->state;
     memset(now->bad, 0, sizeof now->bad);
     for (size_t i = 0; i < health->bad_port_count; i++) {
         struct link_end end;
         if (switch_port_end(pod->cubes, which, health->bad_ports[i], &end))
-            now->bad[end.cube] = true;
+            mark_bad(now, end);
     }
     keep_reason(now, health->reason);
     buf_clear(&now->alarms);
@@ -373,6 +379,7 @@ void slices_tick(struct step *step)
                 pod->dirty = pod->stale = true;
                 if (now->health == SWITCH_DOWN && now->failures >= SWITCH_TRIES_MAX) {
                     now->health = SWITCH_UNSEEN; /* one more try: its next failure takes it out again */
+                    now->verify = !now->leaving;
                     step->schedule = true;
                 }
             }

@@ -42,8 +42,9 @@ const struct schema schema_fault_table = {"FaultTable", TABLE(
     WHOLE, OBJECT("spec", fault_table_spec, DEFAULT("{}")), ANYTHING("status"))};
 
 static const struct schema fault_spec = {"FaultSpec", TABLE(
-    STRING("machine", REQUIRED), STRING("code", REQUIRED), STRING("place"), INT32("chip"),
-    STRING("assertion", ENUM("occur,recover,once")), STRING("severity", ENUM("notice,minor,major,critical")),
+    STRING("machine"), STRING("switch"), STRING("cube"), STRING("link"), STRING("code", REQUIRED),
+    STRING("place"), INT32("chip"), STRING("assertion", ENUM("occur,recover,once")),
+    STRING("severity", ENUM("notice,minor,major,critical")),
     STRING("evidence"), STRING("time"), STRING("sender"))};
 static const struct schema fault_status = {"FaultStatus", TABLE(
     STRING("state", ENUM("Open,Closed")), STRING("level", ENUM(LEVEL_NAMES)),
