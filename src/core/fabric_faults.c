@@ -56,7 +56,8 @@ static bool settle_links(struct step *step, const struct switch_now *now, uint32
         struct buf subject BUF_CLEANUP = {0}, evidence BUF_CLEANUP = {0};
         bool plus = end == 0, bad = end_is_bad(now, cube, plus ? LINK_BAD_PLUS : LINK_BAD_MINUS);
         struct pod_switch which = pod_switch_at(now->number);
-        struct link_end place = {(uint16_t)cube, which.axis, which.index, plus ? POLARITY_PLUS : POLARITY_MINUS};
+        struct link_end place = {(uint16_t)cube, which.axis, which.index,
+                                 plus ? POLARITY_PLUS : POLARITY_MINUS};
         if (!bad && !now->faulty)
             continue;
         buf_printf(&subject, "link/" STR_FORMAT ".%s-%s", STR_ARG(now->pod->all_cubes[cube].shown.name),

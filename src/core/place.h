@@ -7,7 +7,8 @@
 enum place_kind { PLACE_NOWHERE, PLACE_MACHINE, PLACE_CUBE, PLACE_SWITCH, PLACE_LINK };
 struct place {
     enum place_kind kind;
-    uint32_t id; /* index into the cluster's machines, cubes or switches (model/model.h); of a link: its end */
+    uint32_t
+        id; /* index into the cluster's machines, cubes or switches (model/model.h); of a link: its end */
 };
 
 #endif

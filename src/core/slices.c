@@ -96,17 +96,12 @@ static bool move_away(struct step *step, struct jobset *jobset, struct slice *sl
 
 /* --- routing tables ------------------------------------------------------------------------------------- */
 
-static void give_tables(struct step *step, const struct jobset *jobset, struct slice *slice)
+static void reroute(struct step *step, const struct jobset *jobset, struct slice *slice)
 {
-    struct buf name BUF_CLEANUP = {0};
-    slice->tables++;
-    slice->tables_out = slice->left_out;
-    slice->tables_ns = step->now_ns;
-    slice_tables_name(slice, &name);
-    step->slices->pods[slice->place.pod]->stale = true;
-    if (slice->tables > 1)
-        step_note_late(step, true, "SliceRerouted", ref_jobset(jobset),
-                       "its ranks go on with the tables " STR_FORMAT, STR_ARG(buf_str(&name)));
+    slice_give_tables(step, slice);
+    jobs_slice_rerouted(step, jobset);
+    step_note_late(step, true, "SliceRerouted", ref_jobset(jobset), "its ranks go on with the tables " STR_FORMAT,
+                   STR_ARG(buf_str(&slice->tables_name)));
 }
 
 /* Returns whether jobs must settle again. */
@@ -124,7 +119,7 @@ static bool act(struct step *step, struct jobset *jobset, struct slice *slice)
         if (slice->lost)
             return leave(step, jobset, slice, buf_str(&why));
         slice->told = true;
-        give_tables(step, jobset, slice);
+        slice_give_tables(step, slice);
         step_note_late(step, false, "CrossConnected", ref_jobset(jobset), "the gang starts: " STR_FORMAT,
                        STR_ARG(buf_str(&why)));
         jobs_slice_connected(step, jobset);
@@ -148,7 +143,7 @@ bool core_slices_act(struct core *core, struct step *step)
         if (!slice->told)
             again |= act(step, jobset, slice);
         else if (slice->tables && !slice->lost && slice->tables_out != slice->left_out)
-            give_tables(step, jobset, slice);
+            reroute(step, jobset, slice);
         again |= move_away(step, jobset, slice);
     }
     again |= core_fabric_faults(step);

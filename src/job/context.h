@@ -337,6 +337,7 @@ struct phx_context {
     bool drain;
     uint32_t drain_reason;
     int64_t drain_deadline_ns;
+    struct jobwire_tables tables; /* number 0: none yet */
 };
 
 /* ---- service.c ---- */

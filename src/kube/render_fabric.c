@@ -343,13 +343,6 @@ static void slice_cells(struct render *render, const struct slice *slice)
 
 /* --- sessions ------------------------------------------------------------------------------------------- */
 
-static struct str tables_of(struct render *render, const struct slice *slice)
-{
-    struct buf text BUF_CLEANUP = {0};
-    slice_tables_name(slice, &text);
-    return arena_str(render->scratch, buf_str(&text));
-}
-
 static void render_session(struct render *render, const struct slice *slice)
 {
     struct json_writer *out = &render->out;
@@ -360,7 +353,7 @@ static void render_session(struct render *render, const struct slice *slice)
     json_pair_str(out, "slice", slice->shown.name);
     json_end_object(out);
     open_part(render, "status");
-    json_pair_str(out, "tables", tables_of(render, slice));
+    json_pair_str(out, "tables", buf_str(&slice->tables_name));
     json_pair_int(out, "changes", slice->tables - 1);
     put_lines(render, "without", switch_names(render, slice, slice->tables_out, "\n"));
     render_micro_time(render, "toldAt", slice->tables_ns);
@@ -375,7 +368,7 @@ static void render_session(struct render *render, const struct slice *slice)
 static void session_cells(struct render *render, const struct slice *slice)
 {
     struct json_writer *out = &render->out;
-    json_put_str(out, tables_of(render, slice));
+    json_put_str(out, buf_str(&slice->tables_name));
     json_put_int(out, slice->tables - 1);
     json_put_text(out, truth_names[slice->session.ready]);
     table_put_age(render, slice->session.created_ns);

@@ -257,6 +257,7 @@ static void port_carry_out(void *context, const struct agent_effect *effect)
         process_drain(world, machine, effect->client.client);
         break;
     case AGENT_CLIENT_COMMITTED:
+    case AGENT_CLIENT_TABLES:
     case AGENT_LOG_OPEN:
     case AGENT_LOG_CLOSE:
         break;

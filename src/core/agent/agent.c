@@ -29,7 +29,7 @@ const struct lifecycle link_lifecycle = {"link", LINK_STATES, link_names, link_n
 
 struct agent_effect *agent_effect_add(struct agent_effects *effects, enum agent_effect_kind kind)
 {
-    CHECK(kind >= AGENT_CONNECT && kind <= AGENT_CLIENT_REJOIN);
+    CHECK(kind >= AGENT_CONNECT && kind <= AGENT_CLIENT_TABLES);
     struct agent_effect effect = {.kind = kind};
     vec_push(&effects->list, effect);
     return &vec_last(&effects->list);

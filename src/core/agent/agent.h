@@ -183,6 +183,7 @@ enum agent_effect_kind {
     AGENT_SAY_AGAIN,     /* probes look again, and SAW comes for every standing signal, reported before or
                           * not */
     AGENT_CLIENT_REJOIN, /* `rejoin`: its process has to join again in that attempt */
+    AGENT_CLIENT_TABLES, /* `tables`: those by which its slice is routed from now on */
 };
 
 struct agent_effect {
@@ -211,6 +212,11 @@ struct agent_effect {
             uint64_t client;
             const struct task_rejoin *order; /* `task` is the client's */
         } rejoin;
+        struct {
+            uint64_t client;
+            int64_t number;
+            struct str name; /* the task's */
+        } tables;
         struct log_open log_open;
         uint64_t stream;
         struct str note;

@@ -77,6 +77,10 @@ static void put_task(uint64_t *digest, const struct local_task *task)
         put(digest, (uint64_t)task->rejoin.restore_step);
         put_text(digest, task->rejoin_text);
     }
+    if (task->tables) {
+        put(digest, (uint64_t)task->tables_number);
+        put_text(digest, task->tables);
+    }
     put(digest, hash_words(0, task->gang_key, sizeof task->gang_key));
     put(digest, task->container_count);
     for (size_t i = 0; i < task->container_count; i++)
@@ -212,6 +216,7 @@ static void check_task(const struct agent *agent, const struct local_task *task)
     CHECK(task->client_attempt <= task->attempt);
     CHECK((task->rejoin.task != 0) == (task->rejoin_text != NULL));
     CHECK(task->rejoin.task == 0 || task->rejoin.attempt <= task->attempt);
+    CHECK((task->tables_number > 0) == (task->tables != NULL));
     CHECK(task->state == LOCAL_WAITING || task->state == LOCAL_ENDED || task->launched ||
           task->container_count > 0);
     CHECK(task->state != LOCAL_WAITING || (!task->launched && task->launch.task == task->uid));

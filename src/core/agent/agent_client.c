@@ -19,6 +19,29 @@ static void send_drain(const struct agent *agent, const struct local_task *task,
     effect->client.reason = task->drain_reason;
 }
 
+static void send_tables(const struct local_task *task, struct agent_effects *effects)
+{
+    CHECK(task->client != 0 && task->tables);
+    struct agent_effect *effect = agent_effect_add(effects, AGENT_CLIENT_TABLES);
+    effect->tables.client = task->client;
+    effect->tables.number = task->tables_number;
+    effect->tables.name = str_from(task->tables);
+}
+
+/* Older tables, which come late, are no news. */
+static void take_tables(struct local_task *task, const struct task_notice *notice, struct agent_effects *effects)
+{
+    CHECK(notice->step > 0 && notice->tables.len <= SLICE_TABLES_MAX); /* codec.c refuses others */
+    if (notice->step <= task->tables_number)
+        return;
+    mem_free(task->tables);
+    task->tables = mem_alloc(notice->tables.len + 1);
+    mem_copy(task->tables, notice->tables.data, notice->tables.len);
+    task->tables_number = notice->step;
+    if (task->client != 0)
+        send_tables(task, effects);
+}
+
 void agent_pend_joined(struct agent *agent, const struct local_task *task)
 {
     struct task_report report = {.kind = REPORT_JOINED,
@@ -116,6 +139,8 @@ static void on_join(struct agent *agent, const struct agent_event *event, struct
         send_rejoin(task, effects);
     if (task->drain_deadline_ns != 0)
         send_drain(agent, task, effects);
+    if (task->tables)
+        send_tables(task, effects);
 }
 
 static void note_loss(struct local_task *task, const struct task_step *step)
@@ -211,6 +236,10 @@ void agent_client_notice(struct agent *agent, const struct task_notice *notice, 
         task->drain_reason = notice->reason;
         if (task->client != 0)
             send_drain(agent, task, effects);
+        return;
+    }
+    if (notice->kind == NOTICE_TABLES) {
+        take_tables(task, notice, effects);
         return;
     }
     CHECK(notice->kind == NOTICE_CHECKPOINT_COMMITTED); /* codec.c refuses others */

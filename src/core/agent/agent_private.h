@@ -121,6 +121,8 @@ struct local_task {
     uint8_t gang_key[GANG_KEY_BYTES]; /* of `attempt`; zeros: not known, or there is none */
     int64_t drain_deadline_ns; /* boottime; 0: none */
     enum drain_reason drain_reason; /* all but maintenance end with the next attempt */
+    int64_t tables_number;          /* of the slice's newest routing tables; 0: none */
+    char *tables;                   /* their name; own; NULL: none */
     bool step_due, step_urgent, has_step;
     int64_t step, total;
     enum step_source step_source;

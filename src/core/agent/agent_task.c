@@ -34,6 +34,7 @@ void agent_task_free(struct local_task *task)
     mem_free(task->hostname);
     mem_free(task->message);
     mem_free(task->rejoin_text);
+    mem_free(task->tables);
     arena_done(&task->clue_arena);
     mem_free(task);
 }

@@ -289,15 +289,17 @@ static void write_log_open(struct arena *arena, const struct log_open *open, Wir
     ret->after = open->after;
 }
 
-static void write_notice(const struct task_notice *notice, Wire__TaskNotice *ret)
+static void write_notice(struct arena *arena, const struct task_notice *notice, Wire__TaskNotice *ret)
 {
-    CHECK(notice->kind == NOTICE_CHECKPOINT_COMMITTED || notice->kind == NOTICE_DRAIN);
+    CHECK(notice->kind >= NOTICE_CHECKPOINT_COMMITTED && notice->kind <= NOTICE_TABLES);
     wire__task_notice__init(ret);
     ret->kind = (Wire__NoticeKind)notice->kind;
     ret->task = notice->task;
     ret->step = notice->step;
     ret->deadline_ns = notice->deadline_ns;
     ret->reason = notice->kind == NOTICE_DRAIN ? (uint32_t)notice->reason : 0;
+    if (notice->kind == NOTICE_TABLES)
+        ret->tables = codec_text(arena, notice->tables);
 }
 
 static void write_packed_sheet(const struct packed_sheet *sheet, Wire__PackedSheet *ret)
@@ -385,7 +387,7 @@ static void write_controller(struct arena *arena, const struct from_controller *
         ret->stop = &parts->stop;
         break;
     case FROM_CONTROLLER_NOTICE:
-        write_notice(&message->notice, &parts->notice);
+        write_notice(arena, &message->notice, &parts->notice);
         ret->notice = &parts->notice;
         break;
     case FROM_CONTROLLER_REJOIN:
@@ -475,10 +477,15 @@ static int read_notice(const Wire__TaskNotice *pb, struct task_notice *ret, stru
                                 .reason = (enum drain_reason)pb->reason};
     if (ret->kind == NOTICE_DRAIN && ret->reason == 0)
         ret->reason = DRAIN_MAINTENANCE; /* from a controller that does not send it */
-    if (ret->kind != NOTICE_CHECKPOINT_COMMITTED && ret->kind != NOTICE_DRAIN)
+    if (ret->kind == NOTICE_TABLES)
+        ret->tables = str_from(pb->tables);
+    if (ret->kind < NOTICE_CHECKPOINT_COMMITTED || ret->kind > NOTICE_TABLES)
         return error_set(error, ERROR_UNSUPPORTED, "notice of unknown kind %d", (int)ret->kind);
     if (ret->reason > DRAIN_MOVE)
         return error_set(error, ERROR_UNSUPPORTED, "notice of unknown reason %d", (int)ret->reason);
+    if (ret->tables.len > SLICE_TABLES_MAX || (ret->kind == NOTICE_TABLES && ret->step <= 0))
+        return error_set(error, ERROR_INVALID, "notice of routing tables: name of %zu bytes, number %lld",
+                         ret->tables.len, (long long)ret->step);
     if (ret->step < 0 || ret->deadline_ns < 0 || ret->deadline_ns > TIME_LEFT_MAX_NS)
         return error_set(error, ERROR_INVALID, "notice: negative step, or deadline out of range");
     return 0;

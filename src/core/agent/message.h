@@ -276,16 +276,18 @@ struct task_stop {
     obj_id task;
     int64_t grace_ns; /* 0: kill at once */
 };
-enum notice_kind { NOTICE_CHECKPOINT_COMMITTED = 1, NOTICE_DRAIN = 2 };
+enum { SLICE_TABLES_MAX = 160 }; /* bytes of the name of routing tables (slice/slice.h) */
+enum notice_kind { NOTICE_CHECKPOINT_COMMITTED = 1, NOTICE_DRAIN = 2, NOTICE_TABLES = 3 };
 /* The numbers are those of enum phx_drain_reason (include/phalanx/phalanx.h). All but the first: the
  * announced stop follows as soon as a checkpoint is committed. */
 enum drain_reason { DRAIN_MAINTENANCE = 1, DRAIN_PREEMPTION = 2, DRAIN_FAULT = 3, DRAIN_MOVE = 4 };
 struct task_notice {
     enum notice_kind kind;
     obj_id task;
-    int64_t step;        /* CHECKPOINT_COMMITTED */
+    int64_t step;        /* CHECKPOINT_COMMITTED; TABLES: their number, larger than that of earlier ones */
     int64_t deadline_ns; /* DRAIN: time left from now */
     enum drain_reason reason; /* DRAIN */
+    struct str tables;        /* TABLES: their name: "4x4x8-twisted without x5" */
 };
 struct welcome {
     uint64_t epoch; /* of the controller; the agent refuses a smaller one than it has seen */

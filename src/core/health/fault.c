@@ -270,7 +270,8 @@ static struct str make_name(const struct health *health, struct arena *arena, co
     struct str family, code, place;
     CHECK(str_cut(fault->code, '/', &family, &code));
     (void)fault_place(fault, &place);
-    struct str name = arena_printf(arena, STR_FORMAT "." STR_FORMAT "-" STR_FORMAT ".%s", STR_ARG(place), STR_ARG(family), STR_ARG(code), suffix);
+    struct str name = arena_printf(arena, STR_FORMAT "." STR_FORMAT "-" STR_FORMAT ".%s", STR_ARG(place),
+                                   STR_ARG(family), STR_ARG(code), suffix);
     if (name.len <= NAME_MAX_BYTES && !fault_find(health, name))
         return name;
     return arena_printf(arena, "fault.%" PRIx64, fault->uid);

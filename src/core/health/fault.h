@@ -77,7 +77,8 @@ extern const char *const fault_reason_names[FAULT_REASONS];
 struct fault {
     obj_id uid;
     struct str name;    /* unique: "<machine>.<family>-<code>.<suffix>", or the writer's choice */
-    struct str machine; /* by name: the machine may have left the cluster file since. Of a switch, cube or link
+    struct str
+        machine; /* by name: the machine may have left the cluster file since. Of a switch, cube or link
                          * of a pod: "switch/NAME", and so on, which is no machine's name (fault_place) */
     struct str code, place;
     struct buf evidence; /* of the newest occurrence */

@@ -195,6 +195,7 @@ static void start_again(struct step *step, struct task *task)
 {
     if (task->state == TASK_STARTING && !task_is_dead(task)) {
         effect_add(step->effects, EFFECT_TASK_START)->start = task;
+        slice_tell_tables(step, task);
     } else if (task->state == TASK_STOPPING && !task_is_dead(task)) {
         task_message(task, "stopped before it was started");
         task_finish(step, task, END_STOPPED);

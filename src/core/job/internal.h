@@ -318,6 +318,10 @@ struct slice_shape;
 bool jobset_wants_slice(const struct jobset *jobset, struct slice_shape *ret_shape);
 /* Called when its gang was just placed on `place`: the cross-connects are made. */
 void slice_gang_placed(struct step *step, struct gang *gang, const struct slice_place *place);
+/* Tells the task's agent by which tables its slice is routed, if it has one: after each order to start it. */
+void slice_tell_tables(struct step *step, const struct task *task);
+/* The same of all living tasks of a machine whose agent is back. */
+void jobs_tell_tables(struct step *step, const struct machine *machine);
 /* Whether the task's slice is not connected yet. */
 bool slice_start_waits(const struct step *step, const struct task *task);
 

@@ -99,6 +99,8 @@ void jobs_slice_failed(struct step *step, struct jobset *jobset);
 /* The JobSet's cross-connects are lost: a running task is ended, so that the JobSet's recovery answers;
  * false: none runs. Users read `why`. */
 bool jobs_slice_lost(struct step *step, struct jobset *jobset, struct str why);
+/* Every living task of the JobSet is told the slice's newest routing tables. */
+void jobs_slice_rerouted(struct step *step, const struct jobset *jobset);
 /* All tasks of the JobSet are stopped like evicted Pods, because its slice moves to other cubes; false: none
  * runs. Users read `why`. */
 bool jobs_slice_leave(struct step *step, struct jobset *jobset, struct str why);

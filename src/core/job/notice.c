@@ -10,7 +10,8 @@ static int64_t notice_task(struct step *step, const struct task *task, enum drai
     int64_t left_ns = reason == DRAIN_MOVE ? MOVE_LIMIT_NS : grace_ns;
     struct effect *effect = effect_add(step->effects, EFFECT_TASK_NOTICE);
     effect->notice.machine = task->machine;
-    effect->notice.notice = (struct task_notice){NOTICE_DRAIN, task->uid, 0, left_ns, reason};
+    effect->notice.notice = (struct task_notice){
+            .kind = NOTICE_DRAIN, .task = task->uid, .deadline_ns = left_ns, .reason = reason};
     return grace_ns;
 }
 
@@ -39,7 +40,8 @@ int64_t jobs_notice_drain(struct step *step, const struct machine *machine, enum
         int64_t grace_ns = task->job->rjob->job.pod.grace_s * NS_PER_SECOND;
         struct effect *effect = effect_add(step->effects, EFFECT_TASK_NOTICE);
         effect->notice.machine = machine->id;
-        effect->notice.notice = (struct task_notice){NOTICE_DRAIN, task->uid, 0, grace_ns, reason};
+        effect->notice.notice = (struct task_notice){
+            .kind = NOTICE_DRAIN, .task = task->uid, .deadline_ns = grace_ns, .reason = reason};
         longest_ns = grace_ns > longest_ns ? grace_ns : longest_ns;
     }
     return longest_ns;

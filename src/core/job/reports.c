@@ -197,6 +197,7 @@ void jobs_machine_hello(struct step *step, struct machine *machine, const struct
         apply_report(step, machine, &hello->reports[i]);
     hello_without(step, machine, &unknown);
     vec_done(&unknown);
+    jobs_tell_tables(step, machine);
     step->schedule = true;
 }
 

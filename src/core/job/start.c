@@ -31,6 +31,7 @@ void task_start_if_free(struct step *step, struct task *task)
     task->start_sent_ns = step->now_ns;
     task->attempt = task->began_attempt = task->job->jobset->attempt;
     effect_add(step->effects, EFFECT_TASK_START)->start = task;
+    slice_tell_tables(step, task);
     step_changed(step, CHANGE_MODIFIED, ref_task(task));
 }
 

@@ -231,17 +231,30 @@ void slices_settle(struct step *step)
 
 /* --- for people and audits ------------------------------------------------------------------------------ */
 
-void slice_tables_name(const struct slice *slice, struct buf *out)
+/* A part of a cube is a mesh of copper, whatever the switches do. */
+void slice_name_tables(struct slice *slice)
 {
     char text[SHAPE_TEXT_MAX];
     slice_shape_format(&slice->place.cubes.shape, text);
-    buf_printf(out, "%s", text);
+    buf_clear(&slice->tables_name);
+    buf_printf(&slice->tables_name, "%s", text);
     const char *before = " without ";
-    for (uint32_t number = 0; number < POD_SWITCHES; number++)
+    for (uint32_t number = 0; slice_shape_is_whole(&slice->place.cubes.shape) && number < POD_SWITCHES; number++)
         if (slice->tables_out >> number & 1) {
-            buf_printf(out, "%s%s", before, pod_switch_name(pod_switch_at(number)));
+            buf_printf(&slice->tables_name, "%s%s", before, pod_switch_name(pod_switch_at(number)));
             before = ",";
         }
+    CHECK(slice->tables_name.len <= SLICE_TABLES_MAX);
+}
+
+void slice_give_tables(struct step *step, struct slice *slice)
+{
+    CHECK(slice->phase == SLICE_CONNECTED && slice->tables < UINT32_MAX);
+    slice->tables++;
+    slice->tables_out = slice->left_out;
+    slice->tables_ns = step->now_ns;
+    slice_name_tables(slice);
+    step->slices->pods[slice->place.pod]->stale = true;
 }
 
 void slice_describe(const struct slices *slices, const struct cluster *cluster, const struct slice *slice,

@@ -30,6 +30,8 @@ static inline bool switch_is_out(const struct switch_now *now)
 void drains_settle(struct step *step, struct pod_now *pod);
 /* What the switch holds is not known any more. */
 void forget_circuits(struct pod_now *pod, uint32_t number);
+/* Derives `tables_name`. */
+void slice_name_tables(struct slice *slice);
 void shown_done(struct shown *shown);
 void shown_name(struct shown *shown, struct str namespace_, struct str name); /* copies */
 struct pod_now *pod_now_new(const struct cluster *cluster, uint32_t pod);

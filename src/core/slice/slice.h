@@ -98,6 +98,7 @@ struct slice {
     uint32_t tables;     /* routing tables that its ranks were given, one after another; 0: none yet */
     uint64_t tables_out; /* switches that the newest of them avoid */
     int64_t tables_ns;   /* when its ranks were told of them */
+    struct buf tables_name; /* slice_tables_name of them; derived */
     int64_t leave_ns;    /* it moves from a drained cube, at this time at the latest; 0: it does not */
     int64_t noticed_ns;  /* when its ranks were told so */
     struct shown shown, session; /* as a Slice and as a FabricSession */
@@ -122,7 +123,7 @@ struct switch_now {
     uint8_t bad[POD_CUBES_MAX];        /* cubes one of whose ends cannot be used: LINK_BAD_... */
     struct buf reason;                 /* of the last failure, for people */
     struct buf alarms;                 /* as the switch words them, one a line */
-    bool faulty;  /* a fault of it or of a link at it may be open; derived */
+    bool faulty;                       /* a fault of it or of a link at it may be open; derived */
     bool lies;    /* it reported what no switch can hold, or holds other circuits than it says */
     bool drain;   /* API: spec.unschedulable */
     bool leaving; /* `drain`, and every slice can do without it: no slice depends on it */
@@ -200,9 +201,9 @@ void slices_settle(struct step *step);
 void slice_describe(const struct slices *slices, const struct cluster *cluster, const struct slice *slice,
                     struct buf *out);
 
-/* Appends what names the slice's routing tables: "4x4x8-twisted", and " without x5,z2" if there are switches
- * that they avoid. */
-void slice_tables_name(const struct slice *slice, struct buf *out);
+/* Gives the slice new tables: around the switches that it does without. Their name is "4x4x8-twisted", and
+ * " without x5" if there is a switch that they avoid. */
+void slice_give_tables(struct step *step, struct slice *slice);
 
 /* --- planned maintenance -------------------------------------------------------------------------------- */
 

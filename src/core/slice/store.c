@@ -94,6 +94,7 @@ static void slice_free(struct slice *slice)
 {
     shown_done(&slice->shown);
     shown_done(&slice->session);
+    buf_done(&slice->tables_name);
     mem_free(slice);
 }
 
@@ -200,6 +201,8 @@ bool slice_restore(struct slices *slices, const struct cluster *cluster, const s
         (struct str){0};
     shown_name(&slice->shown, saved->shown.namespace_, saved->shown.name);
     shown_name(&slice->session, saved->shown.namespace_, saved->shown.name);
+    if (slice->tables)
+        slice_name_tables(slice);
     vec_push(&slices->list, slice);
     return true;
 }

@@ -173,6 +173,11 @@ void local_clients_send(struct live *live, const struct agent_effect *effect)
         message.drain.deadline_ms = (uint64_t)(effect->client.deadline_ns / NS_PER_MS);
         message.drain.reason = (uint32_t)effect->client.reason;
         break;
+    case AGENT_CLIENT_TABLES:
+        message.type = JOBWIRE_TABLES;
+        message.tables.number = (uint64_t)effect->tables.number;
+        mem_copy(message.tables.name, effect->tables.name.data, effect->tables.name.len);
+        break;
     default:
         CHECK_UNREACHABLE();
     }

@@ -252,6 +252,7 @@ static void port_carry_out(void *context, const struct agent_effect *effect)
     case AGENT_CLIENT_COMMITTED:
     case AGENT_CLIENT_DRAIN:
     case AGENT_CLIENT_REJOIN:
+    case AGENT_CLIENT_TABLES:
         if (live)
             local_clients_send(live, effect);
         break;

@@ -1,6 +1,7 @@
 /* The public calls of a joined context, without checkpoints. */
 #include "job/context.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "job/link/error.h"
@@ -249,6 +250,16 @@ void phx_phase_end(phx_context *ctx)
 }
 
 /* ---- notice ---- */
+
+uint64_t phx_slice_tables(phx_context *ctx, char *ret_name, size_t size)
+{
+    pthread_mutex_lock(&ctx->mutex);
+    uint64_t number = ctx->tables.number;
+    if (number > 0 && ret_name != NULL && size > 0)
+        snprintf(ret_name, size, "%s", ctx->tables.name);
+    pthread_mutex_unlock(&ctx->mutex);
+    return number;
+}
 
 int phx_notice(phx_context *ctx, struct phx_drain *ret_drain)
 {

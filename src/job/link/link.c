@@ -173,6 +173,15 @@ static void on_drain(struct phx_context *ctx, const struct jobwire_drain *drain)
     job_save_agreement_notice(ctx);
 }
 
+/* An agent repeats the tables on a new connection, and older ones may come late. */
+static void on_tables(struct phx_context *ctx, const struct jobwire_tables *tables)
+{
+    if (tables->number <= ctx->tables.number)
+        return;
+    ctx->tables = *tables;
+    job_changed(ctx);
+}
+
 static void on_message(struct phx_context *ctx, const struct jobwire_message *message)
 {
     switch (message->type) {
@@ -193,6 +202,9 @@ static void on_message(struct phx_context *ctx, const struct jobwire_message *me
         break;
     case JOBWIRE_DRAIN:
         on_drain(ctx, &message->drain);
+        break;
+    case JOBWIRE_TABLES:
+        on_tables(ctx, &message->tables);
         break;
     case JOBWIRE_REJOIN:
         job_rejoin_told(ctx, &message->rejoin);

@@ -67,6 +67,7 @@ enum jobwire_type {
     JOBWIRE_REJOIN = 68,
     JOBWIRE_STORED = 69,
     JOBWIRE_FETCHED = 70,
+    JOBWIRE_TABLES = 71,
 };
 
 enum jobwire_join_flags {
@@ -162,6 +163,13 @@ struct jobwire_drain {
     uint32_t reason;      /* enum jobwire_drain_reason; unknown values are kept as they are */
 };
 
+/* The routing tables of the job's slice: the names of all ranks' tables are equal, and so are the tables. A
+ * larger number replaces a smaller one. */
+struct jobwire_tables {
+    uint64_t number;               /* never 0 */
+    char name[JOBWIRE_REASON_MAX]; /* "4x4x8-twisted without x5" */
+};
+
 enum jobwire_rejoin_flags {
     JOBWIRE_REJOIN_DUMP = 1, /* the ranks write a dying checkpoint to storage, nothing else */
 };
@@ -228,6 +236,7 @@ struct jobwire_message {
         struct jobwire_checkpoint_committed committed;
         struct jobwire_drain drain;
         struct jobwire_rejoin rejoin;
+        struct jobwire_tables tables;
         struct jobwire_slot slot;   /* STORE, FETCH */
         struct jobwire_moved moved; /* STORED, FETCHED */
     };
@@ -523,6 +532,10 @@ static inline void jobwire_put_body(struct jobwire_writer *writer, const struct 
     case JOBWIRE_REJOIN:
         jobwire_put_rejoin(writer, &message->rejoin);
         break;
+    case JOBWIRE_TABLES:
+        jobwire_put(writer, message->tables.number, 8);
+        jobwire_put_reason(writer, message->tables.name);
+        break;
     case JOBWIRE_STORE:
     case JOBWIRE_FETCH:
         jobwire_put(writer, message->slot.step, 8);
@@ -584,6 +597,10 @@ static inline void jobwire_get_body(struct jobwire_reader *reader, struct jobwir
         break;
     case JOBWIRE_REJOIN:
         jobwire_get_rejoin(reader, &message->rejoin);
+        break;
+    case JOBWIRE_TABLES:
+        message->tables.number = jobwire_get(reader, 8);
+        jobwire_get_reason(reader, message->tables.name);
         break;
     case JOBWIRE_STORE:
     case JOBWIRE_FETCH:

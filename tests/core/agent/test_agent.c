@@ -284,8 +284,17 @@ static void test_clients(void **state)
     desk_say(&desk,
              (struct from_controller){.kind = FROM_CONTROLLER_NOTICE, .notice = {NOTICE_DRAIN, 11, 0, 9}});
     assert_int_equal(effect_of(&desk, AGENT_CLIENT_DRAIN)->client.deadline_ns, 9);
+    static const char *const tables[] = {"4x4x8", "4x4x8 without x5", "4x4x8"};
+    for (int i = 0; i < 3; i++) { /* the last one is old, and comes late */
+        struct task_notice notice = {
+            .kind = NOTICE_TABLES, .task = 11, .step = i == 2 ? 1 : 1 + i, .tables = str_from(tables[i])};
+        desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_NOTICE, .notice = notice});
+        assert_int_equal(effect_of(&desk, AGENT_CLIENT_TABLES) != NULL, i < 2);
+    }
     join(&desk, 4, 11, 2); /* again, after a reconnect: it learns all of it */
     assert_int_equal(effect_of(&desk, AGENT_CLIENT_WELCOME)->client.restore_step, 2);
+    assert_int_equal(effect_of(&desk, AGENT_CLIENT_TABLES)->tables.number, 2);
+    assert_true(str_is(effect_of(&desk, AGENT_CLIENT_TABLES)->tables.name, "4x4x8 without x5"));
     assert_non_null(effect_of(&desk, AGENT_CLIENT_DRAIN));
     desk_step(&desk, (struct agent_event){
                          .kind = AGENT_DISCONNECTED}); /* the shard was not acknowledged: said again */

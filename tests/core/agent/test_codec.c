@@ -372,7 +372,14 @@ static struct from_controller random_controller(struct rng *rng, struct arena *a
         message.stop = (struct task_stop){rng_next(rng), (int64_t)(rng_next(rng) >> 1)};
         break;
     case FROM_CONTROLLER_NOTICE:
-        message.notice = (struct task_notice){NOTICE_DRAIN, rng_next(rng), 7, 8, 1 + rng_below(rng, 4)};
+        message.notice = (struct task_notice){.kind = NOTICE_DRAIN,
+                                              .task = rng_next(rng),
+                                              .step = 7,
+                                              .deadline_ns = 8,
+                                              .reason = 1 + rng_below(rng, 4)};
+        if (rng_below(rng, 2))
+            message.notice = (struct task_notice){
+                .kind = NOTICE_TABLES, .task = 3, .step = 9, .tables = STR("8x8x16-twisted without z12")};
         break;
     case FROM_CONTROLLER_REJOIN:
         message.rejoin = random_rejoin(rng);
@@ -676,6 +683,8 @@ static void test_times_fit(void **state)
         {.kind = FROM_CONTROLLER_HEARTBEAT_ACK, .grant = {1, LEASE_HOLD_MAX_NS + 1}},
         {.kind = FROM_CONTROLLER_NOTICE,
          .notice = {.kind = NOTICE_DRAIN, .task = 1, .deadline_ns = INT64_MAX}},
+        {.kind = FROM_CONTROLLER_NOTICE,
+         .notice = {.kind = NOTICE_TABLES, .task = 1, .step = 0, .tables = STR("4x4x4")}},
     };
     for (size_t i = 0; i < sizeof messages / sizeof *messages; i++) {
         ARENA_CLEANUP struct arena arena = {0};

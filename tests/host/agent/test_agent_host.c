@@ -532,18 +532,29 @@ static void test_clients(void **state)
     client_say(fd,
                (struct jobwire_message){.type = JOBWIRE_SHARD_SAVED, .shard_saved = {.step = 5, .bytes = 1}});
     RUN_UNTIL(&fake, told(&fake, 1)->saved_step == 5);
-    struct task_notice notice = {NOTICE_CHECKPOINT_COMMITTED, 1, 5, 0, 0};
+    struct task_notice notice = {.kind = NOTICE_CHECKPOINT_COMMITTED, .task = 1, .step = 5};
     wire_send_controller(fake.agent,
                          &(struct from_controller){.kind = FROM_CONTROLLER_NOTICE, .notice = notice});
     answer = client_hear(&fake, fd);
     assert_int_equal(answer.type, JOBWIRE_CHECKPOINT_COMMITTED);
     assert_int_equal(answer.committed.step, 5);
-    notice = (struct task_notice){NOTICE_DRAIN, 1, 0, 30 * NS_PER_SECOND, DRAIN_MAINTENANCE};
+    notice = (struct task_notice){.kind = NOTICE_DRAIN,
+                                  .task = 1,
+                                  .deadline_ns = 30 * NS_PER_SECOND,
+                                  .reason = DRAIN_MAINTENANCE};
     wire_send_controller(fake.agent,
                          &(struct from_controller){.kind = FROM_CONTROLLER_NOTICE, .notice = notice});
     answer = client_hear(&fake, fd);
     assert_int_equal(answer.type, JOBWIRE_DRAIN);
     assert_true(answer.drain.deadline_ms > 25000 && answer.drain.deadline_ms <= 30000);
+    notice = (struct task_notice){
+        .kind = NOTICE_TABLES, .task = 1, .step = 2, .tables = STR("4x4x8 without x5")};
+    wire_send_controller(fake.agent,
+                         &(struct from_controller){.kind = FROM_CONTROLLER_NOTICE, .notice = notice});
+    answer = client_hear(&fake, fd);
+    assert_int_equal(answer.type, JOBWIRE_TABLES);
+    assert_int_equal(answer.tables.number, 2);
+    assert_string_equal(answer.tables.name, "4x4x8 without x5");
     assert_int_equal(write(stale, "\xff\xff\xff\xff garbage", 12), 12); /* harms nobody else */
     step.step.step = 6;
     client_say(fd, step);

@@ -229,6 +229,33 @@ static void test_drain(void **unused)
     gang_done(&gang);
 }
 
+static int wait_for_tables(void *unused)
+{
+    struct phx_error error = {0};
+    char name[64] = "";
+    phx_context *ctx = gang_join();
+    EXPECT(phx_slice_tables(ctx, name, sizeof name) == 0 && name[0] == '\0');
+    for (uint64_t step = 1; phx_slice_tables(ctx, NULL, 0) < 2; step++)
+        EXPECT(phx_step(ctx, step, NULL, 0, &error) == 0);
+    EXPECT(phx_slice_tables(ctx, name, 6) == 2 && strcmp(name, "4x4x8") == 0); /* cut */
+    EXPECT(phx_slice_tables(ctx, name, sizeof name) == 2 && strcmp(name, "4x4x8 without x5") == 0);
+    EXPECT(phx_leave(ctx, &error) == 0);
+    return 0;
+}
+
+static void test_tables(void **unused)
+{
+    struct gang gang;
+    gang_init(&gang, 1);
+    gang_fork_all(&gang, wait_for_tables, NULL);
+    gang_until(&gang, gang.step_frames[0] > 0);
+    struct jobwire_message message = {.type = JOBWIRE_TABLES, .tables = {.number = 2}};
+    snprintf(message.tables.name, sizeof message.tables.name, "4x4x8 without x5");
+    gang_send_all(&gang, &message);
+    gang_expect_exits(&gang, 0);
+    gang_done(&gang);
+}
+
 static int outlive_agent(void *unused)
 {
     struct phx_error error = {0};
@@ -618,7 +645,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_talk),          cmocka_unit_test(test_heartbeat),
         cmocka_unit_test(test_loss),          cmocka_unit_test(test_leave_early),
-        cmocka_unit_test(test_fence),         cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_fence),         cmocka_unit_test(test_drain), cmocka_unit_test(test_tables),
         cmocka_unit_test(test_agent_restart), cmocka_unit_test(test_checkpoints),
         cmocka_unit_test(test_stand_alone),   cmocka_unit_test(test_incomplete),
         cmocka_unit_test(test_strangers),

@@ -25,7 +25,7 @@ static const uint16_t types[] = {
     JOBWIRE_JOIN,   JOBWIRE_STEP,    JOBWIRE_SHARD_SAVED, JOBWIRE_PEER_GONE,
     JOBWIRE_LEAVE,  JOBWIRE_WELCOME, JOBWIRE_FENCED,      JOBWIRE_CHECKPOINT_COMMITTED,
     JOBWIRE_DRAIN,  JOBWIRE_REJOIN,  JOBWIRE_STORE,       JOBWIRE_FETCH,
-    JOBWIRE_STORED, JOBWIRE_FETCHED, JOBWIRE_RETRY};
+    JOBWIRE_STORED, JOBWIRE_FETCHED, JOBWIRE_RETRY, JOBWIRE_TABLES};
 
 static struct jobwire_message random_message(void)
 {
@@ -90,6 +90,11 @@ static struct jobwire_message random_message(void)
     case JOBWIRE_RETRY:
         for (size_t c = 0, len = draw() % JOBWIRE_REASON_MAX; c < len; c++)
             message.retry.reason[c] = (char)(' ' + draw() % ('~' - ' ' + 1));
+        break;
+    case JOBWIRE_TABLES:
+        message.tables.number = draw();
+        for (size_t c = 0, len = draw() % JOBWIRE_REASON_MAX; c < len; c++)
+            message.tables.name[c] = (char)(' ' + draw() % ('~' - ' ' + 1));
         break;
     case JOBWIRE_LEAVE:
         break;
