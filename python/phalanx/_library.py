@@ -124,6 +124,7 @@ _PROTOTYPES = {
     "phx_checkpoint_load": (c_int, [c_void_p, POINTER(c_uint64), _E]),
     "phx_checkpoint_import": (c_int, [c_void_p, c_char_p, POINTER(c_size_t), _E]),
     "phx_notice": (c_int, [c_void_p, POINTER(DrainStruct)]),
+    "phx_slice_tables": (c_uint64, [c_void_p, c_char_p, c_size_t]),
 }
 
 _loaded = None

@@ -100,8 +100,8 @@ static void reroute(struct step *step, const struct jobset *jobset, struct slice
 {
     slice_give_tables(step, slice);
     jobs_slice_rerouted(step, jobset);
-    step_note_late(step, true, "SliceRerouted", ref_jobset(jobset), "its ranks go on with the tables " STR_FORMAT,
-                   STR_ARG(buf_str(&slice->tables_name)));
+    step_note_late(step, true, "SliceRerouted", ref_jobset(jobset),
+                   "its ranks go on with the tables " STR_FORMAT, STR_ARG(buf_str(&slice->tables_name)));
 }
 
 /* Returns whether jobs must settle again. */

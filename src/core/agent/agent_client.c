@@ -29,7 +29,8 @@ static void send_tables(const struct local_task *task, struct agent_effects *eff
 }
 
 /* Older tables, which come late, are no news. */
-static void take_tables(struct local_task *task, const struct task_notice *notice, struct agent_effects *effects)
+static void take_tables(struct local_task *task, const struct task_notice *notice,
+                        struct agent_effects *effects)
 {
     CHECK(notice->step > 0 && notice->tables.len <= SLICE_TABLES_MAX); /* codec.c refuses others */
     if (notice->step <= task->tables_number)

@@ -219,7 +219,8 @@ static void notice_committed(struct step *step, const struct task *task, int64_t
 {
     struct effect *effect = effect_add(step->effects, EFFECT_TASK_NOTICE);
     effect->notice.machine = task->machine;
-    effect->notice.notice = (struct task_notice){.kind = NOTICE_CHECKPOINT_COMMITTED, .task = task->uid, .step = number};
+    effect->notice.notice =
+        (struct task_notice){.kind = NOTICE_CHECKPOINT_COMMITTED, .task = task->uid, .step = number};
 }
 
 void progress_shard_saved(struct step *step, struct task *task, int64_t number)

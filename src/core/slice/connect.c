@@ -239,7 +239,8 @@ void slice_name_tables(struct slice *slice)
     buf_clear(&slice->tables_name);
     buf_printf(&slice->tables_name, "%s", text);
     const char *before = " without ";
-    for (uint32_t number = 0; slice_shape_is_whole(&slice->place.cubes.shape) && number < POD_SWITCHES; number++)
+    for (uint32_t number = 0; slice_shape_is_whole(&slice->place.cubes.shape) && number < POD_SWITCHES;
+         number++)
         if (slice->tables_out >> number & 1) {
             buf_printf(&slice->tables_name, "%s%s", before, pod_switch_name(pod_switch_at(number)));
             before = ",";

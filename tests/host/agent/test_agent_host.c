@@ -538,17 +538,15 @@ static void test_clients(void **state)
     answer = client_hear(&fake, fd);
     assert_int_equal(answer.type, JOBWIRE_CHECKPOINT_COMMITTED);
     assert_int_equal(answer.committed.step, 5);
-    notice = (struct task_notice){.kind = NOTICE_DRAIN,
-                                  .task = 1,
-                                  .deadline_ns = 30 * NS_PER_SECOND,
-                                  .reason = DRAIN_MAINTENANCE};
+    notice = (struct task_notice){
+        .kind = NOTICE_DRAIN, .task = 1, .deadline_ns = 30 * NS_PER_SECOND, .reason = DRAIN_MAINTENANCE};
     wire_send_controller(fake.agent,
                          &(struct from_controller){.kind = FROM_CONTROLLER_NOTICE, .notice = notice});
     answer = client_hear(&fake, fd);
     assert_int_equal(answer.type, JOBWIRE_DRAIN);
     assert_true(answer.drain.deadline_ms > 25000 && answer.drain.deadline_ms <= 30000);
-    notice = (struct task_notice){
-        .kind = NOTICE_TABLES, .task = 1, .step = 2, .tables = STR("4x4x8 without x5")};
+    notice =
+        (struct task_notice){.kind = NOTICE_TABLES, .task = 1, .step = 2, .tables = STR("4x4x8 without x5")};
     wire_send_controller(fake.agent,
                          &(struct from_controller){.kind = FROM_CONTROLLER_NOTICE, .notice = notice});
     answer = client_hear(&fake, fd);

@@ -643,12 +643,12 @@ static void test_incomplete(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_talk),          cmocka_unit_test(test_heartbeat),
-        cmocka_unit_test(test_loss),          cmocka_unit_test(test_leave_early),
-        cmocka_unit_test(test_fence),         cmocka_unit_test(test_drain), cmocka_unit_test(test_tables),
-        cmocka_unit_test(test_agent_restart), cmocka_unit_test(test_checkpoints),
-        cmocka_unit_test(test_stand_alone),   cmocka_unit_test(test_incomplete),
-        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_talk),        cmocka_unit_test(test_heartbeat),
+        cmocka_unit_test(test_loss),        cmocka_unit_test(test_leave_early),
+        cmocka_unit_test(test_fence),       cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_tables),      cmocka_unit_test(test_agent_restart),
+        cmocka_unit_test(test_checkpoints), cmocka_unit_test(test_stand_alone),
+        cmocka_unit_test(test_incomplete),  cmocka_unit_test(test_strangers),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
