@@ -5,6 +5,7 @@
 
 #include "doc/json.h"
 #include "base/units.h"
+#include "core/slice/slice.h"
 #include "core/health/fault.h"
 #include "core/repair/repair.h"
 
@@ -248,6 +249,29 @@ static void cordon(struct world *world, uint32_t index, bool on)
     world_trace(world, "client: %s %s", on ? "cordon" : "uncordon", request->write.name.data);
 }
 
+void client_drain(struct world *world, bool cube, struct str name, bool on)
+{
+    struct request *request = request_new(world, WRITE_REPLACE, cube ? OBJECT_CUBE : OBJECT_SWITCH);
+    request->write.name = arena_str(&request->arena, name);
+    request->write.body = on ? STR("{\"spec\":{\"unschedulable\":true}}") : STR("{\"spec\":{}}");
+    world_trace(world, "client: %s " STR_FORMAT, on ? "drain" : "undrain", STR_ARG(name));
+}
+
+/* Ends every drain of switches and cubes. */
+static void end_drains(struct world *world)
+{
+    const struct slices *slices = core_slices(world->controller.core);
+    for (size_t p = 0; p < slices->pod_count; p++) {
+        const struct pod_now *pod = slices->pods[p];
+        for (uint32_t i = 0; pod->switches && i < POD_SWITCHES; i++)
+            if (pod->switches[i].drain)
+                client_drain(world, false, pod->switches[i].shown.name, false);
+        for (uint32_t i = 0; pod->all_cubes && i < pod->cubes; i++)
+            if (pod->all_cubes[i].drain)
+                client_drain(world, true, pod->all_cubes[i].shown.name, false);
+    }
+}
+
 /* A Pod that is always run again has no end but this one. */
 static void end_for_ever(struct world *world)
 {
@@ -417,6 +441,7 @@ static void tidy(struct world *world)
     for (size_t i = 0; i < cluster->machine_count; i++)
         if (cluster->machines[i].cordoned)
             cordon(world, (uint32_t)i, false);
+    end_drains(world);
 }
 
 static void want_something(struct world *world)

@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "core/slice/slice.h"
 
-enum { SIM_RESTORE, SIM_CARRY_OUT, SIM_ANSWER, SIM_BREAK };
+enum { SIM_RESTORE, SIM_CARRY_OUT, SIM_ANSWER, SIM_BREAK, SIM_LIGHT };
 
 static struct sim_switch *switch_at(struct world *world, uint32_t which)
 {
@@ -195,10 +195,61 @@ static void tell_health(struct world *world, uint32_t which)
     const struct sim_switch *one = switch_at(world, which);
     if (!world->controller.driver || !driver_is_open(world->controller.driver))
         return;
+    uint16_t bad[SIM_BAD_PORTS_MAX];
     struct switch_health health = {.name = config_of(world, which)->name,
-                                   .state = one->down ? SWITCH_DOWN : SWITCH_UP};
+                                   .state = one->down ? SWITCH_DOWN : SWITCH_UP,
+                                   .bad_ports = bad};
+    for (uint16_t port = 1; port < sizeof one->dark && health.bad_port_count < SIM_BAD_PORTS_MAX; port++)
+        if (one->dark[port] && !one->down)
+            bad[health.bad_port_count++] = port;
+    if (health.bad_port_count)
+        health.state = SWITCH_DEGRADED;
     driver_switch_health(world->controller.driver, &health);
     controller_switch_spoke(world);
+}
+
+/* A port of a cube loses its light, for a while. */
+static void darken_one(struct world *world)
+{
+    uint32_t which = (uint32_t)world_draw(world, 0, POD_SWITCHES - 1);
+    uint32_t cube = (uint32_t)world_draw(world, 0, world->swarm.cubes - 1);
+    uint32_t port = (world_chance(world, 500000) ? 1 : SIM_SWITCH_PORTS + 1) + cube;
+    struct sim_switch *one = switch_at(world, which);
+    CHECK(port < sizeof one->dark);
+    one->dark[port] = true;
+    world_trace(world, "port %u of switch %u is dark", port, which);
+    tell_health(world, which);
+    world_after(world, world_draw(world, 1, 20) * NS_PER_SECOND, SIM_SWITCH, which, 0, SIM_LIGHT);
+}
+
+static void light_all(struct world *world, uint32_t which)
+{
+    struct sim_switch *one = switch_at(world, which);
+    memset(one->dark, 0, sizeof one->dark);
+    tell_health(world, which);
+}
+
+/* An operator drains a switch or cube, or ends a drain; two switches at a time, and one cube. */
+static void maintain_one(struct world *world)
+{
+    if (!world->controller.driver || !driver_is_open(world->controller.driver))
+        return;
+    const struct slices *slices = core_slices(world->controller.core);
+    const struct pod_now *pod = slices->pod_count ? slices->pods[0] : NULL;
+    bool cube = world->swarm.cubes > 1 && world_chance(world, 300000);
+    uint32_t which = (uint32_t)world_draw(world, 0, cube ? world->swarm.cubes - 1 : POD_SWITCHES - 1);
+    int drained = 0;
+    for (uint32_t i = 0; pod && pod->switches && i < (cube ? pod->cubes : POD_SWITCHES); i++)
+        if (cube ? pod->all_cubes[i].drain : pod->switches[i].drain) {
+            which = world_chance(world, 500000) ? i : which;
+            drained++;
+        }
+    if (!pod || !pod->switches)
+        return;
+    bool on = !(cube ? pod->all_cubes[which].drain : pod->switches[which].drain);
+    if (on && drained >= (cube ? 1 : 2))
+        return;
+    client_drain(world, cube, cube ? pod->all_cubes[which].shown.name : pod->switches[which].shown.name, on);
 }
 
 static void break_one(struct world *world)
@@ -207,6 +258,10 @@ static void break_one(struct world *world)
     struct sim_switch *one = switch_at(world, which);
     if (world->healing)
         return;
+    if (world_chance(world, 250000))
+        darken_one(world);
+    if (world_chance(world, 300000))
+        maintain_one(world);
     if (!one->down) {
         one->down = true;
         one->broke_ns = world->now_ns;
@@ -236,7 +291,10 @@ void sim_switches_begin(struct world *world)
 void sim_switches_heal(struct world *world)
 {
     for (uint32_t which = 0; world->swarm.cubes > 0 && which < POD_SWITCHES; which++)
+    {
+        world_after(world, world_draw(world, 1, 500) * NS_PER_MS, SIM_SWITCH, which, 0, SIM_LIGHT);
         world_after(world, world_draw(world, 1, 500) * NS_PER_MS, SIM_SWITCH, which, 0, SIM_RESTORE);
+    }
 }
 
 void sim_switches_event(struct world *world, const struct sim_event *event)
@@ -253,6 +311,9 @@ void sim_switches_event(struct world *world, const struct sim_event *event)
         break;
     case SIM_BREAK:
         break_one(world);
+        break;
+    case SIM_LIGHT:
+        light_all(world, event->machine);
         break;
     default:
         CHECK(false);

@@ -345,9 +345,11 @@ struct planned_restart {
 
 /* --- optical switches (switches.c) ------------------------------------------------------------ */
 
+enum { SIM_BAD_PORTS_MAX = 32 }; /* told in one report of health */
 struct sim_switch {
     uint16_t to[SIM_SWITCH_PORTS + 1]; /* by plus port: the minus port that it is joined with; 0: none */
     bool down;
+    bool dark[2 * SIM_SWITCH_PORTS + 2]; /* ports without light */
     int64_t broke_ns; /* true time of its last failure or return; 0: never */
     uint64_t newest;  /* operation that was carried out last */
 };
@@ -544,6 +546,8 @@ void client_request(struct world *world, const struct sim_event *event);
 void client_unblock(struct world *world); /* the controller reads again */
 void client_done(struct world *world);
 /* A request on its way. Strings are copied. */
+/* Drains a switch or cube of the pod, or ends that. */
+void client_drain(struct world *world, bool cube, struct str name, bool on);
 struct request *client_send(struct world *world, enum write_verb verb, enum object_kind object,
                             struct str namespace_, struct str name, struct str body);
 bool client_has(struct world *world, enum sim_feature feature); /* drawn anew: may it be used here? */

@@ -286,6 +286,13 @@ static void check_slice(const struct slices *slices, const struct cluster *clust
     CHECK(slice->place.cubes.count == slice_shape_cubes(&slice->place.cubes.shape));
     CHECK((slice->connected & slice->left_out) == 0 && !(slice->connected & ~ALL_SWITCHES));
     CHECK(slice->phase != SLICE_CONNECTING || !slice->lost);
+    /* A slice is Ready only when all of its circuits were read back. */
+    bool ready = slice->phase == SLICE_CONNECTED && !slice->lost;
+    CHECK(slice->shown.uid == 0 || slice->shown.ready == (ready ? SHOWN_TRUE : SHOWN_FALSE));
+    CHECK(slice->phase != SLICE_CONNECTED || (slice->connected | slice->left_out) == ALL_SWITCHES);
+    for (uint32_t number = 0; number < POD_SWITCHES; number++)
+        if ((slice->connected >> number & 1) && pod->switches[number].known)
+            CHECK(slice_is_set(slice, pod, number));
     for (uint32_t c = 0; c < slice->place.cubes.count; c++)
         CHECK(slice->place.cubes.cube[c] < pod->cubes &&
               pod->cubes == cluster->pods[slice->place.pod].cube_count);
