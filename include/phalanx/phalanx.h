@@ -372,10 +372,10 @@ enum phx_drain_reason {
  * The ranks of a gang are told at different times: let them agree on the step at which they save. */
 int phx_notice(phx_context *ctx, struct phx_drain *ret_drain);
 
-/* Returns the number of the routing tables by which the job's slice of a pod is routed now; 0: it has none, or
- * the agent has not told yet. *ret_name gets their name, at most size - 1 bytes and a NUL: the shape, and the
- * optical switches that they avoid, such as "4x4x8-twisted without x5". A name stands for the same tables on
- * every rank; a larger number replaces them. ret_name may be NULL. Any thread may call. */
+/* Returns the number of the routing tables by which the job's slice of a pod is routed now; 0: it has none,
+ * or the agent has not told yet. *ret_name gets their name, at most size - 1 bytes and a NUL: the shape, and
+ * the optical switches that they avoid, such as "4x4x8-twisted without x5". A name stands for the same tables
+ * on every rank; a larger number replaces them. ret_name may be NULL. Any thread may call. */
 uint64_t phx_slice_tables(phx_context *ctx, char *ret_name, size_t size);
 
 /* ---- the loop ---- */

@@ -4,7 +4,8 @@
 
 #include "cmd/client.h"
 
-/* Takes "switch/NAME" or "cube/NAME" apart; false: the text names something else. *ret_name points into it. */
+/* Takes "switch/NAME" or "cube/NAME" apart; false: the text names something else. *ret_name points into
+ * it. */
 bool fabric_thing(const char *text, const struct resource **ret_kind, struct str *ret_name);
 /* Asks for the drain, or ends it, and tells. Returns an exit code. */
 int fabric_set_drain(struct client *client, const struct resource *kind, struct str name, bool drain);

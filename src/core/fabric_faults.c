@@ -1,9 +1,9 @@
 /* fabric_faults.c - faults of a pod's switches and optical links, from what slice/ knows of them.
  *
- *     fabric/switch-down    it does not answer, or says that it is out of service   closes when it was read
- *     fabric/switch-lies    its circuits are not those that it says it has          closes when it was read
- *     fabric/switch-alarm   as the switch words it                                  closes with the alarm
- *     fabric/link-bad       an end has no light, or will not join                   closes when both ends are well
+ *     fabric/switch-down    it does not answer, or says that it is out of service; closes when it was read
+ *     fabric/switch-lies    its circuits are not those that it says it has; closes when it was read
+ *     fabric/switch-alarm   as the switch words it; closes with the alarm
+ *     fabric/link-bad       an end has no light, or will not join; closes when both ends are well
  *
  * A fault follows the state: what holds is open, and what does not hold any more and was verified is closed.
  */
@@ -19,6 +19,7 @@ struct wanted {
 /* Returns whether a fault is open now; *changed: one was opened or closed. */
 static bool settle_fault(struct step *step, struct str subject, const struct wanted *wanted, bool *changed)
 {
+    CHECK(subject.len > 0 && subject.len <= NAME_MAX_BYTES);
     const struct fault *open = fault_find_open(step->health, subject, str_from(wanted->code));
     bool ends = open && !wanted->holds && wanted->verified;
     if ((open != NULL) == wanted->holds || (open && !ends))
@@ -44,6 +45,7 @@ static bool end_is_bad(const struct switch_now *now, uint32_t cube, uint8_t bit)
 static bool peer_is_well(const struct switch_now *now, uint32_t cube, bool plus)
 {
     const struct crossconnects *connects = &now->pod->connects;
+    CHECK(cube < now->pod->cubes);
     uint16_t peer = plus ? connects->next[now->number][cube] : connects->prior[now->number][cube];
     return peer == CUBE_NONE || !end_is_bad(now, peer, plus ? LINK_BAD_MINUS : LINK_BAD_PLUS);
 }
@@ -73,6 +75,7 @@ static bool settle_links(struct step *step, const struct switch_now *now, uint32
 static void settle_switch(struct step *step, struct switch_now *now, bool *changed)
 {
     struct buf subject BUF_CLEANUP = {0};
+    CHECK(now->number < POD_SWITCHES && now->shown.name.len > 0);
     bool down = now->health == SWITCH_DOWN && !now->leaving, some = false;
     if (!down && !now->lies && !now->alarms.len && !now->faulty) {
         for (uint32_t cube = 0; cube < now->pod->cubes; cube++)

@@ -73,7 +73,9 @@ static bool has_elsewhere(const struct step *step, const struct slice *slice)
  * jobs must settle again. */
 static bool move_away(struct step *step, struct jobset *jobset, struct slice *slice)
 {
-    if (slice->lost || slice->phase != SLICE_CONNECTED || !slice_on_drained_cube(step->slices, slice)) {
+    if (slice->lost)
+        return false;
+    if (slice->phase != SLICE_CONNECTED || !slice_on_drained_cube(step->slices, slice)) {
         slice->leave_ns = 0;
         return false;
     }

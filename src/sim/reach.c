@@ -2,6 +2,8 @@
  * Decisions are seen where the ladder keeps them; of several in one event the newest counts. */
 #include "sim/world.h"
 
+#include "core/slice/slice.h"
+
 const char *torture_reach_name(enum torture_reach reach)
 {
     static const char *const names[REACHES] = {
@@ -26,6 +28,9 @@ const char *torture_reach_name(enum torture_reach reach)
         "controller paused",
         "heartbeat answered by the stand-in",
         "rank table sent",
+        "drained",
+        "rerouted",
+        "slice moved",
     };
     CHECK((unsigned)reach < REACHES);
     return names[reach];
@@ -50,6 +55,22 @@ static bool is_new(const struct reach_seen *seen, const struct ladder *ladder)
     return ladder->uses.len != seen->uses || use->at_ns != seen->use.at_ns || use->rung != seen->use.rung;
 }
 
+static void look_at_slice(struct world *world, const struct jobset *jobset, struct reach_seen *seen)
+{
+    const struct slices *slices = core_slices(world->controller.core);
+    const struct slice *slice = slices->list.len ? slice_find(slices, jobset->uid) : NULL;
+    uint64_t *reached = world->outcome->reached;
+    if (!slice) {
+        seen->tables = 0;
+        seen->slice_moves = false;
+        return;
+    }
+    reached[REACH_REROUTED] += slice->tables > 1 && slice->tables > seen->tables;
+    reached[REACH_SLICE_MOVED] += slice->leave_ns && slice->lost && !seen->slice_moves;
+    seen->tables = slice->tables;
+    seen->slice_moves = slice->leave_ns && slice->lost;
+}
+
 void reach_look(struct world *world, const struct jobset *jobset, struct reach_seen *seen)
 {
     _Static_assert((int)REACH_REQUEUE - (int)REACH_RETRY == (int)RUNG_REQUEUE - (int)RUNG_RETRY,
@@ -70,4 +91,5 @@ void reach_look(struct world *world, const struct jobset *jobset, struct reach_s
     bool leaving = move->by_spares && move->state == MOVE_LEAVING;
     reached[REACH_MOVED] += leaving && !seen->leaving;
     seen->leaving = leaving;
+    look_at_slice(world, jobset, seen);
 }

@@ -236,7 +236,7 @@ static void maintain_one(struct world *world)
         return;
     const struct slices *slices = core_slices(world->controller.core);
     const struct pod_now *pod = slices->pod_count ? slices->pods[0] : NULL;
-    bool cube = world->swarm.cubes > 1 && world_chance(world, 300000);
+    bool cube = world->swarm.cubes > 1 && world_chance(world, 400000);
     uint32_t which = (uint32_t)world_draw(world, 0, cube ? world->swarm.cubes - 1 : POD_SWITCHES - 1);
     int drained = 0;
     for (uint32_t i = 0; pod && pod->switches && i < (cube ? pod->cubes : POD_SWITCHES); i++)
@@ -247,9 +247,11 @@ static void maintain_one(struct world *world)
     if (!pod || !pod->switches)
         return;
     bool on = !(cube ? pod->all_cubes[which].drain : pod->switches[which].drain);
+    const struct shown *shown = cube ? &pod->all_cubes[which].shown : &pod->switches[which].shown;
+    world->outcome->reached[REACH_DRAINED] += !on && shown->drained == SHOWN_TRUE;
     if (on && drained >= (cube ? 1 : 2))
         return;
-    client_drain(world, cube, cube ? pod->all_cubes[which].shown.name : pod->switches[which].shown.name, on);
+    client_drain(world, cube, shown->name, on);
 }
 
 static void break_one(struct world *world)
@@ -260,7 +262,7 @@ static void break_one(struct world *world)
         return;
     if (world_chance(world, 250000))
         darken_one(world);
-    if (world_chance(world, 300000))
+    if (world_chance(world, 600000))
         maintain_one(world);
     if (!one->down) {
         one->down = true;

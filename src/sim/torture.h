@@ -56,13 +56,13 @@ enum torture_reach {
     REACH_SHRINK,
     REACH_DUMP,
     REACH_REQUEUE,
-    REACH_REJOINED,   /* a process went on under another attempt */
-    REACH_SPARE_USED, /* a spare became a rank */
-    REACH_DUMPED,     /* a dying checkpoint was whole */
-    REACH_SHRUNK,     /* replicas left */
-    REACH_GROWN,      /* replicas came back */
-    REACH_MOVED,      /* a machine was left at the boundary of a step */
-    REACH_TURN_CUT,   /* an append left some of the queue for the next */
+    REACH_REJOINED,       /* a process went on under another attempt */
+    REACH_SPARE_USED,     /* a spare became a rank */
+    REACH_DUMPED,         /* a dying checkpoint was whole */
+    REACH_SHRUNK,         /* replicas left */
+    REACH_GROWN,          /* replicas came back */
+    REACH_MOVED,          /* a machine was left at the boundary of a step */
+    REACH_TURN_CUT,       /* an append left some of the queue for the next */
     REACH_APPEND_REFUSED, /* the disk took nothing */
     REACH_APPEND_FAILED,  /* an append failed after a while */
     REACH_WRITE_REFUSED,  /* a client was told to come again */
@@ -71,6 +71,9 @@ enum torture_reach {
     REACH_PAUSED,         /* the controller found that it had stood still for nearly a lease */
     REACH_ATTENDED,       /* a stand-in answered a heartbeat while the controller was at work */
     REACH_RANK_TABLE,     /* a gang's rank table was sent by itself */
+    REACH_DRAINED,        /* the drain of a switch or cube was complete when it ended */
+    REACH_REROUTED,       /* a running slice got other routing tables */
+    REACH_SLICE_MOVED,    /* a slice left a drained cube */
     REACHES
 };
 const char *torture_reach_name(enum torture_reach reach); /* "restart-process", "spare used" ... */

@@ -403,6 +403,8 @@ struct reach_seen {
     struct ladder_use use; /* the newest */
     size_t uses, away;
     bool leaving; /* a machine, by spares */
+    uint32_t tables; /* of its slice */
+    bool slice_moves;
 };
 struct committed {
     struct reach_seen reach;

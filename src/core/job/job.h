@@ -33,7 +33,8 @@
  *   request.c      what the scheduler is asked for: a gang, or a JobSet on trial
  *   trial.c        whether a JobSet finds machines; terms of admission
  *   reserve.c      the room that admission keeps for a JobSet
- *   slice.c        gangs that ask for a slice: cubes, and cross-connects before the start; slice_life.c
+ *   slice.c        gangs that ask for a slice: cubes, and cross-connects before the start; slice_life.c,
+ *                  slice_tables.c
  *   preflight.c    tests of a gang's machines before it starts
  *   mttf.c         how long a JobSet runs until a machine fails it
  *   launch.c       what an agent needs to start a task: environment, ranks, ports, the gang's sheet

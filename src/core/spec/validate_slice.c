@@ -30,6 +30,17 @@ static void check_job(const struct doc *node, const struct rjob_spec *rjob, cons
     path_invalid(errors, at, node, doc_str(node, STR("")), why);
 }
 
+static void check_on_loss(const struct doc *annotations, bool has_slice, struct field_errors *errors)
+{
+    const struct doc *node = doc_get_str(annotations, STR(SLICE_ON_LOSS_KEY));
+    const struct field_path *at = AT_KEY(AT(AT(NULL, "metadata"), "annotations"), STR(SLICE_ON_LOSS_KEY));
+    struct str text = doc_str(node, STR(""));
+    if (node && !str_is(text, "Reroute") && !str_is(text, "Move"))
+        path_unsupported(errors, at, node, text, "Reroute,Move");
+    else if (node && !has_slice)
+        path_invalid(errors, at, node, text, "there is no slice: add the annotation " SLICE_KEY);
+}
+
 void workload_validate_slice(const struct doc *object, const struct jobset_spec *spec,
                              struct field_errors *errors)
 {
@@ -41,6 +52,7 @@ void workload_validate_slice(const struct doc *object, const struct jobset_spec 
     struct error error = {0};
     char why[WHY_MAX];
     int64_t tasks = 0;
+    check_on_loss(annotations, node != NULL, errors);
     if (!node)
         return;
     if (slice_shape_parse(text, &shape, &error) < 0) {

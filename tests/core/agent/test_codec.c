@@ -331,6 +331,18 @@ static struct lease_grant random_grant(struct rng *rng)
     return (struct lease_grant){rng_range(rng, 1, 1000), rng_range(rng, 0, LEASE_HOLD_MAX_NS)};
 }
 
+static struct task_notice random_notice(struct rng *rng)
+{
+    if (rng_below(rng, 2))
+        return (struct task_notice){
+            .kind = NOTICE_TABLES, .task = 3, .step = 9, .tables = STR("8x8x16-twisted without z12")};
+    return (struct task_notice){.kind = NOTICE_DRAIN,
+                                .task = rng_next(rng),
+                                .step = 7,
+                                .deadline_ns = 8,
+                                .reason = 1 + rng_below(rng, 4)};
+}
+
 static struct from_controller random_controller(struct rng *rng, struct arena *arena)
 {
     struct from_controller message = {.kind = random_controller_kind(rng)};
@@ -372,14 +384,7 @@ static struct from_controller random_controller(struct rng *rng, struct arena *a
         message.stop = (struct task_stop){rng_next(rng), (int64_t)(rng_next(rng) >> 1)};
         break;
     case FROM_CONTROLLER_NOTICE:
-        message.notice = (struct task_notice){.kind = NOTICE_DRAIN,
-                                              .task = rng_next(rng),
-                                              .step = 7,
-                                              .deadline_ns = 8,
-                                              .reason = 1 + rng_below(rng, 4)};
-        if (rng_below(rng, 2))
-            message.notice = (struct task_notice){
-                .kind = NOTICE_TABLES, .task = 3, .step = 9, .tables = STR("8x8x16-twisted without z12")};
+        message.notice = random_notice(rng);
         break;
     case FROM_CONTROLLER_REJOIN:
         message.rejoin = random_rejoin(rng);

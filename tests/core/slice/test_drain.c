@@ -164,6 +164,28 @@ static void a_slice_that_may_not_be_rerouted_moves(void **state)
     end(rig);
 }
 
+static void a_policy_has_two_values_and_needs_a_slice(void **state)
+{
+    static const struct {
+        const char *annotations, *words;
+    } cases[] = {
+        {"phalanx.dev/slice: 2x2x1, phalanx.dev/slice-on-switch-loss: Hope", "Reroute"},
+        {"phalanx.dev/slice-on-switch-loss: Move", "there is no slice"},
+    };
+    struct rig *rig = *state;
+    begin(rig, 1);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char yaml[1100];
+        const char *plain = slice_yaml("a", "2x2x1", 1), *at = strstr(plain, "phalanx.dev/slice:");
+        snprintf(yaml, sizeof yaml, "%.*s%s%s", (int)(at - plain), plain, cases[i].annotations,
+                 at + strlen("phalanx.dev/slice: 2x2x1"));
+        assert_int_equal(harness_write(&rig->h, WRITE_CREATE, "", yaml), 422);
+        if (!strstr(rig->h.last_message, cases[i].words))
+            fail_msg("%s: %s", cases[i].annotations, rig->h.last_message);
+    }
+    end(rig);
+}
+
 static void wrong_writes_are_refused(void **state)
 {
     struct rig *rig = *state;
@@ -221,6 +243,7 @@ int main(void)
         STORY_OF(a_cube_is_drained_when_its_slice_has_moved),
         STORY_OF(a_slice_without_another_place_stays_on_a_drained_cube),
         STORY_OF(a_slice_that_may_not_be_rerouted_moves),
+        STORY_OF(a_policy_has_two_values_and_needs_a_slice),
         STORY_OF(wrong_writes_are_refused),
         STORY_OF(watchers_hear_of_what_changed_and_of_nothing_else),
     };

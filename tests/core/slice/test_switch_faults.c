@@ -1,5 +1,5 @@
-/* Faults of switches and optical links: dead, silent and lying switches, ports without light, alarms; levels from
- * the table of faults; closed when they were verified. */
+/* Faults of switches and optical links: dead, silent and lying switches, ports without light, alarms; levels
+ * from the table of faults; closed when they were verified. */
 #include "core/slice/rig.h"
 
 #include "core/health/fault.h"

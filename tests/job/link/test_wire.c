@@ -27,6 +27,32 @@ static const uint16_t types[] = {
     JOBWIRE_DRAIN,  JOBWIRE_REJOIN,  JOBWIRE_STORE,       JOBWIRE_FETCH,
     JOBWIRE_STORED, JOBWIRE_FETCHED, JOBWIRE_RETRY,       JOBWIRE_TABLES};
 
+static void random_text(char text[JOBWIRE_REASON_MAX])
+{
+    for (size_t c = 0, len = draw() % JOBWIRE_REASON_MAX; c < len; c++)
+        text[c] = (char)(' ' + draw() % ('~' - ' ' + 1));
+}
+
+static char random_letter(void)
+{
+    return (char)('!' + draw() % ('~' - '!' + 1));
+}
+
+static void random_rejoin(struct jobwire_rejoin *rejoin)
+{
+    rejoin->attempt = (uint32_t)draw();
+    rejoin->world = 1 + (uint32_t)(draw() % UINT32_MAX);
+    rejoin->rank = (uint32_t)(draw() % rejoin->world);
+    rejoin->full_world = rejoin->world + (uint32_t)(draw() % (UINT32_MAX - rejoin->world + UINT64_C(1)));
+    rejoin->flags = (uint32_t)draw();
+    rejoin->has_restore = draw() % 2 == 1;
+    rejoin->restore_step = draw();
+    rejoin->restore_attempt = (uint32_t)draw();
+    size_t len = draw() % JOBWIRE_RENDEZVOUS_MAX;
+    for (size_t c = 0; c < len; c++)
+        rejoin->rendezvous[c] = random_letter();
+}
+
 static struct jobwire_message random_message(void)
 {
     struct jobwire_message message;
@@ -46,7 +72,7 @@ static struct jobwire_message random_message(void)
         for (size_t i = 0; i < message.step.metric_count; i++) {
             size_t len = 1 + draw() % (JOBWIRE_NAME_MAX - 1);
             for (size_t c = 0; c < len; c++)
-                message.step.metrics[i].name[c] = (char)('!' + draw() % ('~' - '!' + 1));
+                message.step.metrics[i].name[c] = random_letter();
             message.step.metrics[i].value = (double)draw() / 3;
         }
         break;
@@ -59,21 +85,9 @@ static struct jobwire_message random_message(void)
     case JOBWIRE_DRAIN:
         message.drain = (struct jobwire_drain){.deadline_ms = draw(), .reason = 3};
         break;
-    case JOBWIRE_REJOIN: {
-        struct jobwire_rejoin *rejoin = &message.rejoin;
-        rejoin->attempt = (uint32_t)draw();
-        rejoin->world = 1 + (uint32_t)(draw() % UINT32_MAX);
-        rejoin->rank = (uint32_t)(draw() % rejoin->world);
-        rejoin->full_world = rejoin->world + (uint32_t)(draw() % (UINT32_MAX - rejoin->world + UINT64_C(1)));
-        rejoin->flags = (uint32_t)draw();
-        rejoin->has_restore = draw() % 2 == 1;
-        rejoin->restore_step = draw();
-        rejoin->restore_attempt = (uint32_t)draw();
-        size_t len = draw() % JOBWIRE_RENDEZVOUS_MAX;
-        for (size_t c = 0; c < len; c++)
-            rejoin->rendezvous[c] = (char)('!' + draw() % ('~' - '!' + 1));
+    case JOBWIRE_REJOIN:
+        random_rejoin(&message.rejoin);
         break;
-    }
     case JOBWIRE_STORE:
     case JOBWIRE_FETCH:
         message.slot = (struct jobwire_slot){draw(), (uint32_t)draw(), (uint32_t)draw(), (uint32_t)draw()};
@@ -81,20 +95,17 @@ static struct jobwire_message random_message(void)
     case JOBWIRE_STORED:
     case JOBWIRE_FETCHED: {
         struct jobwire_moved *moved = &message.moved;
-        *moved = (struct jobwire_moved){draw(), (uint32_t)draw(), (uint32_t)draw(), draw() % 4, draw(),
-                                        "",     (uint32_t)draw()};
-        for (size_t c = 0, len = draw() % JOBWIRE_REASON_MAX; c < len; c++)
-            moved->reason[c] = (char)(' ' + draw() % ('~' - ' ' + 1));
+        *moved = (struct jobwire_moved){draw(), (uint32_t)draw(), (uint32_t)draw(), draw() % 4,
+                                        draw(), "",               (uint32_t)draw()};
+        random_text(moved->reason);
         break;
     }
     case JOBWIRE_RETRY:
-        for (size_t c = 0, len = draw() % JOBWIRE_REASON_MAX; c < len; c++)
-            message.retry.reason[c] = (char)(' ' + draw() % ('~' - ' ' + 1));
+        random_text(message.retry.reason);
         break;
     case JOBWIRE_TABLES:
         message.tables.number = draw();
-        for (size_t c = 0, len = draw() % JOBWIRE_REASON_MAX; c < len; c++)
-            message.tables.name[c] = (char)(' ' + draw() % ('~' - ' ' + 1));
+        random_text(message.tables.name);
         break;
     case JOBWIRE_LEAVE:
         break;
