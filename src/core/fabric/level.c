@@ -6,6 +6,9 @@
  * source compares its six first hops by one addition each. A source moves unless the new way turns out dearer
  * once its own load has been taken away.
  *
+ * Neighbours keep their own link while it works. Rings of neighbours (all-reduce) would pay for a detour in
+ * full, and the few pairs hardly help to level all-to-all.
+ *
  * If the dead links of all cubes are alike, links at the same place of a cube have equal loads by symmetry.
  * Loads are then counted by place, and the destinations of one cube stand for all.
  */
@@ -208,6 +211,11 @@ static void choose_sources(struct level *level)
     CHECK(count <= budget);
 }
 
+static bool is_neighbour_hop(const struct torus *torus, uint32_t source, uint32_t destination, uint8_t hop)
+{
+    return hop < CHIP_PORTS && torus->next[source * CHIP_PORTS + hop] == destination;
+}
+
 static void sweep_all(struct level *level, const uint16_t *destinations, uint32_t count)
 {
     const struct route *route = level->builder->route;
@@ -220,7 +228,8 @@ static void sweep_all(struct level *level, const uint16_t *destinations, uint32_
             plant_tree(level, destinations[i], row);
             for (uint32_t source = 0; source < route->chips; source++)
                 if (source != destinations[i] &&
-                    (level->takes_part[source] || first_hops[source] == ROUTE_NONE))
+                    (level->takes_part[source] || first_hops[source] == ROUTE_NONE) &&
+                    !is_neighbour_hop(level->builder->torus, source, destinations[i], first_hops[source]))
                     moved += improve(level, (uint16_t)source, destinations[i], &first_hops[source]);
         }
     }

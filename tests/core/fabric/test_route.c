@@ -302,6 +302,28 @@ static void test_the_proof_notices_a_deadlock(void **state)
     torus_done(&torus);
 }
 
+/* Rings of neighbours would pay for a detour that levels all-to-all a little. */
+static void test_neighbours_keep_their_link(void **state)
+{
+    static const char *const cases[][2] = {
+        {"4x4x8", "z5"}, {"8x8x8", "x5"}, {"4x4x8-twisted", "x5"}, {"4x8x8-twisted", "y0"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct torus torus = torus_from(cases[i][0]);
+        struct route route;
+        kill_switch(&torus, cases[i][1]);
+        assert_int_equal(route_build(&torus, &route, NULL), 0);
+        assert_non_null(route.inject);
+        for (uint32_t link = 0; link < torus.chips * CHIP_PORTS; link++) {
+            uint32_t chip = link / CHIP_PORTS, port = link % CHIP_PORTS;
+            if (torus_link_live(&torus, chip, port))
+                assert_int_equal(route_port(route.inject[(size_t)torus.next[link] * torus.chips + chip]),
+                                 port);
+        }
+        route_done(&route);
+        torus_done(&torus);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -314,6 +336,7 @@ int main(void)
         cmocka_unit_test(test_several_switches_may_die),
         cmocka_unit_test(test_random_links_may_die),
         cmocka_unit_test(test_loads_are_those_of_the_ways),
+        cmocka_unit_test(test_neighbours_keep_their_link),
         cmocka_unit_test(test_equal_fabrics_have_equal_tables),
         cmocka_unit_test(test_the_proof_notices_bad_entries),
         cmocka_unit_test(test_the_proof_notices_dead_links),
