@@ -4,7 +4,8 @@
  *
  *     bench_fabric          some of each case, in less than two minutes of one core
  *     bench_fabric all      every shape of up to 64 cubes without each of the 48 switches, 1,000 pairs of
- *                           switches, 100 seeds of dead links: about an hour
+ *                           switches, 100 seeds of dead links: about an hour and a half of one core
+ *     bench_fabric sweep    of these, the shapes and switches alone, by as many processes as there are cores
  *
  * Every table is proved (core/fabric/prove.h); a proof that fails ends the bench. Times are of the processor,
  * so that other work on the computer does not count. */
@@ -24,8 +25,10 @@
 #include "sim/fabric/chips.h"
 #include "sim/fabric/ocs_serve.h"
 
+#include "sweep.h"
 #include "timing.h"
 
+enum { SWEEP_SHAPES_MAX = 256 };
 static bool everything;
 static struct rng rng;
 
@@ -223,85 +226,61 @@ static void bench_links(void)
     }
 }
 
-struct sweep {
-    uint64_t tables;
-    double worst;
-    char worst_name[64];
-};
-
-static void sweep_case(struct sweep *sweep, const char *shape, const char *dead)
+static void run_sweep(struct sweep *sweep, const char *what)
 {
-    struct torus torus = torus_of(shape);
-    struct load_bound whole = torus_load_bound(&torus);
-    kill_switches(&torus, dead);
-    struct result result = solve(&torus);
-    double ratio = (double)result.proof.load_max / bound_of(whole);
-    sweep->tables++;
-    if (ratio > sweep->worst) {
-        sweep->worst = ratio;
-        snprintf(sweep->worst_name, sizeof sweep->worst_name, "%s without %s", shape, dead);
-    }
-}
-
-static void put_sweep(const struct sweep *sweep, const char *what)
-{
-    char name[160];
+    char name[192], worst[96];
+    if (!sweep_run(sweep))
+        exit(1);
     snprintf(name, sizeof name, "%s: proved", what);
-    put(name, (double)sweep->tables, "tables", 0);
-    snprintf(name, sizeof name, "%s: worst / fault-free (%s)", what, sweep->worst_name);
-    put(name, sweep->worst, "ratio", 1);
+    put(name, sweep->proved, "tables", (double)sweep->cases.len);
+    snprintf(name, sizeof name, "%s: pairs of chips delivered", what);
+    put(name, (double)sweep->pairs, "pairs", 0);
+    sweep_name(&sweep->cases.items[sweep->worst], worst, sizeof worst);
+    snprintf(name, sizeof name, "%s: worst / fault-free (%s)", what, worst);
+    put(name, sweep->worst_ratio, "ratio", 1);
+    vec_done(&sweep->cases);
 }
 
-/* Every plain shape with sorted extents, and every twisted one. */
+static void add_case(struct sweep *sweep, struct slice_shape shape, uint32_t number)
+{
+    struct pod_switch dead = pod_switch_at(number);
+    sweep_add(sweep, shape, &dead, 1);
+}
+
+/* Every shape without each switch, or without every `stride`-th. */
 static void sweep_switches(uint32_t cubes_max, uint32_t stride)
 {
-    static const char *const twisted[] = {"4x4x8-twisted", "4x8x8-twisted", "8x8x16-twisted",
-                                          "8x16x16-twisted", "12x12x24-twisted"};
-    struct sweep plain = {0}, twists = {0};
-    uint32_t number = 0;
-    for (uint32_t x = 1; x * x * x <= cubes_max; x++)
-        for (uint32_t y = x; x * y * y <= cubes_max; y++)
-            for (uint32_t z = y; x * y * z <= cubes_max; z++) {
-                char shape[SHAPE_TEXT_MAX];
-                slice_shape_format(&(struct slice_shape){.extent = {(uint16_t)(4 * x), (uint16_t)(4 * y),
-                                                                    (uint16_t)(4 * z)}},
-                                   shape);
-                for (; number < POD_SWITCHES; number += stride)
-                    sweep_case(&plain, shape, pod_switch_name(pod_switch_at(number)));
-                number %= POD_SWITCHES;
-            }
-    for (size_t i = 0; i < sizeof twisted / sizeof *twisted; i++) {
-        struct slice_shape shape;
-        CHECK(slice_shape_parse(str_from(twisted[i]), &shape, NULL) == 0);
-        if (slice_shape_cubes(&shape) > cubes_max)
-            continue;
-        for (; number < POD_SWITCHES; number += stride)
-            sweep_case(&twists, twisted[i], pod_switch_name(pod_switch_at(number)));
-        number %= POD_SWITCHES;
+    static struct slice_shape shapes[SWEEP_SHAPES_MAX];
+    for (int twisted = 0; twisted < 2; twisted++) {
+        struct sweep sweep = {0};
+        char what[64];
+        uint32_t count = sweep_shapes(cubes_max, twisted, shapes), number = 0;
+        for (uint32_t i = 0; i < count; i++, number %= POD_SWITCHES)
+            for (; number < POD_SWITCHES; number += stride)
+                add_case(&sweep, shapes[i], number);
+        snprintf(what, sizeof what, "%s, <= %u cubes, a switch out", twisted ? "twisted" : "plain",
+                 cubes_max);
+        run_sweep(&sweep, what);
     }
-    char what[64];
-    snprintf(what, sizeof what, "plain, <= %u cubes, a switch out", cubes_max);
-    put_sweep(&plain, what);
-    snprintf(what, sizeof what, "twisted, <= %u cubes, a switch out", cubes_max);
-    put_sweep(&twists, what);
 }
 
-static void sweep_pairs(uint32_t count)
+/* Random pairs of switches, random shapes. */
+static void sweep_pairs(uint32_t cubes_max, uint32_t count)
 {
-    static const char *const shapes[] = {"4x4x4",         "4x4x8",         "4x8x8",          "8x8x8",
-                                         "4x4x8-twisted", "4x8x8-twisted", "8x8x16-twisted", "4x4x12",
-                                         "4x8x12",        "8x8x16"};
+    static struct slice_shape shapes[SWEEP_SHAPES_MAX];
     struct sweep sweep = {0};
+    uint32_t plain = sweep_shapes(cubes_max, false, shapes),
+             all = plain + sweep_shapes(cubes_max, true, shapes + plain);
     rng_seed(&rng, 2);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t first = (uint32_t)rng_below(&rng, POD_SWITCHES),
                  second = (uint32_t)rng_below(&rng, POD_SWITCHES - 1);
-        char dead[16];
-        snprintf(dead, sizeof dead, "%s %s", pod_switch_name(pod_switch_at(first)),
-                 pod_switch_name(pod_switch_at(second + (second >= first))));
-        sweep_case(&sweep, shapes[i % 10], dead);
+        struct pod_switch dead[] = {pod_switch_at(first), pod_switch_at(second + (second >= first))};
+        sweep_add(&sweep, shapes[rng_below(&rng, all)], dead, 2);
     }
-    put_sweep(&sweep, "pairs of switches out");
+    char what[64];
+    snprintf(what, sizeof what, "<= %u cubes, a pair of switches out", cubes_max);
+    run_sweep(&sweep, what);
 }
 
 /* A pod full of one slice, and one in which a slice takes the place of another. */
@@ -488,6 +467,11 @@ int main(int argc, char **argv)
 {
     everything = argc > 1 && strcmp(argv[1], "all") == 0;
     rng_seed(&rng, 1);
+    if (argc > 1 && strcmp(argv[1], "sweep") == 0) {
+        sweep_pairs(64, 1000);
+        sweep_switches(64, 1);
+        return 0;
+    }
     bench_plans();
     bench_switches(OCS_SCPI);
     bench_switches(OCS_TL1);
@@ -497,7 +481,7 @@ int main(int argc, char **argv)
     bench_times();
     bench_loads();
     bench_links();
-    sweep_pairs(everything ? 1000 : 60);
+    sweep_pairs(everything ? 64 : 16, everything ? 1000 : 60);
     sweep_switches(everything ? 64 : 8, everything ? 1 : 5);
     return 0;
 }

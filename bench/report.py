@@ -61,6 +61,9 @@ TARGETS = [
     ("fabric", r"^a link of 16x16x16 is cut: new tables", "value", "<=", 4000),
     ("fabric", r"^plan of", "value", "<=", 1),
     ("fabric", r"^beyond one switching time", "value", "<=", 50),
+    ("fabric", r"^twisted, .* worst / fault-free", "value", "<=", 1.03),
+    ("cycle", r"^all-to-all of 8x8x8$", "ratio_limit", "<=", 1.111),
+    ("cycle", r"^no deadlock, 4x4x4 without x5$", "value", ">=", 10),
     ("place", r"^gang 1024 of 16384, \d+ % full", "value", "<=", 5),
 ]
 KEYS = ("bench", "case", "value", "unit", "limit", "ratio_limit", "peer", "peer_value", "ratio_peer")

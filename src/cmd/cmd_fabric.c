@@ -11,12 +11,14 @@
 #include "cmd/fabric_cache.h"
 #include "cmd/fabric_live.h"
 #include "cmd/fabric_report.h"
+#include "cmd/fabric_simulate.h"
 #include "cmd/usage.h"
 
 static const char usage[] =
     "Usage: phalanx fabric check SHAPE [-o json]\n"
     "       phalanx fabric plan SHAPE --cubes LIST [OPTIONS]\n"
     "       phalanx fabric route SHAPE [OPTIONS]\n"
+    "       phalanx fabric simulate SHAPE [OPTIONS]\n"
     "       phalanx fabric diff|apply SHAPE --cubes LIST --switches FILE [OPTIONS]\n"
     "       phalanx fabric clear --cubes LIST --switches FILE [OPTIONS]\n"
     "\n"
@@ -24,7 +26,9 @@ static const char usage[] =
     "4x4x8-twisted. check says what a shape is made of, or why it is none. plan prints what each switch\n"
     "removes and adds, so that the cubes form the slice; 3-9 joins the plus end of cube 3 with the minus\n"
     "end of cube 9. route builds forwarding tables, proves them, and compares the load of the busiest\n"
-    "link with the least possible. diff reads real switches and prints the changes that apply carries\n"
+    "link with the least possible. simulate sends packets through such tables, with finite buffers and\n"
+    "credits, and compares the time with the bound; a deadlock is found and named. diff reads real switches "
+    "and prints the changes that apply carries\n"
     "out: on all switches at once, verified by reading back. clear parts the cubes from all others.\n"
     "  --switch-out NAME      a switch that is dead, such as x5; may be repeated\n"
     "  -o json                one JSON object; plans have switch ports in place of cubes\n"
@@ -43,11 +47,17 @@ static const char usage[] =
     "  --running SHAPE:LIST   a slice that runs and must not be touched; may be repeated\n"
     "  --joined SHAPE:LIST    cubes that are joined to a slice that has ended; may be repeated\n"
     "  --cube-out N           a cube that is out of service; may be repeated\n"
-    "For route:\n"
+    "For route and simulate:\n"
     "  --link-out X,Y,Z,PORT  a dead link at a port of a chip, such as 0,3,2,y+; may be repeated\n"
     "  --random-links N       kills N links, the same ones for the same --seed (1)\n"
     "  --cache DIR            takes tables that are there, after their proof, and leaves new ones there\n"
     "  --svg FILE             draws the load of every link\n"
+    "For simulate:\n"
+    "  --traffic PATTERN      all-to-all (the default), all-reduce, permutation, mirror or halfway\n"
+    "  --packets N            packets for each destination, of 4 KiB (4); of all-reduce: for each step\n"
+    "  --cycles N             goes on without end, and stops after N cycles\n"
+    "  --buffers N            packets in the buffer of one link and virtual channel (16)\n"
+    "  --pace PERCENT         of the bound, at which chips send all-to-all (97); 0: as fast as they can\n"
     "\n"
     "Examples:\n"
     "  phalanx switch-sim --write switches.yaml &\n"
@@ -68,6 +78,7 @@ struct asked {
     const char *cubes, *svg, *cache, *switch_list, *cluster, *in;
     int64_t pod, random_links, seed, attempts, timeout_ns;
     bool json, keep_partial;
+    struct simulate_order simulate;
 };
 
 enum {
@@ -87,7 +98,12 @@ enum {
     OPTION_IN,
     OPTION_TIMEOUT,
     OPTION_ATTEMPTS,
-    OPTION_KEEP
+    OPTION_KEEP,
+    OPTION_TRAFFIC,
+    OPTION_PACKETS,
+    OPTION_CYCLES,
+    OPTION_BUFFERS,
+    OPTION_PACE
 };
 
 static bool keep(struct words *words, const char *word)
@@ -95,6 +111,47 @@ static bool keep(struct words *words, const char *word)
     if (words->count < WORDS_MAX)
         words->items[words->count++] = word;
     return usage_value(words->count < WORDS_MAX);
+}
+
+static bool take_traffic(struct asked *asked, const char *value)
+{
+    for (uint32_t i = 0; i < TRAFFIC_PATTERNS; i++)
+        if (strcmp(value, traffic_names[i]) == 0) {
+            asked->simulate.traffic.pattern = i;
+            return true;
+        }
+    usage_unknown("traffic", str_from(value), traffic_names, TRAFFIC_PATTERNS);
+    return false;
+}
+
+static bool take_simulation(struct asked *asked, int letter, const char *value)
+{
+    struct simulate_order *order = &asked->simulate;
+    int64_t number = 0;
+    bool good = true;
+    switch (letter) {
+    case OPTION_TRAFFIC:
+        return take_traffic(asked, value);
+    case OPTION_PACKETS:
+        good = str_to_i64(str_from(value), 1, 1000000, &number);
+        order->traffic.packets = (uint64_t)number;
+        break;
+    case OPTION_CYCLES:
+        good = str_to_i64(str_from(value), 1, INT64_MAX / 1024, &number);
+        order->cycles = (uint64_t)number;
+        break;
+    case OPTION_BUFFERS:
+        good = str_to_i64(str_from(value), 1, CYCLE_BUFFERS_MAX, &number);
+        order->terms.buffers = (uint32_t)number;
+        break;
+    case OPTION_PACE:
+        good = str_to_i64(str_from(value), 0, 100, &number);
+        order->traffic.pace_percent = (uint32_t)number;
+        break;
+    default:
+        return false;
+    }
+    return usage_value(good);
 }
 
 static bool take_option(struct asked *asked, int letter, const char *value)
@@ -145,7 +202,7 @@ static bool take_option(struct asked *asked, int letter, const char *value)
     case 'o':
         return usage_json(value, &asked->json);
     }
-    return false;
+    return take_simulation(asked, letter, value);
 }
 
 static int refuse(const struct error *error)
@@ -362,7 +419,8 @@ static int draw(const struct asked *asked, const struct torus *torus, const uint
     return good ? EXIT_OK : EXIT_FAILED;
 }
 
-static int run_route(const struct asked *asked)
+/* Makes tables for the links that are alive, and reports them or what traffic does with them. */
+static int run_tables(const struct asked *asked, bool simulated)
 {
     struct buf out BUF_CLEANUP = {0};
     struct error error = {0};
@@ -376,15 +434,33 @@ static int run_route(const struct asked *asked)
     if (kill_links(asked, &torus, &error) < 0 ||
         fabric_cache_routes(asked->cache, &torus, &route, &proof, load, &source, &error) < 0) {
         status = refuse(&error);
+    } else if (simulated) {
+        struct simulate_order order = asked->simulate;
+        order.json = asked->json;
+        order.traffic.seed = (uint64_t)asked->seed;
+        order.traffic.packets = order.cycles ? 0 : order.traffic.packets;
+        status = fabric_simulate(&torus, &route, &order, load, &out);
+        proof.load_max = 1000;
     } else {
         fabric_report_route(&out, &torus, &route, &proof, load, source, asked->json);
-        output_write(&out);
-        status = asked->svg ? draw(asked, &torus, load, proof.load_max) : EXIT_OK;
     }
+    output_write(&out);
+    if (status == EXIT_OK && asked->svg)
+        status = draw(asked, &torus, load, proof.load_max);
     mem_free(load);
     route_done(&route);
     torus_done(&torus);
     return status;
+}
+
+static int run_route(const struct asked *asked)
+{
+    return run_tables(asked, false);
+}
+
+static int run_simulate(const struct asked *asked)
+{
+    return run_tables(asked, true);
 }
 
 static int run_check(const struct asked *asked)
@@ -398,34 +474,43 @@ static int run_check(const struct asked *asked)
     return EXIT_OK;
 }
 
+static const struct option options[] = {{"switch-out", required_argument, NULL, OPTION_SWITCH},
+                                        {"link-out", required_argument, NULL, OPTION_LINK},
+                                        {"running", required_argument, NULL, OPTION_RUNNING},
+                                        {"joined", required_argument, NULL, OPTION_JOINED},
+                                        {"cube-out", required_argument, NULL, OPTION_CUBE},
+                                        {"cubes", required_argument, NULL, OPTION_CUBES},
+                                        {"pod", required_argument, NULL, OPTION_POD},
+                                        {"random-links", required_argument, NULL, OPTION_RANDOM},
+                                        {"seed", required_argument, NULL, OPTION_SEED},
+                                        {"svg", required_argument, NULL, OPTION_SVG},
+                                        {"cache", required_argument, NULL, OPTION_CACHE},
+                                        {"switches", required_argument, NULL, OPTION_SWITCH_LIST},
+                                        {"cluster", required_argument, NULL, OPTION_CLUSTER},
+                                        {"in", required_argument, NULL, OPTION_IN},
+                                        {"timeout", required_argument, NULL, OPTION_TIMEOUT},
+                                        {"attempts", required_argument, NULL, OPTION_ATTEMPTS},
+                                        {"keep", no_argument, NULL, OPTION_KEEP},
+                                        {"traffic", required_argument, NULL, OPTION_TRAFFIC},
+                                        {"packets", required_argument, NULL, OPTION_PACKETS},
+                                        {"cycles", required_argument, NULL, OPTION_CYCLES},
+                                        {"buffers", required_argument, NULL, OPTION_BUFFERS},
+                                        {"pace", required_argument, NULL, OPTION_PACE},
+                                        {"output", required_argument, NULL, 'o'},
+                                        {"help", no_argument, NULL, 'h'},
+                                        {0}};
+
 int cmd_fabric(int argc, char **argv)
 {
-    static const struct option options[] = {{"switch-out", required_argument, NULL, OPTION_SWITCH},
-                                            {"link-out", required_argument, NULL, OPTION_LINK},
-                                            {"running", required_argument, NULL, OPTION_RUNNING},
-                                            {"joined", required_argument, NULL, OPTION_JOINED},
-                                            {"cube-out", required_argument, NULL, OPTION_CUBE},
-                                            {"cubes", required_argument, NULL, OPTION_CUBES},
-                                            {"pod", required_argument, NULL, OPTION_POD},
-                                            {"random-links", required_argument, NULL, OPTION_RANDOM},
-                                            {"seed", required_argument, NULL, OPTION_SEED},
-                                            {"svg", required_argument, NULL, OPTION_SVG},
-                                            {"cache", required_argument, NULL, OPTION_CACHE},
-                                            {"switches", required_argument, NULL, OPTION_SWITCH_LIST},
-                                            {"cluster", required_argument, NULL, OPTION_CLUSTER},
-                                            {"in", required_argument, NULL, OPTION_IN},
-                                            {"timeout", required_argument, NULL, OPTION_TIMEOUT},
-                                            {"attempts", required_argument, NULL, OPTION_ATTEMPTS},
-                                            {"keep", no_argument, NULL, OPTION_KEEP},
-                                            {"output", required_argument, NULL, 'o'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
-    static const char *const actions[] = {"check", "plan", "route", "diff", "apply", "clear"};
-    static int (*const runs[])(const struct asked *) = {run_check, run_plan, run_route, run_diff,
-                                                        run_live_apply};
+    static const char *const actions[] = {"check", "plan", "route", "simulate", "diff", "apply", "clear"};
+    static int (*const runs[])(const struct asked *) = {run_check,    run_plan, run_route,
+                                                        run_simulate, run_diff, run_live_apply};
     enum { ACTIONS = sizeof actions / sizeof *actions };
-    struct asked asked = {
-        .pod = SMALL_POD_CUBES, .seed = 1, .attempts = 3, .timeout_ns = 2 * (int64_t)1000000000};
+    struct asked asked = {.pod = SMALL_POD_CUBES,
+                          .seed = 1,
+                          .attempts = 3,
+                          .timeout_ns = 2 * (int64_t)1000000000,
+                          .simulate = SIMULATE_ORDER_DEFAULT};
     struct error error = {0};
     for (int letter; (letter = usage_option(argc, argv, "ho:", options, NULL)) != -1;) {
         if (letter == 'h') {
@@ -438,7 +523,8 @@ int cmd_fabric(int argc, char **argv)
     if (optind + 1 == argc && strcmp(argv[optind], "clear") == 0)
         return run_live(&asked, LIVE_CLEAR);
     if (optind + 2 != argc)
-        return usage_wrong(usage, "expected check, plan, route, diff or apply, and one shape, or clear");
+        return usage_wrong(usage,
+                           "expected check, plan, route, simulate, diff or apply, and one shape, or clear");
     for (int i = 0; i < ACTIONS - 1; i++)
         if (strcmp(argv[optind], actions[i]) == 0)
             return slice_shape_parse(str_from(argv[optind + 1]), &asked.shape, &error) < 0 ? refuse(&error)
