@@ -9,6 +9,7 @@
  *
  * Every table is proved (core/fabric/prove.h); a proof that fails ends the bench. Times are of the processor,
  * so that other work on the computer does not count. */
+#include <math.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -22,6 +23,7 @@
 #include "core/fabric/crossconnect.h"
 #include "core/fabric/prove.h"
 #include "host/fabric/switches.h"
+#include "sim/capacity/availability.h"
 #include "sim/fabric/chips.h"
 #include "sim/fabric/ocs_serve.h"
 
@@ -463,6 +465,42 @@ static void bench_chips(void)
     torus_done(&torus);
 }
 
+/* --- availability ----------------------------------------------------------------------------------- */
+
+/* The largest distance of simulated pods from the closed forms, in standard deviations. */
+static double deviation_of_pods(uint32_t trials)
+{
+    static const uint32_t slices[] = {1, 4, 8, 16, 32, 48, 50, 56, 60, 64};
+    static const double hosts[] = {.99, .995, .999};
+    enum { COUNT = sizeof slices / sizeof *slices };
+    struct availability means[COUNT];
+    double most = 0;
+    for (int h = 0; h < 3; h++) {
+        availability_draw(64, slices, COUNT, hosts[h], trials, 1, means);
+        for (int i = 0; i < COUNT; i++) {
+            struct availability exact = availability_exact(64, slices[i], hosts[h]),
+                                one = availability_deviation(64, slices[i], hosts[h]);
+            double off[] = {fabs(means[i].slice - exact.slice) / (one.slice + 1e-9),
+                            fabs(means[i].goodput - exact.goodput) / (one.goodput + 1e-9),
+                            fabs(means[i].goodput_static - exact.goodput_static) /
+                                (one.goodput_static + 1e-9)};
+            for (int k = 0; k < 3; k++)
+                most = off[k] > most ? off[k] : most;
+        }
+    }
+    return most * sqrt(trials);
+}
+
+static void bench_availability(void)
+{
+    double host = availability_host_for(144, 130, .95);
+    put("availability: simulated pods and closed forms, largest distance", deviation_of_pods(20000), "sigma",
+        0);
+    put("availability: host for 130 of 144 cubes with 0.95", host, "share", .99579);
+    put("availability: of 144 cubes, whole with 0.95", availability_whole_cubes(144, host, .95), "cubes",
+        130);
+}
+
 int main(int argc, char **argv)
 {
     everything = argc > 1 && strcmp(argv[1], "all") == 0;
@@ -472,6 +510,7 @@ int main(int argc, char **argv)
         sweep_switches(64, 1);
         return 0;
     }
+    bench_availability();
     bench_plans();
     bench_switches(OCS_SCPI);
     bench_switches(OCS_TL1);

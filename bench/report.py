@@ -62,6 +62,7 @@ TARGETS = [
     ("fabric", r"^plan of", "value", "<=", 1),
     ("fabric", r"^beyond one switching time", "value", "<=", 50),
     ("fabric", r"^twisted, .* worst / fault-free", "value", "<=", 1.03),
+    ("fabric", r"^availability: simulated", "value", "<=", 3),
     ("cycle", r"^all-to-all of 8x8x8$", "ratio_limit", "<=", 1.111),
     ("cycle", r"^no deadlock, 4x4x4 without x5$", "value", ">=", 10),
     ("place", r"^gang 1024 of 16384, \d+ % full", "value", "<=", 5),

@@ -7,9 +7,11 @@
 #ifndef PHX_BENCH_SWEEP_H
 #define PHX_BENCH_SWEEP_H
 
+#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -96,6 +98,7 @@ static bool sweep_run(struct sweep *sweep)
     fflush(stdout);
     for (long i = 0; i < cores; i++)
         if (fork() == 0) {
+            prctl(PR_SET_PDEATHSIG, SIGKILL);
             for (uint32_t next;
                  (next = __atomic_fetch_add(&board->taken, 1, __ATOMIC_RELAXED)) < sweep->cases.len;)
                 if (!sweep_solve(&sweep->cases.items[next], board, next))

@@ -8,10 +8,12 @@
 #include "base/rng.h"
 #include "cmd/client.h"
 #include "cmd/cmd.h"
+#include "cmd/fabric_availability.h"
 #include "cmd/fabric_cache.h"
 #include "cmd/fabric_live.h"
 #include "cmd/fabric_report.h"
 #include "cmd/fabric_simulate.h"
+#include "cmd/picture.h"
 #include "cmd/usage.h"
 
 static const char usage[] =
@@ -21,6 +23,7 @@ static const char usage[] =
     "       phalanx fabric simulate SHAPE [OPTIONS]\n"
     "       phalanx fabric diff|apply SHAPE --cubes LIST --switches FILE [OPTIONS]\n"
     "       phalanx fabric clear --cubes LIST --switches FILE [OPTIONS]\n"
+    "       phalanx fabric availability [OPTIONS]\n"
     "\n"
     "Slices of an optically switched pod (docs/fabric.md), without a controller. A SHAPE is 4x4x8, or\n"
     "4x4x8-twisted. check says what a shape is made of, or why it is none. plan prints what each switch\n"
@@ -30,6 +33,7 @@ static const char usage[] =
     "credits, and compares the time with the bound; a deadlock is found and named. diff reads real switches "
     "and prints the changes that apply carries\n"
     "out: on all switches at once, verified by reading back. clear parts the cubes from all others.\n"
+    "availability prints how much of a pod works when hosts fail, with and without switches.\n"
     "  --switch-out NAME      a switch that is dead, such as x5; may be repeated\n"
     "  -o json                one JSON object; plans have switch ports in place of cubes\n"
     "  --help                 this text\n"
@@ -58,6 +62,13 @@ static const char usage[] =
     "  --cycles N             goes on without end, and stops after N cycles\n"
     "  --buffers N            packets in the buffer of one link and virtual channel (16)\n"
     "  --pace PERCENT         of the bound, at which chips send all-to-all (97); 0: as fast as they can\n"
+    "For availability (and --pod, --seed):\n"
+    "  --host P               the probability that a host is up; may be repeated (0.99, 0.995, 0.999)\n"
+    "  --whole N              finds the P with which N cubes are whole\n"
+    "  --confidence P         with which cubes are whole (0.95)\n"
+    "  --switch-up P          the probability that a switch is up (0.9998)\n"
+    "  --trials N             pods that are simulated to check the formulas (10000); 0: none\n"
+    "  --plot FILE            draws the goodput by the size of slices, as SVG\n"
     "\n"
     "Examples:\n"
     "  phalanx switch-sim --write switches.yaml &\n"
@@ -79,6 +90,7 @@ struct asked {
     int64_t pod, random_links, seed, attempts, timeout_ns;
     bool json, keep_partial;
     struct simulate_order simulate;
+    struct availability_order availability;
 };
 
 enum {
@@ -103,7 +115,13 @@ enum {
     OPTION_PACKETS,
     OPTION_CYCLES,
     OPTION_BUFFERS,
-    OPTION_PACE
+    OPTION_PACE,
+    OPTION_HOST,
+    OPTION_WHOLE,
+    OPTION_CONFIDENCE,
+    OPTION_SWITCH_UP,
+    OPTION_TRIALS,
+    OPTION_PLOT
 };
 
 static bool keep(struct words *words, const char *word)
@@ -111,6 +129,47 @@ static bool keep(struct words *words, const char *word)
     if (words->count < WORDS_MAX)
         words->items[words->count++] = word;
     return usage_value(words->count < WORDS_MAX);
+}
+
+/* A number from 0 to 1. */
+static bool take_share(const char *value, double *ret_share)
+{
+    char *end;
+    double share = strtod(value, &end);
+    if (!usage_value(*value && !*end && share >= 0 && share <= 1))
+        return false;
+    *ret_share = share;
+    return true;
+}
+
+static bool take_availability(struct asked *asked, int letter, const char *value)
+{
+    struct availability_order *order = &asked->availability;
+    int64_t number = 0;
+    bool good = true;
+    switch (letter) {
+    case OPTION_HOST:
+        return usage_value(order->host_count + 1 < AVAILABILITY_HOSTS_MAX) &&
+               take_share(value, &order->hosts[order->host_count++]);
+    case OPTION_CONFIDENCE:
+        return take_share(value, &order->confidence) && usage_value(order->confidence < 1);
+    case OPTION_SWITCH_UP:
+        return take_share(value, &order->switch_up);
+    case OPTION_WHOLE:
+        good = str_to_i64(str_from(value), 1, POD_CUBES_MAX, &number);
+        order->whole = (uint32_t)number;
+        break;
+    case OPTION_TRIALS:
+        good = str_to_i64(str_from(value), 0, 1000000, &number);
+        order->trials = (uint32_t)number;
+        break;
+    case OPTION_PLOT:
+        order->plot = value;
+        break;
+    default:
+        return false;
+    }
+    return usage_value(good);
 }
 
 static bool take_traffic(struct asked *asked, const char *value)
@@ -149,7 +208,7 @@ static bool take_simulation(struct asked *asked, int letter, const char *value)
         order->traffic.pace_percent = (uint32_t)number;
         break;
     default:
-        return false;
+        return take_availability(asked, letter, value);
     }
     return usage_value(good);
 }
@@ -411,12 +470,7 @@ static int draw(const struct asked *asked, const struct torus *torus, const uint
 {
     struct buf picture BUF_CLEANUP = {0};
     fabric_picture(&picture, torus, load, load_max);
-    FILE *file = fopen(asked->svg, "we");
-    bool good = file && fwrite(picture.data, 1, picture.len, file) == picture.len;
-    good = file && fclose(file) == 0 && good;
-    if (!good)
-        say("--svg %s: %m", asked->svg);
-    return good ? EXIT_OK : EXIT_FAILED;
+    return picture_write(asked->svg, "--svg", &picture);
 }
 
 /* Makes tables for the links that are alive, and reports them or what traffic does with them. */
@@ -463,6 +517,15 @@ static int run_simulate(const struct asked *asked)
     return run_tables(asked, true);
 }
 
+static int run_availability(const struct asked *asked)
+{
+    struct availability_order order = asked->availability;
+    order.cubes = (uint32_t)asked->pod;
+    order.seed = (uint64_t)asked->seed;
+    order.json = asked->json;
+    return fabric_availability(&order);
+}
+
 static int run_check(const struct asked *asked)
 {
     struct buf out BUF_CLEANUP = {0};
@@ -496,13 +559,20 @@ static const struct option options[] = {{"switch-out", required_argument, NULL, 
                                         {"cycles", required_argument, NULL, OPTION_CYCLES},
                                         {"buffers", required_argument, NULL, OPTION_BUFFERS},
                                         {"pace", required_argument, NULL, OPTION_PACE},
+                                        {"host", required_argument, NULL, OPTION_HOST},
+                                        {"whole", required_argument, NULL, OPTION_WHOLE},
+                                        {"confidence", required_argument, NULL, OPTION_CONFIDENCE},
+                                        {"switch-up", required_argument, NULL, OPTION_SWITCH_UP},
+                                        {"trials", required_argument, NULL, OPTION_TRIALS},
+                                        {"plot", required_argument, NULL, OPTION_PLOT},
                                         {"output", required_argument, NULL, 'o'},
                                         {"help", no_argument, NULL, 'h'},
                                         {0}};
 
 int cmd_fabric(int argc, char **argv)
 {
-    static const char *const actions[] = {"check", "plan", "route", "simulate", "diff", "apply", "clear"};
+    static const char *const actions[] = {"check", "plan",  "route", "simulate",
+                                          "diff",  "apply", "clear", "availability"};
     static int (*const runs[])(const struct asked *) = {run_check,    run_plan, run_route,
                                                         run_simulate, run_diff, run_live_apply};
     enum { ACTIONS = sizeof actions / sizeof *actions };
@@ -510,7 +580,8 @@ int cmd_fabric(int argc, char **argv)
                           .seed = 1,
                           .attempts = 3,
                           .timeout_ns = 2 * (int64_t)1000000000,
-                          .simulate = SIMULATE_ORDER_DEFAULT};
+                          .simulate = SIMULATE_ORDER_DEFAULT,
+                          .availability = AVAILABILITY_ORDER_DEFAULT};
     struct error error = {0};
     for (int letter; (letter = usage_option(argc, argv, "ho:", options, NULL)) != -1;) {
         if (letter == 'h') {
@@ -522,10 +593,12 @@ int cmd_fabric(int argc, char **argv)
     }
     if (optind + 1 == argc && strcmp(argv[optind], "clear") == 0)
         return run_live(&asked, LIVE_CLEAR);
+    if (optind + 1 == argc && strcmp(argv[optind], "availability") == 0)
+        return run_availability(&asked);
     if (optind + 2 != argc)
-        return usage_wrong(usage,
-                           "expected check, plan, route, simulate, diff or apply, and one shape, or clear");
-    for (int i = 0; i < ACTIONS - 1; i++)
+        return usage_wrong(usage, "expected check, plan, route, simulate, diff or apply, and one shape; or "
+                                  "clear or availability");
+    for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
         if (strcmp(argv[optind], actions[i]) == 0)
             return slice_shape_parse(str_from(argv[optind + 1]), &asked.shape, &error) < 0 ? refuse(&error)
                                                                                            : runs[i](&asked);

@@ -1,0 +1,31 @@
+/* fabric_availability.h - `phalanx fabric availability`: how much of a pod works when hosts fail, as a table,
+ * JSON, and a plot. */
+#ifndef PHX_CMD_FABRIC_AVAILABILITY_H
+#define PHX_CMD_FABRIC_AVAILABILITY_H
+
+#include "base/str.h"
+#include "sim/capacity/availability.h"
+
+enum { AVAILABILITY_HOSTS_MAX = 8, AVAILABILITY_SLICES_MAX = 32 };
+
+struct availability_order {
+    double hosts[AVAILABILITY_HOSTS_MAX]; /* probabilities that a host is up, and one for `whole` */
+    uint32_t host_count;                  /* 0: 0.99, 0.995 and 0.999, unless `whole` is set */
+    uint32_t cubes;
+    uint32_t whole;    /* cubes that shall be whole: adds the host_up for which they are; 0: none */
+    double confidence; /* with which cubes are whole */
+    double switch_up;  /* of one of the 48 */
+    uint32_t trials;   /* of the Monte-Carlo; 0: closed forms alone */
+    uint64_t seed;
+    const char *plot; /* file of an SVG; NULL: none */
+    bool json;
+};
+#define AVAILABILITY_ORDER_DEFAULT                                                                           \
+    {                                                                                                        \
+        .cubes = 64, .confidence = .95, .switch_up = .9998, .trials = 10000                                  \
+    }
+
+/* Prints the table or JSON, and writes the plot. Returns an exit status. */
+int fabric_availability(struct availability_order *order);
+
+#endif
