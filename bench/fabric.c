@@ -24,7 +24,7 @@
 #include "core/fabric/prove.h"
 #include "host/fabric/switches.h"
 #include "sim/capacity/availability.h"
-#include "sim/fabric/chips.h"
+#include "sim/fabric/bring_up.h"
 #include "sim/fabric/ocs_serve.h"
 
 #include "sweep.h"
@@ -389,7 +389,7 @@ static void bench_switches(enum ocs_protocol protocol)
 /* --- emulated chips --------------------------------------------------------------------------------- */
 
 /* Joins all cubes of a pod into 16x16x16, and waits until the links are trained. */
-static struct chips *lit_pod(void)
+static struct chips *lit_pod(const struct cube_slice *slice)
 {
     static struct ocs ocs;
     struct chips_settings settings = {.cubes = 64,
@@ -400,69 +400,64 @@ static struct chips *lit_pod(void)
                                       .optical_ns = 200,
                                       .seed = 1};
     struct ocs_settings ports = {.a_ports = 64, .b_ports = 64};
-    struct slice_shape shape = {.extent = {16, 16, 16}};
     struct chips *net = chips_new(&settings);
     for (uint32_t i = 0; i < POD_SWITCHES; i++) {
         ocs_init(&ocs, &ports);
         for (uint32_t cube = 0; cube < 64; cube++)
-            ocs_join(&ocs, 1 + cube, 65 + slice_next_place(&shape, cube, pod_switch_at(i).axis), 0);
+            ocs_join(&ocs, 1 + cube, 65 + slice_next_place(&slice->shape, cube, pod_switch_at(i).axis), 0);
         chips_follow(net, i, &ocs);
     }
     chips_run(net, INT64_MAX);
     return net;
 }
 
-static uint32_t chip_of(const struct torus *torus, uint32_t n)
+static void write_packets(struct chips *net)
 {
-    uint32_t x = torus->at[0][n], y = torus->at[1][n], z = torus->at[2][n];
-    return 64 * (x / 4 + 4 * (y / 4 + 4 * (z / 4))) + x % 4 + 4 * (y % 4) + 16 * (z % 4);
-}
-
-/* Asks every chip for its neighbours, compares them with the shape, and loads tables. */
-static void bring_up(struct chips *net, const struct torus *torus, const struct route *route)
-{
-    for (uint32_t n = 0; n < torus->chips; n++) {
-        uint32_t chip = chip_of(torus, n), far = 0;
-        enum chip_port port;
-        for (uint32_t p = 0; p < CHIP_PORTS; p++) {
-            CHECK(chips_neighbor(net, chip, p, &far, &port) && port == (p ^ 1));
-            CHECK(far == chip_of(torus, torus->next[n * CHIP_PORTS + p]));
-            chips_ask(net, chip, p, true);
-        }
-        chips_load(net, chip, (uint16_t)n, 1, route);
-    }
-}
-
-static void bench_chips(void)
-{
-    struct torus torus = torus_of("16x16x16");
-    struct route route;
-    struct proof proof;
+    static uint8_t bytes[CHIPS_PACKET_BYTES];
     struct chips_counts counts;
     struct chips_done done;
-    static uint8_t bytes[CHIPS_PACKET_BYTES];
     uint32_t delivered = 0;
-    double begin_ms = cpu_ms();
-    struct chips *net = lit_pod();
-    put("4,096 emulated chips: made, light, training", cpu_ms() - begin_ms, "ms", 0);
-    double lit_ms = cpu_ms();
-    CHECK(route_build(&torus, &route, NULL) == 0 && route_prove(&torus, &route, &proof, NULL, NULL) == 0);
-    bring_up(net, &torus, &route);
-    put("4,096 emulated chips: discovery, check, tables, proof", cpu_ms() - lit_ms, "ms", 0);
-    for (uint32_t n = 0; n < torus.chips; n++)
+    for (uint32_t chip = 0; chip < 64 * CUBE_CHIPS; chip++)
         for (int i = 0; i < 8; i++)
-            chips_write(net, chip_of(&torus, n), (uint16_t)rng_below(&rng, torus.chips), 0, bytes,
-                        sizeof bytes, 0);
-    double sent_ms = cpu_ms();
+            chips_write(net, chip, (uint16_t)rng_below(&rng, 64 * CUBE_CHIPS), 0, bytes, sizeof bytes, 0);
+    double begin_ms = cpu_ms();
     chips_run(net, INT64_MAX);
     while (chips_take_done(net, &done))
         delivered += done.delivered;
     chips_count(net, &counts);
-    CHECK(delivered == 8 * torus.chips && counts.waiting == 0);
-    put("packets of emulated chips, hops", (double)counts.hops / (cpu_ms() - sent_ms) / 1e3, "million/s", 0);
+    CHECK(delivered == 8 * 64 * CUBE_CHIPS && counts.waiting == 0);
+    put("packets of emulated chips, hops", (double)counts.hops / (cpu_ms() - begin_ms) / 1e3, "million/s", 0);
+}
+
+static void bench_session(void)
+{
+    static struct cube_slice slice = {.shape = {.extent = {16, 16, 16}}, .count = 64};
+    struct fabric_session_terms terms = {
+        .slice = &slice, .number = 1, .bytes_per_us = 50000, .packet_bytes = CHIPS_PACKET_BYTES};
+    struct fabric_session *session;
+    int64_t first_ns, last_ns;
+    for (uint16_t i = 0; i < 64; i++)
+        slice.cube[i] = i;
+    double begin_ms = cpu_ms();
+    struct chips *net = lit_pod(&slice);
+    struct bring_up *up = bring_up_new(net, 64);
+    put("4,096 emulated chips: made, light, training", cpu_ms() - begin_ms, "ms", 0);
+    double lit_ms = cpu_ms();
+    CHECK(fabric_session_new(&terms, &session, NULL) == 0);
+    bring_up_carry_out(up, session);
+    CHECK(fabric_session_state(session) == FABRIC_SESSION_RUN);
+    put("session of 4,096 emulated chips: discovery, check, tables, start", cpu_ms() - lit_ms, "ms", 0);
+    bring_up_started(up, &first_ns, &last_ns);
+    put("session of 4,096 emulated chips: first and last start apart", (double)(last_ns - first_ns), "ns", 0);
+    write_packets(net);
+    double end_ms = cpu_ms();
+    fabric_session_stop(session);
+    bring_up_carry_out(up, session);
+    CHECK(fabric_session_state(session) == FABRIC_SESSION_ENDED);
+    put("session of 4,096 emulated chips: end", cpu_ms() - end_ms, "ms", 0);
+    bring_up_free(up);
     chips_free(net);
-    route_done(&route);
-    torus_done(&torus);
+    fabric_session_free(session);
 }
 
 /* --- availability ----------------------------------------------------------------------------------- */
@@ -514,7 +509,7 @@ int main(int argc, char **argv)
     bench_plans();
     bench_switches(OCS_SCPI);
     bench_switches(OCS_TL1);
-    bench_chips();
+    bench_session();
     bench_cut("8x8x8", 15);
     bench_cut("16x16x16", 3);
     bench_times();

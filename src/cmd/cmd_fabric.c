@@ -12,6 +12,7 @@
 #include "cmd/fabric_cache.h"
 #include "cmd/fabric_live.h"
 #include "cmd/fabric_report.h"
+#include "cmd/fabric_session.h"
 #include "cmd/fabric_simulate.h"
 #include "cmd/picture.h"
 #include "cmd/usage.h"
@@ -21,6 +22,7 @@ static const char usage[] =
     "       phalanx fabric plan SHAPE --cubes LIST [OPTIONS]\n"
     "       phalanx fabric route SHAPE [OPTIONS]\n"
     "       phalanx fabric simulate SHAPE [OPTIONS]\n"
+    "       phalanx fabric session SHAPE [OPTIONS]\n"
     "       phalanx fabric diff|apply SHAPE --cubes LIST --switches FILE [OPTIONS]\n"
     "       phalanx fabric clear --cubes LIST --switches FILE [OPTIONS]\n"
     "       phalanx fabric availability [OPTIONS]\n"
@@ -30,7 +32,8 @@ static const char usage[] =
     "removes and adds, so that the cubes form the slice; 3-9 joins the plus end of cube 3 with the minus\n"
     "end of cube 9. route builds forwarding tables, proves them, and compares the load of the busiest\n"
     "link with the least possible. simulate sends packets through such tables, with finite buffers and\n"
-    "credits, and compares the time with the bound; a deadlock is found and named. diff reads real switches "
+    "credits, and compares the time with the bound; a deadlock is found and named. session brings the\n"
+    "slice up on emulated chips: discovery, check of every wire, tables, one start. diff reads real switches "
     "and prints the changes that apply carries\n"
     "out: on all switches at once, verified by reading back. clear parts the cubes from all others.\n"
     "availability prints how much of a pod works when hosts fail, with and without switches.\n"
@@ -62,6 +65,8 @@ static const char usage[] =
     "  --cycles N             goes on without end, and stops after N cycles\n"
     "  --buffers N            packets in the buffer of one link and virtual channel (16)\n"
     "  --pace PERCENT         of the bound, at which chips send all-to-all (97); 0: as fast as they can\n"
+    "For session (and --cubes, by place):\n"
+    "  --cross SWITCH:A,B     crosses the wires of cubes A and B at a switch, such as z6:0,1\n"
     "For availability (and --pod, --seed):\n"
     "  --host P               the probability that a host is up; may be repeated (0.99, 0.995, 0.999)\n"
     "  --whole N              finds the P with which N cubes are whole\n"
@@ -86,7 +91,7 @@ struct words {
 struct asked {
     struct slice_shape shape;
     struct words switches, links, running, joined, cubes_out;
-    const char *cubes, *svg, *cache, *switch_list, *cluster, *in;
+    const char *crossed, *cubes, *svg, *cache, *switch_list, *cluster, *in;
     int64_t pod, random_links, seed, attempts, timeout_ns;
     bool json, keep_partial;
     struct simulate_order simulate;
@@ -121,7 +126,8 @@ enum {
     OPTION_CONFIDENCE,
     OPTION_SWITCH_UP,
     OPTION_TRIALS,
-    OPTION_PLOT
+    OPTION_PLOT,
+    OPTION_CROSS
 };
 
 static bool keep(struct words *words, const char *word)
@@ -165,6 +171,9 @@ static bool take_availability(struct asked *asked, int letter, const char *value
         break;
     case OPTION_PLOT:
         order->plot = value;
+        break;
+    case OPTION_CROSS:
+        asked->crossed = value;
         break;
     default:
         return false;
@@ -517,6 +526,42 @@ static int run_simulate(const struct asked *asked)
     return run_tables(asked, true);
 }
 
+/* --- session, availability --------------------------------------------------------------------------- */
+
+/* "SWITCH:A,B" */
+static int cross_wires(const char *word, struct session_order *order, struct error *error)
+{
+    struct str name, list, first, second;
+    int64_t a, b;
+    if (!str_cut(str_from(word), ':', &name, &list) || !str_cut(list, ',', &first, &second) ||
+        !str_to_i64(first, 0, POD_CUBES_MAX - 1, &a) || !str_to_i64(second, 0, POD_CUBES_MAX - 1, &b))
+        return error_set(error, ERROR_INVALID, "--cross %.64s: expected SWITCH:A,B, such as z6:0,1", word);
+    order->crossed = true;
+    order->crossed_cubes[0] = (uint16_t)a;
+    order->crossed_cubes[1] = (uint16_t)b;
+    return pod_switch_parse(name, &order->crossed_at, error);
+}
+
+static int run_session(const struct asked *asked)
+{
+    struct session_order order = {.slice.shape = asked->shape, .json = asked->json};
+    struct error error = {0};
+    struct pod_switch out;
+    order.slice.count = slice_shape_cubes(&asked->shape);
+    for (uint16_t i = 0; i < order.slice.count; i++)
+        order.slice.cube[i] = i;
+    if (asked->cubes && cubes_parse(str_from(asked->cubes), order.slice.cube, &order.slice.count, &error) < 0)
+        return refuse(&error);
+    if (asked->crossed && cross_wires(asked->crossed, &order, &error) < 0)
+        return refuse(&error);
+    for (int i = 0; i < asked->switches.count; i++) {
+        if (pod_switch_parse(str_from(asked->switches.items[i]), &out, &error) < 0)
+            return refuse(&error);
+        order.switch_out[pod_switch_number(out)] = true;
+    }
+    return fabric_session_emulate(&order);
+}
+
 static int run_availability(const struct asked *asked)
 {
     struct availability_order order = asked->availability;
@@ -565,16 +610,17 @@ static const struct option options[] = {{"switch-out", required_argument, NULL, 
                                         {"switch-up", required_argument, NULL, OPTION_SWITCH_UP},
                                         {"trials", required_argument, NULL, OPTION_TRIALS},
                                         {"plot", required_argument, NULL, OPTION_PLOT},
+                                        {"cross", required_argument, NULL, OPTION_CROSS},
                                         {"output", required_argument, NULL, 'o'},
                                         {"help", no_argument, NULL, 'h'},
                                         {0}};
 
 int cmd_fabric(int argc, char **argv)
 {
-    static const char *const actions[] = {"check", "plan",  "route", "simulate",
+    static const char *const actions[] = {"check", "plan",  "route", "simulate",    "session",
                                           "diff",  "apply", "clear", "availability"};
-    static int (*const runs[])(const struct asked *) = {run_check,    run_plan, run_route,
-                                                        run_simulate, run_diff, run_live_apply};
+    static int (*const runs[])(const struct asked *) = {run_check,   run_plan, run_route,     run_simulate,
+                                                        run_session, run_diff, run_live_apply};
     enum { ACTIONS = sizeof actions / sizeof *actions };
     struct asked asked = {.pod = SMALL_POD_CUBES,
                           .seed = 1,
@@ -596,8 +642,9 @@ int cmd_fabric(int argc, char **argv)
     if (optind + 1 == argc && strcmp(argv[optind], "availability") == 0)
         return run_availability(&asked);
     if (optind + 2 != argc)
-        return usage_wrong(usage, "expected check, plan, route, simulate, diff or apply, and one shape; or "
-                                  "clear or availability");
+        return usage_wrong(usage,
+                           "expected check, plan, route, simulate, session, diff or apply, and one shape; or "
+                           "clear or availability");
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
         if (strcmp(argv[optind], actions[i]) == 0)
             return slice_shape_parse(str_from(argv[optind + 1]), &asked.shape, &error) < 0 ? refuse(&error)

@@ -276,6 +276,11 @@ int64_t chips_run(struct chips *net, int64_t until_ns)
     return net->now_ns;
 }
 
+int64_t chips_now_ns(const struct chips *net)
+{
+    return net->now_ns;
+}
+
 bool chips_take_done(struct chips *net, struct chips_done *ret_done)
 {
     if (net->done_taken == net->done.len) {

@@ -92,6 +92,7 @@ const uint8_t *chips_memory(const struct chips *net, uint32_t chip);
 
 /* Lets time pass until `until_ns`, or until nothing more happens by itself: returns the time then. */
 int64_t chips_run(struct chips *net, int64_t until_ns);
+int64_t chips_now_ns(const struct chips *net); /* the time of the last event */
 /* The writes that have ended, in order; false: no more. */
 bool chips_take_done(struct chips *net, struct chips_done *ret_done);
 void chips_count(const struct chips *net, struct chips_counts *ret_counts);
