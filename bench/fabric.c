@@ -5,7 +5,7 @@
  *     bench_fabric          some of each case, in less than two minutes of one core
  *     bench_fabric all      every shape of up to 64 cubes without each of the 48 switches, 1,000 pairs of
  *                           switches, 100 seeds of dead links: about an hour and a half of one core
- *     bench_fabric sweep    of these, the shapes and switches alone, by as many processes as there are cores
+ *     bench_fabric sweep N  of these, shapes of up to N (64) cubes alone, by a process for each core
  *
  * Every table is proved (core/fabric/prove.h); a proof that fails ends the bench. Times are of the processor,
  * so that other work on the computer does not count. */
@@ -501,8 +501,10 @@ int main(int argc, char **argv)
     everything = argc > 1 && strcmp(argv[1], "all") == 0;
     rng_seed(&rng, 1);
     if (argc > 1 && strcmp(argv[1], "sweep") == 0) {
-        sweep_pairs(64, 1000);
-        sweep_switches(64, 1);
+        int64_t cubes = 64;
+        CHECK(argc < 3 || str_to_i64(str_from(argv[2]), 1, 64, &cubes));
+        sweep_switches((uint32_t)cubes, 1);
+        sweep_pairs((uint32_t)cubes, 1000);
         return 0;
     }
     bench_availability();

@@ -10,6 +10,7 @@
 #include "cmd/cmd.h"
 #include "cmd/fabric_availability.h"
 #include "cmd/fabric_cache.h"
+#include "cmd/fabric_drawings.h"
 #include "cmd/fabric_live.h"
 #include "cmd/fabric_report.h"
 #include "cmd/fabric_session.h"
@@ -39,6 +40,9 @@ static const char usage[] =
     "availability prints how much of a pod works when hosts fail, with and without switches.\n"
     "  --switch-out NAME      a switch that is dead, such as x5; may be repeated\n"
     "  -o json                one JSON object; plans have switch ports in place of cubes\n"
+    "  --svg FILE             draws, as SVG: of check the cubes of the slice (--cubes, by place), of plan "
+    "the\n"
+    "                         mirrors of the switches, of route and simulate the load of every link\n"
     "  --help                 this text\n"
     "For diff, apply and clear (and --cubes, --pod, --running, --cube-out of plan):\n"
     "  --switches FILE        names, drivers and addresses of the switches; phalanx switch-sim --write\n"
@@ -58,7 +62,6 @@ static const char usage[] =
     "  --link-out X,Y,Z,PORT  a dead link at a port of a chip, such as 0,3,2,y+; may be repeated\n"
     "  --random-links N       kills N links, the same ones for the same --seed (1)\n"
     "  --cache DIR            takes tables that are there, after their proof, and leaves new ones there\n"
-    "  --svg FILE             draws the load of every link\n"
     "For simulate:\n"
     "  --traffic PATTERN      all-to-all (the default), all-reduce, permutation, mirror or halfway\n"
     "  --packets N            packets for each destination, of 4 KiB (4); of all-reduce: for each step\n"
@@ -350,6 +353,19 @@ static int take_limits(const struct asked *asked, struct crossconnects *now,
     return 0;
 }
 
+static int draw_plan(const struct asked *asked, const struct crossconnects *now,
+                     const struct crossconnect_plan *plan)
+{
+    static struct crossconnects after;
+    struct buf picture BUF_CLEANUP = {0};
+    struct error error = {0};
+    after = *now;
+    if (crossconnect_apply(&after, plan, &error) < 0)
+        return refuse(&error);
+    fabric_draw_mirrors(&picture, now, &after);
+    return picture_write(asked->svg, "--svg", &picture);
+}
+
 static int run_plan(const struct asked *asked)
 {
     static struct crossconnects now;
@@ -371,7 +387,7 @@ static int run_plan(const struct asked *asked)
         return refuse(&error);
     fabric_report_plan(&out, now.cubes, &slice, &plan, asked->json);
     output_write(&out);
-    return EXIT_OK;
+    return asked->svg ? draw_plan(asked, &now, &plan) : EXIT_OK;
 }
 
 /* --- diff, apply, clear --------------------------------------------------------------------------- */
@@ -571,6 +587,24 @@ static int run_availability(const struct asked *asked)
     return fabric_availability(&order);
 }
 
+static int draw_slice(const struct asked *asked)
+{
+    struct buf picture BUF_CLEANUP = {0};
+    struct error error = {0};
+    struct cube_slice slice = {.shape = asked->shape, .count = slice_shape_cubes(&asked->shape)};
+    uint32_t count = slice.count;
+    for (uint16_t i = 0; i < slice.count; i++)
+        slice.cube[i] = i;
+    if (asked->cubes && cubes_parse(str_from(asked->cubes), slice.cube, &count, &error) < 0)
+        return refuse(&error);
+    if (!slice_shape_is_whole(&asked->shape) || count != slice.count) {
+        say("--svg: expected a slice of whole cubes, and as many --cubes");
+        return EXIT_FAILED;
+    }
+    fabric_draw_slice(&picture, &slice, !asked->cubes);
+    return picture_write(asked->svg, "--svg", &picture);
+}
+
 static int run_check(const struct asked *asked)
 {
     struct buf out BUF_CLEANUP = {0};
@@ -579,7 +613,7 @@ static int run_check(const struct asked *asked)
     fabric_report_shape(&out, &torus, asked->json);
     output_write(&out);
     torus_done(&torus);
-    return EXIT_OK;
+    return asked->svg ? draw_slice(asked) : EXIT_OK;
 }
 
 static const struct option options[] = {{"switch-out", required_argument, NULL, OPTION_SWITCH},
