@@ -74,7 +74,8 @@ if(EXISTS ${CMAKE_SOURCE_DIR}/docs/phalanx.1)
 endif()
 install(FILES ${CMAKE_SOURCE_DIR}/deploy/completion/phalanx
   DESTINATION ${CMAKE_INSTALL_DATADIR}/bash-completion/completions)
-install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING PATTERN "*.md")
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/docs/ DESTINATION ${CMAKE_INSTALL_DOCDIR} FILES_MATCHING
+  PATTERN "*.md" PATTERN "*.svg")
 
 # --- the loader's cache, except for a package (DESTDIR), whose installation updates it
 install(CODE "

@@ -6,10 +6,12 @@
 
 #include "base/arena.h"
 #include "base/rng.h"
+#include "base/units.h"
 #include "cmd/client.h"
 #include "cmd/cmd.h"
 #include "cmd/fabric_availability.h"
 #include "cmd/fabric_cache.h"
+#include "cmd/fabric_collective.h"
 #include "cmd/fabric_drawings.h"
 #include "cmd/fabric_live.h"
 #include "cmd/fabric_report.h"
@@ -24,6 +26,7 @@ static const char usage[] =
     "       phalanx fabric route SHAPE [OPTIONS]\n"
     "       phalanx fabric simulate SHAPE [OPTIONS]\n"
     "       phalanx fabric session SHAPE [OPTIONS]\n"
+    "       phalanx fabric collective SHAPE [OPTIONS]\n"
     "       phalanx fabric diff|apply SHAPE --cubes LIST --switches FILE [OPTIONS]\n"
     "       phalanx fabric clear --cubes LIST --switches FILE [OPTIONS]\n"
     "       phalanx fabric availability [OPTIONS]\n"
@@ -37,6 +40,7 @@ static const char usage[] =
     "slice up on emulated chips: discovery, check of every wire, tables, one start. diff reads real switches "
     "and prints the changes that apply carries\n"
     "out: on all switches at once, verified by reading back. clear parts the cubes from all others.\n"
+    "collective prints what all-reduce, all-to-all and others cost by the loads of links.\n"
     "availability prints how much of a pod works when hosts fail, with and without switches.\n"
     "  --switch-out NAME      a switch that is dead, such as x5; may be repeated\n"
     "  -o json                one JSON object; plans have switch ports in place of cubes\n"
@@ -58,7 +62,7 @@ static const char usage[] =
     "  --running SHAPE:LIST   a slice that runs and must not be touched; may be repeated\n"
     "  --joined SHAPE:LIST    cubes that are joined to a slice that has ended; may be repeated\n"
     "  --cube-out N           a cube that is out of service; may be repeated\n"
-    "For route and simulate:\n"
+    "For route, simulate and collective:\n"
     "  --link-out X,Y,Z,PORT  a dead link at a port of a chip, such as 0,3,2,y+; may be repeated\n"
     "  --random-links N       kills N links, the same ones for the same --seed (1)\n"
     "  --cache DIR            takes tables that are there, after their proof, and leaves new ones there\n"
@@ -68,6 +72,8 @@ static const char usage[] =
     "  --cycles N             goes on without end, and stops after N cycles\n"
     "  --buffers N            packets in the buffer of one link and virtual channel (16)\n"
     "  --pace PERCENT         of the bound, at which chips send all-to-all (97); 0: as fast as they can\n"
+    "For collective:\n"
+    "  --bytes N              of the array on each chip, such as 64M (16M)\n"
     "For session (and --cubes, by place):\n"
     "  --cross SWITCH:A,B     crosses the wires of cubes A and B at a switch, such as z6:0,1\n"
     "For availability (and --pod, --seed):\n"
@@ -97,6 +103,7 @@ struct asked {
     const char *crossed, *cubes, *svg, *cache, *switch_list, *cluster, *in;
     int64_t pod, random_links, seed, attempts, timeout_ns;
     bool json, keep_partial;
+    uint32_t collective_bytes;
     struct simulate_order simulate;
     struct availability_order availability;
 };
@@ -130,7 +137,8 @@ enum {
     OPTION_SWITCH_UP,
     OPTION_TRIALS,
     OPTION_PLOT,
-    OPTION_CROSS
+    OPTION_CROSS,
+    OPTION_BYTES
 };
 
 static bool keep(struct words *words, const char *word)
@@ -177,6 +185,11 @@ static bool take_availability(struct asked *asked, int letter, const char *value
         break;
     case OPTION_CROSS:
         asked->crossed = value;
+        break;
+    case OPTION_BYTES:
+        good = quantity_parse_milli(str_from(value), &number) && number >= 1000 &&
+               number / 1000 <= COLLECTIVE_BYTES_MAX;
+        asked->collective_bytes = good ? (uint32_t)(number / 1000) : 0;
         break;
     default:
         return false;
@@ -498,8 +511,11 @@ static int draw(const struct asked *asked, const struct torus *torus, const uint
     return picture_write(asked->svg, "--svg", &picture);
 }
 
-/* Makes tables for the links that are alive, and reports them or what traffic does with them. */
-static int run_tables(const struct asked *asked, bool simulated)
+enum table_use { TABLES_REPORTED, TABLES_SIMULATED, TABLES_COSTED };
+
+/* Makes tables for the links that are alive, and reports them, or what traffic or collectives make of
+ * them. */
+static int run_tables(const struct asked *asked, enum table_use use)
 {
     struct buf out BUF_CLEANUP = {0};
     struct error error = {0};
@@ -513,7 +529,9 @@ static int run_tables(const struct asked *asked, bool simulated)
     if (kill_links(asked, &torus, &error) < 0 ||
         fabric_cache_routes(asked->cache, &torus, &route, &proof, load, &source, &error) < 0) {
         status = refuse(&error);
-    } else if (simulated) {
+    } else if (use == TABLES_COSTED) {
+        fabric_collective(&out, &torus, &route, asked->collective_bytes, asked->json);
+    } else if (use == TABLES_SIMULATED) {
         struct simulate_order order = asked->simulate;
         order.json = asked->json;
         order.traffic.seed = (uint64_t)asked->seed;
@@ -534,12 +552,17 @@ static int run_tables(const struct asked *asked, bool simulated)
 
 static int run_route(const struct asked *asked)
 {
-    return run_tables(asked, false);
+    return run_tables(asked, TABLES_REPORTED);
 }
 
 static int run_simulate(const struct asked *asked)
 {
-    return run_tables(asked, true);
+    return run_tables(asked, TABLES_SIMULATED);
+}
+
+static int run_collective(const struct asked *asked)
+{
+    return run_tables(asked, TABLES_COSTED);
 }
 
 /* --- session, availability --------------------------------------------------------------------------- */
@@ -645,21 +668,23 @@ static const struct option options[] = {{"switch-out", required_argument, NULL, 
                                         {"trials", required_argument, NULL, OPTION_TRIALS},
                                         {"plot", required_argument, NULL, OPTION_PLOT},
                                         {"cross", required_argument, NULL, OPTION_CROSS},
+                                        {"bytes", required_argument, NULL, OPTION_BYTES},
                                         {"output", required_argument, NULL, 'o'},
                                         {"help", no_argument, NULL, 'h'},
                                         {0}};
 
 int cmd_fabric(int argc, char **argv)
 {
-    static const char *const actions[] = {"check", "plan",  "route", "simulate",    "session",
-                                          "diff",  "apply", "clear", "availability"};
-    static int (*const runs[])(const struct asked *) = {run_check,   run_plan, run_route,     run_simulate,
-                                                        run_session, run_diff, run_live_apply};
+    static const char *const actions[] = {"check",      "plan", "route", "simulate", "session",
+                                          "collective", "diff", "apply", "clear",    "availability"};
+    static int (*const runs[])(const struct asked *) = {
+        run_check, run_plan, run_route, run_simulate, run_session, run_collective, run_diff, run_live_apply};
     enum { ACTIONS = sizeof actions / sizeof *actions };
     struct asked asked = {.pod = SMALL_POD_CUBES,
                           .seed = 1,
                           .attempts = 3,
                           .timeout_ns = 2 * (int64_t)1000000000,
+                          .collective_bytes = 16 << 20,
                           .simulate = SIMULATE_ORDER_DEFAULT,
                           .availability = AVAILABILITY_ORDER_DEFAULT};
     struct error error = {0};
@@ -676,9 +701,10 @@ int cmd_fabric(int argc, char **argv)
     if (optind + 1 == argc && strcmp(argv[optind], "availability") == 0)
         return run_availability(&asked);
     if (optind + 2 != argc)
-        return usage_wrong(usage,
-                           "expected check, plan, route, simulate, session, diff or apply, and one shape; or "
-                           "clear or availability");
+        return usage_wrong(
+            usage,
+            "expected check, plan, route, simulate, session, collective, diff or apply, and one shape; or "
+            "clear or availability");
     for (size_t i = 0; i < sizeof runs / sizeof *runs; i++)
         if (strcmp(argv[optind], actions[i]) == 0)
             return slice_shape_parse(str_from(argv[optind + 1]), &asked.shape, &error) < 0 ? refuse(&error)
