@@ -1,8 +1,8 @@
-/* Answers of chips to a fabric session, true and untrue, in any order: no crash, orders for chips of the slice
- * alone, and a session that runs has proved tables.
+/* Answers of chips to a fabric session, true and untrue, in any order: no crash, orders for chips of the
+ * slice alone, and a session that runs has proved tables.
  *
- * The first byte picks shape and terms. Then each byte is a deed: 0 to 127 carry out so many orders truly, 128
- * and on take one of the calls with arguments from the bytes that follow. */
+ * The first byte picks shape and terms. Then each byte is a deed: 0 to 127 carry out so many orders truly,
+ * 128 and on make one of the calls with arguments from the bytes that follow. */
 #include <stdint.h>
 
 #include "base/arena.h"
