@@ -15,8 +15,9 @@ enum { DEPTH_MAX = 512 };
 
 /* --- making --------------------------------------------------------------------------------------- */
 
-/* Of a folder that root has made for another user and not given away yet. A marker in the folder itself also
- * works on NFS and Lustre, which cannot rename without replacing, and outlives an agent that is killed. */
+/* The mode of a folder that root has made for another user and not given away yet. A marker in the folder
+ * itself also works on NFS and Lustre, which cannot rename without replacing, and outlives an agent that is
+ * killed. */
 enum { UNFINISHED_MODE = S_ISVTX | S_IRWXU };
 
 bool os_folder_is_unfinished(const struct stat *info)

@@ -453,7 +453,8 @@ void gates_validate(struct str was, struct str is, bool is_new, struct field_err
 /* --- labels.c ------------------------------------------------------------------------------------------- */
 /* Checks the labels of a new job. */
 void labels_validate_new(const struct jobset_spec *spec, struct field_errors *errors);
-/* Checks a change of the job's labels to `labels`; `runs`: its workload is admitted, or it is not suspended. */
+/* Checks a change of the job's labels to `labels`. `runs`: its workload is admitted, or it is not
+ * suspended. */
 void labels_validate_update(const struct jobset *jobset, const struct doc *labels, bool runs,
                             struct field_errors *errors);
 

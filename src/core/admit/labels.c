@@ -1,7 +1,6 @@
-/* labels.c - Kueue's labels on jobs, as its webhooks check them: the names of a queue and of a prebuilt Workload,
- * the longest time of a run, the priority class. */
+/* labels.c - Kueue's labels on jobs, as its webhooks check them: the names of a queue and of a prebuilt
+ * Workload, the longest time of a run, the priority class. */
 #include "core/admit/internal.h"
-#include "core/spec/validate.h"
 
 #define QUEUE    "kueue.x-k8s.io/queue-name"
 #define PREBUILT "kueue.x-k8s.io/prebuilt-workload-name"
@@ -25,7 +24,10 @@ static void check_name(const struct labels *labels, const char *key, struct fiel
 {
     struct str name = labels_get(labels, str_from(key), STR(""));
     if (name.len && !name_is_dns1123_subdomain(name))
-        refuse(errors, key, name, WHY_DNS1123_SUBDOMAIN);
+        refuse(errors, key, name,
+               "must be the name of an object: lower case letters, digits, '-' and '.', and a letter or "
+               "digit at "
+               "both ends");
 }
 
 void labels_validate_new(const struct jobset_spec *spec, struct field_errors *errors)

@@ -295,7 +295,7 @@ static const struct row services_rows[] = {
     {TRACE("BlockingIOError: [Errno 11] Resource temporarily unavailable: '/lustre/data'"), CLUE_STORAGE},
     {TRACE("RuntimeError: [enforce fail at inline_container.cc:603] . unexpected pos 448 vs 342"),
      CLUE_STORAGE},
-    {TRACE("OSError: [Errno 122] Disk quota exceeded: '/home/x/ckpt'"), CLUE_DISK_FULL},
+    {TRACE("OSError: [Errno 122] Disk quota exceeded: '/data/x/ckpt'"), CLUE_DISK_FULL},
 };
 
 static void services(void **state)
@@ -475,9 +475,9 @@ static const struct row programs_rows[] = {
            "status 1."),
      CLUE_TRACEBACK},
     {TRACE(
-         "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.") "	class"
+         "ray.exceptions.ActorDiedError: The actor died unexpectedly before finishing this task.") "\tclass"
                                                                                                    "_name: "
-                                                                                                   "W\n	"
+                                                                                                   "W\n\t"
                                                                                                    "actor_id:"
                                                                                                    " 7\n",
      CLUE_PEER},
@@ -560,7 +560,7 @@ static const struct row programs_rows[] = {
      CLUE_ABORT},
     {"panic: runtime error: index out of range [7] with length 3\n\ngoroutine 1 [running]:\nmain.main()\n",
      CLUE_ABORT},
-    {"Exception in thread \"main\" java.lang.NullPointerException: x\n	at A.main(A.java:3)\n",
+    {"Exception in thread \"main\" java.lang.NullPointerException: x\n\tat A.main(A.java:3)\n",
      CLUE_TRACEBACK},
     {"#\n# A fatal error has been detected by the Java Runtime Environment:\n#\n#  SIGSEGV (0xb) at "
      "pc=0x00007f\n",
