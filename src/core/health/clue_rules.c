@@ -243,6 +243,7 @@ static const struct clue_rule rules[] = {
     SAID("NVMLError_NotFound", CHIP_MISSING),
     SAID("CUDA unknown error", CHIP_MISSING),
     SAID("torch.cuda.is_available() is False", CHIP_MISSING),
+    SAID("Failed to infer device type", CHIP_MISSING), /* of vLLM */
     SAID("Error: CUDA is not available", CHIP_MISSING),
     ANY_CASE("no gpus found", NULL, CHIP_MISSING),
     ANY_CASE("no gpu found", NULL, CHIP_MISSING),
@@ -362,6 +363,7 @@ static const struct clue_rule rules[] = {
     SAID_BOTH("hccl", "imeout", WATCHDOG),
     SAID_BOTH("HCCL", "imeout", WATCHDOG),
     SAID_BOTH("NCCL WARN", "error 12", NETWORK),
+    ENDS_BOTH("NCCL WARN NET/OFI", "completed with error", NETWORK),
     SAID_BOTH("NCCL WARN", "no socket interface found", NETWORK),
     SAID("IBV_WC_", NETWORK),
     SAID_BOTH("ibv_", "failed", NETWORK),
@@ -404,6 +406,7 @@ static const struct clue_rule rules[] = {
     ENDS("leader polled an error from coordination service", PEER),
     SAID("failed to connect to all addresses", PEER),
     SAID_BOTH("oordination service", "rror", PEER),
+    ECHO("RpcError of RPC that terminated with", TRACEBACK), /* the lines behind it have the status */
     ENDS("HorovodInternalError", PEER),
     ENDS("Horovod has been shut down", PEER),
     ENDS("ray.exceptions.ActorDiedError", PEER),
@@ -569,6 +572,8 @@ static const struct clue_rule rules[] = {
     SAID("pymongo.errors.ServerSelectionTimeoutError", SERVICE),
     SAID("pymongo.errors.AutoReconnect", SERVICE),
     SAID("pymongo.errors.NetworkTimeout", SERVICE),
+    SAID("asyncpg.exceptions.Connection", SERVICE),
+    SAID("asyncpg.exceptions.CannotConnectNow", SERVICE),
     SAID("etcd3.exceptions.Connection", SERVICE),
     SAID("kafka.errors.NoBrokersAvailable", SERVICE),
     SAID("kazoo.handlers.threading.KazooTimeoutError", SERVICE),

@@ -161,6 +161,14 @@ static const struct row peers_rows[] = {
      "workMetaList_.size()=8\n",
      CLUE_WATCHDOG},
     {R3("torch.distributed.DistBackendError: Unconvertible NCCL type Short"), CLUE_TRACEBACK},
+    {TRACE("grpc._channel._InactiveRpcError: <_InactiveRpcError of RPC that terminated with:\n\tstatus = "
+           "StatusCode.UNAVAILABLE\n\tdetails = \"failed to connect to all addresses\""),
+     CLUE_PEER},
+    {TRACE("grpc.aio._call.AioRpcError: <AioRpcError of RPC that terminated with:\n\tstatus = "
+           "StatusCode.INVALID_ARGUMENT\n\tdetails = \"negative index\""),
+     CLUE_TRACEBACK},
+    {"n1:7:9 [0] NCCL WARN NET/OFI Request 0x7f completed with error. RC: 113. Error: Unreachable remote\n",
+     CLUE_NETWORK},
 };
 
 static void peers(void **state)
@@ -296,6 +304,10 @@ static const struct row services_rows[] = {
     {TRACE("RuntimeError: [enforce fail at inline_container.cc:603] . unexpected pos 448 vs 342"),
      CLUE_STORAGE},
     {TRACE("OSError: [Errno 122] Disk quota exceeded: '/data/x/ckpt'"), CLUE_DISK_FULL},
+    {TRACE(
+         "asyncpg.exceptions.ConnectionDoesNotExistError: connection was closed in the middle of operation"),
+     CLUE_SERVICE},
+    {TRACE("asyncpg.exceptions.UndefinedTableError: relation \"runs\" does not exist"), CLUE_TRACEBACK},
 };
 
 static void services(void **state)
@@ -415,6 +427,7 @@ static const struct row chips_rows[] = {
     {"Failed to initialize NVML: Unknown Error\n", CLUE_DRIVER},
     {"Failed to initialize NVML: Driver Not Loaded\n", CLUE_DRIVER},
     {"Failed to initialize NVML: GPU is lost\n", CLUE_CHIP_BROKEN},
+    {TRACE("RuntimeError: Failed to infer device type"), CLUE_CHIP_MISSING},
 };
 
 static void chips(void **state)
