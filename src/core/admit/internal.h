@@ -309,6 +309,8 @@ static inline bool is_follower(const struct workload *workload)
 /* --- look.c --------------------------------------------------------------------------------------------- */
 /* After a change of its JobSet, or a time-out. */
 void workload_look(struct step *step, struct workload *workload);
+/* Has the JobSet's Workload looked at before the step ends, or made if it has none and is to have one. */
+void workload_look_again(struct step *step, struct jobset *jobset);
 int64_t workload_due(const struct step *step, const struct workload *workload);
 void workload_park(struct step *step, struct workload *workload);
 void wake_queue(struct admit *admit, struct cluster_queue *queue);

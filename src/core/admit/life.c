@@ -693,6 +693,7 @@ void workload_left(struct step *step, struct workload *workload)
                                    completions_follow(workload->jobset));
         workload->full = 0;
         jobset_reserve(step, workload->jobset, NULL);
+        workload_look_again(step, workload->jobset); /* a deleted Pod's Workload goes now */
     }
     workload_condition_set(step, workload, WORKLOAD_PODS_READY, false, "WaitForStart",
                            "Not all pods are ready or succeeded");

@@ -117,13 +117,6 @@ void workload_rewrite(struct step *step, struct workload *workload, struct arena
 
 /* --- making one ------------------------------------------------------------------------------- */
 
-static void touch(struct step *step, struct jobset *jobset)
-{
-    if (!jobset->entry.touched)
-        vec_push(&step->jobs->touched, jobset);
-    jobset->entry.touched = true;
-}
-
 struct workload *workload_create(struct step *step, struct arena *arena, struct doc *document,
                                  const struct jobset_spec *spec, bool active)
 {
@@ -135,7 +128,7 @@ struct workload *workload_create(struct step *step, struct arena *arena, struct 
         struct jobset *jobset = step->jobs->jobsets.items[i];
         if (str_equal(jobset->namespace_, own->namespace_) && str_equal(prebuilt_name(jobset), own->name) &&
             !workload_of(step->admit, jobset->uid))
-            touch(step, jobset); /* it has waited for this Workload */
+            workload_look_again(step, jobset); /* it has waited for this Workload */
     }
     return workload;
 }
@@ -285,7 +278,7 @@ void prebuilt_release(struct step *step, struct workload *workload)
         workload_refresh(step, workload);
         workload_bind(step, workload);
         if (!jobset->entry.gone)
-            touch(step, jobset); /* the job waits for its Workload again */
+            workload_look_again(step, jobset); /* the job waits for its Workload again */
         workload_changed(step, CHANGE_MODIFIED, workload);
     }
     if (object_has_finalizer(own->document, FINALIZER_IN_USE)) {

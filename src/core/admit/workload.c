@@ -407,6 +407,11 @@ void workload_remake(struct step *step, struct workload *workload)
         return;
     }
     workload_remove(step, workload);
+    workload_look_again(step, jobset);
+}
+
+void workload_look_again(struct step *step, struct jobset *jobset)
+{
     if (!jobset->entry.touched)
         vec_push(&step->jobs->touched, jobset);
     jobset->entry.touched = true;

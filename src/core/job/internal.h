@@ -160,6 +160,8 @@ bool shrink_settle(struct step *step, struct jobset *jobset);
 int64_t shrink_deadline(const struct jobset *jobset); /* INT64_MAX: none */
 /* Brings back absent replicas that are complete, when their time has come. */
 void shrink_look(struct step *step, struct jobset *jobset);
+/* Gives the tasks of each absent replica gangs of their own. */
+void shrink_divide(struct step *step, struct jobset *jobset);
 /* Ends the absent replicas of an orphaned Job once a rank that took part has ended: no rank is made anew, so
  * they would never come back. */
 void shrink_part(struct step *step, struct job *job);

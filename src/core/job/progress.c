@@ -258,7 +258,6 @@ void progress_shard_saved(struct step *step, struct task *task, int64_t number)
     }
     ledger_account_keep(&jobset->usage.closed, step->ledger, step_now_us(step));
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
-    if (jobset->recovery.move.state != MOVE_NONE || jobset->recovery.state == RECOVERY_DUMPING ||
-        jobset->recovery.farewell.noticed_ns)
-        jobset_mark(step, jobset);
+    jobset_mark(step,
+                jobset); /* a move, a suspension, a dying checkpoint or a queue's eviction may wait for it */
 }

@@ -417,6 +417,7 @@ void jobset_reconcile(struct step *step, struct jobset *jobset)
         gang_place_admitted(step, jobset); /* the remaining tasks of a gang that starts with fewer are
                                             * loose */
     } while (jobset->work.loose_tasks > 0);
+    shrink_divide(step, jobset); /* tasks that were made anew together may belong to several replicas */
     close_gangs(step, jobset);
     CHECK(jobset->work.loose_tasks == 0 && jobset->work.dirty.len == 0 && jobset->work.uncounted.len == 0);
     if (gang_some_wait_named(step, jobset))

@@ -139,7 +139,7 @@ static void split(struct step *step, struct gang *gang, uint32_t replica)
     step->schedule |= made->state == GANG_QUEUED;
 }
 
-static void split_gangs(struct step *step, struct jobset *jobset)
+void shrink_divide(struct step *step, struct jobset *jobset)
 {
     for (size_t g = 0; g < jobset->gangs.len; g++) /* split() appends gangs, each of one replica */
         for (size_t i = 0; i < jobset->recovery.absence.replicas.len; i++) {
@@ -198,7 +198,7 @@ static void change(struct step *step, struct jobset *jobset, replica_list *missi
     absence->since_ns = absence->replicas.len == 0 ? 0 : before == 0 ? step->now_ns : absence->since_ns;
     int64_t grow_ns = step->now_ns + (absence->replicas.len < before ? GROW_EVERY_NS : SETTLE_NS);
     absence->grow_ns = grow_ns > absence->grow_ns ? grow_ns : absence->grow_ns;
-    split_gangs(step, jobset);
+    shrink_divide(step, jobset);
     rank_anew(jobset);
     book_absent(step, jobset);
     uint32_t all = jobset_replicas(jobset), here = all - (uint32_t)absence->replicas.len;
@@ -301,7 +301,6 @@ void shrink_look(struct step *step, struct jobset *jobset)
     struct absence *absence = &jobset->recovery.absence;
     if (absence->grow_ns <= step->now_ns)
         absence->grow_ns = 0;
-    split_gangs(step, jobset); /* tasks that were made anew together may belong to several replicas */
     if (absence->replicas.len == 0 || absence->grow_ns || jobset_parks(jobset) || jobset_finished(jobset) ||
         jobset->spec.suspend || jobset->deleted_ns || jobset->recovery.move.state != MOVE_NONE ||
         inplace_has_succeeded(jobset) || !some_are_back(jobset) || !all_go_on(jobset))

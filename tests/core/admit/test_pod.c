@@ -108,6 +108,23 @@ static void test_an_evicted_one_is_held(void **state)
     harness_done(&h);
 }
 
+/* Deleted and held while it is admitted: at the end of its lifetime its Workload goes, in the same step. */
+static void test_a_held_ones_workload_goes(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h, "Never");
+    set_queues(&h, 2, 4, "{\"minimumRunTime\":\"0s\",\"maximumLifetime\":\"1h\"}");
+    must_apply(&h, HELD("[example.com/hold]"));
+    harness_run_all(&h);
+    assert_int_equal(harness_write_checked(&h, OBJECT_POD, WRITE_DELETE, "a", NULL), 200);
+    harness_run_all(&h);
+    assert_true(pod(&h, "a")->job->jobset->deleted_ns != 0);
+    harness_wait(&h, 3600 * NS_PER_SECOND);
+    assert_null(workload_of_pod(&h, "a"));
+    harness_done(&h);
+}
+
 static void test_one_is_deleted_with_its_notice(void **state)
 {
     (void)state;
@@ -219,6 +236,7 @@ int main(void)
         cmocka_unit_test(test_one_waits_at_its_gate),
         cmocka_unit_test(test_an_evicted_one_is_deleted),
         cmocka_unit_test(test_an_evicted_one_is_held),
+        cmocka_unit_test(test_a_held_ones_workload_goes),
         cmocka_unit_test(test_one_is_deleted_with_its_notice),
         cmocka_unit_test(test_gates_of_others_come_first),
         cmocka_unit_test(test_one_that_waits_is_deleted),

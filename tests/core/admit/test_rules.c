@@ -106,6 +106,28 @@ static void test_times_of_a_run(void **state)
     harness_done(&h);
 }
 
+/* Ranks that have saved what they were asked to need no more of their grace. */
+static void test_saved_is_as_good_as_over(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, "{\"maximumLifetime\":\"1h\"}", PLAIN("8"));
+    submit(&h, "a", "lq", 1, 4, "");
+    harness_run_all(&h);
+    const struct jobset *jobset = harness_jobset(&h, "a");
+    const struct task *task = jobset->jobs[0]->tasks.items[0];
+    struct task_report joined = {.kind = REPORT_JOINED, .task = task->uid},
+                       saved = {.kind = REPORT_SHARD_SAVED, .task = task->uid, .step = 5};
+    harness_report(&h, &joined, task->machine);
+    harness_wait(&h, 3600 * NS_PER_SECOND);
+    assert_string_equal(reason_of(&h, "a", WORKLOAD_EVICTED), "MaximumLifetimeExceeded");
+    assert_int_equal(task->state, TASK_RUNNING); /* it may save first */
+    h.now_ns += NS_PER_SECOND;
+    harness_report(&h, &saved, task->machine);
+    assert_int_equal(task->state, TASK_STOPPING);
+    harness_done(&h);
+}
+
 #define TWO_FLAVORS(more)                                                                                    \
     "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {name: first}\nspec:\n"             \
     "  nodeLabels: {kubernetes.io/hostname: m-1}\n---\n"                                                     \
@@ -608,6 +630,7 @@ int main(void)
         cmocka_unit_test(test_block_admission),
         cmocka_unit_test(test_times_of_a_run),
         cmocka_unit_test(test_a_short_life_is_a_timeout_too),
+        cmocka_unit_test(test_saved_is_as_good_as_over),
         cmocka_unit_test(test_flavors),
         cmocka_unit_test(test_node_selector_chooses_flavor),
         cmocka_unit_test(test_taints_of_flavors),

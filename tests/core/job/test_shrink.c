@@ -253,6 +253,8 @@ static void a_job_that_is_made_anew_is_divided(void **state)
                                        .name = STR("a-w-0"),
                                        .grace_s = -1};
     harness_step(&h, &event);
+    assert_true(task_at(jobset, 0)->gang == task_at(jobset, 4)->gang);
+    assert_true(task_at(jobset, 2)->gang != task_at(jobset, 0)->gang); /* at once */
     all_join(&h, jobset);
     assert_true(jobset->attempt == 2 &&
                 jobset->recovery.absence.replicas.len == 1); /* the old ones may still run */
