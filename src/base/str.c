@@ -170,23 +170,13 @@ void buf_reserve(struct buf *buf, size_t extra)
     buf->data[buf->len] = 0;
 }
 
-void buf_add(struct buf *buf, const void *data, size_t len)
+void buf_add_slowly(struct buf *buf, const void *data, size_t len)
 {
     buf_reserve(buf, len);
     if (len)
         memcpy(buf->data + buf->len, data, len);
     buf->len += len;
     buf->data[buf->len] = 0;
-}
-
-void buf_add_str(struct buf *buf, struct str s)
-{
-    buf_add(buf, s.data, s.len);
-}
-
-void buf_add_char(struct buf *buf, char c)
-{
-    buf_add(buf, &c, 1);
 }
 
 void buf_vprintf(struct buf *buf, const char *format, va_list args)

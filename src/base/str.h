@@ -65,9 +65,26 @@ struct buf {
 };
 
 void buf_reserve(struct buf *buf, size_t extra);
-void buf_add(struct buf *buf, const void *data, size_t len);
-void buf_add_str(struct buf *buf, struct str s);
-void buf_add_char(struct buf *buf, char c);
+void buf_add_slowly(struct buf *buf, const void *data, size_t len); /* private: where there is no room yet */
+static inline void buf_add(struct buf *buf, const void *data, size_t len)
+{
+    if (!buf->data || len >= buf->cap - buf->len) {
+        buf_add_slowly(buf, data, len);
+        return;
+    }
+    if (len)
+        memcpy(buf->data + buf->len, data, len);
+    buf->len += len;
+    buf->data[buf->len] = 0;
+}
+static inline void buf_add_str(struct buf *buf, struct str s)
+{
+    buf_add(buf, s.data, s.len);
+}
+static inline void buf_add_char(struct buf *buf, char c)
+{
+    buf_add(buf, &c, 1);
+}
 void buf_printf(struct buf *buf, const char *format, ...) __attribute__((format(printf, 2, 3)));
 void buf_vprintf(struct buf *buf, const char *format, va_list args);
 void buf_drop_front(struct buf *buf, size_t len); /* forgets the first `len` bytes */

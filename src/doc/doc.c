@@ -14,7 +14,27 @@ const char *doc_kind_name(enum doc_kind kind)
     return names[kind];
 }
 
-/* Keys of one length mostly differ at once: the first byte is looked at before the rest is compared. */
+static bool same_word(const char *a, const char *b)
+{
+    uint64_t left, right;
+    memcpy(&left, a, sizeof left);
+    memcpy(&right, b, sizeof right);
+    return left == right;
+}
+
+/* Compares keys of one length: those of objects are short, and a call of memcmp would be most of the cost. */
+static bool same_bytes(const char *a, const char *b, size_t len)
+{
+    if (len > 16)
+        return memcmp(a, b, len) == 0;
+    if (len >= 8) /* the two words may overlap */
+        return same_word(a, b) && same_word(a + len - 8, b + len - 8);
+    for (size_t i = 0; i < len; i++)
+        if (a[i] != b[i])
+            return false;
+    return true;
+}
+
 static struct doc_member *find(const struct doc *object, struct str key)
 {
     CHECK(!object || object->kind != DOC_PACKED);
@@ -22,8 +42,7 @@ static struct doc_member *find(const struct doc *object, struct str key)
         return NULL; /* (an empty one has no members to point at) */
     struct doc_member *end = object->object.members + object->object.len;
     for (struct doc_member *member = object->object.members; member != end; member++) {
-        if (member->key.len == key.len &&
-            (!key.len || (member->key.data[0] == key.data[0] && str_equal(member->key, key))))
+        if (member->key.len == key.len && same_bytes(member->key.data, key.data, key.len))
             return member;
     }
     return NULL;

@@ -7,10 +7,30 @@
 #include "base/check.h"
 #include "doc/pack.h"
 
+#define EVERY_BYTE(value) (UINT64_C(0x0101010101010101) * (value))
+
+/* Whether a byte of the word is 0. */
+static bool has_zero(uint64_t word)
+{
+    return (word - EVERY_BYTE(1)) & ~word & EVERY_BYTE(0x80);
+}
+
+/* Whether all eight bytes stand for themselves. */
+static bool is_plain_word(const char *data)
+{
+    uint64_t word;
+    memcpy(&word, data, sizeof word);
+    uint64_t controls = (word - EVERY_BYTE(0x20)) & ~word & EVERY_BYTE(0x80);
+    return !(word & EVERY_BYTE(0x80)) && !controls && !has_zero(word ^ EVERY_BYTE('"')) &&
+           !has_zero(word ^ EVERY_BYTE('\\'));
+}
+
 /* The bytes from `at` on that stand for themselves. */
 static size_t plain_run(struct str s, size_t at)
 {
     size_t start = at;
+    while (s.len - at >= 8 && is_plain_word(s.data + at))
+        at += 8;
     while (at < s.len) {
         unsigned char c = (unsigned char)s.data[at];
         if (c < 0x20 || c == '"' || c == '\\' || c >= 0x80)
@@ -48,11 +68,10 @@ static void write_escaped(struct buf *out, unsigned char c)
     }
 }
 
-void json_write_str(struct buf *out, struct str s)
+/* The text is not plain from `at` on. */
+static void write_rest(struct buf *out, struct str s, size_t at)
 {
-    buf_reserve(out, s.len + 2);
-    buf_add_char(out, '"');
-    for (size_t at = 0; at < s.len;) {
+    while (at < s.len) {
         size_t run = plain_run(s, at);
         if (run) {
             buf_add(out, s.data + at, run);
@@ -77,6 +96,18 @@ void json_write_str(struct buf *out, struct str s)
             at += size;
         }
     }
+}
+
+void json_write_str(struct buf *out, struct str s)
+{
+    size_t run = plain_run(s, 0);
+    buf_reserve(out, s.len + 2);
+    char *to = out->data + out->len;
+    *to++ = '"';
+    mem_copy(to, s.data, run);
+    out->len += run + 1;
+    if (run < s.len)
+        write_rest(out, s, run);
     buf_add_char(out, '"');
 }
 
@@ -99,15 +130,8 @@ void json_write_float(struct buf *out, double value)
 
 static void write_int(struct buf *out, int64_t value)
 {
-    char text[24], *at = text + sizeof text;
-    uint64_t rest = value < 0 ? -(uint64_t)value : (uint64_t)value;
-    do {
-        *--at = (char)('0' + rest % 10);
-        rest /= 10;
-    } while (rest);
-    if (value < 0)
-        *--at = '-';
-    buf_add(out, at, (size_t)(text + sizeof text - at));
+    char text[DECIMAL_TEXT_MAX];
+    buf_add_str(out, str_decimal(value, text));
 }
 
 /* A new line at `depth`; compact texts (indent < 0) have none. */
