@@ -37,9 +37,6 @@ void namespaces_boot(struct step *step)
 {
     for (size_t i = 0; i < sizeof permanent / sizeof *permanent; i++)
         namespace_need(step, str_from(permanent[i]));
-    /* For a snapshot of a version that stored no namespaces. */
-    for (size_t i = 0; i < step->jobs->jobsets.len; i++)
-        namespace_need(step, step->jobs->jobsets.items[i]->namespace_);
 }
 
 /* --- any object that may own or be owned: a stored one or a workload ------------------------------------ */

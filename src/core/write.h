@@ -71,8 +71,8 @@ void write_advise(const struct writing *writing, const struct doc *document, con
 bool write_podsets(const struct writing *writing); /* write_podsets.c */
 /* write_object.c */
 bool write_object(const struct writing *writing);
-/* Whether objects may be made in this namespace. A missing namespace is made, unless the write is only
- * checked, because an old log may use namespaces that no write made. */
+/* Whether objects may be made in this namespace: it exists, or is a permanent one, which is made when it is
+ * needed first, and it is not being deleted. */
 bool write_namespace_open(const struct writing *writing, struct str namespace_);
 /* Whether the finalizers may change so: an object that is being deleted may not get a new one. */
 bool write_finalizers_hold(const struct writing *writing, int64_t deleted_ns, const struct doc *was,

@@ -1,8 +1,6 @@
 /* write_budget.c - the bytes of documents that may be kept, of a namespace and of the cluster.
  *
- * Only the check before a write (dry) looks at them, as it looks at all limits that a setting may lower: what
- * a log has accepted stays accepted when it is replayed. Writes that are under way at the same time can pass
- * it together, so the sums may go beyond a budget by what arrives within one commit.
+ * A setting may lower a budget below what is kept: nothing is removed then, and no object may grow.
  */
 #include "doc/pack.h"
 #include "core/object/object.h"
@@ -25,8 +23,6 @@ bool write_budget_allows(const struct writing *writing, struct str namespace_, u
 {
     const struct object_store *store = writing->core->objects;
     const struct stored_bytes_settings *most = &writing->core->cluster.policy.stored_bytes;
-    if (!writing->dry)
-        return true;
     const struct resource *info = object_kind_info(writing->write->object);
     uint64_t bytes =
         info && info->rules == RULES_STORED ? object_kept_bytes(info->named, document) : doc_bytes(document);

@@ -16,7 +16,7 @@ bool write_namespace_open(const struct writing *writing, struct str ns)
             "%s \"" STR_FORMAT "\" is forbidden: unable to create new content in namespace " STR_FORMAT
             " because it is being terminated",
             object_kind_title(writing->write->object), STR_ARG(writing->write->name), STR_ARG(ns));
-    if (!object && writing->dry)
+    if (!object && !namespace_is_permanent(ns))
         return write_refuse(writing, 404, "NotFound", NULL, "namespaces \"" STR_FORMAT "\" not found",
                             STR_ARG(ns));
     return true;

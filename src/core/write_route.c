@@ -19,14 +19,13 @@ static bool write_node(const struct writing *writing)
         return false;
     if (json_parse(&arena, writing->write->body, &document, &error) < 0)
         return write_refuse(writing, 400, "BadRequest", NULL, "the object is not JSON: %s", error.text);
-    if (writing->dry) { /* an old log may hold writes that break these rules */
-        struct field_errors *errors = write_new_errors(writing);
-        node_check(document, errors);
-        if (errors->list.len)
-            return write_refuse_invalid(writing, errors, machine->name);
-        field_errors_done(errors);
+    struct field_errors *errors = write_new_errors(writing);
+    node_check(document, errors);
+    if (errors->list.len)
+        return write_refuse_invalid(writing, errors, machine->name);
+    field_errors_done(errors);
+    if (writing->dry)
         return true;
-    }
     node_replace(writing->core, writing->step, machine, document);
     return write_accept(writing, 200, ref_machine(machine));
 }

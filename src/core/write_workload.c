@@ -49,14 +49,11 @@ static bool prepare(const struct writing *writing, struct arena *arena, struct d
         workload_validate(document, ret_spec, errors);
         workload_validate_replicas(document, ret_spec, target ? &target->spec : NULL, errors);
         workload_validate_slice(document, ret_spec, errors);
-        if (writing->dry)
-            workload_validate_topology(document, ret_spec, target ? &target->spec : NULL, errors);
-        if (writing->dry && form_of(writing) == FORM_JOBSET)
+        workload_validate_topology(document, ret_spec, target ? &target->spec : NULL, errors);
+        if (form_of(writing) == FORM_JOBSET)
             jobset_validate_new(document, ret_spec, errors);
-        if (writing->dry && writing->write->verb == WRITE_CREATE) {
-            jobset_check_claims(writing->core->objects, document, errors);
+        if (writing->write->verb == WRITE_CREATE)
             admit_validate_new(document, ret_spec, errors);
-        }
     }
     if (errors->list.len == 0) {
         field_errors_done(errors);
@@ -123,8 +120,7 @@ static bool find_target(const struct writing *writing, struct jobset **ret_jobse
     return *ret_jobset != NULL;
 }
 
-/* Checks that every name which the workload generates is free. JobSets in a log may share names of Jobs,
- * for which they wait (reconcile.c), so only a write that is not logged yet is refused for those. */
+/* Checks that every name which the workload generates is free. */
 static bool check_names(const struct writing *writing, struct str ns, struct str name,
                         const struct jobset_spec *spec)
 {
@@ -135,19 +131,30 @@ static bool check_names(const struct writing *writing, struct str ns, struct str
         (form == FORM_JOB && jobs_find_job(store, ns, name)) ||
         (form == FORM_POD && jobs_find_pod(store, ns, name)))
         return write_refuse_taken(writing, object_kind_title(writing->write->object), name);
-    if ((form == FORM_JOB || (form == FORM_JOBSET && writing->dry)) &&
-        jobs_names_taken(store, form, ns, name, spec, writing->reply, &taken))
+    if (form != FORM_POD && jobs_names_taken(store, form, ns, name, spec, writing->reply, &taken))
         return write_refuse_taken(writing, "jobs.batch", taken);
     return true;
 }
 
-/* A group of Pods has a Workload of its name. A log may hold such Pods. */
+/* Checks the claims that the JobSet would make. They depend on stored objects, so this is no part of what the
+ * check prepares for the step. */
+static bool check_claims(const struct writing *writing, const struct doc *document, struct str name)
+{
+    struct field_errors *errors = write_new_errors(writing);
+    jobset_check_claims(writing->core->objects, document, errors);
+    if (errors->list.len)
+        return write_refuse_invalid(writing, errors, name);
+    field_errors_done(errors);
+    return true;
+}
+
+/* A group of Pods has a Workload of its name. */
 static bool check_group(const struct writing *writing, struct str ns, const struct jobset_spec *spec)
 {
     struct str group = labels_get(&spec->labels, STR("kueue.x-k8s.io/pod-group-name"), STR(""));
     const struct workload *workload =
         form_of(writing) == FORM_POD && group.len ? workload_find(writing->core->admit, ns, group) : NULL;
-    if (!writing->dry || !workload || !workload->own)
+    if (!workload || !workload->own)
         return true;
     return write_refuse(writing, 409, "Conflict", NULL,
                         "there is a Workload \"" STR_FORMAT "\" already, which no Pod made: give the group "
@@ -187,9 +194,10 @@ static bool create_workload(const struct writing *writing)
         return false;
     struct str ns = doc_str(doc_path(document, "metadata", "namespace", NULL), STR(""));
     struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
-    if (!check_names(writing, ns, name, &spec) || !check_group(writing, ns, &spec) ||
-        !check_folder(writing, ns, &spec) || !write_namespace_open(writing, ns) ||
-        !write_quota_allows(writing, ns, document, &spec) || !write_budget_allows(writing, ns, 0, document))
+    if (!check_claims(writing, document, name) || !check_names(writing, ns, name, &spec) ||
+        !check_group(writing, ns, &spec) || !check_folder(writing, ns, &spec) ||
+        !write_namespace_open(writing, ns) || !write_quota_allows(writing, ns, document, &spec) ||
+        !write_budget_allows(writing, ns, 0, document))
         return false;
     if (writing->core->jobs.jobsets.len >= JOBSETS_MAX)
         return write_refuse(writing, 403, "Forbidden", NULL, "there are %d JobSets already (JOBSETS_MAX)",
@@ -228,11 +236,9 @@ static bool check_update(const struct writing *writing, const struct jobset *job
     workload_validate_update(jobset->document, document, started, errors);
     if (jobset->form != FORM_POD && errors->list.len == 0 && !may_ask_anew(writing, jobset, document))
         workload_validate_resources_kept(jobset->document, document, errors);
-    /* An older log may hold such a change. */
-    if (writing->dry && jobset->form == FORM_JOBSET && jobset_finished(jobset) && errors->list.len == 0)
+    if (jobset->form == FORM_JOBSET && jobset_finished(jobset) && errors->list.len == 0)
         jobset_validate_sizes_kept(jobset->document, document, errors);
-    if (writing->dry)
-        admit_validate_update(writing->core->admit, jobset, document, errors);
+    admit_validate_update(writing->core->admit, jobset, document, errors);
     if (errors->list.len == 0) {
         field_errors_done(errors);
         return true;

@@ -136,6 +136,53 @@ static void checking_changes_nothing(void **state)
     harness_done(&h);
 }
 
+/* A write that was not checked, or whose check came before another write, is refused by the step itself. */
+static void the_step_refuses_what_the_check_would(void **state)
+{
+    struct harness h;
+    struct buf json BUF_CLEANUP = {0};
+    harness_init(&h, 2, 4, 0);
+    static const char stem[] = "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: %s%s}\n"
+                               "spec: {replicatedJobs: [{name: %s, template: {spec: {template: {metadata: "
+                               "{annotations: {%s}}, spec: {restartPolicy: Never, containers: [{name: c, "
+                               "image: i, command: [x]}]}}}}}]}\n";
+    static const struct {
+        const char *name, *more, *rjob, *annotations;
+        int code;
+    } writes[] = {
+        {"a-b", "", "c", "", 201},
+        {"a", "", "b-c", "", 409}, /* both would have a Job a-b-c-0 */
+        {"elsewhere", ", namespace: absent", "w", "", 404},
+        {"cut", "", "w", "kueue.x-k8s.io/podset-slice-size: 2", 422}, /* a slice of no topology */
+    };
+    for (size_t i = 0; i < sizeof writes / sizeof *writes; i++) {
+        char yaml[1024];
+        snprintf(yaml, sizeof yaml, stem, writes[i].name, writes[i].more, writes[i].rjob,
+                 writes[i].annotations);
+        struct event event = {.kind = EVENT_WRITE};
+        event.write = harness_write_event(OBJECT_JOBSET, WRITE_CREATE, "", yaml, &json);
+        if (writes[i].code == 404)
+            event.write.namespace_ = STR("absent");
+        struct effects checked = {0};
+        bool would = core_check_write(h.core, &event.write, h.now_ns, &checked, NULL);
+        vec_done(&checked.list);
+        harness_step(&h, &event);
+        assert_int_equal(h.last_code, writes[i].code);
+        assert_int_equal(would, writes[i].code < 400);
+        buf_clear(&json);
+    }
+    struct event node = {.kind = EVENT_WRITE};
+    node.write = (struct write_event){.verb = WRITE_REPLACE,
+                                      .object = OBJECT_NODE,
+                                      .name = STR("m-1"),
+                                      .body = STR("{\"metadata\":{\"labels\":{\"bad key\":\"x\"}}}"),
+                                      .grace_s = -1};
+    harness_step(&h, &node);
+    assert_int_equal(h.last_code, 422);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 static struct write_event a_jobset(struct buf *json)
 {
     static const char yaml[] =
@@ -285,6 +332,7 @@ int main(void)
         cmocka_unit_test(what_does_not_exist_or_cannot_be_written),
         cmocka_unit_test(nodes_keep_what_users_say),
         cmocka_unit_test(checking_changes_nothing),
+        cmocka_unit_test(the_step_refuses_what_the_check_would),
         cmocka_unit_test(what_was_checked_is_applied),
         cmocka_unit_test(what_was_checked_is_out_of_date),
     };

@@ -422,8 +422,6 @@ void store_remove_jobset(struct job_store *store, struct jobset *jobset); /* fro
 /* Hides it from users, who still see its Jobs (of a Job without a JobSet: its pods). */
 void store_hide_jobset(struct job_store *store, struct jobset *jobset);
 void store_add_job(struct job_store *store, struct job *job);
-/* Whether the Job's name is free, so that the JobSet can make it. */
-bool store_name_free(const struct job_store *store, const struct jobset *jobset, struct str job);
 void store_hide_job(struct job_store *store, struct job *job); /* frees its name */
 void store_add_task(struct job_store *store, struct task *task);
 void store_free_gang(struct gang *gang);

@@ -478,9 +478,6 @@ struct store_entry {
     bool dirty, gone;       /* in job_store.dirty; in job_store.dead_jobsets */
     bool exclusive;         /* one of its jobs wants an exclusive topology domain; never changes */
     bool names_machine;     /* one of its pods has spec.nodeName */
-    /* The names of its Jobs are, or were, also those of another JobSet's: each Job waits for its name. An
-     * old log may hold such JobSets; new ones are refused. */
-    bool shares_names, name_noted;
     struct arena stems; /* keys in job_store.job_stems */
 };
 
@@ -636,8 +633,6 @@ struct job_store {
     size_t spares;                /* private: number of spare tasks */
     size_t own_jobs;              /* private: Jobs without a JobSet */
     size_t incidents;             /* private: JobSets whose incident waits for its answer; 0 between steps */
-    bool names_freed;             /* private: a name was freed that a Job may wait for
-                                   * (jobset->entry.shares_names) */
     struct str_map job_names;     /* "namespace/job-name" -> struct job (jobset_seen_job) */
     uint64_t completed_total, failed_total; /* JobSets that have ended, ever */
     struct sched_queue queue;

@@ -143,25 +143,6 @@ static bool waits_for_old_jobs(const struct jobset *jobset)
     return jobset->spec.strategy == RESTART_BLOCKING_RECREATE && jobset->old_jobs.len > 0;
 }
 
-/* Whether the Job's name is free. In an old log two JobSets may have Jobs of one name: the second waits. */
-static bool name_is_free(const struct step *step, const struct jobset *jobset, uint32_t rjob, int32_t index)
-{
-    if (!jobset->entry.shares_names)
-        return true;
-    struct arena scratch ARENA_CLEANUP = {0};
-    return store_name_free(step->jobs, jobset,
-                           job_name(&scratch, jobset->name, jobset->spec.rjobs[rjob].name, index));
-}
-
-static void note_taken(struct step *step, struct jobset *jobset, uint32_t rjob, int32_t index)
-{
-    if (!jobset->entry.name_noted)
-        step_note(step, true, "JobCreationFailed", ref_jobset(jobset),
-                  "jobs.batch \"" STR_FORMAT "-" STR_FORMAT "-%d\" already exists", STR_ARG(jobset->name),
-                  STR_ARG(jobset->spec.rjobs[rjob].name), index);
-    jobset->entry.name_noted = true;
-}
-
 /* Whether a job has to be made, now or at attempt_due(). */
 static bool wants_jobs(const struct jobset *jobset)
 {
@@ -203,12 +184,8 @@ static bool make_jobs(struct step *step, struct jobset *jobset)
     for (uint32_t r = 0; r < jobset->spec.rjob_count; r++) {
         bool exists = may_exist(jobset, r), runs = !jobset->spec.suspend && startup_allows(jobset, r);
         for (int32_t i = 0; i < jobset->spec.rjobs[r].replicas; i++, position++)
-            if (!exists || jobset->jobs[position])
-                continue;
-            else if (name_is_free(step, jobset, r, i))
+            if (exists && !jobset->jobs[position])
                 job_new(step, jobset, position, !runs);
-            else
-                note_taken(step, jobset, r, i);
     }
     return jobset->made > made;
 }
@@ -457,35 +434,20 @@ static void reconcile_marked(struct step *step)
     vec_clear(&step->jobs->dirty);
 }
 
-/* Wakes the JobSets that share a name which was freed. */
-static void wake_name_waiters(struct step *step)
-{
-    if (!step->jobs->names_freed)
-        return;
-    step->jobs->names_freed = false;
-    for (size_t i = 0; i < step->jobs->jobsets.len; i++)
-        if (step->jobs->jobsets.items[i]->entry.shares_names)
-            jobset_mark(step, step->jobs->jobsets.items[i]);
-    reconcile_marked(step);
-}
-
 void jobs_settle(struct step *step)
 {
     config_wake_waiters(step);
     do {
         reconcile_marked(step);
-        wake_name_waiters(step);
         while (step->schedule) {
             step->schedule = false;
             gang_mark_named(step);
             gang_schedule(step);
             spare_yield(step);
             reconcile_marked(step);
-            wake_name_waiters(step);
         }
         preflight_settle(step);
     } while (step->jobs->dirty.len > 0);
-    step->jobs->names_freed = false;
     belongings_make(step);
     CHECK(step->jobs->dirty.len == 0 && !step->schedule && step->jobs->incidents == 0);
 }

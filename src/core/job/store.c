@@ -165,13 +165,9 @@ bool jobs_names_taken(const struct job_store *store, enum form form, struct str 
 
 static void add_stems(struct job_store *store, struct jobset *jobset)
 {
-    struct arena scratch ARENA_CLEANUP = {0};
-    struct str taken;
     store->own_jobs += jobset->form == FORM_JOB;
     if (jobset->form != FORM_JOBSET)
         return;
-    jobset->entry.shares_names = jobs_names_taken(store, FORM_JOBSET, jobset->namespace_, jobset->name,
-                                                  &jobset->spec, &scratch, &taken);
     for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
         struct str stem =
             stem_of(&jobset->entry.stems, jobset->namespace_, jobset->name, jobset->spec.rjobs[r].name);
@@ -190,11 +186,6 @@ static void remove_stems(struct job_store *store, struct jobset *jobset)
         if (str_map_get(&store->job_stems, stem) == jobset)
             str_map_remove(&store->job_stems, stem);
     }
-}
-
-bool store_name_free(const struct job_store *store, const struct jobset *jobset, struct str job)
-{
-    return !jobset->entry.shares_names || !jobs_find_job(store, jobset->namespace_, job);
 }
 
 void store_add_jobset(struct job_store *store, struct jobset *jobset)
@@ -234,19 +225,21 @@ void store_hide_jobset(struct job_store *store, struct jobset *jobset)
 
 void store_add_job(struct job_store *store, struct job *job)
 {
-    if (job->jobset->form != FORM_POD && !job_is_hidden(job) &&
-        jobset_seen_job(job->jobset, job->global_index) == job)
+    if (job->jobset->form == FORM_POD || job_is_hidden(job) ||
+        jobset_seen_job(job->jobset, job->global_index) != job)
+        return;
+    const struct job *same_name =
         str_map_put(&store->job_names, key_keep(&job->arena, job->jobset->namespace_, job->name), job);
+    /* A write whose Jobs' names are in use is refused: only an older Job of the same place has this name. */
+    CHECK(!same_name || (same_name->jobset == job->jobset && same_name->global_index == job->global_index));
 }
 
 void store_hide_job(struct job_store *store, struct job *job)
 {
     char buffer[KEY_MAX];
     struct str key = key_of(buffer, job->jobset->namespace_, job->name);
-    if (str_map_get(&store->job_names, key) != job)
-        return;
-    str_map_remove(&store->job_names, key);
-    store->names_freed = true;
+    if (str_map_get(&store->job_names, key) == job)
+        str_map_remove(&store->job_names, key);
 }
 
 void store_add_task(struct job_store *store, struct task *task)

@@ -323,16 +323,14 @@ void workload_default(struct arena *arena, struct doc *object);
 bool workload_read(struct arena *arena, const struct doc *object, struct jobset_spec *ret_spec,
                    struct field_errors *errors);
 void workload_validate(const struct doc *object, const struct jobset_spec *spec, struct field_errors *errors);
-/* Rules for JobSets that are newer than the first version: a log may hold violations, so they apply only
- * to writes that are not logged yet. */
+/* Rules for JobSets alone. */
 void jobset_validate_new(const struct doc *object, const struct jobset_spec *spec,
                          struct field_errors *errors);
 /* spec.scheduling, likewise. */
 void jobset_validate_scheduling(const struct doc *object, const struct jobset_spec *spec,
                                 struct field_errors *errors);
-/* Checks the topology annotations and nodeAffinity, which earlier versions kept unchecked. `before`: the
- * replaced spec, NULL on create: unchanged numbers are not judged again, because partial admission may
- * have made them. */
+/* Checks the topology annotations and nodeAffinity. `before`: the replaced spec, NULL on create: unchanged
+ * numbers are not judged again, because partial admission may have made them. */
 void workload_validate_topology(const struct doc *object, const struct jobset_spec *spec,
                                 const struct jobset_spec *before, struct field_errors *errors);
 /* Checks the annotations phalanx.dev/replica-size and min-replicas against the world of `spec`. `before`:

@@ -86,7 +86,6 @@ static void validate_restart_policy(const struct doc *spec, const struct job_spe
                      "only \"Never\" is supported when backoffLimitPerIndex is specified");
 }
 
-/* Newer than the first version: only on the check path, because an old log may hold violations. */
 void validate_success_policy(const struct doc *spec, const struct job_spec *job,
                              const struct field_path *path, struct field_errors *errors)
 {

@@ -314,26 +314,6 @@ static void equal_names_are_refused(void **state)
     harness_done(&h);
 }
 
-/* A log of an older version may hold both: the second waits for the names. */
-static void an_old_log_may_hold_equal_names(void **state)
-{
-    struct harness h;
-    harness_init(&h, 4, 4, 0);
-    harness_create(&h, JOBSET("a-b", "", RJOB("c", 1, "", 1, "")));
-    struct jobset *second = harness_create(&h, JOBSET("a", "", RJOB("b-c", 1, "", 1, "")));
-    core_check_invariants(h.core);
-    harness_run_all(&h);
-    assert_int_equal(second->made, 0);
-    assert_int_equal(notes(&h, "JobCreationFailed"), 1);
-    harness_check_replay(&h);
-    harness_write(&h, WRITE_DELETE, "a-b", NULL);
-    harness_run_all(&h);
-    assert_int_equal(second->made, 1);
-    assert_int_equal(second->jobs[0]->active, 1);
-    core_check_invariants(h.core);
-    harness_done(&h);
-}
-
 static void children_are_changed_where_they_come_from(void **state)
 {
     struct harness h;
@@ -368,7 +348,6 @@ int main(void)
         cmocka_unit_test(a_pod_runs_under_its_name),
         cmocka_unit_test(a_deleted_pod_goes_when_it_is_dead),
         cmocka_unit_test(equal_names_are_refused),
-        cmocka_unit_test(an_old_log_may_hold_equal_names),
         cmocka_unit_test(children_are_changed_where_they_come_from),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -329,7 +329,7 @@ static void refused(const char *fields, const char *annotations, const char *wan
              fields, annotations);
     assert_int_equal(yaml_parse_all(&arena, str_from(yaml), &docs, NULL), 0);
     workload_default(&arena, docs.items[0]);
-    assert_true(workload_read(&arena, docs.items[0], &spec, &errors)); /* a log may hold it */
+    assert_true(workload_read(&arena, docs.items[0], &spec, &errors));
     workload_validate_topology(docs.items[0], &spec, NULL, &errors);
     jobset_validate_scheduling(docs.items[0], &spec, &errors);
     struct buf text BUF_CLEANUP = {0};

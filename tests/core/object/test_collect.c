@@ -229,14 +229,17 @@ static void jobs_and_pods_of_their_own_end_with_their_namespace(void **state)
     harness_done(&h);
 }
 
-/* A namespace that a log names without having made it is there from then on. */
-static void an_old_log_makes_its_namespaces(void **state)
+/* A permanent namespace is made when it is needed, no other one is. */
+static void a_missing_namespace_takes_nothing(void **state)
 {
     (void)state;
     struct harness h;
     harness_init(&h, 2, 4, 0);
-    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_JOBSET, "legacy", "", trained), 201);
-    assert_non_null(found(&h, OBJECT_NAMESPACE, "", "legacy"));
+    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_JOBSET, "absent", "", trained), 404);
+    assert_string_equal(h.last_message, "namespaces \"absent\" not found");
+    assert_null(found(&h, OBJECT_NAMESPACE, "", "absent"));
+    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_JOBSET, "kube-public", "", trained), 201);
+    assert_non_null(found(&h, OBJECT_NAMESPACE, "", "kube-public"));
     harness_done(&h);
 }
 
@@ -372,7 +375,7 @@ int main(void)
         cmocka_unit_test(orphans_have_no_deadline),
         cmocka_unit_test(a_namespace_ends_with_its_content),
         cmocka_unit_test(jobs_and_pods_of_their_own_end_with_their_namespace),
-        cmocka_unit_test(an_old_log_makes_its_namespaces),
+        cmocka_unit_test(a_missing_namespace_takes_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
