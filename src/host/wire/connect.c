@@ -81,8 +81,9 @@ void wire_on_sweep(uv_timer_t *timer)
     int64_t now_ms = (int64_t)uv_now(wire->loop);
     if (wire->connecting == 0)
         uv_timer_stop(timer);
-    /* A callback may drop any connection, so each failure starts over; there are few. */
-    for (bool again = wire->connecting > 0; again;) {
+    /* A callback may drop any connection, so each failure starts over; the next sweep goes on. */
+    bool again = wire->connecting > 0;
+    for (int ended = 0; again && ended < ENDED_A_SWEEP; ended++) {
         again = false;
         list_for_each(node, &wire->conns)
         {

@@ -22,6 +22,8 @@ enum {
     STRANGER_BYTES_MAX = 32 * 1024 * 1024, /* half first frames of all of them together */
     SHAKING_MAX = 4096,                    /* accepted connections whose handshake is not over */
     SHAKING_OF_ADDRESS_MAX = 1024,         /* likewise, of one source address */
+    ACCEPTS_A_TURN = 64,                   /* some milliseconds */
+    ENDED_A_SWEEP = 64,                    /* likewise */
     WIRE_SWEEP_MS = 250,                   /* how exactly timeouts of connections being made are kept */
 };
 
@@ -35,6 +37,7 @@ struct wire {
     struct crowd crowd;    /* connections with TLS that were accepted and are not open yet */
     uint32_t shaking;      /* all of them */
     uint32_t shaking_max, shaking_of_address_max;
+    uint32_t accepts;      /* in this turn of the loop */
     struct list_node kept; /* connections that an attendant has read from */
     struct arena arena; /* of the message in hand */
     char *read_buffer;
@@ -52,6 +55,7 @@ struct wire_listener {
     const struct wire_handlers *handlers;
     void *context;
     struct wire_tls *tls; /* NULL: none */
+    bool holds;           /* libuv has a connection that waits for the next turn */
 };
 
 enum conn_state { CONN_RESOLVING, CONN_CONNECTING, CONN_OPEN, CONN_CLOSING };

@@ -31,13 +31,14 @@ struct conn_tls {
     struct wire_conn *conn;
     struct wire_tls *settings;
     struct credentials *credentials;
-    gnutls_session_t session;
+    gnutls_session_t session; /* NULL: no step of the handshake has been done */
     struct buf plain, in; /* to be sealed; received, sealed */
     struct buf flight;    /* what the handshake has to say */
     size_t in_used;
     gnutls_typed_vdata_st wanted[2]; /* GnuTLS keeps pointers to these */
     struct buf server_name;
     int64_t deadline_ms;
+    bool connects; /* else it was accepted */
     bool established;
     int64_t ends_s; /* of the peer's certificate */
     char name[PEER_NAME_MAX];
@@ -184,36 +185,43 @@ void wire_tls_seal(struct conn_tls *tls)
 struct conn_tls *wire_tls_begin(struct wire_conn *conn, struct wire_tls *settings, const char *server_name)
 {
     struct conn_tls *tls = mem_alloc(sizeof *tls);
-    unsigned flags = GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS;
     tls->conn = conn;
     tls->settings = settings;
     tls->credentials = settings->current;
     tls->credentials->users++;
-    CHECK(gnutls_init(&tls->session, flags | (server_name ? GNUTLS_CLIENT : GNUTLS_SERVER)) == 0);
+    tls->wanted[0].type = GNUTLS_DT_KEY_PURPOSE_OID;
+    tls->wanted[0].data =
+        (unsigned char *)(server_name ? GNUTLS_KP_TLS_WWW_SERVER : GNUTLS_KP_TLS_WWW_CLIENT);
+    tls->connects = server_name != NULL;
+    if (server_name) {
+        buf_add_str(&tls->server_name, str_from(server_name));
+        tls->wanted[1].type = GNUTLS_DT_DNS_HOSTNAME; /* addresses too */
+        tls->wanted[1].data = (unsigned char *)tls->server_name.data;
+    }
+    tls->deadline_ms = (int64_t)uv_now(conn->wire->loop) + HANDSHAKE_MS;
+    return tls;
+}
+
+/* Makes the session with the first step of its handshake, by the thread that does the step. */
+static void session_begin(struct conn_tls *tls)
+{
+    unsigned flags = GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS;
+    CHECK(gnutls_init(&tls->session, flags | (tls->connects ? GNUTLS_CLIENT : GNUTLS_SERVER)) == 0);
     CHECK(gnutls_priority_set_direct(tls->session, "NORMAL:-VERS-ALL:+VERS-TLS1.3", NULL) == 0);
     CHECK(gnutls_credentials_set(tls->session, GNUTLS_CRD_CERTIFICATE, tls->credentials->handle) == 0);
     gnutls_transport_set_ptr(tls->session, tls);
     gnutls_transport_set_push_function(tls->session, push);
     gnutls_transport_set_pull_function(tls->session, pull);
     gnutls_transport_set_pull_timeout_function(tls->session, pull_ready);
-    tls->wanted[0].type = GNUTLS_DT_KEY_PURPOSE_OID;
-    if (server_name) {
-        buf_add_str(&tls->server_name, str_from(server_name));
-        tls->wanted[0].data = (unsigned char *)GNUTLS_KP_TLS_WWW_SERVER;
-        tls->wanted[1].type = GNUTLS_DT_DNS_HOSTNAME; /* addresses too */
-        tls->wanted[1].data = (unsigned char *)tls->server_name.data;
-    } else {
-        tls->wanted[0].data = (unsigned char *)GNUTLS_KP_TLS_WWW_CLIENT;
+    if (!tls->connects)
         gnutls_certificate_server_set_request(tls->session, GNUTLS_CERT_REQUIRE);
-    }
-    gnutls_session_set_verify_cert2(tls->session, tls->wanted, server_name ? 2 : 1, 0);
-    tls->deadline_ms = (int64_t)uv_now(conn->wire->loop) + HANDSHAKE_MS;
-    return tls;
+    gnutls_session_set_verify_cert2(tls->session, tls->wanted, tls->connects ? 2 : 1, 0);
 }
 
 void wire_tls_end(struct conn_tls *tls)
 {
-    gnutls_deinit(tls->session);
+    if (tls->session)
+        gnutls_deinit(tls->session);
     credentials_release(tls->credentials);
     buf_done(&tls->plain);
     buf_done(&tls->in);
@@ -262,6 +270,8 @@ static int explain(struct conn_tls *tls, int rc, struct error *error)
 
 int wire_tls_step(struct conn_tls *tls, struct error *error)
 {
+    if (!tls->session)
+        session_begin(tls);
     int rc = gnutls_handshake(tls->session);
     if (rc == GNUTLS_E_AGAIN || rc == GNUTLS_E_INTERRUPTED)
         return 0;

@@ -201,11 +201,8 @@ bool wire_parse_address(const char *text, uint16_t port, struct sockaddr_storage
     return true;
 }
 
-static void on_connection(uv_stream_t *server, int status)
+static void take_connection(struct wire_listener *listener)
 {
-    struct wire_listener *listener = server->data;
-    if (status < 0)
-        return; /* the peer left before it was accepted, or descriptors ran out: libuv goes on listening */
     struct wire_conn *conn = wire_conn_new(listener->wire, listener->handlers, listener->context);
     conn->state = CONN_OPEN; /* so that a failure below drops it like any other */
     int rc = uv_tcp_init(listener->wire->loop, &conn->tcp);
@@ -214,10 +211,37 @@ static void on_connection(uv_stream_t *server, int status)
     conn->has_handle = true;
     conn->accepted = true;
     conn->tls_settings = listener->tls;
-    if (uv_accept(server, (uv_stream_t *)&conn->tcp) < 0 || !join_crowd(conn))
+    if (uv_accept((uv_stream_t *)&listener->tcp, (uv_stream_t *)&conn->tcp) < 0 || !join_crowd(conn))
         wire_conn_drop(conn);
     else
         wire_conn_open(conn);
+}
+
+/* libuv takes nothing more from the kernel until a connection that it has is accepted. So the kernel keeps
+ * those that come in a flood, and the loop has its turns between them. */
+static void on_connection(uv_stream_t *server, int status)
+{
+    struct wire_listener *listener = server->data;
+    if (status < 0)
+        return; /* the peer left before it was accepted, or descriptors ran out: libuv goes on listening */
+    listener->holds = listener->wire->accepts >= ACCEPTS_A_TURN;
+    if (listener->holds)
+        return;
+    listener->wire->accepts++;
+    take_connection(listener);
+}
+
+static void take_held(struct wire *wire)
+{
+    wire->accepts = 0;
+    list_for_each_safe(node, after, &wire->listeners)
+    {
+        struct wire_listener *listener = container_of(node, struct wire_listener, node);
+        if (!listener->holds)
+            continue;
+        listener->holds = false;
+        take_connection(listener);
+    }
 }
 
 static void listener_closed(uv_handle_t *handle)
@@ -298,6 +322,7 @@ int wire_listen(struct wire *wire, const char *address, uint16_t port, const str
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct wire *wire = prepare->data;
+    take_held(wire);
     wire_flush(wire);
 }
 

@@ -367,6 +367,32 @@ static void test_slow_peer(void **state)
     world_done(&world);
 }
 
+/* Those that come at once are taken a few in each turn of the loop, and none is forgotten. */
+static void test_flood(void **state)
+{
+    enum { FLOOD = 300, A_TURN = 64 };
+    struct world world;
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    int fds[FLOOD], before = 0;
+    (void)state;
+    world_init(&world);
+    here.sin_port = htons(world.port);
+    for (int i = 0; i < FLOOD; i++) {
+        fds[i] = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+        assert_int_equal(connect(fds[i], (struct sockaddr *)&here, sizeof here), 0);
+    }
+    patience_renew(&world.patience);
+    while (world.server_open < FLOOD) {
+        patience_turn(&world.patience, "all are open");
+        assert_true(world.server_open - before <= A_TURN + 1); /* the one that waited for this turn */
+        before = world.server_open;
+    }
+    for (int i = 0; i < FLOOD; i++)
+        close(fds[i]);
+    RUN_UNTIL(&world, world.server_closed == FLOOD);
+    world_done(&world);
+}
+
 static void test_many(void **state)
 {
     struct rlimit limit;
@@ -410,6 +436,7 @@ int main(void)
         cmocka_unit_test(test_unreachable),
         cmocka_unit_test(test_source_address),
         cmocka_unit_test(test_slow_peer),
+        cmocka_unit_test(test_flood),
         cmocka_unit_test(test_many),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
