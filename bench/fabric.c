@@ -503,8 +503,8 @@ int main(int argc, char **argv)
     if (argc > 1 && strcmp(argv[1], "sweep") == 0) {
         int64_t cubes = 64;
         CHECK(argc < 3 || str_to_i64(str_from(argv[2]), 1, 64, &cubes));
-        sweep_switches((uint32_t)cubes, 1);
         sweep_pairs((uint32_t)cubes, 1000);
+        sweep_switches((uint32_t)cubes, 1);
         return 0;
     }
     bench_availability();
