@@ -220,7 +220,8 @@ static void settle(struct core *core, struct step *step)
              core_slices_act(core, step) || core_collect(step, &seen));
 }
 
-void core_step(struct core *core, const struct event *event, struct effects *effects)
+/* `again`: every JobSet is looked at, whether the event touches it or not. */
+static void apply(struct core *core, const struct event *event, struct effects *effects, bool again)
 {
     CHECK(event->seq == core->seq + 1 && event->stamp_ns >= core->now_ns);
     core->seq = event->seq;
@@ -228,6 +229,8 @@ void core_step(struct core *core, const struct event *event, struct effects *eff
     bury(core);
     struct step step = step_begin(core, effects, event->seq, event->stamp_ns);
     route(core, &step, event);
+    if (again)
+        jobs_mark_all(&step);
     settle(core, &step);
     lease_hold_set(&core->hold, repairs_hold_until(core->repairs), core->seq, core->now_ns);
     core_hangs_forget(core, &step);
@@ -236,6 +239,30 @@ void core_step(struct core *core, const struct event *event, struct effects *eff
     slices_show(&step);
     disruptions_count(&step);
     CHECK(effects->seq == core->seq && core->jobs.machine_count == core->cluster.machine_count);
+}
+
+void core_step(struct core *core, const struct event *event, struct effects *effects)
+{
+    apply(core, event, effects, false);
+}
+
+bool core_is_settled(const struct core *core)
+{
+    struct buf bytes BUF_CLEANUP = {0};
+    struct effects effects = {0};
+    struct event tick = {.kind = EVENT_TICK, .seq = core->seq + 1, .stamp_ns = core->now_ns};
+    uint64_t digests[2];
+    core_snapshot_write(core, &bytes);
+    for (int again = 0; again < 2; again++) {
+        struct core *copy = core_new();
+        struct error error = {0};
+        CHECK(core_snapshot_read(copy, buf_str(&bytes), &error) == 0);
+        apply(copy, &tick, &effects, again);
+        digests[again] = core_digest(copy);
+        core_free(copy);
+    }
+    vec_done(&effects.list);
+    return digests[0] == digests[1];
 }
 
 bool core_check_write(struct core *core, const struct write_event *write, int64_t now_ns,

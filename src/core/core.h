@@ -92,6 +92,11 @@ int core_snapshot_read(struct core *core, struct str bytes, struct error *error)
 /* Checks every invariant that can be seen in one state; aborts through CHECK. Linear. */
 void core_check_invariants(const struct core *core);
 
+/* Whether no JobSet has anything left to do: on a copy, a tick that looks at all of them gives the state that
+ * one gives which looks at those that are due. False: an earlier event has made something possible and has
+ * not had it done (jobset_mark is missing), so it waits for a later event. For tests; costs two snapshots. */
+bool core_is_settled(const struct core *core);
+
 /* For readers. The pointers stay valid until the next step that changes the list. */
 const struct cluster *core_cluster(const struct core *core);
 const struct job_store *core_jobs(const struct core *core);

@@ -4,7 +4,7 @@
 
 #include "base/hash.h"
 
-enum { DIGEST_EVERY = 61 };
+enum { DIGEST_EVERY = 61, SETTLED_EVERY = 97 };
 
 /* --- processes -------------------------------------------------------------------------------- */
 
@@ -221,6 +221,18 @@ static bool replays_alike(const struct world *world)
     return world->options.plant != PLANT_IGNORE_RESERVATION;
 }
 
+/* Nothing may wait for a later event that this one has made possible. */
+static void check_settled(struct world *world, const struct event *event)
+{
+    const struct core *core = world->controller.core;
+    if (event->seq % SETTLED_EVERY != 0 || world->options.plant != PLANT_NONE || core_is_settled(core))
+        return;
+    struct buf text BUF_CLEANUP = {0};
+    record_describe(&text, event);
+    world_fail(world, TORTURE_LIVENESS, "after record %llu (%.200s) a JobSet has something left to do",
+               (unsigned long long)event->seq, text.data);
+}
+
 void oracle_applied(struct world *world, const struct event *event, const struct drive_record *record)
 {
     struct core *core = world->controller.core;
@@ -233,6 +245,7 @@ void oracle_applied(struct world *world, const struct event *event, const struct
     core_check_invariants(core);
     oracle_objects(world, event);
     check_checkpoints(world);
+    check_settled(world, event);
     vec_push(&world->applied, disk_hash(record));
     bool compared = event->seq % DIGEST_EVERY == 0 && replays_alike(world);
     vec_push(&world->digests, compared ? core_digest(core) : 0);

@@ -178,6 +178,7 @@ bool jobs_restored(struct job_store *store, struct cluster *cluster);
 
 /* Called last in a step: updates the accounts that users see of the changed JobSets. */
 void jobs_show_accounts(struct step *step);
+void jobs_mark_all(struct step *step); /* marks every JobSet to be reconciled */
 /* Reconciles the marked JobSets, and runs the scheduler if there is reason to. Last in a step. */
 void jobs_settle(struct step *step);
 int64_t jobs_deadline(const struct job_store *store); /* INT64_MAX: none */

@@ -9,6 +9,12 @@ void jobset_mark(struct step *step, struct jobset *jobset)
     vec_push(&step->jobs->dirty, jobset);
 }
 
+void jobs_mark_all(struct step *step)
+{
+    for (size_t i = 0; i < step->jobs->jobsets.len; i++)
+        jobset_mark(step, step->jobs->jobsets.items[i]);
+}
+
 void job_count(struct job *job)
 {
     if (job->uncounted)

@@ -127,6 +127,7 @@ void preflight_drop(struct step *step, struct gang *gang)
             vec_remove(&step->jobs->preflights, i);
             break;
         }
+    jobset_mark(step, gang->jobset); /* a tested place counts: for the next attempt, or an absent replica */
 }
 
 /* --- begin ---------------------------------------------------------------------------------------------- */

@@ -89,6 +89,42 @@ static void valid_machines_cost_nothing(void **state)
     harness_done(&h);
 }
 
+/* A replica that has lost its machine returns with the event that ends the test of its next one. */
+static void an_absent_replica_returns_after_its_test(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 4, 0);
+    struct jobset *jobset = harness_create(
+        &h, "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: a, annotations: "
+            "{phalanx.dev/preflight: \"true\", phalanx.dev/replica-size: \"1\"}}\n"
+            "spec: {replicatedJobs: [{name: w, template: {spec: {parallelism: 3, completions: 3, "
+            "backoffLimit: 0, " POD_OF("", "4") "}}}]}\n");
+    for (int attempt = 0; attempt < 2; attempt++) {
+        pass_alone(&h);
+        harness_run_all(&h);
+        for (size_t t = 0; t < jobset->jobs[0]->tasks.len; t++) {
+            const struct task *task = jobset->jobs[0]->tasks.items[t];
+            struct task_report joined = {.kind = REPORT_JOINED,
+                                         .task = task->uid,
+                                         .attempt_plus_1 = (uint32_t)task->attempt + 1,
+                                         .can_rejoin = true};
+            if (task->state == TASK_RUNNING)
+                harness_report(&h, &joined, task->machine);
+        }
+        progress_to(&h, jobset, attempt + 1);
+        if (attempt == 0)
+            harness_lose(&h, "m-2");
+    }
+    assert_int_equal(jobset->recovery.absence.replicas.len, 1);
+    harness_hello(&h, "m-2", NULL, 0);
+    harness_wait(&h, 11 * NS_PER_SECOND);
+    assert_int_equal(jobset->attempt, 1);
+    end_alone(&h, "m-2", ERRAND_OK, "");
+    assert_int_equal(jobset->attempt, 2);
+    assert_int_equal(jobset->recovery.absence.replicas.len, 0);
+    harness_done(&h);
+}
+
 static void validity_ends(void **state)
 {
     struct harness h;
@@ -547,6 +583,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(valid_machines_cost_nothing),
+        cmocka_unit_test(an_absent_replica_returns_after_its_test),
         cmocka_unit_test(validity_ends),
         cmocka_unit_test(a_machine_that_fails_is_replaced),
         cmocka_unit_test(what_cannot_be_tested_is_let_through),
