@@ -451,9 +451,9 @@ void disk_append(struct sim_disk *disk, const struct drive_record *record);
 void disk_synced(struct sim_disk *disk);
 void disk_fails(struct sim_disk *disk); /* nothing that is not durable is there */
 void disk_crash(struct world *world);
-/* Brings a core that is fresh, or holds a beginning of the log, to the log's end; with `from_snapshot` a fresh
- * one, by the newest snapshot if there is one. Fails the world when the log or a snapshot cannot be read
- * back. False then. */
+/* Brings a core that is fresh, or holds a beginning of the log, to the log's end; with `from_snapshot` a
+ * fresh one, by the newest snapshot if there is one. Fails the world when the log or a snapshot cannot be
+ * read back. False then. */
 bool disk_replay(struct world *world, bool from_snapshot, struct core *core);
 /* Returns what the whole log gives, from its first record on; NULL: the world has failed. Each record is
  * read once, however often this is asked: a prefix of the log gives the same state each time. Belongs to

@@ -15,7 +15,7 @@ void jobset_finish(struct step *step, struct jobset *jobset, enum condition_kind
                    const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 /* reconcile.c */
-/* Returns the stamp at which the JobSet has to be looked at again; INT64_MAX: none. Its Jobs' timers count. */
+/* Returns the stamp at which the JobSet, or one of its Jobs, has to be looked at again; INT64_MAX: none. */
 int64_t jobset_due_ns(const struct jobset *jobset);
 void jobset_set_timer(struct job_store *store, struct jobset *jobset);
 void jobset_reconcile(struct step *step, struct jobset *jobset);
