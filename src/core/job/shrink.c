@@ -299,13 +299,13 @@ static bool some_are_back(const struct jobset *jobset)
 void shrink_look(struct step *step, struct jobset *jobset)
 {
     struct absence *absence = &jobset->recovery.absence;
-    if (absence->replicas.len == 0)
+    if (absence->replicas.len == 0 || jobset_parks(jobset)) /* shrink_deadline: no timer runs then */
         return;
     if (absence->grow_ns <= step->now_ns)
         absence->grow_ns = 0;
-    if (absence->grow_ns || jobset_parks(jobset) || jobset_finished(jobset) || jobset->spec.suspend ||
-        jobset->deleted_ns || jobset->recovery.move.state != MOVE_NONE || inplace_has_succeeded(jobset) ||
-        !some_are_back(jobset) || !all_go_on(jobset))
+    if (absence->grow_ns || jobset_finished(jobset) || jobset->spec.suspend || jobset->deleted_ns ||
+        jobset->recovery.move.state != MOVE_NONE || inplace_has_succeeded(jobset) || !some_are_back(jobset) ||
+        !all_go_on(jobset))
         return;
     inplace_begin_planned(step, jobset, "Grown", "replicas that were away are whole again");
 }
