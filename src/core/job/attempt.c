@@ -83,6 +83,7 @@ static void note_wait(struct step *step, struct jobset *jobset)
 static void begin_requeue(struct step *step, struct jobset *jobset, const struct job *failed,
                           const struct recovery *recovery, bool same)
 {
+    CHECK(job_failed(failed) && failed->jobset == jobset);
     struct arena arena ARENA_CLEANUP = {0};
     if (!recovery->holds)
         return;
@@ -102,6 +103,7 @@ static bool is_forgiven(const struct jobset *jobset, const struct recovery *reco
 static void restart_all(struct step *step, struct jobset *jobset, const struct failure_rule *rule,
                         struct job *failed, const struct recovery *recovery)
 {
+    CHECK(failed->jobset == jobset && (!rule || rule->action != FAILURE_FAIL_JOBSET));
     CHECK(jobset->attempt < INT32_MAX);
     char reason[160];
     if (rule)
@@ -133,6 +135,7 @@ static void restart_all(struct step *step, struct jobset *jobset, const struct f
 static void restart_one(struct step *step, struct jobset *jobset, const struct failure_rule *rule,
                         struct job *failed, const struct recovery *recovery)
 {
+    CHECK(job_failed(failed) && jobset->job_count > failed->global_index);
     CHECK(rule && jobset->jobs[failed->global_index] == failed);
     note_action(step, jobset, rule->action, failed);
     bool same = progress_same_incident(step, jobset, failed->culprit);
@@ -150,6 +153,7 @@ static void restart_one(struct step *step, struct jobset *jobset, const struct f
 
 bool attempt_failure_policy(struct step *step, struct jobset *jobset)
 {
+    CHECK(!jobset_finished(jobset) && !jobset->deleted_ns);
     int32_t count = 0;
     for (size_t r = 0; r < jobset->spec.rjob_count; r++)
         count += jobset->rjob_status[r].failed;

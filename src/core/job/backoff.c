@@ -18,12 +18,14 @@ static bool is_crash(const struct task *culprit)
 
 static bool got_on(const struct step *step, const struct jobset *jobset, const struct task *culprit)
 {
+    CHECK(jobset->recovery.crashes.count >= 0);
     bool ran_long = culprit->started_ns && step->now_ns - culprit->started_ns >= LADDER_RUN_NS;
     return ran_long || jobset->recovery.ladder.best_step > jobset->recovery.crashes.best_step;
 }
 
 void backoff_begin(const struct step *step, struct jobset *jobset, const struct task *culprit)
 {
+    CHECK(!culprit || culprit->job->jobset == jobset);
     struct crashes *crashes = &jobset->recovery.crashes;
     const struct ladder_settings *settings = &jobset->spec.recovery;
     crashes->due_ns = 0;

@@ -62,6 +62,7 @@ struct job *job_new(struct step *step, struct jobset *jobset, uint32_t position,
 
 static void stop_tasks(struct step *step, struct job *job, bool doom)
 {
+    CHECK(!job->gone);
     bool own = job->jobset->form != FORM_JOBSET; /* the user who deleted it may have given it more time */
     for (size_t i = 0; i < job->tasks.len; i++)
         if (!own || job->tasks.items[i]->state != TASK_STOPPING)
@@ -82,6 +83,7 @@ struct pods_noted {
 
 static void note_pod(struct step *step, struct pods_noted *noted, const struct task *task)
 {
+    CHECK(noted->reason && noted->verb && !task_is_spare(task));
     if (noted->count++ < PODS_NOTED_MAX)
         step_note_late(step, false, noted->reason, ref_job(task->job), "%s pod: " STR_FORMAT, noted->verb,
                        STR_ARG(task->name));
@@ -148,6 +150,7 @@ static bool find_exit(const struct pod_failure_rule *rule, const struct task *ta
 
 static bool rule_matches(const struct pod_failure_rule *rule, const struct task *task)
 {
+    CHECK(task->end != END_NONE);
     struct exit exit;
     if (rule->on_exit_codes)
         return find_exit(rule, task, &exit);
@@ -162,6 +165,7 @@ static bool rule_matches(const struct pod_failure_rule *rule, const struct task 
 /* Returns the action of the pod failure policy for a failed task; POD_COUNT if no rule matches. */
 static enum pod_failure_action policy_action(const struct job *job, const struct task *task, size_t *ret_rule)
 {
+    CHECK(task->job == job);
     const struct job_spec *spec = &job->rjob->job;
     for (size_t i = 0; i < spec->pod_failure_rule_count; i++) {
         if (rule_matches(&spec->pod_failure_rules[i], task)) {
@@ -200,6 +204,7 @@ static void fail_by_policy(struct step *step, struct job *job, const struct task
 
 void job_count_failure(struct step *step, struct job *job, struct task *task)
 {
+    CHECK(task->job == job && task->state == TASK_FAILED && !task_is_spare(task));
     size_t rule = 0;
     enum pod_failure_action action = policy_action(job, task, &rule);
     if (action == POD_FAIL_JOB)
@@ -235,6 +240,7 @@ static bool may_hold_surplus(const struct job *job)
 /* Delays the next try of one index; other indexes go on. */
 static void index_waits(struct job *job, struct job_index *slot, int64_t due_ns)
 {
+    CHECK(due_ns > 0 && !slot->succeeded);
     slot->retry_due_ns = due_ns;
     if (!job->retry_due_ns || due_ns < job->retry_due_ns)
         job->retry_due_ns = due_ns;
@@ -242,6 +248,7 @@ static void index_waits(struct job *job, struct job_index *slot, int64_t due_ns)
 
 void job_retry_later(struct step *step, struct job *job, const struct task *task)
 {
+    CHECK(job->state == JOB_ACTIVE && (uint32_t)task->index < job->index_count);
     struct job_index *slot = &job->indexes[task->index];
     uint32_t doublings = slot->failures > 1 ? slot->failures - 1 : 0;
     int64_t due_ns = step->now_ns + backoff_wait(RETRY_BASE_S, RETRY_CAP_S, doublings) * NS_PER_SECOND;
@@ -268,6 +275,7 @@ void job_count_end(struct job *job, struct task *task)
 
 void job_suspend(struct step *step, struct job *job)
 {
+    CHECK(!job->doomed && !job->gone);
     if (job->state != JOB_ACTIVE)
         return;
     lifecycle_move(&job_lifecycle, &job->state, JOB_SUSPENDED);
@@ -280,6 +288,7 @@ void job_suspend(struct step *step, struct job *job)
 
 void job_resume(struct step *step, struct job *job)
 {
+    CHECK(!job->doomed && !job->gone);
     if (job->state != JOB_SUSPENDED)
         return;
     lifecycle_move(&job_lifecycle, &job->state, JOB_ACTIVE);
@@ -328,6 +337,7 @@ static struct tally tally(const struct job *job)
 
 static bool rule_is_met(const struct job *job, const struct job_success_rule *rule)
 {
+    CHECK(rule->range_count == 0 || rule->ranges);
     uint32_t succeeded = 0, all = 0, wanted = job_index_count(job->rjob);
     for (size_t r = 0; r < rule->range_count; r++)
         for (uint32_t i = (uint32_t)rule->ranges[r].first; i <= (uint32_t)rule->ranges[r].last && i < wanted;
@@ -355,6 +365,7 @@ static bool success_policy(struct job *job)
 /* Decides the Job's fate by its indexes; true: it was decided. */
 static bool decide(struct step *step, struct job *job)
 {
+    CHECK(job->state == JOB_ACTIVE && job->success_rule < 0);
     struct tally sum = tally(job); /* an index ends either way, once */
     CHECK(sum.succeeded + sum.failed <= sum.wanted);
     bool queue = job->rjob->job.completions < 0;
@@ -376,6 +387,7 @@ static bool decide(struct step *step, struct job *job)
 
 void job_resized(struct job *job)
 {
+    CHECK(!job->gone && job_index_count(job->rjob) <= job->index_count);
     job->first_open = 0;
     job->sift = true;
     job_touch(job);
@@ -385,6 +397,7 @@ void job_resized(struct job *job)
  * as failed. */
 static void stop_surplus(struct step *step, struct job *job, uint32_t wanted)
 {
+    CHECK(wanted <= job->index_count);
     int64_t living = 0, grace_ns = job->rjob->job.pod.grace_s * NS_PER_SECOND;
     struct pods_noted noted = {.reason = "SuccessfulDelete", .verb = "Deleted"};
     for (uint32_t i = 0; i < job->index_count; i++)
@@ -405,6 +418,7 @@ static void stop_surplus(struct step *step, struct job *job, uint32_t wanted)
 
 static void make_tasks(struct step *step, struct job *job)
 {
+    CHECK(job->state == JOB_ACTIVE && !job->doomed && job->first_open <= job->index_count);
     bool each = job->rjob->job.backoff_limit_per_index >= 0;
     if ((job->retry_due_ns > step->now_ns && !each) || job->jobset->recovery.state == RECOVERY_DUMPING)
         return;
@@ -458,6 +472,7 @@ static void settle_end(struct step *step, struct job *job)
 
 static bool is_replaced(const struct job *job, const struct task *task)
 {
+    CHECK(task->job == job && (uint32_t)task->index < job->index_count);
     return task->state == TASK_FAILED && task != job->culprit && job->indexes[task->index].task != task;
 }
 
@@ -489,6 +504,7 @@ static void drop_ended(struct step *step, struct job *job)
 
 void job_reconcile(struct step *step, struct job *job)
 {
+    CHECK(!job->gone && job->active <= job->index_count && job->ready <= job->active);
     job_count(job);
     spare_look(step, job);
     if (job->doomed || job->jobset->deleted_ns) {

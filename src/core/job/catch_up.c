@@ -10,6 +10,7 @@
 
 void catch_up_note(struct step *step, struct task *task, const struct task_report *report)
 {
+    CHECK(task->machine != MACHINE_NONE);
     struct jobset *jobset = task->job->jobset;
     int64_t seen = (int64_t)report->attempt_plus_1 - 1;
     bool managed = jobset->form != FORM_POD && !jobset->deleted_ns && !jobset->hidden &&
@@ -33,6 +34,7 @@ void catch_up_note(struct step *step, struct task *task, const struct task_repor
 /* A Job without a JobSet is not made anew: its Pods are. */
 static void begin_again(struct step *step, struct jobset *jobset)
 {
+    CHECK(jobset->form != FORM_POD && jobset->executions >= 0);
     if (jobset->form == FORM_JOBSET) {
         attempt_doom_jobs(step, jobset, 0, jobset->job_count);
         return;
@@ -46,6 +48,7 @@ static void begin_again(struct step *step, struct jobset *jobset)
 
 bool catch_up(struct step *step, struct jobset *jobset)
 {
+    CHECK(jobset->recovery.seen_attempt >= 0);
     int32_t seen = jobset->recovery.seen_attempt, before = jobset->attempt;
     jobset->recovery.seen_attempt = 0;
     if (seen <= before)

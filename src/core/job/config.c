@@ -148,6 +148,7 @@ bool config_ready(const struct object_store *objects, const struct task *task, s
 
 bool task_config_waits(struct step *step, struct task *task)
 {
+    CHECK(task->state == TASK_PLACED && task->job->rjob->job.pod.uses_config);
     struct buf why BUF_CLEANUP = {0};
     if (config_ready(step->objects, task, &why)) {
         if (task->containers)

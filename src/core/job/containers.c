@@ -33,6 +33,7 @@ void containers_restore(struct task *task, const struct container_status *status
 
 void task_forget_containers(struct task *task)
 {
+    CHECK(task->parked && !task->ready);
     uint32_t most = 0;
     for (uint32_t i = 0; i < task->container_count; i++)
         if (task->containers[i].role == CONTAINER_MAIN && task->containers[i].restarts > most)
@@ -45,6 +46,7 @@ void task_forget_containers(struct task *task)
 /* Counts restarts by the Job controller's rule for restartPolicy OnFailure. */
 static void count_restarts(struct step *step, const struct task *task)
 {
+    CHECK(task->container_count > 0);
     struct job *job = task->job;
     bool counts = job->jobset->form != FORM_POD && !job_is_hidden(job) && job->state == JOB_ACTIVE &&
                   job->rjob->job.pod.restart_policy == RESTART_ON_FAILURE;
@@ -86,6 +88,7 @@ void task_set_ready(struct step *step, struct task *task, bool ready)
 
 void containers_note(struct step *step, struct task *task, const struct task_report *report)
 {
+    CHECK(report->kind == REPORT_NOTE && report->task == task->uid);
     char reason[64];
     size_t len = 0;
     for (; len < report->reason.len && len < sizeof reason - 1; len++) {

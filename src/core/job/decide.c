@@ -27,6 +27,7 @@ static bool succeeds(const struct task *task)
  * its work, or is not wanted any more. */
 static bool can_stay(const struct step *step, const struct task *task)
 {
+    CHECK(!task_is_spare(task));
     const struct jobset *jobset = task->job->jobset;
     bool lost = task->machine != MACHINE_NONE && step->cluster->machines[task->machine].state == MACHINE_LOST;
     bool dead = task->end == END_EXIT || task->end == END_STOPPED || task->end == END_START_FAILED;
@@ -76,6 +77,7 @@ void incident_judge(const struct step *step, struct incident *incident)
 static bool stay(struct step *step, struct task *task, const struct incident *incident,
                  const struct loss *loss, const struct recovery *recovery)
 {
+    CHECK(loss->task == task->uid);
     struct jobset *jobset = task->job->jobset;
     bool parks = jobset_parks(jobset), ladder = recovery->rung != RUNG_REQUEUE;
     if (!can_stay(step, task))
@@ -106,6 +108,7 @@ static bool ladder_ran_out(const struct job *job, const struct task *task)
 /* Counts the failure of a task that the ladder does not answer; its policies say what follows. */
 static void fail_task(struct step *step, struct task *task, const struct recovery *recovery)
 {
+    CHECK(task->state == TASK_FAILED && task->job->jobset->recovery.state != RECOVERY_DUMPING);
     struct job *job = task->job;
     struct arena arena ARENA_CLEANUP = {0};
     if (!job->culprit)
@@ -162,6 +165,7 @@ static void answer_end(struct step *step, struct task *task, const struct recove
 /* Starts the task that waited for the end of this one. */
 static void start_successor(struct step *step, const struct task *task)
 {
+    CHECK(task->end != END_NONE && !task_is_spare(task));
     struct job *job = task->job->jobset->jobs[task->job->global_index];
     if (task->job->doomed && job && job->indexes[task->index].task)
         task_start_if_free(step, job->indexes[task->index].task);
@@ -170,6 +174,7 @@ static void start_successor(struct step *step, const struct task *task)
 static void answer(struct step *step, const struct incident *incident, const struct loss *loss,
                    const struct recovery *recovery)
 {
+    CHECK(loss->end != END_NONE);
     const struct recovery none = {.rung = RUNG_REQUEUE};
     struct task *task = jobs_find_task(step->jobs, loss->task);
     if (!task) /* it ended at once, and its Job has gone since */

@@ -13,6 +13,7 @@
 
 static void keep_or_stop(struct step *step, struct jobset *jobset, const struct task *culprit)
 {
+    CHECK(jobset->recovery.state == RECOVERY_DUMPING && jobset_keeps(jobset));
     rejoin_keep_or_stop(step, jobset, culprit);
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         struct job *job = jobset->jobs[i];
@@ -29,6 +30,7 @@ static void keep_or_stop(struct step *step, struct jobset *jobset, const struct 
 void dump_begin(struct step *step, struct jobset *jobset, struct task *culprit,
                 const struct recovery *recovery)
 {
+    CHECK(!culprit || culprit->job->jobset == jobset);
     CHECK(recovery->rung == RUNG_DUMP && jobset->recovery.state != RECOVERY_DUMPING);
     struct arena arena ARENA_CLEANUP = {0};
     bool same = progress_same_incident(step, jobset, culprit);
@@ -74,6 +76,7 @@ static uint32_t count(const struct jobset *jobset, bool waiting)
 
 static void tell(struct step *step, struct jobset *jobset, uint32_t world)
 {
+    CHECK(world > 0 && world <= jobset->slots.count);
     uint32_t rank = 0;
     jobset->checkpoint.laggard = NULL;
     for (uint32_t i = 0; i < jobset->job_count; i++) {
@@ -112,6 +115,7 @@ static bool is_saved(const struct jobset *jobset)
  * survivors would wait for ranks that no Job makes. */
 static void fail_lacking(struct step *step, struct jobset *jobset)
 {
+    CHECK(jobset->recovery.state == RECOVERY_SAVED || jobset->recovery.state == RECOVERY_REFUSED);
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         struct job *job = jobset->jobs[i];
         int32_t members = 0;
@@ -126,6 +130,7 @@ static void fail_lacking(struct step *step, struct jobset *jobset)
 
 static void finish(struct step *step, struct jobset *jobset, bool saved, struct str why)
 {
+    CHECK(jobset->recovery.state == RECOVERY_DUMPING);
     if (saved)
         step_note(step, false, "DyingCheckpoint", ref_jobset(jobset),
                   "step %lld is committed as attempt %d: the survivors wrote the state of all ranks",

@@ -15,6 +15,7 @@ void task_tell_stop(struct step *step, const struct task *task, int64_t grace_ns
 
 void task_stop(struct step *step, struct task *task, bool doom, int64_t grace_ns)
 {
+    CHECK(grace_ns >= 0);
     if (task_ended(task->state))
         return;
     task->doomed |= doom;
@@ -81,6 +82,7 @@ void task_leave_gang(struct step *step, struct task *task)
 
 void spare_take_out(struct step *step, struct job *job, const struct task *task)
 {
+    CHECK(task->job == job && job->spares.len > 0);
     for (size_t s = 0; s < job->spares.len; s++)
         if (job->spares.items[s] == task) {
             vec_remove(&job->spares, s);
@@ -93,6 +95,7 @@ void spare_take_out(struct step *step, struct job *job, const struct task *task)
 
 static void back_off(struct step *step, struct job *job)
 {
+    CHECK(!job->doomed && job->spare_failures < UINT32_MAX);
     job->spare_due_ns =
         step->now_ns + backoff_wait(SPARE_BACKOFF_FIRST_NS, SPARE_BACKOFF_MAX_NS, job->spare_failures);
     job->spare_failures++;
@@ -151,6 +154,7 @@ static struct incident *open_incident(struct step *step, struct jobset *jobset)
 void task_note_request(struct step *step, const struct task *task, enum loss_request_kind kind,
                        struct str why)
 {
+    CHECK(!task_ended(task->state) && !task_is_dead(task));
     incident_note_request(open_incident(step, task->job->jobset), kind, task->uid, why);
 }
 

@@ -25,6 +25,7 @@ void task_evict(struct step *step, struct task *task, int64_t grace_s)
 
 void jobs_end_hung(struct step *step, struct task *task, struct str why)
 {
+    CHECK(why.len > 0);
     if (task_ended(task->state) || task_is_dead(task) || task->doomed)
         return;
     task_message(task, "its job hangs because of it: " STR_FORMAT, STR_ARG(why));
@@ -34,6 +35,7 @@ void jobs_end_hung(struct step *step, struct task *task, struct str why)
 
 void jobs_end_broken(struct step *step, struct task *task, struct str why)
 {
+    CHECK(why.len > 0);
     if (task_ended(task->state) || task->doomed)
         return;
     task_message(task, "its slice is broken: " STR_FORMAT, STR_ARG(why));
@@ -43,6 +45,7 @@ void jobs_end_broken(struct step *step, struct task *task, struct str why)
 
 void jobs_vacate(struct step *step, const struct machine *machine, struct str why)
 {
+    CHECK(machine->id < step->cluster->machine_count && why.len > 0);
     preflight_leave(step, machine, why);
     list_for_each_safe(node, after, &step->jobs->machine_tasks[machine->id])
     {

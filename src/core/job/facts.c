@@ -35,6 +35,7 @@ uint32_t job_index_count(const struct rjob_spec *rjob)
 
 int32_t job_wanted(const struct job *job)
 {
+    CHECK(job->rjob->job.parallelism >= 0);
     const struct job_spec *spec = &job->rjob->job;
     return spec->completions >= 0 && spec->completions < spec->parallelism ? spec->completions
                                                                            : spec->parallelism;
@@ -66,6 +67,7 @@ uint32_t jobset_first_slot(const struct jobset *jobset, uint32_t rjob, uint32_t 
 
 uint64_t task_container_restarts(const struct task *task)
 {
+    CHECK(task->container_count == 0 || task->containers);
     uint64_t restarts = task->failed_runs;
     for (uint32_t i = 0; i < task->container_count; i++)
         if (task->containers[i].role != CONTAINER_SIDECAR)
@@ -146,6 +148,7 @@ bool inplace_is_exhausted(const struct task *task)
 
 bool inplace_may(const struct task *task)
 {
+    CHECK(!task_is_spare(task));
     const struct jobset *jobset = task->job->jobset;
     if (jobset->deleted_ns || jobset_finished(jobset) || jobset_rests(jobset) || inplace_is_disabled(jobset))
         return false;
@@ -187,6 +190,7 @@ uint32_t job_spares(const struct job *job)
 
 bool spares_are_cold(const struct job *job)
 {
+    CHECK(job->rjob_index < job->jobset->spec.rjob_count);
     return job->rjob->spare_kind_said ? job->rjob->cold_spares : given(job).cold;
 }
 
@@ -202,6 +206,7 @@ bool gang_is_named(const struct gang *gang)
 
 int64_t dump_deadline(const struct jobset *jobset)
 {
+    CHECK(jobset->recovery.state == RECOVERY_DUMPING && jobset->recovery.since_ns > 0);
     return jobset->recovery.since_ns + jobset->spec.recovery.limit_ns[RUNG_DUMP];
 }
 
@@ -218,6 +223,7 @@ bool spare_gives_way(const struct task *spare, const struct gang *gang)
 
 uint32_t job_ranks_on(const struct job *job, machine_id machine)
 {
+    CHECK(machine != MACHINE_NONE);
     uint32_t count = 0;
     for (size_t t = 0; t < job->tasks.len; t++) {
         const struct task *task = job->tasks.items[t];

@@ -31,6 +31,7 @@ static bool same_gang(const struct job *a, const struct job *b)
 /* Counts the living, placed tasks of the job's gang. */
 static int64_t count_placed(const struct job *like)
 {
+    CHECK(!like->doomed);
     const struct jobset *jobset = like->jobset;
     int64_t count = 0;
     for (uint32_t i = 0; i < jobset->job_count; i++) {
@@ -53,6 +54,7 @@ static struct gang *open_gang(struct step *step, struct jobset *jobset)
 
 static void join(struct step *step, struct gang *gang, struct task *task)
 {
+    CHECK(!task->gang && task->state == TASK_PENDING && !task_is_spare(task));
     const struct job *job = task->job;
     const struct jobset *jobset = gang->jobset;
     task->gang = gang;
@@ -139,6 +141,7 @@ void gang_adopt_spare(struct step *step, struct gang *gang)
 /* Makes a gang of each unassigned task of the job. */
 static void form_singles(struct step *step, struct job *job)
 {
+    CHECK(!job->doomed);
     for (size_t t = 0; t < job->tasks.len; t++) {
         if (!is_loose(job->tasks.items[t]))
             continue;
@@ -159,6 +162,7 @@ static bool has_loose(const struct job *job)
 /* Makes the gang of the job at `first` and of later jobs that belong to it. */
 static void form_from(struct step *step, struct jobset *jobset, uint32_t first)
 {
+    CHECK(first < jobset->job_count && jobset->jobs[first]);
     struct job *head = jobset->jobs[first];
     const struct gang_rule *rule = rule_of(head);
     int64_t least = rule ? rule->min_count : 0;

@@ -10,6 +10,7 @@ enum { SCHEDULE_ATTEMPTS_MAX = 64 };
 
 void machine_book(struct step *step, const struct machine *machine, bool was_schedulable)
 {
+    CHECK(machine->id < step->cluster->machine_count);
     if (machine_schedulable(machine) == was_schedulable)
         return;
     ledger_move(step->ledger, __builtin_popcountll(machine->free_mask),
@@ -24,6 +25,7 @@ void machine_book(struct step *step, const struct machine *machine, bool was_sch
  * over their share of processor and memory. */
 static void take_over(struct step *step, const struct jobset *jobset, machine_id machine, uint64_t chips)
 {
+    CHECK(machine < step->cluster->machine_count);
     if (jobset->old_jobs.len == 0)
         return;
     list_for_each_safe(node, after, &step->jobs->machine_tasks[machine])
@@ -47,6 +49,7 @@ static bool one_waits(const struct jobset *jobset)
  * about that machine. */
 static void count_run(struct step *step, const struct gang *gang)
 {
+    CHECK(gang->state == GANG_QUEUED && gang->alive > 0);
     machine_id first = gang->tasks.len && !gang_is_spare(gang) ? gang->tasks.items[0]->machine : MACHINE_NONE;
     for (size_t t = 1; t < gang->tasks.len; t++)
         if (gang->tasks.items[t]->machine != first)
@@ -58,6 +61,7 @@ static void count_run(struct step *step, const struct gang *gang)
 static void commit(struct step *step, struct gang *gang, const struct placement *places,
                    const struct slice_place *slice)
 {
+    CHECK(gang->state == GANG_QUEUED && !gang->preflight && !gang->thinned);
     bool is_spare = gang_is_spare(gang);
     enum ledger_owner owner = is_spare ? OWNER_SPARE : gang->replaces ? OWNER_RESTARTING : OWNER_STARTING;
     int64_t now_us = step_now_us(step);
@@ -107,6 +111,7 @@ static void commit(struct step *step, struct gang *gang, const struct placement 
 /* Takes over the reason for which the gang was refused just now; gang_may_say_why. */
 static void keep_why(struct step *step, struct gang *gang, struct buf *why)
 {
+    CHECK(gang->state == GANG_QUEUED);
     bool first = gang->why.len == 0;
     CHECK(gang->state == GANG_QUEUED && gang_may_say_why(step, gang));
     gang_why_is_said(step, gang);
@@ -181,6 +186,7 @@ static bool place_some(struct step *step, struct gang *gang, struct placement *p
 /* Whether nothing but the machines can have changed since the gang was refused for them. */
 static bool only_machines_decide(const struct step *step, const struct gang *gang)
 {
+    CHECK(gang->state == GANG_QUEUED);
     const struct jobset *jobset = gang->jobset;
     return gang->refused_at && gang->feasible_shape == step->jobs->shape + 1 && !step->jobs->reserving &&
            !step->jobs->exclusive && !jobset->old_jobs.len && !jobset->history.suspect_count;
@@ -270,6 +276,7 @@ void gang_place_admitted(struct step *step, struct jobset *jobset)
 bool gang_feasible(const struct job_store *store, const struct cluster *cluster, const struct gang *gang,
                    struct buf *why)
 {
+    CHECK(gang->tasks.len > 0 && gang->jobset);
     struct request request;
     struct buf unread BUF_CLEANUP = {0};
     size_t least = gang->min_count && gang->min_count < gang->tasks.len ? gang->min_count : gang->tasks.len;
@@ -311,6 +318,7 @@ static bool competes(void *context, const struct queued_gang *queued, const stru
 /* Whether the gang's JobSet has no other placed tasks, which could bind the gang to their domains. */
 static bool stands_alone(const struct gang *gang)
 {
+    CHECK(gang->state == GANG_QUEUED);
     for (size_t g = 0; g < gang->jobset->gangs.len; g++) {
         const struct gang *other = gang->jobset->gangs.items[g];
         if (other != gang && other->state != GANG_QUEUED)

@@ -8,6 +8,7 @@
 
 void task_take_gates(struct task *task)
 {
+    CHECK(task->state == TASK_PENDING && !task->gates && task->gate_count == 0);
     const struct job *job = task->job;
     if (job->jobset->form == FORM_POD)
         return;
@@ -63,6 +64,7 @@ static bool some_gated(const struct gang *gang)
 
 void gang_look_at_gates(struct gang *gang)
 {
+    CHECK(gang->tasks.len > 0 && gang->state == GANG_QUEUED);
     gang->gated = some_gated(gang);
 }
 
@@ -97,6 +99,7 @@ static const struct doc *own_gates(const struct gang *gang)
 
 void gang_say_gated(const struct gang *gang, struct buf *why)
 {
+    CHECK(gang_is_gated(gang));
     name_list names = {0};
     const struct doc *own = own_gates(gang);
     size_t held = 0;

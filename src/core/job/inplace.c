@@ -26,6 +26,7 @@
 
 static void look_at_keepers(struct step *step, struct jobset *jobset)
 {
+    CHECK(!jobset_parks(jobset));
     bool late = rejoin_is_late(step, jobset), apart = rejoin_is_apart(step, jobset);
     if (jobset_finished(jobset) || jobset_rests(jobset) || jobset->deleted_ns || jobset->hidden)
         return;
@@ -39,6 +40,7 @@ static void look_at_keepers(struct step *step, struct jobset *jobset)
 
 void inplace_park(struct step *step, struct task *task)
 {
+    CHECK(task->job->jobset->recovery.state != RECOVERY_DUMPING);
     struct job *job = task->job;
     CHECK(task_is_dead(task) && task->holds && task->gang && (!task->ready || job->ready > 0));
     lifecycle_move(&task_lifecycle, &task->state, TASK_PLACED);
@@ -96,6 +98,7 @@ static bool all_parked(const struct jobset *jobset)
 
 static void run_again(struct step *step, struct jobset *jobset)
 {
+    CHECK(jobset_parks(jobset) && jobset->recovery.state == RECOVERY_PARKED);
     recovery_state_move(&jobset->recovery.state, jobset_keeps(jobset) ? RECOVERY_REJOINING : RECOVERY_NONE);
     jobset->recovery.ladder.wait_ns = jobset->recovery.crashes.due_ns = 0;
     jobset->recovery.in_place_restarts++;
@@ -135,6 +138,7 @@ static int64_t grace_max_ns(const struct jobset *jobset)
 /* Returns when the JobSet stops waiting for places, or, after a back-off, begins to look for them. */
 static int64_t park_deadline(const struct jobset *jobset)
 {
+    CHECK(jobset_parks(jobset) && jobset->recovery.since_ns > 0);
     if (jobset->recovery.state == RECOVERY_BACKING_OFF)
         return jobset->recovery.since_ns;
     /* The Pods of a Job without a JobSet wait for a place without limit. */
@@ -168,6 +172,7 @@ static bool has_left(const struct job *job)
 /* Starts the tasks that were placed and held back meanwhile, in the present attempt. */
 static void start_placed(struct step *step, struct jobset *jobset)
 {
+    CHECK(!jobset_parks(jobset));
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         struct job *job = jobset->jobs[i];
         for (size_t t = 0; job && job->state == JOB_ACTIVE && t < job->tasks.len; t++)
@@ -179,6 +184,7 @@ static void start_placed(struct step *step, struct jobset *jobset)
 /* Releases an orphaned Job's tasks: tasks that wait for another attempt end, the others go on. */
 static void let_go(struct step *step, struct job *job)
 {
+    CHECK(job_is_hidden(job));
     for (size_t t = 0; t < job->tasks.len; t++) {
         struct task *task = job->tasks.items[t];
         if (!inplace_is_left(task))
@@ -194,6 +200,7 @@ static void let_go(struct step *step, struct job *job)
  * wait for them; if nobody does, their tasks start after the tests. */
 static void give_up(struct step *step, struct jobset *jobset)
 {
+    CHECK(jobset_parks(jobset) && jobset->recovery.state != RECOVERY_DUMPING);
     bool kept = jobset_keeps(jobset);
     if (kept || !inplace_is_asked(jobset)) {
         bool through = inplace_has_succeeded(jobset), away = jobset->recovery.absence.replicas.len > 0;
@@ -223,6 +230,7 @@ static void give_up(struct step *step, struct jobset *jobset)
 /* Falls to another rung when places are missing at the end of the rung's time; false: no rung is left. */
 static bool falls(struct step *step, struct jobset *jobset)
 {
+    CHECK(jobset_parks(jobset));
     struct recovery recovery = {.rung = RUNG_REQUEUE};
     if (jobset_keeps(jobset))
         recovery = recovery_of_missing(step, jobset);
@@ -246,6 +254,7 @@ static bool falls(struct step *step, struct jobset *jobset)
  * that are made anew begin as the next attempt. */
 static void call_off(struct jobset *jobset)
 {
+    CHECK(jobset_parks(jobset));
     bool told = jobset->recovery.state == RECOVERY_DUMPING;
     inplace_cancel(jobset);
     if (told)

@@ -11,6 +11,7 @@
 /* Returns the kubelet's delay before the next run. */
 static int64_t backoff_ns(const struct step *step, const struct task *culprit)
 {
+    CHECK(culprit->attempt <= culprit->job->jobset->attempt);
     bool long_run = culprit->start_sent_ns > 0 && step->now_ns - culprit->start_sent_ns >= BACKOFF_RESET_NS;
     if (culprit->failed_runs == 0 || long_run)
         return 0;
@@ -27,6 +28,7 @@ struct charge {
 static struct charge charge_of(const struct step *step, const struct jobset *jobset,
                                const struct task *culprit, const struct recovery *recovery)
 {
+    CHECK(culprit->job->jobset == jobset && !jobset_parks(jobset));
     struct charge charge = {0};
     bool asked = inplace_is_asked(jobset);
     if (recovery) {
@@ -50,6 +52,7 @@ static struct charge charge_of(const struct step *step, const struct jobset *job
 static void begin(struct step *step, struct jobset *jobset, enum recovery_path path,
                   const struct charge *charge)
 {
+    CHECK(jobset->attempt < INT32_MAX && path < PATHS);
     struct jobset_recovery *recovery = &jobset->recovery;
     int64_t delay_ns = charge->delay_ns > 0 ? charge->delay_ns : 0;
     CHECK(recovery->state == RECOVERY_NONE); /* progress_restart has ended what was under way */
@@ -65,6 +68,7 @@ static void begin(struct step *step, struct jobset *jobset, enum recovery_path p
 void inplace_begin(struct step *step, struct jobset *jobset, struct task *culprit,
                    const struct recovery *recovery)
 {
+    CHECK(culprit->job->jobset == jobset && !task_is_spare(culprit));
     if (jobset_parks(jobset))
         return;
     if (!recovery && inplace_is_asked(jobset))
@@ -105,6 +109,7 @@ void inplace_begin_planned(struct step *step, struct jobset *jobset, const char 
 /* Gives the JobSet up: its Jobs fail, and the failure policy answers. */
 static void give_all_up(struct step *step, struct jobset *jobset, const struct recovery *recovery)
 {
+    CHECK(recovery->rung == RUNG_REQUEUE);
     struct arena arena ARENA_CLEANUP = {0};
     struct str why = recovery->no_progress ? recovery_give_up_text(jobset, recovery, &arena)
                                            : STR("Job has reached the specified backoff limit");
@@ -119,6 +124,7 @@ static void give_all_up(struct step *step, struct jobset *jobset, const struct r
 static void begin_without_loss(struct step *step, struct jobset *jobset, const char *cause, struct str why,
                                const struct recovery *recovery)
 {
+    CHECK(recovery->rung != RUNG_REQUEUE && !recovery->no_progress && !jobset_parks(jobset));
     struct arena arena ARENA_CLEANUP = {0};
     struct charge nothing = {.delay_ns = attempt_due(jobset) - step->now_ns};
     if (recovery->decision.wait_ns > nothing.delay_ns)

@@ -52,6 +52,7 @@ struct jobset *jobset_make(struct arena *arena, struct doc *document, const stru
 
 static void set_failures_wait(const struct step *step, struct jobset *jobset)
 {
+    CHECK(!jobset_finished(jobset) || jobset->finished_ns > 0);
     struct str asked = labels_get(&jobset->spec.annotations, STR(ACT_KEY), STR(""));
     bool waits = str_is(asked, "true")    ? false
                  : str_is(asked, "false") ? true
@@ -160,6 +161,7 @@ void jobset_replace(struct step *step, struct jobset *jobset, struct arena *aren
 
 void jobset_delete(struct step *step, struct jobset *jobset)
 {
+    CHECK(!jobset->entry.gone);
     if (!jobset->deleted_ns) {
         jobset->deleted_ns = step->now_ns;
         jobset_reserve(step, jobset, NULL);
@@ -189,6 +191,7 @@ void jobset_hide(struct step *step, struct jobset *jobset)
 
 void job_delete(struct step *step, struct job *job)
 {
+    CHECK(job->jobset->form == FORM_JOBSET);
     if (job->doomed)
         return;
     attempt_doom_jobs(step, job->jobset, job->global_index, job->global_index + 1);

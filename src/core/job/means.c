@@ -43,6 +43,7 @@ const char *dump_lacks(const struct step *step, const struct jobset *jobset)
 
 const char *shrink_lacks(const struct jobset *jobset, size_t away)
 {
+    CHECK(away > 0);
     size_t least = jobset->spec.min_replicas > 1 ? jobset->spec.min_replicas : 1;
     if (!jobset->spec.replica_size)
         return "it is not divided into replicas";

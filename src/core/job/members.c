@@ -29,6 +29,7 @@ void gang_go_on(struct step *step, struct gang *gang)
 
 void gang_task_started(struct step *step, struct task *task)
 {
+    CHECK(task->state == TASK_RUNNING);
     struct gang *gang = task->gang;
     CHECK(gang->waiting > 0 && gang->waiting <= gang->alive && !task->counted);
     task->counted = true;
@@ -61,6 +62,7 @@ void gang_thin(struct gang *gang)
 
 void gang_task_parked(struct step *step, struct task *task)
 {
+    CHECK(task->parked && task->state == TASK_PLACED);
     struct gang *gang = task->gang;
     CHECK(gang->state == GANG_PLACED || gang->state == GANG_RUNNING);
     if (gang->state == GANG_RUNNING)
@@ -83,6 +85,7 @@ void gang_judge_anew(struct gang *gang)
  * those behind the gang if it was the head that held them back: no machine need change for either. */
 static void leave_queued(struct step *step, struct gang *gang, struct task *task)
 {
+    CHECK(task->gang == gang && task_ended(task->state));
     CHECK(gang->waiting > 0 && !task->counted);
     gang_leave(task);
     gang_judge_anew(gang);

@@ -134,6 +134,7 @@ static bool room_is_ready(const struct step *step, const struct jobset *jobset)
 
 static void make_room(struct step *step, struct jobset *jobset)
 {
+    CHECK(jobset->recovery.move.state == MOVE_NONE && jobset->recovery.move.machine != MACHINE_NONE);
     struct move *move = &jobset->recovery.move;
     move->by_spares = true;
     lifecycle_move(&move_lifecycle, &move->state, MOVE_ROOM);
@@ -147,6 +148,7 @@ static void make_room(struct step *step, struct jobset *jobset)
 
 static void ask_to_save(struct step *step, struct jobset *jobset)
 {
+    CHECK(jobset->recovery.move.state == MOVE_ROOM && jobset->recovery.move.by_spares);
     struct move *move = &jobset->recovery.move;
     lifecycle_move(&move_lifecycle, &move->state, MOVE_SAVING);
     move->noticed_ns = step->now_ns;
@@ -157,6 +159,7 @@ static void ask_to_save(struct step *step, struct jobset *jobset)
 
 static void stay(struct step *step, struct jobset *jobset, const char *reason, const char *because)
 {
+    CHECK(jobset->recovery.move.machine < step->cluster->machine_count);
     const struct move *move = &jobset->recovery.move;
     move_end(jobset);
     step_note_late(step, true, reason, ref_jobset(jobset), "stays on " STR_FORMAT ", %s: %s",
@@ -166,6 +169,7 @@ static void stay(struct step *step, struct jobset *jobset, const char *reason, c
 
 static void look_at_room(struct step *step, struct jobset *jobset)
 {
+    CHECK(jobset->recovery.move.by_spares && jobset->recovery.move.machine != MACHINE_NONE);
     if (!jobset_parks(jobset) && room_is_ready(step, jobset))
         ask_to_save(step, jobset);
     else if (step->now_ns >= jobset->recovery.move.due_ns) {
@@ -187,6 +191,7 @@ static bool may_move(const struct step *step, const struct machine *machine, con
 static void begin(const struct step *step, const struct machine *machine, struct jobset *jobset,
                   enum sub_health policy, struct str why)
 {
+    CHECK(jobset->recovery.move.state == MOVE_NONE && policy != SUB_HEALTH_IGNORE);
     struct move *move = &jobset->recovery.move;
     *move = (struct move){.machine = machine->id, .policy = policy, .noticed_ns = step->now_ns};
     snprintf(move->why, sizeof(move->why), STR_FORMAT, STR_ARG(why));
@@ -298,6 +303,7 @@ static bool has_saved(const struct jobset *jobset)
 
 static void look_at_saving(struct step *step, struct jobset *jobset)
 {
+    CHECK(jobset->recovery.move.machine < step->cluster->machine_count);
     struct move *move = &jobset->recovery.move;
     bool saved = has_saved(jobset), due = step->now_ns >= move->due_ns;
     /* A commit below the present step was on its way to storage before the notice. */

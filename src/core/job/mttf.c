@@ -47,6 +47,7 @@ static uint32_t machines_of(const struct jobset *jobset, const struct cluster *c
 
 int64_t jobset_mttf_s(const struct jobset *jobset, const struct cluster *cluster, int64_t machine_s)
 {
+    CHECK(machine_s >= 0);
     uint32_t machines = machines_of(jobset, cluster);
     if (machines == 0)
         return 0;

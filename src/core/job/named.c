@@ -71,6 +71,7 @@ static void explain(struct task *task, const struct place_job *job, const struct
 
 static void refuse(struct step *step, struct gang *gang, struct str why)
 {
+    CHECK(gang_is_named(gang) && gang->tasks.len == 1 && why.len > 0);
     struct task *task = gang->tasks.items[0];
     struct request request;
     request_gang(&request, step->jobs, step->cluster, gang, 1);

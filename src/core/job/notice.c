@@ -30,6 +30,7 @@ int64_t jobset_notice(struct step *step, const struct jobset *jobset, enum drain
 
 int64_t jobs_notice_drain(struct step *step, const struct machine *machine, enum drain_reason reason)
 {
+    CHECK(machine->id < step->cluster->machine_count);
     int64_t longest_ns = 0;
     list_for_each(node, &step->jobs->machine_tasks[machine->id])
     {
@@ -49,6 +50,7 @@ int64_t jobs_notice_drain(struct step *step, const struct machine *machine, enum
 
 bool jobs_have_saved(const struct job_store *store, const struct machine *machine, int64_t noticed_ns)
 {
+    CHECK(machine->id < store->machine_count);
     list_for_each(node, &store->machine_tasks[machine->id])
     {
         const struct task *task = container_of(node, struct task, on_machine);

@@ -89,6 +89,7 @@ static bool has_machine(const struct preflight *preflight, machine_id machine)
 /* Adds the gang in the order of uids, which a restored core has as well. */
 static void list_gang(struct job_store *store, struct gang *gang)
 {
+    CHECK(gang->preflight && gang->state == GANG_PLACED);
     size_t at = store->preflights.len;
     vec_push(&store->preflights, gang);
     for (; at > 0 && store->preflights.items[at - 1]->uid > gang->uid; at--)
@@ -98,6 +99,7 @@ static void list_gang(struct job_store *store, struct gang *gang)
 
 static void list_testing(struct job_store *store, machine_id machine)
 {
+    CHECK(machine < store->machine_count);
     size_t at = store->testing.len;
     vec_push(&store->testing, machine);
     for (; at > 0 && store->testing.items[at - 1] > machine; at--)
@@ -117,6 +119,7 @@ void preflight_free(struct preflight *preflight)
 
 void preflight_drop(struct step *step, struct gang *gang)
 {
+    CHECK(gang->preflight);
     preflight_pairs_cancel(step, gang->preflight);
     preflight_free(gang->preflight);
     gang->preflight = NULL;
@@ -190,6 +193,7 @@ static void say_why(struct step *step, struct gang *gang, size_t testing)
 
 static void test_alone(struct step *step, struct gang *gang, struct machine *machine)
 {
+    CHECK(machine->id < step->cluster->machine_count);
     const struct qualification *settings = &step->cluster->qualification;
     machine->qualifying =
         errand_begin(step, &(struct errand_order){.machine = machine->id,
@@ -217,6 +221,7 @@ static bool waits_for(struct step *step, struct gang *gang, struct machine *mach
 
 static void pass(struct step *step, struct gang *gang)
 {
+    CHECK(gang->preflight && gang->state == GANG_PLACED);
     int64_t took_ns = step->now_ns - gang->preflight->begun_ns;
     char took[24];
     duration_format(took_ns - took_ns % NS_PER_MS, took);

@@ -63,6 +63,7 @@ static obj_id begin_end(struct step *step, const struct gang *gang, const struct
 
 static void begin_pair(struct step *step, struct gang *gang, machine_id a, machine_id b)
 {
+    CHECK(a != b);
     struct preflight *preflight = gang->preflight;
     struct pair pair = {.machines = {a < b ? a : b, a < b ? b : a}};
     int round = round_of(preflight);
@@ -142,6 +143,7 @@ static int compare_slowness(const void *a, const void *b)
 /* An odd number leaves out the machine in the middle. */
 static void begin_extremes(struct step *step, struct gang *gang)
 {
+    CHECK(gang->preflight->phase == PREFLIGHT_NEIGHBOURS && gang->preflight->members.len > 1);
     struct preflight *preflight = gang->preflight;
     size_t count = preflight->members.len;
     struct paired **order = mem_alloc(count * sizeof *order);
@@ -215,6 +217,7 @@ static int64_t median_time(const struct preflight *preflight)
 
 static void judge(struct step *step, struct gang *gang)
 {
+    CHECK(gang->preflight->phase == PREFLIGHT_EXTREMES);
     struct preflight *preflight = gang->preflight;
     int64_t median_ns = median_time(preflight);
     for (size_t i = 0; i < preflight->members.len; i++) {

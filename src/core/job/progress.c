@@ -8,6 +8,7 @@
 
 void progress_joined(struct step *step, struct task *task, const struct task_report *report)
 {
+    CHECK(report->kind == REPORT_JOINED && !task_ended(task->state));
     struct gang *gang = task->gang;
     if (task->keep == KEEP_TOLD && report->attempt_plus_1 == (uint32_t)task->attempt + 1)
         task->keep = KEEP_NO;
@@ -65,6 +66,7 @@ static void note_resumed(struct step *step, struct jobset *jobset, const struct 
 /* Called for a step of every rank: starting and restarting gangs are productive now. */
 static void steps_go_on(struct step *step, struct jobset *jobset)
 {
+    CHECK(!jobset_finished(jobset));
     struct restart_record *record = restart_newest(jobset);
     bool fresh = jobset->progress.attempt != jobset->attempt;
     if (fresh && jobset->recovery.state == RECOVERY_REJOINING) { /* all are back */
@@ -194,6 +196,7 @@ static void remember_saved(struct task *task, int64_t number)
  * ranks, whatever the order in which they arrive. */
 static int64_t complete_step(struct jobset *jobset)
 {
+    CHECK(jobset->job_count > 0);
     int64_t lowest = INT64_MAX;
     uint64_t joined = 0, wanted = 0;
     jobset->checkpoint.laggard = NULL;
@@ -217,6 +220,7 @@ static int64_t complete_step(struct jobset *jobset)
 
 static void notice_committed(struct step *step, const struct task *task, int64_t number)
 {
+    CHECK(task->machine != MACHINE_NONE && number >= 0);
     struct effect *effect = effect_add(step->effects, EFFECT_TASK_NOTICE);
     effect->notice.machine = task->machine;
     effect->notice.notice =

@@ -24,6 +24,7 @@ static void leave_old_jobs(struct jobset *jobset, struct job *job)
 /* Shows the Job whose name was taken until now. */
 static void show_next(struct step *step, const struct jobset *jobset, uint32_t place)
 {
+    CHECK(place < jobset->job_count);
     struct job *next = jobset_seen_job(jobset, place);
     if (!next || jobset->form != FORM_JOBSET ||
         jobs_find_job(step->jobs, jobset->namespace_, next->name) == next)
@@ -80,6 +81,7 @@ static void close_gangs(struct step *step, struct jobset *jobset)
 
 static bool success_policy(struct step *step, struct jobset *jobset)
 {
+    CHECK(!jobset_finished(jobset));
     int32_t succeeded = 0, wanted = 0, any = 0;
     for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
         any += jobset->rjob_status[r].succeeded;
@@ -96,6 +98,7 @@ static bool success_policy(struct step *step, struct jobset *jobset)
 
 static void resume_jobs(struct step *step, struct jobset *jobset)
 {
+    CHECK(!jobset->spec.suspend);
     uint32_t first = 0;
     for (uint32_t r = 0; r < jobset->spec.rjob_count; r++) {
         uint32_t end = first + (uint32_t)jobset->spec.rjobs[r].replicas;
@@ -174,6 +177,7 @@ static bool meets_old_tasks(const struct jobset *jobset)
 /* Makes the jobs that may exist now. True: a job was made. */
 static bool make_jobs(struct step *step, struct jobset *jobset)
 {
+    CHECK(jobset->made <= jobset->job_count);
     if (!wants_jobs(jobset) || attempt_due(jobset) > step->now_ns)
         return false;
     jobset->recovery.ladder.wait_ns = jobset->recovery.crashes.due_ns = 0;
@@ -231,6 +235,7 @@ static bool own_remains(struct step *step, struct jobset *jobset)
 /* Winds a deleted JobSet down; true: it is gone. */
 static bool wind_down(struct step *step, struct jobset *jobset)
 {
+    CHECK(jobset->deleted_ns && !jobset->entry.gone);
     if (own_remains(step, jobset))
         return false;
     attempt_doom_jobs(step, jobset, 0, jobset->job_count);
@@ -254,6 +259,7 @@ static bool all_pods_deleted(const struct job *job)
 /* Whether the last of the orphans that a hidden JobSet left behind has been deleted. */
 static bool orphans_gone(struct step *step, struct jobset *jobset)
 {
+    CHECK(jobset->hidden && !jobset->deleted_ns);
     do {
         reconcile_jobs(step, jobset);
         shrink_look(step, jobset);
@@ -332,6 +338,7 @@ static bool all_ready(const struct jobset *jobset)
  * again. */
 static void move_on(struct step *step, struct jobset *jobset)
 {
+    CHECK(!jobset->deleted_ns && !jobset->hidden);
     catch_up(step, jobset);
     for (;;) {
         move_look(step, jobset);
@@ -368,6 +375,7 @@ static void touch_due_jobs(struct step *step, struct jobset *jobset)
 
 void jobset_reconcile(struct step *step, struct jobset *jobset)
 {
+    CHECK(!jobset->entry.gone);
     if (jobset->form == FORM_WORKLOAD) { /* it runs nothing: only its deletion is looked at here */
         if (jobset->deleted_ns && !has_finalizers(jobset))
             remove_jobset(step, jobset);

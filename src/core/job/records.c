@@ -27,6 +27,7 @@ void restart_record_done(struct restart_record *record)
 
 void restart_record_decided(struct restart_record *record, enum rung rung, struct str passed)
 {
+    CHECK((unsigned)rung < RUNGS);
     mem_free(record->passed);
     record->rung = (uint8_t)rung;
     record->passed = NULL;

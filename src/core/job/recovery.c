@@ -66,6 +66,7 @@ bool recovery_may_retry_soon(const struct jobset *jobset)
 /* Whether no more failures of its own are allowed. */
 static bool is_exhausted(const struct task *culprit)
 {
+    CHECK(!task_is_spare(culprit));
     const struct job *job = culprit->job;
     if (job->jobset->form == FORM_JOB)
         return job->failed + job_container_restarts(job, culprit) >= (uint64_t)job->rjob->job.backoff_limit;
@@ -97,6 +98,7 @@ static const struct restart_record *newest(const struct jobset *jobset)
 /* Whether the machine is out of service, or suspect, or the same start failed there before. */
 static bool place_is_bad(const struct step *step, const struct task *task, enum task_end end)
 {
+    CHECK(task->machine < step->cluster->machine_count);
     const struct machine *machine = &step->cluster->machines[task->machine];
     const struct restart_record *before = newest(task->job->jobset);
     bool again = end == END_START_FAILED && before && str_is(machine->name, before->machine);
@@ -105,6 +107,7 @@ static bool place_is_bad(const struct step *step, const struct task *task, enum 
 
 void recovery_judge(const struct step *step, const struct task *task, struct loss *loss)
 {
+    CHECK(task->end != END_NONE && loss->task == task->uid);
     const struct jobset *jobset = task->job->jobset;
     enum task_end end = (enum task_end)task->end;
     loss->cause = (uint8_t)cause_of(task, end);
@@ -120,6 +123,7 @@ void recovery_judge(const struct step *step, const struct task *task, struct los
 static void means_of(const struct step *step, const struct task *culprit, bool counted,
                      struct ladder_means *ret)
 {
+    CHECK(!counted || culprit->job->jobset->form != FORM_POD);
     *ret = (struct ladder_means){0};
     ret->lacks[RUNG_RETRY] = "its ranks do it by themselves";
     ret->lacks[RUNG_SHRINK] =
@@ -172,6 +176,7 @@ static void means_not(const char *why, struct ladder_means *ret)
 
 struct recovery recovery_of_failure(const struct step *step, const struct job *failed)
 {
+    CHECK(job_failed(failed));
     const struct jobset *jobset = failed->jobset;
     const struct ladder *ladder = &jobset->recovery.ladder;
     const struct task *culprit = failed->culprit;
@@ -250,6 +255,7 @@ struct recovery recovery_of_no_room(const struct step *step, const struct jobset
 
 void recovery_begin(struct step *step, struct jobset *jobset, const struct recovery *recovery, bool same)
 {
+    CHECK(recovery->rung != RUNG_NONE);
     struct ladder_incident incident = recovery->incident;
     if (!recovery->holds || recovery->no_progress)
         return;

@@ -26,6 +26,7 @@ static bool runs(const struct task *task)
 
 void rejoin_keep_or_stop(struct step *step, struct jobset *jobset, const struct task *culprit)
 {
+    CHECK(!culprit || culprit->job->jobset == jobset);
     CHECK(jobset_parks(jobset));
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         struct job *job = jobset->jobs[i];
@@ -102,6 +103,7 @@ void rejoin_say_again(struct step *step, const struct task *task, const struct t
 
 void rejoin_note_apart(struct step *step, const struct task *reporter)
 {
+    CHECK(!task_is_spare(reporter));
     struct jobset *jobset = reporter->job->jobset;
     if (jobset->recovery.apart_ns || jobset_parks(jobset) || !recovery_keeps(reporter) ||
         reporter->attempt != jobset->attempt)

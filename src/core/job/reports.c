@@ -3,6 +3,7 @@
 
 static void task_started(struct step *step, struct task *task, const struct task_report *report)
 {
+    CHECK(report->kind == REPORT_STARTED && report->task == task->uid);
     task->peers_lost = false;
     if (task->state == TASK_STOPPING) {
         containers_take(step, task, report);
@@ -33,6 +34,7 @@ static void task_started(struct step *step, struct task *task, const struct task
 /* While init containers run, the Pod is reported as Pending. */
 static void task_preparing(struct step *step, struct task *task, const struct task_report *report)
 {
+    CHECK(report->kind == REPORT_PREPARING && report->task == task->uid);
     task->peers_lost = false;
     containers_take(step, task, report);
     if (task->state == TASK_STOPPING)
@@ -160,6 +162,7 @@ static void find_unknown(const struct step *step, const struct machine *machine,
 /* Ends a task whose process must have existed and that the agent does not know. */
 static void hello_ends(struct step *step, const struct machine *machine, struct task *task)
 {
+    CHECK(task->machine == machine->id && !task_is_dead(task));
     if (task->state != TASK_RUNNING && task->state != TASK_STOPPING)
         return;
     task_message(task, "gone when the agent of " STR_FORMAT " came back", STR_ARG(machine->name));

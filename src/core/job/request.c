@@ -72,6 +72,7 @@ static void add_job_selector(struct request *request, uint32_t rjob, uint32_t jo
 static void add_job(struct request *request, uint32_t rjob_index, uint32_t job_index, obj_id uid,
                     uint32_t count)
 {
+    CHECK(rjob_index < request->jobset->spec.rjob_count && count > 0);
     const struct rjob_spec *rjob = &request->jobset->spec.rjobs[rjob_index];
     const struct pod_spec *pod = &rjob->job.pod;
     const struct rjob_terms *terms = terms_of(request, rjob_index);
@@ -110,6 +111,7 @@ static void add_job(struct request *request, uint32_t rjob_index, uint32_t job_i
 /* Adds a task to the job that was added last. `slot`: its index in the JobSet. */
 static void add_task(struct request *request, uint32_t slot)
 {
+    CHECK(slot < request->jobset->slots.count);
     vec_push(&request->prefer, request->jobset->slots.last_machines[slot]);
     vec_push(&request->ordinals, slot);
     vec_push(&request->slots, slot);
@@ -119,6 +121,7 @@ static void add_task(struct request *request, uint32_t slot)
  * in slices. */
 static void add_spare(struct request *request, const struct task *task)
 {
+    CHECK(task_is_spare(task) && !request->closed);
     const struct job *job = task->job;
     const struct jobset *jobset = request->jobset;
     size_t count = request->cluster->machine_count;
@@ -292,6 +295,7 @@ static void add_own(struct request *request)
 
 bool request_add_spares(struct request *request, const struct gang *gang)
 {
+    CHECK(gang->state == GANG_QUEUED);
     bool some = false;
     request->yields_to = gang;
     for (size_t i = 0; i < request->store->jobsets.len; i++) {
@@ -327,6 +331,7 @@ static void add_may_free(struct request *request)
 
 static void reserve_room(struct request *request, const struct room *room)
 {
+    CHECK(room->machine < request->cluster->machine_count);
     request->reserved[room->machine] |= room->chips;
     request->reserved_cpu_milli[room->machine] += room->cpu_milli;
     request->reserved_memory_bytes[room->machine] += room->memory_bytes;

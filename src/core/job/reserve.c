@@ -8,6 +8,7 @@
 void jobset_keep_reserved(struct job_store *store, struct jobset *jobset, const struct room *rooms,
                           size_t count)
 {
+    CHECK((count == 0 || rooms) && store->reserving >= (jobset->grant.reserved_count > 0));
     store->reserving -= jobset->grant.reserved_count > 0;
     mem_free(jobset->grant.reserved);
     jobset->grant.reserved = NULL;

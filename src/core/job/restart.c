@@ -16,6 +16,7 @@ static struct str blamed(const struct end_clues *clues, struct str otherwise)
  * that is itself at fault, is avoided. */
 static bool is_to_avoid(const struct step *step, const struct jobset *jobset, const struct task *culprit)
 {
+    CHECK(culprit->machine < step->cluster->machine_count && culprit->end != END_NONE);
     struct str machine = step->cluster->machines[culprit->machine].name;
     if (culprit->end != END_EXIT)
         return true;
@@ -93,6 +94,7 @@ static int64_t unstepped_us(struct jobset *jobset)
 void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt, const char *cause,
                       const struct task *culprit)
 {
+    CHECK(attempt >= jobset->attempt);
     CHECK(culprit || cause);
     int64_t fault_ns;
     if (inplace_forget_dump(jobset) &&

@@ -99,6 +99,7 @@ static uint32_t count_of(const struct gang *gang, uint32_t replica)
  * itself. */
 static void split(struct step *step, struct gang *gang, uint32_t replica)
 {
+    CHECK(gang->state != GANG_ENDED && !gang->preflight);
     struct jobset *jobset = gang->jobset;
     struct gang *made = mem_alloc(sizeof(*made));
     int64_t chips = 0;
@@ -183,6 +184,7 @@ static void book_absent(struct step *step, struct jobset *jobset)
 /* Makes exactly these replicas absent; takes the list over. */
 static void change(struct step *step, struct jobset *jobset, replica_list *missing)
 {
+    CHECK(jobset_parks(jobset));
     struct absence *absence = &jobset->recovery.absence;
     if (same_replicas(absence, missing)) {
         vec_done(missing);
@@ -215,6 +217,7 @@ static void change(struct step *step, struct jobset *jobset, replica_list *missi
 /* Whether the ladder allows more replicas to leave; takes the rung. */
 static bool takes_rung(struct step *step, struct jobset *jobset, const struct look *look)
 {
+    CHECK(jobset_parks(jobset) && look->missing.len > 0);
     bool decided = jobset->recovery.ladder.rung == RUNG_SHRINK;
     if (!shrink_is_allowed(jobset) || shrink_lacks(jobset, look->missing.len) ||
         (!look->no_room && !jobset->recovery.absence.overdue && !decided))
@@ -227,6 +230,7 @@ static bool takes_rung(struct step *step, struct jobset *jobset, const struct lo
 
 bool shrink_settle(struct step *step, struct jobset *jobset)
 {
+    CHECK(jobset_parks(jobset));
     struct look look;
     if (shrink_deadline(jobset) <= step->now_ns)
         jobset->recovery.absence.overdue = true;
@@ -276,6 +280,7 @@ static bool all_go_on(const struct jobset *jobset)
 /* Whether an absent replica is complete. */
 static bool some_are_back(const struct jobset *jobset)
 {
+    CHECK(jobset->recovery.absence.size > 0);
     uint32_t size = jobset->recovery.absence.size, rank = 0;
     size_t gone = 0;
     uint32_t last = UINT32_MAX;
@@ -313,6 +318,7 @@ void shrink_look(struct step *step, struct jobset *jobset)
 /* Whether a rank of the orphaned Job that took part has ended. */
 static bool some_have_ended(const struct job *job)
 {
+    CHECK(job->jobset->recovery.absence.size > 0);
     const struct absence *absence = &job->jobset->recovery.absence;
     for (uint32_t index = 0; index < job_index_count(job->rjob); index++) {
         const struct task *task = job->indexes[index].task;

@@ -63,6 +63,7 @@ static enum machine_fit fit(const void *context, machine_id id)
 static bool place_rest(const struct request *request, const struct slice *slice, struct placement *ret_places,
                        struct buf *why)
 {
+    CHECK(request->slots.len == request->prefer.len);
     for (size_t t = 0; t < request->slots.len; t++) {
         machine_id id = slice_machine(request->cluster, &slice->place, request->slots.items[t]);
         const struct machine *machine = &request->cluster->machines[id];
@@ -115,6 +116,7 @@ bool slice_request_place(const struct request *request, const struct slice_shape
 
 void slice_gang_placed(struct step *step, struct gang *gang, const struct slice_place *place)
 {
+    CHECK(gang->state == GANG_PLACED);
     struct slice_shape shape;
     if (!jobset_wants_slice(gang->jobset, &shape) || place->cubes.count == 0)
         return;

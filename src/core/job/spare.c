@@ -91,6 +91,7 @@ static int32_t free_index(const struct job *job)
 
 static void make(struct step *step, struct job *job)
 {
+    CHECK(!job->doomed && job->state == JOB_ACTIVE);
     struct task *task = task_make(job, step_uid(step), free_index(job), STR(""));
     task_name_anew(step, task);
     task->execution = job->execution;
@@ -151,6 +152,7 @@ static bool shares_machine(const struct step *step, const struct task *task)
 
 static void look_at(struct step *step, struct task *task)
 {
+    CHECK(task_is_spare(task));
     bool cold = spares_are_cold(task->job);
     if (task->doomed)
         return;
@@ -194,6 +196,7 @@ static void leave_if_no_rank_is_placed(struct step *step, struct job *job, struc
 
 void spare_look(struct step *step, struct job *job)
 {
+    CHECK(!job->gone);
     uint32_t count = wanted(job), living = 0;
     if (job->spare_due_ns && job->spare_due_ns <= step->now_ns)
         job->spare_due_ns = 0;
@@ -252,6 +255,7 @@ void spare_joined(struct step *step, struct task *task)
 
 static struct ladder_place place_of(const struct step *step, const struct task *task, machine_id left)
 {
+    CHECK(task->machine < step->cluster->machine_count);
     const struct machine *machine = &step->cluster->machines[task->machine];
     const struct machine *before =
         left < step->cluster->machine_count ? &step->cluster->machines[left] : NULL;
@@ -361,6 +365,7 @@ static bool is_needed(const struct step *step, const struct task *spare, const s
 static bool is_in_the_way(const struct step *step, const struct task *spare, const struct task *task,
                           const struct placement *place)
 {
+    CHECK(task_is_spare(spare) && place->machine < step->cluster->machine_count);
     const struct machine *machines = step->cluster->machines;
     struct str key = task->job->rjob->exclusive_topology, there, here;
     if (!key.len || spare->machine == MACHINE_NONE || !machine_label(&machines[place->machine], key, &there))
@@ -407,6 +412,7 @@ enum yield {
 
 static enum yield yield_to(struct step *step, const struct gang *gang)
 {
+    CHECK(gang->state == GANG_QUEUED && !gang_is_spare(gang));
     struct placement *places = mem_alloc(gang->tasks.len * sizeof(*places));
     enum yield yield = YIELD_WAITS;
     bool fits = fits_without(step, gang, places);

@@ -5,6 +5,7 @@
  * On one machine the agent keeps the order, if it knows the other task by this name. */
 static bool name_is_taken(const struct task *task)
 {
+    CHECK(task->state == TASK_PLACED);
     if (task_is_spare(task))
         return false;
     const struct job *old = task->job->jobset->ending[task->job->global_index];

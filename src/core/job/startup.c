@@ -16,6 +16,7 @@ static bool reached(const struct jobset *jobset, uint32_t rjob, enum depends_sta
 
 bool startup_allows(const struct jobset *jobset, uint32_t rjob)
 {
+    CHECK(rjob < jobset->spec.rjob_count);
     const struct rjob_spec *spec = &jobset->spec.rjobs[rjob];
     if (jobset->spec.in_order)
         return rjob == 0 || (startup_allows(jobset, rjob - 1) && reached(jobset, rjob - 1, DEPENDS_READY));

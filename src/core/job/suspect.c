@@ -31,6 +31,7 @@ static void signal_it(struct step *step, const struct machine *machine, enum sig
 
 void suspect_blame(struct step *step, const struct jobset *jobset, const struct task *culprit)
 {
+    CHECK(culprit->machine < step->cluster->machine_count && culprit->end != END_NONE);
     struct machine *machine = &step->cluster->machines[culprit->machine];
     if (!is_its_doing(jobset, culprit, machine->name))
         return;

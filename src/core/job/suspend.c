@@ -42,6 +42,7 @@ bool suspend_is_worth_it(const struct jobset *jobset)
 
 void suspend_begin(struct step *step, struct jobset *jobset)
 {
+    CHECK(jobset->spec.suspend);
     bool lives = jobset->form != FORM_POD && !jobset_finished(jobset) && !jobset->deleted_ns &&
                  !jobset->hidden && !jobset_is_foreign(jobset);
     if (!lives || jobset_parks(jobset) || jobset->conditions[CONDITION_SUSPENDED].status ||

@@ -47,6 +47,7 @@ struct task *task_make(struct job *job, obj_id uid, int32_t index, struct str na
 
 void task_name_anew(struct step *step, struct task *task)
 {
+    CHECK(task->name.len > 0);
     const struct job *job = task->job;
     for (obj_id salt = 1; jobs_find_pod(step->jobs, job->jobset->namespace_, task->name); salt++) {
         CHECK(job->jobset->form != FORM_POD); /* a write with a taken name is refused */

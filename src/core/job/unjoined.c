@@ -56,6 +56,7 @@ static uint32_t count_late(const struct step *step, const struct jobset *jobset,
 
 static void blame(struct step *step, struct jobset *jobset, struct task *task, uint32_t joined, bool ends)
 {
+    CHECK(task->machine < step->cluster->machine_count && !task->joined);
     struct buf why BUF_CLEANUP = {0};
     const struct machine *machine = &step->cluster->machines[task->machine];
     buf_printf(&why,
@@ -115,6 +116,7 @@ int64_t unjoined_deadline(const struct jobset *jobset)
 
 void unjoined_look(struct step *step, struct jobset *jobset)
 {
+    CHECK(jobset->recovery.joins.due_ns > 0);
     int64_t due_ns = INT64_MAX;
     jobset->recovery.joins.due_ns = 0;
     if (jobset_finished(jobset) || jobset_rests(jobset) || jobset->deleted_ns || jobset->hidden)

@@ -41,6 +41,7 @@ int64_t usage_lose(struct step *step, struct jobset *jobset)
 /* Books back the part that ranks still held in memory, which is not computed again. */
 void usage_regain(struct step *step, struct jobset *jobset, int64_t chip_us)
 {
+    CHECK(chip_us >= 0);
     for (size_t i = 0; i < jobset->gangs.len && chip_us > 0; i++)
         chip_us -=
             ledger_account_regain(&jobset->gangs.items[i]->account, step->ledger, chip_us, step_now_us(step));
@@ -104,6 +105,7 @@ void progress_running(struct step *step, struct gang *gang)
 
 void progress_settle(struct step *step, struct jobset *jobset, bool kept)
 {
+    CHECK(!jobset_finished(jobset));
     for (size_t i = 0; i <= jobset->gangs.len; i++) {
         struct ledger_account *account =
             i < jobset->gangs.len ? &jobset->gangs.items[i]->account : &jobset->usage.closed;
