@@ -364,8 +364,8 @@ void progress_running(struct step *step, struct gang *gang);               /* ev
 void progress_settle(struct step *step, struct jobset *jobset, bool kept); /* the JobSet is finished */
 /* Books everything since the last checkpoint as lost, in every gang; returns its chip-microseconds. */
 int64_t usage_lose(struct step *step, struct jobset *jobset);
-/* Every rank has made step `at` (-1: they report none), so the rung that was under way has helped. Its time limit
- * ends with it, which moves the JobSet's timer. */
+/* Every rank has made step `at` (-1: they report none), so the rung that was under way has helped. Its time
+ * limit ends with it, which moves the JobSet's timer. */
 void usage_rung_helped(struct step *step, struct jobset *jobset, int64_t at);
 /* Books so many of them back: ranks still held their work in memory. */
 void usage_regain(struct step *step, struct jobset *jobset, int64_t chip_us);
