@@ -102,7 +102,7 @@ static void put_cause(struct buf *out, const struct doc *found)
 {
     struct buf line BUF_CLEANUP = {0};
     struct str cause = doc_text(found, "cause");
-    const struct doc *supporting = doc_get(found, "supporting"), *clues = doc_get(found, "clues"),
+    const struct doc *supporting = doc_get(found, "supporting"), *signatures = doc_get(found, "signatures"),
                      *later = doc_get(found, "later");
     buf_add_str(&line, cause);
     put_place(&line, found);
@@ -113,8 +113,8 @@ static void put_cause(struct buf *out, const struct doc *found)
     put_line(out, "fault", doc_text(found, "fault"));
     for (size_t i = 0; i < doc_len(supporting); i++)
         put_other(out, "also", "fault ", doc_at(supporting, i), "cause");
-    for (size_t i = 0; i < doc_len(clues); i++)
-        put_other(out, "also", "", doc_at(clues, i), "kind");
+    for (size_t i = 0; i < doc_len(signatures); i++)
+        put_other(out, "also", "", doc_at(signatures, i), "kind");
     for (size_t i = 0; i < doc_len(later); i++)
         put_other(out, "later", "fault ", doc_at(later, i), "cause");
 }

@@ -22,7 +22,7 @@ enum {
 
 struct env_var {
     struct str name, value;
-    bool host_names; /* the value is the gang's host names, which are also in its sheet */
+    bool host_names; /* the value is the gang's host names, which are also in its rank table */
 };
 
 enum container_role { CONTAINER_MAIN, CONTAINER_INIT, CONTAINER_SIDECAR, CONTAINER_ROLES };

@@ -1,4 +1,4 @@
-/* snapshot_ends.c - parts of a JobSet in snapshots: the clues of its ended tasks, its move off an
+/* snapshot_ends.c - parts of a JobSet in snapshots: the signatures of its ended tasks, its move off an
  * unhealthy machine, and its ranks' step times. */
 #include "core/agent/codec_pb.h"
 #include "core/job/job.h"
@@ -7,22 +7,23 @@
 
 enum { RANK_NUMBERS = 5 }; /* of struct pace_rank, in Pace.ranks */
 
-static Snapshot__EndClue **write_clues(struct arena *arena, const struct end_clues *clues, size_t *ret_count)
+static Snapshot__EndSignature **write_signatures(struct arena *arena, const struct end_signatures *signatures,
+                                                 size_t *ret_count)
 {
-    Snapshot__EndClue **list = ARENA_ARRAY(arena, Snapshot__EndClue *, clues->count);
-    *ret_count = clues->count;
-    for (size_t i = 0; i < clues->count; i++) {
-        const struct end_clue *clue = &clues->items[i];
-        Snapshot__EndClue *item = list[i] = ARENA_NEW(arena, Snapshot__EndClue);
-        snapshot__end_clue__init(item);
-        item->kind = clue->kind;
-        item->stopped = clue->stopped;
-        item->many = clue->many;
-        item->rank = clue->rank;
-        item->tasks = clue->tasks;
-        item->at_ns = clue->at_ns;
-        item->machine = codec_text(arena, str_from(clue->machine));
-        item->line = codec_text(arena, str_from(clue->line));
+    Snapshot__EndSignature **list = ARENA_ARRAY(arena, Snapshot__EndSignature *, signatures->count);
+    *ret_count = signatures->count;
+    for (size_t i = 0; i < signatures->count; i++) {
+        const struct end_signature *signature = &signatures->items[i];
+        Snapshot__EndSignature *item = list[i] = ARENA_NEW(arena, Snapshot__EndSignature);
+        snapshot__end_signature__init(item);
+        item->kind = signature->kind;
+        item->stopped = signature->stopped;
+        item->many = signature->many;
+        item->rank = signature->rank;
+        item->tasks = signature->tasks;
+        item->at_ns = signature->at_ns;
+        item->machine = codec_text(arena, str_from(signature->machine));
+        item->line = codec_text(arena, str_from(signature->line));
     }
     return list;
 }
@@ -34,25 +35,27 @@ static void copy_text(char *to, size_t size, const char *from)
     to[len] = 0;
 }
 
-static bool read_clues(Snapshot__EndClue *const *list, size_t count, int64_t now_ns, struct end_clues *ret)
+static bool read_signatures(Snapshot__EndSignature *const *list, size_t count, int64_t now_ns,
+                            struct end_signatures *ret)
 {
-    if (count > END_CLUES_MAX)
+    if (count > END_SIGNATURES_MAX)
         return false;
     ret->items = count ? mem_alloc(count * sizeof(*ret->items)) : NULL;
     for (size_t i = 0; i < count; i++) {
-        const Snapshot__EndClue *item = list[i];
-        struct clue said = {(enum clue_kind)item->kind, str_from(item->line)};
-        if (item->kind >= CLUE_KINDS || !clue_is_valid(&said) || item->at_ns > now_ns || item->tasks == 0)
+        const Snapshot__EndSignature *item = list[i];
+        struct signature said = {(enum signature_kind)item->kind, str_from(item->line)};
+        if (item->kind >= SIGNATURE_KINDS || !signature_is_valid(&said) || item->at_ns > now_ns ||
+            item->tasks == 0)
             return false;
-        struct end_clue *clue = &ret->items[ret->count++];
-        *clue = (struct end_clue){.kind = said.kind,
-                                  .stopped = item->stopped,
-                                  .many = item->many,
-                                  .rank = item->rank,
-                                  .tasks = item->tasks,
-                                  .at_ns = item->at_ns};
-        copy_text(clue->machine, sizeof(clue->machine), item->machine);
-        copy_text(clue->line, sizeof(clue->line), item->line);
+        struct end_signature *signature = &ret->items[ret->count++];
+        *signature = (struct end_signature){.kind = said.kind,
+                                            .stopped = item->stopped,
+                                            .many = item->many,
+                                            .rank = item->rank,
+                                            .tasks = item->tasks,
+                                            .at_ns = item->at_ns};
+        copy_text(signature->machine, sizeof(signature->machine), item->machine);
+        copy_text(signature->line, sizeof(signature->line), item->line);
     }
     return true;
 }
@@ -121,22 +124,24 @@ static bool read_answers(const Snapshot__Jobset *pb, struct jobset *jobset)
 
 void snapshot_write_ends(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb)
 {
-    pb->clues = write_clues(arena, &jobset->history.clues, &pb->n_clues);
+    pb->signatures = write_signatures(arena, &jobset->history.signatures, &pb->n_signatures);
     pb->faults = write_faults(arena, &jobset->history.faults, &pb->n_faults);
     for (size_t i = 0; i < pb->n_records; i++) {
         Snapshot__Restart *record = pb->records[i];
-        record->clues = write_clues(arena, &jobset->history.records[i].clues, &record->n_clues);
+        record->signatures =
+            write_signatures(arena, &jobset->history.records[i].signatures, &record->n_signatures);
         record->faults = write_faults(arena, &jobset->history.records[i].faults, &record->n_faults);
     }
 }
 
 bool snapshot_read_ends(int64_t now_ns, struct jobset *jobset, const Snapshot__Jobset *pb)
 {
-    bool read = read_clues(pb->clues, pb->n_clues, now_ns, &jobset->history.clues) &&
+    bool read = read_signatures(pb->signatures, pb->n_signatures, now_ns, &jobset->history.signatures) &&
                 read_faults(pb->faults, pb->n_faults, now_ns, &jobset->history.faults);
     for (size_t i = 0; read && i < pb->n_records && i < RESTART_RECORDS_MAX; i++) {
         const Snapshot__Restart *item = pb->records[i];
-        read = read_clues(item->clues, item->n_clues, now_ns, &jobset->history.records[i].clues) &&
+        read = read_signatures(item->signatures, item->n_signatures, now_ns,
+                               &jobset->history.records[i].signatures) &&
                read_faults(item->faults, item->n_faults, now_ns, &jobset->history.records[i].faults);
     }
     return read && read_answers(pb, jobset);

@@ -125,8 +125,8 @@ void snapshot_write_recovery(struct arena *arena, const struct jobset *jobset, S
     pb->crashes = recovery->crashes.count;
     pb->crashes_best_step = recovery->crashes.best_step;
     pb->crashes_due_ns = recovery->crashes.due_ns;
-    pb->farewell_noticed_ns = recovery->farewell.noticed_ns;
-    pb->farewell_due_ns = recovery->farewell.due_ns;
+    pb->suspend_noticed_ns = recovery->suspend_grace.noticed_ns;
+    pb->suspend_due_ns = recovery->suspend_grace.due_ns;
     write_ladder(arena, &recovery->ladder, pb);
     write_move(arena, &recovery->move, pb);
 }
@@ -135,7 +135,7 @@ void snapshot_write_recovery(struct arena *arena, const struct jobset *jobset, S
 static bool is_sane(const Snapshot__Recovery *pb, int64_t now_ns)
 {
     const int64_t past[] = {pb->rejoin_since_ns, pb->apart_ns,      pb->joined_ns,
-                            pb->unjoined_ns,     pb->away_since_ns, pb->farewell_noticed_ns};
+                            pb->unjoined_ns,     pb->away_since_ns, pb->suspend_noticed_ns};
     for (size_t i = 0; i < sizeof(past) / sizeof(*past); i++)
         if (past[i] < 0 || past[i] > now_ns)
             return false;
@@ -143,7 +143,7 @@ static bool is_sane(const Snapshot__Recovery *pb, int64_t now_ns)
         !recovery_state_fits((uint8_t)pb->state, (uint8_t)pb->path))
         return false;
     return pb->join_due_ns >= 0 && pb->in_place_restarts >= 0 && pb->in_place_counted >= 0 &&
-           (pb->farewell_noticed_ns == 0) == (pb->farewell_due_ns == 0) &&
+           (pb->suspend_noticed_ns == 0) == (pb->suspend_due_ns == 0) &&
            (pb->state != RECOVERY_DUMPING || pb->n_away_replicas == 0);
 }
 
@@ -169,7 +169,7 @@ bool snapshot_read_recovery(const struct cluster *cluster, int64_t now_ns, struc
     recovery->absence.grow_ns = pb->away_grow_ns;
     recovery->absence.overdue = pb->away_overdue;
     recovery->crashes = (struct crashes){pb->crashes, pb->crashes_best_step, pb->crashes_due_ns};
-    recovery->farewell = (struct farewell){pb->farewell_noticed_ns, pb->farewell_due_ns};
+    recovery->suspend_grace = (struct suspend_grace){pb->suspend_noticed_ns, pb->suspend_due_ns};
     return shrink_restored(jobset) && read_ladder(pb->ladder, now_ns, &recovery->ladder) &&
            read_move(cluster, now_ns, pb->move, &recovery->move);
 }

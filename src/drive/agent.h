@@ -12,8 +12,8 @@
  * closed connections for a dead machine, while an agent lives that was told to start tasks. The two end
  * together, whichever broke.
  *
- * Rank tables. A START of a large gang refers to a SHEET, the gang's rank table, which came before it on the
- * same session. Each machine keeps the bytes of its newest, which are few; what they say of thousands of
+ * Rank tables. A START of a large gang refers to a RANK_TABLE, the gang's rank table, which came before it on
+ * the same session. Each machine keeps the bytes of its newest, which are few; what they say of thousands of
  * ranks is read once for all machines and starts of a process.
  *
  * One thread; calls from inside a port are those of agent_ports alone.
@@ -54,8 +54,8 @@ struct agent_ports {
 
 /* --- a machine -------------------------------------------------------------------------------- */
 
-/* The newest SHEET of a machine's session. Zeroed: none. */
-struct machine_sheet {
+/* The newest RANK_TABLE of a machine's session. Zeroed: none. */
+struct machine_rank_table {
     uint64_t number;
     struct buf bytes;
 };
@@ -75,7 +75,7 @@ struct machine_driver {
     bool next_tether; /* the newest tether's session was not welcome yet */
     bool welcome;     /* the session is */
     bool failed;      /* connecting failed within a step: said as DISCONNECTED after it */
-    struct machine_sheet sheet;
+    struct machine_rank_table rank_table;
 };
 void machine_driver_init(struct machine_driver *driver, struct agent *agent, const struct agent_ports *ports,
                          struct machine_shared *shared, bool tethers);
@@ -89,18 +89,18 @@ void machine_closed(struct machine_driver *driver);
 void machine_message(struct machine_driver *driver, bool tether, const struct from_controller *message);
 void machine_drop(struct machine_driver *driver); /* closes both; the agent is told nothing */
 
-/* --- rank tables (sheets.c) ------------------------------------------------------------------- */
+/* --- rank tables (rank tables.c) ------------------------------------------------------------------- */
 
-void machine_sheet_keep(struct machine_sheet *sheet, const struct packed_sheet *packed);
-void machine_sheet_drop(struct machine_sheet *sheet); /* the session has ended */
+void machine_rank_table_keep(struct machine_rank_table *rank_table, const struct packed_rank_table *packed);
+void machine_rank_table_drop(struct machine_rank_table *rank_table); /* the session has ended */
 
-/* The SHEET that was read last, for all machines of a process. */
-struct sheet_reader;
-struct sheet_reader *sheet_reader_new(void);
-void sheet_reader_free(struct sheet_reader *reader);
-/* Makes a launch that refers to a SHEET whole again; it then points into `reader`, until the next call. On
- * failure the session is to be closed: on the next one the SHEET is sent again. */
-int machine_sheet_put_back(const struct machine_sheet *sheet, struct sheet_reader *reader,
-                           struct task_launch *launch, struct error *error);
+/* The RANK_TABLE that was read last, for all machines of a process. */
+struct rank_table_reader;
+struct rank_table_reader *rank_table_reader_new(void);
+void rank_table_reader_free(struct rank_table_reader *reader);
+/* Makes a launch that refers to a RANK_TABLE whole again; it then points into `reader`, until the next call.
+ * On failure the session is to be closed: on the next one the RANK_TABLE is sent again. */
+int machine_rank_table_put_back(const struct machine_rank_table *rank_table, struct rank_table_reader *reader,
+                                struct task_launch *launch, struct error *error);
 
 #endif

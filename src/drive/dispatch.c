@@ -4,7 +4,7 @@
 
 #include "base/hash.h"
 #include "core/agent/codec.h"
-#include "core/agent/sheet.h"
+#include "core/agent/rank_table.h"
 
 drive_session driver_session(const struct driver *driver, machine_id machine)
 {
@@ -28,40 +28,41 @@ static void send_to(struct driver *driver, machine_id machine, const struct from
 
 /* --- starts ----------------------------------------------------------------------------------- */
 
-/* The starts of one event. A gang's sheet (its rank table) is packed with the first of them and sent once to
+/* The starts of one event. A gang's rank table is packed with the first of them and sent once to
  * each machine: within each START it would be N times N entries. */
 struct starts {
     struct arena arena;
     struct launch_common common;
-    const struct sheet_entry *packed_of; /* entries that `sheet` was packed from */
+    const struct rank_table_entry *packed_of; /* entries that `rank_table` was packed from */
     struct buf bytes;                    /* of it */
-    struct packed_sheet sheet;
+    struct packed_rank_table rank_table;
 };
 
-static void pack_sheet(struct starts *starts, const struct gang_sheet *sheet)
+static void pack_rank_table(struct starts *starts, const struct gang_rank_table *rank_table)
 {
-    if (starts->packed_of == sheet->entries)
+    if (starts->packed_of == rank_table->entries)
         return;
     buf_clear(&starts->bytes);
-    codec_pack_sheet(&starts->bytes, sheet);
+    codec_pack_rank_table(&starts->bytes, rank_table);
     uint64_t hash = hash64(0, starts->bytes.data, starts->bytes.len);
-    starts->sheet = (struct packed_sheet){hash > 0 ? hash : 1, buf_str(&starts->bytes)};
-    starts->packed_of = sheet->entries;
+    starts->rank_table = (struct packed_rank_table){hash > 0 ? hash : 1, buf_str(&starts->bytes)};
+    starts->packed_of = rank_table->entries;
 }
 
-static void send_sheet(struct driver *driver, struct starts *starts, struct machine_sessions *sessions,
-                       struct task_launch *launch)
+static void send_rank_table(struct driver *driver, struct starts *starts, struct machine_sessions *sessions,
+                            struct task_launch *launch)
 {
-    if (!sessions->takes_sheets || launch->sheet.count <= driver->options.sheet_inside_max)
+    if (!sessions->takes_rank_tables || launch->rank_table.count <= driver->options.rank_table_inside_max)
         return;
-    pack_sheet(starts, &launch->sheet);
-    if (sessions->sheet != starts->sheet.number) {
-        struct from_controller message = {.kind = FROM_CONTROLLER_SHEET, .sheet = starts->sheet};
+    pack_rank_table(starts, &launch->rank_table);
+    if (sessions->rank_table != starts->rank_table.number) {
+        struct from_controller message = {.kind = FROM_CONTROLLER_RANK_TABLE,
+                                          .rank_table = starts->rank_table};
         send(driver, sessions->session, &message);
-        sessions->sheet = starts->sheet.number;
-        driver->stats.sheets++;
+        sessions->rank_table = starts->rank_table.number;
+        driver->stats.rank_tables++;
     }
-    sheet_take_out(launch, starts->sheet.number);
+    rank_table_take_out(launch, starts->rank_table.number);
 }
 
 static void send_start(struct driver *driver, struct starts *starts, const struct task *task)
@@ -75,7 +76,7 @@ static void send_start(struct driver *driver, struct starts *starts, const struc
         starts->common.machine_mttf_s = core_machine_mttf_s(driver->core);
     task_launch_build_next(&starts->common, task, core_cluster(driver->core), &arena, &message.start);
     core_gang_key(driver->core, message.start.jobset, message.start.attempt, message.start.gang_key);
-    send_sheet(driver, starts, &driver->machines[task->machine], &message.start);
+    send_rank_table(driver, starts, &driver->machines[task->machine], &message.start);
     send(driver, session, &message);
 }
 

@@ -56,7 +56,7 @@
  *     progress.c    steps of ranks made one event a JobSet; paces.c: how long they work on a step
  *     switches.c    answers and health of optical switches, as events
  *     replay.c      records back into a core
- *     agent.h       the machine's side: machine.c runs an agent, sheets.c keeps rank tables
+ *     agent.h       the machine's side: machine.c runs an agent, rank tables.c keeps rank tables
  *
  * Limits: driver_options. One thread; nothing here locks.
  */
@@ -71,7 +71,7 @@ enum {
     DRIVE_TURN_RECORDS_MAX = 4096,
     DRIVE_TURN_BYTES_MAX = 32 * 1024 * 1024,
     DRIVE_QUEUE_BYTES_MAX = 256 * 1024 * 1024, /* 16,384 machines that lose all their tasks fill a tenth */
-    DRIVE_SHEET_INSIDE_MAX = 16,               /* it costs no more than the message beside it */
+    DRIVE_RANK_TABLE_INSIDE_MAX = 16,          /* it costs no more than the message beside it */
     DRIVE_SNAPSHOT_EVERY = 20000,
 };
 #define DRIVE_RETRY_NS (200 * NS_PER_MS)
@@ -84,7 +84,7 @@ struct driver_options {
     uint32_t turn_records_max; /* of one append, so that none takes long or much memory */
     size_t turn_bytes_max;
     size_t queue_bytes_max;    /* above, what agents report is thrown away and asked for again */
-    uint32_t sheet_inside_max; /* ranks up to which a gang's rank table travels within each START */
+    uint32_t rank_table_inside_max; /* ranks up to which a gang's rank table travels within each START */
     uint32_t snapshot_every;   /* records between snapshots */
     uint64_t snapshot_seq;     /* of the newest snapshot of the log; 0: none */
 };
@@ -163,7 +163,7 @@ struct driver_stats {
     uint64_t missed_news; /* reports that were thrown away for lack of room */
     uint64_t known_aways; /* agents that died alone on machines that were away already */
     uint64_t pauses;      /* the host stood still */
-    uint64_t sheets;      /* rank tables that were sent by themselves */
+    uint64_t rank_tables; /* rank tables that were sent by themselves */
 };
 const struct driver_stats *driver_stats(const struct driver *driver);
 

@@ -10,7 +10,8 @@ struct driver *driver_new(const struct driver_options *options, const struct dri
     own->turn_records_max = own->turn_records_max ? own->turn_records_max : DRIVE_TURN_RECORDS_MAX;
     own->turn_bytes_max = own->turn_bytes_max ? own->turn_bytes_max : DRIVE_TURN_BYTES_MAX;
     own->queue_bytes_max = own->queue_bytes_max ? own->queue_bytes_max : DRIVE_QUEUE_BYTES_MAX;
-    own->sheet_inside_max = own->sheet_inside_max ? own->sheet_inside_max : DRIVE_SHEET_INSIDE_MAX;
+    own->rank_table_inside_max =
+        own->rank_table_inside_max ? own->rank_table_inside_max : DRIVE_RANK_TABLE_INSIDE_MAX;
     own->snapshot_every = own->snapshot_every ? own->snapshot_every : DRIVE_SNAPSHOT_EVERY;
     driver->ports = *ports;
     driver->core = core;

@@ -31,8 +31,8 @@ struct machine_sessions {
     bool welcomed;           /* its Hello has been applied */
     bool missed_news;        /* reports were thrown away for lack of room: it must say Hello again */
     uint32_t hellos, queued; /* in the queue: the machine's Hellos; events that name `session` */
-    bool takes_sheets;       /* its agent understands SHEET, a gang's rank table by itself */
-    uint64_t sheet;          /* number of the newest SHEET that was sent on `session`; 0: none */
+    bool takes_rank_tables;  /* its agent understands RANK_TABLE, a gang's rank table by itself */
+    uint64_t rank_table;     /* number of the newest RANK_TABLE that was sent on `session`; 0: none */
     struct evidence evidence;
     struct heap_node lease; /* in `leases` while the core counts on the machine */
 };

@@ -5,14 +5,14 @@
 
 struct machine_shared {
     struct agent_effects effects; /* of the step that is made */
-    struct sheet_reader *sheets;
+    struct rank_table_reader *rank_tables;
     bool stepping;
 };
 
 struct machine_shared *machine_shared_new(void)
 {
     struct machine_shared *shared = mem_alloc(sizeof(*shared));
-    shared->sheets = sheet_reader_new();
+    shared->rank_tables = rank_table_reader_new();
     return shared;
 }
 
@@ -21,7 +21,7 @@ void machine_shared_free(struct machine_shared *shared)
     if (!shared)
         return;
     agent_effects_done(&shared->effects);
-    sheet_reader_free(shared->sheets);
+    rank_table_reader_free(shared->rank_tables);
     mem_free(shared);
 }
 
@@ -38,7 +38,7 @@ void machine_driver_init(struct machine_driver *driver, struct agent *agent, con
 
 void machine_driver_done(struct machine_driver *driver)
 {
-    machine_sheet_drop(&driver->sheet);
+    machine_rank_table_drop(&driver->rank_table);
 }
 
 /* --- steps ------------------------------------------------------------------------------------ */
@@ -120,7 +120,7 @@ static void feed_kind(struct machine_driver *driver, enum agent_event_kind kind)
 void machine_drop(struct machine_driver *driver)
 {
     driver->session_open = driver->tether_open = driver->welcome = false;
-    machine_sheet_drop(&driver->sheet);
+    machine_rank_table_drop(&driver->rank_table);
     driver->ports.close(driver->ports.context);
 }
 
@@ -156,10 +156,11 @@ static void on_start(struct machine_driver *driver, const struct from_controller
 {
     struct from_controller whole = *message;
     struct error error;
-    if (whole.start.sheet_number != 0 &&
-        machine_sheet_put_back(&driver->sheet, driver->shared->sheets, &whole.start, &error) < 0) {
+    if (whole.start.rank_table_number != 0 &&
+        machine_rank_table_put_back(&driver->rank_table, driver->shared->rank_tables, &whole.start, &error) <
+            0) {
         driver->ports.note(driver->ports.context, error.text);
-        machine_closed(driver); /* on a new session the sheet is sent again */
+        machine_closed(driver); /* on a new session the rank table is sent again */
         return;
     }
     machine_feed(driver, &(struct agent_event){.kind = AGENT_MESSAGE, .message = &whole});
@@ -173,8 +174,8 @@ void machine_message(struct machine_driver *driver, bool tether, const struct fr
     if (message->kind >= FROM_CONTROLLER_EXEC_OPEN && message->kind <= FROM_CONTROLLER_EXEC_CLOSE) {
         if (ports->message && agent_is_welcome(driver->agent))
             ports->message(ports->context, message);
-    } else if (message->kind == FROM_CONTROLLER_SHEET) {
-        machine_sheet_keep(&driver->sheet, &message->sheet);
+    } else if (message->kind == FROM_CONTROLLER_RANK_TABLE) {
+        machine_rank_table_keep(&driver->rank_table, &message->rank_table);
     } else if (message->kind == FROM_CONTROLLER_START) {
         on_start(driver, message);
     } else {

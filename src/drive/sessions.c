@@ -352,8 +352,8 @@ static void on_hello(struct driver *driver, drive_session session, const struct 
     queue_forget_hellos(driver, machine->id);
     session_add(driver, session, machine->id, false);
     sessions->session = session;
-    sessions->takes_sheets = hello->sheets;
-    sessions->sheet = 0;
+    sessions->takes_rank_tables = hello->rank_tables;
+    sessions->rank_table = 0;
     evidence_hello(&sessions->evidence, hello, driver_mono_ns(driver));
     lease_arm(driver, machine->id);
     struct pending *pending = pending_new(EVENT_MACHINE_HELLO);

@@ -179,25 +179,25 @@ static void put_steps(struct render *render, const struct jobset *jobset)
     put_committed(render, jobset);
 }
 
-static void put_clue(struct json_writer *out, const struct end_clue *clue)
+static void put_signature(struct json_writer *out, const struct end_signature *signature)
 {
-    json_pair_text(out, "machine", clue->machine);
-    json_pair_int(out, "rank", clue->rank);
-    json_pair_int(out, "tasks", clue->tasks);
-    if (clue->line[0])
-        json_pair_text(out, "evidence", clue->line);
+    json_pair_text(out, "machine", signature->machine);
+    json_pair_int(out, "rank", signature->rank);
+    json_pair_int(out, "tasks", signature->tasks);
+    if (signature->line[0])
+        json_pair_text(out, "evidence", signature->line);
 }
 
-static void put_clues(struct json_writer *out, const struct attribution *found)
+static void put_signatures(struct json_writer *out, const struct attribution *found)
 {
-    if (found->clue_count == 0)
+    if (found->signature_count == 0)
         return;
-    json_key(out, "clues");
+    json_key(out, "signatures");
     json_begin_array(out);
-    for (size_t i = 0; i < found->clue_count; i++) {
+    for (size_t i = 0; i < found->signature_count; i++) {
         json_begin_object(out);
-        json_pair_text(out, "kind", clue_name(found->clues[i]->kind));
-        put_clue(out, found->clues[i]);
+        json_pair_text(out, "kind", signature_name(found->signatures[i]->kind));
+        put_signature(out, found->signatures[i]);
         json_end_object(out);
     }
     json_end_array(out);
@@ -237,14 +237,14 @@ static void put_primary(struct json_writer *out, const struct end_fault *primary
 
 /* Written only when the client asks for this object alone. */
 static void put_attribution(struct render *render, const struct end_faults *faults,
-                            const struct end_clues *clues, struct str machine, int64_t end_ns)
+                            const struct end_signatures *signatures, struct str machine, int64_t end_ns)
 {
     struct json_writer *out = &render->out;
     struct attribution found;
     struct buf cause BUF_CLEANUP = {0};
     if (!render->fresh)
         return;
-    attribute(faults, clues, machine, end_ns, &found);
+    attribute(faults, signatures, machine, end_ns, &found);
     attribution_cause(&found, &cause);
     json_key(out, "attribution");
     json_begin_object(out);
@@ -252,11 +252,11 @@ static void put_attribution(struct render *render, const struct end_faults *faul
     json_pair_str(out, "cause", buf_str(&cause));
     if (found.primary)
         put_primary(out, found.primary);
-    else if (found.clue)
-        put_clue(out, found.clue);
+    else if (found.signature)
+        put_signature(out, found.signature);
     put_faults(out, "supporting", found.supporting, found.supporting_count);
     put_faults(out, "later", found.later, found.later_count);
-    put_clues(out, &found);
+    put_signatures(out, &found);
     json_end_object(out);
 }
 
@@ -284,7 +284,8 @@ static void put_restart(struct render *render, const struct restart_record *reco
         json_pair_int(out, "stepAtFault", record->step_at_fault);
     if (record->step_resumed_from >= 0 && record->stepped_ns) /* before its first step it may be newer yet */
         json_pair_int(out, "resumedFrom", record->step_resumed_from);
-    put_attribution(render, &record->faults, &record->clues, str_from(record->machine), record->fault_ns);
+    put_attribution(render, &record->faults, &record->signatures, str_from(record->machine),
+                    record->fault_ns);
     json_end_object(out);
 }
 
@@ -439,13 +440,13 @@ static void put_phalanx(struct render *render, const struct jobset *jobset)
         json_end_array(out);
     }
     render_time(render, "finishedTime", jobset->finished_ns);
-    const struct end_clue *root = end_clues_root(&jobset->history.clues);
-    bool numeric = jobset->finished_ns && root && root->kind == CLUE_NUMERIC;
+    const struct end_signature *root = end_signatures_root(&jobset->history.signatures);
+    bool numeric = jobset->finished_ns && root && root->kind == SIGNATURE_NUMERIC;
     bool failed = jobset->conditions[CONDITION_FAILED].status;
-    if (numeric || (failed && (jobset->history.clues.count || jobset->history.faults.count))) {
+    if (numeric || (failed && (jobset->history.signatures.count || jobset->history.faults.count))) {
         json_key(out, "end");
         json_begin_object(out);
-        put_attribution(render, &jobset->history.faults, &jobset->history.clues, STR(""),
+        put_attribution(render, &jobset->history.faults, &jobset->history.signatures, STR(""),
                         jobset->finished_ns);
         json_end_object(out);
     }

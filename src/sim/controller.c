@@ -309,7 +309,7 @@ static void make_driver(struct world *world)
                                      .turn_records_max = swarm->turn_records_max,
                                      .turn_bytes_max = swarm->turn_bytes_max,
                                      .queue_bytes_max = swarm->queue_bytes_max,
-                                     .sheet_inside_max = swarm->sheet_inside_max,
+                                     .rank_table_inside_max = swarm->rank_table_inside_max,
                                      .snapshot_every = swarm->snapshot_every,
                                      .snapshot_seq = core_seq(world->controller.core)};
     struct driver_ports ports = {

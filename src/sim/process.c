@@ -118,10 +118,11 @@ void process_tell(struct world *world, struct sim_machine *machine, struct proce
         process->told_exited = true;
         struct agent_event event = {
             .kind = AGENT_TASK_EXITED, .container = process->container, .run = process->run};
-        const struct clue clue = {(enum clue_kind)world_draw(world, CLUE_MEMORY, CLUE_TEARDOWN), STR("said")};
+        const struct signature signature = {
+            (enum signature_kind)world_draw(world, SIGNATURE_MEMORY, SIGNATURE_TEARDOWN), STR("said")};
         event.exited = (struct agent_exit){.task = process->task,
-                                           .clues = &clue,
-                                           .clue_count = process->exit_code > 0,
+                                           .signatures = &signature,
+                                           .signature_count = process->exit_code > 0,
                                            .stopped = process->stopping,
                                            .start_failed = process->start_fails && !process->started_wall_ns,
                                            .fenced = process->fenced,
@@ -233,10 +234,10 @@ static void draw_life(struct world *world, struct process *process)
 
 static uint64_t own_name_hash(const struct task_launch *launch)
 {
-    for (size_t i = 0; i < launch->sheet.count; i++)
-        if (launch->sheet.entries[i].rank == launch->rank)
-            return hash64(launch->jobset, launch->sheet.entries[i].hostname.data,
-                          launch->sheet.entries[i].hostname.len);
+    for (size_t i = 0; i < launch->rank_table.count; i++)
+        if (launch->rank_table.entries[i].rank == launch->rank)
+            return hash64(launch->jobset, launch->rank_table.entries[i].hostname.data,
+                          launch->rank_table.entries[i].hostname.len);
     return hash64(launch->jobset, launch->name.data, launch->name.len);
 }
 
@@ -376,16 +377,17 @@ void process_welcome(struct world *world, struct sim_machine *machine, uint64_t 
     }
 }
 
-/* Finds the name that goes with the rank that a spare is told of. The sheet of its start says so if no
+/* Finds the name that goes with the rank that a spare is told of. The rank table of its start says so if no
  * replicas were away then, and none are now: two worlds of the same size may lack different replicas. Who
  * is told again before it has gone on stays who it was to be. */
 static uint64_t told_name(const struct process *spare, uint32_t full_world)
 {
-    const struct gang_sheet *sheet = &spare->launch.sheet;
-    bool whole = sheet->count == full_world && spare->told_world == full_world;
-    for (size_t i = 0; i < sheet->count && whole; i++)
-        if (sheet->entries[i].rank == spare->told_rank)
-            return hash64(spare->jobset, sheet->entries[i].hostname.data, sheet->entries[i].hostname.len);
+    const struct gang_rank_table *rank_table = &spare->launch.rank_table;
+    bool whole = rank_table->count == full_world && spare->told_world == full_world;
+    for (size_t i = 0; i < rank_table->count && whole; i++)
+        if (rank_table->entries[i].rank == spare->told_rank)
+            return hash64(spare->jobset, rank_table->entries[i].hostname.data,
+                          rank_table->entries[i].hostname.len);
     return spare->told_name;
 }
 

@@ -46,7 +46,7 @@ void reach_add(struct world *world, const struct driver_stats *stats)
     reached[REACH_NEWS_MISSED] += stats->missed_news;
     reached[REACH_AWAY_AGAIN] += stats->known_aways;
     reached[REACH_PAUSED] += stats->pauses;
-    reached[REACH_RANK_TABLE] += stats->sheets;
+    reached[REACH_RANK_TABLE] += stats->rank_tables;
 }
 
 static bool is_new(const struct reach_seen *seen, const struct ladder *ladder)

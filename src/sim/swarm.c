@@ -120,7 +120,7 @@ static void draw_driver(struct swarm *swarm, uint64_t seed)
     swarm->turn_records_max = (uint32_t)(slow ? PICK(&rng, 0, 0, 8, 16) : PICK(&rng, 0, 0, 1, 2, 5));
     swarm->turn_bytes_max = (uint32_t)(slow ? PICK(&rng, 0, 0, 16384) : PICK(&rng, 0, 0, 0, 1, 4096));
     swarm->queue_bytes_max = (uint32_t)PICK(&rng, 0, 0, 2000, 8000);
-    swarm->sheet_inside_max = (uint32_t)PICK(&rng, 0, 1, 1, 3);
+    swarm->rank_table_inside_max = (uint32_t)PICK(&rng, 0, 1, 1, 3);
     swarm->log_waits = rng_chance(&rng, 600000);
     swarm->sync_fail_ppm = (uint32_t)PICK(&rng, 0, 0, 2000, 50000);
 }
@@ -201,7 +201,7 @@ void swarm_describe(const struct swarm *swarm, char *ret_text, size_t size)
     if (swarm->features[FEATURE_CONTAINERS])
         buf_printf(&text, " probe-fail=%uppm", swarm->probe_fail_ppm);
     buf_printf(&text, " turn<=%u/%uB queue<=%uB table>%u log-%s sync-fail=%uppm", swarm->turn_records_max,
-               swarm->turn_bytes_max, swarm->queue_bytes_max, swarm->sheet_inside_max,
+               swarm->turn_bytes_max, swarm->queue_bytes_max, swarm->rank_table_inside_max,
                swarm->log_waits ? "waits" : "later", swarm->sync_fail_ppm);
     snprintf(ret_text, size, "%s", text.data);
 }

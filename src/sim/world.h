@@ -129,7 +129,7 @@ struct swarm {
     int64_t sync_min_ns, sync_max_ns;
     uint32_t snapshot_every;
     /* of the driver; 0: the defaults */
-    uint32_t turn_records_max, turn_bytes_max, queue_bytes_max, sheet_inside_max;
+    uint32_t turn_records_max, turn_bytes_max, queue_bytes_max, rank_table_inside_max;
     bool log_waits;         /* the controller does not read while it appends */
     uint32_t sync_fail_ppm; /* of appends that fail after a while */
     uint32_t start_fail_ppm, task_fail_ppm, ignore_term_ppm;

@@ -228,7 +228,8 @@ static void test_messages(void **state)
     machine_message(&bed.driver, true, &exec); /* a tether hears of a refusal, and of nothing else */
     STORY(&bed, "");
     /* A START that refers to a rank table that never came: the session starts anew. */
-    struct from_controller start = {.kind = FROM_CONTROLLER_START, .start = {.task = 9, .sheet_number = 77}};
+    struct from_controller start = {.kind = FROM_CONTROLLER_START,
+                                    .start = {.task = 9, .rank_table_number = 77}};
     machine_message(&bed.driver, false, &start);
     STORY(&bed, "note; close; ");
     bed_done(&bed);

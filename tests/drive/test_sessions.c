@@ -302,7 +302,7 @@ static void test_rank_table_is_sent_once_a_session(void **state)
     struct buf expected BUF_CLEANUP = {0};
     buf_printf(&expected, "append 1; step write; reply 77 201; ");
     for (unsigned i = 1; i <= TASKS; i++)
-        buf_printf(&expected, "send %u sheet; send %u start; ", i, i);
+        buf_printf(&expected, "send %u rank table; send %u start; ", i, i);
     STORY(&w, expected.data);
     for (unsigned i = 1; i <= TASKS; i++)
         world_report(&w, i, 1, REPORT_STARTED, w.started[i]);

@@ -116,7 +116,7 @@ static void fake_send(void *context, drive_session session, const struct from_co
         [FROM_CONTROLLER_WELCOME] = "welcome",    [FROM_CONTROLLER_REFUSED] = "refused",
         [FROM_CONTROLLER_HEARTBEAT_ACK] = "beat", [FROM_CONTROLLER_REPORTS_ACK] = "acked",
         [FROM_CONTROLLER_START] = "start",        [FROM_CONTROLLER_STOP] = "stop",
-        [FROM_CONTROLLER_FORGET] = "forget",      [FROM_CONTROLLER_SHEET] = "sheet"};
+        [FROM_CONTROLLER_FORGET] = "forget",      [FROM_CONTROLLER_RANK_TABLE] = "rank table"};
     struct world *w = context;
     const char *name = message->kind < sizeof names / sizeof *names ? names[message->kind] : NULL;
     buf_printf(&w->story, "send %u %s; ", (unsigned)session, name ? name : "?");
@@ -239,7 +239,7 @@ static inline void world_say(struct world *w, drive_session session, const char 
                                            .incarnation = 1,
                                            .connection = connection,
                                            .chips = 4,
-                                           .sheets = true,
+                                           .rank_tables = true,
                                            .software = STR("test")}};
     driver_message(w->driver, session, &message);
 }

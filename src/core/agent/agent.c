@@ -315,7 +315,7 @@ static void on_message(struct agent *agent, const struct from_controller *messag
     case FROM_CONTROLLER_EXEC_INPUT:
     case FROM_CONTROLLER_EXEC_RESIZE:
     case FROM_CONTROLLER_EXEC_CLOSE:
-    case FROM_CONTROLLER_SHEET:
+    case FROM_CONTROLLER_RANK_TABLE:
         break;
     case FROM_CONTROLLER_LOG_CLOSE:
         agent_effect_add(effects, AGENT_LOG_CLOSE)->stream = message->number;

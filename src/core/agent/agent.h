@@ -105,8 +105,8 @@ struct agent_exit {
     int64_t started_ns, finished_ns;
     int64_t pid;
     struct str message;
-    const struct clue *clues; /* clues in the end of its log; at most CLUES_MAX, copied */
-    size_t clue_count;
+    const struct signature *signatures; /* signatures in the end of its log; at most SIGNATURES_MAX, copied */
+    size_t signature_count;
 };
 
 struct agent_event {

@@ -55,9 +55,9 @@ static void put_task(uint64_t *digest, const struct local_task *task)
     put_text(digest, task->name);
     put_text(digest, task->hostname);
     put_text(digest, task->message);
-    for (size_t i = 0; i < task->clue_count; i++) {
-        put_text(digest, clue_name(task->clues[i].kind));
-        put_text(digest, task->clues[i].line.data);
+    for (size_t i = 0; i < task->signature_count; i++) {
+        put_text(digest, signature_name(task->signatures[i].kind));
+        put_text(digest, task->signatures[i].line.data);
     }
     put(digest, task->chips);
     const int64_t numbers[] = {

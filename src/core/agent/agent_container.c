@@ -441,7 +441,7 @@ void agent_container_exited(struct agent *agent, struct local_task *task, const 
         if (task->culprit < 0 && end_failed(container) &&
             !has_role(task, event->container, CONTAINER_SIDECAR)) {
             task->culprit = (int32_t)event->container;
-            agent_task_take_clues(task, exited);
+            agent_task_take_signatures(task, exited);
         }
     }
     task->stop_seen = task->stop_seen || over;

@@ -92,10 +92,10 @@ struct local_task {
     int32_t restore_attempt;
     /* WAITING: holds `launch`; freed at the next event about the task. With containers: until it ends. */
     struct arena launch_arena;
-    /* Clues of its end from its log; lines in the arena. */
-    struct clue clues[CLUES_MAX];
-    size_t clue_count;
-    struct arena clue_arena;
+    /* Signatures of its end from its log; lines in the arena. */
+    struct signature signatures[SIGNATURES_MAX];
+    size_t signature_count;
+    struct arena signature_arena;
     struct task_launch launch;
     /* if it was started with containers; container_count 0: its one process is the task */
     struct local_container *containers;
@@ -231,7 +231,8 @@ size_t agent_kill_all(struct agent *agent,
 void agent_task_free(struct local_task *task);
 
 void agent_task_end(struct local_task *task); /* its record stays */
-void agent_task_take_clues(struct local_task *task, const struct agent_exit *exited); /* instead of others */
+void agent_task_take_signatures(struct local_task *task,
+                                const struct agent_exit *exited); /* instead of others */
 /* STOP by the controller, the fence or a newer attempt; grace_ns 0: kill. */
 void agent_task_stop_now(struct agent *agent, struct local_task *task, int64_t grace_ns,
                          struct agent_effects *effects);

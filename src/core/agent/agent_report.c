@@ -75,9 +75,9 @@ static struct task_report report_of(const struct local_task *task, struct arena 
     report.fenced = task->fenced;
     report.finished_ns = task->finished_ns;
     report.message = str_from(task->message);
-    report.clue_count = task->clue_count;
-    report.clues = ARENA_ARRAY(arena, struct clue, task->clue_count);
-    mem_copy(report.clues, task->clues, task->clue_count * sizeof(*report.clues));
+    report.signature_count = task->signature_count;
+    report.signatures = ARENA_ARRAY(arena, struct signature, task->signature_count);
+    mem_copy(report.signatures, task->signatures, task->signature_count * sizeof(*report.signatures));
     return report;
 }
 
@@ -92,7 +92,7 @@ void agent_send_hello(struct agent *agent, struct agent_effects *effects)
                           .cpu_milli = agent->config.cpu_milli,
                           .memory_bytes = agent->config.memory_bytes,
                           .software = agent->config.software,
-                          .sheets = true,
+                          .rank_tables = true,
                           .injection = agent->config.injection,
                           .report_count = agent->tasks.len};
     hello.reports = ARENA_ARRAY(&effects->arena, struct task_report, agent->tasks.len);
@@ -149,9 +149,10 @@ void task_report_copy(struct arena *arena, const struct task_report *from, size_
     *ret = *from;
     ret->message = arena_str(arena, str_head_utf8(from->message, text_max));
     ret->reason = arena_str(arena, str_head_utf8(from->reason, text_max));
-    ret->clues = ARENA_ARRAY(arena, struct clue, from->clue_count);
-    for (size_t i = 0; i < from->clue_count; i++)
-        ret->clues[i] = (struct clue){from->clues[i].kind, arena_str(arena, from->clues[i].line)};
+    ret->signatures = ARENA_ARRAY(arena, struct signature, from->signature_count);
+    for (size_t i = 0; i < from->signature_count; i++)
+        ret->signatures[i] =
+            (struct signature){from->signatures[i].kind, arena_str(arena, from->signatures[i].line)};
     if (from->container_count == 0)
         return;
     ret->containers = ARENA_ARRAY(arena, struct container_status, from->container_count);

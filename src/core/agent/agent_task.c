@@ -35,7 +35,7 @@ void agent_task_free(struct local_task *task)
     mem_free(task->message);
     mem_free(task->rejoin_text);
     mem_free(task->tables);
-    arena_done(&task->clue_arena);
+    arena_done(&task->signature_arena);
     mem_free(task);
 }
 
@@ -68,12 +68,12 @@ static void task_set_message(struct local_task *task, struct str message)
 
 static struct str own_hostname(const struct task_launch *launch)
 {
-    const struct gang_sheet *sheet = &launch->sheet;
-    if (launch->rank < sheet->count && sheet->entries[launch->rank].rank == launch->rank)
-        return sheet->entries[launch->rank].hostname;
-    for (size_t i = 0; i < sheet->count; i++)
-        if (sheet->entries[i].rank == launch->rank)
-            return sheet->entries[i].hostname;
+    const struct gang_rank_table *rank_table = &launch->rank_table;
+    if (launch->rank < rank_table->count && rank_table->entries[launch->rank].rank == launch->rank)
+        return rank_table->entries[launch->rank].hostname;
+    for (size_t i = 0; i < rank_table->count; i++)
+        if (rank_table->entries[i].rank == launch->rank)
+            return rank_table->entries[i].hostname;
     return (struct str){0};
 }
 
@@ -444,26 +444,27 @@ void agent_task_started(struct agent *agent, const struct agent_event *event, st
     task->launch = (struct task_launch){0};
 }
 
-void agent_task_take_clues(struct local_task *task, const struct agent_exit *exited)
+void agent_task_take_signatures(struct local_task *task, const struct agent_exit *exited)
 {
-    CHECK(exited->clue_count <= CLUES_MAX);
-    arena_done(&task->clue_arena);
-    task->clue_count = exited->clue_count;
-    for (size_t i = 0; i < exited->clue_count; i++) {
-        CHECK(clue_is_valid(&exited->clues[i]));
-        task->clues[i] =
-            (struct clue){exited->clues[i].kind, arena_str(&task->clue_arena, exited->clues[i].line)};
+    CHECK(exited->signature_count <= SIGNATURES_MAX);
+    arena_done(&task->signature_arena);
+    task->signature_count = exited->signature_count;
+    for (size_t i = 0; i < exited->signature_count; i++) {
+        CHECK(signature_is_valid(&exited->signatures[i]));
+        task->signatures[i] = (struct signature){
+            exited->signatures[i].kind, arena_str(&task->signature_arena, exited->signatures[i].line)};
     }
     if (!task->not_finite[0])
         return;
     struct buf text BUF_CLEANUP = {0}; /* steps that it reported take precedence over those in its log */
     buf_printf(&text, "step %lld: %s is not finite", (long long)task->not_finite_step, task->not_finite);
     size_t place = 0;
-    while (place < task->clue_count && task->clues[place].kind != CLUE_NUMERIC)
+    while (place < task->signature_count && task->signatures[place].kind != SIGNATURE_NUMERIC)
         place++;
-    place = place == CLUES_MAX ? CLUES_MAX - 1 : place;
-    task->clue_count = place == task->clue_count ? place + 1 : task->clue_count;
-    task->clues[place] = (struct clue){CLUE_NUMERIC, clue_line(&task->clue_arena, buf_str(&text))};
+    place = place == SIGNATURES_MAX ? SIGNATURES_MAX - 1 : place;
+    task->signature_count = place == task->signature_count ? place + 1 : task->signature_count;
+    task->signatures[place] =
+        (struct signature){SIGNATURE_NUMERIC, signature_line(&task->signature_arena, buf_str(&text))};
 }
 
 void agent_task_exited(struct agent *agent, const struct agent_event *event, struct agent_effects *effects)
@@ -490,7 +491,7 @@ void agent_task_exited(struct agent *agent, const struct agent_event *event, str
     task->started_ns = exited->started_ns ? exited->started_ns : task->started_ns;
     task->finished_ns = exited->finished_ns ? exited->finished_ns : agent->wall_ns;
     task_set_message(task, exited->message);
-    agent_task_take_clues(task, exited);
+    agent_task_take_signatures(task, exited);
     agent_task_end(task);
     agent_task_start_waiting(agent, effects);
 }
@@ -525,7 +526,7 @@ void task_launch_copy(struct arena *arena, const struct task_launch *from, struc
 {
     CHECK(from != ret);
     CHECK((from->argv || from->argc == 0) && (from->env || from->env_count == 0));
-    CHECK(from->sheet.entries || from->sheet.count == 0);
+    CHECK(from->rank_table.entries || from->rank_table.count == 0);
     *ret = *from;
     ret->name = arena_str(arena, from->name);
     ret->namespace_ = arena_str(arena, from->namespace_);
@@ -549,14 +550,14 @@ void task_launch_copy(struct arena *arena, const struct task_launch *from, struc
     ret->volumes = ARENA_ARRAY(arena, struct volume_launch, from->volume_count);
     for (size_t i = 0; i < from->volume_count; i++)
         volume_launch_copy(arena, &from->volumes[i], &ret->volumes[i]);
-    struct gang_sheet *sheet = &ret->sheet;
-    sheet->subdomain = arena_str(arena, from->sheet.subdomain);
-    sheet->namespace_ = arena_str(arena, from->sheet.namespace_);
-    sheet->entries = ARENA_ARRAY(arena, struct sheet_entry, from->sheet.count);
-    for (size_t i = 0; i < from->sheet.count; i++) {
-        sheet->entries[i] = from->sheet.entries[i];
-        sheet->entries[i].hostname = arena_str(arena, from->sheet.entries[i].hostname);
-        sheet->entries[i].address = arena_str(arena, from->sheet.entries[i].address);
-        sheet->entries[i].machine = arena_str(arena, from->sheet.entries[i].machine);
+    struct gang_rank_table *rank_table = &ret->rank_table;
+    rank_table->subdomain = arena_str(arena, from->rank_table.subdomain);
+    rank_table->namespace_ = arena_str(arena, from->rank_table.namespace_);
+    rank_table->entries = ARENA_ARRAY(arena, struct rank_table_entry, from->rank_table.count);
+    for (size_t i = 0; i < from->rank_table.count; i++) {
+        rank_table->entries[i] = from->rank_table.entries[i];
+        rank_table->entries[i].hostname = arena_str(arena, from->rank_table.entries[i].hostname);
+        rank_table->entries[i].address = arena_str(arena, from->rank_table.entries[i].address);
+        rank_table->entries[i].machine = arena_str(arena, from->rank_table.entries[i].machine);
     }
 }

@@ -23,7 +23,7 @@ _Static_assert((int)FROM_CONTROLLER_WELCOME == WIRE__FROM_CONTROLLER__KIND_WELCO
                    (int)FROM_CONTROLLER_EXEC_RESIZE == WIRE__FROM_CONTROLLER__KIND_EXEC_RESIZE &&
                    (int)FROM_CONTROLLER_EXEC_CLOSE == WIRE__FROM_CONTROLLER__KIND_EXEC_CLOSE,
                "kinds of controller messages");
-_Static_assert((int)FROM_CONTROLLER_SHEET == WIRE__FROM_CONTROLLER__KIND_SHEET &&
+_Static_assert((int)FROM_CONTROLLER_RANK_TABLE == WIRE__FROM_CONTROLLER__KIND_RANK_TABLE &&
                    (int)FROM_CONTROLLER_SAY_AGAIN == WIRE__FROM_CONTROLLER__KIND_SAY_AGAIN &&
                    (int)FROM_CONTROLLER_ERRAND_START == WIRE__FROM_CONTROLLER__KIND_ERRAND_START &&
                    (int)FROM_CONTROLLER_ERRAND_STOP == WIRE__FROM_CONTROLLER__KIND_ERRAND_STOP,
@@ -267,7 +267,7 @@ union controller_parts {
     Wire__ExecOpen exec_open;
     Wire__ExecData exec_input;
     Wire__ExecResize exec_resize;
-    Wire__PackedSheet sheet;
+    Wire__PackedRankTable rank_table;
     Wire__ErrandStart errand_start;
     Wire__TaskRejoin rejoin;
 };
@@ -302,12 +302,12 @@ static void write_notice(struct arena *arena, const struct task_notice *notice, 
         ret->tables = codec_text(arena, notice->tables);
 }
 
-static void write_packed_sheet(const struct packed_sheet *sheet, Wire__PackedSheet *ret)
+static void write_packed_rank_table(const struct packed_rank_table *rank_table, Wire__PackedRankTable *ret)
 {
-    wire__packed_sheet__init(ret);
-    ret->number = sheet->number;
-    ret->sheet.data = (uint8_t *)(uintptr_t)sheet->bytes.data; /* packing only reads */
-    ret->sheet.len = sheet->bytes.len;
+    wire__packed_rank_table__init(ret);
+    ret->number = rank_table->number;
+    ret->rank_table.data = (uint8_t *)(uintptr_t)rank_table->bytes.data; /* packing only reads */
+    ret->rank_table.len = rank_table->bytes.len;
 }
 
 static Wire__LeaseGrant *write_grant(const struct lease_grant *grant, Wire__LeaseGrant *part)
@@ -419,9 +419,9 @@ static void write_controller(struct arena *arena, const struct from_controller *
     case FROM_CONTROLLER_EXEC_CLOSE:
         ret->exec_close = message->number;
         break;
-    case FROM_CONTROLLER_SHEET:
-        write_packed_sheet(&message->sheet, &parts->sheet);
-        ret->sheet = &parts->sheet;
+    case FROM_CONTROLLER_RANK_TABLE:
+        write_packed_rank_table(&message->rank_table, &parts->rank_table);
+        ret->rank_table = &parts->rank_table;
         break;
     default:
         write_errand(arena, message, parts, ret);
@@ -585,9 +585,10 @@ int codec_get_controller(struct arena *arena, struct str bytes, struct from_cont
     case FROM_CONTROLLER_EXEC_CLOSE:
         message.number = pb->exec_close;
         break;
-    case FROM_CONTROLLER_SHEET:
-        message.sheet = (struct packed_sheet){pb->sheet->number,
-                                              {(const char *)pb->sheet->sheet.data, pb->sheet->sheet.len}};
+    case FROM_CONTROLLER_RANK_TABLE:
+        message.rank_table = (struct packed_rank_table){
+            pb->rank_table->number,
+            {(const char *)pb->rank_table->rank_table.data, pb->rank_table->rank_table.len}};
         break;
     default:
         rc = read_errand(pb, &message, error);

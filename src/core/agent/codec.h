@@ -35,11 +35,11 @@ int codec_get_agent(struct arena *arena, struct str bytes, struct from_agent *re
 int codec_get_controller(struct arena *arena, struct str bytes, struct from_controller *ret_message,
                          struct error *error);
 
-/* Appends the bytes of a SHEET: consecutive ranks that follow a rule take a few bytes together, so that
+/* Appends the bytes of a RANK_TABLE: consecutive ranks that follow a rule take a few bytes together, so that
  * gangs on numbered machines have small ones. */
-void codec_pack_sheet(struct buf *out, const struct gang_sheet *sheet);
-int codec_unpack_sheet(struct arena *arena, struct str bytes, struct gang_sheet *ret_sheet,
-                       struct error *error);
+void codec_pack_rank_table(struct buf *out, const struct gang_rank_table *rank_table);
+int codec_unpack_rank_table(struct arena *arena, struct str bytes, struct gang_rank_table *ret_rank_table,
+                            struct error *error);
 
 /* Reads the start of a stream. 1: the frame's bytes (inside `data`) and the size of the whole frame. 0:
  * more is needed; *ret_used is the size of the whole frame (FRAME_HEADER_BYTES while that is not known).

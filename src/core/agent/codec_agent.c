@@ -10,18 +10,19 @@ _Static_assert((int)REPORT_STARTED == WIRE__REPORT_KIND__REPORT_KIND_STARTED &&
                    (int)REPORT_SHARD_SAVED == WIRE__REPORT_KIND__REPORT_KIND_SHARD_SAVED,
                "kinds of reports");
 
-static Wire__Clue **write_clues(struct arena *arena, const struct clue *clues, size_t count)
+static Wire__Signature **write_signatures(struct arena *arena, const struct signature *signatures,
+                                          size_t count)
 {
-    CHECK(count <= CLUES_MAX);
+    CHECK(count <= SIGNATURES_MAX);
     if (count == 0)
         return NULL;
-    Wire__Clue **list = ARENA_ARRAY(arena, Wire__Clue *, count);
+    Wire__Signature **list = ARENA_ARRAY(arena, Wire__Signature *, count);
     for (size_t i = 0; i < count; i++) {
-        CHECK(clue_is_valid(&clues[i]));
-        list[i] = ARENA_NEW(arena, Wire__Clue);
-        wire__clue__init(list[i]);
-        list[i]->kind = clues[i].kind;
-        list[i]->line = codec_text(arena, clues[i].line);
+        CHECK(signature_is_valid(&signatures[i]));
+        list[i] = ARENA_NEW(arena, Wire__Signature);
+        wire__signature__init(list[i]);
+        list[i]->kind = signatures[i].kind;
+        list[i]->line = codec_text(arena, signatures[i].line);
     }
     return list;
 }
@@ -48,8 +49,8 @@ static void write_report(struct arena *arena, const struct task_report *report, 
         ret->containers = codec_write_statuses(arena, report->containers, report->container_count);
     ret->reason = codec_text(arena, report->reason);
     ret->warning = report->warning;
-    ret->n_clues = report->clue_count;
-    ret->clues = write_clues(arena, report->clues, report->clue_count);
+    ret->n_signatures = report->signature_count;
+    ret->signatures = write_signatures(arena, report->signatures, report->signature_count);
     ret->attempt_plus_1 = report->attempt_plus_1;
     ret->can_rejoin = report->can_rejoin;
     ret->spare = report->spare;
@@ -81,7 +82,7 @@ void codec_write_hello(struct arena *arena, const struct hello *hello, Wire__Hel
     ret->cpu_milli = hello->cpu_milli;
     ret->memory_bytes = hello->memory_bytes;
     ret->software = codec_text(arena, hello->software);
-    ret->sheets = hello->sheets;
+    ret->rank_tables = hello->rank_tables;
     ret->n_reports = hello->report_count;
     ret->reports = write_report_list(arena, hello->reports, hello->report_count);
     ret->errands = hello->errands;
@@ -177,24 +178,25 @@ static bool report_kind_known(Wire__ReportKind kind)
     return kind >= WIRE__REPORT_KIND__REPORT_KIND_STARTED && kind <= WIRE__REPORT_KIND__REPORT_KIND_RETRY;
 }
 
-/* Kinds of clues that only a later agent knows are left out. */
-static int read_clues(struct arena *arena, const Wire__TaskReport *pb, struct task_report *ret,
-                      struct error *error)
+/* Kinds of signatures that only a later agent knows are left out. */
+static int read_signatures(struct arena *arena, const Wire__TaskReport *pb, struct task_report *ret,
+                           struct error *error)
 {
-    if (pb->n_clues > CLUES_MAX)
-        return error_set(error, ERROR_LIMIT, "report of task %llu: %zu clues (CLUES_MAX is %d)",
-                         (unsigned long long)pb->task, pb->n_clues, CLUES_MAX);
-    ret->clues = codec_try_array(arena, pb->n_clues, sizeof *ret->clues, error);
-    if (!ret->clues)
+    if (pb->n_signatures > SIGNATURES_MAX)
+        return error_set(error, ERROR_LIMIT, "report of task %llu: %zu signatures (SIGNATURES_MAX is %d)",
+                         (unsigned long long)pb->task, pb->n_signatures, SIGNATURES_MAX);
+    ret->signatures = codec_try_array(arena, pb->n_signatures, sizeof *ret->signatures, error);
+    if (!ret->signatures)
         return ERROR_LIMIT;
-    for (size_t i = 0; i < pb->n_clues; i++) {
-        struct clue clue = {(enum clue_kind)pb->clues[i]->kind, str_from(pb->clues[i]->line)};
-        if (pb->clues[i]->kind >= CLUE_KINDS)
+    for (size_t i = 0; i < pb->n_signatures; i++) {
+        struct signature signature = {(enum signature_kind)pb->signatures[i]->kind,
+                                      str_from(pb->signatures[i]->line)};
+        if (pb->signatures[i]->kind >= SIGNATURE_KINDS)
             continue;
-        if (!clue_is_valid(&clue))
-            return error_set(error, ERROR_INVALID, "report of task %llu: clue %zu is malformed",
+        if (!signature_is_valid(&signature))
+            return error_set(error, ERROR_INVALID, "report of task %llu: signature %zu is malformed",
                              (unsigned long long)pb->task, i);
-        ret->clues[ret->clue_count++] = clue;
+        ret->signatures[ret->signature_count++] = signature;
     }
     return 0;
 }
@@ -229,7 +231,7 @@ static int read_report(struct arena *arena, const Wire__TaskReport *pb, struct t
                                 .attempt_plus_1 = pb->attempt_plus_1,
                                 .can_rejoin = pb->can_rejoin,
                                 .spare = pb->spare};
-    int rc = pb->n_clues ? read_clues(arena, pb, ret, error) : 0;
+    int rc = pb->n_signatures ? read_signatures(arena, pb, ret, error) : 0;
     if (rc < 0 || pb->n_containers == 0)
         return rc;
     return codec_read_statuses(arena, pb->containers, pb->n_containers, &ret->containers, error);
@@ -247,7 +249,7 @@ static int read_report_list(struct arena *arena, Wire__TaskReport *const *list, 
     size_t known = 0;
     for (size_t i = 0; i < count; i++) {
         if (!report_kind_known(list[i]->kind))
-            continue; /* a later agent's clue of an unknown kind */
+            continue; /* a later agent's signature of an unknown kind */
         int rc = read_report(arena, list[i], &reports[known], error);
         if (rc < 0)
             return rc;
@@ -269,7 +271,7 @@ int codec_read_hello(struct arena *arena, const Wire__Hello *pb, struct hello *r
                           .cpu_milli = pb->cpu_milli,
                           .memory_bytes = pb->memory_bytes,
                           .software = str_from(pb->software),
-                          .sheets = pb->sheets,
+                          .rank_tables = pb->rank_tables,
                           .errands = pb->errands,
                           .errand_ids = pb->errand_ids,
                           .errand_count = pb->n_errand_ids,

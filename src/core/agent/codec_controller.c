@@ -49,8 +49,9 @@ void codec_write_launch(struct arena *arena, const struct task_launch *launch, W
     ret->world = launch->world;
     ret->restore_step = launch->restore_step;
     ret->restore_attempt = launch->restore_attempt;
-    ret->sheet_number = launch->sheet_number;
-    ret->sheet = launch->sheet_number == 0 ? codec_write_sheet(arena, &launch->sheet) : NULL;
+    ret->rank_table_number = launch->rank_table_number;
+    ret->rank_table =
+        launch->rank_table_number == 0 ? codec_write_rank_table(arena, &launch->rank_table) : NULL;
     ret->step_pattern = codec_text(arena, launch->step_pattern);
     ret->work_pattern = codec_text(arena, launch->work_pattern);
     ret->gang_key = write_key(arena, launch->gang_key);
@@ -152,14 +153,14 @@ int codec_read_launch(struct arena *arena, const Wire__TaskLaunch *pb, struct ta
                                  .world = pb->world,
                                  .restore_step = pb->restore_step,
                                  .restore_attempt = pb->restore_attempt,
-                                 .sheet_number = pb->sheet_number,
+                                 .rank_table_number = pb->rank_table_number,
                                  .step_pattern = str_from(pb->step_pattern),
                                  .work_pattern = str_from(pb->work_pattern)};
     rc = read_command(arena, pb, &launch, error);
     if (rc == 0)
         rc = read_key(pb->task, &pb->gang_key, launch.gang_key, error);
-    if (rc == 0 && pb->sheet)
-        rc = codec_read_sheet(arena, pb->sheet, &launch.sheet, error);
+    if (rc == 0 && pb->rank_table)
+        rc = codec_read_rank_table(arena, pb->rank_table, &launch.rank_table, error);
     if (rc == 0)
         rc = codec_read_containers(arena, pb, &launch, error);
     if (rc < 0)

@@ -32,7 +32,7 @@ void codec_write_heartbeat(struct arena *arena, const struct heartbeat *heartbea
 void codec_write_launch(struct arena *arena, const struct task_launch *launch, Wire__TaskLaunch *ret);
 void codec_write_rejoin(struct arena *arena, const struct task_rejoin *rejoin, Wire__TaskRejoin *ret);
 void codec_write_containers(struct arena *arena, const struct task_launch *launch, Wire__TaskLaunch *ret);
-Wire__GangSheet *codec_write_sheet(struct arena *arena, const struct gang_sheet *sheet);
+Wire__GangRankTable *codec_write_rank_table(struct arena *arena, const struct gang_rank_table *rank_table);
 Wire__ContainerStatus **codec_write_statuses(struct arena *arena, const struct container_status *statuses,
                                              size_t count);
 Wire__EnvVar **codec_write_env(struct arena *arena, const struct env_var *env, size_t count);
@@ -53,8 +53,8 @@ int codec_read_heartbeat(struct arena *arena, const Wire__Heartbeat *pb, struct 
 int codec_read_launch(struct arena *arena, const Wire__TaskLaunch *pb, struct task_launch *ret,
                       struct error *error);
 int codec_read_rejoin(const Wire__TaskRejoin *pb, struct task_rejoin *ret, struct error *error);
-int codec_read_sheet(struct arena *arena, const Wire__GangSheet *pb, struct gang_sheet *ret,
-                     struct error *error);
+int codec_read_rank_table(struct arena *arena, const Wire__GangRankTable *pb, struct gang_rank_table *ret,
+                          struct error *error);
 int codec_read_containers(struct arena *arena, const Wire__TaskLaunch *pb, struct task_launch *ret,
                           struct error *error);
 int codec_read_statuses(struct arena *arena, Wire__ContainerStatus *const *pb, size_t count,

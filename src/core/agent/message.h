@@ -20,7 +20,7 @@
 #include "base/str.h"
 #include "core/container.h"
 #include "core/errand/order.h"
-#include "core/health/clue.h"
+#include "core/health/signature.h"
 #include "core/health/signal.h"
 #include "core/ids.h"
 
@@ -58,8 +58,8 @@ struct task_report {
     size_t container_count;
     struct str reason; /* NOTE: "Unhealthy", "BackOff", ... */
     bool warning;
-    struct clue *clues; /* EXITED: clues in the end of its log; at most CLUES_MAX */
-    size_t clue_count;
+    struct signature *signatures; /* EXITED: signatures in the end of its log; at most SIGNATURES_MAX */
+    size_t signature_count;
     /* STARTED, JOINED, SHARD_SAVED, PEER_GONE, RETRY: 1 + the attempt of the report; 0: not given */
     uint32_t attempt_plus_1;
     bool can_rejoin, spare; /* JOINED: it can go on under another attempt; it has no rank */
@@ -107,7 +107,7 @@ struct hello {
     uint32_t chips; /* number that it found or was told */
     int64_t cpu_milli, memory_bytes;
     struct str software; /* "phalanx 0.1.0" */
-    bool sheets;         /* it understands SHEET */
+    bool rank_tables;    /* it understands RANK_TABLE */
     struct task_report
         *reports; /* inventory: STARTED for each live task (also while launching), EXITED / START_FAILED
                    * for each ended one that was not acknowledged yet */
@@ -202,23 +202,23 @@ struct from_agent {
 
 /* --- controller -> agent -------------------------------------------------------------------------------- */
 
-/* A rank of a gang: the agent makes the hosts file and the rank table from these (sheet.h). */
-struct sheet_entry {
+/* A rank of a gang: the agent makes the hosts file and the rank table from these (rank_table.h). */
+struct rank_table_entry {
     struct str hostname; /* "<job>-<index>" */
     struct str address, machine;
     uint64_t chips; /* mask on its machine */
     uint32_t rank;
 };
-struct gang_sheet {
+struct gang_rank_table {
     struct str subdomain, namespace_;
-    struct sheet_entry *entries; /* by rank */
+    struct rank_table_entry *entries; /* by rank */
     size_t count;
 };
-/* A gang's sheet for the following STARTs on this connection that give its number, so that it is sent once
- * to a machine however many ranks it starts. It replaces the SHEET before. */
-struct packed_sheet {
-    uint64_t number;  /* derived from its bytes, so that an equal sheet need not be sent again; not 0 */
-    struct str bytes; /* codec_pack_sheet */
+/* A gang's rank table for the following STARTs on this connection that give its number, so that it is sent
+ * once to a machine however many ranks it starts. It replaces the RANK_TABLE before. */
+struct packed_rank_table {
+    uint64_t number;  /* derived from its bytes, so that an equal rank table need not be sent again; not 0 */
+    struct str bytes; /* codec_pack_rank_table */
 };
 struct task_launch {
     obj_id task, jobset;
@@ -241,9 +241,9 @@ struct task_launch {
     uint32_t rank, world;
     int64_t restore_step;    /* newest committed checkpoint, -1: none */
     int32_t restore_attempt; /* attempt that wrote it */
-    struct gang_sheet sheet;
-    /* Only on the wire, not 0: `sheet` and the variables made from it are left out (sheet.h). */
-    uint64_t sheet_number;
+    struct gang_rank_table rank_table;
+    /* Only on the wire, not 0: `rank_table` and the variables made from it are left out (rank_table.h). */
+    uint64_t rank_table_number;
     /* The main ones, then init containers and sidecars in their order. None: one main container that is
      * never restarted in place, described by argv ... memory_bytes above, which are otherwise unused. */
     struct container_launch *containers;
@@ -344,7 +344,7 @@ enum from_controller_kind {
     FROM_CONTROLLER_EXEC_INPUT = 12, /* `exec_data` */
     FROM_CONTROLLER_EXEC_RESIZE = 13,
     FROM_CONTROLLER_EXEC_CLOSE = 14, /* `number`: the stream; its command is killed */
-    FROM_CONTROLLER_SHEET = 15,
+    FROM_CONTROLLER_RANK_TABLE = 15,
     FROM_CONTROLLER_SAY_AGAIN = 75, /* the machine's probes look again and report every standing signal */
     FROM_CONTROLLER_ERRAND_START = 80,
     FROM_CONTROLLER_ERRAND_STOP = 81, /* `number`: the errand; no end is reported */
@@ -369,7 +369,7 @@ struct from_controller {
         struct exec_open exec_open;
         struct exec_data exec_data;
         struct exec_resize exec_resize;
-        struct packed_sheet sheet;
+        struct packed_rank_table rank_table;
         struct errand_start errand_start;
         struct task_rejoin rejoin;
     };

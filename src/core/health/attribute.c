@@ -170,103 +170,105 @@ static void find_worst(struct search *search, const struct end_faults *faults, s
     }
 }
 
-/* --- clues ---------------------------------------------------------------------------------------------- */
+/* --- signatures
+ * ---------------------------------------------------------------------------------------------- */
 
-/* Returns the type of an exception, of "ValueError: text"; of other clues nothing, so that their lines are
- * not compared. */
-static struct str type_of(const struct end_clue *clue)
+/* Returns the type of an exception, of "ValueError: text"; of other signatures nothing, so that their lines
+ * are not compared. */
+static struct str type_of(const struct end_signature *signature)
 {
-    struct str line = str_from(clue->line), head = line, rest;
-    if (clue->kind != CLUE_TRACEBACK)
+    struct str line = str_from(signature->line), head = line, rest;
+    if (signature->kind != SIGNATURE_TRACEBACK)
         return STR("");
     return str_cut(line, ':', &head, &rest) ? head : line;
 }
 
 /* Whether `a` explains more than `b`. */
-static bool is_heavier(const struct end_clue *a, const struct end_clue *b)
+static bool is_heavier(const struct end_signature *a, const struct end_signature *b)
 {
-    enum clue_class a_class = clue_class_of(a->kind), b_class = clue_class_of(b->kind);
+    enum signature_class a_class = signature_class_of(a->kind), b_class = signature_class_of(b->kind);
     if (a_class != b_class)
         return a_class > b_class;
     if (a->stopped != b->stopped)
         return b->stopped;
-    if (clue_weight(a->kind) != clue_weight(b->kind))
-        return clue_weight(a->kind) > clue_weight(b->kind);
+    if (signature_weight(a->kind) != signature_weight(b->kind))
+        return signature_weight(a->kind) > signature_weight(b->kind);
     if (a->at_ns != b->at_ns)
         return a->at_ns < b->at_ns;
     return a->rank < b->rank;
 }
 
 /* Among ranks whose loss was not finite, the one with the lowest step was the first. */
-static bool was_first(const struct end_clue *clue, const struct end_clue *known)
+static bool was_first(const struct end_signature *signature, const struct end_signature *known)
 {
-    return clue->kind == CLUE_NUMERIC &&
-           clue_numeric_step(str_from(clue->line)) < clue_numeric_step(str_from(known->line));
+    return signature->kind == SIGNATURE_NUMERIC &&
+           signature_numeric_step(str_from(signature->line)) < signature_numeric_step(str_from(known->line));
 }
 
-static void join(struct end_clue *known, const struct end_clue *clue)
+static void join(struct end_signature *known, const struct end_signature *signature)
 {
     known->tasks++;
-    known->many |=
-        strcmp(known->machine, clue->machine) != 0 && clue->at_ns - known->at_ns <= SOFTWARE_WINDOW_NS;
-    if (!was_first(clue, known) && (!known->stopped || clue->stopped))
+    known->many |= strcmp(known->machine, signature->machine) != 0 &&
+                   signature->at_ns - known->at_ns <= SOFTWARE_WINDOW_NS;
+    if (!was_first(signature, known) && (!known->stopped || signature->stopped))
         return;
     uint32_t tasks = known->tasks; /* a task that ended by itself says more than one that was stopped */
     bool many = known->many;
-    *known = *clue;
+    *known = *signature;
     known->tasks = tasks;
     known->many = many;
 }
 
-void end_clues_add(struct end_clues *clues, const struct end_clue *clue)
+void end_signatures_add(struct end_signatures *signatures, const struct end_signature *signature)
 {
-    CHECK(clue->kind > CLUE_NONE && clue->kind < CLUE_KINDS && clue->tasks == 1);
-    struct end_clue *weakest = NULL;
-    for (size_t i = 0; i < clues->count; i++) {
-        struct end_clue *known = &clues->items[i];
-        if (known->kind == clue->kind && str_equal(type_of(known), type_of(clue))) {
-            join(known, clue);
+    CHECK(signature->kind > SIGNATURE_NONE && signature->kind < SIGNATURE_KINDS && signature->tasks == 1);
+    struct end_signature *weakest = NULL;
+    for (size_t i = 0; i < signatures->count; i++) {
+        struct end_signature *known = &signatures->items[i];
+        if (known->kind == signature->kind && str_equal(type_of(known), type_of(signature))) {
+            join(known, signature);
             return;
         }
         if (!weakest || is_heavier(weakest, known))
             weakest = known;
     }
-    if (clues->count < END_CLUES_MAX) {
-        clues->items = mem_realloc(clues->items, (clues->count + 1) * sizeof(*clues->items));
-        clues->items[clues->count++] = *clue;
-    } else if (is_heavier(clue, weakest)) {
-        *weakest = *clue;
+    if (signatures->count < END_SIGNATURES_MAX) {
+        signatures->items =
+            mem_realloc(signatures->items, (signatures->count + 1) * sizeof(*signatures->items));
+        signatures->items[signatures->count++] = *signature;
+    } else if (is_heavier(signature, weakest)) {
+        *weakest = *signature;
     }
 }
 
-void end_clues_forget(struct end_clues *clues, int64_t before_ns)
+void end_signatures_forget(struct end_signatures *signatures, int64_t before_ns)
 {
     size_t kept = 0;
-    for (size_t i = 0; i < clues->count; i++)
-        if (clues->items[i].at_ns >= before_ns)
-            clues->items[kept++] = clues->items[i];
-    clues->count = kept;
+    for (size_t i = 0; i < signatures->count; i++)
+        if (signatures->items[i].at_ns >= before_ns)
+            signatures->items[kept++] = signatures->items[i];
+    signatures->count = kept;
 }
 
-void end_clues_done(struct end_clues *clues)
+void end_signatures_done(struct end_signatures *signatures)
 {
-    mem_free(clues->items);
-    *clues = (struct end_clues){0};
+    mem_free(signatures->items);
+    *signatures = (struct end_signatures){0};
 }
 
-const struct end_clue *end_clues_root(const struct end_clues *clues)
+const struct end_signature *end_signatures_root(const struct end_signatures *signatures)
 {
-    const struct end_clue *root = NULL;
-    for (size_t i = 0; i < clues->count; i++)
-        if (clue_class_of(clues->items[i].kind) == CLUE_IS_ROOT &&
-            (!root || is_heavier(&clues->items[i], root)))
-            root = &clues->items[i];
+    const struct end_signature *root = NULL;
+    for (size_t i = 0; i < signatures->count; i++)
+        if (signature_class_of(signatures->items[i].kind) == SIGNATURE_IS_ROOT &&
+            (!root || is_heavier(&signatures->items[i], root)))
+            root = &signatures->items[i];
     return root;
 }
 
 /* --- both ----------------------------------------------------------------------------------------------- */
 
-static bool fault_explains(const struct end_fault *found, const struct end_clue *root)
+static bool fault_explains(const struct end_fault *found, const struct end_signature *root)
 {
     if (!root)
         return true;
@@ -275,28 +277,28 @@ static bool fault_explains(const struct end_fault *found, const struct end_clue 
     return found->level >= LEVEL_RESET;
 }
 
-static void support_clues(struct attribution *ret, const struct end_clues *clues)
+static void support_signatures(struct attribution *ret, const struct end_signatures *signatures)
 {
-    for (size_t i = 0; i < clues->count; i++) {
-        const struct end_clue *clue = &clues->items[i];
-        if (clue == ret->clue)
+    for (size_t i = 0; i < signatures->count; i++) {
+        const struct end_signature *signature = &signatures->items[i];
+        if (signature == ret->signature)
             continue;
-        size_t place = ret->clue_count++;
-        while (place > 0 && is_heavier(clue, ret->clues[place - 1])) {
-            ret->clues[place] = ret->clues[place - 1];
+        size_t place = ret->signature_count++;
+        while (place > 0 && is_heavier(signature, ret->signatures[place - 1])) {
+            ret->signatures[place] = ret->signatures[place - 1];
             place--;
         }
-        ret->clues[place] = clue;
+        ret->signatures[place] = signature;
     }
 }
 
-void attribute(const struct end_faults *faults, const struct end_clues *clues, struct str machine,
+void attribute(const struct end_faults *faults, const struct end_signatures *signatures, struct str machine,
                int64_t end_ns, struct attribution *ret)
 {
-    static const struct end_clues no_clues;
+    static const struct end_signatures no_signatures;
     static const struct end_faults no_faults;
-    clues = clues ? clues : &no_clues;
-    const struct end_clue *root = end_clues_root(clues);
+    signatures = signatures ? signatures : &no_signatures;
+    const struct end_signature *root = end_signatures_root(signatures);
     bool placed = root && root->machine[0];
     struct search search = {.machine = placed ? str_from(root->machine) : machine, .end_ns = end_ns};
     *ret = (struct attribution){0};
@@ -307,8 +309,8 @@ void attribute(const struct end_faults *faults, const struct end_clues *clues, s
         ret->primary = search.worst[first++];
         ret->domain = domain_of(ret->primary);
     } else if (root) {
-        ret->clue = root;
-        ret->domain = clue_domain(root->kind);
+        ret->signature = root;
+        ret->domain = signature_domain(root->kind);
         if (root->many && ret->domain == DOMAIN_HARDWARE)
             ret->domain = DOMAIN_SOFTWARE;
     }
@@ -318,15 +320,15 @@ void attribute(const struct end_faults *faults, const struct end_clues *clues, s
         else
             ret->more++;
     }
-    support_clues(ret, clues);
+    support_signatures(ret, signatures);
 }
 
 void attribution_cause(const struct attribution *found, struct buf *out)
 {
     if (found->primary)
         buf_printf(out, "%s", found->primary->code);
-    else if (found->clue)
-        clue_cause(found->clue->kind, out);
+    else if (found->signature)
+        signature_cause(found->signature->kind, out);
     else
         buf_printf(out, "unattributed");
 }

@@ -1,6 +1,6 @@
 /* attribute.h - what ended an attempt: the faults that struck the JobSet in the ten minutes before its
- * end, and the clues that its tasks left (clue.h). The result is one primary cause with the others as
- * support, or none: "unattributed" is an answer. The window is Meta's (arXiv 2410.21680), but for one
+ * end, and the signatures that its tasks left (signature.h). The result is one primary cause with the others
+ * as support, or none: "unattributed" is an answer. The window is Meta's (arXiv 2410.21680), but for one
  * thing: a cause comes before its effect.
  *
  * Faults. A fault struck a JobSet when it occurred on a machine or chip that the JobSet had, or had until
@@ -12,7 +12,7 @@
  * the earliest. A code that struck several chips of the job at once counts as software, whatever its table
  * says.
  *
- * Clues. A root goes before a stopped task's root, then the heavier, then the earlier. Symptoms and
+ * Signatures. A root goes before a stopped task's root, then the heavier, then the earlier. Symptoms and
  * teardowns support and are never the cause. The same root on several machines within SOFTWARE_WINDOW_NS
  * is software rather than hardware.
  *
@@ -27,7 +27,7 @@
 #ifndef PHX_CORE_HEALTH_ATTRIBUTE_H
 #define PHX_CORE_HEALTH_ATTRIBUTE_H
 
-#include "core/health/clue.h"
+#include "core/health/signature.h"
 #include "core/health/fault.h"
 
 #define ATTRIBUTE_BEFORE_NS (600 * NS_PER_SECOND)
@@ -37,36 +37,36 @@
 enum {
     ATTRIBUTE_SUPPORT_MAX = 7,
     ATTRIBUTE_LATER_MAX = 4,
-    END_CLUES_MAX = 8,
+    END_SIGNATURES_MAX = 8,
     END_FAULTS_MAX = 16,
     END_MACHINE_MAX = 63,
     END_USER_MAX = 63,
 };
 
-/* A clue of an attempt's end, joined over all tasks that left it. */
-struct end_clue {
-    enum clue_kind kind;
+/* A signature of an attempt's end, joined over all tasks that left it. */
+struct end_signature {
+    enum signature_kind kind;
     bool stopped;   /* only tasks that had been told to end before left it */
     bool many;      /* on several machines at once */
     uint32_t rank;  /* of the first task that left it */
     uint32_t tasks; /* how many did */
     int64_t at_ns;  /* stamp of the first arrival */
     char machine[END_MACHINE_MAX + 1]; /* of the first; empty: not known */
-    char line[CLUE_LINE_MAX + 1];
+    char line[SIGNATURE_LINE_MAX + 1];
 };
-/* Zeroed: none. Bounded by END_CLUES_MAX: the weakest clue makes room. */
-struct end_clues {
-    struct end_clue *items; /* owned, in order of arrival */
+/* Zeroed: none. Bounded by END_SIGNATURES_MAX: the weakest signature makes room. */
+struct end_signatures {
+    struct end_signature *items; /* owned, in order of arrival */
     size_t count;
 };
-/* Adds a clue of one task (`tasks` is 1). Equal clues become one: they have the same kind, and exceptions
- * the same type. */
-void end_clues_add(struct end_clues *clues, const struct end_clue *clue);
-/* Forgets clues from before the stamp. */
-void end_clues_forget(struct end_clues *clues, int64_t before_ns);
-void end_clues_done(struct end_clues *clues);
-/* Returns the root that is the cause among the clues; NULL: there is no root. */
-const struct end_clue *end_clues_root(const struct end_clues *clues);
+/* Adds a signature of one task (`tasks` is 1). Equal signatures become one: they have the same kind, and
+ * exceptions the same type. */
+void end_signatures_add(struct end_signatures *signatures, const struct end_signature *signature);
+/* Forgets signatures from before the stamp. */
+void end_signatures_forget(struct end_signatures *signatures, int64_t before_ns);
+void end_signatures_done(struct end_signatures *signatures);
+/* Returns the root that is the cause among the signatures; NULL: there is no root. */
+const struct end_signature *end_signatures_root(const struct end_signatures *signatures);
 
 /* A fault as it was when it struck the JobSet, or an order of a user. */
 struct end_fault {
@@ -109,21 +109,21 @@ void end_faults_done(struct end_faults *faults);
 bool end_fault_is_ordered(const struct end_fault *found);
 
 struct attribution {
-    /* The cause: at most one of the two. Both NULL: no known fault or clue explains the end. */
+    /* The cause: at most one of the two. Both NULL: no known fault or signature explains the end. */
     const struct end_fault *primary;
-    const struct end_clue *clue;
+    const struct end_signature *signature;
     const struct end_fault *supporting[ATTRIBUTE_SUPPORT_MAX]; /* the next worst, in order */
     size_t supporting_count, more;                             /* more: beyond those */
     const struct end_fault *later[ATTRIBUTE_LATER_MAX];        /* began after the end: never the cause */
     size_t later_count;
-    const struct end_clue *clues[END_CLUES_MAX]; /* all others, heaviest first */
-    size_t clue_count;
+    const struct end_signature *signatures[END_SIGNATURES_MAX]; /* all others, heaviest first */
+    size_t signature_count;
     enum fault_domain domain;                              /* of the cause */
 };
 
-/* Finds why an attempt ended at `end_ns` (stamp). `faults` and `clues` were collected for the attempt
+/* Finds why an attempt ended at `end_ns` (stamp). `faults` and `signatures` were collected for the attempt
  * (NULL: none) and outlive *ret; `machine` is that of the task which ended first, empty: not known. */
-void attribute(const struct end_faults *faults, const struct end_clues *clues, struct str machine,
+void attribute(const struct end_faults *faults, const struct end_signatures *signatures, struct str machine,
                int64_t end_ns, struct attribution *ret);
 /* Appends the cause's name: "xid/79", "task/traceback", "unattributed". */
 void attribution_cause(const struct attribution *found, struct buf *out);

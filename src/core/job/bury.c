@@ -57,7 +57,7 @@ static void free_jobset(struct jobset *jobset)
     mem_free(jobset->history.records);
     ladder_done(&jobset->recovery.ladder);
     incident_done(&jobset->recovery.incident);
-    end_clues_done(&jobset->history.clues);
+    end_signatures_done(&jobset->history.signatures);
     end_faults_done(&jobset->history.faults);
     pace_done(&jobset->pace);
     mem_free(jobset->history.suspects);

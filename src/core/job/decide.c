@@ -48,10 +48,10 @@ static bool asks(const struct step *step, const struct task *task)
            !task_is_away(task) && jobset->recovery.state != RECOVERY_DUMPING && !stays;
 }
 
-/* Whether the task left the clue that explains what happened in this attempt. */
+/* Whether the task left the signature that explains what happened in this attempt. */
 static bool is_proven(const struct step *step, const struct task *task)
 {
-    const struct end_clue *root = end_clues_root(&task->job->jobset->history.clues);
+    const struct end_signature *root = end_signatures_root(&task->job->jobset->history.signatures);
     return root && root->rank == task->rank &&
            str_is(step->cluster->machines[task->machine].name, root->machine);
 }

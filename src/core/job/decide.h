@@ -6,7 +6,7 @@
 #include "core/step.h"
 
 /* Judges each loss with all that is known at the end of the step: whether the ladder may answer it, whether
- * its clue explains the others, its cause and place. */
+ * its signature explains the others, its cause and place. */
 void incident_judge(const struct step *step, struct incident *incident);
 /* Answers the losses that were noted since the last call, if any: parks tasks, ends them, begins attempts,
  * fails Jobs. Called while the JobSet is reconciled, before its Jobs are. */

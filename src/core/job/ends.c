@@ -1,5 +1,5 @@
-/* ends.c - the clues that the ends of tasks leave (health/clue.h), kept where they explain something: in
- * the record of the restart that ended their attempt, or, until there is one, in the JobSet.
+/* ends.c - the signatures that the ends of tasks leave (health/signature.h), kept where they explain
+ * something: in the record of the restart that ended their attempt, or, until there is one, in the JobSet.
  *
  * The first failure to be reported is seldom the first that happened: a rank that dies of a broken
  * connection may be reported before the rank that broke it. Reports of an attempt are therefore accepted
@@ -45,42 +45,42 @@ static uint32_t number_of(const struct jobset *jobset, const struct restart_reco
 
 /* Announces the cause of a restart once, and again when a better one is found. */
 static void tell(struct step *step, const struct jobset *jobset, const struct restart_record *record,
-                 const struct end_clue *before)
+                 const struct end_signature *before)
 {
-    const struct end_clue *root = end_clues_root(&record->clues);
+    const struct end_signature *root = end_signatures_root(&record->signatures);
     if (!root || (before && before->kind == root->kind && before->rank == root->rank))
         return;
     step_note_late(step, true, "RestartCause", ref_jobset(jobset), "restart %u: rank %u on %s: %s%s%s",
                    number_of(jobset, record), root->rank, root->machine[0] ? root->machine : "no machine",
-                   clue_name(root->kind), root->line[0] ? ": " : "", root->line);
+                   signature_name(root->kind), root->line[0] ? ": " : "", root->line);
 }
 
 static void add(struct step *step, struct jobset *jobset, struct restart_record *record,
-                const struct end_clue *clue)
+                const struct end_signature *signature)
 {
-    struct end_clue before = {0};
-    const struct end_clue *root = record ? end_clues_root(&record->clues) : NULL;
+    struct end_signature before = {0};
+    const struct end_signature *root = record ? end_signatures_root(&record->signatures) : NULL;
     if (root)
         before = *root;
-    end_clues_add(record ? &record->clues : &jobset->history.clues, clue);
+    end_signatures_add(record ? &record->signatures : &jobset->history.signatures, signature);
     if (!record)
         return;
     tell(step, jobset, record, root ? &before : NULL);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }
 
-static enum clue_kind kind_of_exit(const struct task_report *report, bool stopped, bool explained)
+static enum signature_kind kind_of_exit(const struct task_report *report, bool stopped, bool explained)
 {
-    struct clue_exit how = {.exit_code = report->exit_code,
-                            .signal = report->signal,
-                            .oom = report->oom,
-                            .stopped = stopped,
-                            .explained = explained};
-    return report->fenced ? CLUE_TEARDOWN : clue_of_exit(&how);
+    struct signature_exit how = {.exit_code = report->exit_code,
+                                 .signal = report->signal,
+                                 .oom = report->oom,
+                                 .stopped = stopped,
+                                 .explained = explained};
+    return report->fenced ? SIGNATURE_TEARDOWN : signature_of_exit(&how);
 }
 
 void ends_take(struct step *step, const struct task *task, const struct task_report *report,
-               enum clue_kind kind)
+               enum signature_kind kind)
 {
     struct jobset *jobset = task->job->jobset;
     bool past = task->job->doomed || task->attempt < jobset->attempt;
@@ -88,27 +88,29 @@ void ends_take(struct step *step, const struct task *task, const struct task_rep
     bool stopped = task->state == TASK_STOPPING;
     if (past && (!record || step->now_ns - record->fault_ns > ATTRIBUTE_AFTER_NS))
         return;
-    if (kind == CLUE_MACHINE_LOST && stopped)
+    if (kind == SIGNATURE_MACHINE_LOST && stopped)
         return;
-    struct end_clue clue = {.rank = task->rank, .tasks = 1, .at_ns = step->now_ns, .stopped = stopped};
+    struct end_signature signature = {
+        .rank = task->rank, .tasks = 1, .at_ns = step->now_ns, .stopped = stopped};
     if (task->machine != MACHINE_NONE)
-        copy_text(clue.machine, sizeof(clue.machine), step->cluster->machines[task->machine].name);
+        copy_text(signature.machine, sizeof(signature.machine), step->cluster->machines[task->machine].name);
     bool failed = !report || report->exit_code != 0 || report->signal != 0 || report->oom;
     bool explained = false;
-    for (size_t i = 0; report && i < report->clue_count; i++) {
-        clue.kind = report->clues[i].kind;
-        if (clue_class_of(clue.kind) == CLUE_IS_TEARDOWN || (!failed && clue.kind != CLUE_NUMERIC))
+    for (size_t i = 0; report && i < report->signature_count; i++) {
+        signature.kind = report->signatures[i].kind;
+        if (signature_class_of(signature.kind) == SIGNATURE_IS_TEARDOWN ||
+            (!failed && signature.kind != SIGNATURE_NUMERIC))
             continue;
-        copy_text(clue.line, sizeof(clue.line), report->clues[i].line);
-        add(step, jobset, record, &clue);
+        copy_text(signature.line, sizeof(signature.line), report->signatures[i].line);
+        add(step, jobset, record, &signature);
         explained = true;
     }
-    clue.kind = kind ? kind : kind_of_exit(report, stopped, explained);
-    if (clue_class_of(clue.kind) == CLUE_IS_TEARDOWN)
+    signature.kind = kind ? kind : kind_of_exit(report, stopped, explained);
+    if (signature_class_of(signature.kind) == SIGNATURE_IS_TEARDOWN)
         return;
     struct arena arena ARENA_CLEANUP = {0};
-    copy_text(clue.line, sizeof(clue.line), clue_line(&arena, task->message));
-    add(step, jobset, record, &clue);
+    copy_text(signature.line, sizeof(signature.line), signature_line(&arena, task->message));
+    add(step, jobset, record, &signature);
 }
 
 /* Returns the recent restart whose attempt was struck at `at_ns`; NULL: the present attempt was struck. */
@@ -135,7 +137,7 @@ static void add_later(struct jobset *jobset, const struct end_fault *found, int6
         return;
     struct restart_record *record =
         &jobset->history.records[(jobset->history.record_count - 1) % RESTART_RECORDS_MAX];
-    const struct end_clue *root = end_clues_root(&record->clues);
+    const struct end_signature *root = end_signatures_root(&record->signatures);
     const char *machine = root && root->machine[0] ? root->machine : record->machine;
     size_t later = 0;
     for (size_t i = 0; i < record->faults.count; i++)
@@ -186,22 +188,22 @@ static void give_faults(struct step *step, struct jobset *jobset, struct restart
 
 void ends_give(struct step *step, struct jobset *jobset, struct restart_record *record)
 {
-    struct end_clue before = {0};
-    const struct end_clue *root = end_clues_root(&record->clues);
+    struct end_signature before = {0};
+    const struct end_signature *root = end_signatures_root(&record->signatures);
     if (root)
         before = *root;
     give_faults(step, jobset, record);
-    end_clues_forget(&jobset->history.clues, step->now_ns - ATTRIBUTE_BEFORE_NS);
-    if (record->clues.count == 0) {
-        end_clues_done(&record->clues);
-        record->clues = jobset->history.clues;
-        jobset->history.clues = (struct end_clues){0};
+    end_signatures_forget(&jobset->history.signatures, step->now_ns - ATTRIBUTE_BEFORE_NS);
+    if (record->signatures.count == 0) {
+        end_signatures_done(&record->signatures);
+        record->signatures = jobset->history.signatures;
+        jobset->history.signatures = (struct end_signatures){0};
     }
-    for (size_t i = 0; i < jobset->history.clues.count; i++) {
-        jobset->history.clues.items[i].tasks =
-            1; /* one incident: which tasks left the clue matters, not how many */
-        end_clues_add(&record->clues, &jobset->history.clues.items[i]);
+    for (size_t i = 0; i < jobset->history.signatures.count; i++) {
+        jobset->history.signatures.items[i].tasks =
+            1; /* one incident: which tasks left the signature matters, not how many */
+        end_signatures_add(&record->signatures, &jobset->history.signatures.items[i]);
     }
-    end_clues_done(&jobset->history.clues);
+    end_signatures_done(&jobset->history.signatures);
     tell(step, jobset, record, root ? &before : NULL);
 }

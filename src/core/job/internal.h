@@ -20,10 +20,10 @@ int64_t jobset_due_ns(const struct jobset *jobset);
 void jobset_set_timer(struct job_store *store, struct jobset *jobset);
 void jobset_reconcile(struct step *step, struct jobset *jobset);
 
-/* belongings.c */
-/* Has its belongings checked before the step ends. */
-void belongings_lack(struct step *step, const struct jobset *jobset);
-void belongings_make(struct step *step);
+/* owned_objects.c */
+/* Has its owned objects checked before the step ends. */
+void owned_objects_mark(struct step *step, const struct jobset *jobset);
+void owned_objects_make(struct step *step);
 
 /* resize.c */
 void jobset_bind(struct jobset *jobset); /* makes room for the Jobs and indexes of the spec */
@@ -387,13 +387,13 @@ void unjoined_look(struct step *step, struct jobset *jobset);       /* called at
 void unjoined_given_up(struct step *step, const struct task *task);
 
 /* ends.c */
-/* Takes the clues of a task that has ended, before the end is counted. `report` has them; NULL: the clue
- * is of `kind`, with the task's message as its line. */
+/* Takes the signatures of a task that has ended, before the end is counted. `report` has them; NULL: the
+ * signature is of `kind`, with the task's message as its line. */
 void ends_take(struct step *step, const struct task *task, const struct task_report *report,
-               enum clue_kind kind);
+               enum signature_kind kind);
 /* Records that a user's order on the machine ends a task now, however long ago the order was given. */
 void ends_confirm_order(struct jobset *jobset, struct str machine, int64_t now_ns);
-/* Moves the collected clues into this record, and tells users the cause. */
+/* Moves the collected signatures into this record, and tells users the cause. */
 void ends_give(struct step *step, struct jobset *jobset, struct restart_record *record);
 
 /* move.c */

@@ -37,7 +37,7 @@
  *                  slice_tables.c
  *   preflight.c    tests of a gang's machines before it starts
  *   mttf.c         how long a JobSet runs until a machine fails it
- *   launch.c       what an agent needs to start a task: environment, ranks, ports, the gang's sheet
+ *   launch.c       what an agent needs to start a task: environment, ranks, ports, the gang's rank table
  *   inplace.c      restart in place: all tasks of a JobSet run again where they are; inplace_begin.c
  *   recovery_state.c  how a recovery ends
  *   rejoin.c       processes that survive a restart in place and join the next attempt
@@ -50,13 +50,13 @@
  *   recovery.c     which losses the ladder answers; means.c: why a rung cannot be carried out
  *   catch_up.c     machines that know newer attempts than a restored log
  *   outage.c       an absence of the controller that ended all tasks
- *   belongings.c   the Service and the claims of a JobSet
+ *   owned_objects.c   the Service and the claims of a JobSet
  *   resize.c       room for Jobs and indexes; changes of parallelism and completions
  *   progress.c     joins, steps, checkpoints
  *   records.c      restart records
  *   restart.c      an attempt ends: its record begins, and what was not kept is lost
  *   usage.c        who owns the chips of a JobSet
- *   ends.c         clues of ended tasks, kept with the restart that they explain
+ *   ends.c         signatures of ended tasks, kept with the restart that they explain
  *   suspect.c      machines that end attempts of different jobs
  *   move.c         a JobSet leaves an unhealthy machine
  *   peers.c        reports of ranks about each other
@@ -334,7 +334,7 @@ struct restart_record {
     int64_t stepped_ns;         /* every rank had made its next step */
     int64_t step_at_fault, step_resumed_from; /* -1: unknown */
     int64_t redone_us;          /* lost chip-microseconds: all since the newest checkpoint */
-    struct end_clues clues;     /* clues of the attempt that ended; grows for ATTRIBUTE_AFTER_NS */
+    struct end_signatures signatures; /* signatures of the attempt that ended; grows for ATTRIBUTE_AFTER_NS */
     struct end_faults faults;   /* likewise */
     uint8_t rung;               /* enum rung: the ladder's answer; RUNG_NONE: it was not asked */
     char *passed;               /* owned: why the ladder passed over earlier rungs; NULL: not said */
@@ -364,7 +364,7 @@ struct crashes {
     int64_t due_ns;    /* the next attempt begins no earlier than this stamp; 0: at once */
 };
 /* A suspended JobSet's ranks were told, and are stopped only after they have saved (suspend.c). */
-struct farewell {
+struct suspend_grace {
     int64_t noticed_ns, due_ns; /* 0, 0: no save is awaited */
 };
 /* The steps of one group in the present attempt. */
@@ -409,14 +409,14 @@ struct jobset_recovery {
     struct ladder ladder;
     struct crashes crashes;
     struct move move;
-    struct farewell farewell;
+    struct suspend_grace suspend_grace;
 };
 /* The restarts of the JobSet, and what caused them. */
 struct restart_history {
     struct restart_record *records; /* [RESTART_RECORDS_MAX]; NULL: there was no restart yet */
     uint32_t record_count;   /* number of all records; the newest RESTART_RECORDS_MAX are kept at index
                               * % MAX */
-    struct end_clues clues;  /* of tasks that ended since the newest restart */
+    struct end_signatures signatures; /* of tasks that ended since the newest restart */
     struct end_faults faults; /* recent faults that struck it since the newest restart */
     machine_id *suspects;    /* machines that caused restarts */
     size_t suspect_count;
@@ -560,7 +560,7 @@ static inline bool jobset_keeps(const struct jobset *jobset)
 /* Whether the JobSet is suspended and no last save is awaited. */
 static inline bool jobset_rests(const struct jobset *jobset)
 {
-    return jobset->spec.suspend && !jobset->recovery.farewell.noticed_ns;
+    return jobset->spec.suspend && !jobset->recovery.suspend_grace.noticed_ns;
 }
 
 static inline bool jobset_is_seen(const struct jobset *jobset) /* as a JobSet */
@@ -698,8 +698,8 @@ struct launch_common {
     const struct object_store *objects; /* for ConfigMaps and Secrets; NULL: none */
     const struct jobset *jobset;
     struct str group;
-    struct gang_sheet sheet;
-    struct launch_place *places; /* entries of the sheet */
+    struct gang_rank_table rank_table;
+    struct launch_place *places; /* entries of the rank table */
     uint32_t nodes;
     struct str hostnames;        /* "a.sub,b.sub,..." */
     int64_t mttf_s;              /* of the JobSet; 0: not known */

@@ -93,7 +93,7 @@ struct jobset *jobset_create(struct step *step, struct arena *arena, struct doc 
     step_changed(step, CHANGE_ADDED, ref_jobset(jobset));
     if (jobset->form == FORM_JOB || jobset->form == FORM_POD)
         make_own(step, jobset);
-    belongings_lack(step, jobset);
+    owned_objects_mark(step, jobset);
     jobset_mark(step, jobset);
     return jobset;
 }
@@ -130,7 +130,7 @@ void jobset_replace(struct step *step, struct jobset *jobset, struct arena *aren
     bool runs_nothing = jobset->form == FORM_WORKLOAD;
     CHECK(runs_nothing || spec->rjob_count == jobset->spec.rjob_count); /* immutable, as are replicas */
     bool same = asks_the_same(&jobset->spec, spec);
-    if (jobset->recovery.farewell.noticed_ns && !same)
+    if (jobset->recovery.suspend_grace.noticed_ns && !same)
         jobset_stop(step, jobset);
     vec_push(&step->jobs->dead_arenas, jobset->arena);
     jobset->arena = *arena;

@@ -1,5 +1,5 @@
-/* launch.c - what an agent needs to start a task: the whole environment, its gang's sheet, its place among
- * the ranks.
+/* launch.c - what an agent needs to start a task: the whole environment, its gang's rank table, its place
+ * among the ranks.
  *
  * Our variables come first, so that a user's own value of the same name wins and $(VAR) can refer to ours.
  * Names and meanings: torchrun ("Environment Variables" of torch.distributed.elastic), JAX
@@ -11,7 +11,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "core/agent/sheet.h"
+#include "core/agent/rank_table.h"
 
 enum { ENV_VALUE_MAX = 120 * 1024 }; /* below the kernel's MAX_ARG_STRLEN of 128 KiB */
 _Static_assert(ENV_VALUE_MAX + NAME_MAX_BYTES < 128 * 1024, "a variable with its name is below it too");
@@ -135,15 +135,16 @@ struct str launch_field(const struct task *task, const struct machine *machine, 
     return label_field(task, path, arena);
 }
 
-/* --- the sheet ------------------------------------------------------------------------------------------ */
+/* --- the rank table
+ * ------------------------------------------------------------------------------------------ */
 
-static void build_sheet(const struct task *task, const struct cluster *cluster, struct arena *arena,
-                        struct gang_sheet *sheet)
+static void build_rank_table(const struct task *task, const struct cluster *cluster, struct arena *arena,
+                             struct gang_rank_table *rank_table)
 {
     const struct jobset *jobset = task->job->jobset;
-    sheet->subdomain = jobset->spec.subdomain.len ? jobset->spec.subdomain : jobset->name;
-    sheet->namespace_ = jobset->namespace_;
-    sheet->entries = ARENA_ARRAY(arena, struct sheet_entry, task->world);
+    rank_table->subdomain = jobset->spec.subdomain.len ? jobset->spec.subdomain : jobset->name;
+    rank_table->namespace_ = jobset->namespace_;
+    rank_table->entries = ARENA_ARRAY(arena, struct rank_table_entry, task->world);
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
         if (!job || !str_equal(job->rjob->group, task->job->rjob->group))
@@ -151,10 +152,10 @@ static void build_sheet(const struct task *task, const struct cluster *cluster, 
         for (uint32_t s = 0; s < job->index_count; s++) {
             const struct task *member = job->indexes[s].task;
             if (!member || member->machine == MACHINE_NONE || task_is_away(member) ||
-                sheet->count == task->world)
+                rank_table->count == task->world)
                 continue;
             const struct machine *machine = &cluster->machines[member->machine];
-            sheet->entries[sheet->count++] = (struct sheet_entry){
+            rank_table->entries[rank_table->count++] = (struct rank_table_entry){
                 .hostname = member->hostname,
                 .address = machine->address,
                 .machine = machine->name,
@@ -163,7 +164,7 @@ static void build_sheet(const struct task *task, const struct cluster *cluster, 
             };
         }
     }
-    CHECK(sheet->count <= task->world);
+    CHECK(rank_table->count <= task->world);
 }
 
 /* The index of a task among those of its machine, and of its machine among the machines, both in order of
@@ -174,31 +175,31 @@ struct launch_place {
 
 static void find_places(struct launch_common *common)
 {
-    const struct gang_sheet *sheet = &common->sheet;
+    const struct gang_rank_table *rank_table = &common->rank_table;
     struct str_map nodes = {0}; /* machine -> its first place */
-    common->places = ARENA_ARRAY(common->arena, struct launch_place, sheet->count);
-    for (size_t i = 0; i < sheet->count; i++) {
-        struct launch_place *first = str_map_get(&nodes, sheet->entries[i].machine);
+    common->places = ARENA_ARRAY(common->arena, struct launch_place, rank_table->count);
+    for (size_t i = 0; i < rank_table->count; i++) {
+        struct launch_place *first = str_map_get(&nodes, rank_table->entries[i].machine);
         if (!first) {
             first = &common->places[i];
             first->node_rank = common->nodes++;
-            str_map_put(&nodes, sheet->entries[i].machine, first);
+            str_map_put(&nodes, rank_table->entries[i].machine, first);
         }
         common->places[i].node_rank = first->node_rank;
         common->places[i].local_rank = first->local_world++;
     }
-    for (size_t i = 0; i < sheet->count; i++) {
-        const struct launch_place *first = str_map_get(&nodes, sheet->entries[i].machine);
+    for (size_t i = 0; i < rank_table->count; i++) {
+        const struct launch_place *first = str_map_get(&nodes, rank_table->entries[i].machine);
         common->places[i].local_world = first->local_world;
     }
-    CHECK(common->nodes <= sheet->count && (common->nodes > 0 || sheet->count == 0));
+    CHECK(common->nodes <= rank_table->count && (common->nodes > 0 || rank_table->count == 0));
     str_map_done(&nodes);
 }
 
 static void join_hostnames(struct launch_common *common)
 {
     struct buf names BUF_CLEANUP = {0};
-    sheet_write_host_names(&names, &common->sheet);
+    rank_table_write_host_names(&names, &common->rank_table);
     if (names.len < ENV_VALUE_MAX)
         common->hostnames = arena_str(common->arena, buf_str(&names));
 }
@@ -213,7 +214,7 @@ static void common_for(struct launch_common *common, const struct task *task, co
                                      .machine_mttf_s = common->machine_mttf_s,
                                      .jobset = task->job->jobset,
                                      .group = task->job->rjob->group};
-    build_sheet(task, cluster, common->arena, &common->sheet);
+    build_rank_table(task, cluster, common->arena, &common->rank_table);
     find_places(common);
     join_hostnames(common);
     if (common->machine_mttf_s > 0)
@@ -222,20 +223,20 @@ static void common_for(struct launch_common *common, const struct task *task, co
 
 static struct launch_place place_of(const struct launch_common *common, uint32_t rank)
 {
-    const struct gang_sheet *sheet = &common->sheet;
-    if (rank < sheet->count && sheet->entries[rank].rank == rank)
+    const struct gang_rank_table *rank_table = &common->rank_table;
+    if (rank < rank_table->count && rank_table->entries[rank].rank == rank)
         return common->places[rank];
-    for (size_t i = 0; i < sheet->count; i++)
-        if (sheet->entries[i].rank == rank)
+    for (size_t i = 0; i < rank_table->count; i++)
+        if (rank_table->entries[i].rank == rank)
             return common->places[i];
     return (struct launch_place){0};
 }
 
-static const struct sheet_entry *rank_zero(const struct gang_sheet *sheet)
+static const struct rank_table_entry *rank_zero(const struct gang_rank_table *rank_table)
 {
-    for (size_t i = 0; i < sheet->count; i++)
-        if (sheet->entries[i].rank == 0)
-            return &sheet->entries[i];
+    for (size_t i = 0; i < rank_table->count; i++)
+        if (rank_table->entries[i].rank == 0)
+            return &rank_table->entries[i];
     return NULL;
 }
 
@@ -249,7 +250,7 @@ static void env_world(env_list *env, struct arena *arena, const struct task *tas
         return;
     }
     struct launch_place standing = place_of(common, task->rank);
-    const struct sheet_entry *master = rank_zero(&common->sheet);
+    const struct rank_table_entry *master = rank_zero(&common->rank_table);
     env_setf(env, arena, "RANK", "%u", task->rank);
     env_setf(env, arena, "WORLD_SIZE", "%u", task->world);
     env_setf(env, arena, "LOCAL_RANK", "%u", standing.local_rank);
@@ -422,7 +423,7 @@ void task_launch_build_next(struct launch_common *common, const struct task *tas
         .work_pattern = labels_get(&jobset->spec.annotations, STR(WORK_PATTERN_KEY), STR("")),
     };
     common_for(common, task, cluster);
-    launch.sheet = common->sheet;
+    launch.rank_table = common->rank_table;
     launch_range(common, jobset->namespace_, &launch);
     if (launch_is_plain(task))
         launch_plain(common, task, cluster, arena, &launch);

@@ -120,7 +120,7 @@ static void suspend_or_resume(struct step *step, struct jobset *jobset)
             jobset_stop(step, jobset);
         return;
     }
-    jobset->recovery.farewell = (struct farewell){0}; /* its user has resumed it */
+    jobset->recovery.suspend_grace = (struct suspend_grace){0}; /* its user has resumed it */
     bool resumes = jobset->conditions[CONDITION_SUSPENDED].status;
     if (jobset->executions < 0)
         jobset->executions = 0;
@@ -288,8 +288,8 @@ int64_t jobset_due_ns(const struct jobset *jobset)
     if (managed && held && wants_jobs(jobset))
         due_ns = attempt_due(jobset);
     int64_t parked_ns = inplace_deadline(jobset), move_ns = managed ? move_deadline(jobset) : INT64_MAX;
-    int64_t farewell_ns = managed ? suspend_deadline(jobset) : INT64_MAX;
-    due_ns = farewell_ns < due_ns ? farewell_ns : due_ns;
+    int64_t suspend_grace_ns = managed ? suspend_deadline(jobset) : INT64_MAX;
+    due_ns = suspend_grace_ns < due_ns ? suspend_grace_ns : due_ns;
     due_ns = parked_ns < due_ns ? parked_ns : due_ns;
     due_ns = move_ns < due_ns ? move_ns : due_ns;
     const struct heap_node *node = heap_min(&jobset->work.timers);
@@ -456,6 +456,6 @@ void jobs_settle(struct step *step)
         }
         preflight_settle(step);
     } while (step->jobs->dirty.len > 0);
-    belongings_make(step);
+    owned_objects_make(step);
     CHECK(step->jobs->dirty.len == 0 && !step->schedule && step->jobs->incidents == 0);
 }

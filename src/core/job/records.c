@@ -19,7 +19,7 @@ void restart_history_need(struct restart_history *history)
 
 void restart_record_done(struct restart_record *record)
 {
-    end_clues_done(&record->clues);
+    end_signatures_done(&record->signatures);
     end_faults_done(&record->faults);
     mem_free(record->passed);
     record->passed = NULL;

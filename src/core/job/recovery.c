@@ -274,7 +274,7 @@ struct str recovery_passed(const struct recovery *recovery, struct arena *arena)
 struct str recovery_give_up_text(const struct jobset *jobset, const struct recovery *recovery,
                                  struct arena *arena)
 {
-    const struct end_clue *root = end_clues_root(&jobset->history.clues);
+    const struct end_signature *root = end_signatures_root(&jobset->history.signatures);
     struct buf text BUF_CLEANUP = {0};
     buf_printf(&text, "%lld attempts in a row ended without a new step",
                (long long)jobset->spec.recovery.no_progress_attempts);
@@ -283,7 +283,7 @@ struct str recovery_give_up_text(const struct jobset *jobset, const struct recov
     buf_printf(&text, "; the last: %s", loss_name(recovery->incident.cause));
     if (root)
         buf_printf(&text, ", rank %u on %s, %s%s%s", root->rank,
-                   root->machine[0] ? root->machine : "no machine", clue_name(root->kind),
+                   root->machine[0] ? root->machine : "no machine", signature_name(root->kind),
                    root->line[0] ? ": " : "", root->line);
     return arena_printf(arena, STR_FORMAT, STR_ARG(buf_str(&text)));
 }

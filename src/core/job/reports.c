@@ -75,7 +75,8 @@ static void task_exited(struct step *step, struct task *task, const struct task_
         unjoined_given_up(step, task);
     if (report->kind == REPORT_EXITED && outage_explains(step, report))
         outage_ends(step, task);
-    ends_take(step, task, report, report->kind == REPORT_START_FAILED ? CLUE_START_FAILED : CLUE_NONE);
+    ends_take(step, task, report,
+              report->kind == REPORT_START_FAILED ? SIGNATURE_START_FAILED : SIGNATURE_NONE);
     task_finish(step, task,
                 report->kind == REPORT_START_FAILED ? END_START_FAILED
                 : ours                              ? END_STOPPED
@@ -166,7 +167,7 @@ static void hello_ends(struct step *step, const struct machine *machine, struct 
     if (task->state != TASK_RUNNING && task->state != TASK_STOPPING)
         return;
     task_message(task, "gone when the agent of " STR_FORMAT " came back", STR_ARG(machine->name));
-    ends_take(step, task, NULL, CLUE_MACHINE_LOST);
+    ends_take(step, task, NULL, SIGNATURE_MACHINE_LOST);
     task_finish(step, task, task->state == TASK_STOPPING ? END_STOPPED : END_MACHINE_LOST);
 }
 
@@ -216,7 +217,7 @@ void jobs_machine_lost(struct step *step, struct machine *machine, struct str ev
                      STR_ARG(evidence));
         if (outage_explains(step, NULL))
             outage_ends(step, task);
-        ends_take(step, task, NULL, CLUE_MACHINE_LOST);
+        ends_take(step, task, NULL, SIGNATURE_MACHINE_LOST);
         task_finish(step, task, task->state == TASK_STOPPING ? END_STOPPED : END_MACHINE_LOST);
     }
 }

@@ -3,12 +3,12 @@
 
 #include <stdio.h>
 
-/* Returns the task or machine where the incident began, as far as the clues say: victims may have been
+/* Returns the task or machine where the incident began, as far as the signatures say: victims may have been
  * reported first. */
-static struct str blamed(const struct end_clues *clues, struct str otherwise)
+static struct str blamed(const struct end_signatures *signatures, struct str otherwise)
 {
-    const struct end_clue *root = end_clues_root(clues);
-    return root ? str_from(root->machine) : clues->count ? STR("") : otherwise;
+    const struct end_signature *root = end_signatures_root(signatures);
+    return root ? str_from(root->machine) : signatures->count ? STR("") : otherwise;
 }
 
 /* Whether the next placement avoids the culprit's machine. A process that ended may run again on its
@@ -20,14 +20,14 @@ static bool is_to_avoid(const struct step *step, const struct jobset *jobset, co
     struct str machine = step->cluster->machines[culprit->machine].name;
     if (culprit->end != END_EXIT)
         return true;
-    if (!str_equal(blamed(&jobset->history.clues, machine), machine))
+    if (!str_equal(blamed(&jobset->history.signatures, machine), machine))
         return false;
     size_t first = jobset->history.record_count > RESTART_RECORDS_MAX
                        ? jobset->history.record_count - RESTART_RECORDS_MAX
                        : 0;
     for (size_t i = first; i < jobset->history.record_count; i++) {
         const struct restart_record *record = &jobset->history.records[i % RESTART_RECORDS_MAX];
-        if (str_equal(machine, blamed(&record->clues, str_from(record->machine))))
+        if (str_equal(machine, blamed(&record->signatures, str_from(record->machine))))
             return true;
     }
     return false;
@@ -110,13 +110,13 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
     struct restart_record *record = open_record(step, jobset, culprit, &fault_ns);
     if (!same)
         restart_record_done(record); /* frees the older record in this slot */
-    struct end_clues clues = record->clues;
+    struct end_signatures signatures = record->signatures;
     struct end_faults faults = record->faults;
     bool counted = jobset->progress.source == STEP_COUNTED;
     int64_t stepped = counted ? -1 : jobset->progress.step;
     char *passed = record->passed;
     *record = (struct restart_record){
-        .clues = clues,
+        .signatures = signatures,
         .faults = faults,
         .rung = same ? record->rung : RUNG_NONE,
         .passed = passed,

@@ -4,7 +4,7 @@
  * and people may clear it.
  *
  * A machine is not suspected for what a process does to itself, but for being lost, for a failed start,
- * and for an end whose clues are of the hardware or the system's software. */
+ * and for an end whose signatures are of the hardware or the system's software. */
 #include "core/health/fault.h"
 #include "core/job/internal.h"
 
@@ -14,10 +14,10 @@ static bool is_its_doing(const struct jobset *jobset, const struct task *culprit
 {
     if (culprit->end == END_MACHINE_LOST || culprit->end == END_START_FAILED)
         return true;
-    const struct end_clue *root = end_clues_root(&jobset->history.clues);
+    const struct end_signature *root = end_signatures_root(&jobset->history.signatures);
     if (culprit->end != END_EXIT || !root || !str_is(machine, root->machine))
         return false;
-    enum fault_domain domain = clue_domain(root->kind);
+    enum fault_domain domain = signature_domain(root->kind);
     return domain == DOMAIN_HARDWARE || domain == DOMAIN_SOFTWARE;
 }
 

@@ -51,8 +51,8 @@ void suspend_begin(struct step *step, struct jobset *jobset)
     int64_t grace_ns = jobset_notice(step, jobset, DRAIN_PREEMPTION);
     if (grace_ns == 0)
         return;
-    jobset->recovery.farewell =
-        (struct farewell){.noticed_ns = step->now_ns, .due_ns = step->now_ns + grace_ns};
+    jobset->recovery.suspend_grace =
+        (struct suspend_grace){.noticed_ns = step->now_ns, .due_ns = step->now_ns + grace_ns};
     step_note(step, false, "SavingBeforeSuspension", ref_jobset(jobset),
               "its ranks save a last time before they are stopped, for %lld s at most",
               (long long)(grace_ns / NS_PER_SECOND));
@@ -60,16 +60,16 @@ void suspend_begin(struct step *step, struct jobset *jobset)
 
 bool suspend_waits(const struct step *step, const struct jobset *jobset)
 {
-    const struct farewell *farewell = &jobset->recovery.farewell;
-    if (!farewell->noticed_ns)
+    const struct suspend_grace *suspend_grace = &jobset->recovery.suspend_grace;
+    if (!suspend_grace->noticed_ns)
         return false;
-    return step->now_ns < farewell->due_ns && !jobset_has_answered(jobset, farewell->noticed_ns) &&
+    return step->now_ns < suspend_grace->due_ns && !jobset_has_answered(jobset, suspend_grace->noticed_ns) &&
            !jobset_parks(jobset) && suspend_is_worth_it(jobset);
 }
 
 int64_t suspend_deadline(const struct jobset *jobset)
 {
-    return jobset->recovery.farewell.noticed_ns ? jobset->recovery.farewell.due_ns : INT64_MAX;
+    return jobset->recovery.suspend_grace.noticed_ns ? jobset->recovery.suspend_grace.due_ns : INT64_MAX;
 }
 
 static void suspend_jobs(struct step *step, struct jobset *jobset)
@@ -86,7 +86,7 @@ static void suspend_jobs(struct step *step, struct jobset *jobset)
 
 void jobset_stop(struct step *step, struct jobset *jobset)
 {
-    jobset->recovery.farewell = (struct farewell){0};
+    jobset->recovery.suspend_grace = (struct suspend_grace){0};
     if (!jobset->conditions[CONDITION_SUSPENDED].status)
         progress_suspended(step, jobset);
     suspend_jobs(step, jobset);

@@ -26,7 +26,7 @@ struct loss {
     uint8_t cause;     /* enum loss_cause */
     bool asks;         /* the ladder may answer the loss; false: the rest is not judged */
     bool barred;       /* a policy of the task's Job rules every rung out */
-    bool proven;       /* the end left the clue that explains the others (health/clue.h) */
+    bool proven;       /* the end left the signature that explains the others (health/signature.h) */
     bool place_is_bad; /* the machine must not, or should not, be used again for this job */
     bool again;        /* one more loss of the incident before, which is not counted again */
     bool runs_long;    /* as ladder_incident.runs_long */

@@ -5,7 +5,7 @@
  *   sockets.c   a socket for each container; clients.c: connections of libphalanx at them
  *   logs.c      log streams
  *   paces.c     steps that stand in logs; steplines.c: in their lines; values.c: what is reported with steps
- *   tails.c     the end of a task's log, as clues to why it ended
+ *   tails.c     the end of a task's log, as signatures to why it ended
  *   exec.c      commands beside tasks
  *   probe*.c    probes and hooks of containers
  *   errand.c    errands of the controller: hooks, qualification
@@ -225,10 +225,10 @@ void local_pace_forget(struct live *live, obj_id task);
 void local_paces_init(struct live *live);
 void local_paces_close(struct live *live);
 
-/* tails.c: what the last CLUE_TAIL_BYTES of a container's log say; from `arena`. The log is whole when the
- * launcher has said that the container ended. */
-size_t local_tail_clues(struct live *live, uint64_t process, struct arena *arena,
-                        struct clue ret_clues[CLUES_MAX]);
+/* tails.c: what the last SIGNATURE_TAIL_BYTES of a container's log say; from `arena`. The log is whole when
+ * the launcher has said that the container ended. */
+size_t local_tail_signatures(struct live *live, uint64_t process, struct arena *arena,
+                             struct signature ret_signatures[SIGNATURES_MAX]);
 
 /* logs.c */
 void local_logs_init(struct live *live);

@@ -1,5 +1,5 @@
-/* tails.c - the end of a task's log, read where it is when the task has failed: at most CLUE_TAIL_BYTES, of
- * the current file and, where that is short because the log was just rotated, of the part before it. */
+/* tails.c - the end of a task's log, read where it is when the task has failed: at most SIGNATURE_TAIL_BYTES,
+ * of the current file and, where that is short because the log was just rotated, of the part before it. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <sys/stat.h>
@@ -23,17 +23,17 @@ static void put_before(const char *path, char *room, size_t *begin)
     close(fd);
 }
 
-size_t local_tail_clues(struct live *live, uint64_t process, struct arena *arena,
-                        struct clue ret_clues[CLUES_MAX])
+size_t local_tail_signatures(struct live *live, uint64_t process, struct arena *arena,
+                             struct signature ret_signatures[SIGNATURES_MAX])
 {
     char path[LAUNCH_PATH_MAX], older[LAUNCH_PATH_MAX + 16];
     if (launch_log_path(live->launcher, process, path, NULL) < 0)
         return 0;
-    char *room = arena_alloc(arena, CLUE_TAIL_BYTES);
-    size_t begin = CLUE_TAIL_BYTES;
+    char *room = arena_alloc(arena, SIGNATURE_TAIL_BYTES);
+    size_t begin = SIGNATURE_TAIL_BYTES;
     put_before(path, room, &begin);
     snprintf(older, sizeof older, "%s.1", path);
     if (begin > 0)
         put_before(older, room, &begin);
-    return clues_read(arena, (struct str){room + begin, CLUE_TAIL_BYTES - begin}, ret_clues);
+    return signatures_read(arena, (struct str){room + begin, SIGNATURE_TAIL_BYTES - begin}, ret_signatures);
 }

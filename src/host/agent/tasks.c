@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "core/agent/codec.h"
-#include "core/agent/sheet.h"
+#include "core/agent/rank_table.h"
 #include "host/agent/internal.h"
 
 /* --- start records -------------------------------------------------------------------------------- */
@@ -280,13 +280,13 @@ static void on_exited(struct live *live, const struct launch_event *event)
                                       .pid = event->pid,
                                       .message = str_from(exit->message)};
     struct arena arena ARENA_CLEANUP = {0};
-    struct clue clues[CLUES_MAX];
-    size_t count = local_tail_clues(live, event->uid, &arena, clues);
+    struct signature signatures[SIGNATURES_MAX];
+    size_t count = local_tail_signatures(live, event->uid, &arena, signatures);
     bool failed = exit->signaled || exit->exit_code != 0;
     for (size_t i = 0; i < count; i++) /* an end that is none else may still be a numeric failure */
-        if (failed || clues[i].kind == CLUE_NUMERIC)
-            clues[step.exited.clue_count++] = clues[i];
-    step.exited.clues = clues;
+        if (failed || signatures[i].kind == SIGNATURE_NUMERIC)
+            signatures[step.exited.signature_count++] = signatures[i];
+    step.exited.signatures = signatures;
     running_remove(live, event->uid);
     if (index_of(event->uid) == 0) {
         local_pace_last(live, task);
@@ -444,11 +444,11 @@ static int spawn(struct live *live, const struct task_launch *launch, uint32_t i
     if (spec.set_user && spec.user_id == geteuid() && spec.group_id == getegid())
         spec.set_user = false; /* it is ours already, which needs no privilege */
     local_checkpoints_make(live, launch);
-    if (launch->sheet.count > 0) {
+    if (launch->rank_table.count > 0) {
         if (access("/etc/hosts", F_OK) < 0) /* else the task's begins with the machine's */
             buf_add_str(&hosts, STR("127.0.0.1 localhost\n::1 localhost\n"));
-        sheet_write_hosts(&hosts, &launch->sheet);
-        sheet_write_rank_table(&rank_table, &launch->sheet);
+        rank_table_write_hosts(&hosts, &launch->rank_table);
+        rank_table_write_json(&rank_table, &launch->rank_table);
         spec.hosts = buf_str(&hosts);
         spec.rank_table = buf_str(&rank_table);
     }

@@ -64,7 +64,7 @@ static void mark_named(const struct controller *controller, const char *name, bo
 }
 
 /* Marks the machines on which the record says that the task's place was or may have been: its present and
- * its last one, and those that ended later attempts or whose ranks left clues in them. */
+ * its last one, and those that ended later attempts or whose ranks left signatures in them. */
 static void mark_likely(const struct controller *controller, const struct task *task, int32_t attempt,
                         bool *marks)
 {
@@ -81,8 +81,8 @@ static void mark_likely(const struct controller *controller, const struct task *
         if (record->attempt <= attempt)
             continue;
         mark_named(controller, record->machine, marks);
-        for (size_t k = 0; k < record->clues.count; k++)
-            mark_named(controller, record->clues.items[k].machine, marks);
+        for (size_t k = 0; k < record->signatures.count; k++)
+            mark_named(controller, record->signatures.items[k].machine, marks);
     }
 }
 

@@ -172,7 +172,7 @@ static void game_start(struct game *game)
     *proc = (struct proc){.uid = game->count + 1000};
     proc->attempt = game->attempts[jobset] - (rng_chance(&game->rng, 100000) && game->attempts[jobset] > 0);
     proc->chips = 1 + rng_below(&game->rng, 15);
-    struct sheet_entry entry = {.hostname = STR("w-0"), .address = STR("127.0.0.1"), .rank = 0};
+    struct rank_table_entry entry = {.hostname = STR("w-0"), .address = STR("127.0.0.1"), .rank = 0};
     struct task_launch launch = {.task = proc->uid,
                                  .jobset = jobset + 1,
                                  .attempt = proc->attempt,
@@ -183,7 +183,7 @@ static void game_start(struct game *game)
                                  .restore_step = -1,
                                  .world = 1};
     if (rng_chance(&game->rng, 500000))
-        launch.sheet = (struct gang_sheet){STR("s"), STR("default"), &entry, 1};
+        launch.rank_table = (struct gang_rank_table){STR("s"), STR("default"), &entry, 1};
     game_say(game, (struct from_controller){.kind = FROM_CONTROLLER_START, .start = launch});
 }
 

@@ -276,19 +276,20 @@ static void random_launch(struct rng *rng, struct arena *arena, struct task_laun
     for (size_t i = 0; i < launch->env_count; i++)
         launch->env[i] =
             (struct env_var){random_text(rng, arena, 1), random_text(rng, arena, 0), rng_chance(rng, 500000)};
-    struct gang_sheet *sheet = &launch->sheet;
-    *sheet =
-        (struct gang_sheet){random_text(rng, arena, 0), random_text(rng, arena, 1), NULL, rng_below(rng, 5)};
-    sheet->entries = ARENA_ARRAY(arena, struct sheet_entry, sheet->count);
-    for (size_t i = 0; i < sheet->count; i++)
-        sheet->entries[i] = (struct sheet_entry){random_text(rng, arena, 1), random_text(rng, arena, 1),
-                                                 random_text(rng, arena, 1), rng_next(rng), (uint32_t)i};
+    struct gang_rank_table *rank_table = &launch->rank_table;
+    *rank_table = (struct gang_rank_table){random_text(rng, arena, 0), random_text(rng, arena, 1), NULL,
+                                           rng_below(rng, 5)};
+    rank_table->entries = ARENA_ARRAY(arena, struct rank_table_entry, rank_table->count);
+    for (size_t i = 0; i < rank_table->count; i++)
+        rank_table->entries[i] =
+            (struct rank_table_entry){random_text(rng, arena, 1), random_text(rng, arena, 1),
+                                      random_text(rng, arena, 1), rng_next(rng), (uint32_t)i};
 }
 
 static enum from_controller_kind random_controller_kind(struct rng *rng)
 {
     if (!rng_chance(rng, 100000))
-        return (enum from_controller_kind)rng_range(rng, FROM_CONTROLLER_WELCOME, FROM_CONTROLLER_SHEET);
+        return (enum from_controller_kind)rng_range(rng, FROM_CONTROLLER_WELCOME, FROM_CONTROLLER_RANK_TABLE);
     return rng_chance(rng, 300000)   ? FROM_CONTROLLER_REJOIN
            : rng_chance(rng, 500000) ? FROM_CONTROLLER_ERRAND_START
            : rng_chance(rng, 500000) ? FROM_CONTROLLER_ERRAND_STOP
@@ -368,8 +369,8 @@ static struct from_controller random_controller(struct rng *rng, struct arena *a
     case FROM_CONTROLLER_ERRAND_STOP:
         message.number = rng_next(rng);
         break;
-    case FROM_CONTROLLER_SHEET:
-        message.sheet = (struct packed_sheet){rng_next(rng), random_text(rng, arena, 1)};
+    case FROM_CONTROLLER_RANK_TABLE:
+        message.rank_table = (struct packed_rank_table){rng_next(rng), random_text(rng, arena, 1)};
         break;
     case FROM_CONTROLLER_ERRAND_START:
         message.errand_start =
@@ -454,66 +455,68 @@ static void test_controller_round_trip(void **state)
     }
 }
 
-/* --- packed sheets -------------------------------------------------------------------------------- */
+/* --- packed rank tables -------------------------------------------------------------------------------- */
 
-static void check_packed(const struct gang_sheet *sheet, size_t max_bytes)
+static void check_packed(const struct gang_rank_table *rank_table, size_t max_bytes)
 {
     ARENA_CLEANUP struct arena arena = {.limit_bytes = CODEC_ARENA_BYTES};
     BUF_CLEANUP struct buf bytes = {0};
-    struct gang_sheet back;
-    codec_pack_sheet(&bytes, sheet);
+    struct gang_rank_table back;
+    codec_pack_rank_table(&bytes, rank_table);
     assert_true(bytes.len <= max_bytes);
-    assert_int_equal(codec_unpack_sheet(&arena, buf_str(&bytes), &back, NULL), 0);
-    assert_true(str_equal(back.subdomain, sheet->subdomain) && str_equal(back.namespace_, sheet->namespace_));
-    assert_int_equal(back.count, sheet->count);
-    for (size_t i = 0; i < sheet->count; i++) {
-        const struct sheet_entry *a = &sheet->entries[i], *b = &back.entries[i];
+    assert_int_equal(codec_unpack_rank_table(&arena, buf_str(&bytes), &back, NULL), 0);
+    assert_true(str_equal(back.subdomain, rank_table->subdomain) &&
+                str_equal(back.namespace_, rank_table->namespace_));
+    assert_int_equal(back.count, rank_table->count);
+    for (size_t i = 0; i < rank_table->count; i++) {
+        const struct rank_table_entry *a = &rank_table->entries[i], *b = &back.entries[i];
         assert_true(str_equal(a->hostname, b->hostname) && str_equal(a->machine, b->machine));
         assert_true(str_equal(a->address, b->address) && a->chips == b->chips && a->rank == b->rank);
     }
 }
 
 /* Ranks 0 ... count - 1, `per` on each machine; names are made of `number` + the machine's place. */
-static struct gang_sheet numbered_sheet(struct arena *arena, size_t count, uint32_t per, uint64_t number,
-                                        const char *machines)
+static struct gang_rank_table numbered_rank_table(struct arena *arena, size_t count, uint32_t per,
+                                                  uint64_t number, const char *machines)
 {
-    struct gang_sheet sheet = {STR("train"), STR("default"), ARENA_ARRAY(arena, struct sheet_entry, count),
-                               count};
+    struct gang_rank_table rank_table = {STR("train"), STR("default"),
+                                         ARENA_ARRAY(arena, struct rank_table_entry, count), count};
     for (size_t i = 0; i < count; i++) {
         unsigned long long machine = number + i / per;
-        sheet.entries[i] =
-            (struct sheet_entry){arena_printf(arena, "train-w-0-%zu", i),
-                                 arena_printf(arena, "10.0.%llu.%llu", machine / 256, machine % 256),
-                                 arena_printf(arena, machines, machine), UINT64_C(1) << i % per, (uint32_t)i};
+        rank_table.entries[i] = (struct rank_table_entry){
+            arena_printf(arena, "train-w-0-%zu", i),
+            arena_printf(arena, "10.0.%llu.%llu", machine / 256, machine % 256),
+            arena_printf(arena, machines, machine), UINT64_C(1) << i % per, (uint32_t)i};
     }
-    return sheet;
+    return rank_table;
 }
 
-static void test_regular_sheets_are_small(void **state)
+static void test_regular_rank_tables_are_small(void **state)
 {
     ARENA_CLEANUP struct arena arena = {0};
-    struct gang_sheet sheet = numbered_sheet(&arena, 4096, 8, 1, "m-%llu");
-    check_packed(&sheet, 512);
-    sheet = numbered_sheet(&arena, 65536, 1, 98, "rack%04llu"); /* a run for each 256 addresses */
-    check_packed(&sheet, 257 * 80);
-    sheet = numbered_sheet(&arena, 300, 4, 999999990, "node%llux");
-    check_packed(&sheet, SIZE_MAX);
-    sheet = numbered_sheet(&arena, 40, 2, UINT64_C(99999999990), "m%llu"); /* more digits than are counted */
-    check_packed(&sheet, SIZE_MAX);
+    struct gang_rank_table rank_table = numbered_rank_table(&arena, 4096, 8, 1, "m-%llu");
+    check_packed(&rank_table, 512);
+    rank_table = numbered_rank_table(&arena, 65536, 1, 98, "rack%04llu"); /* a run for each 256 addresses */
+    check_packed(&rank_table, 257 * 80);
+    rank_table = numbered_rank_table(&arena, 300, 4, 999999990, "node%llux");
+    check_packed(&rank_table, SIZE_MAX);
+    rank_table =
+        numbered_rank_table(&arena, 40, 2, UINT64_C(99999999990), "m%llu"); /* more digits than are counted */
+    check_packed(&rank_table, SIZE_MAX);
 }
 
-static void test_any_sheet_comes_back(void **state)
+static void test_any_rank_table_comes_back(void **state)
 {
     struct rng rng;
     rng_seed(&rng, 7);
     for (int round = 0; round < ROUNDS; round++) {
         ARENA_CLEANUP struct arena arena = {0};
-        struct gang_sheet sheet =
-            numbered_sheet(&arena, 1 + rng_below(&rng, 60), 1 + (uint32_t)rng_below(&rng, 8),
-                           rng_below(&rng, 300), "m-%llu");
+        struct gang_rank_table rank_table =
+            numbered_rank_table(&arena, 1 + rng_below(&rng, 60), 1 + (uint32_t)rng_below(&rng, 8),
+                                rng_below(&rng, 300), "m-%llu");
         for (uint64_t changes = rng_below(&rng, 4); changes > 0; changes--) {
-            struct sheet_entry *entry = &sheet.entries[rng_below(&rng, sheet.count)];
-            const struct sheet_entry *other = &sheet.entries[rng_below(&rng, sheet.count)];
+            struct rank_table_entry *entry = &rank_table.entries[rng_below(&rng, rank_table.count)];
+            const struct rank_table_entry *other = &rank_table.entries[rng_below(&rng, rank_table.count)];
             switch (rng_below(&rng, 5)) {
             case 0:
                 entry->hostname = random_text(&rng, &arena, 0);
@@ -531,7 +534,7 @@ static void test_any_sheet_comes_back(void **state)
                 entry->rank = (uint32_t)rng_next(&rng);
             }
         }
-        check_packed(&sheet, SIZE_MAX);
+        check_packed(&rank_table, SIZE_MAX);
     }
 }
 
@@ -542,15 +545,19 @@ static void test_endless_runs_are_refused(void **state)
     static const char nobody[] = "\x22\x04\x10\x01\x18\x01";
     static const char no_place[] = "\x22\x04\x0a\x00\x10\x02";
     ARENA_CLEANUP struct arena arena = {.limit_bytes = CODEC_ARENA_BYTES};
-    struct gang_sheet sheet;
-    assert_int_equal(codec_unpack_sheet(&arena, (struct str){too_many, sizeof too_many - 1}, &sheet, NULL),
-                     ERROR_LIMIT);
-    assert_int_equal(codec_unpack_sheet(&arena, (struct str){empty, sizeof empty - 1}, &sheet, NULL),
-                     ERROR_INVALID);
-    assert_int_equal(codec_unpack_sheet(&arena, (struct str){nobody, sizeof nobody - 1}, &sheet, NULL),
-                     ERROR_INVALID);
-    assert_int_equal(codec_unpack_sheet(&arena, (struct str){no_place, sizeof no_place - 1}, &sheet, NULL),
-                     ERROR_INVALID);
+    struct gang_rank_table rank_table;
+    assert_int_equal(
+        codec_unpack_rank_table(&arena, (struct str){too_many, sizeof too_many - 1}, &rank_table, NULL),
+        ERROR_LIMIT);
+    assert_int_equal(
+        codec_unpack_rank_table(&arena, (struct str){empty, sizeof empty - 1}, &rank_table, NULL),
+        ERROR_INVALID);
+    assert_int_equal(
+        codec_unpack_rank_table(&arena, (struct str){nobody, sizeof nobody - 1}, &rank_table, NULL),
+        ERROR_INVALID);
+    assert_int_equal(
+        codec_unpack_rank_table(&arena, (struct str){no_place, sizeof no_place - 1}, &rank_table, NULL),
+        ERROR_INVALID);
 }
 
 static void test_fields_arrive(void **state)
@@ -573,9 +580,9 @@ static void test_fields_arrive(void **state)
     assert_int_equal(b->run_as_user, -1);
     assert_true(str_equal(a->name, b->name) && str_equal(a->namespace_, b->namespace_));
     assert_int_equal(a->argc, b->argc);
-    assert_int_equal(a->sheet.count, b->sheet.count);
-    for (size_t i = 0; i < a->sheet.count; i++)
-        assert_true(str_equal(a->sheet.entries[i].address, b->sheet.entries[i].address));
+    assert_int_equal(a->rank_table.count, b->rank_table.count);
+    for (size_t i = 0; i < a->rank_table.count; i++)
+        assert_true(str_equal(a->rank_table.entries[i].address, b->rank_table.entries[i].address));
 }
 
 /* Equal bytes on the second way would also come of a field that neither way knows. */
@@ -755,8 +762,8 @@ int main(void)
         cmocka_unit_test(test_agent_round_trip),
         cmocka_unit_test(test_controller_round_trip),
         cmocka_unit_test(test_fields_arrive),
-        cmocka_unit_test(test_regular_sheets_are_small),
-        cmocka_unit_test(test_any_sheet_comes_back),
+        cmocka_unit_test(test_regular_rank_tables_are_small),
+        cmocka_unit_test(test_any_rank_table_comes_back),
         cmocka_unit_test(test_endless_runs_are_refused),
         cmocka_unit_test(test_frames),
         cmocka_unit_test(test_refusals),

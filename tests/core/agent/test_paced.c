@@ -115,7 +115,7 @@ static const struct task_report *end_of(const struct desk *desk)
     return NULL;
 }
 
-static void clues_stay_until_forgotten(void **state)
+static void signatures_stay_until_forgotten(void **state)
 {
     struct desk desk;
     desk_init(&desk);
@@ -123,15 +123,17 @@ static void clues_stay_until_forgotten(void **state)
     meet(&desk);
     run(&desk, 9);
     char line[] = "ValueError: x";
-    struct clue clue = {CLUE_TRACEBACK, str_from(line)};
+    struct signature signature = {SIGNATURE_TRACEBACK, str_from(line)};
     struct agent_event ended = {.kind = AGENT_TASK_EXITED};
-    ended.exited = (struct agent_exit){.task = 9, .exit_code = 1, .clues = &clue, .clue_count = 1};
+    ended.exited =
+        (struct agent_exit){.task = 9, .exit_code = 1, .signatures = &signature, .signature_count = 1};
     desk_step(&desk, ended);
     memset(line, 'y', sizeof line - 1); /* it was copied */
     for (int i = 0; i < 2; i++) {
         const struct task_report *report = end_of(&desk);
-        assert_true(report && report->clue_count == 1 && report->clues[0].kind == CLUE_TRACEBACK &&
-                    str_is(report->clues[0].line, "ValueError: x"));
+        assert_true(report && report->signature_count == 1 &&
+                    report->signatures[0].kind == SIGNATURE_TRACEBACK &&
+                    str_is(report->signatures[0].line, "ValueError: x"));
         desk_step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
         desk.now_ns += NS_PER_SECOND;
         desk_step(&desk, (struct agent_event){.kind = AGENT_TICK});
@@ -144,7 +146,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(steps_of_logs_are_sent),
-        cmocka_unit_test(clues_stay_until_forgotten),
+        cmocka_unit_test(signatures_stay_until_forgotten),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

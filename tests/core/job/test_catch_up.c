@@ -59,7 +59,7 @@ static void a_refused_start_is_no_failure(void **state)
     const struct restart_record *record = &jobset->history.records[0];
     struct attribution found;
     assert_string_equal(record->cause, "LogRestored");
-    attribute(&record->faults, &record->clues, str_from(record->machine), record->fault_ns, &found);
+    attribute(&record->faults, &record->signatures, str_from(record->machine), record->fault_ns, &found);
     assert_string_equal(found.primary->code, "log-restored");
     harness_done(&h);
 }

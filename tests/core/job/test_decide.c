@@ -20,15 +20,16 @@ static struct task *rank(const struct jobset *jobset, size_t index)
     return jobset->jobs[0]->tasks.items[index];
 }
 
-static struct task_report ended(struct harness *h, const struct task *task, const struct clue *clue, bool oom)
+static struct task_report ended(struct harness *h, const struct task *task, const struct signature *signature,
+                                bool oom)
 {
     harness_told(h, task->uid)->ended = true;
     return (struct task_report){.kind = REPORT_EXITED,
                                 .task = task->uid,
                                 .exit_code = 1,
                                 .oom = oom,
-                                .clues = (struct clue *)clue,
-                                .clue_count = clue != NULL,
+                                .signatures = (struct signature *)signature,
+                                .signature_count = signature != NULL,
                                 .attempt_plus_1 = (uint32_t)task->attempt + 1};
 }
 
@@ -48,7 +49,7 @@ static void the_root_is_the_cause_in_either_order(void **state)
     for (int order = 0; order < 2; order++) {
         struct harness h;
         struct jobset *jobset = begin(&h, TRAIN(LADDER));
-        const struct clue peer = {CLUE_PEER, STR("connection reset by peer")};
+        const struct signature peer = {SIGNATURE_PEER, STR("connection reset by peer")};
         struct task_report reports[2];
         reports[order] = ended(&h, rank(jobset, 0), &peer, false);
         reports[1 - order] = ended(&h, rank(jobset, 1), NULL, true);

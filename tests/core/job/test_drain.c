@@ -100,7 +100,7 @@ static void an_order_is_the_cause_and_names_its_user(void **state)
         assert_int_equal(jobset->history.record_count, 1);
         const struct restart_record *record = &jobset->history.records[0];
         struct attribution found;
-        attribute(&record->faults, &record->clues, str_from(record->machine), record->fault_ns, &found);
+        attribute(&record->faults, &record->signatures, str_from(record->machine), record->fault_ns, &found);
         assert_non_null(found.primary);
         assert_string_equal(found.primary->code, cases[i].cause);
         assert_string_equal(found.primary->user, "alice");
@@ -108,7 +108,7 @@ static void an_order_is_the_cause_and_names_its_user(void **state)
         harness_exit(&h, harness_task(&h, "p-w-0-0"), 4);
         assert_int_equal(jobset->history.record_count, 2);
         record = &jobset->history.records[1];
-        attribute(&record->faults, &record->clues, str_from(record->machine), record->fault_ns, &found);
+        attribute(&record->faults, &record->signatures, str_from(record->machine), record->fault_ns, &found);
         assert_null(found.primary);
         harness_done(&h);
     }

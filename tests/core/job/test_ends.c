@@ -6,28 +6,28 @@
 
 #define SET JOBSET("a", "failurePolicy: {maxRestarts: 5}, ", RJOB("x", 1, "", 3, ""))
 
-static void fails(struct harness *h, struct task *task, enum clue_kind kind, const char *line)
+static void fails(struct harness *h, struct task *task, enum signature_kind kind, const char *line)
 {
-    struct clue clue = {kind, str_from(line)};
+    struct signature signature = {kind, str_from(line)};
     struct task_report report = {.kind = REPORT_EXITED,
                                  .task = task->uid,
                                  .exit_code = 1,
-                                 .clues = &clue,
-                                 .clue_count = kind != CLUE_NONE};
+                                 .signatures = &signature,
+                                 .signature_count = kind != SIGNATURE_NONE};
     harness_told(h, task->uid)->ended = true;
     harness_report(h, &report, harness_told(h, task->uid)->machine);
 }
 
 /* As `fails`, by a signal. */
-static void dies(struct harness *h, struct task *task, int signal, enum clue_kind kind, const char *line)
+static void dies(struct harness *h, struct task *task, int signal, enum signature_kind kind, const char *line)
 {
-    struct clue clue = {kind, str_from(line)};
+    struct signature signature = {kind, str_from(line)};
     struct task_report report = {.kind = REPORT_EXITED,
                                  .task = task->uid,
                                  .exit_code = -1,
                                  .signal = signal,
-                                 .clues = &clue,
-                                 .clue_count = kind != CLUE_NONE};
+                                 .signatures = &signature,
+                                 .signature_count = kind != SIGNATURE_NONE};
     harness_told(h, task->uid)->ended = true;
     harness_report(h, &report, harness_told(h, task->uid)->machine);
 }
@@ -35,7 +35,7 @@ static void dies(struct harness *h, struct task *task, int signal, enum clue_kin
 static struct attribution why_of(const struct restart_record *record)
 {
     struct attribution found;
-    attribute(&record->faults, &record->clues, str_from(record->machine), record->fault_ns, &found);
+    attribute(&record->faults, &record->signatures, str_from(record->machine), record->fault_ns, &found);
     return found;
 }
 
@@ -60,20 +60,20 @@ static void a_cascade_is_never_the_cause(void **state)
     struct jobset *jobset = harness_create(&h, SET);
     harness_run_all(&h);
     struct task *victim = harness_task(&h, "a-x-0-0"), *root = harness_task(&h, "a-x-0-2");
-    fails(&h, victim, CLUE_WATCHDOG, "Watchdog caught collective operation timeout");
+    fails(&h, victim, SIGNATURE_WATCHDOG, "Watchdog caught collective operation timeout");
     assert_int_equal(jobset->history.record_count, 1);
     assert_cause(jobset, "unattributed");
     assert_int_equal(notes(&h, "RestartCause"), 0);
-    fails(&h, root, CLUE_TRACEBACK, "ValueError: x");
+    fails(&h, root, SIGNATURE_TRACEBACK, "ValueError: x");
     assert_cause(jobset, "task/traceback");
     struct attribution found = why(jobset);
-    assert_int_equal(found.clue->rank, 2);
+    assert_int_equal(found.signature->rank, 2);
     assert_int_equal(found.domain, DOMAIN_USER);
-    assert_int_equal(found.clue_count, 1);
-    assert_int_equal(found.clues[0]->kind, CLUE_WATCHDOG);
+    assert_int_equal(found.signature_count, 1);
+    assert_int_equal(found.signatures[0]->kind, SIGNATURE_WATCHDOG);
     assert_note(&h, true, "RestartCause", "restart 1: rank 2 on m-3: traceback: ValueError: x");
     harness_run_all(&h); /* what is told to end says nothing */
-    assert_int_equal(why(jobset).clue_count, 1);
+    assert_int_equal(why(jobset).signature_count, 1);
     harness_done(&h);
 }
 
@@ -84,12 +84,12 @@ static void aborted_by_a_watchdog(void **state)
     (void)state;
     static const struct {
         int signal;
-        enum clue_kind kind;
+        enum signature_kind kind;
         const char *cause;
-    } cases[] = {{6, CLUE_WATCHDOG, "unattributed"},
-                 {11, CLUE_PEER, "unattributed"},
-                 {6, CLUE_NONE, "task/signal"},
-                 {9, CLUE_PEER, "task/signal"}};
+    } cases[] = {{6, SIGNATURE_WATCHDOG, "unattributed"},
+                 {11, SIGNATURE_PEER, "unattributed"},
+                 {6, SIGNATURE_NONE, "task/signal"},
+                 {9, SIGNATURE_PEER, "task/signal"}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct harness h;
         harness_init(&h, 3, 1, 0);
@@ -98,9 +98,9 @@ static void aborted_by_a_watchdog(void **state)
         dies(&h, harness_task(&h, "a-x-0-1"), cases[i].signal, cases[i].kind, "said");
         assert_cause(jobset, cases[i].cause);
         assert_int_equal(jobset->history.suspect_count, 0);
-        fails(&h, harness_task(&h, "a-x-0-2"), CLUE_TRACEBACK, "ValueError: x");
+        fails(&h, harness_task(&h, "a-x-0-2"), SIGNATURE_TRACEBACK, "ValueError: x");
         if (i < 2)
-            assert_int_equal(why(jobset).clue->rank, 2);
+            assert_int_equal(why(jobset).signature->rank, 2);
         harness_done(&h);
     }
 }
@@ -114,10 +114,10 @@ static void numeric(void **state)
     harness_init(&h, 3, 1, 0);
     struct jobset *jobset = harness_create(&h, SET);
     harness_run_all(&h);
-    fails(&h, harness_task(&h, "a-x-0-0"), CLUE_NUMERIC, "step 8: loss is not finite");
-    fails(&h, harness_task(&h, "a-x-0-2"), CLUE_NUMERIC, "step 7: loss is not finite");
+    fails(&h, harness_task(&h, "a-x-0-0"), SIGNATURE_NUMERIC, "step 8: loss is not finite");
+    fails(&h, harness_task(&h, "a-x-0-2"), SIGNATURE_NUMERIC, "step 7: loss is not finite");
     assert_cause(jobset, "numeric/nan");
-    assert_int_equal(why(jobset).clue->rank, 2);
+    assert_int_equal(why(jobset).signature->rank, 2);
     assert_int_equal(why(jobset).domain, DOMAIN_USER);
     harness_done(&h);
 }
@@ -130,11 +130,11 @@ static void heavier_roots_explain_lighter_ones(void **state)
     harness_run_all(&h);
     struct task *first = harness_task(&h, "a-x-0-0"), *second = harness_task(&h, "a-x-0-1");
     struct task *third = harness_task(&h, "a-x-0-2");
-    fails(&h, first, CLUE_TRACEBACK, "RuntimeError: x");
-    fails(&h, second, CLUE_TRACEBACK, "RuntimeError: y");
+    fails(&h, first, SIGNATURE_TRACEBACK, "RuntimeError: x");
+    fails(&h, second, SIGNATURE_TRACEBACK, "RuntimeError: y");
     assert_cause(jobset, "task/traceback");
-    assert_int_equal(why(jobset).clue->tasks, 2); /* one exception, whatever its words */
-    fails(&h, third, CLUE_CHIP_BROKEN, "CUDA error: uncorrectable ECC error encountered");
+    assert_int_equal(why(jobset).signature->tasks, 2); /* one exception, whatever its words */
+    fails(&h, third, SIGNATURE_CHIP_BROKEN, "CUDA error: uncorrectable ECC error encountered");
     assert_cause(jobset, "task/traceback"); /* it had been told to stop: others ended by themselves */
     harness_done(&h);
 }
@@ -207,13 +207,13 @@ static void faults_and_roots(void **state)
         assert_int_equal(harness_task(&h, "a-x-0-1")->machine, 1);
         int64_t began_ns = h.now_ns;
         harness_wait(&h, NS_PER_MS);
-        fails(&h, harness_task(&h, "a-x-0-1"), CLUE_TRACEBACK, "RuntimeError: CUDA error");
+        fails(&h, harness_task(&h, "a-x-0-1"), SIGNATURE_TRACEBACK, "RuntimeError: CUDA error");
         see(&h, cases[i].machine, cases[i].code, began_ns, "raw line"); /* heard of late */
         struct attribution found = why(jobset);
         struct buf text BUF_CLEANUP = {0};
         attribution_cause(&found, &text);
         assert_string_equal(text.data, cases[i].cause);
-        assert_int_equal(found.clue_count + found.supporting_count, 1); /* the other one supports it */
+        assert_int_equal(found.signature_count + found.supporting_count, 1); /* the other one supports it */
         harness_done(&h);
     }
 }
@@ -231,7 +231,7 @@ static void what_came_later_is_no_cause(void **state)
         harness_init(&h, 40, 1, 0);
         struct jobset *jobset = harness_create(&h, SET);
         harness_run_all(&h);
-        fails(&h, harness_task(&h, "a-x-0-1"), CLUE_NONE, "");
+        fails(&h, harness_task(&h, "a-x-0-1"), SIGNATURE_NONE, "");
         assert_cause(jobset, "task/exit");
         harness_wait(&h, NS_PER_MS);
         see(&h, cases[i].machine, cases[i].code, h.now_ns, "raw line");
@@ -253,14 +253,14 @@ static void evidence_is_frozen(void **state)
     struct jobset *jobset = harness_create(&h, SET);
     harness_run_all(&h);
     see(&h, "m-2", "injected/kill", h.now_ns, "kill pod/default/a by eve");
-    fails(&h, harness_task(&h, "a-x-0-1"), CLUE_NONE, "");
+    fails(&h, harness_task(&h, "a-x-0-1"), SIGNATURE_NONE, "");
     assert_cause(jobset, "injected/kill");
     harness_run_all(&h);
     harness_wait(&h, 6 * NS_PER_SECOND);
     const char *machine = core_cluster(h.core)->machines[harness_task(&h, "a-x-0-0")->machine].name.data;
     see(&h, machine, "injected/kill", h.now_ns, "kill machine/other");
     see(&h, "m-2", "injected/kill", h.now_ns, "kill machine/m-2");
-    fails(&h, harness_task(&h, "a-x-0-0"), CLUE_NONE, "");
+    fails(&h, harness_task(&h, "a-x-0-0"), SIGNATURE_NONE, "");
     assert_int_equal(jobset->history.record_count, 2);
     struct attribution second = why(jobset);
     assert_string_equal(second.primary->evidence, "kill machine/other");
@@ -280,13 +280,13 @@ static void windows(void **state)
     struct jobset *jobset = harness_create(&h, SET);
     harness_run_all(&h);
     struct task *early = harness_task(&h, "a-x-0-1"), *late = harness_task(&h, "a-x-0-2");
-    fails(&h, harness_task(&h, "a-x-0-0"), CLUE_PEER, "Connection reset by peer");
+    fails(&h, harness_task(&h, "a-x-0-0"), SIGNATURE_PEER, "Connection reset by peer");
     harness_wait(&h, 299 * NS_PER_SECOND);
-    fails(&h, early, CLUE_TRACEBACK, "ValueError: x");
+    fails(&h, early, SIGNATURE_TRACEBACK, "ValueError: x");
     assert_cause(jobset, "task/traceback");
     harness_wait(&h, 2 * NS_PER_SECOND);
-    fails(&h, late, CLUE_CHIP_BROKEN, "GPU is lost");
-    assert_int_equal(jobset->history.records[0].clues.count, 2);
+    fails(&h, late, SIGNATURE_CHIP_BROKEN, "GPU is lost");
+    assert_int_equal(jobset->history.records[0].signatures.count, 2);
     harness_done(&h);
 }
 
@@ -300,49 +300,50 @@ static void victims_are_not_avoided(void **state)
         harness_run_all(&h);
         struct task *root = harness_task(&h, "a-x-0-2");
         machine_id machine = root->machine;
-        fails(&h, harness_task(&h, "a-x-0-0"), CLUE_PEER, "Connection reset by peer");
+        fails(&h, harness_task(&h, "a-x-0-0"), SIGNATURE_PEER, "Connection reset by peer");
         assert_int_equal(jobset->history.suspect_count, 0);
-        fails(&h, root, CLUE_TRACEBACK, "ValueError: x");
+        fails(&h, root, SIGNATURE_TRACEBACK, "ValueError: x");
         if (i < 2)
             continue;
         harness_run_all(&h);
-        fails(&h, harness_task(&h, "a-x-0-2"), CLUE_TRACEBACK, "ValueError: x");
+        fails(&h, harness_task(&h, "a-x-0-2"), SIGNATURE_TRACEBACK, "ValueError: x");
         assert_int_equal(jobset->history.suspect_count, 1);
         assert_int_equal(jobset->history.suspects[0], machine);
     }
     harness_done(&h);
 }
 
-static struct end_clue clue_of(enum clue_kind kind, const char *machine, uint32_t rank, int64_t at_ns)
+static struct end_signature signature_of(enum signature_kind kind, const char *machine, uint32_t rank,
+                                         int64_t at_ns)
 {
-    struct end_clue clue = {.kind = kind, .rank = rank, .tasks = 1, .at_ns = at_ns};
-    snprintf(clue.machine, sizeof clue.machine, "%s", machine);
-    return clue;
+    struct end_signature signature = {.kind = kind, .rank = rank, .tasks = 1, .at_ns = at_ns};
+    snprintf(signature.machine, sizeof signature.machine, "%s", machine);
+    return signature;
 }
 
 /* The same on several machines at once is no chip's fault; the list is bounded, and keeps what is heavy. */
 static void merging(void **state)
 {
-    struct end_clues clues = {0};
-    struct end_clue one = clue_of(CLUE_CHIP_BROKEN, "m-1", 0, 0);
-    struct end_clue two = clue_of(CLUE_CHIP_BROKEN, "m-2", 1, SOFTWARE_WINDOW_NS);
-    end_clues_add(&clues, &one);
-    end_clues_add(&clues, &two);
-    assert_true(clues.count == 1 && clues.items[0].many && clues.items[0].tasks == 2);
+    struct end_signatures signatures = {0};
+    struct end_signature one = signature_of(SIGNATURE_CHIP_BROKEN, "m-1", 0, 0);
+    struct end_signature two = signature_of(SIGNATURE_CHIP_BROKEN, "m-2", 1, SOFTWARE_WINDOW_NS);
+    end_signatures_add(&signatures, &one);
+    end_signatures_add(&signatures, &two);
+    assert_true(signatures.count == 1 && signatures.items[0].many && signatures.items[0].tasks == 2);
     two.at_ns++;
-    clues.items[0].many = false;
-    end_clues_add(&clues, &two);
-    assert_false(clues.items[0].many);
+    signatures.items[0].many = false;
+    end_signatures_add(&signatures, &two);
+    assert_false(signatures.items[0].many);
     for (uint32_t i = 0; i < 100; i++) {
-        struct end_clue clue = clue_of(CLUE_TRACEBACK, "m-1", i, i);
-        snprintf(clue.line, sizeof clue.line, "Error%u: x", i);
-        end_clues_add(&clues, &clue);
+        struct end_signature signature = signature_of(SIGNATURE_TRACEBACK, "m-1", i, i);
+        snprintf(signature.line, sizeof signature.line, "Error%u: x", i);
+        end_signatures_add(&signatures, &signature);
     }
-    assert_int_equal(clues.count, END_CLUES_MAX);
-    assert_int_equal(end_clues_root(&clues)->kind, CLUE_CHIP_BROKEN);
-    end_clues_forget(&clues, INT64_MAX);
-    assert_null(end_clues_root(&clues));
-    end_clues_done(&clues);
+    assert_int_equal(signatures.count, END_SIGNATURES_MAX);
+    assert_int_equal(end_signatures_root(&signatures)->kind, SIGNATURE_CHIP_BROKEN);
+    end_signatures_forget(&signatures, INT64_MAX);
+    assert_null(end_signatures_root(&signatures));
+    end_signatures_done(&signatures);
 }
 
 int main(void)

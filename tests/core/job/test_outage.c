@@ -45,7 +45,7 @@ static void assert_one_incident(struct harness *h, const struct jobset *jobset)
     struct attribution found;
     const struct restart_record *record = &jobset->history.records[0];
     assert_int_equal(jobset->history.record_count, 1);
-    attribute(&record->faults, &record->clues, str_from(record->machine), record->fault_ns, &found);
+    attribute(&record->faults, &record->signatures, str_from(record->machine), record->fault_ns, &found);
     assert_non_null(found.primary);
     assert_string_equal(found.primary->code, "controller-away");
     assert_int_equal(found.domain, DOMAIN_SOFTWARE);
@@ -129,7 +129,7 @@ static void a_fence_without_an_outage_is_the_machines(void **state)
     const struct restart_record *record = &jobset->history.records[0];
     struct attribution found;
     assert_int_equal(jobset->history.record_count, 1);
-    attribute(&record->faults, &record->clues, str_from(record->machine), record->fault_ns, &found);
+    attribute(&record->faults, &record->signatures, str_from(record->machine), record->fault_ns, &found);
     assert_null(found.primary);
     harness_done(&h);
 }

@@ -78,12 +78,12 @@ static void ranks_follow_the_spec(void **state)
         assert_env(&l, "PHX_CHIPS", rank % 2 ? "2,3" : "0,1");
         assert_env(&l, "TPU_VISIBLE_CHIPS", rank % 2 ? "2,3" : "0,1");
         assert_env(&l, "PHX_RESTORE_STEP", NULL);
-        assert_int_equal((int)l.launch.sheet.count, 4);
+        assert_int_equal((int)l.launch.rank_table.count, 4);
         for (uint32_t i = 0; i < 4; i++) {
-            assert_int_equal((int)l.launch.sheet.entries[i].rank, (int)i);
-            assert_true(str_is(l.launch.sheet.entries[i].hostname, hosts[i]));
+            assert_int_equal((int)l.launch.rank_table.entries[i].rank, (int)i);
+            assert_true(str_is(l.launch.rank_table.entries[i].hostname, hosts[i]));
         }
-        assert_true(str_is(l.launch.sheet.subdomain, "a"));
+        assert_true(str_is(l.launch.rank_table.subdomain, "a"));
         assert_true(l.launch.chips == harness_task(&h, hosts[rank])->chips);
         arena_done(&l.arena);
     }

@@ -134,7 +134,7 @@ static void one_waits_beside_the_gang(void **state)
     static const char *const absent[] = {"RANK", "PHX_RANK", "JOB_COMPLETION_INDEX", "MASTER_ADDR"};
     for (size_t i = 0; i < sizeof absent / sizeof *absent; i++)
         assert_int_equal((int)variable(&launch, absent[i]).len, 0);
-    assert_int_equal((int)launch.sheet.count, 3);
+    assert_int_equal((int)launch.rank_table.count, 3);
     arena_done(&arena);
     harness_check_replay(&h);
     harness_done(&h);

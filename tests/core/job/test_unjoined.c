@@ -44,7 +44,7 @@ static void assert_cause(const struct jobset *jobset, const char *begins)
     struct buf text BUF_CLEANUP = {0};
     struct attribution found;
     const struct restart_record *record = &jobset->history.records[jobset->history.record_count - 1];
-    attribute(&record->faults, &record->clues, str_from(record->machine), record->fault_ns, &found);
+    attribute(&record->faults, &record->signatures, str_from(record->machine), record->fault_ns, &found);
     attribution_cause(&found, &text);
     if (strncmp(text.data, begins, strlen(begins)) != 0)
         fail_msg("%s", text.data);

@@ -29,7 +29,7 @@ static void start_command(struct fake *fake, uint64_t task, int32_t attempt, con
 {
     struct str argv[] = {STR("/bin/sh"), STR("-c"), str_from(command)};
     struct env_var env[] = {{.name = STR("GREETING"), .value = STR("good morning")}};
-    struct sheet_entry entries[] = {{str_from(start_host), STR("127.0.0.1"), STR("m-1"), 1, 0}};
+    struct rank_table_entry entries[] = {{str_from(start_host), STR("127.0.0.1"), STR("m-1"), 1, 0}};
     struct task_launch launch = {.task = task,
                                  .jobset = 1,
                                  .attempt = attempt,
@@ -46,7 +46,7 @@ static void start_command(struct fake *fake, uint64_t task, int32_t attempt, con
                                  .grace_ns = 2 * NS_PER_SECOND,
                                  .world = 1,
                                  .restore_step = -1,
-                                 .sheet = {STR("train"), STR("default"), entries, 1}};
+                                 .rank_table = {STR("train"), STR("default"), entries, 1}};
     wire_send_controller(fake->agent,
                          &(struct from_controller){.kind = FROM_CONTROLLER_START, .start = launch});
 }

@@ -231,7 +231,7 @@ static void test_last_words(void **state)
     told.fd = -1;
     while ((count = gnutls_record_recv(client.session, some, sizeof some)) > 0)
         got += (size_t)count;
-    assert_int_equal(count, 0); /* a farewell, no reset */
+    assert_int_equal(count, 0); /* a suspend_grace, no reset */
     assert_true(got >= (size_t)left);
     client_done(&client);
     mem_free(bytes);

@@ -1,12 +1,12 @@
-/* How a gang is started: its sheet goes once to each machine and connection, and is small. */
+/* How a gang is started: its rank table goes once to each machine and connection, and is small. */
 #include "host/controller/world.h"
 
 #include "core/agent/codec.h"
-#include "core/agent/sheet.h"
+#include "core/agent/rank_table.h"
 
 #include <sys/resource.h>
 
-enum { AGENTS_MAX = 1000, SHEET_BYTES_MAX = 1024 };
+enum { AGENTS_MAX = 1000, RANK_TABLE_BYTES_MAX = 1024 };
 
 struct town;
 
@@ -16,15 +16,15 @@ struct listener {
     struct wire_conn *conn;
     uint32_t number;
     uint64_t connection;
-    struct buf sheet; /* of this connection, as it came */
-    uint64_t sheet_number;
-    size_t sheets, starts; /* on this connection */
+    struct buf rank_table; /* of this connection, as it came */
+    uint64_t rank_table_number;
+    size_t rank_tables, starts; /* on this connection */
 };
 
 struct town {
     struct world w;
     struct listener agents[AGENTS_MAX];
-    size_t machines, ranks, welcomes, sheets, sheet_bytes, starts;
+    size_t machines, ranks, welcomes, rank_tables, rank_table_bytes, starts;
     bool old_agents;
     bool *seen; /* [ranks]: its start came whole */
 };
@@ -34,20 +34,21 @@ static void check_start(struct listener *agent, struct task_launch *launch)
     struct arena arena ARENA_CLEANUP = {.limit_bytes = CODEC_ARENA_BYTES};
     struct town *town = agent->town;
     struct buf names BUF_CLEANUP = {0};
-    struct gang_sheet sheet;
+    struct gang_rank_table rank_table;
     struct error error;
-    assert_int_equal(launch->sheet_number == 0, town->old_agents);
-    if (launch->sheet_number != 0) {
-        assert_true(launch->sheet_number == agent->sheet_number);
-        assert_int_equal(codec_unpack_sheet(&arena, buf_str(&agent->sheet), &sheet, &error), 0);
-        sheet_write_host_names(&names, &sheet);
-        sheet_put_back(launch, &sheet, buf_str(&names));
+    assert_int_equal(launch->rank_table_number == 0, town->old_agents);
+    if (launch->rank_table_number != 0) {
+        assert_true(launch->rank_table_number == agent->rank_table_number);
+        assert_int_equal(codec_unpack_rank_table(&arena, buf_str(&agent->rank_table), &rank_table, &error),
+                         0);
+        rank_table_write_host_names(&names, &rank_table);
+        rank_table_put_back(launch, &rank_table, buf_str(&names));
     }
-    assert_int_equal(launch->sheet.count, town->ranks);
+    assert_int_equal(launch->rank_table.count, town->ranks);
     char machine[32], address[64];
     snprintf(machine, sizeof machine, "m-%u", agent->number);
     snprintf(address, sizeof address, "10.0.%u.%u", agent->number / 256, agent->number % 256);
-    const struct sheet_entry *own = &launch->sheet.entries[launch->rank];
+    const struct rank_table_entry *own = &launch->rank_table.entries[launch->rank];
     assert_true(own->rank == launch->rank && own->chips == launch->chips);
     assert_true(str_is(own->machine, machine) && str_is(own->address, address));
     for (size_t i = 0; i < launch->env_count; i++)
@@ -62,13 +63,13 @@ static void on_message(struct wire_conn *conn, const struct from_controller *mes
     struct town *town = agent->town;
     if (message->kind == FROM_CONTROLLER_WELCOME)
         town->welcomes++;
-    if (message->kind == FROM_CONTROLLER_SHEET) {
-        agent->sheet_number = message->sheet.number;
-        buf_clear(&agent->sheet);
-        buf_add_str(&agent->sheet, message->sheet.bytes);
-        agent->sheets++;
-        town->sheets++;
-        town->sheet_bytes += message->sheet.bytes.len;
+    if (message->kind == FROM_CONTROLLER_RANK_TABLE) {
+        agent->rank_table_number = message->rank_table.number;
+        buf_clear(&agent->rank_table);
+        buf_add_str(&agent->rank_table, message->rank_table.bytes);
+        agent->rank_tables++;
+        town->rank_tables++;
+        town->rank_table_bytes += message->rank_table.bytes.len;
     }
     if (message->kind == FROM_CONTROLLER_START) {
         struct task_launch launch = message->start;
@@ -103,9 +104,9 @@ static void dial(struct listener *agent)
                                            .connection = ++agent->connection,
                                            .chips = 4,
                                            .software = STR("test"),
-                                           .sheets = !agent->town->old_agents}};
-    agent->sheets = agent->starts = 0;
-    agent->sheet_number = 0;
+                                           .rank_tables = !agent->town->old_agents}};
+    agent->rank_tables = agent->starts = 0;
+    agent->rank_table_number = 0;
     wire_send_agent(agent->conn, &message);
 }
 
@@ -156,7 +157,7 @@ static void check_all_started(struct town *town)
 static void town_free(struct town *town)
 {
     for (size_t i = 0; i < town->machines; i++)
-        buf_done(&town->agents[i].sheet);
+        buf_done(&town->agents[i].rank_table);
     world_done(&town->w);
     mem_free(town->seen);
     mem_free(town);
@@ -172,8 +173,8 @@ static void room_for_connections(void)
         skip();
 }
 
-/* A machine each, and some of them lose their connection in the middle: on the new one they get the sheet
- * again before what refers to it. */
+/* A machine each, and some of them lose their connection in the middle: on the new one they get the rank
+ * table again before what refers to it. */
 static void test_a_thousand_machines(void **state)
 {
     room_for_connections();
@@ -189,32 +190,32 @@ static void test_a_thousand_machines(void **state)
     RUN_UNTIL(&town->w, town->welcomes == town->machines + cut);
     for (size_t i = 0; i < town->machines; i++) {
         RUN_UNTIL(&town->w, town->agents[i].starts > 0);
-        assert_int_equal(town->agents[i].sheets, 1);
+        assert_int_equal(town->agents[i].rank_tables, 1);
     }
     check_all_started(town);
-    assert_true(town->sheets <= town->machines + cut);
-    assert_true(town->sheet_bytes <= town->sheets * SHEET_BYTES_MAX);
+    assert_true(town->rank_tables <= town->machines + cut);
+    assert_true(town->rank_table_bytes <= town->rank_tables * RANK_TABLE_BYTES_MAX);
     town_free(town);
 }
 
-static void test_ranks_share_their_machine_s_sheet(void **state)
+static void test_ranks_share_their_machine_s_rank_table(void **state)
 {
     struct town *town = town_new(50, 200, false);
     create_gang(town);
     RUN_UNTIL(&town->w, town->starts == town->ranks);
     check_all_started(town);
-    assert_int_equal(town->sheets, town->machines);
+    assert_int_equal(town->rank_tables, town->machines);
     town_free(town);
 }
 
-/* One that does not know the message finds the sheet in each start. */
+/* One that does not know the message finds the rank table in each start. */
 static void test_older_agents(void **state)
 {
     struct town *town = town_new(50, 200, true);
     create_gang(town);
     RUN_UNTIL(&town->w, town->starts == town->ranks);
     check_all_started(town);
-    assert_int_equal(town->sheets, 0);
+    assert_int_equal(town->rank_tables, 0);
     town_free(town);
 }
 
@@ -222,7 +223,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_thousand_machines),
-        cmocka_unit_test(test_ranks_share_their_machine_s_sheet),
+        cmocka_unit_test(test_ranks_share_their_machine_s_rank_table),
         cmocka_unit_test(test_older_agents),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

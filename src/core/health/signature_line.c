@@ -1,8 +1,9 @@
-/* clue_line.c - the form of a log line: its writer, its level, and whether the program goes on after it. */
+/* signature_line.c - the form of a log line: its writer, its level, and whether the program goes on after
+ * it. */
 #include "base/check.h"
-#include "core/health/clue_rules.h"
+#include "core/health/signature_rules.h"
 
-bool clue_line_has(struct str line, const char *phrase)
+bool signature_line_has(struct str line, const char *phrase)
 {
     size_t len = strlen(phrase);
     return line.len >= len && memmem(line.data, line.len, phrase, len) != NULL;
@@ -23,7 +24,7 @@ static bool is_letter(char c)
     return (lower(c) >= 'a' && lower(c) <= 'z') || c == '_';
 }
 
-bool clue_line_has_any_case(struct str line, const char *phrase)
+bool signature_line_has_any_case(struct str line, const char *phrase)
 {
     size_t len = strlen(phrase);
     for (size_t at = 0; at + len <= line.len; at++) {
@@ -47,11 +48,11 @@ static bool has_word(struct str line, const char *word)
     return false;
 }
 
-bool clue_line_has_any_case_word(struct str line, const char *phrase)
+bool signature_line_has_any_case_word(struct str line, const char *phrase)
 {
     size_t len = strlen(phrase);
     for (size_t at = 0; at + len <= line.len; at++)
-        if (clue_line_has_any_case((struct str){line.data + at, len}, phrase) &&
+        if (signature_line_has_any_case((struct str){line.data + at, len}, phrase) &&
             (at == 0 || !is_letter(line.data[at - 1])) &&
             (at + len == line.len || !is_letter(line.data[at + len])))
             return true;
@@ -89,7 +90,7 @@ static char glog_level(struct str line)
     return date || torch_old ? line.data[at] : 0;
 }
 
-bool clue_line_is_fatal(struct str line)
+bool signature_line_is_fatal(struct str line)
 {
     return glog_level(line) == 'F';
 }
@@ -119,7 +120,7 @@ static bool read_attempt(struct str line, uint32_t *ret_number, uint32_t *ret_of
     return number_at(line, at + between, ret_of) > 0;
 }
 
-bool clue_line_retries(struct str line)
+bool signature_line_retries(struct str line)
 {
     uint32_t number, of;
     static const char *const gave_up[] = {"giving up", "gave up",      "exceeded",
@@ -134,14 +135,15 @@ bool clue_line_retries(struct str line)
     if (read_attempt(line, &number, &of))
         return number < of;
     for (size_t i = 0; i < sizeof gave_up / sizeof *gave_up; i++)
-        if (clue_line_has_any_case(line, gave_up[i]))
+        if (signature_line_has_any_case(line, gave_up[i]))
             return false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (clue_line_has_any_case(line, words[i]))
+        if (signature_line_has_any_case(line, words[i]))
             return true;
-    bool tries = clue_line_has_any_case(line, "trying ") && !clue_line_has_any_case(line, "trying to");
-    bool replaces = clue_line_has(line, "using ") && clue_line_has(line, "instead");
-    return tries || replaces || clue_line_has(line, " caught ") || has_word(line, "handled");
+    bool tries =
+        signature_line_has_any_case(line, "trying ") && !signature_line_has_any_case(line, "trying to");
+    bool replaces = signature_line_has(line, "using ") && signature_line_has(line, "instead");
+    return tries || replaces || signature_line_has(line, " caught ") || has_word(line, "handled");
 }
 
 /* Whether a structured log gives the line a level below error: [warning], level=info, "level": "warn". */
@@ -159,7 +161,7 @@ static bool has_level_field(struct str line)
         for (size_t i = 0; i < sizeof levels / sizeof *levels; i++) {
             size_t len = strlen(levels[i]);
             bool ends = rest.len > len && strchr("] \",", rest.data[len]);
-            if (ends && clue_line_has_any_case((struct str){rest.data, len}, levels[i]))
+            if (ends && signature_line_has_any_case((struct str){rest.data, len}, levels[i]))
                 return true;
         }
     }
@@ -172,33 +174,34 @@ static bool says_end(struct str line)
     static const char *const words[] = {"stopping training", "ending training", "terminating training",
                                         "aborting training", "stop training"};
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
-        if (clue_line_has_any_case(line, words[i]))
+        if (signature_line_has_any_case(line, words[i]))
             return true;
     return false;
 }
 
-bool clue_line_is_survived(struct str line)
+bool signature_line_is_survived(struct str line)
 {
     static const char *const levels[] = {"INFO", "DEBUG", "WARNING", "WARN", "NOTICE"};
     char level = glog_level(line);
     if (says_end(line))
         return false;
-    if (level == 'D' || level == 'I' || level == 'W' || clue_line_retries(line))
+    if (level == 'D' || level == 'I' || level == 'W' || signature_line_retries(line))
         return true;
     for (size_t i = 0; i < sizeof levels / sizeof *levels; i++)
-        if (has_word(line, levels[i]) && !clue_line_has(line, "NCCL WARN")) /* NCCL's word for errors */
+        if (has_word(line, levels[i]) && !signature_line_has(line, "NCCL WARN")) /* NCCL's word for errors */
             return true;
-    return has_level_field(line) || clue_line_has(line, "Warning:") || clue_line_has(line, "warning:") ||
-           clue_line_has(line, "warnings.warn");
+    return has_level_field(line) || signature_line_has(line, "Warning:") ||
+           signature_line_has(line, "warning:") || signature_line_has(line, "warnings.warn");
 }
 
-bool clue_line_is_progress(struct str line)
+bool signature_line_is_progress(struct str line)
 {
     bool number = false;
     for (size_t i = 0; i < line.len && !number; i++)
         number = is_digit(line.data[i]);
-    return number && (clue_line_has_any_case(line, "step") || clue_line_has_any_case(line, "iter") ||
-                      clue_line_has_any_case(line, "epoch") || clue_line_has_any_case(line, "loss"));
+    return number &&
+           (signature_line_has_any_case(line, "step") || signature_line_has_any_case(line, "iter") ||
+            signature_line_has_any_case(line, "epoch") || signature_line_has_any_case(line, "loss"));
 }
 
 /* --- losses --------------------------------------------------------------------------------------------- */
@@ -215,13 +218,13 @@ static size_t word_len(struct str text)
 static bool is_one_of(struct str word, const char *const *words)
 {
     for (; *words; words++)
-        if (word.len == strlen(*words) && clue_line_has_any_case(word, *words))
+        if (word.len == strlen(*words) && signature_line_has_any_case(word, *words))
             return true;
     return false;
 }
 
 /* Reads the value behind the name of a loss: ": nan", "=inf", " is NaN", "': 2.3". */
-static enum clue_loss value_behind(struct str text)
+static enum signature_loss value_behind(struct str text)
 {
     static const char *const between[] = {"is",     "was",   "became",   "value",  "in",  "of",
                                           "tensor", "array", "returned", "become", "has", NULL};
@@ -248,14 +251,15 @@ static enum clue_loss value_behind(struct str text)
     return LOSS_NONE;
 }
 
-enum clue_loss clue_line_loss(struct str line)
+enum signature_loss signature_line_loss(struct str line)
 {
-    enum clue_loss found = LOSS_NONE;
+    enum signature_loss found = LOSS_NONE;
     for (size_t at = 0; at + 4 <= line.len; at++) {
         struct str rest = {line.data + at, line.len - at};
-        if (lower(line.data[at]) != 'l' || !clue_line_has_any_case((struct str){line.data + at, 4}, "loss"))
+        if (lower(line.data[at]) != 'l' ||
+            !signature_line_has_any_case((struct str){line.data + at, 4}, "loss"))
             continue;
-        enum clue_loss one = value_behind((struct str){rest.data + 4, rest.len - 4});
+        enum signature_loss one = value_behind((struct str){rest.data + 4, rest.len - 4});
         found = one > found ? one : found;
     }
     return found;
@@ -281,24 +285,24 @@ static bool has_plain_word(struct str text, const char *word)
         char before = at > 0 ? text.data[at - 1] : ' ', behind = at + len < text.len ? one.data[len] : ' ';
         bool apart =
             !is_letter(before) && !is_letter(behind) && !strchr("'\"`./", before) && !strchr("'\"`", behind);
-        if (apart && clue_line_has_any_case(one, word))
+        if (apart && signature_line_has_any_case(one, word))
             return true;
     }
     return false;
 }
 
-bool clue_line_is_not_finite(struct str text)
+bool signature_line_is_not_finite(struct str text)
 {
     static const char *const words[] = {"nan", "nans", "inf", "infinity", "infs"};
-    if (clue_line_loss(text) == LOSS_NOT_FINITE)
+    if (signature_line_loss(text) == LOSS_NOT_FINITE)
         return true;
     if (is_of_names(text))
         return false;
     for (size_t i = 0; i < sizeof words / sizeof *words; i++)
         if (has_plain_word(text, words[i]))
             return true;
-    return clue_line_has_any_case(text, "non-finite") || clue_line_has_any_case(text, "nonfinite") ||
-           clue_line_has_any_case(text, "not finite");
+    return signature_line_has_any_case(text, "non-finite") ||
+           signature_line_has_any_case(text, "nonfinite") || signature_line_has_any_case(text, "not finite");
 }
 
 /* --- names of exceptions -------------------------------------------------------------------------------- */
@@ -331,7 +335,7 @@ static struct str called_name(struct str text, struct str *ret_last)
 }
 
 /* Classes begin with a capital, except some of modules ("socket.timeout"). */
-bool clue_line_is_exception(struct str text)
+bool signature_line_is_exception(struct str text)
 {
     struct str last, name = dotted_name(text, &last);
     if (name.len == 0)
@@ -339,14 +343,15 @@ bool clue_line_is_exception(struct str text)
     return (last.data[0] >= 'A' && last.data[0] <= 'Z') || last.len < name.len;
 }
 
-bool clue_line_is_bare_exception(struct str text)
+bool signature_line_is_bare_exception(struct str text)
 {
     struct str last, name = dotted_name(text, &last);
     if (name.len == 0)
         name = called_name(text, &last); /* as repr() writes it: "TypeError('text')" */
     if (name.len == 0 || !(last.data[0] >= 'A' && last.data[0] <= 'Z'))
         return false;
-    if (last.len < name.len && (clue_line_has(name, "exceptions.") || clue_line_has(name, "errors.")))
+    if (last.len < name.len &&
+        (signature_line_has(name, "exceptions.") || signature_line_has(name, "errors.")))
         return true; /* of a module of exceptions, whatever its name */
     size_t text_at = name.len + 2;
     if (str_is(name, "Error") && !(text_at < text.len && is_letter(text.data[text_at])))
@@ -391,12 +396,12 @@ static size_t writer_len(struct str line)
     if (at && at + 1 < line.len && line.data[at] == ':' && line.data[at + 1] == ' ') /* srun --label */
         return at + 1;
     const char *end = line.len && line.data[0] == '(' ? memchr(line.data, ')', line.len) : NULL;
-    if (end && clue_line_has((struct str){line.data, (size_t)(end - line.data)}, " pid="))
+    if (end && signature_line_has((struct str){line.data, (size_t)(end - line.data)}, " pid="))
         return (size_t)(end - line.data) + 1;
     return 0;
 }
 
-struct str clue_cut_writer(struct str *line)
+struct str signature_cut_writer(struct str *line)
 {
     size_t len = writer_len(*line);
     struct str writer = {line->data, len};
@@ -413,11 +418,11 @@ static bool says_error(struct str line)
                                         "unhandled", "crashed",  "exception", "failed with"};
     bool error = glog_level(line) == 'E';
     for (size_t i = 0; i < sizeof words / sizeof *words && !error; i++)
-        error = clue_line_has_any_case_word(line, words[i]);
+        error = signature_line_has_any_case_word(line, words[i]);
     return error;
 }
 
-struct str clue_skip_head(struct str line)
+struct str signature_skip_head(struct str line)
 {
     const char *colon = line.len ? memchr(line.data, ':', line.len) : NULL;
     const char *blank = line.len ? memchr(line.data, ' ', line.len) : NULL;
@@ -426,7 +431,7 @@ struct str clue_skip_head(struct str line)
     for (size_t at = 1; (error || host) && at < line.len; at++) {
         struct str rest = {line.data + at, line.len - at};
         bool begins = strchr(" :]\"=", line.data[at - 1]) != NULL;
-        if (begins && (error || rest.data == blank + 1) && clue_line_is_bare_exception(rest) &&
+        if (begins && (error || rest.data == blank + 1) && signature_line_is_bare_exception(rest) &&
             (memchr(rest.data, ':', rest.len) || memchr(rest.data, '(', rest.len)))
             return rest;
     }

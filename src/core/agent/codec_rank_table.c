@@ -1,14 +1,14 @@
-/* codec_sheet.c - a gang's sheet to and from bytes. The packed form has runs: ranks on numbered machines
- * follow each other by the rule of SheetRun (proto/wire.proto), and the writer compares each entry with
- * the one that the reader derives from the rule. */
+/* codec_rank_table.c - a gang's rank table to and from bytes. The packed form has runs: ranks on numbered
+ * machines follow each other by the rule of RankTableRun (proto/wire.proto), and the writer compares each
+ * entry with the one that the reader derives from the rule. */
 #include "base/check.h"
 #include "base/vec.h"
 #include "core/agent/codec_pb.h"
 #include "core/limits.h"
 
-static void write_entry(struct arena *arena, const struct sheet_entry *entry, Wire__SheetEntry *ret)
+static void write_entry(struct arena *arena, const struct rank_table_entry *entry, Wire__RankTableEntry *ret)
 {
-    wire__sheet_entry__init(ret);
+    wire__rank_table_entry__init(ret);
     ret->hostname = codec_text(arena, entry->hostname);
     ret->address = codec_text(arena, entry->address);
     ret->machine = codec_text(arena, entry->machine);
@@ -16,24 +16,24 @@ static void write_entry(struct arena *arena, const struct sheet_entry *entry, Wi
     ret->rank = entry->rank;
 }
 
-static Wire__GangSheet *write_head(struct arena *arena, const struct gang_sheet *sheet)
+static Wire__GangRankTable *write_head(struct arena *arena, const struct gang_rank_table *rank_table)
 {
-    CHECK(sheet->entries || sheet->count == 0);
-    Wire__GangSheet *ret = ARENA_NEW(arena, Wire__GangSheet);
-    wire__gang_sheet__init(ret);
-    ret->subdomain = codec_text(arena, sheet->subdomain);
-    ret->namespace_ = codec_text(arena, sheet->namespace_);
+    CHECK(rank_table->entries || rank_table->count == 0);
+    Wire__GangRankTable *ret = ARENA_NEW(arena, Wire__GangRankTable);
+    wire__gang_rank_table__init(ret);
+    ret->subdomain = codec_text(arena, rank_table->subdomain);
+    ret->namespace_ = codec_text(arena, rank_table->namespace_);
     return ret;
 }
 
-Wire__GangSheet *codec_write_sheet(struct arena *arena, const struct gang_sheet *sheet)
+Wire__GangRankTable *codec_write_rank_table(struct arena *arena, const struct gang_rank_table *rank_table)
 {
-    Wire__GangSheet *ret = write_head(arena, sheet);
-    ret->n_entries = sheet->count;
-    Wire__SheetEntry *entries = ARENA_ARRAY(arena, Wire__SheetEntry, sheet->count);
-    ret->entries = ARENA_ARRAY(arena, Wire__SheetEntry *, sheet->count);
-    for (size_t i = 0; i < sheet->count; i++) {
-        write_entry(arena, &sheet->entries[i], &entries[i]);
+    Wire__GangRankTable *ret = write_head(arena, rank_table);
+    ret->n_entries = rank_table->count;
+    Wire__RankTableEntry *entries = ARENA_ARRAY(arena, Wire__RankTableEntry, rank_table->count);
+    ret->entries = ARENA_ARRAY(arena, Wire__RankTableEntry *, rank_table->count);
+    for (size_t i = 0; i < rank_table->count; i++) {
+        write_entry(arena, &rank_table->entries[i], &entries[i]);
         ret->entries[i] = &entries[i];
     }
     return ret;
@@ -97,7 +97,7 @@ static uint64_t chips_of(uint64_t first, uint32_t place)
 
 /* --- packing -------------------------------------------------------------------------------------------- */
 
-static size_t ranks_on_machine(const struct sheet_entry *entries, size_t count)
+static size_t ranks_on_machine(const struct rank_table_entry *entries, size_t count)
 {
     size_t same = 1;
     while (same < count && str_equal(entries[same].machine, entries[0].machine))
@@ -106,14 +106,14 @@ static size_t ranks_on_machine(const struct sheet_entry *entries, size_t count)
 }
 
 /* Returns how many of the entries follow the first by the rule. */
-static size_t run_length(const struct sheet_entry *entries, size_t count, size_t per_machine)
+static size_t run_length(const struct rank_table_entry *entries, size_t count, size_t per_machine)
 {
-    const struct sheet_entry *first = &entries[0];
+    const struct rank_table_entry *first = &entries[0];
     struct counted hostname = counted_from(first->hostname), machine = counted_from(first->machine),
                    address = counted_from(first->address);
     size_t length = 1;
     for (; length < count; length++) {
-        const struct sheet_entry *entry = &entries[length];
+        const struct rank_table_entry *entry = &entries[length];
         uint32_t index = (uint32_t)length, on = (uint32_t)(length / per_machine);
         if (entry->rank != first->rank + index ||
             entry->chips != chips_of(first->chips, (uint32_t)(length % per_machine)) ||
@@ -124,27 +124,27 @@ static size_t run_length(const struct sheet_entry *entries, size_t count, size_t
     return length;
 }
 
-void codec_pack_sheet(struct buf *out, const struct gang_sheet *sheet)
+void codec_pack_rank_table(struct buf *out, const struct gang_rank_table *rank_table)
 {
     ARENA_CLEANUP struct arena arena = {0};
-    Wire__GangSheet *pb = write_head(&arena, sheet);
-    VEC(Wire__SheetRun *) runs = {0};
-    for (size_t i = 0; i < sheet->count;) {
-        const struct sheet_entry *entries = &sheet->entries[i];
-        Wire__SheetRun *run = ARENA_NEW(&arena, Wire__SheetRun);
-        wire__sheet_run__init(run);
-        run->first = ARENA_NEW(&arena, Wire__SheetEntry);
+    Wire__GangRankTable *pb = write_head(&arena, rank_table);
+    VEC(Wire__RankTableRun *) runs = {0};
+    for (size_t i = 0; i < rank_table->count;) {
+        const struct rank_table_entry *entries = &rank_table->entries[i];
+        Wire__RankTableRun *run = ARENA_NEW(&arena, Wire__RankTableRun);
+        wire__rank_table_run__init(run);
+        run->first = ARENA_NEW(&arena, Wire__RankTableEntry);
         write_entry(&arena, entries, run->first);
-        run->per_machine = (uint32_t)ranks_on_machine(entries, sheet->count - i);
-        run->count = (uint32_t)run_length(entries, sheet->count - i, run->per_machine);
+        run->per_machine = (uint32_t)ranks_on_machine(entries, rank_table->count - i);
+        run->count = (uint32_t)run_length(entries, rank_table->count - i, run->per_machine);
         i += run->count;
         vec_push(&runs, run);
     }
     pb->n_runs = runs.len;
     pb->runs = runs.items;
-    size_t len = wire__gang_sheet__get_packed_size(pb);
+    size_t len = wire__gang_rank_table__get_packed_size(pb);
     buf_reserve(out, len);
-    size_t packed = wire__gang_sheet__pack(pb, (uint8_t *)out->data + out->len);
+    size_t packed = wire__gang_rank_table__pack(pb, (uint8_t *)out->data + out->len);
     CHECK(packed == len);
     out->len += len;
     vec_done(&runs);
@@ -152,29 +152,30 @@ void codec_pack_sheet(struct buf *out, const struct gang_sheet *sheet)
 
 /* --- reading -------------------------------------------------------------------------------------------- */
 
-static int count_entries(const Wire__GangSheet *pb, size_t *ret_count, struct error *error)
+static int count_entries(const Wire__GangRankTable *pb, size_t *ret_count, struct error *error)
 {
     uint64_t count = pb->n_entries;
     for (size_t i = 0; i < pb->n_runs; i++) {
-        const Wire__SheetRun *run = pb->runs[i];
+        const Wire__RankTableRun *run = pb->runs[i];
         if (!run->first || run->count == 0 || run->per_machine == 0)
-            return error_set(error, ERROR_INVALID, "gang sheet: run %zu is empty", i);
+            return error_set(error, ERROR_INVALID, "rank table: run %zu is empty", i);
         count += run->count;
     }
     if (count > TASKS_PER_JOBSET_MAX)
-        return error_set(error, ERROR_LIMIT, "gang sheet of %llu ranks (TASKS_PER_JOBSET_MAX is %d)",
+        return error_set(error, ERROR_LIMIT,
+                         "rank table of %llu ranks (TASKS_PER_JOBSET_MAX is %d)",
                          (unsigned long long)count, TASKS_PER_JOBSET_MAX);
     *ret_count = (size_t)count;
     return 0;
 }
 
-static struct sheet_entry read_entry(const Wire__SheetEntry *pb)
+static struct rank_table_entry read_entry(const Wire__RankTableEntry *pb)
 {
-    return (struct sheet_entry){.hostname = str_from(pb->hostname),
-                                .address = str_from(pb->address),
-                                .machine = str_from(pb->machine),
-                                .chips = pb->chips,
-                                .rank = pb->rank};
+    return (struct rank_table_entry){.hostname = str_from(pb->hostname),
+                                     .address = str_from(pb->address),
+                                     .machine = str_from(pb->machine),
+                                     .chips = pb->chips,
+                                     .rank = pb->rank};
 }
 
 static int count_up(struct arena *arena, const struct counted *counted, uint32_t index, struct str *ret,
@@ -191,7 +192,7 @@ static int count_up(struct arena *arena, const struct counted *counted, uint32_t
     return 0;
 }
 
-static int read_run(struct arena *arena, const Wire__SheetRun *pb, struct sheet_entry *ret,
+static int read_run(struct arena *arena, const Wire__RankTableRun *pb, struct rank_table_entry *ret,
                     struct error *error)
 {
     ret[0] = read_entry(pb->first);
@@ -213,35 +214,37 @@ static int read_run(struct arena *arena, const Wire__SheetRun *pb, struct sheet_
     return 0;
 }
 
-int codec_read_sheet(struct arena *arena, const Wire__GangSheet *pb, struct gang_sheet *ret,
-                     struct error *error)
+int codec_read_rank_table(struct arena *arena, const Wire__GangRankTable *pb, struct gang_rank_table *ret,
+                          struct error *error)
 {
-    struct gang_sheet sheet = {.subdomain = str_from(pb->subdomain), .namespace_ = str_from(pb->namespace_)};
-    int rc = count_entries(pb, &sheet.count, error);
+    struct gang_rank_table rank_table = {.subdomain = str_from(pb->subdomain),
+                                         .namespace_ = str_from(pb->namespace_)};
+    int rc = count_entries(pb, &rank_table.count, error);
     if (rc < 0)
         return rc;
-    sheet.entries = codec_try_array(arena, sheet.count, sizeof *sheet.entries, error);
-    if (!sheet.entries)
+    rank_table.entries = codec_try_array(arena, rank_table.count, sizeof *rank_table.entries, error);
+    if (!rank_table.entries)
         return ERROR_LIMIT;
     for (size_t i = 0; i < pb->n_entries; i++)
-        sheet.entries[i] = read_entry(pb->entries[i]);
+        rank_table.entries[i] = read_entry(pb->entries[i]);
     size_t next = pb->n_entries;
     for (size_t i = 0; rc == 0 && i < pb->n_runs; i++) {
-        rc = read_run(arena, pb->runs[i], &sheet.entries[next], error);
+        rc = read_run(arena, pb->runs[i], &rank_table.entries[next], error);
         next += pb->runs[i]->count;
     }
     if (rc == 0)
-        *ret = sheet;
+        *ret = rank_table;
     return rc;
 }
 
-int codec_unpack_sheet(struct arena *arena, struct str bytes, struct gang_sheet *ret_sheet,
-                       struct error *error)
+int codec_unpack_rank_table(struct arena *arena, struct str bytes, struct gang_rank_table *ret_rank_table,
+                            struct error *error)
 {
     struct codec_memory memory;
     codec_memory_init(&memory, arena);
-    Wire__GangSheet *pb = wire__gang_sheet__unpack(&memory.allocator, bytes.len, (const uint8_t *)bytes.data);
+    Wire__GangRankTable *pb =
+        wire__gang_rank_table__unpack(&memory.allocator, bytes.len, (const uint8_t *)bytes.data);
     if (!pb)
         return codec_unpack_error(&memory, bytes.len, error);
-    return codec_read_sheet(arena, pb, ret_sheet, error);
+    return codec_read_rank_table(arena, pb, ret_rank_table, error);
 }

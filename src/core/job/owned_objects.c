@@ -1,4 +1,4 @@
-/* belongings.c - the stored objects that a JobSet creates: the headless Service of its network, and the
+/* owned_objects.c - the stored objects that a JobSet creates: the headless Service of its network, and the
  * PersistentVolumeClaims of its volumeClaimPolicies.
  *
  * They are created last in a step, so that the uids of Jobs and tasks do not depend on them. The Service
@@ -135,7 +135,7 @@ static void make_claims(struct step *step, struct jobset *jobset)
     }
 }
 
-void belongings_make(struct step *step)
+void owned_objects_make(struct step *step)
 {
     struct job_store *store = step->jobs;
     for (size_t i = 0; i < store->lacking.len; i++) {
@@ -149,7 +149,7 @@ void belongings_make(struct step *step)
     vec_clear(&store->lacking);
 }
 
-void belongings_lack(struct step *step, const struct jobset *jobset)
+void owned_objects_mark(struct step *step, const struct jobset *jobset)
 {
     if (jobset->form == FORM_JOBSET && step->objects)
         vec_push(&step->jobs->lacking, jobset->uid);
@@ -165,7 +165,7 @@ void jobs_object_gone(struct step *step, const struct object *object)
             jobset = jobs_find_uid(step->jobs, uid);
         if (!jobset || jobset->deleted_ns)
             continue;
-        belongings_lack(step, jobset);
+        owned_objects_mark(step, jobset);
         jobset_mark(step, jobset); /* so that the step visits the JobSet once more */
     }
 }

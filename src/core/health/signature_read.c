@@ -1,18 +1,18 @@
-/* clue_read.c - the end of a log as clues. Each line becomes a finding: its meaning, its form (enum
- * clue_force) and its writer. At the end one root is chosen.
+/* signature_read.c - the end of a log as signatures. Each line becomes a finding: its meaning, its form (enum
+ * signature_force) and its writer. At the end one root is chosen.
  *
  * The last exception of a writer is the one that ended it: earlier ones were caught. A mere mention counts
  * if no line shows an end; names of signals and a launcher's summaries count if no other line says
  * anything. Standard output and standard error may reach the log in another order than they were written
  * in, so mentions are judged regardless of their place. */
 #include "base/check.h"
-#include "core/health/clue_rules.h"
+#include "core/health/signature_rules.h"
 
 enum { FINDINGS_MAX = 64, TRACES_MAX = 16, WHAT_LINES = 4, REASON_LINES = 5 };
 
 struct finding {
-    enum clue_kind kind;
-    enum clue_force force;
+    enum signature_kind kind;
+    enum signature_force force;
     bool exception;
     struct str writer, line;
     uint32_t at, progress; /* number of lines before it, and of those that reported steps */
@@ -24,7 +24,7 @@ struct trace {
     bool inside, variable, frames;
     bool weak, ignored; /* a line before it says that the exception was caught */
     bool chained;       /* the next traceback continues it */
-    enum clue_kind chain;
+    enum signature_kind chain;
     struct str chain_line;
 };
 
@@ -41,9 +41,9 @@ struct reading {
     uint32_t reason_until; /* lines up to here belong to the text of an exception */
 };
 
-static bool is_root(enum clue_kind kind)
+static bool is_root(enum signature_kind kind)
 {
-    return kind != CLUE_NONE && clue_class_of(kind) == CLUE_IS_ROOT;
+    return kind != SIGNATURE_NONE && signature_class_of(kind) == SIGNATURE_IS_ROOT;
 }
 
 /* Keeps a finding. Equal findings become one, at the later line, which is nearer to the end. */
@@ -103,12 +103,13 @@ static bool begins_trace(struct reading *reading, struct str line)
     struct trace *trace = trace_of(reading, prefix);
     trace->inside = true;
     trace->variable = trace->frames = false;
-    trace->chain = trace->chained ? trace->chain : CLUE_NONE;
+    trace->chain = trace->chained ? trace->chain : SIGNATURE_NONE;
     struct str before = reading->before;
-    trace->ignored = clue_line_has(before, "Exception ignored in") || clue_line_has(before, "Logging error");
-    trace->weak = clue_line_retries(before) || clue_line_is_survived(prefix) ||
-                  clue_line_has(before, "exception was never retrieved") ||
-                  clue_line_has(before, "Error in atexit");
+    trace->ignored =
+        signature_line_has(before, "Exception ignored in") || signature_line_has(before, "Logging error");
+    trace->weak = signature_line_retries(before) || signature_line_is_survived(prefix) ||
+                  signature_line_has(before, "exception was never retrieved") ||
+                  signature_line_has(before, "Error in atexit");
     return true;
 }
 
@@ -116,24 +117,24 @@ static bool begins_trace(struct reading *reading, struct str line)
  * also if another was raised because of it; a root stays one, whatever was raised while it was handled. */
 static void end_trace(struct reading *reading, struct trace *trace, struct str text)
 {
-    const struct clue_rule *rule = clue_rule_of(text);
-    bool numeric = !rule && clue_line_is_not_finite(text);
-    enum clue_kind kind = rule ? rule->kind : numeric ? CLUE_NUMERIC : CLUE_TRACEBACK;
+    const struct signature_rule *rule = signature_rule_of(text);
+    bool numeric = !rule && signature_line_is_not_finite(text);
+    enum signature_kind kind = rule ? rule->kind : numeric ? SIGNATURE_NUMERIC : SIGNATURE_TRACEBACK;
     struct str writer, rest = trace->prefix;
-    bool chained = trace->chained && trace->chain != CLUE_NONE;
+    bool chained = trace->chained && trace->chain != SIGNATURE_NONE;
     trace->inside = trace->chained = false;
-    if (kind == CLUE_NONE)
+    if (kind == SIGNATURE_NONE)
         return;
-    if (chained && (kind == CLUE_TRACEBACK || (is_root(trace->chain) && !is_root(kind)))) {
-        kind = trace->chain == CLUE_TRACEBACK ? CLUE_TRACEBACK : trace->chain;
-        text = is_root(trace->chain) && trace->chain != CLUE_TRACEBACK ? trace->chain_line : text;
+    if (chained && (kind == SIGNATURE_TRACEBACK || (is_root(trace->chain) && !is_root(kind)))) {
+        kind = trace->chain == SIGNATURE_TRACEBACK ? SIGNATURE_TRACEBACK : trace->chain;
+        text = is_root(trace->chain) && trace->chain != SIGNATURE_TRACEBACK ? trace->chain_line : text;
     }
     trace->chain = kind;
     trace->chain_line = text;
-    writer = clue_cut_writer(&rest);
+    writer = signature_cut_writer(&rest);
     if (trace->ignored)
         return;
-    if ((kind == CLUE_TRACEBACK || kind == CLUE_CHIP) && !trace->weak)
+    if ((kind == SIGNATURE_TRACEBACK || kind == SIGNATURE_CHIP) && !trace->weak)
         reading->reason_until = reading->at + REASON_LINES;
     keep(reading, (struct finding){.kind = kind,
                                    .force = trace->weak                                     ? FORCE_SAID
@@ -146,8 +147,8 @@ static void end_trace(struct reading *reading, struct trace *trace, struct str t
 
 static bool is_chain(struct str line)
 {
-    return clue_line_has(line, "During handling of the above exception") ||
-           clue_line_has(line, "The above exception was the direct cause");
+    return signature_line_has(line, "During handling of the above exception") ||
+           signature_line_has(line, "The above exception was the direct cause");
 }
 
 /* Removes the traceback's prefix from the line; false: the line has another writer. The first frame shows
@@ -186,7 +187,7 @@ static bool read_traces(struct reading *reading, struct str line)
         best->frames = true;
         return true;
     }
-    if (!clue_line_is_exception(text))
+    if (!signature_line_is_exception(text))
         return false;
     end_trace(reading, best, text);
     return true;
@@ -198,7 +199,7 @@ static bool read_chain(struct reading *reading, struct str line)
         return false;
     for (size_t i = 0; i < reading->trace_count; i++) {
         struct trace *trace = &reading->traces[i];
-        bool own = trace->prefix.len > 0 || !clue_cut_writer(&(struct str){line.data, line.len}).len;
+        bool own = trace->prefix.len > 0 || !signature_cut_writer(&(struct str){line.data, line.len}).len;
         if (!trace->inside && str_starts(line, trace->prefix) && own)
             trace->chained = true;
     }
@@ -209,8 +210,8 @@ static bool read_chain(struct reading *reading, struct str line)
 
 static bool is_killed(struct str text)
 {
-    return str_is(text, "Killed") || (str_ends(text, STR("Killed")) && clue_line_has(text, "line ")) ||
-           clue_line_has(text, " Killed  ");
+    return str_is(text, "Killed") || (str_ends(text, STR("Killed")) && signature_line_has(text, "line ")) ||
+           signature_line_has(text, " Killed  ");
 }
 
 /* Whether the line opens a message that is written only at a death, whatever its reason. */
@@ -218,7 +219,7 @@ static bool is_last_word(struct str text)
 {
     return str_starts(text, STR("terminate called")) || str_starts(text, STR("Exception in thread \"")) ||
            str_starts(text, STR("Caused by: ")) || str_starts(text, STR("panic: ")) ||
-           clue_line_has(text, "' panicked at ") || clue_line_is_fatal(text);
+           signature_line_has(text, "' panicked at ") || signature_line_is_fatal(text);
 }
 
 /* Takes "  what():  text" behind "terminate called": the text is the reason. */
@@ -226,27 +227,27 @@ static bool read_what(struct reading *reading, struct str text)
 {
     if (reading->at >= reading->thrown_until || !str_starts(text, STR("what():")))
         return false;
-    const struct clue_rule *rule = clue_rule_of(text);
+    const struct signature_rule *rule = signature_rule_of(text);
     struct finding *thrown = &reading->findings[reading->thrown];
     thrown->line = text;
-    if (rule && rule->kind != CLUE_NONE)
+    if (rule && rule->kind != SIGNATURE_NONE)
         thrown->kind = rule->kind;
     reading->thrown_until = 0;
     return true;
 }
 
-static void read_rule(struct reading *reading, const struct clue_rule *rule, struct str writer,
+static void read_rule(struct reading *reading, const struct signature_rule *rule, struct str writer,
                       struct str text)
 {
     struct finding finding = {.kind = rule->kind, .force = rule->force, .writer = writer, .line = text};
     bool reason = reading->at < reading->reason_until && is_root(rule->kind);
-    bool bare = clue_line_is_bare_exception(text);
-    if (rule->force == FORCE_SAID && clue_line_is_survived(text) && !is_last_word(text))
+    bool bare = signature_line_is_bare_exception(text);
+    if (rule->force == FORCE_SAID && signature_line_is_survived(text) && !is_last_word(text))
         return;
     if (rule->force == FORCE_SAID && (is_last_word(text) || reason || bare))
         finding.force = FORCE_ENDS;
     finding.exception = bare && finding.force == FORCE_ENDS;
-    if (bare && rule->kind == CLUE_CHIP)
+    if (bare && rule->kind == SIGNATURE_CHIP)
         reading->reason_until = reading->at + REASON_LINES;
     struct finding *kept = keep(reading, finding);
     if (kept && str_starts(text, STR("terminate called"))) {
@@ -258,47 +259,47 @@ static void read_rule(struct reading *reading, const struct clue_rule *rule, str
 /* A loss that is finite again has recovered. */
 static void read_loss(struct reading *reading, struct str writer, struct str text)
 {
-    enum clue_loss loss = clue_line_loss(text);
+    enum signature_loss loss = signature_line_loss(text);
     if (loss == LOSS_FINITE && str_equal(reading->loss.writer, writer))
         reading->loss = (struct finding){0};
-    if (loss != LOSS_NOT_FINITE || reading->loss.kind != CLUE_NONE)
+    if (loss != LOSS_NOT_FINITE || reading->loss.kind != SIGNATURE_NONE)
         return;
     reading->loss = (struct finding){
-        .kind = CLUE_NUMERIC, .force = FORCE_ENDS, .writer = writer, .line = text, .at = reading->at};
+        .kind = SIGNATURE_NUMERIC, .force = FORCE_ENDS, .writer = writer, .line = text, .at = reading->at};
 }
 
 static void read_text(struct reading *reading, struct str writer, struct str text)
 {
     read_loss(reading, writer, text);
-    if (clue_line_has(reading->before, "Exception ignored in"))
+    if (signature_line_has(reading->before, "Exception ignored in"))
         return;
-    if (clue_line_has(text, "Last error:"))
+    if (signature_line_has(text, "Last error:"))
         reading->reason_until = reading->at + REASON_LINES;
     if (read_what(reading, text))
         return;
-    const struct clue_rule *rule = clue_rule_of(text);
-    struct str said = clue_skip_head(text);
+    const struct signature_rule *rule = signature_rule_of(text);
+    struct str said = signature_skip_head(text);
     struct finding finding = {.writer = writer, .line = text, .force = FORCE_ENDS};
-    if (rule && rule->kind == CLUE_NONE)
+    if (rule && rule->kind == SIGNATURE_NONE)
         return;
     if (rule) {
         read_rule(reading, rule, writer, text);
     } else if (is_killed(text)) {
-        finding.kind = CLUE_KILLED;
+        finding.kind = SIGNATURE_KILLED;
         keep(reading, finding);
-    } else if (clue_line_is_fatal(text)) {
-        finding.kind = CLUE_ABORT;
+    } else if (signature_line_is_fatal(text)) {
+        finding.kind = SIGNATURE_ABORT;
         keep(reading, finding);
-    } else if (clue_line_is_bare_exception(said) && !clue_line_is_survived(text)) {
-        finding.kind = clue_line_is_not_finite(said) ? CLUE_NUMERIC : CLUE_TRACEBACK;
+    } else if (signature_line_is_bare_exception(said) && !signature_line_is_survived(text)) {
+        finding.kind = signature_line_is_not_finite(said) ? SIGNATURE_NUMERIC : SIGNATURE_TRACEBACK;
         finding.force = said.len == text.len ? FORCE_ENDS : FORCE_SAID;
         finding.exception = said.len == text.len;
         finding.line = said;
         keep(reading, finding);
-        if (finding.exception && finding.kind == CLUE_TRACEBACK)
+        if (finding.exception && finding.kind == SIGNATURE_TRACEBACK)
             reading->reason_until = reading->at + REASON_LINES;
     } else {
-        reading->progress += clue_line_is_progress(text);
+        reading->progress += signature_line_is_progress(text);
     }
 }
 
@@ -314,7 +315,7 @@ static void read_line(struct reading *reading, struct str line)
 {
     reading->at++;
     if (!begins_trace(reading, line) && !read_traces(reading, line) && !read_chain(reading, line)) {
-        struct str text = line, writer = clue_cut_writer(&text);
+        struct str text = line, writer = signature_cut_writer(&text);
         read_text(reading, writer, from_thrown(str_trim(text)));
     }
     if (line.len)
@@ -338,9 +339,9 @@ static bool outlives(const struct finding *late, const struct finding *early)
     return is_root(late->kind) || late->progress > early->progress;
 }
 
-static bool is_of_machine(enum clue_kind kind)
+static bool is_of_machine(enum signature_kind kind)
 {
-    return kind == CLUE_CHIP_BROKEN || kind == CLUE_CHIP_MISSING || kind == CLUE_DRIVER;
+    return kind == SIGNATURE_CHIP_BROKEN || kind == SIGNATURE_CHIP_MISSING || kind == SIGNATURE_DRIVER;
 }
 
 /* Whether the mention stands in spite of `other`. A broken chip explains its driver's errors and its
@@ -349,7 +350,7 @@ static bool leaves_mention(const struct finding *mention, const struct finding *
 {
     if (other->force != FORCE_ENDS)
         return true;
-    bool chip = other->kind == CLUE_CHIP || (!is_root(other->kind) && other->kind != CLUE_TEARDOWN);
+    bool chip = other->kind == SIGNATURE_CHIP || (!is_root(other->kind) && other->kind != SIGNATURE_TEARDOWN);
     return is_of_machine(mention->kind) && chip;
 }
 
@@ -358,17 +359,17 @@ static bool is_refuted(const struct finding *root, const struct finding *other)
 {
     switch (root->force) {
     case FORCE_ECHO:
-        return other->force != FORCE_ECHO && other->kind != CLUE_TEARDOWN;
+        return other->force != FORCE_ECHO && other->kind != SIGNATURE_TEARDOWN;
     case FORCE_SAID:
-        return other->kind != CLUE_TEARDOWN && !leaves_mention(root, other);
+        return other->kind != SIGNATURE_TEARDOWN && !leaves_mention(root, other);
     case FORCE_ENDS:
         break;
     }
     if (root->exception)
         return outlives(other, root);
     bool first = other->force == FORCE_ENDS && other->at < root->at && other->progress == root->progress &&
-                 other->kind != CLUE_TEARDOWN && other->kind != CLUE_ABORT;
-    return root->kind == CLUE_ABORT && first; /* teardown after an error often aborts */
+                 other->kind != SIGNATURE_TEARDOWN && other->kind != SIGNATURE_ABORT;
+    return root->kind == SIGNATURE_ABORT && first; /* teardown after an error often aborts */
 }
 
 static bool stands(const struct reading *reading, const struct finding *finding)
@@ -391,29 +392,29 @@ static const struct finding *choose_root(const struct reading *reading)
         const struct finding *finding = &reading->findings[i];
         if (!is_root(finding->kind) || !stands(reading, finding))
             continue;
-        int heavier = root ? clue_weight(finding->kind) - clue_weight(root->kind) : 1;
+        int heavier = root ? signature_weight(finding->kind) - signature_weight(root->kind) : 1;
         if (heavier > 0 || (heavier == 0 && finding->at < root->at))
             root = finding;
     }
     return root;
 }
 
-static void add_clue(struct clue *clues, size_t *count, const struct finding *finding)
+static void add_signature(struct signature *signatures, size_t *count, const struct finding *finding)
 {
     size_t place = 0;
-    while (place < *count && clues[place].kind != finding->kind)
+    while (place < *count && signatures[place].kind != finding->kind)
         place++;
     if (place == *count) {
         place = 0;
-        while (place < *count && clue_weight(clues[place].kind) >= clue_weight(finding->kind))
+        while (place < *count && signature_weight(signatures[place].kind) >= signature_weight(finding->kind))
             place++;
-        if (place == CLUES_MAX)
+        if (place == SIGNATURES_MAX)
             return;
-        *count += *count < CLUES_MAX;
+        *count += *count < SIGNATURES_MAX;
         for (size_t i = *count; i-- > place + 1;)
-            clues[i] = clues[i - 1];
+            signatures[i] = signatures[i - 1];
     }
-    clues[place] = (struct clue){finding->kind, finding->line};
+    signatures[place] = (struct signature){finding->kind, finding->line};
 }
 
 /* Progress bars begin each of their states with a carriage return, so each is a line of its own. */
@@ -428,7 +429,7 @@ static void read_lines(struct reading *reading, struct str line)
     read_line(reading, line);
 }
 
-size_t clues_read(struct arena *arena, struct str tail, struct clue ret_clues[CLUES_MAX])
+size_t signatures_read(struct arena *arena, struct str tail, struct signature ret_signatures[SIGNATURES_MAX])
 {
     struct reading *reading = ARENA_NEW(arena, struct reading);
     struct str line;
@@ -437,15 +438,15 @@ size_t clues_read(struct arena *arena, struct str tail, struct clue ret_clues[CL
         read_lines(reading, line);
     read_lines(reading, tail);
     const struct finding *root = choose_root(reading);
-    bool numeric = reading->loss.kind != CLUE_NONE;
-    if (numeric && (!root || clue_weight(root->kind) < clue_weight(CLUE_NUMERIC)))
+    bool numeric = reading->loss.kind != SIGNATURE_NONE;
+    if (numeric && (!root || signature_weight(root->kind) < signature_weight(SIGNATURE_NUMERIC)))
         root = &reading->loss;
     if (root)
-        add_clue(ret_clues, &count, root);
+        add_signature(ret_signatures, &count, root);
     for (size_t i = 0; i < reading->count; i++)
         if (!is_root(reading->findings[i].kind) && stands(reading, &reading->findings[i]))
-            add_clue(ret_clues, &count, &reading->findings[i]);
+            add_signature(ret_signatures, &count, &reading->findings[i]);
     for (size_t i = 0; i < count; i++)
-        ret_clues[i].line = clue_line(arena, ret_clues[i].line);
+        ret_signatures[i].line = signature_line(arena, ret_signatures[i].line);
     return count;
 }

@@ -6,20 +6,20 @@
 #include <cmocka.h>
 
 #include "doc/json.h"
-#include "core/agent/sheet.h"
+#include "core/agent/rank_table.h"
 
-static struct sheet_entry entries[] = {
+static struct rank_table_entry entries[] = {
     {STR("work-0"), STR("127.0.0.11"), STR("m-0"), 0x3, 0},
     {STR("work-1"), STR("127.0.0.12"), STR("m-1"), 0x1, 1},
     {STR("work-2"), STR("127.0.0.11"), STR("m-0"), 0x8, 2},
     {STR("evil\n1.2.3.4 x"), STR("127.0.0.13"), STR("m-2"), 0x1, 3},
 };
-static const struct gang_sheet sheet = {STR("train"), STR("default"), entries, 4};
+static const struct gang_rank_table rank_table = {STR("train"), STR("default"), entries, 4};
 
 static void test_hosts(void **state)
 {
     BUF_CLEANUP struct buf out = {0};
-    sheet_write_hosts(&out, &sheet);
+    rank_table_write_hosts(&out, &rank_table);
     assert_string_equal(out.data, "127.0.0.1 localhost\n"
                                   "::1 localhost ip6-localhost ip6-loopback\n"
                                   "127.0.0.11 work-0.train.default.svc.cluster.local work-0.train work-0\n"
@@ -30,7 +30,7 @@ static void test_hosts(void **state)
 static void test_rank_table(void **state)
 {
     BUF_CLEANUP struct buf out = {0};
-    sheet_write_rank_table(&out, &sheet);
+    rank_table_write_json(&out, &rank_table);
     ARENA_CLEANUP struct arena arena = {0};
     struct doc *root = NULL;
     struct error error;
@@ -55,8 +55,8 @@ static void test_rank_table(void **state)
 static void test_empty(void **state)
 {
     BUF_CLEANUP struct buf out = {0};
-    struct gang_sheet none = {0};
-    sheet_write_rank_table(&out, &none);
+    struct gang_rank_table none = {0};
+    rank_table_write_json(&out, &none);
     assert_string_equal(
         out.data, "{\"status\":\"completed\",\"version\":\"1.0\",\"server_count\":\"0\",\"server_list\":[]}");
 }

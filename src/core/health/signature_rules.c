@@ -1,38 +1,38 @@
-/* clue_rules.c - the table. Of two rules the earlier wins, so the narrower one comes first: an NCCL error
- * that carries its own cause before NCCL errors in general, a full /dev/shm before full disks. */
-#include "core/health/clue_rules.h"
+/* signature_rules.c - the table. Of two rules the earlier wins, so the narrower one comes first: an NCCL
+ * error that carries its own cause before NCCL errors in general, a full /dev/shm before full disks. */
+#include "core/health/signature_rules.h"
 
 #define ENDS(text, kind)                                                                                     \
     {                                                                                                        \
-        text, NULL, CLUE_##kind, FORCE_ENDS, false                                                           \
+        text, NULL, SIGNATURE_##kind, FORCE_ENDS, false                                                      \
     }
 #define SAID(text, kind)                                                                                     \
     {                                                                                                        \
-        text, NULL, CLUE_##kind, FORCE_SAID, false                                                           \
+        text, NULL, SIGNATURE_##kind, FORCE_SAID, false                                                      \
     }
 #define ECHO(text, kind)                                                                                     \
     {                                                                                                        \
-        text, NULL, CLUE_##kind, FORCE_ECHO, false                                                           \
+        text, NULL, SIGNATURE_##kind, FORCE_ECHO, false                                                      \
     }
 #define ENDS_BOTH(text, also, kind)                                                                          \
     {                                                                                                        \
-        text, also, CLUE_##kind, FORCE_ENDS, false                                                           \
+        text, also, SIGNATURE_##kind, FORCE_ENDS, false                                                      \
     }
 #define SAID_BOTH(text, also, kind)                                                                          \
     {                                                                                                        \
-        text, also, CLUE_##kind, FORCE_SAID, false                                                           \
+        text, also, SIGNATURE_##kind, FORCE_SAID, false                                                      \
     }
 #define ECHO_BOTH(text, also, kind)                                                                          \
     {                                                                                                        \
-        text, also, CLUE_##kind, FORCE_ECHO, false                                                           \
+        text, also, SIGNATURE_##kind, FORCE_ECHO, false                                                      \
     }
 /* Both phrases in lower case; the line may have them in any. */
 #define ANY_CASE(text, also, kind)                                                                           \
     {                                                                                                        \
-        text, also, CLUE_##kind, FORCE_SAID, true                                                            \
+        text, also, SIGNATURE_##kind, FORCE_SAID, true                                                       \
     }
 
-static const struct clue_rule rules[] = {
+static const struct signature_rule rules[] = {
     /* Summaries of launchers say nothing that a worker has not said, except how a worker was killed. */
     ENDS_BOTH("Signal 9 (SIGKILL)", "received by PID", KILLED),
     ENDS("exitcode  : -9", KILLED),
@@ -747,9 +747,9 @@ static const struct clue_rule rules[] = {
     ECHO("Floating point exception", ABORT),
 };
 
-static bool holds(const struct clue_rule *rule, struct str line, const char *phrase)
+static bool holds(const struct signature_rule *rule, struct str line, const char *phrase)
 {
-    return rule->any_case ? clue_line_has_any_case(line, phrase) : clue_line_has(line, phrase);
+    return rule->any_case ? signature_line_has_any_case(line, phrase) : signature_line_has(line, phrase);
 }
 
 /* Whether the line says, in whatever words, that a process was killed for want of memory. */
@@ -759,13 +759,13 @@ static bool is_memory_kill(struct str line)
                                       "memory limit", "memory usage limit", "memory pressure"};
     bool named = false;
     for (size_t i = 0; i < sizeof why / sizeof *why; i++)
-        named = named || clue_line_has_any_case_word(line, why[i]);
-    return named && clue_line_has_any_case_word(line, "killed") && !clue_line_is_survived(line);
+        named = named || signature_line_has_any_case_word(line, why[i]);
+    return named && signature_line_has_any_case_word(line, "killed") && !signature_line_is_survived(line);
 }
 
-const struct clue_rule *clue_rule_of(struct str line)
+const struct signature_rule *signature_rule_of(struct str line)
 {
-    static const struct clue_rule memory_kill = ENDS("killed", OOM);
+    static const struct signature_rule memory_kill = ENDS("killed", OOM);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (holds(&rules[i], line, rules[i].text) &&
             (!rules[i].also || holds(&rules[i], line, rules[i].also)))

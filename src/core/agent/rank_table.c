@@ -1,4 +1,4 @@
-#include "core/agent/sheet.h"
+#include "core/agent/rank_table.h"
 
 #include <stdio.h>
 
@@ -18,18 +18,18 @@ static bool is_word(struct str s)
     return s.len > 0;
 }
 
-static bool entry_valid(const struct sheet_entry *entry)
+static bool entry_valid(const struct rank_table_entry *entry)
 {
     return is_word(entry->hostname) && is_word(entry->address);
 }
 
-void sheet_write_hosts(struct buf *out, const struct gang_sheet *sheet)
+void rank_table_write_hosts(struct buf *out, const struct gang_rank_table *rank_table)
 {
-    CHECK(sheet->entries || sheet->count == 0);
+    CHECK(rank_table->entries || rank_table->count == 0);
     buf_add_str(out, STR("127.0.0.1 localhost\n::1 localhost ip6-localhost ip6-loopback\n"));
-    bool has_domain = is_word(sheet->subdomain) && is_word(sheet->namespace_);
-    for (size_t i = 0; i < sheet->count; i++) {
-        const struct sheet_entry *entry = &sheet->entries[i];
+    bool has_domain = is_word(rank_table->subdomain) && is_word(rank_table->namespace_);
+    for (size_t i = 0; i < rank_table->count; i++) {
+        const struct rank_table_entry *entry = &rank_table->entries[i];
         if (!entry_valid(entry))
             continue;
         buf_add_str(out, entry->address);
@@ -37,13 +37,13 @@ void sheet_write_hosts(struct buf *out, const struct gang_sheet *sheet)
         if (has_domain) {
             buf_add_str(out, entry->hostname);
             buf_add_char(out, '.');
-            buf_add_str(out, sheet->subdomain);
+            buf_add_str(out, rank_table->subdomain);
             buf_add_char(out, '.');
-            buf_add_str(out, sheet->namespace_);
+            buf_add_str(out, rank_table->namespace_);
             buf_add_str(out, STR(".svc.cluster.local "));
             buf_add_str(out, entry->hostname);
             buf_add_char(out, '.');
-            buf_add_str(out, sheet->subdomain);
+            buf_add_str(out, rank_table->subdomain);
             buf_add_char(out, ' ');
         }
         buf_add_str(out, entry->hostname);
@@ -98,14 +98,14 @@ static void put_server(struct json_writer *writer, struct server *server)
     json_end_object(writer);
 }
 
-void sheet_write_rank_table(struct buf *out, const struct gang_sheet *sheet)
+void rank_table_write_json(struct buf *out, const struct gang_rank_table *rank_table)
 {
-    CHECK(sheet->entries || sheet->count == 0);
+    CHECK(rank_table->entries || rank_table->count == 0);
     struct str_map by_machine = {0};
     VEC(struct server *) servers = {0};
     uint64_t rank_id = 0;
-    for (size_t i = 0; i < sheet->count; i++) {
-        const struct sheet_entry *entry = &sheet->entries[i];
+    for (size_t i = 0; i < rank_table->count; i++) {
+        const struct rank_table_entry *entry = &rank_table->entries[i];
         if (!entry_valid(entry))
             continue;
         struct str key = entry->machine.len > 0 ? entry->machine : entry->address;
@@ -139,14 +139,14 @@ void sheet_write_rank_table(struct buf *out, const struct gang_sheet *sheet)
 
 /* --- host names ----------------------------------------------------------------------------------------- */
 
-void sheet_write_host_names(struct buf *out, const struct gang_sheet *sheet)
+void rank_table_write_host_names(struct buf *out, const struct gang_rank_table *rank_table)
 {
-    for (size_t i = 0; i < sheet->count; i++) {
+    for (size_t i = 0; i < rank_table->count; i++) {
         if (i > 0)
             buf_add_char(out, ',');
-        buf_add_str(out, sheet->entries[i].hostname);
+        buf_add_str(out, rank_table->entries[i].hostname);
         buf_add_char(out, '.');
-        buf_add_str(out, sheet->subdomain);
+        buf_add_str(out, rank_table->subdomain);
     }
 }
 
@@ -167,18 +167,19 @@ static void set_all_values(struct task_launch *launch, struct str host_names, bo
         set_values(launch->containers[i].env, launch->containers[i].env_count, host_names, taken_out);
 }
 
-void sheet_take_out(struct task_launch *launch, uint64_t number)
+void rank_table_take_out(struct task_launch *launch, uint64_t number)
 {
     CHECK(number != 0);
-    launch->sheet = (struct gang_sheet){0};
-    launch->sheet_number = number;
+    launch->rank_table = (struct gang_rank_table){0};
+    launch->rank_table_number = number;
     set_all_values(launch, STR(""), true);
 }
 
-void sheet_put_back(struct task_launch *launch, const struct gang_sheet *sheet, struct str host_names)
+void rank_table_put_back(struct task_launch *launch, const struct gang_rank_table *rank_table,
+                         struct str host_names)
 {
-    CHECK(launch->sheet_number != 0);
-    launch->sheet = *sheet;
-    launch->sheet_number = 0;
+    CHECK(launch->rank_table_number != 0);
+    launch->rank_table = *rank_table;
+    launch->rank_table_number = 0;
     set_all_values(launch, host_names, false);
 }

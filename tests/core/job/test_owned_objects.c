@@ -131,10 +131,8 @@ static void kept_claims_are_found_again(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_service_is_made_and_made_again),
-        cmocka_unit_test(the_service_is_as_if_written),
-        cmocka_unit_test(without_names_there_is_none),
-        cmocka_unit_test(claims_go_with_their_jobset),
+        cmocka_unit_test(the_service_is_made_and_made_again), cmocka_unit_test(the_service_is_as_if_written),
+        cmocka_unit_test(without_names_there_is_none),        cmocka_unit_test(claims_go_with_their_jobset),
         cmocka_unit_test(kept_claims_are_found_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
