@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "core/health/fault.h"
+#include "core/job/job.h"
 #include "core/slice/slice.h"
 
 /* Returns the object as which the API shows this one; .any NULL: none. The API shows no JobSet for a Job, Pod

@@ -8,11 +8,16 @@
 
 #include "base/heap.h"
 #include "core/effect.h"
-#include "core/job/job.h"
+#include "core/model/model.h"
 #include "core/object/object.h"
 
 struct admit;
 struct errands;
+struct job;
+struct jobset;
+struct job_store;
+struct ledger;
+struct task;
 struct repairs;
 struct fault;
 struct hangs;
