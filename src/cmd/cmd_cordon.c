@@ -15,12 +15,15 @@ static const char cordon_usage[] =
     "Marks a node unschedulable: it takes no new work, what runs there goes on.\n"
     "\n" CLIENT_HELP CLIENT_EXIT_HELP;
 
-static const char uncordon_usage[] =
-    "Usage: phalanx uncordon NODE|switch/NAME|cube/NAME [options]\n"
-    "\n"
-    "Marks a node schedulable again, and names each Maintenance that still keeps work away from it. A\n"
-    "switch of a pod is read before it is ready again. `phalanx undrain` is the same command.\n"
-    "\n" CLIENT_HELP CLIENT_EXIT_HELP;
+#define UNCORDON_USAGE(NAME, OTHER_NAME)                                                                     \
+    "Usage: phalanx " NAME " NODE|switch/NAME|cube/NAME [options]\n"                                         \
+    "\n"                                                                                                     \
+    "Marks a node schedulable again, and names each Maintenance that still keeps work away from it. A\n"     \
+    "switch of a pod is read before it is ready again. `phalanx " OTHER_NAME "` is the same command.\n"      \
+    "\n" CLIENT_HELP CLIENT_EXIT_HELP
+
+static const char uncordon_usage[] = UNCORDON_USAGE("uncordon", "undrain");
+static const char undrain_usage[] = UNCORDON_USAGE("undrain", "uncordon");
 
 static const char drain_usage[] =
     "Usage: phalanx drain NODE|switch/NAME|cube/NAME [options]\n"
@@ -270,7 +273,8 @@ int cmd_uncordon(int argc, char **argv)
 {
     struct nodes_command command;
     int rc;
-    if (!begin(&command, argc, argv, uncordon_usage, plain_options, &rc))
+    const char *usage = strcmp(argv[0], "undrain") == 0 ? undrain_usage : uncordon_usage;
+    if (!begin(&command, argc, argv, usage, plain_options, &rc))
         return rc;
     rc = command.fabric ? fabric_set_drain(&command.client, command.fabric, command.node, false)
                         : set_cordon(&command, false);

@@ -422,6 +422,8 @@ static int read_job(struct reader *reader, const Snapshot__Job *pb)
     job->execution = pb->execution;
     job->spare_failures = pb->spare_failures;
     job->spare_due_ns = pb->spare_due_ns;
+    if (job->spare_due_ns && !job_goes_on(job))
+        return corrupt(reader, "job", pb->uid);
     read_meta(&job->meta, pb->meta);
     job->changed_seq = pb->changed_seq;
     if (pb->dirty)

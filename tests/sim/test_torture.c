@@ -65,7 +65,7 @@ static void test_seeds_that_found_something(void **state)
         7711,     8262,      2310,      40000676, 47000121,  47004228, 5040,      53000251,  53000337,
         53000843, 60001848,  61002258,  20536,    20833,     32113,    20428,     110000095, 110000347,
         42093,    120004304, 121053948, 330,      800008885, 781,      800001130, 1374,      800014798,
-        90000047, 840004152, 800019697, 90005009};
+        90000047, 840004152, 800019697, 90005009, 200000853, 200002014};
     for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++) {
         struct campaign_outcome outcome;
         struct campaign_options options = {.first_seed = seeds[i], .count = 1, .jobs = 1, .steps = 10000};

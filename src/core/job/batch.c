@@ -279,6 +279,7 @@ void job_suspend(struct step *step, struct job *job)
     if (job->state != JOB_ACTIVE)
         return;
     lifecycle_move(&job_lifecycle, &job->state, JOB_SUSPENDED);
+    job->spare_due_ns = 0;
     job_touch(job);
     delete_tasks(step, job);
     job->start_ns = 0;
@@ -304,11 +305,11 @@ int64_t job_deadline(const struct job *job)
     int64_t due_ns = INT64_MAX;
     /* A job that is being deleted, or whose pods are orphaned, only ends; a finalizer may hold the rest
      * for ever. */
-    if (job->jobset->deleted_ns || job_is_hidden(job))
+    if (!job_goes_on(job))
         return due_ns;
-    if (job->state == JOB_ACTIVE && job->rjob->job.active_deadline_s >= 0)
+    if (job->rjob->job.active_deadline_s >= 0)
         due_ns = job->start_ns + job->rjob->job.active_deadline_s * NS_PER_SECOND;
-    if (job->state == JOB_ACTIVE && job->retry_due_ns && job->retry_due_ns < due_ns)
+    if (job->retry_due_ns && job->retry_due_ns < due_ns)
         due_ns = job->retry_due_ns;
     int64_t spare_ns = spare_deadline(job);
     return spare_ns < due_ns ? spare_ns : due_ns;
@@ -374,6 +375,7 @@ static bool decide(struct step *step, struct job *job)
     if (success_policy(job) ||
         (queue ? sum.succeeded > 0 && job->active == 0 : sum.succeeded + away == sum.wanted)) {
         lifecycle_move(&job_lifecycle, &job->state, JOB_COMPLETING);
+        job->spare_due_ns = 0;
         job->finished_ns = step->now_ns;
         step_changed(step, CHANGE_MODIFIED, ref_job(job));
         return true;

@@ -129,7 +129,7 @@ void spare_ended(struct step *step, struct task *task, enum task_end end)
     if (!task->doomed && !job->doomed && was_placed)
         step_note(step, true, "SpareLost", ref_jobset(job->jobset), STR_FORMAT ": " STR_FORMAT,
                   STR_ARG(task->name), STR_ARG(task->message.len ? task->message : STR("it has ended")));
-    if (!task->doomed && (end == END_EXIT || end == END_START_FAILED))
+    if (!task->doomed && job_goes_on(job) && (end == END_EXIT || end == END_START_FAILED))
         back_off(step, job);
     struct gang *gang = task->gang;
     gang_task_ended(step, task);

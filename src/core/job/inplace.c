@@ -118,7 +118,7 @@ static void run_again(struct step *step, struct jobset *jobset)
         }
     }
     rejoin_tell(step, jobset);
-    spare_resized(jobset); /* spares may be made, and started, again */
+    spare_resized(step, jobset); /* spares may be made, and started, again */
     for (size_t g = 0; g < jobset->gangs.len; g++)
         gang_go_on(step, jobset->gangs.items[g]); /* absent replicas no longer hold it back */
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));

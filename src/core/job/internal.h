@@ -151,7 +151,8 @@ void spare_leave(struct step *step, struct task *task, struct str why); /* its m
 /* Makes spares give up chips that the head of the queue needs, is entitled to, and fits with. */
 void spare_yield(struct step *step);
 int64_t spare_deadline(const struct job *job);   /* INT64_MAX: none */
-void spare_resized(struct jobset *jobset);       /* called when the wanted number may have changed */
+void spare_resized(struct step *step,
+                   struct jobset *jobset); /* called when the wanted number may have changed */
 
 /* shrink.c */
 /* While the whole JobSet is to run again: true when it can, without incomplete replicas (which are now

@@ -239,7 +239,7 @@ struct job {
     VEC(struct task *) tasks;  /* alive or ended, of this job, in creation order */
     VEC(struct task *) spares; /* alive, in creation order (spare.c) */
     uint32_t spare_failures;   /* consecutive spares that ended by themselves */
-    int64_t spare_due_ns;      /* earliest time of a new spare; 0: any */
+    int64_t spare_due_ns;      /* job_goes_on: earliest time of a new spare; 0: any */
     uint32_t active, ready, succeeded, failed; /* numbers of tasks; failed counts towards backoffLimit */
     /* FAILING/FAILED: BackoffLimitExceeded, DeadlineExceeded, PodFailurePolicy, ... */
     const char *reason;
@@ -579,6 +579,12 @@ static inline struct job *jobset_seen_job(const struct jobset *jobset, uint32_t 
 static inline bool job_is_hidden(const struct job *job) /* its pods are orphaned */
 {
     return job->jobset->form == FORM_JOB && job->jobset->hidden;
+}
+
+/* Whether the Job may retry an index, make a spare or exceed its deadline: only then has it a timer. */
+static inline bool job_goes_on(const struct job *job)
+{
+    return job->state == JOB_ACTIVE && !job->jobset->deleted_ns && !job_is_hidden(job);
 }
 
 /* A machine that failed a test before a gang's start; becomes a fault. */

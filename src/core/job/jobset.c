@@ -148,7 +148,7 @@ void jobset_replace(struct step *step, struct jobset *jobset, struct arena *aren
     else
         jobset_fit(jobset);
     set_failures_wait(step, jobset);
-    spare_resized(jobset);
+    spare_resized(step, jobset);
     for (uint32_t i = 0; i < jobset->job_count && jobset_is_elastic(jobset); i++)
         if (jobset->jobs[i])
             job_resized(jobset->jobs[i]);
@@ -164,6 +164,9 @@ void jobset_delete(struct step *step, struct jobset *jobset)
     CHECK(!jobset->entry.gone);
     if (!jobset->deleted_ns) {
         jobset->deleted_ns = step->now_ns;
+        for (uint32_t i = 0; i < jobset->job_count; i++)
+            if (jobset->jobs[i])
+                jobset->jobs[i]->spare_due_ns = 0; /* it only ends now, and has no timer */
         jobset_reserve(step, jobset, NULL);
         step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
     }
@@ -181,6 +184,8 @@ void jobset_hide(struct step *step, struct jobset *jobset)
         if (!job)
             continue;
         job_touch(job); /* an orphan has no deadline */
+        if (own)
+            job->spare_due_ns = 0;
         if (!own)
             step_changed(step, CHANGE_MODIFIED, ref_job(job));
         for (size_t t = 0; own && t < job->tasks.len; t++)

@@ -142,7 +142,7 @@ static void make_room(struct step *step, struct jobset *jobset)
     step_note_late(step, false, "HotSwitch", ref_jobset(jobset),
                    "others are started for its ranks on " STR_FORMAT ": %s",
                    STR_ARG(step->cluster->machines[move->machine].name), move->why);
-    spare_resized(jobset);
+    spare_resized(step, jobset);
     jobset_mark(step, jobset);
 }
 
@@ -164,7 +164,7 @@ static void stay(struct step *step, struct jobset *jobset, const char *reason, c
     move_end(jobset);
     step_note_late(step, true, reason, ref_jobset(jobset), "stays on " STR_FORMAT ", %s: %s",
                    STR_ARG(step->cluster->machines[move->machine].name), because, move->why);
-    spare_resized(jobset);
+    spare_resized(step, jobset);
 }
 
 static void look_at_room(struct step *step, struct jobset *jobset)
@@ -329,7 +329,7 @@ void move_look(struct step *step, struct jobset *jobset)
     if (jobset_finished(jobset) || move->machine == MACHINE_NONE || jobset->spec.suspend ||
         (move->state == MOVE_LEAVING && step->now_ns >= move->due_ns)) {
         move_end(jobset);
-        spare_resized(jobset);
+        spare_resized(step, jobset);
     } else if (move->state == MOVE_ROOM) {
         look_at_room(step, jobset);
     } else if (move->state == MOVE_SAVING) {

@@ -346,7 +346,7 @@ static void move_on(struct step *step, struct jobset *jobset)
         shrink_look(step, jobset);
         inplace_go_on(step, jobset);
         jobset_recount(step, jobset);
-        if (jobset_finished(jobset))
+        if (jobset_finished(jobset) || jobset->deleted_ns) /* a Pod that moves away is deleted */
             break;
         if (jobset->conditions[CONDITION_RESTARTING].status && all_ready(jobset))
             condition_set(step, jobset, CONDITION_RESTARTING, false, "JobsReady", "all jobs are ready");

@@ -127,7 +127,7 @@ void spare_leave(struct step *step, struct task *task, struct str why)
     step_note(step, false, "SpareLeft", ref_jobset(task->job->jobset), STR_FORMAT ": " STR_FORMAT,
               STR_ARG(task->name), STR_ARG(why));
     /* Not at once, because the next spare may get the same place. */
-    if (task->job->spare_due_ns < step->now_ns + SPARE_BACKOFF_FIRST_NS)
+    if (job_goes_on(task->job) && task->job->spare_due_ns < step->now_ns + SPARE_BACKOFF_FIRST_NS)
         task->job->spare_due_ns = step->now_ns + SPARE_BACKOFF_FIRST_NS;
     job_touch(task->job);
     jobset_mark(step, task->job->jobset);
@@ -227,14 +227,17 @@ void spare_look(struct step *step, struct job *job)
 
 int64_t spare_deadline(const struct job *job)
 {
-    return job->spare_due_ns && job->state == JOB_ACTIVE ? job->spare_due_ns : INT64_MAX;
+    CHECK(!job->spare_due_ns || job_goes_on(job));
+    return job->spare_due_ns ? job->spare_due_ns : INT64_MAX;
 }
 
-void spare_resized(struct jobset *jobset)
+void spare_resized(struct step *step, struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++)
-        if (jobset->jobs[i] && (jobset->jobs[i]->spares.len > 0 || wanted(jobset->jobs[i]) > 0))
+        if (jobset->jobs[i] && (jobset->jobs[i]->spares.len > 0 || wanted(jobset->jobs[i]) > 0)) {
             job_touch(jobset->jobs[i]);
+            jobset_mark(step, jobset);
+        }
 }
 
 void spare_joined(struct step *step, struct task *task)
