@@ -31,18 +31,22 @@ void slice_shape_format(const struct slice_shape *shape, char text[SHAPE_TEXT_MA
     CHECK(len > 0 && len < SHAPE_TEXT_MAX);
 }
 
+/* The shape is not whole: names the axis that keeps it from being so, or from being a part of a cube. */
 static int check_part_of_cube(const struct slice_shape *shape, struct error *error)
 {
     char text[SHAPE_TEXT_MAX];
+    bool larger = false;
     slice_shape_format(shape, text);
+    for (int axis = 0; axis < AXES; axis++)
+        larger |= shape->extent[axis] > CUBE_SIDE;
     for (int axis = 0; axis < AXES; axis++) {
         uint16_t extent = shape->extent[axis];
-        if (extent > CUBE_SIDE)
+        if (larger && extent % CUBE_SIDE != 0)
             return error_set(error, ERROR_INVALID,
                              "slice shape %s: %u chips along %c: expected a multiple of 4, because a slice "
                              "larger than a cube is made of whole cubes",
                              text, extent, axis_name[axis]);
-        if (extent != 2 && extent != 4 && !(axis == 2 && extent == 1))
+        if (!larger && extent != 2 && extent != 4 && !(axis == 2 && extent == 1))
             return error_set(error, ERROR_INVALID, "slice shape %s: %u chips along %c: expected %s", text,
                              extent, axis_name[axis],
                              axis == 2 ? "1, 2 or 4 within a cube"
