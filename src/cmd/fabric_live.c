@@ -1,6 +1,7 @@
 #include "cmd/fabric_live.h"
 
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 
 #include "base/arena.h"
@@ -14,7 +15,8 @@ struct live {
     struct crew *crew;
     struct switch_work *work; /* [POD_SWITCHES] */
     struct crossconnects *now;
-    uint32_t silent; /* switches that did not answer */
+    bool left_out[POD_SWITCHES]; /* by the order: need not answer */
+    uint32_t silent;             /* switches that did not answer */
     uint32_t kept;
     bool changed; /* changes were sent */
     bool failed, undone;
@@ -59,6 +61,7 @@ static int take_state(struct live *live, uint32_t number, struct error *error)
 static int read_pod(struct live *live, struct error *error)
 {
     crossconnects_init(live->now, live->order->pod);
+    memcpy(live->left_out, live->order->limits->switch_out, sizeof live->left_out);
     live->silent = crew_read(live->crew, live->work);
     for (uint32_t i = 0; i < POD_SWITCHES; i++) {
         if (!live->work[i].answers) {
@@ -67,6 +70,20 @@ static int read_pod(struct live *live, struct error *error)
             return ERROR_INVALID;
         }
     }
+    return 0;
+}
+
+/* A switch that was not read may hold cross-connects that are to be cleared. Diff and apply leave it to the
+ * planner. */
+static int check_all_read(const struct live *live, struct error *error)
+{
+    for (uint32_t i = 0; live->order->action == LIVE_CLEAR && i < POD_SWITCHES; i++)
+        if (!live->work[i].answers && !live->left_out[i])
+            return error_set(
+                error, ERROR_UNAVAILABLE,
+                "switch %s is out of service, and may hold cross-connects of these cubes: repair "
+                "it, or leave it out (--switch-out %s)",
+                name_at(i), name_at(i));
     return 0;
 }
 
@@ -221,7 +238,8 @@ static int do_live(struct live *live)
     struct buf out BUF_CLEANUP = {0};
     struct crossconnect_plan plan;
     struct error error = {0};
-    if (read_pod(live, &error) < 0 || make_plan(live, &arena, &plan, &error) < 0)
+    if (read_pod(live, &error) < 0 || check_all_read(live, &error) < 0 ||
+        make_plan(live, &arena, &plan, &error) < 0)
         return refuse_plan(live, &error);
     give_work(live, &plan);
     if (live->order->action != LIVE_DIFF)
