@@ -20,10 +20,6 @@ struct availability_order {
     const char *plot; /* file of an SVG; NULL: none */
     bool json;
 };
-#define AVAILABILITY_ORDER_DEFAULT                                                                           \
-    {                                                                                                        \
-        .cubes = 64, .confidence = .95, .switch_up = .9998, .trials = 10000                                  \
-    }
 
 /* Prints the table or JSON, and writes the plot. Returns an exit status. */
 int fabric_availability(struct availability_order *order);

@@ -11,14 +11,7 @@ struct simulate_order {
     uint64_t cycles; /* 0: until all packets have arrived */
     bool json;
 };
-#define SIMULATE_ORDER_DEFAULT                                                                               \
-    {                                                                                                        \
-        .terms = CYCLE_TERMS_DEFAULT, .traffic = {                                                           \
-            .packets = 4,                                                                                    \
-            .pace_percent = TRAFFIC_PACE_PERCENT,                                                            \
-            .seed = 1                                                                                        \
-        }                                                                                                    \
-    }
+enum { SIMULATE_PACKETS = 4 }; /* for each destination, if nothing is asked for */
 
 /* Simulates, and appends text or JSON to `out`. ret_load: packets by link, in thousandths of what the link
  * could have carried. Returns an exit status: EXIT_FAILED for a deadlock, or traffic that does not exist on

@@ -23,6 +23,12 @@ void availability_distribution(uint32_t cubes, double host_up, double *ret_pmf)
     binomial(cubes, pow(host_up, CUBE_MACHINES), ret_pmf);
 }
 
+/* A sum of probabilities may end an ulp above 1. */
+static double at_most_one(double share)
+{
+    return share < 1 ? share : 1;
+}
+
 struct availability availability_exact(uint32_t cubes, uint32_t slice, double host_up)
 {
     double pmf[POD_CUBES_MAX + 1];
@@ -33,13 +39,15 @@ struct availability availability_exact(uint32_t cubes, uint32_t slice, double ho
         exact.slice += pmf[whole];
         exact.goodput += pmf[whole] * (whole / slice * slice) / cubes;
     }
+    exact.slice = at_most_one(exact.slice);
+    exact.goodput = at_most_one(exact.goodput);
     exact.goodput_static = exact.slice_static * (cubes / slice * slice) / cubes;
     return exact;
 }
 
 static double deviation_of(double probability)
 {
-    return sqrt(probability * (1 - probability > 0 ? 1 - probability : 0));
+    return sqrt(probability * (1 - probability));
 }
 
 struct availability availability_deviation(uint32_t cubes, uint32_t slice, double host_up)
@@ -137,5 +145,5 @@ double availability_switches(double switch_up, uint32_t out_max)
     binomial(POD_SWITCHES, switch_up, pmf);
     for (uint32_t out = 0; out <= out_max; out++)
         sum += pmf[POD_SWITCHES - out];
-    return sum;
+    return at_most_one(sum);
 }

@@ -91,6 +91,17 @@ static void test_drawn_pods_agree_with_the_closed_forms(void **state)
     }
 }
 
+static void test_no_probability_exceeds_one(void **state)
+{
+    for (uint32_t cubes = 1; cubes <= POD_CUBES_MAX; cubes++)
+        for (uint32_t slice = 1; slice <= cubes; slice += 7) {
+            struct availability exact = availability_exact(cubes, slice, .99);
+            assert_true(exact.slice <= 1 && exact.goodput <= 1);
+        }
+    for (uint32_t out = 0; out <= POD_SWITCHES; out++)
+        assert_true(availability_switches(.9998, out) <= 1);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -98,6 +109,7 @@ int main(void)
         cmocka_unit_test(test_goodput_of_a_pod_of_64),
         cmocka_unit_test(test_130_of_144_cubes),
         cmocka_unit_test(test_switches),
+        cmocka_unit_test(test_no_probability_exceeds_one),
         cmocka_unit_test(test_drawn_pods_agree_with_the_closed_forms),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,0 +1,77 @@
+/* fabric_asked.h - what a command line of `phalanx fabric` asks for, and the functions that carry it out.
+ *
+ * An action is a bit: each option belongs to some actions (fabric_options.c), and is refused for the others.
+ * One command for each process; texts belong to argv.
+ */
+#ifndef PHX_CMD_FABRIC_ASKED_H
+#define PHX_CMD_FABRIC_ASKED_H
+
+#include <getopt.h>
+
+#include "cmd/fabric_availability.h"
+#include "core/fabric/crossconnect.h"
+#include "sim/cycle/traffic.h"
+
+enum fabric_action {
+    FABRIC_CHECK = 1 << 0,
+    FABRIC_PLAN = 1 << 1,
+    FABRIC_ROUTE = 1 << 2,
+    FABRIC_SIMULATE = 1 << 3,
+    FABRIC_SESSION = 1 << 4,
+    FABRIC_COLLECTIVE = 1 << 5,
+    FABRIC_DIFF = 1 << 6,
+    FABRIC_APPLY = 1 << 7,
+    FABRIC_CLEAR = 1 << 8,
+    FABRIC_AVAILABILITY = 1 << 9,
+};
+
+enum { FABRIC_WORDS_MAX = 64 };
+struct fabric_words {
+    const char *items[FABRIC_WORDS_MAX];
+    int count;
+};
+
+struct fabric_asked {
+    enum fabric_action action;
+    struct slice_shape shape; /* of actions that take one */
+    struct fabric_words switches, links, running, joined, cubes_out;
+    const char *crossed, *cubes, *svg, *cache, *switch_list, *cluster, *in, *plot; /* NULL: not given */
+    int64_t pod, random_links, seed, attempts, timeout_ns, bytes;
+    int64_t packets, cycles, buffers, pace_percent; /* packets 0: not given */
+    int64_t whole, trials;
+    double hosts[AVAILABILITY_HOSTS_MAX], confidence, switch_up;
+    int host_count;
+    enum traffic_pattern traffic;
+    bool json, keep_partial;
+};
+
+/* --- fabric_options.c ------------------------------------------------------------------------------- */
+
+/* Fills in the values of options that are not given. */
+void fabric_options_default(struct fabric_asked *ret_asked);
+/* The options for getopt_long(); static. */
+const struct option *fabric_options(void);
+/* Takes the value of the option that getopt returned as `letter`. False, after a message that says what is
+ * expected. */
+bool fabric_take_option(struct fabric_asked *asked, int letter, const char *value);
+/* Whether each option that was taken belongs to the action; false, after a message that names the first one
+ * that does not. */
+bool fabric_options_fit(enum fabric_action action, const char *name);
+/* Appends a line or more for each option of the actions. */
+void fabric_options_help(struct buf *out, uint32_t actions);
+
+/* --- the actions: each prints what it has to say, and returns an exit status ------------------------ */
+
+int fabric_run_check(const struct fabric_asked *asked);   /* fabric_shape.c */
+int fabric_run_session(const struct fabric_asked *asked); /* likewise */
+int fabric_run_plan(const struct fabric_asked *asked);    /* fabric_plan.c */
+int fabric_run_live(const struct fabric_asked *asked);    /* likewise: diff, apply, clear */
+int fabric_run_tables(const struct fabric_asked *asked);  /* fabric_tables.c: route, simulate, collective */
+int fabric_run_availability(const struct fabric_asked *asked);
+
+/* Prints the error; returns EXIT_FAILED. */
+int fabric_refuse(const struct error *error);
+/* Reads "3,9" into cubes[SLICE_CUBES_MAX]; ERROR_INVALID names what is no number of a cube. */
+int fabric_cubes_parse(struct str text, uint16_t *cubes, uint32_t *ret_count, struct error *error);
+
+#endif
