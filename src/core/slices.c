@@ -144,7 +144,7 @@ bool core_slices_act(struct core *core, struct step *step)
             continue;
         if (!slice->told)
             again |= act(step, jobset, slice);
-        else if (slice->tables && !slice->lost && slice->tables_out != slice->left_out)
+        else if (slice_wants_tables(slice))
             reroute(step, jobset, slice);
         again |= move_away(step, jobset, slice);
     }

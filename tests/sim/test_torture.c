@@ -21,9 +21,9 @@ static void expect_all_hold(const struct campaign_options *options)
      */
     assert_true(outcome.faults > options->count && outcome.boots > options->count);
     assert_true(outcome.jobsets > options->count && outcome.finished > 0 && outcome.restarts > 0);
-    /* Ranks retry by themselves: that the core decides it takes a rare course. A slice moves only while the
-     * other cube of its pod is free: one seed of a hundred. */
-    for (int reach = REACH_RESTART_PROCESS; reach < REACH_SLICE_MOVED; reach++) {
+    /* Ranks retry by themselves: that the core decides it takes a rare course. Slices of whole cubes, which
+     * alone are rerouted and move, need 16 machines that work: few seeds have one when a switch breaks. */
+    for (int reach = REACH_RESTART_PROCESS; reach < REACH_REROUTED; reach++) {
         if (outcome.reached[reach] == 0)
             print_error("no seed reaches: %s\n", torture_reach_name(reach));
         assert_true(outcome.reached[reach] > 0);

@@ -48,14 +48,22 @@ bool slice_can_use(const struct slice *slice, const struct pod_now *pod, uint32_
     return good;
 }
 
-/* A part of a cube has no optical links, so that no switch can harm it. A slice that moves does with the
- * switches that it began with. */
-uint32_t slice_out_max(const struct slice *slice)
+/* A part of a cube has no optical links, so that no switch can harm it. A slice that moves keeps the tables
+ * that it began with, so it does without the switches that they avoid, and no others. */
+bool slice_can_lack(const struct slice *slice, uint64_t switches)
 {
+    CHECK((switches & ~ALL_SWITCHES) == 0);
     if (!slice_shape_is_whole(&slice->place.cubes.shape))
-        return POD_SWITCHES;
-    return slice->moves && slice->phase == SLICE_CONNECTED ? (uint32_t)__builtin_popcountll(slice->tables_out)
-                                                           : SLICE_OUT_MAX;
+        return true;
+    if (slice->moves && slice->phase == SLICE_CONNECTED)
+        return (switches & ~slice->tables_out) == 0;
+    return __builtin_popcountll(switches) <= SLICE_OUT_MAX;
+}
+
+bool slice_wants_tables(const struct slice *slice)
+{
+    return slice->tables > 0 && !slice->lost && !slice->moves &&
+           slice_shape_is_whole(&slice->place.cubes.shape) && slice->tables_out != slice->left_out;
 }
 
 /* --- requests ------------------------------------------------------------------------------------------- */
@@ -171,9 +179,9 @@ static void judge_slice(struct step *step, struct slice *slice)
     const struct pod_now *pod = step->slices->pods[slice->place.pod];
     for (uint32_t number = 0; number < POD_SWITCHES; number++)
         judge_switch(slice, pod, number);
-    uint32_t out = (uint32_t)__builtin_popcountll(slice->left_out);
+    bool enough = slice_can_lack(slice, slice->left_out);
     CHECK((slice->connected & slice->left_out) == 0 && pod->switches);
-    if (slice->phase == SLICE_CONNECTING && out > slice_out_max(slice)) {
+    if (slice->phase == SLICE_CONNECTING && !enough) {
         lifecycle_move(&slice_lifecycle, &slice->phase, SLICE_FAILED);
         slice->told = false;
     } else if (slice->phase == SLICE_CONNECTING && (slice->connected | slice->left_out) == ALL_SWITCHES) {
@@ -181,7 +189,7 @@ static void judge_slice(struct step *step, struct slice *slice)
         slice->connected_ns = step->now_ns;
         slice->told = false;
         slice->tables_out = slice->left_out;
-    } else if (slice->phase == SLICE_CONNECTED && !slice->lost && out > slice_out_max(slice)) {
+    } else if (slice->phase == SLICE_CONNECTED && !slice->lost && !enough) {
         slice->lost = true;
         slice->told = false;
     }

@@ -14,8 +14,7 @@ static const struct slice *find_dependent(const struct slices *slices, const str
 {
     for (size_t i = 0; i < slices->list.len; i++) {
         const struct slice *slice = slices->list.items[i];
-        if (depends(slice, pod, number) &&
-            (uint32_t)__builtin_popcountll(slice->left_out) >= slice_out_max(slice))
+        if (depends(slice, pod, number) && !slice_can_lack(slice, slice->left_out | UINT64_C(1) << number))
             return slice;
     }
     return NULL;
@@ -43,7 +42,10 @@ bool switch_drain_waits(const struct slices *slices, const struct switch_now *no
 {
     const struct slice *slice =
         now->drain && !now->leaving ? find_dependent(slices, now->pod, now->number) : NULL;
-    if (slice)
+    if (slice && slice->moves)
+        buf_printf(why, "slice " STR_FORMAT "/" STR_FORMAT " may not be routed around it",
+                   STR_ARG(slice->shown.namespace_), STR_ARG(slice->shown.name));
+    else if (slice)
         buf_printf(
             why,
             "slice " STR_FORMAT "/" STR_FORMAT " does without %d other switch%s: it cannot spare this one",

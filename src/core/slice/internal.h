@@ -19,8 +19,8 @@ void intent_of_pod(const struct slices *slices, uint32_t pod, struct intent *ret
 bool slice_is_set(const struct slice *slice, const struct pod_now *pod, uint32_t number);
 /* Whether the slice can use the switch. */
 bool slice_can_use(const struct slice *slice, const struct pod_now *pod, uint32_t number);
-/* Number of switches that the slice may do without. */
-uint32_t slice_out_max(const struct slice *slice);
+/* Whether the slice may do without all of these switches, one bit for each number. */
+bool slice_can_lack(const struct slice *slice, uint64_t switches);
 /* Whether the switch takes no part in new circuits: it is down, or leaves. */
 static inline bool switch_is_out(const struct switch_now *now)
 {

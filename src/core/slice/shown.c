@@ -196,8 +196,8 @@ static void show_slice(struct step *step, struct slice *slice)
     tell(step, shown, sum_of_slice(slice), OBJECT_SLICE, slice);
     if (slice->tables == 0)
         return;
-    set_condition(&session->ready, &session->ready_ns, truth(ready && slice->tables_out == slice->left_out),
-                  step->now_ns);
+    bool fits = !slice_shape_is_whole(&slice->place.cubes.shape) || !(slice->left_out & ~slice->tables_out);
+    set_condition(&session->ready, &session->ready_ns, truth(ready && fits), step->now_ns);
     tell(step, session, sum_of_session(slice), OBJECT_FABRIC_SESSION, slice);
 }
 

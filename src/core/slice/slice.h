@@ -26,7 +26,7 @@
  * Routing tables. The ranks of a slice route around the switches that it does without. Their tables are
  * named by the shape and these switches alone (fabric/route.h makes the same tables of both everywhere), so a
  * change is one message to each rank: `tables_out` is the set that the newest tables avoid, `tables` counts
- * them.
+ * them. A slice that `moves` keeps its first tables, also when a switch comes back; so does a part of a cube.
  *
  * Planned maintenance. A switch or cube whose drain was asked for takes no new slices:
  *
@@ -94,7 +94,7 @@ struct slice {
     uint64_t connected; /* switches whose circuits were read back, one bit for each number */
     uint64_t left_out;  /* switches that it does without */
     int64_t begun_ns, connected_ns;
-    bool moves;          /* it is lost with the first switch that it would have to do without */
+    bool moves;          /* it keeps its tables: lost with the first switch that these do not avoid */
     uint32_t tables;     /* routing tables that its ranks were given, one after another; 0: none yet */
     uint64_t tables_out; /* switches that the newest of them avoid */
     int64_t tables_ns;   /* when its ranks were told of them */
@@ -201,6 +201,8 @@ void slices_settle(struct step *step);
 void slice_describe(const struct slices *slices, const struct cluster *cluster, const struct slice *slice,
                     struct buf *out);
 
+/* Whether the tables of a connected slice avoid other switches than it does without, and may be replaced. */
+bool slice_wants_tables(const struct slice *slice);
 /* Gives the slice new tables: around the switches that it does without. Their name is "4x4x8-twisted", and
  * " without x5" if there is a switch that they avoid. */
 void slice_give_tables(struct step *step, struct slice *slice);

@@ -142,15 +142,20 @@ static void a_slice_without_another_place_stays_on_a_drained_cube(void **state)
     end(rig);
 }
 
-static void a_slice_that_may_not_be_rerouted_moves(void **state)
+static void create_that_moves(struct rig *rig, const char *shape, int tasks)
 {
     static char yaml[1100];
-    struct rig *rig = *state;
-    begin(rig, 2);
-    const char *plain = slice_yaml("a", "4x4x8", 32), *at = strstr(plain, "phalanx.dev/slice:");
+    const char *plain = slice_yaml("a", shape, tasks), *at = strstr(plain, "phalanx.dev/slice:");
     snprintf(yaml, sizeof yaml, "%.*sphalanx.dev/slice-on-switch-loss: Move, %s", (int)(at - plain), plain,
              at);
     harness_create(&rig->h, yaml);
+}
+
+static void a_slice_that_may_not_be_rerouted_moves(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig, 2);
+    create_that_moves(rig, "4x4x8", 32);
     answer_all(rig);
     run_all_tasks(rig);
     health(rig, 5, SWITCH_DOWN);
@@ -161,6 +166,56 @@ static void a_slice_that_may_not_be_rerouted_moves(void **state)
     assert_int_equal(harness_jobset(&rig->h, "a")->attempt, 1);
     assert_int_equal(slice_of(rig, "a")->place.pod, 1); /* all of its switches are well */
     assert_int_equal(slice_of(rig, "a")->left_out, 0);
+    end(rig);
+}
+
+static void a_slice_that_may_not_be_rerouted_keeps_its_first_tables(void **state)
+{
+    struct rig *rig = *state;
+    struct buf why = {0};
+    begin(rig, 1);
+    health(rig, 5, SWITCH_DOWN);
+    create_that_moves(rig, "4x4x8", 32);
+    answer_all(rig);
+    run_all_tasks(rig);
+    assert_true(str_is(buf_str(&slice_of(rig, "a")->tables_name), "4x4x8 without x5"));
+    health(rig, 5, SWITCH_UP);
+    answer_all(rig);
+    assert_int_equal(slice_of(rig, "a")->left_out, 0);
+    assert_int_equal(slice_of(rig, "a")->tables, 1);
+    assert_int_equal(slice_of(rig, "a")->session.ready, SHOWN_TRUE);
+    set_drain(rig, OBJECT_SWITCH, "pod-1-x6", true);
+    assert_false(switch_at(rig, 6)->leaving);
+    assert_true(switch_drain_waits(core_slices(rig->h.core), switch_at(rig, 6), &why));
+    assert_true(str_starts(buf_str(&why), STR("slice default/a may not be routed")));
+    buf_done(&why);
+    set_drain(rig, OBJECT_SWITCH, "pod-1-x6", false);
+    set_drain(rig, OBJECT_SWITCH, "pod-1-x5", true); /* its tables avoid this one */
+    assert_int_equal(switch_at(rig, 5)->shown.drained, SHOWN_TRUE);
+    assert_int_equal(slice_of(rig, "a")->tables, 1);
+    set_drain(rig, OBJECT_SWITCH, "pod-1-x5", false);
+    answer_all(rig);
+    assert_int_equal(notes(&rig->h, "SliceRerouted"), 0);
+    assert_int_equal(notes(&rig->h, "SliceLost"), 0);
+    health(rig, 20, SWITCH_DOWN); /* one switch, as at the beginning, and another one */
+    assert_int_equal(notes(&rig->h, "SliceLost"), 1);
+    assert_int_equal(notes(&rig->h, "SliceRerouted"), 0);
+    end(rig);
+}
+
+static void a_part_of_a_cube_has_nothing_to_reroute(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig, 1);
+    harness_create(&rig->h, slice_yaml("a", "2x2x1", 1));
+    answer_all(rig);
+    run_all_tasks(rig);
+    health(rig, 5, SWITCH_DOWN);
+    health(rig, 20, SWITCH_DOWN);
+    assert_int_equal(notes(&rig->h, "SliceRerouted"), 0);
+    assert_int_equal(slice_of(rig, "a")->tables, 1);
+    assert_int_equal(slice_of(rig, "a")->session.ready, SHOWN_TRUE);
+    assert_int_equal(harness_jobset(&rig->h, "a")->attempt, 0);
     end(rig);
 }
 
@@ -243,6 +298,8 @@ int main(void)
         STORY_OF(a_cube_is_drained_when_its_slice_has_moved),
         STORY_OF(a_slice_without_another_place_stays_on_a_drained_cube),
         STORY_OF(a_slice_that_may_not_be_rerouted_moves),
+        STORY_OF(a_slice_that_may_not_be_rerouted_keeps_its_first_tables),
+        STORY_OF(a_part_of_a_cube_has_nothing_to_reroute),
         STORY_OF(a_policy_has_two_values_and_needs_a_slice),
         STORY_OF(wrong_writes_are_refused),
         STORY_OF(watchers_hear_of_what_changed_and_of_nothing_else),
