@@ -19,6 +19,7 @@ enum {
     LIVE = FABRIC_DIFF | FABRIC_APPLY | FABRIC_CLEAR,
     TABLES = FABRIC_ROUTE | FABRIC_SIMULATE | FABRIC_COLLECTIVE,
     ALL = (FABRIC_AVAILABILITY << 1) - 1,
+    LINKS_MAX = SLICE_CHIPS_MAX * AXES,
     LETTER_BASE = 256, /* of the first row: val of its struct option */
 };
 
@@ -51,7 +52,8 @@ static const struct option_row rows[] = {
     [ROW_TRAFFIC] = {"traffic", "PATTERN", FABRIC_SIMULATE, TAKES_OTHER, 0, 0, 0,
                      "all-to-all (the default), all-reduce, permutation, mirror or halfway"},
     [ROW_BYTES] = {"bytes", "N", FABRIC_COLLECTIVE, TAKES_OTHER, 0, 0, 0,
-                   "of the array on each chip, such as 64M (16Mi)"},
+                   "of the array on each chip, such as 64M (16Mi), rounded up to whole\nnumbers of 4 bytes; "
+                   "of all-to-all as many as chips"},
     [ROW_HOST] = {"host", "P", FABRIC_AVAILABILITY, TAKES_OTHER, 0, 0, 0,
                   "the probability that a host is up; may be repeated\n(0.99, 0.995, 0.999)"},
     [ROW_CONFIDENCE] = {"confidence", "P", FABRIC_AVAILABILITY, TAKES_OTHER, 0, 0, 0,
@@ -74,7 +76,7 @@ static const struct option_row rows[] = {
      "cubes that are joined to a slice that has ended; may be repeated"},
     {"link-out", "X,Y,Z,PORT", TABLES, TAKES_LIST, FIELD(links), 0, 0,
      "a dead link at a port of a chip, such as 0,3,2,y+; may be repeated"},
-    {"random-links", "N", TABLES, TAKES_NUMBER, FIELD(random_links), 0, SLICE_CHIPS_MAX *AXES,
+    {"random-links", "N", TABLES, TAKES_NUMBER, FIELD(random_links), 0, LINKS_MAX,
      "kills N links, the same ones for the same --seed"},
     {"cache", "DIR", TABLES, TAKES_TEXT, FIELD(cache), 0, 0,
      "takes tables that are there, after their proof, and leaves new ones\nthere"},
@@ -235,7 +237,7 @@ bool fabric_take_option(struct fabric_asked *asked, int letter, const char *valu
         return *(bool *)field = true;
     case TAKES_TEXT:
         *(const char **)field = value;
-        return true;
+        return *value || expected(row, value, row->value);
     case TAKES_LIST:
         return take_word(row, value, field);
     case TAKES_NUMBER:
