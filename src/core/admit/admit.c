@@ -9,8 +9,10 @@ struct admit *admit_new(void)
 
 void admit_bury(struct admit *admit)
 {
-    for (size_t i = 0; i < admit->dead.len; i++)
+    for (size_t i = 0; i < admit->dead.len; i++) {
+        CHECK(admit->dead.items[i]->gone);
         workload_free(admit->dead.items[i]);
+    }
     vec_clear(&admit->dead);
 }
 
@@ -36,6 +38,7 @@ void admit_free(struct admit *admit)
         (void)group_leave(admit, admit->workloads.items[i]);
         workload_free(admit->workloads.items[i]);
     }
+    CHECK(admit->groups.len == 0); /* the last member takes its group along */
     vec_done(&admit->workloads);
     vec_done(&admit->dead);
     vec_done(&admit->holding);
@@ -200,6 +203,7 @@ static void rebuild(struct step *step)
     }
     for (size_t i = 0; i < admit->workloads.len; i++) {
         struct pod_group *group = admit->workloads.items[i]->group;
+        CHECK(!group || group->members.len > 0);
         if (group && group->members.items[0] == admit->workloads.items[i])
             group_choose(group);
     }
@@ -223,6 +227,7 @@ static void look_at_touched(struct step *step)
         struct str named = wants ? prebuilt_name(jobset) : STR("");
         if (wants)
             workload = named.len ? prebuilt_take(step, jobset, named) : workload_new(step, jobset);
+        CHECK(!workload || workload->jobset == jobset || workload->own == jobset);
         if (workload)
             workload_look(step, workload);
     }
@@ -233,8 +238,10 @@ static void look_at_due(struct step *step)
 {
     struct heap_node *node;
     while ((node = heap_min(&step->admit->timers)) && node->key <= step->now_ns) {
+        struct workload *workload = container_of(node, struct workload, timer);
+        CHECK(!workload->gone && node->key != INT64_MAX);
         heap_remove(&step->admit->timers, node);
-        workload_look(step, container_of(node, struct workload, timer));
+        workload_look(step, workload);
     }
 }
 
@@ -258,6 +265,7 @@ bool admit_act(struct step *step)
             admit->tree.queues[q].told = 0;
     }
     bool changed = tree_versions(step->objects) != admit->tree.versions || step->settings_changed;
+    CHECK(admit->trials <= TRIALS_PER_STEP);
     if (admit->workloads.len == 0 && step->jobs->touched.len == 0 && !changed && !admit->untold)
         return false; /* returns at once where no queues are used */
     step->settings_changed = false;
@@ -283,6 +291,7 @@ bool admit_act(struct step *step)
 int64_t admit_deadline(const struct admit *admit, int64_t now_ns)
 {
     const struct heap_node *node = heap_min(&admit->timers);
+    CHECK(!node || node->key != INT64_MAX); /* no timer without a deadline */
     if (admit->workloads.len > 0 && cycle_unfinished(admit))
         return now_ns;
     return node ? node->key : INT64_MAX;
@@ -292,15 +301,18 @@ int64_t admit_deadline(const struct admit *admit, int64_t now_ns)
 
 uint32_t workload_hold_place(const struct admit *admit, const struct workload *workload)
 {
-    for (size_t i = 0; i < admit->holding.len; i++)
+    bool holds = workload->state == WORKLOAD_HOLDING;
+    for (size_t i = 0; holds && i < admit->holding.len; i++)
         if (admit->holding.items[i] == workload)
             return (uint32_t)i + 1;
+    CHECK(!holds);
     return 0;
 }
 
 struct workload *workload_restore(struct admit *admit, struct jobset *jobset, struct jobset *own, obj_id uid,
                                   int32_t full, obj_id group_uid, int64_t group_created_ns)
 {
+    CHECK(uid && jobset && (!own || own->form == FORM_WORKLOAD)); /* checked by snapshot_admit.c */
     if (u64_map_get(&admit->by_uid, uid) || u64_map_get(&admit->by_jobset, jobset->uid) ||
         (own && u64_map_get(&admit->by_jobset, own->uid)))
         return NULL;
@@ -319,6 +331,7 @@ struct workload *workload_restore(struct admit *admit, struct jobset *jobset, st
 /* Workloads are restored in another order than that of their places. */
 bool workload_restore_hold(struct admit *admit, struct workload *workload, uint32_t place)
 {
+    CHECK(workload->state == WORKLOAD_HOLDING);
     if (place == 0 || place > JOBSETS_MAX)
         return false;
     while (admit->holding.len < place)
@@ -339,6 +352,8 @@ void admit_restored(struct step *step)
     for (size_t i = admit->holding.len; i-- > 0;)
         if (!admit->holding.items[i])
             vec_remove(&admit->holding, i);
+    for (size_t i = 0; i < admit->holding.len; i++)
+        CHECK(admit->holding.items[i]->state == WORKLOAD_HOLDING);
     rebuild(step);
     admit->shape = step->jobs->shape;
     for (size_t i = 0; i < admit->workloads.len; i++) {
@@ -359,6 +374,52 @@ void admit_restored(struct step *step)
 
 /* --- invariants ------------------------------------------------------------------------------- */
 
+/* A workload is in at most one list, and in the one that belongs to its state. */
+static void check_lists(const struct workload *workload)
+{
+    bool queued = heap_has(&workload->place), listed = !list_empty(&workload->link);
+    CHECK(!queued || (workload->state == WORKLOAD_PENDING && workload->queue && !workload->parked));
+    CHECK(!queued || !listed);
+    CHECK(!listed || workload->state == WORKLOAD_PENDING || workload->booked_in);
+    CHECK(!listed || workload->state != WORKLOAD_FINISHED);
+    CHECK(!heap_has(&workload->timer) || workload->timer.key != INT64_MAX);
+    CHECK(workload->counted < QUEUE_COUNTS && workload->state < WORKLOAD_STATES);
+}
+
+/* The leader of a gang is its first member, and a gang is of one group. */
+static void check_gang(const struct workload *workload)
+{
+    CHECK((workload->gang.len > 0) == (workload->leader == workload));
+    CHECK(!workload->leader || (workload->group && workload->leader->group == workload->group));
+    for (size_t i = 0; i < workload->gang.len; i++)
+        CHECK(workload->gang.items[i]->leader == workload);
+    CHECK(workload->gang.len == 0 || workload->gang.items[0] == workload);
+}
+
+/* The counts of a group are the numbers of its members that are counted so. */
+static void check_group(const struct pod_group *group)
+{
+    uint32_t counted[QUEUE_COUNTS] = {0};
+    for (size_t i = 0; i < group->members.len; i++) {
+        CHECK(group->members.items[i]->group == group && !group->members.items[i]->gone);
+        counted[group->members.items[i]->counted]++;
+    }
+    for (size_t as = 1; as < QUEUE_COUNTS; as++) /* 0: not counted */
+        CHECK(group->counted[as].members == counted[as]);
+    CHECK(!group->forming && group->uid != 0);
+}
+
+static void check_podsets(const struct workload *workload)
+{
+    for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++) {
+        const struct podset *podset = &workload->podsets[r];
+        CHECK(podset->resource_count <= PODSET_RESOURCES_MAX && podset->count >= 0);
+        CHECK(podset->done >= 0 && podset->done <= podset->admitted);
+    }
+    for (size_t i = 0; i < workload->booked.len; i++)
+        CHECK(workload->booked.items[i].amount >= 0);
+}
+
 static void check_workload(const struct admit *admit, const struct workload *workload)
 {
     const struct jobset *jobset = workload->jobset;
@@ -378,6 +439,11 @@ static void check_workload(const struct admit *admit, const struct workload *wor
     CHECK(workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_LEAVING ||
           workload->state == WORKLOAD_FINISHED || jobset->deleted_ns || jobset->spec.suspend);
     CHECK(workload->waits_for == 0 || workload->state == WORKLOAD_HOLDING);
+    check_lists(workload);
+    check_gang(workload);
+    check_podsets(workload);
+    if (workload->group && workload->group->members.items[0] == workload)
+        check_group(workload->group);
 }
 
 /* Checks that a cohort's usage is the usage of its children beyond their own quota. */
@@ -406,8 +472,12 @@ void admit_check(const struct admit *admit)
 {
     check_cohorts(&admit->tree.quota);
     const struct tree *tree = &admit->tree;
-    for (size_t i = 0; i < admit->workloads.len; i++)
+    size_t holding = 0;
+    for (size_t i = 0; i < admit->workloads.len; i++) {
         check_workload(admit, admit->workloads.items[i]);
+        holding += admit->workloads.items[i]->state == WORKLOAD_HOLDING;
+    }
+    CHECK(holding == admit->holding.len && admit->by_uid.len == admit->workloads.len);
     for (size_t q = 0; q < tree->queue_count; q++) {
         for (size_t c = 0; c < tree->quota.cell_count; c++) {
             int64_t sum = 0;

@@ -62,6 +62,7 @@ enum workload_state {
     WORKLOAD_FINISHED,
     WORKLOAD_STATES
 };
+_Static_assert(WORKLOAD_STATES <= UINT8_MAX, "`state` of struct workload has eight bits");
 enum workload_condition_kind { /* in the order of the status */
                                WORKLOAD_QUOTA_RESERVED,
                                WORKLOAD_IS_ADMITTED,
@@ -111,6 +112,7 @@ struct workload_eviction {
 
 /* An AdmissionCheck's answer (Workload.status.admissionChecks). */
 enum workload_check_state { CHECK_PENDING, CHECK_READY, CHECK_RETRY, CHECK_REJECTED, CHECK_STATES };
+_Static_assert(CHECK_STATES <= UINT8_MAX, "`state` of struct workload_check has eight bits");
 enum { CHECK_MESSAGE_MAX = 32768 };
 const char *check_state_name(uint8_t state); /* "Pending", ... */
 struct workload_check {

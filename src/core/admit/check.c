@@ -10,10 +10,11 @@
 #include "core/admit/internal.h"
 
 static const char *const state_names[] = {"Pending", "Ready", "Retry", "Rejected"};
+_Static_assert(sizeof(state_names) / sizeof(*state_names) == CHECK_STATES, "each state has a name");
 
 const char *check_state_name(uint8_t state)
 {
-    CHECK(state < sizeof(state_names) / sizeof(*state_names));
+    CHECK(state < CHECK_STATES);
     return state_names[state];
 }
 
@@ -66,6 +67,7 @@ enum { CONDITIONS_MAX = 16 };
 static void keep_condition(struct arena *arena, const struct doc *condition, size_t index, struct doc *list,
                            struct field_errors *errors)
 {
+    CHECK(index < CONDITIONS_MAX && list->kind == DOC_ARRAY);
     static const char *const texts[] = {"type", "status", "reason", "message", "lastTransitionTime"};
     struct doc *kept = doc_new(arena, DOC_OBJECT);
     struct str status = doc_str(doc_get(condition, "status"), STR(""));
@@ -147,6 +149,7 @@ void checks_sync(struct step *step, struct workload *workload)
     }
     if (changed)
         workload_changed(step, CHANGE_MODIFIED, workload);
+    CHECK(queue || workload->checks.len == 0); /* without a queue no check is asked for */
 }
 
 bool checks_wait(const struct workload *workload)
@@ -161,6 +164,7 @@ bool checks_wait(const struct workload *workload)
 
 static void set_state(struct step *step, struct workload_check *check, uint8_t state, struct str message)
 {
+    CHECK(state < CHECK_STATES);
     if (check->state != state)
         check->changed_ns = step->now_ns;
     check->state = state;
@@ -176,6 +180,7 @@ static void take_answer(struct step *step, struct workload_check *check, const s
     parse_state(doc_str(doc_get(answer, "state"), STR("")), &state);
     set_state(step, check, state, doc_str(doc_get(answer, "message"), STR("")));
     check->requeue_after_s = doc_int(doc_get(answer, "requeueAfterSeconds"), 0);
+    CHECK(check->requeue_after_s >= 0 && check->requeue_after_s <= INT32_MAX); /* checks_validate */
     check->retries = (int32_t)doc_int(doc_get(answer, "retryCount"), check->retries);
     arena_done(&check->arena);
     check->updates = doc_len(updates) ? doc_clone(&check->arena, updates) : NULL;
@@ -235,6 +240,7 @@ void workload_answer(struct step *step, struct workload *workload, const struct 
 
 static void list_names(const struct workload *workload, uint8_t state, struct buf *out)
 {
+    CHECK(state < CHECK_STATES);
     for (size_t i = 0; i < workload->checks.len; i++) {
         const struct workload_check *check = &workload->checks.items[i];
         if (check->state != state)
@@ -247,6 +253,7 @@ static void list_names(const struct workload *workload, uint8_t state, struct bu
 
 bool checks_refuse(struct step *step, struct workload *workload)
 {
+    CHECK(workload->state == WORKLOAD_HOLDING || workload->state == WORKLOAD_ADMITTED);
     struct buf rejected BUF_CLEANUP = {0}, again BUF_CLEANUP = {0};
     list_names(workload, CHECK_REJECTED, &rejected);
     list_names(workload, CHECK_RETRY, &again);
@@ -272,6 +279,7 @@ int64_t checks_backoff_ns(const struct workload *workload)
         if (workload->checks.items[i].state == CHECK_RETRY &&
             workload->checks.items[i].requeue_after_s > most_s)
             most_s = workload->checks.items[i].requeue_after_s;
+    CHECK(most_s >= 0 && most_s <= INT32_MAX); /* so the product fits */
     return most_s * NS_PER_SECOND;
 }
 

@@ -58,7 +58,9 @@ static struct workload *head_of(const struct admit *admit, const struct cluster_
 {
     struct heap_node *head = queue->active ? heap_min(&queue->pending) : NULL;
     bool may = head && !is_blocked(queue, head) && !is_preempting(admit, queue);
-    return may ? container_of(head, struct workload, place) : NULL;
+    struct workload *workload = may ? container_of(head, struct workload, place) : NULL;
+    CHECK(!workload || (workload->queue == queue && workload->state == WORKLOAD_PENDING));
+    return workload;
 }
 
 bool cycle_unfinished(const struct admit *admit)
@@ -101,6 +103,7 @@ struct contender {
 
 static struct contender contend(struct tree *tree, uint32_t child, struct entry *entry)
 {
+    CHECK(entry && child < tree->quota.node_count);
     struct contender contender = {.entry = entry};
     uint32_t node = entry->workload->queue->node;
     const struct assignment *more = &entry->assignment;
@@ -141,11 +144,13 @@ static struct entry *fair_winner(struct tree *tree, uint32_t node, const entries
         if (!best.entry || wins(&contender, &best))
             best = contender;
     }
+    CHECK(best.entry); /* the caller plays at nodes above an entry's queue */
     return best.entry;
 }
 
 static struct entry *next_entry(struct step *step, entries *list)
 {
+    CHECK(list->len > 0);
     struct tree *tree = &step->admit->tree;
     struct entry *first = &list->items[0];
     if (!settings(step)->fair || list->len == 1)
@@ -198,6 +203,7 @@ static void add_waiting(struct step *step, entries *list)
     for (size_t q = 0; q < tree->queue_count && list->len > 0; q++) {
         const struct cluster_queue *queue = &tree->queues[q];
         struct workload *head = queue->strict && queue->active ? waiting_head(queue) : NULL;
+        CHECK(!head || (head->parked && head->queue == queue));
         struct entry entry = {.workload = head, .waits = true};
         if (head)
             vec_push(list, entry);
@@ -233,8 +239,12 @@ bool cycle_trial(struct step *step, const struct workload *workload, const struc
     size_t tasks = 0;
     struct arena arena ARENA_CLEANUP = {0};
     struct trial joint = *trial;
-    for (size_t p = 0; p < podset_count(workload); p++)
-        tasks += (size_t)(trial->counts ? trial->counts[p] : podset_at(workload, p)->count);
+    CHECK(!trial->with); /* the gang is added here */
+    for (size_t p = 0; p < podset_count(workload); p++) {
+        int32_t count = trial->counts ? trial->counts[p] : podset_at(workload, p)->count;
+        CHECK(count >= 0);
+        tasks += (size_t)count;
+    }
     gang_trial(workload, &joint, &arena);
     trial = &joint;
     struct placement *places = mem_alloc((tasks + 1) * sizeof(*places));
@@ -282,7 +292,9 @@ static void hold_there(struct step *step, struct workload *workload, const struc
 static bool lacks_chips(struct step *step, const struct workload *workload,
                         const struct assignment *assignment, struct buf *why)
 {
+    CHECK(assignment->fit != FIT_NONE);
     enum { SEARCHES = 8 };
+    _Static_assert((int)SEARCHES < (int)TRIALS_PER_STEP, "some trials are spent on what fits");
     uint64_t needs = 0, free = 0;
     if (step->admit->trials > TRIALS_PER_STEP - SEARCHES)
         return false;
@@ -301,6 +313,7 @@ static bool lacks_chips(struct step *step, const struct workload *workload,
 static bool try_assignment(struct step *step, struct workload *workload, const struct assignment *assignment,
                            struct buf *why)
 {
+    CHECK(assignment->fit == FIT_NOW && workload->state == WORKLOAD_PENDING);
     struct arena arena ARENA_CLEANUP = {0};
     struct room *rooms = ARENA_ARRAY(&arena, struct room, step->cluster->machine_count);
     struct trial trial = {.terms = assignment_terms(workload, assignment, &arena),
@@ -320,11 +333,13 @@ static bool try_assignment(struct step *step, struct workload *workload, const s
 /* Partial admission: tries the largest number of tasks that fits, not below the least acceptable one. */
 static bool try_fewer(struct step *step, struct workload *workload)
 {
+    CHECK(podset_count(workload) == 1); /* `count` and `found` stand for the counts of all PodSets */
     struct podset *podset = &workload->podsets[0];
     int32_t low = podset->least, high = podset->count - 1, found = 0;
     struct arena arena ARENA_CLEANUP = {0};
     while (low <= high) {
         int32_t count = low + (high - low) / 2;
+        CHECK(count >= low && count <= high);
         struct assignment assignment;
         struct buf why BUF_CLEANUP = {0};
         assignment_make(step->admit, step->cluster, step->now_ns, workload, &count, 0, &assignment);
@@ -340,6 +355,7 @@ static bool try_fewer(struct step *step, struct workload *workload)
     }
     if (!found)
         return false;
+    CHECK(found >= podset->least && found < podset->count);
     struct assignment assignment;
     struct buf why BUF_CLEANUP = {0};
     assignment_make(step->admit, step->cluster, step->now_ns, workload, &found, 0, &assignment);
@@ -352,6 +368,7 @@ static bool try_fewer(struct step *step, struct workload *workload)
 
 static void give_up(struct step *step, struct workload *workload, const char *reason, struct str why)
 {
+    CHECK(!is_follower(workload)); /* the leader is told for the whole gang */
     bool first = !workload->conditions[WORKLOAD_QUOTA_RESERVED].present ||
                  workload->conditions[WORKLOAD_QUOTA_RESERVED].reason != workload_reason(str_from(reason));
     workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, reason, STR_FORMAT, STR_ARG(why));
@@ -398,6 +415,7 @@ static void keep_quota(struct step *step, const struct workload *workload,
         return;
     for (size_t i = 0; i < assignment->usage.len; i++) {
         struct booking wanted = assignment->usage.items[i];
+        CHECK(wanted.cell < quota->cell_count && wanted.amount >= 0);
         const struct quota_cell *cell = &quota->nodes[queue->node].cells[wanted.cell];
         int64_t most = cell->nominal - cell->usage;
         if (assignment->borrow)
@@ -412,6 +430,7 @@ static void keep_quota(struct step *step, const struct workload *workload,
 
 static void process(struct step *step, struct workload *workload, reserves *kept)
 {
+    CHECK(workload->state == WORKLOAD_PENDING && heap_has(&workload->place));
     if (fails_alike(step, workload) || waits_for_others(step, workload))
         return;
     struct assignment first, next;
@@ -419,6 +438,7 @@ static void process(struct step *step, struct workload *workload, reserves *kept
     assignment_make(step->admit, step->cluster, step->now_ns, workload, NULL, 0, &first);
     bool quota = first.fit == FIT_NOW;
     bool admitted = quota && try_assignment(step, workload, &first, &why);
+    CHECK(first.last_flavor >= 0); /* the next try begins after it */
     /* The chosen flavours lack machines; the next flavours may have some. */
     for (int32_t from = first.last_flavor + 1; quota && !admitted && from < first.most_flavors; from++) {
         struct buf other BUF_CLEANUP = {0};
@@ -437,6 +457,8 @@ static void process(struct step *step, struct workload *workload, reserves *kept
                 quota ? buf_str(&why) : buf_str(&first.why));
     }
     assignment_done(&first);
+    CHECK(admitted ? workload->state == WORKLOAD_HOLDING || workload->state == WORKLOAD_ADMITTED
+                   : workload->parked);
 }
 
 /* Keeps the quota of a StrictFIFO head whose last try failed. The head is tried again when something
@@ -454,6 +476,7 @@ static void keep_quota_of(struct step *step, const struct workload *workload, re
 /* Whether the workload waits neither for victims nor for checks. */
 static bool may_start(struct step *step, struct workload *workload)
 {
+    CHECK(workload->state == WORKLOAD_HOLDING);
     bool waits = false;
     if (workload->waits_for > 0 || is_follower(workload))
         return false;
@@ -500,6 +523,7 @@ static void run_round(struct step *step, entries *list)
     while (list->len > 0 && step->admit->trials > 0) {
         struct entry *entry = next_entry(step, list);
         struct workload *workload = entry->workload;
+        CHECK(entry >= list->items && entry < list->items + list->len);
         bool waits = entry->waits;
         assignment_done(&entry->assignment);
         vec_remove(list, (size_t)(entry - list->items));
@@ -530,6 +554,7 @@ static void wake_after_heads(struct admit *admit)
 
 void cycle_run(struct step *step)
 {
+    CHECK(step->admit->trials <= TRIALS_PER_STEP);
     entries list = {0};
     wake_after_heads(step->admit);
     place_holding(step);

@@ -6,6 +6,7 @@
 /* Returns the first parked workload of a StrictFIFO queue that comes before this one; NULL: none does. */
 static const struct workload *stands_before(const struct workload *workload)
 {
+    CHECK(workload->queue && workload->queue->strict); /* others may pass each other */
     const struct workload *first = NULL;
     list_for_each(node, &workload->queue->parked)
     {
@@ -39,6 +40,7 @@ const char *workload_explain(const struct core *core, const struct workload *wor
     struct assignment assignment;
     assignment_make(core_admit(core), core_cluster(core), core_now(core), workload, NULL, 0, &assignment);
     const struct workload *before = queue->strict && !workload->parked ? stands_before(workload) : NULL;
+    CHECK((assignment.fit == FIT_NOW) == !assignment.reason);
     if (assignment.fit != FIT_NOW) {
         reason = assignment.reason;
         buf_add_str(out, buf_str(&assignment.why));

@@ -13,6 +13,7 @@
 static int64_t lendable(const struct tree *tree, const struct quota_tree *quota, uint32_t parent,
                         struct str resource)
 {
+    CHECK(parent < quota->node_count);
     int64_t sum = 0;
     for (size_t c = 0; c < quota->cell_count; c++)
         if (str_equal(tree->cell_resources[c], resource))
@@ -30,6 +31,7 @@ static bool is_first_of_resource(const struct tree *tree, size_t cell)
 
 static int64_t borrowed_of(const struct tree *tree, const struct quota_node *node, size_t cell)
 {
+    CHECK(cell < tree->quota.cell_count);
     int64_t borrowed = 0;
     for (size_t c = cell; c < tree->quota.cell_count; c++) {
         int64_t over = node->cells[c].usage - node->cells[c].subtree;
@@ -41,6 +43,9 @@ static int64_t borrowed_of(const struct tree *tree, const struct quota_node *nod
 
 struct fair_share fair_share(const struct tree *tree, const struct quota_tree *quota, uint32_t node)
 {
+    CHECK(node < quota->node_count && quota->node_count == tree->quota.node_count);
+    CHECK(quota->cell_count == tree->quota.cell_count); /* `quota` is the tree's, or a copy */
+    CHECK(tree->weights_milli[node] >= 0);
     struct fair_share share = {0};
     if (quota_parent(quota, node) == QUOTA_NONE)
         return share;
@@ -58,6 +63,7 @@ struct fair_share fair_share(const struct tree *tree, const struct quota_tree *q
     share.endless = share.amount > 0 && tree->weights_milli[node] == 0;
     if (tree->weights_milli[node] > 0)
         share.amount = share.amount * 1000 / tree->weights_milli[node];
+    CHECK(share.amount >= 0 && (share.borrows || share.amount == 0));
     return share;
 }
 
@@ -96,6 +102,7 @@ static void order_init(struct fair_order *order, struct search *search, const vi
         order->ours[at] = true;
     for (size_t i = 0; i < candidates->len; i++) {
         const struct cluster_queue *queue = candidates->items[i].workload->booked_in;
+        CHECK(queue); /* a candidate has quota */
         size_t q = 0;
         while (q < order->queues.len && order->queues.items[q].queue != queue)
             q++;
@@ -104,8 +111,11 @@ static void order_init(struct fair_order *order, struct search *search, const vi
             vec_push(&order->queues, fresh);
         vec_push(&order->queues.items[q].left, candidates->items[i]);
     }
-    for (size_t q = 0; q < order->queues.len; q++)
-        order->by_node[order->queues.items[q].queue->node] = &order->queues.items[q];
+    for (size_t q = 0; q < order->queues.len; q++) {
+        uint32_t node = order->queues.items[q].queue->node;
+        CHECK(node < nodes && !order->by_node[node]);
+        order->by_node[node] = &order->queues.items[q];
+    }
 }
 
 static void order_done(struct fair_order *order)
@@ -117,11 +127,13 @@ static void order_done(struct fair_order *order)
 
 static bool has_left(const struct fair_order *order, uint32_t node)
 {
+    CHECK(node < order->search->quota->node_count);
     return order->by_node[node] && order->by_node[node]->left.len > 0;
 }
 
 static struct victim pop_first(struct fair_queue *queue)
 {
+    CHECK(queue->left.len > 0);
     struct victim first = queue->left.items[0];
     vec_remove(&queue->left, 0);
     return first;
@@ -146,12 +158,14 @@ static bool looks_better(const struct fair_order *order, uint32_t child, struct 
         return by_share > 0;
     if (child < cohorts || best < cohorts)
         return best >= cohorts;
+    CHECK(has_left(order, child) && has_left(order, best));
     return victims_compare(&order->by_node[child]->left.items[0], &order->by_node[best]->left.items[0]) < 0;
 }
 
 /* Returns the child of a cohort with the largest share; QUOTA_NONE: all are pruned. */
 static uint32_t largest_child(struct fair_order *order, uint32_t cohort)
 {
+    CHECK(cohort < order->search->admit->tree.cohort_count); /* queues have no children */
     const struct quota_tree *quota = order->search->quota;
     uint32_t best = QUOTA_NONE;
     struct fair_share best_share = {0};
@@ -182,6 +196,7 @@ static struct fair_queue *next_queue(struct fair_order *order)
             order->pruned[at] = child == QUOTA_NONE;
             at = child; /* the path also ends at QUOTA_NONE */
         }
+        CHECK(at == QUOTA_NONE || has_left(order, at));
         if (at != QUOTA_NONE)
             return order->by_node[at];
     }
@@ -194,6 +209,7 @@ static struct fair_queue *next_queue(struct fair_order *order)
 static void below_common(const struct quota_tree *quota, uint32_t a, uint32_t b, uint32_t *ret_a,
                          uint32_t *ret_b)
 {
+    CHECK(quota_root(quota, a) == quota_root(quota, b)); /* the paths meet */
     *ret_a = a;
     *ret_b = b;
     while (quota->nodes[*ret_a].depth > quota->nodes[*ret_b].depth)
@@ -204,6 +220,7 @@ static void below_common(const struct quota_tree *quota, uint32_t a, uint32_t b,
         *ret_a = quota->nodes[*ret_a].parent;
         *ret_b = quota->nodes[*ret_b].parent;
     }
+    CHECK(*ret_a < quota->node_count && *ret_b < quota->node_count);
 }
 
 /* Whether the victim may go with the present shares. LessThanOrEqualToFinalShare: the preemptor's new
@@ -211,6 +228,7 @@ static void below_common(const struct quota_tree *quota, uint32_t a, uint32_t b,
  * present share of that queue. */
 static bool strategy_allows(struct search *search, enum fair_strategy strategy, const struct workload *victim)
 {
+    CHECK(victim->booked_in && victim != search->workload);
     const struct tree *tree = &search->admit->tree;
     uint32_t ours, theirs;
     below_common(search->quota, search->workload->queue->node, victim->booked_in->node, &ours, &theirs);
@@ -303,6 +321,7 @@ static bool take_second(struct search *search, enum fair_strategy strategy, cons
 
 bool fair_victims(struct search *search, const victims *candidates, victims *ret_chosen)
 {
+    CHECK(ret_chosen->len == 0 && search->cluster->policy.queues.strategy_count <= 2);
     const struct queue_settings *set = &search->cluster->policy.queues;
     victims spared = {0};
     add_request(search, true);
@@ -317,5 +336,6 @@ bool fair_victims(struct search *search, const victims *candidates, victims *ret
     if (!enough)
         vec_clear(ret_chosen);
     vec_done(&spared);
+    CHECK(enough == (ret_chosen->len > 0));
     return enough;
 }

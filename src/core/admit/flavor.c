@@ -120,6 +120,7 @@ static bool preempts_to_borrow(const struct choosing *choosing)
 
 static struct suit quota_suits(struct choosing *choosing, uint32_t cell, int64_t amount)
 {
+    CHECK(amount >= 0 && cell < choosing->admit->tree.quota.cell_count);
     const struct quota_tree *quota = &choosing->admit->tree.quota;
     const struct cluster_queue *queue = choosing->queue;
     const int64_t *used = used_by(choosing->to, cell);
@@ -173,6 +174,7 @@ static struct suit flavor_suits(struct choosing *choosing, size_t podset, const 
                                 const struct group_flavor *flavor, uint32_t *ret_borrow)
 {
     const struct podset *asks = podset_at(choosing->workload, podset);
+    CHECK(choosing->to->counts[podset] >= 0 && asks->resource_count <= PODSET_RESOURCES_MAX);
     struct suit worst = {FIT_NOW, 0};
     *ret_borrow = 0;
     if (!flavor->flavor || !nodes_suit(choosing, podset, group, flavor->flavor)) {
@@ -197,6 +199,7 @@ static struct suit flavor_suits(struct choosing *choosing, size_t podset, const 
 
 static void use(struct assignment *to, uint32_t cell, int64_t amount)
 {
+    CHECK(amount >= 0);
     int64_t *used = used_by(to, cell);
     struct booking booking = {cell, amount};
     if (used)
@@ -208,6 +211,7 @@ static void use(struct assignment *to, uint32_t cell, int64_t amount)
 static void take_flavor(struct choosing *choosing, size_t podset, const struct resource_group *group,
                         int32_t chosen)
 {
+    CHECK(chosen >= 0 && (size_t)chosen < group->flavor_count);
     const struct podset *asks = podset_at(choosing->workload, podset);
     struct assignment *to = choosing->to;
     for (size_t r = 0; r < group->resource_count; r++) {
@@ -234,6 +238,7 @@ static bool covers_any(const struct resource_group *group, const struct podset *
 
 static void choose_for_group(struct choosing *choosing, size_t podset, const struct resource_group *group)
 {
+    CHECK(choosing->from >= 0);
     struct assignment *to = choosing->to;
     struct suit best = {FIT_NONE, 0};
     int32_t chosen = -1;
@@ -250,12 +255,14 @@ static void choose_for_group(struct choosing *choosing, size_t podset, const str
         if (stops)
             break;
     }
+    CHECK((chosen >= 0) == (best.fit != FIT_NONE));
     if (chosen < 0 && !choosing->why.len)
         buf_printf(&choosing->why, "no flavor of the ClusterQueue suits");
     if (chosen >= 0)
         take_flavor(choosing, podset, group, chosen);
     to->fit = best.fit < to->fit ? best.fit : to->fit;
     to->borrow = best_borrow > to->borrow ? best_borrow : to->borrow;
+    CHECK(to->fit <= best.fit && to->borrow >= best_borrow); /* as bad as the worst group */
 }
 
 /* Whether the queue does not cover a resource. "pods" may be uncovered. */
@@ -280,6 +287,7 @@ static bool uncovered(struct choosing *choosing, size_t podset)
 
 static void choose_for_podset(struct choosing *choosing, size_t podset)
 {
+    CHECK(choosing->to->fit != FIT_NONE);
     struct assignment *to = choosing->to;
     buf_clear(&choosing->why);
     if (!uncovered(choosing, podset))
@@ -297,7 +305,9 @@ void assignment_make(const struct admit *admit, const struct cluster *cluster, i
                      const struct workload *workload, const int32_t *counts, int32_t from,
                      struct assignment *ret)
 {
+    CHECK(workload->queue && from >= 0);
     size_t podsets = podset_count(workload);
+    CHECK(!counts || podsets == 1); /* partial admission is for one PodSet */
     *ret = (struct assignment){.fit = FIT_NOW};
     ret->counts = ARENA_ARRAY(&ret->arena, int32_t, podsets);
     ret->flavors = arena_alloc_array(&ret->arena, podsets, sizeof(*ret->flavors));
@@ -319,6 +329,8 @@ void assignment_make(const struct admit *admit, const struct cluster *cluster, i
     if (ret->fit != FIT_NOW && !ret->reason)
         ret->reason = "WaitingForQuota";
     CHECK(ret->fit == FIT_NOW || ret->why.len > 0);
+    CHECK((ret->fit == FIT_NOW) == !ret->reason);
+    CHECK(ret->most_flavors == 0 ? ret->last_flavor == 0 : ret->last_flavor < ret->most_flavors);
 }
 
 void assignment_done(struct assignment *assignment)
@@ -333,6 +345,7 @@ void assignment_done(struct assignment *assignment)
 static bool assigns_flavor(const struct workload *workload, const struct assignment *assignment,
                            size_t podset, struct str name)
 {
+    CHECK(podset < podset_count(workload));
     for (size_t i = 0; i < podset_at(workload, podset)->resource_count; i++) {
         const struct group_flavor *flavor = assigned_flavor(workload, assignment, podset, i);
         if (flavor && str_equal(flavor->name, name))
@@ -343,6 +356,7 @@ static bool assigns_flavor(const struct workload *workload, const struct assignm
 
 bool assignment_is_checked(const struct workload *workload, const struct assignment *assignment)
 {
+    CHECK(workload->queue && assignment->fit == FIT_NOW);
     const struct cluster_queue *queue = workload->queue;
     for (size_t c = 0; c < queue->check_count; c++) {
         const struct queue_check *check = &queue->checks[c];

@@ -17,6 +17,7 @@ static bool next_gate(struct str *rest, struct str *ret_gate)
     if (!rest->data)
         return false;
     bool more = str_cut(*rest, ',', &head, &tail);
+    CHECK(!more || tail.len < rest->len); /* the list gets shorter */
     *ret_gate = str_trim(more ? head : *rest);
     *rest = more ? tail : (struct str){0};
     return true;
@@ -68,6 +69,7 @@ static void check_form(struct str gates, struct field_errors *errors)
 
 void gates_validate(struct str was, struct str is, bool is_new, struct field_errors *errors)
 {
+    CHECK(!is_new || !was.len); /* a new object had no gates before */
     struct str rest = is, gate;
     was = str_trim(was);
     is = str_trim(is);

@@ -22,6 +22,7 @@ static struct str group_name(const struct jobset *jobset)
 
 void group_join(struct admit *admit, struct workload *workload)
 {
+    CHECK(!workload->group && !workload->own); /* a user-made Workload is in no group */
     struct str name = group_name(workload->jobset);
     struct buf key BUF_CLEANUP = {0};
     if (!name.len)
@@ -37,6 +38,7 @@ void group_join(struct admit *admit, struct workload *workload)
         str_map_put(&admit->groups, buf_str(&group->key), group);
     }
     vec_push(&group->members, workload);
+    CHECK(group->uid != 0);
     workload->group = group;
     workload->group_uid = group->uid;
     workload->group_created_ns = group->created_ns;
@@ -44,8 +46,11 @@ void group_join(struct admit *admit, struct workload *workload)
 
 static void disband(struct workload *leader)
 {
-    for (size_t i = 0; i < leader->gang.len; i++)
+    CHECK(leader->leader == leader && leader->gang.len > 0);
+    for (size_t i = 0; i < leader->gang.len; i++) {
+        CHECK(leader->gang.items[i]->leader == leader);
         leader->gang.items[i]->leader = NULL;
+    }
     vec_clear(&leader->gang);
 }
 
@@ -58,6 +63,7 @@ void group_disband(struct workload *workload)
 struct pod_group *group_leave(struct admit *admit, struct workload *workload)
 {
     struct pod_group *group = workload->group;
+    size_t before = group ? group->members.len : 0;
     if (!group)
         return NULL;
     group_disband(workload);
@@ -67,9 +73,12 @@ struct pod_group *group_leave(struct admit *admit, struct workload *workload)
             break;
         }
     }
+    CHECK(group->members.len + 1 == before && !workload->leader && !workload->counted);
     workload->group = NULL;
     if (group->members.len)
         return group;
+    for (size_t as = 0; as < QUEUE_COUNTS; as++)
+        CHECK(group->counted[as].members == 0);
     str_map_remove(&admit->groups, buf_str(&group->key));
     vec_done(&group->members);
     buf_done(&group->key);
@@ -90,6 +99,7 @@ static int by_ticket(const void *a, const void *b)
  * says that it has only one try. */
 static bool has_its_place(const struct workload *workload)
 {
+    CHECK(workload->group);
     const struct workload_condition *end = &workload->conditions[WORKLOAD_IS_FINISHED];
     if (workload->state == WORKLOAD_FINISHED)
         return (end->reason && strcmp(end->reason, "Succeeded") == 0) || !group_retries(workload->group);
@@ -104,7 +114,9 @@ bool group_may_join(const struct workload *workload)
 
 static void make_gang(struct workload *const *list, size_t count)
 {
+    CHECK(count > 0 && list[0]->gang.len == 0);
     for (size_t i = 0; i < count; i++) {
+        CHECK(!list[i]->leader && list[i]->group == list[0]->group);
         list[i]->leader = list[0];
         vec_push(&list[0]->gang, list[i]);
     }
@@ -201,11 +213,13 @@ static struct census take_census(const struct pod_group *group)
         census.begun |=
             member->state != WORKLOAD_PENDING || member->conditions[WORKLOAD_WAITS_FOR_PODS].present;
     }
+    CHECK(census.active + census.failed <= (int64_t)group->members.len);
     return census;
 }
 
 static void say(struct step *step, struct pod_group *group, bool waits)
 {
+    CHECK(group->members.len > 0);
     bool said = false;
     const struct workload_condition *why = NULL;
     for (size_t i = 0; i < group->members.len; i++) {
@@ -268,6 +282,7 @@ static void delete_excess(struct step *step, struct pod_group *group)
         qsort(waiting.items, waiting.len, sizeof(*waiting.items), by_ticket);
     for (size_t i = room > 0 ? (size_t)room : 0; total && i < waiting.len; i++) {
         struct task *task = waiting.items[i]->jobset->jobs[0]->indexes[0].task;
+        CHECK(waiting.items[i]->jobset->form == FORM_POD && waiting.items[i]->state == WORKLOAD_PENDING);
         step_note_late(step, false, "ExcessPodDeleted", ref_task(task),
                        "Excess pod deleted: group %s has its %lld Pods", group->key.data, (long long)total);
         group_let_go(step, waiting.items[i]);
@@ -285,6 +300,7 @@ static const char *obstacle_of(const struct pod_group *group, struct buf *why)
         placed += has_its_place(group->members.items[i]);
         waiting += group_may_join(group->members.items[i]);
     }
+    CHECK(placed + waiting <= (int64_t)group->members.len); /* no Pod is both */
     if (!total) {
         buf_printf(why,
                    "The Pods of group %s must agree on its queue and, in the annotation "
@@ -305,6 +321,7 @@ void group_form(struct step *step, struct pod_group *group)
     if (!group)
         return;
     group_choose(group);
+    CHECK(group->members.len > 0 && !group->forming);
     delete_excess(step, group);
     buf_clear(&group->why);
     group->reason = obstacle_of(group, &group->why);
@@ -323,6 +340,7 @@ const char *group_obstacle(const struct workload *workload, struct buf *why)
         return NULL;
     if (!group->forming)
         return obstacle_of(group, why);
+    CHECK(group->reason);
     buf_add_str(why, buf_str(&group->why));
     return group->reason;
 }
@@ -357,6 +375,7 @@ void gang_trial(const struct workload *workload, struct trial *trial, struct are
  * no other machine may suit. */
 static void pin(struct step *step, struct workload *workload, machine_id machine)
 {
+    CHECK(machine < step->cluster->machine_count && workload->jobset->form == FORM_POD);
     struct arena arena ARENA_CLEANUP = {0};
     if (!workload->jobset->spec.rjobs[0].job.pod.topology.mode)
         return;
@@ -372,6 +391,7 @@ static void pin(struct step *step, struct workload *workload, machine_id machine
 
 bool gang_start(struct step *step, struct workload *leader)
 {
+    CHECK(leader->leader == leader && leader->gang.len > 0);
     struct arena arena ARENA_CLEANUP = {0};
     struct buf why BUF_CLEANUP = {0};
     size_t count = leader->gang.len;
@@ -385,6 +405,7 @@ bool gang_start(struct step *step, struct workload *leader)
     disband(leader);
     for (size_t i = 0; i < count; i++) {
         const struct pod_spec *pod = &list[i]->jobset->spec.rjobs[0].job.pod;
+        CHECK(list[i]->state == WORKLOAD_HOLDING && places[i].machine < step->cluster->machine_count);
         struct room *rooms = ARENA_ARRAY(&arena, struct room, step->cluster->machine_count);
         rooms[places[i].machine] =
             (struct room){0, places[i].chips, pod->cpu_request_milli, pod->memory_request_bytes};

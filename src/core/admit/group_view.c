@@ -11,6 +11,8 @@
 #define NOTE_TOTAL STR("kueue.x-k8s.io/pod-group-total-count")
 #define NOTE_AGAIN STR("kueue.x-k8s.io/retriable-in-group")
 
+_Static_assert(sizeof(((struct workload *)NULL)->role) == 8 + 1, "a role is eight digits and a NUL");
+
 /* --- what its Pods say ------------------------------------------------------------------------- */
 
 int64_t group_total(const struct pod_group *group)
@@ -47,6 +49,7 @@ bool group_retries(const struct pod_group *group)
  * that is not ready, so that the group is not ready either, or the gang's leader. */
 static int member_rank(const struct workload *member)
 {
+    CHECK(member->state < WORKLOAD_STATES);
     static const int ranks[WORKLOAD_STATES] = {
         [WORKLOAD_FINISHED] = 0, [WORKLOAD_PENDING] = 2,  [WORKLOAD_HOLDING] = 4,
         [WORKLOAD_LEAVING] = 6,  [WORKLOAD_ADMITTED] = 8,
@@ -62,6 +65,7 @@ const struct workload *workload_representative(const struct workload *workload)
     for (size_t i = 0; group && i < group->members.len; i++)
         if (i == 0 || member_rank(group->members.items[i]) > member_rank(chosen))
             chosen = group->members.items[i];
+    CHECK(chosen->group == group);
     return chosen;
 }
 
@@ -87,6 +91,7 @@ size_t workload_members(const struct workload *workload, const struct workload *
 {
     const struct pod_group *group = workload->group;
     if (group) {
+        CHECK(group->members.len > 0);
         *ret_list = (const struct workload *const *)group->members.items;
         return group->members.len;
     }
@@ -122,6 +127,8 @@ struct group_end workload_group_end(const struct workload *workload)
     }
     end.well = end.total > 0 && end.succeeded >= end.total;
     end.finished = group && (end.well || (!active && (stuck || !group_retries(group))));
+    CHECK(!end.finished || group);
+    CHECK(end.succeeded >= 0 && (!group || end.succeeded <= (int64_t)group->members.len));
     return end;
 }
 
@@ -139,6 +146,7 @@ static void add_part(struct buf *text, const struct doc *object, const char *key
  * pkg/controller/jobs/pod, "role hash". The digits are our own. */
 void group_name_role(struct workload *member)
 {
+    CHECK(member->group && member->podsets && member->jobset->form == FORM_POD);
     static const char *const parts[] = {"nodeSelector",      "affinity", "tolerations",
                                         "priorityClassName", "priority", "topologySpreadConstraints"};
     static const char *const lists[] = {"initContainers", "containers"};

@@ -179,6 +179,7 @@ bool workload_condition_set(struct step *step, struct workload *workload, enum w
     __attribute__((format(printf, 6, 7)));
 static inline bool workload_holds(const struct workload *workload, enum workload_condition_kind kind)
 {
+    CHECK((unsigned)kind < WORKLOAD_CONDITIONS);
     return workload->conditions[kind].present && workload->conditions[kind].status;
 }
 static inline struct object_ref ref_workload(const struct workload *workload)
@@ -290,19 +291,23 @@ static inline size_t podset_count(const struct workload *workload)
 }
 static inline struct workload *podset_owner(const struct workload *workload, size_t podset)
 {
+    CHECK(podset == 0 || podset < podset_count(workload)); /* 0: the workload, even without PodSets */
     return workload->gang.len ? workload->gang.items[podset] : (struct workload *)workload;
 }
 static inline struct podset *podset_at(const struct workload *workload, size_t podset)
 {
+    CHECK(podset < podset_count(workload));
     return workload->gang.len ? &workload->gang.items[podset]->podsets[0] : &workload->podsets[podset];
 }
 static inline const struct rjob_spec *podset_rjob(const struct workload *workload, size_t podset)
 {
+    CHECK(podset < podset_count(workload));
     const struct jobset *jobset = podset_owner(workload, podset)->jobset;
     return &jobset->spec.rjobs[workload->gang.len ? 0 : podset];
 }
 static inline bool is_follower(const struct workload *workload)
 {
+    CHECK(!workload->leader || workload->leader->gang.len > 0);
     return workload->leader && workload->leader != workload;
 }
 
@@ -357,6 +362,7 @@ struct rjob_terms *workload_terms(const struct admit *admit, const struct worklo
 /* --- cycle.c -------------------------------------------------------------------------------------------- */
 void cycle_run(struct step *step);
 enum { TRIALS_PER_STEP = 64 };
+_Static_assert(TRIALS_PER_STEP > 0, "a cycle makes progress");
 /* Whether this step ran out of trials before all heads were tried. */
 bool cycle_unfinished(const struct admit *admit);
 /* Whether its queue asks for AdmissionChecks under this assignment. */

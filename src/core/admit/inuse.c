@@ -31,6 +31,7 @@ static bool queue_uses(const struct cluster_queue *queue, const struct object *o
 
 static bool is_used(const struct tree *tree, const struct object *object)
 {
+    CHECK(admit_keeps(object->kind));
     bool used = false;
     for (size_t q = 0; q < tree->queue_count && !used; q++)
         used = queue_uses(&tree->queues[q], object);
@@ -77,6 +78,7 @@ bool inuse_release(struct step *step)
         object_visit(step->objects, kinds[k], STR(""), collect, &ending);
     for (size_t i = 0; i < ending.free.len; i++)
         object_release(step, ending.free.items[i], FINALIZER_IN_USE);
+    CHECK(ending.free.len <= ending.count); /* only deleted objects are released */
     bool some = ending.free.len > 0;
     vec_done(&ending.free);
     return some;

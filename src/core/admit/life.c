@@ -4,14 +4,19 @@
 #include "base/backoff.h"
 
 enum queue_count { COUNTED_NOWHERE, COUNTED_PENDING, COUNTED_RESERVING, COUNTED_ADMITTED };
+_Static_assert(COUNTED_ADMITTED + 1 == QUEUE_COUNTS, "a pod group has a count of each kind");
 
 /* --- lists ------------------------------------------------------------------------------------ */
 
 static void count(struct queue_counts *counts, uint8_t as, int32_t by)
 {
+    CHECK(by == 1 || by == -1);
+    CHECK(as != COUNTED_NOWHERE && as < QUEUE_COUNTS);
+    CHECK(by > 0 || (as == COUNTED_PENDING ? counts->pending : counts->reserving) > 0);
     counts->pending += as == COUNTED_PENDING ? (uint32_t)by : 0;
     counts->reserving += as >= COUNTED_RESERVING ? (uint32_t)by : 0;
     counts->admitted += as == COUNTED_ADMITTED ? (uint32_t)by : 0;
+    CHECK(counts->admitted <= counts->reserving); /* admitted workloads have quota, too */
 }
 
 static void count_in(struct cluster_queue *queue, struct local_queue *local, uint8_t as, int32_t by)
@@ -24,6 +29,8 @@ static void count_in(struct cluster_queue *queue, struct local_queue *local, uin
 
 static void count_as(struct workload *workload, uint8_t as, int32_t by)
 {
+    CHECK(as != COUNTED_NOWHERE && as < QUEUE_COUNTS);
+    CHECK(workload->counted == (by > 0 ? COUNTED_NOWHERE : as)); /* a workload is counted once */
     struct cluster_queue *queue = as >= COUNTED_RESERVING ? workload->booked_in : workload->queue;
     struct pod_group *group = workload->group;
     workload->counted = by > 0 ? as : COUNTED_NOWHERE;
@@ -32,6 +39,7 @@ static void count_as(struct workload *workload, uint8_t as, int32_t by)
         return;
     }
     bool first = by > 0 && group->counted[as].members == 0;
+    CHECK(by > 0 || group->counted[as].members > 0);
     group->counted[as].members += (uint32_t)by;
     if (first) {
         group->counted[as].queue = queue;
@@ -43,6 +51,8 @@ static void count_as(struct workload *workload, uint8_t as, int32_t by)
 
 void workload_unbind(struct workload *workload)
 {
+    CHECK(!heap_has(&workload->place) || (workload->queue && list_empty(&workload->link)));
+    CHECK(workload->local || !workload->queue); /* its ClusterQueue is its LocalQueue's */
     if (workload->counted)
         count_as(workload, workload->counted, -1);
     if (heap_has(&workload->place))
@@ -132,6 +142,7 @@ bool workload_is_stopped(const struct workload *workload)
 
 static void bind_pending(struct step *step, struct workload *workload)
 {
+    CHECK(workload->state == WORKLOAD_PENDING && !workload->counted);
     struct buf why BUF_CLEANUP = {0};
     const char *reason = obstacle(step, workload, &why);
     if (!workload_is_stopped(workload))
@@ -163,6 +174,7 @@ static void bind_pending(struct step *step, struct workload *workload)
     }
     workload->place.key = -(int64_t)workload->priority;
     workload->place.tie = workload->ticket;
+    CHECK(workload->queue && list_empty(&workload->link) && !heap_has(&workload->place));
     if (workload->parked)
         list_append(&workload->queue->parked, &workload->link);
     else
@@ -172,6 +184,7 @@ static void bind_pending(struct step *step, struct workload *workload)
 /* A preemptor counts as pending until its victims have ended, and the victims as admitted. */
 static uint8_t booked_as(const struct workload *workload)
 {
+    CHECK(workload->state != WORKLOAD_PENDING && workload->state != WORKLOAD_FINISHED);
     if (workload->state != WORKLOAD_HOLDING)
         return COUNTED_ADMITTED;
     return workload_holds(workload, WORKLOAD_QUOTA_RESERVED) ? COUNTED_RESERVING : COUNTED_PENDING;
@@ -179,6 +192,7 @@ static uint8_t booked_as(const struct workload *workload)
 
 void workload_bind(struct step *step, struct workload *workload)
 {
+    CHECK(!workload->gone); /* no list may keep a workload that is freed */
     const struct tree *tree = &step->admit->tree;
     workload_unbind(workload);
     workload->local = tree_local(tree, workload->jobset->namespace_, workload->queue_name);
@@ -197,6 +211,7 @@ void wake_queue(struct admit *admit, struct cluster_queue *queue)
     list_for_each_safe(node, after, &queue->parked)
     {
         struct workload *workload = container_of(node, struct workload, link);
+        CHECK(workload->parked && workload->state == WORKLOAD_PENDING && workload->queue == queue);
         list_remove(node);
         workload->parked = false;
         heap_insert(&queue->pending, &workload->place);
@@ -224,6 +239,7 @@ void wake_all(struct admit *admit)
 
 static void add_booking(struct workload *workload, struct booking use)
 {
+    CHECK(use.amount >= 0);
     for (size_t i = 0; i < workload->booked.len; i++) {
         if (workload->booked.items[i].cell == use.cell) {
             workload->booked.items[i].amount += use.amount;
@@ -238,6 +254,8 @@ static void add_booking(struct workload *workload, struct booking use)
 static bool use_of(const struct workload *workload, const struct podset *podset, size_t resource,
                    struct booking *ret_use)
 {
+    CHECK(resource < podset->resource_count && podset->resource_count <= PODSET_RESOURCES_MAX);
+    CHECK(podset->done >= 0 && podset->done <= podset->admitted);
     const struct podset_resource *asks = &podset->resources[resource];
     size_t at;
     const struct group_flavor *flavor =
@@ -277,6 +295,7 @@ void workload_book(struct admit *admit, struct workload *workload)
 
 void workload_unbook(struct admit *admit, struct workload *workload)
 {
+    CHECK(workload->booked.len == 0 || workload->booked_in);
     for (size_t i = 0; i < workload->booked.len; i++)
         quota_release(&admit->tree.quota, workload->booked_in->node, workload->booked.items[i].cell,
                       workload->booked.items[i].amount);
@@ -294,6 +313,7 @@ void workload_release(struct step *step, struct workload *workload)
 
 static void forget_assignment(struct workload *workload)
 {
+    CHECK(!workload->counted && !heap_has(&workload->place) && list_empty(&workload->link));
     CHECK(workload->booked.len == 0);
     for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++) {
         workload->podsets[r].admitted = workload->podsets[r].done = 0;
@@ -315,6 +335,7 @@ static void keep_assignment(struct step *step, struct workload *workload, struct
     for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++) {
         struct podset *podset = &workload->podsets[r];
         podset->admitted = assignment->counts[first + r];
+        CHECK(podset->admitted >= 0 && podset->admitted <= podset->count);
         podset->done = 0;
         for (size_t i = 0; i < podset->resource_count; i++) {
             int32_t flavor = assignment->flavors[first + r][i];
@@ -342,6 +363,7 @@ void workload_set_timer(struct step *step, struct workload *workload)
     workload->timer.tie = workload->uid;
     if (due_ns != INT64_MAX && !workload->gone)
         heap_insert(&step->admit->timers, &workload->timer);
+    CHECK(heap_has(&workload->timer) == (due_ns != INT64_MAX && !workload->gone));
 }
 
 void workload_park(struct step *step, struct workload *workload)
@@ -366,6 +388,7 @@ static void leave_holding(struct admit *admit, struct workload *workload)
             return;
         }
     }
+    CHECK(workload->state != WORKLOAD_HOLDING); /* all that hold are in the list */
 }
 
 static void clear_eviction(struct step *step, struct workload *workload)
@@ -380,6 +403,7 @@ static void clear_eviction(struct step *step, struct workload *workload)
 
 void workload_show_quota(struct step *step, struct workload *workload)
 {
+    CHECK(workload->state == WORKLOAD_HOLDING || workload->state == WORKLOAD_ADMITTED);
     struct str queue = workload->reserved_in;
     clear_eviction(step, workload);
     workload->reserved_ns = step->now_ns;
@@ -412,6 +436,8 @@ void workload_start(struct step *step, struct workload *workload, bool reserved_
 
 void workload_admit(struct step *step, struct workload *workload, const struct assignment *assignment)
 {
+    CHECK(workload->state == (assignment ? WORKLOAD_PENDING : WORKLOAD_HOLDING));
+    CHECK(!workload->gone && !workload->leader && workload->gang.len == 0); /* a gang parts when it starts */
     if (assignment)
         keep_assignment(step, workload, workload->queue, assignment, 0);
     else
@@ -440,6 +466,7 @@ void workload_admit(struct step *step, struct workload *workload, const struct a
 static void hold_one(struct step *step, struct workload *workload, struct cluster_queue *queue,
                      const struct assignment *assignment, size_t first)
 {
+    CHECK(!workload->gone && workload->state == WORKLOAD_PENDING);
     keep_assignment(step, workload, queue, assignment, first);
     workload->state = WORKLOAD_HOLDING;
     workload->parked = false;
@@ -451,6 +478,7 @@ static void hold_one(struct step *step, struct workload *workload, struct cluste
 
 void workload_hold(struct step *step, struct workload *workload, const struct assignment *assignment)
 {
+    CHECK(!is_follower(workload)); /* the leader holds for the whole gang */
     struct cluster_queue *queue = workload->queue;
     size_t count = workload->gang.len ? workload->gang.len : 1;
     for (size_t p = 0; p < count; p++)
@@ -497,6 +525,7 @@ static void stop_holding(struct step *step, struct workload *workload)
     struct workload **gang = ARENA_ARRAY(&arena, struct workload *, count + 1);
     mem_copy(gang, leader->gang.items, count * sizeof(*gang));
     group_disband(workload);
+    CHECK(!workload->leader && leader->gang.len == 0);
     stop_one(step, workload);
     for (size_t i = 0; i < count; i++) {
         if (gang[i] == workload)
@@ -511,6 +540,7 @@ static void stop_holding(struct step *step, struct workload *workload)
 /* Returns the workload to its old place in the queue. */
 void workload_drop_hold(struct step *step, struct workload *workload)
 {
+    CHECK(workload->state == WORKLOAD_HOLDING);
     stop_holding(step, workload);
     checks_reset(step, workload);
     workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, "Pending",
@@ -524,6 +554,7 @@ void workload_drop_hold(struct step *step, struct workload *workload)
 /* A Pod that belongs to no JobSet cannot be suspended: it is deleted, as in Kueue. */
 void workload_suspend(struct step *step, struct workload *workload)
 {
+    CHECK(workload->state == WORKLOAD_LEAVING);
     struct jobset *jobset = workload->jobset;
     workload->leave_ns = 0;
     if (jobset->form != FORM_POD) {
@@ -572,6 +603,7 @@ static void evict_fellows(struct step *step, const struct workload *workload, co
 void workload_evict(struct step *step, struct workload *workload, const char *reason, const char *format, ...)
 {
     CHECK(workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_HOLDING);
+    CHECK(!workload->gone);
     struct buf text BUF_CLEANUP = {0};
     va_list args;
     va_start(args, format);
@@ -622,6 +654,7 @@ static void back_off(struct step *step, struct workload *workload)
 
 static void queue_again(struct step *step, struct workload *workload)
 {
+    CHECK(workload->state == WORKLOAD_PENDING && !workload->parked);
     const char *reason = workload->conditions[WORKLOAD_EVICTED].reason;
     struct str message = buf_str(&workload->conditions[WORKLOAD_EVICTED].message);
     bool timeout = strcmp(reason, "PodsReadyTimeout") == 0;
@@ -648,6 +681,7 @@ static void queue_again(struct step *step, struct workload *workload)
 /* Returns an evicted workload to the queue once its last task has ended. */
 static void enter_queue(struct step *step, struct workload *workload)
 {
+    CHECK(workload->state == WORKLOAD_PENDING && !workload->booked_in && workload->booked.len == 0);
     struct str message = buf_str(&workload->conditions[WORKLOAD_EVICTED].message);
     workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, "Pending", STR_FORMAT,
                            STR_ARG(message));
@@ -675,6 +709,7 @@ static void evict_held(struct step *step, struct workload *workload)
 /* Called when the workload's last task has ended. */
 void workload_left(struct step *step, struct workload *workload)
 {
+    CHECK(workload->state == WORKLOAD_LEAVING);
     struct workload *preemptor = u64_map_get(&step->admit->by_uid, workload->preemptor);
     if (preemptor && preemptor->waits_for > 0)
         preemptor->waits_for--;
@@ -702,6 +737,7 @@ void workload_left(struct step *step, struct workload *workload)
 
 static void finish_as(struct step *step, struct workload *workload, const char *reason, struct str why)
 {
+    CHECK(workload->state != WORKLOAD_HOLDING && workload->state != WORKLOAD_FINISHED);
     struct workload *preemptor = u64_map_get(&step->admit->by_uid, workload->preemptor);
     workload_release(step, workload);
     workload_unbind(workload);
@@ -715,10 +751,12 @@ static void finish_as(struct step *step, struct workload *workload, const char *
     step_note(step, false, "FinishedWorkload", ref_jobset(workload->jobset),
               "Workload '" STR_FORMAT "/" STR_FORMAT "' is declared finished",
               STR_ARG(workload->jobset->namespace_), STR_ARG(workload->name));
+    CHECK(workload->booked.len == 0 && !workload->counted);
 }
 
 void workload_finish(struct step *step, struct workload *workload)
 {
+    CHECK(jobset_finished(workload->jobset));
     const struct jobset *jobset = workload->jobset;
     bool well = jobset->terminal_state == TERMINAL_COMPLETED;
     const struct condition *why = &jobset->conditions[well ? CONDITION_COMPLETED : CONDITION_FAILED];
@@ -730,6 +768,7 @@ void workload_finish(struct step *step, struct workload *workload)
 
 void workload_pod_deleted(struct step *step, struct workload *workload)
 {
+    CHECK(workload->group && workload->state == WORKLOAD_ADMITTED);
     finish_as(step, workload, "Failed", STR("The Pod was deleted"));
     group_form(step, workload->group);
 }
@@ -753,6 +792,7 @@ void workload_abandon(struct step *step, struct workload *workload, const char *
 
 void workload_lose_job(struct step *step, struct workload *workload)
 {
+    CHECK(workload->own && workload->jobset->entry.gone);
     static const char why[] = "The job of the workload is gone";
     if (workload->state == WORKLOAD_HOLDING)
         workload_drop_hold(step, workload);
@@ -772,6 +812,7 @@ void workload_lose_job(struct step *step, struct workload *workload)
 
 void workload_cannot_start(struct step *step, struct workload *workload, struct str why)
 {
+    CHECK(workload->state == WORKLOAD_HOLDING && !is_follower(workload));
     struct arena arena ARENA_CLEANUP = {0};
     size_t count = workload->gang.len;
     struct workload **list = ARENA_ARRAY(&arena, struct workload *, count + 1);

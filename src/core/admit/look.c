@@ -12,6 +12,7 @@ static bool all_ready(const struct jobset *jobset)
 
 static void look_ready(struct step *step, struct workload *workload)
 {
+    CHECK(workload->state == WORKLOAD_ADMITTED);
     bool ready = all_ready(workload->jobset);
     if (ready && (!workload->ready_ns || workload->unready_ns)) {
         workload_condition_set(step, workload, WORKLOAD_PODS_READY, true,
@@ -50,6 +51,7 @@ static bool never_became_ready(const struct queue_settings *set, const struct wo
 
 static bool times_out(struct step *step, struct workload *workload)
 {
+    CHECK(workload->state == WORKLOAD_ADMITTED);
     const struct queue_settings *set = settings(step);
     int64_t now_ns = step->now_ns, limit_ns = execution_limit_ns(workload);
     if (limit_ns && workload->admitted_ns + limit_ns - workload->ran_ns <= now_ns) {
@@ -82,6 +84,7 @@ static bool times_out(struct step *step, struct workload *workload)
 
 static bool is_stopped(struct step *step, struct workload *workload)
 {
+    CHECK(workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_HOLDING);
     if (!workload->active) {
         workload_evict(step, workload, "Deactivated", "The workload is deactivated");
     } else if (workload->booked_in && workload->booked_in->stop == STOP_DRAIN) {
@@ -99,6 +102,7 @@ static bool is_stopped(struct step *step, struct workload *workload)
 
 static void look_leaving(struct step *step, struct workload *workload)
 {
+    CHECK(workload->state == WORKLOAD_LEAVING);
     const struct jobset *jobset = workload->jobset;
     bool told = jobset->form == FORM_POD ? jobset->deleted_ns != 0 : jobset->spec.suspend;
     if (told)
@@ -111,6 +115,7 @@ static void look_leaving(struct step *step, struct workload *workload)
 
 static void look_holding(struct step *step, struct workload *workload)
 {
+    CHECK(workload->state == WORKLOAD_HOLDING);
     checks_sync(step, workload);
     if (!is_stopped(step, workload))
         checks_refuse(step, workload);
@@ -118,6 +123,7 @@ static void look_holding(struct step *step, struct workload *workload)
 
 static void look_pending(struct step *step, struct workload *workload)
 {
+    CHECK(workload->state == WORKLOAD_PENDING);
     struct jobset *jobset = workload->jobset;
     bool due = workload->requeue_ns && workload->requeue_ns <= step->now_ns;
     bool retry = workload->retry_ns && workload->retry_ns <= step->now_ns;
@@ -144,6 +150,7 @@ static void look_pending(struct step *step, struct workload *workload)
 /* Whether what is held is for as many tasks as the job asks for now. */
 static bool holds_enough(const struct workload *workload)
 {
+    CHECK(workload->state == WORKLOAD_HOLDING);
     bool enough = true;
     for (size_t r = 0; r < workload->jobset->spec.rjob_count; r++) {
         const struct podset *podset = &workload->podsets[r];
@@ -154,6 +161,7 @@ static bool holds_enough(const struct workload *workload)
 
 void workload_look(struct step *step, struct workload *workload)
 {
+    CHECK(!workload->gone);
     if (workload->own)
         prebuilt_look(step, workload);
     const struct jobset *jobset = workload->jobset;

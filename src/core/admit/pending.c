@@ -39,10 +39,13 @@ size_t queue_pending(const struct admit *admit, const struct object *object, str
     uint32_t *places = ARENA_ARRAY(arena, uint32_t, admit->tree.local_count + 1);
     for (size_t i = 0; i < count; i++) {
         const struct workload *workload = list[i].workload;
-        uint32_t place = places[workload->local - admit->tree.locals]++;
+        size_t index = (size_t)(workload->local - admit->tree.locals);
+        CHECK(index < admit->tree.local_count && workload->local->queue == queue);
+        uint32_t place = places[index]++;
         if (!local || workload->local == local)
             list[kept++] = (struct pending_workload){workload, (uint32_t)i, place};
     }
+    CHECK(kept <= count && (local || kept == count));
     *ret_list = list;
     return kept;
 }

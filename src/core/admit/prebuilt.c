@@ -36,7 +36,9 @@ bool workload_lives(const struct admit *admit, obj_id uid)
 static void set_document(struct step *step, struct workload *workload, struct arena *arena,
                          struct doc *document, const struct jobset_spec *spec)
 {
+    CHECK(workload->own && workload->own->form == FORM_WORKLOAD);
     struct jobset *own = workload->own;
+    CHECK(workload_is_bare(workload) || spec->rjob_count == own->spec.rjob_count); /* in step with its job */
     owners_change(step->objects, own->uid, own->document, document);
     if (workload_is_bare(workload) && spec->rjob_count != own->spec.rjob_count) {
         mem_free(workload->podsets);
@@ -102,6 +104,7 @@ static void set_metadata(struct step *step, struct workload *workload, struct ar
 void workload_rewrite(struct step *step, struct workload *workload, struct arena *arena, struct doc *document,
                       const struct jobset_spec *spec)
 {
+    CHECK(workload->own && !workload->gone);
     const struct jobset *own = workload->own;
     const struct doc *podsets = doc_path(document, "spec", "podSets", NULL);
     if (workload->state == WORKLOAD_HOLDING &&
@@ -123,6 +126,7 @@ struct workload *workload_create(struct step *step, struct arena *arena, struct 
     struct jobset *own = jobset_create(step, arena, document, spec);
     owners_change(step->objects, own->uid, NULL, own->document);
     struct workload *workload = workload_new(step, own);
+    CHECK(workload->own == own && workload_is_bare(workload) && own->form == FORM_WORKLOAD);
     workload->active = active;
     for (size_t i = 0; i < step->jobs->jobsets.len; i++) {
         struct jobset *jobset = step->jobs->jobsets.items[i];
@@ -170,6 +174,7 @@ static bool same_tolerations(const struct pod_spec *a, const struct pod_spec *b)
 
 static bool in_sync(const struct jobset *own, const struct jobset *jobset)
 {
+    CHECK(own->form == FORM_WORKLOAD && own != jobset);
     size_t count = own->spec.rjob_count;
     if (count != jobset->spec.rjob_count)
         return false;
@@ -200,6 +205,7 @@ static void end_out_of_sync(struct step *step, struct workload *workload)
 
 static void own_by(struct step *step, struct workload *workload, const struct jobset *jobset)
 {
+    CHECK(workload->own && jobset->form != FORM_WORKLOAD);
     struct arena arena ARENA_CLEANUP = {0};
     struct doc *document = doc_clone(&arena, workload->own->document);
     claim(&arena, document, jobset);
@@ -208,6 +214,8 @@ static void own_by(struct step *step, struct workload *workload, const struct jo
 
 static void attach(struct step *step, struct workload *workload, struct jobset *jobset)
 {
+    CHECK(workload_is_bare(workload) && !workload_of(step->admit, jobset->uid));
+    CHECK(workload->own->spec.rjob_count == jobset->spec.rjob_count); /* in_sync */
     struct jobset *own = workload->own;
     jobset_keep_reserved(step->jobs, jobset, own->grant.reserved, own->grant.reserved_count);
     jobset_keep_reserved(step->jobs, own, NULL, 0);
@@ -242,6 +250,7 @@ static const char *refusal(const struct workload *workload, const struct jobset 
 
 struct workload *prebuilt_take(struct step *step, struct jobset *jobset, struct str name)
 {
+    CHECK(jobset->form != FORM_WORKLOAD && name.len > 0);
     struct workload *workload = (struct workload *)workload_find(step->admit, jobset->namespace_, name);
     const char *why = refusal(workload, jobset);
     if (jobset->form != FORM_POD)
@@ -267,7 +276,7 @@ struct workload *prebuilt_take(struct step *step, struct jobset *jobset, struct 
 void prebuilt_release(struct step *step, struct workload *workload)
 {
     struct jobset *jobset = workload->jobset, *own = workload->own;
-    CHECK(workload->state == WORKLOAD_PENDING || workload->state == WORKLOAD_FINISHED);
+    CHECK(own && (workload->state == WORKLOAD_PENDING || workload->state == WORKLOAD_FINISHED));
     if (jobset != own) {
         u64_map_remove(&step->admit->by_jobset, jobset->uid);
         workload_unbind(workload);
@@ -288,12 +297,14 @@ void prebuilt_release(struct step *step, struct workload *workload)
         set_metadata(step, workload, &arena, document);
     }
     step->admit->acted = true;
+    CHECK(workload_is_bare(workload) && workload_of(step->admit, own->uid) == workload);
 }
 
 /* --- what follows from its document ----------------------------------------------------------- */
 
 static void look_deleted(struct step *step, struct workload *workload)
 {
+    CHECK(workload->own && workload->own->deleted_ns);
     static const char message[] = "The workload was deleted";
     if (workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_HOLDING)
         workload_evict(step, workload, REASON_DELETED, message);
@@ -305,6 +316,7 @@ static void look_deleted(struct step *step, struct workload *workload)
 
 void prebuilt_look(struct step *step, struct workload *workload)
 {
+    CHECK(workload->own && !workload->gone);
     const struct jobset *own = workload->own;
     if (!workload_is_bare(workload) && workload->jobset->entry.gone) {
         workload_lose_job(step, workload);

@@ -30,6 +30,7 @@ static void move_machines(struct search *search, const struct workload *victim, 
     const struct jobset *jobset = victim->jobset;
     for (size_t i = 0; i < jobset->grant.reserved_count; i++) { /* for its gangs that are placed later */
         struct room kept = jobset->grant.reserved[i];
+        CHECK(kept.machine < search->cluster->machine_count);
         search->may_free_cpu_milli[kept.machine] += out ? kept.cpu_milli : -kept.cpu_milli;
         search->may_free_memory_bytes[kept.machine] += out ? kept.memory_bytes : -kept.memory_bytes;
         uint64_t chips = kept.chips & search->cluster->machines[kept.machine].free_mask;
@@ -42,6 +43,7 @@ static void move_machines(struct search *search, const struct workload *victim, 
             const struct task *task = job->tasks.items[t];
             if (!task->holds || task->machine == MACHINE_NONE)
                 continue;
+            CHECK(task->machine < search->cluster->machine_count);
             search->may_free_cpu_milli[task->machine] += out ? task->cpu_milli : -task->cpu_milli;
             search->may_free_memory_bytes[task->machine] += out ? task->memory_bytes : -task->memory_bytes;
             if (out)
@@ -54,6 +56,7 @@ static void move_machines(struct search *search, const struct workload *victim, 
 
 static void move_one(struct search *search, const struct workload *victim, bool out)
 {
+    CHECK(victim->booked.len == 0 || victim->booked_in);
     struct quota_tree *quota = search->quota;
     for (size_t i = 0; i < victim->booked.len; i++) {
         struct booking booking = victim->booked.items[i];
@@ -92,6 +95,7 @@ bool search_fits_quota(const struct search *search, bool may_borrow)
 /* Whether enough chips are free. With fewer free chips than the request a search is pointless. */
 bool search_has_chips(const struct search *search)
 {
+    CHECK(!search->step || search->may_free);
     const struct cluster *cluster = search->cluster;
     uint64_t needs = 0, free = 0;
     if (!search->step)
@@ -106,6 +110,7 @@ bool search_has_chips(const struct search *search)
 
 bool search_fits_machines(struct search *search, struct room *rooms)
 {
+    CHECK(search->step || !rooms); /* without machines there is no room to report */
     struct buf why BUF_CLEANUP = {0};
     if (!search->step)
         return true;
@@ -146,6 +151,7 @@ static bool still_fits(struct giving *giving)
  * the whole range it fits without each of it, so ranges are tried as a whole and halved only if needed. */
 static void give_range(struct giving *giving, size_t first, size_t end)
 {
+    CHECK(end <= giving->row->len);
     if (first >= end)
         return;
     for (size_t i = first; i < end; i++)
@@ -185,6 +191,7 @@ void search_give_back(struct search *search, victims *row, bool may_borrow)
     for (size_t i = 0; i < row->len; i++)
         if (!giving.stays[i])
             row->items[kept++] = row->items[i];
+    CHECK(kept > 0 && kept <= row->len);
     row->len = kept;
 }
 
@@ -193,6 +200,7 @@ void search_give_back(struct search *search, victims *row, bool may_borrow)
 /* Changes the simulated state from "the first `*have` of the row are out" to "the first `want` are out". */
 static void take_row(struct search *search, const victims *row, size_t *have, size_t want)
 {
+    CHECK(*have <= row->len && want <= row->len);
     for (; *have < want; ++*have)
         search_take(search, row->items[*have].workload);
     while (*have > want)
@@ -202,6 +210,7 @@ static void take_row(struct search *search, const victims *row, size_t *have, si
 /* Returns the length of the shortest sufficient row, at least `least`; the whole row is known to suffice. */
 static size_t shorten(struct search *search, const victims *row, size_t least)
 {
+    CHECK(least > 0 && least <= row->len);
     size_t have = row->len, low = least, high = row->len;
     while (low < high) {
         size_t middle = low + (high - low) / 2;
@@ -212,6 +221,7 @@ static size_t shorten(struct search *search, const victims *row, size_t least)
             low = middle + 1;
     }
     take_row(search, row, &have, low);
+    CHECK(have == low && low >= least);
     return low;
 }
 
@@ -275,14 +285,17 @@ static const char *in_words(const char *reason)
         return "prioritization in the ClusterQueue";
     if (strcmp(reason, "InCohortReclamation") == 0)
         return "reclamation within the cohort";
-    return strcmp(reason, "InCohortFairSharing") == 0 ? "Fair Sharing within the cohort"
-                                                      : "reclamation within the cohort while borrowing";
+    if (strcmp(reason, "InCohortFairSharing") == 0)
+        return "Fair Sharing within the cohort";
+    CHECK(strcmp(reason, "InCohortReclaimWhileBorrowing") == 0);
+    return "reclamation within the cohort while borrowing";
 }
 
 /* Gives the victim's quota and machines to the preemptor. */
 static void give_to(struct step *step, const struct workload *preemptor, const struct victim *victim,
                     struct workload *workload)
 {
+    CHECK(workload != preemptor && may_be_taken(workload));
     char uid[UID_TEXT_MAX], job_uid[UID_TEXT_MAX];
     uid_text(preemptor->uid, uid);
     uid_text(workload_owner_uid(preemptor), job_uid);
@@ -320,6 +333,7 @@ static uint32_t evict_victim(struct step *step, const struct workload *preemptor
                        uid, job_uid, STR_ARG(preemptor->jobset->namespace_), STR_ARG(preemptor->jobset->name),
                        in_words(victim->reason));
     }
+    CHECK(running <= count);
     return running;
 }
 
@@ -341,6 +355,7 @@ static void say_waiting(struct step *step, struct workload *workload, const vict
 
 static void take_victims(struct search *search, struct workload *workload, const victims *chosen)
 {
+    CHECK(search->step && search->workload == workload && chosen->len > 0);
     struct step *step = search->step;
     struct room *rooms = ARENA_ARRAY(&search->arena, struct room, step->cluster->machine_count);
     uint32_t running = 0;
@@ -351,6 +366,7 @@ static void take_victims(struct search *search, struct workload *workload, const
     workload->preempted += (int32_t)chosen->len;
     for (size_t i = 0; i < chosen->len; i++)
         running += evict_victim(step, workload, &chosen->items[i]);
+    CHECK(workload->state == WORKLOAD_PENDING); /* no victim is of its own group */
     workload->waits_for = running;
     jobset_reserve(step, workload->jobset, rooms);
     workload_hold(step, workload, search->assignment);
@@ -366,6 +382,7 @@ static void find_wanted(struct search *search)
     for (int pass = 0; pass < 2 && !some; pass++) {
         for (size_t i = 0; i < search->assignment->usage.len; i++) {
             struct booking wanted = search->assignment->usage.items[i];
+            CHECK(wanted.cell < search->quota->cell_count);
             bool lacks =
                 wanted.amount > quota_available(search->quota, search->workload->queue->node, wanted.cell);
             search->wanted[wanted.cell] = pass || lacks;
@@ -384,6 +401,7 @@ static bool choose_victims(struct search *search, const victims *candidates, vic
 
 bool preempt(struct step *step, struct workload *workload, const struct assignment *assignment)
 {
+    CHECK(workload->state == WORKLOAD_PENDING && assignment->fit != FIT_NONE);
     const struct cluster_queue *queue = workload->queue;
     const struct queue_settings *set = settings(step);
     if (queue->within == PREEMPT_NEVER && queue->reclaim == PREEMPT_NEVER)
@@ -404,6 +422,7 @@ bool preempt(struct step *step, struct workload *workload, const struct assignme
     search.may_free_cpu_milli = ARENA_ARRAY(&search.arena, int64_t, machines);
     search.may_free_memory_bytes = ARENA_ARRAY(&search.arena, int64_t, machines);
     bool found = choose_victims(&search, &candidates, &chosen);
+    CHECK(found == (chosen.len > 0) && chosen.len <= candidates.len);
     bool too_many = set->victims_max && workload->preempted + (int64_t)chosen.len > set->victims_max;
     if (found && too_many)
         for (size_t i = 0; i < chosen.len; i++)
@@ -422,6 +441,7 @@ struct preemption_outlook preemption_outlook(const struct admit *admit, const st
                                              int64_t now_ns, const struct workload *workload,
                                              struct booking wanted)
 {
+    CHECK(wanted.cell < admit->tree.quota.cell_count && wanted.amount >= 0);
     const struct cluster_queue *queue = workload->queue;
     struct preemption_outlook outlook = {0};
     bool above;

@@ -14,12 +14,14 @@ static void *as_pointer(size_t index)
 }
 static size_t as_index(const void *pointer)
 {
+    CHECK(pointer); /* absent: no index */
     return (size_t)(uintptr_t)pointer - 1;
 }
 
 struct cluster_queue *tree_queue(const struct tree *tree, struct str name)
 {
     void *found = str_map_get(&tree->queue_names, name);
+    CHECK(!found || as_index(found) < tree->queue_count);
     return found ? &tree->queues[as_index(found)] : NULL;
 }
 
@@ -132,6 +134,7 @@ static void read_levels(struct reading *reading, struct flavor *flavor)
 static void read_flavor(void *context, const struct object *object)
 {
     struct reading *reading = context;
+    CHECK(reading->at < reading->tree->flavor_count);
     struct flavor *flavor = &reading->tree->flavors[reading->at];
     const struct doc *spec = doc_get(object->document, "spec");
     flavor->name = arena_str(&reading->tree->arena, object->name);
@@ -170,6 +173,7 @@ static uint32_t cell_number(struct reading *reading, struct str flavor, struct s
     if (found)
         return (uint32_t)as_index(found);
     size_t number = tree->cell_names.len;
+    CHECK(number < UINT32_MAX);
     str_map_put(&tree->cell_names, key, as_pointer(number));
     return (uint32_t)number;
 }
@@ -179,6 +183,7 @@ static void read_group_flavor(struct reading *reading, const struct doc *doc,
 {
     to->name = text_of(reading, doc_get(doc, "name"));
     void *found = str_map_get(&reading->tree->flavor_names, to->name);
+    CHECK(!found || as_index(found) < reading->tree->flavor_count);
     to->flavor = found ? &reading->tree->flavors[as_index(found)] : NULL;
     to->cells = ARENA_ARRAY(&reading->tree->arena, uint32_t, group->resource_count);
     for (size_t r = 0; r < group->resource_count; r++)
@@ -265,6 +270,7 @@ static void read_checks(struct reading *reading, const struct doc *spec, struct 
 static void read_queue(void *context, const struct object *object)
 {
     struct reading *reading = context;
+    CHECK(reading->at < reading->tree->queue_count);
     struct cluster_queue *queue = &reading->tree->queues[reading->at];
     const struct doc *spec = doc_get(object->document, "spec"), *groups = doc_get(spec, "resourceGroups");
     queue->object = object;
@@ -343,11 +349,13 @@ static int64_t read_amount(const struct doc *node, struct str resource, int64_t 
     if (!read_milli(node, &milli)) /* more thousandths than int64_t holds: as good as infinite */
         return QUOTA_MAX;
     int64_t amount = str_is(resource, "cpu") ? milli : milli / 1000 + (milli % 1000 > 0);
+    CHECK(amount >= 0); /* read_milli refuses others */
     return amount > QUOTA_MAX ? QUOTA_MAX : amount;
 }
 
 static void read_quotas(struct reading *reading, uint32_t node, const struct doc *spec)
 {
+    CHECK(node < reading->tree->quota.node_count);
     const struct doc *groups = doc_get(spec, "resourceGroups");
     for (size_t g = 0; g < doc_len(groups); g++) {
         const struct doc *flavors = doc_get(doc_at(groups, g), "flavors");
@@ -372,7 +380,9 @@ static int64_t read_weight(const struct doc *spec)
 {
     const struct doc *weight = doc_path(spec, "fairSharing", "weight", NULL);
     int64_t milli;
-    return weight && read_milli(weight, &milli) ? milli : 1000;
+    int64_t read = weight && read_milli(weight, &milli) ? milli : 1000;
+    CHECK(read >= 0);
+    return read;
 }
 
 static void read_cohort(void *context, const struct object *object)
@@ -380,6 +390,7 @@ static void read_cohort(void *context, const struct object *object)
     struct reading *reading = context;
     struct tree *tree = reading->tree;
     uint32_t node = cohort_node(tree, object->name);
+    CHECK(node < tree->cohort_count && tree->cohort_count <= tree->quota.node_count);
     struct str parent = parent_of(object);
     if (parent.len)
         tree->quota.nodes[node].parent = cohort_node(tree, parent);
@@ -397,6 +408,7 @@ static void name_cells(struct tree *tree)
             const struct resource_group *group = &tree->queues[q].groups[g];
             for (size_t f = 0; f < group->flavor_count; f++) {
                 for (size_t r = 0; r < group->resource_count; r++) {
+                    CHECK(group->flavors[f].cells[r] < count);
                     tree->cell_flavors[group->flavors[f].cells[r]] = group->flavors[f].name;
                     tree->cell_resources[group->flavors[f].cells[r]] = group->resources[r];
                 }
@@ -428,6 +440,8 @@ static void read_tree(struct reading *reading)
         tree->weights_milli[queue->node] = read_weight(spec);
         read_quotas(reading, queue->node, spec);
     }
+    /* No cohort was named that has no node: name_cohort has named all. */
+    CHECK(tree->cohort_count + tree->queue_count == nodes && tree->cohort_names.len == tree->cohort_count);
     quota_tree_bind(&tree->quota);
 }
 
@@ -511,6 +525,7 @@ static void judge_checks(struct judging *judging)
 
 static void judge_queue(struct tree *tree, struct cluster_queue *queue)
 {
+    CHECK(queue->node < tree->quota.node_count);
     struct judging judging = {.queue = queue};
     queue->active = false;
     if (queue->object->deleted_ns) {
@@ -533,12 +548,14 @@ static void judge_queue(struct tree *tree, struct cluster_queue *queue)
         queue->message = arena_printf(&tree->arena, "Can't admit new workloads: " STR_FORMAT ".",
                                       STR_ARG(buf_str(&judging.text)));
     }
+    CHECK(queue->reason && queue->message.len > 0);
     buf_done(&judging.text);
 }
 
 static void read_local(void *context, const struct object *object)
 {
     struct reading *reading = context;
+    CHECK(reading->at < reading->tree->local_count);
     struct local_queue *local = &reading->tree->locals[reading->at++];
     const struct doc *spec = doc_get(object->document, "spec");
     local->object = object;
@@ -576,16 +593,19 @@ uint64_t tree_versions(const struct object_store *objects)
 
 void tree_read(struct tree *tree, const struct object_store *objects)
 {
+    CHECK(tree->versions == 0 && tree->queue_count == 0); /* fresh, or after tree_done */
     struct reading reading = {.tree = tree, .objects = objects};
     tree->versions = tree_versions(objects);
     tree->ending_count = tree_count_ending(objects);
     tree->flavor_count = object_count(objects, OBJECT_RESOURCE_FLAVOR);
     tree->flavors = ARENA_ARRAY(&tree->arena, struct flavor, tree->flavor_count);
     object_visit(objects, OBJECT_RESOURCE_FLAVOR, STR(""), read_flavor, &reading);
+    CHECK(reading.at == tree->flavor_count);
     reading.at = 0;
     tree->queue_count = object_count(objects, OBJECT_CLUSTER_QUEUE);
     tree->queues = ARENA_ARRAY(&tree->arena, struct cluster_queue, tree->queue_count);
     object_visit(objects, OBJECT_CLUSTER_QUEUE, STR(""), read_queue, &reading);
+    CHECK(reading.at == tree->queue_count && tree->queue_names.len == tree->queue_count);
     read_tree(&reading);
     for (size_t q = 0; q < tree->queue_count; q++)
         judge_queue(tree, &tree->queues[q]);
@@ -593,12 +613,17 @@ void tree_read(struct tree *tree, const struct object_store *objects)
     tree->local_count = object_count(objects, OBJECT_LOCAL_QUEUE);
     tree->locals = ARENA_ARRAY(&tree->arena, struct local_queue, tree->local_count);
     object_visit(objects, OBJECT_LOCAL_QUEUE, STR(""), read_local, &reading);
+    CHECK(reading.at == tree->local_count);
 }
 
 void tree_done(struct tree *tree)
 {
-    for (size_t q = 0; q < tree->queue_count; q++)
-        heap_done(&tree->queues[q].pending);
+    for (size_t q = 0; q < tree->queue_count; q++) {
+        struct cluster_queue *queue = &tree->queues[q];
+        CHECK(queue->pending.len == 0 && list_empty(&queue->parked) && list_empty(&queue->booked));
+        CHECK(queue->counts.pending == 0 && queue->counts.reserving == 0); /* all are unbound */
+        heap_done(&queue->pending);
+    }
     quota_tree_done(&tree->quota);
     str_map_done(&tree->flavor_names);
     str_map_done(&tree->queue_names);

@@ -36,6 +36,7 @@ static int32_t done_of(const struct jobset *jobset, size_t rjob)
 /* Books the ended tasks of each PodSet ([rjob_count]); quota once given back is not taken again. */
 static void take_done(struct step *step, struct workload *workload, const int32_t *done)
 {
+    CHECK(workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_HOLDING);
     size_t count = workload->jobset->spec.rjob_count;
     bool changed = false;
     for (size_t r = 0; r < count; r++)
@@ -48,6 +49,7 @@ static void take_done(struct step *step, struct workload *workload, const int32_
         struct podset *podset = &workload->podsets[r];
         int32_t most = done[r] < podset->admitted ? done[r] : podset->admitted;
         podset->done = most > podset->done ? most : podset->done;
+        CHECK(podset->done >= 0 && podset->done <= podset->admitted);
     }
     workload_book(step->admit, workload);
     workload_changed(step, CHANGE_MODIFIED, workload);
@@ -55,6 +57,7 @@ static void take_done(struct step *step, struct workload *workload, const int32_
 
 void workload_reclaim(struct step *step, struct workload *workload)
 {
+    CHECK(workload->state == WORKLOAD_ADMITTED);
     struct arena arena ARENA_CLEANUP = {0};
     size_t count = workload->jobset->spec.rjob_count;
     int32_t *done = ARENA_ARRAY(&arena, int32_t, count);

@@ -75,6 +75,7 @@ void queue_usage_visit(const struct admit *admit, const struct object *object,
         for (size_t f = 0; f < group->flavor_count; f++) {
             for (size_t r = 0; r < group->resource_count; r++) {
                 uint32_t cell = group->flavors[f].cells[r];
+                CHECK(cell < admit->tree.quota.cell_count);
                 struct queue_usage usage = {.flavor = group->flavors[f].name,
                                             .resource = group->resources[r]};
                 list_for_each(node, &queue->booked)
@@ -86,6 +87,7 @@ void queue_usage_visit(const struct admit *admit, const struct object *object,
                     if (workload->state != WORKLOAD_HOLDING)
                         usage.admitted += usage_in(workload, cell);
                 }
+                CHECK(usage.admitted >= 0 && usage.admitted <= usage.reserved);
                 int64_t over = usage.reserved - admit->tree.quota.nodes[queue->node].cells[cell].subtree;
                 usage.borrowed = !local && over > 0 ? over : 0;
                 visit(context, &usage);
@@ -101,9 +103,11 @@ int64_t queue_weighted_share(const struct admit *admit, const struct object *obj
     void *cohort = object->kind == OBJECT_COHORT ? str_map_get(&tree->cohort_names, object->name) : NULL;
     if (!queue && !cohort)
         return 0;
+    CHECK(queue || (uintptr_t)cohort - 1 < tree->cohort_count);
     struct fair_share share =
         fair_share(tree, &tree->quota, queue ? queue->node : (uint32_t)((uintptr_t)cohort - 1));
     __int128 rounded = (share.amount + FAIR_SHARE_UNIT - 1) / FAIR_SHARE_UNIT;
+    CHECK(rounded >= 0);
     return share.endless || rounded > INT64_MAX ? INT64_MAX : (int64_t)rounded;
 }
 
@@ -124,6 +128,7 @@ static struct queue_shown now_shown(const struct tree *tree, const struct object
                                     const struct cluster_queue *queue, const struct queue_counts *counts,
                                     bool active, const char *reason, struct str message)
 {
+    CHECK(reason && (!queue || queue->node < tree->quota.node_count));
     struct queue_shown shown = {.uid = object->uid, .active = active, .reason = reason};
     shown.hash = hash64(active, counts, sizeof(*counts));
     shown.hash = hash64(shown.hash, reason, strlen(reason));
@@ -174,6 +179,7 @@ void status_publish(struct step *step)
     collect(admit, &list);
     for (size_t i = 0; i < list.len; i++) {
         struct queue_shown *is = &list.items[i];
+        CHECK(i == 0 || list.items[i - 1].uid < is->uid); /* find_shown searches by halves */
         const struct queue_shown *was = find_shown(admit, is->uid);
         is->changed_ns = was && was->active == is->active ? was->changed_ns : step->now_ns;
         const struct object *object = object_find_uid(step->objects, is->uid);

@@ -31,6 +31,7 @@ const struct group_flavor *assigned_flavor(const struct workload *workload,
                                            const struct assignment *assignment, size_t podset,
                                            size_t resource)
 {
+    CHECK(resource < podset_at(workload, podset)->resource_count);
     const struct cluster_queue *queue = workload->queue;
     int32_t index = assignment->flavors[podset][resource];
     for (size_t g = 0; index >= 0 && g < queue->group_count; g++)
@@ -44,10 +45,12 @@ const struct group_flavor *assigned_flavor(const struct workload *workload,
 static struct rjob_terms *make_terms(const struct cluster_queue *queue, const struct workload *workload,
                                      const struct assignment *assignment, struct arena *arena)
 {
+    CHECK(queue);
     size_t podsets = podset_count(workload);
     struct rjob_terms *terms = ARENA_ARRAY(arena, struct rjob_terms, podsets);
     for (size_t p = 0; p < podsets; p++) {
         const struct flavor *done[PODSET_RESOURCES_MAX] = {0};
+        CHECK(podset_at(workload, p)->resource_count <= PODSET_RESOURCES_MAX);
         for (size_t i = 0; i < podset_at(workload, p)->resource_count; i++) {
             const struct podset_resource *resource = &podset_at(workload, p)->resources[i];
             const struct flavor *flavor = NULL;

@@ -59,6 +59,7 @@ static size_t shown_podsets(const struct workload *workload)
                     str_equal(members[b]->podsets[0].name, members[m]->podsets[0].name);
         roles += !again;
     }
+    CHECK(roles <= count);
     return count ? roles : workload->jobset->spec.rjob_count;
 }
 
@@ -119,6 +120,7 @@ static void add_tolerations(struct rjob_terms *terms, const struct doc *list, st
 void updates_add_terms(const struct workload *workload, size_t podset, struct rjob_terms *terms,
                        struct arena *arena)
 {
+    CHECK(podset < workload->jobset->spec.rjob_count);
     for (size_t i = 0; i < workload->checks.len; i++) {
         const struct doc *update = update_of(&workload->checks.items[i], workload->podsets[podset].name);
         add_map(&terms->node_labels, doc_get(update, "nodeSelector"), arena);
@@ -150,6 +152,7 @@ static bool contradicts(const struct labels *said, const struct doc *map, const 
 static bool podset_conflicts(const struct workload *workload, size_t podset, const struct labels *flavor,
                              struct buf *why)
 {
+    CHECK(podset < workload->jobset->spec.rjob_count);
     struct arena arena ARENA_CLEANUP = {0};
     const struct pod_spec *pod = &workload->jobset->spec.rjobs[podset].job.pod;
     struct labels labels = pod->labels, notes = pod->annotations, nodes = pod->node_selector;

@@ -22,9 +22,12 @@ bool victim_still_borrows(const struct search *search, const struct victim *vict
 
 static bool uses_wanted(const struct search *search, const struct workload *victim)
 {
-    for (size_t i = 0; i < victim->booked.len; i++)
+    CHECK(victim->booked.len == 0 || search->wanted);
+    for (size_t i = 0; i < victim->booked.len; i++) {
+        CHECK(victim->booked.items[i].cell < search->quota->cell_count);
         if (victim->booked.items[i].amount > 0 && search->wanted[victim->booked.items[i].cell])
             return true;
+    }
     return false;
 }
 
@@ -41,6 +44,7 @@ static bool policy_allows(enum preempt_policy policy, const struct workload *pre
  * progress. */
 static bool is_protected(struct search *search, const struct workload *victim)
 {
+    CHECK(may_be_taken(victim));
     if (victim->state == WORKLOAD_HOLDING)
         return false; /* it has not begun */
     int64_t until_ns = victim->admitted_ns + search->cluster->policy.queues.min_run_ns;
@@ -48,6 +52,7 @@ static bool is_protected(struct search *search, const struct workload *victim)
         return false;
     if (!search->protected_until_ns || until_ns < search->protected_until_ns)
         search->protected_until_ns = until_ns;
+    CHECK(search->protected_until_ns > search->now_ns);
     return true;
 }
 
@@ -90,6 +95,7 @@ static struct ancestry find_ancestry(struct search *search)
     int64_t *rest = ARENA_ARRAY(&search->arena, int64_t, cells);
     for (size_t c = 0; c < cells; c++)
         rest[c] = -1;
+    CHECK(search->workload->queue->node < search->quota->node_count);
     for (size_t i = 0; i < search->assignment->usage.len; i++)
         rest[search->assignment->usage.items[i].cell] = search->assignment->usage.items[i].amount;
     uint32_t at = search->workload->queue->node;
@@ -142,6 +148,7 @@ static void add_own(struct search *search, victims *list)
     list_for_each(node, &queue->booked)
     {
         struct workload *victim = container_of(node, struct workload, link);
+        CHECK(victim->booked_in == queue);
         struct victim item = {victim, "InClusterQueue", VICTIM_OWN_QUEUE, QUOTA_NONE};
         if (is_candidate(search, queue->within, victim))
             vec_push(list, item);
@@ -158,6 +165,7 @@ static void add_from(struct search *search, const struct ancestry *ancestry,
     list_for_each(node, &queue->booked)
     {
         struct workload *victim = container_of(node, struct workload, link);
+        CHECK(victim->booked_in == queue);
         struct victim item = {victim, "InCohortReclamation", VICTIM_BELOW_OURS, ancestry->nodes[common]};
         if (!fair)
             item.tie = tie_of(search, victim, ancestry->ours[common]);
@@ -190,6 +198,7 @@ int victims_compare(const void *a, const void *b)
 
 void victims_find(struct search *search, victims *ret_victims)
 {
+    CHECK(ret_victims->len == 0 && search->wanted && search->workload->queue);
     const struct tree *tree = &search->admit->tree;
     const struct cluster_queue *queue = search->workload->queue;
     add_own(search, ret_victims);

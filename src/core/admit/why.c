@@ -29,6 +29,7 @@ static int64_t not_negative(int64_t value)
 void why_quota(const struct admit *admit, const struct cluster_queue *queue, uint32_t cell, int64_t needs,
                struct buf *out)
 {
+    CHECK(cell < admit->tree.quota.cell_count && needs >= 0);
     const struct tree *tree = &admit->tree;
     const struct quota_cell *own = &tree->quota.nodes[queue->node].cells[cell];
     struct str resource = tree->cell_resources[cell];

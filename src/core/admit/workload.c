@@ -8,6 +8,9 @@
 #define NOTE_LEAST     STR("kueue.x-k8s.io/job-min-parallelism")
 #define NOTE_FOLLOW    STR("kueue.x-k8s.io/job-completions-equal-parallelism")
 
+_Static_assert(QUOTA_MAX / TASKS_PER_JOBSET_MAX > 0,
+               "the requests of all tasks of a JobSet fit into a quota");
+
 const char *workload_condition_name(enum workload_condition_kind kind)
 {
     static const char *const names[WORKLOAD_CONDITIONS] = {
@@ -139,6 +142,7 @@ struct podset *podsets_make(const struct jobset *jobset, const struct jobset *ow
         ask(&podsets[r], STR("memory"), pod->memory_request_bytes);
         ask(&podsets[r], pod->chip_resource, pod->chips);
         ask(&podsets[r], STR("pods"), 1);
+        CHECK(podsets[r].resource_count > 0 && podsets[r].count >= 0);
     }
     if (full > podsets[0].count) {
         int32_t completions = jobset->spec.rjobs[0].job.completions;
@@ -277,6 +281,7 @@ static void name_hash(const struct workload *workload, char ret_hash[NAME_HASH_C
     static const char *const kinds[] = {
         [FORM_JOBSET] = "JobSet\njobset.x-k8s.io", [FORM_JOB] = "Job\nbatch", [FORM_POD] = "Pod\n"};
     const struct jobset *jobset = workload->jobset;
+    CHECK(jobset->form < sizeof(kinds) / sizeof(*kinds)); /* user-made Workloads have names */
     struct buf text BUF_CLEANUP = {0};
     char uid[UID_TEXT_MAX], hex[41];
     uint8_t digest[20];
@@ -310,6 +315,7 @@ static void set_name(struct workload *workload)
 
 void admit_add(struct admit *admit, struct workload *workload)
 {
+    CHECK(workload->uid && !workload->gone && !workload->counted);
     list_init(&workload->link);
     vec_push(&admit->workloads, workload);
     u64_map_put(&admit->by_uid, workload->uid, workload);
@@ -351,6 +357,8 @@ struct workload *workload_new(struct step *step, struct jobset *jobset)
 
 void workload_free(struct workload *workload)
 {
+    CHECK(!heap_has(&workload->place) && !heap_has(&workload->timer) && list_empty(&workload->link));
+    CHECK(!workload->group && !workload->leader && workload->gang.len == 0);
     for (int kind = 0; kind < WORKLOAD_CONDITIONS; kind++)
         buf_done(&workload->conditions[kind].message);
     vec_done(&workload->booked);
@@ -366,7 +374,9 @@ void workload_free(struct workload *workload)
 /* Removes the Workload of a JobSet that is gone. */
 void workload_remove(struct step *step, struct workload *workload)
 {
+    CHECK(!workload->gone && workload->state != WORKLOAD_HOLDING);
     struct admit *admit = step->admit;
+    size_t before = admit->workloads.len;
     struct str key = {workload->text, workload->jobset->namespace_.len + 1 + workload->name.len};
     workload_unbook(admit, workload);
     workload_unbind(workload);
@@ -386,6 +396,7 @@ void workload_remove(struct step *step, struct workload *workload)
             break;
         }
     }
+    CHECK(admit->workloads.len + 1 == before);
     workload->gone = true;
     struct pod_group *left = group_leave(admit, workload);
     group_form(step, left);
@@ -396,6 +407,7 @@ void workload_remove(struct step *step, struct workload *workload)
     else
         workload_changed(step, CHANGE_DELETED, workload);
     vec_push(&admit->dead, workload);
+    CHECK(!workload->group && !heap_has(&workload->place) && list_empty(&workload->link));
 }
 
 void workload_remake(struct step *step, struct workload *workload)
@@ -548,6 +560,7 @@ const struct workload *workload_find(const struct admit *admit, struct str names
     mem_copy(key + namespace_.len + 1, name.data, name.len);
     struct str whole = {key, namespace_.len + 1 + name.len};
     const struct pod_group *group = str_map_get(&admit->groups, whole);
+    CHECK(!group || group->members.len > 0);
     return group ? workload_representative(group->members.items[0]) : str_map_get(&admit->by_name, whole);
 }
 
