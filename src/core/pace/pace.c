@@ -16,6 +16,7 @@ static bool is_far(__int128 value, __int128 than)
 /* value > sum / n + 3 sigma, of n numbers with this sum and sum of squares. */
 static bool is_odd(uint64_t value, uint64_t n, uint64_t sum, uint64_t squares)
 {
+    CHECK(n > 0);
     __int128 above = (__int128)value * n - sum, spread = (__int128)squares * n - (__int128)sum * sum;
     spread = spread > 0 ? spread : 0; /* fading rounds */
     return above > 0 && above * above > PACE_SIGMAS * PACE_SIGMAS * spread;
@@ -50,6 +51,7 @@ static size_t best_split(const uint64_t *sorted, size_t len)
         below += sorted[i - 1];
         __int128 low = (__int128)below * below / i;
         __int128 high = (__int128)(total - below) * (total - below) / (len - i);
+        CHECK(below <= total);
         if (low + high > most) {
             most = low + high;
             best = i;
@@ -70,6 +72,7 @@ static uint64_t sum_of(const uint64_t *values, size_t len)
  * `split` are less than half. */
 static bool is_apart(const struct peers *peers, size_t split, size_t len)
 {
+    CHECK(split <= len && len <= peers->count);
     if (split == 0 || 2 * (peers->count - split) >= peers->count)
         return false;
     uint64_t below = sum_of(peers->sorted, split), above = sum_of(peers->sorted + split, len - split);
@@ -78,6 +81,7 @@ static bool is_apart(const struct peers *peers, size_t split, size_t len)
 
 static void find_normal(struct peers *peers)
 {
+    CHECK(peers->count >= 2); /* a rank without peers is not judged */
     qsort(peers->sorted, peers->count, sizeof(*peers->sorted), ascending);
     peers->median = peers->sorted[peers->count == 2 ? 0 : peers->count / 2];
     peers->normal = peers->count;
@@ -96,6 +100,7 @@ static void find_normal(struct peers *peers)
 
 static bool bad_by_peers(const struct peers *peers, uint64_t own)
 {
+    CHECK(peers->normal > 0 && peers->normal <= peers->count);
     return peers->count >= PACE_PEERS_MIN && peers->normal < peers->count &&
            own > peers->sorted[peers->normal - 1] && is_far((__int128)own * peers->normal, peers->sum) &&
            is_odd(own, peers->normal, peers->sum, peers->squares);
@@ -119,6 +124,7 @@ static void remember(struct pace_rank *rank, uint64_t value)
     }
     rank->sum += value;
     rank->squares += value * value;
+    CHECK(rank->known > 0 && rank->known <= PACE_BASELINE);
 }
 
 /* True: the rank's state has changed. */
@@ -158,6 +164,7 @@ static uint64_t own_of(const struct judging *judging, size_t slot)
 
 static void judge_rank(struct judging *judging, const struct peers *peers, uint32_t slot)
 {
+    CHECK(slot < judging->pace->count && judging->count < judging->pace->count && peers->median > 0);
     struct pace_rank *rank = &judging->pace->ranks[slot];
     uint64_t own = own_of(judging, slot), value = own * RELATIVE / peers->median;
     value = value < PACE_OWN_MAX_US ? value : PACE_OWN_MAX_US;
