@@ -4,6 +4,8 @@
 #include "doc/json.h"
 #include "core/hang/internal.h"
 
+_Static_assert((int)HANG_RECORD_BYTES_MIN <= (int)HANG_RECORD_BYTES_MAX, "each task may answer something");
+
 static uint32_t world_of(const struct jobset *jobset, const struct job *job)
 {
     uint32_t world = 0;
@@ -69,6 +71,7 @@ static size_t record_bytes(size_t part_count)
 static obj_id send(struct step *step, const struct hang_watch *watch, const struct hang_part *part,
                    uint32_t tag)
 {
+    CHECK(tag < watch->part_count);
     const struct task *task = jobs_find_task(step->jobs, part->task);
     struct buf body BUF_CLEANUP = {0};
     int64_t answer_ns = step->cluster->policy.hangs.answer_ns;
@@ -101,6 +104,7 @@ static void drop_records(struct hangs *hangs, struct hang_watch *watch)
 void collect_drop(struct hangs *hangs, struct hang_watch *watch)
 {
     drop_records(hangs, watch);
+    CHECK(watch->open == 0); /* no errand answers for a part that is gone */
     arena_done(&watch->arena);
     watch->parts = NULL;
     watch->part_count = 0;
@@ -112,6 +116,7 @@ void collect_drop(struct hangs *hangs, struct hang_watch *watch)
 /* Drops the records of the oldest diagnoses that are over, to make room. */
 static bool make_room(struct hangs *hangs, const struct hang_watch *taker, size_t bytes)
 {
+    CHECK(bytes <= HANG_RECORDS_BYTES_MAX);
     while (hangs->bytes + bytes > HANG_RECORDS_BYTES_MAX) {
         struct hang_watch *oldest = NULL;
         for (size_t i = 0; i < hangs->list.len; i++) {
@@ -151,6 +156,7 @@ bool collect_begin(struct step *step, struct hang_watch *watch, const struct job
     watch->asked = asked;
     watch->begun_ns = step->now_ns;
     watch->judged_ns = 0;
+    CHECK(watch->bytes == 0 && watch->part_count > 0 && watch->open == watch->part_count);
     for (size_t i = 0; i < watch->part_count; i++)
         watch->parts[i].errand = send(step, watch, &watch->parts[i], (uint32_t)i);
     hang_arm(hangs, watch, step->now_ns + step->cluster->policy.hangs.answer_ns + HANG_ANSWER_MARGIN_NS);
@@ -189,6 +195,7 @@ void hang_errand_ended(struct step *step, const struct errand *errand, const str
         part->record = arena_str(&watch->records, record);
         watch->bytes += record.len;
         step->hangs->bytes += record.len;
+        CHECK(watch->bytes <= step->hangs->bytes && step->hangs->bytes <= HANG_RECORDS_BYTES_MAX);
     } else {
         part->answered = false;
     }

@@ -11,6 +11,7 @@ struct hangs *hangs_new(void)
 
 static void watch_free(struct hang_watch *watch)
 {
+    CHECK(!heap_has(&watch->due)); /* the heap does not point to it any more */
     arena_done(&watch->arena);
     arena_done(&watch->records);
     mem_free(watch);
@@ -51,6 +52,7 @@ struct hang_watch *hang_of(const struct hangs *hangs, obj_id jobset)
 
 static struct hang_watch *add(struct hangs *hangs, obj_id jobset)
 {
+    CHECK(!hang_of(hangs, jobset)); /* one watch for each JobSet */
     struct hang_watch *watch = mem_alloc(sizeof *watch);
     size_t at = place_of(hangs, jobset);
     *watch =
@@ -81,6 +83,7 @@ const struct hang_watch *hang_at(const struct hangs *hangs, size_t index)
 
 int64_t hangs_deadline(const struct hangs *hangs)
 {
+    CHECK(!heap_min(&hangs->due) || heap_min(&hangs->due)->key != INT64_MAX);
     const struct heap_node *node = heap_min(&hangs->due);
     return node ? node->key : INT64_MAX;
 }
@@ -93,6 +96,7 @@ void hang_arm(struct hangs *hangs, struct hang_watch *watch, int64_t due_ns)
     watch->due.tie = watch->jobset;
     if (due_ns != INT64_MAX)
         heap_insert(&hangs->due, &watch->due);
+    CHECK(heap_has(&watch->due) == (watch->due_ns != INT64_MAX));
 }
 
 /* --- time limits ---------------------------------------------------------------------------------------- */
@@ -128,6 +132,7 @@ static int64_t limit_of(const struct hang_watch *watch, const struct jobset *job
             limit_ns = settings->checkpoint_ns;
     }
     uint32_t doublings = watch->unexplained < HANG_DOUBLINGS_MAX ? watch->unexplained : HANG_DOUBLINGS_MAX;
+    CHECK(doublings <= HANG_DOUBLINGS_MAX);
     return limit_ns << doublings;
 }
 
@@ -238,6 +243,7 @@ void hangs_forget(struct step *step, const struct jobset *jobset)
     collect_end(step, watch);
     collect_drop(step->hangs, watch);
     hang_arm(step->hangs, watch, INT64_MAX);
+    CHECK(watch->bytes == 0 && watch->open == 0 && step->hangs->list.items[at] == watch);
     vec_remove(&step->hangs->list, at);
     watch_free(watch);
 }
@@ -264,6 +270,7 @@ static bool all_run(const struct jobset *jobset)
 
 static void tell(struct step *step, const struct hang_watch *watch, const struct jobset *jobset)
 {
+    CHECK(watch->phase == HANG_WATCHING && watch->attempt == jobset->attempt);
     char since[24];
     duration_format(step->now_ns - watch->since_ns, since);
     if (jobset->progress.attempt == jobset->attempt)
@@ -298,6 +305,7 @@ void hangs_tick(struct step *step)
     struct heap_node *node;
     while ((node = heap_min(&step->hangs->due)) && node->key <= step->now_ns) {
         struct hang_watch *watch = container_of(node, struct hang_watch, due);
+        CHECK(watch->due.key == watch->due_ns);
         hang_arm(step->hangs, watch, INT64_MAX);
         look(step, watch);
     }

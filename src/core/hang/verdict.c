@@ -13,6 +13,7 @@ static const char *const codes[] = {
 
 size_t hang_world_end(const struct hang_part *parts, size_t count, size_t first)
 {
+    CHECK(first <= count);
     size_t end = first;
     while (end < count && parts[end].world == parts[first].world)
         end++;
@@ -22,6 +23,7 @@ size_t hang_world_end(const struct hang_part *parts, size_t count, size_t first)
 /* Turns "one of these ranks" into a culprit if all are ranks of one task, and so of one machine. */
 static void decide_by_task(struct diagnosis *diagnosis, uint32_t per_task)
 {
+    CHECK(per_task > 0);
     for (size_t i = 0; i < diagnosis->findings.len; i++) {
         struct finding *finding = &diagnosis->findings.items[i];
         uint32_t first = finding->rank_count ? finding->ranks[0] : 0;
@@ -64,6 +66,7 @@ struct flight *hang_judge_world(const struct hang_part *parts, size_t count, str
 static const struct hang_part *part_of(const struct hang_part *parts, size_t count, uint32_t rank,
                                        uint32_t per_task)
 {
+    CHECK(per_task > 0);
     size_t at = sorted_place(count, i, parts[i].rank, rank / per_task); /* by rank (collect.c) */
     return at < count && parts[at].rank == rank / per_task ? &parts[at] : NULL;
 }
@@ -87,6 +90,7 @@ static struct task *living(const struct judging *judging, const struct hang_part
 
 static void blame(struct judging *judging, struct task *task, const struct finding *finding)
 {
+    CHECK((size_t)finding->kind < sizeof(codes) / sizeof(*codes) && codes[finding->kind]);
     bool known = judging->blamed.len >= HANG_BLAMED_MAX;
     for (size_t i = 0; i < judging->blamed.len && !known; i++)
         known = judging->blamed.items[i].task == task;
@@ -204,6 +208,7 @@ static bool conclude(struct step *step, struct hang_watch *watch, struct hang_or
     vec_done(&judging.blamed);
     buf_done(&judging.text);
     watch->unexplained += !watch->asked && !late && order->verdict == HANG_NOT_FOUND;
+    CHECK(order->blamed_count <= HANG_BLAMED_MAX);
     bool asked = watch->asked;
     hang_go_on(step, watch, jobset);
     if (jobset)
