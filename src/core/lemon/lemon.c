@@ -15,6 +15,8 @@ struct lemon_store {
     bool (*excused)(const struct step *step, const struct machine *machine); /* NULL: nothing is */
 };
 
+_Static_assert((int)LEMON_COUNTERS <= UINT16_MAX, "`counter` of struct lemon_entry has 16 bits");
+
 const char *lemon_signal_name(enum lemon_signal signal)
 {
     static const char *const names[LEMON_SIGNALS] = {
@@ -64,6 +66,7 @@ void lemon_store_free(struct lemon_store *store)
 
 static struct lemon *add(struct lemon_store *store, struct str machine)
 {
+    CHECK(!lemon_find(store, machine)); /* one record for each machine */
     struct lemon *lemon = mem_alloc(sizeof(*lemon));
     struct buf name = {0};
     buf_add_str(&name, machine);
@@ -89,6 +92,7 @@ static void stir(struct lemon_store *store, struct lemon *lemon)
 
 static struct lemon_entry *entry_of(struct lemon *lemon, int32_t day, enum lemon_counter counter)
 {
+    CHECK(day >= 0 && (unsigned)counter < LEMON_COUNTERS);
     size_t at = lemon->entries.len;
     while (at > 0 &&
            (lemon->entries.items[at - 1].day > day ||
@@ -138,8 +142,11 @@ static void forget(struct lemon_store *store, struct lemon *lemon, int64_t befor
         old++;
     if (!old)
         return;
-    for (size_t i = 0; i < old; i++)
-        lemon->totals[lemon->entries.items[i].counter] -= lemon->entries.items[i].count;
+    for (size_t i = 0; i < old; i++) {
+        const struct lemon_entry *entry = &lemon->entries.items[i];
+        CHECK(lemon->totals[entry->counter] >= entry->count);
+        lemon->totals[entry->counter] -= entry->count;
+    }
     for (size_t i = old; i < lemon->entries.len; i++)
         lemon->entries.items[i - old] = lemon->entries.items[i];
     lemon->entries.len -= old;
@@ -257,6 +264,7 @@ bool lemon_next_verdict(struct step *step, struct lemon_verdict *ret_verdict)
     struct lemon_store *store = step->lemons;
     while (store->stirred.len > 0) {
         struct lemon *lemon = vec_pop(&store->stirred);
+        CHECK(lemon->stirred);
         bool now = judge(lemon, &step->cluster->policy.lemons), turned = now != lemon->is_lemon;
         *ret_verdict = (struct lemon_verdict){lemon, turned, lemon->grew};
         lemon->stirred = lemon->grew = false;
