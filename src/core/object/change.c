@@ -81,6 +81,7 @@ void object_remove(struct step *step, struct object *object)
     vec_push(&store->dead, object);
     objects_owner_gone(store, object->uid);
     step_changed(step, CHANGE_DELETED, ref_object(object));
+    CHECK(!object_find_uid(store, object->uid));
 }
 
 /* Compares all but metadata and status: the content that a generation counts. */
@@ -97,6 +98,7 @@ static bool same_content(const struct doc *a, const struct doc *b)
 
 void object_replace(struct step *step, struct object *object, struct arena *arena, struct doc *document)
 {
+    CHECK(!object->removed && document != object->document);
     const struct doc *status = doc_get(object->document, "status");
     if (status)
         doc_set(arena, document, STR("status"), doc_clone(arena, status));
@@ -162,6 +164,7 @@ void object_delete(struct step *step, const struct object *deleted, enum propaga
     struct object *object = u64_map_get(&step->objects->by_uid, deleted->uid);
     if (!object)
         return; /* it was removed earlier in this step */
+    CHECK(object == deleted && !object->removed);
     bool first = object->deleted_ns == 0;
     if (object->kind == OBJECT_NAMESPACE) /* its content is always deleted first */
         propagation = PROPAGATION_BACKGROUND;

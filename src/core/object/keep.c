@@ -119,6 +119,7 @@ void kept_drop(struct object_store *store, struct str namespace_, uint64_t bytes
 void kept_charge(struct object_store *store, obj_id uid, const struct doc *document)
 {
     struct charge *charge = u64_map_get(&store->charges, uid);
+    CHECK(uid != 0 && !object_find_uid(store, uid)); /* stored objects are charged with their own bytes */
     if (charge) {
         kept_drop(store, charge->namespace_, charge->bytes);
         u64_map_remove(&store->charges, uid);

@@ -21,8 +21,10 @@ void object_free(struct object *object)
 
 void objects_bury(struct object_store *store)
 {
-    for (size_t i = 0; i < store->dead.len; i++)
+    for (size_t i = 0; i < store->dead.len; i++) {
+        CHECK(store->dead.items[i]->removed);
         object_free(store->dead.items[i]);
+    }
     for (size_t i = 0; i < store->dead_arenas.len; i++)
         arena_done(&store->dead_arenas.items[i]);
     vec_clear(&store->dead);
@@ -99,6 +101,7 @@ void object_insert(struct object_store *store, struct object *object)
 
 void object_take_out(struct object_store *store, struct object *object)
 {
+    CHECK(u64_map_get(&store->by_uid, object->uid) == object);
     struct object_list *list = &store->kinds[object->kind];
     bool found;
     size_t at = object_place(list, object->namespace_, object->name, &found);
@@ -227,6 +230,7 @@ size_t object_count_in(const struct object_store *store, enum object_kind kind, 
         else
             high = middle;
     }
+    CHECK(first <= last && last <= list->sorted.len);
     return last - first;
 }
 

@@ -16,6 +16,7 @@ static size_t place_of(const obj_id *uids, size_t count, obj_id uid)
 
 static void add(struct object_store *store, obj_id owner, obj_id dependent)
 {
+    CHECK(dependent != 0);
     struct owner_entry *entry = u64_map_get(&store->owners, owner);
     if (!entry) {
         entry = mem_alloc(sizeof(*entry));
@@ -30,6 +31,7 @@ static void add(struct object_store *store, obj_id owner, obj_id dependent)
     memmove(&entry->uids.items[at + 1], &entry->uids.items[at],
             (entry->uids.len - 1 - at) * sizeof(*entry->uids.items));
     entry->uids.items[at] = dependent;
+    CHECK(at == 0 || entry->uids.items[at - 1] < dependent); /* ascending, each once */
 }
 
 static void drop(struct object_store *store, obj_id owner, obj_id dependent)
@@ -66,6 +68,7 @@ void owners_change(struct object_store *store, obj_id uid, const struct doc *was
 struct dependents owners_dependents(const struct object_store *store, obj_id owner)
 {
     const struct owner_entry *entry = u64_map_get(&store->owners, owner);
+    CHECK(!entry || entry->uids.len > 0); /* an owner without dependents has no entry */
     return entry ? (struct dependents){entry->uids.items, entry->uids.len} : (struct dependents){0};
 }
 
@@ -73,6 +76,7 @@ struct dependents owners_dependents(const struct object_store *store, obj_id own
 
 static bool take(struct uid_queue *queue, obj_id *ret_uid)
 {
+    CHECK(queue->next <= queue->uids.len);
     if (queue->next == queue->uids.len) {
         vec_clear(&queue->uids);
         queue->next = 0;
@@ -120,6 +124,7 @@ void objects_doubt(struct object_store *store, obj_id uid, const struct doc *doc
 
 void objects_wait(struct object_store *store, obj_id uid)
 {
+    CHECK(uid != 0);
     store->awake = true;
     size_t at = place_of(store->waiting.items, store->waiting.len, uid);
     if (at < store->waiting.len && store->waiting.items[at] == uid)
