@@ -79,6 +79,7 @@ static void prepare(struct placer *placer)
     size_t machines = placer->cluster->machine_count, blocks = placer->cluster->block_count;
     size_t pods = placer->cluster->pod_count;
     find_shapes(placer);
+    CHECK(placer->task_count == 0 || placer->shape_count > 0);
     placer->places = ARENA_ARRAY(arena, struct placement, placer->task_count);
     placer->free = ARENA_ARRAY(arena, uint64_t, machines);
     placer->cpu_milli = ARENA_ARRAY(arena, int64_t, machines);
@@ -167,9 +168,12 @@ void place_assign(struct placer *placer, const struct place_job *job, size_t tas
 
 void place_unassign(struct placer *placer, const struct place_job *job, size_t task)
 {
+    CHECK(task < placer->task_count);
     struct placement place = placer->places[task];
     CHECK(place.machine != MACHINE_NONE);
     const struct machine *machine = &placer->cluster->machines[place.machine];
+    CHECK((placer->free[place.machine] & place.chips) == 0 && placer->load[place.machine] > 0);
+    CHECK((uint32_t)__builtin_popcountll(place.chips) == job->chips); /* the job's own */
     placer->places[task] = (struct placement){.machine = MACHINE_NONE};
     placer->free[place.machine] |= place.chips;
     placer->cpu_milli[place.machine] -= job->cpu_milli;
@@ -235,12 +239,14 @@ uint64_t place_pool(struct placer *placer, const struct place_job *job, uint64_t
         placer->pool[placer->pool_len++] = id;
         room += placer->fits[id];
     }
+    CHECK(placer->pool_len <= placer->cluster->machine_count && room >= placer->pool_len);
     return room;
 }
 
 /* Places the tasks of the shape that did not keep their machines. */
 static bool place_rest(struct placer *placer, const struct shape *shape)
 {
+    CHECK(shape->job_count > 0 && !shape->like->exclusive_topology.len);
     uint64_t tasks = 0;
     for (size_t i = 0; i < shape->job_count; i++) {
         uint32_t job = shape->jobs[i];

@@ -16,6 +16,7 @@ static uint64_t run_mask(uint32_t first, uint32_t count)
  * taking it would break. */
 static uint32_t group_around(uint64_t free, uint32_t first, uint32_t size)
 {
+    CHECK(size > 0 && (size & (size - 1)) == 0 && first % size == 0);
     while (size < 64) {
         uint32_t larger = size * 2, start = first / larger * larger;
         if ((free & run_mask(start, larger)) != run_mask(start, larger))
@@ -47,6 +48,7 @@ uint64_t place_chips(uint64_t free, uint32_t count)
     }
     for (uint32_t first = 0; !best && first + count <= 64; first++)
         best = (free & run_mask(first, count)) == run_mask(first, count) ? run_mask(first, count) : 0;
+    CHECK(!best || (uint32_t)__builtin_popcountll(best) == count);
     if (best)
         return best;
     for (; count; count--) { /* no run is free: the lowest chips */
@@ -168,6 +170,7 @@ static void fill_block(const struct chooser *chooser, uint32_t index, uint64_t t
 static bool one_block(const struct placer *placer, uint32_t first, uint32_t count, uint64_t tasks,
                       uint64_t chips, uint32_t *ret_block)
 {
+    CHECK(first + count <= placer->cluster->block_count);
     const struct block *blocks = placer->cluster->blocks;
     bool found = false;
     for (uint32_t b = first; b < first + count; b++) {

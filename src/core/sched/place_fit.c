@@ -78,6 +78,7 @@ static bool meets(const struct machine *machine, const struct node_rule *rule)
     case NODE_LT:
         break;
     }
+    CHECK(rule->op == NODE_GT || rule->op == NODE_LT);
     if (!has || rule->value_count != 1 || !str_to_i64(value, INT64_MIN, INT64_MAX, &number) ||
         !str_to_i64(rule->values[0], INT64_MIN, INT64_MAX, &bound))
         return false;
@@ -244,6 +245,7 @@ uint32_t place_fit(const struct placer *placer, const struct place_job *job, mac
 
 uint8_t place_class(const struct placer *placer, const struct place_job *job, machine_id id)
 {
+    CHECK(id < placer->cluster->machine_count);
     const struct machine *machine = &placer->cluster->machines[id];
     uint8_t class = machine->spare ? CLASS_SPARE : 0;
     if (placer->avoid && placer->avoid[id])
@@ -256,6 +258,7 @@ uint8_t place_class(const struct placer *placer, const struct place_job *job, ma
 
 bool place_usable(const struct cluster *cluster, const struct place_job *job, machine_id id, bool use_spares)
 {
+    CHECK(id < cluster->machine_count);
     const struct machine *machine = &cluster->machines[id];
     return judge_inventory(job, machine, use_spares) == FITS &&
            (!machine->cpu_milli || machine->cpu_milli >= job->cpu_milli) &&

@@ -65,6 +65,7 @@ static void find_members(struct placer *placer, struct side *side)
             side->missing += machine == MACHINE_NONE;
         }
     }
+    CHECK(side->count == shape->tasks + like->other_count && side->missing <= side->count - side->fixed);
     if (!sorted)
         qsort(side->members, side->count, sizeof *side->members, compare_members);
 }
@@ -103,6 +104,7 @@ static void put_back(struct unit *unit, struct side *side, bool kept_too)
         side->missing += kept_too && member->machine != MACHINE_NONE;
         member->machine = MACHINE_NONE;
     }
+    CHECK(side->missing <= side->count - side->fixed); /* tasks that run already stay */
 }
 
 /* --- tasks into the machines of a scope --------------------------------------------------------------- */
@@ -156,6 +158,7 @@ static void fill_leaf(void *context, uint32_t domain, uint64_t tasks)
             add_to_pool(placer, tree, id);
     } else {
         const struct place_level *leaf = &tree->levels[tree->level_count - 1];
+        CHECK(domain < leaf->count);
         for (uint32_t i = leaf->first_child[domain]; i < leaf->first_child[domain + 1]; i++)
             add_to_pool(placer, tree, leaf->children[i]);
     }
@@ -194,11 +197,13 @@ static bool best_domain(const struct placer *placer, const struct place_level *l
 
 static uint64_t room_of(const struct place_tree *tree, struct scope scope)
 {
+    CHECK(scope.level == PLACE_NO_LEVEL || scope.level < tree->level_count);
     return scope.level == PLACE_NO_LEVEL ? tree->room : tree->levels[scope.level].room[scope.domain];
 }
 
 static uint64_t count_missing(const struct side *side, size_t first, size_t end)
 {
+    CHECK(first <= end && end <= side->count);
     uint64_t tasks = 0;
     for (size_t i = first; i < end; i++)
         tasks += side->members[i].machine == MACHINE_NONE;
@@ -232,6 +237,7 @@ static bool fill_scope(struct unit *unit, struct side *side, size_t first, size_
 static bool common_domain(const struct side *side, size_t first, size_t end, uint32_t level,
                           uint32_t *ret_domain, bool *ret_any)
 {
+    CHECK(level < side->tree->level_count && end <= side->count);
     bool any = false;
     uint32_t domain = PLACE_NO_DOMAIN;
     for (size_t i = first; i < end; i++) {

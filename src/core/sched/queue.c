@@ -101,5 +101,6 @@ size_t sched_queue_pass(struct sched_queue *queue, const struct sched_pass *pass
         if (gang->head_since_ns && pass->now_ns - gang->head_since_ns >= pass->backfill_window_ns)
             protected.gangs[protected.len++] = gang;
     }
+    CHECK(failed <= pass->attempts_max && protected.len <= PROTECTED_MAX);
     return started;
 }

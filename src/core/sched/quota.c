@@ -59,8 +59,10 @@ static void find_depths(struct quota_tree *tree)
 {
     for (uint32_t n = 0; n < tree->node_count; n++) {
         uint32_t depth = 0;
-        for (uint32_t at = tree->nodes[n].parent; at != QUOTA_NONE && depth <= QUOTA_DEPTH_MAX; depth++)
+        for (uint32_t at = tree->nodes[n].parent; at != QUOTA_NONE && depth <= QUOTA_DEPTH_MAX; depth++) {
+            CHECK(at < tree->node_count);
             at = tree->nodes[at].parent;
+        }
         tree->nodes[n].broken = depth > QUOTA_DEPTH_MAX;
         tree->nodes[n].depth = depth;
     }
@@ -70,8 +72,10 @@ static void find_depths(struct quota_tree *tree)
 static void sort_by_depth(struct quota_tree *tree)
 {
     uint32_t counts[QUOTA_DEPTH_MAX + 3] = {0};
-    for (uint32_t n = 0; n < tree->node_count; n++)
+    for (uint32_t n = 0; n < tree->node_count; n++) {
+        CHECK(tree->nodes[n].depth <= QUOTA_DEPTH_MAX + 1);
         counts[QUOTA_DEPTH_MAX + 1 - tree->nodes[n].depth + 1]++;
+    }
     for (size_t d = 1; d < sizeof(counts) / sizeof(*counts); d++)
         counts[d] += counts[d - 1];
     for (uint32_t n = 0; n < tree->node_count; n++)
@@ -165,6 +169,7 @@ void quota_release(struct quota_tree *tree, uint32_t node, size_t cell, int64_t 
 
 bool quota_borrows(const struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount)
 {
+    CHECK(amount >= 0);
     const struct quota_cell *at = cell_of(tree, node, cell);
     return at->usage + amount > at->subtree;
 }
@@ -181,12 +186,14 @@ static uint32_t height(const struct quota_tree *tree, uint32_t node)
         if (at == node)
             deepest = tree->nodes[n].depth;
     }
+    CHECK(deepest - tree->nodes[node].depth <= QUOTA_DEPTH_MAX);
     return deepest - tree->nodes[node].depth;
 }
 
 uint32_t quota_borrow_height(const struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount,
                              bool *ret_above)
 {
+    CHECK(node < tree->node_count && amount >= 0);
     uint32_t parent = tree->nodes[node].broken ? QUOTA_NONE : tree->nodes[node].parent;
     *ret_above = parent != QUOTA_NONE;
     if (parent == QUOTA_NONE || !quota_borrows(tree, node, cell, amount))
@@ -202,6 +209,7 @@ uint32_t quota_borrow_height(const struct quota_tree *tree, uint32_t node, size_
 
 uint32_t quota_parent(const struct quota_tree *tree, uint32_t node)
 {
+    CHECK(node < tree->node_count);
     return tree->nodes[node].broken ? QUOTA_NONE : tree->nodes[node].parent;
 }
 
