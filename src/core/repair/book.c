@@ -25,6 +25,8 @@ static const uint32_t state_next[REPAIR_STATES] = {
     [REPAIR_CLOSED] = 0,
 };
 const struct lifecycle repair_lifecycle = {"repair", REPAIR_STATES, state_names, state_next};
+_Static_assert(REPAIR_WAITING == 0, "a new repair is WAITING");
+_Static_assert(REPAIR_RUNS == 0, "a new attempt runs");
 
 struct repairs *repairs_new(void)
 {
@@ -76,7 +78,9 @@ struct repair *book_new(struct repairs *repairs, obj_id uid, struct str machine)
 
 struct repair *book_open(const struct repairs *repairs, struct str machine)
 {
-    return str_map_get(&repairs->open, machine);
+    struct repair *repair = str_map_get(&repairs->open, machine);
+    CHECK(!repair || repair->state != REPAIR_CLOSED);
+    return repair;
 }
 
 void book_shut(struct repairs *repairs, struct repair *repair)
@@ -89,6 +93,7 @@ void book_drop(struct repairs *repairs, struct repair *repair)
 {
     size_t place = place_of(repairs, repair->uid);
     CHECK(place < repairs->all.len && repairs->all.items[place] == repair);
+    CHECK(!repair->errand); /* an errand finds its repair by uid */
     book_shut(repairs, repair);
     vec_remove(&repairs->all, place);
     free_repair(repair);
@@ -96,6 +101,7 @@ void book_drop(struct repairs *repairs, struct repair *repair)
 
 void book_watch(struct repairs *repairs, machine_id machine)
 {
+    CHECK(machine != MACHINE_NONE);
     size_t place = repairs->watched.len;
     while (place > 0 && repairs->watched.items[place - 1] > machine)
         place--;
@@ -109,6 +115,8 @@ void book_watch(struct repairs *repairs, machine_id machine)
 
 struct repair_attempt *book_attempt(struct repair *repair, const struct repair_attempt *attempt)
 {
+    CHECK(repair->attempt_count <= REPAIR_ATTEMPTS_MAX);
+    CHECK(!repair->attempt_count || repair->attempts[repair->attempt_count - 1].outcome != REPAIR_RUNS);
     if (repair->attempt_count == REPAIR_ATTEMPTS_MAX)
         memmove(&repair->attempts[0], &repair->attempts[1], --repair->attempt_count * sizeof(*attempt));
     repair->attempts[repair->attempt_count] = *attempt;
@@ -117,6 +125,7 @@ struct repair_attempt *book_attempt(struct repair *repair, const struct repair_a
 
 void book_change(struct repair *repair, const struct repair_change *change)
 {
+    CHECK(repair->history_count <= REPAIR_HISTORY_MAX && change->state < REPAIR_STATES);
     if (repair->history_count == REPAIR_HISTORY_MAX)
         memmove(&repair->history[0], &repair->history[1], --repair->history_count * sizeof(*change));
     repair->history[repair->history_count++] = *change;
@@ -167,6 +176,8 @@ static bool fits(const struct step *step, const struct repair *saved)
 
 static void copy_lists(struct repair *repair, const struct repair *saved)
 {
+    CHECK(saved->code_count <= REPAIR_CODES_MAX && saved->attempt_count <= REPAIR_ATTEMPTS_MAX);
+    CHECK(saved->history_count <= REPAIR_HISTORY_MAX);
     struct arena *text = &repair->text;
     for (size_t i = 0; i < saved->code_count; i++)
         repair->codes[i] = arena_str(text, saved->codes[i]);
@@ -224,7 +235,8 @@ static void check_repair(const struct repairs *repairs, const struct repair *rep
 {
     bool open = book_open(repairs, repair->machine) == repair;
     CHECK(open == (repair->state != REPAIR_CLOSED) && open == (repair->closed_ns == 0));
-    CHECK(!repair->errand || repair->state == REPAIR_RESETTING || repair->state == REPAIR_QUALIFYING);
+    CHECK((repair->errand != 0) == (repair->state == REPAIR_RESETTING || repair->state == REPAIR_QUALIFYING));
+    CHECK(repair->history_count > 0 && repair->history_count <= REPAIR_HISTORY_MAX);
     CHECK(repair->code_count <= REPAIR_CODES_MAX && repair->attempt_count <= REPAIR_ATTEMPTS_MAX);
     CHECK(!repair->watch_ns || repair->state == REPAIR_CLOSED);
     for (size_t i = 0; i + 1 < repair->attempt_count; i++)

@@ -13,6 +13,7 @@ int hook_rank(const struct repair_settings *settings, struct str action)
 
 bool hook_clears(const struct repair_settings *settings, int rank, const struct fault *fault)
 {
+    CHECK(rank < (int)settings->hook_count);
     int asked = hook_rank(settings, fault->remedy);
     return asked >= 0 && asked <= rank && fault->level != LEVEL_MANUALLY_SEPARATE;
 }
@@ -32,6 +33,7 @@ size_t take_codes(const struct step *step, struct repair *repair)
     for (size_t i = 0; i < count && repair->code_count < REPAIR_CODES_MAX; i++)
         if (!has_code(repair, faults[i]->code))
             repair->codes[repair->code_count++] = arena_str(&repair->text, faults[i]->code);
+    CHECK(count == 0 || repair->code_count > 0);
     return count;
 }
 
@@ -97,6 +99,7 @@ static struct choice by_faults(const struct step *step, struct fault **faults, s
             return ticket("a person must do it: ", faults[i]->remedy);
         choice.rank = asked > choice.rank ? asked : choice.rank;
     }
+    CHECK(choice.rank >= rank);
     return choice;
 }
 
@@ -106,6 +109,7 @@ struct choice choose_action(const struct step *step, const struct repair *repair
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
     size_t count = health_blocking(step->health, repair->machine, faults);
     struct choice choice = {.rank = least};
+    CHECK(least >= -1 && least <= (int)settings->hook_count && settings->hook_count <= REPAIR_HOOKS_MAX);
     if (repair->asked) {
         choice.rank = hook_rank(settings, repair->action);
         return choice.rank < 0       ? ticket("no such hook is known: ", repair->action)

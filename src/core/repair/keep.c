@@ -22,11 +22,12 @@ static enum isolation kept_by(const struct repair *repair, int64_t now_ns)
     case REPAIR_STATES:
         break;
     }
-    return ISOLATION_HEALTHY;
+    CHECK_UNREACHABLE();
 }
 
 static void keep_more(uint8_t *kept, enum isolation asked)
 {
+    CHECK(*kept <= ISOLATION_RETURNED && asked <= ISOLATION_RETURNED);
     *kept = (uint8_t)isolation_join((enum isolation) * kept, asked);
 }
 
@@ -44,8 +45,10 @@ static uint8_t *reckon(const struct step *step)
         enum isolation asked = window->phase == MAINTENANCE_ACTIVE     ? ISOLATION_QUARANTINED
                                : window->phase == MAINTENANCE_DRAINING ? ISOLATION_DRAINING
                                                                        : ISOLATION_HEALTHY;
-        for (size_t k = 0; k < window->machines.len; k++)
+        for (size_t k = 0; k < window->machines.len; k++) {
+            CHECK(window->machines.items[k] < step->cluster->machine_count);
             keep_more(&kept[window->machines.items[k]], asked);
+        }
     }
     return kept;
 }
@@ -72,6 +75,7 @@ bool repair_describe(const struct repairs *repairs, const struct machine *machin
     const struct repair *repair = book_open(repairs, machine->name);
     const struct maintenance *window = window_of(repairs, machine->id);
     if (repair) {
+        CHECK(repair->history_count > 0);
         const struct repair_change *last = &repair->history[repair->history_count - 1];
         buf_printf(out, "repair: " STR_FORMAT, STR_ARG(last->why));
     } else if (window) {
@@ -86,6 +90,7 @@ bool repair_describe(const struct repairs *repairs, const struct machine *machin
 
 void repairs_watch(struct step *step, const struct machine *machine)
 {
+    CHECK(machine->id < step->cluster->machine_count);
     book_watch(step->repairs, machine->id);
 }
 
@@ -131,6 +136,8 @@ static void look_at_watched(struct step *step)
     size_t kept = 0, count = repairs->watched.len;
     for (size_t i = 0; i < count; i++) {
         machine_id machine = repairs->watched.items[i];
+        CHECK(machine < step->cluster->machine_count);
+        CHECK(kept == 0 || repairs->watched.items[kept - 1] < machine);
         look_at(step, &step->cluster->machines[machine]);
         if (is_awaited(step, &step->cluster->machines[machine]))
             repairs->watched.items[kept++] = machine;
@@ -160,6 +167,7 @@ static void forget_old(struct step *step)
         book_drop(repairs, repair);
         closed--;
     }
+    CHECK(closed >= 0 && (size_t)closed <= repairs->all.len);
 }
 
 static void follow_objects(struct step *step)
@@ -203,9 +211,11 @@ bool repairs_act(struct step *step)
     bool due = step->now_ns >= repairs->due_ns;
     if (due)
         windows_advance(step);
-    for (size_t i = 0; (due || repairs->stirred) && i < repairs->all.len; i++)
+    size_t count = repairs->all.len;
+    for (size_t i = 0; (due || repairs->stirred) && i < count; i++)
         if (repairs->all.items[i]->state != REPAIR_CLOSED)
             repair_advance(step, repairs->all.items[i]);
+    CHECK(repairs->all.len == count); /* an advance opens and forgets no repair */
     if (repairs->changed || repairs->stirred || due) {
         kept = keep_machines(step);
         forget_old(step);

@@ -2,6 +2,7 @@
 #include "core/repair/internal.h"
 
 const char *const maintenance_phase_names[MAINTENANCE_PHASES] = {"Pending", "Draining", "Active", "Done"};
+_Static_assert(MAINTENANCE_PENDING == 0, "a new window is PENDING");
 
 static void empty(struct maintenance *window)
 {
@@ -42,6 +43,7 @@ static struct maintenance *find_window(const struct repairs *repairs, obj_id uid
 static struct maintenance *add_window(struct repairs *repairs, obj_id uid)
 {
     size_t place = place_of(repairs, uid);
+    CHECK(place == repairs->windows.len || repairs->windows.items[place]->uid != uid);
     struct maintenance *window = mem_alloc(sizeof(*window));
     window->uid = uid;
     vec_push(&repairs->windows, window);
@@ -63,6 +65,7 @@ static void take_machine(struct maintenance *window, machine_id machine)
     for (; place > 0 && window->machines.items[place - 1] > machine; place--)
         window->machines.items[place] = window->machines.items[place - 1];
     window->machines.items[place] = machine;
+    CHECK(place + 1 == window->machines.len || window->machines.items[place + 1] > machine);
 }
 
 static struct doc *labels_of(struct arena *arena, const struct machine *machine)
@@ -110,6 +113,7 @@ static void read_hold(const struct object *object, struct maintenance *window)
 void window_read(const struct step *step, struct maintenance *window)
 {
     const struct object *object = object_find_uid(step->objects, window->uid);
+    CHECK(object && object->kind == OBJECT_MAINTENANCE); /* windows_sync drops a window with its object */
     const struct doc *spec = doc_get(object->document, "spec");
     struct str action = doc_str(doc_get(spec, "action"), STR("drain"));
     empty(window);
@@ -161,6 +165,7 @@ static void begin_repairs(struct step *step, const struct maintenance *window, s
     struct str reason = arena_printf(&arena, "maintenance " STR_FORMAT, STR_ARG(object->name));
     struct repair_wish wish = {.origin = REPAIR_BY_MAINTENANCE, .action = hook, .untested = !window->qualify};
     for (size_t i = 0; i < window->machines.len; i++) {
+        CHECK(window->machines.items[i] < step->cluster->machine_count);
         const struct machine *machine = &step->cluster->machines[window->machines.items[i]];
         if (book_open(step->repairs, machine->name))
             continue;
@@ -171,6 +176,7 @@ static void begin_repairs(struct step *step, const struct maintenance *window, s
 
 static void enter(struct step *step, struct maintenance *window, enum maintenance_phase phase)
 {
+    CHECK(phase < MAINTENANCE_PHASES && phase != window->phase);
     static const char *const reasons[MAINTENANCE_PHASES] = {"MaintenancePending", "MaintenanceNotice",
                                                             "MaintenanceStarted", "MaintenanceEnded"};
     const struct object *object = object_find_uid(step->objects, window->uid);
@@ -221,6 +227,7 @@ int64_t windows_due(const struct repairs *repairs, int64_t now_ns)
             if (edges[k] > now_ns && edges[k] < due_ns)
                 due_ns = edges[k];
     }
+    CHECK(due_ns > now_ns);
     return due_ns;
 }
 

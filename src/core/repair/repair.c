@@ -6,6 +6,8 @@
 
 #define TEST_ACTION STR("qualify")
 enum { BACKOFF_DOUBLINGS_MAX = 10, TEST_RETRIES = 1 }; /* of tests that ended without a result */
+_Static_assert(24 * 3600 * NS_PER_SECOND <= INT64_MAX >> (BACKOFF_DOUBLINGS_MAX + 1),
+               "the longest pause of a hook, which is a day, can double so often");
 
 static const struct repair_settings *settings_of(const struct step *step)
 {
@@ -56,6 +58,8 @@ static void move(struct step *step, struct repair *repair, enum repair_state sta
     uint8_t moved = (uint8_t)repair->state;
     lifecycle_move(&repair_lifecycle, &moved, (uint8_t)state);
     repair->state = state;
+    CHECK((repair->closed_ns != 0) == (state == REPAIR_CLOSED));
+    CHECK((repair->errand != 0) == (state == REPAIR_RESETTING || state == REPAIR_QUALIFYING));
     repair->changed_ns = step->now_ns;
     repair->due_ns = 0;
     book_change(repair,
@@ -95,6 +99,7 @@ static bool is_question(const struct step *step, const struct repair *repair)
 
 static void make_ticket(struct step *step, struct repair *repair, const char *why)
 {
+    CHECK(*why); /* a person is told what to do */
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
     repair->heals = health_blocking(step->health, repair->machine, faults) > 0;
     repair->asks = is_question(step, repair);
@@ -110,6 +115,7 @@ void repair_close(struct step *step, struct repair *repair, const char *why, boo
 {
     const struct machine *machine = cluster_find(step->cluster, repair->machine);
     CHECK(!repair->errand);
+    CHECK(!last_attempt(repair) || last_attempt(repair)->outcome != REPAIR_RUNS);
     repair->closed_ns = step->now_ns;
     if (returned && machine && isolation_is_out(machine->isolation) && settings_of(step)->watch_ns > 0)
         repair->watch_ns = step->now_ns + settings_of(step)->watch_ns;
@@ -129,6 +135,7 @@ static void end_attempt(struct step *step, struct repair *repair, enum repair_ou
 {
     struct repair_attempt *attempt = last_attempt(repair);
     CHECK(attempt && attempt->outcome == REPAIR_RUNS && outcome != REPAIR_RUNS);
+    CHECK(outcome < REPAIR_OUTCOMES && !repair->errand);
     attempt->outcome = outcome;
     attempt->exit_code = exit_code;
     attempt->ended_ns = step->now_ns;
@@ -174,6 +181,7 @@ static void send(struct step *step, struct repair *repair, const struct machine 
                  enum errand_kind kind, int64_t timeout_ns)
 {
     struct buf body BUF_CLEANUP = {0};
+    CHECK(!repair->errand && (kind == ERRAND_HOOK || kind == ERRAND_QUALIFY));
     if (kind == ERRAND_HOOK)
         put_hook(step, repair, &body);
     else
@@ -186,13 +194,14 @@ static void send(struct step *step, struct repair *repair, const struct machine 
                                                                .tag = ++repair->tag,
                                                                .body = buf_str(&body),
                                                                .timeout_ns = timeout_ns});
+    CHECK(repair->errand && last_attempt(repair) && last_attempt(repair)->outcome == REPAIR_RUNS);
 }
 
 static void begin_hook(struct step *step, struct repair *repair)
 {
     const struct repair_hook *hook = hook_of(step, repair);
     const struct machine *runner = runner_of(step, repair);
-    CHECK(hook && runner);
+    CHECK(hook && runner && runner->state == MACHINE_READY && !repair->testing);
     book_attempt(repair, &(struct repair_attempt){
                              .action = repair->action, .reboots = hook->reboots, .began_ns = step->now_ns});
     repair->tries++;
@@ -221,6 +230,7 @@ void repair_gone(struct step *step, struct repair *repair)
 
 static void pause(struct step *step, struct repair *repair, int64_t backoff_ns, const char *why)
 {
+    CHECK(backoff_ns >= 0);
     uint32_t doublings = repair->tries < BACKOFF_DOUBLINGS_MAX ? repair->tries : BACKOFF_DOUBLINGS_MAX;
     move(step, repair, REPAIR_PAUSED, "%s", why);
     repair->due_ns = step->now_ns + (backoff_ns << (doublings > 0 ? doublings - 1 : 0));
@@ -228,6 +238,7 @@ static void pause(struct step *step, struct repair *repair, int64_t backoff_ns, 
 
 static void try_action(struct step *step, struct repair *repair, int rank)
 {
+    CHECK(rank >= 0 && (size_t)rank < settings_of(step)->hook_count);
     const struct repair_hook *hook = &settings_of(step)->hooks[rank];
     if (!str_equal(hook->action, repair->action))
         repair->action = arena_str(&repair->text, hook->action);
@@ -247,6 +258,7 @@ static void choose(struct step *step, struct repair *repair, int least)
 {
     take_codes(step, repair);
     struct choice choice = choose_action(step, repair, least);
+    CHECK(choice.rank >= 0 || choice.test != (choice.why[0] != 0));
     if (choice.rank >= 0)
         try_action(step, repair, choice.rank);
     else if (choice.test && repair->tested && settings_of(step)->qualify)
@@ -272,6 +284,7 @@ static void judge_return(struct step *step, struct repair *repair, const char *w
 {
     struct buf text BUF_CLEANUP = {0};
     size_t standing = take_codes(step, repair);
+    CHECK(!last_attempt(repair) || last_attempt(repair)->outcome != REPAIR_RUNS);
     if (standing == 0) {
         repair_close(step, repair, why, true);
         return;
@@ -377,6 +390,7 @@ static enum repair_outcome outcome_of(const struct step *step, const struct repa
 
 static void hook_failed(struct step *step, struct repair *repair, enum repair_outcome outcome)
 {
+    CHECK(outcome != REPAIR_OK && outcome != REPAIR_RUNS);
     const struct repair_hook *hook = hook_of(step, repair);
     struct buf why BUF_CLEANUP = {0};
     buf_printf(&why, "hook " STR_FORMAT ": %s", STR_ARG(repair->action), repair_outcome_names[outcome]);
@@ -394,6 +408,7 @@ static void hook_failed(struct step *step, struct repair *repair, enum repair_ou
 
 static void wait_for_return(struct step *step, struct repair *repair, const struct repair_hook *hook)
 {
+    CHECK(hook->reboots && last_attempt(repair)->outcome == REPAIR_RUNS);
     move(step, repair, REPAIR_RETURNING, "the machine should be back soon");
     repair->due_ns = last_attempt(repair)->began_ns + hook->timeout_ns;
 }
@@ -472,6 +487,7 @@ struct repair *repair_begin(struct step *step, obj_id uid, const struct machine 
                             const struct repair_wish *wish)
 {
     CHECK(!book_open(step->repairs, machine->name));
+    CHECK(wish->origin < REPAIR_ORIGINS);
     struct repair *repair = book_new(step->repairs, uid, machine->name);
     repair->origin = wish->origin;
     repair->now = wish->now;
@@ -514,6 +530,7 @@ static void look_at_ticket(struct step *step, struct repair *repair)
 
 static void go_on(struct step *step, struct repair *repair)
 {
+    CHECK(repair->state == REPAIR_WAITING || repair->state == REPAIR_PAUSED);
     if (needed(step, repair)->state != MACHINE_READY) {
         if (is_absent(step, needed(step, repair)))
             make_ticket(step, repair, "the machine's agent is not there");
@@ -552,8 +569,9 @@ void repair_advance(struct step *step, struct repair *repair)
     case REPAIR_RESETTING:
     case REPAIR_QUALIFYING:
     case REPAIR_CLOSED:
-    case REPAIR_STATES:
         break;
+    case REPAIR_STATES:
+        CHECK_UNREACHABLE();
     }
 }
 

@@ -36,6 +36,7 @@ static void put_attempts(struct arena *arena, struct doc *status, const struct r
     struct doc *list = need_array(arena, status, "attempts");
     for (size_t i = 0; i < repair->attempt_count; i++) {
         const struct repair_attempt *attempt = &repair->attempts[i];
+        CHECK(attempt->outcome < REPAIR_OUTCOMES);
         struct doc *item = doc_new(arena, DOC_OBJECT);
         put(arena, item, "action", attempt->action);
         put(arena, item, "outcome", str_from(repair_outcome_names[attempt->outcome]));
@@ -53,6 +54,7 @@ static void put_history(struct arena *arena, struct doc *status, const struct re
     struct doc *list = need_array(arena, status, "history");
     for (size_t i = 0; i < repair->history_count; i++) {
         const struct repair_change *change = &repair->history[i];
+        CHECK(change->state < REPAIR_STATES);
         struct doc *item = doc_new(arena, DOC_OBJECT);
         put_time(arena, item, "time", change->at_ns);
         put(arena, item, "state", str_from(repair_lifecycle.names[change->state]));
@@ -181,6 +183,7 @@ static void adopt(struct step *step, const struct object *object)
 
 static void listen(struct step *step, struct repair *repair, const struct object *object)
 {
+    CHECK(repair->uid == object->uid);
     if (repair->heard == object->generation)
         return;
     repair->heard = object->generation;
@@ -202,6 +205,7 @@ static void bereave(struct step *step, struct repair *repair)
     struct repairs *repairs = step->repairs;
     const struct machine *machine = cluster_find(step->cluster, repair->machine);
     bool open = repair->state != REPAIR_CLOSED, begun = open && repair->state != REPAIR_WAITING;
+    CHECK(!repair_object(step, repair->uid));
     struct repair_wish wish = {.origin = REPAIR_BY_PERSON, .untested = !repair->tested};
     if (repair->errand)
         errand_cancel(step, repair->errand);
