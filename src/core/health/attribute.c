@@ -2,18 +2,25 @@
 
 #include "core/health/internal.h"
 
+_Static_assert(END_FAULTS_MAX > ATTRIBUTE_SUPPORT_MAX + ATTRIBUTE_LATER_MAX, "what is not listed is counted");
+_Static_assert(DOMAIN_USER < DOMAIN_SOFTWARE && DOMAIN_SOFTWARE < DOMAIN_NETWORK &&
+                   DOMAIN_NETWORK < DOMAIN_HARDWARE,
+               "the larger domain goes first");
+
 /* --- faults --------------------------------------------------------------------------------------------- */
 
 static void copy_text(char *to, size_t size, struct str from)
 {
     CHECK(size > 0);
     struct str head = str_head_utf8(from, size - 1);
+    CHECK(head.len < size);
     mem_copy(to, head.data, head.len);
     to[head.len] = 0;
 }
 
 void end_fault_of(const struct fault *fault, int64_t began_ns, int64_t now_ns, struct end_fault *ret)
 {
+    CHECK(fault->uid && fault->level < LEVELS); /* an order alone has no uid */
     *ret = (struct end_fault){.fault = fault->uid,
                               .level = fault->level,
                               .domain = fault->domain,
@@ -30,6 +37,7 @@ void end_fault_of(const struct fault *fault, int64_t began_ns, int64_t now_ns, s
 void end_fault_ordered(const char *code, struct str machine, struct str user, struct str evidence,
                        int64_t now_ns, struct end_fault *ret)
 {
+    CHECK(*code);
     *ret = (struct end_fault){
         .level = LEVEL_NOT_HANDLE, .domain = DOMAIN_USER, .at_ns = now_ns, .last_ns = now_ns};
     copy_text(ret->code, sizeof(ret->code), str_from(code));
@@ -84,6 +92,7 @@ static void share_software(struct end_faults *faults, const struct end_fault *fo
 void end_faults_add(struct end_faults *faults, const struct end_fault *found)
 {
     struct end_fault *place = (struct end_fault *)end_faults_find(faults, found);
+    CHECK(faults->count <= END_FAULTS_MAX && found->level < LEVELS && found->domain < DOMAINS);
     share_software(faults, found);
     if (place) {
         int64_t at_ns = found->at_ns < place->at_ns ? found->at_ns : place->at_ns;
@@ -152,6 +161,7 @@ static bool goes_before(const struct search *search, const struct end_fault *a, 
 
 static void consider(struct search *search, const struct end_fault *found)
 {
+    CHECK(search->count < END_FAULTS_MAX);
     size_t place = search->count++;
     for (; place > 0 && goes_before(search, found, search->worst[place - 1]); place--)
         search->worst[place] = search->worst[place - 1];
@@ -168,6 +178,7 @@ static void find_worst(struct search *search, const struct end_faults *faults, s
         else if (found->at_ns > search->end_ns && ret->later_count < ATTRIBUTE_LATER_MAX)
             ret->later[ret->later_count++] = found;
     }
+    CHECK(search->count + ret->later_count <= faults->count);
 }
 
 /* --- signatures
@@ -207,6 +218,7 @@ static bool was_first(const struct end_signature *signature, const struct end_si
 
 static void join(struct end_signature *known, const struct end_signature *signature)
 {
+    CHECK(known->kind == signature->kind && known->tasks > 0);
     known->tasks++;
     known->many |= strcmp(known->machine, signature->machine) != 0 &&
                    signature->at_ns - known->at_ns <= SOFTWARE_WINDOW_NS;
@@ -223,6 +235,7 @@ void end_signatures_add(struct end_signatures *signatures, const struct end_sign
 {
     CHECK(signature->kind > SIGNATURE_NONE && signature->kind < SIGNATURE_KINDS && signature->tasks == 1);
     struct end_signature *weakest = NULL;
+    CHECK(signatures->count <= END_SIGNATURES_MAX);
     for (size_t i = 0; i < signatures->count; i++) {
         struct end_signature *known = &signatures->items[i];
         if (known->kind == signature->kind && str_equal(type_of(known), type_of(signature))) {
@@ -279,6 +292,7 @@ static bool fault_explains(const struct end_fault *found, const struct end_signa
 
 static void support_signatures(struct attribution *ret, const struct end_signatures *signatures)
 {
+    CHECK(signatures->count <= END_SIGNATURES_MAX);
     for (size_t i = 0; i < signatures->count; i++) {
         const struct end_signature *signature = &signatures->items[i];
         if (signature == ret->signature)
@@ -290,6 +304,7 @@ static void support_signatures(struct attribution *ret, const struct end_signatu
         }
         ret->signatures[place] = signature;
     }
+    CHECK(ret->signature_count + (ret->signature != NULL) == signatures->count);
 }
 
 void attribute(const struct end_faults *faults, const struct end_signatures *signatures, struct str machine,
@@ -320,6 +335,8 @@ void attribute(const struct end_faults *faults, const struct end_signatures *sig
         else
             ret->more++;
     }
+    CHECK(!ret->primary || !ret->signature);
+    CHECK(first + ret->supporting_count + ret->more == search.count);
     support_signatures(ret, signatures);
 }
 

@@ -32,6 +32,7 @@ void evidence_granted(struct evidence *evidence, const struct lease_grant *grant
         evidence->granted_ns = 0;
         evidence->grant = grant->number;
     }
+    CHECK(evidence->grant == grant->number);
     int64_t until_ns = evidence->renewed_ns + evidence_span_ns(lease_ns + grant->left_ns);
     if (grant->left_ns > 0)
         evidence->granted_ns = later(evidence->granted_ns, until_ns);

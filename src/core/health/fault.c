@@ -7,6 +7,8 @@
 
 const char *const fault_action_names[FAULT_ACTIONS] = {"Noted", "Restarted", "Held", "Evicted", "HeldBack"};
 const char *const fault_reason_names[FAULT_REASONS] = {"", "Frequency", "Duration", "Relation"};
+_Static_assert(FAULT_ACTIONS == 5 && FAULT_REASONS == 4, "each action and each reason has a name");
+_Static_assert(FAULT_NOTED == 0 && RAISED_NOT == 0, "nothing was done yet about a new fault");
 
 const struct fault_rule *fault_rule(const struct health *health, const struct fault *fault)
 {
@@ -89,6 +91,7 @@ void fault_arm(struct health *health, struct fault *fault)
         heap_insert(&health->due, &fault->due);
     if (!fault->open)
         heap_insert(&health->closed, &fault->closed);
+    CHECK(heap_has(&fault->closed) == !fault->open && heap_has(&fault->due) == (due_ns != INT64_MAX));
 }
 
 /* Tells watchers of the fault: of important changes at once, of mere repetition once in a while. */
@@ -107,7 +110,7 @@ static void show(struct step *step, struct fault *fault, bool now)
 
 static void close_fault(struct step *step, struct fault *fault)
 {
-    CHECK(fault->open);
+    CHECK(fault->open && (!fault->from || fault->from->open > 0));
     fault->open = false;
     if (fault->from)
         fault->from->open--;
@@ -123,6 +126,7 @@ static void close_fault(struct step *step, struct fault *fault)
 
 static void open_fault(struct step *step, struct fault *fault, const struct fault_rule *rule)
 {
+    CHECK(!fault->open && rule->level < LEVELS && rule->domain < DOMAINS);
     fault->open = true;
     if (fault->from)
         fault->from->open++;
@@ -141,6 +145,7 @@ static void open_fault(struct step *step, struct fault *fault, const struct faul
 static void raise_fault(struct step *step, struct fault *fault, enum fault_level level,
                         enum fault_reason reason)
 {
+    CHECK(fault->open && level < LEVELS && reason != RAISED_NOT);
     if (level <= fault->level)
         return;
     fault->level = level;
@@ -158,6 +163,7 @@ static bool struck_lately(const struct fault *fault, int64_t now_ns, int64_t win
  * caused on purpose. */
 static void judge_software(struct step *step, struct fault *fault)
 {
+    CHECK(fault->open);
     if (fault_is_on_purpose(fault->code))
         return;
     const struct correlated_faults *correlated = store_correlated(step->health, fault);
@@ -180,6 +186,7 @@ static void judge_software(struct step *step, struct fault *fault)
 static void count_frequency(struct step *step, struct fault *fault, const struct fault_rule *rule,
                             uint32_t count)
 {
+    CHECK(fault->open && rule->times <= FAULT_TIMES_MAX);
     if (!rule->times || fault->software)
         return;
     size_t old = 0;
@@ -193,6 +200,7 @@ static void count_frequency(struct step *step, struct fault *fault, const struct
             vec_remove(&fault->recent, 0);
         vec_push(&fault->recent, step->now_ns);
     }
+    CHECK(fault->recent.len <= FAULT_TIMES_MAX);
     if (fault->recent.len >= rule->times)
         raise_fault(step, fault, rule->frequent, RAISED_FREQUENCY);
 }
@@ -226,6 +234,7 @@ static void take_evidence(struct fault *fault, const struct signal *signal)
 static void occur(struct step *step, struct fault *fault, const struct signal *signal)
 {
     struct health *health = step->health;
+    CHECK(signal->assertion != SIGNAL_RECOVER && signal->count > 0);
     take_evidence(fault, signal);
     const struct fault_rule *rule = fault_rule(health, fault);
     bool opens = !fault->open;
@@ -238,6 +247,7 @@ static void occur(struct step *step, struct fault *fault, const struct signal *s
     fault->last_ns = step->now_ns;
     count_frequency(step, fault, rule, signal->count);
     judge_relations(step, fault);
+    CHECK(fault->open && fault->level >= fault->own && (!fault->software || fault->recent.len == 0));
     if (fault->high && (fault->level == LEVEL_RESTART_REQUEST || fault->level == LEVEL_RESTART_BUSINESS))
         vec_push(&health->restarts, fault);
     machine_faults_mark(step, fault->at_machine);
@@ -285,6 +295,7 @@ static struct fault *new_fault(struct step *step, const struct sighting *sightin
         health->dropped++;
         return NULL;
     }
+    CHECK(health->sorted.len < FAULTS_MAX);
     struct fault from = {
         .uid = step_uid(step),
         .name = sighting->name,
@@ -301,6 +312,7 @@ static struct fault *new_fault(struct step *step, const struct sighting *sightin
     struct fault *fault = store_add(health, &from);
     if (!fault)
         return NULL;
+    CHECK(!fault->open && fault->at_machine->count <= FAULTS_PER_MACHINE_MAX);
     fault->created_ns = fault->first_ns = fault->shown_ns = step->now_ns;
     fault->closed_ns = step->now_ns;
     step_changed(step, CHANGE_ADDED, ref_fault(fault));
@@ -348,12 +360,14 @@ void health_clear(struct step *step, struct fault *fault)
 void health_remove(struct step *step, struct fault *fault)
 {
     health_clear(step, fault);
+    CHECK(!fault->open);
     step_changed(step, CHANGE_DELETED, ref_fault(fault));
     store_remove(step->health, fault);
 }
 
 void fault_strike(struct step *step, struct fault *fault, struct str name)
 {
+    CHECK(fault->job_count <= FAULT_JOBS_MAX);
     for (uint32_t i = 0; i < fault->job_count; i++)
         if (str_equal(fault->jobs[i], name))
             return;
@@ -369,6 +383,7 @@ void fault_strike(struct step *step, struct fault *fault, struct str name)
 
 static void fire(struct step *step, struct fault *fault)
 {
+    CHECK(!heap_has(&fault->closed) || fault->unshown); /* a closed fault waits for watchers only */
     const struct fault_rule *rule = fault_rule(step->health, fault);
     int64_t now_ns = step->now_ns;
     if (fault->recovered_ns && now_ns - fault->recovered_ns >= rule->recover_ns) {
@@ -391,8 +406,10 @@ void health_tick(struct step *step)
 {
     struct heap_node *node;
     breaker_forget(step);
-    while ((node = heap_min(&step->health->due)) && node->key <= step->now_ns)
+    while ((node = heap_min(&step->health->due)) && node->key <= step->now_ns) {
         fire(step, container_of(node, struct fault, due));
+        CHECK(!heap_has(node) || node->key > step->now_ns); /* so that this loop ends */
+    }
 }
 
 void health_set_table(struct health *health, const struct doc *document)

@@ -1,6 +1,15 @@
 /* isolate.c - the isolation that follows from a machine's open faults; the breaker; orders for core.c. */
 #include "core/health/internal.h"
 
+/* Levels are compared: what keeps work away lies above what restarts jobs. */
+_Static_assert(LEVEL_NOT_HANDLE < LEVEL_SUB_HEALTH && LEVEL_SUB_HEALTH < LEVEL_RESTART_REQUEST,
+               "no reaction");
+_Static_assert(LEVEL_RESTART_BUSINESS < LEVEL_PRE_SEPARATE && LEVEL_PRE_SEPARATE < LEVEL_FREE_RESET,
+               "drains");
+_Static_assert(LEVEL_FREE_RESET < LEVEL_RESET && LEVEL_RESET < LEVEL_SEPARATE &&
+                   LEVEL_SEPARATE < LEVEL_MANUALLY_SEPARATE && LEVEL_MANUALLY_SEPARATE + 1 == LEVELS,
+               "out of service");
+
 void machine_faults_mark(struct step *step, struct machine_faults *at_machine)
 {
     struct health *health = step->health;
@@ -29,6 +38,7 @@ void machine_faults_wait(struct health *health, struct machine_faults *at_machin
         vec_remove(&health->waiting, place);
         return;
     }
+    CHECK(place == health->waiting.len || health->waiting.items[place] != at_machine);
     vec_push(&health->waiting, at_machine);
     memmove(&health->waiting.items[place + 1], &health->waiting.items[place],
             (health->waiting.len - 1 - place) * sizeof(at_machine));
@@ -39,6 +49,7 @@ void machine_faults_wait(struct health *health, struct machine_faults *at_machin
 
 static enum isolation wanted_by(const struct fault *fault, const struct machine *machine)
 {
+    CHECK(fault->open && fault->level < LEVELS);
     switch (fault->level) {
     case LEVEL_SUB_HEALTH:
         return ISOLATION_SUSPECT;
@@ -77,6 +88,7 @@ enum isolation machine_faults_wanted(const struct machine_faults *at_machine, co
             cause = fault;
         most = wanted > most ? wanted : most;
     }
+    CHECK((cause != NULL) == (most > ISOLATION_HEALTHY));
     *ret_cause = cause;
     return most;
 }
@@ -111,6 +123,7 @@ void breaker_forget(const struct step *step)
 /* Returns `percent` of all machines, but at least one. */
 static size_t share(size_t machines, uint32_t percent)
 {
+    CHECK(percent <= 100);
     size_t count = machines * percent / 100;
     return count > 0 || percent == 0 ? count : 1;
 }
@@ -134,6 +147,7 @@ static void book(struct step *step, enum isolation from, enum isolation to, bool
 {
     struct health *health = step->health;
     if (!isolation_is_out(from) && isolation_is_out(to)) {
+        CHECK(health->isolated < step->cluster->machine_count);
         health->isolated++;
         if (by_faults)
             vec_push(&health->isolations, step->now_ns);
@@ -146,6 +160,7 @@ static void book(struct step *step, enum isolation from, enum isolation to, bool
 
 static void set_action(struct step *step, struct fault *fault, enum fault_action action)
 {
+    CHECK(action != FAULT_NOTED && action < FAULT_ACTIONS);
     if (fault->action == action || fault->action == FAULT_EVICTED)
         return;
     fault->action = action;
@@ -170,6 +185,7 @@ static bool judge_machine(struct step *step, struct machine_faults *at_machine,
     machine_changed(machine);
     bool held_back = isolation_is_out(asked) && !isolation_is_out(was) && !isolation_is_out(kept) &&
                      !breaker_has_room(step);
+    CHECK(!held_back || cause);
     bool told = held_back && cause->action == FAULT_HELD_BACK;
     if (held_back)
         asked = ISOLATION_SUSPECT;
@@ -193,6 +209,7 @@ static void mark_waiting(struct step *step)
     bool room = false, asked = false;
     for (size_t i = 0; i < health->waiting.len; i++) {
         struct machine_faults *at_machine = health->waiting.items[i];
+        CHECK(at_machine->waiting);
         const struct machine *machine = cluster_find(step->cluster, at_machine->machine);
         bool drains = machine && machine->isolation == ISOLATION_DRAINING;
         if (!drains && !asked) {
@@ -207,6 +224,7 @@ static void mark_waiting(struct step *step)
 static bool next_restart(struct step *step, struct health_order *ret_order)
 {
     struct health *health = step->health;
+    CHECK(health->next_restart <= health->restarts.len);
     while (health->next_restart < health->restarts.len) {
         struct fault *fault = health->restarts.items[health->next_restart++];
         struct machine *machine = cluster_find(step->cluster, fault->machine);
@@ -229,12 +247,14 @@ bool health_next_order(struct step *step, struct health_order *ret_order)
     }
     while (health->next_marked < health->marked.len) {
         struct machine_faults *at_machine = health->marked.items[health->next_marked++];
+        CHECK(at_machine->marked);
         at_machine->marked = false;
         if (judge_machine(step, at_machine, ret_order))
             return true;
     }
     if (next_restart(step, ret_order))
         return true;
+    CHECK(health->next_marked == health->marked.len && health->next_restart == health->restarts.len);
     vec_clear(&health->marked);
     vec_clear(&health->restarts);
     health->next_marked = health->next_restart = 0;
@@ -243,6 +263,7 @@ bool health_next_order(struct step *step, struct health_order *ret_order)
 
 void health_kept(struct step *step, const struct machine *machine)
 {
+    CHECK(machine->id < step->cluster->machine_count && machine->kept < ISOLATIONS);
     machine_faults_mark(step, store_machine_faults(step->health, machine->name));
 }
 
@@ -265,6 +286,7 @@ int64_t health_deadline(const struct health *health, const struct policy *policy
     const struct heap_node *node = heap_min(&health->due);
     int64_t due_ns = node ? node->key : INT64_MAX;
     if (health->waiting.len && health->isolations.len) {
+        CHECK(policy->faults.breaker_window_ns > 0);
         int64_t room_ns = health->isolations.items[0] + policy->faults.breaker_window_ns;
         due_ns = room_ns < due_ns ? room_ns : due_ns;
     }

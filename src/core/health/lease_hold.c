@@ -18,6 +18,7 @@ void lease_hold_set(struct lease_hold *hold, int64_t until_ns, uint64_t seq, int
 
 void lease_hold_boot(struct lease_hold *hold, uint64_t seq)
 {
+    CHECK(seq > 0);
     if (hold->owed_ns > 0)
         hold->number = seq;
 }
@@ -33,6 +34,7 @@ struct lease_grant lease_hold_grant(const struct lease_hold *hold, int64_t stamp
     struct lease_grant grant = {.number = hold->number};
     if (hold->until_ns > stamp_ns)
         grant.left_ns = hold->until_ns - stamp_ns < hold->owed_ns ? hold->until_ns - stamp_ns : hold->owed_ns;
+    CHECK(grant.left_ns >= 0 && grant.left_ns <= LEASE_HOLD_MAX_NS);
     return grant;
 }
 

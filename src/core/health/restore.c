@@ -4,6 +4,8 @@
 
 static void copy_state(struct fault *fault, const struct fault *saved)
 {
+    CHECK(saved->recent.len <= FAULT_TIMES_MAX && saved->job_count <= FAULT_JOBS_MAX);
+    CHECK(!fault->open && fault->recent.len == 0 && fault->job_count == 0);
     buf_add_str(&fault->evidence, buf_str(&saved->evidence));
     fault->chip = saved->chip;
     fault->severity = saved->severity;
@@ -131,6 +133,9 @@ static void check_fault(const struct health *health, const struct fault *fault)
     CHECK(!fault->unshown || heap_has(&fault->due));
     CHECK(fault->recent.len <= FAULT_TIMES_MAX && (!fault->software || fault->recent.len == 0));
     CHECK(fault->count > 0 && fault->first_ns <= fault->last_ns);
+    CHECK(fault->uid && fault->job_count <= FAULT_JOBS_MAX);
+    CHECK(fault->at_machine->count > 0 && fault->at_machine->count <= FAULTS_PER_MACHINE_MAX);
+    CHECK(str_equal(fault->at_machine->machine, fault->machine));
 }
 
 /* Checks that a machine's isolation follows from its open faults, the breaker and its repair alone. */
@@ -152,6 +157,7 @@ void health_check(const struct health *health, const struct cluster *cluster)
 {
     size_t isolated = 0, closed = 0;
     CHECK(health->marked.len == 0 && health->restarts.len == 0);
+    CHECK(health->next_marked == 0 && health->next_restart == 0 && health->sorted.len <= FAULTS_MAX);
     check_senders(health);
     for (size_t i = 0; i < health->sorted.len; i++) {
         const struct fault *fault = health->sorted.items[i];

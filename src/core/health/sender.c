@@ -25,6 +25,7 @@ static struct sender *find(const struct health *health, struct str name)
 
 static void free_sender(struct sender *sender)
 {
+    CHECK(sender->faults == 0 && sender->open == 0); /* faults point to it */
     mem_free((char *)sender->name.data);
     mem_free(sender);
 }
@@ -52,6 +53,8 @@ static struct sender *add(struct health *health, struct str name)
     struct sender *sender = mem_alloc(sizeof(*sender));
     char *text = mem_alloc(name.len + 1);
     size_t place = place_of(health, name);
+    CHECK(name.len > 0 && health->senders.len < SENDERS_MAX);
+    CHECK(place == health->senders.len || !str_equal(health->senders.items[place]->name, name));
     mem_copy(text, name.data, name.len);
     sender->name = (struct str){text, name.len};
     vec_push(&health->senders, sender);
@@ -82,6 +85,7 @@ void senders_free(struct health *health)
 
 static int64_t step_ns(const struct fault_public *limits)
 {
+    CHECK(limits->per_second > 0 && limits->per_second <= FAULT_PUBLIC_MAX);
     return NS_PER_SECOND / limits->per_second;
 }
 
@@ -89,6 +93,7 @@ void sender_charge(struct sender *sender, const struct fault_table *table, int64
 {
     int64_t from_ns = sender->busy_ns > now_ns ? sender->busy_ns : now_ns;
     sender->busy_ns = from_ns + step_ns(fault_table_public(table));
+    CHECK(sender->busy_ns > now_ns);
 }
 
 static bool names(const struct str *list, size_t count, struct str text)
@@ -144,6 +149,7 @@ enum sender_verdict sender_judge(const struct health *health, const struct sight
     enum sender_verdict verdict = judge_name(limits, sighting);
     if (verdict != SENDER_MAY)
         return verdict;
+    CHECK(limits->burst > 0);
     int64_t ahead_ns = sender && sender->busy_ns > now_ns ? sender->busy_ns - now_ns : 0;
     int64_t room_ns = step_ns(limits) * (limits->burst - 1);
     if (ahead_ns > room_ns) {

@@ -3,6 +3,9 @@
 
 #include "base/check.h"
 
+_Static_assert(SIGNAL_OCCUR == 1 && SIGNAL_ONCE == 3 && SEVERITY_NOTICE == 1 && SEVERITY_CRITICAL == 4,
+               "the numbers are those of the wire and of the log; zero is none of them");
+
 static bool is_code_byte(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '-';

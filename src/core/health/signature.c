@@ -65,6 +65,7 @@ int64_t signature_numeric_step(struct str line)
         size_t end = from;
         while (end < line.len && line.data[end] >= '0' && line.data[end] <= '9')
             end++;
+        CHECK(from <= end && end <= line.len);
         int64_t step;
         if (end > from && str_to_i64((struct str){line.data + from, end - from}, 0, INT64_MAX - 1, &step))
             return step;
@@ -75,6 +76,7 @@ int64_t signature_numeric_step(struct str line)
 enum signature_class signature_class_of(enum signature_kind kind)
 {
     CHECK(kind < SIGNATURE_KINDS);
+    CHECK(kind == SIGNATURE_NONE || kinds[kind].name); /* each kind has a row */
     return kinds[kind].class;
 }
 
@@ -109,6 +111,7 @@ struct str signature_line(struct arena *arena, struct str line)
         size_t bytes = str_utf8_len(line.data + at, line.len - at);
         bool plain = bytes > 1 || (bytes == 1 && line.data[at] >= 0x20 && line.data[at] != 0x7f);
         size_t take = plain ? bytes : 1;
+        CHECK(take <= line.len - at);
         if (len + take > SIGNATURE_LINE_MAX)
             break;
         if (plain)

@@ -102,6 +102,7 @@ static size_t number_at(struct str line, size_t at, uint32_t *ret_number)
     while (at < line.len && is_digit(line.data[at]) && at < from + 6)
         number = number * 10 + (uint32_t)(line.data[at++] - '0');
     *ret_number = number;
+    CHECK(from <= at && at <= line.len);
     return at - from;
 }
 
@@ -246,6 +247,7 @@ static enum signature_loss value_behind(struct str text)
         if (len == 0 && strchr(",;|", text.data[0]))
             return LOSS_NONE;
         len = len ? len : 1;
+        CHECK(len <= text.len);
         text = (struct str){text.data + len, text.len - len};
     }
     return LOSS_NONE;
@@ -321,6 +323,7 @@ static struct str dotted_name(struct str text, struct str *ret_last)
         if (c == '.')
             last = len;
     }
+    CHECK(last <= len && len <= text.len);
     *ret_last = (struct str){text.data + last, len - last};
     return (struct str){text.data, last < len ? len : 0};
 }
@@ -404,6 +407,7 @@ static size_t writer_len(struct str line)
 struct str signature_cut_writer(struct str *line)
 {
     size_t len = writer_len(*line);
+    CHECK(len <= line->len);
     struct str writer = {line->data, len};
     if (len < line->len && len > 0 && line->data[len] == ' ')
         len++;

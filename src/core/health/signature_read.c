@@ -50,6 +50,8 @@ static bool is_root(enum signature_kind kind)
 static struct finding *keep(struct reading *reading, struct finding finding)
 {
     size_t place = 0;
+    CHECK(finding.kind > SIGNATURE_NONE && finding.kind < SIGNATURE_KINDS);
+    CHECK(reading->count <= FINDINGS_MAX);
     finding.at = reading->at;
     finding.progress = reading->progress;
     for (; place < reading->count; place++) {
@@ -72,6 +74,7 @@ static struct trace *trace_of(struct reading *reading, struct str prefix)
     for (size_t i = 0; i < reading->trace_count; i++)
         if (str_equal(reading->traces[i].prefix, prefix))
             return &reading->traces[i];
+    CHECK(reading->trace_count <= TRACES_MAX);
     struct trace *trace =
         &reading->traces[reading->trace_count < TRACES_MAX ? reading->trace_count++
                                                            : reading->oldest++ % TRACES_MAX];
@@ -117,6 +120,7 @@ static bool begins_trace(struct reading *reading, struct str line)
  * also if another was raised because of it; a root stays one, whatever was raised while it was handled. */
 static void end_trace(struct reading *reading, struct trace *trace, struct str text)
 {
+    CHECK(trace->inside);
     const struct signature_rule *rule = signature_rule_of(text);
     bool numeric = !rule && signature_line_is_not_finite(text);
     enum signature_kind kind = rule ? rule->kind : numeric ? SIGNATURE_NUMERIC : SIGNATURE_TRACEBACK;
@@ -166,6 +170,7 @@ static bool cut_prefix(struct trace *trace, struct str line, struct str *ret_tex
         trace->variable = true;
     if (!same && !(trace->variable && line.len > len))
         return false;
+    CHECK(len <= line.len);
     *ret_text = (struct str){line.data + len, line.len - len};
     return true;
 }
@@ -228,6 +233,7 @@ static bool read_what(struct reading *reading, struct str text)
     if (reading->at >= reading->thrown_until || !str_starts(text, STR("what():")))
         return false;
     const struct signature_rule *rule = signature_rule_of(text);
+    CHECK(reading->thrown < reading->count);
     struct finding *thrown = &reading->findings[reading->thrown];
     thrown->line = text;
     if (rule && rule->kind != SIGNATURE_NONE)
@@ -239,6 +245,7 @@ static bool read_what(struct reading *reading, struct str text)
 static void read_rule(struct reading *reading, const struct signature_rule *rule, struct str writer,
                       struct str text)
 {
+    CHECK(rule->kind != SIGNATURE_NONE);
     struct finding finding = {.kind = rule->kind, .force = rule->force, .writer = writer, .line = text};
     bool reason = reading->at < reading->reason_until && is_root(rule->kind);
     bool bare = signature_line_is_bare_exception(text);
@@ -414,6 +421,7 @@ static void add_signature(struct signature *signatures, size_t *count, const str
         for (size_t i = *count; i-- > place + 1;)
             signatures[i] = signatures[i - 1];
     }
+    CHECK(*count <= SIGNATURES_MAX && place < *count);
     signatures[place] = (struct signature){finding->kind, finding->line};
 }
 

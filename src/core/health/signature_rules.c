@@ -2,6 +2,8 @@
  * error that carries its own cause before NCCL errors in general, a full /dev/shm before full disks. */
 #include "core/health/signature_rules.h"
 
+#include "base/check.h"
+
 #define ENDS(text, kind)                                                                                     \
     {                                                                                                        \
         text, NULL, SIGNATURE_##kind, FORCE_ENDS, false                                                      \
@@ -768,7 +770,9 @@ const struct signature_rule *signature_rule_of(struct str line)
     static const struct signature_rule memory_kill = ENDS("killed", OOM);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++)
         if (holds(&rules[i], line, rules[i].text) &&
-            (!rules[i].also || holds(&rules[i], line, rules[i].also)))
+            (!rules[i].also || holds(&rules[i], line, rules[i].also))) {
+            CHECK(rules[i].kind < SIGNATURE_KINDS && rules[i].force <= FORCE_ENDS && rules[i].text[0]);
             return &rules[i];
+        }
     return is_memory_kill(line) ? &memory_kill : NULL;
 }

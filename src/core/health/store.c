@@ -35,6 +35,7 @@ void health_free(struct health *health)
         return;
     while (health->sorted.len)
         store_remove(health, vec_last(&health->sorted));
+    CHECK(health->by_key.len == 0 && !heap_min(&health->due) && !heap_min(&health->closed));
     health_bury(health);
     for (size_t i = 0; i < health->all_machines.len; i++) {
         mem_free((char *)health->all_machines.items[i]->machine.data);
@@ -178,6 +179,7 @@ static void join_correlated(struct health *health, struct fault *fault)
         str_map_put(&health->correlated, correlated->key, correlated);
     }
     size_t place = correlated_place(correlated, fault);
+    CHECK(place == correlated->faults.len || correlated->faults.items[place] != fault);
     vec_push(&correlated->faults, fault);
     memmove(&correlated->faults.items[place + 1], &correlated->faults.items[place],
             (correlated->faults.len - 1 - place) * sizeof(fault));
@@ -229,6 +231,7 @@ struct fault *store_add(struct health *health, const struct fault *from)
             (health->sorted.len - 1 - place) * sizeof(fault));
     health->sorted.items[place] = fault;
     str_map_put(&health->by_key, fault->key, fault);
+    CHECK(health->sorted.len == health->by_key.len);
     join_correlated(health, fault);
     fault->from = sender;
     if (sender)
@@ -241,6 +244,8 @@ void store_remove(struct health *health, struct fault *fault)
     bool found;
     size_t place = name_place(health, fault->name, &found);
     CHECK(found && health->sorted.items[place] == fault);
+    CHECK(fault->at_machine->count > 0);
+    CHECK(!fault->from || (fault->from->faults > 0 && fault->from->open >= fault->open));
     vec_remove(&health->sorted, place);
     str_map_remove(&health->by_key, fault->key);
     leave_correlated(health, fault);
@@ -287,8 +292,10 @@ bool store_make_room(struct step *step, struct str machine)
     }
     if (!oldest)
         return false;
+    CHECK(!oldest->open);
     step_changed(step, CHANGE_DELETED, ref_fault(oldest));
     store_remove(health, oldest);
+    CHECK(at_machine->count < FAULTS_PER_MACHINE_MAX && health->sorted.len < FAULTS_MAX);
     return true;
 }
 
@@ -310,6 +317,7 @@ void fault_visit(const struct health *health, void (*visit)(void *context, const
 
 void fault_describe(const struct fault *fault, struct buf *out)
 {
+    CHECK(fault->level < LEVELS);
     buf_printf(out, STR_FORMAT "%s" STR_FORMAT " (%s)", STR_ARG(fault->code), fault->place.len ? " at " : "",
                STR_ARG(fault->place), fault_level_names[fault->level]);
 }

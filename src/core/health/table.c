@@ -10,6 +10,8 @@ const char *const fault_level_names[LEVELS] = {"NotHandle",       "SubHealth",  
                                                "RestartBusiness", "PreSeparate", "FreeReset",
                                                "Reset",           "Separate",    "ManuallySeparate"};
 const char *const fault_domain_names[DOMAINS] = {"unknown", "user", "software", "network", "hardware"};
+_Static_assert(LEVELS == 9 && DOMAINS == 5, "each level and each domain has a name");
+_Static_assert(NS_PER_SECOND / FAULT_PUBLIC_MAX > 0, "the limit on reports of a sender has a step");
 
 struct fault_table {
     struct arena arena;
@@ -36,15 +38,23 @@ static void add_defaults(struct fault_table *table)
     for (size_t i = 0; i < fault_default_rule_count; i++) {
         struct fault_rule *rule = add_rule(table, fault_default_rules[i].code);
         struct str code = rule->code;
+        CHECK(table->rules.len == i + 1); /* each row has a code of its own */
         *rule = fault_default_rules[i];
+        CHECK(rule->level < LEVELS && rule->domain < DOMAINS && rule->times <= FAULT_TIMES_MAX);
+        CHECK(!rule->times == !rule->window_ns && rule->frequent < LEVELS && rule->lasting < LEVELS);
         rule->code = code;
     }
-    for (size_t i = 0; i < fault_default_relation_count; i++)
-        vec_push(&table->relations, fault_default_relations[i]);
+    for (size_t i = 0; i < fault_default_relation_count; i++) {
+        const struct fault_relation *row = &fault_default_relations[i];
+        CHECK(row->first.len == strlen(row->first.data) && row->then.len == strlen(row->then.data));
+        CHECK(row->within_ns > 0 && row->level < LEVELS);
+        vec_push(&table->relations, *row);
+    }
     static const enum fault_level unknown[] = {[SEVERITY_NOTICE] = LEVEL_NOT_HANDLE,
                                                [SEVERITY_MINOR] = LEVEL_NOT_HANDLE,
                                                [SEVERITY_MAJOR] = LEVEL_PRE_SEPARATE,
                                                [SEVERITY_CRITICAL] = LEVEL_SEPARATE};
+    _Static_assert(sizeof unknown / sizeof *unknown == SEVERITY_CRITICAL + 1, "a level for each severity");
     for (int severity = SEVERITY_NOTICE; severity <= SEVERITY_CRITICAL; severity++)
         table->unknown[severity].level = unknown[severity];
     table->unknown[SEVERITY_CRITICAL].high = true;
@@ -60,6 +70,7 @@ static void add_defaults(struct fault_table *table)
 static int name_index(const struct doc *node, const char *const *names, int count, int fallback)
 {
     struct str text = doc_str(node, STR(""));
+    CHECK(fallback >= 0 && fallback < count);
     for (int i = 0; i < count; i++)
         if (str_is(text, names[i]))
             return i;
@@ -138,6 +149,7 @@ static void read_relations(struct fault_table *table, const struct doc *relation
 static void read_unknown(struct fault_table *table, const struct doc *unknown)
 {
     static const char *const names[] = {NULL, "notice", "minor", "major", "critical"};
+    _Static_assert(sizeof names / sizeof *names == SEVERITY_CRITICAL + 1, "a name for each severity");
     for (int severity = SEVERITY_NOTICE; severity <= SEVERITY_CRITICAL; severity++)
         table->unknown[severity].level =
             read_level(doc_get(unknown, names[severity]), table->unknown[severity].level);
@@ -264,10 +276,13 @@ const struct fault_relation *fault_table_relations(const struct fault_table *tab
 
 struct fault_breaker fault_table_breaker(const struct fault_table *table)
 {
+    CHECK(table->breaker.hour_percent <= 100 && table->breaker.total_percent <= 100);
     return table->breaker;
 }
 
 const struct fault_public *fault_table_public(const struct fault_table *table)
 {
-    return &table->public;
+    const struct fault_public *public = &table->public;
+    CHECK(public->per_second > 0 && public->burst > 0 && public->per_sender > 0 && public->total > 0);
+    return public;
 }
