@@ -51,6 +51,7 @@ static int take_rank(struct flight *flight, const struct doc *item, size_t index
         .step_age_ms = doc_int(doc_get(item, "stepAgeMs"), 0),
     };
     flight->answered++;
+    CHECK(flight->answered <= flight->ranks.len && record->rank == (uint32_t)rank);
     return 0;
 }
 
@@ -116,12 +117,15 @@ static struct steps look_at_steps(const struct flight *flight)
         steps.lowest = facts->step < steps.lowest ? facts->step : steps.lowest;
         steps.highest = facts->step > steps.highest ? facts->step : steps.highest;
     }
+    CHECK(steps.at_lowest <= steps.known && (steps.at_lowest > 0) == (steps.known > 0));
+    CHECK(steps.known == 0 || steps.lowest <= steps.highest);
     return steps;
 }
 
 static void find(struct judge *judge, const struct rank_record *record, enum finding_kind kind,
                  struct str evidence, const char *advice)
 {
+    CHECK(finding_blames(kind));
     struct finding *finding = finding_new(judge, kind, NULL, 0, STR(""));
     vec_push(&judge->out->culprits, record->rank);
     judge->out->hang = true;
@@ -134,6 +138,7 @@ static void find(struct judge *judge, const struct rank_record *record, enum fin
 
 static void describe_held(struct buf *text, const struct rank_record *record)
 {
+    CHECK(is_held(record));
     buf_printf(text, "The process of rank %u is %s", record->rank, state_word(record->facts.state));
     if (record->facts.waits_in.len)
         buf_printf(text, " (in " STR_FORMAT ")", STR_ARG(record->facts.waits_in));
@@ -144,6 +149,7 @@ static void explain_culprits(struct judge *judge)
 {
     for (size_t i = 0; i < judge->out->findings.len; i++) {
         struct finding *finding = &judge->out->findings.items[i];
+        CHECK(finding->rank_count > 0 && finding->ranks[0] < judge->flight->ranks.len);
         const struct rank_record *record = judge->flight->ranks.items[finding->ranks[0]];
         struct buf text BUF_CLEANUP = {0};
         if (!finding_blames(finding->kind) || !is_held(record))
@@ -212,6 +218,7 @@ void judge_facts(struct judge *judge)
         held += is_held(flight->ranks.items[i]);
         mute += is_mute(flight->ranks.items[i]);
     }
+    CHECK(held <= flight->answered && flight->answered + mute <= flight->ranks.len);
     /* A property of most ranks distinguishes none of them. */
     bool by_held = held > 0 && held * 2 <= flight->answered;
     bool by_mute = !by_held && mute > 0 && mute * 2 <= flight->answered + mute;

@@ -9,6 +9,7 @@ enum { CIRCLES_MAX = 64 };
 
 void judge_culprit(struct judge *judge, const struct seat *seat, enum finding_kind kind)
 {
+    CHECK(seat->rank < judge->flight->ranks.len);
     struct rank_record *record = flight_rank(judge->flight, seat->rank);
     CHECK(finding_blames(kind));
     if (record->culprit)
@@ -48,6 +49,7 @@ static bool is_rooted(struct str name)
  * minority that has not is held up by earlier work on its own device. */
 static bool blame_not_begun(struct judge *judge, const struct lane *lane, size_t from, size_t count)
 {
+    CHECK(from >= lane->unknown && from + count <= lane->seats.len);
     size_t begun = 0;
     for (size_t i = from; i < from + count; i++)
         begun += lane->seats.items[i]->first->state == OP_STARTED;
@@ -68,6 +70,7 @@ static bool waits_elsewhere(const struct rank_record *record, const struct lane 
         for (const struct seat *seat = kind ? record->channels : record->seats; seat;
              seat = seat->next_of_rank) {
             const struct lane *lane = seat->lane;
+            CHECK(lane->seats.len > 0);
             const struct seat *first = lane->seats.items[0];
             if (!seat->at_head || lane == here)
                 continue;
@@ -89,6 +92,7 @@ static size_t count_foremost(struct judge *judge, const struct lane *lane, bool 
          count++)
         if (waits_elsewhere(flight_rank(judge->flight, lane->seats.items[from + count]->rank), lane, alike))
             return 0;
+    CHECK(from + count <= lane->seats.len && (first != NULL) == (count > 0));
     return count;
 }
 
@@ -112,6 +116,7 @@ static void blame_foremost(struct judge *judge, struct lane *lane)
            ahead = lane->seats.len - from - count;
     if (count == 0 || (ahead > 0 && count_foremost(judge, lane, true) == 0))
         return;
+    CHECK(lane->heads >= count);
     int64_t seq = lane->seats.items[from]->first->seq;
     bool missing = from > 0 && (ahead == 0 || is_rooted(lane->seats.items[from]->first->name->text));
     bool blamed = false;
@@ -143,6 +148,7 @@ static bool waits_unexplained(const struct rank_record *record)
  * or, with `alike`, as far with a part of a batch that waits on another lane. NULL: there is none. */
 static struct rank_record *next_on_lane(struct judge *judge, const struct seat *seat, bool alike)
 {
+    CHECK(seat->at_head && seat->lane->open);
     const struct lane *lane = seat->lane;
     for (size_t i = 0; i < lane->seats.len; i++) {
         const struct seat *other = lane->seats.items[i];
@@ -171,11 +177,13 @@ static struct rank_record *next_in_circle(struct judge *judge, const struct rank
  * circle is closed by a part that both ends have reached, that part is the one that makes no progress. */
 static bool blame_part(struct judge *judge, const uint32_t *circle, size_t count)
 {
+    CHECK(count > 0);
     for (size_t i = 0; i < count; i++) {
         const struct rank_record *record = flight_rank(judge->flight, circle[i]);
         for (const struct seat *seat = record->channels; seat && record->head_count > 1;
              seat = seat->next_of_rank) {
             struct lane *lane = seat->lane;
+            CHECK(lane->p2p && lane->seats.len == 2);
             bool both =
                 seat->at_head && lane->heads == 2 && lane->seats.items[0]->key == lane->seats.items[1]->key;
             if (!both)
@@ -199,9 +207,11 @@ static void follow(struct judge *judge, struct rank_record *start)
         vec_push(&path, at->rank);
         at = next_in_circle(judge, at);
     }
+    CHECK(path.len > 0 && path.items[0] == start->rank);
     size_t from = 0;
     while (at && path.items[from] != at->rank)
         from++;
+    CHECK(from < path.len);
     if (at && !blame_part(judge, path.items + from, path.len - from))
         find_deadlock(judge, path.items + from, path.len - from);
     for (size_t i = at ? from : path.len - 1; i < path.len; i++)
@@ -277,4 +287,5 @@ void judge_blame(struct judge *judge)
         vec_push(&judge->out->culprits, record->rank);
         find_culprit(judge, record);
     }
+    CHECK(judge->out->waiting + judge->out->culprits.len <= flight->ranks.len);
 }

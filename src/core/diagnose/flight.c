@@ -4,6 +4,9 @@
 
 #include "base/check.h"
 
+_Static_assert(FLIGHT_RANKS_MAX < RANK_NONE, "no rank is RANK_NONE");
+_Static_assert(NUMBER_MAX <= INT64_MAX / 2 - 1, "twice a number, plus one, fits a key");
+
 struct flight *flight_new(void)
 {
     return mem_alloc(sizeof(struct flight));
@@ -33,6 +36,7 @@ struct rank_record *flight_rank(struct flight *flight, uint32_t rank)
         record->rank = (uint32_t)flight->ranks.len;
         vec_push(&flight->ranks, record);
     }
+    CHECK(flight->ranks.items[rank]->rank == rank);
     return flight->ranks.items[rank];
 }
 
@@ -42,12 +46,14 @@ int flight_expect(struct flight *flight, uint32_t count, struct error *error)
         return error_set(error, ERROR_LIMIT, "more than %d ranks", FLIGHT_RANKS_MAX);
     for (uint32_t rank = 0; rank < count; rank++)
         flight_rank(flight, rank)->mentioned = true;
+    CHECK(flight->ranks.len >= count);
     flight->expected = count;
     return 0;
 }
 
 const struct term *flight_term(struct flight *flight, struct str text, int64_t elements)
 {
+    CHECK(elements >= 0);
     struct term *term = str_map_get(&flight->terms, text);
     if (!term) {
         term = ARENA_NEW(&flight->arena, struct term);
@@ -62,6 +68,7 @@ const struct term *flight_term(struct flight *flight, struct str text, int64_t e
 
 struct seat *seat_new(struct arena *arena, struct lane *lane, uint32_t rank)
 {
+    CHECK(rank < FLIGHT_RANKS_MAX);
     struct seat *seat = ARENA_NEW(arena, struct seat);
     seat->lane = lane;
     seat->rank = rank;
@@ -77,6 +84,7 @@ static bool is_between(char c)
 
 static bool next_number(struct str text, size_t *at, uint32_t *ret_number)
 {
+    CHECK(*at <= text.len);
     uint64_t number = 0;
     size_t start = *at;
     for (; *at < text.len && text.data[*at] >= '0' && text.data[*at] <= '9' && number < FLIGHT_RANKS_MAX;
@@ -107,6 +115,7 @@ static bool next_ranks(struct str text, size_t *at, uint32_t *ret_first, uint32_
                 return false;
         }
     }
+    CHECK(*at <= text.len && *ret_first <= *ret_last && *ret_stride > 0);
     return *at == text.len || is_between(text.data[*at]);
 }
 
@@ -136,6 +145,7 @@ static int read_members(struct flight *flight, struct group *group, struct error
             vec_push(&members, rank);
         }
     }
+    CHECK(members.len <= FLIGHT_RANKS_MAX && (code < 0 || at == text.len));
     group->members = ARENA_ARRAY(&flight->arena, uint32_t, members.len + 1);
     group->member_count = members.len;
     mem_copy(group->members, members.items, members.len * sizeof *members.items);
@@ -147,6 +157,7 @@ static int read_members(struct flight *flight, struct group *group, struct error
 static void take_seats(struct flight *flight, struct group *group)
 {
     struct lane *lane = &group->lane;
+    CHECK(lane->seats.len == 0);
     vec_reserve(&lane->seats, group->member_count);
     for (size_t i = 0; i < group->member_count; i++)
         seat_new(&flight->arena, lane, group->members[i]);
@@ -163,6 +174,7 @@ static void take_seats(struct flight *flight, struct group *group)
         seat->next_of_rank = record->seats;
         record->seats = seat;
     }
+    CHECK(kept <= group->member_count && (kept > 0 || group->member_count == 0));
     lane->seats.len = kept;
 }
 
@@ -173,6 +185,7 @@ int flight_group(struct flight *flight, struct str name, struct str desc, struct
     while (group && ranks_text.len > 0 && !str_equal(group->ranks_text, ranks_text))
         group = group->next;
     if (!group) {
+        CHECK(flight->groups.len <= FLIGHT_GROUPS_MAX && flight->seats <= FLIGHT_SEATS_MAX);
         if (flight->groups.len == FLIGHT_GROUPS_MAX)
             return error_set(error, ERROR_LIMIT, "more than %d process groups", FLIGHT_GROUPS_MAX);
         group = ARENA_NEW(&flight->arena, struct group);
@@ -201,6 +214,7 @@ int flight_group(struct flight *flight, struct str name, struct str desc, struct
     }
     if (!group->desc.len && desc.len)
         group->desc = arena_str(&flight->arena, desc);
+    CHECK(group->lane.group == group && flight->groups.items[group->index] == group);
     *ret_group = group;
     return 0;
 }

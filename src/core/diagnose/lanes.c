@@ -25,6 +25,8 @@ bool record_idle(const struct rank_record *record)
 
 static struct lane *channel(struct judge *judge, const struct op *op)
 {
+    CHECK(op->p2p && op->source < FLIGHT_RANKS_MAX && op->target < FLIGHT_RANKS_MAX);
+    CHECK(op->source != op->target && op->group->index < FLIGHT_GROUPS_MAX);
     uint64_t key = (uint64_t)op->group->index << 34 | (uint64_t)op->source << 17 | op->target;
     _Static_assert(FLIGHT_RANKS_MAX <= 1 << 17 && FLIGHT_GROUPS_MAX <= 1 << 30, "they fit the key");
     struct lane *lane = u64_map_get(&judge->channels, key);
@@ -42,6 +44,7 @@ static struct lane *channel(struct judge *judge, const struct op *op)
         record->channels = seat;
         record->mentioned = true;
     }
+    CHECK(lane->seats.len == 2);
     u64_map_put(&judge->channels, key, lane);
     vec_push(&judge->sends, lane);
     return lane;
@@ -90,6 +93,9 @@ static void place_ops(struct judge *judge, struct rank_record *record)
         if (op == record->head || (op->batch && op->batch == record->head->batch))
             record->head_count = (size_t)(op - record->head) + 1;
     }
+    CHECK(!record->head == !record->head_count);
+    CHECK(!record->head ||
+          (size_t)(record->head - record->ops.items) + record->head_count <= record->ops.len);
     for (size_t i = 0; i < record->head_count; i++) {
         const struct op *op = record->head + i;
         bool part = op_counts(record, op) && (i == 0 || (op->batch && op->batch == record->head->batch));
@@ -157,6 +163,7 @@ static int compare_ranks(const void *a, const void *b)
 
 static void order_lane(struct judge *judge, struct lane *lane)
 {
+    CHECK(lane->open && lane->seats.len > 0);
     lane->unknown = 0;
     lane->marked_from = lane->seats.len;
     for (size_t i = 0; i < lane->seats.len; i++) {
@@ -170,6 +177,7 @@ static void order_lane(struct judge *judge, struct lane *lane)
         lane->unknown += !seat->known;
         CHECK(!seat->at_head || seat->first);
     }
+    CHECK(lane->unknown <= lane->seats.len && lane->heads <= lane->seats.len);
     vec_push(&judge->lanes, lane);
 }
 
@@ -210,6 +218,7 @@ void judge_lanes(struct judge *judge)
     for (size_t i = 0; i < judge->sends.len; i++)
         if (judge->sends.items[i]->open)
             order_lane(judge, judge->sends.items[i]);
+    CHECK(judge->lanes.len <= flight->groups.len + judge->sends.len);
     for (size_t i = 0; i < judge->lanes.len; i++) { /* last: until here, seats are found by rank */
         struct lane *lane = judge->lanes.items[i];
         qsort(lane->seats.items, lane->seats.len, sizeof *lane->seats.items, compare_keys);
@@ -218,6 +227,7 @@ void judge_lanes(struct judge *judge)
 
 void judge_lanes_done(struct judge *judge)
 {
+    CHECK(judge->queue.len == 0); /* each search has ended */
     order_by_rank(judge);
     for (size_t i = 0; i < judge->sends.len; i++)
         vec_done(&judge->sends.items[i]->seats);

@@ -39,6 +39,7 @@ static bool number_after(struct str line, const char *mark, int64_t *ret_number)
         len = 1;
     while (len < rest.len && rest.data[len] >= '0' && rest.data[len] <= '9')
         len++;
+    CHECK(len <= rest.len);
     return str_to_i64((struct str){rest.data, len}, INT64_MIN + 1, INT64_MAX, ret_number);
 }
 
@@ -83,6 +84,7 @@ static void find_speaker(struct flight *flight, struct str line, struct speaker 
     name.data = rest.data;
     for (name.len = 0; name.len < rest.len && rest.data[name.len] != '(' && rest.data[name.len] != ' ';)
         name.len++;
+    CHECK(name.len <= rest.len);
     speaker->rank = checked(global);
     speaker->group = group_of(flight, name, speaker->rank);
     if (!named && number_after(rest, " Rank ", &local) && local >= 0 && speaker->group)
@@ -128,6 +130,7 @@ static bool take_timeout(struct flight *flight, struct str line, const struct sp
                          struct seat *seat)
 {
     struct rank_record *record = flight_rank(flight, speaker->rank);
+    CHECK(seat->rank == speaker->rank && seat->lane == &speaker->group->lane);
     struct str rest, type = STR("?"), tail;
     int64_t seq;
     if (!number_after(line, "SeqNum=", &seq) || number_checked(seq) == NUMBER_NONE)

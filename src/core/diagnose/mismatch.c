@@ -42,6 +42,7 @@ static int64_t value_of(const struct op *op, enum aspect aspect)
  * all agree. */
 static bool majority(const voters *all, enum aspect aspect, int64_t *ret_value, size_t *ret_count)
 {
+    CHECK(all->len > 0);
     int64_t leader = value_of(all->items[0].op, aspect), first = leader;
     size_t lead = 0, count = 0;
     bool differ = false;
@@ -54,6 +55,7 @@ static bool majority(const voters *all, enum aspect aspect, int64_t *ret_value, 
     }
     for (size_t i = 0; i < all->len; i++)
         count += value_of(all->items[i].op, aspect) == leader;
+    CHECK(count > 0 && (count < all->len) == differ);
     *ret_value = leader;
     *ret_count = count;
     return differ;
@@ -88,7 +90,9 @@ static void describe(struct judge *judge, struct finding *finding, const struct 
 {
     static const char *const what[] = {"", "an input of ", "an output of ", "an input of type ",
                                        "an output of type "};
+    _Static_assert(sizeof what / sizeof *what == ASPECTS, "words for each aspect");
     struct buf BUF_CLEANUP out = {0};
+    CHECK(aspect < ASPECTS && odd_count > 0 && common_count > 0);
     bool even = odd_count >= common_count;
     buf_printf(&out, odd_count == 1 ? "Rank " : "Ranks ");
     ranks_describe(&out, finding->ranks, finding->rank_count, 16);
@@ -110,6 +114,7 @@ static void find_odd(struct judge *judge, const struct lane *lane, const voters 
 {
     static const enum finding_kind kinds[] = {FINDING_TYPE, FINDING_SIZE, FINDING_SIZE, FINDING_DTYPE,
                                               FINDING_DTYPE};
+    _Static_assert(sizeof kinds / sizeof *kinds == ASPECTS, "a kind for each aspect");
     const struct voter *odd = NULL, *usual = NULL;
     VEC(uint32_t) ranks = {0};
     for (size_t i = 0; i < all->len; i++) {
@@ -128,6 +133,7 @@ static void find_odd(struct judge *judge, const struct lane *lane, const voters 
         calls_later(judge, usual, odd->op->name))
         kind = FINDING_ORDER;
     size_t odd_count = ranks.len;
+    CHECK(odd_count + count == all->len);
     for (size_t i = 0; odd_count >= count && i < all->len; i++)
         if (value_of(all->items[i].op, aspect) == common)
             vec_push(&ranks, all->items[i].seat->rank);
@@ -158,6 +164,7 @@ static bool compare_votes(struct judge *judge, const struct lane *lane, const vo
  * made it. */
 static bool compare_exchange(struct judge *judge, const struct lane *lane, const voters *all)
 {
+    CHECK(!lane->p2p && all->len > 1);
     const struct op *op = all->items[0].op;
     int64_t sent = 0, received = 0;
     if (all->len != lane->seats.len ||
@@ -191,6 +198,7 @@ static bool compare_exchange(struct judge *judge, const struct lane *lane, const
 /* In a pair, what one end sends must be what the other receives. */
 static bool compare_pair(struct judge *judge, const struct lane *lane, const voters *all)
 {
+    CHECK(lane->p2p && all->len <= lane->seats.len);
     const struct voter *send = NULL, *receive = NULL;
     for (size_t i = 0; i < all->len; i++)
         *(all->items[i].seat->rank == lane->source ? &send : &receive) = &all->items[i];
@@ -239,12 +247,14 @@ static const struct op *op_at(struct judge *judge, const struct lane *lane, cons
 static size_t collect_votes(struct judge *judge, const struct lane *lane, int64_t seq, size_t part,
                             voters *all)
 {
+    CHECK(all->len == 0 && lane->unknown <= lane->seats.len);
     for (size_t i = lane->unknown; i < lane->seats.len; i++) {
         struct voter voter = {lane->seats.items[i], op_at(judge, lane, lane->seats.items[i], seq, part)};
         /* A watchdog's line shows only that the operation was called, and has no arguments to compare. */
         if (voter.op && (voter.op->input || voter.op->output || lane->p2p))
             vec_push(all, voter);
     }
+    CHECK(all->len <= lane->seats.len - lane->unknown);
     return all->len;
 }
 

@@ -17,6 +17,7 @@ struct suspects {
  * members may then wait for the same culprit. */
 static bool is_explained(struct judge *judge, const struct lane *lane)
 {
+    CHECK(lane->unknown <= lane->seats.len);
     int64_t last = INT64_MIN;
     for (size_t i = lane->unknown; i < lane->seats.len; i++)
         if (lane->seats.items[i]->at_head && lane->seats.items[i]->key > last)
@@ -57,8 +58,11 @@ static size_t place_of(const struct suspects *suspects, uint32_t rank)
 
 static size_t root_of(const struct suspects *suspects, size_t at)
 {
-    while (suspects->group.items[at] != at)
+    CHECK(at < suspects->group.len);
+    while (suspects->group.items[at] != at) {
+        CHECK(suspects->group.items[at] < at); /* the first of a group is its root */
         at = suspects->group.items[at];
+    }
     return at;
 }
 
@@ -69,6 +73,7 @@ static void suspect(struct suspects *suspects, struct seat *seat)
         return;
     vec_push(&suspects->seats, seat);
     vec_push(&suspects->group, at);
+    CHECK(suspects->seats.len == suspects->group.len);
 }
 
 /* Suspects that are missing at the same operation may wait for each other there. */
@@ -138,9 +143,11 @@ static bool blame_idle(struct judge *judge, const struct lane *lane)
 static void suspect_lane(struct suspects *suspects, const struct lane *lane)
 {
     struct judge *judge = suspects->judge;
+    CHECK(lane->open && lane->unknown > 0);
     bool excused = false;
     for (size_t i = 0; i < lane->unknown; i++) {
         const struct rank_record *record = flight_rank(judge->flight, lane->seats.items[i]->rank);
+        CHECK(record_silent(record) && !record->head); /* blame_idle saw to the others */
         if (!is_excused(judge, record))
             continue;
         judge_reach(judge, record->rank); /* the ranks that wait for it may wait for the culprit in the

@@ -44,6 +44,8 @@ static const char *const field_names[FIELDS] = {
     "is_p2p",
 };
 
+_Static_assert(FIELDS == 15, "each field has a name");
+
 /* A group by the names that this dump gives it. */
 struct local_group {
     struct group *group;
@@ -71,6 +73,7 @@ struct reading {
  * the dump is still read. */
 static void pass_over(struct reading *reading, enum field field, const struct doc *value, const char *wanted)
 {
+    CHECK(field < FIELDS);
     if (reading->odd_count++ == 0)
         error_set(&reading->odd, ERROR_INVALID,
                   "rank %u: entries[%zu].%s: a value of type %s where %s is expected", reading->rank,
@@ -80,6 +83,7 @@ static void pass_over(struct reading *reading, enum field field, const struct do
 /* Returns the field's value; NULL: absent or null. */
 static const struct doc *find(struct reading *reading, const struct doc *entry, enum field field)
 {
+    CHECK(field < FIELDS && entry->kind == DOC_OBJECT);
     const struct doc_member *members = entry->object.members;
     size_t len = entry->object.len, place = reading->places[field];
     struct str name = reading->names[field];
@@ -121,6 +125,7 @@ static void get_text(struct reading *reading, const struct doc *entry, enum fiel
 /* Adds the elements of one tensor: the product of its dimensions; saturates. */
 static bool add_size(struct buf *out, const struct doc *size, int64_t *elements)
 {
+    CHECK(*elements >= 0);
     int64_t product = 1;
     if (size->kind != DOC_ARRAY)
         return false;
@@ -213,6 +218,7 @@ static int add_group(struct reading *reading, struct str name, struct str desc, 
         return error_set(reading->error, ERROR_INVALID,
                          "rank %u: pg_config." STR_FORMAT ".ranks: the rank itself is not among them",
                          reading->rank, STR_ARG(name));
+    CHECK(seat->lane == &group->lane && seat->rank == reading->rank);
     struct local_group local = {group, seat, NUMBER_NONE};
     vec_push(&reading->groups, local);
     return 0;
@@ -298,6 +304,7 @@ static int entry_group(struct reading *reading, const struct doc *entry, struct 
 
 static uint32_t global_rank(const struct group *group, int64_t local)
 {
+    CHECK(local >= 0);
     if (group->members)
         return local < (int64_t)group->member_count ? group->members[local] : RANK_NONE;
     return local < FLIGHT_RANKS_MAX ? (uint32_t)local : RANK_NONE;
@@ -371,6 +378,8 @@ static int read_op(struct reading *reading, const struct doc *entry, struct op *
     op->seat = local->seat;
     op->p2p = doc_bool(p2p, str_starts(call, STR("send ")) || str_starts(call, STR("recv ")));
     read_ends(op, call);
+    CHECK(op->source == RANK_NONE || call.len > 4);
+    CHECK(op->seat->rank == reading->rank && op->seat->lane == &op->group->lane);
     op->name = flight_term(reading->flight, op->source == RANK_NONE ? call : (struct str){call.data, 4}, 0);
     if (number_checked(op->record_id) == NUMBER_NONE)
         op->record_id = (int64_t)reading->index;
@@ -440,6 +449,7 @@ static int read_entries(struct reading *reading, const struct doc *entries)
         if (!str_is(op.name->text, "coalesced") || !close_batch(reading, &op))
             vec_push(&reading->ops, op);
     }
+    CHECK(reading->ops.len <= entries->array.len);
     if (reading->ops.len == 0 && reading->odd_count > 0) /* no operation of the dump can be read */
         return error_set(reading->error, ERROR_INVALID, "%s", reading->odd.text);
     return 0;
@@ -469,6 +479,7 @@ static void match_ids(struct reading *reading, const struct doc *status)
             vec_push(&names, name);
         }
     }
+    CHECK(ids.len == names.len && (!match || ids.len == reading->groups.len));
     if (match && ids.len) {
         qsort(ids.items, ids.len, sizeof *ids.items, compare_numbers);
         qsort(names.items, names.len, sizeof *names.items, compare_numbers);
@@ -479,6 +490,7 @@ static void match_ids(struct reading *reading, const struct doc *status)
             int64_t name = 0;
             CHECK(str_to_i64(local->group->name, 0, INT32_MAX, &name));
             const int64_t *at = bsearch(&name, names.items, names.len, sizeof *names.items, compare_numbers);
+            CHECK(at);
             int64_t id = ids.items[at - names.items];
             match = local->id == NUMBER_NONE || local->id == id;
             if (match && round == 1)
@@ -522,6 +534,7 @@ static void take_numbers(const struct op *op)
         seat->enqueued = collective;
     if (!op->p2p && op->state == OP_COMPLETED && op->seq > seat->completed)
         seat->completed = op->seq;
+    CHECK(seat->completed <= seat->enqueued);
 }
 
 /* Books the numbers of finished operations on their seats, and keeps the newest of the operations
@@ -531,6 +544,7 @@ static void take_ops(struct reading *reading)
     struct rank_record *record = flight_rank(reading->flight, reading->rank);
     size_t finished = 0, kept = 0;
     bool sorted = true;
+    CHECK(!record->dumped);
     reading->flight->operations += reading->ops.len;
     for (size_t i = 0; i < reading->ops.len; i++) {
         const struct op *op = &reading->ops.items[i];
@@ -545,6 +559,7 @@ static void take_ops(struct reading *reading)
         if (!old)
             reading->ops.items[kept++] = reading->ops.items[i];
     }
+    CHECK(finished == 0 && kept <= reading->ops.len); /* each finished operation was counted down */
     vec_done(&record->ops);
     record->ops.items = mem_alloc((kept + 1) * sizeof(struct op));
     record->ops.len = record->ops.cap = kept;

@@ -6,6 +6,9 @@
 #include "base/units.h"
 #include "core/diagnose/judge.h"
 
+_Static_assert(FINDING_STOPPED < FINDING_BEHIND && FINDING_BEHIND + 1 == FINDING_ORDER,
+               "the findings that blame a rank come first");
+
 static int compare_findings(const void *a, const void *b)
 {
     const struct finding *x = a, *y = b;
@@ -38,6 +41,8 @@ void flight_judge(struct flight *flight, struct diagnosis *ret_diagnosis)
         if (record->mentioned && record_silent(record))
             vec_push(&out->silent, record->rank);
     }
+    CHECK(out->ranks == out->dumped + out->logged + out->silent.len && out->ranks <= flight->ranks.len);
+    CHECK(out->findings.len <= DIAGNOSIS_FINDINGS_MAX);
     if (out->findings.len > 1)
         qsort(out->findings.items, out->findings.len, sizeof *out->findings.items, compare_findings);
     CHECK(out->hang || out->findings.len == 0);
@@ -56,6 +61,7 @@ const char *finding_kind_name(enum finding_kind kind)
     static const char *const names[] = {"absent", "stuck", "silent", "stopped",  "behind", "order",
                                         "type",   "size",  "dtype",  "deadlock", "network",
                                         "undecided"};
+    _Static_assert(sizeof names / sizeof *names == FINDING_UNDECIDED + 1, "a name for each kind");
     CHECK((unsigned)kind < sizeof names / sizeof *names);
     return names[kind];
 }
@@ -63,6 +69,7 @@ const char *finding_kind_name(enum finding_kind kind)
 const char *finding_action_name(enum finding_action action)
 {
     static const char *const names[] = {"restart-process", "replace-machine", "fix-program", "check-network"};
+    _Static_assert(sizeof names / sizeof *names == ACTION_CHECK_NETWORK + 1, "a name for each action");
     CHECK((unsigned)action < sizeof names / sizeof *names);
     return names[action];
 }

@@ -52,7 +52,9 @@ static void list_groups(struct summary *summary)
 
 static int64_t group_id(const struct summary *summary, const struct group *group)
 {
-    return (int64_t)(uintptr_t)str_map_get(&summary->ids, group->name) - 1;
+    int64_t id = (int64_t)(uintptr_t)str_map_get(&summary->ids, group->name) - 1;
+    CHECK(id >= 0 && (size_t)id < summary->seats.len); /* the rank has a seat in each group of its calls */
+    return id;
 }
 
 void flight_write_ranks(struct buf *out, const uint32_t *ranks, size_t count)
@@ -63,6 +65,7 @@ void flight_write_ranks(struct buf *out, const uint32_t *ranks, size_t count)
         int64_t stride = i + 1 < count ? (int64_t)ranks[i + 1] - ranks[i] : 0;
         while (stride > 0 && i + run < count && (int64_t)ranks[i + run] - ranks[i + run - 1] == stride)
             run++;
+        CHECK(i + run <= count);
         buf_printf(out, i ? ", %u" : "%u", ranks[i]);
         if (run < 3) {
             i++;
@@ -183,6 +186,8 @@ static void put_op_group(const struct summary *summary, struct json_writer *writ
 static void put_op(const struct summary *summary, struct buf *out, const struct op *op)
 {
     static const char *const states[] = {"scheduled", "started", "completed"};
+    _Static_assert(sizeof states / sizeof *states == OP_COMPLETED + 1, "a name for each state");
+    CHECK(op->state <= OP_COMPLETED);
     struct json_writer writer = {.out = out};
     json_begin_object(&writer);
     json_pair_int(&writer, "record_id", op->record_id);
@@ -218,6 +223,7 @@ static void put_batch_end(const struct summary *summary, struct buf *out, const 
 
 static size_t batch_end(const struct rank_record *record, size_t first)
 {
+    CHECK(first < record->ops.len);
     size_t end = first + 1;
     while (record->ops.items[first].batch && end < record->ops.len &&
            record->ops.items[end].batch == record->ops.items[first].batch)
@@ -243,6 +249,7 @@ static void keep(struct summary *summary, size_t place)
         return;
     buf_clear(&summary->scratch);
     size_t end = batch_end(record, first);
+    CHECK(first <= place && place < end);
     for (size_t i = first; i < end; i++) {
         put_op(summary, &summary->scratch, &record->ops.items[i]);
         buf_add_char(&summary->scratch, ',');
@@ -258,6 +265,8 @@ static void keep(struct summary *summary, size_t place)
 
 static uint64_t lane_key(const struct op *op)
 {
+    _Static_assert(FLIGHT_RANKS_MAX <= 1 << 17 && FLIGHT_GROUPS_MAX <= 1 << 27, "they fit the key");
+    CHECK(op->group->index < FLIGHT_GROUPS_MAX);
     uint64_t ends = op->p2p ? (uint64_t)(op->source & (FLIGHT_RANKS_MAX - 1)) << 17 |
                                   (op->target & (FLIGHT_RANKS_MAX - 1))
                             : 0;
@@ -302,6 +311,7 @@ static void put_entries(const struct summary *summary, struct buf *out)
     bool any = false;
     for (size_t i = 0; i < record->ops.len;) {
         size_t end = batch_end(record, i);
+        CHECK(end > i && end <= record->ops.len);
         for (size_t k = i; summary->kept[i] && k < end; k++, any = true) {
             if (any)
                 buf_add_char(out, ',');
@@ -341,6 +351,7 @@ size_t flight_summarise(struct flight *flight, uint32_t rank, size_t bytes_max, 
     buf_add(out, head.data, head.len - 2); /* up to the end of the list */
     put_entries(&summary, out);
     buf_add(out, "]}", 2);
+    CHECK(out->len - before <= (bytes_max > head.len ? bytes_max : head.len));
     mem_free(summary.kept);
     vec_done(&summary.seats);
     buf_done(&summary.scratch);

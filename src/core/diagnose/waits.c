@@ -20,11 +20,13 @@ static size_t place_behind(struct judge *judge, const struct seat *seat)
         else
             low = middle + 1;
     }
+    CHECK(low >= lane->unknown && low <= lane->seats.len);
     return low;
 }
 
 struct seat *lane_foremost(const struct lane *lane)
 {
+    CHECK(lane->unknown <= lane->seats.len);
     if (lane->unknown == lane->seats.len)
         return NULL;
     struct seat *first = lane->seats.items[lane->unknown];
@@ -37,6 +39,7 @@ static void mark_behind(struct judge *judge, struct seat *seat)
     struct lane *lane = seat->lane;
     if (!lane->heads)
         return;
+    CHECK(lane->open && lane->marked_from <= lane->seats.len);
     size_t from = place_behind(judge, seat);
     for (size_t i = from; i < lane->marked_from; i++) {
         struct rank_record *record = flight_rank(judge->flight, lane->seats.items[i]->rank);
@@ -51,6 +54,7 @@ static void mark_behind(struct judge *judge, struct seat *seat)
 
 void judge_reach(struct judge *judge, uint32_t rank)
 {
+    CHECK(judge->queue.len == 0);
     size_t at = judge->queue.len;
     struct rank_record *first = flight_rank(judge->flight, rank);
     if (first->reached)
@@ -82,6 +86,7 @@ static bool tells_more(const struct lane *a, const struct lane *b)
 /* Visits the ranks that wait at the given seats and that this search has not seen. */
 static size_t visit_behind(struct judge *judge, struct seat *seats, const struct seat **best, size_t *most)
 {
+    CHECK(!best == !most);
     size_t found = 0;
     for (struct seat *seat = seats; seat; seat = seat->next_of_rank) {
         struct lane *lane = seat->lane;
@@ -92,6 +97,7 @@ static size_t visit_behind(struct judge *judge, struct seat *seats, const struct
             lane->visit = judge->visit;
             lane->visited_from = lane->seats.len;
         }
+        CHECK(lane->open && lane->visited_from <= lane->seats.len);
         size_t from = place_behind(judge, seat);
         for (size_t i = from; i < lane->visited_from; i++) {
             struct rank_record *record = flight_rank(judge->flight, lane->seats.items[i]->rank);
@@ -130,6 +136,7 @@ void judge_count(struct judge *judge, uint32_t rank, bool all, size_t *ret_direc
         count += visit_behind(judge, record->channels, NULL, NULL);
     }
     vec_clear(&judge->queue);
+    CHECK(count >= direct && (best != NULL) == (most > 0));
     *ret_direct = direct;
     *ret_all = count;
     *ret_seat = best;

@@ -29,6 +29,7 @@ void ranks_describe(struct buf *out, const uint32_t *ranks, size_t count, size_t
         shown++;
         at = end + 1;
     }
+    CHECK(at <= count && shown <= max);
     if (at < count)
         buf_printf(out, " and %zu more", count - at);
 }
@@ -70,7 +71,9 @@ struct finding *finding_new(struct judge *judge, enum finding_kind kind, const s
         ACTION_RESTART,     ACTION_FIX_PROGRAM, ACTION_FIX_PROGRAM,   ACTION_FIX_PROGRAM,
         ACTION_FIX_PROGRAM, ACTION_FIX_PROGRAM, ACTION_CHECK_NETWORK, ACTION_RESTART,
     };
+    _Static_assert(sizeof actions / sizeof *actions == FINDING_UNDECIDED + 1, "an action for each kind");
     struct diagnosis *out = judge->out;
+    CHECK(kind <= FINDING_UNDECIDED && out->findings.len <= DIAGNOSIS_FINDINGS_MAX);
     if (out->findings.len == DIAGNOSIS_FINDINGS_MAX) {
         out->findings_left_out++;
         return NULL;
@@ -88,6 +91,7 @@ struct finding *finding_new(struct judge *judge, enum finding_kind kind, const s
 
 void finding_set_ranks(struct judge *judge, struct finding *finding, const uint32_t *ranks, size_t count)
 {
+    CHECK(count > 0 && ranks);
     finding->ranks = ARENA_ARRAY(&judge->out->arena, uint32_t, count + 1);
     finding->rank_count = count;
     mem_copy(finding->ranks, ranks, count * sizeof *ranks);
@@ -116,6 +120,7 @@ static const struct op *awaited_op(const struct seat *seat, struct finding *find
         if (created_ns > finding->last_ns)
             finding->last_ns = created_ns;
     }
+    CHECK(finding->first_ns <= finding->last_ns && (!finding->first_ns || oldest));
     return oldest;
 }
 
@@ -179,7 +184,9 @@ static void describe_waiting(struct buf *out, const struct finding *finding)
 
 void find_culprit(struct judge *judge, const struct rank_record *record)
 {
+    _Static_assert(FINDING_ABSENT == 0 && FINDING_STUCK == 1 && FINDING_SILENT == 2, "the order of advice");
     const struct seat *seat = record->blamed_at, *most = NULL;
+    CHECK(record->culprit && seat->rank == record->rank && record->kind <= FINDING_SILENT);
     size_t direct, all;
     judge_count(judge, record->rank, judge->out->culprits.len <= COUNTED_MAX, &direct, &all, &most);
     if (most && record->kind == FINDING_ABSENT)
@@ -228,6 +235,7 @@ static void set_members(struct judge *judge, struct finding *finding, const stru
 void find_network(struct judge *judge, struct lane *lane, int64_t seq, size_t at_it, size_t finished)
 {
     const struct seat *first = lane_foremost(lane);
+    CHECK(at_it > 0 && lane->unknown + at_it + finished <= lane->seats.len);
     struct finding *finding = finding_new(judge, FINDING_NETWORK, lane, seq, first->first->name->text);
     size_t begun = 0;
     if (!finding)
@@ -275,6 +283,7 @@ void find_undecided(struct judge *judge, const struct seat *seat, const uint32_t
 
 void find_deadlock(struct judge *judge, const uint32_t *circle, size_t count)
 {
+    CHECK(count > 1); /* no rank waits for itself */
     const struct op *head = flight_rank(judge->flight, circle[0])->head;
     struct lane lane = {
         .group = head->group, .p2p = head->p2p, .source = head->source, .target = head->target};
