@@ -6,6 +6,8 @@
 #include "base/check.h"
 #include "core/spec/spec.h"
 
+_Static_assert((int)LINE_PROGRAM_MAX <= (int)PATTERN_PROGRAM_MAX, "a smaller limit on programs");
+
 /* A set of instructions with constant-time clearing (Briggs, Torczon 1993). */
 struct threads {
     uint32_t *dense, *sparse;
@@ -45,6 +47,7 @@ uint32_t rune_next(struct str text, size_t *at)
         return 0xfffd;
     }
     *at += len;
+    CHECK(*at <= text.len && rune <= RUNE_MAX);
     return rune;
 }
 
@@ -122,6 +125,7 @@ static bool add_thread(struct matcher *matcher, struct threads *threads, uint32_
         case PATTERN_SAVE:
             CHECK_UNREACHABLE(); /* only programs of pattern_capture.c have it */
         }
+        CHECK(depth <= 2 * matcher->program.len + 1);
     }
     return false;
 }
@@ -134,6 +138,7 @@ bool matcher_find(struct matcher *matcher, struct str text, size_t *ret_end)
     for (;;) {
         /* The earlier threads wait in `now`; a new one starts at every position, because the search is not
          * anchored. */
+        CHECK(here <= at && at <= text.len);
         *ret_end = here;
         if (add_thread(matcher, &matcher->now, 0, before, rune))
             return true;

@@ -9,6 +9,7 @@
 
 enum { SLOTS = 2 * PATTERN_GROUPS_MAX };
 #define PLACE_NONE SIZE_MAX
+_Static_assert(SLOTS == 2 * PATTERN_GROUPS_MAX && SLOTS < INT32_MAX, "a begin and an end of each group");
 
 struct places {
     size_t slots[SLOTS];
@@ -52,6 +53,7 @@ static void add(struct capturer *capturer, struct run_list *list, uint32_t start
     stack[depth++] = (struct frame){start, -1, 0};
     while (depth > 0) {
         struct frame frame = stack[--depth];
+        CHECK(frame.slot < SLOTS && list->len <= capturer->program.len);
         if (frame.slot >= 0) {
             places->slots[frame.slot] = frame.place;
             continue;
@@ -126,6 +128,7 @@ static bool find_places(struct capturer *capturer, struct str text, struct place
         capturer->now = capturer->then;
         capturer->then = swap;
         CHECK(at <= text.len && capturer->now.len <= capturer->program.len);
+        CHECK(here <= next && next <= at);
         here = next;
         before = rune;
         rune = after;
@@ -153,6 +156,7 @@ static void note_groups(struct capturer *capturer, const struct node *node)
 {
     if (node->kind == NODE_GROUP) {
         capturer->groups++;
+        CHECK(node->group > 0 && (size_t)node->group == capturer->groups); /* numbered in this order */
         if (node->group <= PATTERN_GROUPS_MAX)
             capturer->names[node->group - 1] = node->name;
     }
@@ -187,6 +191,7 @@ int capturer_new(struct arena *arena, struct str pattern, size_t program_max, st
         rc = pattern_emit(arena, tree, true, program, error);
     if (rc < 0)
         return rc;
+    CHECK(program->len > 0 && program->len <= PATTERN_PROGRAM_MAX);
     note_groups(capturer, tree);
     capturer->stack = ARENA_ARRAY(arena, struct frame, 2 * program->len + 1);
     struct run_list *both[2] = {&capturer->now, &capturer->then};

@@ -152,6 +152,7 @@ int pattern_emit(struct arena *arena, const struct node *tree, bool groups, stru
                  struct error *error)
 {
     struct emitter emitter = {.groups = groups};
+    CHECK(tree->kind == NODE_CHOICE); /* of pattern_compile */
     emit_node(&emitter, tree);
     emit(&emitter, (struct pattern_inst){.op = PATTERN_MATCH});
     if (!emitter.full) {

@@ -37,6 +37,7 @@ static char peek(const struct parser *parser)
 
 static bool accept(struct parser *parser, const char *token)
 {
+    CHECK(parser->at <= parser->text.len);
     struct str rest = {parser->text.data + parser->at, parser->text.len - parser->at};
     if (!str_starts(rest, str_from(token)))
         return false;
@@ -69,8 +70,11 @@ static const struct rune_set *set_from(struct parser *parser, struct runes *rang
     runes_normalise(ranges, negated);
     set->len = ranges->list.len;
     set->ranges = ARENA_ARRAY(parser->arena, struct rune_range, set->len);
-    for (size_t i = 0; i < set->len; i++)
+    for (size_t i = 0; i < set->len; i++) {
         set->ranges[i] = ranges->list.items[i];
+        CHECK(set->ranges[i].low <= set->ranges[i].high && set->ranges[i].high <= RUNE_MAX);
+        CHECK(i == 0 || set->ranges[i - 1].high < set->ranges[i].low); /* rune_set_has searches */
+    }
     return set;
 }
 
@@ -115,6 +119,7 @@ static int add_posix_class(struct parser *parser, struct runes *ranges)
     if (!runes_add_posix(ranges, name, negated))
         return fail(parser, "unknown character class name");
     parser->at += name.len + 2;
+    CHECK(parser->at <= parser->text.len);
     return 1;
 }
 
@@ -149,6 +154,7 @@ static int parse_hex(struct parser *parser, uint32_t *ret_rune)
     int64_t value = parse_digits(parser, 16, braces ? 8 : 2);
     if (value < 0 || (braces ? !accept(parser, "}") : parser->at != start + 2))
         return fail(parser, "invalid escape sequence");
+    CHECK(value <= RUNE_MAX);
     *ret_rune = (uint32_t)value;
     return 0;
 }
@@ -166,6 +172,7 @@ static int parse_escaped_rune(struct parser *parser, uint32_t *ret_rune)
         int64_t value = parse_digits(parser, 8, 3);
         if (c != '0' && parser->at == start + 1)
             return fail(parser, "back-references are not supported");
+        CHECK(value >= 0 && value <= 0777);
         *ret_rune = (uint32_t)value;
         return 0;
     }
@@ -238,6 +245,7 @@ static int parse_class(struct parser *parser, struct node **ret_node)
             return rc;
         }
     }
+    CHECK(more(parser));
     parser->at++;
     if (parser->fold)
         runes_fold(&ranges);
@@ -317,6 +325,7 @@ static int parse_group_name(struct parser *parser, struct str *ret_name)
     while (digit_value(peek(parser), 10) >= 0 || peek(parser) == '_' ||
            (peek(parser) >= 'a' && peek(parser) <= 'z') || (peek(parser) >= 'A' && peek(parser) <= 'Z'))
         parser->at++;
+    CHECK(start <= parser->at && parser->at <= parser->text.len);
     *ret_name = (struct str){parser->text.data + start, parser->at - start};
     return parser->at > start && accept(parser, ">") ? 0 : fail(parser, "invalid named capture");
 }
@@ -360,6 +369,7 @@ static int parse_group(struct parser *parser, struct node **ret_node)
         return fail(parser, "missing closing )");
     CHECK(parser->depth > 0);
     parser->depth--;
+    CHECK(parser->depth == outside.depth && parser->groups >= outside.groups);
     parser->fold = outside.fold;
     parser->dot_all = outside.dot_all;
     parser->multi_line = outside.multi_line;
@@ -387,12 +397,14 @@ static int32_t parse_count(struct parser *parser)
         value = (value < 0 ? 0 : value) * 10 + digit_value(peek(parser), 10);
         value = value <= PATTERN_REPEAT_MAX ? value : PATTERN_REPEAT_MAX + 1;
     }
+    CHECK(value >= -1 && value <= PATTERN_REPEAT_MAX + 1);
     return value;
 }
 
 /* Parses "{m}", "{m,}", "{m,n}": 1 taken, 0 none (then "{" is literal), negative an error. */
 static int parse_counts(struct parser *parser, int32_t *ret_min, int32_t *ret_max)
 {
+    CHECK(peek(parser) == '{');
     size_t start = parser->at++;
     int32_t min = parse_count(parser), max = min;
     if (min >= 0 && accept(parser, ","))
@@ -533,6 +545,7 @@ int pattern_compile(struct arena *arena, struct str text, struct node **ret_tree
         return rc;
     if (more(&parser))
         return fail(&parser, "unexpected )");
+    CHECK(parser.groups >= 0 && (size_t)parser.groups <= text.len);
     CHECK(parser.depth == 0 && parser.at == text.len && tree->kind == NODE_CHOICE);
     *ret_tree = tree;
     return 0;

@@ -8,6 +8,9 @@
 
 static const char *const level_names[] = {"privileged", "baseline", "restricted"};
 static const char *const mode_names[] = {"enforce", "warn", "audit"};
+_Static_assert(sizeof level_names / sizeof *level_names == POD_SECURITY_RESTRICTED + 1,
+               "a name for each level");
+_Static_assert(sizeof mode_names / sizeof *mode_names == POD_SECURITY_MODES, "a name for each mode");
 
 const char *pod_security_name(enum pod_security_level level)
 {
@@ -44,6 +47,7 @@ void pod_security_of(const struct doc *namespace_, enum pod_security_level fallb
         enum pod_security_level level = mode == POD_SECURITY_ENFORCE ? fallback : POD_SECURITY_PRIVILEGED;
         if (label && !pod_security_read(doc_str(label, STR("")), &level))
             level = POD_SECURITY_RESTRICTED;
+        CHECK(level <= POD_SECURITY_RESTRICTED);
         ret_policy->modes[mode].level = level;
         ret_policy->modes[mode].version =
             doc_str(find_label(namespace_, mode_names[mode], "-version"), STR("latest"));

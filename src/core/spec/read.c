@@ -114,6 +114,7 @@ bool read_ranges(struct arena *arena, struct str text, struct index_range **ret_
             return false;
         ranges[i] = (struct index_range){(int32_t)from, (int32_t)to};
     }
+    CHECK((count > 0) == (text.len > 0));
     *ret_ranges = ranges;
     *ret_count = count;
     return true;

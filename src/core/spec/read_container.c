@@ -23,6 +23,7 @@ static void read_resource(const struct doc *from, struct env_spec *ret)
     const struct doc *divisor = doc_get(from, "divisor");
     if (divisor && schema_quantity(divisor, &milli) && milli > 0)
         ret->divisor_milli = milli;
+    CHECK(ret->divisor_milli > 0);
 }
 
 /* False: the source is a file of a volume, which is kept in the document and not acted on
@@ -77,6 +78,7 @@ static void read_env_from(struct arena *arena, const struct doc *list, struct co
             .optional = doc_bool(doc_get(from, "optional"), false),
         };
     }
+    CHECK(ret->env_from_count <= doc_len(list));
 }
 
 /* --- probes and hooks --------------------------------------------------------------------------------- */
@@ -124,6 +126,7 @@ static struct container_action read_action(struct arena *arena, const struct doc
         action.kind = ACTION_SLEEP;
         action.sleep_ns = (seconds > 0 ? seconds : 0) * NS_PER_SECOND;
     }
+    CHECK(action.sleep_ns >= 0 && (action.sleep_ns == 0 || action.kind == ACTION_SLEEP));
     if (action.kind == ACTION_HTTP || action.kind == ACTION_TCP) {
         action.host = text_at(part, "host");
         action.port = read_port(container, doc_get(part, "port"));
@@ -134,11 +137,13 @@ static struct container_action read_action(struct arena *arena, const struct doc
 static int64_t seconds_ns(const struct doc *probe, const char *field, int64_t fallback_s, int64_t least_s)
 {
     int64_t seconds = read_seconds(doc_get(probe, field), fallback_s);
+    CHECK(least_s >= 0 && fallback_s >= least_s && seconds <= INT64_MAX / NS_PER_SECOND);
     return (seconds < least_s ? least_s : seconds) * NS_PER_SECOND;
 }
 
 static int32_t threshold(const struct doc *probe, const char *field, int64_t fallback)
 {
+    CHECK(fallback >= 1);
     int64_t count = doc_int(doc_get(probe, field), fallback);
     return count < 1 ? (int32_t)fallback : count > 1000000 ? 1000000 : (int32_t)count;
 }
@@ -175,6 +180,7 @@ static void read_rules(struct arena *arena, const struct doc *list, struct conta
             rule.codes[k] = (int32_t)doc_int(doc_at(values, k), 0);
         ret->rules[ret->rule_count++] = rule;
     }
+    CHECK(ret->rule_count <= doc_len(list));
 }
 
 static void read_mounts(struct arena *arena, const struct doc *list, struct container_launch *ret)
@@ -266,6 +272,7 @@ static void add_source(struct arena *arena, struct volume_spec *volume, enum fil
 }
 
 static const char *const origin_fields[] = {"configMap", "secret", "downwardAPI"};
+_Static_assert(FILES_CONFIG_MAP == 0 && FILES_SECRET == 1 && FILES_FIELDS == 2, "the order of the fields");
 
 static void read_files(struct arena *arena, const struct doc *node, struct volume_spec *volume)
 {
@@ -287,6 +294,7 @@ static void read_files(struct arena *arena, const struct doc *node, struct volum
             if (part)
                 add_source(arena, volume, (enum file_origin)origin, part, mode);
         }
+    CHECK(volume->source_count <= doc_len(list) * 3);
 }
 
 static void read_volume(struct arena *arena, const struct doc *node, struct volume_spec *ret)
@@ -345,6 +353,7 @@ void read_containers(struct arena *arena, const struct doc *spec, struct pod_spe
 {
     const struct doc *mains = doc_get(spec, "containers"), *inits = doc_get(spec, "initContainers");
     const struct doc *volumes = doc_get(spec, "volumes");
+    CHECK(pod->container_count == 0 && pod->volume_count == 0);
     pod->containers = ARENA_ARRAY(arena, struct container_spec, doc_len(mains) + doc_len(inits));
     for (size_t i = 0; i < doc_len(mains); i++)
         read_container(arena, spec, doc_at(mains, i), false, pod, &pod->containers[pod->container_count++]);
@@ -353,6 +362,7 @@ void read_containers(struct arena *arena, const struct doc *spec, struct pod_spe
     pod->volumes = ARENA_ARRAY(arena, struct volume_spec, doc_len(volumes));
     for (size_t i = 0; i < doc_len(volumes); i++)
         read_volume(arena, doc_at(volumes, i), &pod->volumes[pod->volume_count++]);
+    CHECK(pod->container_count == doc_len(mains) + doc_len(inits) && pod->volume_count == doc_len(volumes));
     pod->uses_config = uses_config(pod);
     pod->plain = pod->container_count == 1 && !needs_more(&pod->containers[0]);
 }

@@ -166,6 +166,7 @@ void read_container_resources(const struct doc *container, struct container_spec
 
 static int64_t sum_up(int64_t a, int64_t b)
 {
+    CHECK(a >= 0 && b >= 0);
     int64_t sum;
     return __builtin_add_overflow(a, b, &sum) ? INT64_MAX : sum;
 }
@@ -179,6 +180,7 @@ static int64_t larger(int64_t a, int64_t b)
  * its limit alone counts if no container requests the resource. */
 static int64_t whole_request_milli(const struct doc *spec, const char *resource, int64_t together_milli)
 {
+    CHECK(together_milli >= 0);
     static const char *const lists[] = {"requests", "limits"};
     for (size_t l = 0; l < 2; l++) {
         const struct doc *node = doc_get(doc_path(spec, "resources", lists[l], NULL), resource);
@@ -203,6 +205,7 @@ static void sum_requests(const struct doc *spec, struct pod_spec *pod)
             pod->memory_request_bytes = sum_up(pod->memory_request_bytes, container->memory_request_bytes);
         }
     }
+    CHECK(cpu_init >= 0 && memory_init >= 0);
     pod->cpu_request_milli = larger(pod->cpu_request_milli, cpu_init);
     pod->memory_request_bytes = larger(pod->memory_request_bytes, memory_init);
     pod->cpu_request_milli = whole_request_milli(spec, "cpu", pod->cpu_request_milli);

@@ -18,6 +18,7 @@ static struct str get(const struct reading *reading, const char *name)
 {
     char key[96];
     struct str suffix = str_from(name);
+    CHECK(suffix.len <= sizeof key - (sizeof(PREFIX) - 1));
     mem_copy(key, PREFIX, sizeof(PREFIX) - 1);
     mem_copy(key + sizeof(PREFIX) - 1, suffix.data, suffix.len);
     return labels_get(reading->annotations, (struct str){key, sizeof(PREFIX) - 1 + suffix.len},
@@ -67,6 +68,7 @@ static bool read_mode(const struct reading *reading, struct topology_rule *rule)
 static bool add_slice(const struct reading *reading, const char *name, struct str value, struct str key,
                       int64_t size, struct topology_rule *rule)
 {
+    CHECK(rule->slice_count <= TOPOLOGY_SLICES_MAX);
     if (!name_is_label_key(key))
         return fails(reading, name, value, WHY_LABEL_KEY);
     if (rule->slice_count == TOPOLOGY_SLICES_MAX)
@@ -132,6 +134,7 @@ bool read_topology(struct arena *arena, const struct labels *annotations, struct
         return false;
     if (rule.slice_count && !rule.mode)
         rule.mode = TOPOLOGY_UNCONSTRAINED; /* slices anywhere */
+    CHECK(!rule.slice_count || rule.mode);
     *ret_rule = rule;
     return true;
 }

@@ -14,6 +14,7 @@
 static struct str find_word(const struct labels *annotations, const struct labels *labels,
                             enum ladder_word word)
 {
+    CHECK(word < LADDER_WORDS_ALL);
     struct str key = str_from(ladder_keys[word]), text = labels_get(annotations, key, (struct str){0});
     return !text.data && word >= LADDER_WORDS ? labels_get(labels, key, text) : text;
 }
@@ -48,6 +49,7 @@ static void read_spares(struct jobset_spec *spec)
         struct str kind = rjob_word(spec, rjob, STR(SPARE_KIND_KEY));
         int64_t count = 0; /* an invalid value is refused below */
         (void)str_to_i64(text, 0, SPARES_PER_JOB_MAX, &count);
+        CHECK(count >= 0 && count <= SPARES_PER_JOB_MAX);
         rjob->spares = spares_allowed(&rjob->job) ? (uint32_t)count : 0;
         rjob->cold_spares = str_is(kind, "cold");
         rjob->spares_said = text.len > 0;
@@ -61,6 +63,7 @@ bool spares_of_queue(const struct doc *queue, struct queue_spares *ret)
     int64_t count;
     if (!str_to_i64(doc_str(doc_get(annotations, SPARES_KEY), STR("")), 0, SPARES_PER_JOB_MAX, &count))
         return false;
+    CHECK(count >= 0 && count <= SPARES_PER_JOB_MAX);
     ret->count = (uint32_t)count;
     ret->cold = str_is(doc_str(doc_get(annotations, SPARE_KIND_KEY), STR("")), "cold");
     return true;

@@ -38,8 +38,10 @@ void read_replicas(struct jobset_spec *spec)
     int64_t size = 0, least = 1, world = world_of(spec); /* an invalid value is refused below */
     (void)str_to_i64(word_of(spec, STR(SIZE_KEY)), 1, TASKS_PER_JOBSET_MAX, &size);
     (void)str_to_i64(word_of(spec, STR(MIN_KEY)), 1, TASKS_PER_JOBSET_MAX, &least);
+    CHECK(size >= 0 && size <= TASKS_PER_JOBSET_MAX && least > 0 && least <= TASKS_PER_JOBSET_MAX);
     spec->replica_size = size > 0 && world > 0 && world % size == 0 ? (uint32_t)size : 0;
     spec->min_replicas = (uint32_t)least;
+    CHECK(spec->replica_size == 0 || world >= spec->replica_size);
 }
 
 /* Returns the annotation's number; 0: absent or malformed. */

@@ -43,6 +43,7 @@ void runes_normalise(struct runes *ranges, bool negated)
     size_t len = 0;
     for (size_t i = 0; i < ranges->list.len; i++) {
         struct rune_range range = ranges->list.items[i];
+        CHECK(range.low <= range.high && range.high <= RUNE_MAX);
         if (len > 0 && range.low <= ranges->list.items[len - 1].high + 1) {
             if (range.high > ranges->list.items[len - 1].high)
                 ranges->list.items[len - 1].high = range.high;

@@ -296,6 +296,10 @@ static void check_field(const struct schema_field *field, const struct doc *node
 {
     struct field_errors *errors = checking->errors;
     CHECK(!is_absent(node) && (field->items_max == 0 || field->list != SCHEMA_SINGLE));
+    CHECK((field->list == SCHEMA_KEYED) == (field->keys != NULL));
+    CHECK((field->kind == SCHEMA_OBJECT) == (field->object != NULL));
+    CHECK(!field->values || field->kind == SCHEMA_STRING);
+    CHECK(!field->doubles || field->list == SCHEMA_KEYED);
     if (field->list == SCHEMA_SINGLE) {
         check_single(field, node, path, checking);
     } else if (node->kind != DOC_ARRAY) {

@@ -59,6 +59,7 @@ const struct schema *schema_of_row(enum resource_id id)
 const struct schema *schema_of(const struct doc *object)
 {
     const struct resource *row = row_of(object);
+    CHECK(!row || (unsigned)row->id < RESOURCES);
     return row ? schemas[row->id] : NULL;
 }
 

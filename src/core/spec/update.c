@@ -62,6 +62,7 @@ static void compare_object(const struct compare *compare, const struct schema *o
                            const struct schema *schema, const struct doc *old, const struct doc *changed,
                            const struct field_path *path)
 {
+    CHECK(compare->errors->arena && schema->fields);
     for (const struct schema_field *field = schema->fields; field->name; field++) {
         if (!is_masked(compare, outer, schema, field->name))
             compare_field(compare, schema, field, doc_get(old, field->name), doc_get(changed, field->name),

@@ -139,6 +139,7 @@ void validate_own_meta(const struct doc *object, struct field_errors *errors)
 static void validate_own_job(const struct doc *object, const struct jobset_spec *spec,
                              struct field_errors *errors)
 {
+    CHECK(spec->rjob_count == 1);
     const struct doc *node = doc_get(object, "spec"), *name = doc_path(object, "metadata", "name", NULL);
     const struct job_spec *job = &spec->rjobs[0].job;
     const struct field_path *path = AT(NULL, "spec"), *pod = AT(AT(path, "template"), "spec");
