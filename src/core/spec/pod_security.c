@@ -152,6 +152,7 @@ struct rule {
 /* Looks at a field that containers alone have. */
 static void look_own(const struct rule *rule, const struct doc *spec, struct buf *out)
 {
+    CHECK(rule->field && rule->judge && rule->must_not);
     struct names bad = {0};
     struct walk walk = {.spec = spec};
     for (const struct doc *container; (container = next_container(&walk));)
@@ -167,6 +168,7 @@ static void look_own(const struct rule *rule, const struct doc *spec, struct buf
 /* Looks at a field that containers inherit from their Pod. */
 static void look_inherited(const struct rule *rule, const struct doc *spec, struct buf *out)
 {
+    CHECK(rule->field && rule->judge && rule->must_not);
     struct names bad = {0}, unset = {0};
     struct walk walk = {.spec = spec};
     enum verdict pod = rule->judge(doc_path(spec, "securityContext", rule->field, NULL));
@@ -430,6 +432,7 @@ static const struct rule rules[] = {
 bool pod_security_violated(const struct doc *pod_spec, enum pod_security_level level, struct buf *out)
 {
     bool violated = false;
+    CHECK(level <= POD_SECURITY_RESTRICTED);
     for (size_t i = 0; i < sizeof rules / sizeof *rules; i++) {
         struct buf detail BUF_CLEANUP = {0};
         if (rules[i].level > level || (rules[i].replaced && level == POD_SECURITY_RESTRICTED))

@@ -17,6 +17,7 @@ static void add_label(struct arena *arena, struct labels *labels, struct str key
             more.items[more.len++] = labels->items[i];
     if (value.len)
         more.items[more.len++] = (struct label){key, value};
+    CHECK(more.len <= labels->len + 1);
     *labels = more;
 }
 

@@ -50,6 +50,7 @@ static const char *const capability_names[] = {"CHOWN",
                                                "BPF",
                                                "CHECKPOINT_RESTORE"};
 enum { CAPABILITIES = sizeof capability_names / sizeof *capability_names };
+_Static_assert(CAPABILITIES == 41 && CAPABILITIES < 64, "a bit of 64 for each capability of Linux");
 
 /* Returns the bits of a name, with or without "CAP_"; 0: unknown. "ALL" has all bits. */
 static uint64_t capability_bits(struct str name)
@@ -82,6 +83,7 @@ static const struct doc *security_field(const struct doc *spec, const struct doc
 
 static void add_group(struct container_security *security, const struct doc *id)
 {
+    CHECK(security->group_count <= CONTAINER_GROUPS_MAX);
     int64_t group = doc_int(id, -1);
     bool known = group < 0 || group >= UINT32_MAX || security->group_count == CONTAINER_GROUPS_MAX;
     for (size_t i = 0; i < security->group_count && !known; i++)
@@ -223,6 +225,7 @@ bool uid_range_read(struct str text, struct uid_range *ret)
     if (!str_cut(text, '-', &from, &to) || !str_to_i64(from, 1, UINT32_MAX - 1, &low) ||
         !str_to_i64(to, low, UINT32_MAX - 1, &high))
         return false;
+    CHECK(low > 0 && low <= high && high < UINT32_MAX);
     *ret = (struct uid_range){(uint32_t)low, (uint32_t)(high - low + 1)};
     return true;
 }

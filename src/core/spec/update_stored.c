@@ -12,6 +12,7 @@ static bool same(const struct stored_kind *kind, const char *field, const struct
                  const struct doc *changed)
 {
     const struct schema_field *row = schema_field_of(kind->schema, str_from(field));
+    CHECK(row); /* the table of the kind has the fields that are compared */
     return schema_equal(row, doc_get(old, field), doc_get(changed, field));
 }
 

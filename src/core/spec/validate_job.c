@@ -102,6 +102,7 @@ void validate_success_policy(const struct doc *spec, const struct job_spec *job,
     for (size_t i = 0; i < doc_len(rules); i++) {
         const struct doc *rule = doc_at(rules, i), *indexes = doc_get(rule, "succeededIndexes");
         const struct doc *count = doc_get(rule, "succeededCount");
+        CHECK(i < job->success_rule_count); /* read from the same document */
         const struct job_success_rule *read = &job->success_rules[i];
         const struct field_path *here = AT_INDEX(list, i);
         struct str text = doc_str(indexes, STR(""));
@@ -116,8 +117,10 @@ void validate_success_policy(const struct doc *spec, const struct job_spec *job,
             continue;
         }
         int64_t all = 0;
-        for (size_t r = 0; r < range_count; r++)
+        for (size_t r = 0; r < range_count; r++) {
+            CHECK(ranges[r].first >= 0 && ranges[r].first <= ranges[r].last);
             all += (int64_t)ranges[r].last - ranges[r].first + 1;
+        }
         if (range_count > 0 && job->completions >= 0 && ranges[range_count - 1].last >= job->completions)
             path_invalid(errors, AT(here, "succeededIndexes"), indexes, text,
                          "too large index: must be less than completions");
