@@ -28,8 +28,8 @@ static void give_up(struct step *step, struct jobset *jobset, struct str why)
     slice_end(step, jobset->uid);
 }
 
-/* The JobSet's recovery restarts the gang, which finds other cubes or waits. False: no task runs that could
- * be ended; one may run later. */
+/* All tasks leave the slice; the JobSet's recovery makes them anew, and they find other cubes or wait.
+ * False: all are ending already. */
 static bool leave(struct step *step, struct jobset *jobset, struct slice *slice, struct str why)
 {
     slice->told = jobs_slice_lost(step, jobset, why);
@@ -63,7 +63,8 @@ static enum machine_fit fit_elsewhere(const void *context, machine_id id)
 static bool has_elsewhere(const struct step *step, const struct slice *slice)
 {
     struct elsewhere elsewhere = {step->cluster, slice};
-    struct slice_want want = {&slice->place.cubes.shape, slice->jobset, fit_elsewhere, &elsewhere};
+    struct slice_want want = {&slice->place.cubes.shape, slice->jobset, fit_elsewhere, &elsewhere,
+                              slice->moves};
     struct slice_place place;
     struct buf why BUF_CLEANUP = {0};
     return slice_choose(step->slices, step->cluster, &want, &place, &why);

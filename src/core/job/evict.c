@@ -35,9 +35,7 @@ void jobs_end_hung(struct step *step, struct task *task, struct str why)
 
 void jobs_end_broken(struct step *step, struct task *task, struct str why)
 {
-    CHECK(why.len > 0);
-    if (task_ended(task->state) || task->doomed)
-        return;
+    CHECK(why.len > 0 && !task_ended(task->state) && !task_is_dead(task) && !task->doomed);
     task_message(task, "its slice is broken: " STR_FORMAT, STR_ARG(why));
     task->loss = LOSS_FAULT;
     task_evict(step, task, -1);

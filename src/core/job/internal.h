@@ -229,7 +229,7 @@ void spare_take_out(struct step *step, struct job *job, const struct task *task)
 #define SPARE_BACKOFF_MAX_NS   (300 * NS_PER_SECOND)
 
 /* evict.c */
-/* Ends a task because its slice is broken; it counts as disrupted. Users read `why`. */
+/* Ends a living task because its slice is broken; the task counts as disrupted. Users read `why`. */
 void jobs_end_broken(struct step *step, struct task *task, struct str why);
 
 /* start.c */

@@ -92,17 +92,17 @@ void ends_strike(struct step *step, struct jobset *jobset, const struct end_faul
 
 /* Kills a task because of which its JobSet hangs; it counts as disrupted. Users read `why`. */
 void jobs_end_hung(struct step *step, struct task *task, struct str why);
-/* Slices (slice_life.c). Its cross-connects are made: the gang may start. */
+/* Slices (slice_life.c). The JobSet's cross-connects are made: its gangs may start. */
 void jobs_slice_connected(struct step *step, struct jobset *jobset);
 /* The JobSet's cross-connects cannot be made: gangs that wait for them give their machines back. */
 void jobs_slice_failed(struct step *step, struct jobset *jobset);
-/* The JobSet's cross-connects are lost: a running task is ended, so that the JobSet's recovery answers;
- * false: none runs. Users read `why`. */
+/* The JobSet's cross-connects are lost: all of its tasks on machines are ended, and none is placed in this
+ * slice again, so that its recovery takes other cubes; false: there are none. Users read `why`. */
 bool jobs_slice_lost(struct step *step, struct jobset *jobset, struct str why);
 /* Every living task of the JobSet is told the slice's newest routing tables. */
 void jobs_slice_rerouted(struct step *step, const struct jobset *jobset);
-/* All tasks of the JobSet are stopped like evicted Pods, because its slice moves to other cubes; false: none
- * runs. Users read `why`. */
+/* All tasks of the JobSet on machines are stopped like evicted Pods, because its slice moves to other cubes;
+ * false: there are none. Users read `why`. */
 bool jobs_slice_leave(struct step *step, struct jobset *jobset, struct str why);
 
 /* Fails a Job whose JobSet hangs by its own fault, or without a culprit; its policies decide what follows.

@@ -12,6 +12,11 @@ bool jobset_wants_slice(const struct jobset *jobset, struct slice_shape *ret_sha
     return text.len > 0 && slice_shape_parse(text, ret_shape, &error) == 0;
 }
 
+static bool jobset_slice_moves(const struct jobset *jobset)
+{
+    return str_is(labels_get(&jobset->spec.annotations, STR(SLICE_ON_LOSS_KEY), STR("")), "Move");
+}
+
 /* --- places --------------------------------------------------------------------------------------------- */
 
 static bool is_avoided(const struct request *request, machine_id machine)
@@ -59,11 +64,16 @@ static enum machine_fit fit(const void *context, machine_id id)
                                                                              : MACHINE_FITS;
 }
 
-/* Tasks that are made anew while the others keep their machines have places of their own in the slice. */
+/* Tasks that are made anew while the others keep their machines have places of their own in the slice. None
+ * is placed in a lost slice: when the last task has left it, the first new one takes other cubes for all. */
 static bool place_rest(const struct request *request, const struct slice *slice, struct placement *ret_places,
                        struct buf *why)
 {
     CHECK(request->slots.len == request->prefer.len);
+    if (slice->lost) {
+        buf_add_str(why, STR("waits until all tasks have left the slice, which is lost"));
+        return false;
+    }
     for (size_t t = 0; t < request->slots.len; t++) {
         machine_id id = slice_machine(request->cluster, &slice->place, request->slots.items[t]);
         const struct machine *machine = &request->cluster->machines[id];
@@ -95,7 +105,11 @@ bool slice_request_place(const struct request *request, const struct slice_shape
                          struct placement *ret_places, struct buf *why)
 {
     uint32_t machines = slice_machine_count(shape);
-    struct slice_want want = {.shape = shape, .jobset = request->jobset->uid, .fit = fit, .context = request};
+    struct slice_want want = {.shape = shape,
+                              .jobset = request->jobset->uid,
+                              .fit = fit,
+                              .context = request,
+                              .moves = jobset_slice_moves(request->jobset)};
     const struct slice *slice = slice_find(request->store->slices, request->jobset->uid);
     if (request->slots.len < request->prefer.len) { /* a task that is no rank, for a move from a machine */
         buf_printf(why, "is a spare, and a slice has no room for one");
@@ -122,12 +136,10 @@ void slice_gang_placed(struct step *step, struct gang *gang, const struct slice_
         return;
     char text[SHAPE_TEXT_MAX];
     slice_shape_format(&shape, text);
-    struct slice_owner owner = {
-        .jobset = gang->jobset->uid,
-        .namespace_ = gang->jobset->namespace_,
-        .name = gang->jobset->name,
-        .moves =
-            str_is(labels_get(&gang->jobset->spec.annotations, STR(SLICE_ON_LOSS_KEY), STR("")), "Move")};
+    struct slice_owner owner = {.jobset = gang->jobset->uid,
+                                .namespace_ = gang->jobset->namespace_,
+                                .name = gang->jobset->name,
+                                .moves = jobset_slice_moves(gang->jobset)};
     slice_begin(step, &owner, place);
     step_note_late(step, false, "CrossConnecting", ref_jobset(gang->jobset),
                    "slice %s has %u cube%s of pod " STR_FORMAT ": its cross-connects are being made", text,

@@ -38,17 +38,22 @@ void jobs_slice_failed(struct step *step, struct jobset *jobset)
     }
 }
 
+/* Whether the task holds a machine of the slice and was not told to end yet. */
+static bool is_on_slice(const struct task *task)
+{
+    return task->state >= TASK_PLACED && task->state < TASK_STOPPING && !task_is_dead(task) && !task->doomed;
+}
+
 bool jobs_slice_lost(struct step *step, struct jobset *jobset, struct str why)
 {
+    bool some = false;
     for (uint32_t j = 0; j < jobset->job_count; j++)
-        for (size_t t = 0; jobset->jobs[j] && t < jobset->jobs[j]->tasks.len; t++) {
-            struct task *task = jobset->jobs[j]->tasks.items[t];
-            if (task->state != TASK_RUNNING || task->doomed)
-                continue;
-            jobs_end_broken(step, task, why);
-            return true;
-        }
-    return false;
+        for (size_t t = 0; jobset->jobs[j] && t < jobset->jobs[j]->tasks.len; t++)
+            if (is_on_slice(jobset->jobs[j]->tasks.items[t])) {
+                jobs_end_broken(step, jobset->jobs[j]->tasks.items[t], why);
+                some = true;
+            }
+    return some;
 }
 
 bool jobs_slice_leave(struct step *step, struct jobset *jobset, struct str why)
@@ -60,7 +65,7 @@ bool jobs_slice_leave(struct step *step, struct jobset *jobset, struct str why)
     for (uint32_t j = 0; j < jobset->job_count; j++)
         for (size_t t = 0; jobset->jobs[j] && t < jobset->jobs[j]->tasks.len; t++) {
             struct task *task = jobset->jobs[j]->tasks.items[t];
-            if (task_ended(task->state) || task->state == TASK_STOPPING || task->doomed)
+            if (!is_on_slice(task))
                 continue;
             task_message(task, "its slice moves to other cubes: " STR_FORMAT, STR_ARG(why));
             task->loss = LOSS_EVICTED;

@@ -233,6 +233,13 @@ static bool choose_in_pod(const struct slices *slices, const struct cluster *clu
     return found;
 }
 
+/* Returns the pods in the order in which they are asked: the JobSet's own, then the others. */
+static uint32_t pod_at(const struct slice *own, uint32_t i)
+{
+    return !own || i > own->place.pod ? i : i == 0 ? own->place.pod : i - 1;
+}
+
+/* A slice that may not be rerouted is in a pod whose switches are all well, if there is one. */
 static bool choose_whole(const struct slices *slices, const struct cluster *cluster,
                          const struct slice_want *want, struct slice_place *ret, struct buf *why)
 {
@@ -241,14 +248,16 @@ static bool choose_whole(const struct slices *slices, const struct cluster *clus
     const struct slice *own = slice_find(slices, want->jobset);
     slice_shape_format(want->shape, text);
     buf_printf(why, "needs %u whole cube%s of one pod for %s", needs, needs == 1 ? "" : "s", text);
-    bool moves = own && own->moves && count_switches_out(slices->pods[own->place.pod], NULL) > 0;
-    if (own && !moves && choose_in_pod(slices, cluster, want, own->place.pod, ret, why))
-        return true;
-    for (uint32_t pod = 0; pod < cluster->pod_count; pod++)
-        if (slices->pods[pod]->switches && !(own && own->place.pod == pod) &&
-            choose_in_pod(slices, cluster, want, pod, ret, why))
-            return true;
-    return moves && choose_in_pod(slices, cluster, want, own->place.pod, ret, why);
+    for (int well = want->moves; well >= 0; well--)
+        for (uint32_t i = 0; i < cluster->pod_count; i++) {
+            uint32_t pod = pod_at(own, i);
+            if (!slices->pods[pod]->switches ||
+                (want->moves && (count_switches_out(slices->pods[pod], NULL) == 0) != (well == 1)))
+                continue;
+            if (choose_in_pod(slices, cluster, want, pod, ret, why))
+                return true;
+        }
+    return false;
 }
 
 /* --- a part of a cube ----------------------------------------------------------------------------------- */

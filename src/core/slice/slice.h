@@ -173,6 +173,7 @@ struct slice_want {
     obj_id jobset;
     enum machine_fit (*fit)(const void *context, machine_id machine);
     const void *context;
+    bool moves; /* as in struct slice_owner */
 };
 uint32_t slice_machine_count(const struct slice_shape *shape);
 /* The machine of a rank: ranks count machines along X first, then Y, then Z, as chips are counted. */

@@ -151,21 +151,94 @@ static void create_that_moves(struct rig *rig, const char *shape, int tasks)
     harness_create(&rig->h, yaml);
 }
 
+/* A JobSet of 32 tasks whose slice is lost with the first switch; `strategy` begins with ", ". */
+static void create_mover(struct rig *rig, const char *strategy, int backoff_limit)
+{
+    char yaml[1200];
+    snprintf(
+        yaml, sizeof yaml,
+        "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: a, annotations: "
+        "{phalanx.dev/slice: 4x4x8, phalanx.dev/slice-on-switch-loss: Move}}\n"
+        "spec: {failurePolicy: {maxRestarts: 3%s}, replicatedJobs: [{name: w, replicas: 1, template: {spec: "
+        "{parallelism: 32, completions: 32, completionMode: Indexed, podReplacementPolicy: Failed, "
+        "backoffLimit: %d, " POD_OF("", "4") "}}}]}\n",
+        strategy, backoff_limit);
+    harness_create(&rig->h, yaml);
+    answer_all(rig);
+    run_all_tasks(rig);
+    assert_int_equal(slice_of(rig, "a")->place.pod, 0);
+}
+
+static void assert_runs_in_the_other_pod(struct rig *rig)
+{
+    end_stopped(rig);
+    answer_all(rig);
+    run_all_tasks(rig);
+    const struct slice *slice = slice_of(rig, "a");
+    assert_non_null(slice);
+    assert_int_equal(slice->place.pod, 1); /* all of its switches are well */
+    assert_int_equal(slice->phase, SLICE_CONNECTED);
+    assert_int_equal(slice->left_out, 0);
+    const struct jobset *jobset = harness_jobset(&rig->h, "a");
+    assert_int_equal(jobset->rjob_status[0].ready, 1);
+    const struct job *job = jobset->jobs[0];
+    for (uint32_t i = 0; i < 32; i++)
+        assert_int_equal(job->indexes[i].task->machine,
+                         slice_machine(core_cluster(rig->h.core), &slice->place, i));
+    harness_check_replay(&rig->h);
+}
+
 static void a_slice_that_may_not_be_rerouted_moves(void **state)
 {
     struct rig *rig = *state;
     begin(rig, 2);
-    create_that_moves(rig, "4x4x8", 32);
-    answer_all(rig);
-    run_all_tasks(rig);
+    create_mover(rig, "", 0);
     health(rig, 5, SWITCH_DOWN);
     assert_int_equal(notes(&rig->h, "SliceLost"), 1);
     assert_int_equal(notes(&rig->h, "SliceRerouted"), 0);
-    end_stopped(rig);
-    answer_all(rig);
+    assert_runs_in_the_other_pod(rig);
     assert_int_equal(harness_jobset(&rig->h, "a")->attempt, 1);
-    assert_int_equal(slice_of(rig, "a")->place.pod, 1); /* all of its switches are well */
-    assert_int_equal(slice_of(rig, "a")->left_out, 0);
+    end(rig);
+}
+
+/* However a JobSet gets over its losses, no task stays in a slice that is lost. */
+static void no_task_stays_in_a_lost_slice(void **state)
+{
+    static const struct {
+        const char *strategy;
+        int backoff_limit, attempt;
+    } cases[] = {
+        {"", 100, 0}, /* the Job makes its Pods anew, one by one */
+        {", restartStrategy: InPlaceRestart", INT32_MAX, 1},
+    };
+    struct rig *rig = *state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        begin(rig, 2);
+        create_mover(rig, cases[i].strategy, cases[i].backoff_limit);
+        health(rig, 5, SWITCH_DOWN);
+        assert_runs_in_the_other_pod(rig);
+        assert_int_equal(harness_jobset(&rig->h, "a")->attempt, cases[i].attempt);
+        end(rig);
+    }
+}
+
+/* Ranks that can rejoin are not kept, because they would go on in the lost slice. */
+static void ranks_that_can_rejoin_leave_a_lost_slice(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig, 2);
+    create_mover(rig, "", 0);
+    const struct job *job = harness_jobset(&rig->h, "a")->jobs[0];
+    for (uint32_t i = 0; i < 32; i++) {
+        struct task_report joined = {.kind = REPORT_JOINED,
+                                     .task = job->indexes[i].task->uid,
+                                     .attempt_plus_1 = 1,
+                                     .can_rejoin = true};
+        harness_report(&rig->h, &joined, job->indexes[i].task->machine);
+    }
+    health(rig, 5, SWITCH_DOWN);
+    assert_runs_in_the_other_pod(rig);
+    assert_int_equal(harness_jobset(&rig->h, "a")->restarts, 0);
     end(rig);
 }
 
@@ -300,6 +373,8 @@ int main(void)
         STORY_OF(a_slice_that_may_not_be_rerouted_moves),
         STORY_OF(a_slice_that_may_not_be_rerouted_keeps_its_first_tables),
         STORY_OF(a_part_of_a_cube_has_nothing_to_reroute),
+        STORY_OF(no_task_stays_in_a_lost_slice),
+        STORY_OF(ranks_that_can_rejoin_leave_a_lost_slice),
         STORY_OF(a_policy_has_two_values_and_needs_a_slice),
         STORY_OF(wrong_writes_are_refused),
         STORY_OF(watchers_hear_of_what_changed_and_of_nothing_else),
