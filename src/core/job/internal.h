@@ -404,7 +404,8 @@ int64_t move_deadline(const struct jobset *jobset); /* INT64_MAX: none */
 void move_remap(struct jobset *jobset, const machine_id *map);
 
 /* suspend.c */
-void jobset_stop(struct step *step, struct jobset *jobset); /* called on suspension: ends its tasks */
+/* Ends the tasks of a suspended JobSet, and the wait for their last save. */
+void jobset_stop(struct step *step, struct jobset *jobset);
 /* Called when its user has just suspended it. */
 void suspend_begin(struct step *step, struct jobset *jobset);
 /* False: it is to be stopped now. */

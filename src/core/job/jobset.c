@@ -167,6 +167,7 @@ void jobset_delete(struct step *step, struct jobset *jobset)
         for (uint32_t i = 0; i < jobset->job_count; i++)
             if (jobset->jobs[i])
                 jobset->jobs[i]->spare_due_ns = 0; /* it only ends now, and has no timer */
+        jobset->recovery.suspend_grace = (struct suspend_grace){0}; /* its tasks are stopped for good */
         jobset_reserve(step, jobset, NULL);
         step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
     }
@@ -220,6 +221,7 @@ void jobset_finish(struct step *step, struct jobset *jobset, enum condition_kind
     step->jobs->completed_total += jobset->form == FORM_JOBSET && completed;
     step->jobs->failed_total += jobset->form == FORM_JOBSET && !completed;
     jobset->finished_ns = step->now_ns;
+    jobset->recovery.suspend_grace = (struct suspend_grace){0};
     condition_set(step, jobset, kind, true, reason, STR_FORMAT, STR_ARG(buf_str(&text)));
     if (jobset->conditions[CONDITION_RESTARTING].present && jobset->conditions[CONDITION_RESTARTING].status)
         condition_set(step, jobset, CONDITION_RESTARTING, false,

@@ -86,6 +86,7 @@ static void suspend_jobs(struct step *step, struct jobset *jobset)
 
 void jobset_stop(struct step *step, struct jobset *jobset)
 {
+    CHECK(jobset->spec.suspend);
     jobset->recovery.suspend_grace = (struct suspend_grace){0};
     if (!jobset->conditions[CONDITION_SUSPENDED].status)
         progress_suspended(step, jobset);

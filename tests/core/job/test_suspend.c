@@ -302,6 +302,28 @@ static void managed_by_another(void **state)
     harness_done(&h);
 }
 
+/* A JobSet that ends while its last save is awaited is not suspended any more, whatever is written later. */
+static void a_job_that_ends_in_its_grace_is_not_suspended_later(void **state)
+{
+    struct harness h;
+    struct jobset *jobset = train(&h, true);
+    harness_write(&h, WRITE_REPLACE, "a", TRAIN("true"));
+    assert_told_to_save(&h, 2);
+    exits(&h, "a-x-0-0", 0);
+    exits(&h, "a-x-0-1", 0);
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
+    assert_no_condition(jobset, CONDITION_SUSPENDED);
+    int code =
+        harness_write_checked(&h, OBJECT_JOBSET, WRITE_REPLACE, "a",
+                              JOBSET("a", "suspend: true, failurePolicy: {maxRestarts: 0}, ",
+                                     "{name: x, template: {spec: {parallelism: 2, completions: 2, "
+                                     "backoffLimit: 0, completionMode: Indexed, " POD_OF("", "2") "}}}"));
+    assert_int_equal(code, 200);
+    assert_no_condition(jobset, CONDITION_SUSPENDED);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -310,6 +332,7 @@ int main(void)
         cmocka_unit_test(suspend_while_restarting),
         cmocka_unit_test(ranks_save_before_they_are_suspended),
         cmocka_unit_test(nobody_is_waited_for_longer_than_its_grace),
+        cmocka_unit_test(a_job_that_ends_in_its_grace_is_not_suspended_later),
         cmocka_unit_test(a_loss_ends_the_wait),
         cmocka_unit_test(who_is_resumed_while_it_saves_goes_on),
         cmocka_unit_test(suspended_resources),
