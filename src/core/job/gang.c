@@ -108,13 +108,11 @@ static void commit(struct step *step, struct gang *gang, const struct placement 
     jobset_mark(step, gang->jobset);
 }
 
-/* Takes over the reason for which the gang was refused just now; gang_may_say_why. */
+/* Takes over the reason for which the gang was refused just now, and which it may say (gang_may_say_why). */
 static void keep_why(struct step *step, struct gang *gang, struct buf *why)
 {
-    CHECK(gang->state == GANG_QUEUED);
     bool first = gang->why.len == 0;
     CHECK(gang->state == GANG_QUEUED && gang_may_say_why(step, gang));
-    gang_why_is_said(step, gang);
     if (!gang_set_why(step, gang, why))
         return;
     if (shrink_may_answer(gang->jobset)) /* it may go on without the replica that waits */

@@ -299,8 +299,10 @@ void gang_judge_anew(struct gang *gang);
 void gangs_say_due(struct step *step);
 /* why.c: whether a refused gang says at once why it waits. */
 bool gang_may_say_why(const struct step *step, const struct gang *gang);
-/* Takes `why` over, which is empty then; false: the gang said so before. */
+/* Takes `why` over, which is empty then, as the gang's present reason; false: the gang said so before. */
 bool gang_set_why(struct step *step, struct gang *gang, struct buf *why);
+/* Stamp at which the gang's reason is looked at again; INT64_MAX: it is up to date. */
+int64_t gang_why_due_ns(const struct gang *gang);
 /* The reason is looked at again when the window is over; gang_why_is_said: it was. */
 void gang_say_why_later(struct step *step, struct gang *gang);
 void gang_why_is_said(struct step *step, struct gang *gang);

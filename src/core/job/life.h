@@ -182,8 +182,8 @@ void jobs_mark_all(struct step *step); /* marks every JobSet to be reconciled */
 /* Reconciles the marked JobSets, and runs the scheduler if there is reason to. Last in a step. */
 void jobs_settle(struct step *step);
 int64_t jobs_deadline(const struct job_store *store); /* INT64_MAX: none */
-/* Checks that the timers of all JobSets and Jobs are those that their states ask for: a restored store has
- * no others. Aborts through CHECK; linear. */
+/* Checks that the timers of all JobSets, Jobs and gangs are those that their states ask for: a restored store
+ * has no others. Aborts through CHECK; linear. */
 void jobs_check_timers(const struct job_store *store);
 
 /* Books a machine's free chips under the right owner after its state changed (ready, cordoned, lost).

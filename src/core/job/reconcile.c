@@ -114,7 +114,7 @@ static void resume_jobs(struct step *step, struct jobset *jobset)
 static void suspend_or_resume(struct step *step, struct jobset *jobset)
 {
     if (jobset->form == FORM_POD)
-        return; /* it waits at its gates (gang.c), and a running Pod cannot be suspended */
+        return; /* it waits at its gates (gates.c), and a running Pod cannot be suspended */
     if (jobset->spec.suspend) {
         if (!suspend_waits(step, jobset))
             jobset_stop(step, jobset);
@@ -318,6 +318,14 @@ void jobs_check_timers(const struct job_store *store)
             due_ns = job ? job_due_ns(job) : INT64_MAX;
             CHECK(!job || heap_has(&job->timer) == (due_ns != INT64_MAX));
             CHECK(due_ns == INT64_MAX || job->timer.key == due_ns);
+        }
+        for (size_t j = 0; j < jobset->old_jobs.len; j++)
+            CHECK(!heap_has(&jobset->old_jobs.items[j]->timer));
+        for (size_t g = 0; g < jobset->gangs.len; g++) {
+            const struct gang *gang = jobset->gangs.items[g];
+            due_ns = gang_why_due_ns(gang);
+            CHECK(heap_has(&gang->why_timer) == (due_ns != INT64_MAX));
+            CHECK(due_ns == INT64_MAX || gang->why_timer.key == due_ns);
         }
     }
 }

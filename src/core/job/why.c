@@ -24,10 +24,15 @@ bool gang_may_say_why(const struct step *step, const struct gang *gang)
     return gang->why_changes < WHY_BURST || window_is_over(step, gang);
 }
 
+int64_t gang_why_due_ns(const struct gang *gang)
+{
+    return gang->why_due ? gang->why_since_ns + WHY_WINDOW_NS : INT64_MAX;
+}
+
 void gang_restore_why_timer(struct job_store *store, struct gang *gang)
 {
     CHECK(gang->why_due && !heap_has(&gang->why_timer));
-    gang->why_timer.key = gang->why_since_ns + WHY_WINDOW_NS;
+    gang->why_timer.key = gang_why_due_ns(gang);
     gang->why_timer.tie = gang->uid;
     heap_insert(&store->whys, &gang->why_timer);
 }
@@ -66,6 +71,7 @@ static void count_change(const struct step *step, struct gang *gang)
 bool gang_set_why(struct step *step, struct gang *gang, struct buf *why)
 {
     CHECK(why->len > 0); /* a waiting gang has a reason */
+    gang_why_is_said(step, gang);
     if (str_equal(gang->why, buf_str(why))) {
         buf_done(why);
         return false;

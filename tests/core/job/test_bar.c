@@ -4,8 +4,10 @@
 
 #define SPACE(label)   "apiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {" label "}}\n"
 #define ENFORCE(level) "pod-security.kubernetes.io/enforce: " level
-#define OPEN_POD                                                                                             \
-    "{name: w, replicas: 1, template: {spec: {parallelism: 2, completions: 2, backoffLimit: 6, "             \
+#define OPEN_POD       OPEN_PODS(2)
+#define OPEN_PODS(count)                                                                                     \
+    "{name: w, replicas: 1, template: {spec: {parallelism: " #count ", completions: " #count                 \
+    ", backoffLimit: 6, "                                                                                    \
     "template: {spec: {restartPolicy: Never, hostNetwork: true, containers: [{name: main, image: none, "     \
     "command: [run], resources: {limits: {google.com/tpu: 1}}}]}}}}}"
 
@@ -74,11 +76,37 @@ static void a_label_counts_from_the_first_pod_on(void **state)
     harness_done(&h);
 }
 
+/* A gang whose reason was put off is barred before it was looked at again: the new reason is its reason, and
+ * nothing is left to be looked at. */
+static void a_bar_takes_the_place_of_a_reason_that_is_due(void **state)
+{
+    struct harness h;
+    (void)state;
+    harness_init(&h, 12, 4, 0);
+    harness_create(&h, JOBSET("first", "", RJOB("w", 1, "", 1, "")));
+    const struct jobset *jobset = harness_create(&h, JOBSET("a", "", OPEN_PODS(48)));
+    const struct gang *gang = jobset->gangs.items[0];
+    for (char name[] = "other-a"; name[6] < 'm' && !gang->why_due; name[6]++) { /* each takes a chip */
+        char yaml[512];
+        snprintf(yaml, sizeof yaml, JOBSET("%s", "", RJOB("w", 1, "", 1, "")), name);
+        harness_create(&h, yaml);
+    }
+    assert_true(gang->why_due);
+    h.now_ns += NS_PER_SECOND; /* the write comes before the tick */
+    label(&h, SPACE(ENFORCE("baseline")));
+    assert_true(is_barred(harness_task(&h, "a-w-0-0")));
+    core_check_invariants(h.core);
+    assert_false(gang->why_due);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_stricter_label_bars_the_pods_made_later),
         cmocka_unit_test(a_label_counts_from_the_first_pod_on),
+        cmocka_unit_test(a_bar_takes_the_place_of_a_reason_that_is_due),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
