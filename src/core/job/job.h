@@ -8,20 +8,28 @@
  *   jobset.c       the JobSet: creation, new generations, conditions, deletion, its end
  *   reconcile.c    moves marked JobSets on: Jobs, success, suspension, deletion, TTL, timers
  *   store.c        the indexes
+ *   restore.c      what is derived after a snapshot was read; folder.c: checkpoint folders of deleted JobSets
  *   bury.c         freed objects; machines that get other numbers
  *   mark.c         what has to be looked at before the step ends
  *   status.c       a JobSet's numbers and timers, from the Jobs that changed
+ *   conditions.c   the conditions of a JobSet; facts.c: questions about jobs that several files ask
  *   attempt.c      restart numbers: failure policy, ending an attempt, beginning the next
  *   backoff.c      how long a workload that crashes is held back
  *   startup.c      which replicated jobs may start now (AnyOrder, InOrder, dependsOn)
+ *   admitted.c     what admission does to a JobSet; terms.c: its additions to Pod templates
  *   batch.c        the batch/v1 Job: indexes, completions, back-off, failure reasons
  *   fail.c         the states of a Job, and how it fails
  *   task.c         one task is made
+ *   hold.c         the states of a task, and the chips that tasks and gangs hold
+ *   ranks.c        the ranks of tasks
+ *   labels.c       labels of Jobs and Pods; user_meta.c: those that users give them
  *   start.c        what must hold before a placed task is told to start
  *   end.c          how a task ends, or is told to
  *   evict.c        tasks that are ended from outside
  *   notice.c       tasks are told that they will be stopped or moved
  *   reports.c      what agents say about their tasks
+ *   containers.c   the containers of tasks, as agents report them
+ *   config.c       ConfigMaps, Secrets and claims that a task needs
  *   gang.c         gangs: queue, allocation of chips
  *   members.c      the states of a gang, and which of its tasks run, wait or end
  *   priority.c     the priority of pods
@@ -35,10 +43,12 @@
  *   reserve.c      the room that admission keeps for a JobSet
  *   slice.c        gangs that ask for a slice: cubes, and cross-connects before the start; slice_life.c,
  *                  slice_tables.c
- *   preflight.c    tests of a gang's machines before it starts
+ *   preflight.c    tests of a gang's machines before it starts; preflight_pairs.c: in pairs
  *   mttf.c         how long a JobSet runs until a machine fails it
- *   launch.c       what an agent needs to start a task: environment, ranks, ports, the gang's rank table
- *   inplace.c      restart in place: all tasks of a JobSet run again where they are; inplace_begin.c
+ *   launch.c       what an agent needs to start a task: environment, ranks, ports, the gang's rank table;
+ *                  launch_pod.c: containers, commands, volumes
+ *   inplace.c      restart in place: all tasks of a JobSet run again where they are;
+ *                  inplace_begin.c: its begin
  *   recovery_state.c  how a recovery ends
  *   rejoin.c       processes that survive a restart in place and join the next attempt
  *   unjoined.c     processes that do not join though their peers have
@@ -398,8 +408,8 @@ struct jobset_recovery {
     uint8_t state, path; /* enum recovery_state, enum recovery_path */
     bool counted;        /* the restart under way counts towards maxRestarts */
     int64_t since_ns;    /* BACKING_OFF: its end; PARKED: begin of the wait for places; DUMPING: begin */
-    int64_t rejoin_since_ns; /* begin of an attempt whose kept processes are awaited; 0: none is. A process
-                              * that has not joined a while later is ended. */
+    int64_t rejoin_since_ns; /* begin of an attempt with kept processes. Those that have not joined when
+                              * their time is over are ended; then, or with another attempt, it is 0. */
     int64_t apart_ns;    /* a rank lost its connection to a living one, and no step came since; 0: none did */
     int32_t in_place_restarts, in_place_counted; /* restarts in place: all; those towards maxRestarts */
     int32_t seen_attempt; /* private: a newer attempt that a machine has seen; 0 between steps */
@@ -645,8 +655,8 @@ struct job_store {
     VEC(struct gang *) preflights;  /* private: gangs that wait for tests, by uid */
     VEC(machine_id) testing;        /* private: machines with such a test, ascending */
     VEC(struct preflight_verdict) verdicts; /* not taken yet; empty between steps */
-    /* private: placed tasks that wait for a ConfigMap or Secret; the version at which they were checked
-     * last (config.c) */
+    /* private: placed tasks that wait for a ConfigMap, Secret or claim (config.c); the version at which they
+     * were checked last (start.c) */
     VEC(obj_id) config_waiters;
     uint64_t config_version;
     VEC(struct checkpoint_folder) folders; /* private: of deleted JobSets, the oldest first (folder.h) */

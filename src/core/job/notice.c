@@ -1,6 +1,7 @@
 /* notice.c - tells tasks that they will be stopped or moved, so that they can save before. */
 #include "core/job/internal.h"
 
+/* Returns the task's grace; 0: it was not told, because it speaks no libphalanx or does not run. */
 static int64_t notice_task(struct step *step, const struct task *task, enum drain_reason reason)
 {
     int64_t grace_ns = task->job->rjob->job.pod.grace_s * NS_PER_SECOND;
@@ -11,7 +12,7 @@ static int64_t notice_task(struct step *step, const struct task *task, enum drai
     struct effect *effect = effect_add(step->effects, EFFECT_TASK_NOTICE);
     effect->notice.machine = task->machine;
     effect->notice.notice = (struct task_notice){
-            .kind = NOTICE_DRAIN, .task = task->uid, .deadline_ns = left_ns, .reason = reason};
+        .kind = NOTICE_DRAIN, .task = task->uid, .deadline_ns = left_ns, .reason = reason};
     return grace_ns;
 }
 
@@ -35,14 +36,9 @@ int64_t jobs_notice_drain(struct step *step, const struct machine *machine, enum
     list_for_each(node, &step->jobs->machine_tasks[machine->id])
     {
         const struct task *task = container_of(node, struct task, on_machine);
-        if (task->state != TASK_RUNNING || !task->joined || task_is_spare(task) ||
-            (reason == DRAIN_MAINTENANCE && move_by_spares(task->job->jobset)))
+        if (task_is_spare(task) || (reason == DRAIN_MAINTENANCE && move_by_spares(task->job->jobset)))
             continue;
-        int64_t grace_ns = task->job->rjob->job.pod.grace_s * NS_PER_SECOND;
-        struct effect *effect = effect_add(step->effects, EFFECT_TASK_NOTICE);
-        effect->notice.machine = machine->id;
-        effect->notice.notice = (struct task_notice){
-            .kind = NOTICE_DRAIN, .task = task->uid, .deadline_ns = grace_ns, .reason = reason};
+        int64_t grace_ns = notice_task(step, task, reason);
         longest_ns = grace_ns > longest_ns ? grace_ns : longest_ns;
     }
     return longest_ns;
