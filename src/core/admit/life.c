@@ -302,12 +302,15 @@ void workload_unbook(struct admit *admit, struct workload *workload)
     vec_clear(&workload->booked);
 }
 
-/* Frees the workload's quota and wakes the workloads that share it. */
+/* Frees the workload's quota and wakes the workloads that share it; all workloads, where those of any queue
+ * may wait for this one to be ready (blockAdmission). */
 void workload_release(struct step *step, struct workload *workload)
 {
     struct cluster_queue *queue = workload->booked_in;
     workload_unbook(step->admit, workload);
-    if (queue)
+    if (queue && settings(step)->wait_ready && settings(step)->block_admission)
+        wake_all(step->admit);
+    else if (queue)
         wake_cohort(step->admit, queue);
 }
 

@@ -61,6 +61,24 @@ static void test_block_admission(void **state)
     harness_done(&h);
 }
 
+/* A workload of another cohort waits no longer for one that is deleted, though no chip has become free. */
+static void test_block_admission_ends_with_a_deletion(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, "{\"waitForPodsReady\":{\"enable\":true,\"blockAdmission\":true}}",
+          PLAIN("8") "---\n" CLUSTER_QUEUE("cq2", "8", "") LOCAL_QUEUE("lq2", "cq2"));
+    must_apply(&h, "apiVersion: kueue.x-k8s.io/v1beta2\nkind: Workload\nmetadata: {name: wl}\n"
+                   "spec: {queueName: lq, podSets: [{name: p, count: 0, template: {spec: {containers: "
+                   "[{name: c, image: i, resources: {limits: {google.com/tpu: 1}}}]}}}]}\n");
+    submit(&h, "b", "lq2", 1, 4, "");
+    assert_state(&h, "b", "pending");
+    assert_string_equal(reason_of(&h, "b", WORKLOAD_QUOTA_RESERVED), "WaitingForPodsReady");
+    assert_int_equal(harness_write_checked(&h, OBJECT_WORKLOAD, WRITE_DELETE, "wl", NULL), 200);
+    assert_state(&h, "b", "admitted");
+    harness_done(&h);
+}
+
 /* A lifetime that is shorter than the timeout ends an admission that was never ready by the same rule: while
  * it backs off, the others have their turn, whatever their priority. */
 static void test_a_short_life_is_a_timeout_too(void **state)
@@ -628,6 +646,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_pods_ready_timeout),
         cmocka_unit_test(test_block_admission),
+        cmocka_unit_test(test_block_admission_ends_with_a_deletion),
         cmocka_unit_test(test_times_of_a_run),
         cmocka_unit_test(test_a_short_life_is_a_timeout_too),
         cmocka_unit_test(test_saved_is_as_good_as_over),
