@@ -98,36 +98,60 @@ static void carry_say_goodbye(struct carry *carry)
     carry->stage = CARRY_ENDS;
 }
 
-/* Sends a record, or the one that waits; false: the connection is over. */
-static bool carry_seal(struct carry *carry, const char *bytes, size_t len)
+/* Seals bytes into records, of a size that the client chooses (RFC 8449). Returns how many have left, or -1:
+ * the connection is over. GnuTLS holds one record that waits, and asks for its bytes again. */
+static ssize_t carry_seal(struct carry *carry, const char *bytes, size_t len)
 {
-    ssize_t count = gnutls_record_send(carry->session, bytes, len);
-    carry->unsent = count == GNUTLS_E_AGAIN || count == GNUTLS_E_INTERRUPTED;
-    CHECK(count < 0 || !bytes || (size_t)count == len);
-    return carry->unsent || count >= 0;
+    size_t done = 0;
+    while (done < len) {
+        ssize_t count = gnutls_record_send(carry->session, bytes + done, len - done);
+        if (count == GNUTLS_E_AGAIN || count == GNUTLS_E_INTERRUPTED)
+            break;
+        if (count <= 0)
+            return -1;
+        CHECK((size_t)count <= len - done);
+        done += (size_t)count;
+    }
+    return (ssize_t)done;
 }
 
-static size_t carry_record_bytes(const struct carry *carry)
+/* Sends what waits; false: the connection is over. */
+static bool carry_send_waiting(struct carry *carry)
 {
-    size_t most = gnutls_record_get_max_size(carry->session);
-    return most < CARRY_CHUNK_BYTES ? most : CARRY_CHUNK_BYTES;
+    if (carry->waiting.len == 0)
+        return true;
+    ssize_t count = carry_seal(carry, carry->waiting.data + carry->waiting_sent,
+                               carry->waiting.len - carry->waiting_sent);
+    if (count < 0)
+        return false;
+    carry->waiting_sent += (size_t)count;
+    if (carry->waiting_sent < carry->waiting.len)
+        return true;
+    buf_done(&carry->waiting);
+    carry->waiting_sent = 0;
+    return true;
 }
 
 static bool carry_out(struct carry *carry, char *chunk)
 {
     /* Of a hung end no event will tell that there is more; the kernel holds little. */
     for (int i = 0; (i < CARRY_CHUNKS_A_TURN || carry->inner.hung) && carry->stage == CARRY_FLOWS; i++) {
-        if (carry->unsent && !carry_seal(carry, NULL, 0))
+        if (!carry_send_waiting(carry))
             return false;
-        if (carry->unsent)
+        if (carry->waiting.len > 0)
             return true;
-        ssize_t count = recv(carry->inner.fd, chunk, carry_record_bytes(carry), MSG_DONTWAIT);
+        ssize_t count = recv(carry->inner.fd, chunk, CARRY_CHUNK_BYTES, MSG_DONTWAIT);
         if (count < 0 && (errno == EAGAIN || errno == EINTR))
             return true;
-        if (count <= 0)
+        if (count <= 0) {
             carry_say_goodbye(carry);
-        else if (!carry_seal(carry, chunk, (size_t)count))
+            return true;
+        }
+        ssize_t sent = carry_seal(carry, chunk, (size_t)count);
+        if (sent < 0)
             return false;
+        if (sent < count)
+            buf_add(&carry->waiting, chunk + sent, (size_t)(count - sent));
     }
     return true;
 }
@@ -159,14 +183,14 @@ uint32_t carry_outer_events(const struct carry *carry)
     if (carry->stage == CARRY_SHAKES)
         return carry->session && gnutls_record_get_direction(carry->session) ? EPOLLOUT : EPOLLIN;
     bool reads = carry->stage == CARRY_ENDS || (!carry->outer_ended && carry->held.len == 0);
-    return (reads ? EPOLLIN : 0) | (carry->unsent ? EPOLLOUT : 0);
+    return (reads ? EPOLLIN : 0) | (carry->waiting.len ? EPOLLOUT : 0);
 }
 
 uint32_t carry_inner_events(const struct carry *carry)
 {
     if (carry->stage != CARRY_FLOWS)
         return 0;
-    return (carry->unsent ? 0 : EPOLLIN) | (carry->held.len ? EPOLLOUT : 0);
+    return (carry->waiting.len ? 0 : EPOLLIN) | (carry->held.len ? EPOLLOUT : 0);
 }
 
 void carry_close(struct carry *carry, struct api_tls *tls)
@@ -180,4 +204,5 @@ void carry_close(struct carry *carry, struct api_tls *tls)
         close(carry->inner.fd);
     carry->outer.fd = carry->inner.fd = -1;
     buf_done(&carry->held);
+    buf_done(&carry->waiting);
 }

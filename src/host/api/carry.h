@@ -31,9 +31,10 @@ struct carry {
     gnutls_session_t session; /* NULL: it has not begun */
     enum carry_stage stage;
     int64_t since_ns; /* when its thread took it, or it came to CARRY_ENDS */
-    struct buf held;  /* plain bytes that the server has not taken yet */
+    struct buf held;  /* plain bytes that the server has not taken yet; at most CARRY_CHUNK_BYTES */
     size_t held_sent;
-    bool unsent;      /* a record waits inside gnutls */
+    struct buf waiting; /* plain bytes that the client has not taken yet; likewise */
+    size_t waiting_sent;
     bool outer_ended; /* the client sends no more */
     /* Of the loop: */
     uint32_t place; /* in the crowd */

@@ -20,7 +20,7 @@
 #include "host/api/relay.h"
 #include "host/patience.h"
 
-enum { LARGE_BYTES = 3 * 1024 * 1024, LIMIT = 4 };
+enum { LARGE_BYTES = 3 * 1024 * 1024, SMALL_RECORD_BYTES = 512, LIMIT = 4 };
 
 static char folder[] = "/tmp/phalanx-relay-XXXXXX";
 static char certs[5][320]; /* server, its key, authority, client, its key */
@@ -97,8 +97,9 @@ struct client {
     gnutls_certificate_credentials_t credentials;
 };
 
-/* Shakes hands, blocking: the loop does not run meanwhile. */
-static struct client shake(void)
+/* Shakes hands, blocking: the loop does not run meanwhile. The client takes records of `record_max` bytes at
+ * most; 0: of any size. */
+static struct client shake_with(size_t record_max)
 {
     struct client client = {.fd = offer()};
     assert_true(client.fd >= 0);
@@ -111,8 +112,15 @@ static struct client shake(void)
     CHECK(gnutls_credentials_set(client.session, GNUTLS_CRD_CERTIFICATE, client.credentials) == 0);
     gnutls_session_set_verify_cert(client.session, "localhost", 0);
     gnutls_transport_set_int(client.session, client.fd);
+    if (record_max > 0)
+        CHECK(gnutls_record_set_max_recv_size(client.session, record_max) == 0);
     assert_int_equal(gnutls_handshake(client.session), 0);
     return client;
+}
+
+static struct client shake(void)
+{
+    return shake_with(0);
 }
 
 static void client_done(struct client *client)
@@ -214,6 +222,34 @@ static void test_large(void **state)
     end();
 }
 
+/* A client may ask for records far smaller than the server's (RFC 8449): an answer leaves in many. */
+static void test_small_records(void **state)
+{
+    char bytes[50000], some[4096];
+    size_t got = 0;
+    ssize_t count;
+    (void)state;
+    begin(&(struct relay_limits){0});
+    for (size_t i = 0; i < sizeof bytes; i++)
+        bytes[i] = pattern_at(i);
+    struct client client = shake_with(SMALL_RECORD_BYTES);
+    say(&client, "x");
+    PATIENT_UNTIL(&patience, told.ready == 1);
+    assert_int_equal(send(told.fd, bytes, sizeof bytes, 0), sizeof bytes);
+    close(told.fd);
+    told.fd = -1;
+    while ((count = gnutls_record_recv(client.session, some, sizeof some)) > 0) {
+        assert_true(count <= SMALL_RECORD_BYTES);
+        for (ssize_t i = 0; i < count; i++)
+            assert_int_equal(some[i], pattern_at(got + (size_t)i));
+        got += (size_t)count;
+    }
+    assert_int_equal(count, 0);
+    assert_int_equal(got, sizeof bytes);
+    client_done(&client);
+    end();
+}
+
 /* What the server leaves when it ends reaches the client. */
 static void test_last_words(void **state)
 {
@@ -231,7 +267,7 @@ static void test_last_words(void **state)
     told.fd = -1;
     while ((count = gnutls_record_recv(client.session, some, sizeof some)) > 0)
         got += (size_t)count;
-    assert_int_equal(count, 0); /* a suspend_grace, no reset */
+    assert_int_equal(count, 0); /* an orderly end, no reset */
     assert_true(got >= (size_t)left);
     client_done(&client);
     mem_free(bytes);
@@ -321,6 +357,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_no_turn_of_the_loop),
         cmocka_unit_test(test_large),
+        cmocka_unit_test(test_small_records),
         cmocka_unit_test(test_last_words),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_reload),
