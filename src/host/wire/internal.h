@@ -150,6 +150,8 @@ void wire_tls_take(struct conn_tls *tls, const char *data, size_t len); /* bytes
 ssize_t wire_tls_open(struct conn_tls *tls, char *data, size_t max, struct error *error);
 struct buf *wire_tls_plain(struct conn_tls *tls); /* bytes to send are put here */
 size_t wire_tls_waiting(const struct conn_tls *tls);
+/* Moves waiting bytes into records of the connection's `out`, but before the handshake is over, and after the
+ * peer has sent a record that cannot be opened: such a connection only ends. */
 void wire_tls_seal(struct conn_tls *tls);
 bool wire_tls_established(const struct conn_tls *tls);
 bool wire_tls_is_late(const struct conn_tls *tls, int64_t now_ms);

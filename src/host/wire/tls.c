@@ -169,7 +169,7 @@ size_t wire_tls_waiting(const struct conn_tls *tls)
 void wire_tls_seal(struct conn_tls *tls)
 {
     size_t done = 0;
-    if (!tls->established)
+    if (!tls->established || tls->conn->garbled) /* GnuTLS seals nothing after a record that it cannot open */
         return;
     while (done < tls->plain.len) {
         size_t len = tls->plain.len - done < RECORD_BYTES ? tls->plain.len - done : RECORD_BYTES;

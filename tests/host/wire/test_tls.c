@@ -237,6 +237,69 @@ static void test_revoked(void **state)
     wire_tls_free(agent);
 }
 
+static bool answer_in_its_stead(const struct wire_conn *conn, const struct from_agent *message,
+                                struct from_controller *ret_reply)
+{
+    (void)conn;
+    (void)message;
+    *ret_reply = (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = 1};
+    return true;
+}
+
+static bool framed(void)
+{
+    return client.received > 0;
+}
+
+static void send_one(uint64_t number)
+{
+    struct from_agent message = {.kind = FROM_AGENT_LOG_DATA, .log_data = {.stream = number}};
+    message.log_data.bytes = (struct str){folder, number * 97 % 70000};
+    assert_true(message.log_data.bytes.len <= sizeof folder);
+    wire_send_agent(client.conn, &message);
+}
+
+/* A record that cannot be opened, behind one that is answered in the loop's stead: the connection ends. */
+static void test_garbled_while_lent(void **state)
+{
+    static const char garbage[] = "\x17\x03\x03\x00\x20nobody sealed these 32 bytes....";
+    struct wire_tls *a = settings("good", "good/server"), *b = settings("good", "good/agents/m-1");
+    struct wire_handlers handlers = server_handlers;
+    struct wire_attendant *attendant = wire_attendant_new();
+    struct wire_listener *listener;
+    struct error error;
+    uint16_t port;
+    (void)state;
+    handlers.stand_in = answer_in_its_stead;
+    server = client = (struct side){0};
+    uv_loop_init(&loop);
+    patience_init(&patience, &loop);
+    struct wire *wire = wire_new(&loop);
+    CHECK(wire_listen(wire, "127.0.0.1", 0, &handlers, NULL, &listener, &port, &error) == 0);
+    wire_listener_set_tls(listener, a);
+    struct wire_target target = {.host = "127.0.0.1", .port = port, .tls = b};
+    CHECK(wire_connect(wire, &target, &client_handlers, NULL, &client.conn, &error) == 0);
+    send_one(0);
+    PATIENT_UNTIL(&patience, framed());
+    server.received = 0;
+    send_one(0);
+    wire_flush(wire);
+    assert_int_equal(send(wire_conn_fd(client.conn), garbage, sizeof garbage - 1, 0), sizeof garbage - 1);
+    wire_attend(wire, attendant);
+    assert_int_equal(server.received, 0); /* the loop has not had its turn */
+    wire_gather(wire);
+    PATIENT_UNTIL(&patience, both_ended());
+    assert_int_equal(server.reason, WIRE_PROTOCOL);
+    assert_int_equal(server.received, 1);
+    wire_attendant_free(attendant);
+    wire_shutdown(wire);
+    patience_done(&patience);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    CHECK(uv_loop_close(&loop) == 0);
+    wire_tls_free(a);
+    wire_tls_free(b);
+}
+
 static int set_up(void **state)
 {
     static const char *const hosts[] = {"127.0.0.1"}, *const others[] = {"10.9.9.9", "elsewhere"};
@@ -296,10 +359,9 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_messages),
-        cmocka_unit_test(test_strangers), cmocka_unit_test(test_one_side_only),
-        cmocka_unit_test(test_impostor),
-        cmocka_unit_test(test_revoked),
+        cmocka_unit_test(test_messages),      cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_one_side_only), cmocka_unit_test(test_impostor),
+        cmocka_unit_test(test_revoked),       cmocka_unit_test(test_garbled_while_lent),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
