@@ -1,24 +1,64 @@
 #include "host/api/carry.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <sys/epoll.h>
 #include <unistd.h>
 
 #include "base/check.h"
 
-enum { CARRY_CHUNKS_A_TURN = 8 }; /* before other connections have their turn */
+enum {
+    CARRY_CHUNKS_A_TURN = 8, /* before other connections have their turn */
+    CARRY_UNREAD_BYTES =
+        32 * 1024, /* of handshakes and records; a chain of certificates has some thousands */
+};
 
 /* --- handshakes --------------------------------------------------------------------------------- */
+
+/* gnutls_pull_func. GnuTLS keeps half a message of a handshake, which may announce 16 MiB, also behind the
+ * handshake. So the bytes are counted that come before some of a request do. */
+static ssize_t carry_pull(gnutls_transport_ptr_t transport, void *bytes, size_t size)
+{
+    struct carry *carry = transport;
+    ssize_t count = recv(carry->outer.fd, bytes, size, MSG_DONTWAIT);
+    if (count <= 0)
+        return count;
+    carry->unread_bytes += (size_t)count;
+    if (carry->unread_bytes <= CARRY_UNREAD_BYTES)
+        return count;
+    errno = ECONNABORTED;
+    return -1;
+}
+
+static int carry_pull_ready(gnutls_transport_ptr_t transport, unsigned wait_ms)
+{
+    const struct carry *carry = transport;
+    struct pollfd one = {.fd = carry->outer.fd, .events = POLLIN};
+    (void)wait_ms; /* nothing here waits */
+    return poll(&one, 1, 0);
+}
+
+static void carry_begin(struct carry *carry, struct api_tls *tls)
+{
+    carry->session = api_tls_begin(tls, carry->outer.fd);
+    gnutls_transport_ptr_t from, to;
+    gnutls_transport_get_ptr2(carry->session, &from, &to);
+    gnutls_transport_set_ptr2(carry->session, carry, to);
+    gnutls_transport_set_pull_function(carry->session, carry_pull);
+    gnutls_transport_set_pull_timeout_function(carry->session, carry_pull_ready);
+}
 
 static bool carry_shake(struct carry *carry, struct api_tls *tls)
 {
     if (!carry->session)
-        carry->session = api_tls_begin(tls, carry->outer.fd);
+        carry_begin(carry, tls);
     int rc = gnutls_handshake(carry->session);
-    if (rc == 0)
+    if (rc == 0) {
         carry->stage = CARRY_HEARS;
-    else if (gnutls_error_is_fatal(rc))
+        carry->unread_bytes = 0;
+    } else if (gnutls_error_is_fatal(rc)) {
         (void)gnutls_alert_send_appropriate(carry->session, rc);
+    }
     return rc == 0 || !gnutls_error_is_fatal(rc);
 }
 
@@ -84,6 +124,7 @@ static bool carry_in(struct carry *carry, char *chunk)
             return true;
         if (carry->stage == CARRY_HEARS && !carry_make_pair(carry))
             return false;
+        carry->unread_bytes = 0;
         buf_add(&carry->held, chunk, (size_t)count);
     }
     return true;

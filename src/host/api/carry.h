@@ -30,7 +30,8 @@ struct carry {
     struct carry_end outer, inner;
     gnutls_session_t session; /* NULL: it has not begun */
     enum carry_stage stage;
-    int64_t since_ns; /* when its thread took it, or it came to CARRY_ENDS */
+    size_t unread_bytes; /* received since the last byte of a request */
+    int64_t since_ns;    /* when its thread took it, the server's end hung up, or it came to CARRY_ENDS */
     struct buf held;  /* plain bytes that the server has not taken yet; at most CARRY_CHUNK_BYTES */
     size_t held_sent;
     struct buf waiting; /* plain bytes that the client has not taken yet; likewise */

@@ -146,6 +146,7 @@ static void relay_on_event(struct relay_thread *thread, struct carry_end *end, u
     if (end == &carry->inner && events & (EPOLLERR | EPOLLHUP)) {
         relay_forget(thread, end);
         end->hung = true;
+        carry->since_ns = relay_now_ns();
     }
     relay_go_on(thread, carry);
 }
@@ -173,15 +174,24 @@ static void relay_take_newcomers(struct relay_thread *thread)
     }
 }
 
-/* Those that shake hands, or end, for too long. */
+/* How long the connection may stay in its stage; without a limit, the server's own limits end it. */
+static int64_t relay_limit_ns(const struct relay_thread *thread, const struct carry *carry)
+{
+    if (thread->shakes)
+        return SHAKE_LIMIT_NS;
+    if (carry->stage == CARRY_ENDS)
+        return END_LIMIT_NS;
+    return carry->inner.hung ? thread->relay->limits.rest_ms * NS_PER_MS : INT64_MAX;
+}
+
+/* Ends connections that shake hands, take the rest of an answer, or end, for too long. */
 static void relay_end_late(struct relay_thread *thread)
 {
-    int64_t now_ns = relay_now_ns(), limit_ns = thread->shakes ? SHAKE_LIMIT_NS : END_LIMIT_NS;
+    int64_t now_ns = relay_now_ns();
     list_for_each_safe(node, after, &thread->carries)
     {
         struct carry *carry = container_of(node, struct carry, node);
-        bool timed = thread->shakes || carry->stage == CARRY_ENDS;
-        if (timed && now_ns - carry->since_ns >= limit_ns)
+        if (now_ns - carry->since_ns >= relay_limit_ns(thread, carry))
             relay_end(thread, carry);
         else if (thread->shakes)
             break; /* the others are younger */
@@ -359,6 +369,7 @@ int relay_new(uv_loop_t *loop, struct api_tls *tls, const struct relay_hooks *ho
     relay->limits.shaking = limits->shaking ? limits->shaking : RELAY_SHAKING_MAX;
     relay->limits.shaking_of_address =
         limits->shaking_of_address ? limits->shaking_of_address : RELAY_SHAKING_OF_ADDRESS_MAX;
+    relay->limits.rest_ms = limits->rest_ms ? limits->rest_ms : RELAY_REST_MS;
     relay->crowd.seed = uv_hrtime() ^ (uint64_t)(uintptr_t)relay;
     list_init(&relay->news);
     CHECK(pthread_mutex_init(&relay->mutex, NULL) == 0 &&

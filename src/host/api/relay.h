@@ -12,7 +12,8 @@
  * A handshake costs the server hundreds of microseconds and the client as little as a copy of an old message.
  * So a flood of them may delay other handshakes, but neither the loop nor connections that are open: the
  * shaking thread also has a lower priority (nice(2)). What it holds is bounded: relay_limits, and 20 seconds
- * from the connection to the first byte of a request.
+ * from the connection to the first byte of a request. An open connection holds a record of each direction,
+ * and what the kernel keeps for two sockets.
  *
  * All functions are the loop's; hooks are called on the loop, never from inside of them.
  */
@@ -29,13 +30,15 @@ enum {
     RELAY_SHAKING_MAX = 2048,           /* connections without a request, in all */
     RELAY_SHAKING_OF_ADDRESS_MAX = 128, /* and of one source address (crowd.h) */
     RELAY_FILES = 3,                    /* descriptors of a connection */
+    RELAY_REST_MS = 60 * 1000,          /* in which a client takes the rest of an answer */
 };
 
 struct relay;
 
-/* Connections that have sent no request yet; 0: the values above. */
+/* What clients may hold; 0: the values above. */
 struct relay_limits {
-    uint32_t shaking, shaking_of_address;
+    uint32_t shaking, shaking_of_address; /* connections that have sent no request yet */
+    uint32_t rest_ms; /* from the server's end of a connection until the client has taken all that was left */
 };
 
 /* A client that has shaken hands and begun a request. */

@@ -738,7 +738,8 @@ static int start_daemons(struct server *server, const struct api_options *option
     uint32_t most = connection_limit(options->connections_max);
     struct MHD_Daemon **daemons = server->daemons;
     const struct relay_hooks hooks = {server, on_relay_ready, on_relay_gone};
-    const struct relay_limits limits = {options->handshakes_max, options->handshakes_of_address_max};
+    const struct relay_limits limits = {.shaking = options->handshakes_max,
+                                        .shaking_of_address = options->handshakes_of_address_max};
     int rc = 0;
     for (int i = 0; i < DAEMONS; i++)
         daemons[i] = start_daemon(server, i, most);

@@ -18,6 +18,7 @@
 
 enum {
     READ_BYTES = 256 * 1024,
+    SHAKING_READ_BYTES = 16 * 1024,        /* of a stranger, which wait for the shaker */
     STRANGER_FRAME_MAX = 1024 * 1024,      /* the first frame of an accepted connection */
     STRANGER_BYTES_MAX = 32 * 1024 * 1024, /* half first frames of all of them together */
     SHAKING_MAX = 4096,                    /* accepted connections whose handshake is not over */

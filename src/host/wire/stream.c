@@ -395,9 +395,11 @@ static void on_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buffer)
 /* libuv reads and calls on_read at once, so one buffer serves all connections. */
 static void on_alloc(uv_handle_t *handle, size_t suggested, uv_buf_t *buffer)
 {
-    struct wire_conn *conn = handle->data;
-    *buffer = uv_buf_init(conn->wire->read_buffer, READ_BYTES);
+    const struct wire_conn *conn = handle->data;
+    bool shakes = conn->accepted && conn->tls && !wire_tls_established(conn->tls);
+    *buffer = uv_buf_init(conn->wire->read_buffer, shakes ? SHAKING_READ_BYTES : READ_BYTES);
 }
+
 static void read_start(struct wire_conn *conn)
 {
     int rc = uv_read_start((uv_stream_t *)&conn->tcp, on_alloc, on_read);

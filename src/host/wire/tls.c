@@ -13,6 +13,8 @@
 #include "host/wire/internal.h"
 
 enum { RECORD_BYTES = 16 * 1024, PEER_NAME_MAX = 256, HANDSHAKE_MS = WIRE_CONNECT_TIMEOUT_MS };
+/* Bytes of handshakes and records without a plain byte; a chain of certificates has some thousands. */
+enum { UNREAD_BYTES_MAX = 32 * 1024 };
 
 struct credentials { /* shared by the connections that began with them */
     gnutls_certificate_credentials_t handle;
@@ -35,6 +37,7 @@ struct conn_tls {
     struct buf plain, in; /* to be sealed; received, sealed */
     struct buf flight;    /* what the handshake has to say */
     size_t in_used;
+    size_t unread_bytes;             /* taken from `in` since the last plain byte */
     gnutls_typed_vdata_st wanted[2]; /* GnuTLS keeps pointers to these */
     struct buf server_name;
     int64_t deadline_ms;
@@ -144,6 +147,12 @@ static ssize_t pull(gnutls_transport_ptr_t transport, void *data, size_t len)
     }
     if (left < len)
         len = left;
+    /* GnuTLS keeps half a message of a handshake, which may announce 16 MiB, also behind the handshake. */
+    tls->unread_bytes += len;
+    if (tls->unread_bytes > UNREAD_BYTES_MAX) {
+        gnutls_transport_set_errno(tls->session, ECONNABORTED);
+        return -1;
+    }
     memcpy(data, tls->in.data + tls->in_used, len);
     tls->in_used += len;
     return (ssize_t)len;
@@ -265,6 +274,8 @@ static int explain(struct conn_tls *tls, int rc, struct error *error)
         const char *alert = gnutls_alert_get_name(gnutls_alert_get(tls->session));
         return error_set(error, ERROR_DENIED, "TLS: the peer refused: %s", alert ? alert : "unknown alert");
     }
+    if (tls->unread_bytes > UNREAD_BYTES_MAX)
+        return error_set(error, ERROR_DENIED, "TLS: a handshake of more than %d bytes", UNREAD_BYTES_MAX);
     return error_set(error, ERROR_DENIED, "TLS: %s", gnutls_strerror(rc));
 }
 
@@ -280,6 +291,7 @@ int wire_tls_step(struct conn_tls *tls, struct error *error)
         gnutls_alert_send_appropriate(tls->session, rc);
         return ERROR_DENIED;
     }
+    tls->unread_bytes = 0;
     if (!read_name(tls))
         return error_set(error, ERROR_DENIED, "TLS: the peer's certificate has no common name");
     return 1;
@@ -330,8 +342,10 @@ ssize_t wire_tls_open(struct conn_tls *tls, char *data, size_t max, struct error
 {
     for (;;) {
         ssize_t len = gnutls_record_recv(tls->session, data, max);
-        if (len > 0)
+        if (len > 0) {
+            tls->unread_bytes = 0;
             return len;
+        }
         if (len == GNUTLS_E_INTERRUPTED || len == GNUTLS_E_WARNING_ALERT_RECEIVED)
             continue;
         if (tls->in_used == tls->in.len) { /* thousands of connections are idle most of the time */

@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <ftw.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -274,6 +275,53 @@ static void test_last_words(void **state)
     end();
 }
 
+/* The server has ended, and the client does not take what is left: its seat is free again nevertheless. */
+static void test_rest(void **state)
+{
+    char *bytes = mem_alloc(LARGE_BYTES), some[4096];
+    (void)state;
+    begin(&(struct relay_limits){.rest_ms = 1});
+    struct client client = shake();
+    say(&client, "x");
+    PATIENT_UNTIL(&patience, told.ready == 1);
+    for (int full = 0; full < 2;) { /* the sockets between are full, and stay so */
+        ssize_t count = send(told.fd, bytes, LARGE_BYTES, MSG_DONTWAIT);
+        struct pollfd room = {.fd = told.fd, .events = POLLOUT};
+        full = count > 0 || poll(&room, 1, 100) > 0 ? 0 : full + 1;
+    }
+    close(told.fd);
+    told.fd = -1;
+    PATIENT_UNTIL(&patience, told.gone == 1);
+    while (gnutls_record_recv(client.session, some, sizeof some) > 0) {
+    }
+    client_done(&client);
+    mem_free(bytes);
+    end();
+}
+
+/* A message of the handshake that announces 10 MiB: the server ends it long before they have come. */
+static void test_large_hello(void **state)
+{
+    enum { RECORD = 16384, MANY = 400 };
+    /* A record of TLS 1.0, as first ones are, and in it the head of a ClientHello. */
+    static const unsigned char head[] = {22, 3, 1, RECORD >> 8, 0, 1, 0xa0, 0, 0, 3, 3};
+    unsigned char *bytes = mem_alloc(RECORD + 5);
+    ssize_t count = 1;
+    int sent = 0;
+    (void)state;
+    begin(&(struct relay_limits){0});
+    int fd = offer();
+    memcpy(bytes, head, sizeof head);
+    while (count > 0 && sent++ < MANY)
+        count = send(fd, bytes, RECORD + 5, MSG_NOSIGNAL);
+    assert_true(sent < MANY);
+    PATIENT_UNTIL(&patience, told.gone == 1);
+    assert_int_equal(told.ready, 0);
+    close(fd);
+    mem_free(bytes);
+    end();
+}
+
 static void test_limits(void **state)
 {
     int held[LIMIT];
@@ -359,6 +407,8 @@ int main(void)
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_small_records),
         cmocka_unit_test(test_last_words),
+        cmocka_unit_test(test_rest),
+        cmocka_unit_test(test_large_hello),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_reload),
     };

@@ -206,6 +206,25 @@ static void test_impostor(void **state)
     wire_tls_free(b);
 }
 
+/* Sends what begins as a handshake message of 10 MiB, which no peer has reason to. */
+static bool flood(void)
+{
+    enum { RECORD = 16384 };
+    static unsigned char bytes[5 + RECORD] = {22, 3, 1, RECORD >> 8, 0, 1, 0xa0, 0, 0, 3, 3};
+    if (client.conn)
+        (void)send(wire_conn_fd(client.conn), bytes, sizeof bytes, MSG_DONTWAIT | MSG_NOSIGNAL);
+    return both_ended();
+}
+
+static void test_large_hello(void **state)
+{
+    struct wire_tls *a = settings("good", "good/server");
+    exchange("127.0.0.1", a, NULL, false, flood);
+    assert_int_equal(server.opened, 0);
+    assert_non_null(strstr(server.why, "handshake of more than"));
+    wire_tls_free(a);
+}
+
 /* What was good when hands were shaken is not for ever: the authority takes it back. */
 static bool taken_back(void)
 {
@@ -359,9 +378,13 @@ static int tear_down(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_messages),      cmocka_unit_test(test_strangers),
-        cmocka_unit_test(test_one_side_only), cmocka_unit_test(test_impostor),
-        cmocka_unit_test(test_revoked),       cmocka_unit_test(test_garbled_while_lent),
+        cmocka_unit_test(test_messages),
+        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_one_side_only),
+        cmocka_unit_test(test_impostor),
+        cmocka_unit_test(test_revoked),
+        cmocka_unit_test(test_large_hello),
+        cmocka_unit_test(test_garbled_while_lent),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
