@@ -96,12 +96,18 @@ static void on_worked(uv_work_t *job, int status)
         free_closed(worker);
         return;
     }
+    struct api *api = request->api;
+    const struct api_hooks *hooks = &api->hooks;
+    if (hooks->begins)
+        hooks->begins(hooks->context);
     request->work = NULL;
     request->outcome = OUTCOME_READY;
     go_on(request);
     if (!request_is_pending(request))
         request_finish(request);
-    request_retry_soon(request->api); /* the daemon has to run to send it */
+    if (hooks->ends)
+        hooks->ends(hooks->context);
+    request_retry_soon(api); /* the daemon has to run to send it */
 }
 
 static void start(struct work *work)

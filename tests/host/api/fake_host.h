@@ -27,6 +27,7 @@ struct fake_host {
     VEC(struct fake_write) writes; /* submitted, not yet committed */
     VEC(obj_id) starts, stops;     /* what the core asked for */
     bool hold_commits, disk_full, hold_tasks;
+    bool lent;                 /* the API has begun a piece of work that may take long */
     struct api_stream *stream; /* the last log asked for; NULL when it was closed */
     struct api_log_options log_options;
     int logs_closed;
@@ -131,9 +132,24 @@ static void fake_tick(uv_timer_t *timer)
     fake_obey(host);
 }
 
+static void fake_begins(void *context)
+{
+    struct fake_host *host = context;
+    CHECK(!host->lent);
+    host->lent = true;
+}
+
+static void fake_ends(void *context)
+{
+    struct fake_host *host = context;
+    CHECK(host->lent);
+    host->lent = false;
+}
+
 static void fake_submit(void *context, const struct write_event *write, struct api_request *request)
 {
     struct fake_host *host = context;
+    CHECK(host->lent); /* checking a write takes long */
     struct fake_write item = {*write, request};
     vec_push(&host->writes, item);
 }
@@ -239,7 +255,8 @@ static void fake_start(struct fake_host *host, const char *cluster_path, uint16_
     struct api_options options = {.port = port,
                                   .hooks = {host, fake_core, fake_now, fake_submit, fake_logs,
                                             fake_logs_closed, fake_exec, fake_exec_input, fake_exec_credit,
-                                            fake_exec_resize, fake_exec_closed, fake_hold_counts}};
+                                            fake_exec_resize, fake_exec_closed, fake_hold_counts, fake_begins,
+                                            fake_ends}};
     if (api_new(&host->loop, &options, &host->api, &error) < 0) {
         fprintf(stderr, "%s\n", error.text);
         CHECK_UNREACHABLE();

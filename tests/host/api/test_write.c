@@ -1,5 +1,6 @@
 /* Writes over real sockets, on a real core. */
 #include "host/api/client.h"
+#include "host/api/work.h"
 
 static void test_patches(void **state)
 {
@@ -49,6 +50,29 @@ static void test_patches(void **state)
     assert_false(core_cluster(host->core)->machines[0].cordoned);
     assert_int_equal(core_cluster(host->core)->machines[0].taint_count, 0);
     assert_true(text_is(doc_path(doc, "metadata", "labels", "zone", NULL), "z1"));
+}
+
+/* A write whose body is read and worked out beside the loop is checked while the wire is lent as well
+ * (fake_submit). */
+static void test_large(void **state)
+{
+    struct fake_host *host = *state;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct buf body BUF_CLEANUP = {0};
+    struct doc *doc;
+    buf_add_str(&body, STR("{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"large\"},"
+                           "\"data\":{\"k\":\"v\""));
+    for (int i = 0; body.len < WORK_BYTES_MIN; i++)
+        buf_printf(&body, ",\"k%d\":\"v\"", i);
+    buf_add_str(&body, STR("}}"));
+    const char *maps = "/api/v1/namespaces/default/configmaps";
+    const char *map = "/api/v1/namespaces/default/configmaps/large";
+    assert_int_equal(ask(host, &arena, "POST", maps, NONE, body.data, &doc), 201);
+    assert_int_equal(ask(host, &arena, "PATCH", map, "Content-Type: application/merge-patch+json\r\n",
+                         "{\"data\":{\"k\":\"w\"}}", &doc),
+                     200);
+    assert_true(text_is(doc_path(doc, "data", "k", NULL), "w"));
+    assert_true(text_is(doc_path(doc, "data", "k0", NULL), "v"));
 }
 
 #define APPLIED(spec)                                                                                        \
@@ -411,6 +435,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_bodies_without_type, setup, teardown),
         cmocka_unit_test_setup_teardown(test_generated_names, setup, teardown),
         cmocka_unit_test_setup_teardown(test_patches, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_large, setup, teardown),
         cmocka_unit_test_setup_teardown(test_apply, setup, teardown),
         cmocka_unit_test_setup_teardown(test_eviction, setup, teardown),
         cmocka_unit_test_setup_teardown(test_apply_job, setup, teardown),
