@@ -7,7 +7,6 @@
 #include <signal.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -234,7 +233,7 @@ static void *relay_run(void *context)
     struct epoll_event events[EVENTS_A_TURN];
     int64_t looked_ns = relay_now_ns();
     if (thread->shakes) /* of this thread alone, on Linux */
-        (void)setpriority(PRIO_PROCESS, 0, SHAKING_NICE);
+        (void)!nice(SHAKING_NICE);
     while (!relay_stops(thread)) {
         int wait_ms = list_empty(&thread->carries) ? -1 : LOOK_AGAIN_MS;
         int count = epoll_wait(thread->epoll_fd, events, EVENTS_A_TURN, wait_ms);

@@ -1,6 +1,7 @@
 #include "host/api/work.h"
 
 #include <malloc.h>
+#include <unistd.h>
 
 #include "base/hash.h"
 #include "host/api/seats.h"
@@ -63,9 +64,19 @@ static void free_work(struct work *work)
     mem_free(work);
 }
 
+/* The loop comes first where processors are few. On Linux nice(2) is the thread's. */
+static void yield_to_loop(void)
+{
+    static _Thread_local bool yields;
+    if (!yields)
+        (void)!nice(WORK_NICE);
+    yields = true;
+}
+
 /* On a thread of the pool. */
 static void on_work(uv_work_t *job)
 {
+    yield_to_loop();
     struct work *work = job->data;
     struct worker *worker = work->worker;
     uv_mutex_lock(&worker->mutex);

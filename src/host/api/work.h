@@ -14,7 +14,10 @@
 
 #include "host/api/request.h"
 
-enum { WORK_BYTES_MIN = 16 * 1024 }; /* smaller texts take less time than a hand-over */
+enum {
+    WORK_BYTES_MIN = 16 * 1024, /* smaller texts take less time than a hand-over */
+    WORK_NICE = 5,              /* of the threads, on top of the loop's (nice(2)) */
+};
 
 /* Whether that much text should be worked on beside the loop. */
 bool work_pays(const struct api_request *request, size_t bytes);

@@ -9,7 +9,7 @@
 
 #include <pthread.h>
 #include <signal.h>
-#include <sys/resource.h>
+#include <unistd.h>
 
 enum { SHAKER_NICE = 5, SHAKEN_A_TURN = 64 };
 
@@ -35,7 +35,7 @@ static struct wire_conn *shaker_first(struct list_node *list)
 static void *shaker_run(void *context)
 {
     struct shaker *shaker = context;
-    (void)setpriority(PRIO_PROCESS, 0, SHAKER_NICE); /* of this thread alone, on Linux */
+    (void)!nice(SHAKER_NICE); /* of this thread alone, on Linux */
     pthread_mutex_lock(&shaker->mutex);
     while (!shaker->stopping) {
         struct wire_conn *conn = shaker_first(&shaker->given);

@@ -2,6 +2,9 @@
 #include "host/api/client.h"
 #include "host/api/work.h"
 
+#include <dirent.h>
+#include <sys/resource.h>
+
 static void test_patches(void **state)
 {
     struct fake_host *host = *state;
@@ -52,6 +55,20 @@ static void test_patches(void **state)
     assert_true(text_is(doc_path(doc, "metadata", "labels", "zone", NULL), "z1"));
 }
 
+/* Threads of this process that let the loop go first. */
+static int nice_threads(void)
+{
+    int own = getpriority(PRIO_PROCESS, 0), count = 0;
+    DIR *threads = opendir("/proc/self/task");
+    struct dirent *entry;
+    assert_non_null(threads);
+    while ((entry = readdir(threads)))
+        count += atoi(entry->d_name) > 0 &&
+                 getpriority(PRIO_PROCESS, (id_t)atoi(entry->d_name)) == own + WORK_NICE;
+    closedir(threads);
+    return count;
+}
+
 /* A write whose body is read and worked out beside the loop is checked while the wire is lent as well
  * (fake_submit). */
 static void test_large(void **state)
@@ -73,6 +90,7 @@ static void test_large(void **state)
                      200);
     assert_true(text_is(doc_path(doc, "data", "k", NULL), "w"));
     assert_true(text_is(doc_path(doc, "data", "k0", NULL), "v"));
+    assert_true(nice_threads() > 0);
 }
 
 #define APPLIED(spec)                                                                                        \
