@@ -62,9 +62,11 @@ static int nice_threads(void)
     DIR *threads = opendir("/proc/self/task");
     struct dirent *entry;
     assert_non_null(threads);
-    while ((entry = readdir(threads)))
-        count += atoi(entry->d_name) > 0 &&
-                 getpriority(PRIO_PROCESS, (id_t)atoi(entry->d_name)) == own + WORK_NICE;
+    while ((entry = readdir(threads))) {
+        int64_t id;
+        if (str_to_i64(str_from(entry->d_name), 1, INT32_MAX, &id))
+            count += getpriority(PRIO_PROCESS, (id_t)id) == own + WORK_NICE;
+    }
     closedir(threads);
     return count;
 }
