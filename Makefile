@@ -42,7 +42,7 @@ sanitize: deps
 
 # ThreadSanitizer wants the address space as older kernels had it: without randomisation (setarch -R). WITH_THREADS
 # names the tests of what has threads: handshakes, records of TLS, the lease's stand-in, work beside the loop, switches.
-WITH_THREADS = host/(api/test_(relay|server|seats)|wire/|controller/|fabric/test_(desk|crew))
+WITH_THREADS = host/(api/test_(relay|server|seats|write)|wire/|controller/|fabric/test_(desk|crew))
 tsan: deps
 	@cmake --preset tsan -B $(BUILD)-tsan > /dev/null
 	@cmake --build $(BUILD)-tsan -j $(JOBS)
