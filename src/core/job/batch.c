@@ -559,6 +559,7 @@ void attempt_doom_jobs(struct step *step, struct jobset *jobset, uint32_t first,
             job_note_failure(step, job);
         job->doomed = true;
         job->doomed_ns = step->now_ns;
+        job->spare_due_ns = 0;
         jobset->jobs[i] = NULL;
         jobset->made--;
         job_touch(job);

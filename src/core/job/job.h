@@ -594,7 +594,7 @@ static inline bool job_is_hidden(const struct job *job) /* its pods are orphaned
 /* Whether the Job may retry an index, make a spare or exceed its deadline: only then has it a timer. */
 static inline bool job_goes_on(const struct job *job)
 {
-    return job->state == JOB_ACTIVE && !job->jobset->deleted_ns && !job_is_hidden(job);
+    return job->state == JOB_ACTIVE && !job->doomed && !job->jobset->deleted_ns && !job_is_hidden(job);
 }
 
 /* A machine that failed a test before a gang's start; becomes a fault. */
