@@ -3,8 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/rendezvous.c" /* libphalanx is not part of any layer's library */
-#include "job/seal.c"
+#include "job/gang/rendezvous.c" /* libphalanx is not part of any layer's library */
+#include "job/gang/seal.c"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
