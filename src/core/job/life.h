@@ -132,6 +132,9 @@ bool shrink_restored(const struct jobset *jobset);
 /* For admission (admitted.c). Tells its tasks that use libphalanx that they will be stopped, or moved, so
  * that they can save before; returns the longest grace among them, 0: none was told. */
 int64_t jobset_notice(struct step *step, const struct jobset *jobset, enum drain_reason reason);
+/* Tells them that another machine takes ranks over: they save within MOVE_LIMIT_NS, and are not stopped for
+ * it. */
+void jobset_notice_hot_switch(struct step *step, const struct jobset *jobset);
 /* Whether a save that the ranks made after their notice at `noticed_ns` is committed (suspend.c): their
  * present step, and not a step that was already on its way to storage. */
 bool jobset_has_answered(const struct jobset *jobset, int64_t noticed_ns);

@@ -153,7 +153,7 @@ static void ask_to_save(struct step *step, struct jobset *jobset)
     lifecycle_move(&move_lifecycle, &move->state, MOVE_SAVING);
     move->noticed_ns = step->now_ns;
     move->due_ns = step->now_ns + MOVE_LIMIT_NS;
-    (void)jobset_notice(step, jobset, DRAIN_MOVE);
+    jobset_notice_hot_switch(step, jobset);
     jobset_mark(step, jobset); /* its timer */
 }
 

@@ -1,32 +1,45 @@
 /* notice.c - tells tasks that they will be stopped or moved, so that they can save before. */
 #include "core/job/internal.h"
 
-/* Returns the task's grace; 0: it was not told, because it speaks no libphalanx or does not run. */
-static int64_t notice_task(struct step *step, const struct task *task, enum drain_reason reason)
+/* Tells the task that it has `left_ns` to save; 0: its grace, before it is stopped. Returns the task's grace;
+ * 0: it was not told, because it speaks no libphalanx or does not run. */
+static int64_t notice_task(struct step *step, const struct task *task, enum drain_reason reason,
+                           int64_t left_ns)
 {
     int64_t grace_ns = task->job->rjob->job.pod.grace_s * NS_PER_SECOND;
     if (task->state != TASK_RUNNING || !task->joined || task->doomed)
         return 0;
-    /* A task that moves is not stopped for the move. */
-    int64_t left_ns = reason == DRAIN_MOVE ? MOVE_LIMIT_NS : grace_ns;
     struct effect *effect = effect_add(step->effects, EFFECT_TASK_NOTICE);
     effect->notice.machine = task->machine;
-    effect->notice.notice = (struct task_notice){
-        .kind = NOTICE_DRAIN, .task = task->uid, .deadline_ns = left_ns, .reason = reason};
+    effect->notice.notice = (struct task_notice){.kind = NOTICE_DRAIN,
+                                                 .task = task->uid,
+                                                 .deadline_ns = left_ns ? left_ns : grace_ns,
+                                                 .reason = reason};
     return grace_ns;
 }
 
-int64_t jobset_notice(struct step *step, const struct jobset *jobset, enum drain_reason reason)
+static int64_t notice_all(struct step *step, const struct jobset *jobset, enum drain_reason reason,
+                          int64_t left_ns)
 {
     int64_t longest_ns = 0;
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
         for (size_t t = 0; job && t < job->tasks.len; t++) {
-            int64_t grace_ns = notice_task(step, job->tasks.items[t], reason);
+            int64_t grace_ns = notice_task(step, job->tasks.items[t], reason, left_ns);
             longest_ns = grace_ns > longest_ns ? grace_ns : longest_ns;
         }
     }
     return longest_ns;
+}
+
+int64_t jobset_notice(struct step *step, const struct jobset *jobset, enum drain_reason reason)
+{
+    return notice_all(step, jobset, reason, 0);
+}
+
+void jobset_notice_hot_switch(struct step *step, const struct jobset *jobset)
+{
+    (void)notice_all(step, jobset, DRAIN_MOVE, MOVE_LIMIT_NS);
 }
 
 int64_t jobs_notice_drain(struct step *step, const struct machine *machine, enum drain_reason reason)
@@ -38,7 +51,7 @@ int64_t jobs_notice_drain(struct step *step, const struct machine *machine, enum
         const struct task *task = container_of(node, struct task, on_machine);
         if (task_is_spare(task) || (reason == DRAIN_MAINTENANCE && move_by_spares(task->job->jobset)))
             continue;
-        int64_t grace_ns = notice_task(step, task, reason);
+        int64_t grace_ns = notice_task(step, task, reason, 0);
         longest_ns = grace_ns > longest_ns ? grace_ns : longest_ns;
     }
     return longest_ns;

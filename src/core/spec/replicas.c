@@ -28,7 +28,8 @@ static int64_t world_of(const struct jobset_spec *spec)
         if (!job->indexed || job->completions < 0 || job->parallelism < job->completions ||
             job->pod.node_name.len || !str_equal(rjob->group, spec->rjobs[0].group))
             return 0;
-        world += (int64_t)job->completions * rjob->replicas;
+        if (__builtin_add_overflow(world, (int64_t)job->completions * rjob->replicas, &world))
+            return 0; /* more than any limit: refused below */
     }
     return world;
 }

@@ -126,7 +126,8 @@ void jobset_validate_scheduling(const struct doc *object, const struct jobset_sp
         const struct job_spec *job = &spec->rjobs[r].job;
         bool fewer = job->completions >= 0 && job->completions < job->parallelism;
         check.tasks[r] = (int64_t)spec->rjobs[r].replicas * (fewer ? job->completions : job->parallelism);
-        all += check.tasks[r];
+        if (__builtin_add_overflow(all, check.tasks[r], &all))
+            all = INT64_MAX;
     }
     check_terms(&check, node, path, all);
     if (doc_len(groups) && has_terms(node))

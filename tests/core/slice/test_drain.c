@@ -125,6 +125,40 @@ static void a_cube_is_drained_when_its_slice_has_moved(void **state)
     end(rig);
 }
 
+static void join_all(struct rig *rig, const char *name, bool can_rejoin)
+{
+    const struct job *job = harness_jobset(&rig->h, name)->jobs[0];
+    for (uint32_t i = 0; i < 32; i++) {
+        struct task_report joined = {.kind = REPORT_JOINED,
+                                     .task = job->indexes[i].task->uid,
+                                     .attempt_plus_1 = 1,
+                                     .can_rejoin = can_rejoin};
+        harness_report(&rig->h, &joined, job->indexes[i].task->machine);
+    }
+}
+
+/* Ranks are told the time that they have: they are stopped at the end of their grace. */
+static void ranks_on_a_drained_cube_are_told_their_grace(void **state)
+{
+    struct rig *rig = *state;
+    int count = 0;
+    begin(rig, 1);
+    harness_create(&rig->h, slice_yaml("a", "4x4x8", 32));
+    answer_all(rig);
+    run_all_tasks(rig);
+    join_all(rig, "a", false);
+    set_drain(rig, OBJECT_CUBE, "pod-1.cube-1", true);
+    for (size_t i = 0; i < rig->h.effects.list.len; i++) {
+        const struct effect *effect = &rig->h.effects.list.items[i];
+        if (effect->kind != EFFECT_TASK_NOTICE || effect->notice.notice.kind != NOTICE_DRAIN)
+            continue;
+        count++;
+        assert_int_equal(effect->notice.notice.deadline_ns, 30 * NS_PER_SECOND);
+    }
+    assert_int_equal(count, 32);
+    end(rig);
+}
+
 static void a_slice_without_another_place_stays_on_a_drained_cube(void **state)
 {
     struct rig *rig = *state;
@@ -228,14 +262,7 @@ static void ranks_that_can_rejoin_leave_a_lost_slice(void **state)
     struct rig *rig = *state;
     begin(rig, 2);
     create_mover(rig, "", 0);
-    const struct job *job = harness_jobset(&rig->h, "a")->jobs[0];
-    for (uint32_t i = 0; i < 32; i++) {
-        struct task_report joined = {.kind = REPORT_JOINED,
-                                     .task = job->indexes[i].task->uid,
-                                     .attempt_plus_1 = 1,
-                                     .can_rejoin = true};
-        harness_report(&rig->h, &joined, job->indexes[i].task->machine);
-    }
+    join_all(rig, "a", true);
     health(rig, 5, SWITCH_DOWN);
     assert_runs_in_the_other_pod(rig);
     assert_int_equal(harness_jobset(&rig->h, "a")->restarts, 0);
@@ -369,6 +396,7 @@ int main(void)
         STORY_OF(a_switch_is_drained_when_slices_are_routed_around_it),
         STORY_OF(a_drain_waits_for_a_slice_that_cannot_spare_the_switch),
         STORY_OF(a_cube_is_drained_when_its_slice_has_moved),
+        STORY_OF(ranks_on_a_drained_cube_are_told_their_grace),
         STORY_OF(a_slice_without_another_place_stays_on_a_drained_cube),
         STORY_OF(a_slice_that_may_not_be_rerouted_moves),
         STORY_OF(a_slice_that_may_not_be_rerouted_keeps_its_first_tables),
