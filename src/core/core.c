@@ -220,8 +220,10 @@ static void settle(struct core *core, struct step *step)
              core_slices_act(core, step) || core_collect(step, &seen));
 }
 
-/* `again`: every JobSet is looked at, whether the event touches it or not. */
-static void apply(struct core *core, const struct event *event, struct effects *effects, bool again)
+/* What a step looks at besides what its event touches. */
+enum look { LOOK_NO_FURTHER, LOOK_AT_QUEUE, LOOK_AT_ALL }; /* gangs that wait; every JobSet too */
+
+static void apply(struct core *core, const struct event *event, struct effects *effects, enum look look)
 {
     CHECK(event->seq == core->seq + 1 && event->stamp_ns >= core->now_ns);
     core->seq = event->seq;
@@ -229,8 +231,10 @@ static void apply(struct core *core, const struct event *event, struct effects *
     bury(core);
     struct step step = step_begin(core, effects, event->seq, event->stamp_ns);
     route(core, &step, event);
-    if (again)
+    if (look == LOOK_AT_ALL)
         jobs_mark_all(&step);
+    if (look != LOOK_NO_FURTHER)
+        step.schedule = true;
     settle(core, &step);
     lease_hold_set(&core->hold, repairs_hold_until(core->repairs), core->seq, core->now_ns);
     core_hangs_forget(core, &step);
@@ -243,7 +247,7 @@ static void apply(struct core *core, const struct event *event, struct effects *
 
 void core_step(struct core *core, const struct event *event, struct effects *effects)
 {
-    apply(core, event, effects, false);
+    apply(core, event, effects, LOOK_NO_FURTHER);
 }
 
 bool core_is_settled(const struct core *core)
@@ -257,7 +261,8 @@ bool core_is_settled(const struct core *core)
         struct core *copy = core_new();
         struct error error = {0};
         CHECK(core_snapshot_read(copy, buf_str(&bytes), &error) == 0);
-        apply(copy, &tick, &effects, again);
+        /* The queue is looked at in both: reasons of gangs that wait may be old by a moment (job/why.c). */
+        apply(copy, &tick, &effects, again ? LOOK_AT_ALL : LOOK_AT_QUEUE);
         digests[again] = core_digest(copy);
         core_free(copy);
     }

@@ -353,12 +353,16 @@ void slices_health(struct step *step, const struct switch_health *health)
         now->verify = !now->leaving; /* it is read before its fault closes, needed or not */
     }
     now->health = (uint8_t)health->state;
+    uint8_t bad_before[sizeof now->bad];
+    memcpy(bad_before, now->bad, sizeof bad_before);
     memset(now->bad, 0, sizeof now->bad);
     for (size_t i = 0; i < health->bad_port_count; i++) {
         struct link_end end;
         if (switch_port_end(pod->cubes, which, health->bad_ports[i], &end))
             mark_bad(now, end);
     }
+    if (memcmp(bad_before, now->bad, sizeof bad_before) != 0)
+        step->schedule = true; /* a slice may take cubes whose ports are well again */
     keep_reason(now, health->reason);
     buf_clear(&now->alarms);
     for (size_t i = 0; i < health->alarm_count; i++)

@@ -15,10 +15,12 @@ static void on_connect(uv_connect_t *request, int status)
     conn->connector = NULL;
     wire->connecting--;
     conn->state = CONN_OPEN;
-    if (status < 0)
+    if (status < 0) {
         wire_conn_fail(conn, status == UV_ETIMEDOUT ? WIRE_TIMEOUT : WIRE_UNREACHABLE, uv_strerror(status));
-    else
+    } else {
+        wire_conn_learn_peer(conn);
         wire_conn_open(conn);
+    }
     wire_flush_sometimes(wire);
 }
 

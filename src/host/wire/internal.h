@@ -93,6 +93,7 @@ struct wire_conn {
     struct conn_tls *tls;          /* NULL: plain */
     struct wire_tls *tls_settings; /* of one being made: TLS begins when it is connected */
     struct buf tls_server;
+    struct sockaddr_storage peer; /* its address, kept for the time after a reset; family 0: not known */
     uint8_t state;
     bool accepted;   /* by a listener: its owner knows of it once it is open */
     uint32_t place;  /* of its address, while it is in the crowd */
@@ -123,6 +124,8 @@ void wire_conn_fail(struct wire_conn *conn, enum wire_reason reason, const char 
 bool wire_parse_address(const char *text, uint16_t port, struct sockaddr_storage *ret_address);
 
 /* stream.c */
+/* Keeps the address of the peer to which the socket was just connected. */
+void wire_conn_learn_peer(struct wire_conn *conn);
 void wire_conn_open(struct wire_conn *conn);       /* its socket is connected: messages flow */
 void wire_conn_mark_dirty(struct wire_conn *conn); /* something is queued */
 void wire_flush_sometimes(struct wire *wire);

@@ -75,12 +75,10 @@ void wire_conn_leaves_crowd(struct wire_conn *conn)
 /* False: too many connections are not open yet, in all or of its source address. */
 static bool join_crowd(struct wire_conn *conn)
 {
-    struct sockaddr_storage address;
-    int len = sizeof address;
     struct crowd *crowd = &conn->wire->crowd;
-    if (!conn->tls_settings || uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&address, &len) < 0)
+    if (!conn->tls_settings || conn->peer.ss_family == 0)
         return true;
-    conn->place = crowd_place(crowd, (struct sockaddr *)&address);
+    conn->place = crowd_place(crowd, (struct sockaddr *)&conn->peer);
     if (conn->wire->shaking >= conn->wire->shaking_max ||
         crowd->counts[conn->place] >= conn->wire->shaking_of_address_max)
         return false;
@@ -88,6 +86,13 @@ static bool join_crowd(struct wire_conn *conn)
     crowd->counts[conn->place]++;
     conn->crowded = true;
     return true;
+}
+
+void wire_conn_learn_peer(struct wire_conn *conn)
+{
+    int len = sizeof conn->peer;
+    if (uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&conn->peer, &len) < 0)
+        conn->peer.ss_family = 0;
 }
 
 void wire_conn_drop(struct wire_conn *conn)
@@ -157,19 +162,18 @@ void wire_conn_set_context(struct wire_conn *conn, void *context)
 
 void wire_conn_peer(const struct wire_conn *conn, char ret_text[WIRE_ADDRESS_MAX])
 {
-    struct sockaddr_storage address;
-    int len = sizeof address;
+    const struct sockaddr_storage *address = &conn->peer;
     char host[WIRE_ADDRESS_MAX - 8] = "";
     ret_text[0] = 0;
-    if (conn->state != CONN_OPEN || uv_tcp_getpeername(&conn->tcp, (struct sockaddr *)&address, &len) < 0)
+    if (conn->state != CONN_OPEN || address->ss_family == 0)
         return;
-    bool v6 = address.ss_family == AF_INET6;
+    bool v6 = address->ss_family == AF_INET6;
     if (v6)
-        uv_ip6_name((struct sockaddr_in6 *)&address, host, sizeof host);
+        uv_ip6_name((const struct sockaddr_in6 *)address, host, sizeof host);
     else
-        uv_ip4_name((struct sockaddr_in *)&address, host, sizeof host);
-    unsigned port =
-        ntohs(v6 ? ((struct sockaddr_in6 *)&address)->sin6_port : ((struct sockaddr_in *)&address)->sin_port);
+        uv_ip4_name((const struct sockaddr_in *)address, host, sizeof host);
+    unsigned port = ntohs(v6 ? ((const struct sockaddr_in6 *)address)->sin6_port
+                             : ((const struct sockaddr_in *)address)->sin_port);
     snprintf(ret_text, WIRE_ADDRESS_MAX, v6 ? "[%s]:%u" : "%s:%u", host, port);
 }
 
@@ -211,7 +215,9 @@ static void take_connection(struct wire_listener *listener)
     conn->has_handle = true;
     conn->accepted = true;
     conn->tls_settings = listener->tls;
-    if (uv_accept((uv_stream_t *)&listener->tcp, (uv_stream_t *)&conn->tcp) < 0 || !join_crowd(conn))
+    rc = uv_accept((uv_stream_t *)&listener->tcp, (uv_stream_t *)&conn->tcp);
+    wire_conn_learn_peer(conn);
+    if (rc < 0 || !join_crowd(conn))
         wire_conn_drop(conn);
     else
         wire_conn_open(conn);

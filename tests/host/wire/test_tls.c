@@ -59,6 +59,7 @@ static void server_closed(struct wire_conn *conn, enum wire_reason reason, const
 static void server_refused(void *context, const char *peer, const char *why)
 {
     server.refused++;
+    assert_int_equal(strncmp(peer, "127.0.0.1:", 10), 0); /* known also after the client has reset it */
     snprintf(server.why, sizeof server.why, "%s", why);
 }
 
