@@ -714,6 +714,7 @@ struct launch_common {
     const struct object_store *objects; /* for ConfigMaps and Secrets; NULL: none */
     const struct jobset *jobset;
     struct str group;
+    uint32_t world; /* number of ranks that the table was made for */
     struct gang_rank_table rank_table;
     struct launch_place *places; /* entries of the rank table */
     uint32_t nodes;

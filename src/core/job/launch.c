@@ -206,13 +206,16 @@ static void join_hostnames(struct launch_common *common)
 
 static void common_for(struct launch_common *common, const struct task *task, const struct cluster *cluster)
 {
-    if (common->jobset == task->job->jobset && str_equal(common->group, task->job->rjob->group))
+    /* A rank that was placed before replicas left or came back belongs to a world of another size. */
+    if (common->jobset == task->job->jobset && common->world == task->world &&
+        str_equal(common->group, task->job->rjob->group))
         return;
     CHECK(common->arena);
     *common = (struct launch_common){.arena = common->arena,
                                      .objects = common->objects,
                                      .machine_mttf_s = common->machine_mttf_s,
                                      .jobset = task->job->jobset,
+                                     .world = task->world,
                                      .group = task->job->rjob->group};
     build_rank_table(task, cluster, common->arena, &common->rank_table);
     find_places(common);
