@@ -49,7 +49,7 @@ void *arena_alloc_array(struct arena *arena, size_t count, size_t size); /* over
 void *arena_try_alloc(struct arena *arena, size_t size);                 /* NULL beyond limit_bytes */
 char *arena_strdup(struct arena *arena, struct str s);                   /* NUL-terminated copy */
 struct str arena_str(struct arena *arena, struct str s);                 /* copy; also NUL-terminated */
-/* One text of several, one behind the other; also NUL-terminated. */
+/* Joins the texts, in order; the result is also NUL-terminated. */
 struct str arena_concat(struct arena *arena, const struct str *parts, size_t count);
 #define ARENA_CONCAT(arena, ...)                                                                             \
     arena_concat((arena), (const struct str[]){__VA_ARGS__},                                                 \

@@ -1,7 +1,7 @@
 /* fabric_asked.h - what a command line of `phalanx fabric` asks for, and the functions that carry it out.
  *
  * An action is a bit: each option belongs to some actions (fabric_options.c), and is refused for the others.
- * One command for each process; texts belong to argv.
+ * A process has one command line; the texts belong to argv.
  */
 #ifndef PHX_CMD_FABRIC_ASKED_H
 #define PHX_CMD_FABRIC_ASKED_H

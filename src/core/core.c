@@ -220,8 +220,9 @@ static void settle(struct core *core, struct step *step)
              core_slices_act(core, step) || core_collect(step, &seen));
 }
 
-/* What a step looks at besides what its event touches. */
-enum look { LOOK_NO_FURTHER, LOOK_AT_QUEUE, LOOK_AT_ALL }; /* gangs that wait; every JobSet too */
+/* The objects that a step looks at besides those that its event touches: none, the gangs that wait, or these
+ * and every JobSet. */
+enum look { LOOK_NO_FURTHER, LOOK_AT_QUEUE, LOOK_AT_ALL };
 
 static void apply(struct core *core, const struct event *event, struct effects *effects, enum look look)
 {

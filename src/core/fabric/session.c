@@ -127,7 +127,7 @@ void fabric_session_summary(const struct fabric_session *session, struct fabric_
 
 /* --- orders ------------------------------------------------------------------------------------------ */
 
-/* What a link carries in one round trip, and one packet. */
+/* Returns the bytes that a link carries in one round trip, and one packet more. */
 static uint32_t session_buffer(const struct fabric_session *session, uint32_t rtt_ns)
 {
     CHECK(rtt_ns > 0 && rtt_ns <= FABRIC_RTT_NS_MAX);

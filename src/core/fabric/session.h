@@ -27,7 +27,7 @@
  * and one more for each re-route: callers leave FABRIC_REROUTES_MAX numbers between sessions. Answers under
  * an old number are not taken, answers that come twice change nothing.
  *
- * One owner; pure: equal calls give equal orders.
+ * A session has one owner. Its functions are pure: equal calls give equal orders.
  */
 #ifndef PHX_CORE_FABRIC_SESSION_H
 #define PHX_CORE_FABRIC_SESSION_H
@@ -64,7 +64,7 @@ struct fabric_session_terms {
     uint32_t pattern_count;
 };
 
-/* What a chip sees at one port. */
+/* The neighbour that a chip sees at one port. */
 struct fabric_neighbour {
     bool light;
     uint8_t port;

@@ -7,7 +7,7 @@
 #include "base/check.h"
 #include "core/fabric/session.h"
 
-/* What is known of a chip, by its number in the slice. */
+/* A chip as the session knows it, by its number in the slice. */
 struct session_chip {
     uint32_t label;
     uint32_t rtt_ns[CHIP_PORTS];

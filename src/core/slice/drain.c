@@ -20,7 +20,7 @@ static const struct slice *find_dependent(const struct slices *slices, const str
     return NULL;
 }
 
-/* One drain after another: a slice may do without few switches. */
+/* Drains go on one after another, because a slice can do without few switches. */
 void drains_settle(struct step *step, struct pod_now *pod)
 {
     uint64_t left_out = 0;

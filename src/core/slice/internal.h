@@ -28,7 +28,7 @@ static inline bool switch_is_out(const struct switch_now *now)
 }
 /* Lets the drains take effect that every slice of the pod can do without; before slices are judged. */
 void drains_settle(struct step *step, struct pod_now *pod);
-/* What the switch holds is not known any more. */
+/* Forgets the circuits of the switch: it is read before the next change. */
 void forget_circuits(struct pod_now *pod, uint32_t number);
 /* Derives `tables_name`. */
 void slice_name_tables(struct slice *slice);

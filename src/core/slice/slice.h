@@ -226,7 +226,7 @@ struct cube_now *cube_find(const struct slices *slices, struct str name);     /*
 const struct slice *slice_named(const struct slices *slices, struct str namespace_, struct str name);
 const struct block *cube_block(const struct cluster *cluster, const struct cube_now *cube);
 const struct optical_switch *switch_config(const struct cluster *cluster, const struct switch_now *now);
-/* What the slice is doing, in one word: "Connecting", "Connected", "Moving", "Lost", "Failed". */
+/* Returns the state of the slice in one word: "Connecting", "Connected", "Moving", "Lost", "Failed". */
 const char *slice_word(const struct slice *slice);
 /* The slice that has the cube or a part of it, from the list's position *at on, which moves behind it. NULL:
  * no more. */

@@ -175,7 +175,7 @@ static bool carry_send_waiting(struct carry *carry)
 
 static bool carry_out(struct carry *carry, char *chunk)
 {
-    /* Of a hung end no event will tell that there is more; the kernel holds little. */
+    /* No event tells that a hung end has more to read; the kernel holds little. */
     for (int i = 0; (i < CARRY_CHUNKS_A_TURN || carry->inner.hung) && carry->stage == CARRY_FLOWS; i++) {
         if (!carry_send_waiting(carry))
             return false;

@@ -37,7 +37,7 @@ struct carry {
     struct buf waiting; /* plain bytes that the client has not taken yet; likewise */
     size_t waiting_sent;
     bool outer_ended; /* the client sends no more */
-    /* Of the loop: */
+    /* Members of the loop: */
     uint32_t place; /* in the crowd */
     bool shaking;   /* counted there */
     /* Under the relay's mutex: */

@@ -40,7 +40,7 @@ struct entry {
 void entry_open(struct entry *entry, uv_loop_t *loop);
 /* Gives a connected socket, with the first bytes of its request, to a daemon, which closes it. */
 void entry_give(struct entry *entry, int fd, const struct sockaddr *address, socklen_t len);
-/* So many descriptors of connections are closed. */
+/* Tells that `files` descriptors of connections are closed. */
 void entry_left(struct entry *entry, uint32_t files);
 /* `closed` is called with the handle, whose `data` is the context, by the loop. */
 void entry_close(struct entry *entry, uv_close_cb closed);

@@ -10,7 +10,7 @@
  *   client ══ TLS ══ outer │ thread │ inner ── a pair of sockets ── client->fd ── libmicrohttpd ── the loop
  *
  * A handshake costs the server hundreds of microseconds and the client as little as a copy of an old message.
- * So a flood of them may delay other handshakes, but neither the loop nor connections that are open: the
+ * A flood of handshakes may delay other handshakes, but neither the loop nor connections that are open: the
  * shaking thread also has a lower priority (nice(2)). What it holds is bounded: relay_limits, and 20 seconds
  * from the connection to the first byte of a request. An open connection holds a record of each direction,
  * and what the kernel keeps for two sockets.
@@ -35,7 +35,7 @@ enum {
 
 struct relay;
 
-/* What clients may hold; 0: the values above. */
+/* The limits of what clients may hold; 0: the values above. */
 struct relay_limits {
     uint32_t shaking, shaking_of_address; /* connections that have sent no request yet */
     uint32_t rest_ms; /* from the server's end of a connection until the client has taken all that was left */

@@ -41,7 +41,7 @@ static void pace_lane(struct offer *offer, uint32_t lane, uint32_t packets)
                        bound.units * 100);
 }
 
-/* One lane for each port of a chip, with the destinations behind that port. `steps` is the order of the
+/* Fills a lane for each port of a chip with the destinations behind that port. `steps` is the order of the
  * destinations as seen from any chip: when all chips send by the same steps, no link is hotter. */
 static void offer_to_all(struct offer *offer, uint16_t from, const uint16_t *steps)
 {

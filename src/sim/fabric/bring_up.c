@@ -3,7 +3,7 @@
 #include "base/arena.h"
 #include "base/check.h"
 
-/* What a chip was told, and what it saw. */
+/* A chip with the orders that it was given and the neighbours that it saw. */
 struct told_chip {
     bool loaded;
     uint32_t number; /* of the session */

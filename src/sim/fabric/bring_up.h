@@ -8,7 +8,7 @@
  *     bring_up_carry_out(up, session)     until the session has no more orders
  *     bring_up_watch(up, session)         tells it of links whose light went; then carry out again
  *
- * One owner; the net must outlive it. Virtual time is the net's.
+ * A bring-up has one owner; the net must outlive it. Virtual time is the net's.
  */
 #ifndef PHX_SIM_FABRIC_BRING_UP_H
 #define PHX_SIM_FABRIC_BRING_UP_H

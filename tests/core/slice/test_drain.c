@@ -176,15 +176,6 @@ static void a_slice_without_another_place_stays_on_a_drained_cube(void **state)
     end(rig);
 }
 
-static void create_that_moves(struct rig *rig, const char *shape, int tasks)
-{
-    static char yaml[1100];
-    const char *plain = slice_yaml("a", shape, tasks), *at = strstr(plain, "phalanx.dev/slice:");
-    snprintf(yaml, sizeof yaml, "%.*sphalanx.dev/slice-on-switch-loss: Move, %s", (int)(at - plain), plain,
-             at);
-    harness_create(&rig->h, yaml);
-}
-
 /* A JobSet of 32 tasks whose slice is lost with the first switch; `strategy` begins with ", ". */
 static void create_mover(struct rig *rig, const char *strategy, int backoff_limit)
 {
@@ -275,9 +266,7 @@ static void a_slice_that_may_not_be_rerouted_keeps_its_first_tables(void **state
     struct buf why = {0};
     begin(rig, 1);
     health(rig, 5, SWITCH_DOWN);
-    create_that_moves(rig, "4x4x8", 32);
-    answer_all(rig);
-    run_all_tasks(rig);
+    create_mover(rig, "", 0);
     assert_true(str_is(buf_str(&slice_of(rig, "a")->tables_name), "4x4x8 without x5"));
     health(rig, 5, SWITCH_UP);
     answer_all(rig);
