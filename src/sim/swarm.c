@@ -120,6 +120,11 @@ static void draw_driver(struct swarm *swarm, uint64_t seed)
     swarm->turn_records_max = (uint32_t)(slow ? PICK(&rng, 0, 0, 8, 16) : PICK(&rng, 0, 0, 1, 2, 5));
     swarm->turn_bytes_max = (uint32_t)(slow ? PICK(&rng, 0, 0, 16384) : PICK(&rng, 0, 0, 0, 1, 4096));
     swarm->queue_bytes_max = (uint32_t)PICK(&rng, 0, 0, 2000, 8000);
+    if (slow && swarm->lease_ns < 3 * NS_PER_SECOND) { /* the burst of a gang's start outlasts such a lease */
+        swarm->turn_records_max = 0;
+        swarm->turn_bytes_max = 0;
+        swarm->queue_bytes_max *= 8;
+    }
     swarm->rank_table_inside_max = (uint32_t)PICK(&rng, 0, 1, 1, 3);
     swarm->log_waits = rng_chance(&rng, 600000);
     swarm->sync_fail_ppm = (uint32_t)PICK(&rng, 0, 0, 2000, 50000);

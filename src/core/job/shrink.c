@@ -51,7 +51,7 @@ static void look_at_rank(struct look *look, const struct jobset *jobset, const s
                          uint32_t index, uint32_t replica)
 {
     const struct task *task = job->indexes[index].task;
-    if (task && is_there(task))
+    if (job->indexes[index].failed || (task && is_there(task)))
         return;
     bool ends = task && !task_ended(task->state) && task->state != TASK_PENDING && task->state != TASK_PLACED;
     look->settled &= !ends;
@@ -270,6 +270,8 @@ static bool all_go_on(const struct jobset *jobset)
         for (uint32_t index = 0; job && index < job_index_count(job->rjob); index++) {
             const struct task *task = job->indexes[index].task;
             bool away = task && task_is_away(task);
+            if (job->indexes[index].failed) /* this rank will never be tried again: nobody waits for it */
+                continue;
             if (!task || (!away && (!recovery_keeps(task) || task->keep != KEEP_NO)))
                 return false;
         }
