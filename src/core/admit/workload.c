@@ -78,10 +78,13 @@ const char *workload_reason(struct str reason)
 }
 
 /* A JobSet with another manager (MultiKueue, say) is admitted by that one. A Pod made without the gate
- * runs already. */
+ * runs already. A hidden JobSet has been deleted: quota and machines given to its orphans would never come
+ * back. */
 bool jobset_managed(const struct jobset *jobset)
 {
     struct str by = jobset->spec.managed_by;
+    if (jobset->hidden)
+        return false;
     if (jobset->form == FORM_WORKLOAD)
         return true;
     return (jobset->form != FORM_POD || jobset->spec.suspend) &&

@@ -326,6 +326,34 @@ static void test_job_waits_for_its_workload(void **state)
     harness_done(&h);
 }
 
+/* Its Jobs stay when a waiting JobSet is deleted with propagationPolicy Orphan, but nothing would ever give the
+ * quota and the machines of the Workload back. */
+static void test_orphans_do_not_take_it(void **state)
+{
+    (void)state;
+    struct harness h;
+    begin(&h, 2, QUEUE("8", ""));
+    submit(&h, "j", "lq", 2, 4, NAMES("a"));
+    struct event event = {.kind = EVENT_WRITE};
+    event.write = (struct write_event){.verb = WRITE_DELETE,
+                                       .object = OBJECT_JOBSET,
+                                       .namespace_ = STR("default"),
+                                       .name = STR("j"),
+                                       .grace_s = -1,
+                                       .propagation = PROPAGATION_ORPHAN};
+    harness_step(&h, &event);
+    assert_int_equal(h.last_code, 200);
+    assert_non_null(jobs_find_job(core_jobs(h.core), STR("default"), STR("j-w-0")));
+    make(&h, "a", 2, 4, "");
+    assert_string_equal(life(&h, "a"), "admitted");
+    assert_true(workload_is_bare(named(&h, "a")));
+    core_check_invariants(h.core);
+    harness_check_replay(&h);
+    submit(&h, "k", "lq", 2, 4, NAMES("a"));
+    assert_state(&h, "k", "admitted");
+    harness_done(&h);
+}
+
 static void test_job_starts_where_it_was_admitted(void **state)
 {
     (void)state;
@@ -623,6 +651,7 @@ int main(void)
         cmocka_unit_test(test_same_podsets_while_it_preempts),
         cmocka_unit_test(test_more_podsets_while_its_job_preempts),
         cmocka_unit_test(test_job_waits_for_its_workload),
+        cmocka_unit_test(test_orphans_do_not_take_it),
         cmocka_unit_test(test_job_starts_where_it_was_admitted),
         cmocka_unit_test(test_job_starts_where_its_flavor_is_now),
         cmocka_unit_test(test_out_of_sync),
