@@ -258,14 +258,23 @@ static bool try_place(void *context, struct queued_gang *queued)
     return gang_try(step, gang);
 }
 
+/* Whether admission has found places for the gang and relies on them: no gang that waits longer comes
+ * before it. */
+static bool has_found_places(const struct step *step, const struct gang *gang)
+{
+    CHECK(gang->state == GANG_QUEUED);
+    const struct jobset *jobset = gang->jobset;
+    return jobset->grant.terms && !gang_is_spare(gang) &&
+           (jobset->grant.reserved_count > 0 || jobset->form == FORM_POD ||
+            (!gang->replaces && gang->queued_ns == step->now_ns));
+}
+
 /* Admission has found these places in the same step and relies on them, so no other gang is placed before. */
 void gang_place_admitted(struct step *step, struct jobset *jobset)
 {
     for (size_t g = 0; jobset->grant.terms && g < jobset->gangs.len; g++) {
         struct gang *gang = jobset->gangs.items[g];
-        bool found = jobset->grant.reserved_count > 0 || jobset->form == FORM_POD ||
-                     (!gang->replaces && gang->queued_ns == step->now_ns);
-        if (gang->state == GANG_QUEUED && !gang->thinned && found && !gang_is_spare(gang) &&
+        if (gang->state == GANG_QUEUED && !gang->thinned && has_found_places(step, gang) &&
             gang_try(step, gang))
             sched_queue_remove(&step->jobs->queue, &gang->queued);
     }
@@ -298,13 +307,16 @@ static bool judge_rivals(const struct step *step, const struct gang *x, const st
     return result;
 }
 
-/* Judges each pair once for each shape of the cluster, as long as the head stays the same. */
+/* Judges each pair once for each shape of the cluster, as long as the head stays the same. A gang for which
+ * admission has found places goes first, as in gang_place_admitted. */
 static bool competes(void *context, const struct queued_gang *queued, const struct queued_gang *head)
 {
     const struct step *step = context;
     struct gang *x = container_of(queued, struct gang, queued);
     const struct gang *y = container_of(head, struct gang, queued);
     uint64_t shape = step->jobs->shape + 1;
+    if (has_found_places(step, x))
+        return false;
     if (x->rival != y->uid || x->rival_shape != shape) {
         x->competes = judge_rivals(step, x, y);
         x->rival = y->uid;

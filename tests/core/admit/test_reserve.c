@@ -41,6 +41,12 @@ static void make(struct harness *h, const char *name, const char *labels, const 
 #define QUEUED "kueue.x-k8s.io/queue-name: q"
 #define URGENT QUEUED ", kueue.x-k8s.io/priority-class: high"
 
+#define A_POD(more)                                                                                          \
+    "template: {spec: {restartPolicy: Never, " more "containers: [{name: c, image: i, command: [run], "      \
+    "resources: {requests: {cpu: 8}}}]}}"
+#define ONE_POD  A_POD("")
+#define HIGH_POD A_POD("priorityClassName: high, ")
+
 static uint8_t state_of_task(struct harness *h, const char *hostname)
 {
     const struct task *task = harness_task(h, hostname);
@@ -109,12 +115,42 @@ static void test_later_ones_keep_their_cpu(void **state)
     harness_done(&h);
 }
 
+/* Gangs of a JobSet that has a reservation are placed before all others, also when a machine returns: the
+ * queue's head, which has waited for the whole backfill window, does not hold them back. */
+static void test_head_of_the_queue_does_not_hold_it_back(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h, 3);
+    must_apply(&h, "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: a, labels: {" QUEUED
+                   "}}\nspec:\n  failurePolicy: {maxRestarts: 3}\n"
+                   "  startupPolicy: {startupPolicyOrder: InOrder}\n  replicatedJobs:\n"
+                   "  - {name: w0, template: {spec: {parallelism: 2, completions: 2, " ONE_POD "}}}\n"
+                   "  - {name: w1, template: {spec: {" ONE_POD "}}}\n");
+    assert_int_equal(harness_jobset(&h, "a")->grant.reserved_count, 1);
+    must_apply(&h, "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: head}\nspec:\n"
+                   "  replicatedJobs: [{name: w0, template: {spec: {parallelism: 3, completions: 3, " HIGH_POD
+                   "}}}]\n");
+    harness_wait(&h, 2 * core_cluster(h.core)->policy.backfill_window_ns);
+    harness_lose(&h, "m-1"); /* its rank goes where room is kept for the second replicated job */
+    harness_lose(&h, "m-2");
+    assert_int_equal(state_of_task(&h, "a-w0-0-0"), TASK_STARTING);
+    assert_int_equal(state_of_task(&h, "a-w0-0-1"), TASK_PENDING);
+    assert_int_equal(harness_jobset(&h, "a")->grant.reserved_count, 1);
+    harness_hello(&h, "m-1", NULL, 0);
+    assert_int_equal(state_of_task(&h, "a-w0-0-1"), TASK_STARTING);
+    assert_int_equal(state_of_task(&h, "head-w0-0-0"), TASK_PENDING);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_freed_cpu_is_the_preemptors),
         cmocka_unit_test(test_room_of_victims_counts_once),
         cmocka_unit_test(test_later_ones_keep_their_cpu),
+        cmocka_unit_test(test_head_of_the_queue_does_not_hold_it_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
