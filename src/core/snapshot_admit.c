@@ -121,6 +121,7 @@ static void write_one_workload(void *context, const struct workload *workload)
     pb.full = workload->full;
     pb.preemptor = workload->preemptor;
     pb.holding = workload_hold_place(writing->admit, workload);
+    pb.leader = pb.holding && workload->leader ? workload->leader->uid : 0;
     pb.group_uid = workload->group_uid;
     pb.group_created_ns = workload->group_created_ns;
     write_conditions(&arena, workload, &pb);
@@ -252,7 +253,7 @@ static bool is_sane(const Snapshot__Workload *pb, const struct jobset *jobset, c
            pb->n_podsets == jobset->spec.rjob_count && pb->created_ns <= now_ns &&
            pb->group_created_ns <= now_ns && pb->admitted_ns <= now_ns && pb->admitted_ns >= 0 &&
            pb->ran_ns >= 0 && (!pb->parked || pb->state == WORKLOAD_PENDING) &&
-           (pb->state == WORKLOAD_HOLDING) == (pb->holding > 0);
+           (pb->state == WORKLOAD_HOLDING) == (pb->holding > 0) && (!pb->leader || pb->holding);
 }
 
 bool snapshot_read_workload(struct admit *admit, const struct job_store *jobs, int64_t now_ns,
@@ -267,7 +268,7 @@ bool snapshot_read_workload(struct admit *admit, const struct job_store *jobs, i
     if (!workload)
         return false;
     fill(workload, pb);
-    return (!pb->holding || workload_restore_hold(admit, workload, pb->holding)) &&
+    return (!pb->holding || workload_restore_hold(admit, workload, pb->holding, pb->leader)) &&
            read_podsets(workload, pb) && read_checks(workload, pb);
 }
 

@@ -5,6 +5,7 @@
 #include <inttypes.h>
 
 #include "doc/json.h"
+#include "core/admit/admit.h"
 #include "core/agent/codec_pb.h"
 #include "core/sched/capacity.h"
 #include "core/snapshot.h"
@@ -825,6 +826,8 @@ int core_snapshot_read(struct core *core, struct str bytes, struct error *error)
     }
     if (rc == 0 && !health_restored(core->health, &core->cluster))
         rc = error_set(reader.error, ERROR_CORRUPT, "its faults do not fit");
+    if (rc == 0 && !admit_restore_gangs(core->admit))
+        rc = error_set(reader.error, ERROR_CORRUPT, "its pod groups do not fit");
     if (rc == 0) {
         capacity_forget(core->jobs.capacity);
         core_read_fault_table(core);

@@ -329,7 +329,7 @@ struct workload *workload_restore(struct admit *admit, struct jobset *jobset, st
 }
 
 /* Workloads are restored in another order than that of their places. */
-bool workload_restore_hold(struct admit *admit, struct workload *workload, uint32_t place)
+bool workload_restore_hold(struct admit *admit, struct workload *workload, uint32_t place, obj_id leader)
 {
     CHECK(workload->state == WORKLOAD_HOLDING);
     if (place == 0 || place > JOBSETS_MAX)
@@ -339,6 +339,23 @@ bool workload_restore_hold(struct admit *admit, struct workload *workload, uint3
     if (admit->holding.items[place - 1])
         return false;
     admit->holding.items[place - 1] = workload;
+    workload->led_by = leader;
+    return true;
+}
+
+bool admit_restore_gangs(struct admit *admit)
+{
+    for (size_t i = 0; i < admit->holding.len; i++) {
+        const struct workload *workload = admit->holding.items[i];
+        const struct workload *leader = workload ? u64_map_get(&admit->by_uid, workload->led_by) : NULL;
+        if (workload && workload->led_by && (!leader || !group_may_lead(leader, workload)))
+            return false;
+    }
+    for (size_t i = 0; i < admit->holding.len; i++) {
+        struct workload *workload = admit->holding.items[i];
+        if (workload && workload->led_by)
+            group_restore_gang(u64_map_get(&admit->by_uid, workload->led_by), workload);
+    }
     return true;
 }
 

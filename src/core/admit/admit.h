@@ -170,6 +170,8 @@ struct workload {
     char role[9];            /* of a Pod of a group: the name of its PodSet there */
     struct workload *leader; /* first of leader->gang, if it is in a gang; NULL: none */
     VEC(struct workload *) gang;
+    obj_id led_by;          /* private: uid of the saved leader, between workload_restore_hold and
+                              * admit_restore_gangs */
     struct list_node link;  /* in its queue's parked or booked list */
     struct heap_node place; /* in its queue's heap */
     struct heap_node timer;
@@ -345,7 +347,11 @@ uint32_t workload_hold_place(const struct admit *admit, const struct workload *w
  * NULL: its uid is taken, or its JobSet has a Workload already. */
 struct workload *workload_restore(struct admit *admit, struct jobset *jobset, struct jobset *own, obj_id uid,
                                   int32_t full, obj_id group_uid, int64_t group_created_ns);
-bool workload_restore_hold(struct admit *admit, struct workload *workload, uint32_t place);
+/* `place` is its workload_hold_place, `leader` the uid of the Workload that leads its gang (0: none), which
+ * may be restored later. False: the place is taken, or too high. */
+bool workload_restore_hold(struct admit *admit, struct workload *workload, uint32_t place, obj_id leader);
+/* Makes the gangs that hold, when all Workloads are restored. False: a leader is not one of a gang. */
+bool admit_restore_gangs(struct admit *admit);
 const char *workload_reason(struct str reason); /* returns the static text; "Pending" for unknown reasons */
 /* The last shown status of a queue object, by uid, so that watchers are told of a change once. */
 struct queue_shown {

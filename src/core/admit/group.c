@@ -5,7 +5,8 @@
  * Pods make the *gang*: as many as the group lacks. The first of them leads: it alone stands in the queue,
  * with the podsets of all; quota, machines and victims are sought for all at once. An eviction takes all
  * members with it; a failed member may be replaced by a later Pod, and surplus Pods are deleted.
- * Everything here follows from the Workloads' states and the Pods' labels.
+ * Everything here follows from the Workloads' states and the Pods' labels, but for the gangs that hold: a
+ * snapshot has their leaders.
  */
 #include <stdlib.h>
 
@@ -122,15 +123,38 @@ static void make_gang(struct workload *const *list, size_t count)
     }
 }
 
-/* Chooses the gang. One gang holds or waits at a time; holding Pods fill the group. */
+bool group_may_lead(const struct workload *leader, const struct workload *member)
+{
+    CHECK(member->led_by == leader->uid);
+    return leader->state == WORKLOAD_HOLDING && member->state == WORKLOAD_HOLDING && leader->group &&
+           leader->group == member->group && leader->led_by == leader->uid &&
+           (leader == member || by_ticket(&leader, &member) < 0);
+}
+
+void group_restore_gang(struct workload *leader, struct workload *member)
+{
+    CHECK(group_may_lead(leader, member) && !member->leader);
+    size_t place = leader->gang.len;
+    vec_push(&leader->gang, member);
+    for (; place > 0 && by_ticket(&leader->gang.items[place], &leader->gang.items[place - 1]) < 0; place--) {
+        leader->gang.items[place] = leader->gang.items[place - 1];
+        leader->gang.items[place - 1] = member;
+    }
+    member->leader = leader;
+}
+
+/* Chooses the gang that waits. Gangs that hold have their machines, each its own, and stay as they are: there
+ * are several of them where Pods are admitted as they come. Holding Pods fill the group. */
 void group_choose(struct pod_group *group)
 {
     int64_t lacks = group_total(group);
     VEC(struct workload *) waiting = {0}, holding = {0};
     for (size_t i = 0; i < group->members.len; i++) {
         struct workload *member = group->members.items[i];
-        group_disband(member);
         lacks -= has_its_place(member);
+        if (member->state == WORKLOAD_HOLDING && member->leader)
+            continue;
+        group_disband(member);
         if (group_may_join(member))
             vec_push(&waiting, member);
         else if (member->state == WORKLOAD_HOLDING)

@@ -261,9 +261,14 @@ bool updates_conflict(const struct admit *admit, const struct workload *workload
 void group_join(struct admit *admit, struct workload *workload); /* by its Pod's label, if any */
 /* Returns the group if its last member has left, NULL otherwise. */
 struct pod_group *group_leave(struct admit *admit, struct workload *workload);
-/* Chooses the members that wait or hold together; `group_form` then puts them into the queues (NULL:
+/* Chooses the members that wait together; `group_form` then puts them into the queues (NULL:
  * nothing). */
 void group_choose(struct pod_group *group);
+/* Whether the saved gang of `leader` may have the workload as a member: both hold in one group, and none
+ * leads an older one. */
+bool group_may_lead(const struct workload *leader, const struct workload *member);
+/* Adds the workload to the saved gang of `leader`, which is a member itself. */
+void group_restore_gang(struct workload *leader, struct workload *member);
 void group_form(struct step *step, struct pod_group *group);
 void group_disband(struct workload *workload);      /* dissolves its gang */
 bool group_may_join(const struct workload *member); /* the member waits to be admitted */

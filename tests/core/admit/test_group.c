@@ -273,6 +273,53 @@ static void test_fast_admission(void **state)
     harness_done(&h);
 }
 
+/* Returns a core that goes on from a snapshot of the harness' core. */
+static struct core *restored(struct harness *h)
+{
+    struct buf bytes = {0};
+    struct error error = {0};
+    struct core *copy = core_new();
+    core_snapshot_write(h->core, &bytes);
+    if (core_snapshot_read(copy, buf_str(&bytes), &error) < 0)
+        fail_msg("%s", error.text);
+    buf_done(&bytes);
+    return copy;
+}
+
+/* Pods that came one by one hold machines one by one, and go on so when another comes and when the controller
+ * starts anew: a gang of them all would look for other machines than those that are kept for its members. */
+static void test_fast_admission_with_a_check(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h, 2, "8", "Never");
+    must_apply(&h, "apiVersion: kueue.x-k8s.io/v1beta2\nkind: AdmissionCheck\nmetadata: {name: budget}\n"
+                   "spec: {controllerName: example.com/budget}\n");
+    set_check_active(&h, "budget", true);
+    must_apply(
+        &h, CLUSTER_QUEUE("team", "8", "  admissionChecksStrategy: {admissionChecks: [{name: budget}]}\n"));
+    make_pod(&h, "a", "g", 3, "", ", kueue.x-k8s.io/pod-group-fast-admission: \"true\"", 4);
+    make_pod(&h, "b", "g", 3, "", "", 4);
+    assert_pods(&h, WORKLOAD_HOLDING, "a", "b");
+    assert_ptr_equal(of(&h, "b")->leader, of(&h, "b"));
+    struct core *copy = restored(&h);
+    const struct workload *b = workload_of(core_admit(copy), of(&h, "b")->jobset->uid);
+    assert_ptr_equal(b->leader, b);
+    core_check_invariants(copy);
+    core_free(copy);
+    make_pod(&h, "c", "g", 3, "", "", 4);
+    assert_pods(&h, WORKLOAD_PENDING, "c"); /* no quota is left */
+    assert_ptr_equal(of(&h, "b")->leader, of(&h, "b"));
+    assert_int_equal(post(&h, WRITE_STATUS, OBJECT_WORKLOAD, "default", "g",
+                          STR("{\"status\":{\"admissionChecks\":[{\"name\":\"budget\",\"state\":\"Ready\","
+                              "\"message\":\"\"}]}}")),
+                     200);
+    assert_pods(&h, WORKLOAD_ADMITTED, "a", "b");
+    assert_pods(&h, WORKLOAD_PENDING, "c");
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 /* What watchers of Workloads are told. */
 struct heard {
     int added, deleted;
@@ -541,6 +588,7 @@ int main(void)
         cmocka_unit_test(test_drained),
         cmocka_unit_test(test_one_try),
         cmocka_unit_test(test_fast_admission),
+        cmocka_unit_test(test_fast_admission_with_a_check),
         cmocka_unit_test(test_one_workload),
         cmocka_unit_test(test_roles),
         cmocka_unit_test(test_form),
