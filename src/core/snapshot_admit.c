@@ -242,18 +242,55 @@ static void fill(struct workload *workload, const Snapshot__Workload *pb)
     read_times(workload, pb);
 }
 
+/* Whether the Workload was made for `jobset`, or by a user (`own`) and then taken over by `jobset`, or not. */
+static bool has_its_job(const Snapshot__Workload *pb, const struct jobset *jobset, const struct jobset *own)
+{
+    if (!jobset || pb->n_podsets != jobset->spec.rjob_count)
+        return false;
+    if (!pb->own)
+        return jobset->form != FORM_WORKLOAD;
+    return own && own->form == FORM_WORKLOAD && own->spec.rjob_count == jobset->spec.rjob_count &&
+           (jobset == own || jobset->form != FORM_WORKLOAD) &&
+           str_equal(own->namespace_, jobset->namespace_) && !pb->group_uid;
+}
+
+static bool has_condition(const Snapshot__Workload *pb, enum workload_condition_kind kind)
+{
+    return pb->n_conditions > (size_t)kind && pb->conditions[kind]->present;
+}
+
+/* Whether the rest goes with the state: a Workload that leaves says why, and one that no job has taken over
+ * has no tasks to wait for; only the quota of one that leaves is given before it is free. */
+static bool fits_state(const Snapshot__Workload *pb, const struct jobset *jobset, const struct jobset *own)
+{
+    bool leaves = pb->state == WORKLOAD_LEAVING, finished = pb->state == WORKLOAD_FINISHED;
+    return pb->state < WORKLOAD_STATES &&
+           (!leaves || (jobset != own && has_condition(pb, WORKLOAD_EVICTED))) &&
+           (!finished || has_condition(pb, WORKLOAD_IS_FINISHED)) && (!pb->given || leaves || finished) &&
+           (!pb->parked || pb->state == WORKLOAD_PENDING) &&
+           (pb->state == WORKLOAD_HOLDING) == (pb->holding > 0) && (!pb->leader || pb->holding);
+}
+
+static bool is_count(int32_t count)
+{
+    return count >= 0 && count < INT32_MAX / 2; /* there is room to count on */
+}
+
+static bool is_counted(const Snapshot__Workload *pb)
+{
+    bool counted = is_count(pb->requeues) && is_count(pb->preempted) && pb->full >= 0 &&
+                   pb->full <= TASKS_PER_JOBSET_MAX;
+    for (size_t i = 0; i < pb->n_evictions; i++)
+        counted &= is_count(pb->evictions[i]->count);
+    return counted;
+}
+
 static bool is_sane(const Snapshot__Workload *pb, const struct jobset *jobset, const struct jobset *own,
                     int64_t now_ns)
 {
-    if (pb->own && (!own || own->form != FORM_WORKLOAD || pb->group_uid))
-        return false;
-    return jobset &&
-           (own ? own->spec.rjob_count == jobset->spec.rjob_count : jobset->form != FORM_WORKLOAD) &&
-           pb->uid && pb->full >= 0 && pb->full <= TASKS_PER_JOBSET_MAX && pb->state < WORKLOAD_STATES &&
-           pb->n_podsets == jobset->spec.rjob_count && pb->created_ns <= now_ns &&
-           pb->group_created_ns <= now_ns && pb->admitted_ns <= now_ns && pb->admitted_ns >= 0 &&
-           pb->ran_ns >= 0 && (!pb->parked || pb->state == WORKLOAD_PENDING) &&
-           (pb->state == WORKLOAD_HOLDING) == (pb->holding > 0) && (!pb->leader || pb->holding);
+    return has_its_job(pb, jobset, own) && fits_state(pb, jobset, own) && is_counted(pb) && pb->uid &&
+           pb->created_ns <= now_ns && pb->group_created_ns <= now_ns && pb->admitted_ns <= now_ns &&
+           pb->admitted_ns >= 0 && pb->ran_ns >= 0;
 }
 
 bool snapshot_read_workload(struct admit *admit, const struct job_store *jobs, int64_t now_ns,

@@ -745,6 +745,7 @@ static void finish_as(struct step *step, struct workload *workload, const char *
     workload_release(step, workload);
     workload_unbind(workload);
     workload->booked_in = NULL; /* its quota is free already, so its end wakes no workload */
+    workload->given = workload->jobset->grant.promised = false;
     workload->state = WORKLOAD_FINISHED;
     workload->parked = false;
     if (preemptor && preemptor->waits_for > 0)
