@@ -130,7 +130,7 @@ static void put_own_spec(struct render *render, const struct workload *workload)
     render_members(render, spec, ours);
     put_class(render, doc_str(doc_get(class, "group"), STR("")), doc_str(doc_get(class, "kind"), STR("")),
               doc_str(doc_get(class, "name"), STR("")));
-    if (doc_get(spec, "priority") || workload->priority)
+    if (doc_get(spec, "priority") || class || workload->priority)
         json_pair_int(out, "priority", workload->priority);
     json_pair_bool(out, "active", workload->active);
     json_end_object(out);

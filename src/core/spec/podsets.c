@@ -166,10 +166,14 @@ static void validate_podset(const struct doc *node, const struct field_path *pat
 static void validate_class(const struct doc *spec, const struct field_path *path, struct field_errors *errors)
 {
     const struct doc *class = doc_get(spec, "priorityClassRef"), *name = doc_get(class, "name");
+    const struct doc *priority = doc_get(spec, "priority");
     bool group = str_is(doc_str(doc_get(class, "group"), STR("")), "kueue.x-k8s.io");
     bool kind = str_is(doc_str(doc_get(class, "kind"), STR("")), "WorkloadPriorityClass");
     if (!class || class->kind != DOC_OBJECT)
         return;
+    if (!priority || priority->kind == DOC_NULL)
+        path_invalid(errors, path->up, spec, STR("object"),
+                     "priority should not be nil when priorityClassRef is set");
     if (group != kind)
         path_invalid(errors, AT(path, "kind"), doc_get(class, "kind"),
                      doc_str(doc_get(class, "kind"), STR("")),

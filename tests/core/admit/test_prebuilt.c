@@ -202,6 +202,9 @@ static void test_preempted(void **state)
 
 /* --- what may change ---------------------------------------------------------------------------- */
 
+#define OF_CLASS                                                                                             \
+    "\"priorityClassRef\":{\"group\":\"kueue.x-k8s.io\",\"kind\":\"WorkloadPriorityClass\",\"name\":\"x\"},"
+
 static void test_rules_of_changes(void **state)
 {
     (void)state;
@@ -217,6 +220,10 @@ static void test_rules_of_changes(void **state)
     assert_int_equal(named(&h, "b")->podsets[0].count, 1);
     assert_int_equal(put(&h, WRITE_CREATE, "c", -1, 4, ""), 422);
     assert_int_equal(put(&h, WRITE_CREATE, "c", 1, 4, "\"maximumExecutionTimeSeconds\":0,"), 422);
+    assert_int_equal(put(&h, WRITE_CREATE, "c", 1, 4, OF_CLASS), 422);
+    assert_non_null(strstr(h.last_message, "priority should not be nil when priorityClassRef is set"));
+    assert_int_equal(put(&h, WRITE_REPLACE, "b", 1, 2, OF_CLASS), 422);
+    assert_int_equal(put(&h, WRITE_CREATE, "c", 1, 4, OF_CLASS "\"priority\":3,"), 201);
     assert_int_equal(post(&h, WRITE_CREATE, OBJECT_WORKLOAD, "default", "",
                           STR("{\"apiVersion\":\"kueue.x-k8s.io/v1beta2\",\"kind\":\"Workload\","
                               "\"metadata\":{\"name\":\"c\"},\"spec\":{\"podSets\":[]}}")),
@@ -626,7 +633,7 @@ static void test_namespace_takes_it_along(void **state)
     assert_int_equal(post(&h, WRITE_CREATE, OBJECT_WORKLOAD, "team", "",
                           STR("{\"apiVersion\":\"kueue.x-k8s.io/v1beta1\",\"kind\":\"Workload\",\"metadata\":"
                               "{\"generateName\":\"a-\",\"namespace\":\"team\"},\"spec\":{\"queueName\":"
-                              "\"lq\",\"priorityClassName\":\"none\",\"priorityClassSource\":"
+                              "\"lq\",\"priority\":0,\"priorityClassName\":\"none\",\"priorityClassSource\":"
                               "\"scheduling.k8s.io/priorityclass\",\"podSets\":[" SET("x", "2") "]}}")),
                      201);
     assert_int_equal(used(&h, "cq"), 1);

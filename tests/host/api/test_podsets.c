@@ -51,7 +51,7 @@ static void test_old_version(void **state)
     struct doc *doc;
     assert_int_equal(ask(host, &arena, "POST", OLD, "",
                          MANIFEST("v1beta1", "\"name\":\"a\"",
-                                  "\"priorityClassName\":\"c\",\"priorityClassSource\":"
+                                  "\"priority\":3,\"priorityClassName\":\"c\",\"priorityClassSource\":"
                                   "\"kueue.x-k8s.io/workloadpriorityclass\","),
                          &doc),
                      201);
