@@ -72,6 +72,7 @@ static void write_slice(const struct slice *slice, void (*put)(void *context, Sn
     pb.left_out = slice->left_out;
     pb.begun_ns = slice->begun_ns;
     pb.connected_ns = slice->connected_ns;
+    pb.reads_from = slice->reads_from;
     pb.moves = slice->moves;
     pb.tables = slice->tables;
     pb.tables_out = slice->tables_out;
@@ -115,6 +116,7 @@ static void write_switch(const struct pod_now *pod, uint32_t p, uint32_t number,
     pb.number = number;
     pb.health = now->health;
     pb.known = now->known;
+    pb.read = now->read;
     pb.failures = now->failures;
     pb.operation = now->operation;
     pb.due_ns = now->due_ns;
@@ -210,6 +212,7 @@ bool snapshot_read_slice(struct slices *slices, const struct job_store *jobs, co
                           .left_out = pb->left_out,
                           .begun_ns = pb->begun_ns,
                           .connected_ns = pb->connected_ns,
+                          .reads_from = pb->reads_from,
                           .moves = pb->moves,
                           .tables = pb->tables,
                           .tables_out = pb->tables_out,
@@ -254,7 +257,8 @@ static bool read_circuits(const uint32_t *list, size_t count, void *vec)
 bool snapshot_read_switch(struct slices *slices, int64_t now_ns, const Snapshot__Switch *pb)
 {
     if (pb->pod >= slices->pod_count || pb->number >= POD_SWITCHES || pb->health >= SWITCH_STATES ||
-        !slices->pods[pb->pod]->switches || pb->operation > slices->operations || (pb->leaving && !pb->drain))
+        !slices->pods[pb->pod]->switches || pb->operation > slices->operations ||
+        pb->read > slices->operations || (pb->leaving && !pb->drain))
         return false;
     struct pod_now *pod = slices->pods[pb->pod];
     struct switch_now *now = &pod->switches[pb->number];
@@ -262,6 +266,7 @@ bool snapshot_read_switch(struct slices *slices, int64_t now_ns, const Snapshot_
         return false; /* a second record of one switch */
     now->health = (uint8_t)pb->health;
     now->known = pb->known;
+    now->read = pb->read;
     now->failures = pb->failures;
     now->operation = pb->operation;
     now->due_ns = pb->due_ns;

@@ -25,7 +25,7 @@ bool slice_is_set(const struct slice *slice, const struct pod_now *pod, uint32_t
     const struct cube_slice *cubes = &slice->place.cubes;
     const uint16_t *next = pod->connects.next[number], *prior = pod->connects.prior[number];
     CHECK(number < POD_SWITCHES && cubes->count > 0);
-    if (!pod->switches[number].known)
+    if (!pod->switches[number].known || pod->switches[number].read < slice->reads_from)
         return false;
     for (uint32_t place = 0; place < cubes->count; place++) {
         uint16_t cube = cubes->cube[place], wanted = CUBE_NONE;
@@ -132,8 +132,21 @@ void slices_boot(struct step *step)
     }
 }
 
-/* Asks the switch for what it lacks; for what it holds, if that is not known. `needed`: some slice waits for
- * the switch. */
+/* Whether some slice waits for a newer reading of the switch. */
+static bool is_out_of_date(const struct slices *slices, const struct pod_now *pod, uint32_t number)
+{
+    for (size_t i = 0; i < slices->list.len; i++) {
+        const struct slice *slice = slices->list.items[i];
+        if (slice->place.pod == pod->index && slice->phase != SLICE_FAILED &&
+            !(slice->connected >> number & 1) && pod->switches[number].read < slice->reads_from)
+            return true;
+    }
+    return false;
+}
+
+/* Asks the switch for what it lacks; for what it holds, if that is not known, or was read too long ago: an
+ * empty request. A request that changes something is answered with a reading too. `needed`: some slice waits
+ * for the switch. */
 static void go_on(struct step *step, uint32_t p, uint32_t number, const struct intent *intent, bool needed)
 {
     struct pod_now *pod = step->slices->pods[p];
@@ -145,7 +158,7 @@ static void go_on(struct step *step, uint32_t p, uint32_t number, const struct i
     if (!now->known) {
         vec_clear(&now->breaks);
         vec_clear(&now->makes);
-    } else if (!compare(pod, number, intent)) {
+    } else if (!compare(pod, number, intent) && !is_out_of_date(step->slices, pod, number)) {
         return;
     }
     now->operation = ++step->slices->operations;

@@ -15,7 +15,8 @@ struct intent {
 };
 
 void intent_of_pod(const struct slices *slices, uint32_t pod, struct intent *ret);
-/* Whether the switch holds all circuits of the slice, and no others at its cubes. */
+/* Whether the switch holds all circuits of the slice, and no others at its cubes, by a reading that was asked
+ * for after the slice began. */
 bool slice_is_set(const struct slice *slice, const struct pod_now *pod, uint32_t number);
 /* Whether the slice can use the switch. */
 bool slice_can_use(const struct slice *slice, const struct pod_now *pod, uint32_t number);

@@ -19,6 +19,10 @@
  *        ^                                           |
  *        +------ no answer, or an impossible one ----+  again after a back-off that doubles
  *
+ * A reading is as old as its request: a switch may have restarted since, and lost its circuits unseen. A slice
+ * of whole cubes is connected by readings that were asked for after it began (`reads_from`): a switch that
+ * seems to hold all of its circuits is read once more. A part of a cube has no circuits, so it does not wait.
+ *
  * A switch that fails SWITCH_TRIES_MAX requests in a row, or is reported SWITCH_DOWN, is out. A slice may do
  * without `out_max` switches (routes lead around them, fabric/route.h); a slice that is short of more is
  * FAILED while it is being connected, and `lost` when it was connected: its owner then takes other cubes.
@@ -94,6 +98,7 @@ struct slice {
     uint64_t connected; /* switches whose circuits were read back, one bit for each number */
     uint64_t left_out;  /* switches that it does without */
     int64_t begun_ns, connected_ns;
+    uint64_t reads_from; /* what its switches held before this request does not count; 0: all counts */
     bool moves;          /* it keeps its tables: lost with the first switch that these do not avoid */
     uint32_t tables;     /* routing tables that its ranks were given, one after another; 0: none yet */
     uint64_t tables_out; /* switches that the newest of them avoid */
@@ -115,6 +120,7 @@ struct switch_now {
     uint32_t number;
     uint8_t health;                    /* enum switch_state; DOWN also by its own failures */
     bool known;                        /* the pod's crossconnects have its circuits as they were read last */
+    uint64_t read;                     /* the request whose answer they are from; 0: none */
     uint32_t failures;                 /* requests in a row that failed */
     uint64_t operation;                /* the request under way; 0: none */
     int64_t due_ns;                    /* when that request counts as unanswered */

@@ -167,6 +167,8 @@ void slice_begin(struct step *step, const struct slice_owner *owner, const struc
     struct slice *slice = mem_alloc(sizeof *slice);
     *slice = (struct slice){
         .jobset = owner->jobset, .place = *place, .begun_ns = step->now_ns, .moves = owner->moves};
+    if (slice_shape_is_whole(&place->cubes.shape))
+        slice->reads_from = slices->operations + 1;
     shown_name(&slice->shown, owner->namespace_, owner->name);
     shown_name(&slice->session, owner->namespace_, owner->name);
     size_t at = slices->list.len;
@@ -184,7 +186,8 @@ bool slice_restore(struct slices *slices, const struct cluster *cluster, const s
         saved->place.pod >= slices->pod_count || !slices->pods[saved->place.pod]->switches ||
         cubes->count != slice_shape_cubes(&cubes->shape) || (saved->connected & saved->left_out) ||
         ((saved->connected | saved->left_out | saved->tables_out) & ~ALL_SWITCHES) ||
-        saved->shown.name.len == 0 || (saved->lost && saved->phase != SLICE_CONNECTED))
+        saved->reads_from > slices->operations + 1 || saved->shown.name.len == 0 ||
+        (saved->lost && saved->phase != SLICE_CONNECTED))
         return false;
     for (uint32_t c = 0; c < cubes->count; c++)
         if (cubes->cube[c] >= cluster->pods[saved->place.pod].cube_count)
@@ -246,6 +249,7 @@ void forget_circuits(struct pod_now *pod, uint32_t number)
     memset(pod->connects.next[number], 0xff, sizeof pod->connects.next[number]);
     memset(pod->connects.prior[number], 0xff, sizeof pod->connects.prior[number]);
     pod->switches[number].known = false;
+    pod->switches[number].read = 0;
 }
 
 /* Takes over what the switch holds; false: no switch can hold it. Circuits between ports to which no cube
@@ -270,6 +274,7 @@ static bool take_present(struct pod_now *pod, uint32_t number, const struct swit
         prior[minus.cube] = plus.cube;
     }
     pod->switches[number].known = true;
+    pod->switches[number].read = report->operation;
     return true;
 }
 

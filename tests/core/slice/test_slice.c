@@ -133,6 +133,60 @@ static void circuits_are_left_and_used_again(void **state)
     end(rig);
 }
 
+/* A switch that has restarted since it was read last holds nothing, and nobody has noticed. */
+static void a_switch_is_read_once_more_before_a_slice_counts_on_it(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig, 1);
+    harness_create(&rig->h, slice_yaml("a", "4x4x8", 32));
+    answer_all(rig);
+    run_all_tasks(rig);
+    harness_write(&rig->h, WRITE_DELETE, "a", NULL);
+    end_stopped(rig);
+    memset(rig->to[7], 0, sizeof rig->to[7]);
+    int requests = rig->requests, makes = rig->makes, started = count_started(rig);
+    harness_create(&rig->h, slice_yaml("b", "4x4x8", 32));
+    assert_int_equal(slice_of(rig, "b")->phase, SLICE_CONNECTING);
+    assert_int_equal(count_started(rig), started);
+    assert_int_equal(rig->requests, requests + POD_SWITCHES); /* all at once */
+    answer_all(rig);
+    assert_int_equal(slice_of(rig, "b")->phase, SLICE_CONNECTED);
+    assert_int_equal(rig->requests, requests + POD_SWITCHES + 1);
+    assert_int_equal(rig->makes, makes + 2);
+    assert_true(rig->to[7][1] != 0 && rig->to[7][2] != 0);
+    assert_int_equal(count_started(rig), 32);
+    /* A part of a cube has no circuits to lose. */
+    requests = rig->requests;
+    harness_create(&rig->h, slice_yaml("c", "2x2x1", 1));
+    assert_int_equal(rig->requests, requests);
+    assert_int_equal(slice_of(rig, "c")->phase, SLICE_CONNECTED);
+    end(rig);
+}
+
+/* An answer to a request from before the slice began says nothing of the time since. */
+static void an_answer_asked_for_before_a_slice_began_is_too_old(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig, 1);
+    harness_create(&rig->h, slice_yaml("a", "4x4x8", 32));
+    answer_all(rig);
+    run_all_tasks(rig);
+    health(rig, 3, SWITCH_DOWN);
+    health(rig, 3, SWITCH_UP); /* it is read now */
+    uint64_t operation = rig->waits[3];
+    assert_true(operation > 0);
+    harness_write(&rig->h, WRITE_DELETE, "a", NULL);
+    end_stopped(rig);
+    harness_create(&rig->h, slice_yaml("b", "4x4x8", 32));
+    for (uint32_t s = 0; s < POD_SWITCHES; s++)
+        answer(rig, s);
+    assert_int_equal(slice_of(rig, "b")->phase, SLICE_CONNECTING);
+    assert_true(rig->waits[3] > operation);
+    answer(rig, 3);
+    assert_int_equal(slice_of(rig, "b")->phase, SLICE_CONNECTED);
+    end(rig);
+}
+
 static void a_job_outlives_one_switch_and_not_two(void **state)
 {
     struct rig *rig = *state;
@@ -305,6 +359,8 @@ int main(void)
         STORY_OF(it_waits_with_a_reason),
         STORY_OF(parts_of_a_cube_share_it),
         STORY_OF(circuits_are_left_and_used_again),
+        STORY_OF(a_switch_is_read_once_more_before_a_slice_counts_on_it),
+        STORY_OF(an_answer_asked_for_before_a_slice_began_is_too_old),
         STORY_OF(a_job_outlives_one_switch_and_not_two),
         STORY_OF(a_new_slice_does_without_one_switch),
         STORY_OF(switches_that_do_not_answer_are_tried_again_then_left_out),
