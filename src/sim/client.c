@@ -77,7 +77,7 @@ static void create_jobset(struct world *world)
     snprintf(known.namespace_, sizeof(known.namespace_), "%s", client_any_namespace(world));
     struct buf body BUF_CLEANUP = {0};
     if (world->swarm.cubes && world_chance(world, world->swarm.slice_ppm))
-        spec_slice(world, known.namespace_, known.name, &body);
+        spec_slice(world, known.namespace_, known.name, &body, &known.deletes);
     else if (world->swarm.ladder_ppm && world_chance(world, world->swarm.ladder_ppm))
         spec_ladder(world, known.namespace_, known.name, &body);
     else
@@ -444,8 +444,21 @@ static void tidy(struct world *world)
     end_drains(world);
 }
 
+/* Slices run while nobody deletes or suspends them, and no Node of their cubes is cordoned. */
+static void want_slices(struct world *world)
+{
+    if (store_of(world)->jobsets.len < world->swarm.jobsets_max)
+        create(world);
+    else if (world_chance(world, 100000))
+        sim_switches_maintain(world);
+}
+
 static void want_something(struct world *world)
 {
+    if (world->swarm.whole_ppm && world_chance(world, 900000)) {
+        want_slices(world);
+        return;
+    }
     if (world->swarm.weights[FAULT_SIGNAL] && world_chance(world, 100000)) {
         care_for_machines(world);
         return;

@@ -31,6 +31,10 @@ const char *torture_reach_name(enum torture_reach reach)
         "drained",
         "rerouted",
         "slice moved",
+        "rerouted back",
+        "slice lost",
+        "slice lost, no reroute",
+        "drained under a slice",
     };
     CHECK((unsigned)reach < REACHES);
     return names[reach];
@@ -62,10 +66,18 @@ static void look_at_slice(struct world *world, const struct jobset *jobset, stru
     uint64_t *reached = world->outcome->reached;
     if (!slice) {
         seen->tables = 0;
-        seen->slice_moves = false;
+        seen->slice_moves = seen->slice_lost = false;
         return;
     }
-    reached[REACH_REROUTED] += slice->tables > 1 && slice->tables > seen->tables;
+    if (slice->tables > 1 && slice->tables > seen->tables) {
+        reached[REACH_REROUTED]++;
+        reached[REACH_REPAIRED] += (seen->tables_out & ~slice->tables_out) != 0;
+    }
+    bool lost = slice->lost && !slice->leave_ns;
+    reached[REACH_SLICE_LOST] += lost && !seen->slice_lost;
+    reached[REACH_SWITCH_LOST] += lost && !seen->slice_lost && slice->moves;
+    seen->slice_lost = lost;
+    seen->tables_out = slice->tables_out;
     reached[REACH_SLICE_MOVED] += slice->leave_ns && slice->lost && !seen->slice_moves;
     seen->tables = slice->tables;
     seen->slice_moves = slice->leave_ns && slice->lost;

@@ -149,6 +149,32 @@ static void draw_pod(struct swarm *swarm, uint64_t seed)
     swarm->sync_max_ns = swarm->sync_max_ns < 50 * NS_PER_MS ? swarm->sync_max_ns : 50 * NS_PER_MS;
 }
 
+/* Makes two pods of three worlds of whole cubes: a slice of them needs 16 machines that work, so faults of
+ * machines are rare, nothing but JobSets of slices is there, and they run for long enough to see switches
+ * come and go. By draws of its own. */
+static void draw_whole_cubes(struct swarm *swarm, uint64_t seed)
+{
+    struct rng rng;
+    rng_seed(&rng, seed ^ UINT64_C(0x63756265));
+    if (!swarm->cubes || !rng_chance(&rng, 670000))
+        return;
+    swarm->cubes = (uint32_t)PICK(&rng, 1, 2, 2, 2);
+    swarm->machines = swarm->cubes * CUBE_MACHINES;
+    swarm->slice_ppm = 950000;
+    swarm->whole_ppm = (uint32_t)PICK(&rng, 800000, 950000);
+    swarm->jobsets_max = (uint32_t)PICK(&rng, 1, 1, 2, 3);
+    swarm->run_max_ns = PICK(&rng, 30, 120) * NS_PER_SECOND;
+    if (swarm->fault_every_ns)
+        swarm->fault_every_ns = PICK(&rng, 10, 30, 60) * NS_PER_SECOND;
+    swarm->start_fail_ppm = (uint32_t)PICK(&rng, 0, 0, 2000);
+    swarm->task_fail_ppm = 0;
+    for (int feature = 0; feature < FEATURES; feature++)
+        swarm->features[feature] = 0;
+    swarm->weights[FAULT_SIGNAL] = rng_chance(&rng, 200000) ? 1 : 0;
+    swarm->ladder_ppm = 0;
+    swarm->client_every_ns = PICK(&rng, 1, 3) * NS_PER_SECOND;
+}
+
 void swarm_draw(struct swarm *swarm, struct rng *rng, uint64_t seed)
 {
     draw_cluster(swarm, rng);
@@ -164,6 +190,7 @@ void swarm_draw(struct swarm *swarm, struct rng *rng, uint64_t seed)
     draw_holds(swarm, seed);
     draw_driver(swarm, seed);
     draw_pod(swarm, seed);
+    draw_whole_cubes(swarm, seed);
 }
 
 void swarm_describe(const struct swarm *swarm, char *ret_text, size_t size)
@@ -175,6 +202,8 @@ void swarm_describe(const struct swarm *swarm, char *ret_text, size_t size)
                (double)swarm->delay_max_ns / 1e6);
     if (swarm->cubes)
         buf_printf(&text, " cubes=%u slices=%uppm", swarm->cubes, swarm->slice_ppm);
+    if (swarm->whole_ppm)
+        buf_printf(&text, " whole=%uppm", swarm->whole_ppm);
     buf_printf(&text, " spikes=%uppm<=%gs corrupt=%uppm drift=%uppm sync=%g..%gms snapshot-every=%u",
                swarm->spike_ppm, (double)swarm->spike_max_ns / 1e9, swarm->corrupt_ppm, swarm->drift_ppm,
                (double)swarm->sync_min_ns / 1e6, (double)swarm->sync_max_ns / 1e6, swarm->snapshot_every);

@@ -95,6 +95,12 @@ void sim_switches_judge_start(struct world *world, const struct task *task)
 
 /* --- a request ------------------------------------------------------------------------------------------ */
 
+/* Where slices are to run for a while, few of the 48 answers go wrong. */
+static bool goes_wrong(struct world *world, uint32_t ppm)
+{
+    return !world->healing && world_chance(world, world->swarm.whole_ppm ? ppm / 10 : ppm);
+}
+
 void sim_switches_apply(void *context, const struct switch_apply *apply)
 {
     struct world *world = context;
@@ -106,7 +112,7 @@ void sim_switches_apply(void *context, const struct switch_apply *apply)
     for (size_t i = 0; i < apply->make_count; i++)
         vec_push(&request.makes, apply->makes[i]);
     vec_push(&world->switch_requests, request);
-    bool late = !world->healing && world_chance(world, 30000);
+    bool late = goes_wrong(world, 30000);
     world_after(world, late ? world_draw(world, 1, 8) * NS_PER_SECOND : world_draw(world, 1, 20) * NS_PER_MS,
                 SIM_SWITCH, which, request.id, SIM_CARRY_OUT);
 }
@@ -146,9 +152,9 @@ static void carry_out(struct world *world, uint32_t which, uint64_t id)
     if (!request)
         return;
     size_t count = request->breaks.len + request->makes.len;
-    bool lies = !world->healing && world_chance(world, 20000);
-    bool breaks_off = !world->healing && world_chance(world, 20000);
-    if (request->operation < one->newest || (!world->healing && world_chance(world, 10000))) {
+    bool lies = goes_wrong(world, 20000);
+    bool breaks_off = goes_wrong(world, 20000);
+    if (request->operation < one->newest || (goes_wrong(world, 10000))) {
         drop_request(world, at); /* the host has given it up; or nobody ever answers */
         return;
     }
@@ -161,7 +167,7 @@ static void carry_out(struct world *world, uint32_t which, uint64_t id)
     if (!one->down && !lies && !change(one, request, count))
         request->outcome = SWITCH_REFUSED;
     world_after(world, world_draw(world, 1, 20) * NS_PER_MS, SIM_SWITCH, which, id, SIM_ANSWER);
-    if (!world->healing && world_chance(world, 30000))
+    if (goes_wrong(world, 30000))
         world_after(world, world_draw(world, 1, 9000) * NS_PER_MS, SIM_SWITCH, which, id, SIM_ANSWER);
 }
 
@@ -182,7 +188,7 @@ static void answer(struct world *world, uint32_t which, uint64_t id)
     for (uint16_t plus = 1; report.read && plus <= SIM_SWITCH_PORTS; plus++)
         if (one->to[plus])
             present[report.present_count++] = (struct circuit){plus, one->to[plus]};
-    if (!world->healing && world_chance(world, 10000))
+    if (goes_wrong(world, 10000))
         report.operation += (uint64_t)world_draw(world, 1, 5); /* of another request */
     driver_switch_report(world->controller.driver, &report);
     controller_switch_spoke(world);
@@ -229,8 +235,19 @@ static void light_all(struct world *world, uint32_t which)
     tell_health(world, which);
 }
 
-/* An operator drains a switch or cube, or ends a drain; two switches at a time, and one cube. */
-static void maintain_one(struct world *world)
+/* Whether a slice of whole cubes runs that is routed around the switch. */
+static bool runs_without(const struct slices *slices, uint32_t which)
+{
+    for (size_t i = 0; i < slices->list.len; i++) {
+        const struct slice *slice = slices->list.items[i];
+        if (slice->phase == SLICE_CONNECTED && slice_shape_is_whole(&slice->place.cubes.shape) &&
+            (slice->tables_out >> which & 1))
+            return true;
+    }
+    return false;
+}
+
+void sim_switches_maintain(struct world *world)
 {
     if (!world->controller.driver || !driver_is_open(world->controller.driver))
         return;
@@ -249,6 +266,8 @@ static void maintain_one(struct world *world)
     bool on = !(cube ? pod->all_cubes[which].drain : pod->switches[which].drain);
     const struct shown *shown = cube ? &pod->all_cubes[which].shown : &pod->switches[which].shown;
     world->outcome->reached[REACH_DRAINED] += !on && shown->drained == SHOWN_TRUE;
+    world->outcome->reached[REACH_DRAINED_AROUND] +=
+        !on && !cube && shown->drained == SHOWN_TRUE && runs_without(slices, which);
     if (on && drained >= (cube ? 1 : 2))
         return;
     client_drain(world, cube, shown->name, on);
@@ -262,8 +281,8 @@ static void break_one(struct world *world)
         return;
     if (world_chance(world, 250000))
         darken_one(world);
-    if (world_chance(world, 600000))
-        maintain_one(world);
+    if (world_chance(world, world->swarm.whole_ppm ? 300000 : 600000))
+        sim_switches_maintain(world);
     if (!one->down) {
         one->down = true;
         one->broke_ns = world->now_ns;
@@ -272,9 +291,13 @@ static void break_one(struct world *world)
         if (world_chance(world, 700000))
             tell_health(world, which);
         world_trace(world, "switch %u breaks", which);
-        world_after(world, world_draw(world, 1, 20) * NS_PER_SECOND, SIM_SWITCH, which, 0, SIM_RESTORE);
+        int64_t down_max_s = world->swarm.whole_ppm ? 8 : 20;
+        world_after(world, world_draw(world, 1, down_max_s) * NS_PER_SECOND, SIM_SWITCH, which, 0,
+                    SIM_RESTORE);
     }
-    world_after(world, world_draw(world, 500, 20000) * NS_PER_MS, SIM_SWITCH, 0, 0, SIM_BREAK);
+    /* A running slice can do without one switch: the next one breaks when most are well again. */
+    bool rare = world->swarm.whole_ppm && world_chance(world, 800000);
+    world_after(world, world_draw(world, rare ? 6000 : 500, 20000) * NS_PER_MS, SIM_SWITCH, 0, 0, SIM_BREAK);
 }
 
 static void restore_one(struct world *world, uint32_t which)

@@ -74,6 +74,10 @@ enum torture_reach {
     REACH_DRAINED,        /* the drain of a switch or cube was complete when it ended */
     REACH_REROUTED,       /* a running slice got other routing tables */
     REACH_SLICE_MOVED,    /* a slice left a drained cube */
+    REACH_REPAIRED,       /* a running slice got tables that use a switch again */
+    REACH_SLICE_LOST,     /* a running slice was short of switches: its ranks looked for other cubes */
+    REACH_SWITCH_LOST,    /* such a slice may not be routed around one */
+    REACH_DRAINED_AROUND, /* the drain of a switch was complete while a slice of its pod ran without it */
     REACHES
 };
 const char *torture_reach_name(enum torture_reach reach); /* "restart-process", "spare used" ... */

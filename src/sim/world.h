@@ -118,6 +118,7 @@ struct swarm {
     uint32_t machines, chips, spares, racks;
     uint32_t cubes;     /* of one pod with optical switches, in place of racks; 0: none; drawn apart */
     uint32_t slice_ppm; /* of JobSets that ask for a slice; drawn apart */
+    uint32_t whole_ppm; /* of slices that are whole cubes, and may have to move; 0: as they come */
     int64_t lease_ns, heartbeat_ns, backfill_ns;
     uint32_t weights[FAULT_KINDS]; /* 0: this run has none */
     int64_t fault_every_ns;        /* mean; 0: no faults at all */
@@ -404,7 +405,8 @@ struct reach_seen {
     size_t uses, away;
     bool leaving; /* a machine, by spares */
     uint32_t tables; /* of its slice */
-    bool slice_moves;
+    uint64_t tables_out;
+    bool slice_moves, slice_lost;
 };
 struct committed {
     struct reach_seen reach;
@@ -582,7 +584,7 @@ void spec_jobset(struct world *world, const char *ns, const char *name, struct b
 void spec_job(struct world *world, const char *ns, const char *name, struct buf *out);
 void spec_pod(struct world *world, const char *ns, const char *name, struct buf *out);
 /* spec_ladder.c: ranks of one world that can rejoin, with room for losses. */
-void spec_slice(struct world *world, const char *ns, const char *name, struct buf *out);
+void spec_slice(struct world *world, const char *ns, const char *name, struct buf *out, bool *ret_deletes);
 void spec_ladder(struct world *world, const char *ns, const char *name, struct buf *out);
 /* metadata, with labels, annotations, finalizers and owners. True: it may vanish with its owner. */
 bool spec_metadata(struct world *world, struct json_writer *json, const char *ns, const char *name,
@@ -629,6 +631,8 @@ void liveness_trace(struct world *world);                                     /*
 
 /* switches.c */
 void sim_switches_begin(struct world *world);
+/* An operator drains a switch or cube, or ends a drain; two switches at a time, and one cube. */
+void sim_switches_maintain(struct world *world);
 void sim_switches_heal(struct world *world); /* all come back, and fail no more */
 void sim_switches_event(struct world *world, const struct sim_event *event);
 void sim_switches_apply(void *context, const struct switch_apply *apply); /* a port of the driver */

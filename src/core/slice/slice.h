@@ -19,9 +19,10 @@
  *        ^                                           |
  *        +------ no answer, or an impossible one ----+  again after a back-off that doubles
  *
- * A reading is as old as its request: a switch may have restarted since, and lost its circuits unseen. A slice
- * of whole cubes is connected by readings that were asked for after it began (`reads_from`): a switch that
- * seems to hold all of its circuits is read once more. A part of a cube has no circuits, so it does not wait.
+ * A reading is as old as its request: a switch may have restarted since, and lost its circuits unseen. A
+ * slice of whole cubes is connected by readings that were asked for after it began (`reads_from`): a switch
+ * that seems to hold all of its circuits is read once more. A part of a cube has no circuits, so it does not
+ * wait.
  *
  * A switch that fails SWITCH_TRIES_MAX requests in a row, or is reported SWITCH_DOWN, is out. A slice may do
  * without `out_max` switches (routes lead around them, fabric/route.h); a slice that is short of more is
