@@ -373,7 +373,7 @@ static bool decide(struct step *step, struct job *job)
     /* Absent replicas have nothing left to do once the others have succeeded. */
     uint32_t away = inplace_has_succeeded(job->jobset) ? shrink_away_in(job) : 0;
     if (success_policy(job) ||
-        (queue ? sum.succeeded > 0 && job->active == 0 : sum.succeeded + away == sum.wanted)) {
+        (queue ? job->succeeded > 0 && job->active == 0 : sum.succeeded + away == sum.wanted)) {
         lifecycle_move(&job_lifecycle, &job->state, JOB_COMPLETING);
         job->spare_due_ns = 0;
         job->finished_ns = step->now_ns;
