@@ -263,6 +263,7 @@ bool core_is_settled(const struct core *core)
         struct error error = {0};
         CHECK(core_snapshot_read(copy, buf_str(&bytes), &error) == 0);
         /* The queue is looked at in both: reasons of gangs that wait may be old by a moment (job/why.c). */
+        jobs_let_gangs_say_why(&copy->jobs);
         apply(copy, &tick, &effects, again ? LOOK_AT_ALL : LOOK_AT_QUEUE);
         digests[again] = core_digest(copy);
         core_free(copy);

@@ -188,6 +188,9 @@ int64_t jobs_deadline(const struct job_store *store); /* INT64_MAX: none */
 /* Checks that the timers of all JobSets, Jobs and gangs are those that their states ask for: a restored store
  * has no others. Aborts through CHECK; linear. */
 void jobs_check_timers(const struct job_store *store);
+/* Lets every waiting gang say its reason at the next look, whatever it has said in this window: so that two
+ * cores that look at different moments can be compared (core_is_settled). */
+void jobs_let_gangs_say_why(struct job_store *store);
 
 /* Books a machine's free chips under the right owner after its state changed (ready, cordoned, lost).
  * `was_schedulable`: whether they were idle before. */

@@ -84,3 +84,13 @@ bool gang_set_why(struct step *step, struct gang *gang, struct buf *why)
     step_changed(step, CHANGE_MODIFIED, ref_jobset(gang->jobset));
     return true;
 }
+
+void jobs_let_gangs_say_why(struct job_store *store)
+{
+    for (size_t i = 0; i < store->jobsets.len; i++) {
+        struct jobset *jobset = store->jobsets.items[i];
+        for (size_t g = 0; g < jobset->gangs.len; g++)
+            if (jobset->gangs.items[g]->state == GANG_QUEUED)
+                jobset->gangs.items[g]->why_changes = 0;
+    }
+}
