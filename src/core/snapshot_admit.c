@@ -242,7 +242,7 @@ static void fill(struct workload *workload, const Snapshot__Workload *pb)
     read_times(workload, pb);
 }
 
-/* Whether the Workload was made for `jobset`, or by a user (`own`) and then taken over by `jobset`, or not. */
+/* Whether the Workload was made for `jobset`, or by a user: `own`, which `jobset` may have taken over. */
 static bool has_its_job(const Snapshot__Workload *pb, const struct jobset *jobset, const struct jobset *own)
 {
     if (!jobset || pb->n_podsets != jobset->spec.rjob_count)

@@ -333,8 +333,8 @@ static void test_job_waits_for_its_workload(void **state)
     harness_done(&h);
 }
 
-/* Its Jobs stay when a waiting JobSet is deleted with propagationPolicy Orphan, but nothing would ever give the
- * quota and the machines of the Workload back. */
+/* The Jobs of a waiting JobSet stay when it is deleted with propagationPolicy Orphan, but nothing would ever
+ * give the quota and the machines of the Workload back. */
 static void test_orphans_do_not_take_it(void **state)
 {
     (void)state;
