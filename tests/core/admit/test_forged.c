@@ -1,6 +1,7 @@
 /* Workloads of a snapshot that do not hold together: an error, never a crash. */
 #include "queues.h"
 
+#include "base/rng.h"
 #include "core/snapshot.h"
 
 #define QUEUE(quota) FLAVOR("v5e") CLUSTER_QUEUE("cq", quota, PREEMPTS) LOCAL_QUEUE("lq", "cq") CLASS_HIGH
@@ -205,12 +206,67 @@ static void test_counts(void **state)
     harness_done(&h);
 }
 
+/* Copies a snapshot with one bit changed in some records of Workloads. */
+static void damage(struct rng *rng, struct str bytes, struct buf *out)
+{
+    buf_add_str(out, bytes);
+    for (size_t at = 0; at < out->len;) {
+        const uint8_t *data = (const uint8_t *)out->data + at;
+        size_t size = data[0] | data[1] << 8 | data[2] << 16 | (size_t)data[3] << 24;
+        Snapshot__Record *pb = snapshot__record__unpack(NULL, size, data + 4);
+        assert_non_null(pb);
+        if (pb->kind_case == SNAPSHOT__RECORD__KIND_WORKLOAD && rng_below(rng, 3) == 0)
+            out->data[at + 4 + rng_below(rng, size)] ^= (char)(1 << rng_below(rng, 8));
+        snapshot__record__free_unpacked(pb, NULL);
+        at += 4 + size;
+    }
+}
+
+/* Damage that is not noticed gives another state, which goes on from there. */
+static void test_damaged(void **state)
+{
+    (void)state;
+    struct harness h;
+    struct rng rng;
+    int refused = 0;
+    begin(&h);
+    make(&h, "mine");
+    submit(&h, "j", "lq", 1, 4, "    kueue.x-k8s.io/prebuilt-workload-name: mine\n");
+    submit(&h, "low", "lq", 1, 4, "");
+    harness_run_all(&h);
+    make(&h, "other");
+    submit(&h, "high", "lq", 2, 4, "    kueue.x-k8s.io/priority-class: high\n");
+    struct buf bytes BUF_CLEANUP = {0};
+    core_snapshot_write(h.core, &bytes);
+    rng_seed(&rng, 3);
+    for (int i = 0; i < 1500; i++) {
+        struct buf copy BUF_CLEANUP = {0};
+        struct error error = {0};
+        struct core *core = core_new();
+        struct effects effects = {0};
+        damage(&rng, buf_str(&bytes), &copy);
+        int rc = core_snapshot_read(core, buf_str(&copy), &error);
+        for (int t = 1; rc == 0 && t <= 3; t++) {
+            struct event tick = {.kind = EVENT_TICK,
+                                 .seq = core_seq(core) + 1,
+                                 .stamp_ns = core_now(core) + t * 100 * NS_PER_SECOND};
+            core_step(core, &tick, &effects);
+        }
+        refused += rc < 0;
+        vec_done(&effects.list);
+        core_free(core);
+    }
+    assert_in_range(refused, 100, 1400);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_jobs_of_user_made_ones),
         cmocka_unit_test(test_states),
         cmocka_unit_test(test_counts),
+        cmocka_unit_test(test_damaged),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
