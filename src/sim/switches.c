@@ -80,8 +80,9 @@ void sim_switches_judge_start(struct world *world, const struct task *task)
     for (uint32_t which = 0; which < POD_SWITCHES; which++) {
         const struct sim_switch *one = switch_at(world, which);
         const struct cube_slice *cubes = &slice->place.cubes;
-        if ((slice->left_out >> which & 1) || one->broke_ns > slice->begun_ns ||
-            !slice_shape_is_whole(&cubes->shape) || world->now_ns - one->broke_ns < 60 * NS_PER_SECOND)
+        /* What it has lost since the slice began, nobody need have noticed. */
+        if ((slice->left_out >> which & 1) || one->broke_at >= slice->reads_from ||
+            !slice_shape_is_whole(&cubes->shape))
             continue;
         for (uint32_t place = 0; place < cubes->count; place++) {
             uint16_t next = cubes->cube[slice_next_place(&cubes->shape, place, which / FACE_LINKS)];
@@ -273,6 +274,13 @@ void sim_switches_maintain(struct world *world)
     client_drain(world, cube, shown->name, on);
 }
 
+/* UINT64_MAX: there is no core now, and what was in its memory alone is unknown. */
+static uint64_t newest_request(const struct world *world)
+{
+    const struct core *core = world->controller.core;
+    return core ? core_slices(core)->operations : UINT64_MAX;
+}
+
 static void break_one(struct world *world)
 {
     uint32_t which = (uint32_t)world_draw(world, 0, POD_SWITCHES - 1);
@@ -285,7 +293,7 @@ static void break_one(struct world *world)
         sim_switches_maintain(world);
     if (!one->down) {
         one->down = true;
-        one->broke_ns = world->now_ns;
+        one->broke_at = newest_request(world);
         if (world_chance(world, 500000))
             memset(one->to, 0, sizeof one->to);
         if (world_chance(world, 700000))
@@ -303,7 +311,7 @@ static void break_one(struct world *world)
 static void restore_one(struct world *world, uint32_t which)
 {
     switch_at(world, which)->down = false;
-    switch_at(world, which)->broke_ns = world->now_ns;
+    switch_at(world, which)->broke_at = newest_request(world);
     tell_health(world, which);
 }
 

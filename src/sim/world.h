@@ -351,7 +351,7 @@ struct sim_switch {
     uint16_t to[SIM_SWITCH_PORTS + 1]; /* by plus port: the minus port that it is joined with; 0: none */
     bool down;
     bool dark[2 * SIM_SWITCH_PORTS + 2]; /* ports without light */
-    int64_t broke_ns; /* true time of its last failure or return; 0: never */
+    uint64_t broke_at; /* the core's newest request at its last failure or return; 0: never */
     uint64_t newest;  /* operation that was carried out last */
 };
 struct sim_request {
