@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "core/health/signature_rules.h"
 
-enum { FINDINGS_MAX = 64, TRACES_MAX = 16, WHAT_LINES = 4, REASON_LINES = 5 };
+enum { FINDINGS_MAX = 64, TRACES_MAX = 16, WHAT_LINES = 4, REASON_LINES = 5, CONTROL_MAX = 256 };
 
 struct finding {
     enum signature_kind kind;
@@ -437,11 +437,47 @@ static void read_lines(struct reading *reading, struct str line)
     read_line(reading, line);
 }
 
+/* Returns the length of the terminal's control sequence at the front of the text: colours ("ESC [ 31 m"), or
+ * titles and links ("ESC ] ... BEL"); 0: there is none that ends within CONTROL_MAX bytes and its line. */
+static size_t control_length(struct str text)
+{
+    if (text.len < 3 || text.data[0] != '\x1b' || (text.data[1] != '[' && text.data[1] != ']'))
+        return 0;
+    bool string = text.data[1] == ']';
+    for (size_t i = 2; i < text.len && i < CONTROL_MAX && text.data[i] != '\n'; i++) {
+        if (string && text.data[i] == '\a')
+            return i + 1;
+        if (string && text.data[i] == '\\' && text.data[i - 1] == '\x1b')
+            return i + 1;
+        if (!string && text.data[i] >= '@' && text.data[i] <= '~')
+            return i + 1;
+    }
+    return 0;
+}
+
+/* Returns the text without what only a terminal reads; a copy in `arena` if there is such. */
+static struct str without_controls(struct arena *arena, struct str text)
+{
+    if (text.len == 0 || !memchr(text.data, '\x1b', text.len))
+        return text;
+    char *copy = arena_alloc(arena, text.len);
+    size_t len = 0;
+    while (text.len) {
+        size_t skipped = control_length(text);
+        if (!skipped)
+            copy[len++] = text.data[0];
+        text.data += skipped ? skipped : 1;
+        text.len -= skipped ? skipped : 1;
+    }
+    return (struct str){copy, len};
+}
+
 size_t signatures_read(struct arena *arena, struct str tail, struct signature ret_signatures[SIGNATURES_MAX])
 {
     struct reading *reading = ARENA_NEW(arena, struct reading);
     struct str line;
     size_t count = 0;
+    tail = without_controls(arena, tail);
     while (str_cut(tail, '\n', &line, &tail))
         read_lines(reading, line);
     read_lines(reading, tail);
