@@ -77,6 +77,12 @@ enum {
     KUEUE(old, TOPOLOGIES, TOPOLOGY, v, "topologies", "topology", "Topology", KEPT(1000, SMALL_BYTES)),      \
     KUEUE(old, ADMISSION_CHECKS, ADMISSION_CHECK, v, "admissionchecks", "admissioncheck", "AdmissionCheck",  \
           KEPT(1000, SMALL_BYTES)),                                                                          \
+    KUEUE(old, PROVISIONING_CONFIGS, PROVISIONING_CONFIG, v, "provisioningrequestconfigs",                   \
+          "provisioningrequestconfig", "ProvisioningRequestConfig", ALSO("prc"), KEPT(1000, SMALL_BYTES)),   \
+    KUEUE(old, MULTIKUEUE_CONFIGS, MULTIKUEUE_CONFIG, v, "multikueueconfigs", "multikueueconfig",            \
+          "MultiKueueConfig", ALSO("mkconf"), KEPT(1000, SMALL_BYTES)),                                      \
+    KUEUE(old, MULTIKUEUE_CLUSTERS, MULTIKUEUE_CLUSTER, v, "multikueueclusters", "multikueuecluster",        \
+          "MultiKueueCluster", ALSO("mkc"), KEPT(1000, SMALL_BYTES)),                                        \
     KUEUE(old, WORKLOADS, WORKLOAD, v, "workloads", "workload", "Workload",                                  \
           ALSO("kwl wl"), SPACED, .verbs = VERBS_ALL, VIEWED(PODSETS, WORKLOAD))
 
@@ -199,6 +205,9 @@ static const uint8_t row_of[OBJECT_KINDS] = {
     [OBJECT_SWITCH] = RESOURCE_SWITCHES,
     [OBJECT_SLICE] = RESOURCE_SLICES,
     [OBJECT_FABRIC_SESSION] = RESOURCE_FABRIC_SESSIONS,
+    [OBJECT_PROVISIONING_CONFIG] = RESOURCE_PROVISIONING_CONFIGS,
+    [OBJECT_MULTIKUEUE_CONFIG] = RESOURCE_MULTIKUEUE_CONFIGS,
+    [OBJECT_MULTIKUEUE_CLUSTER] = RESOURCE_MULTIKUEUE_CLUSTERS,
 };
 _Static_assert((int)RESOURCES <= UINT8_MAX, "row_of has bytes");
 _Static_assert((int)SMALL_BYTES <= (int)DATA_BYTES && (int)DATA_BYTES <= (int)OBJECT_BYTES_MAX, "one object");
@@ -214,6 +223,7 @@ const struct resource *resource_row(enum object_kind kind)
 {
     if (kind < OBJECT_JOBSET || kind >= OBJECT_KINDS)
         return NULL;
+    CHECK(row_of[kind] < RESOURCES);
     const struct resource *row = &resource_table[row_of[kind]];
     CHECK(row->named == kind && row->id == row_of[kind]);
     CHECK(row->title && row->kind && row->rules != RULES_NONE);

@@ -9,6 +9,8 @@
  *     flavorFungibility.whenCanPreempt: Preempt      MayStopSearch
  *     Workload spec.priorityClassName: a             spec.priorityClassRef: {group, kind, name: a}
  *     spec.priorityClassSource                       its group and kind
+ *     MultiKueueCluster spec.kubeConfig              spec.clusterSource.kubeConfig; likewise
+ *                                                    clusterProfileRef
  * The other kinds have the same fields in both.
  *
  * Events are stored as v1. events.k8s.io/v1 has other names for the same fields (k8s.io/kubernetes,
@@ -52,6 +54,29 @@ static void convert_checks(struct arena *arena, struct doc *spec)
     struct doc *strategy = doc_new(arena, DOC_OBJECT);
     doc_set(arena, strategy, STR("admissionChecks"), rules);
     doc_set(arena, spec, STR("admissionChecksStrategy"), strategy);
+}
+
+static void move_member(struct arena *arena, struct doc *from, struct doc *to, const char *key)
+{
+    struct doc *value = doc_get(from, key);
+    if (!value)
+        return;
+    doc_unset(from, key);
+    doc_set(arena, to, str_from(key), value);
+}
+
+/* The ways to reach another cluster: members of spec in v1beta1, of spec.clusterSource in v1beta2. */
+static void convert_sources(struct arena *arena, struct doc *spec, bool to_stored)
+{
+    struct doc *source = to_stored ? doc_new(arena, DOC_OBJECT) : doc_get(spec, "clusterSource");
+    if (!source || source->kind != DOC_OBJECT || (to_stored && doc_get(spec, "clusterSource")))
+        return;
+    move_member(arena, to_stored ? spec : source, to_stored ? source : spec, "kubeConfig");
+    move_member(arena, to_stored ? spec : source, to_stored ? source : spec, "clusterProfileRef");
+    if (to_stored)
+        doc_set(arena, spec, STR("clusterSource"), source);
+    else
+        doc_unset(spec, "clusterSource");
 }
 
 static void convert_workload(struct arena *arena, struct doc *spec)
@@ -102,6 +127,8 @@ void object_convert(struct arena *arena, enum object_kind kind, struct doc *docu
     struct doc *spec = doc_get(document, "spec");
     if (kind == OBJECT_WORKLOAD && spec && spec->kind == DOC_OBJECT)
         convert_workload(arena, spec);
+    if (kind == OBJECT_MULTIKUEUE_CLUSTER && spec && spec->kind == DOC_OBJECT)
+        convert_sources(arena, spec, true);
     if (kind != OBJECT_CLUSTER_QUEUE || !spec || spec->kind != DOC_OBJECT)
         return;
     rename_member(arena, spec, "cohort", "cohortName");
@@ -122,6 +149,8 @@ const struct doc *object_shown(struct arena *arena, const struct object *object,
         return shown;
     }
     doc_set(arena, shown, STR("apiVersion"), doc_new_str(arena, STR("kueue.x-k8s.io/v1beta1")));
+    if (object->kind == OBJECT_MULTIKUEUE_CLUSTER)
+        convert_sources(arena, doc_get(shown, "spec"), false);
     if (object->kind != OBJECT_CLUSTER_QUEUE)
         return shown;
     struct doc *spec = doc_get(shown, "spec"), *fungibility = doc_get(spec, "flavorFungibility");

@@ -12,6 +12,9 @@ enum {
     LEVELS_MAX = 16,
     TAINTS_MAX = 8,
     CHECKS_MAX = 64,
+    CLUSTERS_MAX = 20, /* of a MultiKueueConfig */
+    MANAGED_MAX = 100, /* resources of a ProvisioningRequestConfig */
+    SELECTORS_MAX = 8,
     PODSETS_MAX = 18 /* of a Workload */
 };
 
@@ -104,6 +107,40 @@ static const struct schema check_spec = {"AdmissionCheckSpec", TABLE(
     OBJECT("parameters", check_parameters))};
 const struct schema schema_admission_check = {"AdmissionCheck", TABLE(
     WHOLE, OBJECT("spec", check_spec, REQUIRED), ANYTHING("status"))};
+
+static const struct schema provisioning_retry = {"ProvisioningRequestRetryStrategy", TABLE(
+    INT32("backoffLimitCount", DEFAULT("3")), INT32("backoffBaseSeconds", DEFAULT("60")),
+    INT32("backoffMaxSeconds", DEFAULT("1800")))};
+static const struct schema provisioned_selector = {"ProvisioningRequestPodSetUpdatesNodeSelector", TABLE(
+    STRING("key", REQUIRED), STRING("valueFromProvisioningClassDetail", REQUIRED))};
+static const struct schema provisioned_updates = {"ProvisioningRequestPodSetUpdates", TABLE(
+    KEYED("nodeSelector", provisioned_selector, "key", AT_MOST(SELECTORS_MAX)))};
+static const struct schema provisioning_spec = {"ProvisioningRequestConfigSpec", TABLE(
+    STRING("provisioningClassName", REQUIRED), STRING_MAP("parameters"),
+    STRING_SET("managedResources", AT_MOST(MANAGED_MAX)),
+    OBJECT("retryStrategy", provisioning_retry, DEFAULT("{}")), OBJECT("podSetUpdates", provisioned_updates),
+    STRING("podSetMergePolicy", ENUM("IdenticalPodTemplates,IdenticalWorkloadSchedulingRequirements")))};
+const struct schema schema_provisioning_config = {"ProvisioningRequestConfig", TABLE(
+    WHOLE, OBJECT("spec", provisioning_spec, REQUIRED))};
+
+static const struct schema multikueue_spec = {"MultiKueueConfigSpec", TABLE(
+    STRINGS("clusters", REQUIRED, AT_MOST(CLUSTERS_MAX)),
+    STRING("quotaManagement", ENUM("Manual,Automated")))};
+const struct schema schema_multikueue_config = {"MultiKueueConfig", TABLE(
+    WHOLE, OBJECT("spec", multikueue_spec, REQUIRED))};
+static const struct schema cluster_kubeconfig = {"KubeConfig", TABLE(
+    STRING("location", REQUIRED), STRING("locationType", ENUM("Secret,Path"), DEFAULT("Secret")))};
+static const struct schema cluster_profile = {"ClusterProfileReference", TABLE(STRING("name", REQUIRED))};
+#define CLUSTER_SOURCES                                                                                      \
+    OBJECT("kubeConfig", cluster_kubeconfig), OBJECT("clusterProfileRef", cluster_profile)
+static const struct schema cluster_source = {"ClusterSource", TABLE(CLUSTER_SOURCES)};
+static const struct schema remote_spec = {"MultiKueueClusterSpec", TABLE(
+    OBJECT("clusterSource", cluster_source, REQUIRED))};
+static const struct schema remote_spec_v1beta1 = {"MultiKueueClusterSpec", TABLE(CLUSTER_SOURCES)};
+const struct schema schema_multikueue_cluster = {"MultiKueueCluster", TABLE(
+    WHOLE, OBJECT("spec", remote_spec, REQUIRED), ANYTHING("status"))};
+const struct schema schema_multikueue_cluster_v1beta1 = {"MultiKueueCluster", TABLE(
+    WHOLE, OBJECT("spec", remote_spec_v1beta1, REQUIRED), ANYTHING("status"))};
 
 static const struct schema priority_class_ref = {"PriorityClassRef", TABLE(
     STRING("group", REQUIRED, ENUM("kueue.x-k8s.io,scheduling.k8s.io")),

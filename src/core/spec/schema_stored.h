@@ -15,7 +15,8 @@ extern const struct schema schema_namespace, schema_config_map, schema_secret, s
 /* schema_kueue.c; *_v1beta1: where that version differs */
 extern const struct schema schema_cluster_queue, schema_cluster_queue_v1beta1, schema_local_queue,
     schema_resource_flavor, schema_cohort, schema_workload_priority_class, schema_topology,
-    schema_admission_check;
+    schema_admission_check, schema_provisioning_config, schema_multikueue_config, schema_multikueue_cluster,
+    schema_multikueue_cluster_v1beta1;
 /* schema_health.c */
 extern const struct schema schema_fault_table, schema_fault, schema_repair, schema_maintenance;
 /* schema_fabric.c */

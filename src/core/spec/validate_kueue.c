@@ -301,6 +301,46 @@ static void check_admission_check(const struct doc *object, struct field_errors 
                      errors);
 }
 
+static void check_provisioning(const struct doc *object, struct field_errors *errors)
+{
+    const struct field_path *path = AT(AT(NULL, "spec"), "provisioningClassName");
+    const struct doc *name = doc_path(object, "spec", "provisioningClassName", NULL);
+    if (name && doc_str(name, STR("x")).len == 0)
+        path_invalid(errors, path, name, STR(""), WHY_DNS1123_SUBDOMAIN);
+    check_subdomain(name, path, errors);
+}
+
+static void check_multikueue(const struct doc *object, struct field_errors *errors)
+{
+    const struct field_path *path = AT(AT(NULL, "spec"), "clusters");
+    const struct doc *clusters = doc_path(object, "spec", "clusters", NULL);
+    struct str_map seen = {0};
+    if (clusters && doc_len(clusters) == 0)
+        path_required(errors, path, clusters, NULL);
+    for (size_t i = 0; i < doc_len(clusters); i++) {
+        const struct doc *cluster = doc_at(clusters, i);
+        struct str name = doc_str(cluster, STR(""));
+        if (name.len == 0 || name.len > TOTAL_MAX)
+            path_invalid(errors, AT_INDEX(path, i), cluster, name, "must be 1 to 256 bytes long");
+        else if (str_map_put(&seen, name, (void *)clusters))
+            path_duplicate(errors, AT_INDEX(path, i), cluster, name);
+    }
+    str_map_done(&seen);
+}
+
+/* Exactly one way to the other cluster: v1beta1 has them in spec itself. */
+static void check_remote_cluster(const struct doc *object, struct field_errors *errors)
+{
+    const struct field_path *path = AT(NULL, "spec");
+    const struct doc *spec = doc_get(object, "spec"), *source = doc_get(spec, "clusterSource");
+    const struct doc *sources = source ? source : spec;
+    if (!sources || sources->kind != DOC_OBJECT)
+        return;
+    if (!doc_get(sources, "kubeConfig") == !doc_get(sources, "clusterProfileRef"))
+        path_invalid(errors, source ? AT(path, "clusterSource") : path, sources, STR(""),
+                     "exactly one of kubeConfig and clusterProfileRef must be set");
+}
+
 void validate_kueue_kind(const struct doc *object, enum object_kind id, struct field_errors *errors)
 {
     if (id == OBJECT_CLUSTER_QUEUE || id == OBJECT_LOCAL_QUEUE)
@@ -324,6 +364,15 @@ void validate_kueue_kind(const struct doc *object, enum object_kind id, struct f
         break;
     case OBJECT_ADMISSION_CHECK:
         check_admission_check(object, errors);
+        break;
+    case OBJECT_PROVISIONING_CONFIG:
+        check_provisioning(object, errors);
+        break;
+    case OBJECT_MULTIKUEUE_CONFIG:
+        check_multikueue(object, errors);
+        break;
+    case OBJECT_MULTIKUEUE_CLUSTER:
+        check_remote_cluster(object, errors);
         break;
     default:
         break;

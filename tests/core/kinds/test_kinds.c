@@ -103,7 +103,7 @@ static void versions_agree(void **state)
         assert_true(a->counts_generations == b->counts_generations &&
                     a->per_namespace_max == b->per_namespace_max && a->bytes_max == b->bytes_max);
     }
-    assert_int_equal(pairs, 8); /* Kueue's kinds */
+    assert_int_equal(pairs, 11); /* Kueue's kinds */
 }
 
 static void no_two_rows_are_one(void **state)

@@ -12,6 +12,8 @@
     "{apiVersion: kueue.x-k8s.io/v1beta2, kind: AdmissionCheck, metadata: {name: a}, spec: "                 \
     "{controllerName: "                                                                                      \
     "example.com/c, parameters: {" parameters "}}}"
+#define OUTSIDE(kind, spec)                                                                                  \
+    "{apiVersion: kueue.x-k8s.io/v1beta2, kind: " kind ", metadata: {name: a}, spec: {" spec "}}"
 #define LOCAL(spec)                                                                                          \
     "{apiVersion: kueue.x-k8s.io/v1beta2, kind: LocalQueue, metadata: {name: a}, spec: {" spec "}}"
 #define FLAVOR_OBJECT(spec)                                                                                  \
@@ -124,10 +126,49 @@ static void changes(void **state)
     }
 }
 
+/* Objects that controllers outside read. */
+static void those_of_controllers_outside(void **state)
+{
+    (void)state;
+    static const struct {
+        enum object_kind kind;
+        const char *yaml, *refused; /* NULL: accepted */
+    } rows[] = {
+        {OBJECT_PROVISIONING_CONFIG,
+         OUTSIDE("ProvisioningRequestConfig", "provisioningClassName: q.example.com"), NULL},
+        {OBJECT_PROVISIONING_CONFIG, OUTSIDE("ProvisioningRequestConfig", "provisioningClassName: ''"),
+         "spec.provisioningClassName"},
+        {OBJECT_PROVISIONING_CONFIG,
+         OUTSIDE("ProvisioningRequestConfig", "provisioningClassName: q, podSetMergePolicy: All"),
+         "spec.podSetMergePolicy"},
+        {OBJECT_MULTIKUEUE_CONFIG, OUTSIDE("MultiKueueConfig", "clusters: [east, west]"), NULL},
+        {OBJECT_MULTIKUEUE_CONFIG, OUTSIDE("MultiKueueConfig", "clusters: []"), "spec.clusters"},
+        {OBJECT_MULTIKUEUE_CONFIG, OUTSIDE("MultiKueueConfig", "clusters: [a, a]"), "spec.clusters[1]"},
+        {OBJECT_MULTIKUEUE_CLUSTER,
+         OUTSIDE("MultiKueueCluster", "clusterSource: {kubeConfig: {location: s, locationType: Path}}"),
+         NULL},
+        {OBJECT_MULTIKUEUE_CLUSTER,
+         OUTSIDE("MultiKueueCluster", "clusterSource: {clusterProfileRef: {name: p}}"), NULL},
+        {OBJECT_MULTIKUEUE_CLUSTER, OUTSIDE("MultiKueueCluster", "clusterSource: {}"), "spec.clusterSource"},
+        {OBJECT_MULTIKUEUE_CLUSTER,
+         OUTSIDE("MultiKueueCluster",
+                 "clusterSource: {kubeConfig: {location: s}, clusterProfileRef: {name: p}}"),
+         "spec.clusterSource"},
+        {OBJECT_MULTIKUEUE_CONFIG, OUTSIDE("MultiKueueConfig", "clusters: [a, '']"), "spec.clusters[1]"},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct harness h;
+        harness_init(&h, 1, 4, 0);
+        expect(&h, WRITE_CREATE, rows[i].kind, rows[i].yaml, rows[i].refused);
+        harness_done(&h);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(new_ones),
+        cmocka_unit_test(those_of_controllers_outside),
         cmocka_unit_test(changes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -269,6 +269,29 @@ static void kueue_versions_are_one_object(void **state)
     harness_done(&h);
 }
 
+/* What MultiKueue names a cluster by has another place in v1beta1. */
+static void both_versions_of_another_cluster(void **state)
+{
+    (void)state;
+    struct harness h;
+    harness_init(&h, 1, 4, 0);
+    assert_int_equal(put(&h, WRITE_CREATE, OBJECT_MULTIKUEUE_CLUSTER, "", "east",
+                         "{apiVersion: kueue.x-k8s.io/v1beta1, kind: MultiKueueCluster, metadata: {name: "
+                         "east}, spec: {kubeConfig: {location: east-secret}}}"),
+                     201);
+    const struct object *object = found(&h, OBJECT_MULTIKUEUE_CLUSTER, "", "east");
+    const struct doc *kept = doc_path(object->document, "spec", "clusterSource", "kubeConfig", NULL);
+    assert_true(str_is(doc_str(doc_get(kept, "location"), STR("")), "east-secret"));
+    assert_true(str_is(doc_str(doc_get(kept, "locationType"), STR("")), "Secret"));
+    assert_null(doc_path(object->document, "spec", "kubeConfig", NULL));
+    struct arena arena ARENA_CLEANUP = {0};
+    const struct doc *old = object_shown(&arena, object, STR("kueue.x-k8s.io/v1beta1"));
+    assert_true(
+        str_is(doc_str(doc_path(old, "spec", "kubeConfig", "location", NULL), STR("")), "east-secret"));
+    assert_null(doc_path(old, "spec", "clusterSource", NULL));
+    harness_done(&h);
+}
+
 static void what_may_not_change(void **state)
 {
     (void)state;
@@ -373,10 +396,15 @@ static void a_priority_class_counts(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(each_rule_names_its_field), cmocka_unit_test(any_bytes_are_answered),
-        cmocka_unit_test(quotas_are_checked),        cmocka_unit_test(kueue_versions_are_one_object),
-        cmocka_unit_test(what_may_not_change),       cmocka_unit_test(secrets_keep_base64),
-        cmocka_unit_test(quotas_of_a_namespace),     cmocka_unit_test(a_priority_class_counts),
+        cmocka_unit_test(each_rule_names_its_field),
+        cmocka_unit_test(any_bytes_are_answered),
+        cmocka_unit_test(quotas_are_checked),
+        cmocka_unit_test(kueue_versions_are_one_object),
+        cmocka_unit_test(both_versions_of_another_cluster),
+        cmocka_unit_test(what_may_not_change),
+        cmocka_unit_test(secrets_keep_base64),
+        cmocka_unit_test(quotas_of_a_namespace),
+        cmocka_unit_test(a_priority_class_counts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
