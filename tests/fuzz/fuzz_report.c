@@ -1,9 +1,11 @@
-/* What an agent answers itself: a request as bytes come, and the reports of daemons in its body. The
+/* What an agent answers itself: a request's head, a body in chunks, and the reports of daemons in one. The
  * first byte chooses which. */
 #include "base/arena.h"
 #include "base/check.h"
-#include "host/agent/http.h"
 #include "host/agent/report.h"
+#include "host/http/head.h"
+
+enum { HEAD_MAX = 8 * 1024 };
 
 static void fuzz_body(struct str text)
 {
@@ -18,20 +20,41 @@ static void fuzz_body(struct str text)
         CHECK(signal_is_valid(&signals[i]) && signals[i].chip < 8);
 }
 
-/* What is said of a beginning may only become final, and a whole request stays what it is. */
+/* What is said of a beginning may only become final, and a whole head stays what it is. */
 static void fuzz_head(struct str bytes)
 {
-    struct http_request request, again;
-    int rc = http_parse(bytes, &request);
+    static struct http_head head, again;
+    size_t len, same;
+    int rc = http_head_parse(bytes, 0, HEAD_MAX, &head, &len);
     CHECK(rc <= 1);
     if (rc != 1)
         return;
-    CHECK(request.path.len > 0 && request.path.data[0] == '/' && request.method.len > 0);
-    CHECK(request.body.len <= HTTP_BODY_MAX &&
-          request.body.data + request.body.len <= bytes.data + bytes.len);
-    size_t used = (size_t)(request.body.data + request.body.len - bytes.data);
-    CHECK(http_parse((struct str){bytes.data, used}, &again) == 1);
-    CHECK(used == 0 || http_parse((struct str){bytes.data, used - 1}, &again) <= 0);
+    CHECK(head.target.len > 0 && head.method.len > 0 && len <= bytes.len &&
+          head.content_length >= HTTP_CHUNKED);
+    for (size_t i = 0; i < head.header_count; i++)
+        CHECK(head.headers[i].value.data + head.headers[i].value.len <= bytes.data + len);
+    CHECK(http_head_parse((struct str){bytes.data, len}, len - 1, HEAD_MAX, &again, &same) == 1 &&
+          same == len);
+    CHECK(http_head_parse((struct str){bytes.data, len - 1}, 0, HEAD_MAX, &again, &same) == 0);
+}
+
+/* A body in chunks reads the same however it is cut. */
+static void fuzz_chunks(struct str bytes)
+{
+    struct http_chunks whole = {0}, cut = {0};
+    struct str rest = bytes, data;
+    size_t sum = 0, cut_sum = 0, at = 0;
+    int rc = 0, cut_rc = 0;
+    while (rest.len && rc == 0) {
+        rc = http_chunks_take(&whole, &rest, &data);
+        sum += data.len;
+    }
+    for (; at < bytes.len && cut_rc == 0; at++) {
+        struct str one = {bytes.data + at, 1};
+        cut_rc = http_chunks_take(&cut, &one, &data);
+        cut_sum += data.len;
+    }
+    CHECK(rc == cut_rc && sum == cut_sum && at == bytes.len - rest.len);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -42,6 +65,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct str text = {(const char *)data + 1, size - 1};
     if (data[0] & 1)
         fuzz_body(text);
+    else if (data[0] & 2)
+        fuzz_chunks(text);
     else
         fuzz_head(text);
     return 0;

@@ -5,7 +5,7 @@
  * Signals are treated like those of probes: kept until the controller has them, and equal ones are one. A
  * daemon that runs wild is held to SIGNALS_A_SECOND, with SIGNALS_AT_ONCE ahead, and gets 429. */
 #include "base/hash.h"
-#include "host/agent/http.h"
+#include "host/http/door.h"
 #include "host/agent/internal.h"
 #include "host/agent/report.h"
 
@@ -14,18 +14,18 @@ enum { SIGNALS_A_SECOND = 100, SIGNALS_AT_ONCE = 1000 };
 
 struct fault_door {
     struct live *live;
-    struct http_server *server;
+    struct door *server;
     int64_t busy_ns; /* boot time until which the signals so far would take at the rate */
 };
 
-static void refuse(struct http_answer *answer, int code, const char *why)
+static void refuse(struct door_answer *answer, int code, const char *why)
 {
     answer->code = code;
     buf_printf(&answer->body, "%s\n", why);
 }
 
 /* False: they come too fast; the answer says when to come again. */
-static bool has_room(struct fault_door *door, size_t count, struct http_answer *answer)
+static bool has_room(struct fault_door *door, size_t count, struct door_answer *answer)
 {
     int64_t now_ns = local_boot_ns();
     int64_t from_ns = door->busy_ns > now_ns ? door->busy_ns : now_ns;
@@ -39,7 +39,7 @@ static bool has_room(struct fault_door *door, size_t count, struct http_answer *
     return true;
 }
 
-static void on_request(void *context, const struct http_request *request, struct http_answer *answer)
+static void on_request(void *context, const struct door_request *request, struct door_answer *answer)
 {
     struct fault_door *door = context;
     struct arena arena ARENA_CLEANUP = {0};
@@ -88,7 +88,7 @@ int local_faults_listen(struct live *live, struct error *error)
     char path[AGENT_SOCKET_PATH_MAX + 1];
     agent_socket_path(live->directory, "faults.sock", path);
     door->live = live;
-    int rc = http_listen_unix(live->machine->host->loop, path, 0660, on_request, door, &door->server, error);
+    int rc = door_open_unix(live->machine->host->loop, path, 0660, on_request, door, &door->server, error);
     if (rc < 0) {
         mem_free(door);
         return rc;
@@ -112,5 +112,5 @@ void local_faults_close(struct live *live)
     struct fault_door *door = live->fault_door;
     live->fault_door = NULL;
     if (door)
-        http_close(door->server, on_closed, door);
+        door_close(door->server, on_closed, door);
 }

@@ -5,7 +5,7 @@
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "host/agent/http.h"
+#include "host/http/door.h"
 #include "host/agent/internal.h"
 #include "host/probes/probes.h"
 
@@ -18,7 +18,7 @@ struct seen {
 };
 struct agent_metrics {
     struct live *live;
-    struct http_server *server; /* NULL: nobody may ask */
+    struct door *server; /* NULL: nobody may ask */
     VEC(struct seen) seen;
 };
 
@@ -146,7 +146,7 @@ static void put_probes(struct buf *out, const struct probes *probes)
     }
 }
 
-static void on_request(void *context, const struct http_request *request, struct http_answer *answer)
+static void on_request(void *context, const struct door_request *request, struct door_answer *answer)
 {
     const struct agent_metrics *metrics = context;
     const struct probes *probes = local_health_probes(metrics->live);
@@ -176,8 +176,8 @@ int local_metrics_new(struct live *live, const struct agent_host_options *option
     metrics->live = live;
     if (!options->metrics_address)
         return 0;
-    int rc = http_listen_tcp(live->machine->host->loop, options->metrics_address, options->metrics_port,
-                             on_request, metrics, &metrics->server, NULL, error);
+    int rc = door_open_tcp(live->machine->host->loop, options->metrics_address, options->metrics_port,
+                           on_request, metrics, &metrics->server, NULL, error);
     if (rc == 0)
         live->machine->host->open_parts++;
     return rc < 0 ? error_wrap(error, "--metrics") : 0;
@@ -193,7 +193,7 @@ void local_metrics_close(struct live *live)
     struct agent_metrics *metrics = live->metrics;
     if (!metrics || !metrics->server)
         return;
-    http_close(metrics->server, on_closed, live->machine->host);
+    door_close(metrics->server, on_closed, live->machine->host);
     metrics->server = NULL;
 }
 

@@ -42,7 +42,9 @@ struct api_exec;
 
 enum {
     API_CONNECTIONS_MAX = 32768,
-    API_IDLE_TIMEOUT_S = 120,     /* a connection that neither asks nor watches */
+    API_IDLE_TIMEOUT_S = 120, /* a connection that neither asks nor watches, or does not take its answer */
+    API_HEAD_TIMEOUT_S = 20,  /* from a request's first byte to the end of its headers */
+    API_BODY_TIMEOUT_S = 60,
     API_RING_ENTRIES_MAX = 65536, /* changes kept for watches */
     API_RING_BYTES_MAX = 64 * 1024 * 1024,
     API_EXEC_WINDOW_BYTES = 256 * 1024, /* of a command's output that are on their way to a client */

@@ -328,14 +328,14 @@ void guard_pass_free(struct guard_pass *pass)
     mem_free(pass);
 }
 
-int guard_pass_check(const struct guard_pass *pass, const struct api_request *request)
+int guard_pass_check(const struct guard_pass *pass, struct api *api, const struct transport *transport)
 {
-    struct access *access = request->api->access;
+    struct access *access = api->access;
     struct access_credentials credentials = {.authorization = pass->authorization};
     struct access_user now;
     struct arena scratch ARENA_CLEANUP = {0};
-    credentials.by_cert = request_certificate(request, &credentials.bad_cert);
-    access_follow(access, request_core(request));
+    credentials.by_cert = transport_certificate(transport, &credentials.bad_cert);
+    access_follow(access, api->hooks.core(api->hooks.context));
     if (access_authenticate(access, &credentials, &scratch, &now) < 0 || !str_equal(now.name, pass->who.name))
         return 401;
     return access_allows(access, pass->as.name.len ? &pass->as : &now, &pass->what) ? 0 : 403;

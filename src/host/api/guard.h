@@ -33,7 +33,7 @@ struct guard_pass *guard_pass_new(const struct api_request *request);
 void guard_pass_free(struct guard_pass *pass);
 /* Returns 0: the stream may go on; 401: its credentials name no user any more, or another one; 403: its right
  * has ended. */
-int guard_pass_check(const struct guard_pass *pass, const struct api_request *request);
+int guard_pass_check(const struct guard_pass *pass, struct api *api, const struct transport *transport);
 /* May answers of guard_pass_check be others than at the last look? When roles, tokens or files changed,
  * and once a minute, as certificates and tokens end by themselves. Only where somebody is asked. */
 bool guard_look_due(const struct api *api, struct guard_look *look);

@@ -4,7 +4,8 @@ void hold_begin(struct hold *hold, const struct api_request *request,
                 void (*end)(struct hold *hold, int code))
 {
     hold->pass = guard_pass_new(request);
-    hold->request = request;
+    hold->api = request->api;
+    hold->transport = request->transport;
     hold->end = end;
     if (hold->pass)
         list_append(&request->api->holds, &hold->node);
@@ -26,7 +27,7 @@ void holds_check(struct api *api)
     list_for_each_safe(node, after, &api->holds)
     {
         struct hold *hold = container_of(node, struct hold, node);
-        int code = guard_pass_check(hold->pass, hold->request);
+        int code = guard_pass_check(hold->pass, hold->api, hold->transport);
         if (code == 0)
             continue;
         hold_done(hold);

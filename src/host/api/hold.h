@@ -15,7 +15,8 @@
 struct hold {
     struct list_node node;   /* in api->holds while `pass` is set */
     struct guard_pass *pass; /* NULL: no access control, or done */
-    const struct api_request *request;
+    struct api *api;
+    const struct transport *transport; /* of the stream */
     void (*end)(struct hold *hold, int code);
 };
 

@@ -130,7 +130,7 @@ static void answer_stream(struct api_request *request, struct lister *lister)
 {
     struct lister *kept = mem_alloc(sizeof *kept);
     *kept = *lister;
-    kept->stream = (struct body_stream){lister_read, lister_free, request};
+    kept->stream = (struct body_stream){lister_read, lister_free, request->transport};
     kept->text = request->answer;
     request->answer = (struct buf){0};
     kept->render.out.out = &kept->text;

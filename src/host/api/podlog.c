@@ -11,6 +11,7 @@
 struct api_stream {
     struct body_stream stream; /* first: it is freed through it */
     struct api *api;
+    struct api_request *request; /* NULL: its answer has begun */
     struct hold hold;
     uint64_t tag;
     struct str container; /* in the request's arena; until the answer begins */
@@ -54,12 +55,13 @@ static void stream_free(struct body_stream *body)
 /* The answer begins: from now on it is a stream. */
 static void begin_answer(struct api_stream *stream)
 {
-    struct api_request *request = stream->stream.request;
+    struct api_request *request = stream->request;
     if (stream->begun) {
-        request_wake(request);
+        transport_wake(stream->stream.transport);
         return;
     }
     stream->begun = true;
+    stream->request = NULL;
     (void)answer_begin(request, 200);
     request->answer_type = "text/plain";
     request->outcome = OUTCOME_STREAM;
@@ -69,7 +71,7 @@ static void begin_answer(struct api_stream *stream)
 struct api_stream *log_sink_open(struct api_request *request, log_sink_fn *sink, void *context)
 {
     struct api_stream *stream = mem_alloc(sizeof *stream);
-    stream->stream.request = request;
+    stream->request = request;
     stream->api = request->api;
     stream->sink = sink;
     stream->sink_context = context;
@@ -102,7 +104,7 @@ static int64_t sink_data(struct api_stream *stream, struct str bytes, bool end, 
 
 int64_t api_log_data(struct api_stream *stream, struct str bytes, bool end, const char *error_text)
 {
-    struct api_request *request = stream->stream.request;
+    struct api_request *request = stream->request;
     if (stream->sink)
         return sink_data(stream, bytes, end, error_text);
     CHECK(!stream->ended);
@@ -153,10 +155,10 @@ static void on_denied(struct hold *hold, int code)
     stream->ended = true;
     if (stream->begun) {
         buf_printf(&stream->text, "\nphalanx: the log ends here: %s\n", guard_ended_text(code));
-        request_wake(stream->stream.request);
+        transport_wake(stream->stream.transport);
     } else {
-        guard_answer_ended(stream->stream.request, code);
-        request_finish(stream->stream.request);
+        guard_answer_ended(stream->request, code);
+        request_finish(stream->request);
     }
 }
 
@@ -221,7 +223,8 @@ void handle_log(struct api_request *request)
         return;
     options.container = ours;
     struct api_stream *stream = mem_alloc(sizeof *stream);
-    stream->stream = (struct body_stream){stream_read, stream_free, request};
+    stream->stream = (struct body_stream){stream_read, stream_free, request->transport};
+    stream->request = request;
     stream->api = request->api;
     stream->container = arena_str(&request->arena, ours);
     stream->started = true;

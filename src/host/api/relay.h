@@ -7,7 +7,7 @@
  *     → the carrying thread carries them until one side ends
  *     → hooks.gone(context)                   on the loop
  *
- *   client ══ TLS ══ outer │ thread │ inner ── a pair of sockets ── client->fd ── libmicrohttpd ── the loop
+ *   client ══ TLS ══ outer │ thread │ inner ── a pair of sockets ── client->fd ── host/http ── the loop
  *
  * A handshake costs the server hundreds of microseconds and the client as little as a copy of an old message.
  * A flood of handshakes may delay other handshakes, but neither the loop nor connections that are open: the

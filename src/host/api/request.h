@@ -1,6 +1,6 @@
 /* request.h - one HTTP request on its way through the server. Private to api.
  *
- *   server.c     sockets, bodies, suspending and resuming (libmicrohttpd and libuv stay in there)
+ *   server.c     between the HTTP server (host/http) and the handlers
  *   route.c      path and method -> what is asked of which resource
  *   read.c, list.c   get, list
  *   write.c      create, replace, and the core's replies; see write.h for patches and deletions
@@ -47,11 +47,14 @@ struct request_upgrade {
 };
 
 /* A body that comes in pieces: a watch or a log. */
+struct transport;
 struct body_stream {
-    /* Copies up to `max` bytes. 0: nothing now (request_wake() will come); negative: the end. */
+    /* Copies up to `max` bytes. 0: nothing now (transport_wake() will come); negative: the end. */
     int64_t (*read)(struct body_stream *stream, char *data, size_t max);
     void (*free)(struct body_stream *stream); /* the client is gone, or the end was read */
-    struct api_request *request;
+    /* Whose answer the stream is; the request is gone once the answer has begun. NULL in tests and fuzzers.
+     */
+    struct transport *transport;
 };
 
 /* A body that was read beside the loop; read: body_parse() has its result. */
@@ -71,7 +74,7 @@ struct work;
 struct worker;
 struct api_request {
     struct api *api;
-    void *transport; /* server.c's; NULL in tests and fuzzers */
+    struct transport *transport; /* server.c's; NULL in tests and fuzzers */
     struct arena arena;
     struct list_node node; /* in api->pending while OUTCOME_PENDING */
 
@@ -176,11 +179,11 @@ void request_warn(struct api_request *request, const char *format, ...) __attrib
 
 /* The answer of a pending request is there. */
 void request_finish(struct api_request *request);
-/* Returns the user whom the certificate of the request's connection names now; NULL: there is none, or
- * (*ret_bad) it is not valid. */
-const struct access_user *request_certificate(const struct api_request *request, bool *ret_bad);
-/* The stream of this request has bytes again, or ended. */
-void request_wake(struct api_request *request);
+/* Returns the user whom the certificate of the connection names now; NULL: there is none, or (*ret_bad) it is
+ * not valid. */
+const struct access_user *transport_certificate(const struct transport *transport, bool *ret_bad);
+/* The stream that is sent there has bytes again, or ended. */
+void transport_wake(struct transport *transport);
 /* Asks the loop to run api->retries soon. */
 void request_retry_soon(struct api *api);
 void write_run_retries(struct api *api);

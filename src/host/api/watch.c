@@ -217,7 +217,7 @@ static void watcher_free(struct body_stream *stream)
 static void wake(struct watcher *watcher)
 {
     watcher->idle = false;
-    request_wake(watcher->stream.request);
+    transport_wake(watcher->stream.transport);
 }
 
 void watchers_notice(struct watch_ring *ring, const struct change *change, uint64_t number)
@@ -263,7 +263,7 @@ void watchers_check_rights(struct watch_ring *ring)
         {
             struct watcher *watcher = container_of(node, struct watcher, node);
             int code = watcher->pass && !watcher->ended
-                           ? guard_pass_check(watcher->pass, watcher->stream.request)
+                           ? guard_pass_check(watcher->pass, ring->api, watcher->stream.transport)
                            : 0;
             if (code)
                 put_denied(watcher, code);
@@ -346,7 +346,7 @@ static struct watcher *watcher_new(struct api_request *request)
 {
     struct watch_ring *ring = request->api->ring;
     struct watcher *watcher = mem_alloc(sizeof *watcher + request->namespace_.len);
-    watcher->stream = (struct body_stream){watcher_read, watcher_free, request};
+    watcher->stream = (struct body_stream){watcher_read, watcher_free, request->transport};
     watcher->ring = ring;
     watcher->resource = request->resource;
     watcher->form = request_form(request);

@@ -7,7 +7,6 @@
 
 #include <stdlib.h>
 
-#include "host/agent/http.h"
 #include "host/agent/report.h"
 
 static int parse(struct arena *arena, const char *text, struct signal **ret_signals, size_t *ret_count,
@@ -77,50 +76,11 @@ static void mistakes_have_places(void **state)
     assert_int_equal(parse(&arena, many.data, &signals, &count, &error), ERROR_LIMIT);
 }
 
-/* However a request is cut, it is whole with its last byte and not before. */
-static void requests_come_in_pieces(void **state)
-{
-    static const char text[] = "POST /v1/faults?x=1 HTTP/1.1\r\nHost: a\r\ncontent-length: 5\r\n\r\n[1,2]";
-    struct http_request request;
-    for (size_t len = 0; len + 1 < sizeof text; len++)
-        assert_int_equal(http_parse((struct str){text, len}, &request), 0);
-    assert_int_equal(http_parse(str_from(text), &request), 1);
-    assert_true(str_is(request.method, "POST") && str_is(request.path, "/v1/faults") &&
-                str_is(request.body, "[1,2]"));
-    assert_int_equal(http_parse(STR("GET /metrics HTTP/1.0\r\n\r\n"), &request), 1);
-    assert_true(str_is(request.path, "/metrics") && request.body.len == 0);
-}
-
-static void what_is_no_request(void **state)
-{
-    static const struct {
-        const char *text;
-        int status;
-    } bad[] = {{"GET\r\n\r\n", 400},
-               {"GET x HTTP/1.1\r\n\r\n", 400},
-               {"GET / SMTP/1.1\r\n\r\n", 400},
-               {"POST / HTTP/1.1\r\nnonsense\r\n\r\n", 400},
-               {"POST / HTTP/1.1\r\nContent-Length: -1\r\n\r\n", 400},
-               {"POST / HTTP/1.1\r\nContent-Length: 1\r\nContent-Length: 2\r\n\r\n", 400},
-               {"POST / HTTP/1.1\r\nContent-Length: 99999999999999999999\r\n\r\n", 400},
-               {"POST / HTTP/1.1\r\nContent-Length: 262145\r\n\r\n", 413},
-               {"POST / HTTP/1.1\r\nTransfer-Encoding: chunked\r\n\r\n", 411}};
-    struct http_request request;
-    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
-        assert_int_equal(http_parse(str_from(bad[i].text), &request), -bad[i].status);
-    char *long_one = malloc(HTTP_HEAD_MAX + 2);
-    memset(long_one, 'a', HTTP_HEAD_MAX + 2);
-    assert_int_equal(http_parse((struct str){long_one, HTTP_HEAD_MAX + 2}, &request), -431);
-    free(long_one);
-}
-
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_and_many),
         cmocka_unit_test(mistakes_have_places),
-        cmocka_unit_test(requests_come_in_pieces),
-        cmocka_unit_test(what_is_no_request),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

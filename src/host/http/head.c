@@ -1,0 +1,302 @@
+#include "host/http/head.h"
+
+#include <strings.h>
+
+#include "base/check.h"
+
+enum { EMPTY_LINES_MAX = 2, CHUNK_LINE_MAX = 1024, TRAILER_BYTES_MAX = 8 * 1024 };
+
+/* --- headers ------------------------------------------------------------------------------------------- */
+
+/* RFC 9110 section 5.6.2. */
+static bool head_token_char(char c)
+{
+    return (c >= '0' && c <= '9') || ((c | 0x20) >= 'a' && (c | 0x20) <= 'z') ||
+           (c && strchr("!#$%&'*+-.^_`|~", c));
+}
+
+static bool head_is_token(struct str text)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if (!head_token_char(text.data[i]))
+            return false;
+    return text.len > 0;
+}
+
+static bool head_is_value(struct str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        unsigned char c = (unsigned char)text.data[i];
+        if ((c < 0x20 && c != '\t') || c == 0x7f)
+            return false;
+    }
+    return true;
+}
+
+bool http_is_word(struct str text, const char *word)
+{
+    return text.len == strlen(word) && strncasecmp(text.data, word, text.len) == 0;
+}
+
+/* Does a list of words, separated by commas, have this one? */
+static bool head_has_word(struct str list, const char *word)
+{
+    struct str part, rest;
+    while (str_cut(list, ',', &part, &rest)) {
+        if (http_is_word(str_trim(part), word))
+            return true;
+        list = rest;
+    }
+    return http_is_word(str_trim(list), word);
+}
+
+struct str http_head_value(const struct http_head *head, const char *name)
+{
+    for (size_t i = 0; i < head->header_count; i++)
+        if (http_is_word(head->headers[i].name, name))
+            return head->headers[i].value;
+    return (struct str){0};
+}
+
+/* What framing and the connection's life hang on, gathered over all headers. */
+struct framing {
+    bool length, chunked;
+    int hosts;
+};
+
+static int head_take_header(struct http_head *head, struct framing *framing, struct http_header header)
+{
+    int64_t length;
+    switch (header.name.len) { /* the few that matter here have each another length */
+    case 4:
+        framing->hosts += http_is_word(header.name, "Host");
+        break;
+    case 6:
+        head->continues = head->minor >= 1 && http_is_word(header.name, "Expect") &&
+                          http_is_word(header.value, "100-continue");
+        break;
+    case 10:
+        if (http_is_word(header.name, "Connection"))
+            head->keeps = head->keeps && !head_has_word(header.value, "close");
+        break;
+    case 14:
+        if (!http_is_word(header.name, "Content-Length"))
+            break;
+        if (!str_to_i64(header.value, 0, INT64_MAX, &length) ||
+            (framing->length && length != head->content_length))
+            return -400;
+        framing->length = true;
+        head->content_length = length;
+        break;
+    case 17:
+        if (!http_is_word(header.name, "Transfer-Encoding"))
+            break;
+        if (framing->chunked)
+            return -400;
+        if (!http_is_word(header.value, "chunked"))
+            return -501;
+        framing->chunked = true;
+        break;
+    }
+    return 0;
+}
+
+static int head_headers(struct str lines, struct http_head *head)
+{
+    struct framing framing = {0};
+    while (lines.len) {
+        struct str line, rest;
+        struct http_header header;
+        CHECK(str_cut(lines, '\n', &line, &rest));
+        lines = rest;
+        if (line.len == 0 || line.data[line.len - 1] != '\r')
+            return -400;
+        line.len--;
+        if (!str_cut(line, ':', &header.name, &header.value) || !head_is_token(header.name) ||
+            !head_is_value(header.value))
+            return -400;
+        header.value = str_trim(header.value);
+        if (head->header_count == HTTP_HEADERS_MAX)
+            return -431;
+        head->headers[head->header_count++] = header;
+        int rc = head_take_header(head, &framing, header);
+        if (rc < 0)
+            return rc;
+    }
+    if ((framing.chunked && (framing.length || head->minor == 0)) || framing.hosts > 1 ||
+        (framing.hosts == 0 && head->minor >= 1))
+        return -400;
+    if (framing.chunked)
+        head->content_length = HTTP_CHUNKED;
+    return 0;
+}
+
+/* --- the whole head ------------------------------------------------------------------------------------ */
+
+static int head_request_line(struct str line, struct http_head *head)
+{
+    struct str rest, version;
+    if (!str_cut(line, ' ', &head->method, &rest) || !str_cut(rest, ' ', &head->target, &version) ||
+        !head_is_token(head->method) || head->target.len == 0)
+        return -400;
+    for (size_t i = 0; i < head->target.len; i++)
+        if (head->target.data[i] <= ' ' || head->target.data[i] == 0x7f)
+            return -400;
+    if (version.len != 8 || !str_starts(version, STR("HTTP/")) || version.data[6] != '.')
+        return -400;
+    if (version.data[5] != '1' || version.data[7] < '0' || version.data[7] > '9')
+        return -505;
+    head->minor = version.data[7] - '0';
+    head->keeps = head->minor >= 1;
+    return 0;
+}
+
+/* A head that is too long: for its target, or for its headers? */
+static int head_too_long(struct str bytes)
+{
+    return memchr(bytes.data, '\n', bytes.len) ? -431 : -414;
+}
+
+int http_head_parse(struct str bytes, size_t scanned, size_t head_max, struct http_head *ret_head,
+                    size_t *ret_len)
+{
+    size_t start = 0, from = scanned > 3 ? scanned - 3 : 0;
+    for (int i = 0;
+         i < EMPTY_LINES_MAX && bytes.len - start >= 2 && memcmp(bytes.data + start, "\r\n", 2) == 0; i++)
+        start += 2;
+    if (from < start)
+        from = start;
+    const char *end = bytes.len > from ? memmem(bytes.data + from, bytes.len - from, "\r\n\r\n", 4) : NULL;
+    size_t len = end ? (size_t)(end - bytes.data) : bytes.len;
+    if (len - start > head_max)
+        return head_too_long((struct str){bytes.data + start, head_max});
+    if (!end)
+        return 0;
+    struct str head = {bytes.data + start, len + 2 - start}, line, lines;
+    CHECK(str_cut(head, '\n', &line, &lines));
+    if (line.len == 0 || line.data[line.len - 1] != '\r')
+        return -400;
+    line.len--;
+    ret_head->header_count = 0;
+    ret_head->content_length = 0;
+    ret_head->continues = false;
+    int rc = head_request_line(line, ret_head);
+    if (rc == 0)
+        rc = head_headers(lines, ret_head);
+    *ret_len = len + 4;
+    return rc < 0 ? rc : 1;
+}
+
+/* --- chunks -------------------------------------------------------------------------------------------- */
+
+/* clang-format off
+ * CHUNK_START ─ digit ─► CHUNK_SIZE ─ CR ─► CHUNK_SIZE_LF ─ LF, size > 0 ► CHUNK_DATA ─► CHUNK_CR ─► CHUNK_LF
+ *                            │ ";"               ▲   └ LF, size 0 ─► TRAILER ─ CR ─► TRAILER_LF     start ◄┘
+ *                            ▼                   │                      ▲  a line: LF ─┤
+ *                      CHUNK_EXTENSION ─── CR ───┘                      └──────────────┴─ none: LF ─► over
+ * clang-format on */
+enum chunk_at {
+    CHUNK_START,
+    CHUNK_SIZE,
+    CHUNK_EXTENSION,
+    CHUNK_SIZE_LF,
+    CHUNK_DATA,
+    CHUNK_CR,
+    CHUNK_LF,
+    TRAILER,
+    TRAILER_LF
+};
+
+static int chunk_digit(char c)
+{
+    if (c >= '0' && c <= '9')
+        return c - '0';
+    c |= 0x20;
+    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
+}
+
+static int chunk_size_char(struct http_chunks *chunks, char c)
+{
+    int digit = chunk_digit(c);
+    if (digit >= 0 && chunks->left >> 56 == 0) {
+        chunks->left = chunks->left << 4 | (unsigned)digit;
+        chunks->at = CHUNK_SIZE;
+        return 0;
+    }
+    if (digit >= 0 || chunks->at == CHUNK_START)
+        return -400;
+    if (c != '\r' && c != ';' && c != ' ' && c != '\t')
+        return -400;
+    chunks->at = c == '\r' ? CHUNK_SIZE_LF : CHUNK_EXTENSION;
+    return 0;
+}
+
+/* Trailers are skipped. `left` counts the bytes of the present line. */
+static int chunk_trailer_char(struct http_chunks *chunks, char c)
+{
+    if (chunks->line > TRAILER_BYTES_MAX)
+        return -431;
+    if (c == '\r')
+        chunks->at = TRAILER_LF;
+    else
+        chunks->left++;
+    return c == '\n' ? -400 : 0;
+}
+
+/* One byte of the framing. */
+static int chunk_char(struct http_chunks *chunks, char c)
+{
+    switch ((enum chunk_at)chunks->at) {
+    case CHUNK_START:
+    case CHUNK_SIZE:
+        return chunk_size_char(chunks, c);
+    case CHUNK_EXTENSION:
+        if (c == '\r')
+            chunks->at = CHUNK_SIZE_LF;
+        return c == '\n' || chunks->line > CHUNK_LINE_MAX ? -400 : 0;
+    case CHUNK_SIZE_LF:
+        chunks->at = chunks->left ? CHUNK_DATA : TRAILER;
+        chunks->line = 0;
+        return c == '\n' ? 0 : -400;
+    case CHUNK_CR:
+        chunks->at = CHUNK_LF;
+        return c == '\r' ? 0 : -400;
+    case CHUNK_LF:
+        *chunks = (struct http_chunks){0};
+        return c == '\n' ? 0 : -400;
+    case TRAILER:
+        return chunk_trailer_char(chunks, c);
+    case TRAILER_LF: {
+        bool empty = chunks->left == 0;
+        chunks->left = 0;
+        chunks->at = TRAILER;
+        return c != '\n' ? -400 : empty;
+    }
+    case CHUNK_DATA:
+        break;
+    }
+    CHECK_UNREACHABLE();
+}
+
+int http_chunks_take(struct http_chunks *chunks, struct str *text, struct str *ret_data)
+{
+    *ret_data = (struct str){0};
+    while (text->len) {
+        if (chunks->at == CHUNK_DATA) {
+            size_t len = text->len < chunks->left ? text->len : (size_t)chunks->left;
+            *ret_data = (struct str){text->data, len};
+            chunks->left -= len;
+            *text = (struct str){text->data + len, text->len - len};
+            if (chunks->left == 0)
+                chunks->at = CHUNK_CR;
+            return 0;
+        }
+        char c = *text->data;
+        *text = (struct str){text->data + 1, text->len - 1};
+        chunks->line++;
+        int rc = chunk_char(chunks, c);
+        if (rc)
+            return rc;
+    }
+    return 0;
+}

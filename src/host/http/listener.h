@@ -1,0 +1,44 @@
+/* listener.h - a listening socket on the loop, and who may have how many of its connections at once.
+ *
+ *     listener_open_tcp(...) or listener_open_unix(...)
+ *       a client    -> taken(context, fd, address, len) = descriptors that it holds now; 0: closed at once
+ *     listener_left(listener, descriptors)         they are closed
+ *
+ * At `open_max` descriptors further clients wait in the kernel's queue. All functions are the loop's.
+ */
+#ifndef PHX_HOST_HTTP_LISTENER_H
+#define PHX_HOST_HTTP_LISTENER_H
+
+#include <stdbool.h>
+#include <sys/socket.h>
+#include <uv.h>
+
+#include "base/error.h"
+
+struct listener;
+
+struct listener_options {
+    /* Takes a connected socket, which does not block and is closed on exec. Returns how many descriptors the
+     * connection holds; 0: it is not wanted, and the listener closes it. */
+    uint32_t (*taken)(void *context, int fd, const struct sockaddr_storage *address, socklen_t len);
+    void *context;
+    uint32_t open_max;
+    /* The client speaks first: it is taken with its first bytes, or after a second without any. */
+    bool deferred;
+};
+
+/* Listens at a numeric address; port 0: any, *ret_port (may be NULL) says which. Connections notice a silent
+ * peer within two minutes. ERROR_INVALID: the address is none; ERROR_IO: it cannot be had. */
+int listener_open_tcp(uv_loop_t *loop, const char *address, uint16_t port,
+                      const struct listener_options *options, struct listener **ret_listener,
+                      uint16_t *ret_port, struct error *error);
+/* Listens at a Unix socket of this mode; a file at the path is removed, and the socket with the listener. */
+int listener_open_unix(uv_loop_t *loop, const char *path, unsigned mode,
+                       const struct listener_options *options, struct listener **ret_listener,
+                       struct error *error);
+/* Tells that `descriptors` of connections are closed. */
+void listener_left(struct listener *listener, uint32_t descriptors);
+/* Closes the socket at once; `closed` (may be NULL) comes from the loop when the memory is gone. */
+void listener_close(struct listener *listener, void (*closed)(void *context), void *context);
+
+#endif
