@@ -28,8 +28,15 @@ static void date_from_days(int64_t days, int64_t *ret_year, int *ret_month, int 
     *ret_year = era * 400 + year_of_era + (*ret_month <= 2);
 }
 
-/* Writes up to the seconds and returns the nanoseconds within the second. */
-static int64_t format_seconds(int64_t time_ns, char *text, size_t size)
+static void put_two_digits(char *text, int value)
+{
+    text[0] = (char)('0' + value / 10);
+    text[1] = (char)('0' + value % 10);
+}
+
+/* Writes up to the seconds and returns the nanoseconds within the second. Years are 1677 to 2262: nanoseconds
+ * hold no others. Without printf, which took a tenth of the time of a list. */
+static int64_t format_seconds(int64_t time_ns, char text[static 32])
 {
     int64_t seconds = time_ns / NS_PER_SECOND, fraction = time_ns % NS_PER_SECOND;
     if (fraction < 0) {
@@ -43,21 +50,27 @@ static int64_t format_seconds(int64_t time_ns, char *text, size_t size)
     }
     int month, day;
     date_from_days(days, &year, &month, &day);
-    snprintf(text, size, "%04lld-%02d-%02dT%02d:%02d:%02d", (long long)year, month, day, (int)(rest / 3600),
-             (int)(rest / 60 % 60), (int)(rest % 60));
+    int hour = (int)(rest / 3600), minute = (int)(rest / 60 % 60), second = (int)(rest % 60);
+    memcpy(text, "yyyy-mm-ddThh:mm:ss", sizeof "yyyy-mm-ddThh:mm:ss");
+    put_two_digits(text, (int)(year / 100));
+    put_two_digits(text + 2, (int)(year % 100));
+    put_two_digits(text + 5, month);
+    put_two_digits(text + 8, day);
+    put_two_digits(text + 11, hour);
+    put_two_digits(text + 14, minute);
+    put_two_digits(text + 17, second);
     return fraction;
 }
 
 void time_format(int64_t time_ns, char ret_text[32])
 {
-    format_seconds(time_ns, ret_text, 32);
-    size_t len = strlen(ret_text);
-    snprintf(ret_text + len, 32 - len, "Z");
+    format_seconds(time_ns, ret_text);
+    memcpy(ret_text + strlen(ret_text), "Z", sizeof "Z");
 }
 
 void time_format_micro(int64_t time_ns, char ret_text[40])
 {
-    int64_t fraction = format_seconds(time_ns, ret_text, 40);
+    int64_t fraction = format_seconds(time_ns, ret_text);
     size_t len = strlen(ret_text);
     snprintf(ret_text + len, 40 - len, ".%06dZ", (int)(fraction / NS_PER_US));
 }

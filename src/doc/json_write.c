@@ -31,6 +31,8 @@ static size_t plain_run(struct str s, size_t at)
     size_t start = at;
     while (s.len - at >= 8 && is_plain_word(s.data + at))
         at += 8;
+    if (at > start && at < s.len && s.len - at < 8 && is_plain_word(s.data + s.len - 8))
+        return s.len - start; /* the last word overlaps the one before it */
     while (at < s.len) {
         unsigned char c = (unsigned char)s.data[at];
         if (c < 0x20 || c == '"' || c == '\\' || c >= 0x80)
@@ -98,17 +100,23 @@ static void write_rest(struct buf *out, struct str s, size_t at)
     }
 }
 
-void json_write_str(struct buf *out, struct str s)
+/* Writes a string; `end` is its quotation mark, and what follows it. */
+static void write_text(struct buf *out, struct str s, struct str end)
 {
     size_t run = plain_run(s, 0);
-    buf_reserve(out, s.len + 2);
+    buf_reserve(out, s.len + 1 + end.len);
     char *to = out->data + out->len;
     *to++ = '"';
     mem_copy(to, s.data, run);
     out->len += run + 1;
     if (run < s.len)
         write_rest(out, s, run);
-    buf_add_char(out, '"');
+    buf_add_str(out, end);
+}
+
+void json_write_str(struct buf *out, struct str s)
+{
+    write_text(out, s, STR("\""));
 }
 
 void json_write_float(struct buf *out, double value)
@@ -287,8 +295,7 @@ void json_key_str(struct json_writer *writer, struct str key)
 {
     CHECK(writer->depth > 0 && (writer->is_object & level(writer)) && !writer->after_key);
     separate(writer);
-    json_write_str(writer->out, key);
-    buf_add_char(writer->out, ':');
+    write_text(writer->out, key, STR("\":"));
     writer->after_key = true;
 }
 

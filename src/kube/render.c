@@ -85,7 +85,7 @@ void render_micro_time(struct render *render, const char *key, int64_t time_ns)
 void render_metadata_begin(struct render *render, const struct render_metadata *metadata)
 {
     struct json_writer *out = &render->out;
-    char uid[UID_TEXT_MAX], version[24];
+    char uid[UID_TEXT_MAX], version[DECIMAL_TEXT_MAX];
     json_key(out, "metadata");
     render->metadata_start = out->out->len;
     json_begin_object(out);
@@ -94,8 +94,7 @@ void render_metadata_begin(struct render *render, const struct render_metadata *
         json_pair_str(out, "namespace", metadata->namespace_);
     uid_text(metadata->uid, uid);
     json_pair_text(out, "uid", uid);
-    snprintf(version, sizeof version, "%llu", (unsigned long long)metadata->version);
-    json_pair_text(out, "resourceVersion", version);
+    json_pair_str(out, "resourceVersion", str_decimal((int64_t)metadata->version, version));
     if (metadata->generation)
         json_pair_int(out, "generation", metadata->generation);
     render_time(render, "creationTimestamp", metadata->created_ns);
