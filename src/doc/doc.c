@@ -14,6 +14,14 @@ const char *doc_kind_name(enum doc_kind kind)
     return names[kind];
 }
 
+static bool same_half(const char *a, const char *b)
+{
+    uint32_t left, right;
+    memcpy(&left, a, sizeof left);
+    memcpy(&right, b, sizeof right);
+    return left == right;
+}
+
 static bool same_word(const char *a, const char *b)
 {
     uint64_t left, right;
@@ -29,6 +37,8 @@ static bool same_bytes(const char *a, const char *b, size_t len)
         return memcmp(a, b, len) == 0;
     if (len >= 8) /* the two words may overlap */
         return same_word(a, b) && same_word(a + len - 8, b + len - 8);
+    if (len >= 4)
+        return same_half(a, b) && same_half(a + len - 4, b + len - 4);
     for (size_t i = 0; i < len; i++)
         if (a[i] != b[i])
             return false;
