@@ -64,6 +64,7 @@ class Scratch:
     def __init__(self):
         base = os.environ.get("TMPDIR", "/var/tmp")
         self.path = os.path.realpath(tempfile.mkdtemp(prefix="phx-", dir=base))
+        os.chmod(self.path, 0o711)  # tasks of other users pass through it
 
     def join(self, name):
         return os.path.join(self.path, name)
