@@ -43,7 +43,7 @@
 #include "base/str.h"
 
 enum {
-    HTTP_HEADERS_MAX = 128,
+    HTTP_HEADERS_MAX = 512,
     HTTP_CHUNKED = -1, /* content_length of a body in chunks */
 };
 

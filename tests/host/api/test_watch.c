@@ -1,4 +1,6 @@
 /* Watches and long lists over real sockets, on a real core. */
+#include <malloc.h>
+
 #include "host/api/client.h"
 
 /* A long list comes in pieces, whole and in order, as objects and as a Table. */
@@ -138,6 +140,30 @@ static void test_slow_watcher(void **state)
     client_done(&slow);
 }
 
+/* An idle watch holds less than 1 KiB, whatever the allocator adds. */
+static void test_idle_watches_are_small(void **state)
+{
+    enum { IDLE_WATCHES = 200, IDLE_BYTES_MAX = 1024 };
+    static const struct str text = {"GET " JOBSETS "?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n",
+                                    sizeof "GET " JOBSETS "?watch=true HTTP/1.1\r\nHost: localhost\r\n\r\n" -
+                                        1};
+    struct fake_host *host = *state;
+    struct client clients[IDLE_WATCHES + 1];
+    struct api_stats stats;
+    client_send_text(&clients[IDLE_WATCHES], host, text); /* what all of them share is there */
+    RUN_UNTIL(host, (api_stats(host->api, &stats), stats.watches == 1));
+    size_t before = mallinfo2().uordblks;
+    for (int i = 0; i < IDLE_WATCHES; i++)
+        client_send_text(&clients[i], host, text);
+    RUN_UNTIL(host, (api_stats(host->api, &stats), stats.watches == IDLE_WATCHES + 1));
+    uv_run(&host->loop, UV_RUN_NOWAIT); /* their heads have left */
+    size_t held = mallinfo2().uordblks - before;
+    if (held > IDLE_WATCHES * IDLE_BYTES_MAX)
+        fail_msg("%zu bytes each", held / IDLE_WATCHES);
+    for (int i = 0; i <= IDLE_WATCHES; i++)
+        client_done(&clients[i]);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -145,6 +171,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(test_watch, setup, teardown),
         cmocka_unit_test_setup_teardown(test_watch_expired, setup, teardown),
         cmocka_unit_test_setup_teardown(test_slow_watcher, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_idle_watches_are_small, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
