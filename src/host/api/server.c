@@ -38,6 +38,7 @@ struct transport {
 struct peer {
     struct api_tls_peer *tls; /* NULL: it speaks plain HTTP */
     char address[INET6_ADDRSTRLEN];
+    struct sockaddr_in6 here; /* our end, which may be of another family; all zero: unknown */
 };
 
 struct server {
@@ -59,7 +60,7 @@ struct server {
     void *closed_context;
 };
 
-static const struct peer *peer_of(const struct transport *transport)
+static struct peer *peer_of(const struct transport *transport)
 {
     return http_peer(transport->connection);
 }
@@ -270,14 +271,15 @@ static struct origin_headers origin_of(const struct http_head *head)
 static bool check_origin(struct transport *transport, const struct http_head *head)
 {
     const struct server *server = transport->api->server;
-    struct sockaddr_storage here;
-    socklen_t len = sizeof here;
+    struct peer *peer = peer_of(transport);
+    socklen_t len = sizeof peer->here;
     struct origin_headers headers = origin_of(head);
     struct error error;
     struct origin_server end = {
-        .tls = peer_of(transport)->tls != NULL, .names = server->names, .name_count = server->name_count};
-    if (getsockname(http_socket(transport->connection), (struct sockaddr *)&here, &len) == 0)
-        end.address = (const struct sockaddr *)&here;
+        .tls = peer->tls != NULL, .names = server->names, .name_count = server->name_count};
+    if (peer->here.sin6_family != AF_UNSPEC ||
+        getsockname(http_socket(transport->connection), (struct sockaddr *)&peer->here, &len) == 0)
+        end.address = (const struct sockaddr *)&peer->here;
     int code = origin_check(&headers, &end, &error);
     if (code)
         answer_status(transport->request, code,
