@@ -1,8 +1,8 @@
 """What a command of a script costs: `phalanx version`, `get` and `apply` against a controller on this computer.
 
-Limit: a static program that does nothing, forked, executed and waited for; of processor time, /bin/true. Peers: kubectl with the same cluster, and
-the same command by `phalanx-full`, which loads libcurl and GnuTLS as every command did before it was two programs. All
-ways take turns, so that they see the same computer.
+Limit: a static program that does nothing, forked, executed and waited for; of processor time, /bin/true. Peers:
+kubectl with the same cluster, and the same command by `phalanx-full`, which loads libcurl and GnuTLS as every command
+did before it was two programs. All ways take turns, so that they see the same computer.
 """
 import json
 import os
