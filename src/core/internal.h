@@ -7,7 +7,7 @@
 #include "core/errand/errand.h"
 #include "core/hang/hang.h"
 #include "core/health/fault.h"
-#include "core/job/life.h"
+#include "core/recover/recover.h"
 #include "core/health/lease_hold.h"
 #include "core/repair/repair.h"
 #include "core/slice/slice.h"

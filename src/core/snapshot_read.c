@@ -818,6 +818,8 @@ int core_snapshot_read(struct core *core, struct str bytes, struct error *error)
     u64_map_done(&core->restore_newest);
     if (rc == 0 && !jobs_restored(&core->jobs, &core->cluster))
         rc = error_set(reader.error, ERROR_CORRUPT, "its tasks do not fit their machines");
+    if (rc == 0)
+        jobs_set_timers(&core->jobs);
     if (rc == 0 && !preflight_restored(&core->jobs, &core->cluster, core->errands))
         rc = error_set(reader.error, ERROR_CORRUPT, "its preflights do not fit");
     if (rc == 0) {

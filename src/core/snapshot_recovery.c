@@ -2,7 +2,7 @@
  * ladder's memory, crashes, the move off a machine, and the last save before a suspension. */
 #include "core/agent/codec_pb.h"
 #include "core/job/job.h"
-#include "core/job/life.h"
+#include "core/recover/recover.h"
 #include "core/snapshot.h"
 
 #include <stdio.h>

@@ -1,6 +1,6 @@
 /* Any bytes as the words of the recovery ladder, one a line: no crash; what is refused changes nothing and
  * says why; what is taken keeps to the limits, and decides. */
-#include "core/recover/ladder.h"
+#include "core/ladder/ladder.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

@@ -3,7 +3,7 @@
 #define PHX_CORE_ADMIT_INTERNAL_H
 
 #include "core/admit/admit.h"
-#include "core/job/life.h"
+#include "core/recover/recover.h"
 #include "core/job/trial.h"
 #include "core/sched/quota.h"
 #include "core/step.h"

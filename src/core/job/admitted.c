@@ -68,5 +68,6 @@ void jobset_set_parallelism(struct step *step, struct jobset *jobset, int32_t pa
     bool read = workload_read(&arena, document, &spec, &errors);
     CHECK(read); /* the remaining fields were valid before */
     field_errors_done(&errors);
-    jobset_replace(step, jobset, &arena, document, &spec);
+    if (!spec_equal(jobset->document, document))
+        jobset_set_document(step, jobset, &arena, document, &spec);
 }

@@ -163,6 +163,7 @@ void jobs_remap_machines(struct job_store *store, const machine_id *map)
 {
     for (size_t i = 0; i < store->jobsets.len; i++) {
         struct jobset *jobset = store->jobsets.items[i];
+        struct move *move = &jobset->recovery.move;
         for (uint32_t j = 0; j < jobset->job_count; j++)
             remap_job(jobset->jobs[j], map);
         for (size_t j = 0; j < jobset->old_jobs.len; j++)
@@ -171,7 +172,8 @@ void jobs_remap_machines(struct job_store *store, const machine_id *map)
             jobset->history.suspects[s] = mapped(jobset->history.suspects[s], map);
         for (uint32_t s = 0; s < jobset->slots.count; s++)
             jobset->slots.last_machines[s] = mapped(jobset->slots.last_machines[s], map);
-        move_remap(jobset, map);
+        if (move->state != MOVE_NONE)
+            move->machine = mapped(move->machine, map);
         jobset_remap_reserved(store, jobset, map);
     }
     preflight_remap(store, map);

@@ -257,3 +257,35 @@ bool shrink_may_answer(const struct jobset *jobset)
 {
     return jobset_parks(jobset) && shrink_is_allowed(jobset) && replica_size(jobset) > 0;
 }
+
+bool dump_has_member(const struct task *task, const struct jobset *jobset)
+{
+    return task && task->state == TASK_RUNNING && task->attempt == jobset->attempt;
+}
+
+const struct task *dump_rank_zero(const struct jobset *jobset)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (uint32_t s = 0; job && s < job->index_count; s++)
+            if (dump_has_member(job->indexes[s].task, jobset)) /* the first member is */
+                return job->indexes[s].task;
+    }
+    return NULL;
+}
+
+bool task_step_counts(const struct task *task, const struct task_step *step)
+{
+    if (task_is_spare(task) || task_ended(task->state) || task->job->doomed ||
+        task->attempt != task->job->jobset->attempt)
+        return false;
+    return step->attempt_plus_1 ? step->attempt_plus_1 == (uint32_t)task->attempt + 1 : task->keep == KEEP_NO;
+}
+
+int64_t progress_rate_milli(const struct progress *progress)
+{
+    int64_t elapsed_ns = progress->step_ns - progress->base_ns;
+    if (progress->step <= progress->base_step || elapsed_ns < NS_PER_MS)
+        return 0;
+    return (int64_t)((__int128)(progress->step - progress->base_step) * 1000 * NS_PER_SECOND / elapsed_ns);
+}

@@ -22,6 +22,10 @@ bool inplace_is_whole(const struct jobset *jobset);      /* every task has a pla
 bool inplace_has_succeeded(const struct jobset *jobset); /* a rank has succeeded */
 bool move_by_spares(const struct jobset *jobset);        /* a move by spares is under way */
 int64_t dump_deadline(const struct jobset *jobset);      /* of the dying checkpoint that is under way */
+/* Whether the task is a living member of the dying checkpoint. Members are numbered in the order of their old
+ * ranks. */
+bool dump_has_member(const struct task *task, const struct jobset *jobset);
+const struct task *dump_rank_zero(const struct jobset *jobset); /* the first member; NULL: none is left */
 /* The time limit of the present rung. */
 int64_t recovery_limit_ns(const struct jobset *jobset);
 /* Whether replicas may leave the JobSet in its present recovery; whether it may go on at once without a

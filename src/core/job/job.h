@@ -6,15 +6,12 @@
  * itself.
  *
  *   jobset.c       the JobSet: creation, new generations, conditions, deletion, its end
- *   reconcile.c    moves marked JobSets on: Jobs, success, suspension, deletion, TTL, timers
  *   store.c        the indexes
  *   restore.c      what is derived after a snapshot was read; folder.c: checkpoint folders of deleted JobSets
  *   bury.c         freed objects; machines that get other numbers
  *   mark.c         what has to be looked at before the step ends
  *   status.c       a JobSet's numbers and timers, from the Jobs that changed
  *   conditions.c   the conditions of a JobSet; facts.c: questions about jobs that several files ask
- *   attempt.c      restart numbers: failure policy, ending an attempt, beginning the next
- *   backoff.c      how long a workload that crashes is held back
  *   startup.c      which replicated jobs may start now (AnyOrder, InOrder, dependsOn)
  *   admitted.c     what admission does to a JobSet; terms.c: its additions to Pod templates
  *   batch.c        the batch/v1 Job: indexes, completions, back-off, failure reasons
@@ -27,7 +24,6 @@
  *   end.c          how a task ends, or is told to
  *   evict.c        tasks that are ended from outside
  *   notice.c       tasks are told that they will be stopped or moved
- *   reports.c      what agents say about their tasks
  *   containers.c   the containers of tasks, as agents report them
  *   config.c       ConfigMaps, Secrets and claims that a task needs
  *   gang.c         gangs: queue, allocation of chips
@@ -47,30 +43,15 @@
  *   mttf.c         how long a JobSet runs until a machine fails it
  *   launch.c       what an agent needs to start a task: environment, ranks, ports, the gang's rank table;
  *                  launch_pod.c: containers, commands, volumes
- *   inplace.c      restart in place: all tasks of a JobSet run again where they are;
- *                  inplace_begin.c: its begin
- *   recovery_state.c  how a recovery ends
- *   rejoin.c       processes that survive a restart in place and join the next attempt
- *   unjoined.c     processes that do not join though their peers have
  *   spare.c        tasks that wait for a rank
- *   shrink.c       replicas that leave for lack of machines, and come back
- *   dump.c         a dying checkpoint by the survivors, before the JobSet runs again
- *   suspend.c      a last checkpoint before a suspension
- *   decide.c       the answer to all losses of one step
- *   recovery.c     which losses the ladder answers; means.c: why a rung cannot be carried out
- *   catch_up.c     machines that know newer attempts than a restored log
- *   outage.c       an absence of the controller that ended all tasks
  *   owned_objects.c   the Service and the claims of a JobSet
  *   resize.c       room for Jobs and indexes; changes of parallelism and completions
- *   progress.c     joins, steps, checkpoints
  *   records.c      restart records
- *   restart.c      an attempt ends: its record begins, and what was not kept is lost
  *   usage.c        who owns the chips of a JobSet
  *   ends.c         signatures of ended tasks, kept with the restart that they explain
- *   suspect.c      machines that end attempts of different jobs
- *   move.c         a JobSet leaves an unhealthy machine
- *   peers.c        reports of ranks about each other
- * The API reads everything here between steps; only core.c's routing and the files above change it.
+ * What answers losses, and moves JobSets on, is core/recover.
+ * The API reads everything here between steps; only core.c's routing, the files above and
+ * core/recover change it.
  */
 #ifndef PHX_CORE_JOB_JOB_H
 #define PHX_CORE_JOB_JOB_H
@@ -82,9 +63,9 @@
 #include "core/model/model.h"
 #include "core/note.h"
 #include "core/pace/pace.h"
-#include "core/recover/incident.h"
-#include "core/recover/ladder.h"
-#include "core/recover/plan.h"
+#include "core/ladder/incident.h"
+#include "core/ladder/ladder.h"
+#include "core/ladder/plan.h"
 #include "core/sched/sched.h"
 
 /* --- tasks (API: Pod) ----------------------------------------------------------------------------------- */
@@ -114,7 +95,7 @@ enum task_end {
     END_REFUSED,      /* refused by the machine that it names; `reason` says why */
 };
 
-/* The state of a process that survives a restart in place of its JobSet (inplace.c). */
+/* The state of a process that survives a restart in place of its JobSet (recover/inplace.c). */
 enum keep_state {
     KEEP_NO,
     KEEP_WAITS, /* runs on, and waits for the next attempt to begin */
@@ -131,7 +112,7 @@ struct task {
     uint32_t runs_before;      /* number of earlier runs in its place */
     int32_t execution;         /* its Job's execution when it was made */
     int32_t priority;          /* its priority when it was made: of its class, or its pod's own */
-    uint32_t failed_runs;      /* number of those runs that count towards backoffLimit (inplace.c) */
+    uint32_t failed_runs;      /* number of those runs that count towards backoffLimit (recover/inplace.c) */
     uint8_t state;             /* enum task_state */
     bool doomed;               /* deleted when it has ended, because the controller stopped it */
     bool ready;                /* running, and its containers' readiness probes pass */
@@ -140,7 +121,7 @@ struct task {
         spare;    /* as reported at its newest join: it can go on under another attempt; it has no rank */
     uint8_t keep; /* enum keep_state */
     bool was_spare;            /* its process began as a spare, so its agent knows it by another host name */
-    bool parked;               /* PLACED again: waits to run once more in its place (inplace.c) */
+    bool parked;               /* PLACED again: waits to run once more in its place (recover/inplace.c) */
     bool evicted;              /* a user deleted the Pod */
     uint8_t loss;              /* enum loss_cause: the cause of its eviction; LOSS_NONE: a user's request */
     bool peers_lost;           /* a peer's connection to it broke: evidence, until it reports again */
@@ -194,7 +175,7 @@ static inline bool task_is_spare(const struct task *task)
 }
 
 /* Whether the task's process has ended in this step, and what follows is decided when the step settles
- * (decide.c). A dead task keeps its state and place, and does nothing. */
+ * (recover/decide.c). A dead task keeps its state and place, and does nothing. */
 static inline bool task_is_dead(const struct task *task)
 {
     return task->end != END_NONE && !task_ended(task->state);
@@ -298,7 +279,7 @@ struct gang {
     struct str why;             /* why it waits, in numbers: QUEUED, or in its preflight */
     struct buf why_text;        /* private: owns `why` */
     /* 1 + the attempt under which an older process of one of its ranks may have lived when the gang was
-     * formed: what ranks say about a peer may be about that process (job/peers.c); 0: none. */
+     * formed: what ranks say about a peer may be about that process (recover/peers.c); 0: none. */
     uint32_t mixed_plus_1;
     int64_t why_since_ns;       /* private: when the first of the newest `why_changes` was; 0: none was */
     uint32_t why_changes;       /* private: changes of `why` since then (why.c) */
@@ -367,13 +348,13 @@ struct move {
     int64_t noticed_ns, due_ns; /* begin of the state; when it is given up if it has not ended */
     char why[160];
 };
-/* Consecutive crashes, under its failure policy (backoff.c). */
+/* Consecutive crashes, under its failure policy (recover/backoff.c). */
 struct crashes {
     int32_t count;     /* without a new step between them */
     int64_t best_step; /* ladder.best_step at the last crash */
     int64_t due_ns;    /* the next attempt begins no earlier than this stamp; 0: at once */
 };
-/* A suspended JobSet's ranks were told, and are stopped only after they have saved (suspend.c). */
+/* A suspended JobSet's ranks were told, and are stopped only after they have saved (recover/suspend.c). */
 struct suspend_grace {
     int64_t noticed_ns, due_ns; /* 0, 0: no save is awaited */
 };
@@ -389,7 +370,7 @@ struct progress {
     char metric_names[METRICS_MAX][32];
     size_t metric_count;
 };
-/* Absent replicas: those that take no part in the attempt (shrink.c). */
+/* Absent replicas: those that take no part in the attempt (recover/shrink.c). */
 struct absence {
     VEC(uint32_t) replicas; /* by their number in the full world, ascending */
     uint32_t size;          /* number of ranks of each; meaningless while none is absent */
@@ -397,13 +378,13 @@ struct absence {
     int64_t grow_ns;        /* none comes back before this stamp; 0: no limit */
     bool overdue;           /* places were missing for so long that replicas may leave */
 };
-/* The joins of the present attempt (unjoined.c). */
+/* The joins of the present attempt (recover/unjoined.c). */
 struct joins {
     int64_t newest_ns; /* 0: no rank has joined */
     int64_t due_ns;    /* when ranks that have not joined are late; 0: none is awaited */
     int64_t blamed_ns; /* when a machine was last blamed for such a rank, in any attempt; 0: never */
 };
-/* How the JobSet gets over losses and planned changes without making its Jobs anew (recover/plan.h). */
+/* How the JobSet gets over losses and planned changes without making its Jobs anew (ladder/plan.h). */
 struct jobset_recovery {
     uint8_t state, path; /* enum recovery_state, enum recovery_path */
     bool counted;        /* the restart under way counts towards maxRestarts */

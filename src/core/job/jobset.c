@@ -105,37 +105,17 @@ static void repoint(struct jobset *jobset, struct job *job)
         job->rjob = &jobset->spec.rjobs[job->rjob_index];
 }
 
-/* Whether both specs request the same resources. If not, the running tasks cannot stay for a last save,
- * because they hold resources by the old spec. */
-static bool asks_the_same(const struct jobset_spec *a, const struct jobset_spec *b)
+void jobset_set_document(struct step *step, struct jobset *jobset, struct arena *arena, struct doc *document,
+                         const struct jobset_spec *spec)
 {
-    if (a->rjob_count != b->rjob_count)
-        return false;
-    for (size_t r = 0; r < a->rjob_count; r++) {
-        const struct pod_spec *before = &a->rjobs[r].job.pod, *now = &b->rjobs[r].job.pod;
-        if (before->chips != now->chips || before->cpu_request_milli != now->cpu_request_milli ||
-            before->memory_request_bytes != now->memory_request_bytes)
-            return false;
-    }
-    return true;
-}
-
-void jobset_replace(struct step *step, struct jobset *jobset, struct arena *arena, struct doc *document,
-                    const struct jobset_spec *spec)
-{
-    if (spec_equal(jobset->document, document))
-        return;
+    CHECK(!spec_equal(jobset->document, document));
     if (!spec_equal(doc_get(jobset->document, "spec"), doc_get(document, "spec")))
         jobset->generation++;
     bool runs_nothing = jobset->form == FORM_WORKLOAD;
     CHECK(runs_nothing || spec->rjob_count == jobset->spec.rjob_count); /* immutable, as are replicas */
-    bool same = asks_the_same(&jobset->spec, spec);
-    if (jobset->recovery.suspend_grace.noticed_ns && !same)
-        jobset_stop(step, jobset);
     vec_push(&step->jobs->dead_arenas, jobset->arena);
     jobset->arena = *arena;
     *arena = (struct arena){0};
-    bool suspends = spec->suspend && !jobset->spec.suspend;
     jobset->document = document;
     jobset->spec = *spec;
     store_count_naming(step->jobs, jobset);
@@ -152,8 +132,6 @@ void jobset_replace(struct step *step, struct jobset *jobset, struct arena *aren
     for (uint32_t i = 0; i < jobset->job_count && jobset_is_elastic(jobset); i++)
         if (jobset->jobs[i])
             job_resized(jobset->jobs[i]);
-    if (suspends && same)
-        suspend_begin(step, jobset);
     step->schedule |= jobset->form == FORM_POD; /* its scheduling gates may have been removed */
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
     jobset_mark(step, jobset);

@@ -1,12 +1,13 @@
-/* life.h - how jobs change: the functions that core.c calls for its events.
+/* life.h - how jobs change: the functions that core.c calls for its events, besides those that answer losses
+ * (recover/recover.h).
  *
- * Every function here changes state through the step and marks the JobSets it touched; jobs_settle() then
- * reconciles them, once a step: it takes each marked JobSet as a whole and moves it on until nothing
- * changes (level-triggered, so a missed edge cannot wedge a job).
+ * Every function here changes state through the step and marks the JobSets it touched, which are reconciled
+ * before the step ends.
  */
 #ifndef PHX_CORE_JOB_LIFE_H
 #define PHX_CORE_JOB_LIFE_H
 
+#include "core/job/job.h"
 #include "core/step.h"
 
 /* Called before anything else in a step: frees what the last step removed from the store. */
@@ -17,10 +18,6 @@ void job_store_done(struct job_store *store);
  * `*arena`, which is taken over (emptied). */
 struct jobset *jobset_create(struct step *step, struct arena *arena, struct doc *document,
                              const struct jobset_spec *spec);
-/* Sets a new generation of the document; the arena is taken over as well. Does nothing if the content is
- * the same. */
-void jobset_replace(struct step *step, struct jobset *jobset, struct arena *arena, struct doc *document,
-                    const struct jobset_spec *spec);
 /* Whether the name of a Job that the workload would make is in use, or kept for another JobSet's Jobs.
  * Then *ret_taken is that name, in `arena`. */
 bool jobs_names_taken(const struct job_store *store, enum form form, struct str namespace_, struct str name,
@@ -49,28 +46,10 @@ void jobset_hide(struct step *step, struct jobset *jobset);
 /* A user's deletion of one Job: its JobSet makes it anew. */
 void job_delete(struct step *step, struct job *job);
 
-/* An agent said hello: compares its inventory with the expected one. The machine is READY already. */
-void jobs_machine_hello(struct step *step, struct machine *machine, const struct hello *hello);
-/* Every process on the machine is dead. */
-void jobs_machine_lost(struct step *step, struct machine *machine, struct str evidence);
-void jobs_reports(struct step *step, struct machine *machine, const struct reports *reports);
-void jobs_progress(struct step *step, const struct progress_event *progress);
-void jobs_tick(struct step *step);
-
-/* Whether the machine is lost: its agent is away, and peers have lost every task that may live there. */
-bool jobs_peers_say_lost(const struct job_store *store, const struct machine *machine);
-
 /* Tells the machine's tasks that it is to be emptied, if they use libphalanx: they get the remaining grace
  * to save a checkpoint before they are stopped. Returns the longest grace; 0: none was told. For
  * maintenance, tasks that are replaced by spares are told only when these are ready. */
 int64_t jobs_notice_drain(struct step *step, const struct machine *machine, enum drain_reason reason);
-/* Evicts the task from a cordoned machine: its JobSet leaves the machine when its ranks have saved, at the
- * latest after `grace_s` (-1: the longest grace among them). False: a save is not worth waiting for. */
-bool jobs_drain(struct step *step, const struct task *task, int64_t grace_s);
-bool jobs_are_drained(const struct task *task); /* a drain is under way */
-/* The task ended by itself while it was drained, saved or not: its JobSet leaves the machine at once, and the
- * task counts as evicted. Nothing happens to other tasks. */
-void jobs_drained_ended(struct step *step, struct task *task);
 /* Whether every task that was told at `noticed_ns` has a later checkpoint in the log, or is gone. */
 bool jobs_have_saved(const struct job_store *store, const struct machine *machine, int64_t noticed_ns);
 /* Stops the machine's tasks, which count as disrupted, like those of evicted Pods; users read `why`. */
@@ -78,13 +57,6 @@ void jobs_vacate(struct step *step, const struct machine *machine, struct str wh
 
 /* Removes the finalizer from the document; a deleted JobSet that nothing else holds is removed. */
 void jobset_drop_finalizer(struct step *step, struct jobset *jobset, const char *name);
-/* Called when a machine of the JobSet is unhealthy: the JobSet leaves it or stays, as its policy says.
- * Users read `why`. */
-void jobs_move(struct step *step, const struct machine *machine, struct jobset *jobset, struct str why);
-/* Called when the machine is needed for something else later: begins to replace the ranks of JobSets that
- * can be moved rank by rank, to processes that are started elsewhere first. */
-void jobs_replace(struct step *step, const struct machine *machine, struct str why);
-enum sub_health jobset_sub_health(const struct jobset *jobset, const struct cluster *cluster);
 
 /* Records a fault where the JobSet runs or ran until recently, or a user's order that ends tasks of it,
  * for the record of the restart that it may explain (health/attribute.h). */
@@ -125,19 +97,12 @@ bool preflight_restored(struct job_store *store, const struct cluster *cluster,
 void preflight_check(const struct job_store *store, const struct cluster *cluster,
                      const struct errands *errands); /* aborts through CHECK */
 
-void shrink_check(const struct jobset *jobset); /* aborts through CHECK */
-/* Called after a snapshot was restored. False: it does not fit. */
-bool shrink_restored(const struct jobset *jobset);
-
 /* For admission (admitted.c). Tells its tasks that use libphalanx that they will be stopped, or moved, so
  * that they can save before; returns the longest grace among them, 0: none was told. */
 int64_t jobset_notice(struct step *step, const struct jobset *jobset, enum drain_reason reason);
 /* Tells them that another machine takes ranks over: they save within MOVE_LIMIT_NS, and are not stopped for
  * it. */
 void jobset_notice_hot_switch(struct step *step, const struct jobset *jobset);
-/* Whether a save that the ranks made after their notice at `noticed_ns` is committed (suspend.c): their
- * present step, and not a step that was already on its way to storage. */
-bool jobset_has_answered(const struct jobset *jobset, int64_t noticed_ns);
 /* The longest wait for tasks that are being moved. */
 #define MOVE_LIMIT_NS (900 * NS_PER_SECOND)
 void jobset_set_suspend(struct step *step, struct jobset *jobset, bool suspend);
@@ -182,12 +147,6 @@ bool jobs_restored(struct job_store *store, struct cluster *cluster);
 /* Called last in a step: updates the accounts that users see of the changed JobSets. */
 void jobs_show_accounts(struct step *step);
 void jobs_mark_all(struct step *step); /* marks every JobSet to be reconciled */
-/* Reconciles the marked JobSets, and runs the scheduler if there is reason to. Last in a step. */
-void jobs_settle(struct step *step);
-int64_t jobs_deadline(const struct job_store *store); /* INT64_MAX: none */
-/* Checks that the timers of all JobSets, Jobs and gangs are those that their states ask for: a restored store
- * has no others. Aborts through CHECK; linear. */
-void jobs_check_timers(const struct job_store *store);
 /* Lets every waiting gang say its reason at the next look, whatever it has said in this window: so that two
  * cores that look at different moments can be compared (core_is_settled). */
 void jobs_let_gangs_say_why(struct job_store *store);

@@ -1,4 +1,4 @@
-/* ranks.c - the ranks of tasks, in the full world and without absent replicas (shrink.c). */
+/* ranks.c - the ranks of tasks, in the full world and without absent replicas (recover/shrink.c). */
 #include "core/job/internal.h"
 
 #include "base/hash.h"

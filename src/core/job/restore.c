@@ -155,7 +155,6 @@ bool jobs_restored(struct job_store *store, struct cluster *cluster)
                 sched_queue_add(&store->queue, &jobset->gangs.items[g]->queued);
             }
         jobset_restored(jobset);
-        jobset_set_timer(store, jobset);
     }
     return true;
 }

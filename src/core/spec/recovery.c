@@ -1,4 +1,4 @@
-/* recovery.c - the annotations of the recovery ladder (recover/ladder.h) and of spares: read into the
+/* recovery.c - the annotations of the recovery ladder (ladder/ladder.h) and of spares: read into the
  * typed view, and checked wherever a user may write them: on the workload itself and on its Pod templates.
  * If the same one is in several places, the outermost counts. */
 #include "core/limits.h"

@@ -17,7 +17,7 @@
 #include "doc/doc.h"
 #include "base/error.h"
 #include "base/vec.h"
-#include "core/recover/ladder.h"
+#include "core/ladder/ladder.h"
 #include "core/spec/container.h"
 
 /* A broken rule, as a Kubernetes Status cause: kubectl prints "* spec.replicatedJobs[0].name: Invalid

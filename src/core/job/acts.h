@@ -1,0 +1,185 @@
+/* acts.h - what the reconciliation of a JobSet does to its Jobs, tasks, gangs and accounts. job.h lists the
+ * files. Shown to core/recover, which decides when. */
+#ifndef PHX_CORE_JOB_ACTS_H
+#define PHX_CORE_JOB_ACTS_H
+
+#include "core/job/facts.h"
+
+#define NO_PROGRESS "NoProgress" /* reason of a Job, and of its JobSet, that is given up */
+
+/* --- JobSets ---------------------------------------------------------------------------------- */
+
+/* jobset.c */
+void jobset_finish(struct step *step, struct jobset *jobset, enum condition_kind kind, const char *reason,
+                   const char *format, ...) __attribute__((format(printf, 5, 6)));
+/* Sets a new generation of the document, which is not equal to the present one; the arena is taken over. */
+void jobset_set_document(struct step *step, struct jobset *jobset, struct arena *arena, struct doc *document,
+                         const struct jobset_spec *spec);
+
+/* status.c: books the changed Jobs in status and timers. */
+void jobset_recount(struct step *step, struct jobset *jobset);
+
+/* startup.c: whether the replicated job's Jobs may be made / may run now. */
+bool startup_allows(const struct jobset *jobset, uint32_t rjob);
+void startup_conditions(struct step *step, struct jobset *jobset);
+
+/* owned_objects.c: makes those that were marked, before the step ends. */
+void owned_objects_make(struct step *step);
+
+/* store.c */
+void store_add_job(struct job_store *store, struct job *job);
+void store_remove_jobset(struct job_store *store, struct jobset *jobset); /* from the indexes */
+
+/* --- Jobs ------------------------------------------------------------------------------------- */
+
+/* fail.c */
+/* Decides that an ACTIVE Job fails; does nothing to any other. `reason` is not copied. */
+void job_fail(struct step *step, struct job *job, const char *reason, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+
+/* batch.c */
+bool job_policy_fails(const struct job *job, const struct task *task); /* podFailurePolicy: FailJob */
+struct job *job_new(struct step *step, struct jobset *jobset, uint32_t position, bool suspended);
+void job_reconcile(struct step *step, struct job *job);
+/* Dooms the current jobs with index in [first, end), and keeps them among the old ones until they have
+ * ended. */
+void attempt_doom_jobs(struct step *step, struct jobset *jobset, uint32_t first, uint32_t end);
+void job_suspend(struct step *step, struct job *job);
+void job_resume(struct step *step, struct job *job);
+void job_count_end(struct job *job, struct task *task); /* books a task that has ended, not yet its failure */
+/* Counts its failure as the Job's policies say, which may fail the Job. */
+void job_count_failure(struct step *step, struct job *job, struct task *task);
+/* Delays the next try of the index after the failure that was just counted. */
+void job_retry_later(struct step *step, struct job *job, const struct task *task);
+int64_t job_due_ns(const struct job *job); /* the stamp of the Job's timer; INT64_MAX: it has none */
+/* Removes it from the store; tells watchers if `job` was current. */
+void job_bury(struct step *step, struct job *job);
+
+/* spare.c */
+/* Whether its Job could have so many spares more than its users ask for. */
+bool spare_may_be(const struct job *job, uint32_t count);
+uint32_t spare_ready(const struct job *job, const struct cluster *cluster);
+void spare_joined(struct step *step, struct task *task); /* its process has joined as a spare */
+void spare_leave(struct step *step, struct task *task, struct str why); /* its machine is unhealthy */
+/* Gives the index of a lost task to a spare, while the next attempt is prepared; NULL: no spare is ready. */
+struct task *spare_take(struct step *step, struct job *job, int32_t index);
+/* Makes spares give up chips that the head of the queue needs, is entitled to, and fits with. */
+void spare_yield(struct step *step);
+/* Called when the wanted number may have changed. */
+void spare_resized(struct step *step, struct jobset *jobset);
+
+/* --- tasks ------------------------------------------------------------------------------------ */
+
+/* task.c */
+void task_rename(struct step *step, struct task *task); /* gives its next run a new uid and attempt */
+
+/* end.c */
+/* Tells the task's process to end, or ends the task at once where it has none. `doom`: it is deleted then. */
+void task_stop(struct step *step, struct task *task, bool doom, int64_t grace_ns);
+/* Repeats the order to end to the agent of a STOPPING task. */
+void task_tell_stop(struct step *step, const struct task *task, int64_t grace_ns);
+/* Notes that the task's process has ended, or that it will never have one. The caller has set its exit
+ * fields. What follows is decided when the step settles (recover/decide.c); until then the task is dead. A
+ * task without a process whose end is wanted, or that has no place, ends at once. */
+void task_finish(struct step *step, struct task *task, enum task_end end);
+/* The two halves of a task's end: it gives its chips back, then its gang goes on without it. */
+void task_end(struct step *step, struct task *task, enum task_end end);
+void task_leave_gang(struct step *step, struct task *task);
+/* Notes what was asked of the task's JobSet in this step (ladder/incident.h). `why` is copied. */
+void task_note_request(struct step *step, const struct task *task, enum loss_request_kind kind,
+                       struct str why);
+
+/* start.c */
+/* PLACED -> STARTING, unless something that must hold before does not: its name is in use, its slice is not
+ * connected, a test of its machines or an object that it needs is awaited. */
+void task_start_if_free(struct step *step, struct task *task);
+/* Tries the tasks again that wait for a ConfigMap, Secret or claim, if one was written. */
+void config_wake_waiters(struct step *step);
+
+/* containers.c: takes an agent's report about a task's containers. */
+void containers_take(struct step *step, struct task *task, const struct task_report *report);
+/* Returns the restarts in place that count towards its backoffLimit, of its living pods and of `ended`
+ * (NULL: none). */
+uint64_t job_container_restarts(const struct job *job, const struct task *ended);
+/* Called before a task runs again: keeps the sum of its containers' restarts in earlier runs. */
+void task_forget_containers(struct task *task);
+void containers_note(struct step *step, struct task *task, const struct task_report *report);
+void task_set_ready(struct step *step, struct task *task, bool ready);
+
+/* slice_tables.c: tells the task's agent by which tables its slice is routed, if it has one: after each order
+ * to start it. */
+void slice_tell_tables(struct step *step, const struct task *task);
+/* The same of all living tasks of a machine whose agent is back. */
+void jobs_tell_tables(struct step *step, const struct machine *machine);
+
+/* --- gangs ------------------------------------------------------------------------------------ */
+
+/* form.c, gang.c */
+void gang_form(struct step *step, struct jobset *jobset); /* makes gangs of PENDING tasks without one */
+/* Places, at once, the gangs for which admission found places. */
+void gang_place_admitted(struct step *step, struct jobset *jobset);
+void gang_schedule(struct step *step); /* one pass over the queue */
+
+/* named.c: pods that name their machine */
+bool gang_some_wait_named(const struct step *step, const struct jobset *jobset);
+void gang_mark_named(struct step *step);                         /* marks JobSets with such gangs */
+void gang_judge_named(struct step *step, struct jobset *jobset); /* gives each gang its chips, or fails it */
+
+/* members.c */
+void gang_leave(struct task *task); /* takes the task out of its gang */
+void gang_thin(struct gang *gang);  /* drops the tasks that left */
+/* Forgets what was found out for a waiting gang, which asks for other places now. */
+void gang_judge_anew(struct gang *gang);
+/* Moves a PLACED gang to RUNNING if every remaining task already runs. */
+void gang_go_on(struct step *step, struct gang *gang);
+void gang_task_started(struct step *step, struct task *task);
+void gang_task_parked(struct step *step, struct task *task); /* it waits to run again */
+
+/* why.c */
+/* Brings the reasons up to date whose time has come. */
+void gangs_say_due(struct step *step);
+/* Stamp at which the gang's reason is looked at again; INT64_MAX: it is up to date. */
+int64_t gang_why_due_ns(const struct gang *gang);
+
+/* preflight.c: moves on the gangs that wait for no further test. */
+void preflight_settle(struct step *step);
+
+/* --- restarts and accounts -------------------------------------------------------------------- */
+
+/* records.c */
+/* Whether this fault belongs to the restart that is under way. `culprit` NULL: no. */
+bool progress_same_incident(const struct step *step, const struct jobset *jobset, const struct task *culprit);
+struct restart_record *restart_newest(struct jobset *jobset); /* NULL: there was no restart */
+/* Renumbers the newest restart record after its attempt got another number. */
+void progress_follow(struct jobset *jobset);
+void restart_record_done(struct restart_record *record);
+/* Copies as much of the text as fits, with a NUL. */
+void restart_copy_text(char *to, size_t size, struct str from);
+/* Writes the ladder's answer into the newest record; `passed` is copied. */
+void progress_decided(struct jobset *jobset, enum rung rung, struct str passed);
+void progress_suspect(struct jobset *jobset, machine_id machine); /* later gangs avoid it if they can */
+
+/* usage.c */
+/* Progress since the last checkpoint before the suspension is lost. */
+void progress_resumed(struct step *step, struct jobset *jobset);
+/* Books everything since the last checkpoint as lost, in every gang; returns its chip-microseconds. */
+int64_t usage_lose(struct step *step, struct jobset *jobset);
+/* Every rank has made step `at` (-1: they report none), so the rung that was under way has helped. Its time
+ * limit ends with it, which moves the JobSet's timer. */
+void usage_rung_helped(struct step *step, struct jobset *jobset, int64_t at);
+/* Books so many of them back: ranks still held their work in memory. */
+void usage_regain(struct step *step, struct jobset *jobset, int64_t chip_us);
+/* Gives the chips that are held now another owner. */
+void usage_book(struct step *step, struct jobset *jobset, enum ledger_owner owner);
+
+/* ends.c */
+/* Takes the signatures of a task that has ended, before the end is counted. `report` has them; NULL: the
+ * signature is of `kind`, with the task's message as its line. */
+void ends_take(struct step *step, const struct task *task, const struct task_report *report,
+               enum signature_kind kind);
+/* Records that a user's order on the machine ends a task now, however long ago the order was given. */
+void ends_confirm_order(struct jobset *jobset, struct str machine, int64_t now_ns);
+/* Moves the collected signatures into this record, and tells users the cause. */
+void ends_give(struct step *step, struct jobset *jobset, struct restart_record *record);
+
+#endif

@@ -1,0 +1,289 @@
+/* ask.c - the losses that the ladder answers: those of a JobSet, or of a Job without one, whose ranks
+ * have all said that they can rejoin, or that asks for the ladder by an annotation. All others follow
+ * their failure policy. This file makes the ladder's question from tasks and machines; the answer is kept
+ * in the JobSet.
+ *
+ * A process that ends by itself counts towards maxRestarts (backoffLimit) of its JobSet, unless a budget
+ * of its cause bounds it; acts of infrastructure never count. */
+#include "core/recover/ask.h"
+
+#include "core/recover/internal.h"
+
+/* Whether every living rank has joined and can go on under another attempt. `midst`: of an incident; ranks
+ * that are not back yet have said so before, or replace one that has. */
+static bool living_can_rejoin(const struct jobset *jobset, bool midst)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++) {
+            const struct task *task = job->tasks.items[t];
+            if (task_is_dead(task) || task_ended(task->state) || task_is_away(task))
+                continue;
+            bool met = task->joined || (midst && task->keep != KEEP_NO);
+            if (met ? !task->can_rejoin : !midst)
+                return false;
+        }
+    }
+    return true;
+}
+
+/* Whether the processes that survive the incident can go on, and those that ended could have. */
+static bool all_can_rejoin(const struct step *step, const struct jobset *jobset,
+                           const struct incident *incident)
+{
+    if (jobset_keeps(jobset) && jobset_parks(jobset)) /* answered when the recovery began */
+        return true;
+    for (size_t i = 0; i < incident->losses.len && !jobset_keeps(jobset); i++) {
+        const struct loss *loss = &incident->losses.items[i];
+        const struct task *task = loss->asks ? jobs_find_task(step->jobs, loss->task) : NULL;
+        if (task && !(task->can_rejoin && task->joined))
+            return false;
+    }
+    return living_can_rejoin(jobset, jobset_keeps(jobset));
+}
+
+/* Whether the whole JobSet has run before. Until then its Jobs make new Pods, and no process waits for
+ * them. */
+static bool is_under_way(const struct jobset *jobset)
+{
+    return jobset->form != FORM_POD && !jobset->deleted_ns && !jobset->hidden && !jobset_finished(jobset) &&
+           !jobset_rests(jobset) && !jobset_is_foreign(jobset) && !inplace_is_disabled(jobset) &&
+           (jobset_parks(jobset) ? !inplace_has_succeeded(jobset) : inplace_is_whole(jobset));
+}
+
+bool recovery_may_retry(const struct jobset *jobset)
+{
+    return is_under_way(jobset) && !jobset_parks(jobset) && !jobset->spec.recovery.off &&
+           living_can_rejoin(jobset, false);
+}
+
+bool recovery_may_retry_soon(const struct jobset *jobset)
+{
+    return is_under_way(jobset) && !jobset_parks(jobset) && !jobset->spec.recovery.off &&
+           living_can_rejoin(jobset, true);
+}
+
+/* Whether no more failures of its own are allowed. */
+static bool is_exhausted(const struct task *culprit)
+{
+    CHECK(!task_is_spare(culprit));
+    const struct job *job = culprit->job;
+    if (job->jobset->form == FORM_JOB)
+        return job->failed + job_container_restarts(job, culprit) >= (uint64_t)job->rjob->job.backoff_limit;
+    return recovery_charges_job(culprit) ? inplace_is_exhausted(culprit) : !attempt_within_max(job->jobset);
+}
+
+/* --- what happened ---------------------------------------------------------------------------- */
+
+static enum loss_cause cause_of(const struct task *task, enum task_end end)
+{
+    if (end == END_MACHINE_LOST)
+        return LOSS_MACHINE;
+    if (task->evicted)
+        return task->loss ? (enum loss_cause)task->loss : LOSS_USER;
+    if (end == END_START_FAILED)
+        return LOSS_START_FAILED;
+    if (end == END_STOPPED || task->fenced)
+        return LOSS_FAULT;
+    return task->oom ? LOSS_OUT_OF_MEMORY : LOSS_EXIT;
+}
+
+static const struct restart_record *newest(const struct jobset *jobset)
+{
+    return jobset->history.record_count
+               ? &jobset->history.records[(jobset->history.record_count - 1) % RESTART_RECORDS_MAX]
+               : NULL;
+}
+
+/* Whether the machine is out of service, or suspect, or the same start failed there before. */
+static bool place_is_bad(const struct step *step, const struct task *task, enum task_end end)
+{
+    CHECK(task->machine < step->cluster->machine_count);
+    const struct machine *machine = &step->cluster->machines[task->machine];
+    const struct restart_record *before = newest(task->job->jobset);
+    bool again = end == END_START_FAILED && before && str_is(machine->name, before->machine);
+    return isolation_is_out(machine->isolation) || machine->suspect || again;
+}
+
+void recovery_judge(const struct step *step, const struct task *task, struct loss *loss)
+{
+    CHECK(task->end != END_NONE && loss->task == task->uid);
+    const struct jobset *jobset = task->job->jobset;
+    enum task_end end = (enum task_end)task->end;
+    loss->cause = (uint8_t)cause_of(task, end);
+    loss->place_is_bad = task->machine != MACHINE_NONE && place_is_bad(step, task, end);
+    /* a keeper that ends meanwhile is one more loss of an incident that was counted already */
+    loss->again = jobset_keeps(jobset) && task->keep != KEEP_NO;
+    loss->runs_long = jobset->recovery.ladder.best_step < 0 && task->started_ns &&
+                      step->now_ns - task->started_ns >= LADDER_RUN_NS;
+}
+
+/* --- what can be done about it ---------------------------------------------------------------- */
+
+static void means_of(const struct step *step, const struct task *culprit, bool counted,
+                     struct ladder_means *ret)
+{
+    CHECK(!counted || culprit->job->jobset->form != FORM_POD);
+    *ret = (struct ladder_means){0};
+    ret->lacks[RUNG_RETRY] = "its ranks do it by themselves";
+    ret->lacks[RUNG_SHRINK] =
+        shrink_lacks(culprit->job->jobset, culprit->job->jobset->recovery.absence.replicas.len + 1);
+    ret->lacks[RUNG_DUMP] = dump_lacks(step, culprit->job->jobset);
+    if (culprit->evicted)
+        ret->lacks[RUNG_RESTART_PROCESS] = "its Pod is gone";
+    for (int rung = RUNG_RETRY; rung < RUNG_REQUEUE && counted && is_exhausted(culprit); rung++)
+        ret->lacks[rung] = "no failures of its own are left";
+}
+
+/* Asks the ladder on a copy of its memory, as if the incident were counted already. */
+static void ask(const struct jobset *jobset, const struct ladder_means *means, struct recovery *recovery)
+{
+    struct ladder ladder = jobset->recovery.ladder; /* the copy shares memory, which stays untouched */
+    const struct ladder_incident *incident = &recovery->incident;
+    if (!incident->again && incident->below == RUNG_NONE)
+        ladder_loss(&ladder, incident);
+    ladder_decide(&ladder, &jobset->spec.recovery, means, incident, &recovery->decision);
+    recovery->holds = true;
+    recovery->no_progress = recovery->decision.no_progress;
+    recovery->rung = recovery->no_progress ? RUNG_REQUEUE : recovery->decision.rung;
+}
+
+struct recovery recovery_decide(const struct step *step, const struct jobset *jobset,
+                                const struct incident *incident)
+{
+    const struct ladder_settings *settings = &jobset->spec.recovery;
+    const struct loss *root = incident_root(incident);
+    struct recovery recovery = {.rung = RUNG_REQUEUE};
+    if (!root || root->barred || settings->off || !is_under_way(jobset) ||
+        (!settings->given && !all_can_rejoin(step, jobset, incident)))
+        return recovery;
+    incident_question(incident, step->now_ns, &recovery.incident);
+    enum loss_cause cause = recovery.incident.cause;
+    recovery.counted = !recovery.incident.again && !settings->causes[cause].given &&
+                       (cause == LOSS_EXIT || cause == LOSS_OUT_OF_MEMORY || cause == LOSS_START_FAILED);
+    struct ladder_means means;
+    means_of(step, jobs_find_task(step->jobs, root->task), recovery.counted, &means);
+    ask(jobset, &means, &recovery);
+    return recovery;
+}
+
+static void means_not(const char *why, struct ladder_means *ret)
+{
+    ladder_means_none(ret);
+    for (int rung = RUNG_RETRY; rung < RUNG_REQUEUE; rung++)
+        ret->lacks[rung] = why;
+}
+
+struct recovery recovery_of_failure(const struct step *step, const struct job *failed)
+{
+    CHECK(job_failed(failed));
+    const struct jobset *jobset = failed->jobset;
+    const struct ladder *ladder = &jobset->recovery.ladder;
+    const struct task *culprit = failed->culprit;
+    bool under_way = ladder->rung != RUNG_NONE && ladder->rung < RUNG_REQUEUE;
+    struct recovery recovery = {.rung = RUNG_REQUEUE};
+    struct ladder_means means;
+    if (jobset->spec.recovery.off || (!jobset->spec.recovery.given && !under_way))
+        return recovery;
+    if (culprit) {
+        struct incident incident = {0};
+        incident_note(&incident, culprit->uid, culprit->end);
+        incident.losses.items[0].asks = true;
+        recovery_judge(step, culprit, &incident.losses.items[0]);
+        incident_question(&incident, step->now_ns, &recovery.incident);
+        incident_done(&incident);
+    } else
+        recovery.incident = (struct ladder_incident){
+            .cause = under_way ? (enum loss_cause)ladder->cause : LOSS_HANG,
+            .below = under_way ? (enum rung)ladder->rung : RUNG_NONE,
+            .now_ns = step->now_ns,
+        };
+    means_not("its Job has failed", &means);
+    if (dump_lacks(step, jobset))
+        means.lacks[RUNG_DUMP] = dump_lacks(step, jobset);
+    ask(jobset, &means, &recovery);
+    recovery.no_progress |= failed->reason && str_is(str_from(failed->reason), NO_PROGRESS);
+    CHECK(recovery.rung == RUNG_REQUEUE);
+    return recovery;
+}
+
+struct recovery recovery_without_loss(const struct step *step, const struct jobset *jobset, bool all_live)
+{
+    struct recovery recovery = {.incident = {.cause = all_live ? LOSS_FAULT : LOSS_HANG,
+                                             .processes_live = all_live,
+                                             .now_ns = step->now_ns}};
+    struct ladder_means means;
+    means_not("nobody has left", &means);
+    means.lacks[RUNG_RETRY] = means.lacks[RUNG_RESTART_PROCESS] = NULL;
+    ask(jobset, &means, &recovery);
+    return recovery;
+}
+
+struct recovery recovery_of_missing(const struct step *step, const struct jobset *jobset)
+{
+    const struct ladder *ladder = &jobset->recovery.ladder;
+    struct recovery recovery = {.rung = RUNG_REQUEUE};
+    struct ladder_means means;
+    if (ladder->rung == RUNG_NONE || ladder->rung >= RUNG_REQUEUE || jobset->spec.recovery.off)
+        return recovery;
+    recovery.incident = (struct ladder_incident){
+        .cause = (enum loss_cause)ladder->cause, .below = (enum rung)ladder->rung, .now_ns = step->now_ns};
+    means_not("places are missing", &means);
+    means.lacks[RUNG_REPLACE_MACHINE] = NULL;
+    means.lacks[RUNG_DUMP] = dump_lacks(step, jobset);
+    ask(jobset, &means, &recovery);
+    return recovery;
+}
+
+struct recovery recovery_of_no_room(const struct step *step, const struct jobset *jobset)
+{
+    const struct ladder *ladder = &jobset->recovery.ladder;
+    bool under_way = ladder->rung != RUNG_NONE && ladder->rung < RUNG_SHRINK;
+    struct recovery recovery = {.rung = RUNG_REQUEUE};
+    struct ladder_means means;
+    recovery.incident = (struct ladder_incident){
+        .cause = ladder->rung != RUNG_NONE ? (enum loss_cause)ladder->cause : LOSS_MACHINE,
+        .below = under_way ? (enum rung)ladder->rung : RUNG_NONE,
+        .now_ns = step->now_ns};
+    means_not("there is no room", &means);
+    means.lacks[RUNG_SHRINK] = NULL;
+    ask(jobset, &means, &recovery);
+    return recovery;
+}
+
+/* --- it is done ------------------------------------------------------------------------------- */
+
+void recovery_begin(struct step *step, struct jobset *jobset, const struct recovery *recovery, bool same)
+{
+    CHECK(recovery->rung != RUNG_NONE);
+    struct ladder_incident incident = recovery->incident;
+    if (!recovery->holds || recovery->no_progress)
+        return;
+    incident.again |= same;
+    if (!incident.again && incident.below == RUNG_NONE)
+        ladder_loss(&jobset->recovery.ladder, &incident);
+    ladder_begin(&jobset->recovery.ladder, &incident, &recovery->decision);
+    progress_decided(jobset, recovery->rung, str_from(recovery->decision.passed));
+}
+
+struct str recovery_passed(const struct recovery *recovery, struct arena *arena)
+{
+    return recovery->decision.passed[0] ? arena_printf(arena, " (%s)", recovery->decision.passed) : STR("");
+}
+
+struct str recovery_give_up_text(const struct jobset *jobset, const struct recovery *recovery,
+                                 struct arena *arena)
+{
+    const struct end_signature *root = end_signatures_root(&jobset->history.signatures);
+    struct buf text BUF_CLEANUP = {0};
+    buf_printf(&text, "%lld attempts in a row ended without a new step",
+               (long long)jobset->spec.recovery.no_progress_attempts);
+    if (jobset->recovery.ladder.best_step >= 0)
+        buf_printf(&text, " (the highest is %lld)", (long long)jobset->recovery.ladder.best_step);
+    buf_printf(&text, "; the last: %s", loss_name(recovery->incident.cause));
+    if (root)
+        buf_printf(&text, ", rank %u on %s, %s%s%s", root->rank,
+                   root->machine[0] ? root->machine : "no machine", signature_name(root->kind),
+                   root->line[0] ? ": " : "", root->line);
+    return arena_printf(arena, STR_FORMAT, STR_ARG(buf_str(&text)));
+}

@@ -1,0 +1,140 @@
+/* restart.c - the end of an attempt: the record of its restart begins, and what was not kept is lost. */
+#include "core/recover/internal.h"
+
+#include <stdio.h>
+
+/* Returns the task or machine where the incident began, as far as the signatures say: victims may have been
+ * reported first. */
+static struct str blamed(const struct end_signatures *signatures, struct str otherwise)
+{
+    const struct end_signature *root = end_signatures_root(signatures);
+    return root ? str_from(root->machine) : signatures->count ? STR("") : otherwise;
+}
+
+/* Whether the next placement avoids the culprit's machine. A process that ended may run again on its
+ * machine, next to the state it holds in memory there; but a machine where that has happened before, or
+ * that is itself at fault, is avoided. */
+static bool is_to_avoid(const struct step *step, const struct jobset *jobset, const struct task *culprit)
+{
+    CHECK(culprit->machine < step->cluster->machine_count && culprit->end != END_NONE);
+    struct str machine = step->cluster->machines[culprit->machine].name;
+    if (culprit->end != END_EXIT)
+        return true;
+    if (!str_equal(blamed(&jobset->history.signatures, machine), machine))
+        return false;
+    size_t first = jobset->history.record_count > RESTART_RECORDS_MAX
+                       ? jobset->history.record_count - RESTART_RECORDS_MAX
+                       : 0;
+    for (size_t i = first; i < jobset->history.record_count; i++) {
+        const struct restart_record *record = &jobset->history.records[i % RESTART_RECORDS_MAX];
+        if (str_equal(machine, blamed(&record->signatures, str_from(record->machine))))
+            return true;
+    }
+    return false;
+}
+
+static const char *cause_of(const struct task *culprit)
+{
+    switch (culprit->end) {
+    case END_MACHINE_LOST:
+        return "MachineLost";
+    case END_START_FAILED:
+        return "StartFailed";
+    case END_REFUSED:
+        return "Refused";
+    case END_STOPPED:
+        return "Evicted";
+    default:
+        return culprit->oom ? "OutOfMemory" : "TaskFailed";
+    }
+}
+
+/* Returns the record to write. If it continues an incident, the first sign's suspect is cleared. */
+static struct restart_record *open_record(struct step *step, struct jobset *jobset,
+                                          const struct task *culprit, int64_t *ret_fault_ns)
+{
+    *ret_fault_ns = step->now_ns;
+    restart_history_need(&jobset->history);
+    if (!progress_same_incident(step, jobset, culprit))
+        return &jobset->history.records[jobset->history.record_count++ % RESTART_RECORDS_MAX];
+    struct restart_record *record = restart_newest(jobset);
+    *ret_fault_ns = record->fault_ns;
+    if (jobset->history.suspect_count > 0) {
+        machine_id last = jobset->history.suspects[jobset->history.suspect_count - 1];
+        if (last != MACHINE_NONE && str_is(step->cluster->machines[last].name, record->machine))
+            jobset->history.suspect_count--;
+    }
+    return record;
+}
+
+/* Returns the previous restart's cost if it did not reach a step: the new restart bears it. */
+static int64_t unstepped_us(struct jobset *jobset)
+{
+    struct restart_record *before = restart_newest(jobset);
+    if (!before || before->stepped_ns)
+        return 0;
+    int64_t redone_us = before->redone_us;
+    before->redone_us = 0;
+    return redone_us;
+}
+
+void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt, const char *cause,
+                      const struct task *culprit)
+{
+    CHECK(attempt >= jobset->attempt);
+    CHECK(culprit || cause);
+    int64_t fault_ns;
+    if (inplace_forget_dump(jobset) &&
+        restart_newest(jobset)) { /* the dump was part of this restart, whose record exists */
+        restart_newest(jobset)->attempt = attempt;
+        ends_give(step, jobset, restart_newest(jobset));
+        return;
+    }
+    bool same = progress_same_incident(step, jobset, culprit);
+    bool somewhere = culprit && culprit->machine != MACHINE_NONE;
+    bool avoid = somewhere && is_to_avoid(step, jobset, culprit); /* judged by the earlier records */
+    int64_t redone_us = unstepped_us(jobset);
+    struct restart_record *record = open_record(step, jobset, culprit, &fault_ns);
+    if (!same)
+        restart_record_done(record); /* frees the older record in this slot */
+    struct end_signatures signatures = record->signatures;
+    struct end_faults faults = record->faults;
+    bool counted = jobset->progress.source == STEP_COUNTED;
+    int64_t stepped = counted ? -1 : jobset->progress.step;
+    char *passed = record->passed;
+    *record = (struct restart_record){
+        .signatures = signatures,
+        .faults = faults,
+        .rung = same ? record->rung : RUNG_NONE,
+        .passed = passed,
+        .attempt = attempt,
+        .fault_ns = fault_ns,
+        /* Steps are reported at intervals: a newer checkpoint proves that they were made. */
+        .step_at_fault =
+            stepped > jobset->checkpoint.committed_step ? stepped : jobset->checkpoint.committed_step,
+        .step_resumed_from = jobset->checkpoint.committed_step,
+    };
+    restart_copy_text(record->cause, sizeof(record->cause), str_from(culprit ? cause_of(culprit) : cause));
+    if (somewhere)
+        restart_copy_text(record->machine, sizeof(record->machine),
+                          step->cluster->machines[culprit->machine].name);
+    if (somewhere)
+        suspect_blame(step, jobset, culprit);
+    if (avoid)
+        progress_suspect(jobset, culprit->machine);
+    if (culprit) {
+        char detail[sizeof(record->detail)];
+        snprintf(detail, sizeof(detail), STR_FORMAT ": " STR_FORMAT, STR_ARG(culprit->name),
+                 STR_ARG(culprit->message));
+        restart_copy_text(record->detail, sizeof(record->detail), str_from(detail));
+        record->evidence_ns = culprit->ended_ns < step->now_ns ? culprit->ended_ns : 0;
+    }
+    if (somewhere && culprit->evicted && (culprit->loss == LOSS_NONE || culprit->loss == LOSS_EVICTED))
+        ends_confirm_order(jobset, step->cluster->machines[culprit->machine].name, step->now_ns);
+    ends_give(step, jobset, record);
+    move_end(jobset);
+    inplace_forget_keepers(jobset);
+    record->redone_us = redone_us + usage_lose(step, jobset);
+    /* All chips wait for the restart, even if only one job restarts: its peers stand still meanwhile. */
+    usage_book(step, jobset, OWNER_RESTARTING);
+}

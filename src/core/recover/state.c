@@ -1,0 +1,90 @@
+/* state.c - how a recovery, a move, or a wait of its ranks ends. No task is stopped or started
+ * here. */
+#include "core/recover/internal.h"
+
+void inplace_cancel(struct jobset *jobset)
+{
+    inplace_end(jobset, RECOVERY_NONE);
+}
+
+void inplace_end(struct jobset *jobset, enum recovery_state to)
+{
+    CHECK(!recovery_state_parks(to) && to != RECOVERY_REJOINING);
+    jobset->recovery.in_place_restarts += jobset_parks(jobset); /* its tasks begin anew when it is resumed */
+    recovery_state_move(&jobset->recovery.state, to);
+    jobset->recovery.path = PATH_RESTART;
+    jobset->recovery.rejoin_since_ns = jobset->recovery.apart_ns = 0;
+    unjoined_forget(jobset);
+    shrink_forget(jobset);
+}
+
+void inplace_retire(struct jobset *jobset)
+{
+    CHECK(jobset->attempt < INT32_MAX);
+    jobset->attempt++;
+    jobset->recovery.in_place_restarts++;
+    inplace_forget_dump(jobset);
+}
+
+bool inplace_forget_dump(struct jobset *jobset)
+{
+    struct jobset_recovery *recovery = &jobset->recovery;
+    bool over = recovery->state == RECOVERY_SAVED || recovery->state == RECOVERY_REFUSED;
+    if (recovery->state == RECOVERY_DUMPING)
+        recovery_state_move(&recovery->state, RECOVERY_PARKED);
+    else if (over)
+        recovery_state_move(&recovery->state, RECOVERY_NONE);
+    return over;
+}
+
+void inplace_forget_keepers(struct jobset *jobset)
+{
+    struct jobset_recovery *recovery = &jobset->recovery;
+    if (recovery->state == RECOVERY_REJOINING)
+        recovery_state_move(&recovery->state, RECOVERY_NONE);
+    else if (jobset_parks(jobset))
+        recovery->path = PATH_RESTART;
+    recovery->rejoin_since_ns = recovery->apart_ns = 0;
+    unjoined_forget(jobset);
+    CHECK(!jobset_keeps(jobset));
+}
+
+/* Whether the task waits for an attempt that will never begin. */
+bool inplace_is_left(const struct task *task)
+{
+    return task->parked || (task->keep == KEEP_WAITS && !task_ended(task->state));
+}
+
+bool inplace_left_some(const struct jobset *jobset)
+{
+    for (uint32_t i = 0; i < jobset->job_count && !jobset_parks(jobset); i++) {
+        const struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++) {
+            const struct task *task = job->tasks.items[t];
+            if (inplace_is_left(task) && !task_is_away(task))
+                return true;
+        }
+    }
+    return false;
+}
+
+void unjoined_forget(struct jobset *jobset)
+{
+    jobset->recovery.joins.newest_ns = jobset->recovery.joins.due_ns = 0;
+}
+
+static const char *const move_names[MOVE_STATES] = {
+    [MOVE_NONE] = "None", [MOVE_ROOM] = "Room", [MOVE_SAVING] = "Saving", [MOVE_LEAVING] = "Leaving"};
+static const uint32_t move_next[MOVE_STATES] = {
+    [MOVE_NONE] = LIFECYCLE_TO(MOVE_ROOM) | LIFECYCLE_TO(MOVE_SAVING),
+    [MOVE_ROOM] = LIFECYCLE_TO(MOVE_SAVING) | LIFECYCLE_TO(MOVE_NONE),
+    [MOVE_SAVING] = LIFECYCLE_TO(MOVE_LEAVING) | LIFECYCLE_TO(MOVE_NONE),
+    [MOVE_LEAVING] = LIFECYCLE_TO(MOVE_NONE),
+};
+const struct lifecycle move_lifecycle = {"move", MOVE_STATES, move_names, move_next};
+
+void move_end(struct jobset *jobset)
+{
+    if (jobset->recovery.move.state != MOVE_NONE)
+        lifecycle_move(&move_lifecycle, &jobset->recovery.move.state, MOVE_NONE);
+}
