@@ -148,20 +148,21 @@ void preflight_settle(struct step *step);
 
 /* records.c */
 /* Whether this fault belongs to the restart that is under way. `culprit` NULL: no. */
-bool progress_same_incident(const struct step *step, const struct jobset *jobset, const struct task *culprit);
+bool restart_is_same_incident(const struct step *step, const struct jobset *jobset,
+                              const struct task *culprit);
 struct restart_record *restart_newest(struct jobset *jobset); /* NULL: there was no restart */
 /* Renumbers the newest restart record after its attempt got another number. */
-void progress_follow(struct jobset *jobset);
+void restart_follow(struct jobset *jobset);
 void restart_record_done(struct restart_record *record);
 /* Copies as much of the text as fits, with a NUL. */
 void restart_copy_text(char *to, size_t size, struct str from);
 /* Writes the ladder's answer into the newest record; `passed` is copied. */
-void progress_decided(struct jobset *jobset, enum rung rung, struct str passed);
-void progress_suspect(struct jobset *jobset, machine_id machine); /* later gangs avoid it if they can */
+void restart_decided(struct jobset *jobset, enum rung rung, struct str passed);
+void restart_suspect(struct jobset *jobset, machine_id machine); /* later gangs avoid it if they can */
 
 /* usage.c */
 /* Progress since the last checkpoint before the suspension is lost. */
-void progress_resumed(struct step *step, struct jobset *jobset);
+void usage_resumed(struct step *step, struct jobset *jobset);
 /* Books everything since the last checkpoint as lost, in every gang; returns its chip-microseconds. */
 int64_t usage_lose(struct step *step, struct jobset *jobset);
 /* Every rank has made step `at` (-1: they report none), so the rung that was under way has helped. Its time

@@ -125,8 +125,8 @@ void preflight_free(struct preflight *preflight);           /* NULL: nothing */
 void preflight_remap(struct job_store *store, const machine_id *map); /* after tasks were */
 
 /* usage.c */
-void progress_running(struct step *step, struct gang *gang);               /* every task of the gang runs */
-void progress_settle(struct step *step, struct jobset *jobset, bool kept); /* the JobSet is finished */
+void usage_running(struct step *step, struct gang *gang);               /* every task of the gang runs */
+void usage_settle(struct step *step, struct jobset *jobset, bool kept); /* the JobSet is finished */
 
 /* store.c */
 void store_add_jobset(struct job_store *store, struct jobset *jobset);

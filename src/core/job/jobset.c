@@ -193,7 +193,7 @@ void jobset_finish(struct step *step, struct jobset *jobset, enum condition_kind
     buf_vprintf(&text, format, args);
     va_end(args);
     bool completed = kind == CONDITION_COMPLETED;
-    progress_settle(step, jobset, completed);
+    usage_settle(step, jobset, completed);
     jobset_reserve(step, jobset, NULL);
     jobset->terminal_state = completed ? TERMINAL_COMPLETED : TERMINAL_FAILED;
     step->jobs->completed_total += jobset->form == FORM_JOBSET && completed;

@@ -18,7 +18,7 @@ static void gang_runs(struct step *step, struct gang *gang)
     lifecycle_move(&gang_lifecycle, &gang->state, GANG_RUNNING);
     gang->running_ns = step->now_ns;
     if (!gang_is_spare(gang))
-        progress_running(step, gang);
+        usage_running(step, gang);
 }
 
 void gang_go_on(struct step *step, struct gang *gang)

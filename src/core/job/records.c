@@ -38,19 +38,19 @@ void restart_record_decided(struct restart_record *record, enum rung rung, struc
     record->passed[passed.len] = 0;
 }
 
-void progress_decided(struct jobset *jobset, enum rung rung, struct str passed)
+void restart_decided(struct jobset *jobset, enum rung rung, struct str passed)
 {
     if (restart_newest(jobset))
         restart_record_decided(restart_newest(jobset), rung, passed);
 }
 
-void progress_follow(struct jobset *jobset)
+void restart_follow(struct jobset *jobset)
 {
     CHECK(jobset->history.record_count > 0);
     restart_newest(jobset)->attempt = jobset->attempt;
 }
 
-void progress_suspect(struct jobset *jobset, machine_id machine)
+void restart_suspect(struct jobset *jobset, machine_id machine)
 {
     CHECK(machine != MACHINE_NONE);
     for (size_t i = 0; i < jobset->history.suspect_count; i++)
@@ -64,7 +64,8 @@ void progress_suspect(struct jobset *jobset, machine_id machine)
 /* When a machine dies, a rank that loses its peer may end, and restart the JobSet, a moment before the
  * machine's own death is known. Both are one incident: it is recorded once, under its true cause, and
  * counts once. */
-bool progress_same_incident(const struct step *step, const struct jobset *jobset, const struct task *culprit)
+bool restart_is_same_incident(const struct step *step, const struct jobset *jobset,
+                              const struct task *culprit)
 {
     if (!jobset->history.record_count || !culprit || culprit->end != END_MACHINE_LOST)
         return false;

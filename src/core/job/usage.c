@@ -60,7 +60,7 @@ void usage_book(struct step *step, struct jobset *jobset, enum ledger_owner owne
 
 /* Without a restart record, the part that was kept cannot be booked later, so only work covered by a
  * checkpoint counts. */
-void progress_resumed(struct step *step, struct jobset *jobset)
+void usage_resumed(struct step *step, struct jobset *jobset)
 {
     if (jobset->progress.source == STEP_SAID)
         usage_lose(step, jobset);
@@ -81,7 +81,7 @@ void usage_rung_helped(struct step *step, struct jobset *jobset, int64_t at)
         jobset_mark(step, jobset);
 }
 
-void progress_running(struct step *step, struct gang *gang)
+void usage_running(struct step *step, struct gang *gang)
 {
     CHECK(gang->state == GANG_RUNNING && gang->waiting == 0);
     struct jobset *jobset = gang->jobset;
@@ -103,7 +103,7 @@ void progress_running(struct step *step, struct gang *gang)
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }
 
-void progress_settle(struct step *step, struct jobset *jobset, bool kept)
+void usage_settle(struct step *step, struct jobset *jobset, bool kept)
 {
     CHECK(!jobset_finished(jobset));
     for (size_t i = 0; i <= jobset->gangs.len; i++) {

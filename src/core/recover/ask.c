@@ -263,7 +263,7 @@ void recovery_begin(struct step *step, struct jobset *jobset, const struct recov
     if (!incident.again && incident.below == RUNG_NONE)
         ladder_loss(&jobset->recovery.ladder, &incident);
     ladder_begin(&jobset->recovery.ladder, &incident, &recovery->decision);
-    progress_decided(jobset, recovery->rung, str_from(recovery->decision.passed));
+    restart_decided(jobset, recovery->rung, str_from(recovery->decision.passed));
 }
 
 struct str recovery_passed(const struct recovery *recovery, struct arena *arena)

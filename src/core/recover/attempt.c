@@ -111,9 +111,9 @@ static void restart_all(struct step *step, struct jobset *jobset, const struct f
     else
         snprintf(reason, sizeof(reason), "DefaultFailurePolicy");
     note_action(step, jobset, rule ? rule->action : FAILURE_RESTART_JOBSET, failed);
-    bool same = progress_same_incident(step, jobset, failed->culprit);
+    bool same = restart_is_same_incident(step, jobset, failed->culprit);
     bool counted = same || is_forgiven(jobset, recovery), saved = jobset->recovery.state == RECOVERY_SAVED;
-    progress_restart(step, jobset, jobset->attempt + 1, failed->reason, failed->culprit);
+    restart_begin(step, jobset, jobset->attempt + 1, failed->reason, failed->culprit);
     if (!saved) /* otherwise the ladder has answered already */
         begin_requeue(step, jobset, failed, recovery, same);
     if (!recovery->holds)
@@ -138,9 +138,9 @@ static void restart_one(struct step *step, struct jobset *jobset, const struct f
     CHECK(job_failed(failed) && jobset->job_count > failed->global_index);
     CHECK(rule && jobset->jobs[failed->global_index] == failed);
     note_action(step, jobset, rule->action, failed);
-    bool same = progress_same_incident(step, jobset, failed->culprit);
+    bool same = restart_is_same_incident(step, jobset, failed->culprit);
     bool counted = same || is_forgiven(jobset, recovery);
-    progress_restart(step, jobset, jobset->attempt, failed->reason, failed->culprit);
+    restart_begin(step, jobset, jobset->attempt, failed->reason, failed->culprit);
     begin_requeue(step, jobset, failed, recovery, same);
     if (!recovery->holds)
         backoff_begin(step, jobset, failed->culprit);
@@ -189,7 +189,7 @@ bool attempt_failure_policy(struct step *step, struct jobset *jobset)
                       "applying FailJobSet failure policy action (first failed job: " STR_FORMAT ")",
                       STR_ARG(failed->name));
     else if (counts && !attempt_within_max(jobset) && !is_forgiven(jobset, &recovery) &&
-             !progress_same_incident(step, jobset, failed->culprit))
+             !restart_is_same_incident(step, jobset, failed->culprit))
         jobset_finish(step, jobset, CONDITION_FAILED, "ReachedMaxRestarts",
                       "jobset failed due to reaching max number of restarts (first failed job: " STR_FORMAT
                       ")",

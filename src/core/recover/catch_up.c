@@ -54,7 +54,7 @@ bool catch_up(struct step *step, struct jobset *jobset)
     if (seen <= before)
         return false;
     inplace_cancel(jobset);
-    progress_restart(step, jobset, seen + 1, "LogRestored", NULL);
+    restart_begin(step, jobset, seen + 1, "LogRestored", NULL);
     step_note_late(step, true, "LogRestored", ref_jobset(jobset),
                    "machines have seen attempt %d, the log only %d: it goes on as attempt %d", seen, before,
                    seen + 1);

@@ -33,9 +33,9 @@ void dump_begin(struct step *step, struct jobset *jobset, struct task *culprit,
     CHECK(!culprit || culprit->job->jobset == jobset);
     CHECK(recovery->rung == RUNG_DUMP && jobset->recovery.state != RECOVERY_DUMPING);
     struct arena arena ARENA_CLEANUP = {0};
-    bool same = progress_same_incident(step, jobset, culprit);
+    bool same = restart_is_same_incident(step, jobset, culprit);
     if (!jobset_parks(jobset)) { /* otherwise no task has heard of the attempt that is being prepared */
-        progress_restart(step, jobset, jobset->attempt + 1, NULL, culprit);
+        restart_begin(step, jobset, jobset->attempt + 1, NULL, culprit);
         jobset->attempt++;
         jobset->recovery.counted = false;
     }
@@ -142,7 +142,7 @@ void dump_lost(struct step *step, struct task *task)
     }
     jobset->attempt++; /* the remaining members meet without it */
     jobset->recovery.in_place_restarts++;
-    progress_follow(jobset);
+    restart_follow(jobset);
     keep_or_stop(step, jobset, task);
     jobset_mark(step, jobset);
 }

@@ -36,7 +36,7 @@ static struct charge charge_of(const struct step *step, const struct jobset *job
         charge.jobset = recovery->counted && !charge.its_own;
     } else {
         charge.its_own = !asked && !task_ended(culprit->state); /* the machine runs it again */
-        charge.jobset = asked && !progress_same_incident(step, jobset, culprit);
+        charge.jobset = asked && !restart_is_same_incident(step, jobset, culprit);
     }
     charge.delay_ns = charge.its_own ? backoff_ns(step, culprit) : 0;
     if (charge.jobset && !recovery && jobset->recovery.crashes.due_ns > step->now_ns)
@@ -55,7 +55,7 @@ static void begin(struct step *step, struct jobset *jobset, enum recovery_path p
     CHECK(jobset->attempt < INT32_MAX && path < PATHS);
     struct jobset_recovery *recovery = &jobset->recovery;
     int64_t delay_ns = charge->delay_ns > 0 ? charge->delay_ns : 0;
-    CHECK(recovery->state == RECOVERY_NONE); /* progress_restart has ended what was under way */
+    CHECK(recovery->state == RECOVERY_NONE); /* restart_begin has ended what was under way */
     jobset->attempt++;
     recovery->in_place_counted += charge->jobset;
     recovery->absence.overdue = false;
@@ -74,8 +74,8 @@ void inplace_begin(struct step *step, struct jobset *jobset, struct task *culpri
     if (!recovery && inplace_is_asked(jobset))
         backoff_begin(step, jobset, culprit);
     struct charge charge = charge_of(step, jobset, culprit, recovery);
-    bool same = progress_same_incident(step, jobset, culprit);
-    progress_restart(step, jobset, jobset->attempt + 1, NULL, culprit);
+    bool same = restart_is_same_incident(step, jobset, culprit);
+    restart_begin(step, jobset, jobset->attempt + 1, NULL, culprit);
     begin(step, jobset, recovery ? PATH_KEEP : PATH_RESTART, &charge);
     culprit->failed_runs += charge.its_own;
     if (recovery) {
@@ -98,7 +98,7 @@ void inplace_begin_planned(struct step *step, struct jobset *jobset, const char 
 {
     const struct charge nothing = {0};
     CHECK(!jobset_parks(jobset));
-    progress_restart(step, jobset, jobset->attempt + 1, cause, NULL);
+    restart_begin(step, jobset, jobset->attempt + 1, cause, NULL);
     begin(step, jobset, PATH_PLANNED, &nothing);
     step_note(step, false, "PlannedChange", ref_jobset(jobset), "attempt %d: %s", jobset->attempt, why);
     rejoin_keep_or_stop(step, jobset, NULL);
@@ -129,7 +129,7 @@ static void begin_without_loss(struct step *step, struct jobset *jobset, const c
     struct charge nothing = {.delay_ns = attempt_due(jobset) - step->now_ns};
     if (recovery->decision.wait_ns > nothing.delay_ns)
         nothing.delay_ns = recovery->decision.wait_ns;
-    progress_restart(step, jobset, jobset->attempt + 1, cause, NULL);
+    restart_begin(step, jobset, jobset->attempt + 1, cause, NULL);
     begin(step, jobset, PATH_KEEP, &nothing);
     recovery_begin(step, jobset, recovery, false);
     step_note(step, true, "RecoveryDecided", ref_jobset(jobset), "%s as attempt %d: " STR_FORMAT STR_FORMAT,

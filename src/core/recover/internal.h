@@ -129,8 +129,8 @@ void shrink_some_through(struct jobset *jobset);
 /* restart.c */
 /* A fault ends an attempt, or one job of it: what was not kept is lost, and the record of restart
  * `attempt` begins. `culprit` NULL: `cause` says. */
-void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt, const char *cause,
-                      const struct task *culprit);
+void restart_begin(struct step *step, struct jobset *jobset, int32_t attempt, const char *cause,
+                   const struct task *culprit);
 
 /* progress.c */
 void progress_joined(struct step *step, struct task *task, const struct task_report *report);

@@ -75,7 +75,7 @@ static void leave(struct step *step, struct jobset *jobset, const struct machine
     move->noticed_ns = step->now_ns;
     move->due_ns = step->now_ns + LEAVE_MAX_NS;
     if (!move->planned)
-        progress_suspect(jobset, machine->id);
+        restart_suspect(jobset, machine->id);
     step_note_late(step, !move->planned, move->planned ? "LeftMachine" : "LeftSubHealthy", ref_jobset(jobset),
                    "leaves " STR_FORMAT ": %s", STR_ARG(machine->name), why);
     if (move->planned) {

@@ -126,7 +126,7 @@ static void suspend_or_resume(struct step *step, struct jobset *jobset)
     else
         jobset->executions += resumes;
     if (resumes) {
-        progress_resumed(step, jobset);
+        usage_resumed(step, jobset);
         condition_set(step, jobset, CONDITION_SUSPENDED, false, "ResumeJobs", "jobset is resumed");
     }
     resume_jobs(step, jobset);

@@ -55,7 +55,7 @@ static struct restart_record *open_record(struct step *step, struct jobset *jobs
 {
     *ret_fault_ns = step->now_ns;
     restart_history_need(&jobset->history);
-    if (!progress_same_incident(step, jobset, culprit))
+    if (!restart_is_same_incident(step, jobset, culprit))
         return &jobset->history.records[jobset->history.record_count++ % RESTART_RECORDS_MAX];
     struct restart_record *record = restart_newest(jobset);
     *ret_fault_ns = record->fault_ns;
@@ -78,8 +78,8 @@ static int64_t unstepped_us(struct jobset *jobset)
     return redone_us;
 }
 
-void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt, const char *cause,
-                      const struct task *culprit)
+void restart_begin(struct step *step, struct jobset *jobset, int32_t attempt, const char *cause,
+                   const struct task *culprit)
 {
     CHECK(attempt >= jobset->attempt);
     CHECK(culprit || cause);
@@ -90,7 +90,7 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
         ends_give(step, jobset, restart_newest(jobset));
         return;
     }
-    bool same = progress_same_incident(step, jobset, culprit);
+    bool same = restart_is_same_incident(step, jobset, culprit);
     bool somewhere = culprit && culprit->machine != MACHINE_NONE;
     bool avoid = somewhere && is_to_avoid(step, jobset, culprit); /* judged by the earlier records */
     int64_t redone_us = unstepped_us(jobset);
@@ -121,7 +121,7 @@ void progress_restart(struct step *step, struct jobset *jobset, int32_t attempt,
     if (somewhere)
         suspect_blame(step, jobset, culprit);
     if (avoid)
-        progress_suspect(jobset, culprit->machine);
+        restart_suspect(jobset, culprit->machine);
     if (culprit) {
         char detail[sizeof(record->detail)];
         snprintf(detail, sizeof(detail), STR_FORMAT ": " STR_FORMAT, STR_ARG(culprit->name),

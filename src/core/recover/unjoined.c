@@ -81,7 +81,7 @@ static void blame(struct step *step, struct jobset *jobset, struct task *task, u
         ends_strike(step, jobset, &found);
     }
     /* The next attempt may be placed before the machine is out of service. */
-    progress_suspect(jobset, task->machine);
+    restart_suspect(jobset, task->machine);
     if (ends) /* whatever the breaker decides about the machine */
         jobs_end_hung(step, task, buf_str(&why));
 }
