@@ -279,7 +279,6 @@ void job_suspend(struct step *step, struct job *job)
     if (job->state != JOB_ACTIVE)
         return;
     lifecycle_move(&job_lifecycle, &job->state, JOB_SUSPENDED);
-    job->spare_due_ns = 0;
     job_touch(job);
     delete_tasks(step, job);
     job->start_ns = 0;
@@ -375,7 +374,6 @@ static bool decide(struct step *step, struct job *job)
     if (success_policy(job) ||
         (queue ? job->succeeded > 0 && job->active == 0 : sum.succeeded + away == sum.wanted)) {
         lifecycle_move(&job_lifecycle, &job->state, JOB_COMPLETING);
-        job->spare_due_ns = 0;
         job->finished_ns = step->now_ns;
         step_changed(step, CHANGE_MODIFIED, ref_job(job));
         return true;
@@ -559,7 +557,6 @@ void attempt_doom_jobs(struct step *step, struct jobset *jobset, uint32_t first,
             job_note_failure(step, job);
         job->doomed = true;
         job->doomed_ns = step->now_ns;
-        job->spare_due_ns = 0;
         jobset->jobs[i] = NULL;
         jobset->made--;
         job_touch(job);

@@ -22,7 +22,6 @@ void job_fail(struct step *step, struct job *job, const char *reason, const char
     buf_vprintf(&text, format, args);
     va_end(args);
     lifecycle_move(&job_lifecycle, &job->state, JOB_FAILING);
-    job->spare_due_ns = 0;
     job->reason = reason;
     job->message = arena_str(&job->arena, buf_str(&text));
     job->finished_ns = step->now_ns;

@@ -142,9 +142,6 @@ void jobset_delete(struct step *step, struct jobset *jobset)
     CHECK(!jobset->entry.gone);
     if (!jobset->deleted_ns) {
         jobset->deleted_ns = step->now_ns;
-        for (uint32_t i = 0; i < jobset->job_count; i++)
-            if (jobset->jobs[i])
-                jobset->jobs[i]->spare_due_ns = 0; /* it only ends now, and has no timer */
         jobset->recovery.suspend_grace = (struct suspend_grace){0}; /* its tasks are stopped for good */
         jobset_reserve(step, jobset, NULL);
         step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
@@ -163,8 +160,6 @@ void jobset_hide(struct step *step, struct jobset *jobset)
         if (!job)
             continue;
         job_touch(job); /* an orphan has no deadline */
-        if (own)
-            job->spare_due_ns = 0;
         if (!own)
             step_changed(step, CHANGE_MODIFIED, ref_job(job));
         for (size_t t = 0; own && t < job->tasks.len; t++)

@@ -196,7 +196,7 @@ static void leave_if_no_rank_is_placed(struct step *step, struct job *job, struc
 
 void spare_look(struct step *step, struct job *job)
 {
-    CHECK(!job->gone && (!job->spare_due_ns || job_goes_on(job)));
+    CHECK(!job->gone);
     uint32_t count = wanted(job), living = 0;
     if (job->spare_due_ns && job->spare_due_ns <= step->now_ns)
         job->spare_due_ns = 0;

@@ -73,6 +73,8 @@ void jobset_recount(struct step *step, struct jobset *jobset)
         sum->suspended += now.suspended - job->counted.suspended;
         job->counted = now;
         job->uncounted = false;
+        if (!job_goes_on(job))
+            job->spare_due_ns = 0; /* it makes no more spares */
         if (!job->gone)
             set_job_timer(job);
     }

@@ -48,12 +48,13 @@ void jobs_check_timers(const struct job_store *store)
         CHECK(due_ns == INT64_MAX || jobset->entry.timer.key == due_ns);
         for (uint32_t j = 0; j < jobset->job_count; j++) {
             const struct job *job = jobset->jobs[j];
+            CHECK(!job || !job->spare_due_ns || job_goes_on(job));
             due_ns = job ? job_due_ns(job) : INT64_MAX;
             CHECK(!job || heap_has(&job->timer) == (due_ns != INT64_MAX));
             CHECK(due_ns == INT64_MAX || job->timer.key == due_ns);
         }
         for (size_t j = 0; j < jobset->old_jobs.len; j++)
-            CHECK(!heap_has(&jobset->old_jobs.items[j]->timer));
+            CHECK(!heap_has(&jobset->old_jobs.items[j]->timer) && !jobset->old_jobs.items[j]->spare_due_ns);
         for (size_t g = 0; g < jobset->gangs.len; g++) {
             const struct gang *gang = jobset->gangs.items[g];
             due_ns = gang_why_due_ns(gang);
