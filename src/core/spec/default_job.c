@@ -6,6 +6,7 @@
 
 static void set_default(struct arena *arena, struct doc *object, const char *key, struct doc *value)
 {
+    CHECK(object && value);
     const struct doc *node = doc_get(object, key);
     if (object->kind == DOC_OBJECT && (!node || node->kind == DOC_NULL))
         doc_set(arena, object, str_from(key), value);
@@ -64,6 +65,7 @@ static void default_pod_spec(struct arena *arena, struct doc *spec, bool own)
 /* Without any count: one task. With parallelism alone: a work queue, whose completions stay unset. */
 static void default_job_spec(struct arena *arena, struct doc *spec)
 {
+    CHECK(spec->kind == DOC_OBJECT);
     const struct doc *completions = doc_get(spec, "completions"), *parallelism = doc_get(spec, "parallelism");
     bool neither =
         (!completions || completions->kind == DOC_NULL) && (!parallelism || parallelism->kind == DOC_NULL);
@@ -108,6 +110,7 @@ static void default_own_pod(struct arena *arena, struct doc *object)
 
 void workload_default(struct arena *arena, struct doc *object)
 {
+    CHECK(arena);
     if (!object || object->kind != DOC_OBJECT || workload_form(object) == FORM_JOBSET) {
         jobset_default(arena, object);
         return;

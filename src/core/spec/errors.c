@@ -37,6 +37,7 @@ void field_error_add(struct field_errors *errors, struct str path, const char *r
 
 void field_errors_print(const struct field_errors *errors, struct buf *out)
 {
+    CHECK(errors->list.len == FIELD_ERRORS_MAX || errors->dropped == 0);
     for (size_t i = 0; i < errors->list.len; i++) {
         const struct field_error *error = &errors->list.items[i];
         if (error->line > 0)

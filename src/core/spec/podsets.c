@@ -24,6 +24,7 @@ static void add_label(struct arena *arena, struct labels *labels, struct str key
 /* A Workload has in its spec the fields that a Job has in its labels. */
 static struct labels labels_of(struct arena *arena, const struct doc *object)
 {
+    CHECK(typed_as(doc_path(object, "spec", "priorityClassRef", NULL), DOC_OBJECT));
     struct labels labels = read_labels(arena, doc_path(object, "metadata", "labels", NULL));
     const struct doc *spec = doc_get(object, "spec"), *class = doc_get(spec, "priorityClassRef");
     bool ours = str_is(doc_str(doc_get(class, "kind"), STR("")), "WorkloadPriorityClass");
@@ -39,6 +40,7 @@ static struct labels labels_of(struct arena *arena, const struct doc *object)
 /* Returns a topologyRequest in the form of a Pod template's annotations. */
 static struct labels topology_notes(struct arena *arena, const struct doc *request)
 {
+    CHECK(request && request->kind == DOC_OBJECT);
     static const struct {
         const char *field, *key;
     } names[] = {{"required", "kueue.x-k8s.io/podset-required-topology"},
@@ -116,6 +118,7 @@ int32_t podsets_least(const struct doc *object, size_t podset)
 static void validate_requests(const struct doc *containers, const struct field_path *path,
                               struct field_errors *errors)
 {
+    CHECK(typed_as(containers, DOC_ARRAY));
     for (size_t i = 0; i < doc_len(containers); i++) {
         const struct doc *asks = doc_path(doc_at(containers, i), "resources", "requests", NULL);
         const struct field_path *here = AT(AT(AT_INDEX(path, i), "resources"), "requests");
@@ -141,6 +144,7 @@ static void report_topology(void *context, struct str key, struct str value, con
 static void validate_podset(const struct doc *node, const struct field_path *path,
                             struct field_errors *errors)
 {
+    CHECK(typed_as(node, DOC_OBJECT));
     const struct doc *name = doc_get(node, "name"), *count = doc_get(node, "count");
     const struct doc *least = doc_get(node, "minCount"), *request = doc_get(node, "topologyRequest");
     const struct doc *template = doc_get(node, "template"), *spec = doc_get(template, "spec");
@@ -186,6 +190,7 @@ static void validate_class(const struct doc *spec, const struct field_path *path
 
 void podsets_validate(const struct doc *object, struct field_errors *errors)
 {
+    CHECK(errors && errors->arena);
     const struct doc *spec = doc_get(object, "spec"), *podsets = doc_get(spec, "podSets");
     const struct doc *queue = doc_get(spec, "queueName");
     const struct field_path *path = AT(NULL, "spec"), *list = AT(path, "podSets");
@@ -224,6 +229,7 @@ static bool same_class(const struct doc *was, const struct doc *is)
 void podsets_validate_update(const struct doc *old, const struct doc *changed, bool reserved, bool admitted,
                              struct field_errors *errors)
 {
+    CHECK(errors && errors->arena);
     const struct doc *was = doc_get(old, "spec"), *is = doc_get(changed, "spec");
     const struct schema *schema = schema_field_of(&schema_workload, STR("spec"))->object;
     const struct field_path *path = AT(NULL, "spec");

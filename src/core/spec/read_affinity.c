@@ -9,6 +9,7 @@ static void read_rules(struct arena *arena, const struct doc *list, bool fields,
     for (size_t i = 0; i < doc_len(list); i++) {
         const struct doc *item = doc_at(list, i);
         struct str op = doc_str(doc_get(item, "operator"), STR(""));
+        CHECK(term->rules);
         struct node_rule *rule = &term->rules[term->rule_count++];
         rule->key = fields ? STR("") : doc_str(doc_get(item, "key"), STR(""));
         rule->values = read_strings(arena, doc_get(item, "values"), &rule->value_count);

@@ -1,5 +1,6 @@
 /* read_scheduling.c - spec.scheduling as rules for the division of tasks into gangs. A malformed part
  * makes no rule (validate_scheduling.c refuses it in new objects). */
+#include "core/limits.h"
 #include "core/spec/read.h"
 #include "core/spec/validate.h"
 
@@ -22,6 +23,7 @@ static bool is_object(const struct doc *node)
 
 void read_scheduling(struct arena *arena, const struct doc *node, struct jobset_spec *spec)
 {
+    CHECK(arena && spec->rjob_count <= REPLICATED_JOBS_MAX);
     const struct doc *groups = doc_get(node, "replicatedJobs");
     if (!is_object(node) || !spec->rjob_count)
         return;

@@ -10,6 +10,7 @@ static bool is_object(const struct doc *node)
 /* Every Namespace has its name as a label, and a finalizer for its content. */
 static void default_namespace(struct arena *arena, struct doc *object)
 {
+    CHECK(object->kind == DOC_OBJECT);
     struct doc *metadata = doc_need_object(arena, object, "metadata");
     struct doc *labels = metadata ? doc_need_object(arena, metadata, "labels") : NULL;
     struct str name = doc_str(doc_get(metadata, "name"), STR(""));
@@ -26,6 +27,7 @@ static void default_namespace(struct arena *arena, struct doc *object)
 /* stringData is write-only: it becomes data. */
 static void default_secret(struct arena *arena, struct doc *object)
 {
+    CHECK(object->kind == DOC_OBJECT);
     const struct doc *plain = doc_get(object, "stringData");
     if (!is_object(plain)) {
         if (plain && plain->kind == DOC_NULL)
@@ -77,6 +79,7 @@ static void default_subjects(struct arena *arena, struct doc *object)
 
 void stored_default(struct arena *arena, struct doc *object)
 {
+    CHECK(arena);
     struct stored_kind kind = stored_kind_of(object);
     if (!kind.schema || !is_object(object))
         return;

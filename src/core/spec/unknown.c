@@ -10,6 +10,7 @@ void spec_unknown_fields(const struct doc *object, struct field_errors *errors)
 
 void spec_doubles(const struct doc *object, struct field_errors *warnings)
 {
+    CHECK(warnings->arena);
     const struct schema *schema = schema_of(object);
     struct field_errors errors = {.arena = warnings->arena};
     if (schema == &schema_job || schema == &schema_pod)

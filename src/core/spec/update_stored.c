@@ -20,6 +20,7 @@ static bool same(const struct stored_kind *kind, const char *field, const struct
 static void check_data(const struct stored_kind *kind, const struct doc *old, const struct doc *changed,
                        struct field_errors *errors)
 {
+    CHECK(kind->id == OBJECT_CONFIG_MAP || kind->id == OBJECT_SECRET);
     static const char *const fields[] = {"data", "binaryData"};
     if (kind->id == OBJECT_SECRET && !same(kind, "type", old, changed))
         immutable(AT(NULL, "type"), doc_get(changed, "type"), "field is immutable", errors);
@@ -36,6 +37,7 @@ static void check_data(const struct stored_kind *kind, const struct doc *old, co
 static void check_claim(const struct stored_kind *kind, const struct doc *old, const struct doc *changed,
                         struct field_errors *errors)
 {
+    CHECK(kind->id == OBJECT_CLAIM);
     struct arena arena ARENA_CLEANUP = {0};
     struct doc *a = doc_clone(&arena, doc_get(old, "spec")), *b = doc_clone(&arena, doc_get(changed, "spec"));
     int64_t before = 0, after = 0;
@@ -109,6 +111,7 @@ static void check_machine(const struct doc *old, const struct doc *changed, stru
 
 void stored_check_update(const struct doc *old, const struct doc *changed, struct field_errors *errors)
 {
+    CHECK(errors && errors->arena);
     struct stored_kind found = stored_kind_of(changed), *kind = &found;
     if (!kind->schema)
         return; /* stored_check says so */

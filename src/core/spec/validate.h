@@ -5,6 +5,12 @@
 #include "core/spec/path.h"
 #include "core/spec/schema.h"
 
+/* Whether the field has this type, or is absent or null: what the check of types has left. */
+static inline bool typed_as(const struct doc *node, enum doc_kind kind)
+{
+    return !node || node->kind == DOC_NULL || node->kind == kind;
+}
+
 /* Kubernetes' own texts (apimachinery, util/validation). */
 #define WHY_NOT_NEGATIVE "must be greater than or equal to 0"
 #define WHY_DNS1035                                                                                          \

@@ -100,6 +100,7 @@ static void validate_mounts(const struct doc *containers, const struct doc *volu
                             const struct doc *policies, const struct field_path *path,
                             struct field_errors *errors)
 {
+    CHECK(typed_as(containers, DOC_ARRAY));
     for (size_t i = 0; i < doc_len(containers); i++) {
         const struct doc *mounts = doc_get(doc_at(containers, i), "volumeMounts");
         for (size_t m = 0; m < doc_len(mounts); m++) {
@@ -127,6 +128,7 @@ bool claim_specs_equal(const struct doc *existing, const struct doc *wanted)
 void validate_claims(const struct doc *spec_node, struct str jobset, const struct field_path *path,
                      struct field_errors *errors)
 {
+    CHECK(errors && errors->arena);
     const struct doc *policies = doc_get(spec_node, "volumeClaimPolicies");
     const struct doc *rjobs = doc_get(spec_node, "replicatedJobs");
     for (size_t p = 0; p < doc_len(policies); p++) {

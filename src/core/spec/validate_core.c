@@ -28,6 +28,7 @@ static bool is_data_key(struct str key)
 static size_t check_data(const struct doc *map, bool encoded, const struct field_path *path,
                          struct field_errors *errors)
 {
+    CHECK(typed_as(map, DOC_OBJECT));
     size_t bytes = 0;
     for (size_t i = 0; i < doc_len(map); i++) {
         const struct doc_member *member = &map->object.members[i];
@@ -91,12 +92,14 @@ static void check_secret(const struct doc *object, struct field_errors *errors)
 
 static void check_port(const struct doc *node, const struct field_path *path, struct field_errors *errors)
 {
+    CHECK(!node || node->kind == DOC_INT || node->kind == DOC_STRING || node->kind == DOC_NULL);
     if (node && node->kind == DOC_INT && (node->integer < 1 || node->integer > 65535))
         path_invalid_int(errors, path, node, node->integer, "must be between 1 and 65535, inclusive");
 }
 
 static void check_service(const struct doc *object, struct field_errors *errors)
 {
+    CHECK(typed_as(doc_get(object, "spec"), DOC_OBJECT));
     const struct doc *spec = doc_get(object, "spec"), *ports = doc_get(spec, "ports");
     const struct field_path *path = AT(NULL, "spec");
     if (!spec) {
@@ -124,6 +127,7 @@ static void check_service(const struct doc *object, struct field_errors *errors)
 
 static void check_claim(const struct doc *object, struct field_errors *errors)
 {
+    CHECK(typed_as(doc_path(object, "spec", "accessModes", NULL), DOC_ARRAY));
     const struct doc *spec = doc_get(object, "spec"), *modes = doc_get(spec, "accessModes");
     const struct field_path *path = AT(NULL, "spec");
     if (doc_len(modes) == 0)
@@ -145,6 +149,7 @@ static void check_claim(const struct doc *object, struct field_errors *errors)
 
 static void check_priority_class(const struct doc *object, struct field_errors *errors)
 {
+    CHECK(typed_as(doc_get(object, "value"), DOC_INT));
     const struct doc *value = doc_get(object, "value"), *name = doc_path(object, "metadata", "name", NULL);
     bool system = str_starts(doc_str(name, STR("")), STR("system-"));
     if (system)
@@ -157,6 +162,7 @@ static void check_priority_class(const struct doc *object, struct field_errors *
 
 static void check_quota(const struct doc *object, struct field_errors *errors)
 {
+    CHECK(typed_as(doc_path(object, "spec", "hard", NULL), DOC_OBJECT));
     const struct doc *hard = doc_path(object, "spec", "hard", NULL);
     for (size_t i = 0; i < doc_len(hard); i++) {
         const struct doc_member *member = &hard->object.members[i];
@@ -193,6 +199,7 @@ static void check_share(const struct doc *spec, const char *field, struct field_
 
 static void check_budget(const struct doc *object, struct field_errors *errors)
 {
+    CHECK(typed_as(doc_get(object, "spec"), DOC_OBJECT));
     const struct doc *spec = doc_get(object, "spec");
     const struct field_path *path = AT(NULL, "spec");
     if (doc_get(spec, "minAvailable") && doc_get(spec, "maxUnavailable"))
@@ -205,6 +212,7 @@ static void check_budget(const struct doc *object, struct field_errors *errors)
 
 void validate_core_kind(const struct doc *object, enum object_kind id, struct field_errors *errors)
 {
+    CHECK(object && object->kind == DOC_OBJECT && errors->arena);
     switch (id) {
     case OBJECT_CONFIG_MAP:
         check_config_map(object, errors);

@@ -15,6 +15,7 @@ static struct str text_of(const struct doc *object, const char *field)
 static void check_time(const struct doc *object, const char *field, const struct field_path *path,
                        struct field_errors *errors)
 {
+    CHECK(typed_as(object, DOC_OBJECT));
     const struct doc *node = doc_get(object, field);
     int64_t time_ns;
     if (node && node->kind == DOC_STRING && !time_parse(node->text, &time_ns))
@@ -26,6 +27,7 @@ static void check_time(const struct doc *object, const char *field, const struct
 static void check_namespace(const struct doc *object, const char *about, bool dated,
                             struct field_errors *errors)
 {
+    CHECK(typed_as(doc_get(object, about), DOC_OBJECT));
     const struct doc *node = doc_path(object, about, "namespace", NULL);
     struct str of = doc_str(node, STR(""));
     struct str in = doc_str(doc_path(object, "metadata", "namespace", NULL), STR("default"));
@@ -94,6 +96,7 @@ static void check_new(const struct doc *object, struct field_errors *errors)
 
 void validate_event_kind(const struct doc *object, enum object_kind id, struct field_errors *errors)
 {
+    CHECK(object && object->kind == DOC_OBJECT && errors->arena);
     static const char *const times[] = {"eventTime", "firstTimestamp", "lastTimestamp",
                                         "deprecatedFirstTimestamp", "deprecatedLastTimestamp"};
     bool new_form = id == OBJECT_USER_EVENT, dated = text_of(object, "eventTime").len > 0;
@@ -112,6 +115,7 @@ void validate_event_kind(const struct doc *object, enum object_kind id, struct f
 void validate_event_update(const struct schema *schema, const struct doc *old, const struct doc *changed,
                            struct field_errors *errors)
 {
+    CHECK(schema && errors->arena);
     static const char *const fixed[] = {"regarding",
                                         "reason",
                                         "note",

@@ -25,6 +25,7 @@ static bool is_code(struct str text)
 
 static void check_code(const struct doc *node, const struct field_path *path, struct field_errors *errors)
 {
+    CHECK(typed_as(node, DOC_STRING));
     struct str text = doc_str(node, STR(""));
     if (!is_code(text))
         path_invalid(errors, path, node, text,
@@ -42,6 +43,7 @@ static void check_codes(const struct doc *item, const struct field_path *path, s
 static void check_time(const struct doc *item, const char *key, const struct field_path *path,
                        struct field_errors *errors)
 {
+    CHECK(typed_as(doc_get(item, key), DOC_STRING));
     const struct doc *node = doc_get(item, key);
     struct str text = doc_str(node, STR(""));
     int64_t ns;
@@ -75,6 +77,7 @@ static void check_rules(const struct doc *spec, const struct field_path *path, s
 static void check_percent(const struct doc *breaker, const char *key, const struct field_path *path,
                           struct field_errors *errors)
 {
+    CHECK(typed_as(doc_get(breaker, key), DOC_INT));
     const struct doc *node = doc_get(breaker, key);
     if (doc_int(node, 0) < 0 || doc_int(node, 0) > 100)
         path_invalid_int(errors, AT(path, key), node, doc_int(node, 0), "must be between 0 and 100");
@@ -82,6 +85,7 @@ static void check_percent(const struct doc *breaker, const char *key, const stru
 
 static void check_public(const struct doc *public, const struct field_path *path, struct field_errors *errors)
 {
+    CHECK(typed_as(public, DOC_OBJECT));
     static const char *const limits[] = {"perSecond", "burst", "perSender", "total"};
     const struct doc *senders = doc_get(public, "senders");
     for (size_t i = 0; i < doc_len(senders); i++) {
@@ -102,6 +106,7 @@ static void check_public(const struct doc *public, const struct field_path *path
 
 void validate_fault_table(const struct doc *object, struct field_errors *errors)
 {
+    CHECK(object && object->kind == DOC_OBJECT && errors->arena);
     const struct field_path *path = AT(NULL, "spec");
     const struct doc *spec = doc_get(object, "spec"), *name = doc_path(object, "metadata", "name", NULL);
     const struct doc *codes = doc_get(spec, "codes"), *relations = doc_get(spec, "relations");

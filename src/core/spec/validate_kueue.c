@@ -10,6 +10,7 @@ enum { NODE_LABELS_MAX = 8, TOTAL_MAX = 256 };
 static void check_subdomain(const struct doc *node, const struct field_path *path,
                             struct field_errors *errors)
 {
+    CHECK(typed_as(node, DOC_STRING));
     struct str name = doc_str(node, STR(""));
     if (name.len && !name_is_dns1123_subdomain(name))
         path_invalid(errors, path, node, name, WHY_DNS1123_SUBDOMAIN);
@@ -27,6 +28,7 @@ struct quotas {
 static void check_limits(const struct quotas *quotas, const struct doc *resource,
                          const struct field_path *path)
 {
+    CHECK(resource && resource->kind == DOC_OBJECT);
     const struct doc *borrow = doc_get(resource, "borrowingLimit"), *lend = doc_get(resource, "lendingLimit");
     int64_t nominal = 0, limit = 0;
     if (borrow && !quotas->in_cohort)
@@ -68,6 +70,7 @@ static void check_flavor(struct quotas *quotas, const struct doc *covered, const
 
 static void check_group(struct quotas *quotas, const struct doc *group, const struct field_path *path)
 {
+    CHECK(typed_as(group, DOC_OBJECT) && quotas->flavors && quotas->resources);
     const struct doc *covered = doc_get(group, "coveredResources"), *flavors = doc_get(group, "flavors");
     if (doc_len(covered) == 0)
         path_required(quotas->errors, AT(path, "coveredResources"), group, NULL);
@@ -75,6 +78,7 @@ static void check_group(struct quotas *quotas, const struct doc *group, const st
         path_required(quotas->errors, AT(path, "flavors"), group, NULL);
     for (size_t i = 0; i < doc_len(covered); i++) {
         const struct doc *name = doc_at(covered, i);
+        CHECK(name->kind == DOC_STRING);
         const struct field_path *here = AT_INDEX(AT(path, "coveredResources"), i);
         if (!name_is_label_key(name->text))
             path_invalid(quotas->errors, here, name, name->text, WHY_LABEL_KEY);
@@ -89,6 +93,7 @@ static void check_group(struct quotas *quotas, const struct doc *group, const st
 
 static void check_groups(const struct doc *spec, bool in_cohort, bool of_cohort, struct field_errors *errors)
 {
+    CHECK(!of_cohort || typed_as(doc_get(spec, "parentName"), DOC_STRING));
     struct str_map flavors = {0}, resources = {0};
     struct quotas quotas = {.errors = errors,
                             .in_cohort = in_cohort,
@@ -111,6 +116,7 @@ static void check_groups(const struct doc *spec, bool in_cohort, bool of_cohort,
 
 static void check_preemption(const struct doc *spec, struct field_errors *errors)
 {
+    CHECK(typed_as(doc_get(spec, "preemption"), DOC_OBJECT));
     const struct field_path *path = AT(AT(NULL, "spec"), "preemption");
     const struct doc *preemption = doc_get(spec, "preemption"),
                      *borrow = doc_get(preemption, "borrowWithinCohort");
@@ -137,6 +143,7 @@ static void check_weight(const struct doc *spec, struct field_errors *errors)
 
 static void check_fungibility(const struct doc *spec, struct field_errors *errors)
 {
+    CHECK(typed_as(doc_get(spec, "flavorFungibility"), DOC_OBJECT));
     const struct doc *fungibility = doc_get(spec, "flavorFungibility");
     const struct doc *preference = doc_get(fungibility, "preference");
     bool both = str_is(doc_str(doc_get(fungibility, "whenCanBorrow"), STR("")), "TryNextFlavor") &&
@@ -149,6 +156,7 @@ static void check_fungibility(const struct doc *spec, struct field_errors *error
 
 static bool has_flavor(const struct doc *spec, struct str name)
 {
+    CHECK(typed_as(doc_get(spec, "resourceGroups"), DOC_ARRAY));
     const struct doc *groups = doc_get(spec, "resourceGroups");
     for (size_t g = 0; g < doc_len(groups); g++) {
         const struct doc *flavors = doc_get(doc_at(groups, g), "flavors");
@@ -236,6 +244,7 @@ static void check_resource_flavor(const struct doc *object, struct field_errors 
 
 static void check_topology(const struct doc *object, struct field_errors *errors)
 {
+    CHECK(typed_as(doc_path(object, "spec", "levels", NULL), DOC_ARRAY));
     const struct doc *levels = doc_path(object, "spec", "levels", NULL);
     const struct field_path *path = AT(AT(NULL, "spec"), "levels");
     struct str_map seen = {0};
@@ -275,6 +284,7 @@ static bool is_kind_name(struct str text)
 static void check_parameters(const struct doc *parameters, const struct field_path *path,
                              struct field_errors *errors)
 {
+    CHECK(typed_as(parameters, DOC_OBJECT));
     static const struct {
         const char *name, *why;
         bool (*is_good)(struct str text);
@@ -343,6 +353,7 @@ static void check_remote_cluster(const struct doc *object, struct field_errors *
 
 void validate_kueue_kind(const struct doc *object, enum object_kind id, struct field_errors *errors)
 {
+    CHECK(object && object->kind == DOC_OBJECT && errors->arena);
     if (id == OBJECT_CLUSTER_QUEUE || id == OBJECT_LOCAL_QUEUE)
         validate_spares(doc_get(object, "metadata"), AT(NULL, "metadata"), errors);
     switch (id) {

@@ -18,6 +18,7 @@ void validate_min(const struct doc *node, int64_t min, const struct field_path *
 
 void validate_labels(const struct doc *map, const struct field_path *path, struct field_errors *errors)
 {
+    CHECK(typed_as(map, DOC_OBJECT));
     if (doc_len(map) > LABELS_MAX)
         path_too_many(errors, path, map, doc_len(map), LABELS_MAX);
     for (size_t i = 0; i < doc_len(map) && i < LABELS_MAX; i++) {

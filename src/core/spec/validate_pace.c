@@ -101,6 +101,7 @@ static void validate_folder(const struct doc *annotations, const struct field_pa
 
 void validate_pace(const struct doc *meta, const struct field_path *path, struct field_errors *errors)
 {
+    CHECK(errors && errors->arena);
     static const char policies[] = "ignore,graceExit,forceExit,hotSwitch";
     const struct doc *annotations = doc_get(meta, "annotations");
     const struct field_path *here = AT(path, "annotations");

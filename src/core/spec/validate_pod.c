@@ -29,6 +29,7 @@ static bool is_subscript(struct str path, const char *field)
 static void validate_field_ref(const struct doc *ref, const struct field_path *path,
                                struct field_errors *errors)
 {
+    CHECK(ref->kind == DOC_OBJECT && errors->arena);
     const struct doc *node = doc_get(ref, "fieldPath");
     struct str text = doc_str(node, STR(""));
     if (text.len == 0) {
@@ -47,6 +48,7 @@ static void validate_field_ref(const struct doc *ref, const struct field_path *p
 static void validate_resource_ref(const struct doc *ref, const struct field_path *path,
                                   struct field_errors *errors)
 {
+    CHECK(ref->kind == DOC_OBJECT && errors->arena);
     static const char names[] = "limits.cpu,limits.ephemeral-storage,limits.memory,requests.cpu,"
                                 "requests.ephemeral-storage,requests.memory";
     const struct doc *node = doc_get(ref, "resource");
@@ -84,6 +86,7 @@ static void validate_env_source(const struct doc *from, bool has_value, const st
 
 static void validate_env(const struct doc *list, const struct field_path *path, struct field_errors *errors)
 {
+    CHECK(typed_as(list, DOC_ARRAY));
     for (size_t i = 0; i < doc_len(list); i++) {
         const struct doc *item = doc_at(list, i), *name = doc_get(item, "name"),
                          *from = doc_get(item, "valueFrom");
@@ -105,6 +108,7 @@ static void validate_env(const struct doc *list, const struct field_path *path, 
 static void validate_resource_name(const struct doc_member *member, const struct field_path *path,
                                    struct field_errors *errors)
 {
+    CHECK(member->value);
     if (path_one_of(member->key, "cpu,memory,ephemeral-storage") ||
         str_starts(member->key, STR("hugepages-")))
         return;
@@ -192,6 +196,7 @@ static void validate_ports(const struct doc *list, const struct field_path *path
 {
     for (size_t i = 0; i < doc_len(list); i++) {
         const struct doc *port = doc_get(doc_at(list, i), "containerPort");
+        CHECK(typed_as(port, DOC_INT));
         if (port && (port->integer < 1 || port->integer > 65535))
             path_invalid_int(errors, AT(AT_INDEX(path, i), "containerPort"), port, port->integer,
                              "must be between 1 and 65535, inclusive");
@@ -232,6 +237,7 @@ static bool has_container(const struct doc *list, struct str name)
 static void validate_containers(const struct doc *spec, const struct field_path *path,
                                 struct field_errors *errors)
 {
+    CHECK(spec->kind == DOC_OBJECT && typed_as(doc_get(spec, "containers"), DOC_ARRAY));
     const struct doc *containers = doc_get(spec, "containers"), *initial = doc_get(spec, "initContainers");
     struct str chip = STR("");
     if (doc_len(containers) == 0)
@@ -251,6 +257,7 @@ static void validate_containers(const struct doc *spec, const struct field_path 
 static void validate_toleration(const struct doc *item, const struct field_path *path,
                                 struct field_errors *errors)
 {
+    CHECK(typed_as(item, DOC_OBJECT));
     const struct doc *key = doc_get(item, "key"), *op = doc_get(item, "operator"),
                      *value = doc_get(item, "value");
     struct str key_text = doc_str(key, STR("")), effect = doc_str(doc_get(item, "effect"), STR(""));
@@ -274,6 +281,7 @@ static void validate_toleration(const struct doc *item, const struct field_path 
 
 void validate_pod(const struct doc *pod_template, const struct field_path *path, struct field_errors *errors)
 {
+    CHECK(errors && errors->arena);
     const struct doc *spec = doc_get(pod_template, "spec"), *tolerations = doc_get(spec, "tolerations");
     const struct field_path *here = AT(path, "spec");
     validate_meta(doc_get(pod_template, "metadata"), AT(path, "metadata"), errors);

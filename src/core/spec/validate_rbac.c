@@ -59,6 +59,7 @@ static void check_subject(const struct doc *subject, bool namespaced, const stru
 
 static void check_binding(const struct doc *object, bool namespaced, struct field_errors *errors)
 {
+    CHECK(typed_as(doc_get(object, "roleRef"), DOC_OBJECT));
     const struct doc *ref = doc_get(object, "roleRef"), *subjects = doc_get(object, "subjects");
     const struct field_path *path = AT(NULL, "roleRef");
     const char *kinds = namespaced ? "Role,ClusterRole" : "ClusterRole";
@@ -76,6 +77,7 @@ static void check_binding(const struct doc *object, bool namespaced, struct fiel
 
 void validate_rbac_kind(const struct doc *object, enum object_kind id, struct field_errors *errors)
 {
+    CHECK(object && object->kind == DOC_OBJECT && errors->arena);
     switch (id) {
     case OBJECT_ROLE:
     case OBJECT_CLUSTER_ROLE:

@@ -10,6 +10,7 @@ enum { REASON_BYTES_MAX = 1024, NAMES_MAX = 16384 };
 static void check_machine_name(const struct doc *node, const struct field_path *path,
                                struct field_errors *errors)
 {
+    CHECK(typed_as(node, DOC_STRING));
     struct str name = doc_str(node, STR(""));
     if (!name_is_dns1123_subdomain(name))
         path_invalid(errors, path, node, name, WHY_DNS1123_SUBDOMAIN);
@@ -32,6 +33,7 @@ static void check_reason(const struct doc *node, const struct field_path *path, 
 
 void validate_repair(const struct doc *object, struct field_errors *errors)
 {
+    CHECK(object && object->kind == DOC_OBJECT && errors->arena);
     const struct field_path *path = AT(NULL, "spec");
     const struct doc *spec = doc_get(object, "spec");
     check_machine_name(doc_get(spec, "machine"), AT(path, "machine"), errors);
@@ -63,6 +65,7 @@ static void check_notice(const struct doc *node, const struct field_path *path, 
 /* A hold of the leases begins with its object and concerns all machines. */
 static void check_hold(const struct doc *spec, const struct field_path *path, struct field_errors *errors)
 {
+    CHECK(doc_get(spec, "controller"));
     static const char *const others[] = {"machines", "selector", "start", "end", "qualify"};
     const struct doc *node = doc_get(spec, "controller");
     struct str text = doc_str(node, STR(""));
@@ -84,6 +87,7 @@ static void check_hold(const struct doc *spec, const struct field_path *path, st
 
 void validate_maintenance(const struct doc *object, struct field_errors *errors)
 {
+    CHECK(object && object->kind == DOC_OBJECT && errors->arena);
     const struct field_path *path = AT(NULL, "spec");
     const struct doc *spec = doc_get(object, "spec"), *machines = doc_get(spec, "machines");
     size_t before = errors->list.len;

@@ -1,4 +1,5 @@
 /* validate_scheduling.c - rules of spec.scheduling in a new JobSet. */
+#include "core/limits.h"
 #include "core/spec/validate.h"
 
 struct check {
@@ -16,6 +17,7 @@ static bool is_object(const struct doc *node)
 static void check_policy(const struct check *check, const struct doc *policy, const struct field_path *path,
                          int64_t tasks)
 {
+    CHECK(tasks >= 0);
     const struct doc *gang = doc_get(policy, "gang"), *least = doc_get(gang, "minCount");
     if (!is_object(policy))
         return;
@@ -64,6 +66,7 @@ static bool has_terms(const struct doc *node)
 static int64_t check_targets(struct check *check, const struct doc *targets, const struct field_path *path,
                              int64_t *ret_job_tasks)
 {
+    CHECK(typed_as(targets, DOC_ARRAY));
     int64_t tasks = 0;
     for (size_t t = 0; t < doc_len(targets); t++) {
         const struct doc *target = doc_at(targets, t);
@@ -87,6 +90,7 @@ static int64_t check_targets(struct check *check, const struct doc *targets, con
 
 static void check_groups(struct check *check, const struct doc *groups, const struct field_path *path)
 {
+    CHECK(typed_as(groups, DOC_ARRAY) && check->tasks && check->seen);
     for (size_t g = 0; g < doc_len(groups); g++) {
         const struct doc *group = doc_at(groups, g), *job = doc_get(group, "job");
         const struct doc *targets = doc_get(group, "targetReplicatedJobs");
@@ -114,6 +118,7 @@ static void check_groups(struct check *check, const struct doc *groups, const st
 void jobset_validate_scheduling(const struct doc *object, const struct jobset_spec *spec,
                                 struct field_errors *errors)
 {
+    CHECK(errors && errors->arena && spec->rjob_count <= REPLICATED_JOBS_MAX);
     const struct doc *node = doc_path(object, "spec", "scheduling", NULL),
                      *groups = doc_get(node, "replicatedJobs");
     const struct field_path *path = AT(AT(NULL, "spec"), "scheduling");

@@ -74,6 +74,7 @@ static void check_owners(const struct doc *metadata, const struct field_path *pa
 
 void stored_check(const struct doc *object, struct field_errors *errors)
 {
+    CHECK(errors && errors->arena);
     struct stored_kind kind = stored_kind_of(object);
     if (!kind.schema) {
         struct str version = doc_str(doc_get(object, "apiVersion"), STR(""));

@@ -1,6 +1,7 @@
 /* validate_topology.c - rules of topology annotations and node affinity in a new object (read_topology.c
  * and read_affinity.c read them, and ignore malformed ones, because a log of an earlier version may hold
  * them). */
+#include "core/limits.h"
 #include "core/spec/read.h"
 #include "core/spec/validate.h"
 
@@ -12,6 +13,7 @@ struct place {
 
 static void problem(void *context, struct str key, struct str value, const char *why)
 {
+    CHECK(why && why[0]);
     const struct place *place = context;
     const struct doc *node = doc_get_str(place->annotations, key);
     path_invalid(place->errors, AT_KEY(place->path, key), node, value, why);
@@ -19,6 +21,7 @@ static void problem(void *context, struct str key, struct str value, const char 
 
 static int64_t tasks_of(const struct rjob_spec *rjob)
 {
+    CHECK(rjob->replicas >= 0 && rjob->job.parallelism >= 0);
     const struct job_spec *job = &rjob->job;
     bool fewer = job->completions >= 0 && job->completions < job->parallelism;
     return (int64_t)rjob->replicas * (fewer ? job->completions : job->parallelism);
@@ -52,6 +55,7 @@ static void check_sizes(const struct rjob_spec *rjob, const struct topology_rule
 static void check_requirements(const struct doc *list, const struct field_path *path,
                                struct field_errors *errors)
 {
+    CHECK(typed_as(list, DOC_ARRAY));
     for (size_t i = 0; i < doc_len(list); i++) {
         const struct doc *item = doc_at(list, i), *values = doc_get(item, "values");
         const struct field_path *here = AT_INDEX(path, i);
@@ -109,6 +113,7 @@ static bool same_group(const struct topology_rule *a, const struct topology_rule
 void workload_validate_topology(const struct doc *object, const struct jobset_spec *spec,
                                 const struct jobset_spec *before, struct field_errors *errors)
 {
+    CHECK(errors && errors->arena && spec->rjob_count <= REPLICATED_JOBS_MAX);
     enum form form = workload_form(object);
     const struct field_path *list = AT(AT(NULL, "spec"), "replicatedJobs");
     for (size_t r = 0; r < spec->rjob_count; r++) {

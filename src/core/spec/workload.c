@@ -119,6 +119,7 @@ bool workload_read(struct arena *arena, const struct doc *object, struct jobset_
 
 void validate_own_meta(const struct doc *object, struct field_errors *errors)
 {
+    CHECK(errors && errors->arena);
     const struct doc *meta = doc_get(object, "metadata"), *node = doc_get(meta, "name");
     const struct doc *prefix = doc_get(meta, "generateName"), *space = doc_get(meta, "namespace");
     const struct field_path *path = AT(NULL, "metadata");
@@ -200,6 +201,7 @@ void workload_validate(const struct doc *object, const struct jobset_spec *spec,
 void jobset_validate_new(const struct doc *object, const struct jobset_spec *spec,
                          struct field_errors *errors)
 {
+    CHECK(errors && errors->arena && spec->rjob_count <= REPLICATED_JOBS_MAX);
     const struct doc *rjobs = doc_path(object, "spec", "replicatedJobs", NULL);
     const struct field_path *list = AT(AT(NULL, "spec"), "replicatedJobs");
     for (size_t i = 0; i < spec->rjob_count; i++)
@@ -223,6 +225,7 @@ static void check_folder_kept(const struct doc *old, const struct doc *changed, 
 void workload_validate_update(const struct doc *old, const struct doc *changed, bool started,
                               struct field_errors *errors)
 {
+    CHECK(errors && errors->arena);
     enum form form = workload_form(old);
     check_folder_kept(old, changed, errors);
     if (form == FORM_JOBSET)
