@@ -21,6 +21,7 @@ bool namespace_is_permanent(struct str name)
 
 void namespace_need(struct step *step, struct str name)
 {
+    CHECK(name.len > 0 && name.len <= NAME_MAX_BYTES);
     if (object_find(step->objects, OBJECT_NAMESPACE, STR(""), name))
         return;
     struct arena arena = {0};
@@ -129,6 +130,7 @@ static void strip_references(const struct step *step, struct doc *document, stru
 static void replace_member(struct step *step, const struct member *member, struct arena *arena,
                            struct doc *document)
 {
+    CHECK(!member->object != !member->jobset);
     if (member->object) {
         object_replace(step, member->object, arena, document);
         return;
@@ -144,6 +146,7 @@ static void replace_member(struct step *step, const struct member *member, struc
 
 void core_delete_jobset(struct step *step, struct jobset *jobset, enum propagation propagation)
 {
+    CHECK(!jobset->entry.gone);
     bool foreground = propagation == PROPAGATION_FOREGROUND, orphan = propagation == PROPAGATION_ORPHAN;
     if (!jobset->deleted_ns && (foreground || orphan)) {
         struct member member = {NULL, jobset, jobset->namespace_, jobset->document, 0};
@@ -160,6 +163,7 @@ void core_delete_jobset(struct step *step, struct jobset *jobset, enum propagati
 
 static void delete_member(struct step *step, const struct member *member, enum propagation propagation)
 {
+    CHECK(!member->object != !member->jobset && !member->deleted_ns);
     if (member->object)
         object_delete(step, member->object, propagation);
     else
@@ -238,6 +242,7 @@ static void orphan_dependents(struct step *step, obj_id owner)
 
 void core_orphan_jobset(struct step *step, struct jobset *jobset)
 {
+    CHECK(!jobset->hidden && !jobset->deleted_ns);
     orphan_dependents(step, jobset->uid);
     if (jobset->form == FORM_JOB)
         orphan_dependents(step, jobset->jobs[0]->uid);
@@ -248,6 +253,7 @@ void core_orphan_jobset(struct step *step, struct jobset *jobset)
 /* Whether `owner` is itself a dependent of `dependent`: each would wait for the other for ever. */
 static bool is_circle(const struct step *step, obj_id dependent, obj_id owner)
 {
+    CHECK(dependent && owner);
     VEC(obj_id) open = {0};
     struct u64_map seen = {0};
     bool found = false;
@@ -327,6 +333,7 @@ static bool empty_namespace(struct step *step, const struct object *namespace_)
 
 static void end_namespace(struct step *step, struct object *namespace_)
 {
+    CHECK(namespace_->kind == OBJECT_NAMESPACE);
     if (doc_len(doc_path(namespace_->document, "spec", "finalizers", NULL)) == 0 ||
         !empty_namespace(step, namespace_))
         return;

@@ -27,6 +27,7 @@ static const struct doc *selector_of(const struct object *budget)
 
 static bool selects(const struct object *budget, const struct task *task)
 {
+    CHECK(budget->kind == OBJECT_DISRUPTION_BUDGET);
     struct arena arena ARENA_CLEANUP = {0};
     const struct doc *selector = selector_of(budget);
     return selector && selector_matches(selector, labels_doc(&arena, task));
@@ -90,6 +91,7 @@ static void count_job(const struct object *budget, bool each, const struct job *
 /* Returns a number, or a share of `whole` in percent, rounded up; `absent` if there is none. */
 static int64_t share(const struct doc *node, int64_t whole, int64_t absent)
 {
+    CHECK(whole >= 0);
     int64_t percent = 0;
     if (!node || node->kind == DOC_NULL)
         return absent;
@@ -124,6 +126,7 @@ static struct counts count(const struct job_store *jobs, const struct object *bu
     counts.desired = counts.desired > 0 ? counts.desired : 0;
     counts.allowed = counts.expected > 0 ? counts.healthy - counts.desired : 0;
     counts.allowed = counts.allowed > 0 ? counts.allowed : 0;
+    CHECK(counts.desired >= 0 && counts.allowed <= counts.healthy);
     return counts;
 }
 

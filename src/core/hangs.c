@@ -11,6 +11,7 @@ static const char *const reasons[HANG_VERDICTS] = {
 
 static void report(struct core *core, struct step *step, const struct hang_blame *blame)
 {
+    CHECK(blame->task->machine != MACHINE_NONE);
     struct buf place BUF_CLEANUP = {0};
     const struct machine *machine = &core->cluster.machines[blame->task->machine];
     buf_printf(&place, "process/" STR_FORMAT "/" STR_FORMAT, STR_ARG(blame->task->job->jobset->namespace_),
@@ -37,6 +38,7 @@ static void blame_all(struct core *core, struct step *step, const struct hang_or
 
 static void carry_out(struct core *core, struct step *step, const struct hang_order *order)
 {
+    CHECK(order->verdict < HANG_VERDICTS && reasons[order->verdict]);
     step_note_late(step, true, reasons[order->verdict], ref_jobset(order->jobset), STR_FORMAT,
                    STR_ARG(order->text));
     blame_all(core, step, order);

@@ -7,6 +7,7 @@
 
 static void put_hex(char *to, int digits, uint64_t value)
 {
+    CHECK(digits > 0 && digits <= 16);
     for (int i = digits; i-- > 0; value >>= 4)
         to[i] = "0123456789abcdef"[value & 0xf];
 }

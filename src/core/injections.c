@@ -34,6 +34,7 @@ struct injection {
 
 static void wrong(struct field_errors *errors, const char *path, const struct doc *node, const char *why)
 {
+    CHECK(why && why[0]);
     field_error_add(errors, str_from(path), "FieldValueInvalid", node, "Invalid value: %s", why);
 }
 
@@ -112,6 +113,7 @@ static bool may_go(const struct writing *writing, const struct machine *machine,
 static void sight(struct core *core, struct step *step, const struct machine *machine, struct str user,
                   const struct injection *injection, enum signal_assertion assertion, struct str evidence)
 {
+    CHECK(injection->name.len > 0 && is_action(injection->action));
     struct buf code BUF_CLEANUP = {0}, place BUF_CLEANUP = {0};
     buf_printf(&code, "injected/" STR_FORMAT, STR_ARG(injection->action));
     buf_printf(&place, "injection/" STR_FORMAT, STR_ARG(injection->name));

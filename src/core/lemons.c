@@ -24,6 +24,7 @@ static bool is_spread(const struct gang *gang, const struct machine *machine)
 
 void core_failed_on(struct core *core, struct step *step, const struct machine *machine)
 {
+    CHECK(machine->id < core->cluster.machine_count);
     VEC(const struct gang *) seen = {0};
     list_for_each(node, &core->jobs.machine_tasks[machine->id])
     {

@@ -185,6 +185,7 @@ void node_cluster(struct core *core, struct step *step, struct str document)
 
 static void move(struct step *step, struct machine *machine, enum machine_state state)
 {
+    CHECK((enum machine_state)machine->state != state);
     bool was = machine_schedulable(machine);
     machine_set_state(machine, state, step->now_ns, step->seq);
     machine_book(step, machine, was);
@@ -240,6 +241,7 @@ void node_lost(struct core *core, struct step *step, struct str name, struct str
 
 void node_judge(struct core *core, struct step *step, struct machine *machine)
 {
+    CHECK(machine->id < core->cluster.machine_count);
     if (core->hold.owed_ns > 0) /* tasks that are cut off may outlive their connections (lease_hold.h) */
         return;
     if (jobs_peers_say_lost(&core->jobs, machine))

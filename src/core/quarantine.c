@@ -102,6 +102,7 @@ static bool is_chip_error(const struct fault *fault)
 void core_signals(struct core *core, struct step *step, const struct machine *machine,
                   const struct reports *reports)
 {
+    CHECK(reports->signal_count <= SIGNALS_PER_EVENT_MAX);
     for (size_t i = 0; i < reports->signal_count; i++) {
         struct sighting sighting = {.machine = machine->name, .signal = &reports->signals[i]};
         const struct fault *fault = core_sighted(core, step, &sighting);
@@ -125,6 +126,7 @@ static void describe(struct step *step, const struct health_order *order, struct
 
 static void tell(struct step *step, const struct health_order *order)
 {
+    CHECK(order->isolation < ISOLATIONS);
     static const char *const reasons[ISOLATIONS] = {"MachineHealthy", "MachineSuspect", "MachineDraining",
                                                     "MachineQuarantined", "MachineResetting",
                                                     "MachineQualifying", "MachineTicketed",
@@ -148,6 +150,7 @@ static bool is_lemons(const struct fault *fault)
 
 static void isolate(struct step *step, const struct health_order *order)
 {
+    CHECK(order->isolation != order->machine->isolation);
     struct machine *machine = order->machine;
     bool was = machine_schedulable(machine);
     bool leaves = isolation_is_out(order->isolation) && !isolation_is_out(machine->isolation);
@@ -190,6 +193,7 @@ int64_t core_leaving_deadline(const struct core *core)
 /* Inserts the machine in the order of machines, regardless of the order of arrival. */
 static void begin_leaving(struct core *core, struct machine *machine, int64_t leave_ns, int64_t now_ns)
 {
+    CHECK(leave_ns > now_ns);
     machine->noticed_ns = now_ns;
     machine->leave_ns = leave_ns;
     core_leaving_restored(core);

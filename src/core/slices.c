@@ -22,6 +22,7 @@ static bool end_unneeded(struct step *step)
 
 static void give_up(struct step *step, struct jobset *jobset, struct str why)
 {
+    CHECK(slice_find(step->slices, jobset->uid));
     step_note_late(step, true, "CrossConnectFailed", ref_jobset(jobset),
                    "the slice gives its cubes back and looks for others: " STR_FORMAT, STR_ARG(why));
     jobs_slice_failed(step, jobset);
@@ -32,6 +33,7 @@ static void give_up(struct step *step, struct jobset *jobset, struct str why)
  * False: all are ending already. */
 static bool leave(struct step *step, struct jobset *jobset, struct slice *slice, struct str why)
 {
+    CHECK(slice->lost && !slice->told);
     slice->told = jobs_slice_lost(step, jobset, why);
     if (slice->told)
         step_note_late(step, true, "SliceLost", ref_jobset(jobset), STR_FORMAT, STR_ARG(why));
@@ -62,6 +64,7 @@ static enum machine_fit fit_elsewhere(const void *context, machine_id id)
 
 static bool has_elsewhere(const struct step *step, const struct slice *slice)
 {
+    CHECK(slice->phase == SLICE_CONNECTED && !slice->lost);
     struct elsewhere elsewhere = {step->cluster, slice};
     struct slice_want want = {&slice->place.cubes.shape, slice->jobset, fit_elsewhere, &elsewhere,
                               slice->moves};

@@ -18,6 +18,7 @@ static const struct task *task_of_slot(const struct jobset *jobset, uint32_t slo
 /* Returns where the slots of each replicated job end, whose ranks are peers. */
 static size_t peer_groups(const struct jobset *jobset, struct arena *arena, uint32_t **ret_ends)
 {
+    CHECK(jobset->widths || jobset->spec.rjob_count == 0);
     size_t groups = 0;
     uint32_t end = 0, next = 0;
     *ret_ends = ARENA_ARRAY(arena, uint32_t, jobset->spec.rjob_count + 1);
@@ -64,6 +65,7 @@ static void describe(const struct pace_event *window, const struct jobset *jobse
 static void take_finding(struct core *core, struct step *step, const struct pace_event *window,
                          struct jobset *jobset, const struct pace_finding *finding)
 {
+    CHECK(finding->slot < jobset->slots.count);
     const struct task *task = task_of_slot(jobset, finding->slot);
     if (!task || task->machine == MACHINE_NONE || task_ended(task->state))
         return;
@@ -106,6 +108,7 @@ void core_pace(struct core *core, struct step *step, const struct pace_event *wi
 void core_sub_health(struct core *core, struct step *step, const struct machine *machine,
                      const struct fault *fault)
 {
+    CHECK(fault && machine->id < core->cluster.machine_count);
     struct buf why BUF_CLEANUP = {0};
     VEC(struct jobset *) there = {0};
     list_for_each(node, &core->jobs.machine_tasks[machine->id])

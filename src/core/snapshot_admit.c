@@ -6,6 +6,7 @@
 
 static void write_podsets(struct arena *arena, const struct workload *workload, Snapshot__Workload *pb)
 {
+    CHECK(workload->podsets || workload->jobset->spec.rjob_count == 0);
     pb->n_podsets = workload->jobset->spec.rjob_count;
     pb->podsets = ARENA_ARRAY(arena, Snapshot__Podset *, pb->n_podsets);
     for (size_t r = 0; r < pb->n_podsets; r++) {
@@ -99,6 +100,7 @@ struct writing_workloads {
 
 static void write_one_workload(void *context, const struct workload *workload)
 {
+    CHECK(workload->uid && workload->state < WORKLOAD_STATES);
     struct writing_workloads *writing = context;
     struct arena arena ARENA_CLEANUP = {0};
     Snapshot__Record record = SNAPSHOT__RECORD__INIT;

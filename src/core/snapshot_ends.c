@@ -10,10 +10,12 @@ enum { RANK_NUMBERS = 5 }; /* of struct pace_rank, in Pace.ranks */
 static Snapshot__EndSignature **write_signatures(struct arena *arena, const struct end_signatures *signatures,
                                                  size_t *ret_count)
 {
+    CHECK(signatures->count <= END_SIGNATURES_MAX);
     Snapshot__EndSignature **list = ARENA_ARRAY(arena, Snapshot__EndSignature *, signatures->count);
     *ret_count = signatures->count;
     for (size_t i = 0; i < signatures->count; i++) {
         const struct end_signature *signature = &signatures->items[i];
+        CHECK(signature->kind < SIGNATURE_KINDS && signature->tasks > 0);
         Snapshot__EndSignature *item = list[i] = ARENA_NEW(arena, Snapshot__EndSignature);
         snapshot__end_signature__init(item);
         item->kind = signature->kind;
@@ -30,6 +32,7 @@ static Snapshot__EndSignature **write_signatures(struct arena *arena, const stru
 
 static void copy_text(char *to, size_t size, const char *from)
 {
+    CHECK(size > 0);
     size_t len = strnlen(from, size - 1);
     mem_copy(to, from, len);
     to[len] = 0;
@@ -63,10 +66,12 @@ static bool read_signatures(Snapshot__EndSignature *const *list, size_t count, i
 static Snapshot__EndFault **write_faults(struct arena *arena, const struct end_faults *faults,
                                          size_t *ret_count)
 {
+    CHECK(faults->count <= END_FAULTS_MAX);
     Snapshot__EndFault **list = ARENA_ARRAY(arena, Snapshot__EndFault *, faults->count);
     *ret_count = faults->count;
     for (size_t i = 0; i < faults->count; i++) {
         const struct end_fault *found = &faults->items[i];
+        CHECK(found->level < LEVELS && found->domain < DOMAINS && found->at_ns <= found->last_ns);
         Snapshot__EndFault *item = list[i] = ARENA_NEW(arena, Snapshot__EndFault);
         snapshot__end_fault__init(item);
         item->fault = found->fault;
@@ -124,6 +129,7 @@ static bool read_answers(const Snapshot__Jobset *pb, struct jobset *jobset)
 
 void snapshot_write_ends(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb)
 {
+    CHECK(pb->n_records <= RESTART_RECORDS_MAX);
     pb->signatures = write_signatures(arena, &jobset->history.signatures, &pb->n_signatures);
     pb->faults = write_faults(arena, &jobset->history.faults, &pb->n_faults);
     for (size_t i = 0; i < pb->n_records; i++) {

@@ -9,6 +9,7 @@ void snapshot_write_errands(const struct errands *errands,
 {
     for (size_t i = 0; i < errands_count(errands); i++) {
         const struct errand *errand = errands_at(errands, i);
+        CHECK(errand->body.len <= ERRAND_BODY_MAX && errand->timeout_ns > 0);
         struct arena arena ARENA_CLEANUP = {0};
         Snapshot__Record record = SNAPSHOT__RECORD__INIT;
         Snapshot__Errand pb = SNAPSHOT__ERRAND__INIT;

@@ -8,6 +8,7 @@ void snapshot_write_folders(const struct job_store *store,
 {
     for (size_t i = 0; i < store->folders.len; i++) {
         const struct checkpoint_folder *folder = &store->folders.items[i];
+        CHECK(folder->namespace_.len > 0 && folder->name.len > 0);
         struct arena arena ARENA_CLEANUP = {0};
         Snapshot__Record record = SNAPSHOT__RECORD__INIT;
         Snapshot__CheckpointFolder pb = SNAPSHOT__CHECKPOINT_FOLDER__INIT;

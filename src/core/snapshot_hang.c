@@ -5,6 +5,7 @@
 
 static Snapshot__HangPart **write_parts(struct arena *arena, const struct hang_watch *watch)
 {
+    CHECK(watch->parts || watch->part_count == 0);
     Snapshot__HangPart **list = ARENA_ARRAY(arena, Snapshot__HangPart *, watch->part_count + 1);
     for (size_t i = 0; i < watch->part_count; i++) {
         const struct hang_part *part = &watch->parts[i];
@@ -26,6 +27,8 @@ static Snapshot__HangPart **write_parts(struct arena *arena, const struct hang_w
 static void write_watch(const struct hang_watch *watch, void (*put)(void *context, Snapshot__Record *record),
                         void *context)
 {
+    CHECK((watch->phase == HANG_COLLECTING) == (watch->open > 0));
+    CHECK(watch->open <= watch->part_count && watch->verdict < HANG_VERDICTS);
     struct arena arena ARENA_CLEANUP = {0};
     Snapshot__Record record = SNAPSHOT__RECORD__INIT;
     Snapshot__Hang pb = SNAPSHOT__HANG__INIT;

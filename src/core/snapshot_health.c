@@ -10,6 +10,7 @@ struct writing_faults {
 
 static void write_lists(struct arena *arena, const struct fault *fault, Snapshot__Fault *pb)
 {
+    CHECK(fault->recent.len <= FAULT_TIMES_MAX && fault->job_count <= FAULT_JOBS_MAX);
     pb->n_recent = fault->recent.len;
     pb->recent = fault->recent.items;
     pb->n_jobs = fault->job_count;
@@ -20,6 +21,7 @@ static void write_lists(struct arena *arena, const struct fault *fault, Snapshot
 
 static void write_times(const struct fault *fault, Snapshot__Fault *pb)
 {
+    CHECK(fault->first_ns <= fault->last_ns && fault->open == (fault->closed_ns == 0));
     pb->first_ns = fault->first_ns;
     pb->last_ns = fault->last_ns;
     pb->opened_ns = fault->opened_ns;
@@ -31,6 +33,7 @@ static void write_times(const struct fault *fault, Snapshot__Fault *pb)
 
 static void write_fault(void *context, const struct fault *fault)
 {
+    CHECK(fault->level < LEVELS && fault->domain < DOMAINS && fault->count > 0);
     struct writing_faults *writing = context;
     struct arena arena ARENA_CLEANUP = {0};
     Snapshot__Record record = SNAPSHOT__RECORD__INIT;
@@ -68,6 +71,7 @@ static void write_fault(void *context, const struct fault *fault)
 
 static void write_sender(void *context, const struct sender *sender)
 {
+    CHECK(sender->name.len > 0);
     struct writing_faults *writing = context;
     struct arena arena ARENA_CLEANUP = {0};
     Snapshot__Record record = SNAPSHOT__RECORD__INIT;

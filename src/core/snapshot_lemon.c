@@ -24,6 +24,7 @@ static void write_lemon(void *context, const struct lemon *lemon)
     pb.counts = ARENA_ARRAY(&arena, uint32_t, count);
     for (size_t i = 0; i < count; i++) {
         const struct lemon_entry *entry = &lemon->entries.items[i];
+        CHECK(entry->counter < LEMON_COUNTERS && (i == 0 || entry->day >= entry[-1].day));
         pb.days[i] = (uint32_t)(i ? entry->day - entry[-1].day : entry->day);
         pb.counters[i] = entry->counter;
         pb.counts[i] = entry->count;

@@ -12,6 +12,7 @@ struct writing_objects {
 
 static void write_object_record(void *context, const struct object *object)
 {
+    CHECK(object->document->kind == DOC_OBJECT && object->kind < OBJECT_KINDS);
     struct writing_objects *writing = context;
     struct arena arena ARENA_CLEANUP = {0};
     struct buf json BUF_CLEANUP = {0};

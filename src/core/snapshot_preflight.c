@@ -40,6 +40,7 @@ void snapshot_write_preflight(const struct gang *gang, void (*put)(void *context
     const struct preflight *preflight = gang->preflight;
     if (!preflight)
         return;
+    CHECK(gang->state == GANG_PLACED); /* its tasks have not started */
     struct arena arena ARENA_CLEANUP = {0};
     Snapshot__Record record = SNAPSHOT__RECORD__INIT;
     Snapshot__Preflight pb = SNAPSHOT__PREFLIGHT__INIT;

@@ -22,6 +22,7 @@ struct reader {
 
 static int corrupt(struct reader *reader, const char *what, uint64_t id)
 {
+    CHECK(what && what[0]);
     return error_set(reader->error, ERROR_CORRUPT, "%s %" PRIx64 " does not fit", what, id);
 }
 
@@ -118,6 +119,7 @@ static int read_account(struct reader *reader, const Snapshot__Account *pb, stru
 
 static void copy_text(char *to, size_t size, const char *from)
 {
+    CHECK(size > 0);
     size_t len = strnlen(from, size - 1);
     mem_copy(to, from, len);
     to[len] = 0;
@@ -125,6 +127,7 @@ static void copy_text(char *to, size_t size, const char *from)
 
 static void read_conditions(struct jobset *jobset, const Snapshot__Jobset *pb)
 {
+    CHECK(!jobset->conditions[CONDITION_COMPLETED].present);
     for (size_t i = 0; i < pb->n_conditions && i < CONDITION_KINDS; i++) {
         const Snapshot__Condition *item = pb->conditions[i];
         struct condition *condition = &jobset->conditions[i];
@@ -139,6 +142,7 @@ static void read_conditions(struct jobset *jobset, const Snapshot__Jobset *pb)
 
 static void read_restarts(struct jobset *jobset, const Snapshot__Jobset *pb)
 {
+    CHECK(!jobset->history.records);
     jobset->history.record_count = pb->record_count;
     if (pb->record_count || pb->n_records)
         restart_history_need(&jobset->history);
@@ -181,6 +185,7 @@ static int read_progress(struct reader *reader, const Snapshot__Progress *pb, st
 
 static bool machines_exist(const struct reader *reader, const uint32_t *ids, size_t count)
 {
+    CHECK(ids || count == 0);
     for (size_t i = 0; i < count; i++)
         if (ids[i] != MACHINE_NONE && ids[i] >= reader->core->cluster.machine_count)
             return false;
@@ -376,6 +381,7 @@ static int read_gang(struct reader *reader, const Snapshot__Gang *pb)
 
 static struct labels label_list(struct arena *arena, Snapshot__Label *const *list, size_t count)
 {
+    CHECK(list || count == 0);
     struct labels labels = {ARENA_ARRAY(arena, struct label, count), count};
     for (size_t i = 0; i < count; i++)
         labels.items[i] = (struct label){str_from(list[i]->key), str_from(list[i]->value)};
@@ -384,6 +390,7 @@ static struct labels label_list(struct arena *arena, Snapshot__Label *const *lis
 
 static void read_meta(struct user_meta **place, const Snapshot__Meta *pb)
 {
+    CHECK(!*place);
     struct arena arena ARENA_CLEANUP = {0};
     if (!pb)
         return;
@@ -445,6 +452,7 @@ static int read_job(struct reader *reader, const Snapshot__Job *pb)
 
 static int join_gang(struct reader *reader, struct task *task, obj_id gang)
 {
+    CHECK(!task->gang);
     if (!gang)
         return 0;
     size_t place = (uintptr_t)u64_map_get(&reader->core->restore_places, task->uid);
@@ -482,6 +490,7 @@ static void read_ways_on(struct task *task, const Snapshot__Task *pb)
 
 static void read_gates(struct task *task, const Snapshot__Task *pb)
 {
+    CHECK(!task->gates && task->gate_count == 0);
     task->gate_count = (uint32_t)pb->n_gates;
     task->gates = ARENA_ARRAY(&task->arena, struct str, pb->n_gates);
     for (size_t i = 0; i < pb->n_gates; i++)
@@ -786,6 +795,7 @@ static bool orphans_are_left(const struct core *core)
 
 static int read_all(struct reader *reader, struct str bytes)
 {
+    CHECK(reader->core->seq == 0);
     size_t at = 0;
     while (at < bytes.len) {
         const uint8_t *data = (const uint8_t *)bytes.data + at;

@@ -9,6 +9,8 @@
 
 static void write_ladder(struct arena *arena, const struct ladder *ladder, Snapshot__Recovery *pb)
 {
+    CHECK(ladder->uses.len <= LADDER_USES_MAX);
+    CHECK(ladder->rung < RUNGS && ladder->cause < LOSS_CAUSES && ladder->best_step >= -1);
     Snapshot__Ladder *item = pb->ladder = ARENA_NEW(arena, Snapshot__Ladder);
     snapshot__ladder__init(item);
     item->rung = ladder->rung;
@@ -64,6 +66,7 @@ static bool read_ladder(const Snapshot__Ladder *item, int64_t now_ns, struct lad
 
 static void write_move(struct arena *arena, const struct move *move, Snapshot__Recovery *pb)
 {
+    CHECK(move->state < MOVE_STATES);
     if (move->state == MOVE_NONE)
         return;
     pb->move = ARENA_NEW(arena, Snapshot__Move);
@@ -104,6 +107,7 @@ void snapshot_write_recovery(struct arena *arena, const struct jobset *jobset, S
     Snapshot__Recovery *pb = jobset_pb->recovery = ARENA_NEW(arena, Snapshot__Recovery);
     CHECK(recovery_state_fits(recovery->state, recovery->path));
     CHECK(recovery->seen_attempt == 0); /* between two steps */
+    CHECK(!incident_is_open(&recovery->incident));
     snapshot__recovery__init(pb);
     pb->state = recovery->state;
     pb->path = recovery->path;

@@ -8,10 +8,12 @@
 
 static void write_attempts(struct arena *arena, const struct repair *repair, Snapshot__Repair *pb)
 {
+    CHECK(repair->attempts || repair->attempt_count == 0);
     pb->n_attempts = repair->attempt_count;
     pb->attempts = ARENA_ARRAY(arena, Snapshot__RepairAttempt *, repair->attempt_count);
     for (size_t i = 0; i < repair->attempt_count; i++) {
         const struct repair_attempt *attempt = &repair->attempts[i];
+        CHECK(attempt->outcome < REPAIR_OUTCOMES);
         Snapshot__RepairAttempt *to = pb->attempts[i] = ARENA_NEW(arena, Snapshot__RepairAttempt);
         snapshot__repair_attempt__init(to);
         to->action = codec_text(arena, attempt->action);
@@ -27,6 +29,7 @@ static void write_attempts(struct arena *arena, const struct repair *repair, Sna
 
 static void write_history(struct arena *arena, const struct repair *repair, Snapshot__Repair *pb)
 {
+    CHECK(repair->history || repair->history_count == 0);
     pb->n_history = repair->history_count;
     pb->history = ARENA_ARRAY(arena, Snapshot__RepairChange *, repair->history_count);
     for (size_t i = 0; i < repair->history_count; i++) {
@@ -44,6 +47,7 @@ static void write_history(struct arena *arena, const struct repair *repair, Snap
 
 static void write_repair(struct arena *arena, const struct repair *repair, Snapshot__Repair *pb)
 {
+    CHECK(repair->uid && repair->machine.len > 0 && repair->state < REPAIR_STATES);
     pb->uid = repair->uid;
     pb->machine = codec_text(arena, repair->machine);
     pb->state = repair->state;
@@ -101,6 +105,7 @@ void snapshot_write_repairs(const struct repairs *repairs,
     }
     for (size_t i = 0; i < maintenance_count(repairs); i++) {
         struct maintenance_saved saved = maintenance_at(repairs, i);
+        CHECK(saved.phase < MAINTENANCE_PHASES);
         Snapshot__Record record = SNAPSHOT__RECORD__INIT;
         Snapshot__Maintenance pb = SNAPSHOT__MAINTENANCE__INIT;
         record.kind_case = SNAPSHOT__RECORD__KIND_MAINTENANCE;

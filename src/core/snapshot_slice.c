@@ -7,11 +7,13 @@
 /* A pair of ports or cubes as one number. */
 static uint32_t pair_of(uint32_t plus, uint32_t minus)
 {
+    CHECK(plus <= UINT16_MAX && minus <= UINT16_MAX);
     return plus << 16 | minus;
 }
 
 static Snapshot__Shown write_shown(const struct shown *shown)
 {
+    CHECK(shown->ready <= SHOWN_TRUE && shown->drained <= SHOWN_TRUE);
     Snapshot__Shown pb = SNAPSHOT__SHOWN__INIT;
     pb.uid = shown->uid;
     pb.changed_seq = shown->changed_seq;
@@ -46,6 +48,7 @@ static bool read_shown(struct shown *shown, int64_t now_ns, const Snapshot__Show
 static void write_slice(const struct slice *slice, void (*put)(void *context, Snapshot__Record *record),
                         void *context)
 {
+    CHECK(slice->phase < SLICE_PHASES && slice->place.cubes.count <= SLICE_CUBES_MAX);
     Snapshot__Record record = SNAPSHOT__RECORD__INIT;
     Snapshot__Slice pb = SNAPSHOT__SLICE__INIT;
     char shape[SHAPE_TEXT_MAX];
@@ -96,6 +99,7 @@ static bool is_fresh(const struct switch_now *now)
 
 static uint32_t *write_circuits(struct arena *arena, const struct circuit *circuits, size_t count)
 {
+    CHECK(count <= SWITCH_CIRCUITS_MAX);
     uint32_t *list = ARENA_ARRAY(arena, uint32_t, count + 1);
     for (size_t i = 0; i < count; i++)
         list[i] = pair_of(circuits[i].plus, circuits[i].minus);
@@ -105,8 +109,10 @@ static uint32_t *write_circuits(struct arena *arena, const struct circuit *circu
 static void write_switch(const struct pod_now *pod, uint32_t p, uint32_t number,
                          void (*put)(void *context, Snapshot__Record *record), void *context)
 {
+    CHECK(number < POD_SWITCHES && pod->switches && pod->cubes <= POD_CUBES_MAX);
     struct arena arena ARENA_CLEANUP = {0};
     const struct switch_now *now = &pod->switches[number];
+    CHECK(now->health < SWITCH_STATES && (!now->leaving || now->drain));
     Snapshot__Shown shown = write_shown(&now->shown);
     Snapshot__Record record = SNAPSHOT__RECORD__INIT;
     Snapshot__Switch pb = SNAPSHOT__SWITCH__INIT;
@@ -146,6 +152,7 @@ static void write_switch(const struct pod_now *pod, uint32_t p, uint32_t number,
 static void write_cube(const struct cube_now *cube, uint32_t p,
                        void (*put)(void *context, Snapshot__Record *record), void *context)
 {
+    CHECK(cube->number < POD_CUBES_MAX);
     Snapshot__Record record = SNAPSHOT__RECORD__INIT;
     Snapshot__Cube pb = SNAPSHOT__CUBE__INIT;
     Snapshot__Shown shown = write_shown(&cube->shown);

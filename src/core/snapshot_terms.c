@@ -46,6 +46,7 @@ static Snapshot__Terms *write_terms(struct arena *arena, const struct rjob_terms
 
 void snapshot_write_terms(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb)
 {
+    CHECK(jobset->grant.reserved || jobset->grant.reserved_count == 0);
     pb->n_terms = jobset->grant.terms ? jobset->spec.rjob_count : 0;
     pb->terms = ARENA_ARRAY(arena, Snapshot__Terms *, pb->n_terms);
     for (size_t r = 0; r < pb->n_terms; r++)

@@ -104,6 +104,7 @@ static void write_note(struct writer *writer, const struct note *note)
 /* There are thousands of notes, and most do not change: the digest of each is kept until it does. */
 static void digest_note(struct writer *writer, const struct note_ring *notes, uint64_t slot)
 {
+    CHECK(slot >= notes->first && slot < notes->next);
     uint64_t *kept = &notes->hashes[slot % EVENT_OBJECTS_MAX];
     if (*kept) {
         writer->digest = digest_join(writer->digest, *kept);
@@ -115,6 +116,7 @@ static void digest_note(struct writer *writer, const struct note_ring *notes, ui
 
 static Snapshot__Account *write_account(struct arena *arena, const struct ledger_account *account)
 {
+    CHECK(account->owner < LEDGER_OWNERS && account->opened_us <= account->since_us);
     Snapshot__Account *pb = ARENA_NEW(arena, Snapshot__Account);
     snapshot__account__init(pb);
     pb->n_chip_us = LEDGER_OWNERS;
@@ -145,6 +147,7 @@ static void write_conditions(struct arena *arena, const struct jobset *jobset, S
 
 static void write_restarts(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb)
 {
+    CHECK(jobset->history.records || jobset->history.record_count == 0);
     size_t count = jobset->history.record_count < RESTART_RECORDS_MAX ? jobset->history.record_count
                                                                       : RESTART_RECORDS_MAX;
     pb->record_count = jobset->history.record_count;
@@ -172,6 +175,7 @@ static void write_restarts(struct arena *arena, const struct jobset *jobset, Sna
 
 static Snapshot__Progress *write_progress(struct arena *arena, const struct progress *progress)
 {
+    CHECK(progress->metric_count <= METRICS_MAX && progress->source < STEP_SOURCES);
     Snapshot__Progress *pb = ARENA_NEW(arena, Snapshot__Progress);
     snapshot__progress__init(pb);
     pb->attempt = progress->attempt;
@@ -194,6 +198,7 @@ static Snapshot__Progress *write_progress(struct arena *arena, const struct prog
 
 static void write_jobset_lists(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb)
 {
+    CHECK(jobset->spec.rjob_count <= REPLICATED_JOBS_MAX);
     _Static_assert(sizeof(struct rjob_status) == 5 * sizeof(int32_t), "five numbers a replicated job");
     pb->n_rjob_status = 5 * jobset->spec.rjob_count;
     pb->rjob_status = ARENA_ARRAY(arena, int32_t, pb->n_rjob_status);
@@ -212,6 +217,7 @@ static void write_jobset_lists(struct arena *arena, const struct jobset *jobset,
 
 static void write_jobset(struct writer *writer, const struct jobset *jobset)
 {
+    CHECK(jobset->uid && !jobset->entry.gone && !jobset->entry.dirty);
     struct buf json BUF_CLEANUP = {0}, status BUF_CLEANUP = {0};
     json_write(&json, jobset->document);
     Snapshot__Record record = SNAPSHOT__RECORD__INIT;
@@ -334,6 +340,7 @@ static Snapshot__Meta *write_meta(struct arena *arena, const struct user_meta *m
 
 static void write_task(struct writer *writer, const struct task *task)
 {
+    CHECK(task->state < TASK_STATES && !task_is_dead(task));
     Snapshot__Record record = SNAPSHOT__RECORD__INIT;
     Snapshot__Task pb = SNAPSHOT__TASK__INIT;
     record.kind_case = SNAPSHOT__RECORD__KIND_TASK;
@@ -398,6 +405,7 @@ static void write_task(struct writer *writer, const struct task *task)
 
 static void write_job(struct writer *writer, const struct job *job, bool current)
 {
+    CHECK(job->state < JOB_STATES && !job->gone && current == !job->doomed);
     Snapshot__Record record = SNAPSHOT__RECORD__INIT;
     Snapshot__Job pb = SNAPSHOT__JOB__INIT;
     record.kind_case = SNAPSHOT__RECORD__KIND_JOB;
@@ -454,6 +462,7 @@ static void write_labels(struct arena *arena, const struct machine *machine, Sna
 
 static void write_machine(struct writer *writer, const struct core *core, const struct machine *machine)
 {
+    CHECK(machine->state < MACHINE_STATES && machine->isolation < ISOLATIONS);
     Snapshot__Record record = SNAPSHOT__RECORD__INIT;
     Snapshot__Machine pb = SNAPSHOT__MACHINE__INIT;
     record.kind_case = SNAPSHOT__RECORD__KIND_MACHINE;
@@ -497,6 +506,7 @@ static void put_record(void *context, Snapshot__Record *record)
 
 static void write_all(struct writer *writer, const struct core *core)
 {
+    CHECK(core->jobs.incidents == 0);
     write_header(writer, core);
     for (uint64_t slot = core->notes.first; slot < core->notes.next; slot++) {
         if (writer->digests)

@@ -50,6 +50,7 @@ bool write_refuse_verb(const struct writing *writing)
 /* Checks the write's preconditions on the present object. */
 bool write_still_holds(const struct writing *writing, struct object_ref ref)
 {
+    CHECK(ref.any);
     struct object_name name = object_name(ref);
     char uid[UID_TEXT_MAX];
     uid_text(name.uid, uid);
@@ -69,12 +70,14 @@ bool write_still_holds(const struct writing *writing, struct object_ref ref)
 
 bool write_refuse_taken(const struct writing *writing, const char *title, struct str name)
 {
+    CHECK(title && title[0]);
     return write_refuse(writing, 409, "AlreadyExists", NULL, "%s \"" STR_FORMAT "\" already exists", title,
                         STR_ARG(name));
 }
 
 bool write_refuse_kind(const struct writing *writing, const char *expected, const struct doc *document)
 {
+    CHECK(expected && expected[0]);
     struct str kind = doc_str(doc_get(document, "kind"), STR("")),
                version = doc_str(doc_get(document, "apiVersion"), STR(""));
     return write_refuse(writing, 400, "BadRequest", NULL,
@@ -177,6 +180,7 @@ bool write_refuse_causes(const struct writing *writing, int code, const char *re
 
 bool write_refuse_invalid(const struct writing *writing, struct field_errors *errors, struct str name)
 {
+    CHECK(errors->list.len > 0);
     move_into_reply(writing, errors);
     struct field_error *items = errors->list.items;
     return write_refuse(writing, 422, "Invalid", errors,

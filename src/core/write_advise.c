@@ -6,6 +6,7 @@
 
 static void warn(const struct writing *writing, const struct buf *text)
 {
+    CHECK(writing->dry && text->len > 0);
     struct effects *effects = writing->step->effects;
     for (size_t i = 0; i < effects->list.len; i++)
         if (effects->list.items[i].kind == EFFECT_WARNING &&

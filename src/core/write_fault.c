@@ -33,6 +33,7 @@ static void fail(const struct reading *reading, const char *key, const char *for
 /* Returns the index of the member's text in `names`, whose first one stands for an absent member. */
 static int read_name(const struct reading *reading, const char *key, const char *const *names)
 {
+    CHECK(names[0]);
     struct str text = text_of(reading, key);
     struct buf known BUF_CLEANUP = {0};
     for (int i = 0; names[i]; i++) {
@@ -116,6 +117,7 @@ static struct str sender_of(const struct reading *reading)
 
 static bool refuse_for_now(const struct writing *writing, int64_t wait_ns, const char *why)
 {
+    CHECK(wait_ns >= 0);
     const struct effects *effects = writing->step->effects;
     (void)write_refuse(writing, 429, "TooManyRequests", NULL, "%s", why);
     effects->list.items[effects->list.len - 1].reply.retry_after_s =
@@ -155,6 +157,7 @@ static bool may_report(const struct writing *writing, const struct sighting *sig
 
 static bool create(const struct writing *writing)
 {
+    CHECK(writing->write->verb == WRITE_CREATE);
     struct arena arena ARENA_CLEANUP = {0};
     struct doc *document;
     if (!write_parse(writing, &arena, OBJECT_BYTES_MAX, &document))

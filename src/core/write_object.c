@@ -99,6 +99,7 @@ struct oldest {
 
 static void note_oldest(void *context, const struct object *object)
 {
+    CHECK(object->kind == OBJECT_USER_EVENT);
     struct oldest *oldest = context;
     const struct object *before = oldest->event;
     if (!before || object->changed_seq < before->changed_seq ||
@@ -109,6 +110,7 @@ static void note_oldest(void *context, const struct object *object)
 /* A storm of Events drops the oldest, those of its own namespace first. */
 static void make_room(const struct writing *writing, struct str ns)
 {
+    CHECK(kept_kind(writing) == OBJECT_USER_EVENT);
     const struct object_store *store = writing->core->objects;
     struct oldest oldest = {0};
     if (object_count_in(store, OBJECT_USER_EVENT, ns) >= USER_EVENTS_PER_NAMESPACE_MAX)
@@ -123,6 +125,7 @@ static void make_room(const struct writing *writing, struct str ns)
 static bool has_room(const struct writing *writing, const struct resource *info, struct str ns,
                      struct str name)
 {
+    CHECK(info->per_namespace_max > 0 || info->named == OBJECT_USER_EVENT);
     if (info->named == OBJECT_USER_EVENT)
         return true; /* make_room takes care of it */
     if (object_count_in(writing->core->objects, info->named, info->namespaced ? ns : STR("")) >=
@@ -136,6 +139,7 @@ static bool has_room(const struct writing *writing, const struct resource *info,
 
 static bool create(const struct writing *writing)
 {
+    CHECK(writing->write->verb == WRITE_CREATE);
     const struct resource *info = object_kind_info(kept_kind(writing));
     const struct object_store *store = writing->core->objects;
     struct arena arena ARENA_CLEANUP = {0};
@@ -178,6 +182,7 @@ static bool check_update(const struct writing *writing, const struct object *obj
 
 static bool replace(const struct writing *writing)
 {
+    CHECK(writing->write->verb == WRITE_REPLACE);
     struct object *object = find(writing);
     if (!object)
         return write_refuse_missing(writing);
@@ -206,6 +211,7 @@ static bool replace(const struct writing *writing)
 /* Sets the status of an AdmissionCheck, by which its controller says whether it is active. */
 static bool set_status(const struct writing *writing)
 {
+    CHECK(writing->write->verb == WRITE_STATUS);
     const struct resource *info = object_kind_info(kept_kind(writing));
     const struct object *object = find(writing);
     struct arena arena ARENA_CLEANUP = {0};
@@ -251,6 +257,7 @@ static bool delete (const struct writing *writing)
 
 bool write_object(const struct writing *writing)
 {
+    CHECK(object_kind_info(kept_kind(writing)));
     switch (writing->write->verb) {
     case WRITE_CREATE:
         return create(writing);

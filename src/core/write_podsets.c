@@ -13,6 +13,7 @@
 
 static struct object_ref ref_to(const struct workload *workload)
 {
+    CHECK(workload && workload->jobset);
     return (struct object_ref){OBJECT_WORKLOAD, {.workload = workload}};
 }
 
@@ -27,6 +28,7 @@ static struct workload *find(const struct writing *writing)
 static bool write_answers(const struct writing *writing, struct workload *workload,
                           const struct doc *document)
 {
+    CHECK(writing->write->verb == WRITE_STATUS);
     struct field_errors *errors = write_new_errors(writing);
     if (!workload->checks.len && !reclaim_is_said(workload, document))
         return write_refuse(writing, 403, "Forbidden", NULL,
@@ -74,6 +76,7 @@ static bool prepare(const struct writing *writing, struct arena *arena, struct d
 
 static bool create(const struct writing *writing)
 {
+    CHECK(writing->write->verb == WRITE_CREATE);
     struct arena arena ARENA_CLEANUP = {0};
     struct doc *document;
     struct jobset_spec spec;
@@ -101,6 +104,7 @@ static bool create(const struct writing *writing)
 static bool check_update(const struct writing *writing, const struct workload *workload,
                          const struct doc *document)
 {
+    CHECK(workload->own && workload->state < WORKLOAD_STATES);
     struct field_errors *errors = write_new_errors(writing);
     const struct workload_condition *quota = &workload->conditions[WORKLOAD_QUOTA_RESERVED];
     const struct workload_condition *admitted = &workload->conditions[WORKLOAD_IS_ADMITTED];
@@ -118,6 +122,7 @@ static bool check_update(const struct writing *writing, const struct workload *w
 /* Drops a priority that is the shown one: a client that sends it back did not set it. */
 static void drop_shown_priority(const struct workload *workload, struct doc *document)
 {
+    CHECK(workload->own);
     struct doc *spec = doc_get(document, "spec");
     const struct doc *is = doc_get(spec, "priority");
     if (!doc_path(workload->own->document, "spec", "priority", NULL) && is &&
@@ -127,6 +132,7 @@ static void drop_shown_priority(const struct workload *workload, struct doc *doc
 
 static bool replace_own(const struct writing *writing, struct workload *workload)
 {
+    CHECK(workload->own && writing->write->verb == WRITE_REPLACE);
     struct arena arena ARENA_CLEANUP = {0};
     struct doc *document, *activity = doc_new(&arena, DOC_OBJECT);
     struct jobset_spec spec;

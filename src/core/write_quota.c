@@ -42,6 +42,7 @@ static void count_workload(void *context, const struct workload *workload)
 
 static size_t count_objects(const struct core *core, struct str namespace_, enum object_kind kind)
 {
+    CHECK(kind > 0 && kind < OBJECT_KINDS);
     struct tally tally = {.namespace_ = namespace_};
     if (kind == OBJECT_JOB)
         jobs_visit_jobs(&core->jobs, count_job, &tally);
@@ -188,6 +189,7 @@ static void put_amount(struct buf *out, struct str key, int64_t milli)
 static bool refuse_over(const struct writing *writing, const struct object *quota, struct str key,
                         int64_t used_milli, int64_t more_milli, int64_t hard_milli)
 {
+    CHECK(quota->kind == OBJECT_RESOURCE_QUOTA);
     struct buf text BUF_CLEANUP = {0};
     buf_printf(&text, "requested: ");
     put_amount(&text, key, more_milli);
@@ -229,6 +231,7 @@ static void judge_quota(void *context, const struct object *quota)
 bool write_quota_allows(const struct writing *writing, struct str namespace_, const struct doc *document,
                         const struct jobset_spec *spec)
 {
+    CHECK(!document == !spec);
     struct asked asked = {namespace_, writing->write->object, document, spec};
     struct judging judging = {writing, &asked, false};
     object_visit(writing->core->objects, OBJECT_RESOURCE_QUOTA, namespace_, judge_quota, &judging);

@@ -11,6 +11,7 @@ enum { PREPARED_BYTES = 6 * 1024, PREPARED_BYTES_PER_BYTE = 7 };
 
 static enum form form_of(const struct writing *writing)
 {
+    CHECK(resource_row(writing->write->object)->rules == RULES_WORKLOAD);
     return writing->write->object == OBJECT_POD   ? FORM_POD
            : writing->write->object == OBJECT_JOB ? FORM_JOB
                                                   : FORM_JOBSET;
@@ -124,6 +125,7 @@ static bool find_target(const struct writing *writing, struct jobset **ret_jobse
 static bool check_names(const struct writing *writing, struct str ns, struct str name,
                         const struct jobset_spec *spec)
 {
+    CHECK(name.len > 0);
     const struct job_store *store = &writing->core->jobs;
     enum form form = form_of(writing);
     struct str taken;
@@ -179,6 +181,7 @@ static bool check_folder(const struct writing *writing, struct str ns, const str
 
 static struct object_ref shown(const struct jobset *jobset)
 {
+    CHECK(jobset->form != FORM_WORKLOAD);
     if (jobset->form == FORM_JOBSET)
         return ref_jobset(jobset);
     const struct job *job = jobset->jobs[0];
@@ -187,6 +190,7 @@ static struct object_ref shown(const struct jobset *jobset)
 
 static bool create_workload(const struct writing *writing)
 {
+    CHECK(writing->write->verb == WRITE_CREATE);
     struct arena arena ARENA_CLEANUP = {0};
     struct doc *document;
     struct jobset_spec spec;
@@ -256,6 +260,7 @@ static bool refuse_owned(const struct writing *writing, const struct jobset *job
             "\" is forbidden: its owner was deleted, so only its labels and annotations may change",
             object_kind_title(writing->write->object), STR_ARG(writing->write->name));
     static const char *const owners[] = {[FORM_JOBSET] = "JobSet", [FORM_JOB] = "Job", [FORM_POD] = "Pod"};
+    CHECK((size_t)jobset->form < sizeof owners / sizeof *owners);
     return write_refuse(writing, 403, "Forbidden", NULL,
                         "%s \"" STR_FORMAT "\" is forbidden: it belongs to %s " STR_FORMAT ": change that",
                         object_kind_title(writing->write->object), STR_ARG(writing->write->name),
@@ -264,6 +269,7 @@ static bool refuse_owned(const struct writing *writing, const struct jobset *job
 
 static bool replace_workload(const struct writing *writing)
 {
+    CHECK(writing->write->verb == WRITE_REPLACE);
     struct jobset *jobset;
     struct object_ref ref;
     if (!find_target(writing, &jobset, &ref))
@@ -300,12 +306,14 @@ static bool replace_workload(const struct writing *writing)
 
 static bool has_children(const struct jobset *jobset, struct object_ref ref)
 {
+    CHECK(ref.kind == OBJECT_JOB || ref.kind == OBJECT_JOBSET);
     return ref.kind == OBJECT_JOB ? ref.job->tasks.len > 0 : jobset->made > 0 || jobset->old_jobs.len > 0;
 }
 
 /* Removes the owner; the objects that it made stay as orphans. */
 static bool orphan_workload(const struct writing *writing, struct jobset *jobset, struct object_ref ref)
 {
+    CHECK(writing->write->propagation == PROPAGATION_ORPHAN);
     const struct doc *finalizers = doc_path(jobset->document, "metadata", "finalizers", NULL);
     const char *why = NULL;
     if (jobset->form != form_of(writing))
@@ -362,6 +370,7 @@ static void evict(const struct writing *writing, struct task *task)
 /* A child: its JobSet or Job makes it anew. */
 static bool delete_workload(const struct writing *writing)
 {
+    CHECK(writing->write->verb == WRITE_DELETE);
     struct jobset *jobset;
     struct object_ref ref;
     if (!find_target(writing, &jobset, &ref))
@@ -387,6 +396,7 @@ static bool delete_workload(const struct writing *writing)
 /* Stores the status of an object that another controller manages. */
 static bool write_foreign_status(const struct writing *writing)
 {
+    CHECK(writing->write->verb == WRITE_STATUS);
     struct jobset *jobset;
     struct object_ref ref;
     if (!find_target(writing, &jobset, &ref))
@@ -437,6 +447,7 @@ static void check_controlled(const struct labels *now, const struct doc *map, co
 
 static bool write_metadata(const struct writing *writing)
 {
+    CHECK(writing->write->verb == WRITE_METADATA);
     struct jobset *jobset;
     struct object_ref ref;
     if (!find_target(writing, &jobset, &ref))
@@ -477,6 +488,7 @@ static bool write_metadata(const struct writing *writing)
 /* Diagnoses all living tasks of the object; Jobs and Pods that a JobSet made are diagnosed by its name. */
 static bool diagnose_workload(const struct writing *writing)
 {
+    CHECK(writing->write->verb == WRITE_DIAGNOSE);
     struct jobset *jobset;
     struct object_ref ref;
     if (!find_target(writing, &jobset, &ref))
