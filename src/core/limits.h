@@ -32,7 +32,7 @@ enum {
 };
 
 /* Restarts this close together, with no attempt started between them, can be one incident
- * (job/progress.c). */
+ * (job/records.c). */
 #define INCIDENT_WINDOW_NS (2 * NS_PER_SECOND)
 
 /* Default length of the windows over which ranks are compared (pace/pace.h). */

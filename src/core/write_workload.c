@@ -495,14 +495,12 @@ static bool diagnose_workload(const struct writing *writing)
         return write_refuse_missing(writing);
     if (ref.kind == OBJECT_POD || jobset->form != form_of(writing))
         return write_refuse_verb(writing);
-    if (!jobset_is_running(jobset))
+    if (!hang_may_ask(jobset))
         return write_refuse(writing, 409, "Conflict", NULL, "%s \"" STR_FORMAT "\" has no task that runs",
                             object_kind_title(writing->write->object), STR_ARG(writing->write->name));
     if (writing->dry)
         return true;
-    if (!hang_ask(writing->step, jobset))
-        return write_refuse(writing, 409, "Conflict", NULL, "%s \"" STR_FORMAT "\" has no task that runs",
-                            object_kind_title(writing->write->object), STR_ARG(writing->write->name));
+    hang_ask(writing->step, jobset);
     return write_accept(writing, 200, ref);
 }
 

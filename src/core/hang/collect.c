@@ -35,6 +35,17 @@ static bool may_answer(const struct task *task)
     return task->machine != MACHINE_NONE && (task->state == TASK_RUNNING || task->state == TASK_STOPPING);
 }
 
+bool hang_may_ask(const struct jobset *jobset)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (size_t t = 0; job && t < job->tasks.len; t++)
+            if (may_answer(job->tasks.items[t]))
+                return true;
+    }
+    return false;
+}
+
 typedef VEC(struct hang_part) part_list;
 
 static void list_parts(const struct step *step, const struct jobset *jobset, struct arena *arena,

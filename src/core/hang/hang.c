@@ -311,15 +311,16 @@ void hangs_tick(struct step *step)
     }
 }
 
-bool hang_ask(struct step *step, const struct jobset *jobset)
+void hang_ask(struct step *step, const struct jobset *jobset)
 {
+    CHECK(hang_may_ask(jobset));
     struct hang_watch *watch = hang_of(step->hangs, jobset->uid);
     if (watch && watch->phase == HANG_COLLECTING)
-        return true;
+        return;
     if (!watch)
         watch = add(step->hangs, jobset->uid);
     bool begun = collect_begin(step, watch, jobset, true);
-    return begun;
+    CHECK(begun); /* some task can answer */
 }
 
 /* --- snapshots and audits ------------------------------------------------------------------------------- */

@@ -121,8 +121,10 @@ size_t hang_world_end(const struct hang_part *parts, size_t count, size_t first)
 
 /* --- for core.c ----------------------------------------------------------------------------------------- */
 
-/* Begins a diagnosis for a person, or joins the one under way. False: no task of the JobSet lives. */
-bool hang_ask(struct step *step, const struct jobset *jobset);
+/* Whether a person may ask for a diagnosis: a task of the JobSet has a process that can answer. */
+bool hang_may_ask(const struct jobset *jobset);
+/* Begins a diagnosis for a person, who may ask for it, or joins the one under way. */
+void hang_ask(struct step *step, const struct jobset *jobset);
 void hangs_boot(struct step *step); /* the controller was away */
 void hangs_reported(struct step *step, const struct machine *machine, const struct reports *reports);
 void hangs_progressed(struct step *step, const struct progress_event *progress);

@@ -42,11 +42,11 @@
 struct step;
 struct sender;
 
-/* The machine ended attempts of different jobs (job/suspect.c): shown, and avoided by placement if
+/* The machine ended attempts of different jobs (recover/suspect.c): shown, and avoided by placement if
  * possible. */
 #define SUSPECT_FAULT "phalanx/suspect-machine"
 
-/* A process on the machine does not join its gang, though its peers have (job/unjoined.c). */
+/* A process on the machine does not join its gang, though its peers have (recover/unjoined.c). */
 #define UNJOINED_FAULT "phalanx/unjoined"
 /* The state directory of the machine's agent was deleted (host/agent/state.c). */
 #define STATE_FAULT "agent/state"

@@ -34,7 +34,7 @@
  *     qualify/straggler qualify/unanswered   was far slower than its peers, gave no answer (docs/qualify.md)
  *   reset/POLICY                        another system asks it of a rank: restart-request restart free-reset
  *                                       reset isolate (docs/mindcluster.md)
- *   phalanx/suspect-machine  phalanx/unjoined   jobs failed there (core/job/suspect.c, unjoined.c)
+ *   phalanx/suspect-machine  phalanx/unjoined   jobs failed there (core/recover/suspect.c, unjoined.c)
  *   agent/state                         the agent's state directory is gone
  *   inventory/chips                     the agent has other chips than the cluster file says
  *   check/NAME                          an external check of that name

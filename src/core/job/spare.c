@@ -10,7 +10,7 @@
  *
  * When a rank is lost in a JobSet that restarts in place, and would be made anew, a spare takes its index
  * instead (spare_take): it moves to job->tasks and is that task from then on: a warm one is a keeper that
- * is told of its rank with the others (rejoin.c), a cold one a task that is placed already.
+ * is told of its rank with the others (recover/rejoin.c), a cold one a task that is placed already.
  *
  * Spares give up their chips, and the topology domain to which one binds its Job, for a gang that fits
  * only without them: the gang at the head of the queue if its priority is higher, and any gang of the

@@ -93,7 +93,7 @@ struct ladder_settings {
     struct ladder_budget rungs[RUNGS], causes[LOSS_CAUSES];
     bool attempts_given;          /* no-progress-attempts is there */
     int64_t no_progress_attempts; /* 0: never */
-    /* Waits of a workload that crashes repeatedly under its failure policy (job/backoff.c); 0: none. */
+    /* Waits of a workload that crashes repeatedly under its failure policy (recover/backoff.c); 0: none. */
     int64_t backoff_first_ns, backoff_max_ns;
 };
 void ladder_defaults(struct ladder_settings *ret);

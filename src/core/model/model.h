@@ -79,7 +79,7 @@ struct machine {
     int64_t isolated_ns;       /* stamp of its last change; 0: never */
     obj_id last_job;           /* JobSet of the last task that ended here; 0: none */
     int64_t last_job_ns;       /* when it did */
-    obj_id blamed_job;         /* JobSet whose attempt it ended last (job/suspect.c); 0: none */
+    obj_id blamed_job;         /* JobSet whose attempt it ended last (recover/suspect.c); 0: none */
     int64_t blamed_ns;         /* when it did */
     bool suspect;              /* it failed several jobs: other machines are preferred; derived */
     int64_t noticed_ns, leave_ns; /* quarantined: when its tasks were told, and when they are stopped; 0:

@@ -73,7 +73,7 @@ struct hang_settings {
     int64_t first_step_ns; /* for start, restore and the first steps */
     int64_t checkpoint_ns; /* while a checkpoint is being saved */
     int64_t answer_ns;     /* wait for a rank's record */
-    int64_t join_ns;       /* a rank that runs and has not joined though its peers have (job/unjoined.c) */
+    int64_t join_ns; /* a rank that runs and has not joined though its peers have (recover/unjoined.c) */
 };
 
 /* How many machines faults may take out of work (core/health/isolate.c). */

@@ -1,5 +1,5 @@
 /* replicas.c - the annotations phalanx.dev/replica-size and min-replicas: the division of a workload's
- * ranks into data-parallel replicas, of which some may leave (core/job/shrink.c). Read from the workload,
+ * ranks into data-parallel replicas, of which some may leave (core/recover/shrink.c). Read from the workload,
  * else from its first Pod template that has them. */
 #include "core/limits.h"
 #include "core/spec/read.h"

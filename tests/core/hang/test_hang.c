@@ -297,6 +297,22 @@ static void while_a_task_is_missing(void **state)
     harness_done(&h);
 }
 
+/* The check of the write refuses: nothing of it reaches the log. */
+static void a_person_asks_before_the_start(void **state)
+{
+    struct harness h;
+    harness_init(&h, 6, 4, 0);
+    harness_create(&h, GANG_OF(""));
+    assert_int_equal(harness_task(&h, rank_name(0))->state, TASK_STARTING);
+    uint64_t seq = core_seq(h.core);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOBSET, WRITE_DIAGNOSE, "a", NULL), 409);
+    assert_true(core_seq(h.core) == seq);
+    harness_run_all(&h);
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOBSET, WRITE_DIAGNOSE, "a", NULL), 200);
+    assert_int_equal(asked(&h), RANKS);
+    harness_done(&h);
+}
+
 static void a_person_asks(void **state)
 {
     struct harness h;
@@ -356,13 +372,20 @@ static void the_limit_is_kept(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(the_rank_that_stays_away),    cmocka_unit_test(the_rank_that_cannot_answer),
-        cmocka_unit_test(the_process_that_is_stopped), cmocka_unit_test(a_program_that_is_wrong),
-        cmocka_unit_test(a_network_that_is_wrong),     cmocka_unit_test(steps_go_on),
-        cmocka_unit_test(what_is_not_explained),       cmocka_unit_test(a_limit_of_its_own),
-        cmocka_unit_test(who_is_not_watched),          cmocka_unit_test(long_beginnings_and_checkpoints),
+        cmocka_unit_test(the_rank_that_stays_away),
+        cmocka_unit_test(the_rank_that_cannot_answer),
+        cmocka_unit_test(the_process_that_is_stopped),
+        cmocka_unit_test(a_program_that_is_wrong),
+        cmocka_unit_test(a_network_that_is_wrong),
+        cmocka_unit_test(steps_go_on),
+        cmocka_unit_test(what_is_not_explained),
+        cmocka_unit_test(a_limit_of_its_own),
+        cmocka_unit_test(who_is_not_watched),
+        cmocka_unit_test(long_beginnings_and_checkpoints),
         cmocka_unit_test(a_machine_speaks_for_its_own_tasks),
-        cmocka_unit_test(while_a_task_is_missing),     cmocka_unit_test(a_person_asks),
+        cmocka_unit_test(while_a_task_is_missing),
+        cmocka_unit_test(a_person_asks),
+        cmocka_unit_test(a_person_asks_before_the_start),
         cmocka_unit_test(the_limit_is_kept),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
