@@ -4,8 +4,8 @@
  *
  *     bench_fabric          some of each case, in less than two minutes of one core
  *     bench_fabric all      every shape of up to 64 cubes without each of the 48 switches, 1,000 pairs of
- *                           switches, 100 seeds of dead links: about an hour and a half of one core
- *     bench_fabric sweep N  of these, shapes of up to N (64) cubes alone, by a process for each core
+ *                           switches, 100 seeds of dead links
+ *     bench_fabric sweep N P  of these, shapes of up to N (64) cubes alone, by P processes (one a core)
  *
  * Every table is proved (core/fabric/prove.h); a proof that fails ends the bench. Times are of the processor,
  * so that other work on the computer does not count. */
@@ -32,6 +32,7 @@
 
 enum { SWEEP_SHAPES_MAX = 256 };
 static bool everything;
+static uint32_t processes; /* of a sweep */
 static struct rng rng;
 
 static double cpu_ms(void)
@@ -231,10 +232,15 @@ static void bench_links(void)
 static void run_sweep(struct sweep *sweep, const char *what)
 {
     char name[192], worst[96];
-    if (!sweep_run(sweep))
+    double begin_ms = now_ms();
+    if (!sweep_run(sweep, processes))
         exit(1);
+    snprintf(name, sizeof name, "%s: time, processes: %u", what, processes);
+    put(name, (now_ms() - begin_ms) / 1e3, "s", 0);
     snprintf(name, sizeof name, "%s: proved", what);
     put(name, sweep->proved, "tables", (double)sweep->cases.len);
+    snprintf(name, sizeof name, "%s: of these proved by a shift of another", what);
+    put(name, sweep->carried, "tables", 0);
     snprintf(name, sizeof name, "%s: pairs of chips delivered", what);
     put(name, (double)sweep->pairs, "pairs", 0);
     sweep_name(&sweep->cases.items[sweep->worst], worst, sizeof worst);
@@ -500,11 +506,14 @@ int main(int argc, char **argv)
 {
     everything = argc > 1 && strcmp(argv[1], "all") == 0;
     rng_seed(&rng, 1);
+    processes = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     if (argc > 1 && strcmp(argv[1], "sweep") == 0) {
-        int64_t cubes = 64;
+        int64_t cubes = 64, asked = processes;
         CHECK(argc < 3 || str_to_i64(str_from(argv[2]), 1, 64, &cubes));
-        sweep_pairs((uint32_t)cubes, 1000);
+        CHECK(argc < 4 || str_to_i64(str_from(argv[3]), 1, 256, &asked));
+        processes = (uint32_t)asked;
         sweep_switches((uint32_t)cubes, 1);
+        sweep_pairs((uint32_t)cubes, 1000);
         return 0;
     }
     bench_availability();

@@ -1,9 +1,11 @@
 /* sweep.h - many tables, built and proved by several processes: every shape of a pod without one switch or
  * with a pair of switches out.
  *
- * Each process takes the next case that no other has taken. A case whose tables cannot be built, or whose
- * proof fails, ends the bench. Each table is built and proved: patterns that a shift of the torus maps onto
- * each other still get different tables, because ties and datelines do not shift. */
+ * Cases whose canonical torus is the same (core/fabric/route.h) have the same tables, shifted: one of them is
+ * built and proved, and of the others every link is compared with that of the canonical torus, which carries
+ * the proof over. Every SWEEP_SAMPLE-th of the others is built and proved all the same. Each process takes
+ * the next case that no other has taken. A case whose tables cannot be built, or whose proof fails, ends the
+ * bench. */
 #ifndef PHX_BENCH_SWEEP_H
 #define PHX_BENCH_SWEEP_H
 
@@ -20,27 +22,36 @@
 #include "core/fabric/bound.h"
 #include "core/fabric/prove.h"
 
+enum { SWEEP_SAMPLE = 64 };
 struct sweep_case {
     struct slice_shape shape;
     struct pod_switch dead[2];
     uint32_t dead_count;
+    uint32_t same; /* the first case with the same canonical torus; its own number: none before */
+    uint8_t canonical[CUBE_CHIPS]; /* live ports of the canonical torus's first cube */
 };
 /* Shared by the processes. */
 struct sweep_board {
-    uint32_t taken, proved;
+    uint32_t taken, proved, carried; /* carried: of the proved ones, by a shift */
     uint64_t pairs;
-    struct {
-        uint32_t load_max;
-        double ratio; /* to the bound of the shape without faults */
-    } result[];
+    double ratio[]; /* of the largest load to the bound of the shape without faults; 0: as the `same` case */
 };
 struct sweep {
     VEC(struct sweep_case) cases;
     uint32_t worst; /* case */
     double worst_ratio;
-    uint32_t proved;
+    uint32_t proved, carried;
     uint64_t pairs;
 };
+
+static struct torus sweep_torus(const struct sweep_case *item)
+{
+    struct torus torus;
+    torus_init(&torus, &item->shape);
+    for (uint32_t i = 0; i < item->dead_count; i++)
+        torus_kill_switch(&torus, item->dead[i]);
+    return torus;
+}
 
 static void sweep_add(struct sweep *sweep, struct slice_shape shape, const struct pod_switch *dead,
                       uint32_t count)
@@ -48,6 +59,19 @@ static void sweep_add(struct sweep *sweep, struct slice_shape shape, const struc
     struct sweep_case item = {.shape = shape, .dead_count = count};
     for (uint32_t i = 0; i < count; i++)
         item.dead[i] = dead[i];
+    struct torus torus = sweep_torus(&item), canonical;
+    route_canonical(&torus, &canonical);
+    for (uint32_t i = 0; i < CUBE_CHIPS; i++)
+        item.canonical[i] = canonical.live[torus_chip(&canonical, i % 4, i / 4 % 4, i / 16)];
+    torus_done(&canonical);
+    torus_done(&torus);
+    item.same = (uint32_t)sweep->cases.len;
+    for (uint32_t i = 0; i < sweep->cases.len && item.same == sweep->cases.len; i++) {
+        const struct sweep_case *other = &sweep->cases.items[i];
+        if (memcmp(&other->shape, &shape, sizeof shape) == 0 &&
+            memcmp(other->canonical, item.canonical, sizeof item.canonical) == 0)
+            item.same = i;
+    }
     vec_push(&sweep->cases, item);
 }
 
@@ -60,43 +84,56 @@ static void sweep_name(const struct sweep_case *item, char *text, size_t size)
         snprintf(text + len, size - (size_t)len, " and %s", pod_switch_name(item->dead[1]));
 }
 
-static bool sweep_solve(const struct sweep_case *item, struct sweep_board *board, uint32_t number)
+static int sweep_prove(const struct torus *torus, const struct sweep_case *item, struct sweep_board *board,
+                       double *ret_ratio, struct error *error)
 {
-    struct torus torus;
+    struct torus whole;
     struct route route = {0};
     struct proof proof;
+    torus_init(&whole, &item->shape);
+    struct load_bound bound = torus_load_bound(&whole);
+    torus_done(&whole);
+    int rc = route_build(torus, &route, error);
+    if (rc == 0 && (rc = route_prove(torus, &route, &proof, NULL, error)) == 0) {
+        *ret_ratio = (double)proof.load_max * (double)bound.links / (double)bound.units;
+        __atomic_add_fetch(&board->pairs, proof.pairs, __ATOMIC_RELAXED);
+    }
+    route_done(&route);
+    return rc;
+}
+
+static bool sweep_solve(const struct sweep_case *item, struct sweep_board *board, uint32_t number)
+{
+    struct torus torus = sweep_torus(item), canonical;
     struct error error = {0};
     char name[96];
-    torus_init(&torus, &item->shape);
-    struct load_bound whole = torus_load_bound(&torus);
-    for (uint32_t i = 0; i < item->dead_count; i++)
-        torus_kill_switch(&torus, item->dead[i]);
-    bool good =
-        route_build(&torus, &route, &error) == 0 && route_prove(&torus, &route, &proof, NULL, &error) == 0;
-    if (good) {
-        board->result[number].load_max = proof.load_max;
-        board->result[number].ratio = (double)proof.load_max * (double)whole.links / (double)whole.units;
-        __atomic_add_fetch(&board->pairs, proof.pairs, __ATOMIC_RELAXED);
+    uint16_t shift = route_canonical(&torus, &canonical);
+    int rc = route_shift_check(&torus, &canonical, shift, &error);
+    bool carried = item->same != number;
+    if (rc == 0 && (!carried || number % SWEEP_SAMPLE == 0))
+        rc = sweep_prove(&torus, item, board, &board->ratio[number], &error);
+    else if (rc == 0)
+        __atomic_add_fetch(&board->pairs, (uint64_t)torus.chips * (torus.chips - 1), __ATOMIC_RELAXED);
+    if (rc == 0) {
+        __atomic_add_fetch(&board->carried, carried, __ATOMIC_RELAXED);
         __atomic_add_fetch(&board->proved, 1, __ATOMIC_RELAXED);
     } else {
         sweep_name(item, name, sizeof name);
         fprintf(stderr, "%s: %s\n", name, error.text);
     }
-    route_done(&route);
+    torus_done(&canonical);
     torus_done(&torus);
-    return good;
+    return rc == 0;
 }
 
 /* Solves all cases; false: one has failed, and is named on standard error. */
-static bool sweep_run(struct sweep *sweep)
+static bool sweep_run(struct sweep *sweep, uint32_t processes)
 {
-    long cores = sysconf(_SC_NPROCESSORS_ONLN);
-    size_t size =
-        sizeof(struct sweep_board) + sweep->cases.len * sizeof(((struct sweep_board *)0)->result[0]);
+    size_t size = sizeof(struct sweep_board) + sweep->cases.len * sizeof(double);
     struct sweep_board *board = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     CHECK(board != MAP_FAILED);
     fflush(stdout);
-    for (long i = 0; i < cores; i++)
+    for (uint32_t i = 0; i < processes; i++)
         if (fork() == 0) {
             prctl(PR_SET_PDEATHSIG, SIGKILL);
             for (uint32_t next;
@@ -109,10 +146,11 @@ static bool sweep_run(struct sweep *sweep)
     for (int status; wait(&status) > 0;)
         good = good && WIFEXITED(status) && WEXITSTATUS(status) == 0;
     sweep->proved = board->proved;
+    sweep->carried = board->carried;
     sweep->pairs = board->pairs;
     for (uint32_t i = 0; i < sweep->cases.len && good; i++)
-        if (board->result[i].ratio > sweep->worst_ratio) {
-            sweep->worst_ratio = board->result[i].ratio;
+        if (board->ratio[i] > sweep->worst_ratio) {
+            sweep->worst_ratio = board->ratio[i];
             sweep->worst = i;
         }
     munmap(board, size);

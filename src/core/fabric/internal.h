@@ -16,10 +16,20 @@ struct solved {
 };
 /* Returns how many of them need a choice: all, or 0 where dimension order is optimal. */
 uint32_t route_solved(const struct torus *torus, struct solved *ret_solved);
-/* route_build() with first hops that were found before: count * chips of them, by destination. NULL:
- * searches. */
+/* route_build() with first hops of the canonical torus that were found before: count * chips of them, by
+ * destination. NULL: searches. */
 int route_build_with(const struct torus *torus, const uint8_t *hops, struct route *ret_route,
                      struct error *error);
+
+/* shift.c: dead links that repeat with every cube are the same pattern after a shift of the torus.
+ * Returns the shift, a chip of the first cube, under which the live ports of the first cube are the least in
+ * the order of its chips: the torus seen from that chip is the canonical one. 0: canonical itself, or a
+ * pattern that does not repeat. `solved` is the torus's. */
+uint16_t route_shift(const struct torus *torus, const struct solved *solved);
+/* Makes the torus as seen from the chip `shift`: chip c of it is chip c + shift of `torus`. */
+void torus_shifted(const struct torus *torus, uint16_t shift, struct torus *ret_torus);
+/* Turns tables of torus_shifted(torus, shift) into tables of `torus`. */
+void route_shift_tables(const struct torus *torus, uint16_t shift, struct route *route);
 
 struct builder {
     const struct torus *torus;

@@ -6,7 +6,7 @@
 #include "base/hash.h"
 #include "core/fabric/internal.h"
 
-enum { HEADER = 24, SUMMED_FROM = 16, VERSION = 1 };
+enum { HEADER = 24, SUMMED_FROM = 16, VERSION = 2 };
 _Static_assert(ROUTE_NONE == 254 && ROUTE_SELF == 255, "marks of the format");
 static const char magic[8] = {'P', 'H', 'X', 'R', 'O', 'U', 'T', 'E'};
 
@@ -21,11 +21,13 @@ static uint32_t take_number(const uint8_t *at)
     return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-/* The live ports that tell one pattern from another: of the first cube's chips, or of all. */
+/* The live ports that tell one pattern from another: of the first cube's chips of the canonical torus, or of
+ * all. */
 static uint32_t live_ports(const struct torus *torus, const struct solved *solved, uint8_t *ret_live)
 {
+    uint16_t shift = route_shift(torus, solved);
     for (uint32_t i = 0; i < solved->count; i++)
-        ret_live[i] = torus->live[solved->destinations[i]];
+        ret_live[i] = torus->live[torus_add(torus, solved->destinations[i], shift)];
     return solved->count;
 }
 
@@ -72,14 +74,16 @@ void pattern_pack(const struct torus *torus, const struct route *route, struct b
 {
     struct solved *solved = mem_alloc(sizeof *solved);
     uint32_t rows = route_solved(torus, solved);
+    uint16_t shift = route_shift(torus, solved);
     size_t begin = out->len;
     CHECK(route->chips == torus->chips && (route->inject || rows == 0));
     buf_reserve(out, HEADER + torus->chips + (size_t)rows * torus->chips);
     uint8_t *bytes = (uint8_t *)out->data + begin;
     uint32_t at = describe(torus, solved, bytes);
     for (uint32_t i = 0; i < rows; i++) {
-        size_t row = (size_t)solved->destinations[i] * route->chips;
-        for (uint32_t chip = 0; chip < route->chips; chip++) {
+        size_t row = (size_t)torus_add(torus, solved->destinations[i], shift) * route->chips;
+        for (uint32_t from = 0; from < route->chips; from++) {
+            uint16_t chip = torus_add(torus, (uint16_t)from, shift);
             uint8_t hop = route->inject[row + chip];
             bytes[at++] = follows_updown(torus, route, row, chip) ? ROUTE_NONE
                           : hop < ROUTE_NONE                      ? (uint8_t)route_port(hop)

@@ -7,14 +7,18 @@
  *
  *   offset  size
  *   0       8     "PHXROUTE"
- *   8       4     version, 1
+ *   8       4     version, 2
  *   12      4     CRC-32C of all bytes from offset 16
  *   16      6     chips along X, Y, Z
  *   22      1     1: twisted
  *   23      1     1: the dead links of all cubes are alike
- *   24      c     live ports, one bit each, of the chips of one cube (alike) or of all chips
- *   24+c    d*n   first hops: for each destination solved (64 or all n; none for one table) the port of each
- *                 of the n chips, 254 for the up-down order, 255 for the destination itself
+ *   24      c     live ports, one bit each, of the chips of the canonical torus's first cube (alike) or of
+ *                 all chips
+ *   24+c    d*n   first hops of the canonical torus (route.h): for each destination solved (64 or all n; none
+ *                 for one table) the port of each of the n chips, 254 for the up-down order, 255 for the
+ *                 destination itself
+ *
+ * Patterns with the same canonical torus, such as those of all switches of an axis, have the same bytes.
  *
  * Valid if and only if the length is exact, the CRC right, shape and live ports are those of the slice, every
  * hop is a port or one of the two marks, and the proof of the tables holds. A file is therefore never

@@ -122,22 +122,14 @@ static void fill_gaps(struct builder *builder)
         }
 }
 
-int route_build_with(const struct torus *torus, const uint8_t *hops, struct route *ret_route,
-                     struct error *error)
+/* `solved` is the torus's. */
+static void build_tables(const struct torus *torus, const struct solved *solved, bool search,
+                         const uint8_t *hops, struct route *ret_route)
 {
-    char shape[SHAPE_TEXT_MAX];
-    slice_shape_format(&torus->shape, shape);
-    if (!torus_connected(torus))
-        return error_set(
-            error, ERROR_UNAVAILABLE,
-            "slice %s: its live links do not connect all %u chips: repair a link, or take other cubes", shape,
-            torus->chips);
     struct arena arena ARENA_CLEANUP = {0};
     struct route route = {.chips = torus->chips};
     struct builder builder = {.torus = torus, .route = &route, .arena = &arena};
     choose_order(&builder);
-    struct solved *solved = ARENA_NEW(&arena, struct solved);
-    bool search = route_solved(torus, solved) > 0;
     builder.repeats = solved->repeats;
     order_prepare(&builder);
     route.transit = mem_alloc((size_t)route.chips * route.chips);
@@ -149,6 +141,31 @@ int route_build_with(const struct torus *torus, const uint8_t *hops, struct rout
         fill_gaps(&builder);
     }
     *ret_route = route;
+}
+
+int route_build_with(const struct torus *torus, const uint8_t *hops, struct route *ret_route,
+                     struct error *error)
+{
+    char shape[SHAPE_TEXT_MAX];
+    slice_shape_format(&torus->shape, shape);
+    if (!torus_connected(torus))
+        return error_set(
+            error, ERROR_UNAVAILABLE,
+            "slice %s: its live links do not connect all %u chips: repair a link, or take other cubes", shape,
+            torus->chips);
+    struct solved *solved = mem_alloc(sizeof *solved);
+    bool search = route_solved(torus, solved) > 0;
+    uint16_t shift = route_shift(torus, solved);
+    if (shift == 0) {
+        build_tables(torus, solved, search, hops, ret_route);
+    } else {
+        struct torus canonical;
+        torus_shifted(torus, shift, &canonical);
+        build_tables(&canonical, solved, search, hops, ret_route);
+        route_shift_tables(torus, shift, ret_route);
+        torus_done(&canonical);
+    }
+    mem_free(solved);
     return 0;
 }
 

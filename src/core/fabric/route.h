@@ -22,7 +22,9 @@
  * breaks the circle. prove.h checks every table that is built, and is the reason to trust it.
  *
  * A pattern of dead links that repeats with every cube (one or several dead switches) is solved for the 64
- * destinations of one cube and copied to the others. Every other pattern is solved for all pairs; then
+ * destinations of one cube and copied to the others. Such patterns that a shift of the torus maps onto each
+ * other have the same tables, shifted likewise: the 16 switches of an axis need one search and one proof
+ * (route_shift_check() is the rest of the proof). Every other pattern is solved for all pairs; then
  * sources beyond those that must avoid a dead link take part while pairs <= ROUTE_PAIRS_MAX.
  *
  * Integers only, so that equal fabrics give equal tables on every machine. One owner; route_done() frees.
@@ -65,6 +67,15 @@ static inline uint32_t route_vc(uint8_t entry)
 /* Builds the tables for the live links. ERROR_UNAVAILABLE if they do not connect all chips. */
 int route_build(const struct torus *torus, struct route *ret_route, struct error *error);
 void route_done(struct route *route);
+
+/* Makes the canonical pattern of a torus, for which route_build() searches, and returns the shift: chip c of
+ * the canonical torus is chip torus_add(c, shift) of this one. torus_done() frees ret_canonical. */
+uint16_t route_canonical(const struct torus *torus, struct torus *ret_canonical);
+/* Whether that shift maps each link of `canonical` onto a link of `torus` with the same port that is as
+ * alive. Then each proof of tables of the one holds for the shifted tables of the other. ERROR_CORRUPT names
+ * the first link that is mapped wrongly. */
+int route_shift_check(const struct torus *torus, const struct torus *canonical, uint16_t shift,
+                      struct error *error);
 
 /* Writes the table that one chip is loaded with: ret_entries[chips] by destination. */
 void route_chip_table(const struct route *route, uint16_t chip, bool inject, uint8_t *ret_entries);

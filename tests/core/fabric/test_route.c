@@ -240,6 +240,70 @@ static void test_equal_fabrics_have_equal_tables(void **state)
     torus_done(&b);
 }
 
+/* The tables of a torus without each switch are those of the canonical torus, shifted. */
+static void check_shifts(const char *shape, uint32_t number)
+{
+    struct torus torus = torus_from(shape), canonical;
+    struct route route, of_canonical;
+    struct error error = {0};
+    kill_switch(&torus, pod_switch_name(pod_switch_at(number)));
+    uint16_t shift = route_canonical(&torus, &canonical), again_shift;
+    struct torus again;
+    again_shift = route_canonical(&canonical, &again);
+    assert_int_equal(again_shift, 0); /* canonical itself */
+    if (route_shift_check(&torus, &canonical, shift, &error) < 0)
+        fail_msg("%s without switch %u: %s", shape, number, error.text);
+    assert_int_equal(route_build(&torus, &route, NULL), 0);
+    assert_int_equal(route_build(&canonical, &of_canonical, NULL), 0);
+    for (uint32_t to = 0; to < torus.chips; to++)
+        for (uint32_t chip = 0; chip < torus.chips; chip++) {
+            size_t at = (size_t)to * torus.chips + chip,
+                   moved = (size_t)torus_add(&torus, (uint16_t)to, shift) * torus.chips +
+                           torus_add(&torus, (uint16_t)chip, shift);
+            assert_int_equal(route.transit[moved], of_canonical.transit[at]);
+            assert_int_equal(route.inject[moved], of_canonical.inject[at]);
+        }
+    /* One more dead link is no such pattern; nor is another shift. */
+    assert_int_equal(route_shift_check(&torus, &canonical, (uint16_t)((shift + 1) % torus.chips), &error),
+                     ERROR_CORRUPT);
+    assert_true(torus_kill_link(&torus, 21, PORT_Z_PLUS));
+    assert_int_equal(route_shift_check(&torus, &canonical, shift, &error), ERROR_CORRUPT);
+    assert_non_null(strstr(error.text, "does not lead its link"));
+    route_done(&route);
+    route_done(&of_canonical);
+    torus_done(&torus);
+    torus_done(&canonical);
+    torus_done(&again);
+}
+
+static void test_the_switches_of_an_axis_have_shifted_tables(void **state)
+{
+    static const char *const shapes[] = {"4x4x4", "8x4x4", "4x4x8-twisted", "4x8x8-twisted"};
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
+        for (uint32_t number = 0; number < POD_SWITCHES; number += i < 2 ? 1 : 5)
+            check_shifts(shapes[i], number);
+}
+
+/* One canonical torus for the 16 switches of each axis: three for a shape. */
+static void test_an_axis_has_one_canonical_torus(void **state)
+{
+    struct torus first[AXES];
+    for (uint32_t number = 0; number < POD_SWITCHES; number++) {
+        struct torus torus = torus_from("8x8x16-twisted"), canonical;
+        torus_kill_switch(&torus, pod_switch_at(number));
+        route_canonical(&torus, &canonical);
+        torus_done(&torus);
+        if (number % 16 == 0)
+            first[number / 16] = canonical;
+        else {
+            assert_memory_equal(canonical.live, first[number / 16].live, canonical.chips);
+            torus_done(&canonical);
+        }
+    }
+    for (int axis = 0; axis < AXES; axis++)
+        torus_done(&first[axis]);
+}
+
 /* The proof of 4x4x8's tables after `entry` was written for packets from `chip` to `to`. */
 static void check_fault(uint16_t chip, uint16_t to, uint8_t entry, const char *message)
 {
@@ -327,6 +391,8 @@ static void test_neighbours_keep_their_link(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_the_switches_of_an_axis_have_shifted_tables),
+        cmocka_unit_test(test_an_axis_has_one_canonical_torus),
         cmocka_unit_test(test_plain_shapes_reach_the_optimum),
         cmocka_unit_test(test_meshes_reach_the_optimum),
         cmocka_unit_test(test_twisted_shapes_come_near_it),
