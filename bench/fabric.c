@@ -5,6 +5,7 @@
  *     bench_fabric          some of each case, in less than two minutes of one core
  *     bench_fabric all      every shape of up to 64 cubes without each of the 48 switches, 1,000 pairs of
  *                           switches, 100 seeds of dead links
+ *     bench_fabric place    streams of slices through a pod alone
  *     bench_fabric sweep N P  of these, shapes of up to N (64) cubes alone, by P processes (one a core)
  *
  * Every table is proved (core/fabric/prove.h); a proof that fails ends the bench. Times are of the processor,
@@ -14,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -24,6 +26,7 @@
 #include "core/fabric/prove.h"
 #include "host/fabric/switches.h"
 #include "sim/capacity/availability.h"
+#include "sim/capacity/packing.h"
 #include "sim/fabric/bring_up.h"
 #include "sim/fabric/ocs_serve.h"
 
@@ -40,6 +43,15 @@ static double cpu_ms(void)
     struct timespec now;
     clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
+}
+
+/* Of the processes that have ended. */
+static double children_s(void)
+{
+    struct rusage usage;
+    CHECK(getrusage(RUSAGE_CHILDREN, &usage) == 0);
+    return (double)(usage.ru_utime.tv_sec + usage.ru_stime.tv_sec) +
+           (double)(usage.ru_utime.tv_usec + usage.ru_stime.tv_usec) / 1e6;
 }
 
 static struct torus torus_of(const char *text)
@@ -232,11 +244,11 @@ static void bench_links(void)
 static void run_sweep(struct sweep *sweep, const char *what)
 {
     char name[192], worst[96];
-    double begin_ms = now_ms();
+    double begin_s = children_s();
     if (!sweep_run(sweep, processes))
         exit(1);
-    snprintf(name, sizeof name, "%s: time, processes: %u", what, processes);
-    put(name, (now_ms() - begin_ms) / 1e3, "s", 0);
+    snprintf(name, sizeof name, "%s: time of one core", what);
+    put(name, children_s() - begin_s, "s", 0);
     snprintf(name, sizeof name, "%s: proved", what);
     put(name, sweep->proved, "tables", (double)sweep->cases.len);
     snprintf(name, sizeof name, "%s: of these proved by a shift of another", what);
@@ -502,6 +514,61 @@ static void bench_availability(void)
         130);
 }
 
+/* --- placement -------------------------------------------------------------------------------------- */
+
+static int64_t cpu_ns(void)
+{
+    return (int64_t)(cpu_ms() * 1e6);
+}
+
+static void put_way(const char *figure, enum packing_way way, double host_up, double value, const char *unit,
+                    double limit)
+{
+    char name[128];
+    snprintf(name, sizeof name, "1,000 slices, hosts up %g, %s: %s", host_up, packing_names[way], figure);
+    put(name, value, unit, limit);
+}
+
+/* Means of streams of 1,000 random slices through a pod of 64 cubes with broken hosts. */
+static struct packing_result pack(enum packing_way way, double host_up)
+{
+    enum { SEEDS = 10 };
+    struct packing_result sum = {0};
+    for (uint64_t seed = 1; seed <= SEEDS; seed++) {
+        struct packing_order order = {
+            .slices = 1000, .host_up = host_up, .seed = seed, .moves_max = 8, .clock_ns = cpu_ns};
+        struct packing_result one;
+        packing_run(&order, way, &one);
+        CHECK(one.placed + one.refused == order.slices);
+        sum.placed += one.placed;
+        sum.refused += one.refused;
+        sum.moves += one.moves;
+        sum.busy += one.busy / SEEDS;
+        sum.stranded += one.stranded / SEEDS;
+        sum.choose_ns += one.choose_ns;
+    }
+    put_way("placed", way, host_up, sum.placed / (double)sum.choose_ns * 1e9, "slices/s", 0);
+    put_way("never fit", way, host_up, sum.refused / (double)SEEDS, "slices", 0);
+    put_way("working chips", way, host_up, 100 * sum.busy, "%", 100);
+    if (way == PACKING_MOVING)
+        put_way("moves", way, host_up, sum.moves / (double)SEEDS, "moves", 0);
+    return sum;
+}
+
+/* The share of stranded chips, beside that of torus3d's boxes. */
+static void bench_place(void)
+{
+    static const double hosts[] = {.99, .999};
+    for (int h = 0; h < 2; h++) {
+        struct packing_result results[PACKING_WAYS];
+        for (int way = 0; way < PACKING_WAYS; way++)
+            results[way] = pack(way, hosts[h]);
+        for (int way = 0; way < PACKING_WAYS; way++)
+            put_way("stranded chips", way, hosts[h], 100 * results[way].stranded, "%",
+                    100 * results[PACKING_BOXES].stranded);
+    }
+}
+
 int main(int argc, char **argv)
 {
     everything = argc > 1 && strcmp(argv[1], "all") == 0;
@@ -516,6 +583,9 @@ int main(int argc, char **argv)
         sweep_pairs((uint32_t)cubes, 1000);
         return 0;
     }
+    bench_place();
+    if (argc > 1 && strcmp(argv[1], "place") == 0)
+        return 0;
     bench_availability();
     bench_plans();
     bench_switches(OCS_SCPI);
