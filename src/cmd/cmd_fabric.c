@@ -13,10 +13,11 @@ static const char usage[] =
     "       phalanx fabric plan SHAPE --cubes LIST [OPTIONS]\n"
     "       phalanx fabric diff|apply SHAPE --cubes LIST --switches FILE [OPTIONS]\n"
     "       phalanx fabric clear --cubes LIST --switches FILE [OPTIONS]\n"
-    "       phalanx fabric availability [OPTIONS]\n"
+    "       phalanx fabric availability|place [OPTIONS]\n"
+    "       phalanx fabric defrag SHAPE [OPTIONS]\n"
     "\n"
-    "Slices of an optically switched pod (docs/fabric.md), without a controller. A SHAPE is 4x4x8, or\n"
-    "4x4x8-twisted. `phalanx fabric ACTION --help` has the options and examples of one action.\n"
+    "Slices of an optically switched pod (docs/fabric.md); defrag alone asks a controller. A SHAPE is\n"
+    "4x4x8, or 4x4x8-twisted. `phalanx fabric ACTION --help` has the options and examples of one action.\n"
     "\n";
 
 struct action_row {
@@ -86,6 +87,19 @@ static const struct action_row actions[] = {
      "  phalanx fabric availability --host 0.99 --plot goodput.svg\n"
      "  phalanx fabric availability --pod 144 --whole 130\n",
      "the pod has not as many cubes, or a file cannot be written"},
+    {"place", FABRIC_PLACE, false, fabric_run_place, NULL,
+     "sends random slices through a pod with broken hosts: chips that are stranded",
+     "With switches, with small slices that move, and in contiguous boxes as Slurm's topology/torus3d\n"
+     "places them, whose file is read too. The time is in mean times of a slice.\n",
+     "  phalanx fabric place --host 0.99 --slices 1000\n"
+     "  phalanx fabric place --torus3d topology.yaml --nodes 16 --busy 'm-[01-08]'\n",
+     "the file is wrong, or no box is free"},
+    {"defrag", FABRIC_DEFRAG, true, fabric_run_defrag, NULL,
+     "proposes the fewest small slices to move so that the shape finds a place",
+     "Asks a controller for its cubes, slices, machines and tasks, and changes nothing.\n",
+     "  phalanx fabric defrag 4x4x4\n"
+     "  phalanx fabric defrag 4x4x8 --in pod-1 --moves 3\n",
+     "no such moves would do"},
 };
 enum { ACTIONS = sizeof actions / sizeof *actions };
 
@@ -156,7 +170,7 @@ static int run_action(const struct action_row *row, struct fabric_asked *asked, 
         return usage_wrong(usage, "%s needs%s", row->name, row->needs);
     if (row->needs && row->action != FABRIC_PLAN && !asked->switch_list == !asked->cluster)
         return usage_wrong(usage, "%s needs either --switches or --cluster", row->name);
-    if (asked->in && !asked->cluster)
+    if (asked->in && !asked->cluster && row->action != FABRIC_DEFRAG)
         return usage_wrong(usage, "--in names a pod of a --cluster file");
     if (row->takes_shape && slice_shape_parse(str_from(argv[0]), &asked->shape, &error) < 0)
         return fabric_refuse(&error);

@@ -23,6 +23,9 @@ enum fabric_action {
     FABRIC_APPLY = 1 << 7,
     FABRIC_CLEAR = 1 << 8,
     FABRIC_AVAILABILITY = 1 << 9,
+    FABRIC_PLACE = 1 << 10,
+    FABRIC_DEFRAG = 1 << 11,
+    FABRIC_ACTIONS_ALL = (1 << 12) - 1,
 };
 
 enum { FABRIC_WORDS_MAX = 64 };
@@ -36,9 +39,11 @@ struct fabric_asked {
     struct slice_shape shape; /* of actions that take one */
     struct fabric_words switches, links, running, joined, cubes_out;
     const char *crossed, *cubes, *svg, *cache, *switch_list, *cluster, *in, *plot; /* NULL: not given */
+    const char *torus3d, *busy, *server;                                           /* likewise */
     int64_t pod, random_links, seed, attempts, timeout_ns, bytes;
     int64_t packets, cycles, buffers, pace_percent; /* packets 0: not given */
     int64_t whole, trials;
+    int64_t slices, moves, nodes; /* nodes 0: not given */
     double hosts[AVAILABILITY_HOSTS_MAX], confidence, switch_up;
     int host_count;
     enum traffic_pattern traffic;
@@ -68,6 +73,8 @@ int fabric_run_plan(const struct fabric_asked *asked);    /* fabric_plan.c */
 int fabric_run_live(const struct fabric_asked *asked);    /* likewise: diff, apply, clear */
 int fabric_run_tables(const struct fabric_asked *asked);  /* fabric_tables.c: route, simulate, collective */
 int fabric_run_availability(const struct fabric_asked *asked);
+int fabric_run_place(const struct fabric_asked *asked);
+int fabric_run_defrag(const struct fabric_asked *asked);
 
 /* Prints the error; returns EXIT_FAILED. */
 int fabric_refuse(const struct error *error);

@@ -12,13 +12,16 @@
 #include "cmd/fabric_asked.h"
 #include "cmd/fabric_collective.h"
 #include "cmd/usage.h"
+#include "core/fabric/defrag.h"
+#include "sim/capacity/packing.h"
+#include "sim/capacity/torus3d.h"
 
 enum takes { TAKES_NOTHING, TAKES_TEXT, TAKES_LIST, TAKES_NUMBER, TAKES_SHARE, TAKES_OTHER };
 
 enum {
     LIVE = FABRIC_DIFF | FABRIC_APPLY | FABRIC_CLEAR,
     TABLES = FABRIC_ROUTE | FABRIC_SIMULATE | FABRIC_COLLECTIVE,
-    ALL = (FABRIC_AVAILABILITY << 1) - 1,
+    ALL = FABRIC_ACTIONS_ALL,
     LINKS_MAX = SLICE_CHIPS_MAX * AXES,
     LETTER_BASE = 256, /* of the first row: val of its struct option */
 };
@@ -54,8 +57,9 @@ static const struct option_row rows[] = {
     [ROW_BYTES] = {"bytes", "N", FABRIC_COLLECTIVE, TAKES_OTHER, 0, 0, 0,
                    "of the array on each chip, such as 64M (16Mi), rounded up to whole\nnumbers of 4 bytes; "
                    "of all-to-all as many as chips"},
-    [ROW_HOST] = {"host", "P", FABRIC_AVAILABILITY, TAKES_OTHER, 0, 0, 0,
-                  "the probability that a host is up; may be repeated\n(0.99, 0.995, 0.999)"},
+    [ROW_HOST] =
+        {"host", "P", FABRIC_AVAILABILITY | FABRIC_PLACE, TAKES_OTHER, 0, 0, 0,
+         "the probability that a host is up; may be repeated\n(0.99, 0.995, 0.999; of place 0.99, 0.999)"},
     [ROW_CONFIDENCE] = {"confidence", "P", FABRIC_AVAILABILITY, TAKES_OTHER, 0, 0, 0,
                         "with which cubes are whole (0.95)"},
     [ROW_PACKETS] = {"packets", "N", FABRIC_SIMULATE, TAKES_NUMBER, FIELD(packets), 1, 1000000,
@@ -90,7 +94,8 @@ static const struct option_row rows[] = {
      "names, drivers and addresses of the switches; phalanx switch-sim\n--write makes such a list"},
     {"cluster", "FILE", LIVE, TAKES_TEXT, FIELD(cluster), 0, 0,
      "takes them from a cluster file (spec.pods[].fabric) instead"},
-    {"in", "POD", LIVE, TAKES_TEXT, FIELD(in), 0, 0, "the pod of the cluster file, if several have switches"},
+    {"in", "POD", LIVE | FABRIC_DEFRAG, TAKES_TEXT, FIELD(in), 0, 0,
+     "the pod of the cluster file, if several have switches; of defrag:\nlooks at this pod alone"},
     {"attempts", "N", LIVE, TAKES_NUMBER, FIELD(attempts), 1, 100,
      "sessions that are tried when one breaks (3)"},
     {"keep", NULL, FABRIC_APPLY | FABRIC_CLEAR, TAKES_NOTHING, FIELD(keep_partial), 0, 0,
@@ -101,8 +106,19 @@ static const struct option_row rows[] = {
      "the probability that a switch is up (0.9998)"},
     {"trials", "N", FABRIC_AVAILABILITY, TAKES_NUMBER, FIELD(trials), 0, 1000000,
      "pods that are simulated to check the formulas (10000); 0: none"},
-    {"seed", "N", TABLES | FABRIC_AVAILABILITY, TAKES_NUMBER, FIELD(seed), 0, INT64_MAX,
+    {"seed", "N", TABLES | FABRIC_AVAILABILITY | FABRIC_PLACE, TAKES_NUMBER, FIELD(seed), 0, INT64_MAX,
      "of what is drawn by chance (1)"},
+    {"slices", "N", FABRIC_PLACE, TAKES_NUMBER, FIELD(slices), 1, PACKING_SLICES_MAX, "of the stream (1000)"},
+    {"moves", "N", FABRIC_PLACE | FABRIC_DEFRAG, TAKES_NUMBER, FIELD(moves), 0, DEFRAG_MOVES_MAX,
+     "small slices that may move for another one (8)"},
+    {"torus3d", "FILE", FABRIC_PLACE, TAKES_TEXT, FIELD(torus3d), 0, 0,
+     "a topology.yaml of Slurm instead: lists its toruses"},
+    {"nodes", "N", FABRIC_PLACE, TAKES_NUMBER, FIELD(nodes), 1, TORUS3D_CELLS_MAX,
+     "of a job: prints the nodes that torus3d gives it; exit status 1: none"},
+    {"busy", "LIST", FABRIC_PLACE, TAKES_TEXT, FIELD(busy), 0, 0,
+     "nodes that are taken or down, such as m-[01-16],m-40"},
+    {"server", "URL", FABRIC_DEFRAG, TAKES_TEXT, FIELD(server), 0, 0,
+     "the controller (default: as of phalanx get)"},
     {"svg", "FILE", FABRIC_CHECK | FABRIC_PLAN | FABRIC_ROUTE | FABRIC_SIMULATE, TAKES_TEXT, FIELD(svg), 0, 0,
      "draws, as SVG: of check the cubes of the slice, of plan the mirrors\nof the switches, of route and "
      "simulate the load of every link"},
@@ -123,6 +139,8 @@ void fabric_options_default(struct fabric_asked *ret_asked)
                                        .buffers = ((struct cycle_terms)CYCLE_TERMS_DEFAULT).buffers,
                                        .pace_percent = TRAFFIC_PACE_PERCENT,
                                        .trials = 10000,
+                                       .slices = 1000,
+                                       .moves = DEFRAG_MOVES_MAX,
                                        .confidence = .95,
                                        .switch_up = .9998};
 }

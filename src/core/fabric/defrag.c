@@ -56,6 +56,15 @@ static uint32_t list_places(const uint8_t extent[AXES], uint16_t ret_masks[CUBE_
     return count;
 }
 
+bool defrag_is_place(uint16_t mask, const uint8_t extent[AXES])
+{
+    uint16_t masks[CUBE_MACHINES];
+    for (uint32_t i = list_places(extent, masks); i > 0; i--)
+        if (masks[i - 1] == mask)
+            return true;
+    return false;
+}
+
 static bool in_chain(const struct search *search, uint32_t part)
 {
     for (uint32_t i = 0; i < search->chain_count; i++)
@@ -240,10 +249,38 @@ bool defrag_find(const struct defrag_pod *pod, const struct slice_shape *shape, 
     return found;
 }
 
+bool defrag_make_room(struct defrag_pod *pod, const struct slice_shape *shape, uint32_t moves_max,
+                      struct defrag_room *ret_room)
+{
+    struct slice_shape place = *shape;
+    uint32_t cubes = slice_shape_cubes(shape);
+    if (slice_shape_is_whole(shape))
+        place = (struct slice_shape){{CUBE_SIDE, CUBE_SIDE, CUBE_SIDE}, false};
+    CHECK(moves_max <= DEFRAG_MOVES_MAX && cubes <= POD_CUBES_MAX);
+    *ret_room = (struct defrag_room){.proved = true};
+    while (ret_room->place_count < cubes) {
+        struct defrag_plan plan;
+        bool found = defrag_find(pod, &place, moves_max - ret_room->move_count, &plan);
+        ret_room->proved = ret_room->proved && plan.proved;
+        if (!found)
+            return false;
+        for (uint32_t i = 0; i < plan.count; i++) {
+            struct defrag_part *part = &pod->parts[plan.moves[i].part];
+            ret_room->moves[ret_room->move_count++] = plan.moves[i];
+            part->cube = plan.moves[i].cube;
+            part->mask = plan.moves[i].mask;
+        }
+        pod->blocked[plan.cube] |= plan.mask;
+        ret_room->places[ret_room->place_count].cube = plan.cube;
+        ret_room->places[ret_room->place_count++].mask = plan.mask;
+    }
+    return true;
+}
+
 bool defrag_check(const struct defrag_pod *pod, const struct slice_shape *shape,
                   const struct defrag_plan *plan)
 {
-    uint16_t taken[POD_CUBES_MAX], masks[CUBE_MACHINES];
+    uint16_t taken[POD_CUBES_MAX];
     uint8_t extent[AXES];
     mem_copy(taken, pod->blocked, sizeof taken);
     for (uint32_t i = 0; i < pod->part_count; i++)
@@ -253,9 +290,7 @@ bool defrag_check(const struct defrag_pod *pod, const struct slice_shape *shape,
         if (move->part >= pod->part_count || move->cube >= pod->cubes)
             return false;
         const struct defrag_part *part = &pod->parts[move->part];
-        bool place = false;
-        for (uint32_t k = list_places(part->extent, masks); k > 0 && !place; k--)
-            place = masks[k - 1] == move->mask;
+        bool place = defrag_is_place(move->mask, part->extent);
         for (uint32_t k = 0; k < i; k++)
             place = place && plan->moves[k].part != move->part;
         if (!place || part->fixed || part->cube != move->from_cube || part->mask != move->from_mask ||
@@ -265,8 +300,6 @@ bool defrag_check(const struct defrag_pod *pod, const struct slice_shape *shape,
         taken[move->cube] |= move->mask;
     }
     defrag_extent(shape, extent);
-    bool place = false;
-    for (uint32_t k = list_places(extent, masks); k > 0 && !place; k--)
-        place = masks[k - 1] == plan->mask;
-    return place && plan->cube < pod->cubes && !(taken[plan->cube] & plan->mask);
+    return defrag_is_place(plan->mask, extent) && plan->cube < pod->cubes &&
+           !(taken[plan->cube] & plan->mask);
 }

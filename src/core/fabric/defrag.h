@@ -57,11 +57,28 @@ uint16_t defrag_mask(const uint8_t at[AXES], const uint8_t extent[AXES]);
 /* The extents in machines of a shape of at most one cube. */
 void defrag_extent(const struct slice_shape *shape, uint8_t ret_extent[AXES]);
 
+/* Whether a mask is a place of a box of these extents. */
+bool defrag_is_place(uint16_t mask, const uint8_t extent[AXES]);
+
 /* Finds a plan with at most `moves_max` moves (DEFRAG_MOVES_MAX at most) for a shape of at most one cube;
  * with count 0 if a place is free already. False: there is none; *ret_plan then only says whether that is
  * `proved`. Parts do not overlap each other nor blocked machines. */
 bool defrag_find(const struct defrag_pod *pod, const struct slice_shape *shape, uint32_t moves_max,
                  struct defrag_plan *ret_plan);
+/* Room for a shape of any size: places for all of its cubes, and the moves that free them. */
+struct defrag_room {
+    struct defrag_move moves[DEFRAG_MOVES_MAX]; /* in order; a job may occur more than once */
+    uint32_t move_count;
+    struct {
+        uint16_t cube, mask;
+    } places[POD_CUBES_MAX];
+    uint32_t place_count;
+    bool proved; /* of one place: fewest moves. Of several: each by the fewest, one after the other */
+};
+/* Finds a place for each cube of the shape, free ones first. The parts of `pod` move, and the places are
+ * blocked in it. False: there is no room with so many moves; the pod is then between two states. */
+bool defrag_make_room(struct defrag_pod *pod, const struct slice_shape *shape, uint32_t moves_max,
+                      struct defrag_room *ret_room);
 /* Whether the plan does what it says, one move after the other, whoever made it. */
 bool defrag_check(const struct defrag_pod *pod, const struct slice_shape *shape,
                   const struct defrag_plan *plan);

@@ -192,44 +192,25 @@ static void move_run(struct pack *pack, struct run *run, const struct defrag_mov
     take_machines(pack, run, HELD_BUSY);
 }
 
-/* Plans for as many cubes as a shape lacks, one after the other. Returns the moves, in order; 0: none. */
-static uint32_t plan_moves(struct pack *pack, const struct slice_shape *shape, struct defrag_pod *pod,
-                           struct defrag_move *ret_moves)
-{
-    struct slice_shape place = slice_shape_is_whole(shape) ? (struct slice_shape){{4, 4, 4}, false} : *shape;
-    uint32_t needs = slice_shape_cubes(shape), moves = 0, max = pack->order->moves_max;
-    while (needs > 0) {
-        struct defrag_plan plan;
-        if (!defrag_find(pod, &place, max - moves, &plan))
-            return 0;
-        CHECK(defrag_check(pod, &place, &plan));
-        for (uint32_t i = 0; i < plan.count; i++) {
-            ret_moves[moves++] = plan.moves[i];
-            pod->parts[plan.moves[i].part].cube = plan.moves[i].cube;
-            pod->parts[plan.moves[i].part].mask = plan.moves[i].mask;
-        }
-        pod->blocked[plan.cube] |= plan.mask; /* of the slice that waits */
-        needs--;
-    }
-    return moves;
-}
-
 static bool make_room(struct pack *pack, const struct slice_shape *shape)
 {
-    struct defrag_move moves[DEFRAG_MOVES_MAX];
     struct defrag_pod *pod = mem_alloc(sizeof *pod);
+    struct defrag_room *room = mem_alloc(sizeof *room);
     uint32_t *run_of = mem_alloc(MACHINES * sizeof *run_of);
     pod->parts = mem_alloc(MACHINES * sizeof *pod->parts);
     describe_pod(pack, pod, run_of);
-    uint32_t count = plan_moves(pack, shape, pod, moves);
-    for (uint32_t i = 0; i < count; i++)
-        move_run(pack, &pack->runs.items[run_of[moves[i].part]], &moves[i]);
-    pack->result->moves += count;
-    pack->result->moved_for += count > 0;
+    bool found = defrag_make_room(pod, shape, pack->order->moves_max, room) && room->move_count > 0;
+    for (uint32_t i = 0; i < room->move_count && found; i++) {
+        const struct defrag_move *move = &room->moves[i];
+        move_run(pack, &pack->runs.items[run_of[move->part]], move);
+    }
+    pack->result->moves += found ? room->move_count : 0;
+    pack->result->moved_for += found;
     mem_free(pod->parts);
     mem_free(pod);
+    mem_free(room);
     mem_free(run_of);
-    return count > 0;
+    return found;
 }
 
 /* --- the stream ----------------------------------------------------------------------------------------- */
