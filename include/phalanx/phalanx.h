@@ -378,6 +378,30 @@ int phx_notice(phx_context *ctx, struct phx_drain *ret_drain);
  * on every rank; a larger number replaces them. ret_name may be NULL. Any thread may call. */
 uint64_t phx_slice_tables(phx_context *ctx, char *ret_name, size_t size);
 
+enum { PHX_SLICE_CHIPS = 4 }; /* of a machine: 2x2x1 */
+
+/* The slice as this rank sees it. */
+struct phx_slice {
+    uint64_t tables;     /* number of the routing tables in use */
+    uint64_t without;    /* optical switches that they avoid: bit 16 * axis + index, axes X, Y, Z from 0 */
+    uint32_t extent[3];  /* chips along X, Y, Z */
+    int32_t twisted;     /* 1: a twisted torus */
+    uint32_t chip_count; /* of this rank's machine */
+    struct {
+        uint32_t number; /* in the slice: x + X (y + Y z) */
+        uint32_t at[3];  /* x, y, z */
+    } chips[PHX_SLICE_CHIPS];
+};
+
+/* Returns 1 with the slice of the job, or 0: it has none, or the agent has not told yet. Any thread may
+ * call. */
+int phx_slice_get(phx_context *ctx, struct phx_slice *ret_slice);
+/* Waits until the slice has routing tables with a number above `seen` (0: any), as after the loss of an
+ * optical switch and when it is back. Returns 0 with the slice; PHX_ERROR_TIMEOUT: there are none within
+ * timeout_ms (-1: no limit); or what the gang has failed with. Any thread may call. */
+int phx_slice_wait(phx_context *ctx, uint64_t seen, int64_t timeout_ms, struct phx_slice *ret_slice,
+                   struct phx_error *error);
+
 /* ---- the loop ---- */
 
 /* For hold_every and save_every: the library chooses the interval from its measurements and the machines'

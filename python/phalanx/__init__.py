@@ -30,7 +30,7 @@ from ._errors import (
     RetryError,
     TimeoutExpired,
 )
-from ._job import Checkpoint, Drain, Job, Peer, join
+from ._job import Checkpoint, Drain, Job, Peer, Slice, join
 from .loop import train_loop
 
 __all__ = [
@@ -46,6 +46,7 @@ __all__ = [
     "PhalanxError",
     "RejoinError",
     "RetryError",
+    "Slice",
     "TimeoutExpired",
     "join",
     "train_loop",

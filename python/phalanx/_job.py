@@ -4,7 +4,7 @@ import ctypes
 import os
 from contextlib import contextmanager
 from ctypes import byref, c_size_t, c_uint64, c_void_p
-from typing import Any, Mapping, NamedTuple, Optional, Tuple, Union
+from typing import Any, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from . import _library
 from ._errors import SpaceError, NotFoundError, raise_for
@@ -38,6 +38,22 @@ class Drain(NamedTuple):
 
     remaining: float
     reason: int  # 1 maintenance, 2 preemption, 3 fault
+
+
+class Slice(NamedTuple):
+    """The job's slice of an optically switched pod, as this rank sees it."""
+
+    tables: int  # number of the routing tables in use
+    without: List[str]  # optical switches that they avoid, such as "x5"
+    extent: Tuple[int, int, int]  # chips along X, Y, Z
+    twisted: bool
+    chips: List[Tuple[int, int, int]]  # coordinates of this rank's chips
+
+
+def _slice_of(struct: "_library.SliceStruct") -> Slice:
+    without = [f"{'xyz'[bit // 16]}{bit % 16}" for bit in range(48) if struct.without >> bit & 1]
+    chips = [tuple(struct.chips[i].at) for i in range(struct.chip_count)]
+    return Slice(struct.tables, without, tuple(struct.extent), bool(struct.twisted), chips)
 
 
 def _milliseconds(timeout: Optional[float]) -> int:
@@ -310,6 +326,20 @@ class Job:
         name = ctypes.create_string_buffer(256)
         number = self._library.phx_slice_tables(self._context, name, len(name)) if self._context else 0
         return number, name.value.decode()
+
+    def slice(self) -> Optional[Slice]:
+        """The slice of this job; None: it has none, or the agent has not told yet."""
+        seen = _library.SliceStruct()
+        if self._context is None or self._library.phx_slice_get(self._context, byref(seen)) == 0:
+            return None
+        return _slice_of(seen)
+
+    def slice_wait(self, seen: int, timeout: Optional[float] = None) -> Slice:
+        """Waits until the slice has routing tables with a number above ``seen``, as after the loss of an optical
+        switch. TimeoutExpired: there are none within ``timeout`` seconds."""
+        struct = _library.SliceStruct()
+        self._call("phx_slice_wait", seen, _milliseconds(timeout), byref(struct))
+        return _slice_of(struct)
 
 
 def join(

@@ -44,6 +44,25 @@ class DrainStruct(ctypes.Structure):
     _fields_ = [("remaining_ms", c_int64), ("reason", c_uint32)]
 
 
+class ChipStruct(ctypes.Structure):
+    """A chip of struct phx_slice"""
+
+    _fields_ = [("number", c_uint32), ("at", c_uint32 * 3)]
+
+
+class SliceStruct(ctypes.Structure):
+    """struct phx_slice"""
+
+    _fields_ = [
+        ("tables", c_uint64),
+        ("without", c_uint64),
+        ("extent", c_uint32 * 3),
+        ("twisted", c_int),
+        ("chip_count", c_uint32),
+        ("chips", ChipStruct * 4),
+    ]
+
+
 class RegionStruct(ctypes.Structure):
     """struct phx_region"""
 
@@ -125,6 +144,8 @@ _PROTOTYPES = {
     "phx_checkpoint_import": (c_int, [c_void_p, c_char_p, POINTER(c_size_t), _E]),
     "phx_notice": (c_int, [c_void_p, POINTER(DrainStruct)]),
     "phx_slice_tables": (c_uint64, [c_void_p, c_char_p, c_size_t]),
+    "phx_slice_get": (c_int, [c_void_p, POINTER(SliceStruct)]),
+    "phx_slice_wait": (c_int, [c_void_p, c_uint64, c_int64, POINTER(SliceStruct), _E]),
 }
 
 _loaded = None

@@ -235,10 +235,18 @@ static int wait_for_tables(void *unused)
     char name[64] = "";
     phx_context *ctx = gang_join();
     EXPECT(phx_slice_tables(ctx, name, sizeof name) == 0 && name[0] == '\0');
+    EXPECT(phx_slice_get(ctx, &(struct phx_slice){0}) == 0);
     for (uint64_t step = 1; phx_slice_tables(ctx, NULL, 0) < 2; step++)
         EXPECT(phx_step(ctx, step, NULL, 0, &error) == 0);
     EXPECT(phx_slice_tables(ctx, name, 6) == 2 && strcmp(name, "4x4x8") == 0); /* cut */
     EXPECT(phx_slice_tables(ctx, name, sizeof name) == 2 && strcmp(name, "4x4x8 without x5") == 0);
+    struct phx_slice slice;
+    EXPECT(phx_slice_get(ctx, &slice) == 1 && slice.tables == 2 && slice.without == 1u << 5);
+    EXPECT(slice.extent[0] == 4 && slice.extent[2] == 8 && !slice.twisted && slice.chip_count == 4);
+    EXPECT(phx_slice_wait(ctx, 0, 0, &slice, &error) == 0 && slice.tables == 2);
+    EXPECT(phx_slice_wait(ctx, 2, 0, &slice, &error) == PHX_ERROR_TIMEOUT);
+    EXPECT(phx_step(ctx, 1000000, NULL, 0, &error) == 0); /* now others come */
+    EXPECT(phx_slice_wait(ctx, 2, -1, &slice, &error) == 0 && slice.tables == 3 && slice.without == 0);
     EXPECT(phx_leave(ctx, &error) == 0);
     return 0;
 }
@@ -251,6 +259,10 @@ static void test_tables(void **unused)
     gang_until(&gang, gang.step_frames[0] > 0);
     struct jobwire_message message = {.type = JOBWIRE_TABLES, .tables = {.number = 2}};
     snprintf(message.tables.name, sizeof message.tables.name, "4x4x8 without x5");
+    gang_send_all(&gang, &message);
+    gang_until(&gang, gang.steps[0].step == 1000000);
+    message.tables.number = 3;
+    snprintf(message.tables.name, sizeof message.tables.name, "4x4x8");
     gang_send_all(&gang, &message);
     gang_expect_exits(&gang, 0);
     gang_done(&gang);
