@@ -185,6 +185,57 @@ static void test_nothing_moves_where_a_place_is_free(void **state)
     assert_true(plan.proved);
 }
 
+/* Carries the moves out on a copy, one after the other, and looks at the places. */
+static void check_room(const struct defrag_pod *before, const struct slice_shape *shape,
+                       const struct defrag_room *room)
+{
+    struct defrag_part parts[PARTS_MAX];
+    struct defrag_pod pod = *before;
+    pod.parts = parts;
+    memcpy(parts, before->parts, before->part_count * sizeof *parts);
+    for (uint32_t i = 0; i < room->move_count; i++) {
+        const struct defrag_move *move = &room->moves[i];
+        struct defrag_part *part = &parts[move->part];
+        assert_true(!part->fixed && part->cube == move->from_cube && part->mask == move->from_mask);
+        assert_true(defrag_is_place(move->mask, part->extent));
+        assert_int_equal(taken_of(&pod, move->cube) & move->mask, 0);
+        part->cube = move->cube;
+        part->mask = move->mask;
+    }
+    assert_int_equal(room->place_count, slice_shape_cubes(shape));
+    for (uint32_t i = 0; i < room->place_count; i++) {
+        assert_int_equal(taken_of(&pod, room->places[i].cube) & room->places[i].mask, 0);
+        pod.blocked[room->places[i].cube] |= room->places[i].mask; /* each place once */
+    }
+}
+
+static void test_room_for_several_cubes(void **state)
+{
+    static const char *const shapes[] = {"4x4x4", "4x4x8", "4x4x8-twisted", "4x4x12", "4x8x8", "2x4x4"};
+    struct rng rng;
+    uint32_t found = 0, none = 0;
+    rng_seed(&rng, 21);
+    for (uint32_t run = 0; run < 600; run++) {
+        struct defrag_part parts[PARTS_MAX], moved[PARTS_MAX];
+        struct defrag_pod pod = {.cubes = 6, .parts = parts}, after;
+        struct slice_shape shape = shape_of(shapes[run % 6]);
+        struct defrag_room room;
+        fill_randomly(&pod, &rng, (uint32_t)rng_below(&rng, 20));
+        after = pod;
+        after.parts = moved;
+        memcpy(moved, parts, sizeof parts);
+        uint32_t most = (uint32_t)rng_below(&rng, DEFRAG_MOVES_MAX + 1);
+        if (defrag_make_room(&after, &shape, most, &room)) {
+            assert_true(room.move_count <= most);
+            check_room(&pod, &shape, &room);
+            found += room.move_count > 0;
+        } else {
+            none++;
+        }
+    }
+    assert_true(found > 100 && none > 100);
+}
+
 static void test_the_check_notices_wrong_plans(void **state)
 {
     struct defrag_part parts[PARTS_MAX];
@@ -240,6 +291,7 @@ int main(void)
         cmocka_unit_test(test_no_plan_has_fewer_moves),
         cmocka_unit_test(test_jobs_make_room_for_each_other),
         cmocka_unit_test(test_nothing_moves_where_a_place_is_free),
+        cmocka_unit_test(test_room_for_several_cubes),
         cmocka_unit_test(test_the_check_notices_wrong_plans),
         cmocka_unit_test(test_a_large_pod),
     };
