@@ -381,6 +381,19 @@ bool slice_is_feasible(const struct cluster *cluster, const struct slice_shape *
     return false;
 }
 
+/* Where parts of cubes are in other slices, the planner of moves may help (fabric/defrag.h). */
+static void name_planner(const struct slices *slices, const struct slice_want *want, struct buf *why)
+{
+    bool parts = false;
+    char text[SHAPE_TEXT_MAX];
+    for (size_t i = 0; i < slices->list.len && !parts; i++)
+        parts = slices->list.items[i]->jobset != want->jobset &&
+                !slice_shape_is_whole(&slices->list.items[i]->place.cubes.shape);
+    slice_shape_format(want->shape, text);
+    if (parts)
+        buf_printf(why, "; phalanx fabric defrag %s says whether small slices could make room", text);
+}
+
 bool slice_choose(const struct slices *slices, const struct cluster *cluster, const struct slice_want *want,
                   struct slice_place *ret_place, struct buf *why)
 {
@@ -390,7 +403,9 @@ bool slice_choose(const struct slices *slices, const struct cluster *cluster, co
     struct buf said BUF_CLEANUP = {0};
     bool found = slice_shape_is_whole(want->shape) ? choose_whole(slices, cluster, want, ret_place, &said)
                                                    : choose_part(slices, cluster, want, ret_place, &said);
-    if (!found)
+    if (!found) {
         buf_add_str(why, buf_str(&said));
+        name_planner(slices, want, why);
+    }
     return found;
 }

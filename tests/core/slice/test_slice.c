@@ -107,6 +107,9 @@ static void parts_of_a_cube_share_it(void **state)
     answer_all(rig);
     assert_int_not_equal(slice_of(rig, "c")->place.cubes.cube[0], slice_of(rig, "a")->place.cubes.cube[0]);
     assert_int_equal(rig->makes, POD_SWITCHES); /* each ring is the cube's own */
+    harness_create(&rig->h, slice_yaml("d", "4x4x12", 48));
+    assert_why_has(rig, "d", "needs 3 whole cubes of one pod for 4x4x12; pod-1 has 2 free");
+    assert_why_has(rig, "d", "; phalanx fabric defrag 4x4x12 says whether small slices could make room");
     end(rig);
 }
 
