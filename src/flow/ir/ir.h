@@ -6,8 +6,8 @@
  *
  *     struct ir_module *module = NULL;
  *     if (ir_parse(text, "step.mlir", &module, &error) < 0) ...        // "step.mlir:12:9: expected a type"
- *     if (ir_verify(module, &error) < 0) ...                           // types, shapes, attributes of every
- *     op const struct ir_function *main = ir_function(module, STR("main"));
+ *     if (ir_verify(module, &error) < 0) ...                           // types, shapes, attributes of every op
+ *     const struct ir_function *main = ir_function(module, STR("main"));
  *     ...
  *     ir_module_free(module);
  *
@@ -257,8 +257,9 @@ union ir_attributes {
         int64_t channel;
     } permute;
     struct {
-        double min_ulp, max_ulp;
-        bool constant;
+        double min_ulp, max_ulp; /* expect_close: units in the last place; by default 0 and 3 */
+        double tolerance;        /* expect_almost_eq; by default 0.0001 */
+        bool constant;           /* one operand, compared with `expected` */
         struct ir_literal expected;
     } expect;                                /* check.* */
     struct {                                 /* run_parallel */
