@@ -6,7 +6,7 @@
  *
  *     struct ir_module *module = NULL;
  *     if (ir_parse(text, "step.mlir", &module, &error) < 0) ...        // "step.mlir:12:9: expected a type"
- *     if (ir_verify(module, &error) < 0) ...                           // types, shapes, attributes of every op
+ *     if (ir_verify(module, &error) < 0) ...                           // types, shapes, attributes
  *     const struct ir_function *main = ir_function(module, STR("main"));
  *     ...
  *     ir_module_free(module);
@@ -115,7 +115,7 @@ struct ir_place {
 struct ir_op;
 struct ir_function;
 
-/* What an operation, a block's argument list or a parameter list has made. */
+/* A value: made by an operation, a block's argument list or a parameter list. */
 struct ir_value {
     struct ir_type type;
     uint32_t number;  /* dense in its function, from 0 */

@@ -14,7 +14,7 @@
  *     check.expect_eq_const, expect_close_const, ...              EXPECT_* with one operand and a literal
  *     custom_call @check.expect_eq, ...                           EXPECT_*
  *     custom_call @mhlo.tan, chlo.tan                             TAN
- *     chlo.erf, chlo.lgamma, chlo.top_k, ...                      CUSTOM_CALL @mhlo.erf, @mhlo.lgamma, @mhlo.topk
+ *     chlo.erf, chlo.top_k, ...                                   CUSTOM_CALL @mhlo.erf, @mhlo.topk, ...
  *     sdy.sharding_constraint, custom_call @Sharding              no operation: the operand itself
  */
 #ifndef PHX_FLOW_IR_OPS_H
@@ -88,7 +88,9 @@ enum { IR_ANY = 255 };
     X(SLICE, "slice", 1, 1, 0)                                     \
     X(TRANSPOSE, "transpose", 1, 1, 0)                             \
     /* contraction, reduction, windows */                          \
+    X(BATCH_NORM_GRAD, "batch_norm_grad", 5, 5, 0)                 \
     X(BATCH_NORM_INFERENCE, "batch_norm_inference", 5, 5, 0)       \
+    X(BATCH_NORM_TRAINING, "batch_norm_training", 3, 3, 0)         \
     X(CHOLESKY, "cholesky", 1, 1, 0)                               \
     X(CONVOLUTION, "convolution", 2, 2, 0)                         \
     X(DOT_GENERAL, "dot_general", 2, 2, 0)                         \
@@ -119,9 +121,9 @@ enum { IR_ANY = 255 };
     X(REDUCE_SCATTER, "reduce_scatter", 1, 1, 1)                   \
     X(REPLICA_ID, "replica_id", 0, 0, 0)                           \
     /* checks of test programs, and parallel runs */               \
-    X(EXPECT_EQ, "check.expect_eq", 2, 2, 0)                       \
-    X(EXPECT_CLOSE, "check.expect_close", 2, 2, 0)                 \
-    X(EXPECT_ALMOST_EQ, "check.expect_almost_eq", 2, 2, 0)         \
+    X(EXPECT_EQ, "check.expect_eq", 1, 2, 0)                       \
+    X(EXPECT_CLOSE, "check.expect_close", 1, 2, 0)                 \
+    X(EXPECT_ALMOST_EQ, "check.expect_almost_eq", 1, 2, 0)         \
     X(RUN_PARALLEL, "interpreter.run_parallel", 0, IR_ANY, 0)
 /* clang-format on */
 
