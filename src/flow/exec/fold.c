@@ -103,7 +103,7 @@ int fold_element(struct folding *folding, struct tensor *const *inputs, int64_t 
     uint32_t count = folding->region->arg_count / 2;
     if (folding->binary != IR_OP_KINDS && fold_run(folding->binary, inputs[0], from, results[0], to, 1))
         return 0;
-    struct tensor *folded[count + 1];
+    struct tensor *folded[IR_OPERANDS_MAX];
     for (uint32_t k = 0; k < count; k++) {
         folding_set(folding, k, results[k], to);
         folding_set(folding, count + k, inputs[k], from);

@@ -53,7 +53,7 @@ interpret_op interpret_broadcast, interpret_concatenate, interpret_constant, int
     interpret_reverse, interpret_scatter, interpret_slice, interpret_transpose;
 /* interpret_contract.c */
 interpret_op interpret_convolution, interpret_dot, interpret_cholesky, interpret_triangular, interpret_fft,
-    interpret_batch_norm;
+    interpret_batch_norm, interpret_batch_norm_grad, interpret_batch_norm_training;
 /* interpret_reduce.c */
 interpret_op interpret_map, interpret_reduce, interpret_reduce_window, interpret_select_and_scatter,
     interpret_sort;

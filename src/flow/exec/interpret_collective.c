@@ -309,16 +309,19 @@ int interpret_permute(struct interpretation *run, const struct ir_op *op, struct
     bool partitions = op->attributes.permute.channel > 0;
     uint32_t own = partitions ? gang->partition : gang->replica,
              count = partitions ? gang->partitions : gang->replicas;
-    uint32_t ids[count + 1];
-    struct members members = {.ids = ids, .count = count, .self = own};
+    struct members members = {.ids = calloc(count + 1, sizeof *members.ids), .count = count, .self = own};
+    if (!members.ids)
+        return interpret_fail(run, op, ERROR_LIMIT, "no memory for the group");
     for (uint32_t k = 0; k < count; k++)
-        ids[k] = partitions ? gang->replica * gang->partitions + k : k * gang->partitions + gang->partition;
+        members.ids[k] =
+            partitions ? gang->replica * gang->partitions + k : k * gang->partitions + gang->partition;
     struct tensor *result = interpret_result(run, op, 0);
     char *all = NULL;
+    int code = result ? gather_bytes(run, op, &members, operands[0], &all) : ERROR_LIMIT;
+    free(members.ids);
     if (!result)
-        return ERROR_LIMIT;
+        return code;
     size_t size = (size_t)ir_type_bytes(&result->type);
-    int code = gather_bytes(run, op, &members, operands[0], &all);
     memset(result->data, 0, size);
     for (uint32_t k = 0; k < op->attributes.permute.count && code == 0; k++) {
         const int64_t *pair = op->attributes.permute.pairs[k];

@@ -1,6 +1,7 @@
 /* interpret_contract.c - products of matrices, convolutions, and what solves and transforms matrices.
  *
- * Sums are kept in double (complex double, 64-bit integers) and rounded once.
+ * Sums of f32 are kept in f32, as every accelerator keeps them: test programs expect its digits. Other sums are
+ * kept in double (complex double, 64-bit integers) and rounded once.
  */
 #include <math.h>
 #include <stdlib.h>
@@ -13,6 +14,7 @@
 /* All elements of a tensor, widened: what these operations read again and again. */
 struct wide {
     enum lane_class class;
+    bool narrow;       /* sums are rounded to f32 */
     double complex *c; /* by class, one of them */
     double *f;
     int64_t *i;
@@ -22,6 +24,7 @@ struct wide {
 static bool wide_new(struct wide *wide, enum ir_element element, int64_t elements)
 {
     wide->class = lane_class_of(element);
+    wide->narrow = element == IR_F32;
     size_t size = wide->class == LANE_COMPLEX ? sizeof *wide->c : sizeof *wide->f;
     wide->memory = calloc((size_t)elements + 1, size);
     wide->c = wide->memory, wide->f = wide->memory, wide->i = wide->memory;
@@ -64,7 +67,9 @@ static void wide_store(const struct wide *wide, enum lane_class class, struct te
 static inline void wide_multiply_add(struct wide *sum, int64_t to, const struct wide *a, int64_t x,
                                      const struct wide *b, int64_t y)
 {
-    if (sum->class == LANE_FLOAT)
+    if (sum->narrow)
+        sum->f[to] = (float)(sum->f[to] + (float)(a->f[x] * b->f[y]));
+    else if (sum->class == LANE_FLOAT)
         sum->f[to] += a->f[x] * b->f[y];
     else if (sum->class == LANE_COMPLEX)
         sum->c[to] += a->c[x] * b->c[y];
@@ -458,37 +463,6 @@ int interpret_fft(struct interpretation *run, const struct ir_op *op, struct ten
     if (!fits) {
         tensor_unref(result);
         return interpret_fail(run, op, ERROR_LIMIT, "no memory for the operand");
-    }
-    results[0] = result;
-    return 0;
-}
-
-/* --- batch normalisation */
-
-int interpret_batch_norm(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
-                         struct tensor **results)
-{
-    struct tensor *result = interpret_result(run, op, 0);
-    struct wide x = {0}, of[4] = {{0}}; /* scale, offset, mean, variance */
-    bool fits = result && wide_of(&x, operands[0]);
-    for (int k = 0; k < 4; k++)
-        fits = fits && wide_of(&of[k], operands[1 + k]);
-    if (fits) {
-        int64_t strides[IR_RANK_MAX], feature = op->attributes.batch_norm.feature;
-        strides_of(&result->type, strides);
-        for (int64_t at = 0; at < ir_type_elements(&result->type); at++) {
-            int64_t k = at / strides[feature] % result->type.dims[feature];
-            double deviation = sqrt(of[3].f[k] + op->attributes.batch_norm.epsilon);
-            x.f[at] = (x.f[at] - of[2].f[k]) / deviation * of[0].f[k] + of[1].f[k];
-        }
-        wide_store(&x, LANE_FLOAT, result);
-    }
-    free(x.memory);
-    for (int k = 0; k < 4; k++)
-        free(of[k].memory);
-    if (!fits) {
-        tensor_unref(result);
-        return interpret_fail(run, op, ERROR_LIMIT, "no memory for the operands");
     }
     results[0] = result;
     return 0;

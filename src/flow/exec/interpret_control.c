@@ -32,7 +32,7 @@ int interpret_while(struct interpretation *run, const struct ir_op *op, struct t
                     struct tensor **results)
 {
     uint32_t count = op->operand_count;
-    struct tensor *state[count + 1], *next[count + 1];
+    struct tensor *state[IR_OPERANDS_MAX], *next[IR_OPERANDS_MAX];
     for (uint32_t k = 0; k < count; k++)
         state[k] = tensor_ref(operands[k]);
     int code;

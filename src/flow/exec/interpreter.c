@@ -70,7 +70,9 @@ static interpret_op *const COMPUTES[IR_OP_KINDS] = {
     [IR_OP_SCATTER] = interpret_scatter,
     [IR_OP_SLICE] = interpret_slice,
     [IR_OP_TRANSPOSE] = interpret_transpose,
+    [IR_OP_BATCH_NORM_GRAD] = interpret_batch_norm_grad,
     [IR_OP_BATCH_NORM_INFERENCE] = interpret_batch_norm,
+    [IR_OP_BATCH_NORM_TRAINING] = interpret_batch_norm_training,
     [IR_OP_CHOLESKY] = interpret_cholesky,
     [IR_OP_CONVOLUTION] = interpret_convolution,
     [IR_OP_DOT_GENERAL] = interpret_dot,
@@ -165,7 +167,7 @@ static void value_set(struct interpretation *run, const struct ir_value *value, 
 
 static int run_operation(struct interpretation *run, const struct ir_op *op)
 {
-    struct tensor *operands[op->operand_count + 1], *results[op->result_count + 1];
+    struct tensor *operands[IR_OPERANDS_MAX], *results[IR_OPERANDS_MAX];
     for (uint32_t i = 0; i < op->operand_count; i++) {
         operands[i] = run->values[op->operands[i]->number];
         CHECK(operands[i] != NULL);
@@ -235,7 +237,7 @@ static int interpreter_compile(const struct executor *executor, const struct ir_
 static void interpreter_launch(struct executable *executable, const struct flow_launch *launch)
 {
     const struct ir_function *function = executable->function;
-    struct tensor *results[function->result_count + 1];
+    struct tensor *results[IR_OPERANDS_MAX];
     struct flow_failure failure = {.island = UINT32_MAX, .device = UINT32_MAX, .incarnation = UINT32_MAX};
     uint64_t collectives = 0;
     struct interpretation run = {.module = executable->module,
