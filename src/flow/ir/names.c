@@ -54,7 +54,7 @@ void names_cut(struct names *names, size_t len)
     }
 }
 
-void names_done(struct names *names)
+void ir_names_done(struct names *names)
 {
     vec_done(&names->list);
     vec_done(&names->buckets);

@@ -22,6 +22,6 @@ struct names {
 const struct name *names_find(const struct names *names, struct str text); /* NULL: unknown */
 void names_push(struct names *names, struct str text, void *value, uint32_t count);
 void names_cut(struct names *names, size_t len); /* forgets all names but the first `len` */
-void names_done(struct names *names);            /* frees; empty and usable again */
+void ir_names_done(struct names *names);         /* frees; empty and usable again */
 
 #endif

@@ -560,8 +560,8 @@ static int parse_part(struct str text, const char *file, uint32_t line, struct i
         ok = parse_items(&parser, false) && parse_resolve_calls(&parser);
     }
     arena_done(&parser.scratch);
-    names_done(&parser.values);
-    names_done(&parser.functions);
+    ir_names_done(&parser.values);
+    ir_names_done(&parser.functions);
     vec_done(&parser.calls);
     if (!ok) {
         ir_module_free(module);
