@@ -114,7 +114,7 @@ static pid_t flow_up_start(char *const *arguments)
 
 static pid_t flow_up_worker(const struct flow_up *up, int64_t number)
 {
-    char head[300], listen[300], devices[24], island[24];
+    char head[300], listen[300], devices[24], island[40];
     snprintf(head, sizeof head, "unix:%s/head.sock", up->dir);
     snprintf(listen, sizeof listen, "unix:%s/worker-%lld.sock", up->dir, (long long)number);
     snprintf(devices, sizeof devices, "%lld", (long long)up->devices);
@@ -182,14 +182,18 @@ static void flow_up_watch(struct flow_up *up, int stop_fd)
     }
 }
 
+/* Workers first: they complain when the head goes before them. */
 static void flow_up_end(struct flow_up *up)
 {
-    for (int64_t i = 0; i <= up->hosts; i++)
+    for (int64_t i = up->hosts; i >= 0; i--)
         if (up->pids[i] > 0)
-            kill(up->pids[i], SIGTERM);
-    for (int64_t i = 0; i <= up->hosts; i++)
+            kill(up->pids[i], i > 0 ? SIGTERM : 0);
+    for (int64_t i = up->hosts; i >= 0; i--) {
+        if (i == 0 && up->pids[0] > 0)
+            kill(up->pids[0], SIGTERM);
         if (up->pids[i] > 0)
             waitpid(up->pids[i], NULL, 0);
+    }
     if (up->made[0])
         os_folder_remove(AT_FDCWD, up->made);
 }

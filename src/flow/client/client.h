@@ -24,6 +24,8 @@ enum {
     CLIENT_FLUSH_US = 50,
     CLIENT_RELEASES_MAX = 512, /* of one entry */
 };
+/* How long the head may take to say that a worker whose connection broke is lost. */
+#define CLIENT_SUSPECT_NS (INT64_C(5) * 1000 * 1000 * 1000)
 
 struct client_place {
     uint32_t host, device;
@@ -43,6 +45,7 @@ struct client_mesh {
 struct client_link { /* to the head, or to a host's worker */
     struct wire *wire;
     bool writing, dead;
+    int64_t dead_ns; /* since when; 0 once the head has said what has become of the host */
     uint32_t host; /* UINT32_MAX: the head */
 };
 struct client_host {
@@ -130,8 +133,14 @@ void client_read(phx_flow *flow, struct client_link *link);
 /* Waits until moved, at most until `deadline_ns` of the monotonic clock (INT64_MAX: for ever). */
 bool client_wait(phx_flow *flow, int64_t deadline_ns);
 int64_t client_deadline_ns(int64_t timeout_ms);
+/* Fails fetches from workers that have broken off and that the head still takes for alive. True: some are
+ * still to be judged. */
+bool client_judge_suspects(phx_flow *flow);
 
 /* mesh.c */
+/* Sends a request and waits for its answer; the caller frees request->tail. */
+int client_ask(phx_flow *flow, struct flow_entry *entry, struct str tail, struct client_request *request,
+               struct phx_error *error);
 void client_mesh_told(phx_flow *flow, const struct flow_entry *entry, struct str tail);
 struct client_mesh *client_mesh(phx_flow *flow, uint32_t id);
 struct client_places *client_places_ref(struct client_places *places);
@@ -144,7 +153,7 @@ void client_value_free(phx_flow *flow, struct client_value *value);
 void client_value_fail(phx_flow *flow, struct client_value *value, const struct fault *fault);
 void client_shard(phx_flow *flow, uint32_t host, const struct flow_entry *entry, struct str tail);
 /* Fails what is being fetched from a host that is gone. */
-void client_host_lost(phx_flow *flow, const struct client_host *host);
+void client_host_lost(phx_flow *flow, const struct client_host *host, enum fault_reason reason);
 
 /* program.c */
 void client_functions_free(phx_flow *flow);

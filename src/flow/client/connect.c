@@ -48,10 +48,12 @@ static void *client_main(void *arg)
 {
     phx_flow *flow = arg;
     struct epoll_event events[CLIENT_EVENTS];
-    bool stop = false, soon = false;
+    bool stop = false, soon = false, suspects = false;
     while (!stop) {
         struct timespec wait = {.tv_nsec = CLIENT_FLUSH_US * 1000};
-        int count = epoll_pwait2(flow->epoll, events, CLIENT_EVENTS, soon ? &wait : NULL, NULL);
+        if (!soon)
+            wait = (struct timespec){.tv_sec = 1};
+        int count = epoll_pwait2(flow->epoll, events, CLIENT_EVENTS, soon || suspects ? &wait : NULL, NULL);
         bool flush = soon; /* the launches that were waiting have waited long enough */
         for (int i = 0; i < count; i++) {
             if (events[i].data.ptr == &flow->wake) {
@@ -70,6 +72,7 @@ static void *client_main(void *arg)
         if (flush)
             client_flush(flow);
         soon = flow->unflushed;
+        suspects = client_judge_suspects(flow);
         stop = flow->stop || flow->broken;
         pthread_mutex_unlock(&flow->mutex);
     }

@@ -126,8 +126,29 @@ static void client_host_told(phx_flow *flow, const struct flow_entry *entry, str
     host->first_device = (uint32_t)entry->args[0];
     host->alive = !(entry->flags & ENTRY_IS_DOWN);
     snprintf(host->address, sizeof host->address, STR_FORMAT, STR_ARG(tail));
-    if (!host->alive)
-        client_host_lost(flow, host);
+    if (host->alive)
+        return;
+    if (host->link)
+        host->link->dead_ns = 0;
+    client_host_lost(flow, host, FAULT_DEVICE_LOST);
+}
+
+bool client_judge_suspects(phx_flow *flow)
+{
+    bool some = false;
+    for (size_t i = 0; i < flow->links.len; i++) {
+        struct client_link *link = flow->links.items[i];
+        if (link->dead_ns == 0)
+            continue;
+        if (client_now_ns() - link->dead_ns < CLIENT_SUSPECT_NS) {
+            some = true;
+            continue;
+        }
+        link->dead_ns = 0;
+        client_host_lost(flow, client_host(flow, link->host), FAULT_CANCELLED);
+        pthread_cond_broadcast(&flow->moved);
+    }
+    return some;
 }
 
 static void client_failed(phx_flow *flow, const struct flow_entry *entry, struct str tail)
@@ -207,10 +228,9 @@ void client_read(phx_flow *flow, struct client_link *link)
     epoll_ctl(flow->epoll, EPOLL_CTL_DEL, link->wire->fd, NULL);
     if (link == &flow->head) {
         flow->broken = true;
-    } else { /* the head says what has become of the host; its shards do not come any more */
+    } else { /* the head says what has become of the host */
         const struct client_host *host = client_host(flow, link->host);
-        if (host)
-            client_host_lost(flow, host);
+        link->dead_ns = host && host->alive ? client_now_ns() : 0;
     }
     pthread_cond_broadcast(&flow->moved);
     pthread_mutex_unlock(&flow->mutex);

@@ -54,9 +54,8 @@ void client_mesh_told(phx_flow *flow, const struct flow_entry *entry, struct str
         flow->epoch = entry->epoch;
 }
 
-/* Sends a request and waits for its answer. 0, or an error; the caller frees request->tail. */
-static int client_ask(phx_flow *flow, struct flow_entry *entry, struct str tail,
-                      struct client_request *request, struct phx_error *error)
+int client_ask(phx_flow *flow, struct flow_entry *entry, struct str tail, struct client_request *request,
+               struct phx_error *error)
 {
     request->number = entry->launch = ++flow->next_request;
     request->next = flow->requests;

@@ -13,8 +13,12 @@ int phx_flow_function(phx_flow *flow, const char *text, size_t len, const char *
     struct error why;
     int rc = ir_is_user(whole) ? ir_parse_user(whole, &function.module, &why)
                                : ir_parse(whole, "function", &function.module, &why);
-    if (rc < 0)
+    if (rc == 0 && !ir_is_user(whole))
+        rc = ir_verify(function.module, &why);
+    if (rc < 0) {
+        ir_module_free(function.module);
         return client_error_of(error, &why);
+    }
     function.function = ir_function(function.module, str_from(name));
     if (!function.function || len > ENTRY_TAIL_MAX / 2) {
         ir_module_free(function.module);

@@ -131,7 +131,7 @@ void client_shard(phx_flow *flow, uint32_t host, const struct flow_entry *entry,
     client_value_rest(flow, value);
 }
 
-void client_host_lost(phx_flow *flow, const struct client_host *host)
+void client_host_lost(phx_flow *flow, const struct client_host *host, enum fault_reason reason)
 {
     for (size_t i = flow->value_list.len; i-- > 0;) { /* a value that fails may leave the list */
         struct client_value *value = flow->value_list.items[i];
@@ -139,6 +139,7 @@ void client_host_lost(phx_flow *flow, const struct client_host *host)
         for (uint32_t d = 0; awaited > 0 && d < count; d++)
             if (value->places->items[d].host == host->id) {
                 struct fault fault = client_lost(host, value->places->items[d].device);
+                fault.reason = reason;
                 client_value_fail(flow, value, &fault);
                 break;
             }
@@ -213,6 +214,15 @@ uint64_t phx_flow_put(phx_flow *flow, const struct phx_flow_type *type,
     return handle;
 }
 
+/* Waits until the head has been heard: a mesh that has lost devices is on others then. */
+static void client_catch_up(phx_flow *flow)
+{
+    struct flow_entry entry = {.kind = ENTRY_ISLANDS};
+    struct client_request request = {0};
+    client_ask(flow, &entry, (struct str){0}, &request, NULL);
+    buf_done(&request.tail);
+}
+
 static void client_failure(const struct fault *fault, struct phx_flow_failure *failure)
 {
     if (!failure)
@@ -253,6 +263,8 @@ static int client_await(phx_flow *flow, uint64_t handle, void *data, size_t len,
         while (value->state != CLIENT_FAILED && *missing > 0 && waits)
             waits = client_wait(flow, deadline_ns);
         if (value->state == CLIENT_FAILED) {
+            if (value->fault.reason == FAULT_DEVICE_LOST)
+                client_catch_up(flow);
             client_failure(&value->fault, failure);
             rc = client_error(error, PHX_ERROR_PEER, "%.240s", value->fault.text);
         } else if (*missing > 0) {

@@ -213,6 +213,8 @@ static int runners_load(const struct runners *runners, struct str tail, struct c
                   : ir_parse(text, "function", &compiled->module, error);
     if (rc < 0)
         return rc;
+    if (!user && ir_verify(compiled->module, error) < 0)
+        return ERROR_INVALID;
     compiled->executor = user ? runners->user : executor_named("interpreter");
     compiled->function = ir_function(compiled->module, name);
     if (!compiled->function)

@@ -274,7 +274,7 @@ static void decode_heads(struct decoder *d)
         codec->functions[i] = *end = function;
         end = &function->next;
     }
-    names_done(&names);
+    ir_names_done(&names);
 }
 
 static void decode_module(struct decoder *d)

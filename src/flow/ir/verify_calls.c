@@ -79,6 +79,6 @@ bool verify_calls(struct verifier *v)
     }
     vec_done(&graph.nodes);
     vec_done(&graph.ready);
-    names_done(&graph.index);
+    ir_names_done(&graph.index);
     return ok;
 }
