@@ -130,8 +130,9 @@ struct head;
 struct head_options {
     uint32_t window;        /* launches of an island under way at once; 0: 64 */
     int64_t memory_wait_ns; /* how long a launch waits for memory; 0: 10 s */
+    uint64_t secret;        /* random, not 0: by it workers know one another */
 };
-struct head *head_new(const struct head_options *options); /* NULL: defaults */
+struct head *head_new(const struct head_options *options);
 void head_free(struct head *head);
 void head_step(struct head *head, const struct flow_event *event, struct flow_effects *effects);
 /* Numbers for tests and for people. */
