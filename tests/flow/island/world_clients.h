@@ -1,4 +1,4 @@
-/* world_clients.h - clients of the world: they draw meshes, programs and launches, and check what they get. */
+/* world_clients.h - clients of the world: they draw meshes, programs, launches, and check values. */
 #ifndef PHX_TESTS_FLOW_ISLAND_WORLD_CLIENTS_H
 #define PHX_TESTS_FLOW_ISLAND_WORLD_CLIENTS_H
 
