@@ -267,9 +267,12 @@ bool parse_attribute(struct parser *parser, struct attribute *attribute, bool ty
 {
     attribute->place = parser->token.place;
     const char *start = parser->token.text.data;
-    if (!parse_enter(parser) || !parse_value(parser, attribute, typed))
+    if (parser->attribute_depth >= IR_DEPTH_MAX)
+        return parse_fail(parser, ERROR_LIMIT, attribute->place, "nested deeper than %d", IR_DEPTH_MAX);
+    parser->attribute_depth++;
+    if (!parse_value(parser, attribute, typed))
         return false;
-    parse_leave(parser);
+    parser->attribute_depth--;
     if (attribute->kind == ATTRIBUTE_DICT) /* its source, without space and comments behind it */
         attribute->text = (struct str){start, (size_t)(parser->last_end - start)};
     return true;

@@ -25,7 +25,8 @@
  *     StableHLO specification for that operation;
  *   - the attributes are within bounds: each dimension number is below its operand's rank and named once,
  *     and the elements of every tensor are at most IR_ELEMENTS_MAX;
- *   - calls name functions of the module, with the types of their parameters, and never recurse.
+ *   - calls name functions of the module, with the types of their parameters, and never recurse;
+ *     chains of calls are at most IR_CALLS_MAX long.
  *
  * Files.
  *     type.c        element types and shapes ops.h      the table of operations
@@ -55,6 +56,7 @@ enum {
     IR_DEPTH_MAX = 64,       /* nested regions */
     IR_TEXT_MAX = 256 << 20, /* bytes of a module's text */
     IR_VALUES_MAX = 1 << 22, /* values of one function */
+    IR_CALLS_MAX = 256,      /* functions in a chain of calls */
 };
 #define IR_ELEMENTS_MAX ((int64_t)1 << 40) /* elements of one tensor */
 

@@ -449,8 +449,9 @@ static bool parse_function(struct parser *parser)
                           "function @" STR_FORMAT " has no body: external functions are not supported",
                           STR_ARG(function->name));
     parse_advance(parser);
-    if (!parse_block_body(parser, &function->body))
+    if (!parse_enter(parser) || !parse_block_body(parser, &function->body))
         return false;
+    parse_leave(parser);
     names_cut(&parser->values, 0);
     function->value_count = ir_number(function);
     names_push(&parser->functions, function->name, function, 1);

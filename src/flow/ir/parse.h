@@ -61,7 +61,8 @@ struct parser {
     struct names values, functions;
     struct ir_function *last_function;
     VEC(struct pending_call) calls;
-    uint32_t depth;       /* of nested regions and attributes */
+    uint32_t depth; /* of nested regions, the function's body included */
+    uint32_t attribute_depth;
     uint32_t value_count; /* of the function */
 };
 
@@ -107,7 +108,7 @@ bool parse_expect(struct parser *parser, char punctuation);
 bool parse_expect_word(struct parser *parser, const char *word);
 /* "expected `what`, got ..." at the token. */
 bool parse_expected(struct parser *parser, const char *what);
-/* Goes one level deeper, up to IR_DEPTH_MAX; after success the caller calls parse_leave at the level's end. */
+/* Goes one level deeper, up to IR_DEPTH_MAX; after success the caller calls parse_leave at its end. */
 bool parse_enter(struct parser *parser);
 void parse_leave(struct parser *parser);
 bool parse_locations(struct parser *parser); /* skips "loc(...)" if there */
