@@ -3,6 +3,7 @@
  */
 #include "flow/ir/parse.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 const struct attribute *attribute_find(const struct attribute *list, const char *name)
@@ -70,6 +71,8 @@ static bool parse_number(struct parser *parser, struct attribute *attribute, boo
         text[token.text.len] = 0;
         attribute->kind = ATTRIBUTE_FLOAT;
         attribute->real = negative ? -strtod(text, NULL) : strtod(text, NULL);
+        if (!isfinite(attribute->real))
+            return parse_fail(parser, ERROR_INVALID, token.place, "the number is too large");
     } else if (token.kind == TOKEN_INTEGER) {
         bool hex = str_starts(token.text, STR("0x"));
         uint64_t value = 0, base = hex ? 16 : 10;

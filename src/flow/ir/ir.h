@@ -62,7 +62,7 @@ enum {
 
 /* clang-format off */
 /* Element types: name in text, bytes of one element in memory. i1 is a byte, 0 or 1; i2, i4, ui2 and ui4
- * have a byte each. Complex numbers are two floats, the real part first. */
+ * have a byte each, which the sign of i2 and i4 fills. Complex numbers are two floats, the real one first. */
 #define IR_TYPES(X)                 \
     X(I1, "i1", 1)                  \
     X(I2, "i2", 1)                  \
@@ -130,7 +130,8 @@ struct ir_block {
     struct ir_op *first, *last; /* the last one is IR_OP_RETURN */
 };
 
-/* Elements of a constant: dense row-major in memory as its type says, or one element for all (splat). */
+/* Elements of a constant: dense row-major in memory as its type says, or one element for all (splat, also
+ * where there is one element). */
 struct ir_literal {
     struct ir_type type;
     const void *data;
@@ -319,11 +320,13 @@ void ir_module_free(struct ir_module *module); /* NULL allowed */
 /* The function of that name, or NULL. */
 const struct ir_function *ir_function(const struct ir_module *module, struct str name);
 
-/* The module as text in StableHLO's generic form, which ir_parse reads to an equal module. */
+/* The module, which ir_verify has accepted, as text in StableHLO's generic form. ir_parse reads it to an
+ * equal module, but for places. */
 struct str ir_print(const struct ir_module *module, struct arena *arena);
 
-/* The module as bytes: a header with magic and version, then everything in the order of the text. Reading is
- * defensive: any bytes give a module that ir_verify accepts, or ERROR_CORRUPT or ERROR_UNSUPPORTED. */
+/* The module, which ir_verify has accepted, as bytes: a header with magic and version, then everything in the
+ * order of the text, places too. Reading is defensive: any bytes give a module that ir_verify accepts, or
+ * ERROR_CORRUPT or ERROR_UNSUPPORTED; the caller frees *module. */
 struct str ir_encode(const struct ir_module *module, struct arena *arena);
 int ir_decode(struct str bytes, struct ir_module **module, struct error *error);
 

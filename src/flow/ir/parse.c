@@ -269,12 +269,19 @@ struct ir_block *draft_region(struct parser *parser, struct draft *draft)
     return &draft->regions.items[draft->regions.len - 1];
 }
 
+/* custom_call @Sharding, which marks how compilers lay out its operand. */
+static bool draft_is_sharding(struct parser *parser, const struct draft *draft)
+{
+    const struct attribute *target =
+        draft->kind == IR_OP_CUSTOM_CALL ? attribute_find(draft->attributes, "call_target_name") : NULL;
+    return target && str_is(attribute_text(parser, target->text), "Sharding");
+}
+
 bool draft_finish(struct parser *parser, struct draft *draft, struct ir_block *block)
 {
     if (!draft_check_types(parser, draft))
         return false;
-    const struct attribute *target = attribute_find(draft->attributes, "call_target_name");
-    if (draft->is_alias || (target && draft->kind == IR_OP_CUSTOM_CALL && str_is(target->text, "Sharding"))) {
+    if (draft->is_alias || draft_is_sharding(parser, draft)) {
         if (draft->operands.len != 1)
             return parse_fail(parser, ERROR_INVALID, draft->place, STR_FORMAT ": expected one operand",
                               STR_ARG(draft->name));
@@ -416,6 +423,9 @@ static bool parse_function_head(struct parser *parser, struct ir_function *funct
         parse_accept_word(parser, "nested");
     if (parser->token.kind != TOKEN_SYMBOL)
         return parse_expected(parser, "the function's name");
+    if (!ir_name_is_valid(parser->token.text))
+        return parse_fail(parser, ERROR_UNSUPPORTED, parser->token.place,
+                          "names with quotes, backslashes or control characters are not supported");
     function->name = arena_str(parser->arena, parser->token.text);
     function->place = parser->token.place;
     if (names_find(&parser->functions, function->name))
@@ -478,6 +488,8 @@ static bool parse_module_head(struct parser *parser)
 {
     struct attribute *list = NULL;
     if (parser->token.kind == TOKEN_SYMBOL) {
+        if (!ir_name_is_valid(parser->token.text))
+            return parse_expected(parser, "a plain name");
         parser->module->name = arena_str(parser->arena, parser->token.text);
         parse_advance(parser);
     }

@@ -141,6 +141,8 @@ bool parse_attribute_dict(struct parser *parser, char close, struct attribute **
 bool parse_conv_dimensions(struct parser *parser, struct attribute *attribute);
 /* Skips a bracketed group from its opening token on, whatever is in it. */
 bool parse_skip_group(struct parser *parser);
+/* A string's text without its escapes, in the module's arena. */
+struct str attribute_text(struct parser *parser, struct str text);
 const struct attribute *attribute_find(const struct attribute *list, const char *name);
 /* Puts a new attribute in front of the draft's. */
 struct attribute *draft_attribute(struct parser *parser, struct draft *draft, const char *name);
@@ -148,6 +150,8 @@ struct attribute *draft_attribute(struct parser *parser, struct draft *draft, co
 /* --- literal.c */
 /* dense<...> : type, from "dense" on. */
 bool parse_literal(struct parser *parser, struct ir_literal *literal);
+/* i1, i2 and i4: only the low bits of a byte count, and the sign of i2 and i4 fills the byte. */
+void literal_normalise(const struct ir_type *type, unsigned char *data, size_t count);
 
 /* --- parse_op.c, parse_region.c */
 /* The custom form behind the operation's name. */
@@ -164,6 +168,9 @@ bool draft_name(struct parser *parser, struct draft *draft, struct str name);
 /* --- build.c */
 /* Fills op->attributes from the list; the operation's operands and results are in place. */
 bool attributes_build(struct parser *parser, struct ir_op *op, const struct draft *draft);
+
+/* Whether a function or module may have that name: printable, without quotes and backslashes. */
+bool ir_name_is_valid(struct str name);
 
 /* --- number.c */
 /* Numbers the values of a function in the order of its text: arguments of a block first, then for each

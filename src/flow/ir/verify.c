@@ -1,4 +1,4 @@
-/* verify.c - the invariants of ir.h: scopes, counts, types; the rules of single operations are in verify_*.c. */
+/* verify.c - the invariants of ir.h: scopes, counts, types. The rules of operations are in verify_*.c. */
 #include "flow/ir/verify.h"
 
 #include <stdio.h>

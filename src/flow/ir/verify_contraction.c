@@ -64,7 +64,7 @@ static bool verify_conv_dims(struct verifier *v, int64_t first, int64_t second, 
         return verify_fail(v, "dimension numbers for rank %u, expected %d", spatial.count + 2, (int)rank);
     all[0] = first;
     all[1] = second;
-    memcpy(all + 2, spatial.items, spatial.count * sizeof *all);
+    mem_copy(all + 2, spatial.items, spatial.count * sizeof *all);
     return verify_dims(v, "dimension_numbers", (struct ir_ints){all, (uint32_t)rank}, rank, false);
 }
 

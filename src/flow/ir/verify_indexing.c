@@ -1,7 +1,7 @@
 /* verify_indexing.c - gather and scatter, which name dimensions in the same way. */
 #include "flow/ir/verify.h"
 
-/* What the two have in common, in gather's words. */
+/* Operands and dimension lists that both have, in gather's words. */
 struct indexing {
     const struct ir_type *operand, *indices;
     struct ir_ints window_dims; /* offset_dims, update_window_dims: of the gathered or scattered tensor */

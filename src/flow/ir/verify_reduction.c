@@ -63,7 +63,7 @@ static bool verify_reduce(struct verifier *v)
     return true;
 }
 
-/* What windows over `type` make of its shape. */
+/* Turns the shape of *type into that of the windows over it. */
 static bool verify_window_shape(struct verifier *v, const struct ir_window *window, struct ir_type *type)
 {
     for (int32_t i = 0; i < type->rank; i++) {
