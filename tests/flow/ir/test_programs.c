@@ -1,4 +1,4 @@
-/* Every program of JAX's test data is read and verified, and is the same after printing and after encoding. */
+/* Every program of JAX's test data is read, verified, and the same after printing and after encoding. */
 #include "flow/ir/texts.h"
 
 static void places_cleared(struct ir_block *block)

@@ -1,4 +1,4 @@
-/* texts.h - modules for the tests of flow/ir: from a text, or from the programs of ../shared/data/stablehlo. */
+/* texts.h - modules for the tests of flow/ir: from texts, and from the programs of ../shared/data/stablehlo. */
 #ifndef TESTS_FLOW_IR_TEXTS_H
 #define TESTS_FLOW_IR_TEXTS_H
 
