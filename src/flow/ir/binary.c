@@ -255,7 +255,7 @@ static void decode_names(struct decoder *d)
 static void decode_heads(struct decoder *d)
 {
     struct codec *codec = &d->codec;
-    struct names names = {0};
+    struct scope names = {0};
     struct ir_function **end = &d->module->functions;
     codec->function_count = decode_count(d, IR_VALUES_MAX);
     codec->functions = ARENA_ARRAY(codec->arena, struct ir_function *, codec->function_count);
@@ -268,13 +268,13 @@ static void decode_heads(struct decoder *d)
         function->results = ARENA_ARRAY(codec->arena, struct ir_type, function->result_count);
         for (uint32_t k = 0; k < function->result_count; k++)
             codec_type(codec, &function->results[k]);
-        if (!codec->failed && (!ir_name_is_valid(function->name) || names_find(&names, function->name)))
+        if (!codec->failed && (!ir_name_is_valid(function->name) || scope_find(&names, function->name)))
             codec_fail(codec, "a function's name is not valid, or given twice");
-        names_push(&names, function->name, NULL, 1);
+        scope_push(&names, function->name, NULL, 1);
         codec->functions[i] = *end = function;
         end = &function->next;
     }
-    names_done(&names);
+    scope_done(&names);
 }
 
 static void decode_module(struct decoder *d)

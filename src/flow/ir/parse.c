@@ -125,9 +125,9 @@ void *draft_room(struct parser *parser, void *items, uint32_t len, uint32_t *cap
 bool parse_define(struct parser *parser, struct str name, struct ir_place place, struct ir_value *values,
                   uint32_t count)
 {
-    if (names_find(&parser->values, name))
+    if (scope_find(&parser->values, name))
         return parse_fail(parser, ERROR_INVALID, place, "%%" STR_FORMAT " is defined already", STR_ARG(name));
-    names_push(&parser->values, name, values, count);
+    scope_push(&parser->values, name, values, count);
     return true;
 }
 
@@ -145,7 +145,7 @@ bool parse_operand(struct parser *parser, struct draft *draft)
     int64_t index = 0;
     if (token.kind != TOKEN_VALUE)
         return parse_expected(parser, "a value");
-    const struct name *name = names_find(&parser->values, token.text);
+    const struct scope_name *name = scope_find(&parser->values, token.text);
     if (!name)
         return parse_fail(parser, ERROR_INVALID, token.place, "%%" STR_FORMAT " is not defined here",
                           STR_ARG(token.text));
@@ -350,7 +350,7 @@ static bool parse_region(struct parser *parser, struct ir_block *block)
     }
     if (!parse_block_body(parser, block))
         return false;
-    names_cut(&parser->values, mark);
+    scope_cut(&parser->values, mark);
     parse_leave(parser);
     return true;
 }
@@ -428,7 +428,7 @@ static bool parse_function_head(struct parser *parser, struct ir_function *funct
                           "names with quotes, backslashes or control characters are not supported");
     function->name = arena_str(parser->arena, parser->token.text);
     function->place = parser->token.place;
-    if (names_find(&parser->functions, function->name))
+    if (scope_find(&parser->functions, function->name))
         return parse_fail(parser, ERROR_INVALID, function->place,
                           "function @" STR_FORMAT " is defined already", STR_ARG(function->name));
     parse_advance(parser);
@@ -462,9 +462,9 @@ static bool parse_function(struct parser *parser)
     if (!parse_enter(parser) || !parse_block_body(parser, &function->body))
         return false;
     parse_leave(parser);
-    names_cut(&parser->values, 0);
+    scope_cut(&parser->values, 0);
     function->value_count = ir_number(function);
-    names_push(&parser->functions, function->name, function, 1);
+    scope_push(&parser->functions, function->name, function, 1);
     if (parser->last_function)
         end = &parser->last_function->next;
     *end = parser->last_function = function;
@@ -549,7 +549,7 @@ static bool parse_resolve_calls(struct parser *parser)
 {
     for (size_t i = 0; i < parser->calls.len; i++) {
         const struct pending_call *call = &parser->calls.items[i];
-        const struct name *name = names_find(&parser->functions, call->name);
+        const struct scope_name *name = scope_find(&parser->functions, call->name);
         if (!name)
             return parse_fail(parser, ERROR_INVALID, call->place, "function @" STR_FORMAT " is not defined",
                               STR_ARG(call->name));
@@ -573,8 +573,8 @@ static int parse_part(struct str text, const char *file, uint32_t line, struct i
         ok = parse_items(&parser, false) && parse_resolve_calls(&parser);
     }
     arena_done(&parser.scratch);
-    names_done(&parser.values);
-    names_done(&parser.functions);
+    scope_done(&parser.values);
+    scope_done(&parser.functions);
     vec_done(&parser.calls);
     if (!ok) {
         ir_module_free(module);

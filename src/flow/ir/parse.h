@@ -14,7 +14,7 @@
 #include "base/vec.h"
 #include "flow/ir/ir.h"
 #include "flow/ir/lexer.h"
-#include "flow/ir/names.h"
+#include "flow/ir/scope.h"
 
 enum attribute_kind {
     ATTRIBUTE_UNIT,
@@ -58,7 +58,7 @@ struct parser {
     const char *last_end; /* behind the one before it */
     struct error *error;
     int code; /* of the failure */
-    struct names values, functions;
+    struct scope values, functions;
     struct ir_function *last_function;
     VEC(struct pending_call) calls;
     uint32_t depth; /* of nested regions, the function's body included */

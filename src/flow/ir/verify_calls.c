@@ -5,7 +5,7 @@
  */
 #include "flow/ir/verify.h"
 
-#include "flow/ir/names.h"
+#include "flow/ir/scope.h"
 
 struct call_node {
     const struct ir_function *function;
@@ -15,14 +15,14 @@ struct call_node {
 struct call_graph {
     VEC(struct call_node) nodes;
     VEC(uint32_t) ready;
-    struct names index; /* function name to node */
+    struct scope index; /* function name to node */
     uint32_t from;      /* the node whose calls are looked at */
     bool counting;      /* callers are counted up; later they are taken away */
 };
 
 static void graph_edge(struct call_graph *graph, const struct ir_function *callee)
 {
-    const struct name *name = names_find(&graph->index, callee->name);
+    const struct scope_name *name = scope_find(&graph->index, callee->name);
     CHECK(name);
     struct call_node *node = &graph->nodes.items[name->count];
     if (graph->counting) {
@@ -55,7 +55,7 @@ bool verify_calls(struct verifier *v)
     struct call_graph graph = {.counting = true};
     bool ok = true;
     for (const struct ir_function *f = v->module->functions; f; f = f->next) {
-        names_push(&graph.index, f->name, NULL, (uint32_t)graph.nodes.len);
+        scope_push(&graph.index, f->name, NULL, (uint32_t)graph.nodes.len);
         vec_push(&graph.nodes, ((struct call_node){.function = f, .chain = 1}));
     }
     for (uint32_t i = 0; i < graph.nodes.len; i++)
@@ -79,6 +79,6 @@ bool verify_calls(struct verifier *v)
     }
     vec_done(&graph.nodes);
     vec_done(&graph.ready);
-    names_done(&graph.index);
+    scope_done(&graph.index);
     return ok;
 }

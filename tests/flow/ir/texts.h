@@ -1,6 +1,6 @@
-/* texts.h - modules for the tests of flow/ir: from texts, and from the programs of ../shared/data/stablehlo. */
-#ifndef TESTS_FLOW_IR_TEXTS_H
-#define TESTS_FLOW_IR_TEXTS_H
+/* texts.h - modules for the tests of flow/ir: from texts, and from the programs in ../shared/data. */
+#ifndef PHX_TESTS_FLOW_IR_TEXTS_H
+#define PHX_TESTS_FLOW_IR_TEXTS_H
 
 #include <stdarg.h>
 #include <stddef.h>
