@@ -113,8 +113,10 @@ struct str ir_encode(const struct ir_module *module, struct arena *arena)
     struct str name = module->name, file = module->file;
     uint32_t replicas = module->replicas, partitions = module->partitions;
     VEC(struct ir_function *) functions = {0};
-    for (struct ir_function *function = module->functions; function; function = function->next)
+    for (struct ir_function *function = module->functions; function; function = function->next) {
+        scope_push(&codec.index, function->name, NULL, (uint32_t)functions.len);
         vec_push(&functions, function);
+    }
     codec.functions = functions.items;
     codec.function_count = (uint32_t)functions.len;
     buf_add(&codec.out, binary_magic, sizeof binary_magic);
@@ -140,6 +142,7 @@ struct str ir_encode(const struct ir_module *module, struct arena *arena)
     }
     struct str bytes = arena_str(arena, buf_str(&codec.out));
     buf_done(&codec.out);
+    scope_done(&codec.index);
     vec_done(&functions);
     return bytes;
 }

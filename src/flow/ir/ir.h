@@ -29,12 +29,15 @@
  *     chains of calls are at most IR_CALLS_MAX long.
  *
  * Files.
- *     type.c        element types and shapes ops.h      the table of operations
- *     lexer.c       StableHLO text to tokens                parse.c    tokens to a module
- *     parse_op.c    the custom forms of operations          literal.c  dense<...>
- *     verify.c      the invariants above, verify_*.c by family of operations
- *     print.c       a module as text that ir_parse reads again
- *     binary.c      a module as bytes: versioned, and half as long
+ *     type.c             element types and shapes           ops.h      the table of operations
+ *     lexer.c            StableHLO text to tokens           scope.c    names of values and functions
+ *     parse_module.c     modules and functions              parse.c    operations, generic form
+ *     parse_op.c         custom forms; parse_region.c: reduce and while; op_name.c: their names
+ *     attribute.c        attributes as written              build.c    attributes to the union below
+ *     literal.c          dense<...>
+ *     verify.c           the invariants above; verify_*.c by family of operations
+ *     print.c            a module as text that ir_parse reads again; print_attributes.c
+ *     binary.c           a module as bytes, versioned; codec.c, codec_attributes.c: their parts
  *
  * Source of the operations' meaning and of the text form: the StableHLO specification, openxla/stablehlo,
  * docs/spec.md (1.x).

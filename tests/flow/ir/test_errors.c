@@ -18,7 +18,7 @@ static const struct {
     const char *error;
 } texts[] = {
     {"oops", ERROR_UNSUPPORTED, "t:1:1: oops outside of a function is not supported"},
-    {"module {", ERROR_INVALID, "t:1:9: expected func.func or '}', got the end of the text"},
+    {"module {", ERROR_INVALID, "t:1:9: expected module or func.func, got the end of the text"},
     {"module {}\nmodule {}", ERROR_UNSUPPORTED,
      "t:2:1: more than one module: separate them by lines of \"// -----\""},
     {"module attributes {mhlo.num_replicas = 0 : i32} {}", ERROR_INVALID,

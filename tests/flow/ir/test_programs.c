@@ -162,12 +162,43 @@ static void value_numbers(void **state)
     ir_module_free(module);
 }
 
+/* The whole module in the generic form, as mlir-opt --mlir-print-op-generic prints it. */
+static void generic_module(void **state)
+{
+    static const char text[] =
+        "\"builtin.module\"() <{sym_name = \"jit_f\"}> ({\n"
+        "  \"func.func\"() <{function_type = (tensor<4xf32>) -> tensor<4xf32>, sym_name = \"main\", "
+        "sym_visibility = "
+        "\"public\"}> ({\n"
+        "  ^bb0(%arg0: tensor<4xf32>):\n"
+        "    %0 = \"func.call\"(%arg0) <{callee = @g}> : (tensor<4xf32>) -> tensor<4xf32>\n"
+        "    \"func.return\"(%0) : (tensor<4xf32>) -> ()\n"
+        "  }) : () -> ()\n"
+        "  \"func.func\"() ({\n"
+        "  ^bb0(%arg0: tensor<4xf32>):\n"
+        "    \"func.return\"(%arg0) : (tensor<4xf32>) -> ()\n"
+        "  }) {function_type = (tensor<4xf32>) -> tensor<4xf32>, sym_name = \"g\"} : () -> ()\n"
+        "}) {mhlo.num_partitions = 1 : i32, mhlo.num_replicas = 4 : i32} : () -> ()\n";
+    static const char custom[] = "module @jit_f attributes {mhlo.num_replicas = 4 : i32} {\n"
+                                 "  func.func public @main(%arg0: tensor<4xf32>) -> tensor<4xf32> {\n"
+                                 "    %0 = call @g(%arg0) : (tensor<4xf32>) -> tensor<4xf32>\n"
+                                 "    return %0 : tensor<4xf32>\n  }\n"
+                                 "  func.func private @g(%arg0: tensor<4xf32>) -> tensor<4xf32> {\n"
+                                 "    return %arg0 : tensor<4xf32>\n  }\n}\n";
+    struct arena ARENA_CLEANUP arena = {0};
+    struct ir_module *generic = text_module(text), *module = text_module(custom);
+    assert_true(str_equal(ir_print(generic, &arena), ir_print(module, &arena)));
+    ir_module_free(generic);
+    ir_module_free(module);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(jax_programs),     cmocka_unit_test(parallel_programs),
         cmocka_unit_test(jax_surroundings), cmocka_unit_test(splitting),
         cmocka_unit_test(splitting_stops),  cmocka_unit_test(value_numbers),
+        cmocka_unit_test(generic_module),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
