@@ -3,6 +3,7 @@
  */
 #include "flow/ir/parse.h"
 
+#include <math.h>
 #include <stdlib.h>
 
 const struct attribute *attribute_find(const struct attribute *list, const char *name)
@@ -70,6 +71,8 @@ static bool parse_number(struct parser *parser, struct attribute *attribute, boo
         text[token.text.len] = 0;
         attribute->kind = ATTRIBUTE_FLOAT;
         attribute->real = negative ? -strtod(text, NULL) : strtod(text, NULL);
+        if (!isfinite(attribute->real))
+            return parse_fail(parser, ERROR_INVALID, token.place, "the number is too large");
     } else if (token.kind == TOKEN_INTEGER) {
         bool hex = str_starts(token.text, STR("0x"));
         uint64_t value = 0, base = hex ? 16 : 10;
@@ -267,9 +270,12 @@ bool parse_attribute(struct parser *parser, struct attribute *attribute, bool ty
 {
     attribute->place = parser->token.place;
     const char *start = parser->token.text.data;
-    if (!parse_enter(parser) || !parse_value(parser, attribute, typed))
+    if (parser->attribute_depth >= IR_DEPTH_MAX)
+        return parse_fail(parser, ERROR_LIMIT, attribute->place, "nested deeper than %d", IR_DEPTH_MAX);
+    parser->attribute_depth++;
+    if (!parse_value(parser, attribute, typed))
         return false;
-    parse_leave(parser);
+    parser->attribute_depth--;
     if (attribute->kind == ATTRIBUTE_DICT) /* its source, without space and comments behind it */
         attribute->text = (struct str){start, (size_t)(parser->last_end - start)};
     return true;

@@ -165,23 +165,20 @@ static bool build_word(struct builder *b, const char *name, const char *const *w
     return build_fail(b, attribute, name, "is none of the known words");
 }
 
-/* A string without its escapes. */
-static struct str build_text(struct builder *b, struct str text)
+struct str attribute_text(struct parser *parser, struct str text)
 {
-    char *out = arena_alloc(b->parser->arena, text.len + 1);
+    char *out = arena_alloc(parser->arena, text.len + 1);
     size_t len = 0;
     for (size_t i = 0; i < text.len; i++) {
-        static const char digits[] = "0123456789abcdef";
         char c = text.data[i];
         if (c != '\\' || i + 1 == text.len) {
             out[len++] = c;
             continue;
         }
         c = text.data[++i];
-        const char *high = c ? strchr(digits, c | 32) : NULL;
-        const char *low = i + 1 < text.len && text.data[i + 1] ? strchr(digits, text.data[i + 1] | 32) : NULL;
-        if (high && low) {
-            out[len++] = (char)((high - digits) << 4 | (low - digits));
+        int high = lexer_hex_digit(c), low = i + 1 < text.len ? lexer_hex_digit(text.data[i + 1]) : -1;
+        if (high >= 0 && low >= 0) {
+            out[len++] = (char)(high << 4 | low);
             i++;
         } else {
             out[len++] = (char)(c == 'n' ? '\n' : c == 't' ? '\t' : c);
@@ -529,7 +526,7 @@ static bool build_custom(struct builder *b)
     const struct attribute *config = attribute_find(b->from, "mhlo.attributes");
     if (!target || (target->kind != ATTRIBUTE_STRING && target->kind != ATTRIBUTE_SYMBOL))
         return build_fail(b, target, "call_target_name", "expected a name");
-    struct str name = build_text(b, target->text);
+    struct str name = attribute_text(b->parser, target->text);
     static const struct {
         const char *target;
         enum ir_op_kind kind;
@@ -550,7 +547,7 @@ static bool build_custom(struct builder *b)
         config = attribute_find(b->from, "backend_config");
     if (config && (config->kind == ATTRIBUTE_STRING || config->kind == ATTRIBUTE_DICT))
         to->custom.backend_config = config->kind == ATTRIBUTE_STRING
-                                        ? build_text(b, config->text)
+                                        ? attribute_text(b->parser, config->text)
                                         : arena_str(b->parser->arena, config->text);
     return build_bool(b, "has_side_effect", &to->custom.has_side_effect);
 }

@@ -25,15 +25,19 @@
  *     StableHLO specification for that operation;
  *   - the attributes are within bounds: each dimension number is below its operand's rank and named once,
  *     and the elements of every tensor are at most IR_ELEMENTS_MAX;
- *   - calls name functions of the module, with the types of their parameters, and never recurse.
+ *   - calls name functions of the module, with the types of their parameters, and never recurse;
+ *     chains of calls are at most IR_CALLS_MAX long.
  *
  * Files.
- *     type.c        element types and shapes ops.h      the table of operations
- *     lexer.c       StableHLO text to tokens                parse.c    tokens to a module
- *     parse_op.c    the custom forms of operations          literal.c  dense<...>
- *     verify.c      the invariants above, verify_*.c by family of operations
- *     print.c       a module as text that ir_parse reads again
- *     binary.c      a module as bytes: versioned, and half as long
+ *     type.c             element types and shapes           ops.h      the table of operations
+ *     lexer.c            StableHLO text to tokens           scope.c    names of values and functions
+ *     parse_module.c     modules and functions              parse.c    operations, generic form
+ *     parse_op.c         custom forms; parse_region.c: reduce and while; op_name.c: their names
+ *     attribute.c        attributes as written              build.c    attributes to the union below
+ *     literal.c          dense<...>
+ *     verify.c           the invariants above; verify_*.c by family of operations
+ *     print.c            a module as text that ir_parse reads again; print_attributes.c
+ *     binary.c           a module as bytes, versioned; codec.c, codec_attributes.c: their parts
  *
  * Source of the operations' meaning and of the text form: the StableHLO specification, openxla/stablehlo,
  * docs/spec.md (1.x).
@@ -55,12 +59,13 @@ enum {
     IR_DEPTH_MAX = 64,       /* nested regions */
     IR_TEXT_MAX = 256 << 20, /* bytes of a module's text */
     IR_VALUES_MAX = 1 << 22, /* values of one function */
+    IR_CALLS_MAX = 256,      /* functions in a chain of calls */
 };
 #define IR_ELEMENTS_MAX ((int64_t)1 << 40) /* elements of one tensor */
 
 /* clang-format off */
 /* Element types: name in text, bytes of one element in memory. i1 is a byte, 0 or 1; i2, i4, ui2 and ui4
- * have a byte each. Complex numbers are two floats, the real part first. */
+ * have a byte each, which the sign of i2 and i4 fills. Complex numbers are two floats, the real one first. */
 #define IR_TYPES(X)                 \
     X(I1, "i1", 1)                  \
     X(I2, "i2", 1)                  \
@@ -128,7 +133,8 @@ struct ir_block {
     struct ir_op *first, *last; /* the last one is IR_OP_RETURN */
 };
 
-/* Elements of a constant: dense row-major in memory as its type says, or one element for all (splat). */
+/* Elements of a constant: dense row-major in memory as its type says, or one element for all (splat, also
+ * where there is one element). */
 struct ir_literal {
     struct ir_type type;
     const void *data;
@@ -317,11 +323,13 @@ void ir_module_free(struct ir_module *module); /* NULL allowed */
 /* The function of that name, or NULL. */
 const struct ir_function *ir_function(const struct ir_module *module, struct str name);
 
-/* The module as text in StableHLO's generic form, which ir_parse reads to an equal module. */
+/* The module, which ir_verify has accepted, as text in StableHLO's generic form. ir_parse reads it to an
+ * equal module, but for places. */
 struct str ir_print(const struct ir_module *module, struct arena *arena);
 
-/* The module as bytes: a header with magic and version, then everything in the order of the text. Reading is
- * defensive: any bytes give a module that ir_verify accepts, or ERROR_CORRUPT or ERROR_UNSUPPORTED. */
+/* The module, which ir_verify has accepted, as bytes: a header with magic and version, then everything in the
+ * order of the text, places too. Reading is defensive: any bytes give a module that ir_verify accepts, or
+ * ERROR_CORRUPT or ERROR_UNSUPPORTED; the caller frees *module. */
 struct str ir_encode(const struct ir_module *module, struct arena *arena);
 int ir_decode(struct str bytes, struct ir_module **module, struct error *error);
 

@@ -24,6 +24,13 @@ static bool char_in_word(char c)
     return char_is_letter(c) || char_is_digit(c) || c == '.' || c == '$';
 }
 
+int lexer_hex_digit(char c)
+{
+    if (char_is_digit(c))
+        return c - '0';
+    return char_is_hex(c) ? (c | 32) - 'a' + 10 : -1;
+}
+
 struct lexer lexer_of(struct str text, uint32_t line)
 {
     return (struct lexer){text.data, text.data + text.len, text.data, line};

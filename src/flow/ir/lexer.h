@@ -47,6 +47,9 @@ struct token lexer_next(struct lexer *lexer);
  * IR_ELEMENTS_MAX. */
 int lexer_dimension(struct lexer *lexer, int64_t *dimension);
 
+/* The value of a hexadecimal digit; -1: none. */
+int lexer_hex_digit(char c);
+
 /* Where the next character stands. */
 struct ir_place lexer_place(const struct lexer *lexer);
 

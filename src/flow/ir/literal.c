@@ -224,16 +224,7 @@ static bool literal_list(struct literal_reader *reader, int32_t dimension, int64
     return parse_expect(parser, ']');
 }
 
-static int hex_digit(char c)
-{
-    if (c >= '0' && c <= '9')
-        return c - '0';
-    c |= 32;
-    return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
-}
-
-/* i2 and i4: only the low bits of a byte count, and i4's sign fills the byte. */
-static void literal_normalise(const struct ir_type *type, unsigned char *data, size_t count)
+void literal_normalise(const struct ir_type *type, unsigned char *data, size_t count)
 {
     unsigned bits = type->element < IR_F8E4M3FN ? integer_bits(type->element) : 8;
     for (size_t i = 0; bits < 8 && i < count; i++) {
@@ -254,13 +245,15 @@ static bool literal_hex(struct literal_reader *reader, struct ir_literal *litera
         return parse_fail(parser, ERROR_INVALID, token.place,
                           "expected \"0x...\" with two digits for each byte");
     for (size_t i = 0; i < count; i++) {
-        int high = hex_digit(token.text.data[2 + 2 * i]), low = hex_digit(token.text.data[3 + 2 * i]);
+        int high = lexer_hex_digit(token.text.data[2 + 2 * i]),
+            low = lexer_hex_digit(token.text.data[3 + 2 * i]);
         if (high < 0 || low < 0)
             return parse_fail(parser, ERROR_INVALID, token.place, "byte %zu is not hexadecimal", i);
         bytes[i] = (unsigned char)(high << 4 | low);
     }
     bool is_bit = reader->type->element == IR_I1;
     literal->data = bytes;
+    literal->splat = elements == 1;
     if (is_bit && count == 1 && (bytes[0] == 0 || bytes[0] == 0xFF) && elements > 0) {
         literal->splat = true;
         bytes[0] &= 1;
@@ -295,7 +288,7 @@ static bool literal_contents(struct parser *parser, struct ir_literal *literal, 
     if ((empty && elements > 0) || (list && elements > (int64_t)text_len))
         return parse_fail(parser, ERROR_INVALID, parser->token.place, "too few elements for %s",
                           ir_type_text(&literal->type, text));
-    literal->splat = !list && elements != 0;
+    literal->splat = elements == 1 || (!list && elements != 0);
     literal->data = reader.data =
         ARENA_ARRAY(parser->arena, unsigned char, (list ? elements : 1) * reader.size);
     if (empty)

@@ -14,7 +14,7 @@
 #include "base/vec.h"
 #include "flow/ir/ir.h"
 #include "flow/ir/lexer.h"
-#include "flow/ir/names.h"
+#include "flow/ir/scope.h"
 
 enum attribute_kind {
     ATTRIBUTE_UNIT,
@@ -58,10 +58,11 @@ struct parser {
     const char *last_end; /* behind the one before it */
     struct error *error;
     int code; /* of the failure */
-    struct names values, functions;
+    struct scope values, functions;
     struct ir_function *last_function;
     VEC(struct pending_call) calls;
-    uint32_t depth;       /* of nested regions and attributes */
+    uint32_t depth; /* of nested regions, the function's body included */
+    uint32_t attribute_depth;
     uint32_t value_count; /* of the function */
 };
 
@@ -107,7 +108,7 @@ bool parse_expect(struct parser *parser, char punctuation);
 bool parse_expect_word(struct parser *parser, const char *word);
 /* "expected `what`, got ..." at the token. */
 bool parse_expected(struct parser *parser, const char *what);
-/* Goes one level deeper, up to IR_DEPTH_MAX; after success the caller calls parse_leave at the level's end. */
+/* Goes one level deeper, up to IR_DEPTH_MAX; after success the caller calls parse_leave at its end. */
 bool parse_enter(struct parser *parser);
 void parse_leave(struct parser *parser);
 bool parse_locations(struct parser *parser); /* skips "loc(...)" if there */
@@ -118,6 +119,10 @@ bool parse_operands(struct parser *parser, struct draft *draft);      /* (%a, %b
 bool parse_block_body(struct parser *parser, struct ir_block *block); /* operations and "}" */
 bool parse_define(struct parser *parser, struct str name, struct ir_place place, struct ir_value *values,
                   uint32_t count);
+/* "%a: type {attributes} loc(...), ..." up to ")", which is taken; defines the names as the block's arguments. */
+bool parse_named_args(struct parser *parser, struct ir_block *block);
+/* "{ [^bb0(...):] operations }"; its names are forgotten at the end. */
+bool parse_region(struct parser *parser, struct ir_block *block);
 /* Gives the block `count` arguments of `types`, without names. */
 bool parse_block_args(struct parser *parser, struct ir_block *block, const struct ir_type *types,
                       uint32_t count);
@@ -140,6 +145,8 @@ bool parse_attribute_dict(struct parser *parser, char close, struct attribute **
 bool parse_conv_dimensions(struct parser *parser, struct attribute *attribute);
 /* Skips a bracketed group from its opening token on, whatever is in it. */
 bool parse_skip_group(struct parser *parser);
+/* A string's text without its escapes, in the module's arena. */
+struct str attribute_text(struct parser *parser, struct str text);
 const struct attribute *attribute_find(const struct attribute *list, const char *name);
 /* Puts a new attribute in front of the draft's. */
 struct attribute *draft_attribute(struct parser *parser, struct draft *draft, const char *name);
@@ -147,6 +154,8 @@ struct attribute *draft_attribute(struct parser *parser, struct draft *draft, co
 /* --- literal.c */
 /* dense<...> : type, from "dense" on. */
 bool parse_literal(struct parser *parser, struct ir_literal *literal);
+/* i1, i2 and i4: only the low bits of a byte count, and the sign of i2 and i4 fills the byte. */
+void literal_normalise(const struct ir_type *type, unsigned char *data, size_t count);
 
 /* --- parse_op.c, parse_region.c */
 /* The custom form behind the operation's name. */
@@ -163,6 +172,9 @@ bool draft_name(struct parser *parser, struct draft *draft, struct str name);
 /* --- build.c */
 /* Fills op->attributes from the list; the operation's operands and results are in place. */
 bool attributes_build(struct parser *parser, struct ir_op *op, const struct draft *draft);
+
+/* Whether a function or module may have that name: printable, without quotes and backslashes. */
+bool ir_name_is_valid(struct str name);
 
 /* --- number.c */
 /* Numbers the values of a function in the order of its text: arguments of a block first, then for each

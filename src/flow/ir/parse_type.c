@@ -19,6 +19,10 @@ static bool parse_element(struct parser *parser, struct ir_type *type)
         parse_advance(parser);
         return parse_expect(parser, '>');
     }
+    if (parser->attribute_depth > 1 && parse_accept_word(parser, "index")) { /* layouts, which are not read */
+        type->element = IR_I64;
+        return true;
+    }
     for (enum ir_element i = 0; token.kind == TOKEN_WORD && i < IR_C64; i++) {
         if (str_is(token.text, ir_element_name(i))) {
             type->element = i;

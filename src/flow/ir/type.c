@@ -1,9 +1,7 @@
 /* type.c - element types, shapes, and the names of operations. */
-#include "flow/ir/ir.h"
+#include "flow/ir/parse.h"
 
 #include <stdio.h>
-
-#include "base/check.h"
 
 const char *ir_element_name(enum ir_element element)
 {
@@ -36,6 +34,16 @@ const char *ir_op_name(enum ir_op_kind kind)
     };
     CHECK(kind < IR_OP_KINDS);
     return names[kind];
+}
+
+bool ir_name_is_valid(struct str name)
+{
+    for (size_t i = 0; i < name.len; i++) {
+        unsigned char c = (unsigned char)name.data[i];
+        if (c < ' ' || c == '"' || c == '\\' || c == 0x7F)
+            return false;
+    }
+    return name.len > 0;
 }
 
 bool ir_type_equal(const struct ir_type *a, const struct ir_type *b)
