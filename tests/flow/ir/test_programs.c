@@ -42,7 +42,7 @@ static void jax_surroundings(void **state)
         "#loc = loc(unknown)\n"
         "module @jit_f attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 2 : i32,\n"
         "    mhlo.num_replicas = 1 : i32, mhlo.frontend_attributes = {a = \"{\\22x\\22=2}\"}} {\n"
-        "  sdy.mesh @mesh = <[\"x\"=2]>\n"
+        "  sdy.mesh @mesh = <[\"x\"=2]> loc(#loc)\n"
         "  func.func public @main(%arg0: tensor<8x16xf32> {mhlo.sharding = \"{devices=[2,1]<=[2]}\",\n"
         "      sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}, {}]>} loc(\"x\"), %arg1: tensor<16x4xf32>)\n"
         "      -> (tensor<8x4xf32> {jax.result_info = \"result[0]\"}) {\n"
