@@ -26,7 +26,7 @@
  *   - the attributes are within bounds: each dimension number is below its operand's rank and named once,
  *     and the elements of every tensor are at most IR_ELEMENTS_MAX;
  *   - calls name functions of the module, with the types of their parameters, and never recurse;
- *     chains of calls are at most IR_CALLS_MAX long.
+ *     at most IR_NESTING_MAX regions and functions run inside of each other.
  *
  * Files.
  *     type.c             element types and shapes           ops.h      the table of operations
@@ -59,7 +59,7 @@ enum {
     IR_DEPTH_MAX = 64,       /* nested regions */
     IR_TEXT_MAX = 256 << 20, /* bytes of a module's text */
     IR_VALUES_MAX = 1 << 22, /* values of one function */
-    IR_CALLS_MAX = 256,      /* functions in a chain of calls */
+    IR_NESTING_MAX = 128,    /* regions and functions that run inside of each other: an executor's stack */
 };
 #define IR_ELEMENTS_MAX ((int64_t)1 << 40) /* elements of one tensor */
 

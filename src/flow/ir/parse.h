@@ -119,7 +119,7 @@ bool parse_operands(struct parser *parser, struct draft *draft);      /* (%a, %b
 bool parse_block_body(struct parser *parser, struct ir_block *block); /* operations and "}" */
 bool parse_define(struct parser *parser, struct str name, struct ir_place place, struct ir_value *values,
                   uint32_t count);
-/* "%a: type {attributes} loc(...), ..." up to ")", which is taken; defines the names as the block's arguments. */
+/* "%a: type {attributes} loc(...), ..." up to ")", which is taken; the names are the block's arguments. */
 bool parse_named_args(struct parser *parser, struct ir_block *block);
 /* "{ [^bb0(...):] operations }"; its names are forgotten at the end. */
 bool parse_region(struct parser *parser, struct ir_block *block);

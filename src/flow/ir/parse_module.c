@@ -199,7 +199,7 @@ static bool parse_alias_definition(struct parser *parser)
     if (parse_accept_word(parser, "sdy.mesh") && parser->token.kind != TOKEN_SYMBOL)
         return parse_expected(parser, "@ and a name");
     parse_advance(parser);
-    return parse_expect(parser, '=') && parse_attribute(parser, &ignored, true);
+    return parse_expect(parser, '=') && parse_attribute(parser, &ignored, true) && parse_locations(parser);
 }
 
 static bool parse_at_name(const struct parser *parser, const char *name)

@@ -77,6 +77,45 @@ static const struct {
      "t:1:32: expected an attribute's value, got a stray character"},
     {"func.func @a() {\n \"stablehlo.custom_call\"() <{n = 99999999999999999999}> : () -> ()\n}", ERROR_LIMIT,
      "t:2:34: the number is too large"},
+    {"func.func @a(%x: tensor<f32>) {\n %0 = stablehlo.add %x, %x : tensor<f32>, tensor<f32>\nreturn\n}",
+     ERROR_INVALID, "t:2:7: stablehlo.add: expected one type, got 2"},
+    {"func.func @a(%x: tensor<f32>) {\n %0 = stablehlo.add %x, %x foo : tensor<f32>\nreturn\n}",
+     ERROR_INVALID, "t:2:28: expected ':', got 'foo'"},
+    {"func.func @a(%x: tensor<f32>) {\n %0 = stablehlo.add %x, %x, foo : tensor<f32>\nreturn\n}",
+     ERROR_INVALID, "t:2:29: stablehlo.add: 'foo' is unexpected"},
+    {"func.func @a(%x: tensor<f32>) {\n %0 = stablehlo.add %x, %x : (tensor<f32>) -> tensor<f32>\nreturn\n}",
+     ERROR_INVALID, "t:2:7: stablehlo.add: 2 operands, but 1 operand types"},
+    {"func.func @a(%x: tensor<f32>) {\n %0 = stablehlo.compare XX, %x, %x : (tensor<f32>, tensor<f32>) -> "
+     "tensor<i1>\nreturn\n}",
+     ERROR_INVALID, "t:2:25: stablehlo.compare: attribute comparison_direction: is none of the known words"},
+    {"func.func @a(%x: tensor<f32>) {\n %0 = stablehlo.reduce_precision %x, format = e5 : "
+     "tensor<f32>\nreturn\n}",
+     ERROR_INVALID,
+     "t:2:47: stablehlo.reduce_precision: attribute format: expected e and the exponent's bits, m and the "
+     "mantissa's bits"},
+    {"func.func @a(%x: tensor<f32>) {\n %0 = stablehlo.reduce(%x init: %x), (%x init: %x) applies "
+     "stablehlo.add across dimensions = [] : (tensor<f32>, tensor<f32>, tensor<f32>, tensor<f32>) -> "
+     "(tensor<f32>, tensor<f32>)\nreturn\n}",
+     ERROR_INVALID, "t:2:60: 'applies' needs one value and one initial value"},
+    {"func.func @a(%x: tensor<f32>) {\n %0 = stablehlo.while(%y = %x) : tensor<f32>, tensor<f32>\nreturn\n}",
+     ERROR_INVALID, "t:2:7: stablehlo.while: 1 operands, but 2 types"},
+    {"func.func @a(%x: tensor<1x4x4x1xf32>) {\n %0 = stablehlo.convolution(%x, %x) dim_numbers = [b, 0, 0, "
+     "f]x[0, 1, i, o]->[b, 0, 1, f], window = {} : (tensor<1x4x4x1xf32>, tensor<1x4x4x1xf32>) -> "
+     "tensor<1xf32>\nreturn\n}",
+     ERROR_INVALID,
+     "t:2:58: stablehlo.convolution: attribute dimension_numbers: each list has its two letters and the "
+     "numbers of the spatial dimensions once"},
+    {"func.func @a(%x: tensor<8xf32>) {\n %0 = \"stablehlo.slice\"(%x) <{start_indices = array<i64: 1>, "
+     "limit_indices = array<i64: 1>, strides = \"x\"}> : (tensor<8xf32>) -> tensor<8xf32>\nreturn\n}",
+     ERROR_INVALID, "t:2:103: stablehlo.slice: attribute strides: expected a list of integers"},
+    {"func.func @a(%x: tensor<complex<f16>>) {\nreturn\n}", ERROR_UNSUPPORTED,
+     "t:1:33: type complex<f16> is not supported"},
+    {"func.func @a(%x tensor<f32>) {\nreturn\n}", ERROR_INVALID, "t:1:17: expected ':', got 'tensor'"},
+    {"func.func @a() {\n return loc(\"x\"\n}", ERROR_INVALID, "t:2:12: this bracket is not closed"},
+    {"func.func @a() {\n \"interpreter.run_parallel\"() {programs = [[@a], [@a, @a]]} : () -> ()\n return\n}",
+     ERROR_INVALID, "t:2:50: interpreter.run_parallel: attribute programs: expected lists of equal length"},
+    {"\"func.func\"() ({\n}) {sym_name = \"a\"} : () -> ()", ERROR_INVALID,
+     "t:1:1: function @a does not end with a return"},
 };
 
 static void whole_texts(void **state)
@@ -198,6 +237,68 @@ static const struct {
     {"\"stablehlo.reduce_scatter\"(%v) <{scatter_dimension = 0 : i64, replica_groups = dense<[[0, 1, 2]]> : "
      "tensor<1x3xi64>}> " SCALAR_BODY("add") " : (tensor<8xf32>) -> tensor<8xf32>",
      "stablehlo.reduce_scatter: size 8 of dimension 0 is no multiple of 3"},
+    {"stablehlo.broadcast_in_dim %v, dims = [] : (tensor<8xf32>) -> tensor<2x8xf32>",
+     "stablehlo.broadcast_in_dim: broadcast_dimensions has 0 numbers, expected 1"},
+    {"stablehlo.bitcast_convert %c : (tensor<4x8xcomplex<f32>>) -> tensor<4x8xf64>",
+     "stablehlo.bitcast_convert: complex numbers have only complex bits"},
+    {"stablehlo.dynamic_slice %m, %i, sizes = [1, 1] : (tensor<4x4xf32>, tensor<i32>) -> tensor<1x1xf32>",
+     "stablehlo.dynamic_slice: 1 start indices, expected 2"},
+    {"stablehlo.dot_general %m, %r, contracting_dims = [1, 0] x [0] : (tensor<4x4xf32>, tensor<4x8xf32>) -> "
+     "tensor<4x8xf32>",
+     "stablehlo.dot_general: 2 and 1 contracting dimensions"},
+    {"stablehlo.dot_general %m, %m, batching_dims = [0] x [0], contracting_dims = [0] x [0] : "
+     "(tensor<4x4xf32>, tensor<4x4xf32>) -> tensor<4x4x4xf32>",
+     "stablehlo.dot_general: dimension 0 is both batching and contracting"},
+    {"stablehlo.dot_general %m, %c, contracting_dims = [1] x [0] : (tensor<4x4xf32>, "
+     "tensor<4x8xcomplex<f32>>) -> tensor<4x8xf32>",
+     "stablehlo.dot_general: operand 1 has elements of type complex<f32>, which the operation does not take"},
+    {"stablehlo.convolution(%m, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {} : "
+     "(tensor<4x4xf32>, tensor<3x3x1x1xf32>) -> tensor<4x4xf32>",
+     "stablehlo.convolution: dimension numbers for rank 4, expected 2"},
+    {"stablehlo.convolution(%img, %w) dim_numbers = [b, 0, 1, f]x[i, 1, 0, o]->[b, 0, 1, f], window = {} : "
+     "(tensor<1x4x4x1xf32>, tensor<3x3x1x1xf32>) -> tensor<1x4x2x1xf32>",
+     "stablehlo.convolution: the kernel has 3 input features, expected 1"},
+    {"stablehlo.convolution(%img, %w) dim_numbers = [b, 0, 1, f]x[0, 1, i, o]->[b, 0, 1, f], window = {pad = "
+     "[[-9, 0], [0, 0]]} : (tensor<1x4x4x1xf32>, tensor<3x3x1x1xf32>) -> tensor<1x4x2x1xf32>",
+     "stablehlo.convolution: the window leaves no valid size for spatial dimension 0"},
+    {"\"stablehlo.triangular_solve\"(%m, %v) <{left_side = true}> : (tensor<4x4xf32>, tensor<8xf32>) -> "
+     "tensor<8xf32>",
+     "stablehlo.triangular_solve: the two operands differ in rank or element type"},
+    {"\"stablehlo.triangular_solve\"(%m, %r) <{left_side = false}> : (tensor<4x4xf32>, tensor<4x8xf32>) -> "
+     "tensor<4x8xf32>",
+     "stablehlo.triangular_solve: operand 1 has size 8 in dimension 1, expected 4"},
+    {"stablehlo.fft %c, type = FFT, length = [] : (tensor<4x8xcomplex<f32>>) -> tensor<4x8xcomplex<f32>>",
+     "stablehlo.fft: fft_length has 0 numbers"},
+    {"\"stablehlo.reduce\"(%v, %v, %z) <{dimensions = array<i64: 0>}> " SCALAR_BODY(
+         "add") " : (tensor<8xf32>, tensor<8xf32>, tensor<f32>) -> tensor<f32>",
+     "stablehlo.reduce: 3 operands and 1 results: expected values and as many initial values"},
+    {"\"stablehlo.map\"(%v, %v) <{dimensions = array<i64: 1>}> " SCALAR_BODY(
+         "add") " : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>",
+     "stablehlo.map: dimensions is not 0, 1, 2, ..."},
+    {"\"stablehlo.batch_norm_inference\"(%r, %v, %v, %v, %n) <{epsilon = 1.0 : f32, feature_index = 1 : "
+     "i64}> : (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<4xi32>) -> "
+     "tensor<4x8xf32>",
+     "stablehlo.batch_norm_inference: operand 4 has type tensor<4xi32>, expected tensor<8xf32>"},
+    {"\"stablehlo.gather\"(%r, %n) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], "
+     "collapsed_slice_dims = [0, 1], start_index_map = [1], index_vector_dim = 1>, slice_sizes = array<i64: "
+     "1, 1>}> : (tensor<4x8xf32>, tensor<4xi32>) -> tensor<4x4xf32>",
+     "stablehlo.gather: 1 window, 2 collapsed and 0 batching dimensions are not the operand's 2"},
+    {"\"stablehlo.gather\"(%r, %n) <{dimension_numbers = #stablehlo.gather<offset_dims = [1], "
+     "operand_batching_dims = [0], start_index_map = [1], index_vector_dim = 1>, slice_sizes = array<i64: 1, "
+     "1>}> : (tensor<4x8xf32>, tensor<4xi32>) -> tensor<4x1xf32>",
+     "stablehlo.gather: the operand has 1 batching dimensions, the indices have 0"},
+    {"\"stablehlo.scatter\"(%r, %n) <{scatter_dimension_numbers = #stablehlo.scatter<index_vector_dim = "
+     "1>}> " SCALAR_BODY("add") " : (tensor<4x8xf32>, tensor<4xi32>) -> tensor<4x8xf32>",
+     "stablehlo.scatter: 2 operands, expected at least 3"},
+    {"\"stablehlo.all_to_all\"(%v) <{split_dimension = 0 : i64, concat_dimension = 0 : i64, split_count = 3 "
+     ": i64, replica_groups = dense<[[0, 1, 2]]> : tensor<1x3xi64>}> : (tensor<8xf32>) -> tensor<8xf32>",
+     "stablehlo.all_to_all: size 8 of dimension 0 is no multiple of 3"},
+    {"\"stablehlo.all_to_all\"(%v) <{split_dimension = 0 : i64, concat_dimension = 0 : i64, split_count = 2 "
+     ": i64, replica_groups = dense<[[0, 1, 2]]> : tensor<1x3xi64>}> : (tensor<8xf32>) -> tensor<8xf32>",
+     "stablehlo.all_to_all: split_count is 2, and a group has 3 members"},
+    {"\"stablehlo.all_reduce\"(%v) <{replica_groups = dense<[[0, 7]]> : tensor<1x2xi64>}> " SCALAR_BODY(
+         "add") " : (tensor<8xf32>) -> tensor<8xf32>",
+     "stablehlo.all_reduce: replica_groups has the id 7 of 2"},
 };
 
 static void operation_rules(void **state)
@@ -235,11 +336,15 @@ static void depth(void **state)
     assert_int_equal(text_failure(text.data, &error), ERROR_LIMIT);
     assert_string_equal(error.text, "t:1:88: nested deeper than 64");
     buf_clear(&text);
-    for (int i = 0; i < 300; i++)
-        buf_printf(&text, "func.func @f%d() {\n%s%d%s\nreturn\n}\n", i, i < 299 ? "call @f" : "//", i + 1,
-                   i < 299 ? "() : () -> ()" : "");
+    for (int i = 0; i < 100; i++) /* each function but the last calls the next from inside of a region */
+        buf_printf(
+            &text,
+            "func.func @f%d(%%p: tensor<i1>) {\n\"stablehlo.if\"(%%p) ({\n%s%d%s\nstablehlo.return\n}, {\n"
+            "stablehlo.return\n}) : (tensor<i1>) -> ()\nreturn\n}\n",
+            i, i < 99 ? "call @f" : "//", i + 1, i < 99 ? "(%p) : (tensor<i1>) -> ()" : "");
     assert_int_equal(text_failure(text.data, &error), ERROR_INVALID);
-    assert_string_equal(error.text, "t:1025:11: function @f256: more than 256 functions in a chain of calls");
+    assert_string_equal(error.text,
+                        "t:577:11: function @f64: more than 128 regions and calls inside of each other");
 }
 
 int main(void)

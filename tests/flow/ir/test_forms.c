@@ -12,6 +12,7 @@ static struct str printed(const char *body, struct arena *arena)
     char text[4096];
     struct ir_module *module = text_module(text_function(text, sizeof text, arguments, body));
     struct str result = ir_print(module, arena);
+    module_is_kept(module);
     ir_module_free(module);
     return result;
 }
@@ -179,6 +180,64 @@ static const struct form {
      "^bb0(%a: tensor<f32>, %b: tensor<f32>):\nstablehlo.return %a : tensor<f32>\n}) : (tensor<8xf32>, "
      "tensor<f32>) -> "
      "tensor<7xf32>"},
+    {"%0 = \"stablehlo.map\"(%v, %v) <{dimensions = array<i64: 0>}> ({\n^bb0(%a: tensor<f32>, %b: "
+     "tensor<f32>):\n"
+     "stablehlo.return %b : tensor<f32>\n}) : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>",
+     "%0 = \"stablehlo.map\"(%v, %v) ({\n^bb0(%a: tensor<f32>, %b: tensor<f32>):\nstablehlo.return %b : "
+     "tensor<f32>\n}) "
+     "{dimensions = dense<0> : tensor<1xi64>} : (tensor<8xf32>, tensor<8xf32>) -> tensor<8xf32>"},
+    {"%0:3 = \"stablehlo.batch_norm_training\"(%r, %v, %v) <{epsilon = 1.0e-3 : f32, feature_index = 1 : "
+     "i64}> : "
+     "(tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>)",
+     "%0, %1:2 = \"stablehlo.batch_norm_training\"(%r, %v, %v) {feature_index = 1 : i64, epsilon = 0.001 : "
+     "f32} : "
+     "(tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>) -> (tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>)"},
+    {"%0 = \"stablehlo.batch_norm_inference\"(%r, %v, %v, %v, %v) <{epsilon = 1.0 : f32, feature_index = 1 : "
+     "i64}> : "
+     "(tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<4x8xf32>",
+     "%0 = \"stablehlo.batch_norm_inference\"(%r, %v, %v, %v, %v) {epsilon = 1.0 : f32, feature_index = 1 : "
+     "i64} : "
+     "(tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>) -> tensor<4x8xf32>"},
+    {"%0:3 = \"stablehlo.batch_norm_grad\"(%r, %v, %v, %v, %r) <{epsilon = 1.0 : f32, feature_index = 1 : "
+     "i64}> : "
+     "(tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, "
+     "tensor<8xf32>, tensor<8xf32>)",
+     "%0:3 = \"stablehlo.batch_norm_grad\"(%r, %v, %v, %v, %r) {epsilon = 1.0 : f32, feature_index = 1 : "
+     "i64} : "
+     "(tensor<4x8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<8xf32>, tensor<4x8xf32>) -> (tensor<4x8xf32>, "
+     "tensor<8xf32>, tensor<8xf32>)"},
+    {"%0 = \"stablehlo.collective_permute\"(%v) <{source_target_pairs = dense<[[0, 1], [1, 0]]> : "
+     "tensor<2x2xi64>, "
+     "channel_handle = #stablehlo.channel_handle<handle = 3, type = 1>}> : (tensor<8xf32>) -> tensor<8xf32>",
+     "%0 = \"stablehlo.collective_permute\"(%v) {source_target_pairs = dense<[[0, 1], [1, 0]]> : "
+     "tensor<2x2xi64>, "
+     "channel_id = 3 : i64} : (tensor<8xf32>) -> tensor<8xf32>"},
+    {"%0 = \"stablehlo.collective_broadcast\"(%v) <{replica_groups = dense<[[2, 0, 1]]> : tensor<1x3xi64>}> "
+     ": "
+     "(tensor<8xf32>) -> tensor<8xf32>",
+     "%0 = \"stablehlo.collective_broadcast\"(%v) {replica_groups = dense<[[2, 0, 1]]> : tensor<1x3xi64>} : "
+     "(tensor<8xf32>) -> tensor<8xf32>"},
+    {"%0 = \"stablehlo.all_gather\"(%v) <{all_gather_dim = 0 : i64, replica_groups = dense<> : "
+     "tensor<0x0xi64>}> : "
+     "(tensor<8xf32>) -> tensor<24xf32>",
+     "%0 = \"stablehlo.all_gather\"(%v) {all_gather_dim = 0 : i64, replica_groups = dense<> : "
+     "tensor<0x2xi64>, "
+     "use_global_device_ids = false} : (tensor<8xf32>) -> tensor<24xf32>"},
+    {"%0 = \"stablehlo.triangular_solve\"(%m, %r) <{left_side = true, lower = true, transpose_a = "
+     "#stablehlo<transpose ADJOINT>, unit_diagonal}> : (tensor<4x4xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>",
+     "%0 = \"stablehlo.triangular_solve\"(%m, %r) {left_side = true, lower = true, transpose_a = "
+     "#stablehlo<transpose "
+     "ADJOINT>, unit_diagonal = true} : (tensor<4x4xf32>, tensor<4x8xf32>) -> tensor<4x8xf32>"},
+    {"%0 = stablehlo.bitcast_convert %v : (tensor<8xf32>) -> tensor<8x2xbf16>\n"
+     "%1 = stablehlo.bitcast_convert %0 : (tensor<8x2xbf16>) -> tensor<8xi32>",
+     "%0 = \"stablehlo.bitcast_convert\"(%v) : (tensor<8xf32>) -> tensor<8x2xbf16>\n"
+     "%1 = \"stablehlo.bitcast_convert\"(%0) : (tensor<8x2xbf16>) -> tensor<8xi32>"},
+    {"%0 = stablehlo.exponential %v {result_accuracy = #stablehlo.result_accuracy<atol = 1.0e-05, mode = "
+     "TOLERANCE>} : "
+     "tensor<8xf32>",
+     "%0 = \"stablehlo.exponential\"(%v) {x = unit, y = !stablehlo.token, z = (i32) -> (f32), w = "
+     "affine_set<(d0) : "
+     "(d0 - 1 >= 0, 3 < d0)>} : (tensor<8xf32>) -> tensor<8xf32>"},
 };
 
 static void custom_is_generic(void **state)

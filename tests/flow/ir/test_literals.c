@@ -112,7 +112,7 @@ static const struct {
     {"1> : tensor<1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1x1xi8>", "t:2:75: more than 16 dimensions"},
     {"1> : vector<2xi8>", "t:2:36: type vector is not supported"},
     {"(1.0, 2.0)> : tensor<2xf32>", "t:2:31: expected a number with a point, or its bits as 0x..., got '('"},
-    {"1.0", "t:5:1: expected ':', got the end of the text"},
+    {"1.0", "t:2:30: this bracket is not closed"},
     {"[[1", "t:2:30: this bracket is not closed"},
 };
 

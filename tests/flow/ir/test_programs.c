@@ -1,47 +1,6 @@
 /* Every program of JAX's test data is read, verified, and the same after printing and after encoding. */
 #include "flow/ir/texts.h"
 
-static void places_cleared(struct ir_block *block)
-{
-    for (struct ir_op *op = block->first; op; op = op->next) {
-        op->place = (struct ir_place){0};
-        for (uint32_t i = 0; i < op->region_count; i++)
-            places_cleared(&op->regions[i]);
-    }
-}
-
-/* The module's bytes without its places and the name of its file. */
-static struct str bytes_without_places(struct ir_module *module, struct arena *arena)
-{
-    module->file = STR("");
-    for (struct ir_function *function = module->functions; function; function = function->next) {
-        function->place = (struct ir_place){0};
-        places_cleared(&function->body);
-    }
-    return ir_encode(module, arena);
-}
-
-static void module_is_kept(struct ir_module *module)
-{
-    struct arena ARENA_CLEANUP arena = {0};
-    struct ir_module *printed = NULL, *decoded = NULL;
-    struct error error = {0};
-    struct str text, bytes;
-    if (ir_verify(module, &error) < 0)
-        fail_msg("%s", error.text);
-    text = ir_print(module, &arena);
-    if (ir_parse(text, "printed", &printed, &error) < 0 || ir_verify(printed, &error) < 0)
-        fail_msg("%s\n" STR_FORMAT, error.text, STR_ARG(text));
-    bytes = ir_encode(module, &arena);
-    if (ir_decode(bytes, &decoded, &error) < 0)
-        fail_msg("%s\n" STR_FORMAT, error.text, STR_ARG(text));
-    assert_true(str_equal(ir_encode(decoded, &arena), bytes));
-    assert_true(str_equal(ir_print(decoded, &arena), text));
-    assert_true(str_equal(bytes_without_places(printed, &arena), bytes_without_places(module, &arena)));
-    ir_module_free(printed);
-    ir_module_free(decoded);
-}
-
 struct tally {
     int modules, functions;
 };
@@ -83,7 +42,7 @@ static void jax_surroundings(void **state)
         "#loc = loc(unknown)\n"
         "module @jit_f attributes {jax.uses_shape_polymorphism = false, mhlo.num_partitions = 2 : i32,\n"
         "    mhlo.num_replicas = 1 : i32, mhlo.frontend_attributes = {a = \"{\\22x\\22=2}\"}} {\n"
-        "  sdy.mesh @mesh = <[\"x\"=2]>\n"
+        "  sdy.mesh @mesh = <[\"x\"=2]> loc(#loc)\n"
         "  func.func public @main(%arg0: tensor<8x16xf32> {mhlo.sharding = \"{devices=[2,1]<=[2]}\",\n"
         "      sdy.sharding = #sdy.sharding<@mesh, [{\"x\"}, {}]>} loc(\"x\"), %arg1: tensor<16x4xf32>)\n"
         "      -> (tensor<8x4xf32> {jax.result_info = \"result[0]\"}) {\n"

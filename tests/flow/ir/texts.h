@@ -45,6 +45,48 @@ static inline const struct ir_op *module_op(const struct ir_module *module, enum
     return op;
 }
 
+static inline void places_cleared(struct ir_block *block)
+{
+    for (struct ir_op *op = block->first; op; op = op->next) {
+        op->place = (struct ir_place){0};
+        for (uint32_t i = 0; i < op->region_count; i++)
+            places_cleared(&op->regions[i]);
+    }
+}
+
+/* The module's bytes without its places and the name of its file. */
+static inline struct str bytes_without_places(struct ir_module *module, struct arena *arena)
+{
+    module->file = STR("");
+    for (struct ir_function *function = module->functions; function; function = function->next) {
+        function->place = (struct ir_place){0};
+        places_cleared(&function->body);
+    }
+    return ir_encode(module, arena);
+}
+
+/* The module is valid, and the same after printing and parsing, and after encoding and decoding. */
+static inline void module_is_kept(struct ir_module *module)
+{
+    struct arena ARENA_CLEANUP arena = {0};
+    struct ir_module *printed = NULL, *decoded = NULL;
+    struct error error = {0};
+    struct str text, bytes;
+    if (ir_verify(module, &error) < 0)
+        fail_msg("%s", error.text);
+    text = ir_print(module, &arena);
+    if (ir_parse(text, "printed", &printed, &error) < 0 || ir_verify(printed, &error) < 0)
+        fail_msg("%s\n" STR_FORMAT, error.text, STR_ARG(text));
+    bytes = ir_encode(module, &arena);
+    if (ir_decode(bytes, &decoded, &error) < 0)
+        fail_msg("%s\n" STR_FORMAT, error.text, STR_ARG(text));
+    assert_true(str_equal(ir_encode(decoded, &arena), bytes));
+    assert_true(str_equal(ir_print(decoded, &arena), text));
+    assert_true(str_equal(bytes_without_places(printed, &arena), bytes_without_places(module, &arena)));
+    ir_module_free(printed);
+    ir_module_free(decoded);
+}
+
 /* Calls `each` for every module of every program below the data's folder "." or "parallel"; returns how many
  * programs there were; 0 and a line where the data is absent. */
 static inline int data_programs(const char *folder, int (*each)(struct ir_module *module, void *arg),
