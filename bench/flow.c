@@ -1,6 +1,6 @@
-/* The flow runtime: the round trip of a value, the cost of a launch, and the paper's micro-benchmark (a scalar
- * all-reduce and an addition, its result the next one's argument), call by call and 128 calls a program, beside
- * processes that loop by themselves and meet over socket pairs. */
+/* The flow runtime: the round trip of a value, the cost of a launch, and the paper's micro-benchmark (a
+ * scalar all-reduce and an addition, its result the next one's argument), call by call and 128 calls a
+ * program, beside processes that loop by themselves and meet over socket pairs. */
 #include <libgen.h>
 #include <limits.h>
 #include <poll.h>
