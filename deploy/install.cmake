@@ -24,6 +24,11 @@ if(TARGET phalanx_shared)
   configure_file(${CMAKE_SOURCE_DIR}/deploy/phalanx.pc.in ${CMAKE_BINARY_DIR}/phalanx.pc @ONLY)
   install(FILES ${CMAKE_BINARY_DIR}/phalanx.pc DESTINATION ${CMAKE_INSTALL_LIBDIR}/pkgconfig)
 endif()
+if(TARGET phalanx_flow_shared)
+  install(TARGETS phalanx_flow_shared phalanx_flow_static
+    LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
+    ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
+endif()
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/include/phalanx DESTINATION ${CMAKE_INSTALL_INCLUDEDIR}
   FILES_MATCHING PATTERN "*.h")
 

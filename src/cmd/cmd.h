@@ -33,6 +33,7 @@ int cmd_events(int argc, char **argv);
 int cmd_exec(int argc, char **argv);
 int cmd_explain(int argc, char **argv);
 int cmd_fabric(int argc, char **argv);
+int cmd_flow(int argc, char **argv);
 int cmd_get(int argc, char **argv);
 int cmd_inject(int argc, char **argv);
 int cmd_lemons(int argc, char **argv);

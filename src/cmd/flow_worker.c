@@ -1,0 +1,96 @@
+/* phalanx flow worker: the process that drives all devices of one host. */
+#include <stdio.h>
+
+#include "cmd/client.h"
+#include "cmd/cmd.h"
+#include "cmd/flow.h"
+#include "cmd/usage.h"
+#include "flow/host/host.h"
+
+static const char flow_worker_usage[] =
+    "Usage: phalanx flow worker --head ADDRESS --listen ADDRESS [options]\n"
+    "\n"
+    "Runs the worker of one host until SIGINT or SIGTERM, or until the head is gone. Prints \"ready HOST\"\n"
+    "once the head knows it.\n"
+    "\n"
+    "Options:\n"
+    "  --head ADDRESS     of the head: unix:PATH or HOST:PORT\n"
+    "  --listen ADDRESS   for clients and other workers, as they reach it; port 0: any\n"
+    "  --devices N        devices of this host (default 1)\n"
+    "  --memory BYTES     of one device (default 1G; k, M, G)\n"
+    "  --island NAME      island of the host (default main)\n"
+    "  --functions DIR    shared objects that programs may name\n"
+    "  --help             this text\n";
+
+static bool flow_read_bytes(const char *text, uint64_t *ret)
+{
+    struct str number = str_from(text);
+    uint64_t unit = 1;
+    if (number.len) {
+        char last = number.data[number.len - 1];
+        unit = last == 'k' ? 1000 : last == 'M' ? 1000000 : last == 'G' ? 1000000000 : 1;
+        number.len -= unit > 1;
+    }
+    int64_t value;
+    if (!str_to_i64(number, 1, INT64_MAX / 1000000000, &value))
+        return false;
+    *ret = (uint64_t)value * unit;
+    return true;
+}
+
+static bool flow_worker_option(struct flow_worker_options *worker, int letter)
+{
+    int64_t number;
+    switch (letter) {
+    case 'H':
+        worker->head = optarg;
+        return true;
+    case 'l':
+        worker->listen = optarg;
+        return true;
+    case 'i':
+        worker->island = optarg;
+        return usage_value(optarg[0] != 0 && str_from(optarg).len < 64);
+    case 'f':
+        worker->functions = optarg;
+        return true;
+    case 'd':
+        if (!usage_value(str_to_i64(str_from(optarg), 1, 256, &number)))
+            return false;
+        worker->devices = (uint32_t)number;
+        return true;
+    case 'm':
+        return usage_value(flow_read_bytes(optarg, &worker->device_bytes));
+    }
+    return false;
+}
+
+int flow_worker(int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"head", required_argument, NULL, 'H'},    {"listen", required_argument, NULL, 'l'},
+        {"devices", required_argument, NULL, 'd'}, {"memory", required_argument, NULL, 'm'},
+        {"island", required_argument, NULL, 'i'},  {"functions", required_argument, NULL, 'f'},
+        {"help", no_argument, NULL, 'h'},          {0}};
+    struct flow_worker_options worker = {
+        .devices = 1, .device_bytes = 1000000000, .island = "main", .ready = stdout};
+    int letter;
+    while ((letter = usage_option(argc, argv, "h", options, NULL)) != -1) {
+        if (letter == 'h') {
+            fputs(flow_worker_usage, stdout);
+            return EXIT_OK;
+        }
+        if (!flow_worker_option(&worker, letter))
+            return usage_wrong(flow_worker_usage, NULL);
+    }
+    if (!worker.head || !worker.listen || optind < argc)
+        return usage_wrong(flow_worker_usage,
+                           optind < argc ? "too many arguments" : "--head and --listen are needed");
+    struct error error;
+    worker.stop_fd = flow_stop_signals();
+    if (flow_worker_run(&worker, &error) < 0) {
+        say("%s", error.text);
+        return EXIT_FAILED;
+    }
+    return EXIT_OK;
+}

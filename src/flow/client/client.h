@@ -1,0 +1,161 @@
+/* client.h - the state of a connection; private to src/flow/client.
+ *
+ * Calls write to the head and to workers themselves, under the connection's one mutex; the connection's
+ * thread reads, and flushes what has waited 50 us for company. Files:
+ *     connect.c   connecting, the thread, closing
+ *     io.c        writing, flushing, what comes in
+ *     mesh.c      islands, meshes
+ *     program.c   functions, programs, launches
+ *     value.c     putting, fetching, releasing
+ */
+#ifndef PHX_FLOW_CLIENT_CLIENT_H
+#define PHX_FLOW_CLIENT_CLIENT_H
+
+#include <pthread.h>
+
+#include "base/map.h"
+#include "flow/ir/program.h"
+#include "flow/ir/public.h"
+#include "flow/wire/wire.h"
+#include "phalanx/flow.h"
+
+enum {
+    CLIENT_WINDOW = 1024, /* launches under way */
+    CLIENT_FLUSH_US = 50,
+    CLIENT_RELEASES_MAX = 512, /* of one entry */
+};
+/* How long the head may take to say that a worker whose connection broke is lost. */
+#define CLIENT_SUSPECT_NS (INT64_C(5) * 1000 * 1000 * 1000)
+
+struct client_place {
+    uint32_t host, device;
+};
+/* Where a mesh was when values on it were made. */
+struct client_places {
+    uint32_t references, count;
+    struct flow_mesh shape;
+    struct client_place items[];
+};
+struct client_mesh {
+    uint32_t id;
+    char island[64];
+    struct client_places *places;
+};
+
+struct client_link { /* to the head, or to a host's worker */
+    struct wire *wire;
+    bool writing, dead;
+    int64_t dead_ns; /* since when; 0 once the head has said what has become of the host */
+    uint32_t host; /* UINT32_MAX: the head */
+};
+struct client_host {
+    uint32_t id, island, incarnation, first_device;
+    bool alive;
+    char address[512];
+    struct client_link *link; /* NULL: not connected */
+};
+
+enum client_value_state { CLIENT_PENDING, CLIENT_FAILED };
+struct client_value {
+    uint64_t handle;
+    size_t index; /* in the connection's list */
+    enum client_value_state state;
+    struct program_value value;
+    struct client_places *places;
+    struct fault fault;
+    bool released;
+    bool asked, asked_quiet;         /* for its bytes; whether it is there */
+    uint32_t missing, missing_quiet; /* shards that have not answered */
+    uint32_t waiters;
+    char *data; /* the whole value, once asked for */
+};
+
+struct client_function {
+    uint64_t id;
+    struct ir_module *module;
+    const struct ir_function *function;
+};
+
+struct phx_flow_program {
+    phx_flow *flow;
+    uint32_t id;
+    bool finished;
+    struct program *program;
+    struct error wrong; /* the first failure while building */
+};
+
+/* A call that waits for the head's answer. */
+struct client_request {
+    struct client_request *next;
+    uint64_t number;
+    bool answered, failed;
+    struct fault fault;
+    uint32_t mesh;
+    struct buf tail;
+};
+
+struct phx_flow {
+    pthread_mutex_t mutex;
+    pthread_cond_t moved;
+    pthread_t thread;
+    bool started, stop, broken;
+    int epoll, wake;
+    uint32_t id, epoch;
+    uint64_t token;
+    struct client_link head;
+    bool unflushed; /* the thread flushes soon */
+    VEC(struct client_link *) links;
+    VEC(struct client_host *) hosts;
+    VEC(struct client_mesh *) meshes;
+    VEC(struct client_function) functions;
+    struct u64_map mesh_index, values;
+    VEC(struct client_value *) value_list; /* for the end: not kept in order */
+    uint64_t next_value, next_put, next_function, next_request, launched, finished;
+    uint32_t next_program;
+    struct client_request *requests;
+    struct buf releases; /* handles that wait for company */
+};
+
+/* Sets a public error; returns the code. */
+int client_error(struct phx_error *error, int code, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+int client_error_of(struct phx_error *error, const struct error *from);
+
+/* io.c; the caller holds the mutex. */
+void client_send_entry(phx_flow *flow, struct client_link *link, const struct flow_entry *entry,
+                       struct str tail, bool urgent);
+void client_flush(phx_flow *flow);
+struct client_link *client_link_of(phx_flow *flow, uint32_t host); /* NULL: gone */
+struct client_host *client_host(phx_flow *flow, uint32_t host);
+void client_flush_releases(phx_flow *flow);
+/* Reads what has come to a link: on the connection's thread, without the mutex. */
+void client_read(phx_flow *flow, struct client_link *link);
+/* Waits until moved, at most until `deadline_ns` of the monotonic clock (INT64_MAX: for ever). */
+bool client_wait(phx_flow *flow, int64_t deadline_ns);
+int64_t client_deadline_ns(int64_t timeout_ms);
+/* Fails fetches from workers that have broken off and that the head still takes for alive. True: some are
+ * still to be judged. */
+bool client_judge_suspects(phx_flow *flow);
+
+/* mesh.c */
+/* Sends a request and waits for its answer; the caller frees request->tail. */
+int client_ask(phx_flow *flow, struct flow_entry *entry, struct str tail, struct client_request *request,
+               struct phx_error *error);
+void client_mesh_told(phx_flow *flow, const struct flow_entry *entry, struct str tail);
+struct client_mesh *client_mesh(phx_flow *flow, uint32_t id);
+struct client_places *client_places_ref(struct client_places *places);
+void client_places_unref(struct client_places *places);
+
+/* value.c */
+struct client_value *client_value_new(phx_flow *flow, uint64_t handle, const struct program_value *value,
+                                      struct client_places *places);
+void client_value_free(phx_flow *flow, struct client_value *value);
+void client_value_fail(phx_flow *flow, struct client_value *value, const struct fault *fault);
+void client_shard(phx_flow *flow, uint32_t host, const struct flow_entry *entry, struct str tail);
+/* Fails what is being fetched from a host that is gone. */
+void client_host_lost(phx_flow *flow, const struct client_host *host, enum fault_reason reason);
+
+/* program.c */
+void client_functions_free(phx_flow *flow);
+
+#endif

@@ -1,0 +1,196 @@
+/* Connecting and closing; the connection's thread. */
+#include "flow/client/client.h"
+
+#include <errno.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/epoll.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+enum { CLIENT_EVENTS = 64 };
+
+int client_error(struct phx_error *error, int code, const char *format, ...)
+{
+    if (!error)
+        return code;
+    error->code = code;
+    error->rank = -1;
+    va_list args;
+    va_start(args, format);
+    vsnprintf(error->message, sizeof error->message, format, args);
+    va_end(args);
+    return code;
+}
+
+int client_error_of(struct phx_error *error, const struct error *from)
+{
+    int code = PHX_ERROR_INVALID;
+    if (from->code == ERROR_IO || from->code == ERROR_UNAVAILABLE)
+        code = PHX_ERROR_IO;
+    return client_error(error, code, "%.240s", from->text);
+}
+
+static void client_watch_out(phx_flow *flow, struct client_link *link)
+{
+    pthread_mutex_lock(&flow->mutex);
+    int rc = link->dead ? 0 : flow_wire_flush(link->wire);
+    if (rc == 0 && !link->dead) {
+        link->writing = false;
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = link};
+        epoll_ctl(flow->epoll, EPOLL_CTL_MOD, link->wire->fd, &event);
+    }
+    pthread_mutex_unlock(&flow->mutex);
+}
+
+static void *client_main(void *arg)
+{
+    phx_flow *flow = arg;
+    struct epoll_event events[CLIENT_EVENTS];
+    bool stop = false, soon = false, suspects = false;
+    while (!stop) {
+        struct timespec wait = {.tv_nsec = CLIENT_FLUSH_US * 1000};
+        if (!soon)
+            wait = (struct timespec){.tv_sec = 1};
+        int count = epoll_pwait2(flow->epoll, events, CLIENT_EVENTS, soon || suspects ? &wait : NULL, NULL);
+        bool flush = soon; /* the launches that were waiting have waited long enough */
+        for (int i = 0; i < count; i++) {
+            if (events[i].data.ptr == &flow->wake) {
+                uint64_t wakes;
+                if (read(flow->wake, &wakes, sizeof wakes) < 0 && errno != EAGAIN)
+                    break;
+                continue;
+            }
+            struct client_link *link = events[i].data.ptr;
+            if (events[i].events & EPOLLOUT)
+                client_watch_out(flow, link);
+            if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
+                client_read(flow, link);
+        }
+        pthread_mutex_lock(&flow->mutex);
+        if (flush)
+            client_flush(flow);
+        soon = flow->unflushed;
+        suspects = client_judge_suspects(flow);
+        stop = flow->stop || flow->broken;
+        pthread_mutex_unlock(&flow->mutex);
+    }
+    return NULL;
+}
+
+static void client_free(phx_flow *flow)
+{
+    for (size_t i = 0; i < flow->links.len; i++) {
+        flow_wire_free(flow->links.items[i]->wire);
+        if (flow->links.items[i] != &flow->head)
+            mem_free(flow->links.items[i]);
+    }
+    for (size_t i = 0; i < flow->hosts.len; i++)
+        mem_free(flow->hosts.items[i]);
+    for (size_t i = 0; i < flow->meshes.len; i++) {
+        client_places_unref(flow->meshes.items[i]->places);
+        mem_free(flow->meshes.items[i]);
+    }
+    while (flow->value_list.len > 0)
+        client_value_free(flow, vec_last(&flow->value_list));
+    client_functions_free(flow);
+    vec_done(&flow->links);
+    vec_done(&flow->hosts);
+    vec_done(&flow->meshes);
+    vec_done(&flow->value_list);
+    u64_map_done(&flow->mesh_index);
+    u64_map_done(&flow->values);
+    buf_done(&flow->releases);
+    if (flow->wake >= 0)
+        close(flow->wake);
+    if (flow->epoll >= 0)
+        close(flow->epoll);
+    pthread_cond_destroy(&flow->moved);
+    pthread_mutex_destroy(&flow->mutex);
+    mem_free(flow);
+}
+
+static int client_start(phx_flow *flow, struct phx_error *error)
+{
+    sigset_t all, old;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &old);
+    int rc = pthread_create(&flow->thread, NULL, client_main, flow);
+    pthread_sigmask(SIG_SETMASK, &old, NULL);
+    if (rc != 0)
+        return client_error(error, PHX_ERROR_MEMORY, "starting the connection's thread failed");
+    flow->started = true;
+    return 0;
+}
+
+static int client_hello(phx_flow *flow, const struct phx_flow_options *options, struct phx_error *error)
+{
+    const char *name = options && options->name ? options->name : program_invocation_short_name;
+    struct flow_entry hello = {.kind = ENTRY_HELLO_CLIENT, .node = 0x80000000u};
+    hello.count =
+        options && options->weight ? (uint16_t)(options->weight < 65535 ? options->weight : 65535) : 1;
+    hello.node += (uint32_t)(options ? options->priority : 0);
+    pthread_mutex_lock(&flow->mutex);
+    client_send_entry(flow, &flow->head, &hello, str_from(name), true);
+    while (flow->id == 0 && client_wait(flow, INT64_MAX))
+        ;
+    bool known = flow->id != 0;
+    pthread_mutex_unlock(&flow->mutex);
+    return known ? 0 : client_error(error, PHX_ERROR_IO, "the head has refused the connection");
+}
+
+int phx_flow_connect(const char *address, const struct phx_flow_options *options, phx_flow **ret_flow,
+                     struct phx_error *error)
+{
+    struct error why;
+    struct wire *wire;
+    if (flow_wire_connect(address, &wire, &why) < 0)
+        return client_error_of(error, &why);
+    phx_flow *flow = mem_alloc(sizeof *flow);
+    pthread_mutex_init(&flow->mutex, NULL);
+    pthread_condattr_t monotonic;
+    pthread_condattr_init(&monotonic);
+    pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
+    pthread_cond_init(&flow->moved, &monotonic);
+    pthread_condattr_destroy(&monotonic);
+    flow->head = (struct client_link){.wire = wire, .host = UINT32_MAX};
+    vec_push(&flow->links, &flow->head);
+    flow->epoch = 1;
+    flow->epoll = epoll_create1(EPOLL_CLOEXEC);
+    flow->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &flow->wake};
+    struct epoll_event head = {.events = EPOLLIN, .data.ptr = &flow->head};
+    int rc = 0;
+    if (flow->epoll < 0 || flow->wake < 0 || epoll_ctl(flow->epoll, EPOLL_CTL_ADD, flow->wake, &event) < 0 ||
+        epoll_ctl(flow->epoll, EPOLL_CTL_ADD, wire->fd, &head) < 0)
+        rc = client_error(error, PHX_ERROR_IO, "making the connection's descriptors failed");
+    if (rc == 0)
+        rc = client_start(flow, error);
+    if (rc == 0)
+        rc = client_hello(flow, options, error);
+    if (rc < 0) {
+        phx_flow_close(flow);
+        return rc;
+    }
+    *ret_flow = flow;
+    return 0;
+}
+
+void phx_flow_close(phx_flow *flow)
+{
+    if (!flow)
+        return;
+    if (flow->started) {
+        pthread_mutex_lock(&flow->mutex);
+        client_flush_releases(flow);
+        client_flush(flow);
+        flow->stop = true;
+        uint64_t one = 1;
+        if (write(flow->wake, &one, sizeof one) < 0)
+            CHECK(errno == EAGAIN);
+        pthread_mutex_unlock(&flow->mutex);
+        pthread_join(flow->thread, NULL);
+    }
+    client_free(flow);
+}

@@ -1,0 +1,237 @@
+/* Writing to the head and to workers, and what they say. */
+#include "flow/client/client.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <sys/epoll.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/units.h"
+
+static int64_t client_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
+}
+
+int64_t client_deadline_ns(int64_t timeout_ms)
+{
+    return timeout_ms < 0 || timeout_ms > INT64_MAX / NS_PER_MS / 2
+               ? INT64_MAX
+               : client_now_ns() + timeout_ms * NS_PER_MS;
+}
+
+bool client_wait(phx_flow *flow, int64_t deadline_ns)
+{
+    if (flow->broken || client_now_ns() >= deadline_ns)
+        return false;
+    if (deadline_ns == INT64_MAX) {
+        pthread_cond_wait(&flow->moved, &flow->mutex);
+        return true;
+    }
+    struct timespec until = {deadline_ns / NS_PER_SECOND, deadline_ns % NS_PER_SECOND};
+    pthread_cond_timedwait(&flow->moved, &flow->mutex, &until);
+    return true;
+}
+
+static void client_link_flush(phx_flow *flow, struct client_link *link)
+{
+    if (link->dead || link->writing || flow_wire_flush(link->wire) <= 0)
+        return; /* a broken connection is found by who reads it */
+    link->writing = true;
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT, .data.ptr = link};
+    epoll_ctl(flow->epoll, EPOLL_CTL_MOD, link->wire->fd, &event);
+}
+
+void client_flush(phx_flow *flow)
+{
+    client_flush_releases(flow);
+    flow->unflushed = false;
+    client_link_flush(flow, &flow->head);
+}
+
+void client_send_entry(phx_flow *flow, struct client_link *link, const struct flow_entry *entry,
+                       struct str tail, bool urgent)
+{
+    if (link->dead)
+        return;
+    if (link == &flow->head && entry->kind != ENTRY_RELEASE)
+        client_flush_releases(flow);
+    flow_wire_put(link->wire, entry, tail, NULL);
+    if (urgent || link->wire->frame_entries == WIRE_FRAME_ENTRIES) {
+        client_link_flush(flow, link);
+        if (link == &flow->head)
+            flow->unflushed = false;
+        return;
+    }
+    if (flow->unflushed)
+        return;
+    flow->unflushed = true;
+    uint64_t one = 1;
+    if (write(flow->wake, &one, sizeof one) < 0)
+        CHECK(errno == EAGAIN);
+}
+
+void client_flush_releases(phx_flow *flow)
+{
+    if (flow->releases.len == 0 || flow->head.dead)
+        return;
+    struct flow_entry entry = {.kind = ENTRY_RELEASE};
+    flow_wire_put(flow->head.wire, &entry, buf_str(&flow->releases), NULL);
+    buf_clear(&flow->releases);
+}
+
+struct client_host *client_host(phx_flow *flow, uint32_t host)
+{
+    for (size_t i = 0; i < flow->hosts.len; i++)
+        if (flow->hosts.items[i]->id == host)
+            return flow->hosts.items[i];
+    return NULL;
+}
+
+struct client_link *client_link_of(phx_flow *flow, uint32_t number)
+{
+    struct client_host *host = client_host(flow, number);
+    if (!host || !host->alive)
+        return NULL;
+    if (host->link)
+        return host->link->dead ? NULL : host->link;
+    struct wire *wire;
+    if (flow_wire_connect(host->address, &wire, NULL) < 0)
+        return NULL;
+    struct client_link *link = mem_alloc(sizeof *link);
+    link->wire = wire;
+    link->host = number;
+    host->link = link;
+    vec_push(&flow->links, link);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = link};
+    CHECK(epoll_ctl(flow->epoll, EPOLL_CTL_ADD, wire->fd, &event) == 0);
+    struct flow_entry hello = {.kind = ENTRY_HELLO_PEER, .client = flow->id, .args = {flow->token}};
+    flow_wire_put(wire, &hello, (struct str){0}, NULL);
+    return link;
+}
+
+static void client_host_told(phx_flow *flow, const struct flow_entry *entry, struct str tail)
+{
+    struct client_host *host = client_host(flow, entry->node);
+    if (!host) {
+        host = mem_alloc(sizeof *host);
+        host->id = entry->node;
+        vec_push(&flow->hosts, host);
+    }
+    host->island = entry->program;
+    host->incarnation = entry->epoch;
+    host->first_device = (uint32_t)entry->args[0];
+    host->alive = !(entry->flags & ENTRY_IS_DOWN);
+    snprintf(host->address, sizeof host->address, STR_FORMAT, STR_ARG(tail));
+    if (host->alive)
+        return;
+    if (host->link)
+        host->link->dead_ns = 0;
+    client_host_lost(flow, host, FAULT_DEVICE_LOST);
+}
+
+bool client_judge_suspects(phx_flow *flow)
+{
+    bool some = false;
+    for (size_t i = 0; i < flow->links.len; i++) {
+        struct client_link *link = flow->links.items[i];
+        if (link->dead_ns == 0)
+            continue;
+        if (client_now_ns() - link->dead_ns < CLIENT_SUSPECT_NS) {
+            some = true;
+            continue;
+        }
+        link->dead_ns = 0;
+        client_host_lost(flow, client_host(flow, link->host), FAULT_CANCELLED);
+        pthread_cond_broadcast(&flow->moved);
+    }
+    return some;
+}
+
+static void client_failed(phx_flow *flow, const struct flow_entry *entry, struct str tail)
+{
+    struct fault fault;
+    fault_decode(tail, &fault);
+    for (uint32_t i = 0; i < entry->count; i++) {
+        struct client_value *value = u64_map_get(&flow->values, entry->handle + i);
+        if (value)
+            client_value_fail(flow, value, &fault);
+    }
+}
+
+static void client_answered(phx_flow *flow, const struct flow_entry *entry, struct str tail)
+{
+    for (struct client_request *request = flow->requests; request; request = request->next) {
+        if (request->number != entry->launch)
+            continue;
+        request->answered = true;
+        request->failed = (entry->flags & ENTRY_IS_FAILED) != 0;
+        request->mesh = entry->node;
+        if (request->failed)
+            fault_decode(tail, &request->fault);
+        else
+            buf_add_str(&request->tail, tail);
+    }
+}
+
+struct client_reading {
+    phx_flow *flow;
+    struct client_link *link;
+};
+
+static bool client_took(void *context, const struct flow_entry *entry, struct str tail)
+{
+    struct client_reading *reading = context;
+    phx_flow *flow = reading->flow;
+    pthread_mutex_lock(&flow->mutex);
+    switch (entry->kind) {
+    case ENTRY_WELCOME:
+        flow->id = entry->client;
+        flow->token = entry->args[0];
+        break;
+    case ENTRY_HOST:
+        client_host_told(flow, entry, tail);
+        break;
+    case ENTRY_MESH:
+        if (!(entry->flags & ENTRY_IS_FAILED))
+            client_mesh_told(flow, entry, tail);
+        client_answered(flow, entry, tail);
+        break;
+    case ENTRY_ISLANDS:
+        client_answered(flow, entry, tail);
+        break;
+    case ENTRY_PROGRESS:
+        flow->finished = entry->launch;
+        break;
+    case ENTRY_FAILED:
+        client_failed(flow, entry, tail);
+        break;
+    case ENTRY_SHARD:
+        client_shard(flow, reading->link->host, entry, tail);
+        break;
+    }
+    pthread_cond_broadcast(&flow->moved);
+    pthread_mutex_unlock(&flow->mutex);
+    return true;
+}
+
+void client_read(phx_flow *flow, struct client_link *link)
+{
+    struct client_reading reading = {flow, link};
+    if (link->dead || flow_wire_read(link->wire, client_took, &reading, NULL) == 0)
+        return;
+    pthread_mutex_lock(&flow->mutex);
+    link->dead = true;
+    epoll_ctl(flow->epoll, EPOLL_CTL_DEL, link->wire->fd, NULL);
+    if (link == &flow->head) {
+        flow->broken = true;
+    } else { /* the head says what has become of the host */
+        const struct client_host *host = client_host(flow, link->host);
+        link->dead_ns = host && host->alive ? client_now_ns() : 0;
+    }
+    pthread_cond_broadcast(&flow->moved);
+    pthread_mutex_unlock(&flow->mutex);
+}

@@ -1,0 +1,196 @@
+/* gang_threads.c - a gang whose members are threads of one process. */
+#include "flow/exec/gang_threads.h"
+
+#include <pthread.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/check.h"
+
+/* One collective under way: the members of a group bring their bytes, and take all. */
+struct meeting {
+    struct meeting *next;
+    uint64_t key;
+    uint32_t *group;
+    uint32_t count, arrived, left;
+    size_t size;
+    char *bytes; /* count * size */
+};
+
+struct gang_threads {
+    pthread_mutex_t mutex;
+    pthread_cond_t changed;
+    struct meeting *meetings;
+    bool broken; /* a member has failed */
+};
+
+struct member {
+    struct flow_gang gang;
+    struct gang_threads *threads;
+    struct interpretation run;
+    const struct ir_function *program;
+    struct tensor *const *args;
+    struct tensor **results;
+    uint64_t collectives;
+    struct error error;
+    int code;
+    pthread_t thread;
+};
+
+static struct meeting *meeting_find(struct gang_threads *threads, const uint32_t *group, uint32_t count,
+                                    uint64_t key)
+{
+    for (struct meeting *meeting = threads->meetings; meeting; meeting = meeting->next)
+        if (meeting->key == key && meeting->count == count &&
+            memcmp(meeting->group, group, count * sizeof *group) == 0)
+            return meeting;
+    return NULL;
+}
+
+static struct meeting *meeting_new(struct gang_threads *threads, const uint32_t *group, uint32_t count,
+                                   uint64_t key, size_t size)
+{
+    struct meeting *meeting = calloc(1, sizeof *meeting);
+    uint32_t *ids = malloc(count * sizeof *ids);
+    char *bytes = malloc(count * size + 1);
+    if (!meeting || !ids || !bytes) {
+        free(meeting), free(ids), free(bytes);
+        return NULL;
+    }
+    memcpy(ids, group, count * sizeof *ids);
+    *meeting = (struct meeting){
+        .next = threads->meetings, .key = key, .group = ids, .count = count, .size = size, .bytes = bytes};
+    threads->meetings = meeting;
+    return meeting;
+}
+
+static void meeting_free(struct gang_threads *threads, struct meeting *meeting)
+{
+    struct meeting **at = &threads->meetings;
+    while (*at != meeting)
+        at = &(*at)->next;
+    *at = meeting->next;
+    free(meeting->group), free(meeting->bytes), free(meeting);
+}
+
+/* The caller holds the mutex. */
+static int meeting_attend(struct gang_threads *threads, const struct flow_gang *gang, const uint32_t *group,
+                          uint32_t count, uint64_t key, const void *mine, size_t size, void *all,
+                          struct error *error)
+{
+    struct meeting *meeting = meeting_find(threads, group, count, key);
+    if (!meeting && !(meeting = meeting_new(threads, group, count, key, size)))
+        return error_set(error, ERROR_LIMIT, "no memory for a collective of %u", count);
+    uint32_t own = gang->replica * gang->partitions + gang->partition, place = 0;
+    while (place < count && group[place] != own)
+        place++;
+    CHECK(place < count);
+    if (meeting->size != size)
+        return error_set(error, ERROR_INVALID, "members bring %zu and %zu bytes to one collective", size,
+                         meeting->size);
+    mem_copy(meeting->bytes + place * size, mine, size);
+    meeting->arrived++;
+    pthread_cond_broadcast(&threads->changed);
+    while (meeting->arrived < meeting->count && !threads->broken)
+        pthread_cond_wait(&threads->changed, &threads->mutex);
+    bool complete = meeting->arrived == meeting->count;
+    if (complete)
+        mem_copy(all, meeting->bytes, count * size);
+    if (++meeting->left == meeting->arrived && complete)
+        meeting_free(threads, meeting);
+    return complete ? 0 : error_set(error, ERROR_UNAVAILABLE, "another member of the gang has failed");
+}
+
+static int thread_all_gather(struct flow_gang *gang, const uint32_t *group, uint32_t count, uint64_t key,
+                             const void *mine, size_t size, void *all, struct error *error)
+{
+    struct gang_threads *threads = ((struct member *)gang)->threads; /* `gang` is the first field */
+    pthread_mutex_lock(&threads->mutex);
+    int code = threads->broken ? error_set(error, ERROR_UNAVAILABLE, "another member of the gang has failed")
+                               : meeting_attend(threads, gang, group, count, key, mine, size, all, error);
+    pthread_mutex_unlock(&threads->mutex);
+    return code;
+}
+
+static void *member_main(void *arg)
+{
+    struct member *member = arg;
+    member->code = interpret_function(&member->run, member->program, member->args, member->results);
+    if (member->code < 0) {
+        pthread_mutex_lock(&member->threads->mutex);
+        member->threads->broken = true;
+        pthread_cond_broadcast(&member->threads->changed);
+        pthread_mutex_unlock(&member->threads->mutex);
+    }
+    return NULL;
+}
+
+/* Starts the members; one that cannot be started breaks the gang. */
+static void members_start(struct member *members, uint32_t count)
+{
+    for (uint32_t k = 0; k < count; k++) {
+        struct member *member = &members[k];
+        if (pthread_create(&member->thread, NULL, member_main, member) == 0)
+            continue;
+        member->code = error_set(&member->error, ERROR_LIMIT, "no thread for a member of the gang");
+        pthread_mutex_lock(&member->threads->mutex);
+        member->threads->broken = true;
+        pthread_cond_broadcast(&member->threads->changed);
+        pthread_mutex_unlock(&member->threads->mutex);
+        member->program = NULL; /* not started */
+    }
+}
+
+/* The failure that came first is the one that is not about another member. */
+static const struct member *members_failure(const struct member *members, uint32_t count)
+{
+    const struct member *failed = NULL;
+    for (uint32_t k = 0; k < count; k++)
+        if (members[k].code < 0 && (!failed || failed->code == ERROR_UNAVAILABLE))
+            failed = &members[k];
+    return failed;
+}
+
+int gang_threads_run(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
+                     struct tensor **results)
+{
+    uint32_t replicas = op->attributes.parallel.replicas, partitions = op->attributes.parallel.partitions;
+    uint32_t count = replicas * partitions, args = 0, outs = 0;
+    struct member *members = calloc(count + 1, sizeof *members);
+    if (!members)
+        return interpret_fail(run, op, ERROR_LIMIT, "no memory for %u members", count);
+    struct gang_threads threads = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    for (uint32_t k = 0; k < count; k++) {
+        struct member *member = &members[k];
+        member->gang = (struct flow_gang){.replica = k / partitions,
+                                          .partition = k % partitions,
+                                          .replicas = replicas,
+                                          .partitions = partitions,
+                                          .all_gather = thread_all_gather};
+        member->threads = &threads;
+        member->program = op->attributes.parallel.programs[k];
+        member->run = (struct interpretation){.module = run->module,
+                                              .gang = &member->gang,
+                                              .collectives = &member->collectives,
+                                              .error = &member->error};
+        member->args = operands + args;
+        member->results = results + outs;
+        args += member->program->body.arg_count;
+        outs += member->program->result_count;
+    }
+    members_start(members, count);
+    for (uint32_t k = 0; k < count; k++)
+        if (members[k].program)
+            pthread_join(members[k].thread, NULL);
+    const struct member *failed = members_failure(members, count);
+    int code = failed ? failed->code : 0;
+    if (failed && run->error)
+        *run->error = failed->error;
+    for (uint32_t k = 0; k < count && failed; k++) /* results of the others */
+        for (uint32_t r = 0; members[k].code == 0 && r < members[k].program->result_count; r++)
+            tensor_unref(members[k].results[r]);
+    while (threads.meetings)
+        meeting_free(&threads, threads.meetings);
+    free(members);
+    return code;
+}

@@ -1,0 +1,71 @@
+/* interpret.h - the insides of the interpreter. Private to src/flow/exec.
+ *
+ * An operation's function computes its results from its operands; interpreter.c walks the blocks. Results are
+ * new tensors (or references to operands, which are immutable); on failure no result is left behind.
+ */
+#ifndef PHX_FLOW_EXEC_INTERPRET_H
+#define PHX_FLOW_EXEC_INTERPRET_H
+
+#include "flow/exec/executor.h"
+
+/* One run of one function. */
+struct interpretation {
+    const struct ir_module *module;
+    struct tensor **values; /* by number; NULL: not made yet */
+    struct flow_gang *gang; /* NULL: alone */
+    uint64_t *collectives;  /* how many collectives the launch has passed: their key */
+    struct error *error;
+};
+
+typedef int interpret_op(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
+                         struct tensor **results);
+
+/* Runs a block: its arguments become `args` (borrowed), its results, as many as the operands of its return,
+ * are written to `results`, a reference each. */
+int interpret_block(struct interpretation *run, const struct ir_block *block, struct tensor *const *args,
+                    struct tensor **results);
+
+/* Runs a function of the module, with values of its own. */
+int interpret_function(struct interpretation *run, const struct ir_function *function,
+                       struct tensor *const *args, struct tensor **results);
+
+/* An error of an operation, with "file:line:column: name: " before the message; returns its code. */
+int interpret_fail(struct interpretation *run, const struct ir_op *op, enum error_code code,
+                   const char *format, ...) __attribute__((format(printf, 4, 5)));
+
+/* A tensor of the operation's result `index`, with undefined elements; NULL with the error set (ERROR_LIMIT)
+ * when memory is exhausted. */
+struct tensor *interpret_result(struct interpretation *run, const struct ir_op *op, uint32_t index);
+
+/* Row-major strides in elements. */
+void strides_of(const struct ir_type *type, int64_t strides[IR_RANK_MAX]);
+/* The next index in row-major order below `dims`; false after the last one. */
+bool index_next(int64_t *index, const int64_t *dims, int32_t rank);
+/* An element of an integer tensor (i1 included) as int64; indices beyond 2^63 are INT64_MAX. */
+int64_t tensor_integer(const struct tensor *tensor, int64_t at);
+
+/* interpret_elementwise.c */
+interpret_op interpret_unary, interpret_binary, interpret_compare, interpret_select, interpret_clamp,
+    interpret_convert, interpret_bitcast, interpret_precision;
+/* interpret_move.c */
+interpret_op interpret_broadcast, interpret_concatenate, interpret_constant, interpret_dynamic_slice,
+    interpret_dynamic_update, interpret_gather, interpret_iota, interpret_pad, interpret_reshape,
+    interpret_reverse, interpret_scatter, interpret_slice, interpret_transpose;
+/* interpret_contract.c */
+interpret_op interpret_convolution, interpret_dot, interpret_cholesky, interpret_triangular, interpret_fft,
+    interpret_batch_norm, interpret_batch_norm_grad, interpret_batch_norm_training;
+/* interpret_reduce.c */
+interpret_op interpret_map, interpret_reduce, interpret_reduce_window, interpret_select_and_scatter,
+    interpret_sort;
+/* interpret_control.c */
+interpret_op interpret_barrier, interpret_call, interpret_case, interpret_if, interpret_rng, interpret_token,
+    interpret_while;
+/* interpret_collective.c */
+interpret_op interpret_all_gather, interpret_all_reduce, interpret_all_to_all, interpret_collective_broadcast,
+    interpret_permute, interpret_member_id, interpret_reduce_scatter, interpret_parallel;
+/* interpret_custom.c */
+interpret_op interpret_custom;
+/* interpret_expect.c */
+interpret_op interpret_expect;
+
+#endif

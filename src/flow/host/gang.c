@@ -1,0 +1,424 @@
+/* Collectives among the devices of one host and between hosts.
+ *
+ * The tail of GATHER: u32 members, u32 bytes of one, then u32 position and bytes for each. */
+#include "flow/host/gang.h"
+
+#include <pthread.h>
+#include <stdio.h>
+
+#include "base/list.h"
+#include "flow/ir/pack.h"
+
+enum { GANG_PARTS_MAX = 1 << 16 };
+
+/* An all_gather of one group. */
+struct exchange {
+    struct list_node node;
+    uint64_t key, round;
+    uint32_t leader; /* the group's first member */
+    uint32_t count, have, local, local_have, readers;
+    uint32_t size;
+    uint8_t *all;
+    bool *has;
+};
+
+struct gang_run {
+    struct list_node node;
+    uint32_t program_node;
+    bool aborted;
+    struct fault fault;
+    struct list_node exchanges;
+};
+
+struct gang_launch {
+    struct list_node node;
+    uint32_t client;
+    uint64_t launch;
+    struct list_node runs;
+};
+
+struct gang_table {
+    pthread_mutex_t mutex;
+    pthread_cond_t moved;
+    struct list_node launches;
+    uint32_t host;
+    bool closing;
+    void (*send)(void *context, uint32_t host, const struct flow_entry *entry, struct str tail);
+    void *context;
+};
+
+struct gang_round {
+    uint64_t key;
+    uint32_t leader;
+    uint64_t round;
+};
+struct gang_member {
+    struct flow_gang gang; /* first: functions get its address */
+    struct gang_table *table;
+    struct run_id run;
+    const uint32_t *hosts;
+    VEC(struct gang_round) rounds;
+};
+
+struct gang_table *gang_table_new(void (*send)(void *context, uint32_t host, const struct flow_entry *entry,
+                                               struct str tail),
+                                  void *context)
+{
+    struct gang_table *table = mem_alloc(sizeof *table);
+    pthread_mutex_init(&table->mutex, NULL);
+    pthread_cond_init(&table->moved, NULL);
+    list_init(&table->launches);
+    table->send = send;
+    table->context = context;
+    return table;
+}
+
+void gang_table_set_host(struct gang_table *table, uint32_t host)
+{
+    table->host = host;
+}
+
+static void exchange_free(struct exchange *exchange)
+{
+    list_remove(&exchange->node);
+    mem_free(exchange->all);
+    mem_free(exchange->has);
+    mem_free(exchange);
+}
+
+static void gang_launch_free(struct gang_launch *launch)
+{
+    struct list_node *runs = &launch->runs;
+    list_for_each_safe(node, after, runs)
+    {
+        struct gang_run *run = container_of(node, struct gang_run, node);
+        struct list_node *exchanges = &run->exchanges;
+        list_for_each_safe(one, next, exchanges)
+        {
+            exchange_free(container_of(one, struct exchange, node));
+        }
+        mem_free(run);
+    }
+    list_remove(&launch->node);
+    mem_free(launch);
+}
+
+void gang_table_free(struct gang_table *table)
+{
+    if (!table)
+        return;
+    struct list_node *launches = &table->launches;
+    list_for_each_safe(node, after, launches)
+    {
+        gang_launch_free(container_of(node, struct gang_launch, node));
+    }
+    pthread_cond_destroy(&table->moved);
+    pthread_mutex_destroy(&table->mutex);
+    mem_free(table);
+}
+
+/* Caller holds the mutex. */
+static struct gang_launch *gang_find_launch(struct gang_table *table, uint32_t client, uint64_t number)
+{
+    struct list_node *launches = &table->launches;
+    list_for_each(node, launches)
+    {
+        struct gang_launch *launch = container_of(node, struct gang_launch, node);
+        if (launch->client == client && launch->launch == number)
+            return launch;
+    }
+    return NULL;
+}
+
+/* Caller holds the mutex. A run of a launch that was aborted as a whole is aborted from its start. */
+static struct gang_run *gang_find_run(struct gang_table *table, uint32_t client, uint64_t number,
+                                      uint32_t program_node)
+{
+    struct gang_launch *launch = gang_find_launch(table, client, number);
+    if (!launch) {
+        launch = mem_alloc(sizeof *launch);
+        launch->client = client;
+        launch->launch = number;
+        list_init(&launch->runs);
+        list_append(&table->launches, &launch->node);
+    }
+    const struct gang_run *all = NULL;
+    struct list_node *runs = &launch->runs;
+    list_for_each(node, runs)
+    {
+        struct gang_run *run = container_of(node, struct gang_run, node);
+        if (run->program_node == program_node)
+            return run;
+        if (run->program_node == UINT32_MAX)
+            all = run;
+    }
+    struct gang_run *run = mem_alloc(sizeof *run);
+    run->program_node = program_node;
+    list_init(&run->exchanges);
+    if (all || table->closing) {
+        run->aborted = true;
+        run->fault = all ? all->fault : fault_make(FAULT_CANCELLED, number, program_node, "the worker ends");
+    }
+    list_append(&launch->runs, &run->node);
+    return run;
+}
+
+static struct exchange *gang_find_exchange(struct gang_run *run, uint64_t key, uint32_t leader,
+                                           uint64_t round)
+{
+    struct list_node *exchanges = &run->exchanges;
+    list_for_each(node, exchanges)
+    {
+        struct exchange *exchange = container_of(node, struct exchange, node);
+        if (exchange->key == key && exchange->leader == leader && exchange->round == round)
+            return exchange;
+    }
+    return NULL;
+}
+
+static struct exchange *gang_make_exchange(struct gang_run *run, uint64_t key, uint32_t leader,
+                                           uint64_t round, uint32_t count, uint32_t size)
+{
+    struct exchange *exchange = gang_find_exchange(run, key, leader, round);
+    if (exchange)
+        return exchange;
+    exchange = mem_alloc(sizeof *exchange);
+    exchange->key = key;
+    exchange->leader = leader;
+    exchange->round = round;
+    exchange->count = count;
+    exchange->size = size;
+    exchange->all = mem_alloc((size_t)count * size + 1);
+    exchange->has = mem_alloc(count + 1);
+    list_append(&run->exchanges, &exchange->node);
+    return exchange;
+}
+
+static bool exchange_add(struct exchange *exchange, uint32_t position, const void *bytes)
+{
+    if (position >= exchange->count || exchange->has[position])
+        return false;
+    exchange->has[position] = true;
+    exchange->have++;
+    mem_copy(exchange->all + (size_t)position * exchange->size, bytes, exchange->size);
+    return true;
+}
+
+static void gang_abort_run(struct gang_table *table, struct gang_run *run, const struct fault *fault)
+{
+    if (run->aborted)
+        return;
+    run->aborted = true;
+    run->fault = *fault;
+    pthread_cond_broadcast(&table->moved);
+}
+
+void gang_take(struct gang_table *table, const struct flow_entry *entry, struct str tail)
+{
+    struct unpack in = {tail.data, tail.len, false};
+    uint32_t count = unpack_u32(&in, GANG_PARTS_MAX), size = unpack_u32(&in, UINT32_MAX);
+    uint32_t parts = unpack_u32(&in, GANG_PARTS_MAX);
+    if (in.bad || count == 0 || (uint64_t)count * size > ENTRY_TAIL_MAX)
+        return;
+    pthread_mutex_lock(&table->mutex);
+    struct gang_run *run = gang_find_run(table, entry->client, entry->launch, entry->node);
+    struct exchange *exchange =
+        gang_make_exchange(run, entry->handle, (uint32_t)entry->args[0], entry->args[1], count, size);
+    bool good = exchange->count == count && exchange->size == size;
+    for (uint32_t i = 0; i < parts && good; i++) {
+        uint32_t position = unpack_u32(&in, count - 1);
+        const void *bytes = unpack_bytes(&in, size);
+        good = bytes && exchange_add(exchange, position, bytes);
+    }
+    struct fault fault = fault_make(FAULT_FUNCTION_FAILED, entry->launch, entry->node,
+                                    "members of a collective disagree on its size");
+    if (!good)
+        gang_abort_run(table, run, &fault);
+    pthread_cond_broadcast(&table->moved);
+    pthread_mutex_unlock(&table->mutex);
+}
+
+void gang_abort(struct gang_table *table, const struct run_id *id, const struct fault *fault)
+{
+    pthread_mutex_lock(&table->mutex);
+    gang_abort_run(table, gang_find_run(table, id->client, id->launch, id->node), fault);
+    if (id->node == UINT32_MAX) {
+        struct list_node *runs = &gang_find_launch(table, id->client, id->launch)->runs;
+        list_for_each(node, runs)
+        {
+            gang_abort_run(table, container_of(node, struct gang_run, node), fault);
+        }
+    }
+    pthread_mutex_unlock(&table->mutex);
+}
+
+void gang_abort_all(struct gang_table *table)
+{
+    struct fault fault = fault_make(FAULT_CANCELLED, 0, 0, "the worker ends");
+    pthread_mutex_lock(&table->mutex);
+    table->closing = true;
+    struct list_node *launches = &table->launches;
+    list_for_each(node, launches)
+    {
+        struct list_node *runs = &container_of(node, struct gang_launch, node)->runs;
+        list_for_each(one, runs)
+        {
+            gang_abort_run(table, container_of(one, struct gang_run, node), &fault);
+        }
+    }
+    pthread_mutex_unlock(&table->mutex);
+}
+
+void gang_forget(struct gang_table *table, uint32_t client, uint64_t number)
+{
+    pthread_mutex_lock(&table->mutex);
+    struct gang_launch *launch = gang_find_launch(table, client, number);
+    if (launch)
+        gang_launch_free(launch);
+    pthread_mutex_unlock(&table->mutex);
+}
+
+static uint64_t gang_next_round(struct gang_member *member, uint64_t key, uint32_t leader)
+{
+    for (size_t i = 0; i < member->rounds.len; i++) {
+        struct gang_round *round = &member->rounds.items[i];
+        if (round->key == key && round->leader == leader)
+            return ++round->round;
+    }
+    vec_push(&member->rounds, ((struct gang_round){key, leader, 0}));
+    return 0;
+}
+
+/* Packs what this host's members have given. Caller holds the mutex. */
+static void gang_pack_parts(const struct gang_member *member, const struct exchange *exchange,
+                            const uint32_t *group, struct buf *out)
+{
+    pack_u32(out, exchange->count);
+    pack_u32(out, exchange->size);
+    pack_u32(out, exchange->local);
+    for (uint32_t i = 0; i < exchange->count; i++) {
+        if (member->hosts[group[i]] != member->table->host)
+            continue;
+        pack_u32(out, i);
+        buf_add(out, exchange->all + (size_t)i * exchange->size, exchange->size);
+    }
+}
+
+static void gang_send_parts(const struct gang_member *member, const struct flow_entry *entry,
+                            const uint32_t *group, uint32_t count, const struct buf *parts)
+{
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t host = member->hosts[group[i]];
+        bool first = host != member->table->host;
+        for (uint32_t k = 0; k < i && first; k++)
+            first = member->hosts[group[k]] != host;
+        if (first)
+            member->table->send(member->table->context, host, entry, buf_str(parts));
+    }
+}
+
+/* Where this member is in the group, and how many of the group are on this host. */
+static int gang_find_self(const struct gang_member *member, const uint32_t *group, uint32_t count,
+                          uint32_t *ret_position, uint32_t *ret_local, struct error *error)
+{
+    bool found = false;
+    *ret_local = 0;
+    for (uint32_t i = 0; i < count; i++) {
+        if (group[i] >= member->gang.partitions)
+            return error_set(error, ERROR_INVALID, "a group names member %u of %u", group[i],
+                             member->gang.partitions);
+        if (group[i] == member->run.partition) {
+            *ret_position = i;
+            found = true;
+        }
+        *ret_local += member->hosts[group[i]] == member->table->host;
+    }
+    return found ? 0 : error_set(error, ERROR_INVALID, "a member takes part in a group without it");
+}
+
+static int gang_all_gather(struct flow_gang *gang, const uint32_t *group, uint32_t count, uint64_t key,
+                           const void *mine, size_t size, void *all, struct error *error)
+{
+    struct gang_member *member = (struct gang_member *)gang;
+    struct gang_table *table = member->table;
+    uint32_t position = 0, local;
+    int rc = gang_find_self(member, group, count, &position, &local, error);
+    if (rc < 0)
+        return rc;
+    if (size * (uint64_t)count > ENTRY_TAIL_MAX / 2)
+        return error_set(error, ERROR_LIMIT, "a collective of %zu bytes a member", size);
+    uint64_t round = gang_next_round(member, key, group[0]);
+    struct buf parts = {0};
+    pthread_mutex_lock(&table->mutex);
+    struct gang_run *run = gang_find_run(table, member->run.client, member->run.launch, member->run.node);
+    struct exchange *exchange = gang_make_exchange(run, key, group[0], round, count, (uint32_t)size);
+    struct fault fault = fault_make(FAULT_FUNCTION_FAILED, member->run.launch, member->run.node,
+                                    "members of a collective disagree on its size or group");
+    if (exchange->count != count || exchange->size != size || !exchange_add(exchange, position, mine))
+        gang_abort_run(table, run, &fault);
+    exchange->local = local;
+    if (++exchange->local_have == local && local < count && !run->aborted)
+        gang_pack_parts(member, exchange, group, &parts);
+    if (exchange->have == count)
+        pthread_cond_broadcast(&table->moved);
+    if (parts.len) {
+        struct flow_entry entry = {.kind = ENTRY_GATHER, .client = member->run.client, .handle = key};
+        entry.launch = member->run.launch;
+        entry.node = member->run.node;
+        entry.args[0] = group[0];
+        entry.args[1] = round;
+        pthread_mutex_unlock(&table->mutex);
+        gang_send_parts(member, &entry, group, count, &parts);
+        buf_done(&parts);
+        pthread_mutex_lock(&table->mutex);
+    }
+    while (exchange->have < count && !run->aborted)
+        pthread_cond_wait(&table->moved, &table->mutex);
+    if (run->aborted)
+        rc = error_set(error, ERROR_UNAVAILABLE, "%.240s", run->fault.text);
+    else
+        mem_copy(all, exchange->all, size * count);
+    if (++exchange->readers == local && !run->aborted)
+        exchange_free(exchange);
+    pthread_mutex_unlock(&table->mutex);
+    return rc;
+}
+
+struct gang_member *gang_member_new(struct gang_table *table, const struct run_id *run, const uint32_t *hosts,
+                                    uint32_t count)
+{
+    struct gang_member *member = mem_alloc(sizeof *member);
+    member->gang = (struct flow_gang){0, run->partition, 1, count, gang_all_gather};
+    member->table = table;
+    member->run = *run;
+    member->hosts = hosts;
+    return member;
+}
+
+struct flow_gang *gang_member_gang(struct gang_member *member)
+{
+    return &member->gang;
+}
+
+bool gang_member_fault(struct gang_member *member, struct fault *ret)
+{
+    pthread_mutex_lock(&member->table->mutex);
+    struct gang_launch *launch = gang_find_launch(member->table, member->run.client, member->run.launch);
+    bool aborted = false;
+    struct list_node *runs = launch ? &launch->runs : NULL;
+    for (struct list_node *node = runs ? runs->next : NULL; node && node != runs; node = node->next) {
+        const struct gang_run *run = container_of(node, struct gang_run, node);
+        if (run->program_node != member->run.node || !run->aborted)
+            continue;
+        *ret = run->fault;
+        aborted = true;
+    }
+    pthread_mutex_unlock(&member->table->mutex);
+    return aborted;
+}
+
+void gang_member_free(struct gang_member *member)
+{
+    vec_done(&member->rounds);
+    mem_free(member);
+}

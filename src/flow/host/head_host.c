@@ -1,0 +1,96 @@
+/* The head's process. */
+#include "flow/host/host.h"
+
+#include <sys/random.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "flow/wire/loop.h"
+#include "flow/island/machine.h"
+
+struct head_host_process {
+    struct loop *loop;
+    struct head *head;
+    struct flow_effects effects;
+};
+
+static void head_feed(struct head_host_process *process, struct flow_event *event)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    event->now_ns = now.tv_sec * NS_PER_SECOND + now.tv_nsec;
+    head_step(process->head, event, &process->effects);
+    for (size_t i = 0; i < process->effects.list.len; i++) {
+        const struct flow_effect *effect = &process->effects.list.items[i];
+        if (effect->kind == FLOW_SEND)
+            loop_send(process->loop, effect->peer, &effect->entry, buf_str(&effect->tail), effect->payload);
+        else if (effect->kind == FLOW_CLOSE)
+            loop_close(process->loop, effect->peer);
+        else
+            CHECK_UNREACHABLE();
+    }
+    flow_effects_clear(&process->effects);
+}
+
+static uint64_t head_random(void)
+{
+    uint64_t number = 0;
+    while (number == 0)
+        if (getrandom(&number, sizeof number, 0) != sizeof number)
+            number = 0;
+    return number;
+}
+
+static void head_opened(void *context, uint64_t peer)
+{
+    head_feed(context, &(struct flow_event){.kind = FLOW_OPENED, .peer = peer, .token = head_random()});
+}
+
+static void head_took(void *context, uint64_t peer, const struct flow_entry *entry, struct str tail)
+{
+    head_feed(context, &(struct flow_event){.kind = FLOW_ENTRY, .peer = peer, .entry = entry, .tail = tail});
+}
+
+static void head_peer_closed(void *context, uint64_t peer)
+{
+    head_feed(context, &(struct flow_event){.kind = FLOW_CLOSED, .peer = peer});
+}
+
+static void head_woken(void *context)
+{
+}
+
+static void head_tick(void *context)
+{
+    head_feed(context, &(struct flow_event){.kind = FLOW_TICK});
+}
+
+int flow_head_run(const struct flow_head_options *options, struct error *error)
+{
+    struct head_host_process process = {0};
+    struct loop_handler handler = {&process,   head_opened, head_took, head_peer_closed,
+                                   head_woken, head_tick,   false};
+    int fd, rc = flow_wire_listen(options->listen, &fd, error);
+    if (rc < 0)
+        return rc;
+    rc = loop_new(&handler, &process.loop, error);
+    if (rc < 0) {
+        close(fd);
+        return rc;
+    }
+    process.head = head_new(&(struct head_options){.secret = head_random()});
+    loop_listen(process.loop, fd);
+    loop_stop_at(process.loop, options->stop_fd);
+    if (options->ready) {
+        char name[512];
+        flow_wire_name(fd, options->listen, name, sizeof name);
+        fprintf(options->ready, "ready %s\n", name);
+        fflush(options->ready);
+    }
+    loop_run(process.loop);
+    head_free(process.head);
+    loop_free(process.loop);
+    flow_effects_done(&process.effects);
+    return 0;
+}

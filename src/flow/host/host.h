@@ -1,0 +1,42 @@
+/* host.h - head and workers as processes: START HERE for src/flow/host.
+ *
+ *     flow_head_run(&(struct flow_head_options){.listen = "unix:/run/flow/head.sock"}, &error);
+ *     flow_worker_run(&(struct flow_worker_options){.head = ..., .devices = 2}, &error);
+ *
+ * Both run a machine of island/ on one thread that holds the connections, and return when they are told to
+ * stop. A worker has one more thread for each device, which runs functions, and one that compiles; never a
+ * process per device.
+ *
+ * Files.
+ *     head_host.c    the head's process
+ *     worker_host.c  a worker's process: carries out effects
+ *     runner.c       the threads that run and compile functions
+ *     gang.c         collectives among the devices of one host and between hosts
+ */
+#ifndef PHX_FLOW_HOST_HOST_H
+#define PHX_FLOW_HOST_HOST_H
+
+#include <stdint.h>
+#include <stdio.h>
+
+#include "base/error.h"
+
+struct flow_head_options {
+    const char *listen;
+    FILE *ready; /* one line "ready ADDRESS" once it listens; NULL: none */
+    int stop_fd; /* readable: end; -1: never */
+};
+int flow_head_run(const struct flow_head_options *options, struct error *error);
+
+struct flow_worker_options {
+    const char *head, *listen, *island;
+    uint32_t devices;
+    uint64_t device_bytes;
+    const char *functions; /* folder of shared objects that programs may name; NULL: none */
+    FILE *ready;           /* one line "ready HOST" once the head knows it; NULL: none */
+    int stop_fd;
+};
+/* ERROR_UNAVAILABLE: the head is gone. */
+int flow_worker_run(const struct flow_worker_options *options, struct error *error);
+
+#endif

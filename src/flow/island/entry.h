@@ -1,0 +1,155 @@
+/* entry.h - what head, workers and clients say to each other.
+ *
+ * Every message is one entry: a record of 64 bytes, and behind it `tail_bytes` bytes whose form depends on
+ * the kind. Entries travel in frames (wire/wire.h). A launch is one entry for each host, usually without a
+ * tail. Fields that a kind does not name are 0.
+ *
+ *     kind           from → to          fields                                             tail
+ *     HELLO_WORKER   worker → head      count: devices, args[0]: bytes of one device       island NUL address
+ *     HELLO_CLIENT   client → head      count: weight, node: priority + 2^31               name
+ *     HELLO_PEER     any → worker       client or node (host), args[0]: token
+ *     WELCOME        head → both        client or node (host), args[0]: token
+ *     HOST           head → both        node: host, count: devices, epoch: incarnation,    address
+ *                                       args[0]: its first device, program: island, flags
+ *     CLIENT         head → worker      client, args[0]: token; DOWN: it is gone
+ *     ISLANDS        client ⇄ head      launch: request                                    flow_island_row...
+ *     MESH_NEW       client → head      launch: request, count: rank, tail: dims           u32[rank] name
+ *     MESH_SLICE     client → head      launch: request, node: mesh, count: rank           u32[2 * rank]
+ *     MESH           head → client      launch: request or 0, node: mesh, count: rank,     u32 dims[rank],
+ *                                       epoch, program: island; FAILED: tail is a fault    {u32 host, device}
+ *     MESH_FREE      client → head      node: mesh
+ *     FUNCTION       client → worker *  client, handle: function                           name NUL text
+ *     PROGRAM        client → head      program                                            program.h
+ *     PROGRAM_FREE   client → worker *  program
+ *     PLAN           head → worker      client, program, epoch                             lower.h
+ *     LAUNCH         client → worker *  client, program, epoch, launch, ticket, handle: first result,
+ *                                       count: arguments, node: results, args            more than 2: u64[]
+ *     PROGRESS       head → client      launch: so many launches are over
+ *     DONE           worker → head      client, launch, args[0]: device time in ns
+ *     LOST           head → worker      client, launch                                     fault
+ *     FAILED         head → client      launch, handle: first result, count: results       fault
+ *     VALUE          client → head      handle: a value that will be put, node: mesh       type, axes
+ *     PUT            client → worker    handle, node: shard                                type, bytes
+ *     PUT_DONE       worker → head      handle
+ *     FETCH          client → worker    handle, node: shard
+ *     SHARD          worker → client    handle, node: shard; FAILED: tail is a fault       bytes
+ *     RELEASE        client → worker *                                                     u64 handles[]
+ *     DATA           worker → worker    client, launch, node: tag; FAILED: a fault         bytes
+ *     GATHER         worker → worker    client, launch, node, handle: key, args: round     parts
+ *     SKIP           worker → worker    client, launch, node: will not take part           fault
+ *     * by way of the head
+ *
+ * A handle is client << HANDLE_CLIENT_SHIFT | number; HANDLE_PUT marks values that a client puts.
+ */
+#ifndef PHX_FLOW_ISLAND_ENTRY_H
+#define PHX_FLOW_ISLAND_ENTRY_H
+
+#include "base/error.h"
+#include "base/str.h"
+#include "flow/ir/pack.h"
+
+enum entry_kind {
+    ENTRY_NONE,
+    ENTRY_HELLO_WORKER,
+    ENTRY_HELLO_CLIENT,
+    ENTRY_HELLO_PEER,
+    ENTRY_WELCOME,
+    ENTRY_HOST,
+    ENTRY_CLIENT,
+    ENTRY_ISLANDS,
+    ENTRY_MESH_NEW,
+    ENTRY_MESH_SLICE,
+    ENTRY_MESH,
+    ENTRY_MESH_FREE,
+    ENTRY_FUNCTION,
+    ENTRY_PROGRAM,
+    ENTRY_PROGRAM_FREE,
+    ENTRY_PLAN,
+    ENTRY_LAUNCH,
+    ENTRY_PROGRESS,
+    ENTRY_DONE,
+    ENTRY_LOST,
+    ENTRY_FAILED,
+    ENTRY_VALUE,
+    ENTRY_PUT,
+    ENTRY_PUT_DONE,
+    ENTRY_FETCH,
+    ENTRY_SHARD,
+    ENTRY_RELEASE,
+    ENTRY_DATA,
+    ENTRY_GATHER,
+    ENTRY_SKIP,
+    ENTRY_KINDS,
+};
+
+enum entry_flags {
+    ENTRY_IS_FAILED = 1, /* the tail is a fault */
+    ENTRY_IS_DOWN = 2,   /* the host or client named is gone */
+    ENTRY_IS_RANGE = 4,  /* LAUNCH: the arguments are args[0], args[0] + 1, ... */
+    ENTRY_IS_QUIET = 8,  /* FETCH: say that the shard is there; SHARD: without its bytes */
+};
+
+struct flow_entry {
+    uint8_t kind, flags;
+    uint16_t count;
+    uint32_t tail_bytes;
+    uint32_t client, program;
+    uint32_t epoch, node;
+    uint64_t launch, ticket, handle;
+    uint64_t args[2];
+};
+_Static_assert(sizeof(struct flow_entry) == 64, "an entry is one record of 64 bytes");
+
+enum {
+    ENTRY_TAIL_MAX = 0x7fffffff,
+    ENTRY_ARGS_MAX = 65535,
+    ENTRY_ARGS_INLINE = 2,
+    HANDLE_CLIENT_SHIFT = 40,
+    ENTRY_CLIENTS_MAX = (1 << 24) - 1,
+};
+#define HANDLE_PUT    (UINT64_C(1) << (HANDLE_CLIENT_SHIFT - 1))
+#define HANDLE_NUMBER (HANDLE_PUT - 1)
+
+static inline uint32_t handle_client(uint64_t handle)
+{
+    return (uint32_t)(handle >> HANDLE_CLIENT_SHIFT);
+}
+
+/* A row of the answer to ISLANDS. */
+struct flow_island_row {
+    uint32_t id, hosts, devices, free_devices;
+    char name[64];
+};
+
+/* The reasons of phalanx/flow.h, in its order. */
+enum fault_reason {
+    FAULT_NONE,
+    FAULT_DEVICE_LOST,
+    FAULT_FUNCTION_FAILED,
+    FAULT_ARGUMENT_FAILED,
+    FAULT_CANCELLED,
+    FAULT_OUT_OF_MEMORY,
+    FAULT_REASONS,
+};
+enum { FAULT_TEXT_MAX = 248 };
+
+/* Why a value is not there. */
+struct fault {
+    enum fault_reason reason;
+    uint32_t island, device, incarnation; /* UINT32_MAX: none in particular */
+    uint64_t launch;                      /* the launch that failed first */
+    uint32_t node;                        /* the call in its program */
+    char text[FAULT_TEXT_MAX];
+};
+struct fault fault_make(enum fault_reason reason, uint64_t launch, uint32_t node, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+void fault_encode(const struct fault *fault, struct buf *out);
+/* False: these bytes are no fault; *ret is a fault that says so. */
+bool fault_decode(struct str bytes, struct fault *ret);
+
+/* Whether kind, tail and counts are within bounds, whoever has sent the entry. */
+bool entry_valid(const struct flow_entry *entry);
+/* Handle number i of a launch's arguments; its tail has been checked by entry_valid. */
+uint64_t entry_arg(const struct flow_entry *entry, struct str tail, uint32_t i);
+
+#endif

@@ -1,0 +1,187 @@
+/* head.h - the state of the head; private to src/flow/island.
+ *
+ * A host keeps its number for ever; one that comes back at the same address is a new host of the next
+ * incarnation. Devices are numbered over all hosts, in the order in which they came.
+ */
+#ifndef PHX_FLOW_ISLAND_HEAD_H
+#define PHX_FLOW_ISLAND_HEAD_H
+
+#include "base/map.h"
+#include "flow/island/machine.h"
+#include "flow/lower/lower.h"
+
+enum {
+    HEAD_WINDOW = 64,
+    HEAD_CLIENT_LAUNCHES_MAX = 65536, /* queued launches of one client: the library stops long before */
+    HEAD_PROGRESS_EVERY = 64,
+    STRIDE_UNIT = 1 << 20,
+};
+#define HEAD_MEMORY_WAIT_NS   (INT64_C(10) * 1000 * 1000 * 1000)
+#define NS_OF_UNKNOWN_PROGRAM (INT64_C(100) * 1000)
+
+struct head_device {
+    uint32_t load; /* virtual devices on it */
+    uint64_t mark; /* head.mark: the mesh that is being placed has it */
+    int64_t used_bytes;
+};
+struct head_host {
+    uint64_t peer;
+    bool alive;
+    uint32_t island, incarnation, first_device, device_count;
+    int64_t device_bytes;
+    char *address;
+    struct head_device *devices;
+};
+struct head_island {
+    char name[64];
+    uint64_t next_ticket; /* the next one to stamp, from 1 */
+    uint32_t running;     /* stamped and not over */
+    uint64_t pass;        /* of the launch stamped last: where newcomers start */
+};
+
+/* Where the virtual devices of a mesh were at one time; shared by objects made then. */
+struct head_places {
+    uint32_t references, count;
+    struct lower_place places[];
+};
+struct head_mesh {
+    uint32_t id, client, island;
+    struct flow_mesh shape;
+    uint32_t epoch; /* of its last change */
+    struct head_places *places;
+    struct head_mesh *parent; /* of a slice */
+    uint32_t slices;          /* children that are not freed */
+    uint32_t *of_parent;      /* a slice: numbers of its devices in the parent */
+    bool freed, whole;        /* whole: every place is on a live host */
+    struct fault lost;        /* why it last changed, or is not whole */
+};
+
+struct head_object {
+    uint64_t handle;
+    size_t index;               /* in its client's list */
+    struct program_value value; /* type and sharding */
+    struct head_places *places; /* NULL: failed before it had any */
+    int64_t shard_bytes;
+    uint32_t pending; /* queued launches that name it */
+    uint32_t missing; /* shards that its client has yet to put */
+    uint32_t early;   /* shards that were there before its client's word of it */
+    bool released, charged;
+    struct fault *fault;
+};
+
+/* Bytes that a launch reserves on one device. */
+struct head_need {
+    uint32_t host, device;
+    int64_t bytes;
+};
+
+struct head_program {
+    uint32_t id;
+    struct program *program;
+    bool lowered;
+    uint32_t epoch;      /* of its plans */
+    struct plan **plans; /* of each host, NULL where it has no part */
+    uint32_t plan_count;
+    struct head_need *needs;
+    uint32_t need_count;
+    VEC(uint32_t) islands; /* in ascending order */
+    uint32_t references;   /* launches */
+    bool freed;
+    uint64_t estimate_ns; /* of its device time */
+    char *wrong;          /* why it cannot be launched */
+};
+
+struct head_launch {
+    struct head_client *client;
+    struct head_program *program;
+    struct flow_entry entry;
+    uint64_t *args;
+    int64_t queued_ns;
+    uint64_t device_ns;
+    /* once stamped */
+    VEC(uint32_t) hosts; /* that have not said DONE */
+    VEC(uint32_t) islands;
+    struct head_need *needs;
+    uint32_t need_count;
+};
+
+/* The text of a function, for hosts that come later. */
+struct head_function {
+    uint64_t id;
+    struct buf text;
+};
+
+struct head_client {
+    uint32_t id;
+    uint64_t peer;
+    uint32_t weight;
+    int32_t priority;
+    uint32_t epoch; /* raised whenever one of its meshes changes */
+    uint64_t token, pass, finished, told;
+    bool gone;
+    uint32_t running;
+    VEC(struct head_launch *) queue;
+    size_t queue_first; /* items before it have left */
+    struct u64_map objects, programs;
+    VEC(struct head_function) functions;
+    VEC(struct head_object *) object_list;
+    VEC(struct head_program *) program_list;
+};
+
+struct head {
+    struct head_options options;
+    VEC(struct head_host) hosts;
+    VEC(struct head_island) islands;
+    VEC(struct head_mesh *) meshes;
+    VEC(struct head_client *) clients;
+    VEC(struct head_launch *) running;
+    struct u64_map mesh_index, peer_index; /* mesh id; peer → client */
+    struct u64_map tokens; /* peer that has yet to say who it is → its token, as a pointer */
+    uint64_t mark;
+    uint32_t next_client, next_mesh, device_count;
+    int64_t now_ns;
+};
+
+/* head_mesh.c */
+void head_mesh_new(struct head *head, struct head_client *client, const struct flow_entry *entry,
+                   struct str tail, struct flow_effects *effects);
+void head_mesh_slice(struct head *head, struct head_client *client, const struct flow_entry *entry,
+                     struct str tail, struct flow_effects *effects);
+void head_mesh_free(struct head *head, struct head_mesh *mesh);
+void head_mesh_end(struct head *head, struct head_mesh *mesh); /* with no look at slices */
+/* Gives the virtual devices that are on dead hosts, or nowhere, new places; tells the clients. */
+void head_mesh_remap(struct head *head, const struct fault *why, struct flow_effects *effects);
+struct head_mesh *head_mesh_of(struct head *head, uint32_t client, uint32_t id); /* NULL: none of it */
+struct head_places *head_places_ref(struct head_places *places);
+void head_places_unref(struct head_places *places);
+
+/* head_launch.c */
+void head_program(struct head *head, struct head_client *client, const struct flow_entry *entry,
+                  struct str tail);
+void head_program_free(struct head_client *client, struct head_program *program);
+void head_launch(struct head *head, struct head_client *client, const struct flow_entry *entry,
+                 struct str tail, struct flow_effects *effects);
+void head_schedule(struct head *head, struct flow_effects *effects);
+void head_done(struct head *head, uint32_t host, const struct flow_entry *entry,
+               struct flow_effects *effects);
+void head_host_lost(struct head *head, uint32_t host, const struct fault *fault,
+                    struct flow_effects *effects);
+void head_client_drop_queue(struct head *head, struct head_client *client);
+void head_client_free(struct head_client *client);
+
+/* head_object.c */
+struct head_object *head_object_new(struct head_client *client, uint64_t handle,
+                                    const struct program_value *value);
+void head_object_charge(struct head *head, struct head_object *object);
+void head_object_release(struct head *head, struct head_client *client, struct head_object *object,
+                         struct flow_effects *effects);
+void head_object_end(struct head *head, struct head_client *client, struct head_object *object);
+void head_value(struct head *head, struct head_client *client, const struct flow_entry *entry,
+                struct str tail, struct flow_effects *effects);
+void head_put_done(struct head *head, const struct flow_entry *entry, struct flow_effects *effects);
+void head_object_try_release(struct head *head, struct head_client *client, struct head_object *object,
+                             struct flow_effects *effects);
+void head_objects_lost(struct head *head, uint32_t host, const struct fault *fault,
+                       struct flow_effects *effects);
+
+#endif

@@ -1,0 +1,404 @@
+/* A worker: who it talks to, functions, programs. */
+#include "flow/island/worker.h"
+
+struct worker *worker_new(const char *island, const char *address, uint32_t devices, uint64_t device_bytes)
+{
+    CHECK(devices >= 1 && devices <= PLAN_DEVICES_MAX);
+    struct worker *worker = mem_alloc(sizeof *worker);
+    worker->island = mem_alloc(strlen(island) + 1);
+    memcpy(worker->island, island, strlen(island));
+    worker->address = mem_alloc(strlen(address) + 1);
+    memcpy(worker->address, address, strlen(address));
+    worker->host = UINT32_MAX;
+    worker->device_count = devices;
+    worker->device_bytes = device_bytes;
+    worker->devices = mem_alloc(devices * sizeof *worker->devices);
+    list_init(&worker->instances);
+    return worker;
+}
+
+struct worker_client *worker_client(struct worker *worker, uint32_t id)
+{
+    return u64_map_get(&worker->client_index, id);
+}
+
+struct worker_client *worker_client_new(struct worker *worker, uint32_t id)
+{
+    struct worker_client *client = mem_alloc(sizeof *client);
+    client->id = id;
+    vec_push(&worker->clients, client);
+    u64_map_put(&worker->client_index, id, client);
+    return client;
+}
+
+static void worker_function_drop(struct worker *worker, struct worker_function *function,
+                                 struct flow_effects *effects)
+{
+    if (function->executable)
+        flow_add(effects, FLOW_DROP)->executable = function->executable;
+    worker->function_count--;
+    mem_free(function);
+}
+
+void worker_function_rest(struct worker *worker, struct worker_function *function,
+                          struct flow_effects *effects)
+{
+    if (function->freed && function->running == 0)
+        worker_function_drop(worker, function, effects);
+}
+
+/* Ends what a client owns, and leaves what runs to end by itself. */
+static void worker_client_strip(struct worker *worker, struct worker_client *client,
+                                struct flow_effects *effects)
+{
+    client->gone = true;
+    while (client->object_list.len > 0)
+        worker_object_end(worker, client, vec_last(&client->object_list));
+    for (size_t i = 0; i < client->function_list.len; i++) {
+        struct worker_function *function = client->function_list.items[i];
+        u64_map_remove(&client->functions, function->id);
+        function->freed = true;
+        if (function->state != FUNCTION_COMPILING)
+            worker_function_rest(worker, function, effects);
+        else
+            vec_push(&worker->orphans, function);
+    }
+    vec_clear(&client->function_list);
+    for (size_t i = 0; i < client->program_list.len; i++)
+        worker_program_unref(worker, client->program_list.items[i]);
+    vec_clear(&client->program_list);
+    struct list_node *end = &worker->instances;
+    list_for_each_safe(node, after, end)
+    {
+        struct instance *instance = container_of(node, struct instance, node);
+        if (instance->client != client->id || instance->program)
+            continue;
+        client->instances++; /* keeps the client until the end of the loop */
+        instance_free(worker, instance);
+        client->instances--;
+    }
+}
+
+void worker_client_rest(struct worker *worker, struct worker_client *client)
+{
+    if (!client->gone || client->instances > 0)
+        return;
+    CHECK(client->object_list.len == 0 && client->function_list.len == 0 && client->program_list.len == 0);
+    u64_map_remove(&worker->client_index, client->id);
+    for (size_t i = 0; i < worker->clients.len; i++)
+        if (worker->clients.items[i] == client) {
+            vec_remove(&worker->clients, i);
+            break;
+        }
+    u64_map_done(&client->objects);
+    u64_map_done(&client->functions);
+    u64_map_done(&client->programs);
+    u64_map_done(&client->instances_by_launch);
+    vec_done(&client->object_list);
+    vec_done(&client->function_list);
+    vec_done(&client->program_list);
+    mem_free(client);
+}
+
+void worker_free(struct worker *worker, struct flow_effects *effects)
+{
+    if (!worker)
+        return;
+    for (uint32_t d = 0; d < worker->device_count; d++)
+        if (worker->devices[d].busy) {
+            worker->devices[d].function->running--;
+            worker_function_rest(worker, worker->devices[d].function, effects);
+        }
+    while (worker->clients.len > 0) {
+        struct worker_client *client = vec_last(&worker->clients);
+        worker_client_strip(worker, client, effects);
+        client->instances++;
+        struct list_node *end = &worker->instances;
+        list_for_each_safe(node, after, end)
+        {
+            struct instance *instance = container_of(node, struct instance, node);
+            if (instance->client == client->id)
+                instance_free(worker, instance);
+        }
+        client->instances--;
+        worker_client_rest(worker, client);
+    }
+    CHECK(worker->cells == 0);
+    for (uint32_t d = 0; d < worker->device_count; d++)
+        vec_done(&worker->devices[d].queue);
+    for (size_t i = 0; i < worker->orphans.len; i++)
+        mem_free(worker->orphans.items[i]);
+    vec_done(&worker->orphans);
+    vec_done(&worker->clients);
+    vec_done(&worker->ready);
+    vec_done(&worker->guests);
+    u64_map_done(&worker->client_index);
+    mem_free(worker->devices);
+    mem_free(worker->island);
+    mem_free(worker->address);
+    mem_free(worker);
+}
+
+/* Lets a guest in, or out; false: the head has yet to tell who it is. */
+static bool worker_admit(struct worker *worker, const struct worker_guest *guest,
+                         struct flow_effects *effects)
+{
+    const struct flow_entry *hello = &guest->hello;
+    if (worker->secret == 0)
+        return false;
+    const struct worker_client *client = worker_client(worker, hello->client);
+    if (client && client->token == 0) /* a peer has named it, the head has not */
+        return false;
+    if (hello->client == 0 && hello->args[0] == worker->secret) {
+        struct flow_effect *bind = flow_add(effects, FLOW_BIND);
+        bind->peer = guest->peer;
+        bind->as = peer_host(hello->node);
+    } else if (hello->client != 0 && client && !client->gone && client->token == hello->args[0]) {
+        struct flow_effect *bind = flow_add(effects, FLOW_BIND);
+        bind->peer = guest->peer;
+        bind->as = peer_client(hello->client);
+    } else if (hello->client > worker->client_seen) {
+        return false;
+    } else {
+        flow_add(effects, FLOW_CLOSE)->peer = guest->peer;
+    }
+    return true;
+}
+
+static void worker_admit_all(struct worker *worker, struct flow_effects *effects)
+{
+    for (size_t i = 0; i < worker->guests.len;)
+        if (worker_admit(worker, &worker->guests.items[i], effects))
+            vec_remove(&worker->guests, i);
+        else
+            i++;
+}
+
+static void worker_client_entry(struct worker *worker, const struct flow_entry *entry,
+                                struct flow_effects *effects)
+{
+    struct worker_client *client = worker_client(worker, entry->client);
+    if (entry->flags & ENTRY_IS_DOWN) {
+        if (!client || client->gone)
+            return;
+        client->instances++;
+        worker_client_strip(worker, client, effects);
+        client->instances--;
+        flow_add(effects, FLOW_CLOSE)->peer = peer_client(entry->client);
+        worker_client_rest(worker, client);
+        return;
+    }
+    if (!client)
+        client = worker_client_new(worker, entry->client);
+    client->token = entry->args[0];
+    if (client->id > worker->client_seen)
+        worker->client_seen = client->id;
+}
+
+static void worker_function(struct worker *worker, struct worker_client *client,
+                            const struct flow_event *event, struct flow_effects *effects)
+{
+    if (u64_map_get(&client->functions, event->entry->handle))
+        return;
+    struct worker_function *function = mem_alloc(sizeof *function);
+    function->id = event->entry->handle;
+    worker->function_count++;
+    vec_push(&client->function_list, function);
+    u64_map_put(&client->functions, function->id, function);
+    struct flow_effect *effect = flow_add(effects, FLOW_COMPILE);
+    effect->client = client->id;
+    effect->handle = function->id;
+    buf_add_str(&effect->tail, event->tail);
+}
+
+static void worker_plan(struct worker *worker, struct worker_client *client, const struct flow_event *event)
+{
+    struct plan *plan;
+    if (plan_decode(event->tail, &plan, NULL) < 0)
+        return;
+    if (plan->devices > worker->device_count) {
+        plan_free(plan);
+        return;
+    }
+    struct worker_program *program = mem_alloc(sizeof *program);
+    program->id = event->entry->program;
+    program->plan = plan;
+    program->references = 1;
+    worker->program_count++;
+    for (uint32_t i = 0; i < plan->steps.len; i++)
+        if (plan->steps.items[i].op == PLAN_RECV)
+            vec_push(&program->recvs, i);
+    struct worker_program *old = u64_map_put(&client->programs, program->id, program);
+    for (size_t i = 0; i < client->program_list.len && old; i++)
+        if (client->program_list.items[i] == old) {
+            vec_remove(&client->program_list, i);
+            worker_program_unref(worker, old);
+            break;
+        }
+    vec_push(&client->program_list, program);
+}
+
+static void worker_program_free(struct worker *worker, struct worker_client *client, uint32_t id)
+{
+    struct worker_program *program = u64_map_remove(&client->programs, id);
+    for (size_t i = 0; i < client->program_list.len && program; i++)
+        if (client->program_list.items[i] == program) {
+            vec_remove(&client->program_list, i);
+            worker_program_unref(worker, program);
+            break;
+        }
+}
+
+static void worker_meet(const struct worker *worker, const struct flow_event *event,
+                        struct flow_effects *effects)
+{
+    const struct flow_entry *entry = event->entry;
+    if (entry->flags & ENTRY_IS_DOWN) {
+        flow_add(effects, FLOW_CLOSE)->peer = peer_host(entry->node);
+        return;
+    }
+    if (entry->node == worker->host)
+        return;
+    struct flow_effect *meet = flow_add(effects, FLOW_MEET);
+    meet->as = peer_host(entry->node);
+    meet->entry = (struct flow_entry){.kind = ENTRY_HELLO_PEER, .node = worker->host};
+    meet->entry.args[0] = worker->secret;
+    buf_add_str(&meet->tail, event->tail);
+}
+
+static void worker_head_entry(struct worker *worker, const struct flow_event *event,
+                              struct flow_effects *effects)
+{
+    const struct flow_entry *entry = event->entry;
+    struct worker_client *client = worker_client(worker, entry->client);
+    switch (entry->kind) {
+    case ENTRY_WELCOME:
+        worker->host = entry->node;
+        worker->secret = entry->args[0];
+        break;
+    case ENTRY_HOST:
+        worker_meet(worker, event, effects);
+        break;
+    case ENTRY_CLIENT:
+        worker_client_entry(worker, entry, effects);
+        break;
+    case ENTRY_FUNCTION:
+        if (client && !client->gone)
+            worker_function(worker, client, event, effects);
+        break;
+    case ENTRY_PLAN:
+        if (client && !client->gone)
+            worker_plan(worker, client, event);
+        break;
+    case ENTRY_PROGRAM_FREE:
+        if (client)
+            worker_program_free(worker, client, entry->program);
+        break;
+    case ENTRY_LAUNCH:
+        worker_launch(worker, event, effects);
+        break;
+    case ENTRY_LOST:
+        worker_lost(worker, event, effects);
+        break;
+    case ENTRY_RELEASE:
+        if (client && !client->gone)
+            worker_release(worker, client, event->tail);
+        break;
+    }
+    worker_admit_all(worker, effects);
+}
+
+static void worker_entry(struct worker *worker, const struct flow_event *event, struct flow_effects *effects)
+{
+    const struct flow_entry *entry = event->entry;
+    uint32_t number = (uint32_t)event->peer;
+    bool wrong = !entry_valid(entry) || (size_t)entry->tail_bytes != event->tail.len;
+    if (!wrong && event->peer == PEER_HEAD) {
+        worker_head_entry(worker, event, effects);
+    } else if (!wrong && event->peer == peer_host(number) && entry->kind == ENTRY_DATA) {
+        worker_data(worker, event, effects);
+    } else if (!wrong && event->peer == peer_host(number) && entry->kind == ENTRY_SKIP) {
+        worker_skip(worker, event, effects);
+    } else if (!wrong && event->peer == peer_client(number) &&
+               (entry->kind == ENTRY_PUT || entry->kind == ENTRY_FETCH)) {
+        struct worker_client *client = worker_client(worker, number);
+        if (client && !client->gone && entry->kind == ENTRY_PUT)
+            worker_put(worker, client, event, effects);
+        else if (client && !client->gone)
+            worker_fetch(worker, client, entry, effects);
+    } else if (!wrong && event->peer == peer_guest(number) && entry->kind == ENTRY_HELLO_PEER) {
+        struct worker_guest guest = {event->peer, *entry};
+        if (!worker_admit(worker, &guest, effects))
+            vec_push(&worker->guests, guest);
+    } else {
+        flow_add(effects, FLOW_CLOSE)->peer = event->peer;
+    }
+}
+
+static void worker_compiled(struct worker *worker, const struct flow_event *event,
+                            struct flow_effects *effects)
+{
+    struct worker_client *client = worker_client(worker, event->client);
+    struct worker_function *function = client ? u64_map_get(&client->functions, event->handle) : NULL;
+    if (!function) { /* its client went in the meantime */
+        if (event->executable)
+            flow_add(effects, FLOW_DROP)->executable = event->executable;
+        for (size_t i = 0; i < worker->orphans.len; i++)
+            if (worker->orphans.items[i]->id == event->handle) {
+                mem_free(worker->orphans.items[i]);
+                vec_remove(&worker->orphans, i);
+                worker->function_count--;
+                break;
+            }
+        return;
+    }
+    function->executable = event->executable;
+    function->state = event->fault ? FUNCTION_FAILED : FUNCTION_READY;
+    if (event->fault)
+        function->fault = *event->fault;
+}
+
+void worker_step(struct worker *worker, const struct flow_event *event, struct flow_effects *effects)
+{
+    switch (event->kind) {
+    case FLOW_OPENED:
+        if (event->peer == PEER_HEAD) {
+            struct flow_entry hello = {.kind = ENTRY_HELLO_WORKER, .args = {worker->device_bytes}};
+            hello.count = (uint16_t)worker->device_count;
+            struct flow_effect *effect = flow_send(effects, PEER_HEAD, &hello);
+            buf_add(&effect->tail, worker->island, strlen(worker->island) + 1);
+            buf_add_str(&effect->tail, str_from(worker->address));
+        }
+        break;
+    case FLOW_ENTRY:
+        worker_entry(worker, event, effects);
+        break;
+    case FLOW_CLOSED:
+        for (size_t i = 0; i < worker->guests.len; i++)
+            if (worker->guests.items[i].peer == event->peer) {
+                vec_remove(&worker->guests, i);
+                break;
+            }
+        break;
+    case FLOW_COMPILED:
+        worker_compiled(worker, event, effects);
+        break;
+    case FLOW_RAN:
+        worker_ran(worker, event, effects);
+        break;
+    case FLOW_TICK:
+        break;
+    }
+    worker_pump(worker, effects);
+}
+
+struct worker_counts worker_count(const struct worker *worker)
+{
+    struct worker_counts counts = {.instances = worker->instance_count,
+                                   .functions = worker->function_count,
+                                   .programs = worker->program_count,
+                                   .cells = worker->cells};
+    for (size_t c = 0; c < worker->clients.len; c++)
+        counts.objects += worker->clients.items[c]->object_list.len;
+    return counts;
+}

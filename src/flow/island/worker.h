@@ -1,0 +1,163 @@
+/* worker.h - the state of a worker; private to src/flow/island.
+ *
+ * A cell is a future: empty, then a tensor or a fault. Objects and instances share cells by reference, so an
+ * argument costs nothing and a result is where its object is.
+ */
+#ifndef PHX_FLOW_ISLAND_WORKER_H
+#define PHX_FLOW_ISLAND_WORKER_H
+
+#include "base/list.h"
+#include "base/map.h"
+#include "flow/island/machine.h"
+#include "flow/lower/lower.h"
+
+struct instance;
+
+/* A step of an instance, or a client, that waits for a cell. */
+struct cell_waiter {
+    struct instance *instance; /* NULL: the client wants the shard */
+    uint32_t step;
+    struct flow_entry fetch;
+};
+struct cell {
+    uint32_t references;
+    struct tensor *tensor;
+    struct fault *fault; /* both NULL: empty */
+    VEC(struct cell_waiter) waiters;
+};
+
+struct worker_shard {
+    uint32_t shard;
+    struct cell *cell;
+};
+struct worker_object {
+    uint64_t handle;
+    size_t index;  /* in its client's list */
+    bool released; /* as soon as it has been put, it goes */
+    VEC(struct worker_shard) shards;
+};
+
+enum function_state { FUNCTION_COMPILING, FUNCTION_READY, FUNCTION_FAILED };
+struct worker_function {
+    uint64_t id;
+    enum function_state state;
+    void *executable;
+    struct fault fault;
+    uint32_t running;
+    bool freed;
+};
+
+struct worker_program {
+    uint32_t id;
+    struct plan *plan;
+    uint32_t references; /* its client's table, instances */
+    VEC(uint32_t) recvs; /* RECV steps; their tags ascend */
+};
+
+struct early_data { /* came before the launch that waits for it */
+    struct flow_entry entry;
+    struct buf tail;
+};
+
+struct instance {
+    struct list_node node; /* of the worker's list */
+    uint32_t client;
+    uint64_t launch;
+    struct worker_program *program; /* NULL: not launched yet, has early data alone */
+    struct cell **cells;            /* of each slot */
+    struct tensor **made;           /* of each slot: written in part */
+    uint32_t *uses, *writers;       /* of each slot: still to come */
+    uint32_t *pending;              /* of each step: cells that it waits for */
+    bool *done;                     /* of each step */
+    uint32_t left;                  /* steps that are not done */
+    int64_t device_ns;
+    struct fault *lost;
+    VEC(struct early_data) early;
+};
+
+struct device_turn {
+    struct instance *instance;
+    uint32_t step;
+};
+struct worker_device {
+    VEC(struct device_turn) queue;
+    size_t first;
+    bool busy;
+    struct instance *running;
+    struct worker_function *function;
+};
+
+struct worker_client {
+    uint32_t id;
+    uint64_t token; /* 0: another host has named the client, the head is about to */
+    uint64_t last_launch;
+    bool gone; /* what runs ends */
+    uint32_t instances;
+    struct u64_map objects, functions, programs, instances_by_launch;
+    VEC(struct worker_object *) object_list;
+    VEC(struct worker_function *) function_list;
+    VEC(struct worker_program *) program_list;
+};
+
+/* A connection whose hello names a client, or a secret, that the head has yet to tell of. */
+struct worker_guest {
+    uint64_t peer;
+    struct flow_entry hello;
+};
+
+struct worker {
+    char *island, *address;
+    uint32_t host, device_count;
+    uint64_t device_bytes, secret;
+    struct worker_device *devices;
+    VEC(struct worker_client *) clients;
+    struct u64_map client_index;
+    uint32_t client_seen; /* the highest id that the head has told of */
+    struct list_node instances;
+    VEC(struct device_turn) ready; /* steps to do at once */
+    VEC(struct worker_guest) guests;
+    VEC(struct worker_function *) orphans; /* compiled for a client that has gone */
+    uint64_t instance_count, program_count, function_count;
+    uint64_t cells; /* alive, for tests */
+};
+
+/* worker_store.c */
+struct cell *cell_new(struct worker *worker);
+struct cell *cell_ref(struct cell *cell);
+void cell_unref(struct worker *worker, struct cell *cell);
+bool cell_settled(const struct cell *cell);
+/* Take over the tensor's reference; wake what waits. A settled cell keeps what it has. */
+void cell_settle(struct worker *worker, struct cell *cell, struct tensor *tensor, const struct fault *fault,
+                 struct flow_effects *effects);
+struct worker_object *worker_object(struct worker_client *client, uint64_t handle, bool make);
+struct cell *worker_object_cell(struct worker *worker, struct worker_object *object, uint32_t shard);
+void worker_object_set(struct worker *worker, struct worker_object *object, uint32_t shard, struct cell *cell,
+                       struct flow_effects *effects);
+void worker_object_end(struct worker *worker, struct worker_client *client, struct worker_object *object);
+void worker_send_shard(const struct cell *cell, const struct flow_entry *fetch, struct flow_effects *effects);
+void worker_put(struct worker *worker, struct worker_client *client, const struct flow_event *event,
+                struct flow_effects *effects);
+void worker_fetch(struct worker *worker, struct worker_client *client, const struct flow_entry *entry,
+                  struct flow_effects *effects);
+void worker_release(struct worker *worker, struct worker_client *client, struct str tail);
+
+/* worker_launch.c */
+void worker_launch(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
+void worker_data(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
+void worker_lost(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
+void worker_ran(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
+void worker_skip(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
+void worker_pump(struct worker *worker, struct flow_effects *effects);
+void instance_cell_settled(struct worker *worker, struct instance *instance, uint32_t step);
+void instance_free(struct worker *worker, struct instance *instance);
+void worker_program_unref(struct worker *worker, struct worker_program *program);
+
+/* worker.c */
+struct worker_client *worker_client(struct worker *worker, uint32_t id); /* NULL: unknown */
+struct worker_client *worker_client_new(struct worker *worker, uint32_t id);
+void worker_client_rest(struct worker *worker,
+                        struct worker_client *client); /* frees it if nothing of it runs */
+void worker_function_rest(struct worker *worker, struct worker_function *function,
+                          struct flow_effects *effects);
+
+#endif

@@ -1,0 +1,184 @@
+/* Objects and their cells: values by handle, there or to come. */
+#include "flow/island/worker.h"
+
+struct cell *cell_new(struct worker *worker)
+{
+    struct cell *cell = mem_alloc(sizeof *cell);
+    cell->references = 1;
+    worker->cells++;
+    return cell;
+}
+
+struct cell *cell_ref(struct cell *cell)
+{
+    CHECK(cell->references > 0);
+    cell->references++;
+    return cell;
+}
+
+void cell_unref(struct worker *worker, struct cell *cell)
+{
+    if (!cell || --cell->references > 0)
+        return;
+    worker->cells--;
+    tensor_unref(cell->tensor);
+    mem_free(cell->fault);
+    vec_done(&cell->waiters);
+    mem_free(cell);
+}
+
+bool cell_settled(const struct cell *cell)
+{
+    return cell->tensor || cell->fault;
+}
+
+void worker_send_shard(const struct cell *cell, const struct flow_entry *fetch, struct flow_effects *effects)
+{
+    struct flow_entry entry = {.kind = ENTRY_SHARD, .handle = fetch->handle, .node = fetch->node};
+    entry.flags = fetch->flags & ENTRY_IS_QUIET;
+    struct flow_effect *effect = flow_send(effects, peer_client(handle_client(fetch->handle)), &entry);
+    if (cell->fault) {
+        effect->entry.flags |= ENTRY_IS_FAILED;
+        fault_encode(cell->fault, &effect->tail);
+    } else if (!(entry.flags & ENTRY_IS_QUIET)) {
+        effect->payload = tensor_ref(cell->tensor);
+    }
+}
+
+void cell_settle(struct worker *worker, struct cell *cell, struct tensor *tensor, const struct fault *fault,
+                 struct flow_effects *effects)
+{
+    CHECK((tensor != NULL) != (fault != NULL));
+    if (cell_settled(cell)) {
+        tensor_unref(tensor);
+        return;
+    }
+    cell->tensor = tensor;
+    if (fault) {
+        cell->fault = mem_alloc(sizeof *fault);
+        *cell->fault = *fault;
+    }
+    cell_ref(cell);
+    for (size_t i = 0; i < cell->waiters.len; i++) {
+        struct cell_waiter waiter = cell->waiters.items[i];
+        if (waiter.instance)
+            instance_cell_settled(worker, waiter.instance, waiter.step);
+        else
+            worker_send_shard(cell, &waiter.fetch, effects);
+    }
+    vec_done(&cell->waiters);
+    cell_unref(worker, cell);
+}
+
+struct worker_object *worker_object(struct worker_client *client, uint64_t handle, bool make)
+{
+    struct worker_object *object = u64_map_get(&client->objects, handle);
+    if (object || !make)
+        return object;
+    object = mem_alloc(sizeof *object);
+    object->handle = handle;
+    object->index = client->object_list.len;
+    vec_push(&client->object_list, object);
+    u64_map_put(&client->objects, handle, object);
+    return object;
+}
+
+struct cell *worker_object_cell(struct worker *worker, struct worker_object *object, uint32_t shard)
+{
+    for (size_t i = 0; i < object->shards.len; i++)
+        if (object->shards.items[i].shard == shard)
+            return object->shards.items[i].cell;
+    struct cell *cell = cell_new(worker);
+    vec_push(&object->shards, ((struct worker_shard){shard, cell}));
+    return cell;
+}
+
+/* Makes `cell` the object's. Fetches of the empty cell that was there wait for this one, or are answered. */
+void worker_object_set(struct worker *worker, struct worker_object *object, uint32_t shard, struct cell *cell,
+                       struct flow_effects *effects)
+{
+    for (size_t i = 0; i < object->shards.len; i++) {
+        struct worker_shard *held = &object->shards.items[i];
+        if (held->shard != shard)
+            continue;
+        for (size_t k = 0; k < held->cell->waiters.len; k++)
+            if (cell_settled(cell))
+                worker_send_shard(cell, &held->cell->waiters.items[k].fetch, effects);
+            else
+                vec_push(&cell->waiters, held->cell->waiters.items[k]);
+        vec_clear(&held->cell->waiters);
+        cell_unref(worker, held->cell);
+        held->cell = cell_ref(cell);
+        return;
+    }
+    vec_push(&object->shards, ((struct worker_shard){shard, cell_ref(cell)}));
+}
+
+void worker_object_end(struct worker *worker, struct worker_client *client, struct worker_object *object)
+{
+    u64_map_remove(&client->objects, object->handle);
+    client->object_list.items[object->index] = vec_last(&client->object_list);
+    client->object_list.items[object->index]->index = object->index;
+    client->object_list.len--;
+    for (size_t i = 0; i < object->shards.len; i++)
+        cell_unref(worker, object->shards.items[i].cell);
+    vec_done(&object->shards);
+    mem_free(object);
+}
+
+/* PUT: a shard from the client. Whether its type is right is seen where it is used. */
+void worker_put(struct worker *worker, struct worker_client *client, const struct flow_event *event,
+                struct flow_effects *effects)
+{
+    const struct flow_entry *entry = event->entry;
+    struct unpack in = {event->tail.data, event->tail.len, false};
+    struct ir_type type = unpack_type(&in);
+    if (in.bad || ir_type_bytes(&type) != (int64_t)in.left || !(entry->handle & HANDLE_PUT) ||
+        handle_client(entry->handle) != client->id) {
+        flow_add(effects, FLOW_CLOSE)->peer = event->peer;
+        return;
+    }
+    struct worker_object *object = worker_object(client, entry->handle, true);
+    struct cell *cell = worker_object_cell(worker, object, entry->node);
+    struct tensor *tensor = cell_settled(cell) ? NULL : tensor_new(&type);
+    if (tensor) {
+        mem_copy(tensor->data, in.data, in.left);
+        cell_settle(worker, cell, tensor, NULL, effects);
+        struct flow_entry done = {.kind = ENTRY_PUT_DONE, .handle = entry->handle};
+        flow_send(effects, PEER_HEAD, &done);
+    }
+    if (object->released)
+        worker_object_end(worker, client, object);
+}
+
+void worker_fetch(struct worker *worker, struct worker_client *client, const struct flow_entry *entry,
+                  struct flow_effects *effects)
+{
+    if (handle_client(entry->handle) != client->id)
+        return;
+    struct worker_object *object = worker_object(client, entry->handle, true);
+    struct cell *cell = worker_object_cell(worker, object, entry->node);
+    if (cell_settled(cell))
+        worker_send_shard(cell, entry, effects);
+    else
+        vec_push(&cell->waiters, ((struct cell_waiter){.fetch = *entry}));
+}
+
+void worker_release(struct worker *worker, struct worker_client *client, struct str tail)
+{
+    for (size_t i = 0; i + 8 <= tail.len; i += 8) {
+        uint64_t handle;
+        memcpy(&handle, tail.data + i, sizeof handle);
+        /* A value that its client is still putting goes when it has come. */
+        struct worker_object *object = worker_object(client, handle, (handle & HANDLE_PUT) != 0);
+        if (!object)
+            continue;
+        bool empty = object->shards.len == 0;
+        for (size_t k = 0; k < object->shards.len && !empty; k++)
+            empty = !cell_settled(object->shards.items[k].cell);
+        if (empty && (handle & HANDLE_PUT))
+            object->released = true;
+        else
+            worker_object_end(worker, client, object);
+    }
+}

@@ -1,0 +1,42 @@
+/* loop.h - the one thread of a process that holds its connections; head and worker alike.
+ *
+ *     struct loop *loop; loop_new(&handler, &loop, &error);
+ *     loop_listen(loop, address, ...); loop_add(loop, wire, peer);
+ *     loop_run(loop);                       // until loop_stop
+ *
+ * Entries that are sent during one turn leave together at its end. Functions are for the loop's own thread,
+ * but loop_wake and loop_stop, which any thread may call.
+ */
+#ifndef PHX_FLOW_WIRE_LOOP_H
+#define PHX_FLOW_WIRE_LOOP_H
+
+#include "flow/wire/wire.h"
+
+struct loop;
+struct loop_handler {
+    void *context;
+    void (*opened)(void *context, uint64_t peer); /* a connection came; its number is a guest's */
+    void (*entry)(void *context, uint64_t peer, const struct flow_entry *entry, struct str tail);
+    void (*closed)(void *context, uint64_t peer);
+    void (*woken)(void *context);
+    void (*tick)(void *context); /* about once a second */
+    bool holds_guests;           /* after its first entry a guest is not read until loop_bind */
+};
+
+int loop_new(const struct loop_handler *handler, struct loop **ret_loop, struct error *error);
+void loop_free(struct loop *loop);
+/* Takes over the descriptor. */
+void loop_listen(struct loop *loop, int fd);
+void loop_add(struct loop *loop, struct wire *wire, uint64_t peer); /* takes over the wire */
+bool loop_has(const struct loop *loop, uint64_t peer);
+/* Nothing happens where there is no such peer. */
+void loop_send(struct loop *loop, uint64_t peer, const struct flow_entry *entry, struct str tail,
+               struct tensor *payload);
+void loop_close(struct loop *loop, uint64_t peer); /* `closed` is called later */
+void loop_bind(struct loop *loop, uint64_t guest, uint64_t as);
+void loop_stop_at(struct loop *loop, int fd); /* when fd is readable; -1: never */
+void loop_run(struct loop *loop);
+void loop_stop(struct loop *loop);
+void loop_wake(struct loop *loop);
+
+#endif

@@ -1,0 +1,176 @@
+/* Frames over a carrier of bytes. */
+#include "flow/wire/wire.h"
+
+struct wire_header {
+    char magic[4];
+    uint32_t entries;
+    uint64_t bytes;
+};
+_Static_assert(sizeof(struct wire_header) == 16, "a frame's header has 16 bytes");
+
+void flow_wire_free(struct wire *wire)
+{
+    if (!wire)
+        return;
+    wire->ops->close(wire);
+    for (size_t i = wire->out_first; i < wire->out.len; i++) {
+        buf_done(&wire->out.items[i].bytes);
+        tensor_unref(wire->out.items[i].payload);
+    }
+    vec_done(&wire->out);
+    buf_done(&wire->in);
+    buf_done(&wire->spare);
+    mem_free(wire);
+}
+
+static void wire_close_frame(struct wire *wire)
+{
+    if (wire->frame_entries == 0)
+        return;
+    uint64_t bytes = 0;
+    size_t last = wire->out.len - 1;
+    struct wire_chunk *chunk = &wire->out.items[last];
+    if (chunk->payload) { /* a frame that a payload ends: its header is one chunk before */
+        bytes = (uint64_t)ir_type_bytes(&chunk->payload->type);
+        chunk = &wire->out.items[last - 1];
+    }
+    bytes += chunk->bytes.len - wire->frame_at - sizeof(struct wire_header);
+    struct wire_header header = {{'P', 'H', 'X', 'F'}, wire->frame_entries, bytes};
+    memcpy(chunk->bytes.data + wire->frame_at, &header, sizeof header);
+    wire->frame_entries = 0;
+}
+
+void flow_wire_put(struct wire *wire, const struct flow_entry *entry, struct str tail, struct tensor *payload)
+{
+    if (wire->frame_entries == WIRE_FRAME_ENTRIES)
+        wire_close_frame(wire);
+    if (wire->frame_entries == 0) {
+        bool fresh = wire->out.len == wire->out_first || vec_last(&wire->out).payload ||
+                     vec_last(&wire->out).bytes.len > WIRE_READ_MAX;
+        if (fresh) {
+            vec_push(&wire->out, ((struct wire_chunk){.bytes = wire->spare}));
+            wire->spare = (struct buf){0};
+        }
+        struct buf *bytes = &vec_last(&wire->out).bytes;
+        wire->frame_at = bytes->len;
+        buf_add(bytes, &(struct wire_header){0}, sizeof(struct wire_header));
+    }
+    wire->frame_entries++;
+    size_t extra = payload ? (size_t)ir_type_bytes(&payload->type) : 0;
+    struct flow_entry sent = *entry;
+    sent.tail_bytes = (uint32_t)(tail.len + extra);
+    struct buf *bytes = &vec_last(&wire->out).bytes;
+    buf_add(bytes, &sent, sizeof sent);
+    buf_add_str(bytes, tail);
+    if (extra <= WIRE_INLINE_MAX) {
+        if (extra)
+            buf_add(bytes, payload->data, extra);
+        return;
+    }
+    vec_push(&wire->out, ((struct wire_chunk){.payload = tensor_ref(payload)}));
+    wire_close_frame(wire);
+}
+
+bool flow_wire_is_pending(const struct wire *wire)
+{
+    return wire->out_first < wire->out.len;
+}
+
+int flow_wire_flush(struct wire *wire)
+{
+    wire_close_frame(wire);
+    while (wire->out_first < wire->out.len) {
+        struct wire_chunk *chunk = &wire->out.items[wire->out_first];
+        const char *data = chunk->payload ? chunk->payload->data : chunk->bytes.data;
+        size_t len = chunk->payload ? (size_t)ir_type_bytes(&chunk->payload->type) : chunk->bytes.len;
+        while (wire->out_done < len) {
+            ssize_t moved = wire->ops->write(wire, data + wire->out_done, len - wire->out_done);
+            if (moved <= 0)
+                return moved == 0 ? 1 : ERROR_UNAVAILABLE;
+            wire->out_done += (size_t)moved;
+        }
+        tensor_unref(chunk->payload);
+        wire->out_done = 0;
+        if (!wire->spare.data && chunk->bytes.data) { /* memory for the next frames */
+            wire->spare = chunk->bytes;
+            buf_clear(&wire->spare);
+        } else {
+            buf_done(&chunk->bytes);
+        }
+        wire->out_first++;
+    }
+    wire->out_first = 0;
+    vec_clear(&wire->out);
+    return 0;
+}
+
+/* Hands out the whole entries of `in`. Returns 1 when `on_entry` wants no more now. */
+static int wire_parse(struct wire *wire,
+                      bool (*on_entry)(void *context, const struct flow_entry *entry, struct str tail),
+                      void *context, struct error *error)
+{
+    for (;;) {
+        const char *data = wire->in.data + wire->in_used;
+        size_t left = wire->in.len - wire->in_used;
+        if (wire->frame_left == 0) {
+            struct wire_header header;
+            if (left < sizeof header)
+                return 0;
+            memcpy(&header, data, sizeof header);
+            if (memcmp(header.magic, "PHXF", 4) != 0 || header.entries == 0 ||
+                header.entries > WIRE_FRAME_ENTRIES ||
+                header.bytes < header.entries * sizeof(struct flow_entry) ||
+                header.bytes > header.entries * (sizeof(struct flow_entry) + (uint64_t)ENTRY_TAIL_MAX))
+                return error_set(error, ERROR_CORRUPT, "the peer's bytes are no frame");
+            wire->frame_left = header.bytes;
+            wire->entries_left = header.entries;
+            wire->in_used += sizeof header;
+            continue;
+        }
+        struct flow_entry entry;
+        if (left < sizeof entry)
+            return 0;
+        memcpy(&entry, data, sizeof entry);
+        uint64_t size = sizeof entry + (uint64_t)entry.tail_bytes;
+        if (size > wire->frame_left || !entry_valid(&entry))
+            return error_set(error, ERROR_CORRUPT, "the peer's entry of kind %u is damaged", entry.kind);
+        if (left < size) {
+            buf_reserve(&wire->in, (size_t)(size - left) + 1);
+            return 0;
+        }
+        wire->frame_left -= size;
+        wire->entries_left--;
+        wire->in_used += (size_t)size;
+        if (wire->frame_left < wire->entries_left * sizeof entry ||
+            (wire->frame_left == 0) != (wire->entries_left == 0))
+            return error_set(error, ERROR_CORRUPT, "the peer's frame is damaged");
+        if (!on_entry(context, &entry, (struct str){data + sizeof entry, entry.tail_bytes}))
+            return 1;
+    }
+}
+
+int flow_wire_read(struct wire *wire,
+                   bool (*on_entry)(void *context, const struct flow_entry *entry, struct str tail),
+                   void *context, struct error *error)
+{
+    int rc = wire->in.len > wire->in_used ? wire_parse(wire, on_entry, context, error) : 0;
+    while (rc == 0) {
+        if (wire->in_used) {
+            buf_drop_front(&wire->in, wire->in_used);
+            wire->in_used = 0;
+        }
+        if (wire->in.cap - wire->in.len < WIRE_READ_MAX / 4)
+            buf_reserve(&wire->in, WIRE_READ_MAX);
+        size_t room = wire->in.cap - wire->in.len - 1;
+        ssize_t got = wire->ops->read(wire, wire->in.data + wire->in.len, room);
+        if (got < 0)
+            return error_set(error, ERROR_UNAVAILABLE, "the peer has closed the connection");
+        if (got == 0)
+            return 0;
+        wire->in.len += (size_t)got;
+        rc = wire_parse(wire, on_entry, context, error);
+        if ((size_t)got < room && rc == 0)
+            return 0;
+    }
+    return rc > 0 ? 0 : rc;
+}

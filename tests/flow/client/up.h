@@ -1,0 +1,61 @@
+/* up.h - a flow runtime of real processes for tests: `phalanx flow up` in a folder of its own. */
+#ifndef PHX_TESTS_FLOW_CLIENT_UP_H
+#define PHX_TESTS_FLOW_CLIENT_UP_H
+
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+enum { UP_WORKERS_MAX = 16 };
+
+struct up {
+    pid_t pid, workers[UP_WORKERS_MAX];
+    FILE *out;
+    char address[256];
+};
+
+/* Starts and waits until it is ready; false: it did not start. `memory` and `islands` NULL: defaults. */
+static inline bool up_start(struct up *up, const char *hosts, const char *devices, const char *memory,
+                            const char *islands)
+{
+    int out[2];
+    *up = (struct up){0};
+    if (pipe(out) < 0)
+        return false;
+    up->pid = fork();
+    if (up->pid == 0) {
+        char program[512];
+        const char *build = getenv("PHX_BUILD");
+        snprintf(program, sizeof program, "%s/phalanx-full", build ? build : "build");
+        dup2(out[1], STDOUT_FILENO);
+        close(out[0]);
+        close(out[1]);
+        execl(program, "phalanx", "flow", "up", "--hosts", hosts, "--devices", devices, "--memory",
+              memory ? memory : "1G", "--islands", islands ? islands : "1", "--functions",
+              build ? build : "build", NULL);
+        _exit(127);
+    }
+    close(out[1]);
+    up->out = fdopen(out[0], "r");
+    char line[512];
+    while (fgets(line, sizeof line, up->out)) {
+        int worker, pid;
+        if (sscanf(line, "worker %d process %d", &worker, &pid) == 2 && worker < UP_WORKERS_MAX)
+            up->workers[worker] = pid;
+        else if (sscanf(line, "ready %255s", up->address) == 1)
+            return true;
+    }
+    return false;
+}
+
+static inline void up_stop(struct up *up)
+{
+    kill(up->pid, SIGTERM);
+    waitpid(up->pid, NULL, 0);
+    fclose(up->out);
+}
+
+#endif
