@@ -115,8 +115,9 @@ int interpret_fail(struct interpretation *run, const struct ir_op *op, enum erro
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return error_set(run->error, code, "%.*s:%u:%u: %s: %s", STR_ARG(run->module->file), op->place.line,
-                     op->place.column, ir_op_name(op->kind), text);
+    return error_set(run->error, code, "%.*s:%u:%u: %s%s: %s", STR_ARG(run->module->file), op->place.line,
+                     op->place.column, strchr(ir_op_name(op->kind), '.') ? "" : "stablehlo.",
+                     ir_op_name(op->kind), text);
 }
 
 struct tensor *interpret_result(struct interpretation *run, const struct ir_op *op, uint32_t index)

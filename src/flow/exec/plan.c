@@ -77,11 +77,17 @@ struct planning {
 static int function_plan(struct plans *plans, const struct ir_function *function, uint32_t base,
                          struct error *error);
 
-static int planning_refuse(struct planning *planning, const struct ir_op *op, struct str what)
+/* "FILE:LINE:COLUMN: stablehlo.OPERATION: cannot be computed for TYPE" */
+static int planning_refuse(struct planning *planning, const struct ir_op *op, enum ir_element element)
 {
-    return error_set(planning->error, ERROR_UNSUPPORTED, "%.*s:%u:%u: %s: cannot be computed for %.*s",
+    const char *name = ir_op_name(op->kind);
+    bool custom = op->kind == IR_OP_CUSTOM_CALL;
+    struct str target = custom ? op->attributes.custom.target : STR("");
+    return error_set(planning->error, ERROR_UNSUPPORTED,
+                     "%.*s:%u:%u: %s%s: %s%.*s%scannot be computed for %s",
                      STR_ARG(planning->plans->module->file), op->place.line, op->place.column,
-                     ir_op_name(op->kind), STR_ARG(what));
+                     strchr(name, '.') ? "" : "stablehlo.", name, custom ? "@" : "", STR_ARG(target),
+                     custom ? " " : "", ir_element_name(element));
 }
 
 static int callee_plan(struct planning *planning, const struct ir_function *callee, uint32_t depth)
@@ -137,7 +143,7 @@ static int block_live(struct planning *planning, const struct ir_block *block, u
     for (uint32_t k = 0; k < block->arg_count; k++)
         value_meet(planning, &block->args[k], level);
     for (const struct ir_op *op = block->first; op; op = op->next) {
-        struct str what = {0};
+        enum ir_element what;
         planning->path[level] = op;
         if (!plan_supported(op, &what))
             return planning_refuse(planning, op, what);

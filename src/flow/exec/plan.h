@@ -54,7 +54,7 @@ uint32_t plan_captures(const struct plan *plan, const struct ir_op *op, const st
  * launch with a limit of work is charged. Saturates. */
 uint64_t plan_work(const struct ir_op *op);
 
-/* Whether the operation can be computed for its types; otherwise *what says for which it cannot. */
-bool plan_supported(const struct ir_op *op, struct str *what);
+/* Whether the operation can be computed for its types; otherwise *what is the one for which it cannot. */
+bool plan_supported(const struct ir_op *op, enum ir_element *what);
 
 #endif

@@ -28,10 +28,12 @@ static bool random_known(const struct ir_op *op)
     return (words == 2 || words == 3) && !narrow;
 }
 
-bool plan_supported(const struct ir_op *op, struct str *what)
+bool plan_supported(const struct ir_op *op, enum ir_element *what)
 {
-    enum ir_element element = op->operand_count ? op->operands[0]->type.element : IR_TOKEN;
-    *what = str_from(ir_element_name(element));
+    enum ir_element element = op->operand_count  ? op->operands[0]->type.element
+                              : op->result_count ? op->results[0].type.element
+                                                 : IR_TOKEN;
+    *what = element;
     if (op->kind <= IR_OP_XOR && op->kind != IR_OP_CONVERT && op->kind != IR_OP_COMPARE &&
         op->kind != IR_OP_REDUCE_PRECISION)
         return elementwise_known(op, element);
@@ -41,10 +43,9 @@ bool plan_supported(const struct ir_op *op, struct str *what)
         return lanes_binary(IR_OP_MAXIMUM, op->operands[1]->type.element, &none, &NONE, 0);
     }
     case IR_OP_CUSTOM_CALL:
-        *what = op->attributes.custom.target;
         return custom_known(op);
     case IR_OP_RNG_BIT_GENERATOR:
-        *what = str_from(ir_element_name(op->results[1].type.element));
+        *what = op->results[1].type.element;
         return random_known(op);
     default:
         return true;
