@@ -49,6 +49,7 @@ static void free_jobset(struct jobset *jobset)
     vec_done(&jobset->old_jobs);
     vec_done(&jobset->work.dirty);
     vec_done(&jobset->work.uncounted);
+    vec_done(&jobset->work.starts);
     vec_done(&jobset->gangs);
     vec_done(&jobset->recovery.absence.replicas);
     jobset_unbind(jobset);

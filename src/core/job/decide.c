@@ -162,13 +162,21 @@ static void answer_end(struct step *step, struct task *task, const struct recove
         fail_task(step, task, recovery);
 }
 
-/* Starts the task that waited for the end of this one. */
-static void start_successor(struct step *step, const struct task *task)
+static void note_start(struct jobset *jobset, const struct task *task, bool again)
+{
+    CHECK(task->job->jobset == jobset);
+    struct task_due due = {task->uid, again};
+    vec_push(&jobset->work.starts, due);
+}
+
+/* Notes the task that waited for the end of this one. */
+static void note_successor(const struct task *task)
 {
     CHECK(task->end != END_NONE && !task_is_spare(task));
-    struct job *job = task->job->jobset->jobs[task->job->global_index];
+    struct jobset *jobset = task->job->jobset;
+    const struct job *job = jobset->jobs[task->job->global_index];
     if (task->job->doomed && job && job->indexes[task->index].task)
-        task_start_if_free(step, job->indexes[task->index].task);
+        note_start(jobset, job->indexes[task->index].task, false);
 }
 
 static void answer(struct step *step, const struct incident *incident, const struct loss *loss,
@@ -190,7 +198,7 @@ static void answer(struct step *step, const struct incident *incident, const str
     if (dead)
         task_leave_gang(step, task);
     job_touch(task->job);
-    start_successor(step, task);
+    note_successor(task);
     jobset_mark(step, task->job->jobset);
 }
 
@@ -207,7 +215,21 @@ static void start_again(struct step *step, struct task *task)
     }
 }
 
-static void answer_requests(struct step *step, const struct incident *incident)
+void incident_start(struct step *step, struct jobset *jobset)
+{
+    CHECK(!incident_is_open(&jobset->recovery.incident) || jobset->entry.dirty);
+    for (size_t i = 0; i < jobset->work.starts.len; i++) {
+        const struct task_due *due = &jobset->work.starts.items[i];
+        struct task *task = jobs_find_task(step->jobs, due->task);
+        if (task && due->again)
+            start_again(step, task);
+        else if (task)
+            task_start_if_free(step, task);
+    }
+    vec_clear(&jobset->work.starts);
+}
+
+static void answer_requests(struct step *step, struct jobset *jobset, const struct incident *incident)
 {
     for (size_t i = 0; i < incident->requests.len; i++) {
         const struct loss_request *request = &incident->requests.items[i];
@@ -215,11 +237,11 @@ static void answer_requests(struct step *step, const struct incident *incident)
         if (task && request->kind == REQUEST_RETRY)
             inplace_retry(step, task, request->why);
         else if (task)
-            start_again(step, task);
+            note_start(jobset, task, true);
     }
 }
 
-static void answer_all(struct step *step, const struct jobset *jobset, struct incident *incident)
+static void answer_all(struct step *step, struct jobset *jobset, struct incident *incident)
 {
     incident_judge(step, incident);
     const struct loss *root = incident_root(incident);
@@ -236,7 +258,7 @@ static void answer_all(struct step *step, const struct jobset *jobset, struct in
         if (loss != root)
             answer(step, incident, loss, &recovery);
     }
-    answer_requests(step, incident);
+    answer_requests(step, jobset, incident);
 }
 
 void incident_answer(struct step *step, struct jobset *jobset)

@@ -475,10 +475,16 @@ struct jobset_slots {
     machine_id *last_machines; /* [count] last machine of each (job, index) */
     uint32_t count;
 };
+/* An order to start: the first one, or, `again`, one that was lost. */
+struct task_due {
+    obj_id task;
+    bool again;
+};
 /* private: what is looked at before the step ends, or at a timer. */
 struct job_work {
     uint32_t loose_tasks;               /* PENDING without a gang */
     VEC(struct job *) dirty, uncounted; /* to be reconciled; to be counted */
+    VEC(struct task_due) starts;        /* tasks whose order to start may be due */
     struct heap timers;                 /* of current Jobs: deadlines, back-off */
 };
 /* private: the JobSet's place in the job store. */

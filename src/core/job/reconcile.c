@@ -412,6 +412,7 @@ void jobset_reconcile(struct step *step, struct jobset *jobset)
     } while (jobset->work.loose_tasks > 0);
     shrink_divide(step, jobset); /* tasks that were made anew together may belong to several replicas */
     close_gangs(step, jobset);
+    incident_start(step, jobset);
     CHECK(jobset->work.loose_tasks == 0 && jobset->work.dirty.len == 0 && jobset->work.uncounted.len == 0);
     if (gang_some_wait_named(step, jobset))
         jobset_mark(step, jobset);

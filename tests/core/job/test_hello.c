@@ -35,6 +35,56 @@ static void lost_start_is_said_again(void **state)
     harness_done(&h);
 }
 
+static void assert_starts_are_of_this_attempt(struct harness *h, const struct jobset *jobset, int count)
+{
+    int starts = 0;
+    for (size_t i = 0; i < h->effects.list.len; i++) {
+        const struct effect *effect = &h->effects.list.items[i];
+        if (effect->kind != EFFECT_TASK_START)
+            continue;
+        starts++;
+        assert_int_equal(effect->start->attempt, jobset->attempt);
+        assert_int_equal(effect->start->state, TASK_STARTING);
+    }
+    assert_int_equal(starts, count);
+}
+
+/* A task whose order to start was lost is not told again when another end of the same step restarts the
+ * gang. */
+static void a_lost_start_is_not_said_again_before_a_restart(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    struct task *runs = harness_task(&h, "a-x-0-1");
+    struct task_report here = {.kind = REPORT_STARTED, .task = runs->uid};
+    harness_report(&h, &here, runs->machine);
+    assert_int_equal(runs->machine, harness_task(&h, "a-x-0-0")->machine);
+    harness_hello(&h, machine_of(&h, "a-x-0-1"), NULL, 0);
+    assert_int_equal(jobset->attempt, 1);
+    assert_starts_are_of_this_attempt(&h, jobset, 2);
+    harness_done(&h);
+}
+
+/* A task that waited for its predecessor's end is not started when its own attempt ends in the same step. */
+static void a_successor_of_an_ended_attempt_is_not_started(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct jobset *jobset = harness_create(&h, JOBSET("a", "failurePolicy: {maxRestarts: 3}, ",
+                                                      RJOB("x", 1, "", 2, "activeDeadlineSeconds: 100, ")));
+    harness_run_all(&h);
+    const char *away = machine_of(&h, "a-x-0-0");
+    harness_news(&h, EVENT_MACHINE_AWAY, away);
+    exits(&h, "a-x-0-1", 1);
+    assert_int_equal(harness_task(&h, "a-x-0-0")->state, TASK_PLACED);
+    h.now_ns += 200 * NS_PER_SECOND; /* the new attempt's Job is over its deadline, too */
+    harness_hello(&h, away, NULL, 0);
+    assert_int_equal(jobset->attempt, 2);
+    assert_starts_are_of_this_attempt(&h, jobset, 2);
+    harness_done(&h);
+}
+
 static void lost_stop_is_said_again(void **state)
 {
     struct harness h;
@@ -213,6 +263,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lost_start_is_said_again),
+        cmocka_unit_test(a_lost_start_is_not_said_again_before_a_restart),
+        cmocka_unit_test(a_successor_of_an_ended_attempt_is_not_started),
         cmocka_unit_test(lost_stop_is_said_again),
         cmocka_unit_test(endless_grace),
         cmocka_unit_test(unknown_tasks_are_stopped),
