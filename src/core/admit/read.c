@@ -582,8 +582,9 @@ static void read_local(void *context, const struct object *object)
 uint64_t tree_versions(const struct object_store *objects)
 {
     static const enum object_kind kinds[] = {
-        OBJECT_CLUSTER_QUEUE, OBJECT_LOCAL_QUEUE, OBJECT_RESOURCE_FLAVOR,         OBJECT_COHORT,
-        OBJECT_TOPOLOGY,      OBJECT_NAMESPACE,   OBJECT_WORKLOAD_PRIORITY_CLASS, OBJECT_ADMISSION_CHECK,
+        OBJECT_CLUSTER_QUEUE,  OBJECT_LOCAL_QUEUE, OBJECT_RESOURCE_FLAVOR,         OBJECT_COHORT,
+        OBJECT_TOPOLOGY,       OBJECT_NAMESPACE,   OBJECT_WORKLOAD_PRIORITY_CLASS, OBJECT_ADMISSION_CHECK,
+        OBJECT_PRIORITY_CLASS,
     };
     uint64_t sum = 1;
     for (size_t i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)

@@ -337,6 +337,12 @@ static void test_priority_of_pods(void **state)
         "  - {name: second, template: {spec: {template: {spec: {priorityClassName: urgent, restartPolicy: "
         "Never, containers: [{name: c, image: i, command: [run]}]}}}}}\n");
     assert_int_equal(workload_named(&h, "a")->priority, 77);
+    /* A core that is restored from a snapshot derives the priority from the class as it is now. */
+    assert_int_equal(post(&h, WRITE_DELETE, OBJECT_PRIORITY_CLASS, "", "urgent", STR("")), 200);
+    assert_int_equal(workload_named(&h, "a")->priority, 0);
+    must_apply(
+        &h, "apiVersion: scheduling.k8s.io/v1\nkind: PriorityClass\nmetadata: {name: urgent}\nvalue: 78\n");
+    assert_int_equal(workload_named(&h, "a")->priority, 78);
     harness_done(&h);
 }
 
