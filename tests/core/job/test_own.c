@@ -143,6 +143,28 @@ static void a_work_queue_that_is_resumed_may_be_over(void **state)
     harness_done(&h);
 }
 
+/* The Pod that succeeded has an index beyond the number of Pods that the queue is resumed with. */
+static void a_smaller_work_queue_may_be_over(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    harness_write_checked(&h, OBJECT_JOB, WRITE_CREATE, "", JOB("wq", "parallelism: 2, ", ""));
+    harness_run_all(&h);
+    struct job *job = find_job(&h, "wq");
+    harness_exit(&h, job->indexes[1].task, 0);
+    harness_write_checked(&h, OBJECT_JOB, WRITE_REPLACE, "wq",
+                          JOB("wq", "parallelism: 1, suspend: true, ", ""));
+    harness_run_all(&h);
+    assert_int_equal(job->state, JOB_SUSPENDED);
+    assert_int_equal(job->active, 0);
+    const char *resumed = JOB("wq", "parallelism: 1, suspend: false, ", "");
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_REPLACE, "wq", resumed), 200);
+    assert_int_equal(job->state, JOB_COMPLETE);
+    assert_int_equal(job->jobset->terminal_state, TERMINAL_COMPLETED);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 static void parallelism_may_change(void **state)
 {
     struct harness h;
@@ -340,6 +362,7 @@ int main(void)
         cmocka_unit_test(the_success_policy_ends_a_job),
         cmocka_unit_test(a_work_queue_ends_with_its_first_success),
         cmocka_unit_test(a_work_queue_that_is_resumed_may_be_over),
+        cmocka_unit_test(a_smaller_work_queue_may_be_over),
         cmocka_unit_test(parallelism_may_change),
         cmocka_unit_test(a_work_queue_grows_and_shrinks),
         cmocka_unit_test(suspend_and_deadline_and_ttl),

@@ -295,6 +295,35 @@ static void a_replica_returns_at_once(void **state)
     }
 }
 
+#define FAILING_INDEXES                                                                                      \
+    "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: a, annotations: {" REPLICAS(       \
+        2) "}}\n"                                                                                            \
+           "spec: {failurePolicy: {maxRestarts: 0}, replicatedJobs: [{name: w, replicas: 1, template: "      \
+           "{spec: {parallelism: 6, completions: 6, completionMode: Indexed, backoffLimitPerIndex: 1, "      \
+           "podFailurePolicy: {rules: [{action: FailIndex, onExitCodes: {operator: In, values: "             \
+           "[3]}}]}, " POD_OF("", "2") "}}}]}\n"
+
+/* A rank whose index has failed for good makes no step, and is not waited for. */
+static void a_replica_returns_past_a_failed_index(void **state)
+{
+    struct harness h;
+    struct jobset *jobset = begin(&h, 3, FAILING_INDEXES);
+    char lost[64];
+    snprintf(lost, sizeof lost, "%s", machine_of(&h, "a-w-0-2"));
+    harness_lose(&h, lost);
+    assert_int_equal((int)jobset->recovery.absence.replicas.len, 1);
+    all_join(&h, jobset);
+    progress_to(&h, jobset, 5);
+    exits(&h, "a-w-0-0", 3);
+    assert_true(jobset->jobs[0]->indexes[0].failed && jobset->attempt == 1);
+    progress_to(&h, jobset, 6);
+    harness_hello(&h, lost, NULL, 0);
+    harness_wait(&h, 11 * NS_PER_SECOND);
+    assert_true(jobset->attempt == 2 && jobset->recovery.absence.replicas.len == 0);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 /* A replica of two machines: what is left of it waits in its processes. */
 static void the_rest_stands_by(void **state)
 {
@@ -438,6 +467,7 @@ int main(void)
         cmocka_unit_test(a_suspension_ends_it),
         cmocka_unit_test(a_job_that_is_made_anew_is_divided),
         cmocka_unit_test(a_replica_returns_at_once),
+        cmocka_unit_test(a_replica_returns_past_a_failed_index),
         cmocka_unit_test(the_rest_stands_by),
         cmocka_unit_test(never_fewer_than_the_least),
         cmocka_unit_test(only_where_it_is_asked),
