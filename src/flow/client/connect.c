@@ -67,6 +67,8 @@ static void *client_main(void *arg)
                 client_watch_out(flow, link);
             if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
                 client_read(flow, link);
+            if (link->wire->ops->is_ready) /* rings tell of room to write as they tell of bytes */
+                client_watch_out(flow, link);
         }
         pthread_mutex_lock(&flow->mutex);
         if (flush)

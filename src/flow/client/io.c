@@ -38,8 +38,8 @@ bool client_wait(phx_flow *flow, int64_t deadline_ns)
 
 static void client_link_flush(phx_flow *flow, struct client_link *link)
 {
-    if (link->dead || link->writing || flow_wire_flush(link->wire) <= 0)
-        return; /* a broken connection is found by who reads it */
+    if (link->dead || link->writing || flow_wire_flush(link->wire) <= 0 || link->wire->ops->is_ready)
+        return; /* a broken connection is found by who reads it, and rings tell of room as of bytes */
     link->writing = true;
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT, .data.ptr = link};
     epoll_ctl(flow->epoll, EPOLL_CTL_MOD, link->wire->fd, &event);

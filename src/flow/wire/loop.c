@@ -13,19 +13,20 @@
 
 enum { LOOP_EVENTS = 64 };
 
-struct link {
+struct connection {
     struct loop *loop;
     struct wire *wire;
     uint64_t peer;
     bool dead, held, dirty, writing;
+    bool resumes; /* is to be read in the next turn, whatever poll says */
 };
 
 struct loop {
     struct loop_handler handler;
     int epoll, wake, listener, stop_fd;
-    struct u64_map links; /* by peer */
-    VEC(struct link *) list;
-    VEC(struct link *) dirty;
+    struct u64_map by_peer; /* by peer */
+    VEC(struct connection *) list;
+    VEC(struct connection *) dirty;
     uint32_t guests;
     bool deaths;
     _Atomic bool stop;
@@ -65,7 +66,7 @@ void loop_free(struct loop *loop)
     }
     vec_done(&loop->list);
     vec_done(&loop->dirty);
-    u64_map_done(&loop->links);
+    u64_map_done(&loop->by_peer);
     if (loop->listener >= 0)
         close(loop->listener);
     if (loop->wake >= 0)
@@ -84,13 +85,13 @@ void loop_listen(struct loop *loop, int fd)
 
 void loop_add(struct loop *loop, struct wire *wire, uint64_t peer)
 {
-    struct link *link = mem_alloc(sizeof *link);
-    link->loop = loop;
-    link->wire = wire;
-    link->peer = peer;
-    vec_push(&loop->list, link);
-    CHECK(u64_map_put(&loop->links, peer, link) == NULL);
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = link};
+    struct connection *connection = mem_alloc(sizeof *connection);
+    connection->loop = loop;
+    connection->wire = wire;
+    connection->peer = peer;
+    vec_push(&loop->list, connection);
+    CHECK(u64_map_put(&loop->by_peer, peer, connection) == NULL);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
     CHECK(epoll_ctl(loop->epoll, EPOLL_CTL_ADD, wire->fd, &event) == 0);
 }
 
@@ -101,94 +102,102 @@ void loop_stop_at(struct loop *loop, int fd)
         CHECK(epoll_ctl(loop->epoll, EPOLL_CTL_ADD, fd, &event) == 0);
 }
 
-static struct link *loop_link(const struct loop *loop, uint64_t peer)
+/* The connection that goes to the peer. */
+static struct connection *loop_connection(const struct loop *loop, uint64_t peer)
 {
-    struct link *link = u64_map_get(&loop->links, peer);
-    return link && !link->dead ? link : NULL;
+    struct connection *connection = u64_map_get(&loop->by_peer, peer);
+    return connection && !connection->dead ? connection : NULL;
 }
 
 bool loop_has(const struct loop *loop, uint64_t peer)
 {
-    return loop_link(loop, peer) != NULL;
+    return loop_connection(loop, peer) != NULL;
 }
 
-static void loop_kill(struct loop *loop, struct link *link)
+/* Ends a connection; where the peer has another one, that is the peer's from now on. */
+static void loop_kill(struct loop *loop, struct connection *connection)
 {
-    link->dead = true;
+    connection->dead = true;
     loop->deaths = true;
-}
-
-static void link_watch(struct link *link, bool writing, bool held)
-{
-    if (link->dead || (writing == link->writing && held == link->held))
+    if (u64_map_get(&loop->by_peer, connection->peer) != connection)
         return;
-    link->writing = writing;
-    link->held = held;
-    struct epoll_event event = {.data.ptr = link};
-    event.events = (held ? 0 : EPOLLIN) | (writing ? EPOLLOUT : 0);
-    CHECK(epoll_ctl(link->loop->epoll, EPOLL_CTL_MOD, link->wire->fd, &event) == 0);
+    for (size_t i = 0; i < loop->list.len; i++) {
+        struct connection *other = loop->list.items[i];
+        if (other->peer != connection->peer || other->dead)
+            continue;
+        u64_map_put(&loop->by_peer, connection->peer, other);
+        return;
+    }
 }
 
-static void link_flush(struct link *link)
+static void connection_watch(struct connection *connection, bool writing, bool held)
 {
-    int rc = link->dead ? 0 : flow_wire_flush(link->wire);
+    if (connection->dead || (writing == connection->writing && held == connection->held))
+        return;
+    connection->writing = writing;
+    connection->held = held;
+    struct epoll_event event = {.data.ptr = connection};
+    event.events = (held ? 0 : EPOLLIN) | (writing ? EPOLLOUT : 0);
+    CHECK(epoll_ctl(connection->loop->epoll, EPOLL_CTL_MOD, connection->wire->fd, &event) == 0);
+}
+
+static void connection_flush(struct connection *connection)
+{
+    int rc = connection->dead ? 0 : flow_wire_flush(connection->wire);
     if (rc < 0)
-        loop_kill(link->loop, link);
+        loop_kill(connection->loop, connection);
     else
-        link_watch(link, rc > 0, link->held);
+        connection_watch(connection, rc > 0 && !connection->wire->ops->is_ready, connection->held);
 }
 
 void loop_send(struct loop *loop, uint64_t peer, const struct flow_entry *entry, struct str tail,
                struct tensor *payload)
 {
-    struct link *link = loop_link(loop, peer);
-    if (!link)
+    struct connection *connection = loop_connection(loop, peer);
+    if (!connection)
         return;
-    flow_wire_put(link->wire, entry, tail, payload);
-    if (!link->dirty)
-        vec_push(&loop->dirty, link);
-    link->dirty = true;
+    flow_wire_put(connection->wire, entry, tail, payload);
+    if (!connection->dirty)
+        vec_push(&loop->dirty, connection);
+    connection->dirty = true;
 }
 
 void loop_close(struct loop *loop, uint64_t peer)
 {
-    struct link *link = loop_link(loop, peer);
-    if (link)
-        loop_kill(loop, link);
+    for (size_t i = 0; i < loop->list.len; i++)
+        if (loop->list.items[i]->peer == peer)
+            loop_kill(loop, loop->list.items[i]);
 }
 
-static bool link_entry(void *context, const struct flow_entry *entry, struct str tail)
+static bool connection_entry(void *context, const struct flow_entry *entry, struct str tail)
 {
-    struct link *link = context;
-    struct loop *loop = link->loop;
-    if (loop->handler.holds_guests && link->peer == peer_guest((uint32_t)link->peer))
-        link_watch(link, link->writing, true);
-    loop->handler.entry(loop->handler.context, link->peer, entry, tail);
-    return !link->dead && !link->held;
+    struct connection *connection = context;
+    struct loop *loop = connection->loop;
+    if (loop->handler.holds_guests && connection->peer == peer_guest((uint32_t)connection->peer))
+        connection_watch(connection, connection->writing, true);
+    loop->handler.entry(loop->handler.context, connection->peer, entry, tail);
+    return !connection->dead && !connection->held;
 }
 
-static void link_read(struct link *link)
+static void connection_read(struct connection *connection)
 {
-    if (!link->dead && !link->held && flow_wire_read(link->wire, link_entry, link, NULL) < 0)
-        loop_kill(link->loop, link);
+    if (!connection->dead && !connection->held &&
+        flow_wire_read(connection->wire, connection_entry, connection, NULL) < 0)
+        loop_kill(connection->loop, connection);
 }
 
 void loop_bind(struct loop *loop, uint64_t guest, uint64_t as)
 {
-    struct link *link = loop_link(loop, guest);
-    if (!link)
+    struct connection *connection = loop_connection(loop, guest);
+    if (!connection)
         return;
-    struct link *old = u64_map_get(&loop->links, as);
-    if (old) { /* a peer that comes again takes the place of its old connection */
-        u64_map_remove(&loop->links, as);
-        old->peer = peer_guest(++loop->guests);
-        u64_map_put(&loop->links, old->peer, old);
-        loop_kill(loop, old);
-    }
-    u64_map_remove(&loop->links, guest);
-    link->peer = as;
-    u64_map_put(&loop->links, as, link);
-    link_watch(link, link->writing, false);
+    u64_map_remove(&loop->by_peer, guest);
+    connection->peer = as;
+    if (!loop_connection(loop,
+                         as)) /* a peer that has two connections is sent to by the first; both are read */
+        u64_map_put(&loop->by_peer, as, connection);
+    connection_watch(connection, connection->writing, false);
+    connection->resumes = true;
     loop_wake(loop); /* what it has sent behind its hello is read in the next turn */
 }
 
@@ -207,19 +216,22 @@ static void loop_bury(struct loop *loop)
     while (loop->deaths) {
         loop->deaths = false;
         for (size_t i = 0; i < loop->list.len; i++) {
-            struct link *link = loop->list.items[i];
-            if (!link->dead)
+            struct connection *connection = loop->list.items[i];
+            if (!connection->dead)
                 continue;
             vec_remove(&loop->list, i);
             i--;
-            u64_map_remove(&loop->links, link->peer);
+            bool last = u64_map_get(&loop->by_peer, connection->peer) == connection;
+            if (last)
+                u64_map_remove(&loop->by_peer, connection->peer);
             for (size_t k = 0; k < loop->dirty.len; k++)
-                if (loop->dirty.items[k] == link)
+                if (loop->dirty.items[k] == connection)
                     vec_remove(&loop->dirty, k);
-            uint64_t peer = link->peer;
-            flow_wire_free(link->wire);
-            mem_free(link);
-            loop->handler.closed(loop->handler.context, peer);
+            uint64_t peer = connection->peer;
+            flow_wire_free(connection->wire);
+            mem_free(connection);
+            if (last)
+                loop->handler.closed(loop->handler.context, peer);
         }
     }
 }
@@ -228,7 +240,7 @@ static void loop_flush(struct loop *loop)
 {
     for (size_t i = 0; i < loop->dirty.len; i++) {
         loop->dirty.items[i]->dirty = false;
-        link_flush(loop->dirty.items[i]);
+        connection_flush(loop->dirty.items[i]);
     }
     vec_clear(&loop->dirty);
 }
@@ -248,17 +260,21 @@ static void loop_turn(struct loop *loop, int timeout_ms)
             if (read(loop->wake, &wakes, sizeof wakes) < 0 && errno != EAGAIN)
                 CHECK_UNREACHABLE();
             for (size_t k = 0; k < loop->list.len; k++)
-                if (loop->list.items[k]->wire->in.len > loop->list.items[k]->wire->in_used)
-                    link_read(loop->list.items[k]);
+                if (loop->list.items[k]->resumes) {
+                    loop->list.items[k]->resumes = false;
+                    connection_read(loop->list.items[k]);
+                }
             loop->handler.woken(loop->handler.context);
         } else {
-            struct link *link = what;
+            struct connection *connection = what;
             if (events[i].events & EPOLLOUT)
-                link_flush(link);
-            if (link->held && events[i].events & (EPOLLHUP | EPOLLERR))
-                loop_kill(loop, link);
+                connection_flush(connection);
+            if (connection->held && events[i].events & (EPOLLHUP | EPOLLERR))
+                loop_kill(loop, connection);
             else if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-                link_read(link);
+                connection_read(connection);
+            if (connection->wire->ops->is_ready && flow_wire_is_pending(connection->wire))
+                connection_flush(connection); /* the bell may have been for room to write */
         }
     }
     loop_flush(loop);

@@ -32,7 +32,9 @@ bool loop_has(const struct loop *loop, uint64_t peer);
 /* Nothing happens where there is no such peer. */
 void loop_send(struct loop *loop, uint64_t peer, const struct flow_entry *entry, struct str tail,
                struct tensor *payload);
-void loop_close(struct loop *loop, uint64_t peer); /* `closed` is called later */
+void loop_close(struct loop *loop, uint64_t peer); /* all its connections; `closed` is called later */
+/* The guest is `as` from now on. A peer may have several connections: it is sent to by the oldest one that
+ * lives, all are read, and `closed` is called when the last one has ended. */
 void loop_bind(struct loop *loop, uint64_t guest, uint64_t as);
 void loop_stop_at(struct loop *loop, int fd); /* when fd is readable; -1: never */
 void loop_run(struct loop *loop);

@@ -1,4 +1,5 @@
 /* Frames over sockets: unix:PATH and HOST:PORT. */
+#include "flow/wire/ring.h"
 #include "flow/wire/wire.h"
 
 #include <errno.h>
@@ -35,7 +36,29 @@ static void socket_close(struct wire *wire)
     close(wire->fd);
 }
 
-static const struct wire_ops wire_sockets = {"sockets", socket_read, socket_write, socket_close};
+static const struct wire_ops wire_sockets = {
+    .name = "sockets", .read = socket_read, .write = socket_write, .close = socket_close};
+
+/* The first bytes of a connection that was accepted say which carrier it has. */
+static ssize_t guest_read(struct wire *wire, void *data, size_t len)
+{
+    int known = wire_ring_accept(wire);
+    if (known <= 0)
+        return known;
+    if (!wire->carrier)
+        wire->ops = &wire_sockets;
+    return wire->ops->read(wire, data, len);
+}
+
+/* Nothing is written before the peer's first bytes have been read: a byte on the socket would be a bell, or
+ * part of a frame, and this side does not know which. */
+static ssize_t guest_write(struct wire *wire, const void *data, size_t len)
+{
+    return 0;
+}
+
+static const struct wire_ops wire_guests = {
+    .name = "guests", .read = guest_read, .write = guest_write, .close = socket_close};
 
 static struct wire *wire_of_socket(int fd)
 {
@@ -111,7 +134,12 @@ int flow_wire_connect(const char *address, struct wire **ret_wire, struct error 
             return error_set_errno(error, refused, "connecting to %s", address);
     }
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-    *ret_wire = wire_of_socket(fd);
+    struct wire *wire = wire_of_socket(fd);
+    if (strncmp(address, "unix:", 5) == 0 && !wire_ring_offer(wire)) {
+        flow_wire_free(wire);
+        return error_set(error, ERROR_UNAVAILABLE, "%s has closed the connection", address);
+    }
+    *ret_wire = wire;
     return 0;
 }
 
@@ -175,5 +203,12 @@ int flow_wire_name(int fd, const char *address, char *ret, size_t len)
 struct wire *flow_wire_accept(int listener)
 {
     int fd = accept4(listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    return fd < 0 ? NULL : wire_of_socket(fd);
+    if (fd < 0)
+        return NULL;
+    struct wire *wire = wire_of_socket(fd);
+    struct sockaddr_storage where;
+    socklen_t size = sizeof where;
+    if (getsockname(fd, (struct sockaddr *)&where, &size) == 0 && where.ss_family == AF_UNIX)
+        wire->ops = &wire_guests;
+    return wire;
 }

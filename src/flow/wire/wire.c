@@ -169,7 +169,7 @@ int flow_wire_read(struct wire *wire,
             return 0;
         wire->in.len += (size_t)got;
         rc = wire_parse(wire, on_entry, context, error);
-        if ((size_t)got < room && rc == 0)
+        if ((size_t)got < room && rc == 0 && !wire->ops->is_ready) /* rings: until they ask for a bell */
             return 0;
     }
     return rc > 0 ? 0 : rc;

@@ -9,8 +9,9 @@
  *
  *     "PHXF" u32 entries, u64 bytes behind this header, then entry, tail, entry, tail ...
  *
- * Bytes move through a table, so that other carriers can come beside sockets (unix:PATH, HOST:PORT). Large
- * tensors are written from where they are. Descriptors do not block. Not thread-safe per connection.
+ * Bytes move through a table of carriers: sockets (HOST:PORT), and shared memory between processes of one
+ * host (unix:PATH; ring.c). Large tensors are written from where they are. Descriptors do not block. Not
+ * thread-safe per connection.
  */
 #ifndef PHX_FLOW_WIRE_WIRE_H
 #define PHX_FLOW_WIRE_WIRE_H
@@ -31,6 +32,12 @@ struct wire_ops {
     ssize_t (*read)(struct wire *wire, void *data, size_t len);
     ssize_t (*write)(struct wire *wire, const void *data, size_t len);
     void (*close)(struct wire *wire);
+    /* Whether `read` would find something, without a call of the kernel; NULL: only poll knows. A carrier
+     * that has it tells of room to write as it tells of bytes: by becoming readable. */
+    bool (*is_ready)(struct wire *wire);
+    /* With is_ready. Not dozing: the owner calls is_ready itself for a while, and poll may say nothing. Dozing:
+     * poll tells again; false: there is something to read by now. `read` that has found nothing leaves it so. */
+    bool (*doze)(struct wire *wire, bool dozes);
 };
 
 struct wire_chunk {
@@ -40,6 +47,7 @@ struct wire_chunk {
 struct wire {
     const struct wire_ops *ops;
     int fd;
+    void *carrier; /* what the carrier keeps; NULL for sockets */
     struct buf in, spare;
     size_t in_used;      /* of `in`, by entries that were handed out */
     uint64_t frame_left; /* bytes of the frame that is being read */

@@ -257,12 +257,14 @@ static void wrong_program_is_refused(void **state)
     bed_stop(&bed);
 }
 
-int main(void)
+int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(launches_chain),        cmocka_unit_test(all_reduce_meets_over_hosts),
         cmocka_unit_test(worker_killed),         cmocka_unit_test(shared_object_runs),
         cmocka_unit_test(client_leaves_nothing), cmocka_unit_test(wrong_program_is_refused),
     };
+    if (argc > 1)
+        cmocka_set_test_filter(argv[1]);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

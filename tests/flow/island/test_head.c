@@ -199,6 +199,49 @@ static void foreign_handles_are_refused(void **state)
     stand_end(&stand);
 }
 
+/* A worker may tell the head that it has a shard before the head has read the client's VALUE: the connections
+ * are different ones. The launch that takes the value must not wait for that word for ever. */
+static void shard_is_there_before_its_value_is_known(void **state)
+{
+    for (int early = 0; early <= 2; early++) {
+        struct stand stand;
+        stand_begin(&stand, 2, 1, 1 << 20, 64);
+        add_client(&stand, FIRST_CLIENT, 1, 2, 1);
+        struct program_value value = {{IR_F32, 1, {2}}, {.mesh = stand.mesh, .axes = {1}}};
+        struct program *program = program_new();
+        program_add_mesh(program, &(struct flow_mesh){stand.mesh, 1, {2}});
+        program_result(program, program_arg(program, &value.type, &value.sharding));
+        struct buf bytes = {0};
+        program_encode(program, &bytes);
+        say_to_head(&stand, FIRST_CLIENT, &(struct flow_entry){.kind = ENTRY_PROGRAM, .program = 2},
+                    buf_str(&bytes));
+        program_free(program);
+
+        uint64_t handle = UINT64_C(1) << HANDLE_CLIENT_SHIFT | HANDLE_PUT | 1;
+        struct flow_entry there = {.kind = ENTRY_PUT_DONE, .handle = handle};
+        for (int i = 0; i < early; i++)
+            say_to_head(&stand, 1 + (uint64_t)i, &there, (struct str){0});
+        buf_clear(&bytes);
+        pack_type(&bytes, &value.type);
+        buf_add(&bytes, value.sharding.axes, sizeof value.sharding.axes);
+        struct flow_entry put = {.kind = ENTRY_VALUE, .handle = handle, .node = stand.mesh, .epoch = 1};
+        say_to_head(&stand, FIRST_CLIENT, &put, buf_str(&bytes));
+        struct flow_entry entry = {.kind = ENTRY_LAUNCH, .program = 2, .epoch = 1, .launch = 1, .node = 1};
+        entry.handle = UINT64_C(1) << HANDLE_CLIENT_SHIFT | 1;
+        entry.count = 1;
+        entry.args[0] = handle;
+        say_to_head(&stand, FIRST_CLIENT, &entry, (struct str){0});
+        for (int i = early; i < 2; i++) {
+            assert_int_equal(head_count(stand.head).queued, 1);
+            say_to_head(&stand, 1 + (uint64_t)i, &there, (struct str){0});
+        }
+        assert_int_equal(head_count(stand.head).queued, 0);
+        assert_int_equal(head_count(stand.head).tickets, 1);
+        buf_done(&bytes);
+        stand_end(&stand);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -206,6 +249,7 @@ int main(void)
         cmocka_unit_test(shares_follow_weights),
         cmocka_unit_test(waits_for_memory_without_a_ticket),
         cmocka_unit_test(foreign_handles_are_refused),
+        cmocka_unit_test(shard_is_there_before_its_value_is_known),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
