@@ -14,6 +14,7 @@ static const struct {
     const char *help;
 } actions[] = {
     {"check", flow_check, "parse and verify StableHLO programs"},
+    {"run", flow_run, "run StableHLO programs on this machine (--executor NAME, -o json)"},
 };
 enum { ACTIONS = sizeof actions / sizeof *actions };
 

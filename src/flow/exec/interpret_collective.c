@@ -146,7 +146,7 @@ static void shards_join(const char *shards, const struct ir_type *shard, uint32_
         row *= (size_t)shard->dims[d];
     for (int32_t d = 0; d < dimension; d++)
         rows *= (size_t)shard->dims[d];
-    for (size_t r = 0; r < rows; r++)
+    for (size_t r = 0; r < rows && row > 0; r++)
         for (uint32_t k = 0; k < count; k++)
             memcpy((char *)result->data + (r * count + k) * row, shards + (k * rows + r) * row, row);
 }
@@ -160,7 +160,7 @@ static void part_copy(const char *whole, const struct ir_type *type, int64_t dim
         row *= (size_t)type->dims[d];
     for (int32_t d = 0; d < dimension; d++)
         rows *= (size_t)type->dims[d];
-    for (size_t r = 0; r < rows; r++)
+    for (size_t r = 0; r < rows && row > 0; r++)
         memcpy(to + r * (row / count), whole + r * row + part * (row / count), row / count);
 }
 
