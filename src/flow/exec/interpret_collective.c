@@ -96,13 +96,14 @@ static int members_find(struct interpretation *run, const struct ir_op *op, stru
     free(whole);
     if (members->self == UINT32_MAX)
         members->count = 0;
-    for (uint32_t k = 0; k < members->count; k++)
-        if (members->ids[k] >= all) {
-            free(members->ids);
-            return interpret_fail(run, op, ERROR_INVALID,
-                                  "process %u is outside of %u replicas x %u partitions", members->ids[k],
-                                  gang->replicas, gang->partitions);
-        }
+    for (uint32_t k = 0; k < members->count; k++) {
+        uint32_t id = members->ids[k];
+        if (id < all)
+            continue;
+        free(members->ids);
+        return interpret_fail(run, op, ERROR_INVALID, "process %u is outside of %u replicas x %u partitions",
+                              id, gang->replicas, gang->partitions);
+    }
     return 0;
 }
 
