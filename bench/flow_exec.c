@@ -2,19 +2,17 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "flow/exec/executor.h"
+#include "timing.h"
 
-enum { ROUNDS_LEAST = 3 };
-#define SECONDS_EACH 0.4
+enum { ROUNDS_LEAST = 5, ROUNDS_MAX = 20000 };
+#define MILLISECONDS_EACH 400
 
-static double seconds_now(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now); /* other work of the machine does not count */
-    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
-}
+/* GFLOP/s of many rounds; 0: the executor is not in this build. */
+struct rate {
+    double median, best;
+};
 
 static void product_done(void *arg, struct tensor **results, uint32_t count,
                          const struct flow_failure *failure)
@@ -25,8 +23,7 @@ static void product_done(void *arg, struct tensor **results, uint32_t count,
         tensor_unref(results[k]);
 }
 
-/* Best of some rounds, in GFLOP/s; 0: the executor is not in this build. */
-static double product_rate(const char *name, int n)
+static struct rate product_rate(const char *name, int n)
 {
     char text[512];
     struct error error = {0};
@@ -34,7 +31,7 @@ static double product_rate(const char *name, int n)
     struct executable *executable = NULL;
     const struct executor *executor = executor_named(name);
     if (!executor)
-        return 0;
+        return (struct rate){0};
     snprintf(text, sizeof text,
              "func.func @main(%%a: tensor<%dx%dxf32>, %%b: tensor<%dx%dxf32>) -> tensor<%dx%dxf32> {\n"
              "%%0 = stablehlo.dot %%a, %%b : (tensor<%dx%dxf32>, tensor<%dx%dxf32>) -> tensor<%dx%dxf32>\n"
@@ -51,20 +48,22 @@ static double product_rate(const char *name, int n)
         for (int i = 0; i < n * n; i++)
             ((float *)args[k]->data)[i] = (float)(i % 17) / 16;
     bool failed = false;
-    double best = 1e9, began = seconds_now();
-    for (int round = 0; round < ROUNDS_LEAST || seconds_now() - began < SECONDS_EACH; round++) {
-        double start = seconds_now();
+    static double times[ROUNDS_MAX];
+    size_t rounds = 0;
+    double began = now_ms();
+    while (rounds < ROUNDS_MAX && (rounds < ROUNDS_LEAST || now_ms() - began < MILLISECONDS_EACH)) {
+        double start = now_ms();
         executor->launch(executable,
                          &(struct flow_launch){.args = args, .done = product_done, .arg = &failed});
-        double took = seconds_now() - start;
-        best = took < best ? took : best;
+        times[rounds++] = now_ms() - start;
     }
     executor->release(executable);
     tensor_unref(args[0]), tensor_unref(args[1]);
     ir_module_free(module);
     if (failed)
         exit(1);
-    return 2.0 * n * n * n / best / 1e9;
+    double flops = 2.0 * n * n * n / 1e6, middle = median(times, rounds); /* sorts */
+    return (struct rate){flops / middle, flops / times[0]};
 }
 
 int main(void)
@@ -72,15 +71,16 @@ int main(void)
     static const int SIZES[] = {64, 256, 512};
     for (size_t k = 0; k < sizeof SIZES / sizeof *SIZES; k++) {
         int n = SIZES[k];
-        double plain = product_rate("interpreter", n), dense = product_rate("onednn", n);
-        printf("{\"bench\":\"flow_exec\",\"case\":\"%d x %d f32, interpreter\",\"value\":%.1f,"
-               "\"unit\":\"GFLOP/s\"}\n",
-               n, n, plain);
-        if (dense > 0)
+        struct rate plain = product_rate("interpreter", n), dense = product_rate("onednn", n);
+        printf("{\"bench\":\"flow_exec\",\"case\":\"%d x %d f32, "
+               "interpreter\",\"value\":%.1f,\"unit\":\"GFLOP/s\","
+               "\"best\":%.1f}\n",
+               n, n, plain.median, plain.best);
+        if (dense.best > 0)
             printf("{\"bench\":\"flow_exec\",\"case\":\"%d x %d f32, "
                    "onednn\",\"value\":%.1f,\"unit\":\"GFLOP/s\","
-                   "\"peer\":\"the interpreter\",\"peer_value\":%.1f,\"ratio_peer\":%.2f}\n",
-                   n, n, dense, plain, dense / plain);
+                   "\"best\":%.1f,\"peer\":\"the interpreter\",\"peer_value\":%.1f,\"ratio_peer\":%.2f}\n",
+                   n, n, dense.median, dense.best, plain.median, dense.median / plain.median);
     }
     return 0;
 }

@@ -16,7 +16,7 @@ static const char usage[] =
     "Runs the function @main of each module in StableHLO files. @main takes no arguments; a program passes\n"
     "when it ends without a failed check (check.expect_eq and others). A program that uses what the "
     "executor\n"
-    "cannot compute is refused: operation, type and place are named.\n"
+    "cannot compute is refused: operation, type and place are named. So is a module without such a @main.\n"
     "  --executor NAME   interpreter (default), or onednn where the build has it\n"
     "  -o json           counts and failures as JSON\n"
     "  --help            this text\n"
@@ -67,7 +67,7 @@ static int main_run(const struct executor *executor, const struct ir_module *mod
         return (int)error->code;
     const struct ir_function *function = ir_function(module, STR("main"));
     if (!function || function->body.arg_count > 0)
-        return error_set(error, ERROR_INVALID, STR_FORMAT ": expected a function @main without arguments",
+        return error_set(error, ERROR_UNSUPPORTED, STR_FORMAT ": expected a function @main without arguments",
                          STR_ARG(module->file));
     int code = executor->compile(executor, module, function, &executable, error);
     if (code < 0)

@@ -27,7 +27,8 @@ union lanes {
     double complex c[LANES];
 };
 
-/* C11's CMPLX, which the C library has for gcc alone: `real + I * imag` would lose signs of 0 and infinities. */
+/* C11's CMPLX, which the C library has for gcc alone: `real + I * imag` would lose signs of 0 and
+ * infinities. */
 static inline double complex lane_pair(double real, double imag)
 {
     return __builtin_complex(real, imag);
