@@ -172,7 +172,8 @@ enum { TILE_ROWS = 4, TILE_COLUMNS = 8, PANEL = 256 };
 /* Four numbers at once, at any address. */
 typedef float quad __attribute__((vector_size(16), aligned(4), may_alias));
 
-/* A full tile of c, whose sums stay in registers: c += a * b over `inner` steps. b has rows of TILE_COLUMNS. */
+/* A full tile of c, whose sums stay in registers: c += a * b over `inner` steps. The rows of b have
+ * TILE_COLUMNS numbers. */
 static void tile_full(int64_t columns, int64_t inner, const float *a, int64_t a_row, const float *b, float *c)
 {
     quad sum[TILE_ROWS][2];
