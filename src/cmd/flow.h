@@ -6,12 +6,22 @@
 #ifndef PHX_CMD_FLOW_H
 #define PHX_CMD_FLOW_H
 
+#include "flow/ir/ir.h"
+
 int flow_check(int argc, char **argv);
 int flow_head(int argc, char **argv);
 int flow_up(int argc, char **argv);
 int flow_worker(int argc, char **argv);
+int flow_run(int argc, char **argv);
 
 /* A descriptor that is readable after SIGINT or SIGTERM, which have no other effect from now on. */
 int flow_stop_signals(void);
+
+/* flow_file.c: reads a file ("-": standard input) of StableHLO text, of several modules maybe, or of a module
+ * in flow's binary form, and calls `each` with one module after another, which it frees. A non-zero answer of
+ * `each` ends the walk and is returned; an error otherwise, with the file's name in its text. Modules of
+ * texts are not verified yet. */
+int flow_modules(const char *path, int (*each)(struct ir_module *module, void *arg), void *arg,
+                 struct error *error);
 
 #endif

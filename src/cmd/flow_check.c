@@ -1,5 +1,4 @@
 /* phalanx flow check: parses and verifies programs, and says what is wrong with them and where. */
-#include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -56,38 +55,11 @@ static int check_flow_module(struct ir_module *module, void *arg)
     return 0;
 }
 
-static int read_whole_file(const char *path, struct buf *text, struct error *error)
-{
-    char part[65536];
-    size_t len;
-    FILE *file = strcmp(path, "-") == 0 ? stdin : fopen(path, "rb");
-    if (!file)
-        return error_set_errno(error, errno, "%s", path);
-    while ((len = fread(part, 1, sizeof part, file)) > 0 && text->len <= IR_TEXT_MAX)
-        buf_add(text, part, len);
-    int failed = ferror(file) ? errno : 0;
-    if (file != stdin)
-        fclose(file);
-    return failed ? error_set_errno(error, failed, "%s", path) : 0;
-}
-
 /* Prints the file's counts, or what is wrong. */
 static bool check_flow_file(const char *path, bool print)
 {
-    struct buf BUF_CLEANUP text = {0};
     struct checked checked = {.print = print};
-    int result = read_whole_file(path, &text, &checked.error);
-    if (result == 0 && str_starts(buf_str(&text), STR("PHXF"))) {
-        struct ir_module *module = NULL;
-        result = ir_decode(buf_str(&text), &module, &checked.error);
-        if (result < 0)
-            error_wrap(&checked.error, "%s", path);
-        else
-            result = check_flow_module(module, &checked);
-        ir_module_free(module);
-    } else if (result == 0) {
-        result = ir_parse_split(buf_str(&text), path, check_flow_module, &checked, &checked.error);
-    }
+    int result = flow_modules(path, check_flow_module, &checked, &checked.error);
     if (result < 0)
         fprintf(stderr, "%s\n", checked.error.text);
     else if (!print)

@@ -56,7 +56,7 @@ void interpret_launch(const struct plans *plans, const struct ir_function *funct
  * when memory is exhausted. */
 struct tensor *interpret_result(struct interpretation *run, const struct ir_op *op, uint32_t index);
 
-/* Row-major strides in elements. */
+/* Row-major strides in elements; all 0 for a tensor without elements. */
 void strides_of(const struct ir_type *type, int64_t strides[IR_RANK_MAX]);
 /* The next index in row-major order below `dims`; false after the last one. */
 bool index_next(int64_t *index, const int64_t *dims, int32_t rank);

@@ -96,13 +96,14 @@ static int members_find(struct interpretation *run, const struct ir_op *op, stru
     free(whole);
     if (members->self == UINT32_MAX)
         members->count = 0;
-    for (uint32_t k = 0; k < members->count; k++)
-        if (members->ids[k] >= all) {
-            free(members->ids);
-            return interpret_fail(run, op, ERROR_INVALID,
-                                  "process %u is outside of %u replicas x %u partitions", members->ids[k],
-                                  gang->replicas, gang->partitions);
-        }
+    for (uint32_t k = 0; k < members->count; k++) {
+        uint32_t id = members->ids[k];
+        if (id < all)
+            continue;
+        free(members->ids);
+        return interpret_fail(run, op, ERROR_INVALID, "process %u is outside of %u replicas x %u partitions",
+                              id, gang->replicas, gang->partitions);
+    }
     return 0;
 }
 
@@ -146,7 +147,7 @@ static void shards_join(const char *shards, const struct ir_type *shard, uint32_
         row *= (size_t)shard->dims[d];
     for (int32_t d = 0; d < dimension; d++)
         rows *= (size_t)shard->dims[d];
-    for (size_t r = 0; r < rows; r++)
+    for (size_t r = 0; r < rows && row > 0; r++)
         for (uint32_t k = 0; k < count; k++)
             memcpy((char *)result->data + (r * count + k) * row, shards + (k * rows + r) * row, row);
 }
@@ -160,7 +161,7 @@ static void part_copy(const char *whole, const struct ir_type *type, int64_t dim
         row *= (size_t)type->dims[d];
     for (int32_t d = 0; d < dimension; d++)
         rows *= (size_t)type->dims[d];
-    for (size_t r = 0; r < rows; r++)
+    for (size_t r = 0; r < rows && row > 0; r++)
         memcpy(to + r * (row / count), whole + r * row + part * (row / count), row / count);
 }
 

@@ -193,7 +193,8 @@ int interpret_dot(struct interpretation *run, const struct ir_op *op, struct ten
     bool fits = wide_new(&sum, result->type.element, ir_type_elements(&result->type)) &&
                 wide_as(&lhs, operands[0], class) && wide_as(&rhs, operands[1], class);
     if (fits) {
-        dot_walk(&axes, 0, &sum, 0, &lhs, 0, &rhs, 0);
+        if (ir_type_elements(&result->type) > 0) /* else a free dimension may be huge */
+            dot_walk(&axes, 0, &sum, 0, &lhs, 0, &rhs, 0);
         wide_store(&sum, class, result);
     }
     free(lhs.memory), free(rhs.memory), free(sum.memory);

@@ -1,5 +1,5 @@
-/* interpret_control.c - operations that run regions or other functions, and those without a place elsewhere.
- * */
+/* interpret_control.c - operations that run regions or other functions, and those without a place
+ * elsewhere. */
 #include <stdlib.h>
 #include <string.h>
 

@@ -84,15 +84,15 @@ static bool unary_float(enum ir_op_kind kind, double *x, uint32_t count)
 static double complex complex_expm1(double complex z)
 {
     double a = creal(z), b = cimag(z), half = sin(b / 2);
-    return CMPLX(expm1(a) * cos(b) - 2 * half * half, exp(a) * sin(b));
+    return lane_pair(expm1(a) * cos(b) - 2 * half * half, exp(a) * sin(b));
 }
 
 /* log(1 + z) without cancellation near 0: |1 + z|² - 1 = a (2 + a) + b². */
 static double complex complex_log1p(double complex z)
 {
     double a = creal(z), b = cimag(z);
-    return CMPLX(fabs(a) < 0.5 && fabs(b) < 0.5 ? log1p(a * (2 + a) + b * b) / 2 : log(hypot(1 + a, b)),
-                 atan2(b, 1 + a));
+    return lane_pair(fabs(a) < 0.5 && fabs(b) < 0.5 ? log1p(a * (2 + a) + b * b) / 2 : log(hypot(1 + a, b)),
+                     atan2(b, 1 + a));
 }
 
 static bool unary_complex(enum ir_op_kind kind, double complex *x, uint32_t count)
@@ -413,7 +413,7 @@ int interpret_binary(struct interpretation *run, const struct ir_op *op, struct 
         bool known = op->kind == IR_OP_COMPLEX || lanes_binary(op->kind, element, &x, &y, count);
         CHECK(known);                                                      /* plan_supported */
         for (uint32_t k = op->kind == IR_OP_COMPLEX ? count : 0; k-- > 0;) /* c[k] lies at or behind f[k] */
-            x.c[k] = CMPLX(x.f[k], y.f[k]);
+            x.c[k] = lane_pair(x.f[k], y.f[k]);
         lanes_store(&x, result->type.element, result->data, first, count);
     }
     results[0] = result;

@@ -132,7 +132,7 @@ struct tensor *interpret_result(struct interpretation *run, const struct ir_op *
 
 void strides_of(const struct ir_type *type, int64_t strides[IR_RANK_MAX])
 {
-    int64_t stride = 1;
+    int64_t stride = ir_type_elements(type) > 0; /* the other dimensions of an empty tensor may be huge */
     for (int32_t d = type->rank; d-- > 0;) {
         strides[d] = stride;
         stride *= type->dims[d];

@@ -27,6 +27,13 @@ union lanes {
     double complex c[LANES];
 };
 
+/* C11's CMPLX, which the C library has for gcc alone: `real + I * imag` would lose signs of 0 and
+ * infinities. */
+static inline double complex lane_pair(double real, double imag)
+{
+    return __builtin_complex(real, imag);
+}
+
 /* Widens `count` (≤ LANES) elements from `data`, starting with element `first`, `stride` elements apart
  * (0: the same one for all). */
 void lanes_load(union lanes *lanes, enum ir_element element, const void *data, int64_t first, int64_t stride,

@@ -79,6 +79,15 @@ static void test_result_without_room(void **state)
     assert_non_null(strstr(error.text, "has no room for 2 members"));
 }
 
+/* A group that names processes outside of the gang: here the launch is alone. */
+static void test_group_outside(void **state)
+{
+    struct error error = {0};
+    assert_int_equal(program_run(FUNCTION("main", ONE ALL_REDUCE("[[0, 1]]")), &error), ERROR_INVALID);
+    assert_string_equal(error.text,
+                        "t:3:6: stablehlo.all_reduce: process 1 is outside of 1 replicas x 1 partitions");
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -87,6 +96,7 @@ int main(void)
         cmocka_unit_test(test_member_that_does_not_come),
         cmocka_unit_test(test_crossed_groups),
         cmocka_unit_test(test_result_without_room),
+        cmocka_unit_test(test_group_outside),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
