@@ -62,7 +62,8 @@ struct head_object {
     struct head_places *places; /* NULL: failed before it had any */
     int64_t shard_bytes;
     uint32_t pending; /* queued launches that name it */
-    uint32_t missing; /* hosts that wait for it to be put */
+    uint32_t missing; /* shards that its client has yet to put */
+    uint32_t early;   /* shards that were there before its client's word of it */
     bool released, charged;
     struct fault *fault;
 };

@@ -225,6 +225,21 @@ static void head_program_weigh(struct head_program *program, const struct lower_
     }
 }
 
+/* The islands whose hosts have a part. */
+static void head_program_find_islands(const struct head *head, struct head_program *program)
+{
+    for (uint32_t h = 0; h < program->plan_count; h++) {
+        uint32_t island = head->hosts.items[h].island;
+        size_t at = sorted_place(program->islands.len, k, program->islands.items[k], island);
+        if (!program->plans[h] || (at < program->islands.len && program->islands.items[at] == island))
+            continue;
+        vec_push(&program->islands, island);
+        for (size_t k = program->islands.len - 1; k > at; k--)
+            program->islands.items[k] = program->islands.items[k - 1];
+        program->islands.items[at] = island;
+    }
+}
+
 /* Lowers onto the places of today, and sends the plans. False: *fault says why not. */
 static bool head_program_lower(struct head *head, struct head_client *client, struct head_program *program,
                                struct fault *fault, struct flow_effects *effects)
@@ -235,13 +250,6 @@ static bool head_program_lower(struct head *head, struct head_client *client, st
     for (size_t i = 0; i < count; i++) {
         const struct head_mesh *mesh = head_mesh_of(head, client->id, program->program->meshes.items[i].id);
         maps[i] = (struct lower_map){mesh->id, mesh->places->count, mesh->places->places};
-        size_t at = sorted_place(program->islands.len, k, program->islands.items[k], mesh->island);
-        if (at < program->islands.len && program->islands.items[at] == mesh->island)
-            continue;
-        vec_push(&program->islands, mesh->island);
-        for (size_t k = program->islands.len - 1; k > at; k--)
-            program->islands.items[k] = program->islands.items[k - 1];
-        program->islands.items[at] = mesh->island;
     }
     struct error error = {0};
     uint32_t hosts = (uint32_t)head->hosts.len;
@@ -253,6 +261,7 @@ static bool head_program_lower(struct head *head, struct head_client *client, st
     program->plan_count = hosts;
     program->lowered = true;
     program->epoch = client->epoch;
+    head_program_find_islands(head, program);
     head_program_weigh(program, maps, count);
     mem_free(maps);
     for (uint32_t h = 0; h < hosts; h++) {
@@ -297,7 +306,7 @@ static enum head_verdict head_judge_arg(struct head *head, const struct head_lau
                                         const struct program_value *want, struct fault *fault)
 {
     const struct head_object *object = u64_map_get(&launch->client->objects, launch->args[index]);
-    if (!object) {
+    if (!object || (!object->places && !object->fault)) {
         *fault = fault_make(FAULT_ARGUMENT_FAILED, 0, 0, "argument %u names no value of this client", index);
         return HEAD_FAIL;
     }
@@ -306,7 +315,6 @@ static enum head_verdict head_judge_arg(struct head *head, const struct head_lau
         fault->reason = FAULT_ARGUMENT_FAILED;
         return HEAD_FAIL;
     }
-    CHECK(object->places);
     if (!ir_type_equal(&object->value.type, &want->type) ||
         memcmp(&object->value.sharding, &want->sharding, sizeof want->sharding) != 0) {
         *fault = fault_make(FAULT_ARGUMENT_FAILED, 0, 0, "argument %u has another type or sharding", index);

@@ -62,6 +62,27 @@ void head_object_release(struct head *head, struct head_client *client, struct h
     head_object_end(head, client, object);
 }
 
+/* Whether each device has room for its shard; otherwise *ret says which has not. */
+static bool head_object_fits(const struct head *head, const struct head_object *object, struct fault *ret)
+{
+    for (uint32_t i = 0; i < object->places->count; i++) {
+        struct lower_place place = object->places->places[i];
+        const struct head_host *host = &head->hosts.items[place.host];
+        int64_t used = host->devices[place.device].used_bytes;
+        if (object->shard_bytes <= host->device_bytes - used)
+            continue;
+        *ret = fault_make(FAULT_OUT_OF_MEMORY, 0, 0,
+                          "a shard has %lld bytes, %lld of %lld of device %u are in use",
+                          (long long)object->shard_bytes, (long long)used, (long long)host->device_bytes,
+                          host->first_device + place.device);
+        ret->island = host->island;
+        ret->device = host->first_device + place.device;
+        ret->incarnation = host->incarnation;
+        return false;
+    }
+    return true;
+}
+
 /* VALUE: a handle that the client is about to put. */
 void head_value(struct head *head, struct head_client *client, const struct flow_entry *entry,
                 struct str tail, struct flow_effects *effects)
@@ -72,27 +93,34 @@ void head_value(struct head *head, struct head_client *client, const struct flow
     if (axes)
         memcpy(value.sharding.axes, axes, IR_RANK_MAX);
     struct head_mesh *mesh = head_mesh_of(head, client->id, entry->node);
+    struct head_object *object = u64_map_get(&client->objects, entry->handle);
     if (in.bad || !(entry->handle & HANDLE_PUT) || handle_client(entry->handle) != client->id ||
-        u64_map_get(&client->objects, entry->handle))
+        (object && object->early == 0))
         return;
-    struct head_object *object = head_object_new(client, entry->handle, &value);
-    if (!mesh || flow_sharding_verify(&value.type, &value.sharding, &mesh->shape, NULL) < 0 ||
-        entry->epoch < mesh->epoch || !mesh->whole) {
-        object->fault = mem_alloc(sizeof *object->fault);
-        *object->fault =
-            mesh ? mesh->lost : fault_make(FAULT_CANCELLED, 0, 0, "the value's mesh is not there");
-        if (object->fault->reason == FAULT_NONE)
-            *object->fault = fault_make(FAULT_CANCELLED, 0, 0, "the value does not fit its mesh");
-        struct flow_entry failed = {.kind = ENTRY_FAILED, .handle = entry->handle, .count = 1};
-        struct flow_effect *effect = flow_send(effects, client->peer, &failed);
-        fault_encode(object->fault, &effect->tail);
-        return;
+    if (!object)
+        object = head_object_new(client, entry->handle, &value);
+    object->value = value;
+    uint32_t early = object->early;
+    object->early = 0;
+    struct fault fault = {0};
+    if (!mesh || flow_sharding_verify(&value.type, &value.sharding, &mesh->shape, NULL) < 0)
+        fault = fault_make(FAULT_CANCELLED, 0, 0, "the value's mesh is not there, or does not divide it");
+    else if (entry->epoch < mesh->epoch || !mesh->whole)
+        fault = mesh->lost;
+    if (fault.reason == FAULT_NONE) {
+        struct ir_type shard = flow_shard_type(&value.type, &value.sharding, &mesh->shape);
+        object->shard_bytes = ir_type_bytes(&shard);
+        object->places = head_places_ref(mesh->places);
+        object->missing = mesh->places->count > early ? mesh->places->count - early : 0;
+        if (head_object_fits(head, object, &fault)) {
+            head_object_charge(head, object);
+            return;
+        }
     }
-    struct ir_type shard = flow_shard_type(&value.type, &value.sharding, &mesh->shape);
-    object->shard_bytes = ir_type_bytes(&shard);
-    object->places = head_places_ref(mesh->places);
-    object->missing = mesh->places->count;
-    head_object_charge(head, object);
+    object->fault = mem_alloc(sizeof fault);
+    *object->fault = fault;
+    struct flow_entry failed = {.kind = ENTRY_FAILED, .handle = entry->handle, .count = 1};
+    fault_encode(&fault, &flow_send(effects, client->peer, &failed)->tail);
 }
 
 void head_put_done(struct head *head, const struct flow_entry *entry, struct flow_effects *effects)
@@ -102,7 +130,13 @@ void head_put_done(struct head *head, const struct flow_entry *entry, struct flo
         if (client->id != handle_client(entry->handle))
             continue;
         struct head_object *object = u64_map_get(&client->objects, entry->handle);
-        if (object && object->missing > 0 && --object->missing == 0)
+        if (!object && !(entry->handle & HANDLE_PUT))
+            return;
+        if (!object)
+            object = head_object_new(client, entry->handle, &(struct program_value){0});
+        if (!object->places && !object->fault)
+            object->early++;
+        else if (object->missing > 0 && --object->missing == 0)
             head_object_try_release(head, client, object, effects);
     }
 }

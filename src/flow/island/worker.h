@@ -131,8 +131,8 @@ void cell_settle(struct worker *worker, struct cell *cell, struct tensor *tensor
                  struct flow_effects *effects);
 struct worker_object *worker_object(struct worker_client *client, uint64_t handle, bool make);
 struct cell *worker_object_cell(struct worker *worker, struct worker_object *object, uint32_t shard);
-void worker_object_set(struct worker *worker, struct worker_object *object, uint32_t shard,
-                       struct cell *cell);
+void worker_object_set(struct worker *worker, struct worker_object *object, uint32_t shard, struct cell *cell,
+                       struct flow_effects *effects);
 void worker_object_end(struct worker *worker, struct worker_client *client, struct worker_object *object);
 void worker_send_shard(const struct cell *cell, const struct flow_entry *fetch, struct flow_effects *effects);
 void worker_put(struct worker *worker, struct worker_client *client, const struct flow_event *event,

@@ -274,7 +274,7 @@ static void instance_bind_slots(struct worker *worker, struct worker_client *cli
     for (size_t i = 0; i < plan->results.len; i++) {
         struct plan_port port = plan->results.items[i];
         struct worker_object *object = worker_object(client, event->entry->handle + port.index, true);
-        worker_object_set(worker, object, port.shard, instance->cells[port.slot]);
+        worker_object_set(worker, object, port.shard, instance->cells[port.slot], effects);
         instance->uses[port.slot]--;
     }
 }
@@ -344,14 +344,14 @@ void worker_data(struct worker *worker, const struct flow_event *event, struct f
 {
     const struct flow_entry *entry = event->entry;
     struct worker_client *client = worker_client(worker, entry->client);
-    if (!client || client->gone)
+    if (!client)
         return;
     struct instance *instance = instance_find(client, entry->launch);
-    if (instance && instance->program) {
+    if (instance && instance->program) { /* also of a client that has gone: what was stamped ends */
         instance_receive(worker, instance, entry, event->tail, effects);
         return;
     }
-    if (!instance && entry->launch <= client->last_launch)
+    if (client->gone || (!instance && entry->launch <= client->last_launch))
         return; /* for a launch that a loss has ended here */
     if (!instance)
         instance = instance_new(worker, client, entry->launch);

@@ -93,15 +93,19 @@ struct cell *worker_object_cell(struct worker *worker, struct worker_object *obj
     return cell;
 }
 
-/* Makes `cell` the object's; who waits for the empty one that was there waits for it from now on. */
-void worker_object_set(struct worker *worker, struct worker_object *object, uint32_t shard, struct cell *cell)
+/* Makes `cell` the object's. Fetches of the empty cell that was there wait for this one, or are answered. */
+void worker_object_set(struct worker *worker, struct worker_object *object, uint32_t shard, struct cell *cell,
+                       struct flow_effects *effects)
 {
     for (size_t i = 0; i < object->shards.len; i++) {
         struct worker_shard *held = &object->shards.items[i];
         if (held->shard != shard)
             continue;
         for (size_t k = 0; k < held->cell->waiters.len; k++)
-            vec_push(&cell->waiters, held->cell->waiters.items[k]);
+            if (cell_settled(cell))
+                worker_send_shard(cell, &held->cell->waiters.items[k].fetch, effects);
+            else
+                vec_push(&cell->waiters, held->cell->waiters.items[k]);
         vec_clear(&held->cell->waiters);
         cell_unref(worker, held->cell);
         held->cell = cell_ref(cell);

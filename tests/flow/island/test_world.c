@@ -1,0 +1,127 @@
+/* Many seeds of a world that breaks: nothing hangs, nothing leaks, tickets have no gaps, values are right. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+
+#include <cmocka.h>
+
+#include "flow/island/world.h"
+
+/* The world's own parts: included, because a test is one program of one file. */
+#include "flow/island/world_machines.h"
+#include "flow/island/world_clients.h"
+
+static void check_quiet(const struct world *world, uint64_t seed)
+{
+    struct head_counts counts = head_count(world->head);
+    if (counts.queued || counts.running)
+        fail_msg("seed %llu: %llu launches queued and %llu running for ever", (unsigned long long)seed,
+                 (unsigned long long)counts.queued, (unsigned long long)counts.running);
+    for (uint32_t c = 0; c < world->client_count; c++) {
+        const struct world_client *client = &world->clients[c];
+        if (!client->alive)
+            continue;
+        if (client->finished != client->launched)
+            fail_msg("seed %llu: client %u has heard of %llu of %llu launches", (unsigned long long)seed, c,
+                     (unsigned long long)client->finished, (unsigned long long)client->launched);
+        for (size_t v = 0; v < client->values.len; v++)
+            for (uint32_t d = 0; d < 16; d++)
+                if (client->values.items[v].asked[d] && !client->values.items[v].failed &&
+                    !world->host_dead[client->values.items[v].mesh.hosts[d]])
+                    fail_msg("seed %llu: client %u waits for a shard of %llx for ever",
+                             (unsigned long long)seed, c, (unsigned long long)client->values.items[v].handle);
+    }
+    for (uint32_t w = 0; w < world->worker_count; w++)
+        if (world->workers[w].alive && worker_count(world->workers[w].worker).instances)
+            fail_msg("seed %llu: worker %u has instances that never end", (unsigned long long)seed, w);
+}
+
+static void check_empty(const struct world *world, uint64_t seed)
+{
+    struct head_counts counts = head_count(world->head);
+    if (counts.objects || counts.used_bytes || counts.meshes || counts.clients)
+        fail_msg("seed %llu: without clients the head has %llu objects, %lld bytes in use, %llu meshes",
+                 (unsigned long long)seed, (unsigned long long)counts.objects, (long long)counts.used_bytes,
+                 (unsigned long long)counts.meshes);
+    for (uint32_t w = 0; w < world->worker_count; w++) {
+        if (!world->workers[w].alive)
+            continue;
+        struct worker_counts left = worker_count(world->workers[w].worker);
+        if (left.objects || left.cells || left.programs || left.functions || left.instances)
+            fail_msg("seed %llu: without clients worker %u has %llu objects, %llu cells, %llu programs",
+                     (unsigned long long)seed, w, (unsigned long long)left.objects,
+                     (unsigned long long)left.cells, (unsigned long long)left.programs);
+    }
+}
+
+static struct world sum;
+
+static void run_seed(uint64_t seed, uint64_t device_bytes)
+{
+    static struct world world;
+    world_begin(&world, seed, device_bytes);
+    for (int i = 0; i < 3000; i++)
+        world_step(&world, true);
+    long quiet = 0;
+    while (world_step(&world, false))
+        if (++quiet > 2000000)
+            fail_msg("seed %llu: the world does not come to rest", (unsigned long long)seed);
+    check_quiet(&world, seed);
+    for (uint32_t c = 0; c < world.client_count; c++)
+        if (world.clients[c].alive)
+            world_kill_client(&world, c);
+    while (world_step(&world, false))
+        ;
+    check_empty(&world, seed);
+    sum.launches += world.launches;
+    sum.shards += world.shards;
+    sum.failures += world.failures;
+    sum.kills += world.kills;
+    sum.client_deaths += world.client_deaths;
+    sum.memory_failures += world.memory_failures;
+    sum.lost_failures += world.lost_failures;
+    world_end(&world);
+}
+
+static uint64_t seeds(uint64_t least)
+{
+    const char *asked = getenv("FLOW_SEEDS");
+    return asked ? strtoull(asked, NULL, 10) : least;
+}
+
+static void breaks_and_comes_to_rest(void **state)
+{
+    memset(&sum, 0, sizeof sum);
+    for (uint64_t seed = 1; seed <= seeds(150); seed++)
+        run_seed(seed, 1 << 20);
+    printf(
+        "# %llu launches, %llu shards right, %llu failures (%llu lost), %llu hosts and %llu clients killed\n",
+        (unsigned long long)sum.launches, (unsigned long long)sum.shards, (unsigned long long)sum.failures,
+        (unsigned long long)sum.lost_failures, (unsigned long long)sum.kills,
+        (unsigned long long)sum.client_deaths);
+    assert_true(sum.launches > 1000 && sum.shards > 1000 && sum.lost_failures > 10 && sum.kills > 50);
+}
+
+static void memory_nearly_full(void **state)
+{
+    memset(&sum, 0, sizeof sum);
+    for (uint64_t seed = 1; seed <= seeds(150); seed++)
+        run_seed(seed, 400);
+    printf("# %llu launches, %llu shards right, %llu failures, %llu for memory\n",
+           (unsigned long long)sum.launches, (unsigned long long)sum.shards, (unsigned long long)sum.failures,
+           (unsigned long long)sum.memory_failures);
+    assert_true(sum.launches > 1000 && sum.memory_failures > 10);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(breaks_and_comes_to_rest),
+        cmocka_unit_test(memory_nearly_full),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

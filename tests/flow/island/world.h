@@ -1,0 +1,133 @@
+/* world.h - head, workers and clients in one process under one seed: the machines that ship, and a scheduler
+ * that delays, kills and fills memory. */
+#ifndef PHX_TESTS_FLOW_ISLAND_WORLD_H
+#define PHX_TESTS_FLOW_ISLAND_WORLD_H
+
+#include "base/rng.h"
+#include "flow/exec/executor.h"
+#include "flow/island/machine.h"
+#include "flow/lower/lower.h"
+
+enum {
+    WORLD_WORKERS_MAX = 24,
+    WORLD_CLIENTS_MAX = 24,
+    WORLD_ENDS = 1 + WORLD_WORKERS_MAX + WORLD_CLIENTS_MAX,
+    WORLD_VALUE = 24, /* elements of every value */
+    /* Functions by handle: each adds 1 to every element. */
+    WORLD_PLAIN = 1,
+    WORLD_MEETS = 2, /* all members of the gang must have started */
+    WORLD_FAILS = 3, /* now and then */
+    WORLD_WRONG = 4, /* cannot be compiled */
+};
+
+struct world_message {
+    struct flow_entry entry;
+    struct buf tail;
+    bool closed; /* the connection's end */
+};
+struct world_channel {
+    VEC(struct world_message) queue;
+    size_t first;
+};
+
+struct world_run {
+    bool busy;
+    struct run_id id;
+    uint64_t function;
+    uint32_t gang_count;
+    struct tensor *arg;
+    bool aborted;
+    struct fault fault;
+};
+/* A collective: who has come. */
+struct world_gang {
+    struct run_id id;
+    uint32_t come;
+};
+struct world_abort {
+    struct run_id id;
+    struct fault fault;
+};
+struct world_compile {
+    uint32_t client;
+    uint64_t handle;
+};
+struct world_worker {
+    struct worker *worker;
+    bool alive;
+    uint32_t host, devices;
+    struct world_run runs[4];
+    VEC(struct world_compile) compiles;
+    VEC(struct world_abort) aborts;
+    uint64_t bound[WORLD_ENDS]; /* by end; 0: a guest */
+    bool held[WORLD_ENDS];
+    uint64_t ticket;
+};
+
+struct world_mesh {
+    uint32_t id;
+    struct flow_mesh shape;
+    uint32_t hosts[16];
+};
+struct world_value {
+    uint64_t handle;
+    struct flow_sharding sharding;
+    int32_t base;
+    struct world_mesh mesh; /* as it was when the value was made */
+    bool failed, released;
+    uint32_t asked[16]; /* fetches of each shard without an answer */
+};
+struct world_program {
+    uint32_t id, args, results;
+    struct flow_sharding arg[2], result[2];
+    uint32_t from[2];
+    int32_t adds[2];
+};
+struct world_client {
+    bool alive, welcome;
+    uint32_t id, epoch;
+    uint64_t token, launched, finished, values_made, puts_made;
+    VEC(struct world_mesh) meshes;
+    VEC(struct world_value) values;
+    VEC(struct world_program) programs;
+    bool knows[WORLD_WORKERS_MAX]; /* whom it has said hello to */
+};
+
+struct world {
+    struct rng rng;
+    struct head *head;
+    struct world_worker workers[WORLD_WORKERS_MAX];
+    struct world_client clients[WORLD_CLIENTS_MAX];
+    uint32_t worker_count, client_count;
+    struct world_channel channels[WORLD_ENDS][WORLD_ENDS];
+    bool host_dead[WORLD_WORKERS_MAX * 2];
+    VEC(struct world_gang) gangs;
+    struct flow_effects effects;
+    int64_t now_ns;
+    uint64_t tickets[4]; /* the last one that each island has stamped */
+    uint64_t device_bytes;
+    /* what was reached */
+    uint64_t launches, shards, failures, kills, client_deaths, memory_failures, lost_failures;
+};
+
+void world_begin(struct world *world, uint64_t seed, uint64_t device_bytes);
+/* One random event; `hurt`: also deaths and births. False: nothing can happen any more. */
+bool world_step(struct world *world, bool hurt);
+void world_end(struct world *world);
+void world_kill_client(struct world *world, uint32_t c);
+
+/* client.c */
+void world_client_took(struct world *world, uint32_t c, const struct flow_entry *entry, struct str tail);
+void world_client_act(struct world *world, uint32_t c);
+void world_post(struct world *world, uint32_t from, uint32_t to, const struct flow_entry *entry,
+                struct str tail);
+static inline uint32_t world_worker_end(uint32_t w)
+{
+    return 1 + w;
+}
+static inline uint32_t world_client_end(uint32_t c)
+{
+    return 1 + WORLD_WORKERS_MAX + c;
+}
+
+#endif
