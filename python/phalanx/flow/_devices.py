@@ -243,7 +243,7 @@ class Sharding:
 
     def __init__(self, mesh: Mesh, spec: Optional[P] = None, masks: Optional[Sequence[int]] = None):
         self.mesh = mesh
-        self.masks: Tuple[int, ...] = tuple(masks) if masks is not None else self._masks(spec or P())
+        self.masks: Tuple[int, ...] = tuple(masks if masks is not None else self._masks(spec or P()))
 
     def _masks(self, spec: P) -> List[int]:
         masks = []

@@ -93,16 +93,17 @@ def to_bfloat16(array: Any) -> Any:
     """The nearest bfloat16 of each element (ties to even), as elements of ``bfloat16.numpy``."""
     if _ml_bfloat16 is not None:
         return numpy.asarray(array).astype(_ml_bfloat16)
-    bits = numpy.asarray(array, dtype=numpy.float32).view(numpy.uint32)
-    rounded = ((bits.astype(numpy.uint64) + 0x7FFF + ((bits >> 16) & 1)) >> 16).astype(numpy.uint16)
-    quiet = ((bits >> 16) | 0x40).astype(numpy.uint16)
-    return numpy.where(numpy.isnan(numpy.asarray(array)), quiet, rounded).astype(numpy.uint16)
+    numbers = numpy.atleast_1d(numpy.asarray(array, dtype=numpy.float32))
+    bits = numbers.view(numpy.uint32).astype(numpy.uint64)
+    half = numpy.uint64(0x7FFF) + ((bits >> numpy.uint64(16)) & numpy.uint64(1))
+    rounded = numpy.where(numpy.isnan(numbers), bits | numpy.uint64(0x400000), bits + half) >> numpy.uint64(16)
+    return rounded.astype(numpy.uint16).reshape(numpy.shape(array))
 
 
 def from_bfloat16(array: Any) -> Any:
     """float32 of bfloat16 elements, or of their uint16 bits."""
-    bits = numpy.asarray(array).view(numpy.uint16).astype(numpy.uint32) << 16
-    return bits.view(numpy.float32)
+    bits = numpy.atleast_1d(numpy.asarray(array)).view(numpy.uint16).astype(numpy.uint32) << 16
+    return bits.view(numpy.float32).reshape(numpy.shape(array))
 
 
 def array_of(value: Any, dtype: Optional[DType] = None) -> Any:
@@ -111,15 +112,17 @@ def array_of(value: Any, dtype: Optional[DType] = None) -> Any:
     Python numbers are float32 or int32; arrays keep their own type. For bfloat16, an array of uint16 holds bits
     and any other one holds numbers.
     """
-    if isinstance(value, (bool, numpy.bool_)):
+    if isinstance(value, (numpy.generic, numpy.ndarray)):
+        array = numpy.asarray(value)
+    elif isinstance(value, bool):
         array = numpy.asarray(value, dtype=bool)
     elif isinstance(value, int):
-        array = numpy.asarray(value, dtype=(dtype.numpy if dtype and dtype.is_integer else numpy.int32))
+        array = numpy.asarray(value, dtype=(dtype.numpy if dtype and dtype.is_integer else numpy.int64 if dtype else numpy.int32))
     elif isinstance(value, float):
         array = numpy.asarray(value, dtype=(numpy.float64 if dtype else numpy.float32))
     else:
         array = numpy.asarray(value)
-    if dtype is bfloat16 and array.dtype != bfloat16.numpy:
+    if dtype is bfloat16 and (isinstance(value, (int, float)) or array.dtype != bfloat16.numpy):
         array = to_bfloat16(array)
     elif dtype is not None and array.dtype != dtype.numpy:
         array = array.astype(dtype.numpy)

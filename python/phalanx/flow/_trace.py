@@ -216,7 +216,7 @@ def as_tensor(value: Any, like: Optional[Tensor] = None) -> Tensor:
     """A tensor of a tensor, array or number. A Python number takes the type of ``like`` where that holds it."""
     if isinstance(value, Tensor):
         return value
-    if isinstance(value, (bool, int, float)) and like is not None:
+    if isinstance(value, (bool, int, float)) and not isinstance(value, numpy.generic) and like is not None:
         dtype = like.dtype
         if isinstance(value, float) and not dtype.is_float:
             dtype = float32

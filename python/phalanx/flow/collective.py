@@ -66,7 +66,7 @@ def psum(x: Any, axis_name: AxisNames) -> Any:
     groups = _groups(axis_name, "psum")
 
     def one(leaf: Any) -> Any:
-        if isinstance(leaf, (int, float)) and not isinstance(leaf, bool):
+        if isinstance(leaf, (int, float)) and not isinstance(leaf, (bool, numpy.generic)):
             return leaf * len(groups[0])
         return _all_reduce(as_tensor(leaf), add, groups, "sum")
 
