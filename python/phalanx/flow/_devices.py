@@ -354,6 +354,12 @@ def mesh_of(devices: Sequence[VirtualDevice]) -> Mesh:
         raise InvalidError("the devices of a function belong to one mesh", -1)
     if numbers == list(range(mesh.size)):
         return mesh
+    if len(numbers) == 1:
+        start, rest = [], numbers[0]
+        for size in reversed(mesh.shape):
+            start.insert(0, rest % size)
+            rest //= size
+        return mesh.slice(start, [1] * len(start))
     if len(mesh.shape) == 1 and numbers == list(range(numbers[0], numbers[0] + len(numbers))):
         return mesh.slice([numbers[0]], [len(numbers)])
     raise InvalidError("the devices of a function are a whole mesh, or neighbours in one of one dimension", -1)

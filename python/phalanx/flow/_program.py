@@ -221,11 +221,17 @@ class _Builder:
         self.node()
         return number
 
-    def call(self, plan: "_Plan", values: Sequence[Value]) -> List[Value]:
+    def call(self, plan: "Plan", values: Sequence[Value]) -> List[Value]:
         """Adds a call; returns its results."""
         self.use(plan.mesh)
         assert self.flow is not None
         function = self.flow.function(plan.text, plan.name)
+        for i, (value, kind) in enumerate(zip(values, plan.arguments)):
+            if value.dtype is kind.dtype:
+                continue
+            if value.number is not None or value.sharding is not None:
+                raise TraceError(f"argument {i} has elements of {value.dtype}, the function takes {kind.dtype}")
+            value.kind = Type(value.kind.shape, kind.dtype)  # NumPy's elements are converted when they are put
         numbers = [self.place(value, layout) for value, layout in zip(values, plan.takes)]
         given, count = (ctypes.c_uint32 * len(numbers))(*numbers), len(plan.gives)
         layouts = (_library.ShardingStruct * max(count, 1))(*[layout.struct() for layout in plan.gives])
@@ -254,7 +260,7 @@ class _Built:
         self.leaves, self.tree = tree_flatten(result)
         self.results: List[Value] = []
         for leaf in self.leaves:
-            if isinstance(leaf, Value) and leaf.number is not None:
+            if isinstance(leaf, Value) and leaf.source is None:
                 builder.flow._lib.phx_flow_program_result(builder.pointer, leaf.number)
                 builder.node()
                 self.results.append(leaf)
@@ -284,7 +290,7 @@ class _Built:
         arrays = iter([Array(handle, value.kind, value.sharding, site) for handle, value in zip(made, self.results)])
         given = []
         for leaf in self.leaves:
-            if isinstance(leaf, Value) and leaf.number is not None:
+            if isinstance(leaf, Value) and leaf.source is None:
                 given.append(next(arrays))
             elif isinstance(leaf, Value):  # an argument that is returned as it came
                 given.append(leaf.source[0] if isinstance(leaf.source, list) else leaves[leaf.source])
@@ -352,13 +358,14 @@ def reshard(value: Any, sharding: Any) -> Any:
 # ---- functions ----
 
 
-class _Plan:
+class Plan:
     """A traced function for arguments of certain types: text, and how arguments and results lie."""
 
     def __init__(self, mesh: Mesh, lowered: Lowered, takes: List[Sharding], gives: List[Sharding],
                  results: List[Type]):
         self.mesh, self.text, self.name, self.tree = mesh, lowered.text, "main", lowered.tree
         self.takes, self.gives, self.results = takes, gives, results
+        self.arguments = lowered.arguments  # of one device
 
 
 class Compiled:
@@ -366,17 +373,17 @@ class Compiled:
 
     def __init__(self, function: Callable):
         self.function = function
-        self._plans: Dict[Any, _Plan] = {}
+        self._plans: Dict[Any, Plan] = {}
         self._alone = Program(self._add)
         functools.update_wrapper(self, function, updated=())
 
-    def _plan(self, types: List[Type], tree: Tree) -> _Plan:
+    def _plan(self, types: List[Type], tree: Tree) -> Plan:
         raise NotImplementedError
 
     def _mesh(self) -> Mesh:
         raise NotImplementedError
 
-    def _planned(self, types: List[Type], tree: Tree) -> _Plan:
+    def _planned(self, types: List[Type], tree: Tree) -> Plan:
         key = (tree, tuple(types), self._mesh())
         if key not in self._plans:
             self._plans[key] = self._plan(types, tree)
@@ -405,8 +412,7 @@ class Jit(Compiled):
 
     def __init__(self, function: Callable, device: Optional[VirtualDevice] = None):
         super().__init__(function)
-        self._device = None if device is None else device.mesh.slice([device.index], [1]) \
-            if device.mesh.size > 1 else device.mesh
+        self._device = None if device is None else mesh_of([device])
 
     def _mesh(self) -> Mesh:
         return self._device or default_flow().single()
@@ -416,10 +422,10 @@ class Jit(Compiled):
         leaves, tree = flatten_arguments(args)
         return lower(self.function, [type_of(leaf) for leaf in leaves], tree)
 
-    def _plan(self, types: List[Type], tree: Tree) -> _Plan:
+    def _plan(self, types: List[Type], tree: Tree) -> Plan:
         lowered, mesh = lower(self.function, types, tree), self._mesh()
         everywhere = Sharding(mesh)
-        return _Plan(mesh, lowered, [everywhere] * len(types), [everywhere] * len(lowered.results), lowered.results)
+        return Plan(mesh, lowered, [everywhere] * len(types), [everywhere] * len(lowered.results), lowered.results)
 
     def _inline(self, *args: Any) -> Any:
         return self.function(*args)
@@ -452,14 +458,14 @@ class ShardMap(Compiled):
         _takes, local = self._local([type_of(leaf) for leaf in leaves], tree)
         return lower(self.function, local, tree, self.axes)
 
-    def _plan(self, types: List[Type], tree: Tree) -> _Plan:
+    def _plan(self, types: List[Type], tree: Tree) -> Plan:
         takes, local = self._local(types, tree)
         lowered = lower(self.function, local, tree, self.axes)
         gives = [Sharding(self.mesh, spec) for spec in spread_specs(self.out_specs, lowered.tree, "out_specs")]
         for give, kind in zip(gives, lowered.results):
             if any(give.masks[len(kind.shape):]):
                 raise InvalidError(f"a result has shape {kind.shape}, its spec divides more dimensions", -1)
-        return _Plan(self.mesh, lowered, takes, gives, [give.whole(kind) for give, kind in zip(gives, lowered.results)])
+        return Plan(self.mesh, lowered, takes, gives, [give.whole(kind) for give, kind in zip(gives, lowered.results)])
 
 
 def spread_specs(specs: Any, tree: Tree, what: str) -> List[P]:
@@ -524,11 +530,11 @@ class Pmap(Compiled):
         types = [type_of(leaf) for leaf in leaves]
         return self._lower(types, tree, self._takes(types, tree))
 
-    def _plan(self, types: List[Type], tree: Tree) -> _Plan:
+    def _plan(self, types: List[Type], tree: Tree) -> Plan:
         takes = self._takes(types, tree)
         lowered = self._lower(types, tree, takes)
         gives = [self._split] * len(lowered.results)
-        return _Plan(self.mesh, lowered, takes, gives, [self._split.whole(kind) for kind in lowered.results])
+        return Plan(self.mesh, lowered, takes, gives, [self._split.whole(kind) for kind in lowered.results])
 
 
 def pmap(function: Optional[Callable] = None, axis_name: str = "i", *,
