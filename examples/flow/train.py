@@ -90,7 +90,8 @@ def first_state():
     draw = numpy.random.default_rng(1)
     shapes = {
         "embedding": (VOCABULARY, WIDTH), "position": (LENGTH, WIDTH), "q": (WIDTH, WIDTH), "k": (WIDTH, WIDTH),
-        "v": (WIDTH, WIDTH), "o": (WIDTH, WIDTH), "up": (WIDTH, INNER), "down": (INNER, WIDTH), "out": (WIDTH, VOCABULARY),
+        "v": (WIDTH, WIDTH), "o": (WIDTH, WIDTH), "up": (WIDTH, INNER), "down": (INNER, WIDTH),
+        "out": (WIDTH, VOCABULARY),
     }
     weights = {name: (draw.standard_normal(shape) / shape[0] ** 0.5).astype(numpy.float32)
                for name, shape in shapes.items()}

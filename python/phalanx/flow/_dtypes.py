@@ -117,7 +117,8 @@ def array_of(value: Any, dtype: Optional[DType] = None) -> Any:
     elif isinstance(value, bool):
         array = numpy.asarray(value, dtype=bool)
     elif isinstance(value, int):
-        array = numpy.asarray(value, dtype=(dtype.numpy if dtype and dtype.is_integer else numpy.int64 if dtype else numpy.int32))
+        exact = dtype.numpy if dtype and dtype.is_integer else numpy.int64 if dtype else numpy.int32
+        array = numpy.asarray(value, dtype=exact)
     elif isinstance(value, float):
         array = numpy.asarray(value, dtype=(numpy.float64 if dtype else numpy.float32))
     else:

@@ -12,8 +12,9 @@ _WITHOUT = ("argument", "constant", "compare", "is_finite", "not", "iota", "part
 
 
 def vjp(op: str) -> Callable:
-    """Decorator of an operation's rule: (node, cotangents…) gives one cotangent or None for each operand, and then for
-    each tensor that the operation's regions use."""
+    """Decorator of an operation's rule: (node, cotangents of its results) gives one cotangent or None for each operand,
+    and then for each tensor that the operation's regions use."""
+
     def register(rule: Callable) -> Callable:
         _rules[op] = rule
         return rule

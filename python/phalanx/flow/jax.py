@@ -55,8 +55,9 @@ def lower(function: Callable, types: Sequence[Type], tree: Tree) -> Lowered:
     _leaves, result_tree = tree_flatten(jax.eval_shape(function, *shapes))
     arguments, results = signature_of(text)
     if len(arguments) != len(types) or len(results) != result_tree.leaves:
-        raise TraceError(f"JAX's function takes {len(arguments)} arrays and gives {len(results)}, expected {len(types)} "
-                         f"and {result_tree.leaves}: arguments and results are trees of tuples, lists and dicts")
+        raise TraceError(f"JAX's function takes {len(arguments)} arrays and gives {len(results)}, expected "
+                         f"{len(types)} and {result_tree.leaves}: arguments and results are trees of tuples, "
+                         "lists and dicts")
     return Lowered(text, arguments, results, result_tree)
 
 
@@ -76,8 +77,8 @@ class JaxFunction(Compiled):
         count = layout.parts(0)
         for i, kind in enumerate(types):
             if kind.shape[:1] != (count,):
-                raise TraceError(f"pmap over {count} devices: leaf {i} of the arguments has shape {kind.shape}, expected "
-                                 f"{count} in the first dimension")
+                raise TraceError(f"pmap over {count} devices: leaf {i} of the arguments has shape {kind.shape}, "
+                                 f"expected {count} in the first dimension")
 
         def one(*args: Any) -> Any:
             return tree_map(lambda x: x[None], self.function(*tree_map(lambda x: x[0], args)))
