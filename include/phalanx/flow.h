@@ -122,7 +122,8 @@ void phx_flow_mesh_free(phx_flow *flow, uint32_t mesh);
 
 /* Registers function `name` of a StableHLO module; workers compile it in the background. The function takes
  * and gives shards (one call runs on every device of a mesh); partition_id tells it which. PHX_ERROR_INVALID
- * with line and column; The message of an operation that no executor of the runtime can run names it and its place. */
+ * with line and column. An operation that no executor can run is named, with its place, by the failure of the
+ * first launch. In place of StableHLO, `text` may declare functions of a shared object (flow_user.h). */
 int phx_flow_function(phx_flow *flow, const char *text, size_t len, const char *name, uint64_t *ret_function,
                       struct phx_error *error);
 

@@ -1,9 +1,8 @@
-/* phalanx flow: the dataflow runtime; see docs/flow-runtime.md. */
-#include <signal.h>
+/* phalanx flow: programs over many chips; its actions are in flow_*.c. */
 #include <stdio.h>
 #include <string.h>
-#include <sys/signalfd.h>
 
+#include "base/str.h"
 #include "cmd/client.h"
 #include "cmd/cmd.h"
 #include "cmd/flow.h"
@@ -12,49 +11,39 @@
 static const struct {
     const char *name;
     int (*run)(int argc, char **argv);
-    const char *what;
-} flow_commands[] = {
-    {"up", flow_up_command, "run a head and workers on this machine"},
-    {"head", flow_head_command, "run the head"},
-    {"worker", flow_worker_command, "run the worker of a host"},
+    const char *help;
+} actions[] = {
+    {"up", flow_up, "run a head and workers on this machine"},
+    {"head", flow_head, "run the head"},
+    {"worker", flow_worker, "run the worker of a host"},
+    {"check", flow_check, "parse and verify StableHLO programs"},
 };
-enum { FLOW_COMMANDS = sizeof flow_commands / sizeof *flow_commands };
+enum { ACTIONS = sizeof actions / sizeof *actions };
 
-int flow_stop_signals(void)
+static void flow_usage(FILE *out)
 {
-    sigset_t signals;
-    sigemptyset(&signals);
-    sigaddset(&signals, SIGINT);
-    sigaddset(&signals, SIGTERM);
-    sigprocmask(SIG_BLOCK, &signals, NULL);
-    return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
-}
-
-static void flow_print_usage(FILE *to)
-{
-    fputs("Usage: phalanx flow COMMAND [options]\n"
-          "\n"
-          "Runs programs over many devices from one process (include/phalanx/flow.h).\n"
-          "\n"
-          "Commands:\n",
-          to);
-    for (int i = 0; i < FLOW_COMMANDS; i++)
-        fprintf(to, "  %-10s %s\n", flow_commands[i].name, flow_commands[i].what);
-    fputs("\n`phalanx flow COMMAND --help` has the options.\n", to);
+    fputs("Usage: phalanx flow ACTION [ARGUMENTS]\n\n", out);
+    for (int i = 0; i < ACTIONS; i++)
+        fprintf(out, "  %-12s %s\n", actions[i].name, actions[i].help);
+    fputs("\n`phalanx flow ACTION --help` explains an action.\n", out);
 }
 
 int cmd_flow(int argc, char **argv)
 {
-    const char *names[FLOW_COMMANDS];
-    if (argc < 2 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        flow_print_usage(argc < 2 ? stderr : stdout);
-        return argc < 2 ? EXIT_USAGE : EXIT_OK;
+    const char *known[ACTIONS];
+    if (argc < 2) {
+        flow_usage(stderr);
+        return EXIT_USAGE;
     }
-    for (int i = 0; i < FLOW_COMMANDS; i++) {
-        names[i] = flow_commands[i].name;
-        if (strcmp(argv[1], names[i]) == 0)
-            return flow_commands[i].run(argc - 1, argv + 1);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        flow_usage(stdout);
+        return EXIT_OK;
     }
-    usage_unknown("command", str_from(argv[1]), names, FLOW_COMMANDS);
+    for (int i = 0; i < ACTIONS; i++) {
+        known[i] = actions[i].name;
+        if (strcmp(argv[1], actions[i].name) == 0)
+            return actions[i].run(argc - 1, argv + 1);
+    }
+    usage_unknown("action", str_from(argv[1]), known, ACTIONS);
     return EXIT_USAGE;
 }

@@ -1,11 +1,15 @@
-/* flow.h - the subcommands of `phalanx flow`; each lives in a file of its own, flow_<name>.c. */
+/* flow.h - the actions of `phalanx flow`, each in a file of its own: flow_<action>.c.
+ *
+ * An action gets argv with its own name at argv[0] and returns an exit code of cmd.h. The table is in
+ * cmd_flow.c.
+ */
 #ifndef PHX_CMD_FLOW_H
 #define PHX_CMD_FLOW_H
 
-/* argv[0] is the subcommand's name. Each returns an exit code. */
-int flow_head_command(int argc, char **argv);
-int flow_worker_command(int argc, char **argv);
-int flow_up_command(int argc, char **argv);
+int flow_check(int argc, char **argv);
+int flow_head(int argc, char **argv);
+int flow_up(int argc, char **argv);
+int flow_worker(int argc, char **argv);
 
 /* A descriptor that is readable after SIGINT or SIGTERM, which have no other effect from now on. */
 int flow_stop_signals(void);

@@ -1,5 +1,7 @@
 /* phalanx flow head: the one process that orders the launches of all clients. */
+#include <signal.h>
 #include <stdio.h>
+#include <sys/signalfd.h>
 
 #include "cmd/client.h"
 #include "cmd/cmd.h"
@@ -17,7 +19,17 @@ static const char flow_head_usage[] =
     "                     may use the devices: a unix socket is for its user alone\n"
     "  --help             this text\n";
 
-int flow_head_command(int argc, char **argv)
+int flow_stop_signals(void)
+{
+    sigset_t signals;
+    sigemptyset(&signals);
+    sigaddset(&signals, SIGINT);
+    sigaddset(&signals, SIGTERM);
+    sigprocmask(SIG_BLOCK, &signals, NULL);
+    return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
+}
+
+int flow_head(int argc, char **argv)
 {
     static const struct option options[] = {
         {"listen", required_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'}, {0}};

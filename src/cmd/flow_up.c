@@ -78,7 +78,7 @@ static int flow_up_folder(struct flow_up *up, struct error *error)
 
 /* Starts this program with other arguments, and waits for its line "ready ...". Returns the process, or -1
  * after it has said why not. */
-static pid_t flow_up_start(char *const *arguments)
+static pid_t flow_up_launch(char *const *arguments)
 {
     int ready[2];
     if (pipe(ready) < 0)
@@ -135,7 +135,7 @@ static pid_t flow_up_worker(const struct flow_up *up, int64_t number)
                          up->functions ? "--functions" : NULL,
                          (char *)up->functions,
                          NULL};
-    return flow_up_start(arguments);
+    return flow_up_launch(arguments);
 }
 
 static int flow_up_start_all(struct flow_up *up)
@@ -143,7 +143,7 @@ static int flow_up_start_all(struct flow_up *up)
     char listen[300];
     snprintf(listen, sizeof listen, "unix:%s/head.sock", up->dir);
     char *arguments[] = {"phalanx", "flow", "head", "--listen", listen, NULL};
-    up->pids[0] = flow_up_start(arguments);
+    up->pids[0] = flow_up_launch(arguments);
     for (int64_t i = 0; i < up->hosts && up->pids[0] > 0; i++) {
         up->pids[1 + i] = flow_up_worker(up, i);
         if (up->pids[1 + i] <= 0)
@@ -202,7 +202,7 @@ static void flow_up_child_ended(int signal)
 {
 }
 
-int flow_up_command(int argc, char **argv)
+int flow_up(int argc, char **argv)
 {
     static const struct option options[] = {
         {"dir", required_argument, NULL, 'D'},     {"hosts", required_argument, NULL, 'n'},

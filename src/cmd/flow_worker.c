@@ -65,7 +65,7 @@ static bool flow_worker_option(struct flow_worker_options *worker, int letter)
     return false;
 }
 
-int flow_worker_command(int argc, char **argv)
+int flow_worker(int argc, char **argv)
 {
     static const struct option options[] = {
         {"head", required_argument, NULL, 'H'},    {"listen", required_argument, NULL, 'l'},

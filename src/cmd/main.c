@@ -89,7 +89,7 @@ static const struct command commands[] = {
     {"explain", cmd_explain, "explain why a jobset waits, restarted or failed, and the cost"},
     {"ettr", cmd_ettr, "estimate what failures cost a job, and how often to save"},
     {"fabric", cmd_fabric, "plan cross-connects of a slice, and prove routes around failures"},
-    {"flow", cmd_flow, "run programs over many devices from one process"},
+    {"flow", cmd_flow, "run programs over many chips from one controller"},
     {"switch-sim", cmd_switch_sim, "emulate optical switches on real sockets"},
     {"log", cmd_log, "show, verify or replay the controller's log"},
     {"torture", cmd_torture, "test the control plane under simulated failures"},

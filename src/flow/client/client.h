@@ -122,8 +122,8 @@ int client_error(struct phx_error *error, int code, const char *format, ...)
 int client_error_of(struct phx_error *error, const struct error *from);
 
 /* io.c; the caller holds the mutex. */
-void client_send(phx_flow *flow, struct client_link *link, const struct flow_entry *entry, struct str tail,
-                 bool urgent);
+void client_send_entry(phx_flow *flow, struct client_link *link, const struct flow_entry *entry,
+                       struct str tail, bool urgent);
 void client_flush(phx_flow *flow);
 struct client_link *client_link_of(phx_flow *flow, uint32_t host); /* NULL: gone */
 struct client_host *client_host(phx_flow *flow, uint32_t host);

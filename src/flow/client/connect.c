@@ -132,7 +132,7 @@ static int client_hello(phx_flow *flow, const struct phx_flow_options *options, 
         options && options->weight ? (uint16_t)(options->weight < 65535 ? options->weight : 65535) : 1;
     hello.node += (uint32_t)(options ? options->priority : 0);
     pthread_mutex_lock(&flow->mutex);
-    client_send(flow, &flow->head, &hello, str_from(name), true);
+    client_send_entry(flow, &flow->head, &hello, str_from(name), true);
     while (flow->id == 0 && client_wait(flow, INT64_MAX))
         ;
     bool known = flow->id != 0;

@@ -52,8 +52,8 @@ void client_flush(phx_flow *flow)
     client_link_flush(flow, &flow->head);
 }
 
-void client_send(phx_flow *flow, struct client_link *link, const struct flow_entry *entry, struct str tail,
-                 bool urgent)
+void client_send_entry(phx_flow *flow, struct client_link *link, const struct flow_entry *entry,
+                       struct str tail, bool urgent)
 {
     if (link->dead)
         return;

@@ -60,7 +60,7 @@ int client_ask(phx_flow *flow, struct flow_entry *entry, struct str tail, struct
     request->number = entry->launch = ++flow->next_request;
     request->next = flow->requests;
     flow->requests = request;
-    client_send(flow, &flow->head, entry, tail, true);
+    client_send_entry(flow, &flow->head, entry, tail, true);
     while (!request->answered && client_wait(flow, INT64_MAX))
         ;
     struct client_request **at = &flow->requests;
@@ -161,8 +161,8 @@ void phx_flow_mesh_free(phx_flow *flow, uint32_t id)
             u64_map_remove(&flow->mesh_index, id);
             client_places_unref(mesh->places);
             mem_free(mesh);
-            client_send(flow, &flow->head, &(struct flow_entry){.kind = ENTRY_MESH_FREE, .node = id},
-                        (struct str){0}, false);
+            client_send_entry(flow, &flow->head, &(struct flow_entry){.kind = ENTRY_MESH_FREE, .node = id},
+                              (struct str){0}, false);
             break;
         }
     pthread_mutex_unlock(&flow->mutex);

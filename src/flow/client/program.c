@@ -32,7 +32,7 @@ int phx_flow_function(phx_flow *flow, const char *text, size_t len, const char *
     function.id = ++flow->next_function;
     vec_push(&flow->functions, function);
     struct flow_entry entry = {.kind = ENTRY_FUNCTION, .handle = function.id};
-    client_send(flow, &flow->head, &entry, buf_str(&tail), true);
+    client_send_entry(flow, &flow->head, &entry, buf_str(&tail), true);
     pthread_mutex_unlock(&flow->mutex);
     buf_done(&tail);
     *ret_function = function.id;
@@ -205,7 +205,7 @@ int phx_flow_program_finish(phx_flow_program *program, struct phx_error *error)
     program->id = ++flow->next_program;
     program->finished = true;
     struct flow_entry entry = {.kind = ENTRY_PROGRAM, .program = program->id};
-    client_send(flow, &flow->head, &entry, buf_str(&tail), true);
+    client_send_entry(flow, &flow->head, &entry, buf_str(&tail), true);
     pthread_mutex_unlock(&flow->mutex);
     buf_done(&tail);
     return 0;
@@ -218,7 +218,7 @@ void phx_flow_program_free(phx_flow_program *program)
     if (program->finished) {
         struct flow_entry entry = {.kind = ENTRY_PROGRAM_FREE, .program = program->id};
         pthread_mutex_lock(&program->flow->mutex);
-        client_send(program->flow, &program->flow->head, &entry, (struct str){0}, false);
+        client_send_entry(program->flow, &program->flow->head, &entry, (struct str){0}, false);
         pthread_mutex_unlock(&program->flow->mutex);
     }
     program_free(program->program);
@@ -282,7 +282,7 @@ int phx_flow_launch(phx_flow *flow, phx_flow_program *program, const uint64_t *a
     if (rc == 0) {
         flow->next_value += result_count;
         flow->launched++;
-        client_send(flow, &flow->head, &entry, buf_str(&tail), false);
+        client_send_entry(flow, &flow->head, &entry, buf_str(&tail), false);
     }
     pthread_mutex_unlock(&flow->mutex);
     buf_done(&tail);

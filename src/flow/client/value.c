@@ -97,7 +97,7 @@ static void client_ask_shards(phx_flow *flow, struct client_value *value, bool q
         struct flow_entry entry = {.kind = ENTRY_FETCH, .handle = value->handle, .node = d};
         entry.flags = quiet ? ENTRY_IS_QUIET : 0;
         ++*missing;
-        client_send(flow, link, &entry, (struct str){0}, true);
+        client_send_entry(flow, link, &entry, (struct str){0}, true);
     }
 }
 
@@ -169,7 +169,7 @@ static void client_put_shards(phx_flow *flow, struct client_value *value, const 
         flow_box_copy(type, &box, data, &whole, tail.data + tail.len, &box);
         tail.len += bytes;
         struct flow_entry entry = {.kind = ENTRY_PUT, .handle = value->handle, .node = d};
-        client_send(flow, link, &entry, buf_str(&tail), true);
+        client_send_entry(flow, link, &entry, buf_str(&tail), true);
         buf_done(&tail);
     }
 }
@@ -206,7 +206,7 @@ uint64_t phx_flow_put(phx_flow *flow, const struct phx_flow_type *type,
         struct buf tail = {0};
         pack_type(&tail, &value.type);
         buf_add(&tail, value.sharding.axes, sizeof value.sharding.axes);
-        client_send(flow, &flow->head, &entry, buf_str(&tail), true);
+        client_send_entry(flow, &flow->head, &entry, buf_str(&tail), true);
         buf_done(&tail);
         client_put_shards(flow, made, data);
     }

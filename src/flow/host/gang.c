@@ -11,7 +11,7 @@
 
 enum { GANG_PARTS_MAX = 1 << 16 };
 
-/* One all_gather of one group. */
+/* An all_gather of one group. */
 struct exchange {
     struct list_node node;
     uint64_t key, round;

@@ -33,13 +33,18 @@ static void head_feed(struct head_host_process *process, struct flow_event *even
     flow_effects_clear(&process->effects);
 }
 
+static uint64_t head_random(void)
+{
+    uint64_t number = 0;
+    while (number == 0)
+        if (getrandom(&number, sizeof number, 0) != sizeof number)
+            number = 0;
+    return number;
+}
+
 static void head_opened(void *context, uint64_t peer)
 {
-    struct flow_event event = {.kind = FLOW_OPENED, .peer = peer};
-    while (event.token == 0)
-        if (getrandom(&event.token, sizeof event.token, 0) != sizeof event.token)
-            event.token = 0;
-    head_feed(context, &event);
+    head_feed(context, &(struct flow_event){.kind = FLOW_OPENED, .peer = peer, .token = head_random()});
 }
 
 static void head_took(void *context, uint64_t peer, const struct flow_entry *entry, struct str tail)
@@ -74,7 +79,7 @@ int flow_head_run(const struct flow_head_options *options, struct error *error)
         close(fd);
         return rc;
     }
-    process.head = head_new(NULL);
+    process.head = head_new(&(struct head_options){.secret = head_random()});
     loop_listen(process.loop, fd);
     loop_stop_at(process.loop, options->stop_fd);
     if (options->ready) {

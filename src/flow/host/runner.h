@@ -6,7 +6,7 @@
 #include "flow/wire/loop.h"
 
 struct runners;
-/* One thread for each device and one that compiles. What is finished waits in a list, and `loop` is woken. */
+/* Starts a thread for each device and one that compiles. Results wait in a list, and `loop` is woken. */
 struct runners *runners_new(uint32_t devices, const char *functions, struct gang_table *gangs,
                             struct loop *loop);
 /* Waits for what runs. The caller has aborted the gangs that are under way. */

@@ -25,18 +25,37 @@ struct attribute *draft_attribute(struct parser *parser, struct draft *draft, co
     return attribute;
 }
 
+/* Takes a closing bracket off the stack of those that are awaited. ">" may also be a comparison, and so may a
+ * "<" that is still open. False: another one is awaited. */
+static bool brackets_close(char *awaited, uint32_t *depth, char bracket)
+{
+    if (bracket == '>') {
+        if (awaited[*depth - 1] == '>')
+            --*depth;
+        return true;
+    }
+    while (*depth > 1 && awaited[*depth - 1] == '>')
+        --*depth;
+    return awaited[--*depth] == bracket;
+}
+
 bool parse_skip_group(struct parser *parser)
 {
+    char awaited[IR_DEPTH_MAX];
     uint32_t depth = 0;
     struct ir_place start = parser->token.place;
     do {
         struct token token = parser->token;
+        char c = token.kind == TOKEN_PUNCTUATION ? *token.text.data : 0;
         if (token.kind == TOKEN_END || token.kind == TOKEN_BAD)
             return parse_fail(parser, ERROR_INVALID, start, "this bracket is not closed");
-        if (token.kind == TOKEN_PUNCTUATION && strchr("([{<", *token.text.data))
-            depth++;
-        if (token.kind == TOKEN_PUNCTUATION && strchr(")]}>", *token.text.data) && depth > 0)
-            depth--;
+        if (c && strchr("([{<", c)) {
+            if (depth == IR_DEPTH_MAX)
+                return parse_fail(parser, ERROR_LIMIT, token.place, "nested deeper than %d", IR_DEPTH_MAX);
+            awaited[depth++] = c == '(' ? ')' : c == '[' ? ']' : c == '{' ? '}' : '>';
+        } else if (c && strchr(")]}>", c) && !brackets_close(awaited, &depth, c)) {
+            return parse_fail(parser, ERROR_INVALID, start, "this bracket is not closed");
+        }
         parse_advance(parser);
     } while (depth > 0);
     return true;

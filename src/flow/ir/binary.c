@@ -113,8 +113,10 @@ struct str ir_encode(const struct ir_module *module, struct arena *arena)
     struct str name = module->name, file = module->file;
     uint32_t replicas = module->replicas, partitions = module->partitions;
     VEC(struct ir_function *) functions = {0};
-    for (struct ir_function *function = module->functions; function; function = function->next)
+    for (struct ir_function *function = module->functions; function; function = function->next) {
+        scope_push(&codec.index, function->name, NULL, (uint32_t)functions.len);
         vec_push(&functions, function);
+    }
     codec.functions = functions.items;
     codec.function_count = (uint32_t)functions.len;
     buf_add(&codec.out, binary_magic, sizeof binary_magic);
@@ -140,6 +142,7 @@ struct str ir_encode(const struct ir_module *module, struct arena *arena)
     }
     struct str bytes = arena_str(arena, buf_str(&codec.out));
     buf_done(&codec.out);
+    scope_done(&codec.index);
     vec_done(&functions);
     return bytes;
 }
@@ -255,7 +258,7 @@ static void decode_names(struct decoder *d)
 static void decode_heads(struct decoder *d)
 {
     struct codec *codec = &d->codec;
-    struct names names = {0};
+    struct scope names = {0};
     struct ir_function **end = &d->module->functions;
     codec->function_count = decode_count(d, IR_VALUES_MAX);
     codec->functions = ARENA_ARRAY(codec->arena, struct ir_function *, codec->function_count);
@@ -268,13 +271,13 @@ static void decode_heads(struct decoder *d)
         function->results = ARENA_ARRAY(codec->arena, struct ir_type, function->result_count);
         for (uint32_t k = 0; k < function->result_count; k++)
             codec_type(codec, &function->results[k]);
-        if (!codec->failed && (!ir_name_is_valid(function->name) || names_find(&names, function->name)))
+        if (!codec->failed && (!ir_name_is_valid(function->name) || scope_find(&names, function->name)))
             codec_fail(codec, "a function's name is not valid, or given twice");
-        names_push(&names, function->name, NULL, 1);
+        scope_push(&names, function->name, NULL, 1);
         codec->functions[i] = *end = function;
         end = &function->next;
     }
-    ir_names_done(&names);
+    scope_done(&names);
 }
 
 static void decode_module(struct decoder *d)

@@ -576,6 +576,10 @@ static bool build_groups(struct builder *b, struct ir_groups *groups)
 {
     const struct attribute *attribute = attribute_find(b->from, "replica_groups");
     struct ir_ints ids = {0};
+    if (attribute && attribute->kind == ATTRIBUTE_OPAQUE)
+        return parse_fail(b->parser, ERROR_UNSUPPORTED, attribute->place,
+                          STR_FORMAT ": replica_groups by axes of a mesh are not supported",
+                          STR_ARG(b->draft->name));
     if (!build_ints(b, "replica_groups", true, &ids) || !build_channel(b, &groups->channel) ||
         !build_bool(b, "use_global_device_ids", &groups->use_global_ids))
         return false;

@@ -160,8 +160,11 @@ void codec_literal(struct codec *codec, struct ir_literal *literal)
 void codec_function(struct codec *codec, const struct ir_function **function)
 {
     uint32_t number = 0;
-    while (codec->writing && codec->functions[number] != *function)
-        number++;
+    if (codec->writing) {
+        const struct scope_name *name = scope_find(&codec->index, (*function)->name);
+        CHECK(name && codec->functions[name->count] == *function);
+        number = name->count;
+    }
     codec_u32(codec, &number, codec->function_count ? codec->function_count - 1 : 0);
     if (codec->writing)
         return;

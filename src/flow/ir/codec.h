@@ -7,6 +7,7 @@
 #define PHX_FLOW_IR_CODEC_H
 
 #include "flow/ir/ir.h"
+#include "flow/ir/scope.h"
 
 struct codec {
     bool writing;
@@ -18,6 +19,7 @@ struct codec {
     uint32_t line;                  /* of the operation before */
     struct ir_function **functions; /* by number */
     uint32_t function_count;
+    struct scope index; /* writing: function names to numbers, as counts */
 };
 
 void codec_fail(struct codec *codec, const char *why);

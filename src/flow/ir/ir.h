@@ -26,15 +26,18 @@
  *   - the attributes are within bounds: each dimension number is below its operand's rank and named once,
  *     and the elements of every tensor are at most IR_ELEMENTS_MAX;
  *   - calls name functions of the module, with the types of their parameters, and never recurse;
- *     chains of calls are at most IR_CALLS_MAX long.
+ *     at most IR_NESTING_MAX regions and functions run inside of each other.
  *
  * Files.
- *     type.c        element types and shapes ops.h      the table of operations
- *     lexer.c       StableHLO text to tokens                parse.c    tokens to a module
- *     parse_op.c    the custom forms of operations          literal.c  dense<...>
- *     verify.c      the invariants above, verify_*.c by family of operations
- *     print.c       a module as text that ir_parse reads again
- *     binary.c      a module as bytes: versioned, and half as long
+ *     type.c             element types and shapes           ops.h      the table of operations
+ *     lexer.c            StableHLO text to tokens           scope.c    names of values and functions
+ *     parse_module.c     modules and functions              parse.c    operations, generic form
+ *     parse_op.c         custom forms; parse_region.c: reduce and while; op_name.c: their names
+ *     attribute.c        attributes as written              build.c    attributes to the union below
+ *     literal.c          dense<...>
+ *     verify.c           the invariants above; verify_*.c by family of operations
+ *     print.c            a module as text that ir_parse reads again; print_attributes.c
+ *     binary.c           a module as bytes, versioned; codec.c, codec_attributes.c: their parts
  *
  * Source of the operations' meaning and of the text form: the StableHLO specification, openxla/stablehlo,
  * docs/spec.md (1.x).
@@ -56,7 +59,7 @@ enum {
     IR_DEPTH_MAX = 64,       /* nested regions */
     IR_TEXT_MAX = 256 << 20, /* bytes of a module's text */
     IR_VALUES_MAX = 1 << 22, /* values of one function */
-    IR_CALLS_MAX = 256,      /* functions in a chain of calls */
+    IR_NESTING_MAX = 128,    /* regions and functions that run inside of each other: an executor's stack */
 };
 #define IR_ELEMENTS_MAX ((int64_t)1 << 40) /* elements of one tensor */
 

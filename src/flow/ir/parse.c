@@ -1,11 +1,5 @@
-/* parse.c - tokens to a module: modules, functions, blocks, operations of the generic form.
+/* parse.c - tokens to values, operations of the generic form, and blocks.
  *
- * Grammar (MLIR's, as far as StableHLO's text uses it):
- *
- *     text       = { alias | module | function }
- *     module     = "module" [@name] ["attributes" {...}] "{" { function } "}"
- *     function   = "func.func" ["public" | "private"] @name "(" arguments ")" ["->" results]
- *                  ["attributes" {...}] "{" { operation } "}"
  *     operation  = [ %x[:n] {"," %y[:n]} "=" ] ( custom | generic ) [ loc(...) ]
  *     generic    = "name" "(" operands ")" ["<" {...} ">"] ["(" regions ")"] [{...}] ":" types "->" types
  *     region     = "{" [ ^bb0(arguments): ] { operation } "}"
@@ -125,9 +119,9 @@ void *draft_room(struct parser *parser, void *items, uint32_t len, uint32_t *cap
 bool parse_define(struct parser *parser, struct str name, struct ir_place place, struct ir_value *values,
                   uint32_t count)
 {
-    if (names_find(&parser->values, name))
+    if (scope_find(&parser->values, name))
         return parse_fail(parser, ERROR_INVALID, place, "%%" STR_FORMAT " is defined already", STR_ARG(name));
-    names_push(&parser->values, name, values, count);
+    scope_push(&parser->values, name, values, count);
     return true;
 }
 
@@ -145,7 +139,7 @@ bool parse_operand(struct parser *parser, struct draft *draft)
     int64_t index = 0;
     if (token.kind != TOKEN_VALUE)
         return parse_expected(parser, "a value");
-    const struct name *name = names_find(&parser->values, token.text);
+    const struct scope_name *name = scope_find(&parser->values, token.text);
     if (!name)
         return parse_fail(parser, ERROR_INVALID, token.place, "%%" STR_FORMAT " is not defined here",
                           STR_ARG(token.text));
@@ -188,8 +182,7 @@ bool parse_block_args(struct parser *parser, struct ir_block *block, const struc
     return parse_count_values(parser, count);
 }
 
-/* "%a: type {attributes} loc(...), ..." up to ")", and defines the names as the block's arguments. */
-static bool parse_named_args(struct parser *parser, struct ir_block *block)
+bool parse_named_args(struct parser *parser, struct ir_block *block)
 {
     DRAFT_LIST(struct token) names = {0};
     DRAFT_LIST(struct ir_type) types = {0};
@@ -335,8 +328,7 @@ static bool parse_result_names(struct parser *parser, struct draft *draft)
     return parse_expect(parser, '=');
 }
 
-/* "{ [^bb0(...):] operations }", names and all. */
-static bool parse_region(struct parser *parser, struct ir_block *block)
+bool parse_region(struct parser *parser, struct ir_block *block)
 {
     size_t mark = parser->values.list.len;
     if (!parse_enter(parser) || !parse_expect(parser, '{'))
@@ -350,7 +342,7 @@ static bool parse_region(struct parser *parser, struct ir_block *block)
     }
     if (!parse_block_body(parser, block))
         return false;
-    names_cut(&parser->values, mark);
+    scope_cut(&parser->values, mark);
     parse_leave(parser);
     return true;
 }
@@ -411,245 +403,4 @@ bool parse_block_body(struct parser *parser, struct ir_block *block)
             return false;
     }
     return true;
-}
-
-/* --- functions and modules */
-
-static bool parse_function_head(struct parser *parser, struct ir_function *function)
-{
-    struct draft results = {0};
-    struct attribute *ignored = NULL;
-    if (!parse_accept_word(parser, "public") && !parse_accept_word(parser, "private"))
-        parse_accept_word(parser, "nested");
-    if (parser->token.kind != TOKEN_SYMBOL)
-        return parse_expected(parser, "the function's name");
-    if (!ir_name_is_valid(parser->token.text))
-        return parse_fail(parser, ERROR_UNSUPPORTED, parser->token.place,
-                          "names with quotes, backslashes or control characters are not supported");
-    function->name = arena_str(parser->arena, parser->token.text);
-    function->place = parser->token.place;
-    if (names_find(&parser->functions, function->name))
-        return parse_fail(parser, ERROR_INVALID, function->place,
-                          "function @" STR_FORMAT " is defined already", STR_ARG(function->name));
-    parse_advance(parser);
-    if (!parse_expect(parser, '(') || !parse_named_args(parser, &function->body))
-        return false;
-    if (parser->token.kind == TOKEN_ARROW) {
-        parse_advance(parser);
-        if (!parse_result_types(parser, &results))
-            return false;
-    }
-    function->result_count = results.results.len;
-    function->results = ARENA_ARRAY(parser->arena, struct ir_type, function->result_count);
-    mem_copy(function->results, results.results.items, function->result_count * sizeof *function->results);
-    return !parse_accept_word(parser, "attributes") ||
-           (parse_at(parser, '{') ? parse_attribute_dict(parser, '}', &ignored)
-                                  : parse_expected(parser, "'{'"));
-}
-
-static bool parse_function(struct parser *parser)
-{
-    struct ir_function *function = ARENA_NEW(parser->arena, struct ir_function);
-    struct ir_function **end = &parser->module->functions;
-    parser->value_count = 0;
-    if (!parse_function_head(parser, function))
-        return false;
-    if (!parse_at(parser, '{'))
-        return parse_fail(parser, ERROR_UNSUPPORTED, function->place,
-                          "function @" STR_FORMAT " has no body: external functions are not supported",
-                          STR_ARG(function->name));
-    parse_advance(parser);
-    if (!parse_enter(parser) || !parse_block_body(parser, &function->body))
-        return false;
-    parse_leave(parser);
-    names_cut(&parser->values, 0);
-    function->value_count = ir_number(function);
-    names_push(&parser->functions, function->name, function, 1);
-    if (parser->last_function)
-        end = &parser->last_function->next;
-    *end = parser->last_function = function;
-    return parse_locations(parser);
-}
-
-static bool module_count(struct parser *parser, const struct attribute *list, const char *name,
-                         uint32_t *count)
-{
-    const struct attribute *found = attribute_find(list, name);
-    if (!found)
-        return true;
-    if (found->kind != ATTRIBUTE_INTEGER || found->integer < 1 || found->integer > 1 << 20)
-        return parse_fail(parser, ERROR_INVALID, found->place, "%s: expected a number from 1 to 1048576",
-                          name);
-    *count = (uint32_t)found->integer;
-    return true;
-}
-
-static bool parse_module_head(struct parser *parser)
-{
-    struct attribute *list = NULL;
-    if (parser->token.kind == TOKEN_SYMBOL) {
-        if (!ir_name_is_valid(parser->token.text))
-            return parse_expected(parser, "a plain name");
-        parser->module->name = arena_str(parser->arena, parser->token.text);
-        parse_advance(parser);
-    }
-    if (parse_accept_word(parser, "attributes")) {
-        if (!parse_at(parser, '{'))
-            return parse_expected(parser, "'{'");
-        if (!parse_attribute_dict(parser, '}', &list))
-            return false;
-    }
-    return module_count(parser, list, "mhlo.num_replicas", &parser->module->replicas) &&
-           module_count(parser, list, "mhlo.num_partitions", &parser->module->partitions) &&
-           parse_expect(parser, '{');
-}
-
-/* Functions, aliases and meshes, up to "}" inside a module and to the end of the text outside. */
-static bool parse_items(struct parser *parser, bool inside)
-{
-    bool seen_module = inside;
-    for (;;) {
-        if (inside && parse_accept(parser, '}'))
-            return parse_locations(parser);
-        if (!inside && parser->token.kind == TOKEN_END)
-            return true;
-        if (parse_accept_word(parser, "func.func") || parse_accept_word(parser, "func")) {
-            if (!parse_function(parser))
-                return false;
-        } else if (parse_at_word(parser, "module") || parse_at_word(parser, "builtin.module")) {
-            if (seen_module || parser->module->functions)
-                return parse_fail(parser, ERROR_UNSUPPORTED, parser->token.place,
-                                  "more than one module: separate them by lines of \"// -----\"");
-            parse_advance(parser);
-            seen_module = true;
-            if (!parse_module_head(parser) || !parse_items(parser, true))
-                return false;
-        } else if (parser->token.kind == TOKEN_HASH ||
-                   parser->token.kind == TOKEN_EXCLAMATION) { /* an alias */
-            struct attribute ignored = {0};
-            parse_advance(parser);
-            if (!parse_expect(parser, '=') || !parse_attribute(parser, &ignored, true))
-                return false;
-        } else if (parse_accept_word(parser, "sdy.mesh")) {
-            struct attribute ignored = {0};
-            parse_advance(parser); /* @name */
-            if (!parse_expect(parser, '=') || !parse_attribute(parser, &ignored, true))
-                return false;
-        } else if (parser->token.kind == TOKEN_WORD && !parse_at_word(parser, "return")) {
-            return parse_fail(parser, ERROR_UNSUPPORTED, parser->token.place,
-                              STR_FORMAT " outside of a function is not supported",
-                              STR_ARG(parser->token.text));
-        } else {
-            return parse_expected(parser, inside ? "func.func or '}'" : "module or func.func");
-        }
-    }
-}
-
-static bool parse_resolve_calls(struct parser *parser)
-{
-    for (size_t i = 0; i < parser->calls.len; i++) {
-        const struct pending_call *call = &parser->calls.items[i];
-        const struct name *name = names_find(&parser->functions, call->name);
-        if (!name)
-            return parse_fail(parser, ERROR_INVALID, call->place, "function @" STR_FORMAT " is not defined",
-                              STR_ARG(call->name));
-        *call->callee = name->value;
-    }
-    return true;
-}
-
-static int parse_part(struct str text, const char *file, uint32_t line, struct ir_module **ret_module,
-                      struct error *error)
-{
-    struct ir_module *module = mem_alloc(sizeof *module);
-    struct parser parser = {.module = module, .arena = &module->arena, .error = error};
-    module->replicas = module->partitions = 1;
-    module->file = arena_str(&module->arena, str_from(file));
-    parser.lexer = lexer_of(text, line);
-    bool ok = text.len <= IR_TEXT_MAX || parse_fail(&parser, ERROR_LIMIT, (struct ir_place){1, 1},
-                                                    "the text is longer than %d bytes", IR_TEXT_MAX);
-    if (ok) {
-        parse_advance(&parser);
-        ok = parse_items(&parser, false) && parse_resolve_calls(&parser);
-    }
-    arena_done(&parser.scratch);
-    ir_names_done(&parser.values);
-    ir_names_done(&parser.functions);
-    vec_done(&parser.calls);
-    if (!ok) {
-        ir_module_free(module);
-        return parser.code;
-    }
-    *ret_module = module;
-    return 0;
-}
-
-int ir_parse(struct str text, const char *file, struct ir_module **module, struct error *error)
-{
-    return parse_part(text, file, 1, module, error);
-}
-
-/* The length of the text before a line that begins with "// -----"; *lines grows by the lines in it. */
-static size_t split_length(struct str text, uint32_t *lines)
-{
-    size_t at = 0;
-    while (at < text.len) {
-        struct str rest = {text.data + at, text.len - at};
-        if (at > 0 && str_starts(rest, STR("// -----")))
-            return at;
-        const char *newline = memchr(rest.data, '\n', rest.len);
-        if (!newline)
-            break;
-        at += (size_t)(newline - rest.data) + 1;
-        ++*lines;
-    }
-    return text.len;
-}
-
-/* Whether a part has any token. */
-static bool split_is_empty(struct str text)
-{
-    struct lexer lexer = lexer_of(text, 1);
-    return lexer_next(&lexer).kind == TOKEN_END;
-}
-
-int ir_parse_split(struct str text, const char *file, int (*each)(struct ir_module *module, void *arg),
-                   void *arg, struct error *error)
-{
-    uint32_t line = 1;
-    while (text.len > 0) {
-        uint32_t lines = 0;
-        size_t len = split_length(text, &lines);
-        struct str part = {text.data, len};
-        if (!split_is_empty(part)) {
-            struct ir_module *module = NULL;
-            int result = parse_part(part, file, line, &module, error);
-            if (result < 0)
-                return result;
-            result = each(module, arg);
-            ir_module_free(module);
-            if (result != 0)
-                return result;
-        }
-        line += lines;
-        text.data += len;
-        text.len -= len;
-    }
-    return 0;
-}
-
-void ir_module_free(struct ir_module *module)
-{
-    if (!module)
-        return;
-    arena_done(&module->arena);
-    mem_free(module);
-}
-
-const struct ir_function *ir_function(const struct ir_module *module, struct str name)
-{
-    const struct ir_function *function = module->functions;
-    while (function && !str_equal(function->name, name))
-        function = function->next;
-    return function;
 }

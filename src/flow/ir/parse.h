@@ -14,7 +14,7 @@
 #include "base/vec.h"
 #include "flow/ir/ir.h"
 #include "flow/ir/lexer.h"
-#include "flow/ir/names.h"
+#include "flow/ir/scope.h"
 
 enum attribute_kind {
     ATTRIBUTE_UNIT,
@@ -58,7 +58,7 @@ struct parser {
     const char *last_end; /* behind the one before it */
     struct error *error;
     int code; /* of the failure */
-    struct names values, functions;
+    struct scope values, functions;
     struct ir_function *last_function;
     VEC(struct pending_call) calls;
     uint32_t depth; /* of nested regions, the function's body included */
@@ -119,6 +119,10 @@ bool parse_operands(struct parser *parser, struct draft *draft);      /* (%a, %b
 bool parse_block_body(struct parser *parser, struct ir_block *block); /* operations and "}" */
 bool parse_define(struct parser *parser, struct str name, struct ir_place place, struct ir_value *values,
                   uint32_t count);
+/* "%a: type {attributes} loc(...), ..." up to ")", which is taken; the names are the block's arguments. */
+bool parse_named_args(struct parser *parser, struct ir_block *block);
+/* "{ [^bb0(...):] operations }"; its names are forgotten at the end. */
+bool parse_region(struct parser *parser, struct ir_block *block);
 /* Gives the block `count` arguments of `types`, without names. */
 bool parse_block_args(struct parser *parser, struct ir_block *block, const struct ir_type *types,
                       uint32_t count);

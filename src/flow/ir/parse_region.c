@@ -82,7 +82,7 @@ static bool parse_reducer(struct parser *parser, struct draft *draft)
     }
     if (!parse_expect(parser, '{') || !parse_block_body(parser, &block))
         return false;
-    names_cut(&parser->values, mark);
+    scope_cut(&parser->values, mark);
     parse_leave(parser);
     *draft_region(parser, draft) = block;
     return true;
@@ -127,7 +127,7 @@ static bool parse_while_region(struct parser *parser, struct draft *draft, const
     }
     if (!parse_expect(parser, '{') || !parse_block_body(parser, &block))
         return false;
-    names_cut(&parser->values, mark);
+    scope_cut(&parser->values, mark);
     parse_leave(parser);
     *draft_region(parser, draft) = block;
     return true;

@@ -109,7 +109,7 @@ void program_encode(const struct program *program, struct buf *out);
 /* Reads and verifies. The caller frees *ret_program. ERROR_CORRUPT, ERROR_UNSUPPORTED (version),
  * ERROR_INVALID. */
 int program_decode(struct str bytes, struct program **ret_program, struct error *error);
-/* One line a node, for people. */
+/* Prints a line for each node, for people. */
 void program_print(const struct program *program, struct buf *out);
 
 /* ERROR_INVALID: an axis that the mesh lacks or that divides twice, or a dimension that does not divide. */

@@ -1,4 +1,4 @@
-/* Which device of a mesh holds which part of a value. */
+/* Shardings: the part of a value that each device of a mesh holds. */
 #include "flow/ir/program.h"
 
 uint32_t flow_mesh_devices(const struct flow_mesh *mesh)

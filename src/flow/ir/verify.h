@@ -80,7 +80,7 @@ bool verify_control(struct verifier *v);
 bool verify_collective(struct verifier *v);
 
 /* --- verify_calls.c */
-/* No function calls itself, through others or not, and no chain of calls is longer than IR_CALLS_MAX. */
+/* No function calls itself, through others or not; calls and regions nest no deeper than IR_NESTING_MAX. */
 bool verify_calls(struct verifier *v);
 
 #endif

@@ -14,7 +14,7 @@
  *     CLIENT         head → worker      client, args[0]: token; DOWN: it is gone
  *     ISLANDS        client ⇄ head      launch: request                                    flow_island_row...
  *     MESH_NEW       client → head      launch: request, count: rank, tail: dims           u32[rank] name
- *     MESH_SLICE     client → head      launch: request, node: mesh, count: rank           u32[rank] u32[rank]
+ *     MESH_SLICE     client → head      launch: request, node: mesh, count: rank           u32[2 * rank]
  *     MESH           head → client      launch: request or 0, node: mesh, count: rank,     u32 dims[rank],
  *                                       epoch, program: island; FAILED: tail is a fault    {u32 host, device}
  *     MESH_FREE      client → head      node: mesh
@@ -115,7 +115,7 @@ static inline uint32_t handle_client(uint64_t handle)
     return (uint32_t)(handle >> HANDLE_CLIENT_SHIFT);
 }
 
-/* One row of the answer to ISLANDS. */
+/* A row of the answer to ISLANDS. */
 struct flow_island_row {
     uint32_t id, hosts, devices, free_devices;
     char name[64];

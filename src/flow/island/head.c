@@ -3,11 +3,13 @@
 
 #include <stdio.h>
 
+_Static_assert(sizeof(uintptr_t) >= sizeof(uint64_t), "a token fits a pointer");
+
 struct head *head_new(const struct head_options *options)
 {
     struct head *head = mem_alloc(sizeof *head);
-    if (options)
-        head->options = *options;
+    CHECK(options->secret != 0);
+    head->options = *options;
     if (head->options.window == 0)
         head->options.window = HEAD_WINDOW;
     if (head->options.memory_wait_ns == 0)
@@ -47,6 +49,7 @@ void head_free(struct head *head)
     vec_done(&head->running);
     u64_map_done(&head->mesh_index);
     u64_map_done(&head->peer_index);
+    u64_map_done(&head->tokens);
     mem_free(head);
 }
 
@@ -110,6 +113,7 @@ static void head_hello_worker(struct head *head, const struct flow_event *event,
         flow_add(effects, FLOW_CLOSE)->peer = event->peer;
         return;
     }
+    u64_map_remove(&head->tokens, event->peer);
     struct head_host host = {.peer = event->peer, .alive = true, .incarnation = 1};
     host.island = head_island_named(head, island);
     host.device_count = entry->count;
@@ -124,7 +128,7 @@ static void head_hello_worker(struct head *head, const struct flow_event *event,
     head->device_count += host.device_count;
     vec_push(&head->hosts, host);
     uint32_t number = (uint32_t)head->hosts.len - 1;
-    struct flow_entry welcome = {.kind = ENTRY_WELCOME, .node = number, .args = {head->secret}};
+    struct flow_entry welcome = {.kind = ENTRY_WELCOME, .node = number, .args = {head->options.secret}};
     flow_send(effects, event->peer, &welcome);
     for (uint32_t h = 0; h < number; h++)
         if (head->hosts.items[h].alive)
@@ -147,7 +151,8 @@ static void head_hello_client(struct head *head, const struct flow_event *event,
     client->weight = event->entry->count ? event->entry->count : 1;
     client->priority = (int32_t)(event->entry->node - 0x80000000u);
     client->epoch = 1;
-    client->token = event->token;
+    client->token = (uintptr_t)u64_map_remove(&head->tokens, event->peer);
+    CHECK(client->token != 0);
     vec_push(&head->clients, client);
     u64_map_put(&head->peer_index, event->peer, client);
     for (size_t h = 0; h < head->hosts.len; h++)
@@ -310,6 +315,7 @@ static void head_closed(struct head *head, uint64_t peer, struct flow_effects *e
     struct head_client *client = u64_map_get(&head->peer_index, peer);
     uint32_t number;
     struct head_host *host = head_host_of(head, peer, &number);
+    u64_map_remove(&head->tokens, peer);
     if (client)
         head_client_gone(head, client, effects);
     if (!host)
@@ -332,8 +338,8 @@ void head_step(struct head *head, const struct flow_event *event, struct flow_ef
         head->now_ns = event->now_ns;
     switch (event->kind) {
     case FLOW_OPENED:
-        if (head->secret == 0)
-            head->secret = event->token;
+        CHECK(event->token != 0);
+        u64_map_put(&head->tokens, event->peer, (void *)(uintptr_t)event->token);
         break;
     case FLOW_ENTRY:
         if (entry_valid(event->entry) && event->entry->tail_bytes == event->tail.len)

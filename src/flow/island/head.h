@@ -135,7 +135,7 @@ struct head {
     VEC(struct head_client *) clients;
     VEC(struct head_launch *) running;
     struct u64_map mesh_index, peer_index; /* mesh id; peer → client */
-    uint64_t secret;
+    struct u64_map tokens; /* peer that has yet to say who it is → its token, as a pointer */
     uint32_t next_client, next_mesh, device_count;
     int64_t now_ns;
 };

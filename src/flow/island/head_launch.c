@@ -197,7 +197,7 @@ static void head_program_add_kept(struct head_program *program, const struct low
                 program->needs[k].bytes += bytes;
 }
 
-/* What a launch reserves on each device: the larger of its peak and of what its results keep. */
+/* Finds what a launch reserves on each device: the larger of its peak and of what its results keep. */
 static void head_program_weigh(struct head_program *program, const struct lower_map *maps, size_t map_count)
 {
     uint32_t count = 0;
@@ -376,7 +376,7 @@ static enum head_verdict head_judge_room(struct head *head, struct head_launch *
     return HEAD_GO;
 }
 
-/* What to do with the first launch of a client's queue. */
+/* Decides about the first launch of a client's queue. */
 static enum head_verdict head_judge(struct head *head, struct head_launch *launch, struct fault *fault,
                                     struct flow_effects *effects)
 {

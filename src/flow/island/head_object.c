@@ -162,8 +162,10 @@ void head_objects_lost(struct head *head, uint32_t host, const struct fault *fau
             if (!hurt)
                 continue;
             object->missing = 0;
-            object->fault = mem_alloc(sizeof *fault);
-            *object->fault = *fault;
+            if (!object->fault) {
+                object->fault = mem_alloc(sizeof *fault);
+                *object->fault = *fault;
+            }
             head_object_try_release(head, client, object, effects);
         }
     }

@@ -52,7 +52,7 @@ static inline uint64_t peer_guest(uint32_t number)
     return UINT64_C(3) << 32 | number;
 }
 
-/* Which run of which launch. */
+/* Names a run of a launch. */
 struct run_id {
     uint32_t client;
     uint64_t launch;
@@ -130,8 +130,9 @@ struct head;
 struct head_options {
     uint32_t window;        /* launches of an island under way at once; 0: 64 */
     int64_t memory_wait_ns; /* how long a launch waits for memory; 0: 10 s */
+    uint64_t secret;        /* random, not 0: by it workers know one another */
 };
-struct head *head_new(const struct head_options *options); /* NULL: defaults */
+struct head *head_new(const struct head_options *options);
 void head_free(struct head *head);
 void head_step(struct head *head, const struct flow_event *event, struct flow_effects *effects);
 /* Numbers for tests and for people. */
@@ -144,7 +145,7 @@ struct head_counts head_count(const struct head *head);
 struct worker;
 /* `devices` of `device_bytes` each, on island `island`; peers reach it at `address`. */
 struct worker *worker_new(const char *island, const char *address, uint32_t devices, uint64_t device_bytes);
-/* What is to be released outside is added to `effects`. */
+/* Adds to `effects` what is to be released outside. */
 void worker_free(struct worker *worker, struct flow_effects *effects);
 /* The first event is OPENED of PEER_HEAD; CLOSED of PEER_HEAD is the last. */
 void worker_step(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);

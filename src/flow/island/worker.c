@@ -22,6 +22,15 @@ struct worker_client *worker_client(struct worker *worker, uint32_t id)
     return u64_map_get(&worker->client_index, id);
 }
 
+struct worker_client *worker_client_new(struct worker *worker, uint32_t id)
+{
+    struct worker_client *client = mem_alloc(sizeof *client);
+    client->id = id;
+    vec_push(&worker->clients, client);
+    u64_map_put(&worker->client_index, id, client);
+    return client;
+}
+
 static void worker_function_drop(struct worker *worker, struct worker_function *function,
                                  struct flow_effects *effects)
 {
@@ -74,6 +83,7 @@ void worker_client_rest(struct worker *worker, struct worker_client *client)
 {
     if (!client->gone || client->instances > 0)
         return;
+    CHECK(client->object_list.len == 0 && client->function_list.len == 0 && client->program_list.len == 0);
     u64_map_remove(&worker->client_index, client->id);
     for (size_t i = 0; i < worker->clients.len; i++)
         if (worker->clients.items[i] == client) {
@@ -95,8 +105,10 @@ void worker_free(struct worker *worker, struct flow_effects *effects)
     if (!worker)
         return;
     for (uint32_t d = 0; d < worker->device_count; d++)
-        if (worker->devices[d].busy)
+        if (worker->devices[d].busy) {
             worker->devices[d].function->running--;
+            worker_function_rest(worker, worker->devices[d].function, effects);
+        }
     while (worker->clients.len > 0) {
         struct worker_client *client = vec_last(&worker->clients);
         worker_client_strip(worker, client, effects);
@@ -135,6 +147,8 @@ static bool worker_admit(struct worker *worker, const struct worker_guest *guest
     if (worker->secret == 0)
         return false;
     const struct worker_client *client = worker_client(worker, hello->client);
+    if (client && client->token == 0) /* a peer has named it, the head has not */
+        return false;
     if (hello->client == 0 && hello->args[0] == worker->secret) {
         struct flow_effect *bind = flow_add(effects, FLOW_BIND);
         bind->peer = guest->peer;
@@ -174,13 +188,9 @@ static void worker_client_entry(struct worker *worker, const struct flow_entry *
         worker_client_rest(worker, client);
         return;
     }
-    if (client)
-        return;
-    client = mem_alloc(sizeof *client);
-    client->id = entry->client;
+    if (!client)
+        client = worker_client_new(worker, entry->client);
     client->token = entry->args[0];
-    vec_push(&worker->clients, client);
-    u64_map_put(&worker->client_index, client->id, client);
     if (client->id > worker->client_seen)
         worker->client_seen = client->id;
 }
@@ -309,12 +319,13 @@ static void worker_entry(struct worker *worker, const struct flow_event *event, 
         worker_data(worker, event, effects);
     } else if (!wrong && event->peer == peer_host(number) && entry->kind == ENTRY_SKIP) {
         worker_skip(worker, event, effects);
-    } else if (!wrong && event->peer == peer_client(number) && worker_client(worker, number) &&
+    } else if (!wrong && event->peer == peer_client(number) &&
                (entry->kind == ENTRY_PUT || entry->kind == ENTRY_FETCH)) {
-        if (entry->kind == ENTRY_PUT)
-            worker_put(worker, worker_client(worker, number), event, effects);
-        else
-            worker_fetch(worker, worker_client(worker, number), entry, effects);
+        struct worker_client *client = worker_client(worker, number);
+        if (client && !client->gone && entry->kind == ENTRY_PUT)
+            worker_put(worker, client, event, effects);
+        else if (client && !client->gone)
+            worker_fetch(worker, client, entry, effects);
     } else if (!wrong && event->peer == peer_guest(number) && entry->kind == ENTRY_HELLO_PEER) {
         struct worker_guest guest = {event->peer, *entry};
         if (!worker_admit(worker, &guest, effects))

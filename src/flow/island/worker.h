@@ -89,7 +89,7 @@ struct worker_device {
 
 struct worker_client {
     uint32_t id;
-    uint64_t token;
+    uint64_t token; /* 0: another host has named the client, the head is about to */
     uint64_t last_launch;
     bool gone; /* what runs ends */
     uint32_t instances;
@@ -154,6 +154,7 @@ void worker_program_unref(struct worker *worker, struct worker_program *program)
 
 /* worker.c */
 struct worker_client *worker_client(struct worker *worker, uint32_t id); /* NULL: unknown */
+struct worker_client *worker_client_new(struct worker *worker, uint32_t id);
 void worker_client_rest(struct worker *worker,
                         struct worker_client *client); /* frees it if nothing of it runs */
 void worker_function_rest(struct worker *worker, struct worker_function *function,

@@ -344,6 +344,8 @@ void worker_data(struct worker *worker, const struct flow_event *event, struct f
 {
     const struct flow_entry *entry = event->entry;
     struct worker_client *client = worker_client(worker, entry->client);
+    if (!client && entry->client > worker->client_seen)
+        client = worker_client_new(worker, entry->client); /* the head's word of it is on its way */
     if (!client)
         return;
     struct instance *instance = instance_find(client, entry->launch);
@@ -413,7 +415,7 @@ bool worker_expects(struct worker *worker, uint32_t id, uint64_t launch)
 {
     const struct worker_client *client = worker_client(worker, id);
     if (!client)
-        return false;
+        return id > worker->client_seen;
     const struct instance *instance = instance_find(client, launch);
     return (instance && instance->program) || (!client->gone && launch > client->last_launch);
 }

@@ -118,9 +118,12 @@ static int wire_parse(struct wire *wire,
                 return 0;
             memcpy(&header, data, sizeof header);
             if (memcmp(header.magic, "PHXF", 4) != 0 || header.entries == 0 ||
-                header.entries > WIRE_FRAME_ENTRIES || header.bytes < sizeof(struct flow_entry))
+                header.entries > WIRE_FRAME_ENTRIES ||
+                header.bytes < header.entries * sizeof(struct flow_entry) ||
+                header.bytes > header.entries * (sizeof(struct flow_entry) + (uint64_t)ENTRY_TAIL_MAX))
                 return error_set(error, ERROR_CORRUPT, "the peer's bytes are no frame");
             wire->frame_left = header.bytes;
+            wire->entries_left = header.entries;
             wire->in_used += sizeof header;
             continue;
         }
@@ -136,8 +139,10 @@ static int wire_parse(struct wire *wire,
             return 0;
         }
         wire->frame_left -= size;
+        wire->entries_left--;
         wire->in_used += (size_t)size;
-        if (wire->frame_left && wire->frame_left < sizeof entry)
+        if (wire->frame_left < wire->entries_left * sizeof entry ||
+            (wire->frame_left == 0) != (wire->entries_left == 0))
             return error_set(error, ERROR_CORRUPT, "the peer's frame is damaged");
         if (!on_entry(context, &entry, (struct str){data + sizeof entry, entry.tail_bytes}))
             return 1;

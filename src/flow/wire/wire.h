@@ -1,7 +1,7 @@
 /* wire.h - connections that carry entries in frames.
  *
  *     flow_wire_put(wire, &entry, tail, NULL);      // into the frame that is being filled
- *     rc = flow_wire_flush(wire);                   // 0 all written, 1 the rest when it is writable, < 0 broken
+ *     rc = flow_wire_flush(wire);                   // 0 all written, 1 not yet, < 0 broken
  *     rc = flow_wire_read(wire, on_entry, context); // hands out whole entries
  *
  * A frame is up to WIRE_FRAME_ENTRIES entries under one header. Whoever owns the connection decides when to
@@ -43,6 +43,7 @@ struct wire {
     struct buf in, spare;
     size_t in_used;      /* of `in`, by entries that were handed out */
     uint64_t frame_left; /* bytes of the frame that is being read */
+    uint32_t entries_left; /* entries of it */
     VEC(struct wire_chunk) out;
     size_t out_first, out_done; /* chunks, and bytes of the first one, that are written */
     uint32_t frame_entries;     /* of the frame that is being filled; its header is in the last chunk */
@@ -63,8 +64,8 @@ void flow_wire_put(struct wire *wire, const struct flow_entry *entry, struct str
 int flow_wire_flush(struct wire *wire);
 bool flow_wire_is_pending(const struct wire *wire);
 /* Reads what is there and calls `on_entry` for each whole entry; false from it: stop handing out for now
- * (flow_wire_read goes on there). Returns 0, or ERROR_UNAVAILABLE at the end, ERROR_CORRUPT for bytes that are no
- * frame. */
+ * (the next call goes on there). Returns 0, or ERROR_UNAVAILABLE at the end, ERROR_CORRUPT for bytes that
+ * are no frame. */
 int flow_wire_read(struct wire *wire,
                    bool (*on_entry)(void *context, const struct flow_entry *entry, struct str tail),
                    void *context, struct error *error);

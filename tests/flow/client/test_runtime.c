@@ -163,6 +163,79 @@ static void worker_killed(void **state)
     bed_stop(&bed);
 }
 
+static uint64_t bed_user(struct bed *bed, const char *name)
+{
+    static const char text[] = "user \"stub_flow_user.so\"\n"
+                               "func @add1(tensor<2xf32>) -> (tensor<2xf32>)\n"
+                               "func @meet(tensor<2xf32>) -> (tensor<2xf32>)\n"
+                               "func @bad(tensor<2xf32>) -> (tensor<2xf32>)\n";
+    uint64_t function;
+    if (phx_flow_function(bed->flow, text, sizeof text - 1, name, &function, &bed->error) < 0)
+        fail_msg("%s", bed->error.message);
+    return function;
+}
+
+/* @bad fails on the first device, while the others wait for it in a collective. */
+static void shared_object_runs(void **state)
+{
+    struct bed bed = {0};
+    struct phx_flow_failure failure;
+    float data[64];
+    bed_start(&bed, 4);
+    static const char *const names[] = {"add1", "meet", "bad"};
+    phx_flow_program *programs[3];
+    uint64_t value = bed_put(&bed, 0), results[3];
+    for (int i = 0; i < 3; i++) {
+        programs[i] = bed_chain(&bed, bed_user(&bed, names[i]), 1);
+        assert_int_equal(phx_flow_launch(bed.flow, programs[i], &value, 1, &results[i], 1, &bed.error), 0);
+    }
+    assert_int_equal(bed_get(&bed, results[0], data, &failure), 0);
+    for (int i = 0; i < 8; i++)
+        assert_float_equal(data[i], (float)i + 1, 0);
+    assert_int_equal(bed_get(&bed, results[1], data, &failure), 0);
+    for (int i = 0; i < 8; i++)
+        assert_float_equal(data[i], (i % 2 ? 16 : 12), 0);
+    assert_int_equal(bed_get(&bed, results[2], data, &failure), PHX_ERROR_PEER);
+    assert_int_equal(failure.reason, PHX_FLOW_FUNCTION_FAILED);
+    assert_string_equal(failure.message, "bad on purpose");
+    assert_int_equal(failure.launch, 3);
+    for (int i = 0; i < 3; i++)
+        phx_flow_program_free(programs[i]);
+    bed_stop(&bed);
+}
+
+/* A client that dies leaves nothing: the next one finds all devices free and all memory there. */
+static void client_leaves_nothing(void **state)
+{
+    struct bed bed = {0};
+    struct phx_flow_island island;
+    uint32_t count;
+    float data[64];
+    assert_true(up_start(&bed.up, "2", "2", "100", NULL));
+    for (int round = 0; round < 20; round++) {
+        assert_int_equal(phx_flow_connect(bed.up.address, NULL, &bed.flow, &bed.error), 0);
+        do /* until the head has seen the last one go */
+            assert_int_equal(phx_flow_islands(bed.flow, &island, 1, &count, &bed.error), 0);
+        while (island.free_devices < 4);
+        struct phx_flow_mesh_options options = {.rank = 1, .dims = {4}};
+        assert_int_equal(phx_flow_mesh_new(bed.flow, &options, &bed.mesh, &bed.error), 0);
+        assert_int_equal(
+            phx_flow_function(bed.flow, module, sizeof module - 1, "double", &bed.twice, &bed.error), 0);
+        bed.type = (struct phx_flow_type){PHX_FLOW_FLOAT32, 1, {8}};
+        bed.cut = (struct phx_flow_sharding){bed.mesh.id, {1}};
+        phx_flow_program *program = bed_chain(&bed, bed.twice, 3);
+        uint64_t values[5] = {bed_put(&bed, 1)};
+        for (int i = 0; i < 4; i++)
+            assert_int_equal(phx_flow_launch(bed.flow, program, &values[i], 1, &values[i + 1], 1, &bed.error),
+                             0);
+        if (bed_get(&bed, values[4], data, NULL) < 0)
+            fail_msg("round %d: %s", round, bed.error.message);
+        phx_flow_program_free(program);
+        phx_flow_close(bed.flow);
+    }
+    up_stop(&bed.up);
+}
+
 static void wrong_program_is_refused(void **state)
 {
     struct bed bed = {0};
@@ -187,10 +260,9 @@ static void wrong_program_is_refused(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(launches_chain),
-        cmocka_unit_test(all_reduce_meets_over_hosts),
-        cmocka_unit_test(worker_killed),
-        cmocka_unit_test(wrong_program_is_refused),
+        cmocka_unit_test(launches_chain),        cmocka_unit_test(all_reduce_meets_over_hosts),
+        cmocka_unit_test(worker_killed),         cmocka_unit_test(shared_object_runs),
+        cmocka_unit_test(client_leaves_nothing), cmocka_unit_test(wrong_program_is_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

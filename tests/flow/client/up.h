@@ -34,7 +34,8 @@ static inline bool up_start(struct up *up, const char *hosts, const char *device
         close(out[0]);
         close(out[1]);
         execl(program, "phalanx", "flow", "up", "--hosts", hosts, "--devices", devices, "--memory",
-              memory ? memory : "1G", "--islands", islands ? islands : "1", NULL);
+              memory ? memory : "1G", "--islands", islands ? islands : "1", "--functions",
+              build ? build : "build", NULL);
         _exit(127);
     }
     close(out[1]);

@@ -96,7 +96,7 @@ static uint64_t seeds(uint64_t least)
 static void breaks_and_comes_to_rest(void **state)
 {
     memset(&sum, 0, sizeof sum);
-    for (uint64_t seed = 1; seed <= seeds(150); seed++)
+    for (uint64_t seed = 1; seed <= seeds(60); seed++)
         run_seed(seed, 1 << 20);
     printf(
         "# %llu launches, %llu shards right, %llu failures (%llu lost), %llu hosts and %llu clients killed\n",
@@ -109,7 +109,7 @@ static void breaks_and_comes_to_rest(void **state)
 static void memory_nearly_full(void **state)
 {
     memset(&sum, 0, sizeof sum);
-    for (uint64_t seed = 1; seed <= seeds(150); seed++)
+    for (uint64_t seed = 1; seed <= seeds(60); seed++)
         run_seed(seed, 400);
     printf("# %llu launches, %llu shards right, %llu failures, %llu for memory\n",
            (unsigned long long)sum.launches, (unsigned long long)sum.shards, (unsigned long long)sum.failures,

@@ -1,4 +1,4 @@
-/* world_clients.h - clients of the world: they draw meshes, programs and launches, and check what they get. */
+/* world_clients.h - clients of the world: they draw meshes, programs, launches, and check values. */
 #ifndef PHX_TESTS_FLOW_ISLAND_WORLD_CLIENTS_H
 #define PHX_TESTS_FLOW_ISLAND_WORLD_CLIENTS_H
 
@@ -69,6 +69,7 @@ void world_client_took(struct world *world, uint32_t c, const struct flow_entry 
         client->welcome = true;
         client->id = entry->client;
         client->token = entry->args[0];
+        CHECK(client->token != 0); /* or any guest could be this client */
         for (uint64_t f = 1; f <= 4; f++)
             world_post(world, world_client_end(c), 0,
                        &(struct flow_entry){.kind = ENTRY_FUNCTION, .handle = f}, STR("f"));

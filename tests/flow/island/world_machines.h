@@ -406,7 +406,8 @@ void world_begin(struct world *world, uint64_t seed, uint64_t device_bytes)
     memset(world, 0, sizeof *world);
     rng_seed(&world->rng, seed);
     world->device_bytes = device_bytes;
-    world->head = head_new(&(struct head_options){.window = (uint32_t)rng_range(&world->rng, 1, 20)});
+    struct head_options options = {.window = (uint32_t)rng_range(&world->rng, 1, 20), .secret = 77};
+    world->head = head_new(&options);
     for (int i = 0; i < 4; i++)
         world_add_worker(world);
     for (int i = 0; i < 3; i++)
