@@ -13,9 +13,9 @@ static const struct {
     int (*run)(int argc, char **argv);
     const char *help;
 } actions[] = {
-    {"up", flow_up, "run a head and workers on this machine"},
-    {"head", flow_head, "run the head"},
-    {"worker", flow_worker, "run the worker of a host"},
+    {"up", flow_up, "run a head and workers on this machine: --hosts, --devices, ..."},
+    {"head", flow_head, "run the head: --listen"},
+    {"worker", flow_worker, "run the worker of a host: --head, --listen, --devices, ..."},
     {"check", flow_check, "parse and verify StableHLO programs"},
 };
 enum { ACTIONS = sizeof actions / sizeof *actions };

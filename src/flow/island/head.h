@@ -21,6 +21,7 @@ enum {
 
 struct head_device {
     uint32_t load; /* virtual devices on it */
+    uint64_t mark; /* head.mark: the mesh that is being placed has it */
     int64_t used_bytes;
 };
 struct head_host {
@@ -136,6 +137,7 @@ struct head {
     VEC(struct head_launch *) running;
     struct u64_map mesh_index, peer_index; /* mesh id; peer → client */
     struct u64_map tokens; /* peer that has yet to say who it is → its token, as a pointer */
+    uint64_t mark;
     uint32_t next_client, next_mesh, device_count;
     int64_t now_ns;
 };

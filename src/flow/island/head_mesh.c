@@ -63,23 +63,19 @@ static void head_mesh_tell(const struct head *head, const struct head_client *cl
     buf_add_str(&effect->tail, str_from(name));
 }
 
-/* The live device of the island with the least load that no other place of `places` has; equal loads go to
- * the host of fewest places, so that neighbours of the mesh spread last over hosts. */
-static bool head_find_device(const struct head *head, uint32_t island, const struct head_places *places,
-                             struct lower_place *ret)
+/* The live device of the island with the least load that the mesh being placed does not have yet. */
+static bool head_find_device(const struct head *head, uint32_t island, struct lower_place *ret)
 {
     bool found = false;
     uint32_t best = 0;
     for (uint32_t h = 0; h < head->hosts.len; h++) {
         const struct head_host *host = &head->hosts.items[h];
         for (uint32_t d = 0; host->alive && host->island == island && d < host->device_count; d++) {
-            bool taken = false;
-            for (uint32_t i = 0; i < places->count && !taken; i++)
-                taken = places->places[i].host == h && places->places[i].device == d;
-            if (taken || (found && host->devices[d].load >= best))
+            const struct head_device *device = &host->devices[d];
+            if (device->mark == head->mark || (found && device->load >= best))
                 continue;
             found = true;
-            best = host->devices[d].load;
+            best = device->load;
             *ret = (struct lower_place){h, d};
         }
     }
@@ -90,15 +86,24 @@ static bool head_find_device(const struct head *head, uint32_t island, const str
 static void head_mesh_place(struct head *head, struct head_mesh *mesh)
 {
     mesh->whole = true;
+    head->mark++;
+    for (uint32_t i = 0; i < mesh->places->count; i++) {
+        struct lower_place place = mesh->places->places[i];
+        if (head_place_alive(head, place))
+            head->hosts.items[place.host].devices[place.device].mark = head->mark;
+    }
     for (uint32_t i = 0; i < mesh->places->count; i++) {
         struct lower_place *place = &mesh->places->places[i];
         if (head_place_alive(head, *place))
             continue;
         place->host = UINT32_MAX;
-        if (head_find_device(head, mesh->island, mesh->places, place))
-            head->hosts.items[place->host].devices[place->device].load++;
-        else
+        if (!head_find_device(head, mesh->island, place)) {
             mesh->whole = false;
+            continue;
+        }
+        struct head_device *device = &head->hosts.items[place->host].devices[place->device];
+        device->load++;
+        device->mark = head->mark;
     }
 }
 

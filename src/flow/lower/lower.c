@@ -92,15 +92,18 @@ static void lowering_call(struct lowering *lowering, uint32_t n)
 {
     const struct program_node *node = &lowering->program->nodes.items[n];
     const struct lower_map *map = lowering_map(lowering, node->mesh);
+    uint32_t *gangs =
+        ARENA_ARRAY(&lowering->arena, uint32_t, lowering->hosts); /* 1 + number; 0: not sought yet */
     for (uint32_t d = 0; d < map->count; d++) {
         struct plan *plan = lowering_plan(lowering, map->places[d].host);
         if (map->places[d].device >= plan->devices)
             plan->devices = map->places[d].device + 1;
-        uint32_t gang = lowering_gang(plan, map);
+        if (gangs[map->places[d].host] == 0)
+            gangs[map->places[d].host] = 1 + lowering_gang(plan, map);
         struct plan_step *step = lowering_step(plan, PLAN_RUN, n, node->operand_count, node->result_count);
         step->device = map->places[d].device;
         step->function = node->function;
-        step->gang = gang;
+        step->gang = gangs[map->places[d].host] - 1;
         step->partition = d;
         for (uint32_t i = 0; i < node->operand_count; i++)
             step->in[i] = lowering->values[node->operands[i]].slots[d];
@@ -178,6 +181,13 @@ static void lowering_reshard(struct lowering *lowering, uint32_t n)
     uint32_t count = to->map->count;
     uint32_t *members = ARENA_ARRAY(&lowering->arena, uint32_t, count);
     bool *done = ARENA_ARRAY(&lowering->arena, bool, count);
+    bool *first = ARENA_ARRAY(&lowering->arena, bool, from->map->count); /* of the holders of its part */
+    bool *seen = ARENA_ARRAY(&lowering->arena, bool, from->map->count);
+    for (uint32_t s = 0; s < from->map->count; s++) {
+        CHECK(from->tiles[s] < from->map->count);
+        first[s] = !seen[from->tiles[s]];
+        seen[from->tiles[s]] = true;
+    }
     for (uint32_t d = 0; d < count; d++) {
         if (done[d])
             continue;
@@ -188,11 +198,8 @@ static void lowering_reshard(struct lowering *lowering, uint32_t n)
                 done[e] = true;
             }
         for (uint32_t s = 0; s < from->map->count; s++) {
-            bool first = true; /* of the holders of this part */
-            for (uint32_t e = 0; e < s && first; e++)
-                first = from->tiles[e] != from->tiles[s];
             struct flow_box box;
-            if (!first || !flow_box_meet(&from->boxes[s], &to->boxes[d], rank, &box))
+            if (!first[s] || !flow_box_meet(&from->boxes[s], &to->boxes[d], rank, &box))
                 continue;
             uint32_t holder =
                 lowering_holder(from, from->tiles[s], to->map->places[d].host, to->tiles[d] + d);

@@ -1,0 +1,211 @@
+/* The head alone: one record of 64 bytes a host whatever the number of shards, shares by weight, memory. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "flow/island/machine.h"
+#include "flow/lower/lower.h"
+
+enum { CLIENTS = 4, FIRST_CLIENT = 1000 };
+
+struct stand {
+    struct head *head;
+    struct flow_effects effects;
+    uint32_t mesh; /* the last one made */
+};
+
+static void say_to_head(struct stand *stand, uint64_t peer, const struct flow_entry *entry, struct str tail)
+{
+    struct flow_entry sent = *entry;
+    sent.tail_bytes = (uint32_t)tail.len;
+    flow_effects_clear(&stand->effects);
+    head_step(stand->head,
+              &(struct flow_event){.kind = FLOW_ENTRY, .peer = peer, .entry = &sent, .tail = tail},
+              &stand->effects);
+    for (size_t i = 0; i < stand->effects.list.len; i++)
+        if (stand->effects.list.items[i].entry.kind == ENTRY_MESH)
+            stand->mesh = stand->effects.list.items[i].entry.node;
+}
+
+static void open_peer(struct stand *stand, uint64_t peer)
+{
+    flow_effects_clear(&stand->effects);
+    head_step(stand->head, &(struct flow_event){.kind = FLOW_OPENED, .peer = peer, .token = 100 + peer},
+              &stand->effects);
+}
+
+static void stand_begin(struct stand *stand, uint32_t hosts, uint16_t devices, uint64_t bytes,
+                        uint32_t window)
+{
+    *stand = (struct stand){.head = head_new(&(struct head_options){.window = window, .secret = 1})};
+    for (uint32_t h = 0; h < hosts; h++) {
+        struct flow_entry hello = {.kind = ENTRY_HELLO_WORKER, .count = devices, .args = {bytes}};
+        open_peer(stand, 1 + h);
+        say_to_head(stand, 1 + h, &hello, (struct str){"main\0address", 12});
+    }
+}
+
+static void stand_end(struct stand *stand)
+{
+    flow_effects_done(&stand->effects);
+    head_free(stand->head);
+}
+
+/* A client with a mesh of `devices` and program 1: one value without arguments, called `calls` times. */
+static void add_client(struct stand *stand, uint64_t peer, uint16_t weight, uint32_t devices, int calls)
+{
+    struct flow_entry hello = {.kind = ENTRY_HELLO_CLIENT, .count = weight, .node = 0x80000000u};
+    open_peer(stand, peer);
+    say_to_head(stand, peer, &hello, STR("client"));
+    struct flow_entry ask = {.kind = ENTRY_MESH_NEW, .launch = 1, .count = 1};
+    say_to_head(stand, peer, &ask, (struct str){(const char *)&devices, sizeof devices});
+    struct program *program = program_new();
+    program_add_mesh(program, &(struct flow_mesh){stand->mesh, 1, {devices}});
+    struct program_value value = {{IR_F32, 1, {devices}}, {.mesh = stand->mesh, .axes = {1}}};
+    uint32_t last = program_call(program, 1, stand->mesh, NULL, 0, &value, 1);
+    for (int i = 1; i < calls; i++)
+        last = program_call(program, 1, stand->mesh, &last, 1, &value, 1);
+    program_result(program, last);
+    struct buf bytes = {0};
+    program_encode(program, &bytes);
+    say_to_head(stand, peer, &(struct flow_entry){.kind = ENTRY_PROGRAM, .program = 1}, buf_str(&bytes));
+    buf_done(&bytes);
+    program_free(program);
+}
+
+static void launch(struct stand *stand, uint64_t peer, uint32_t client, uint64_t number)
+{
+    struct flow_entry entry = {.kind = ENTRY_LAUNCH, .program = 1, .epoch = 1, .launch = number, .node = 1};
+    entry.handle = (uint64_t)client << HANDLE_CLIENT_SHIFT | number;
+    say_to_head(stand, peer, &entry, (struct str){0});
+}
+
+static void one_record_a_host(void **state)
+{
+    for (uint32_t shards = 1; shards <= 4096; shards *= 4)
+        for (int calls = 1; calls <= 128; calls *= 128) {
+            struct stand stand;
+            uint32_t hosts = 16;
+            stand_begin(&stand, hosts, 256, 1 << 30, 64);
+            add_client(&stand, FIRST_CLIENT, 1, shards, calls);
+            launch(&stand, FIRST_CLIENT, 1, 1); /* the first one brings the plans */
+            launch(&stand, FIRST_CLIENT, 1, 2);
+            uint32_t records = 0;
+            for (size_t i = 0; i < stand.effects.list.len; i++) {
+                const struct flow_effect *effect = &stand.effects.list.items[i];
+                assert_int_equal(effect->entry.kind, ENTRY_LAUNCH);
+                assert_int_equal(effect->tail.len, 0);
+                assert_int_equal(effect->entry.ticket, 2);
+                records++;
+            }
+            uint32_t used = (shards + 255) / 256;
+            assert_int_equal(records, used);
+            stand_end(&stand);
+        }
+}
+
+/* Four clients that always have launches waiting get the device in proportion to their weights. */
+static void shares_follow_weights(void **state)
+{
+    static const uint16_t weights[][CLIENTS] = {{1, 1, 1, 1}, {1, 2, 4, 8}};
+    for (int w = 0; w < 2; w++) {
+        struct stand stand;
+        uint64_t numbers[CLIENTS] = {0}, done[CLIENTS] = {0}, total = 0, sum = 0;
+        VEC(struct flow_entry) under_way = {0};
+        stand_begin(&stand, 1, 1, 1 << 30, 4);
+        for (uint32_t c = 0; c < CLIENTS; c++)
+            add_client(&stand, FIRST_CLIENT + c, weights[w][c], 1, 1);
+        for (int i = 0; i < 3; i++)
+            for (uint32_t c = 0; c < CLIENTS; c++) {
+                launch(&stand, FIRST_CLIENT + c, c + 1, ++numbers[c]);
+                for (size_t e = 0; e < stand.effects.list.len; e++)
+                    if (stand.effects.list.items[e].entry.kind == ENTRY_LAUNCH)
+                        vec_push(&under_way, stand.effects.list.items[e].entry);
+            }
+        while (total < 6000) {
+            struct flow_entry first = under_way.items[0];
+            vec_remove(&under_way, 0);
+            struct flow_entry over = {.kind = ENTRY_DONE, .client = first.client, .launch = first.launch};
+            over.args[0] = 330000;
+            done[first.client - 1]++;
+            total++;
+            say_to_head(&stand, 1, &over, (struct str){0});
+            for (size_t e = 0; e < stand.effects.list.len; e++)
+                if (stand.effects.list.items[e].entry.kind == ENTRY_LAUNCH)
+                    vec_push(&under_way, stand.effects.list.items[e].entry);
+            uint32_t c = first.client - 1;
+            launch(&stand, FIRST_CLIENT + c, c + 1, ++numbers[c]);
+            for (size_t e = 0; e < stand.effects.list.len; e++)
+                if (stand.effects.list.items[e].entry.kind == ENTRY_LAUNCH)
+                    vec_push(&under_way, stand.effects.list.items[e].entry);
+        }
+        for (uint32_t c = 0; c < CLIENTS; c++)
+            sum += weights[w][c];
+        for (uint32_t c = 0; c < CLIENTS; c++) {
+            uint64_t fair = 6000 * weights[w][c] / sum;
+            assert_in_range(done[c], fair * 95 / 100, fair * 105 / 100);
+        }
+        vec_done(&under_way);
+        stand_end(&stand);
+    }
+}
+
+/* A launch that no memory is left for waits; the ticket of another client's is stamped before it. */
+static void waits_for_memory_without_a_ticket(void **state)
+{
+    struct stand stand;
+    stand_begin(&stand, 1, 2, 4, 64);
+    add_client(&stand, FIRST_CLIENT, 1, 1, 1);
+    add_client(&stand, FIRST_CLIENT + 1, 1, 1, 1);
+    launch(&stand, FIRST_CLIENT, 1, 1);
+    assert_int_equal(head_count(stand.head).running, 1);
+    launch(&stand, FIRST_CLIENT, 1, 2);
+    assert_int_equal(head_count(stand.head).queued, 1);
+    launch(&stand, FIRST_CLIENT + 1, 2, 1); /* on the other device */
+    assert_int_equal(head_count(stand.head).tickets, 2);
+    uint64_t handle = UINT64_C(1) << HANDLE_CLIENT_SHIFT | 1;
+    say_to_head(&stand, 1, &(struct flow_entry){.kind = ENTRY_DONE, .client = 1, .launch = 1},
+                (struct str){0});
+    assert_int_equal(head_count(stand.head).queued, 1); /* the result still takes the room */
+    say_to_head(&stand, FIRST_CLIENT, &(struct flow_entry){.kind = ENTRY_RELEASE},
+                (struct str){(const char *)&handle, sizeof handle});
+    assert_int_equal(head_count(stand.head).queued, 0);
+    assert_int_equal(head_count(stand.head).tickets, 3);
+    stand_end(&stand);
+}
+
+/* A client that names another's value, or its own before it is there, gets a failure and nothing else. */
+static void foreign_handles_are_refused(void **state)
+{
+    struct stand stand;
+    stand_begin(&stand, 1, 2, 1 << 20, 64);
+    add_client(&stand, FIRST_CLIENT, 1, 1, 1);
+    add_client(&stand, FIRST_CLIENT + 1, 1, 1, 1);
+    launch(&stand, FIRST_CLIENT, 1, 1);
+    struct flow_entry entry = {.kind = ENTRY_LAUNCH, .program = 1, .epoch = 1, .launch = 1, .node = 1};
+    entry.handle = UINT64_C(1) << HANDLE_CLIENT_SHIFT | 5; /* client 1's */
+    say_to_head(&stand, FIRST_CLIENT + 1, &entry, (struct str){0});
+    assert_int_equal(stand.effects.list.len, 1);
+    assert_int_equal(stand.effects.list.items[0].kind, FLOW_CLOSE);
+    uint64_t handle = UINT64_C(1) << HANDLE_CLIENT_SHIFT | 1;
+    say_to_head(&stand, FIRST_CLIENT + 1, &(struct flow_entry){.kind = ENTRY_RELEASE},
+                (struct str){(const char *)&handle, sizeof handle});
+    assert_int_equal(stand.effects.list.len, 0);
+    assert_int_equal(head_count(stand.head).objects, 1);
+    stand_end(&stand);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(one_record_a_host),
+        cmocka_unit_test(shares_follow_weights),
+        cmocka_unit_test(waits_for_memory_without_a_ticket),
+        cmocka_unit_test(foreign_handles_are_refused),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
