@@ -1,4 +1,5 @@
 """A flow runtime for end-to-end tests of its Python side, which run on the system's python3 with python3-numpy."""
+import ctypes
 import importlib.util
 import os
 import shutil
@@ -11,6 +12,7 @@ sys.path.insert(0, os.path.dirname(os.path.abspath(__file__)))
 from e2e import BUILD, PHALANX, ROOT, Failed  # noqa: E402
 
 SYSTEM = "/usr/bin/python3"
+PR_SET_PDEATHSIG = 1
 LIBRARY = os.path.join(BUILD, "libphalanx_flow.so")
 
 
@@ -41,7 +43,8 @@ class Runtime:
         plain = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "PYTHONPATH")}
         self.process = subprocess.Popen(
             [PHALANX, "flow", "up", "--hosts", str(hosts), "--devices", str(devices), "--islands", str(islands),
-             "--dir", self.folder], stdout=subprocess.PIPE, text=True, env=plain)
+             "--dir", self.folder], stdout=subprocess.PIPE, text=True, env=plain,
+            preexec_fn=lambda: ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM))
         self.workers, self.address = [], None
         while self.address is None:
             line = self.process.stdout.readline()
