@@ -20,30 +20,38 @@ static const struct {
 };
 enum { ACTIONS = sizeof actions / sizeof *actions };
 
-static void flow_usage(FILE *out)
+static const char usage[] = "Usage: phalanx flow ACTION [ARGUMENTS]\n"
+                            "\n"
+                            "Runs programs over many chips from one controller.\n";
+
+static int flow_help(void)
 {
-    fputs("Usage: phalanx flow ACTION [ARGUMENTS]\n\n", out);
+    fputs(usage, stdout);
     for (int i = 0; i < ACTIONS; i++)
-        fprintf(out, "  %-12s %s\n", actions[i].name, actions[i].help);
-    fputs("\n`phalanx flow ACTION --help` explains an action.\n", out);
+        printf("  %-12s %s\n", actions[i].name, actions[i].help);
+    puts("\n`phalanx flow ACTION --help` explains an action.");
+    return EXIT_OK;
 }
 
 int cmd_flow(int argc, char **argv)
 {
+    static const struct option options[] = {{"help", no_argument, NULL, 'h'}, {NULL, 0, NULL, 0}};
     const char *known[ACTIONS];
-    if (argc < 2) {
-        flow_usage(stderr);
-        return EXIT_USAGE;
-    }
-    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        flow_usage(stdout);
-        return EXIT_OK;
-    }
+    int letter = usage_option(argc, argv, "+h", options, NULL); /* options behind the action are its own */
+    if (letter == 'h')
+        return flow_help();
+    if (letter != -1)
+        return usage_wrong(usage, NULL);
+    if (optind == argc)
+        return usage_wrong(usage, "expected an action, such as check");
+    int first = optind;
     for (int i = 0; i < ACTIONS; i++) {
         known[i] = actions[i].name;
-        if (strcmp(argv[1], actions[i].name) == 0)
-            return actions[i].run(argc - 1, argv + 1);
+        if (strcmp(argv[first], actions[i].name) == 0) {
+            optind = 0; /* glibc: begin anew */
+            return actions[i].run(argc - first, argv + first);
+        }
     }
-    usage_unknown("action", str_from(argv[1]), known, ACTIONS);
+    usage_unknown("action", str_from(argv[first]), known, ACTIONS);
     return EXIT_USAGE;
 }

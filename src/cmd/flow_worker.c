@@ -1,5 +1,6 @@
 /* phalanx flow worker: the process that drives all devices of one host. */
 #include <stdio.h>
+#include <stdlib.h>
 
 #include "cmd/client.h"
 #include "cmd/cmd.h"
@@ -86,6 +87,7 @@ int flow_worker(int argc, char **argv)
     if (!worker.head || !worker.listen || optind < argc)
         return usage_wrong(flow_worker_usage,
                            optind < argc ? "too many arguments" : "--head and --listen are needed");
+    setenv("OMP_NUM_THREADS", "1", 0); /* devices have threads of their own */
     struct error error;
     worker.stop_fd = flow_stop_signals();
     if (flow_worker_run(&worker, &error) < 0) {

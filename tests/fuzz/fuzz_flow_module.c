@@ -15,7 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     int code = ir_decode((struct str){(const char *)data, size}, &module, &error);
     if (code < 0) {
         CHECK(!module && (code == ERROR_CORRUPT || code == ERROR_UNSUPPORTED));
-        CHECK(error.code == (enum error_code)code && error.text[0]);
+        CHECK(error.code == (enum error_code)code && error.text[0] && str_is_utf8(str_from(error.text)));
         return 0;
     }
     CHECK(ir_verify(module, &error) == 0);

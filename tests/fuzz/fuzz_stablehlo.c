@@ -12,7 +12,7 @@ static void check_error(const struct error *error, int code)
 {
     unsigned line = 0, column = 0;
     CHECK(code == ERROR_INVALID || code == ERROR_LIMIT || code == ERROR_UNSUPPORTED);
-    CHECK(error->code == (enum error_code)code);
+    CHECK(error->code == (enum error_code)code && str_is_utf8(str_from(error->text)));
     CHECK(sscanf(error->text, "fuzz:%u:%u: ", &line, &column) == 2 && line > 0 && column > 0);
 }
 

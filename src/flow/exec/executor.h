@@ -16,7 +16,9 @@
  *
  * Files.
  *     tensor.c           values in memory
- *     interpreter.c      walks a function; interpret_*.c by family of operations; numbers.h: element types
+ *     plan.c             liveness and peak of a function; plan_check.c: what is refused, what a step costs
+ *     kernels.c          loops over f32 and f64, by vector code
+ *     interpreter.c      walks a function; interpret_*.c by family of operations; lanes.c: element types
  *     onednn.c           dot_general and convolution by oneDNN primitives, the rest by the interpreter
  *     user.c             a shared object with four functions
  *     gang_threads.c     collectives among threads of one process, for run_parallel and tests
@@ -41,6 +43,11 @@ struct tensor *tensor_new(const struct ir_type *type);
 struct tensor *tensor_ref(struct tensor *tensor);
 void tensor_unref(struct tensor *tensor); /* NULL allowed */
 struct tensor *tensor_of_literal(const struct ir_literal *literal);
+/* Bytes of all elements of tensors that tensor_new has made and that are alive, and the most since the last
+ * tensor_bytes_mark, which starts over from those alive. Any thread. */
+int64_t tensor_bytes(void);
+int64_t tensor_bytes_peak(void);
+void tensor_bytes_mark(void);
 
 /* Why a computation has no value: a poisoned result carries one. */
 struct flow_failure {
@@ -66,6 +73,9 @@ struct executable;
 struct flow_launch {
     struct tensor *const *args; /* as many as the function's parameters, of their types */
     struct flow_gang *gang;     /* NULL: alone (replica 0 of 1, partition 0 of 1) */
+    /* Steps that the launch may take, about one for each element that an operation reads, writes or adds; a
+     * launch that takes more fails with ERROR_LIMIT. 0: no limit. */
+    uint64_t work_limit;
     /* Called once. `failure` is NULL for success; then `results` has one tensor for each result, and the
      * receiver owns a reference to each. The array itself is valid during the call alone. */
     void (*done)(void *arg, struct tensor **results, uint32_t count, const struct flow_failure *failure);
@@ -74,13 +84,15 @@ struct flow_launch {
 
 struct executor {
     const char *name;
-    /* What operations and types it can run is decided here: ERROR_UNSUPPORTED names operation, type and
+    /* Decides which operations and types can run: ERROR_UNSUPPORTED names operation, type and
      * place. `module` has been verified and outlives the executable. */
     int (*compile)(const struct executor *executor, const struct ir_module *module,
                    const struct ir_function *function, struct executable **executable, struct error *error);
     void (*launch)(struct executable *executable, const struct flow_launch *launch);
     void (*release)(struct executable *executable);             /* no launch may be under way */
-    int64_t (*peak_bytes)(const struct executable *executable); /* static peak of temporaries and results */
+    /* The most bytes that temporaries and results hold at once, arguments not counted; what one operation
+     * needs inside itself is not counted either. Executors of this build free a value after its last use. */
+    int64_t (*peak_bytes)(const struct executable *executable);
 };
 
 /* The executor of that name ("interpreter", "onednn"), or NULL: unknown, or not in this build. */

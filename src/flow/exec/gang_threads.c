@@ -7,7 +7,7 @@
 
 #include "base/check.h"
 
-/* One collective under way: the members of a group bring their bytes, and take all. */
+/* A collective under way: the members of a group bring their bytes, and take all. */
 struct meeting {
     struct meeting *next;
     uint64_t key;
@@ -21,7 +21,9 @@ struct gang_threads {
     pthread_mutex_t mutex;
     pthread_cond_t changed;
     struct meeting *meetings;
-    bool broken; /* a member has failed */
+    uint32_t members, waiting, finished; /* all; in a meeting that is not complete; at their end */
+    bool broken;                         /* a member has failed, or all wait for each other */
+    bool stuck;                          /* of these, the latter */
 };
 
 struct member {
@@ -31,7 +33,7 @@ struct member {
     const struct ir_function *program;
     struct tensor *const *args;
     struct tensor **results;
-    uint64_t collectives;
+    uint64_t collectives, work;
     struct error error;
     int code;
     pthread_t thread;
@@ -73,6 +75,24 @@ static void meeting_free(struct gang_threads *threads, struct meeting *meeting)
     free(meeting->group), free(meeting->bytes), free(meeting);
 }
 
+/* Breaks a gang whose members all wait for others, or are at their end: their programs disagree about the
+ * collectives. The caller holds the mutex. */
+static void gang_look(struct gang_threads *threads)
+{
+    CHECK(threads->waiting + threads->finished <= threads->members);
+    if (threads->waiting == 0 || threads->waiting + threads->finished < threads->members)
+        return;
+    threads->broken = threads->stuck = true;
+    pthread_cond_broadcast(&threads->changed);
+}
+
+static int gang_broken(const struct gang_threads *threads, struct error *error)
+{
+    return threads->stuck ? error_set(error, ERROR_INVALID,
+                                      "the members of the gang wait for each other in different collectives")
+                          : error_set(error, ERROR_UNAVAILABLE, "another member of the gang has failed");
+}
+
 /* The caller holds the mutex. */
 static int meeting_attend(struct gang_threads *threads, const struct flow_gang *gang, const uint32_t *group,
                           uint32_t count, uint64_t key, const void *mine, size_t size, void *all,
@@ -89,8 +109,13 @@ static int meeting_attend(struct gang_threads *threads, const struct flow_gang *
         return error_set(error, ERROR_INVALID, "members bring %zu and %zu bytes to one collective", size,
                          meeting->size);
     mem_copy(meeting->bytes + place * size, mine, size);
-    meeting->arrived++;
-    pthread_cond_broadcast(&threads->changed);
+    if (++meeting->arrived == meeting->count) {
+        threads->waiting -= meeting->count - 1;
+        pthread_cond_broadcast(&threads->changed);
+    } else {
+        threads->waiting++;
+        gang_look(threads);
+    }
     while (meeting->arrived < meeting->count && !threads->broken)
         pthread_cond_wait(&threads->changed, &threads->mutex);
     bool complete = meeting->arrived == meeting->count;
@@ -98,7 +123,7 @@ static int meeting_attend(struct gang_threads *threads, const struct flow_gang *
         mem_copy(all, meeting->bytes, count * size);
     if (++meeting->left == meeting->arrived && complete)
         meeting_free(threads, meeting);
-    return complete ? 0 : error_set(error, ERROR_UNAVAILABLE, "another member of the gang has failed");
+    return complete ? 0 : gang_broken(threads, error);
 }
 
 static int thread_all_gather(struct flow_gang *gang, const uint32_t *group, uint32_t count, uint64_t key,
@@ -106,7 +131,7 @@ static int thread_all_gather(struct flow_gang *gang, const uint32_t *group, uint
 {
     struct gang_threads *threads = ((struct member *)gang)->threads; /* `gang` is the first field */
     pthread_mutex_lock(&threads->mutex);
-    int code = threads->broken ? error_set(error, ERROR_UNAVAILABLE, "another member of the gang has failed")
+    int code = threads->broken ? gang_broken(threads, error)
                                : meeting_attend(threads, gang, group, count, key, mine, size, all, error);
     pthread_mutex_unlock(&threads->mutex);
     return code;
@@ -116,12 +141,16 @@ static void *member_main(void *arg)
 {
     struct member *member = arg;
     member->code = interpret_function(&member->run, member->program, member->args, member->results);
+    struct gang_threads *threads = member->threads;
+    pthread_mutex_lock(&threads->mutex);
     if (member->code < 0) {
-        pthread_mutex_lock(&member->threads->mutex);
-        member->threads->broken = true;
-        pthread_cond_broadcast(&member->threads->changed);
-        pthread_mutex_unlock(&member->threads->mutex);
+        threads->broken = true;
+        pthread_cond_broadcast(&threads->changed);
+    } else if (!threads->broken) {
+        threads->finished++;
+        gang_look(threads);
     }
+    pthread_mutex_unlock(&threads->mutex);
     return NULL;
 }
 
@@ -159,7 +188,8 @@ int gang_threads_run(struct interpretation *run, const struct ir_op *op, struct 
     struct member *members = calloc(count + 1, sizeof *members);
     if (!members)
         return interpret_fail(run, op, ERROR_LIMIT, "no memory for %u members", count);
-    struct gang_threads threads = {.mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER};
+    struct gang_threads threads = {
+        .mutex = PTHREAD_MUTEX_INITIALIZER, .changed = PTHREAD_COND_INITIALIZER, .members = count};
     for (uint32_t k = 0; k < count; k++) {
         struct member *member = &members[k];
         member->gang = (struct flow_gang){.replica = k / partitions,
@@ -169,7 +199,11 @@ int gang_threads_run(struct interpretation *run, const struct ir_op *op, struct 
                                           .all_gather = thread_all_gather};
         member->threads = &threads;
         member->program = op->attributes.parallel.programs[k];
+        member->work = run->work ? *run->work : 0;
         member->run = (struct interpretation){.module = run->module,
+                                              .plans = run->plans,
+                                              .dense = run->dense,
+                                              .work = run->work ? &member->work : NULL,
                                               .gang = &member->gang,
                                               .collectives = &member->collectives,
                                               .error = &member->error};

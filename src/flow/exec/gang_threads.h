@@ -8,8 +8,8 @@
 
 #include "flow/exec/interpret.h"
 
-/* Runs each program of a run_parallel on a thread of its own. The operands are the programs' arguments and the
- * results their results, one program after another. */
+/* Runs each program of a run_parallel on a thread of its own. The operands are the programs' arguments and
+ * the results their results, one program after another. */
 int gang_threads_run(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
                      struct tensor **results);
 

@@ -7,11 +7,26 @@
 #define PHX_FLOW_EXEC_INTERPRET_H
 
 #include "flow/exec/executor.h"
+#include "flow/exec/plan.h"
 
-/* One run of one function. */
+/* Computes dot_general and convolution in place of the interpreter: returns 1 where it does not
+ * (onednn.c), 0 with the result, or a negative error. */
+struct dense;
+struct interpretation;
+typedef int dense_compute(const struct dense *dense, struct interpretation *run, const struct ir_op *op,
+                          struct tensor *const *operands, struct tensor **results);
+struct dense {
+    dense_compute *compute;
+};
+
+/* A run of one function. */
 struct interpretation {
     const struct ir_module *module;
-    struct tensor **values; /* by number; NULL: not made yet */
+    const struct plans *plans;
+    const struct plan *plan;   /* of the function at hand */
+    const struct dense *dense; /* NULL: none */
+    struct tensor **values;    /* by number; NULL: not made yet, or freed after the last use */
+    uint64_t *work;            /* steps that are left; NULL: no limit */
     struct flow_gang *gang; /* NULL: alone */
     uint64_t *collectives;  /* how many collectives the launch has passed: their key */
     struct error *error;
@@ -33,6 +48,10 @@ int interpret_function(struct interpretation *run, const struct ir_function *fun
 int interpret_fail(struct interpretation *run, const struct ir_op *op, enum error_code code,
                    const char *format, ...) __attribute__((format(printf, 4, 5)));
 
+/* Runs a planned function: what the executors of this folder do at launch, but for `dense`. */
+void interpret_launch(const struct plans *plans, const struct ir_function *function,
+                      const struct dense *dense, const struct flow_launch *launch);
+
 /* A tensor of the operation's result `index`, with undefined elements; NULL with the error set (ERROR_LIMIT)
  * when memory is exhausted. */
 struct tensor *interpret_result(struct interpretation *run, const struct ir_op *op, uint32_t index);
@@ -41,6 +60,9 @@ struct tensor *interpret_result(struct interpretation *run, const struct ir_op *
 void strides_of(const struct ir_type *type, int64_t strides[IR_RANK_MAX]);
 /* The next index in row-major order below `dims`; false after the last one. */
 bool index_next(int64_t *index, const int64_t *dims, int32_t rank);
+/* Copies from `from` at `offset` + sum of index[d] * strides[d], for every index of `to` in order; both have
+ * one element type. interpret_move.c */
+void strided_copy(struct tensor *to, const struct tensor *from, int64_t offset, const int64_t *strides);
 /* An element of an integer tensor (i1 included) as int64; indices beyond 2^63 are INT64_MAX. */
 int64_t tensor_integer(const struct tensor *tensor, int64_t at);
 
@@ -67,5 +89,10 @@ interpret_op interpret_all_gather, interpret_all_reduce, interpret_all_to_all, i
 interpret_op interpret_custom;
 /* interpret_expect.c */
 interpret_op interpret_expect;
+
+/* onednn.c: the executor, or NULL where oneDNN does not run on this machine. */
+const struct executor *executor_onednn(void);
+/* The function above, or NULL where the build has no oneDNN: written by CMakeLists.txt. */
+extern const struct executor *(*const executor_of_onednn)(void);
 
 #endif

@@ -196,7 +196,12 @@ static int collective_run(struct interpretation *run, const struct ir_op *op, st
 static int all_gather_work(struct interpretation *run, const struct ir_op *op, const struct members *members,
                            char *all, const struct ir_type *shard, struct tensor *result)
 {
-    shards_join(all, shard, members->count, op->attributes.collective.dimension, result);
+    int64_t dimension = op->attributes.collective.dimension;
+    if (result->type.dims[dimension] != shard->dims[dimension] * members->count)
+        return interpret_fail(run, op, ERROR_INVALID,
+                              "dimension %lld of the result has no room for %u members", (long long)dimension,
+                              members->count);
+    shards_join(all, shard, members->count, dimension, result);
     return 0;
 }
 
@@ -215,7 +220,7 @@ static int shards_fold(struct interpretation *run, const struct ir_op *op, const
     struct folding folding;
     size_t size = (size_t)ir_type_bytes(shard);
     struct tensor sum = tensor_over(shard, all);
-    int code = folding_begin(&folding, run, op, &op->regions[0]);
+    int code = folding_begin(&folding, run, op, &op->regions[0], true);
     for (uint32_t k = 1; k < members->count && code == 0; k++) {
         struct tensor next = tensor_over(shard, all + k * size);
         code = fold_tensor(&folding, &next, &sum);

@@ -1,14 +1,16 @@
 /* interpret_contract.c - products of matrices, convolutions, and what solves and transforms matrices.
  *
- * Sums of f32 are kept in f32, as every accelerator keeps them: test programs expect its digits. Other sums are
- * kept in double (complex double, 64-bit integers) and rounded once.
+ * Sums of f32 are kept in f32, as every accelerator keeps them: test programs expect its digits. Other sums
+ * are kept in double (complex double, 64-bit integers) and rounded once.
  */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/check.h"
+#include "flow/exec/dot.h"
 #include "flow/exec/interpret.h"
+#include "flow/exec/kernels.h"
 #include "flow/exec/lanes.h"
 
 /* All elements of a tensor, widened: what these operations read again and again. */
@@ -29,21 +31,6 @@ static bool wide_new(struct wide *wide, enum ir_element element, int64_t element
     wide->memory = calloc((size_t)elements + 1, size);
     wide->c = wide->memory, wide->f = wide->memory, wide->i = wide->memory;
     return wide->memory != NULL;
-}
-
-static bool wide_of(struct wide *wide, const struct tensor *tensor)
-{
-    int64_t elements = ir_type_elements(&tensor->type);
-    if (!wide_new(wide, tensor->type.element, elements))
-        return false;
-    size_t size = wide->class == LANE_COMPLEX ? sizeof *wide->c : sizeof *wide->f;
-    for (int64_t first = 0; first < elements; first += LANES) {
-        uint32_t count = elements - first < LANES ? (uint32_t)(elements - first) : LANES;
-        union lanes x;
-        lanes_load(&x, tensor->type.element, tensor->data, first, 1, count);
-        memcpy((char *)wide->memory + (size_t)first * size, &x, count * size);
-    }
-    return true;
 }
 
 static void wide_store(const struct wide *wide, enum lane_class class, struct tensor *tensor)
@@ -148,16 +135,42 @@ static void dot_walk(const struct axes *axes, int32_t depth, struct wide *sum, i
 /* Operands of other types than the result are converted to its class first, as the specification says. */
 static bool wide_as(struct wide *wide, const struct tensor *tensor, enum lane_class class)
 {
-    if (!wide_of(wide, tensor))
-        return false;
+    static const enum ir_element WIDEST[] = {[LANE_BOOL] = IR_I1,
+                                             [LANE_SIGNED] = IR_I64,
+                                             [LANE_UNSIGNED] = IR_U64,
+                                             [LANE_FLOAT] = IR_F64,
+                                             [LANE_COMPLEX] = IR_C128};
+    enum ir_element element = tensor->type.element, as = WIDEST[class];
     int64_t elements = ir_type_elements(&tensor->type);
-    if (class == LANE_FLOAT && wide->class == LANE_SIGNED)
-        for (int64_t k = 0; k < elements; k++)
-            wide->f[k] = (double)wide->i[k];
-    else if (class == LANE_FLOAT && wide->class != LANE_FLOAT && wide->class != LANE_COMPLEX)
-        for (int64_t k = 0; k < elements; k++)
-            wide->f[k] = (double)(uint64_t)wide->i[k];
+    if (!wide_new(wide, as, elements))
+        return false;
+    size_t size = class == LANE_COMPLEX ? sizeof *wide->c : sizeof *wide->f;
+    for (int64_t first = 0; first < elements; first += LANES) {
+        uint32_t count = elements - first < LANES ? (uint32_t)(elements - first) : LANES;
+        union lanes x;
+        lanes_load(&x, element, tensor->data, first, 1, count);
+        lanes_convert(&x, element, as, count);
+        memcpy((char *)wide->memory + (size_t)first * size, &x, count * size);
+    }
     return true;
+}
+
+/* Products of f32 go through matrices without gaps. */
+static int dot_f32(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
+                   struct tensor *result)
+{
+    struct dot_matrices dot;
+    int code = dot_matrices_make(&dot, run, op, operands);
+    if (code < 0)
+        return code;
+    const float *lhs = dot.lhs->data, *rhs = dot.rhs->data;
+    float *out = result->data;
+    for (int64_t k = 0; k < dot.shape.batch; k++)
+        kernel_matmul(
+            dot.shape.rows, dot.shape.columns, dot.shape.inner, lhs + k * dot.shape.rows * dot.shape.inner,
+            rhs + k * dot.shape.inner * dot.shape.columns, out + k * dot.shape.rows * dot.shape.columns);
+    dot_matrices_free(&dot);
+    return 0;
 }
 
 int interpret_dot(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
@@ -166,6 +179,14 @@ int interpret_dot(struct interpretation *run, const struct ir_op *op, struct ten
     struct tensor *result = interpret_result(run, op, 0);
     if (!result)
         return ERROR_LIMIT;
+    if (op->operands[0]->type.element == IR_F32 && op->operands[1]->type.element == IR_F32 &&
+        result->type.element == IR_F32) {
+        int code = dot_f32(run, op, operands, result);
+        if (code < 0)
+            tensor_unref(result);
+        results[0] = result;
+        return code;
+    }
     struct axes axes = dot_axes(op, &operands[0]->type, &operands[1]->type, &result->type);
     struct wide lhs = {0}, rhs = {0}, sum = {0};
     enum lane_class class = lane_class_of(result->type.element);
@@ -186,7 +207,7 @@ int interpret_dot(struct interpretation *run, const struct ir_op *op, struct ten
 
 /* --- convolution */
 
-/* One element of the output at `out`: the sum over the window and the input features of its group. */
+/* An output element at `out`: the sum over the window and the input features of its group. */
 static void convolve_at(const struct ir_op *op, const struct ir_type *input, const struct ir_type *kernel,
                         const struct ir_type *output, const int64_t *out, struct wide *sum, int64_t to,
                         const struct wide *x, const struct wide *w)
@@ -291,7 +312,9 @@ static void cholesky_in_place(double complex *a, int64_t n, bool lower)
             double complex sum = lower ? AT(i, j) : conj(AT(i, j));
             for (int64_t k = 0; k < j; k++)
                 sum -= (lower ? AT(i, k) : conj(AT(i, k))) * (lower ? conj(AT(j, k)) : AT(j, k));
-            double complex value = i == j ? csqrt(sum) : sum / AT(j, j);
+            double complex value = sum / (i == j ? 1 : AT(j, j));
+            if (i == j) /* NaN where the matrix is not positive definite */
+                value = creal(sum) >= 0 ? sqrt(creal(sum)) : NAN;
             AT(i, j) = lower ? value : conj(value);
         }
     for (int64_t i = 0; i < n; i++)
@@ -383,8 +406,8 @@ static void fourier_line(double complex *line, int64_t n, int64_t step, bool inv
     double turn = (inverse ? 2 : -2) * M_PI / (double)n;
     for (int64_t k = 0; k < n; k++) {
         scratch[k] = 0;
-        for (int64_t j = 0; j < n; j++)
-            scratch[k] += line[j * step] * cexp(I * (turn * (double)(j * k % n)));
+        for (int64_t j = 0, angle = 0; j < n; j++, angle = (angle + k) % n) /* j * k modulo n */
+            scratch[k] += line[j * step] * cexp(I * (turn * (double)angle));
     }
     for (int64_t k = 0; k < n; k++)
         line[k * step] = inverse ? scratch[k] / (double)n : scratch[k];

@@ -1,4 +1,5 @@
-/* interpret_control.c - operations that run regions or other functions, and those without a place elsewhere. */
+/* interpret_control.c - operations that run regions or other functions, and those without a place elsewhere.
+ * */
 #include <stdlib.h>
 #include <string.h>
 
@@ -32,7 +33,9 @@ int interpret_while(struct interpretation *run, const struct ir_op *op, struct t
                     struct tensor **results)
 {
     uint32_t count = op->operand_count;
-    struct tensor *state[IR_OPERANDS_MAX], *next[IR_OPERANDS_MAX];
+    struct tensor **state = calloc(2 * (size_t)count + 1, sizeof *state), **next = state + count;
+    if (!state)
+        return interpret_fail(run, op, ERROR_LIMIT, "no memory for the state");
     for (uint32_t k = 0; k < count; k++)
         state[k] = tensor_ref(operands[k]);
     int code;
@@ -55,6 +58,7 @@ int interpret_while(struct interpretation *run, const struct ir_op *op, struct t
         else
             tensor_unref(state[k]);
     }
+    free(state);
     return code;
 }
 

@@ -4,6 +4,7 @@
 
 #include "base/check.h"
 #include "flow/exec/interpret.h"
+#include "flow/exec/kernels.h"
 #include "flow/exec/lanes.h"
 
 #define EACH(statement)                                                                                      \
@@ -174,30 +175,36 @@ static bool unary_crossing(enum ir_op_kind kind, enum lane_class class, union la
     return false;
 }
 
+bool lanes_unary(enum ir_op_kind kind, enum ir_element element, union lanes *x, uint32_t count)
+{
+    CHECK(count <= LANES);
+    enum lane_class class = lane_class_of(element);
+    if (unary_crossing(kind, class, x, count))
+        return true;
+    if (class == LANE_FLOAT)
+        return unary_float(kind, x->f, count);
+    if (class == LANE_COMPLEX)
+        return unary_complex(kind, x->c, count);
+    return class != LANE_NONE && unary_integer(kind, element, x, count);
+}
+
 int interpret_unary(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
                     struct tensor **results)
 {
     const struct tensor *operand = operands[0];
     enum ir_element element = operand->type.element;
-    enum lane_class class = lane_class_of(element);
     struct tensor *result = interpret_result(run, op, 0);
     if (!result)
         return ERROR_LIMIT;
     int64_t elements = ir_type_elements(&result->type);
-    for (int64_t first = 0; first < elements; first += LANES) {
+    bool done = element == result->type.element &&
+                kernel_unary(op->kind, element, operand->data, elements, result->data);
+    for (int64_t first = 0; first < elements && !done; first += LANES) {
         uint32_t count = elements - first < LANES ? (uint32_t)(elements - first) : LANES;
         union lanes x;
         lanes_load(&x, element, operand->data, first, 1, count);
-        bool known = unary_crossing(op->kind, class, &x, count);
-        if (!known)
-            known = class == LANE_FLOAT     ? unary_float(op->kind, x.f, count)
-                    : class == LANE_COMPLEX ? unary_complex(op->kind, x.c, count)
-                                            : unary_integer(op->kind, element, &x, count);
-        if (!known) {
-            tensor_unref(result);
-            return interpret_fail(run, op, ERROR_UNSUPPORTED, "cannot be computed for %s",
-                                  ir_element_name(element));
-        }
+        bool known = lanes_unary(op->kind, element, &x, count);
+        CHECK(known); /* plan_supported */
         lanes_store(&x, result->type.element, result->data, first, count);
     }
     results[0] = result;
@@ -396,22 +403,17 @@ int interpret_binary(struct interpretation *run, const struct ir_op *op, struct 
     if (!result)
         return ERROR_LIMIT;
     int64_t elements = ir_type_elements(&result->type);
-    for (int64_t first = 0; first < elements; first += LANES) {
+    bool done =
+        kernel_binary(op->kind, element, operands[0]->data, operands[1]->data, elements, result->data);
+    for (int64_t first = 0; first < elements && !done; first += LANES) {
         uint32_t count = elements - first < LANES ? (uint32_t)(elements - first) : LANES;
         union lanes x, y;
         lanes_load(&x, element, operands[0]->data, first, 1, count);
         lanes_load(&y, element, operands[1]->data, first, 1, count);
-        bool known = true;
-        if (op->kind == IR_OP_COMPLEX)
-            for (uint32_t k = count; k-- > 0;) /* descending: c[k] lies at or behind f[k] */
-                x.c[k] = CMPLX(x.f[k], y.f[k]);
-        else
-            known = lanes_binary(op->kind, element, &x, &y, count);
-        if (!known) {
-            tensor_unref(result);
-            return interpret_fail(run, op, ERROR_UNSUPPORTED, "cannot be computed for %s",
-                                  ir_element_name(element));
-        }
+        bool known = op->kind == IR_OP_COMPLEX || lanes_binary(op->kind, element, &x, &y, count);
+        CHECK(known);                                                      /* plan_supported */
+        for (uint32_t k = op->kind == IR_OP_COMPLEX ? count : 0; k-- > 0;) /* c[k] lies at or behind f[k] */
+            x.c[k] = CMPLX(x.f[k], y.f[k]);
         lanes_store(&x, result->type.element, result->data, first, count);
     }
     results[0] = result;
@@ -504,7 +506,8 @@ int interpret_select(struct interpretation *run, const struct ir_op *op, struct 
     const char *when_true = operands[1]->data, *when_false = operands[2]->data;
     size_t size = ir_element_size(result->type.element);
     int64_t elements = ir_type_elements(&result->type), step = operands[0]->type.rank > 0;
-    for (int64_t k = 0; k < elements; k++)
+    bool done = step && kernel_select(size, chosen, when_true, when_false, elements, result->data);
+    for (int64_t k = 0; k < elements && !done; k++)
         memcpy((char *)result->data + k * size, (chosen[k * step] ? when_true : when_false) + k * size, size);
     results[0] = result;
     return 0;
@@ -555,7 +558,35 @@ int interpret_convert(struct interpretation *run, const struct ir_op *op, struct
     return 0;
 }
 
-/* The bytes stay as they are: an element of twice the size has two of the smaller in its last dimension, the
+/* Bit `at` of a tensor whose elements have `width` bits each, in bytes or more. */
+static unsigned bit_get(const unsigned char *data, size_t size, unsigned width, int64_t at)
+{
+    int64_t element = at / width;
+    unsigned bit = (unsigned)(at % width);
+    return data[(size_t)element * size + bit / 8] >> bit % 8 & 1;
+}
+
+/* Elements of less than a byte: the low bits of each, one element after another. */
+static void bitcast_narrow(const struct tensor *from, struct tensor *to)
+{
+    unsigned from_width = width_of(from->type.element), width = width_of(to->type.element);
+    int64_t elements = ir_type_elements(&to->type);
+    for (int64_t k = 0; k < elements; k++) {
+        union lanes x = {.u = {0}};
+        for (unsigned bit = 0; bit < width; bit++)
+            x.u[0] |= (uint64_t)bit_get(from->data, ir_element_size(from->type.element), from_width,
+                                        k * width + bit)
+                      << bit;
+        if (ir_element_size(to->type.element) > 1)
+            memcpy((char *)to->data + (size_t)k * (width / 8), x.u, width / 8);
+        else if (lane_class_of(to->type.element) == LANE_FLOAT)
+            ((uint8_t *)to->data)[k] = (uint8_t)x.u[0];
+        else
+            lanes_store(&x, to->type.element, to->data, k, 1);
+    }
+}
+
+/* The bits stay as they are: an element of twice the size has two of the smaller in its last dimension, the
  * low half first. */
 int interpret_bitcast(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
                       struct tensor **results)
@@ -564,11 +595,9 @@ int interpret_bitcast(struct interpretation *run, const struct ir_op *op, struct
     if (!result)
         return ERROR_LIMIT;
     int64_t bytes = ir_type_bytes(&result->type);
-    if (bytes != ir_type_bytes(&operands[0]->type)) {
-        tensor_unref(result);
-        return interpret_fail(run, op, ERROR_UNSUPPORTED, "between elements of less than a byte");
-    }
-    if (bytes > 0)
+    if (width_of(result->type.element) < 8 || width_of(operands[0]->type.element) < 8)
+        bitcast_narrow(operands[0], result);
+    else if (bytes > 0)
         memcpy(result->data, operands[0]->data, (size_t)bytes);
     results[0] = result;
     return 0;

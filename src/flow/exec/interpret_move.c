@@ -5,23 +5,51 @@
 #include "base/check.h"
 #include "flow/exec/fold.h"
 #include "flow/exec/interpret.h"
+#include "flow/exec/kernels.h"
 #include "flow/exec/lanes.h"
 
-/* Copies from `from` at `offset` + sum of index[d] * strides[d], for every index of `to` in order. */
-static void strided_copy(struct tensor *to, const struct tensor *from, int64_t offset, const int64_t *strides)
+/* Dimensions without those of size 1, neighbours joined where one runs on where the other ends. */
+static int32_t dims_join(const struct ir_type *type, const int64_t *strides, int64_t *dims, int64_t *joined)
 {
-    int64_t elements = ir_type_elements(&to->type), index[IR_RANK_MAX] = {0}, at = 0;
-    int32_t rank = to->type.rank;
-    int64_t row = rank ? to->type.dims[rank - 1] : 1, step = rank ? strides[rank - 1] : 0;
-    while (at < elements) {
+    int32_t rank = 0;
+    for (int32_t d = 0; d < type->rank; d++) {
+        if (type->dims[d] == 1)
+            continue;
+        if (rank > 0 && joined[rank - 1] == strides[d] * type->dims[d]) {
+            dims[rank - 1] *= type->dims[d];
+            joined[rank - 1] = strides[d];
+            continue;
+        }
+        dims[rank] = type->dims[d];
+        joined[rank++] = strides[d];
+    }
+    return rank;
+}
+
+void strided_copy(struct tensor *to, const struct tensor *from, int64_t offset, const int64_t *strides)
+{
+    int64_t elements = ir_type_elements(&to->type), index[IR_RANK_MAX] = {0};
+    int64_t dims[IR_RANK_MAX], joined[IR_RANK_MAX];
+    size_t size = ir_element_size(to->type.element);
+    if (elements == 0)
+        return;
+    int32_t rank = dims_join(&to->type, strides, dims, joined);
+    int64_t row = rank ? dims[rank - 1] : 1, step = rank ? joined[rank - 1] : 0;
+    for (int64_t at = 0; at < elements; at += row) {
         int64_t source = offset;
         for (int32_t d = 0; d + 1 < rank; d++)
-            source += index[d] * strides[d];
-        for (int64_t k = 0; k < row; k++)
-            element_copy(to, at++, from, source + k * step);
-        if (!index_next(index, to->type.dims, rank - 1))
-            break;
+            source += index[d] * joined[d];
+        kernel_copy(size, (const char *)from->data + source * (int64_t)size, step, row,
+                    (char *)to->data + (size_t)at * size);
+        index_next(index, dims, rank - 1);
     }
+}
+
+/* Fills a tensor with one element. */
+static void tensor_fill(struct tensor *tensor, const struct tensor *scalar)
+{
+    kernel_copy(ir_element_size(tensor->type.element), scalar->data, 0, ir_type_elements(&tensor->type),
+                tensor->data);
 }
 
 int interpret_constant(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
@@ -59,7 +87,7 @@ int interpret_reshape(struct interpretation *run, const struct ir_op *op, struct
     struct tensor *result = interpret_result(run, op, 0);
     if (!result)
         return ERROR_LIMIT;
-    memcpy(result->data, operands[0]->data, (size_t)ir_type_bytes(&result->type));
+    mem_copy(result->data, operands[0]->data, (size_t)ir_type_bytes(&result->type));
     results[0] = result;
     return 0;
 }
@@ -158,17 +186,21 @@ int interpret_dynamic_slice(struct interpretation *run, const struct ir_op *op,
     return 0;
 }
 
-/* Writes `from` into `to` at offset + index * strides. */
+/* Writes `from` into `to` at offset + index * strides, a row at a time: the last dimension has no gaps. */
 static void strided_write(struct tensor *to, int64_t offset, const int64_t *strides,
                           const struct tensor *from)
 {
     int64_t elements = ir_type_elements(&from->type), index[IR_RANK_MAX] = {0};
-    for (int64_t at = 0; at < elements; at++) {
+    int32_t rank = from->type.rank;
+    size_t size = ir_element_size(to->type.element);
+    int64_t row = rank ? from->type.dims[rank - 1] : 1;
+    for (int64_t at = 0; at < elements; at += row) {
         int64_t target = offset;
-        for (int32_t d = 0; d < from->type.rank; d++)
+        for (int32_t d = 0; d + 1 < rank; d++)
             target += index[d] * strides[d];
-        element_copy(to, target, from, at);
-        index_next(index, from->type.dims, from->type.rank);
+        memcpy((char *)to->data + (size_t)target * size, (const char *)from->data + (size_t)at * size,
+               (size_t)row * size);
+        index_next(index, from->type.dims, rank - 1);
     }
 }
 
@@ -214,11 +246,10 @@ int interpret_pad(struct interpretation *run, const struct ir_op *op, struct ten
     if (!result)
         return ERROR_LIMIT;
     const struct tensor *operand = operands[0];
-    int64_t elements = ir_type_elements(&result->type), strides[IR_RANK_MAX], index[IR_RANK_MAX] = {0};
-    for (int64_t at = 0; at < elements; at++)
-        element_copy(result, at, operands[1], 0);
+    int64_t strides[IR_RANK_MAX], index[IR_RANK_MAX] = {0};
+    tensor_fill(result, operands[1]);
     strides_of(&result->type, strides);
-    elements = ir_type_elements(&operand->type);
+    int64_t elements = ir_type_elements(&operand->type);
     for (int64_t at = 0; at < elements; at++) {
         int64_t target = 0;
         bool inside = true;
@@ -226,7 +257,7 @@ int interpret_pad(struct interpretation *run, const struct ir_op *op, struct ten
             int64_t to =
                 op->attributes.pad.low.items[d] + index[d] * (op->attributes.pad.interior.items[d] + 1);
             inside = inside && to >= 0 && to < result->type.dims[d];
-            target += to * strides[d];
+            target += inside ? to * strides[d] : 0;
         }
         if (inside)
             element_copy(result, target, operand, at);
@@ -341,7 +372,7 @@ int interpret_scatter(struct interpretation *run, const struct ir_op *op, struct
     int64_t index[IR_RANK_MAX] = {0}, elements = ir_type_elements(&updates->type);
     struct folding folding = {0};
     if (code == 0)
-        code = folding_begin(&folding, run, op, &op->regions[0]);
+        code = folding_begin(&folding, run, op, &op->regions[0], true);
     for (int64_t from = 0; from < elements && code == 0; from++) {
         int64_t to = scatter_target(op, &operands[0]->type, indices, index, updates->type.rank);
         if (to >= 0)

@@ -41,7 +41,7 @@ static void numbers_store(const struct numbers *numbers, struct tensor *tensor)
     }
 }
 
-/* What the three operations share: operands and results as numbers, and which feature an element has. */
+/* Shared by the three operations: operands and results as numbers, and which feature an element has. */
 struct norm {
     const struct ir_op *op;
     struct numbers in[5], out[3];

@@ -5,6 +5,7 @@
 #include "base/check.h"
 #include "flow/exec/fold.h"
 #include "flow/exec/interpret.h"
+#include "flow/exec/kernels.h"
 
 static void tensors_free(struct tensor **tensors, uint32_t count)
 {
@@ -28,8 +29,8 @@ static int results_new(struct interpretation *run, const struct ir_op *op, struc
 static void fill_initial(struct tensor *const *initial, struct tensor **results, uint32_t count)
 {
     for (uint32_t k = 0; k < count; k++)
-        for (int64_t at = 0; at < ir_type_elements(&results[k]->type); at++)
-            element_copy(results[k], at, initial[k], 0);
+        kernel_copy(ir_element_size(results[k]->type.element), initial[k]->data, 0,
+                    ir_type_elements(&results[k]->type), results[k]->data);
 }
 
 int interpret_reduce(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
@@ -52,13 +53,16 @@ int interpret_reduce(struct interpretation *run, const struct ir_op *op, struct 
             stride *= type->dims[d];
         }
     }
-    code = folding_begin(&folding, run, op, &op->regions[0]);
-    for (int64_t from = 0; from < ir_type_elements(type) && code == 0; from++) {
+    code = folding_begin(&folding, run, op, &op->regions[0], true);
+    int64_t elements = ir_type_elements(type), row = type->rank ? type->dims[type->rank - 1] : 1;
+    bool row_reduced = type->rank && strides[type->rank - 1] == 0;
+    for (int64_t from = 0; from < elements && code == 0; from += row) { /* rows of the last dimension */
         int64_t to = 0;
-        for (int32_t d = 0; d < type->rank; d++)
+        for (int32_t d = 0; d + 1 < type->rank; d++)
             to += index[d] * strides[d];
-        code = fold_element(&folding, operands, from, results, to);
-        index_next(index, type->dims, type->rank);
+        code = row_reduced ? fold_line(&folding, operands, from, results, to, row)
+                           : fold_lines(&folding, operands, from, results, to, row);
+        index_next(index, type->dims, type->rank - 1);
     }
     folding_end(&folding);
     if (code < 0)
@@ -97,7 +101,7 @@ int interpret_reduce_window(struct interpretation *run, const struct ir_op *op,
         return code;
     fill_initial(operands + inputs, results, inputs);
     int64_t out[IR_RANK_MAX] = {0};
-    code = folding_begin(&folding, run, op, &op->regions[0]);
+    code = folding_begin(&folding, run, op, &op->regions[0], true);
     for (int64_t to = 0; to < ir_type_elements(out_type) && code == 0; to++) {
         int64_t at[IR_RANK_MAX] = {0};
         do {
@@ -113,7 +117,7 @@ int interpret_reduce_window(struct interpretation *run, const struct ir_op *op,
     return code;
 }
 
-/* Of each window the selected element receives the window's source, by the second region. */
+/* In each window the selected element receives the window's source, by the second region. */
 int interpret_select_and_scatter(struct interpretation *run, const struct ir_op *op,
                                  struct tensor *const *operands, struct tensor **results)
 {
@@ -125,9 +129,9 @@ int interpret_select_and_scatter(struct interpretation *run, const struct ir_op 
         return code;
     fill_initial(operands + 2, results, 1);
     int64_t out[IR_RANK_MAX] = {0};
-    code = folding_begin(&select, run, op, &op->regions[0]);
+    code = folding_begin(&select, run, op, &op->regions[0], false);
     if (code == 0)
-        code = folding_begin(&scatter, run, op, &op->regions[1]);
+        code = folding_begin(&scatter, run, op, &op->regions[1], true);
     for (int64_t from = 0; from < ir_type_elements(&source->type) && code == 0; from++) {
         int64_t at[IR_RANK_MAX] = {0}, chosen = -1;
         do {
@@ -160,7 +164,7 @@ int interpret_map(struct interpretation *run, const struct ir_op *op, struct ten
     int code = results_new(run, op, results);
     if (code < 0)
         return code;
-    code = folding_begin(&folding, run, op, &op->regions[0]);
+    code = folding_begin(&folding, run, op, &op->regions[0], false);
     for (int64_t at = 0; at < ir_type_elements(&results[0]->type) && code == 0; at++) {
         struct tensor *mapped;
         for (uint32_t k = 0; k < op->operand_count; k++)
@@ -227,7 +231,7 @@ int interpret_sort(struct interpretation *run, const struct ir_op *op, struct te
     if (code < 0)
         return code;
     int64_t *order = calloc((size_t)length + 1, 2 * sizeof *order);
-    sorting.code = order ? folding_begin(&sorting.folding, run, op, &op->regions[0])
+    sorting.code = order ? folding_begin(&sorting.folding, run, op, &op->regions[0], false)
                          : interpret_fail(run, op, ERROR_LIMIT, "no memory for the order");
     sorting.step = type->rank ? strides[dimension] : 1;
     for (int64_t at = 0; at < ir_type_elements(type) && sorting.code == 0; at++) {

@@ -8,7 +8,7 @@
 #include "flow/exec/interpret.h"
 #include "flow/exec/lanes.h"
 
-/* What computes each kind of operation; NULL: return, which ends a block. */
+/* Computes each kind of operation; NULL: return, which ends a block. */
 static interpret_op *const COMPUTES[IR_OP_KINDS] = {
     [IR_OP_ABS] = interpret_unary,
     [IR_OP_CBRT] = interpret_unary,
@@ -115,8 +115,9 @@ int interpret_fail(struct interpretation *run, const struct ir_op *op, enum erro
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
-    return error_set(run->error, code, "%.*s:%u:%u: %s: %s", STR_ARG(run->module->file), op->place.line,
-                     op->place.column, ir_op_name(op->kind), text);
+    return error_set(run->error, code, "%.*s:%u:%u: %s%s: %s", STR_ARG(run->module->file), op->place.line,
+                     op->place.column, strchr(ir_op_name(op->kind), '.') ? "" : "stablehlo.",
+                     ir_op_name(op->kind), text);
 }
 
 struct tensor *interpret_result(struct interpretation *run, const struct ir_op *op, uint32_t index)
@@ -165,38 +166,92 @@ static void value_set(struct interpretation *run, const struct ir_value *value, 
     run->values[value->number] = tensor;
 }
 
-static int run_operation(struct interpretation *run, const struct ir_op *op)
+/* Frees what the operation was the last to use. */
+static void values_free(struct interpretation *run, const struct ir_op *op)
 {
-    struct tensor *operands[IR_OPERANDS_MAX], *results[IR_OPERANDS_MAX];
-    for (uint32_t i = 0; i < op->operand_count; i++) {
-        operands[i] = run->values[op->operands[i]->number];
-        CHECK(operands[i] != NULL);
+    const struct ir_op **last_use = run->plan->last_use;
+    for (uint32_t k = 0; k < op->operand_count; k++)
+        if (last_use[op->operands[k]->number] == op)
+            value_set(run, op->operands[k], NULL);
+    const struct plan_capture *captures = NULL;
+    uint32_t count = op->region_count ? plan_captures(run->plan, op, &captures) : 0;
+    for (uint32_t k = 0; k < count; k++)
+        value_set(run, captures[k].value, NULL);
+}
+
+/* Charges the launch for steps; ERROR_LIMIT where it has none left. */
+static int work_charge(struct interpretation *run, const struct ir_op *op)
+{
+    uint64_t steps = plan_work(op);
+    if (steps > *run->work) {
+        *run->work = 0;
+        return interpret_fail(run, op, ERROR_LIMIT, "the launch is out of the work that it may do");
     }
-    int code = COMPUTES[op->kind](run, op, operands, results);
+    *run->work -= steps;
+    return 0;
+}
+
+static int operation_compute(struct interpretation *run, const struct ir_op *op, struct tensor **operands,
+                             struct tensor **results)
+{
+    for (uint32_t k = 0; k < op->operand_count; k++) {
+        operands[k] = run->values[op->operands[k]->number];
+        CHECK(operands[k] != NULL);
+    }
+    int code = run->work ? work_charge(run, op) : 0;
     if (code < 0)
         return code;
-    for (uint32_t i = 0; i < op->result_count; i++) {
-        CHECK(ir_type_equal(&results[i]->type, &op->results[i].type));
-        value_set(run, &op->results[i], results[i]);
+    code = 1;
+    if (run->dense && (op->kind == IR_OP_DOT_GENERAL || op->kind == IR_OP_CONVOLUTION))
+        code = run->dense->compute(run->dense, run, op, operands, results);
+    return code == 1 ? COMPUTES[op->kind](run, op, operands, results) : code;
+}
+
+static int run_operation(struct interpretation *run, const struct ir_op *op)
+{
+    enum { FEW = 16 };
+    struct tensor *few[FEW], **tensors = few; /* little stack: operations nest */
+    uint32_t count = op->operand_count + op->result_count;
+    if (count > FEW && !(tensors = calloc(count, sizeof *tensors)))
+        return interpret_fail(run, op, ERROR_LIMIT, "no memory for the operands");
+    struct tensor **results = tensors + op->operand_count;
+    int code = operation_compute(run, op, tensors, results);
+    if (code == 0) {
+        values_free(run, op);
+        for (uint32_t k = 0; k < op->result_count; k++) {
+            CHECK(ir_type_equal(&results[k]->type, &op->results[k].type));
+            if (run->plan->last_use[op->results[k].number])
+                value_set(run, &op->results[k], results[k]);
+            else
+                tensor_unref(results[k]); /* unused */
+        }
     }
-    return 0;
+    if (tensors != few)
+        free(tensors);
+    return code;
 }
 
 int interpret_block(struct interpretation *run, const struct ir_block *block, struct tensor *const *args,
                     struct tensor **results)
 {
-    for (uint32_t i = 0; i < block->arg_count; i++)
-        value_set(run, &block->args[i], tensor_ref(args[i]));
+    if (run->work && (*run->work)-- == 0) {
+        *run->work = 0;
+        return error_set(run->error, ERROR_LIMIT, "the launch is out of the work that it may do");
+    }
+    for (uint32_t k = 0; k < block->arg_count; k++)
+        value_set(run, &block->args[k], tensor_ref(args[k]));
     const struct ir_op *op = block->first;
     for (; op && op->kind != IR_OP_RETURN; op = op->next) {
         int code = run_operation(run, op);
         if (code < 0)
             return code;
     }
-    for (uint32_t i = 0; op && i < op->operand_count; i++)
-        results[i] = tensor_ref(run->values[op->operands[i]->number]);
-    for (uint32_t i = 0; i < block->arg_count; i++)
-        value_set(run, &block->args[i], NULL); /* the caller may use their memory again */
+    for (uint32_t k = 0; op && k < op->operand_count; k++)
+        results[k] = tensor_ref(run->values[op->operands[k]->number]);
+    if (op)
+        values_free(run, op);
+    for (uint32_t k = 0; k < block->arg_count; k++)
+        value_set(run, &block->args[k], NULL); /* the caller may use their memory again */
     return 0;
 }
 
@@ -204,22 +259,45 @@ int interpret_function(struct interpretation *run, const struct ir_function *fun
                        struct tensor *const *args, struct tensor **results)
 {
     struct interpretation inner = *run;
+    inner.plan = plans_find(run->plans, function);
     inner.values = calloc(function->value_count + 1, sizeof *inner.values);
     if (!inner.values)
         return error_set(run->error, ERROR_LIMIT, "no memory for the values of @%.*s",
                          STR_ARG(function->name));
     int code = interpret_block(&inner, &function->body, args, results);
-    for (uint32_t i = 0; i < function->value_count; i++)
-        tensor_unref(inner.values[i]);
+    for (uint32_t k = 0; k < function->value_count; k++)
+        tensor_unref(inner.values[k]);
     free(inner.values);
     return code;
+}
+
+void interpret_launch(const struct plans *plans, const struct ir_function *function,
+                      const struct dense *dense, const struct flow_launch *launch)
+{
+    struct flow_failure failure = {.island = UINT32_MAX, .device = UINT32_MAX, .incarnation = UINT32_MAX};
+    uint64_t collectives = 0, work = launch->work_limit;
+    struct tensor **results = calloc(function->result_count + 1, sizeof *results);
+    struct interpretation run = {.module = plans->module,
+                                 .plans = plans,
+                                 .dense = dense,
+                                 .gang = launch->gang,
+                                 .work = work ? &work : NULL,
+                                 .collectives = &collectives,
+                                 .error = &failure.error};
+    int code = results ? interpret_function(&run, function, launch->args, results)
+                       : error_set(&failure.error, ERROR_LIMIT, "no memory for the results");
+    if (code < 0)
+        launch->done(launch->arg, NULL, 0, &failure);
+    else
+        launch->done(launch->arg, results, function->result_count, NULL);
+    free(results);
 }
 
 /* --- the executor */
 
 struct executable {
-    const struct ir_module *module;
     const struct ir_function *function;
+    struct plans plans;
 };
 
 static int interpreter_compile(const struct executor *executor, const struct ir_module *module,
@@ -229,48 +307,29 @@ static int interpreter_compile(const struct executor *executor, const struct ir_
     struct executable *made = malloc(sizeof *made);
     if (!made)
         return error_set(error, ERROR_LIMIT, "no memory for an executable");
-    *made = (struct executable){.module = module, .function = function};
-    *executable = made;
-    return 0;
+    made->function = function;
+    int code = plans_make(&made->plans, module, function, error);
+    if (code < 0)
+        free(made);
+    else
+        *executable = made;
+    return code;
 }
 
 static void interpreter_launch(struct executable *executable, const struct flow_launch *launch)
 {
-    const struct ir_function *function = executable->function;
-    struct tensor *results[IR_OPERANDS_MAX];
-    struct flow_failure failure = {.island = UINT32_MAX, .device = UINT32_MAX, .incarnation = UINT32_MAX};
-    uint64_t collectives = 0;
-    struct interpretation run = {.module = executable->module,
-                                 .gang = launch->gang,
-                                 .collectives = &collectives,
-                                 .error = &failure.error};
-    if (interpret_function(&run, function, launch->args, results) < 0)
-        launch->done(launch->arg, NULL, 0, &failure);
-    else
-        launch->done(launch->arg, results, function->result_count, NULL);
+    interpret_launch(&executable->plans, executable->function, NULL, launch);
 }
 
 static void interpreter_release(struct executable *executable)
 {
+    plans_free(&executable->plans);
     free(executable);
-}
-
-/* Every value of the function at once: the interpreter frees its values when the function ends. */
-static int64_t block_bytes(const struct ir_block *block)
-{
-    int64_t bytes = 0;
-    for (const struct ir_op *op = block->first; op; op = op->next) {
-        for (uint32_t i = 0; i < op->result_count; i++)
-            bytes += ir_type_bytes(&op->results[i].type);
-        for (uint32_t i = 0; i < op->region_count; i++)
-            bytes += block_bytes(&op->regions[i]);
-    }
-    return bytes;
 }
 
 static int64_t interpreter_peak(const struct executable *executable)
 {
-    return block_bytes(&executable->function->body);
+    return plans_find(&executable->plans, executable->function)->peak;
 }
 
 static const struct executor INTERPRETER = {.name = "interpreter",
@@ -281,5 +340,7 @@ static const struct executor INTERPRETER = {.name = "interpreter",
 
 const struct executor *executor_named(const char *name)
 {
-    return strcmp(name, INTERPRETER.name) == 0 ? &INTERPRETER : NULL;
+    if (strcmp(name, INTERPRETER.name) == 0)
+        return &INTERPRETER;
+    return strcmp(name, "onednn") == 0 && executor_of_onednn ? executor_of_onednn() : NULL;
 }

@@ -343,8 +343,8 @@ static void convert_from_float(union lanes *lanes, enum ir_element to, uint32_t 
             lanes->u[k] = float_to_unsigned(lanes->f[k], UINT64_MAX >> (64 - bits));
 }
 
-/* An integer as a double. Where the target is narrower and digits are lost, the last digit kept is made odd, so
- * that the rounding to the target still goes the right way (Boldo and Melquiond, "When double rounding is
+/* An integer as a double. Where the target is narrower and digits are lost, the last digit kept is made odd,
+ * so that the rounding to the target still goes the right way (Boldo and Melquiond, "When double rounding is
  * odd", 2005). */
 static double integer_to_float(uint64_t magnitude, bool negative, enum ir_element to)
 {

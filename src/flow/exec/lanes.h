@@ -1,10 +1,10 @@
 /* lanes.h - elements of any type as numbers that C computes with. Private to src/flow/exec.
  *
- * The interpreter computes on runs of at most LANES elements: they are widened, an operation works on the wide
- * numbers, and the result is rounded once. Booleans and integers widen to 64 bits of their signedness, floats
- * to double, complex numbers to two doubles. For +, -, *, / and square root of f32 and narrower this gives the
- * correctly rounded result, since double has more than twice their digits and two more (Figueroa, "When is
- * double rounding innocuous?", 1995); other functions are as exact as the C library's in double.
+ * The interpreter computes on runs of at most LANES elements: they are widened, an operation works on the
+ * wide numbers, and the result is rounded once. Booleans and integers widen to 64 bits of their signedness,
+ * floats to double, complex numbers to two doubles. For +, -, *, / and square root of f32 and narrower this
+ * gives the correctly rounded result, since double has more than twice their digits and two more (Figueroa,
+ * "When is double rounding innocuous?", 1995); other functions are as exact as the C library's in double.
  */
 #ifndef PHX_FLOW_EXEC_LANES_H
 #define PHX_FLOW_EXEC_LANES_H
@@ -19,7 +19,7 @@ enum { LANES = 256 };
 enum lane_class { LANE_BOOL, LANE_SIGNED, LANE_UNSIGNED, LANE_FLOAT, LANE_COMPLEX, LANE_NONE };
 enum lane_class lane_class_of(enum ir_element element);
 
-/* One run: the member is chosen by the class (bool and unsigned: u). */
+/* A run: the member is chosen by the class (bool and unsigned: u). */
 union lanes {
     int64_t i[LANES];
     uint64_t u[LANES];
@@ -46,6 +46,9 @@ void lanes_convert(union lanes *lanes, enum ir_element from, enum ir_element to,
  * False: the operation is not defined for that type. */
 bool lanes_binary(enum ir_op_kind kind, enum ir_element element, union lanes *x, const union lanes *y,
                   uint32_t count);
+
+/* x[k] = op x[k]; the class of the result may be another one (abs and real of complex numbers, is_finite). */
+bool lanes_unary(enum ir_op_kind kind, enum ir_element element, union lanes *x, uint32_t count);
 
 /* Bits of narrow floats; rounding to nearest, ties to even. */
 double lane_of_f16(uint16_t bits);

@@ -5,18 +5,47 @@
 
 #include "base/check.h"
 #include "flow/exec/executor.h"
+#include "flow/exec/kernels.h"
 
 enum { TENSOR_ALIGNMENT = 64 };
+
+static _Atomic int64_t tensor_bytes_now, tensor_bytes_most;
+
+int64_t tensor_bytes(void)
+{
+    return atomic_load_explicit(&tensor_bytes_now, memory_order_relaxed);
+}
+
+int64_t tensor_bytes_peak(void)
+{
+    return atomic_load_explicit(&tensor_bytes_most, memory_order_relaxed);
+}
+
+void tensor_bytes_mark(void)
+{
+    atomic_store_explicit(&tensor_bytes_most, tensor_bytes(), memory_order_relaxed);
+}
+
+static void tensor_bytes_add(int64_t bytes)
+{
+    int64_t now = atomic_fetch_add_explicit(&tensor_bytes_now, bytes, memory_order_relaxed) + bytes;
+    int64_t most = tensor_bytes_peak();
+    while (now > most && !atomic_compare_exchange_weak_explicit(&tensor_bytes_most, &most, now,
+                                                                memory_order_relaxed, memory_order_relaxed))
+        continue;
+}
 
 struct tensor *tensor_new(const struct ir_type *type)
 {
     int64_t bytes = ir_type_bytes(type);
     size_t head = (sizeof(struct tensor) + TENSOR_ALIGNMENT - 1) / TENSOR_ALIGNMENT * TENSOR_ALIGNMENT;
     size_t size = head + (size_t)bytes + TENSOR_ALIGNMENT - 1;
+    CHECK(bytes >= 0);
     struct tensor *tensor = aligned_alloc(TENSOR_ALIGNMENT, size / TENSOR_ALIGNMENT * TENSOR_ALIGNMENT);
     if (!tensor)
         return NULL;
     *tensor = (struct tensor){.type = *type, .references = 1, .data = (char *)tensor + head};
+    tensor_bytes_add(bytes);
     return tensor;
 }
 
@@ -33,8 +62,10 @@ void tensor_unref(struct tensor *tensor)
         return;
     if (tensor->release)
         tensor->release(tensor);
-    else
+    else {
+        tensor_bytes_add(-ir_type_bytes(&tensor->type));
         free(tensor);
+    }
 }
 
 struct tensor *tensor_of_literal(const struct ir_literal *literal)
@@ -43,11 +74,9 @@ struct tensor *tensor_of_literal(const struct ir_literal *literal)
     if (!tensor)
         return NULL;
     size_t bytes = (size_t)ir_type_bytes(&literal->type), size = ir_element_size(literal->type.element);
-    if (!literal->splat) {
+    if (literal->splat)
+        kernel_copy(size, literal->data, 0, ir_type_elements(&literal->type), tensor->data);
+    else if (bytes > 0)
         memcpy(tensor->data, literal->data, bytes);
-        return tensor;
-    }
-    for (size_t at = 0; at < bytes; at += size)
-        memcpy((char *)tensor->data + at, literal->data, size);
     return tensor;
 }

@@ -243,7 +243,7 @@ static void decode_names(struct decoder *d)
         d->kinds[i] = 0;
         while (d->kinds[i] < IR_OP_KINDS && !str_is(name, ir_op_name(d->kinds[i])))
             d->kinds[i]++;
-        if (d->kinds[i] == IR_OP_KINDS)
+        if (d->kinds[i] == IR_OP_KINDS && ir_name_is_valid(name))
             d->unknown = name;
     }
     uint32_t elements = decode_count(d, IR_ELEMENTS);
@@ -292,6 +292,8 @@ static void decode_module(struct decoder *d)
     if (!codec->failed && ((module->name.len > 0 && !ir_name_is_valid(module->name)) ||
                            module->replicas == 0 || module->partitions == 0))
         codec_fail(codec, "the module's head is not valid");
+    if (module->file.len > 0) /* messages begin with it; the codec has copied it */
+        ir_make_printable((char *)module->file.data, module->file.len);
     decode_heads(d);
     for (uint32_t i = 0; i < codec->function_count && !codec->failed; i++) {
         vec_clear(&d->values);

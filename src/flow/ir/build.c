@@ -5,7 +5,7 @@
  */
 #include "flow/ir/parse.h"
 
-enum { INTS_MAX = 1 << 20 };
+enum { INTS_MAX = 1 << 20, SPLAT_MAX = 2 * IR_RANK_MAX };
 
 struct builder {
     struct parser *parser;
@@ -50,6 +50,8 @@ static bool build_ints_count(const struct attribute *attribute, uint32_t *count)
     case ATTRIBUTE_LITERAL: {
         enum ir_element element = attribute->literal->type.element;
         elements = ir_type_elements(&attribute->literal->type);
+        if (attribute->literal->splat && elements > SPLAT_MAX) /* a short text does not become a long list */
+            return false;
         ok = element == IR_I64 || element == IR_I32 || element == IR_I1;
         break;
     }

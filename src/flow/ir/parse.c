@@ -17,6 +17,7 @@ bool parse_fail(struct parser *parser, enum error_code code, struct ir_place pla
     va_start(args, format);
     vsnprintf(text, sizeof text, format, args);
     va_end(args);
+    ir_make_printable(text, strlen(text));
     parser->code = error_set(parser->error, code, STR_FORMAT ":%u:%u: %s", STR_ARG(parser->module->file),
                              place.line, place.column, text);
     return false;

@@ -173,7 +173,9 @@ bool draft_name(struct parser *parser, struct draft *draft, struct str name);
 /* Fills op->attributes from the list; the operation's operands and results are in place. */
 bool attributes_build(struct parser *parser, struct ir_op *op, const struct draft *draft);
 
-/* Whether a function or module may have that name: printable, without quotes and backslashes. */
+/* Turns the bytes of a text that are not printable UTF-8 into "?", for messages. */
+void ir_make_printable(char *text, size_t len);
+/* Whether a function or module may have that name: printable UTF-8, without quotes and backslashes. */
 bool ir_name_is_valid(struct str name);
 
 /* --- number.c */

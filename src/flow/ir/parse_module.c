@@ -269,7 +269,9 @@ static int parse_part(struct str text, const char *file, uint32_t line, struct i
     struct ir_module *module = mem_alloc(sizeof *module);
     struct parser parser = {.module = module, .arena = &module->arena, .error = error};
     module->replicas = module->partitions = 1;
-    module->file = arena_str(&module->arena, str_from(file));
+    char *name = arena_strdup(&module->arena, str_from(file));
+    ir_make_printable(name, strlen(name));
+    module->file = str_from(name);
     parser.lexer = lexer_of(text, line);
     bool ok = text.len <= IR_TEXT_MAX || parse_fail(&parser, ERROR_LIMIT, (struct ir_place){1, 1},
                                                     "the text is longer than %d bytes", IR_TEXT_MAX);

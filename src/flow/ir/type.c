@@ -43,7 +43,19 @@ bool ir_name_is_valid(struct str name)
         if (c < ' ' || c == '"' || c == '\\' || c == 0x7F)
             return false;
     }
-    return name.len > 0;
+    return name.len > 0 && str_is_utf8(name);
+}
+
+void ir_make_printable(char *text, size_t left)
+{
+    while (left > 0) {
+        size_t len = str_utf8_len(text, left);
+        if (len == 0 || (unsigned char)*text < ' ' || *text == 0x7F)
+            *text = '?';
+        len = len ? len : 1;
+        text += len;
+        left -= len;
+    }
 }
 
 bool ir_type_equal(const struct ir_type *a, const struct ir_type *b)

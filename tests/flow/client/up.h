@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -27,6 +28,7 @@ static inline bool up_start(struct up *up, const char *hosts, const char *device
         return false;
     up->pid = fork();
     if (up->pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGTERM); /* a test that is killed leaves nothing behind */
         char program[512];
         const char *build = getenv("PHX_BUILD");
         snprintf(program, sizeof program, "%s/phalanx-full", build ? build : "build");

@@ -40,10 +40,9 @@ static void note_failure(void *arg, struct tensor **results, uint32_t count,
 }
 
 /* Runs one function without arguments; 0, or the failure's code. */
-static int function_run(const struct ir_module *module, const struct ir_function *function,
-                        struct error *error)
+static int function_run(const struct executor *executor, const struct ir_module *module,
+                        const struct ir_function *function, struct error *error)
 {
-    const struct executor *executor = executor_named("interpreter");
     struct executable *executable = NULL;
     int code = executor->compile(executor, module, function, &executable, error);
     if (code < 0)
@@ -57,6 +56,7 @@ static int function_run(const struct ir_module *module, const struct ir_function
 }
 
 struct tally {
+    const struct executor *executor;
     uint32_t passed, failed;
 };
 
@@ -67,7 +67,7 @@ static int module_run(struct ir_module *module, void *arg)
         if (f->body.arg_count > 0 || !str_is(f->name, "main"))
             continue;
         struct error error = {0};
-        if (function_run(module, f, &error) == 0)
+        if (function_run(tally->executor, module, f, &error) == 0)
             tally->passed++;
         else {
             print_message("%s\n", error.text);
@@ -98,28 +98,39 @@ static void folder_run(const char *folder, struct tally *tally)
     closedir(dir);
 }
 
-static void test_programs(void **state)
+/* Runs the programs of a folder on an executor; all must pass. */
+static void programs_pass(const char *folder, const char *name)
 {
-    if (access(FOLDER, R_OK) < 0) {
-        print_message("skip programs: no " FOLDER "\n");
+    struct tally tally = {.executor = executor_named(name)};
+    if (access(folder, R_OK) < 0 || !tally.executor) {
+        print_message("skip: no %s, or no executor %s in this build\n", folder, name);
         skip();
     }
-    struct tally tally = {0};
-    folder_run(FOLDER, &tally);
-    print_message("programs: %u passed, %u failed\n", tally.passed, tally.failed);
+    folder_run(folder, &tally);
+    print_message("%s, %s: %u passed, %u failed\n", folder, name, tally.passed, tally.failed);
     assert_int_equal(tally.failed, 0);
+    assert_true(tally.passed > 0);
+    assert_int_equal(tensor_bytes(), 0);
+}
+
+static void test_programs(void **state)
+{
+    programs_pass(FOLDER, "interpreter");
 }
 
 static void test_parallel_programs(void **state)
 {
-    if (access(FOLDER "/parallel", R_OK) < 0) {
-        print_message("skip parallel programs: no " FOLDER "/parallel\n");
-        skip();
-    }
-    struct tally tally = {0};
-    folder_run(FOLDER "/parallel", &tally);
-    print_message("parallel programs: %u passed, %u failed\n", tally.passed, tally.failed);
-    assert_int_equal(tally.failed, 0);
+    programs_pass(FOLDER "/parallel", "interpreter");
+}
+
+static void test_programs_onednn(void **state)
+{
+    programs_pass(FOLDER, "onednn");
+}
+
+static void test_parallel_programs_onednn(void **state)
+{
+    programs_pass(FOLDER "/parallel", "onednn");
 }
 
 int main(void)
@@ -127,6 +138,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_programs),
         cmocka_unit_test(test_parallel_programs),
+        cmocka_unit_test(test_programs_onednn),
+        cmocka_unit_test(test_parallel_programs_onednn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

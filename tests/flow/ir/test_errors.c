@@ -116,6 +116,12 @@ static const struct {
      ERROR_INVALID, "t:2:50: interpreter.run_parallel: attribute programs: expected lists of equal length"},
     {"\"func.func\"() ({\n}) {sym_name = \"a\"} : () -> ()", ERROR_INVALID,
      "t:1:1: function @a does not end with a return"},
+    {"func.func @a() {\n \"x.\xFF\x01y\"() : () -> ()\nreturn\n}", ERROR_UNSUPPORTED,
+     "t:2:2: operation x.??y is not supported"},
+    {"func.func @a(%x: tensor<8xf32>) {\n %0 = \"stablehlo.slice\"(%x) <{start_indices = dense<0> : "
+     "tensor<33xi64>, limit_indices = array<i64: 1>, strides = array<i64: 1>}> : (tensor<8xf32>) -> "
+     "tensor<8xf32>\nreturn\n}",
+     ERROR_INVALID, "t:2:47: stablehlo.slice: attribute start_indices: expected a list of integers"},
 };
 
 static void whole_texts(void **state)
