@@ -1,6 +1,7 @@
 # Phalanx in a few commands. Settings are in CMakePresets.json, the details in CMakeLists.txt.
 #
 #   make demo       builds, runs a cluster here, loses a machine, and shows the job going on
+#   make demo-flow  one Python program over the devices of four workers, of which one is killed
 #   make test       builds and runs everything, in about a quarter of an hour; ends with "N passed, N failed"
 #   make bench      runs all benches
 #   make install    installs below PREFIX (default /usr/local); DESTDIR as usual
@@ -15,7 +16,7 @@ PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
 JOBS ?= $(shell nproc)
 
-.PHONY: all deps configure demo test bench install clean fuzz sanitize tsan
+.PHONY: all deps configure demo demo-flow test bench install clean fuzz sanitize tsan
 
 all: configure
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -31,6 +32,10 @@ configure: deps
 demo: configure
 	@cmake --build $(BUILD) -j $(JOBS) --target phalanx phalanx-shim train
 	@BUILD=$(BUILD) deploy/demo
+
+demo-flow: configure
+	@cmake --build $(BUILD) -j $(JOBS) --target phalanx phalanx_flow_shared
+	@BUILD=$(BUILD) examples/flow/demo
 
 test: all
 	@BUILD=$(BUILD) tests/run

@@ -243,8 +243,8 @@ static void head_client_entry(struct head *head, struct head_client *client, con
         break;
     case ENTRY_PROGRAM_FREE:
         if ((program = u64_map_get(&client->programs, entry->program))) {
-            head_program_free(client, program);
-            head_forward(head, client, event, effects);
+            program->freed = true;
+            head_program_rest(head, client, program, effects);
         }
         break;
     case ENTRY_LAUNCH:

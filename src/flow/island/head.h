@@ -158,7 +158,9 @@ void head_places_unref(struct head_places *places);
 /* head_launch.c */
 void head_program(struct head *head, struct head_client *client, const struct flow_entry *entry,
                   struct str tail);
-void head_program_free(struct head_client *client, struct head_program *program);
+/* Ends a program that has been freed and has no launch left, here and on the workers. */
+void head_program_rest(struct head *head, struct head_client *client, struct head_program *program,
+                       struct flow_effects *effects);
 void head_launch(struct head *head, struct head_client *client, const struct flow_entry *entry,
                  struct str tail, struct flow_effects *effects);
 void head_schedule(struct head *head, struct flow_effects *effects);

@@ -21,19 +21,28 @@ static void head_program_end(struct head_program *program)
     mem_free(program);
 }
 
-void head_program_free(struct head_client *client, struct head_program *program)
+static void head_program_drop(struct head_client *client, struct head_program *program)
 {
-    if (u64_map_get(&client->programs, program->id) == program)
-        u64_map_remove(&client->programs, program->id);
-    program->freed = true;
-    if (program->references > 0)
-        return;
     for (size_t i = 0; i < client->program_list.len; i++)
         if (client->program_list.items[i] == program) {
             vec_remove(&client->program_list, i);
             break;
         }
     head_program_end(program);
+}
+
+void head_program_rest(struct head *head, struct head_client *client, struct head_program *program,
+                       struct flow_effects *effects)
+{
+    if (u64_map_get(&client->programs, program->id) == program)
+        u64_map_remove(&client->programs, program->id);
+    if (program->references > 0) /* workers need it for launches that wait here for their turn */
+        return;
+    struct flow_entry entry = {.kind = ENTRY_PROGRAM_FREE, .client = client->id, .program = program->id};
+    for (size_t h = 0; h < head->hosts.len && !client->gone; h++)
+        if (head->hosts.items[h].alive)
+            flow_send(effects, head->hosts.items[h].peer, &entry);
+    head_program_drop(client, program);
 }
 
 /* PROGRAM: what is wrong with it is told to those who launch it. */
@@ -54,18 +63,24 @@ void head_program(struct head *head, struct head_client *client, const struct fl
     u64_map_put(&client->programs, program->id, program);
 }
 
-static void head_launch_end(struct head_launch *launch)
+static void head_launch_free(struct head_launch *launch)
 {
-    if (launch->program) {
+    if (launch->program)
         launch->program->references--;
-        if (launch->program->freed)
-            head_program_free(launch->client, launch->program);
-    }
     vec_done(&launch->hosts);
     vec_done(&launch->islands);
     mem_free(launch->needs);
     mem_free(launch->args);
     mem_free(launch);
+}
+
+static void head_launch_end(struct head *head, struct head_launch *launch, struct flow_effects *effects)
+{
+    struct head_client *client = launch->client;
+    struct head_program *program = launch->program;
+    head_launch_free(launch);
+    if (program && program->freed)
+        head_program_rest(head, client, program, effects);
 }
 
 static void head_launch_drop_args(struct head *head, struct head_launch *launch, struct flow_effects *effects)
@@ -133,7 +148,7 @@ static void head_launch_fail(struct head *head, struct head_launch *launch, cons
     head_launch_release(head, launch, effects);
     head_launch_drop_args(head, launch, effects);
     client->finished++;
-    head_launch_end(launch);
+    head_launch_end(head, launch, effects);
 }
 
 /* Whether the entry keeps the protocol: a client library that does not is cut off. */
@@ -518,7 +533,7 @@ static void head_launch_finish(struct head *head, struct head_launch *launch, st
             vec_remove(&head->running, i);
             break;
         }
-    head_launch_end(launch);
+    head_launch_end(head, launch, effects);
     head_client_tell(client, effects);
     if (client->gone && client->running == 0)
         head_client_free(client);
@@ -576,7 +591,7 @@ void head_host_lost(struct head *head, uint32_t host, const struct fault *fault,
 void head_client_drop_queue(struct head *head, struct head_client *client)
 {
     for (; client->queue_first < client->queue.len; client->queue_first++)
-        head_launch_end(client->queue.items[client->queue_first]);
+        head_launch_free(client->queue.items[client->queue_first]);
     vec_clear(&client->queue);
     client->queue_first = 0;
 }
@@ -584,7 +599,7 @@ void head_client_drop_queue(struct head *head, struct head_client *client)
 void head_client_free(struct head_client *client)
 {
     while (client->program_list.len > 0)
-        head_program_free(client, vec_last(&client->program_list));
+        head_program_drop(client, vec_last(&client->program_list));
     u64_map_done(&client->objects);
     u64_map_done(&client->programs);
     vec_done(&client->object_list);
