@@ -5,17 +5,17 @@
  *     size_t moved = ring_write(&ring, data, len);   // one side; 0: full
  *     size_t moved = ring_read(&ring, buf, len);     // the other; 0: empty
  *
- * A side that finds nothing to do may sleep until the other rings a bell (a byte on a socket, say). It says so
- * with ring_sleep_reader or ring_sleep_writer, which answer false if there is something to do after all. The
- * other side asks ring_wake_reader after it has written, ring_wake_writer after it has read, and rings if the
- * answer is true. No wake-up is lost: flags and positions are sequentially consistent.
+ * A side that finds nothing to do may sleep until the other rings a bell (a byte on a socket, say). It says
+ * so with ring_sleep_reader or ring_sleep_writer, which answer false if there is something to do after all.
+ * The other side asks ring_wake_reader after it has written, ring_wake_writer after it has read, and rings if
+ * the answer is true. No wake-up is lost: flags and positions are sequentially consistent.
  *
  * The other process is not trusted: its position is checked at every call, and a side reads nothing else of
- * what the other one writes but the bytes. ring_is_broken says that positions made no sense; no more bytes move
- * then. The memory itself must not be able to shrink (F_SEAL_SHRINK).
+ * what the other one writes but the bytes. ring_is_broken says that positions made no sense; no more bytes
+ * move then. The memory itself must not be able to shrink (F_SEAL_SHRINK).
  *
- * Cache lines: each side's position and flag have a line of their own, and each side keeps a copy of the other's
- * position, so that a stream costs a miss for many messages (Lamport's queue with cached indexes).
+ * Cache lines: each side's position and flag have a line of their own, and each side keeps a copy of the
+ * other's position, so that a stream costs a miss for many messages (Lamport's queue with cached indexes).
  */
 #ifndef PHX_NET_RING_H
 #define PHX_NET_RING_H
@@ -27,7 +27,7 @@
 
 enum { RING_LINE = 64, RING_CAPACITY_MIN = 4096 };
 
-/* What is shared; private to ring.c. Positions count bytes and wrap at 2^64. */
+/* The shared memory; private to ring.c. Positions count bytes and wrap at 2^64. */
 struct ring_shared {
     _Alignas(RING_LINE) _Atomic uint64_t written; /* by the writer */
     _Atomic uint32_t writer_sleeps;
@@ -36,7 +36,7 @@ struct ring_shared {
     _Alignas(RING_LINE) unsigned char bytes[];
 };
 
-/* One side's view. */
+/* The view of one side. */
 struct ring {
     struct ring_shared *shared;
     size_t capacity;      /* a power of two */

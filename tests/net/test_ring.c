@@ -1,5 +1,5 @@
-/* Bytes through shared memory: every one arrives once and in order, sleepers are woken, and a peer that writes
- * nonsense does no harm. */
+/* Bytes through shared memory: every one arrives once and in order, sleepers are woken, and a peer that
+ * writes nonsense does no harm. */
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>

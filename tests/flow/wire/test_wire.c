@@ -1,4 +1,5 @@
-/* One suite for every carrier of frames: order, back-pressure, a peer that ends; and bytes that are no frames. */
+/* One suite for every carrier of frames: order, back-pressure, a peer that ends; and bytes that are no
+ * frames. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stdbool.h>
