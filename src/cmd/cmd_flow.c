@@ -30,7 +30,11 @@ static int flow_help(void)
     fputs(usage, stdout);
     for (int i = 0; i < ACTIONS; i++)
         printf("  %-12s %s\n", actions[i].name, actions[i].help);
-    puts("\n`phalanx flow ACTION --help` explains an action.");
+    puts("\n`phalanx flow ACTION --help` explains an action.\n"
+         "\n"
+         "Example: phalanx flow up --hosts 4 --devices 2\n"
+         "\n"
+         "Exit status: 0 done, 1 it failed, 2 the command line is wrong.");
     return EXIT_OK;
 }
 
