@@ -17,6 +17,7 @@ static const struct {
     {"head", flow_head, "run the head: --listen"},
     {"worker", flow_worker, "run the worker of a host: --head, --listen, --devices, ..."},
     {"check", flow_check, "parse and verify StableHLO programs"},
+    {"show", flow_show, "draw a function as an SVG picture: -o PICTURE.svg"},
     {"run", flow_run, "run StableHLO programs on this machine (--executor NAME, -o json)"},
 };
 enum { ACTIONS = sizeof actions / sizeof *actions };
