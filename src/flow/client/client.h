@@ -42,7 +42,7 @@ struct client_mesh {
     struct client_places *places;
 };
 
-struct client_link { /* to the head, or to a host's worker */
+struct client_connection { /* to the head, or to a host's worker */
     struct wire *wire;
     bool writing, dead;
     int64_t dead_ns; /* since when; 0 once the head has said what has become of the host */
@@ -52,7 +52,7 @@ struct client_host {
     uint32_t id, island, incarnation, first_device;
     bool alive;
     char address[512];
-    struct client_link *link; /* NULL: not connected */
+    struct client_connection *connection; /* NULL: not connected */
 };
 
 enum client_value_state { CLIENT_PENDING, CLIENT_FAILED };
@@ -102,9 +102,9 @@ struct phx_flow {
     int epoll, wake;
     uint32_t id, epoch;
     uint64_t token;
-    struct client_link head;
+    struct client_connection head;
     bool unflushed; /* the thread flushes soon */
-    VEC(struct client_link *) links;
+    VEC(struct client_connection *) connections;
     VEC(struct client_host *) hosts;
     VEC(struct client_mesh *) meshes;
     VEC(struct client_function) functions;
@@ -122,14 +122,14 @@ int client_error(struct phx_error *error, int code, const char *format, ...)
 int client_error_of(struct phx_error *error, const struct error *from);
 
 /* io.c; the caller holds the mutex. */
-void client_send_entry(phx_flow *flow, struct client_link *link, const struct flow_entry *entry,
+void client_send_entry(phx_flow *flow, struct client_connection *connection, const struct flow_entry *entry,
                        struct str tail, bool urgent);
 void client_flush(phx_flow *flow);
-struct client_link *client_link_of(phx_flow *flow, uint32_t host); /* NULL: gone */
+struct client_connection *client_connection_of(phx_flow *flow, uint32_t host); /* NULL: gone */
 struct client_host *client_host(phx_flow *flow, uint32_t host);
 void client_flush_releases(phx_flow *flow);
-/* Reads what has come to a link: on the connection's thread, without the mutex. */
-void client_read(phx_flow *flow, struct client_link *link);
+/* Reads what has come to a connection: on the connection's thread, without the mutex. */
+void client_read(phx_flow *flow, struct client_connection *connection);
 /* Waits until moved, at most until `deadline_ns` of the monotonic clock (INT64_MAX: for ever). */
 bool client_wait(phx_flow *flow, int64_t deadline_ns);
 int64_t client_deadline_ns(int64_t timeout_ms);

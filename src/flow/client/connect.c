@@ -32,14 +32,14 @@ int client_error_of(struct phx_error *error, const struct error *from)
     return client_error(error, code, "%.240s", from->text);
 }
 
-static void client_watch_out(phx_flow *flow, struct client_link *link)
+static void client_watch_out(phx_flow *flow, struct client_connection *connection)
 {
     pthread_mutex_lock(&flow->mutex);
-    int rc = link->dead ? 0 : flow_wire_flush(link->wire);
-    if (rc == 0 && !link->dead) {
-        link->writing = false;
-        struct epoll_event event = {.events = EPOLLIN, .data.ptr = link};
-        epoll_ctl(flow->epoll, EPOLL_CTL_MOD, link->wire->fd, &event);
+    int rc = connection->dead ? 0 : flow_wire_flush(connection->wire);
+    if (rc == 0 && !connection->dead) {
+        connection->writing = false;
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
+        epoll_ctl(flow->epoll, EPOLL_CTL_MOD, connection->wire->fd, &event);
     }
     pthread_mutex_unlock(&flow->mutex);
 }
@@ -62,13 +62,13 @@ static void *client_main(void *arg)
                     break;
                 continue;
             }
-            struct client_link *link = events[i].data.ptr;
+            struct client_connection *connection = events[i].data.ptr;
             if (events[i].events & EPOLLOUT)
-                client_watch_out(flow, link);
+                client_watch_out(flow, connection);
             if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-                client_read(flow, link);
-            if (link->wire->ops->is_ready) /* rings tell of room to write as they tell of bytes */
-                client_watch_out(flow, link);
+                client_read(flow, connection);
+            if (connection->wire->ops->is_ready) /* rings tell of room to write as they tell of bytes */
+                client_watch_out(flow, connection);
         }
         pthread_mutex_lock(&flow->mutex);
         if (flush)
@@ -83,10 +83,10 @@ static void *client_main(void *arg)
 
 static void client_free(phx_flow *flow)
 {
-    for (size_t i = 0; i < flow->links.len; i++) {
-        flow_wire_free(flow->links.items[i]->wire);
-        if (flow->links.items[i] != &flow->head)
-            mem_free(flow->links.items[i]);
+    for (size_t i = 0; i < flow->connections.len; i++) {
+        flow_wire_free(flow->connections.items[i]->wire);
+        if (flow->connections.items[i] != &flow->head)
+            mem_free(flow->connections.items[i]);
     }
     for (size_t i = 0; i < flow->hosts.len; i++)
         mem_free(flow->hosts.items[i]);
@@ -97,7 +97,7 @@ static void client_free(phx_flow *flow)
     while (flow->value_list.len > 0)
         client_value_free(flow, vec_last(&flow->value_list));
     client_functions_free(flow);
-    vec_done(&flow->links);
+    vec_done(&flow->connections);
     vec_done(&flow->hosts);
     vec_done(&flow->meshes);
     vec_done(&flow->value_list);
@@ -156,8 +156,8 @@ int phx_flow_connect(const char *address, const struct phx_flow_options *options
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
     pthread_cond_init(&flow->moved, &monotonic);
     pthread_condattr_destroy(&monotonic);
-    flow->head = (struct client_link){.wire = wire, .host = UINT32_MAX};
-    vec_push(&flow->links, &flow->head);
+    flow->head = (struct client_connection){.wire = wire, .host = UINT32_MAX};
+    vec_push(&flow->connections, &flow->head);
     flow->epoch = 1;
     flow->epoll = epoll_create1(EPOLL_CLOEXEC);
     flow->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -36,33 +36,34 @@ bool client_wait(phx_flow *flow, int64_t deadline_ns)
     return true;
 }
 
-static void client_link_flush(phx_flow *flow, struct client_link *link)
+static void client_connection_flush(phx_flow *flow, struct client_connection *connection)
 {
-    if (link->dead || link->writing || flow_wire_flush(link->wire) <= 0 || link->wire->ops->is_ready)
+    if (connection->dead || connection->writing || flow_wire_flush(connection->wire) <= 0 ||
+        connection->wire->ops->is_ready)
         return; /* a broken connection is found by who reads it, and rings tell of room as of bytes */
-    link->writing = true;
-    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT, .data.ptr = link};
-    epoll_ctl(flow->epoll, EPOLL_CTL_MOD, link->wire->fd, &event);
+    connection->writing = true;
+    struct epoll_event event = {.events = EPOLLIN | EPOLLOUT, .data.ptr = connection};
+    epoll_ctl(flow->epoll, EPOLL_CTL_MOD, connection->wire->fd, &event);
 }
 
 void client_flush(phx_flow *flow)
 {
     client_flush_releases(flow);
     flow->unflushed = false;
-    client_link_flush(flow, &flow->head);
+    client_connection_flush(flow, &flow->head);
 }
 
-void client_send_entry(phx_flow *flow, struct client_link *link, const struct flow_entry *entry,
+void client_send_entry(phx_flow *flow, struct client_connection *connection, const struct flow_entry *entry,
                        struct str tail, bool urgent)
 {
-    if (link->dead)
+    if (connection->dead)
         return;
-    if (link == &flow->head && entry->kind != ENTRY_RELEASE)
+    if (connection == &flow->head && entry->kind != ENTRY_RELEASE)
         client_flush_releases(flow);
-    flow_wire_put(link->wire, entry, tail, NULL);
-    if (urgent || link->wire->frame_entries == WIRE_FRAME_ENTRIES) {
-        client_link_flush(flow, link);
-        if (link == &flow->head)
+    flow_wire_put(connection->wire, entry, tail, NULL);
+    if (urgent || connection->wire->frame_entries == WIRE_FRAME_ENTRIES) {
+        client_connection_flush(flow, connection);
+        if (connection == &flow->head)
             flow->unflushed = false;
         return;
     }
@@ -91,26 +92,26 @@ struct client_host *client_host(phx_flow *flow, uint32_t host)
     return NULL;
 }
 
-struct client_link *client_link_of(phx_flow *flow, uint32_t number)
+struct client_connection *client_connection_of(phx_flow *flow, uint32_t number)
 {
     struct client_host *host = client_host(flow, number);
     if (!host || !host->alive)
         return NULL;
-    if (host->link)
-        return host->link->dead ? NULL : host->link;
+    if (host->connection)
+        return host->connection->dead ? NULL : host->connection;
     struct wire *wire;
     if (flow_wire_connect(host->address, &wire, NULL) < 0)
         return NULL;
-    struct client_link *link = mem_alloc(sizeof *link);
-    link->wire = wire;
-    link->host = number;
-    host->link = link;
-    vec_push(&flow->links, link);
-    struct epoll_event event = {.events = EPOLLIN, .data.ptr = link};
+    struct client_connection *connection = mem_alloc(sizeof *connection);
+    connection->wire = wire;
+    connection->host = number;
+    host->connection = connection;
+    vec_push(&flow->connections, connection);
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
     CHECK(epoll_ctl(flow->epoll, EPOLL_CTL_ADD, wire->fd, &event) == 0);
     struct flow_entry hello = {.kind = ENTRY_HELLO_PEER, .client = flow->id, .args = {flow->token}};
     flow_wire_put(wire, &hello, (struct str){0}, NULL);
-    return link;
+    return connection;
 }
 
 static void client_host_told(phx_flow *flow, const struct flow_entry *entry, struct str tail)
@@ -128,24 +129,24 @@ static void client_host_told(phx_flow *flow, const struct flow_entry *entry, str
     snprintf(host->address, sizeof host->address, STR_FORMAT, STR_ARG(tail));
     if (host->alive)
         return;
-    if (host->link)
-        host->link->dead_ns = 0;
+    if (host->connection)
+        host->connection->dead_ns = 0;
     client_host_lost(flow, host, FAULT_DEVICE_LOST);
 }
 
 bool client_judge_suspects(phx_flow *flow)
 {
     bool some = false;
-    for (size_t i = 0; i < flow->links.len; i++) {
-        struct client_link *link = flow->links.items[i];
-        if (link->dead_ns == 0)
+    for (size_t i = 0; i < flow->connections.len; i++) {
+        struct client_connection *connection = flow->connections.items[i];
+        if (connection->dead_ns == 0)
             continue;
-        if (client_now_ns() - link->dead_ns < CLIENT_SUSPECT_NS) {
+        if (client_now_ns() - connection->dead_ns < CLIENT_SUSPECT_NS) {
             some = true;
             continue;
         }
-        link->dead_ns = 0;
-        client_host_lost(flow, client_host(flow, link->host), FAULT_CANCELLED);
+        connection->dead_ns = 0;
+        client_host_lost(flow, client_host(flow, connection->host), FAULT_CANCELLED);
         pthread_cond_broadcast(&flow->moved);
     }
     return some;
@@ -179,7 +180,7 @@ static void client_answered(phx_flow *flow, const struct flow_entry *entry, stru
 
 struct client_reading {
     phx_flow *flow;
-    struct client_link *link;
+    struct client_connection *connection;
 };
 
 static bool client_took(void *context, const struct flow_entry *entry, struct str tail)
@@ -210,7 +211,7 @@ static bool client_took(void *context, const struct flow_entry *entry, struct st
         client_failed(flow, entry, tail);
         break;
     case ENTRY_SHARD:
-        client_shard(flow, reading->link->host, entry, tail);
+        client_shard(flow, reading->connection->host, entry, tail);
         break;
     }
     pthread_cond_broadcast(&flow->moved);
@@ -218,19 +219,19 @@ static bool client_took(void *context, const struct flow_entry *entry, struct st
     return true;
 }
 
-void client_read(phx_flow *flow, struct client_link *link)
+void client_read(phx_flow *flow, struct client_connection *connection)
 {
-    struct client_reading reading = {flow, link};
-    if (link->dead || flow_wire_read(link->wire, client_took, &reading, NULL) == 0)
+    struct client_reading reading = {flow, connection};
+    if (connection->dead || flow_wire_read(connection->wire, client_took, &reading, NULL) == 0)
         return;
     pthread_mutex_lock(&flow->mutex);
-    link->dead = true;
-    epoll_ctl(flow->epoll, EPOLL_CTL_DEL, link->wire->fd, NULL);
-    if (link == &flow->head) {
+    connection->dead = true;
+    epoll_ctl(flow->epoll, EPOLL_CTL_DEL, connection->wire->fd, NULL);
+    if (connection == &flow->head) {
         flow->broken = true;
     } else { /* the head says what has become of the host */
-        const struct client_host *host = client_host(flow, link->host);
-        link->dead_ns = host && host->alive ? client_now_ns() : 0;
+        const struct client_host *host = client_host(flow, connection->host);
+        connection->dead_ns = host && host->alive ? client_now_ns() : 0;
     }
     pthread_cond_broadcast(&flow->moved);
     pthread_mutex_unlock(&flow->mutex);

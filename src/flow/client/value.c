@@ -88,8 +88,8 @@ static void client_ask_shards(phx_flow *flow, struct client_value *value, bool q
         if (!client_is_first(value, d, &box))
             continue;
         struct client_place place = value->places->items[d];
-        struct client_link *link = client_link_of(flow, place.host);
-        if (!link) {
+        struct client_connection *connection = client_connection_of(flow, place.host);
+        if (!connection) {
             struct fault fault = client_lost(client_host(flow, place.host), place.device);
             client_value_fail(flow, value, &fault);
             return;
@@ -97,7 +97,7 @@ static void client_ask_shards(phx_flow *flow, struct client_value *value, bool q
         struct flow_entry entry = {.kind = ENTRY_FETCH, .handle = value->handle, .node = d};
         entry.flags = quiet ? ENTRY_IS_QUIET : 0;
         ++*missing;
-        client_send_entry(flow, link, &entry, (struct str){0}, true);
+        client_send_entry(flow, connection, &entry, (struct str){0}, true);
     }
 }
 
@@ -156,8 +156,8 @@ static void client_put_shards(phx_flow *flow, struct client_value *value, const 
     size_t bytes = (size_t)ir_type_bytes(&shard);
     for (uint32_t d = 0; d < value->places->count; d++) {
         struct client_place place = value->places->items[d];
-        struct client_link *link = client_link_of(flow, place.host);
-        if (!link) {
+        struct client_connection *connection = client_connection_of(flow, place.host);
+        if (!connection) {
             struct fault fault = client_lost(client_host(flow, place.host), place.device);
             client_value_fail(flow, value, &fault);
             return;
@@ -169,7 +169,7 @@ static void client_put_shards(phx_flow *flow, struct client_value *value, const 
         flow_box_copy(type, &box, data, &whole, tail.data + tail.len, &box);
         tail.len += bytes;
         struct flow_entry entry = {.kind = ENTRY_PUT, .handle = value->handle, .node = d};
-        client_send_entry(flow, link, &entry, buf_str(&tail), true);
+        client_send_entry(flow, connection, &entry, buf_str(&tail), true);
         buf_done(&tail);
     }
 }
