@@ -69,6 +69,8 @@ TARGETS = [
     ("fabric", r"^availability: simulated", "value", "<=", 3),
     ("cycle", r"^all-to-all of 8x8x8$", "ratio_limit", "<=", 1.111),
     ("cycle", r"^no deadlock, 4x4x4 without x5$", "value", ">=", 10),
+    ("wire", r"^(put and )?get of 64 bytes, shared memory", "value", "<=", 20),
+    ("wire", r"^(put and )?get of 64 bytes, TCP", "value", "<=", 60),
     ("place", r"^gang 1024 of 16384, \d+ % full", "value", "<=", 5),
 ]
 KEYS = ("bench", "case", "value", "unit", "limit", "ratio_limit", "peer", "peer_value", "ratio_peer")

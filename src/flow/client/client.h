@@ -1,7 +1,8 @@
 /* client.h - the state of a connection; private to src/flow/client.
  *
- * Calls write to the head and to workers themselves, under the connection's one mutex; the connection's
- * thread reads, and flushes what has waited 50 us for company. Files:
+ * Calls write to the head and to workers themselves, under the connection's one mutex. The connection's
+ * thread reads, and flushes what has waited 50 us for company; a call that waits may read in its place.
+ * Files:
  *     connect.c   connecting, the thread, closing
  *     io.c        writing, flushing, what comes in
  *     mesh.c      islands, meshes
@@ -16,6 +17,7 @@
 #include "base/map.h"
 #include "flow/ir/program.h"
 #include "flow/ir/public.h"
+#include "flow/wire/spin.h"
 #include "flow/wire/wire.h"
 #include "phalanx/flow.h"
 
@@ -23,6 +25,7 @@ enum {
     CLIENT_WINDOW = 1024, /* launches under way */
     CLIENT_FLUSH_US = 50,
     CLIENT_RELEASES_MAX = 512, /* of one entry */
+    CLIENT_SPIN_RINGS_MAX = 32,
 };
 /* How long the head may take to say that a worker whose connection broke is lost. */
 #define CLIENT_SUSPECT_NS (INT64_C(5) * 1000 * 1000 * 1000)
@@ -46,7 +49,7 @@ struct client_connection { /* to the head, or to a host's worker */
     struct wire *wire;
     bool writing, dead;
     int64_t dead_ns; /* since when; 0 once the head has said what has become of the host */
-    uint32_t host; /* UINT32_MAX: the head */
+    uint32_t host;   /* UINT32_MAX: the head */
 };
 struct client_host {
     uint32_t id, island, incarnation, first_device;
@@ -96,7 +99,10 @@ struct client_request {
 
 struct phx_flow {
     pthread_mutex_t mutex;
+    pthread_mutex_t reading; /* held by the thread that reads connections; taken before `mutex` */
     pthread_cond_t moved;
+    uint64_t moves; /* how often `moved` was said */
+    struct spin spin;
     pthread_t thread;
     bool started, stop, broken;
     int epoll, wake;
@@ -128,9 +134,12 @@ void client_flush(phx_flow *flow);
 struct client_connection *client_connection_of(phx_flow *flow, uint32_t host); /* NULL: gone */
 struct client_host *client_host(phx_flow *flow, uint32_t host);
 void client_flush_releases(phx_flow *flow);
-/* Reads what has come to a connection: on the connection's thread, without the mutex. */
+/* Reads what has come to a connection: by who holds `reading`, without the mutex. */
 void client_read(phx_flow *flow, struct client_connection *connection);
-/* Waits until moved, at most until `deadline_ns` of the monotonic clock (INT64_MAX: for ever). */
+/* Writes what there is room for by now; without the mutex. */
+void client_write_rest(phx_flow *flow, struct client_connection *connection);
+/* Waits until moved, at most until `deadline_ns` of the monotonic clock (INT64_MAX: for ever). Where a core
+ * is free for it, the caller first reads the rings itself for a while: a message then costs no wake-up. */
 bool client_wait(phx_flow *flow, int64_t deadline_ns);
 int64_t client_deadline_ns(int64_t timeout_ms);
 /* Fails fetches from workers that have broken off and that the head still takes for alive. True: some are

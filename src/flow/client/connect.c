@@ -32,18 +32,6 @@ int client_error_of(struct phx_error *error, const struct error *from)
     return client_error(error, code, "%.240s", from->text);
 }
 
-static void client_watch_out(phx_flow *flow, struct client_connection *connection)
-{
-    pthread_mutex_lock(&flow->mutex);
-    int rc = connection->dead ? 0 : flow_wire_flush(connection->wire);
-    if (rc == 0 && !connection->dead) {
-        connection->writing = false;
-        struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
-        epoll_ctl(flow->epoll, EPOLL_CTL_MOD, connection->wire->fd, &event);
-    }
-    pthread_mutex_unlock(&flow->mutex);
-}
-
 static void *client_main(void *arg)
 {
     phx_flow *flow = arg;
@@ -54,22 +42,24 @@ static void *client_main(void *arg)
         if (!soon)
             wait = (struct timespec){.tv_sec = 1};
         int count = epoll_pwait2(flow->epoll, events, CLIENT_EVENTS, soon || suspects ? &wait : NULL, NULL);
+        pthread_mutex_lock(&flow->reading);
         bool flush = soon; /* the launches that were waiting have waited long enough */
         for (int i = 0; i < count; i++) {
             if (events[i].data.ptr == &flow->wake) {
                 uint64_t wakes;
-                if (read(flow->wake, &wakes, sizeof wakes) < 0 && errno != EAGAIN)
-                    break;
+                if (read(flow->wake, &wakes, sizeof wakes) < 0)
+                    CHECK(errno == EAGAIN);
                 continue;
             }
             struct client_connection *connection = events[i].data.ptr;
             if (events[i].events & EPOLLOUT)
-                client_watch_out(flow, connection);
+                client_write_rest(flow, connection);
             if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
                 client_read(flow, connection);
             if (connection->wire->ops->is_ready) /* rings tell of room to write as they tell of bytes */
-                client_watch_out(flow, connection);
+                client_write_rest(flow, connection);
         }
+        pthread_mutex_unlock(&flow->reading);
         pthread_mutex_lock(&flow->mutex);
         if (flush)
             client_flush(flow);
@@ -110,6 +100,8 @@ static void client_free(phx_flow *flow)
         close(flow->epoll);
     pthread_cond_destroy(&flow->moved);
     pthread_mutex_destroy(&flow->mutex);
+    pthread_mutex_destroy(&flow->reading);
+    spin_done(&flow->spin);
     mem_free(flow);
 }
 
@@ -151,6 +143,8 @@ int phx_flow_connect(const char *address, const struct phx_flow_options *options
         return client_error_of(error, &why);
     phx_flow *flow = mem_alloc(sizeof *flow);
     pthread_mutex_init(&flow->mutex, NULL);
+    pthread_mutex_init(&flow->reading, NULL);
+    spin_init(&flow->spin);
     pthread_condattr_t monotonic;
     pthread_condattr_init(&monotonic);
     pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);

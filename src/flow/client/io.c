@@ -16,6 +16,13 @@ static int64_t client_now_ns(void)
     return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
 }
 
+static void client_wake_thread(phx_flow *flow)
+{
+    uint64_t one = 1;
+    if (write(flow->wake, &one, sizeof one) < 0)
+        CHECK(errno == EAGAIN);
+}
+
 int64_t client_deadline_ns(int64_t timeout_ms)
 {
     return timeout_ms < 0 || timeout_ms > INT64_MAX / NS_PER_MS / 2
@@ -23,10 +30,62 @@ int64_t client_deadline_ns(int64_t timeout_ms)
                : client_now_ns() + timeout_ms * NS_PER_MS;
 }
 
+/* Under the mutex. */
+static void client_moved(phx_flow *flow)
+{
+    flow->moves++;
+    pthread_cond_broadcast(&flow->moved);
+}
+
+/* The rings that are read; 0: none, or too many to look at. */
+static size_t client_rings(phx_flow *flow, struct client_connection **ret)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < flow->connections.len; i++) {
+        struct client_connection *connection = flow->connections.items[i];
+        if (connection->dead || !connection->wire->ops->is_ready)
+            continue;
+        if (count == CLIENT_SPIN_RINGS_MAX)
+            return 0;
+        ret[count++] = connection;
+    }
+    return count;
+}
+
+/* Looks at the rings for a while, and reads from those that have something. */
+static void client_spin(phx_flow *flow, struct client_connection **rings, size_t count, int64_t end_ns)
+{
+    bool found = false;
+    for (size_t i = 0; i < count; i++)
+        rings[i]->wire->ops->doze(rings[i]->wire, false);
+    while (!found && client_now_ns() < end_ns)
+        for (size_t i = 0; i < count && !found; i++)
+            found = rings[i]->wire->ops->is_ready(rings[i]->wire);
+    for (size_t i = 0; i < count; i++)
+        if (!rings[i]->wire->ops->doze(rings[i]->wire, true)) {
+            client_read(flow, rings[i]);
+            client_write_rest(flow, rings[i]);
+        }
+}
+
 bool client_wait(phx_flow *flow, int64_t deadline_ns)
 {
-    if (flow->broken || client_now_ns() >= deadline_ns)
+    int64_t now_ns = client_now_ns();
+    if (flow->broken || now_ns >= deadline_ns)
         return false;
+    struct client_connection *rings[CLIENT_SPIN_RINGS_MAX];
+    size_t count = spin_may(&flow->spin, now_ns) ? client_rings(flow, rings) : 0;
+    if (count > 0) {
+        uint64_t moves = flow->moves;
+        pthread_mutex_unlock(&flow->mutex);
+        if (pthread_mutex_trylock(&flow->reading) == 0) {
+            client_spin(flow, rings, count, now_ns + SPIN_NS);
+            pthread_mutex_unlock(&flow->reading);
+        }
+        pthread_mutex_lock(&flow->mutex);
+        if (flow->moves != moves)
+            return true;
+    }
     if (deadline_ns == INT64_MAX) {
         pthread_cond_wait(&flow->moved, &flow->mutex);
         return true;
@@ -44,6 +103,18 @@ static void client_connection_flush(phx_flow *flow, struct client_connection *co
     connection->writing = true;
     struct epoll_event event = {.events = EPOLLIN | EPOLLOUT, .data.ptr = connection};
     epoll_ctl(flow->epoll, EPOLL_CTL_MOD, connection->wire->fd, &event);
+}
+
+void client_write_rest(phx_flow *flow, struct client_connection *connection)
+{
+    pthread_mutex_lock(&flow->mutex);
+    int rc = connection->dead ? 0 : flow_wire_flush(connection->wire);
+    if (rc == 0 && !connection->dead && connection->writing) {
+        connection->writing = false;
+        struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
+        epoll_ctl(flow->epoll, EPOLL_CTL_MOD, connection->wire->fd, &event);
+    }
+    pthread_mutex_unlock(&flow->mutex);
 }
 
 void client_flush(phx_flow *flow)
@@ -70,9 +141,7 @@ void client_send_entry(phx_flow *flow, struct client_connection *connection, con
     if (flow->unflushed)
         return;
     flow->unflushed = true;
-    uint64_t one = 1;
-    if (write(flow->wake, &one, sizeof one) < 0)
-        CHECK(errno == EAGAIN);
+    client_wake_thread(flow);
 }
 
 void client_flush_releases(phx_flow *flow)
@@ -147,7 +216,7 @@ bool client_judge_suspects(phx_flow *flow)
         }
         connection->dead_ns = 0;
         client_host_lost(flow, client_host(flow, connection->host), FAULT_CANCELLED);
-        pthread_cond_broadcast(&flow->moved);
+        client_moved(flow);
     }
     return some;
 }
@@ -214,7 +283,7 @@ static bool client_took(void *context, const struct flow_entry *entry, struct st
         client_shard(flow, reading->connection->host, entry, tail);
         break;
     }
-    pthread_cond_broadcast(&flow->moved);
+    client_moved(flow);
     pthread_mutex_unlock(&flow->mutex);
     return true;
 }
@@ -233,6 +302,7 @@ void client_read(phx_flow *flow, struct client_connection *connection)
         const struct client_host *host = client_host(flow, connection->host);
         connection->dead_ns = host && host->alive ? client_now_ns() : 0;
     }
-    pthread_cond_broadcast(&flow->moved);
+    client_wake_thread(flow); /* which looks after broken connections, and may not be the one that reads */
+    client_moved(flow);
     pthread_mutex_unlock(&flow->mutex);
 }

@@ -10,8 +10,13 @@
 #include "base/map.h"
 #include "base/units.h"
 #include "flow/island/machine.h"
+#include "flow/wire/spin.h"
 
-enum { LOOP_EVENTS = 64 };
+enum {
+    LOOP_EVENTS = 64,
+    LOOP_SPIN_RINGS_MAX = 32,  /* with more rings than that, to look at all of them takes too long */
+    LOOP_SPIN_TURNS_MAX = 256, /* in a row, before poll is asked about everything else */
+};
 
 struct connection {
     struct loop *loop;
@@ -28,8 +33,10 @@ struct loop {
     VEC(struct connection *) list;
     VEC(struct connection *) dirty;
     uint32_t guests;
-    bool deaths;
-    _Atomic bool stop;
+    bool deaths, busy; /* busy: the last turn had something to do */
+    uint32_t spun;     /* turns in a row that ended without poll */
+    struct spin spin;
+    _Atomic bool stop, woken;
 };
 
 static int64_t loop_now_ns(void)
@@ -44,6 +51,7 @@ int loop_new(const struct loop_handler *handler, struct loop **ret_loop, struct 
     struct loop *loop = mem_alloc(sizeof *loop);
     loop->handler = *handler;
     loop->listener = -1;
+    spin_init(&loop->spin);
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = &loop->wake};
@@ -67,6 +75,7 @@ void loop_free(struct loop *loop)
     vec_done(&loop->list);
     vec_done(&loop->dirty);
     u64_map_done(&loop->by_peer);
+    spin_done(&loop->spin);
     if (loop->listener >= 0)
         close(loop->listener);
     if (loop->wake >= 0)
@@ -245,7 +254,68 @@ static void loop_flush(struct loop *loop)
     vec_clear(&loop->dirty);
 }
 
-static void loop_turn(struct loop *loop, int timeout_ms)
+/* Reads what has come, and writes what there is room for by now. */
+static void connection_serve(struct connection *connection)
+{
+    connection_read(connection);
+    if (connection->wire->ops->is_ready && flow_wire_is_pending(connection->wire))
+        connection_flush(connection); /* the bell may have been for room to write */
+}
+
+static void loop_woken(struct loop *loop)
+{
+    uint64_t wakes;
+    if (read(loop->wake, &wakes, sizeof wakes) < 0 && errno != EAGAIN)
+        CHECK_UNREACHABLE();
+    loop->woken = false;
+    for (size_t k = 0; k < loop->list.len; k++)
+        if (loop->list.items[k]->resumes) {
+            loop->list.items[k]->resumes = false;
+            connection_serve(loop->list.items[k]);
+        }
+    loop->handler.woken(loop->handler.context);
+}
+
+/* The rings that are read; 0: too many, or none. */
+static size_t loop_rings(const struct loop *loop, struct connection **ret)
+{
+    size_t count = 0;
+    for (size_t i = 0; i < loop->list.len; i++) {
+        struct connection *connection = loop->list.items[i];
+        if (!connection->wire->ops->is_ready || connection->dead || connection->held)
+            continue;
+        if (count == LOOP_SPIN_RINGS_MAX)
+            return 0;
+        ret[count++] = connection;
+    }
+    return count;
+}
+
+/* Looks at the rings for a while, and reads from those that have something. False: poll is to be asked. */
+static bool loop_spin(struct loop *loop)
+{
+    struct connection *rings[LOOP_SPIN_RINGS_MAX];
+    int64_t now_ns = loop_now_ns(), end_ns = now_ns + SPIN_NS;
+    size_t count = 0;
+    if (loop->busy && loop->spun < LOOP_SPIN_TURNS_MAX && spin_may(&loop->spin, now_ns))
+        count = loop_rings(loop, rings);
+    bool found = false;
+    for (size_t i = 0; i < count; i++)
+        rings[i]->wire->ops->doze(rings[i]->wire, false);
+    while (count > 0 && !found && !loop->woken && loop_now_ns() < end_ns)
+        for (size_t i = 0; i < count && !found; i++)
+            found = rings[i]->wire->ops->is_ready(rings[i]->wire);
+    size_t served = 0;
+    for (size_t i = 0; i < count; i++)
+        if (!rings[i]->wire->ops->doze(rings[i]->wire, true)) {
+            connection_serve(rings[i]);
+            served++;
+        }
+    return served > 0;
+}
+
+/* Waits for events and carries them out. */
+static void loop_poll(struct loop *loop, int timeout_ms)
 {
     struct epoll_event events[LOOP_EVENTS];
     int count = epoll_wait(loop->epoll, events, LOOP_EVENTS, timeout_ms);
@@ -256,15 +326,7 @@ static void loop_turn(struct loop *loop, int timeout_ms)
         } else if (what == &loop->listener) {
             loop_take_guests(loop);
         } else if (what == &loop->wake) {
-            uint64_t wakes;
-            if (read(loop->wake, &wakes, sizeof wakes) < 0 && errno != EAGAIN)
-                CHECK_UNREACHABLE();
-            for (size_t k = 0; k < loop->list.len; k++)
-                if (loop->list.items[k]->resumes) {
-                    loop->list.items[k]->resumes = false;
-                    connection_read(loop->list.items[k]);
-                }
-            loop->handler.woken(loop->handler.context);
+            loop_woken(loop);
         } else {
             struct connection *connection = what;
             if (events[i].events & EPOLLOUT)
@@ -272,10 +334,19 @@ static void loop_turn(struct loop *loop, int timeout_ms)
             if (connection->held && events[i].events & (EPOLLHUP | EPOLLERR))
                 loop_kill(loop, connection);
             else if (events[i].events & (EPOLLIN | EPOLLHUP | EPOLLERR))
-                connection_read(connection);
-            if (connection->wire->ops->is_ready && flow_wire_is_pending(connection->wire))
-                connection_flush(connection); /* the bell may have been for room to write */
+                connection_serve(connection);
         }
+    }
+    loop->busy = count > 0;
+}
+
+static void loop_turn(struct loop *loop, int timeout_ms)
+{
+    if (loop_spin(loop)) {
+        loop->spun++;
+    } else {
+        loop->spun = 0;
+        loop_poll(loop, timeout_ms);
     }
     loop_flush(loop);
     loop_bury(loop);
@@ -299,6 +370,7 @@ void loop_run(struct loop *loop)
 void loop_wake(struct loop *loop)
 {
     uint64_t one = 1;
+    loop->woken = true;
     if (write(loop->wake, &one, sizeof one) < 0)
         CHECK(errno == EAGAIN);
 }
