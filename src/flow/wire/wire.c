@@ -134,8 +134,9 @@ static int wire_parse(struct wire *wire,
         uint64_t size = sizeof entry + (uint64_t)entry.tail_bytes;
         if (size > wire->frame_left || !entry_valid(&entry))
             return error_set(error, ERROR_CORRUPT, "the peer's entry of kind %u is damaged", entry.kind);
-        if (left < size) {
-            buf_reserve(&wire->in, (size_t)(size - left) + 1);
+        if (left < size) { /* a tail that is only announced takes no more memory than what has come */
+            size_t more = left > WIRE_READ_MAX ? left : WIRE_READ_MAX;
+            buf_reserve(&wire->in, (size - left < more ? (size_t)(size - left) : more) + 1);
             return 0;
         }
         wire->frame_left -= size;

@@ -238,12 +238,33 @@ static void garbage_is_refused(void **state)
     assert_true(refused > 100);
 }
 
+/* A peer that announces 2 GB and sends 80 bytes takes no memory for the rest. */
+static void announced_bytes_take_no_memory(void **state)
+{
+    struct ends ends;
+    uint64_t entries = 0;
+    connect_ends(&ends, "sockets");
+    struct {
+        char magic[4];
+        uint32_t entries;
+        uint64_t bytes;
+        struct flow_entry entry;
+    } frame = {{'P', 'H', 'X', 'F'}, 1, sizeof(struct flow_entry) + ENTRY_TAIL_MAX, {.kind = ENTRY_DATA}};
+    frame.entry.tail_bytes = ENTRY_TAIL_MAX;
+    assert_int_equal(send(ends.a->fd, &frame, sizeof frame, 0), sizeof frame);
+    wait_for(ends.b, false);
+    assert_int_equal(flow_wire_read(ends.b, count_entry, &entries, NULL), 0);
+    assert_int_equal(entries, 0);
+    assert_in_range(ends.b->in.cap, 1, 4 * WIRE_READ_MAX);
+    close_ends(&ends);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(entries_arrive_in_order),   cmocka_unit_test(full_carrier_pushes_back),
         cmocka_unit_test(peer_ends_after_its_words), cmocka_unit_test(silent_peer_ends),
-        cmocka_unit_test(garbage_is_refused),
+        cmocka_unit_test(garbage_is_refused),        cmocka_unit_test(announced_bytes_take_no_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
