@@ -21,6 +21,7 @@
 #include "host/api/work.h"
 #include "host/http/http.h"
 #include "host/http/listener.h"
+#include "net/crowd.h"
 
 enum { HEAD_BYTES_MAX = 32 * 1024 }; /* URL_BYTES_MAX and the headers */
 
@@ -38,6 +39,7 @@ struct transport {
 struct peer {
     struct api_tls_peer *tls; /* NULL: it speaks plain HTTP */
     char address[INET6_ADDRSTRLEN];
+    uint32_t place;           /* in server->crowd, of plain HTTP */
     struct sockaddr_in6 here; /* our end, which may be of another family; all zero: unknown */
 };
 
@@ -47,6 +49,8 @@ struct server {
     struct listener *listener;
     struct relay *relay; /* NULL: plain HTTP alone */
     bool plain;          /* HTTP without TLS is served */
+    struct crowd crowd;  /* descriptors of open connections */
+    uint32_t of_address_max;
     uint16_t port;
     uv_timer_t timer;
     uv_idle_t idle;            /* writes are to be tried again */
@@ -329,8 +333,8 @@ static void *begin_request(void *context, struct http_connection *connection, co
     bool large = head->content_length > OBJECT_BYTES_MAX;
     if (!check_origin(transport, head)) {
         send_answer(transport);
-    } else if (large || (!request->bad_url && !guard_identify(request))) {
-        request->body_too_large = large && !request->refused; /* before the body is read */
+    } else if (large || request->bad_url || !guard_identify(request)) { /* before the body is read */
+        request->body_too_large = large && !request->refused;
         request_handle(request);
         send_answer(transport);
     }
@@ -468,10 +472,30 @@ static struct peer *peer_new(const struct sockaddr_storage *address)
 static uint32_t on_client(void *context, int fd, const struct sockaddr_storage *address, socklen_t len)
 {
     struct server *server = context;
-    if (server->relay && (!server->plain || entry_begins_tls(fd, address)))
-        return relay_take(server->relay, fd, (const struct sockaddr *)address, len) ? RELAY_FILES : 0;
-    http_take(server->http, fd, peer_new(address));
-    return 1;
+    const struct sockaddr *from = (const struct sockaddr *)address;
+    uint32_t place = crowd_place(&server->crowd, from);
+    bool relayed = server->relay && (!server->plain || entry_begins_tls(fd, address));
+    uint32_t files = relayed ? RELAY_FILES : 1;
+    if (server->crowd.counts[place] + files > server->of_address_max) {
+        server->api->stats.refused_connections++;
+        return 0;
+    }
+    if (relayed && !relay_take(server->relay, fd, from, len))
+        return 0;
+    server->crowd.counts[place] += (uint16_t)files;
+    if (!relayed) {
+        struct peer *peer = peer_new(address);
+        peer->place = place;
+        http_take(server->http, fd, peer);
+    }
+    return files;
+}
+
+static void lower_crowd(struct server *server, uint32_t place, uint32_t files)
+{
+    CHECK(server->crowd.counts[place] >= files);
+    server->crowd.counts[place] -= (uint16_t)files;
+    listener_left(server->listener, files);
 }
 
 static void on_left(void *context, void *connection_peer)
@@ -479,7 +503,7 @@ static void on_left(void *context, void *connection_peer)
     struct server *server = context;
     struct peer *peer = connection_peer;
     if (!peer->tls && server->listener) /* the relay tells of its own */
-        listener_left(server->listener, 1);
+        lower_crowd(server, peer->place, 1);
     api_tls_peer_free(peer->tls);
     mem_free(peer);
 }
@@ -492,10 +516,11 @@ static void on_relay_ready(void *context, struct relay_client *client)
     http_take(server->http, client->fd, peer);
 }
 
-static void on_relay_gone(void *context)
+static void on_relay_gone(void *context, const struct sockaddr_storage *address)
 {
     struct server *server = context;
-    listener_left(server->listener, RELAY_FILES);
+    uint32_t place = crowd_place(&server->crowd, (const struct sockaddr *)address);
+    lower_crowd(server, place, RELAY_FILES);
 }
 
 /* --- opening ----------------------------------------------------------------------------------- */
@@ -535,10 +560,11 @@ static int open_relay(struct server *server, uv_loop_t *loop, const struct api_o
 static int open_listener(struct server *server, uv_loop_t *loop, const struct api_options *options,
                          struct error *error)
 {
-    const struct listener_options listening = {.taken = on_client,
-                                               .context = server,
-                                               .open_max = connection_limit(options->connections_max),
-                                               .deferred = server->plain};
+    uint32_t most = connection_limit(options->connections_max), wanted = options->connections_of_address_max;
+    const struct listener_options listening = {
+        .taken = on_client, .context = server, .open_max = most, .deferred = server->plain};
+    server->crowd.seed = uv_hrtime() ^ (uint64_t)(uintptr_t)server;
+    server->of_address_max = wanted && wanted < most ? wanted : wanted ? most : most / 2;
     const char *address = options->address ? options->address : "127.0.0.1";
     return listener_open_tcp(loop, address, options->port, &listening, &server->listener, &server->port,
                              error);

@@ -242,6 +242,53 @@ static void test_close_busy(void **state)
     client_done(&write);
 }
 
+/* The body of a request whose URL is refused is not waited for: nobody has said yet who sends it. */
+static void test_bad_url_with_a_body(void **state)
+{
+    struct fake_host *host = *state;
+    struct client client;
+    client_send_text(&client, host,
+                     STR("POST /api/%zz HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                         "Content-Length: 1000000\r\n\r\n{"));
+    assert_true(client_wait(&client, NULL));
+    assert_int_equal(client.code, 400);
+    assert_non_null(strstr(client.head, "Connection: close\r\n"));
+    client_done(&client);
+}
+
+/* An address that has all its connections gets no more, and others are served. */
+static void test_connections_of_an_address(void **state)
+{
+    static const char ask_text[] = "GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    static const char metrics[] = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    enum { LIMIT = 3 };
+    struct fake_host host = {.connections_of_address_max = LIMIT};
+    struct client clients[LIMIT], more, other;
+    fake_start(&host, CLUSTER, 0);
+    for (int i = 0; i < LIMIT; i++) {
+        client_send_text(&clients[i], &host, str_from(ask_text));
+        assert_true(client_wait(&clients[i], NULL));
+        assert_int_equal(clients[i].code, 200);
+    }
+    client_send_text(&more, &host, str_from(ask_text));
+    assert_false(client_wait(&more, NULL));
+    assert_true(more.closed && more.in.len == 0);
+    client_done(&more);
+    client_send_from(&other, &host, INADDR_LOOPBACK + 1, str_from(metrics));
+    assert_true(client_wait(&other, NULL));
+    assert_non_null(strstr(other.body.data, "\nphalanx_api_connections_refused_total 1\n"));
+    client_done(&clients[0]);
+    do { /* until the server has seen the end of the first */
+        client_send_text(&more, &host, str_from(ask_text));
+        client_wait(&more, NULL);
+        client_done(&more);
+    } while (more.code != 200);
+    client_done(&other);
+    for (int i = 1; i < LIMIT; i++)
+        client_done(&clients[i]);
+    fake_stop(&host);
+}
+
 static int serve(int argc, char **argv)
 {
     struct fake_host host = {.log_answers_itself = true};
@@ -261,6 +308,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_warnings, setup, teardown),
         cmocka_unit_test_setup_teardown(test_logs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_close_busy, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_bad_url_with_a_body, setup, teardown),
+        cmocka_unit_test(test_connections_of_an_address),
     };
     if (argc > 2 && strcmp(argv[1], "only") == 0)
         cmocka_set_test_filter(argv[2]);

@@ -146,8 +146,8 @@ static void test_chunks(void **state)
         assert_string_equal(text + used, "GET /next");
     }
     static const char *const bad[] = {
-        "\r\n", "x\r\n",   "-1\r\n",      "5\nhello", "5\r\nhello!",           "5\r\nhello\r0", "5 5\n",
-        "5\rx", "0\r\n\n", "0\r\nA: b\n", "0\r\n\rx", "123456789abcdef01\r\n", "5\r\nhello\n",
+        "\r\n", "x\r\n", "-1\r\n", "5\nhello", "5\r\nhello!", "5\r\nhello\r0", "5 5\n", "5\rx", "0\r\n\n",
+        "0\r\nA: b\n", "0\r\n\rx", "123456789abcdef01\r\n", "5\r\nhello\n",
         /* what follows the size is an extension, and neither it nor a trailer hides a control character */
         "5 5\r\nhello", "5\tx\r\nhello", "5;a=\vb\r\nhello", "0\r\nA: \vb\r\n"};
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++)
