@@ -256,6 +256,47 @@ static void test_bad_url_with_a_body(void **state)
     client_done(&client);
 }
 
+static int refused_of(struct client *clients, int count)
+{
+    int refused = 0;
+    bool found;
+    for (int i = 0; i < count; i++) {
+        client_read(&clients[i], NULL, &found);
+        refused += clients[i].code == 429 && strstr(clients[i].head, "Retry-After: 1\r\n");
+    }
+    return refused;
+}
+
+/* Bodies that never come to their end hold so much memory and no more, and small writes go on. */
+static void test_half_bodies(void **state)
+{
+    struct fake_host *host = *state;
+    enum { CLIENTS = 40, LENGTH = 1400 * 1000 };
+    struct client clients[CLIENTS], small;
+    struct buf text = {0};
+    buf_printf(&text,
+               "POST " JOBSETS " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+               "Content-Length: %d\r\n\r\n",
+               LENGTH + 1);
+    for (int i = 0; i < LENGTH; i++)
+        buf_add_char(&text, ' ');
+    for (int i = 0; i < CLIENTS; i++)
+        client_send_text(&clients[i], host, buf_str(&text));
+    buf_done(&text);
+    int room = 32 * 1024 * 1024 / (LENGTH - 16 * 1024); /* of this address: half of all */
+    RUN_UNTIL(host, refused_of(clients, CLIENTS) >= CLIENTS - room);
+    create(host, "a");
+    assert_int_equal(send(clients[0].fd, "x", 1, MSG_NOSIGNAL), 1); /* the first ends, and makes room */
+    assert_true(client_wait(&clients[0], NULL));
+    assert_int_equal(clients[0].code, 400);
+    for (int i = 0; i < CLIENTS; i++)
+        client_done(&clients[i]);
+    client_send(&small, host, "GET", JOBSETS "/a", NONE, NULL);
+    assert_true(client_wait(&small, NULL));
+    assert_int_equal(small.code, 200);
+    client_done(&small);
+}
+
 /* An address that has all its connections gets no more, and others are served. */
 static void test_connections_of_an_address(void **state)
 {
@@ -309,6 +350,7 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_logs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_close_busy, setup, teardown),
         cmocka_unit_test_setup_teardown(test_bad_url_with_a_body, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_half_bodies, setup, teardown),
         cmocka_unit_test(test_connections_of_an_address),
     };
     if (argc > 2 && strcmp(argv[1], "only") == 0)
