@@ -93,12 +93,18 @@ static uint16_t free_port(void)
     return ntohs(place.sin_port);
 }
 
+/* Comes from eight addresses in turn: one may have half of the connections at most. */
 static int connect_to(uint16_t port)
 {
+    static uint32_t turn;
     struct sockaddr_in place = {
         .sin_family = AF_INET, .sin_port = htons(port), .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
-    if (fd >= 0 && connect(fd, (struct sockaddr *)&place, sizeof place) == 0)
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK + turn++ % 8)};
+    int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0), on = 1;
+    if (fd >= 0)
+        (void)setsockopt(fd, IPPROTO_IP, IP_BIND_ADDRESS_NO_PORT, &on, sizeof on);
+    if (fd >= 0 && bind(fd, (struct sockaddr *)&from, sizeof from) == 0 &&
+        connect(fd, (struct sockaddr *)&place, sizeof place) == 0)
         return fd;
     if (fd >= 0)
         (void)close(fd);

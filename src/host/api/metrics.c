@@ -251,6 +251,9 @@ void handle_metrics(struct api_request *request)
         put_one(out, "phalanx_audit_dropped_total", "counter",
                 "Lines of the audit log that were lost because its disk was too slow.",
                 access_audit_dropped(request->api->access));
+    put_one(out, "phalanx_api_connections_refused_total", "counter",
+            "Connections that were closed because their address had half of all.",
+            request->api->stats.refused_connections);
     put_one(out, "phalanx_log_writable", "gauge", "1 if the log takes records, 0 if writes are refused.",
             request->api->log_refuses[0] == 0);
     put_one(out, "phalanx_log_position", "counter", "Position in the log.", core_seq(core));

@@ -315,7 +315,8 @@ static struct carry *relay_next(struct relay *relay, struct relay_client *ret_cl
         list_remove(&carry->news);
         *ret_client = carry->client;
         *ret_gone = carry->gone;
-        carry->client = (struct relay_client){.fd = -1};
+        carry->client.fd = -1; /* the address stays */
+        carry->client.chain = (struct api_tls_chain){0};
     }
     pthread_mutex_unlock(&relay->mutex);
     return carry;
@@ -335,7 +336,7 @@ static void relay_on_news(uv_async_t *async)
         if (!gone)
             continue;
         mem_free(carry);
-        relay->hooks.gone(relay->hooks.context);
+        relay->hooks.gone(relay->hooks.context, &client.address);
     }
     if (carry) /* the rest comes in the next turn */
         uv_async_send(&relay->async);

@@ -5,7 +5,7 @@
  *     → the shaking thread shakes hands, and waits for the first bytes of a request
  *     → hooks.ready(context, client)          on the loop: plain bytes come and go at client->fd
  *     → the carrying thread carries them until one side ends
- *     → hooks.gone(context)                   on the loop
+ *     → hooks.gone(context, address)          on the loop
  *
  *   client ══ TLS ══ outer │ thread │ inner ── a pair of sockets ── client->fd ── host/http ── the loop
  *
@@ -53,7 +53,7 @@ struct relay_hooks {
     /* Takes client->fd; may take client->chain, which is released otherwise. */
     void (*ready)(void *context, struct relay_client *client);
     /* A connection that relay_take() took has gone, whether it was ready or not. */
-    void (*gone)(void *context);
+    void (*gone)(void *context, const struct sockaddr_storage *address);
 };
 
 /* Starts the threads. `tls` must outlive the relay. ERROR_IO: no thread can be had. */

@@ -21,8 +21,15 @@
 #include "host/api/work.h"
 #include "host/http/http.h"
 #include "host/http/listener.h"
+#include "net/crowd.h"
 
-enum { HEAD_BYTES_MAX = 32 * 1024 }; /* URL_BYTES_MAX and the headers */
+enum {
+    HEAD_BYTES_MAX = 32 * 1024, /* URL_BYTES_MAX and the headers */
+    /* What bodies that have not all come may hold beyond their first part: all, and those of one address. */
+    BODIES_BYTES_MAX = 64 * 1024 * 1024,
+    BODIES_OF_ADDRESS_MAX = BODIES_BYTES_MAX / 2,
+    BODY_FREE_BYTES = 16 * 1024, /* the first part */
+};
 
 /* A request from its head until its answer has left. While its answer is a stream, nothing else is kept of
  * it: there may be thousands of watches. */
@@ -31,6 +38,7 @@ struct transport {
     struct http_connection *connection;
     struct api_request *request; /* NULL: the stream alone goes on */
     struct body_stream *stream;  /* NULL: the answer is none */
+    uint32_t body_bytes;         /* in server->body_bytes */
     struct list_node node;       /* in server->upgrades while a websocket has the connection */
 };
 
@@ -38,6 +46,7 @@ struct transport {
 struct peer {
     struct api_tls_peer *tls; /* NULL: it speaks plain HTTP */
     char address[INET6_ADDRSTRLEN];
+    uint32_t place;           /* in server->crowd */
     struct sockaddr_in6 here; /* our end, which may be of another family; all zero: unknown */
 };
 
@@ -47,6 +56,9 @@ struct server {
     struct listener *listener;
     struct relay *relay; /* NULL: plain HTTP alone */
     bool plain;          /* HTTP without TLS is served */
+    struct crowd crowd;  /* descriptors of open connections */
+    uint32_t of_address_max;
+    uint32_t body_bytes, body_bytes_of[CROWD_PLACES]; /* of bodies on their way; see BODIES_BYTES_MAX */
     uint16_t port;
     uv_timer_t timer;
     uv_idle_t idle;            /* writes are to be tried again */
@@ -161,11 +173,39 @@ static void send_answer(struct transport *transport)
     }
 }
 
+/* --- bodies on their way ----------------------------------------------------------------------- */
+
+/* False: there is no room for so many more bytes of the body. */
+static bool count_body(struct transport *transport, size_t more)
+{
+    struct server *server = transport->api->server;
+    size_t len = transport->request->body.len + more;
+    uint32_t *of_address = &server->body_bytes_of[peer_of(transport)->place];
+    uint32_t counted = len > BODY_FREE_BYTES ? (uint32_t)(len - BODY_FREE_BYTES) : 0;
+    uint32_t grown = counted - transport->body_bytes;
+    if (grown &&
+        (server->body_bytes + grown > BODIES_BYTES_MAX || *of_address + grown > BODIES_OF_ADDRESS_MAX))
+        return false;
+    server->body_bytes += grown;
+    *of_address += grown;
+    transport->body_bytes = counted;
+    return true;
+}
+
+static void uncount_body(struct transport *transport)
+{
+    struct server *server = transport->api->server;
+    server->body_bytes -= transport->body_bytes;
+    server->body_bytes_of[peer_of(transport)->place] -= transport->body_bytes;
+    transport->body_bytes = 0;
+}
+
 /* --- requests ---------------------------------------------------------------------------------- */
 
 static void end_request(void *context)
 {
     struct transport *transport = context;
+    uncount_body(transport);
     list_remove(&transport->node);
     if (transport->stream)
         transport->stream->free(transport->stream);
@@ -329,8 +369,8 @@ static void *begin_request(void *context, struct http_connection *connection, co
     bool large = head->content_length > OBJECT_BYTES_MAX;
     if (!check_origin(transport, head)) {
         send_answer(transport);
-    } else if (large || (!request->bad_url && !guard_identify(request))) {
-        request->body_too_large = large && !request->refused; /* before the body is read */
+    } else if (large || request->bad_url || !guard_identify(request)) { /* before the body is read */
+        request->body_too_large = large && !request->refused;
         request_handle(request);
         send_answer(transport);
     }
@@ -343,8 +383,16 @@ static void see_body(void *context, struct str bytes)
     struct api_request *request = transport->request;
     if (request->body.len + bytes.len > OBJECT_BYTES_MAX)
         request->body_too_large = true;
-    if (!request->body_too_large)
+    if (request->body_too_large)
+        return;
+    if (count_body(transport, bytes.len)) {
         buf_add_str(&request->body, bytes);
+        return;
+    }
+    request->retry_after_s = 1;
+    answer_status(request, 429, "TooManyRequests",
+                  "too many large bodies are on their way: try again in a second");
+    send_answer(transport);
 }
 
 static void answer_if_ready(void *context)
@@ -357,6 +405,7 @@ static void answer_if_ready(void *context)
 static void whole_request(void *context)
 {
     struct transport *transport = context;
+    uncount_body(transport);
     request_handle(transport->request);
     answer_if_ready(transport);
 }
@@ -458,9 +507,10 @@ static void name_address(const struct sockaddr *address, char ret_text[INET6_ADD
         uv_ip4_name((const struct sockaddr_in *)(const void *)address, ret_text, INET6_ADDRSTRLEN);
 }
 
-static struct peer *peer_new(const struct sockaddr_storage *address)
+static struct peer *peer_new(const struct server *server, const struct sockaddr_storage *address)
 {
     struct peer *peer = mem_alloc(sizeof *peer);
+    peer->place = crowd_place(&server->crowd, (const struct sockaddr *)address);
     name_address((const struct sockaddr *)address, peer->address);
     return peer;
 }
@@ -468,10 +518,27 @@ static struct peer *peer_new(const struct sockaddr_storage *address)
 static uint32_t on_client(void *context, int fd, const struct sockaddr_storage *address, socklen_t len)
 {
     struct server *server = context;
-    if (server->relay && (!server->plain || entry_begins_tls(fd, address)))
-        return relay_take(server->relay, fd, (const struct sockaddr *)address, len) ? RELAY_FILES : 0;
-    http_take(server->http, fd, peer_new(address));
-    return 1;
+    const struct sockaddr *from = (const struct sockaddr *)address;
+    uint32_t place = crowd_place(&server->crowd, from);
+    bool relayed = server->relay && (!server->plain || entry_begins_tls(fd, address));
+    uint32_t files = relayed ? RELAY_FILES : 1;
+    if (server->crowd.counts[place] + files > server->of_address_max) {
+        server->api->stats.refused_connections++;
+        return 0;
+    }
+    if (relayed && !relay_take(server->relay, fd, from, len))
+        return 0;
+    server->crowd.counts[place] += (uint16_t)files;
+    if (!relayed)
+        http_take(server->http, fd, peer_new(server, address));
+    return files;
+}
+
+static void lower_crowd(struct server *server, uint32_t place, uint32_t files)
+{
+    CHECK(server->crowd.counts[place] >= files);
+    server->crowd.counts[place] -= (uint16_t)files;
+    listener_left(server->listener, files);
 }
 
 static void on_left(void *context, void *connection_peer)
@@ -479,7 +546,7 @@ static void on_left(void *context, void *connection_peer)
     struct server *server = context;
     struct peer *peer = connection_peer;
     if (!peer->tls && server->listener) /* the relay tells of its own */
-        listener_left(server->listener, 1);
+        lower_crowd(server, peer->place, 1);
     api_tls_peer_free(peer->tls);
     mem_free(peer);
 }
@@ -487,15 +554,16 @@ static void on_left(void *context, void *connection_peer)
 static void on_relay_ready(void *context, struct relay_client *client)
 {
     struct server *server = context;
-    struct peer *peer = peer_new(&client->address);
+    struct peer *peer = peer_new(server, &client->address);
     peer->tls = api_tls_peer_new(&client->chain);
     http_take(server->http, client->fd, peer);
 }
 
-static void on_relay_gone(void *context)
+static void on_relay_gone(void *context, const struct sockaddr_storage *address)
 {
     struct server *server = context;
-    listener_left(server->listener, RELAY_FILES);
+    uint32_t place = crowd_place(&server->crowd, (const struct sockaddr *)address);
+    lower_crowd(server, place, RELAY_FILES);
 }
 
 /* --- opening ----------------------------------------------------------------------------------- */
@@ -535,10 +603,11 @@ static int open_relay(struct server *server, uv_loop_t *loop, const struct api_o
 static int open_listener(struct server *server, uv_loop_t *loop, const struct api_options *options,
                          struct error *error)
 {
-    const struct listener_options listening = {.taken = on_client,
-                                               .context = server,
-                                               .open_max = connection_limit(options->connections_max),
-                                               .deferred = server->plain};
+    uint32_t most = connection_limit(options->connections_max), wanted = options->connections_of_address_max;
+    const struct listener_options listening = {
+        .taken = on_client, .context = server, .open_max = most, .deferred = server->plain};
+    server->crowd.seed = uv_hrtime() ^ (uint64_t)(uintptr_t)server;
+    server->of_address_max = wanted && wanted < most ? wanted : wanted ? most : most / 2;
     const char *address = options->address ? options->address : "127.0.0.1";
     return listener_open_tcp(loop, address, options->port, &listening, &server->listener, &server->port,
                              error);

@@ -8,7 +8,11 @@
 #include "host/api/page.h"
 #include "host/api/ring.h"
 
-enum { TEXT_AHEAD = 16 * 1024, FIRST_BYTES_MAX = 64 * 1024 * 1024 };
+enum {
+    TEXT_AHEAD = 16 * 1024,
+    FIRST_BYTES_MAX = 64 * 1024 * 1024,
+    LOOKS_A_READ = 512, /* changes that are looked at before other connections have their turn */
+};
 #define BOOKMARK_NS (60 * NS_PER_SECOND)
 
 struct watcher {
@@ -156,18 +160,17 @@ static void put_first(struct watcher *watcher)
         drop_first(watcher);
 }
 
-static void fill(struct watcher *watcher)
+/* Writes what follows. Returns whether changes are left that nobody has looked at. */
+static bool fill(struct watcher *watcher)
 {
     struct watch_ring *ring = watcher->ring;
     while (watcher->first.len && watcher->text.len < TEXT_AHEAD)
         put_first(watcher);
-    while (!watcher->ended && watcher->text.len < TEXT_AHEAD) {
-        if (watcher->next < ring->first) {
+    for (int i = 0; i < LOOKS_A_READ && !watcher->ended && watcher->text.len < TEXT_AHEAD; i++) {
+        if (watcher->next < ring->first)
             put_expired(watcher);
-            return;
-        }
-        if (watcher->next == ring->next)
-            return;
+        if (watcher->ended || watcher->next == ring->next)
+            return false;
         const struct change *change = ring_at(ring, watcher->next++);
         if (change->seq <= watcher->after_seq || !concerns(watcher, change))
             continue;
@@ -175,22 +178,26 @@ static void fill(struct watcher *watcher)
         if (type)
             put_line(watcher, type, change->object, change->metadata, change->cells, change->seq);
     }
+    return !watcher->ended;
 }
 
 static int64_t watcher_read(struct body_stream *stream, char *data, size_t max)
 {
     struct watcher *watcher = (struct watcher *)stream;
+    bool more = false;
     if (watcher->sent == watcher->text.len) {
         watcher->sent = 0;
         buf_clear(&watcher->text);
-        fill(watcher);
+        more = fill(watcher);
     }
     size_t left = watcher->text.len - watcher->sent;
     if (left == 0) {
         if (watcher->ended)
             return -1;
         buf_done(&watcher->text);
-        watcher->idle = true;
+        watcher->idle = !more;
+        if (more) /* for whoever has its turn until then */
+            transport_wake(watcher->stream.transport);
         return 0;
     }
     size_t len = left < max ? left : max;

@@ -52,6 +52,8 @@ void http_end(struct http_connection *connection)
     list_remove(&connection->ready_node);
     list_remove(&connection->stage_node);
     list_remove(&connection->node);
+    /* A child on its way to exec may hold the socket, and its events would speak of freed memory. */
+    (void)epoll_ctl(http->epoll_fd, EPOLL_CTL_DEL, connection->fd, NULL);
     close(connection->fd);
     buf_done(&connection->out);
     buf_done(&connection->body);
@@ -228,10 +230,11 @@ static size_t connection_take_head(struct http_connection *connection, struct st
     struct http *http = connection->http;
     struct http_head *head = &http->head;
     size_t len = 0;
+    bool first = connection->scanned == 0;
     int rc = http_head_parse(text, connection->scanned, http->options.head_bytes_max, head, &len);
     connection->scanned = rc == 0 ? text.len : 0;
     if (rc == 0) {
-        if (connection->in.len == 0) /* the first bytes */
+        if (first) /* of its bytes, which may have come behind another request */
             http_enter_stage(connection, HTTP_STAGE_HEAD);
         return 0;
     }
@@ -517,9 +520,13 @@ void http_go_on(struct http_connection *connection)
     if (connection->state == HTTP_OVER)
         return;
     http->current = connection;
-    for (int i = 0; i < STEPS_A_TURN && progress == GOES_ON; i++)
+    for (int i = 0; i < STEPS_A_TURN && progress == GOES_ON; i++) {
+        connection->again = false;
         progress = connection_step(connection);
+    }
     http->current = NULL;
+    if (progress == STANDS && connection->again)
+        progress = YIELDS;
     if (progress == ENDS)
         http_end(connection);
     else if (progress != STANDS)

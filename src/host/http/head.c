@@ -72,8 +72,8 @@ static int head_take_header(struct http_head *head, struct framing *framing, str
         framing->hosts += http_is_word(header.name, "Host");
         break;
     case 6:
-        head->continues = head->minor >= 1 && http_is_word(header.name, "Expect") &&
-                          http_is_word(header.value, "100-continue");
+        if (http_is_word(header.name, "Expect"))
+            head->continues = head->minor >= 1 && http_is_word(header.value, "100-continue");
         break;
     case 10:
         if (http_is_word(header.name, "Connection"))
@@ -82,7 +82,8 @@ static int head_take_header(struct http_head *head, struct framing *framing, str
     case 14:
         if (!http_is_word(header.name, "Content-Length"))
             break;
-        if (!str_to_i64(header.value, 0, INT64_MAX, &length) ||
+        if (str_starts(header.value, STR("-")) || /* "-0" is no length, to others at least */
+            !str_to_i64(header.value, 0, INT64_MAX, &length) ||
             (framing->length && length != head->content_length))
             return -400;
         framing->length = true;
@@ -191,13 +192,14 @@ int http_head_parse(struct str bytes, size_t scanned, size_t head_max, struct ht
 
 /* clang-format off
  * CHUNK_START ─ digit ─► CHUNK_SIZE ─ CR ─► CHUNK_SIZE_LF ─ LF, size > 0 ► CHUNK_DATA ─► CHUNK_CR ─► CHUNK_LF
- *                            │ ";"               ▲   └ LF, size 0 ─► TRAILER ─ CR ─► TRAILER_LF     start ◄┘
- *                            ▼                   │                      ▲  a line: LF ─┤
+ *                            │ ";" (or blanks     ▲   └ LF, size 0 ─► TRAILER ─ CR ─► TRAILER_LF     start ◄┘
+ *                            ▼  in CHUNK_SPACE)  │                      ▲  a line: LF ─┤
  *                      CHUNK_EXTENSION ─── CR ───┘                      └──────────────┴─ none: LF ─► over
  * clang-format on */
 enum chunk_at {
     CHUNK_START,
     CHUNK_SIZE,
+    CHUNK_SPACE,
     CHUNK_EXTENSION,
     CHUNK_SIZE_LF,
     CHUNK_DATA,
@@ -215,9 +217,18 @@ static int chunk_digit(char c)
     return c >= 'a' && c <= 'f' ? c - 'a' + 10 : -1;
 }
 
+/* After the size: blanks, and then nothing or ";". */
+static int chunk_space_char(struct http_chunks *chunks, char c)
+{
+    if (chunks->line > CHUNK_LINE_MAX || (c != '\r' && c != ';' && c != ' ' && c != '\t'))
+        return -400;
+    chunks->at = c == '\r' ? CHUNK_SIZE_LF : c == ';' ? CHUNK_EXTENSION : CHUNK_SPACE;
+    return 0;
+}
+
 static int chunk_size_char(struct http_chunks *chunks, char c)
 {
-    int digit = chunk_digit(c);
+    int digit = chunks->line > CHUNK_LINE_MAX ? -1 : chunk_digit(c); /* zeros without end are no size */
     if (digit >= 0 && chunks->left >> 56 == 0) {
         chunks->left = chunks->left << 4 | (unsigned)digit;
         chunks->at = CHUNK_SIZE;
@@ -225,10 +236,7 @@ static int chunk_size_char(struct http_chunks *chunks, char c)
     }
     if (digit >= 0 || chunks->at == CHUNK_START)
         return -400;
-    if (c != '\r' && c != ';' && c != ' ' && c != '\t')
-        return -400;
-    chunks->at = c == '\r' ? CHUNK_SIZE_LF : CHUNK_EXTENSION;
-    return 0;
+    return chunk_space_char(chunks, c);
 }
 
 /* Trailers are skipped. `left` counts the bytes of the present line. */
@@ -240,7 +248,7 @@ static int chunk_trailer_char(struct http_chunks *chunks, char c)
         chunks->at = TRAILER_LF;
     else
         chunks->left++;
-    return c == '\n' ? -400 : 0;
+    return c != '\r' && !head_is_value((struct str){&c, 1}) ? -400 : 0;
 }
 
 /* One byte of the framing. */
@@ -250,10 +258,12 @@ static int chunk_char(struct http_chunks *chunks, char c)
     case CHUNK_START:
     case CHUNK_SIZE:
         return chunk_size_char(chunks, c);
+    case CHUNK_SPACE:
+        return chunk_space_char(chunks, c);
     case CHUNK_EXTENSION:
         if (c == '\r')
             chunks->at = CHUNK_SIZE_LF;
-        return c == '\n' || chunks->line > CHUNK_LINE_MAX ? -400 : 0;
+        return (c != '\r' && !head_is_value((struct str){&c, 1})) || chunks->line > CHUNK_LINE_MAX ? -400 : 0;
     case CHUNK_SIZE_LF:
         chunks->at = chunks->left ? CHUNK_DATA : TRAILER;
         chunks->line = 0;

@@ -39,6 +39,7 @@ struct http_connection {
     bool whole : 1;                        /* the request has all come */
     bool keeps : 1, chunked : 1, bare : 1; /* of the answer: bare, no body is sent */
     bool upgrades : 1, dropped : 1, woken : 1;
+    bool again : 1; /* made ready in the step that is being taken */
     struct http_chunks chunks;
     int64_t body_left; /* or HTTP_CHUNKED */
     struct buf in;     /* received, not used yet */
@@ -70,7 +71,7 @@ struct http {
     char out[HTTP_BLOCK_BYTES + HTTP_CHUNK_ROOM + HTTP_LAST_CHUNK];
 };
 
-/* Has the connection go on soon; for itself, a step does so already. */
+/* Has the connection go on soon. */
 void http_make_ready(struct http_connection *connection);
 /* The header line with the time, with CRLF. */
 struct str http_date_line(struct http *http);

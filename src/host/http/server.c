@@ -32,6 +32,7 @@ static void on_http_idle(uv_idle_t *idle);
 void http_make_ready(struct http_connection *connection)
 {
     struct http *http = connection->http;
+    connection->again = true;
     if (connection == http->current || !list_empty(&connection->ready_node))
         return;
     list_append(&http->ready, &connection->ready_node);
@@ -121,6 +122,7 @@ static void on_http_tick(uv_timer_t *timer)
 {
     struct http *http = timer->data;
     http->now_ns = (int64_t)uv_hrtime();
+    http->running = true; /* hooks that flush must not end those that come next here */
     for (int i = 0; i < HTTP_STAGES_ALL; i++) {
         int limit_s = i == HTTP_STAGE_LINGER ? HTTP_LINGER_S : http->options.stages_s[i];
         list_for_each_safe(node, after, &http->stages[i])
@@ -131,6 +133,10 @@ static void on_http_tick(uv_timer_t *timer)
             http_end(connection);
         }
     }
+    http->running = false;
+    http_bury(http);
+    if (!list_empty(&http->ready))
+        uv_idle_start(&http->idle, on_http_idle);
     if (list_empty(&http->connections))
         uv_timer_stop(timer);
 }
@@ -151,10 +157,8 @@ void http_take(struct http *http, int fd, void *peer)
     list_init(&connection->ready_node);
     list_init(&connection->stage_node);
     list_append(&http->connections, &connection->node);
-    if (epoll_ctl(http->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0) {
-        http_end(connection);
-        return;
-    }
+    if (epoll_ctl(http->epoll_fd, EPOLL_CTL_ADD, fd, &event) < 0)
+        connection->dropped = true; /* `left` comes when the caller has counted it */
     http->now_ns = (int64_t)uv_hrtime();
     http_enter_stage(connection, HTTP_STAGE_QUIET);
     http_make_ready(connection);

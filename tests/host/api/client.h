@@ -35,15 +35,18 @@ struct client {
     char *head;
 };
 
-/* Connects, and sends the bytes of a request as they stand. */
-static inline void client_send_text(struct client *client, struct fake_host *host, struct str text)
+/* Connects from an address of 127/8, and sends the bytes of a request as they stand. */
+static inline void client_send_from(struct client *client, struct fake_host *host, uint32_t from,
+                                    struct str text)
 {
+    struct sockaddr_in source = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(from)};
     struct sockaddr_in address = {.sin_family = AF_INET,
                                   .sin_port = htons(api_port(host->api)),
                                   .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     *client = (struct client){.host = host, .length = -1};
     client->fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
     assert_true(client->fd >= 0);
+    assert_int_equal(bind(client->fd, (struct sockaddr *)&source, sizeof source), 0);
     assert_int_equal(connect(client->fd, (struct sockaddr *)&address, sizeof address), 0);
     for (size_t at = 0; at < text.len;) {
         ssize_t len = send(client->fd, text.data + at, text.len - at, MSG_DONTWAIT | MSG_NOSIGNAL);
@@ -53,6 +56,11 @@ static inline void client_send_text(struct client *client, struct fake_host *hos
             break;
         uv_run(&host->loop, UV_RUN_NOWAIT);
     }
+}
+
+static inline void client_send_text(struct client *client, struct fake_host *host, struct str text)
+{
+    client_send_from(client, host, INADDR_LOOPBACK, text);
 }
 
 static inline void client_send(struct client *client, struct fake_host *host, const char *method,

@@ -33,6 +33,7 @@ struct fake_host {
     int logs_closed;
     struct api_exec *exec; /* the last command asked for; NULL when it was closed */
     int execs_closed;
+    uint32_t connections_of_address_max; /* of api_options; set before fake_start() */
     bool log_answers_itself; /* a log is "line 1..3" of its task */
 };
 
@@ -253,6 +254,7 @@ static void fake_start(struct fake_host *host, const char *cluster_path, uint16_
     fake_step(host, &boot, NULL);
     fake_load_cluster(host, cluster_path);
     struct api_options options = {.port = port,
+                                  .connections_of_address_max = host->connections_of_address_max,
                                   .hooks = {host, fake_core, fake_now, fake_submit, fake_logs,
                                             fake_logs_closed, fake_exec, fake_exec_input, fake_exec_credit,
                                             fake_exec_resize, fake_exec_closed, fake_hold_counts, fake_begins,

@@ -49,7 +49,7 @@ static void on_client(void *context, struct relay_client *client)
     uv_ip4_name((struct sockaddr_in *)&client->address, told.address, sizeof told.address);
 }
 
-static void on_gone(void *context)
+static void on_gone(void *context, const struct sockaddr_storage *address)
 {
     (void)context;
     told.gone++;

@@ -242,6 +242,94 @@ static void test_close_busy(void **state)
     client_done(&write);
 }
 
+/* The body of a request whose URL is refused is not waited for: nobody has said yet who sends it. */
+static void test_bad_url_with_a_body(void **state)
+{
+    struct fake_host *host = *state;
+    struct client client;
+    client_send_text(&client, host,
+                     STR("POST /api/%zz HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+                         "Content-Length: 1000000\r\n\r\n{"));
+    assert_true(client_wait(&client, NULL));
+    assert_int_equal(client.code, 400);
+    assert_non_null(strstr(client.head, "Connection: close\r\n"));
+    client_done(&client);
+}
+
+static int refused_of(struct client *clients, int count)
+{
+    int refused = 0;
+    bool found;
+    for (int i = 0; i < count; i++) {
+        client_read(&clients[i], NULL, &found);
+        refused += clients[i].code == 429 && strstr(clients[i].head, "Retry-After: 1\r\n");
+    }
+    return refused;
+}
+
+/* Bodies that never come to their end hold so much memory and no more, and small writes go on. */
+static void test_half_bodies(void **state)
+{
+    struct fake_host *host = *state;
+    enum { CLIENTS = 40, LENGTH = 1400 * 1000 };
+    struct client clients[CLIENTS], small;
+    struct buf text = {0};
+    buf_printf(&text,
+               "POST " JOBSETS " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
+               "Content-Length: %d\r\n\r\n",
+               LENGTH + 1);
+    for (int i = 0; i < LENGTH; i++)
+        buf_add_char(&text, ' ');
+    for (int i = 0; i < CLIENTS; i++)
+        client_send_text(&clients[i], host, buf_str(&text));
+    buf_done(&text);
+    int room = 32 * 1024 * 1024 / (LENGTH - 16 * 1024); /* of this address: half of all */
+    RUN_UNTIL(host, refused_of(clients, CLIENTS) >= CLIENTS - room);
+    create(host, "a");
+    assert_int_equal(send(clients[0].fd, "x", 1, MSG_NOSIGNAL), 1); /* the first ends, and makes room */
+    assert_true(client_wait(&clients[0], NULL));
+    assert_int_equal(clients[0].code, 400);
+    for (int i = 0; i < CLIENTS; i++)
+        client_done(&clients[i]);
+    client_send(&small, host, "GET", JOBSETS "/a", NONE, NULL);
+    assert_true(client_wait(&small, NULL));
+    assert_int_equal(small.code, 200);
+    client_done(&small);
+}
+
+/* An address that has all its connections gets no more, and others are served. */
+static void test_connections_of_an_address(void **state)
+{
+    static const char ask_text[] = "GET /version HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    static const char metrics[] = "GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n";
+    enum { LIMIT = 3 };
+    struct fake_host host = {.connections_of_address_max = LIMIT};
+    struct client clients[LIMIT], more, other;
+    fake_start(&host, CLUSTER, 0);
+    for (int i = 0; i < LIMIT; i++) {
+        client_send_text(&clients[i], &host, str_from(ask_text));
+        assert_true(client_wait(&clients[i], NULL));
+        assert_int_equal(clients[i].code, 200);
+    }
+    client_send_text(&more, &host, str_from(ask_text));
+    assert_false(client_wait(&more, NULL));
+    assert_true(more.closed && more.in.len == 0);
+    client_done(&more);
+    client_send_from(&other, &host, INADDR_LOOPBACK + 1, str_from(metrics));
+    assert_true(client_wait(&other, NULL));
+    assert_non_null(strstr(other.body.data, "\nphalanx_api_connections_refused_total 1\n"));
+    client_done(&clients[0]);
+    do { /* until the server has seen the end of the first */
+        client_send_text(&more, &host, str_from(ask_text));
+        client_wait(&more, NULL);
+        client_done(&more);
+    } while (more.code != 200);
+    client_done(&other);
+    for (int i = 1; i < LIMIT; i++)
+        client_done(&clients[i]);
+    fake_stop(&host);
+}
+
 static int serve(int argc, char **argv)
 {
     struct fake_host host = {.log_answers_itself = true};
@@ -261,6 +349,9 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(test_warnings, setup, teardown),
         cmocka_unit_test_setup_teardown(test_logs, setup, teardown),
         cmocka_unit_test_setup_teardown(test_close_busy, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_bad_url_with_a_body, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_half_bodies, setup, teardown),
+        cmocka_unit_test(test_connections_of_an_address),
     };
     if (argc > 2 && strcmp(argv[1], "only") == 0)
         cmocka_set_test_filter(argv[2]);

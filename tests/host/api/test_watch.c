@@ -2,6 +2,7 @@
 #include <malloc.h>
 
 #include "host/api/client.h"
+#include "host/api/request.h"
 
 /* A long list comes in pieces, whole and in order, as objects and as a Table. */
 static void test_long_list(void **state)
@@ -96,6 +97,39 @@ static void test_watch(void **state)
     RUN_UNTIL(host, (api_stats(host->api, &stats), stats.watches == 0));
 }
 
+/* A watcher that finds little among many changes looks at some of them, and lets others have their turn. */
+static void test_rare_changes(void **state)
+{
+    struct fake_host *host = *state;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *doc;
+    struct client client;
+    struct api_request request;
+    char data[4096], body[200];
+    enum { COUNT = 700 };
+    const char *maps = "/api/v1/namespaces/default/configmaps";
+    assert_int_equal(ask(host, &arena, "GET", maps, NONE, NULL, &doc), 200);
+    struct str version = doc_str(doc_path(doc, "metadata", "resourceVersion", NULL), STR(""));
+    for (int i = 1; i <= COUNT; i++) {
+        snprintf(body, sizeof body,
+                 "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":{\"name\":\"c-%d\"}}", i);
+        assert_int_equal(ask(host, &arena, "POST", maps, NONE, body, NULL), 201);
+    }
+    char *url = arena_strdup(
+        &arena,
+        arena_printf(&arena, "%s?watch=1&fieldSelector=metadata.name%%3Dc-%d&resourceVersion=" STR_FORMAT,
+                     maps, COUNT, STR_ARG(version)));
+    request_init(&request, host->api, METHOD_GET, str_from(url));
+    request_handle(&request);
+    assert_int_equal(request.outcome, OUTCOME_STREAM);
+    assert_int_equal(request.stream->read(request.stream, data, sizeof data), 0);
+    assert_true(request.stream->read(request.stream, data, sizeof data) > 0);
+    request_done(&request);
+    client_send(&client, host, "GET", url, NONE, NULL);
+    assert_true(client_wait(&client, "\"name\":\"c-700\""));
+    client_done(&client);
+}
+
 static void test_watch_expired(void **state)
 {
     struct fake_host *host = *state;
@@ -169,6 +203,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(test_long_list, setup, teardown),
         cmocka_unit_test_setup_teardown(test_watch, setup, teardown),
+        cmocka_unit_test_setup_teardown(test_rare_changes, setup, teardown),
         cmocka_unit_test_setup_teardown(test_watch_expired, setup, teardown),
         cmocka_unit_test_setup_teardown(test_slow_watcher, setup, teardown),
         cmocka_unit_test_setup_teardown(test_idle_watches_are_small, setup, teardown),

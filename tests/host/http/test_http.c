@@ -7,6 +7,7 @@
 #include <cmocka.h>
 #include <arpa/inet.h>
 #include <errno.h>
+#include <fcntl.h>
 #include <netinet/in.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -36,6 +37,8 @@ struct bed {
     struct exchange *held;  /* the last one that was not answered at once */
     struct buf pieces;      /* of the stream */
     bool pieces_end, stays; /* `gone` is refused */
+    bool releases;          /* an upgraded connection is given back at once */
+    bool spreads;           /* the end of a request drops the one that is held, and flushes */
     int begun, ended, left, gone, upgraded_fd;
     struct buf upgraded;
     bool closed;
@@ -55,6 +58,8 @@ static void *begins(void *context, struct http_connection *connection, const str
     exchange->connection = connection;
     exchange->bed->begun++;
     buf_add_str(&exchange->target, head->target);
+    if (str_is(head->target, "/hold"))
+        exchange->bed->held = exchange;
     if (str_is(head->target, "/early"))
         say(exchange, 413, STR("no"));
     return exchange;
@@ -106,8 +111,14 @@ static void ended(void *request)
 {
     struct exchange *exchange = request;
     exchange->bed->ended++;
-    if (exchange->bed->held == exchange)
-        exchange->bed->held = NULL;
+    struct bed *bed = exchange->bed;
+    if (bed->held == exchange)
+        bed->held = NULL;
+    if (bed->spreads && bed->held) {
+        bed->spreads = false;
+        http_drop(bed->held->connection);
+        http_flush(bed->http);
+    }
     buf_done(&exchange->target);
     buf_done(&exchange->body);
     mem_free(exchange);
@@ -126,6 +137,8 @@ static void upgraded(void *request, int fd, struct str first)
     struct exchange *exchange = request;
     exchange->bed->upgraded_fd = fd;
     buf_add_str(&exchange->bed->upgraded, first);
+    if (exchange->bed->releases)
+        http_release(exchange->connection);
 }
 
 static uint32_t taken(void *context, int fd, const struct sockaddr_storage *address, socklen_t len)
@@ -136,7 +149,7 @@ static uint32_t taken(void *context, int fd, const struct sockaddr_storage *addr
 
 /* --- the bed ------------------------------------------------------------------------------------------- */
 
-static void bed_init(struct bed *bed, int seconds)
+static void bed_init_with(struct bed *bed, const int stages_s[HTTP_STAGES])
 {
     *bed = (struct bed){.upgraded_fd = -1};
     const struct http_options options = {.context = bed,
@@ -149,7 +162,7 @@ static void bed_init(struct bed *bed, int seconds)
                                          .left = left,
                                          .upgraded = upgraded,
                                          .head_bytes_max = 4096,
-                                         .stages_s = {seconds, seconds, seconds, seconds}};
+                                         .stages_s = {stages_s[0], stages_s[1], stages_s[2], stages_s[3]}};
     const struct listener_options listening = {.taken = taken, .context = bed, .open_max = 100};
     struct error error;
     assert_int_equal(uv_loop_init(&bed->loop), 0);
@@ -157,6 +170,11 @@ static void bed_init(struct bed *bed, int seconds)
     assert_int_equal(http_new(&bed->loop, &options, &bed->http, &error), 0);
     assert_int_equal(
         listener_open_tcp(&bed->loop, "127.0.0.1", 0, &listening, &bed->listener, &bed->port, &error), 0);
+}
+
+static void bed_init(struct bed *bed, int seconds)
+{
+    bed_init_with(bed, (const int[HTTP_STAGES]){seconds, seconds, seconds, seconds});
 }
 
 static void on_closed(void *context)
@@ -418,6 +436,88 @@ static void test_slow_clients(void **state)
     bed_done(&bed);
 }
 
+/* Half a head behind a whole request has the time of a head, not that of silence. */
+static void test_slow_head_behind_a_request(void **state)
+{
+    struct bed bed;
+    bed_init_with(&bed, (const int[HTTP_STAGES]){3600, 1, 3600, 3600});
+    struct client client = client_new(&bed);
+    client_say(&client, GET("/now") "GET / HT");
+    CLIENT_CLOSED(&client);
+    assert_int_equal(count_of(&client, "200 OK"), 1);
+    client_done(&client);
+    bed_done(&bed);
+}
+
+/* An owner that gives the socket back from inside of its hook ends the connection. */
+static void test_release_at_once(void **state)
+{
+    struct bed bed;
+    bed_init(&bed, 60);
+    bed.releases = true;
+    struct client client = client_new(&bed);
+    client_say(&client, GET("/up"));
+    CLIENT_CLOSED(&client);
+    PATIENT_UNTIL(&bed.patience, bed.left == 1);
+    client_done(&client);
+    bed_done(&bed);
+}
+
+/* The time of one connection is over, and the hook ends the next one, whose time is over too. */
+static void test_an_end_that_ends_others(void **state)
+{
+    struct bed bed;
+    bed_init(&bed, 1);
+    struct client first = client_new(&bed), second = client_new(&bed);
+    client_say(&first, POST("/now", "9\r\n\r\nhalf"));
+    PATIENT_UNTIL(&bed.patience, bed.begun == 1);
+    client_say(&second, POST("/hold", "9\r\n\r\nhalf"));
+    PATIENT_UNTIL(&bed.patience, bed.held);
+    bed.spreads = true;
+    CLIENT_CLOSED(&first);
+    CLIENT_CLOSED(&second);
+    assert_int_equal(bed.ended, 2);
+    client_done(&first);
+    client_done(&second);
+    bed_done(&bed);
+}
+
+/* A child that has not come to exec still holds the socket: what arrives there is nobody's. */
+static void test_socket_held_by_a_child(void **state)
+{
+    struct bed bed;
+    bed_init(&bed, 60);
+    struct client client = client_new(&bed), other = client_new(&bed);
+    client_say(&client, GET("/later"));
+    PATIENT_UNTIL(&bed.patience, bed.held);
+    struct http_connection *gone = bed.held->connection;
+    int child = dup(http_socket(gone));
+    http_drop(gone);
+    PATIENT_UNTIL(&bed.patience, bed.left == 1);
+    client_say(&client, GET("/now"));
+    client_say(&other, GET("/now"));
+    CLIENT_GETS(&other, "200 OK");
+    assert_int_equal(bed.begun, 2);
+    close(child);
+    client_done(&client);
+    client_done(&other);
+    bed_done(&bed);
+}
+
+/* What cannot be watched is let go, but not before its caller knows that it was taken. */
+static void test_a_file_that_is_no_socket(void **state)
+{
+    struct bed bed;
+    bed_init(&bed, 60);
+    struct listener *listener = bed.listener;
+    bed.listener = NULL; /* it has not counted the file */
+    http_take(bed.http, open("/proc/self/status", O_RDONLY | O_CLOEXEC), NULL);
+    assert_int_equal(bed.left, 0);
+    PATIENT_UNTIL(&bed.patience, bed.left == 1);
+    bed.listener = listener;
+    bed_done(&bed);
+}
+
 /* Closed with requests in every state, it ends them all. */
 static void test_close(void **state)
 {
@@ -448,6 +548,11 @@ int main(void)
         cmocka_unit_test(test_upgrade),
         cmocka_unit_test(test_early_answers_arrive),
         cmocka_unit_test(test_slow_clients),
+        cmocka_unit_test(test_slow_head_behind_a_request),
+        cmocka_unit_test(test_release_at_once),
+        cmocka_unit_test(test_an_end_that_ends_others),
+        cmocka_unit_test(test_socket_held_by_a_child),
+        cmocka_unit_test(test_a_file_that_is_no_socket),
         cmocka_unit_test(test_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
