@@ -29,6 +29,7 @@ struct head_host {
     bool alive;
     uint32_t island, incarnation, first_device, device_count;
     int64_t device_bytes;
+    uint64_t place; /* in the memory of its machine; 0: none */
     char *address;
     struct head_device *devices;
 };

@@ -108,7 +108,7 @@ struct worker_guest {
 struct worker {
     char *island, *address;
     uint32_t host, device_count;
-    uint64_t device_bytes, secret;
+    uint64_t device_bytes, secret, place;
     struct worker_device *devices;
     VEC(struct worker_client *) clients;
     struct u64_map client_index;
