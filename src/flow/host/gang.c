@@ -10,12 +10,13 @@
 #include <stdio.h>
 
 #include "base/list.h"
+#include "base/map.h"
 #include "base/units.h"
 #include "flow/lower/lower.h"
 #include "flow/ir/pack.h"
 
 enum { GANG_PARTS_MAX = 1 << 16, GANG_SPARE_MAX = 64 };
-#define GANG_SLOW_NS (200 * NS_PER_US)
+#define GANG_SLOW_NS (1 * NS_PER_MS)
 
 /* An all_gather of one group. */
 struct exchange {
@@ -43,6 +44,7 @@ struct gang_launch {
     uint32_t client;
     uint64_t launch;
     struct list_node runs;
+    struct u64_map by_node; /* program_node + 1 → run */
 };
 
 struct gang_table {
@@ -138,6 +140,7 @@ static void gang_launch_free(struct gang_table *table, struct gang_launch *launc
         mem_free(run);
     }
     list_remove(&launch->node);
+    u64_map_done(&launch->by_node);
     mem_free(launch);
 }
 
@@ -185,17 +188,11 @@ static struct gang_run *gang_find_run(struct gang_table *table, uint32_t client,
         list_init(&launch->runs);
         list_append(&table->launches, &launch->node);
     }
-    const struct gang_run *all = NULL;
-    struct list_node *runs = &launch->runs;
-    list_for_each(node, runs)
-    {
-        struct gang_run *run = container_of(node, struct gang_run, node);
-        if (run->program_node == program_node)
-            return run;
-        if (run->program_node == UINT32_MAX)
-            all = run;
-    }
-    struct gang_run *run = mem_alloc(sizeof *run);
+    struct gang_run *run = u64_map_get(&launch->by_node, (uint64_t)program_node + 1);
+    if (run)
+        return run;
+    const struct gang_run *all = u64_map_get(&launch->by_node, (uint64_t)UINT32_MAX + 1);
+    run = mem_alloc(sizeof *run);
     run->program_node = program_node;
     list_init(&run->exchanges);
     if (all || table->closing) {
@@ -203,6 +200,7 @@ static struct gang_run *gang_find_run(struct gang_table *table, uint32_t client,
         run->fault = all ? all->fault : fault_make(FAULT_CANCELLED, number, program_node, "the worker ends");
     }
     list_append(&launch->runs, &run->node);
+    u64_map_put(&launch->by_node, (uint64_t)program_node + 1, run);
     return run;
 }
 
@@ -285,6 +283,13 @@ static void gang_abort_run(struct gang_table *table, struct gang_run *run, const
     gang_move(table);
 }
 
+static void gang_disagree(struct gang_table *table, struct gang_run *run, uint64_t launch)
+{
+    struct fault fault = fault_make(FAULT_FUNCTION_FAILED, launch, run->program_node,
+                                    "members of a collective disagree on its size or group");
+    gang_abort_run(table, run, &fault);
+}
+
 /* Enters parts of another host. Caller holds the mutex; true: an exchange is complete. */
 static bool gang_enter(struct gang_table *table, const struct flow_entry *entry, struct str tail)
 {
@@ -303,10 +308,8 @@ static bool gang_enter(struct gang_table *table, const struct flow_entry *entry,
         const void *bytes = unpack_bytes(&in, size);
         good = bytes && exchange_add(exchange, position, bytes);
     }
-    struct fault fault = fault_make(FAULT_FUNCTION_FAILED, entry->launch, entry->node,
-                                    "members of a collective disagree on its size");
     if (!good)
-        gang_abort_run(table, run, &fault);
+        gang_disagree(table, run, entry->launch);
     return exchange->have == exchange->count;
 }
 
@@ -555,10 +558,8 @@ static int gang_all_gather(struct flow_gang *gang, const uint32_t *group, uint32
     pthread_mutex_lock(&table->mutex);
     struct gang_run *run = gang_member_run(member);
     struct exchange *exchange = gang_make_exchange(table, run, key, group[0], round, count, (uint32_t)size);
-    struct fault fault = fault_make(FAULT_FUNCTION_FAILED, member->run.launch, member->run.node,
-                                    "members of a collective disagree on its size or group");
     if (exchange->count != count || exchange->size != size || !exchange_add(exchange, position, mine))
-        gang_abort_run(table, run, &fault);
+        gang_disagree(table, run, member->run.launch);
     exchange->local = local;
     exchange->remote = (uint32_t)others.hosts.len;
     if (++exchange->local_have == local && others.hosts.len > 0 && !run->aborted)

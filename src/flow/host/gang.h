@@ -21,7 +21,7 @@ void gang_table_free(struct gang_table *table); /* nobody meets any more */
 void gang_table_set_host(struct gang_table *table, uint32_t host);
 
 /* Parts go over the board from now on, to hosts that are on it. The board outlives the table. `slow` is called
- * by a member that has waited for more than 200 us, under no lock. Before anybody meets. */
+ * by a member that has waited for more than 1 ms, under no lock. Before anybody meets. */
 void gang_table_use(struct gang_table *table, struct board *board, void (*slow)(void *context));
 /* Tells where another host is (board_place; 0: on no board). Thread-safe. */
 void gang_table_meet(struct gang_table *table, uint32_t host, uint64_t place);

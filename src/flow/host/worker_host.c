@@ -27,9 +27,10 @@ struct worker_post {
     struct tensor *payload;
 };
 
-/* DONE may wait for so many others, or so long, while its device has short runs ahead. */
-enum { WORKER_POSTS_LAZY = 16 };
-#define WORKER_LAZY_NS (50 * NS_PER_US)
+/* DONE may wait for so many others, or so long, while its device has runs ahead that are short. */
+enum { WORKER_POSTS_LAZY = 32 };
+#define WORKER_LAZY_NS  (1 * NS_PER_MS)
+#define WORKER_SHORT_NS (500 * NS_PER_US)
 
 struct worker_process {
     struct loop *loop;
@@ -227,7 +228,7 @@ static bool worker_device_ran(void *context, const struct flow_event *event, str
         }
     }
     flow_effects_clear(&process->effects);
-    bool is_short = next && runners_last_ns(ret_next->executable) < WORKER_LAZY_NS;
+    bool is_short = next && runners_last_ns(ret_next->executable) < WORKER_SHORT_NS;
     pthread_mutex_unlock(&process->machine);
     worker_wake(process, is_short);
     return next;

@@ -37,6 +37,7 @@ struct head_island {
     char name[64];
     uint64_t next_ticket; /* the next one to stamp, from 1 */
     uint32_t running;     /* stamped and not over */
+    bool full;            /* waits until half of the window is through */
     uint64_t pass;        /* of the launch stamped last: where newcomers start */
 };
 
