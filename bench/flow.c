@@ -208,6 +208,14 @@ static void bench_compare_loops(struct runtime *runtime, unsigned hosts, unsigne
     phx_flow_program_free(program);
 }
 
+/* Processor time that a launch takes of the calling thread. */
+static double runtime_launch_us(struct runtime *runtime, phx_flow_program *program)
+{
+    int64_t cpu_ns;
+    phx_flow_release(runtime->flow, runtime_launch(runtime, program, 900, &cpu_ns));
+    return (double)cpu_ns / 900 / 1e3;
+}
+
 static int bench_compare(const void *a, const void *b)
 {
     int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
@@ -247,10 +255,11 @@ static void bench_size(unsigned hosts, unsigned devices, const char *only)
     };
     runtime_start(&runtime, hosts, devices);
     phx_flow_program *one = runtime_chain(&runtime, single, 1);
-    bench_row("round trip of a value", hosts, devices, runtime_round_trip_us(&runtime, one), "us");
-    int64_t cpu_ns;
-    phx_flow_release(runtime.flow, runtime_launch(&runtime, one, 900, &cpu_ns));
-    bench_row("processor time of a launch, client", hosts, devices, (double)cpu_ns / 900 / 1e3, "us");
+    if (!only)
+        bench_row("round trip of a value", hosts, devices, runtime_round_trip_us(&runtime, one), "us");
+    if (!only)
+        bench_row("processor time of a launch, client", hosts, devices, runtime_launch_us(&runtime, one),
+                  "us");
     phx_flow_program_free(one);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (!only || strncmp(only, cases[i].name, strlen(only)) == 0)

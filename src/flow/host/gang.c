@@ -15,7 +15,7 @@
 #include "flow/lower/lower.h"
 #include "flow/ir/pack.h"
 
-enum { GANG_PARTS_MAX = 1 << 16, GANG_SPARE_MAX = 64 };
+enum { GANG_PARTS_MAX = 1 << 16, GANG_SPARE_MAX = 256 };
 #define GANG_SLOW_NS (1 * NS_PER_MS)
 
 /* An all_gather of one group. */
@@ -54,6 +54,7 @@ struct gang_table {
     bool watched;        /* by a member that waits */
     VEC(int) seats;      /* of each host; -1: not on the board */
     VEC(struct exchange *) waited, spare;
+    VEC(struct gang_run *) spare_runs;
     void (*slow)(void *context);
     struct list_node launches;
     uint32_t host;
@@ -137,7 +138,10 @@ static void gang_launch_free(struct gang_table *table, struct gang_launch *launc
         {
             gang_end_exchange(table, container_of(one, struct exchange, node));
         }
-        mem_free(run);
+        if (table->spare_runs.len < GANG_SPARE_MAX)
+            vec_push(&table->spare_runs, run);
+        else
+            mem_free(run);
     }
     list_remove(&launch->node);
     u64_map_done(&launch->by_node);
@@ -155,6 +159,9 @@ void gang_table_free(struct gang_table *table)
     }
     for (size_t i = 0; i < table->spare.len; i++)
         exchange_free(table->spare.items[i]);
+    for (size_t i = 0; i < table->spare_runs.len; i++)
+        mem_free(table->spare_runs.items[i]);
+    vec_done(&table->spare_runs);
     vec_done(&table->spare);
     vec_done(&table->waited);
     vec_done(&table->seats);
@@ -192,7 +199,11 @@ static struct gang_run *gang_find_run(struct gang_table *table, uint32_t client,
     if (run)
         return run;
     const struct gang_run *all = u64_map_get(&launch->by_node, (uint64_t)UINT32_MAX + 1);
-    run = mem_alloc(sizeof *run);
+    if (table->spare_runs.len > 0)
+        run = vec_pop(&table->spare_runs);
+    else
+        run = mem_alloc(sizeof *run);
+    run->aborted = false;
     run->program_node = program_node;
     list_init(&run->exchanges);
     if (all || table->closing) {

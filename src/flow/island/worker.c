@@ -129,6 +129,9 @@ void worker_free(struct worker *worker, struct flow_effects *effects)
         worker_client_rest(worker, client);
     }
     CHECK(worker->cells == 0);
+    for (size_t i = 0; i < worker->spare_cells.len; i++)
+        mem_free(worker->spare_cells.items[i]);
+    vec_done(&worker->spare_cells);
     for (uint32_t d = 0; d < worker->device_count; d++)
         vec_done(&worker->devices[d].queue);
     for (size_t i = 0; i < worker->orphans.len; i++)
