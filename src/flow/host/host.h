@@ -36,6 +36,7 @@ struct flow_worker_options {
     uint32_t devices;
     uint64_t device_bytes;
     const char *functions; /* folder of shared objects that programs may name; NULL: none */
+    uint64_t work_limit;   /* of one call (exec/executor.h); 0: no limit */
     FILE *ready;           /* one line "ready HOST" once the head knows it; NULL: none */
     int stop_fd;
 };

@@ -50,6 +50,7 @@ struct runners {
     VEC(struct finished) finished;
     struct finished last; /* what runners_next handed out */
     const struct executor *user;
+    uint64_t work_limit;
     struct gang_table *gangs;
     struct loop *loop;
     runner_ran *ran;
@@ -142,6 +143,7 @@ static bool runner_run(struct runners *runners, struct flow_effect *effect)
     if (runner_args_fit(compiled, effect, &outcome.fault)) {
         struct flow_launch launch = {
             .args = effect->args, .gang = gang_member_gang(member), .done = runner_done, .arg = &outcome};
+        launch.work_limit = runners->work_limit;
         compiled->executor->launch(compiled->executable, &launch);
         CHECK(outcome.results || outcome.fault.reason);
         struct fault abort;
@@ -284,17 +286,18 @@ void runners_compile(struct runners *runners, uint32_t client, uint64_t handle, 
     pthread_mutex_unlock(&runners->mutex);
 }
 
-struct runners *runners_new(uint32_t devices, const char *functions, struct gang_table *gangs,
-                            struct loop *loop, runner_ran *ran, void *context)
+struct runners *runners_new(const struct runners_options *options)
 {
+    uint32_t devices = options->devices;
     struct runners *runners = mem_alloc(sizeof *runners);
     pthread_mutex_init(&runners->mutex, NULL);
     pthread_cond_init(&runners->to_compile, NULL);
-    runners->user = executor_user(functions);
-    runners->gangs = gangs;
-    runners->loop = loop;
-    runners->ran = ran;
-    runners->context = context;
+    runners->user = executor_user(options->functions);
+    runners->work_limit = options->work_limit;
+    runners->gangs = options->gangs;
+    runners->loop = options->loop;
+    runners->ran = options->ran;
+    runners->context = options->context;
     runners->device_count = devices;
     runners->devices = mem_alloc(devices * sizeof *runners->devices);
     sigset_t all, old;

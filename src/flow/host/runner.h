@@ -11,10 +11,18 @@ struct runners;
  * the same device, which the thread carries out at once. */
 typedef bool runner_ran(void *context, const struct flow_event *event, struct flow_effect *ret_next);
 
+struct runners_options {
+    uint32_t devices;
+    const char *functions; /* folder of shared objects; NULL: none */
+    uint64_t work_limit;   /* of a run; 0: no limit */
+    struct gang_table *gangs;
+    struct loop *loop;
+    runner_ran *ran;
+    void *context;
+};
 /* Starts a thread for each device and one that compiles. Compiled functions wait in a list, and `loop` is
  * woken. */
-struct runners *runners_new(uint32_t devices, const char *functions, struct gang_table *gangs,
-                            struct loop *loop, runner_ran *ran, void *context);
+struct runners *runners_new(const struct runners_options *options);
 /* Waits for what runs. The caller has aborted the gangs that are under way. */
 void runners_free(struct runners *runners);
 

@@ -328,8 +328,13 @@ static int worker_connect(struct worker_process *process, struct error *error)
         gang_table_use(process->gangs, process->board, worker_is_slow);
         worker_set_place(process->worker, board_place(process->board));
     }
-    process->runners = runners_new(options->devices, options->functions, process->gangs, process->loop,
-                                   worker_device_ran, process);
+    process->runners = runners_new(&(struct runners_options){.devices = options->devices,
+                                                             .functions = options->functions,
+                                                             .work_limit = options->work_limit,
+                                                             .gangs = process->gangs,
+                                                             .loop = process->loop,
+                                                             .ran = worker_device_ran,
+                                                             .context = process});
     loop_add(process->loop, head, PEER_HEAD);
     loop_stop_at(process->loop, options->stop_fd);
     worker_opened(process, PEER_HEAD);
