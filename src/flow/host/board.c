@@ -46,6 +46,8 @@ struct board {
     uint32_t cores;
     uint32_t attached; /* seats whose rings are attached */
     uint32_t next;     /* where board_take looks first */
+    uint32_t to_wake;  /* seats in `wake` */
+    uint8_t wake[BOARD_SEATS];
     struct ring out[BOARD_SEATS], in[BOARD_SEATS];
     unsigned char message[sizeof(struct flow_entry) + BOARD_MESSAGE_MAX];
 };
@@ -193,9 +195,19 @@ bool board_send(struct board *board, int seat, const struct flow_entry *entry, s
     mem_copy(board->message + sizeof sent, tail.data, tail.len);
     CHECK(ring_write(&board->out[seat], board->message, len) == len);
     struct board_seat *other = &board->shared->seats[seat];
-    if (atomic_fetch_sub(&other->missing, 1) == 1)
-        board_wake(other);
+    if (atomic_fetch_sub(&other->missing, 1) == 1) {
+        if (board->to_wake == BOARD_SEATS)
+            board_flush(board);
+        board->wake[board->to_wake++] = (uint8_t)seat;
+    }
     return true;
+}
+
+void board_flush(struct board *board)
+{
+    for (uint32_t i = 0; i < board->to_wake; i++)
+        board_wake(&board->shared->seats[board->wake[i]]);
+    board->to_wake = 0;
 }
 
 /* A message is in a ring as a whole, so a part of one ends what that ring says. */

@@ -47,8 +47,11 @@ uint64_t board_place(const struct board *board);
 /* The seat of another host's place; -1: it is on no board, or on another one. */
 int board_seat(const struct board *board, uint64_t place);
 
-/* Sends to a seat; false: no room. */
+/* Sends to a seat; false: no room. A reader that has all it lacks by then is woken by board_flush: who sends to
+ * several seats wakes nobody before the last message is there, lest the first reader's next message wakes
+ * others that still lack this one. */
 bool board_send(struct board *board, int seat, const struct flow_entry *entry, struct str tail);
+void board_flush(struct board *board);
 /* The next message of any seat; the tail is valid until the next call. False: none. */
 bool board_take(struct board *board, struct flow_entry *ret_entry, struct str *ret_tail);
 bool board_is_empty(struct board *board);

@@ -520,6 +520,8 @@ static void gang_post_parts(struct gang_table *table, const struct flow_entry *e
         if (seat < 0 || !board_send(table->board, seat, entry, buf_str(parts)))
             others->hosts.items[left++] = host;
     }
+    if (table->board)
+        board_flush(table->board);
     others->hosts.len = left;
 }
 
