@@ -270,8 +270,11 @@ static void bench_size(unsigned hosts, unsigned devices, const char *only)
 int main(int argc, char **argv)
 {
     if (argc > 1) {
-        bench_size((unsigned)atoi(argv[1]), argc > 2 ? (unsigned)atoi(argv[2]) : 1,
-                   argc > 3 ? argv[3] : NULL);
+        int64_t hosts = 1, devices = 1;
+        if (!str_to_i64(str_from(argv[1]), 1, LOOPS_HOSTS_MAX, &hosts) ||
+            (argc > 2 && !str_to_i64(str_from(argv[2]), 1, SHARDS_MAX / hosts, &devices)))
+            return 1;
+        bench_size((unsigned)hosts, (unsigned)devices, argc > 3 ? argv[3] : NULL);
         return 0;
     }
     for (unsigned hosts = 1; hosts <= LOOPS_HOSTS_MAX; hosts *= 2)

@@ -1,5 +1,4 @@
-/* board.h - shared memory in which the workers of one machine pass the parts of collectives; private to
- * src/flow/host.
+/* board.h - shared memory in which the workers of one machine pass the parts of collectives.
  *
  *     int fd = board_make(); board_publish(fd, "unix:/run/flow/head.sock");      // the head
  *     int fd = board_find("unix:/run/flow/head.sock");                           // a worker
@@ -16,7 +15,7 @@
  *
  * The memory is a memfd that is sealed against shrinking. The head's link to it lies beside the head's
  * socket as PATH.board and leads through /proc to the head's descriptor, so that the memory goes with the
- * last process that has it. Whoever may open it may use the head's socket as well.
+ * last process that has it. A process that may open it may use the head's socket as well.
  *
  * Calls of one board must not overlap, but for board_sleep, board_bell and board_ring.
  */
@@ -47,9 +46,9 @@ uint64_t board_place(const struct board *board);
 /* The seat of another host's place; -1: it is on no board, or on another one. */
 int board_seat(const struct board *board, uint64_t place);
 
-/* Sends to a seat; false: no room. A reader that has all it lacks by then is woken by board_flush: who sends to
- * several seats wakes nobody before the last message is there, lest the first reader's next message wakes
- * others that still lack this one. */
+/* Sends to a seat; false: no room. A reader that has all it lacks by then is woken by board_flush. A sender
+ * to several seats flushes after the last message, lest the first reader's next message wakes others that
+ * still lack this one. */
 bool board_send(struct board *board, int seat, const struct flow_entry *entry, struct str tail);
 void board_flush(struct board *board);
 /* The next message of any seat; the tail is valid until the next call. False: none. */

@@ -1,7 +1,8 @@
 /* Collectives among the devices of one host and between hosts.
  *
  * One of the members that wait watches the board: sleeps on its bell, and takes what other hosts send there.
- * The others wait for the condition variable. Who stops watching wakes them, so that another one begins.
+ * The others wait for the condition variable. A member that stops watching wakes them, so that another one
+ * begins.
  *
  * The tail of GATHER: u32 members, u32 bytes of one, then u32 position and bytes for each. */
 #include "flow/host/gang.h"
@@ -12,10 +13,9 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/units.h"
-#include "flow/lower/lower.h"
 #include "flow/ir/pack.h"
 
-enum { GANG_PARTS_MAX = 1 << 16, GANG_SPARE_MAX = 256 };
+enum { GANG_PARTS_MAX = 1 << 16, GANG_SPARE_MAX = 256, GANG_HOSTS_MAX = 65536 };
 #define GANG_SLOW_NS (1 * NS_PER_MS)
 
 /* An all_gather of one group. */
@@ -104,7 +104,7 @@ void gang_table_use(struct gang_table *table, struct board *board, void (*slow)(
 void gang_table_meet(struct gang_table *table, uint32_t host, uint64_t place)
 {
     pthread_mutex_lock(&table->mutex);
-    while (table->board && host < PLAN_HOSTS_MAX && table->seats.len <= host)
+    while (table->board && host < GANG_HOSTS_MAX && table->seats.len <= host)
         vec_push(&table->seats, -1);
     if (host < table->seats.len)
         table->seats.items[host] = board_seat(table->board, place);
@@ -392,7 +392,7 @@ static void gang_wait(struct gang_table *table, struct exchange *exchange, const
     for (size_t i = 0; i < table->waited.len && !counted; i++)
         counted = table->waited.items[i] == exchange;
     if (table->watched && !counted)
-        board_ring(table->board); /* who watches does not count on this exchange yet */
+        board_ring(table->board); /* the watcher does not count on this exchange yet */
     vec_push(&table->waited, exchange);
     while (exchange->have < exchange->count && !run->aborted) {
         if (table->board && !table->watched)

@@ -1,5 +1,4 @@
-/* gang.h - how running functions of one gang meet: struct flow_gang over threads and hosts; private to
- * src/flow/host.
+/* gang.h - how running functions of one gang meet: struct flow_gang over threads and hosts.
  *
  * Members on one host meet in memory. When the last of them has come, one GATHER entry with all their parts
  * goes to each other host of the group: through shared memory (board.h) between hosts of one machine, through
@@ -20,8 +19,8 @@ struct gang_table *gang_table_new(void (*send)(void *context, uint32_t host, con
 void gang_table_free(struct gang_table *table); /* nobody meets any more */
 void gang_table_set_host(struct gang_table *table, uint32_t host);
 
-/* Parts go over the board from now on, to hosts that are on it. The board outlives the table. `slow` is called
- * by a member that has waited for more than 1 ms, under no lock. Before anybody meets. */
+/* Parts go over the board from now on, to hosts that are on it. The board outlives the table. `slow` is
+ * called by a member that has waited for more than 1 ms, under no lock. Before anybody meets. */
 void gang_table_use(struct gang_table *table, struct board *board, void (*slow)(void *context));
 /* Tells where another host is (board_place; 0: on no board). Thread-safe. */
 void gang_table_meet(struct gang_table *table, uint32_t host, uint64_t place);
