@@ -1,22 +1,32 @@
 /* The flow runtime: the round trip of a value, the cost of a launch, and the paper's micro-benchmark (a
- * scalar all-reduce and an addition, its result the next one's argument), call by call and 128 calls a
- * program, beside processes that loop by themselves and meet over socket pairs. */
+ * scalar all-reduce and an addition, its result the next one's argument): call by call, 128 calls a program,
+ * and 128 computations in one call. The peer of each is processes that loop by themselves with the same
+ * function and the same collective (flow_loops.h). Both sides run in turns; rates are medians over the turns,
+ * and so are ratios. `bench_flow N D CASE` measures N hosts of D devices, and
+ * one case, alone. */
 #include <libgen.h>
 #include <limits.h>
-#include <poll.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "phalanx/flow.h"
 
-enum { CHAIN = 128, HOSTS_MAX = 8, SAMPLES_MAX = 2000 };
+static int64_t bench_now_ns(clockid_t clock)
+{
+    struct timespec now;
+    clock_gettime(clock, &now);
+    return now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+#include "flow_loops.h"
+
+enum { CHAIN = 128, SHARDS_MAX = 64, SAMPLES_MAX = 2000, TURNS = 5, TEXT_MAX = 65536 };
 
 struct runtime {
     pid_t pid;
@@ -29,20 +39,10 @@ struct runtime {
     struct phx_error error;
 };
 
-static int64_t bench_now_ns(clockid_t clock)
+static void bench_row(const char *name, unsigned hosts, unsigned devices, double value, const char *unit)
 {
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
-static void bench_row(const char *name, unsigned hosts, double value, const char *unit, double peer)
-{
-    printf("{\"bench\":\"flow\",\"case\":\"%s, %u hosts\",\"value\":%.4g,\"unit\":\"%s\"", name, hosts, value,
-           unit);
-    if (peer > 0)
-        printf(",\"peer\":%.4g,\"ratio_peer\":%.3f", peer, value / peer);
-    printf("}\n");
+    printf("{\"bench\":\"flow\",\"case\":\"%s, %u hosts x %u\",\"value\":%.4g,\"unit\":\"%s\"}\n", name,
+           hosts, devices, value, unit);
     fflush(stdout);
 }
 
@@ -55,21 +55,22 @@ static void bench_must(int rc, const struct runtime *runtime)
     exit(1);
 }
 
-static void runtime_start(struct runtime *runtime, unsigned hosts)
+static void runtime_start(struct runtime *runtime, unsigned hosts, unsigned devices)
 {
-    char self[PATH_MAX] = "", program[PATH_MAX + 16], count[16], line[512], address[256];
+    char self[PATH_MAX] = "", program[PATH_MAX + 16], count[16], each[16], line[512], address[256];
     int out[2];
     *runtime = (struct runtime){0};
     if (readlink("/proc/self/exe", self, sizeof self - 1) < 0 || pipe(out) < 0)
         exit(1);
     snprintf(program, sizeof program, "%s/phalanx-full", dirname(self));
     snprintf(count, sizeof count, "%u", hosts);
+    snprintf(each, sizeof each, "%u", devices);
     runtime->pid = fork();
     if (runtime->pid == 0) {
         dup2(out[1], STDOUT_FILENO);
         close(out[0]);
         close(out[1]);
-        execl(program, "phalanx", "flow", "up", "--hosts", count, NULL);
+        execl(program, "phalanx", "flow", "up", "--hosts", count, "--devices", each, NULL);
         _exit(127);
     }
     close(out[1]);
@@ -80,9 +81,9 @@ static void runtime_start(struct runtime *runtime, unsigned hosts)
     if (!ready)
         exit(1);
     bench_must(phx_flow_connect(address, NULL, &runtime->flow, &runtime->error), runtime);
-    struct phx_flow_mesh_options options = {.rank = 1, .dims = {hosts}};
+    struct phx_flow_mesh_options options = {.rank = 1, .dims = {hosts * devices}};
     bench_must(phx_flow_mesh_new(runtime->flow, &options, &runtime->mesh, &runtime->error), runtime);
-    runtime->type = (struct phx_flow_type){PHX_FLOW_FLOAT32, 1, {hosts}};
+    runtime->type = (struct phx_flow_type){PHX_FLOW_FLOAT32, 1, {hosts * devices}};
     runtime->cut = (struct phx_flow_sharding){runtime->mesh.id, {1}};
 }
 
@@ -94,34 +95,37 @@ static void runtime_stop(struct runtime *runtime)
     fclose(runtime->out);
 }
 
-static void runtime_function(struct runtime *runtime, unsigned hosts)
+/* Writes a function of `calls` computations over all members. */
+static void bench_text(char *text, unsigned members, int calls)
 {
-    char text[2048], group[64] = "0";
-    for (unsigned i = 1; i < hosts; i++)
+    char group[512] = "0";
+    for (unsigned i = 1; i < members; i++)
         snprintf(group + strlen(group), sizeof group - strlen(group), ", %u", i);
-    snprintf(text, sizeof text,
-             "module {\n"
-             "  func.func @main(%%x: tensor<1xf32>) -> tensor<1xf32> {\n"
-             "    %%0 = \"stablehlo.all_reduce\"(%%x) ({\n"
-             "      ^bb0(%%a: tensor<f32>, %%b: tensor<f32>):\n"
-             "        %%s = stablehlo.maximum %%a, %%b : tensor<f32>\n"
-             "        stablehlo.return %%s : tensor<f32>\n"
-             "    }) {replica_groups = dense<[[%s]]> : tensor<1x%uxi64>, use_global_device_ids,\n"
-             "        channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>}\n"
-             "        : (tensor<1xf32>) -> tensor<1xf32>\n"
-             "    %%1 = stablehlo.constant dense<1.0> : tensor<1xf32>\n"
-             "    %%2 = stablehlo.add %%0, %%1 : tensor<1xf32>\n"
-             "    return %%2 : tensor<1xf32>\n"
-             "  }\n"
-             "}\n",
-             group, hosts);
+    size_t len = (size_t)snprintf(text, TEXT_MAX,
+                                  "module {\n"
+                                  "  func.func @main(%%x0: tensor<1xf32>) -> tensor<1xf32> {\n"
+                                  "    %%one = stablehlo.constant dense<1.0> : tensor<1xf32>\n");
+    for (int i = 0; i < calls; i++)
+        len += (size_t)snprintf(
+            text + len, TEXT_MAX - len,
+            "    %%r%d = \"stablehlo.all_reduce\"(%%x%d) ({\n"
+            "      ^bb0(%%a: tensor<f32>, %%b: tensor<f32>):\n"
+            "        %%s = stablehlo.maximum %%a, %%b : tensor<f32>\n"
+            "        stablehlo.return %%s : tensor<f32>\n"
+            "    }) {replica_groups = dense<[[%s]]> : tensor<1x%uxi64>, use_global_device_ids,\n"
+            "        channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>}\n"
+            "        : (tensor<1xf32>) -> tensor<1xf32>\n"
+            "    %%x%d = stablehlo.add %%r%d, %%one : tensor<1xf32>\n",
+            i, i, group, members, i + 1, i);
+    snprintf(text + len, TEXT_MAX - len, "    return %%x%d : tensor<1xf32>\n  }\n}\n", calls);
+}
+
+/* A program of `calls` calls of the function, each on the result of the one before. */
+static phx_flow_program *runtime_chain(struct runtime *runtime, const char *text, int calls)
+{
     bench_must(
         phx_flow_function(runtime->flow, text, strlen(text), "main", &runtime->function, &runtime->error),
         runtime);
-}
-
-static phx_flow_program *runtime_chain(struct runtime *runtime, int calls)
-{
     phx_flow_program *program = phx_flow_program_new(runtime->flow);
     uint32_t value = phx_flow_program_arg(program, &runtime->type, &runtime->cut);
     for (int i = 0; i < calls; i++)
@@ -136,7 +140,7 @@ static phx_flow_program *runtime_chain(struct runtime *runtime, int calls)
  * calling thread, all launches together. */
 static uint64_t runtime_launch(struct runtime *runtime, phx_flow_program *program, int count, int64_t *cpu_ns)
 {
-    float start[HOSTS_MAX] = {0};
+    float start[SHARDS_MAX] = {0};
     uint64_t value = phx_flow_put(runtime->flow, &runtime->type, &runtime->cut, start,
                                   (size_t)runtime->type.dims[0] * sizeof *start, &runtime->error);
     int64_t begin_ns = bench_now_ns(CLOCK_THREAD_CPUTIME_ID);
@@ -152,22 +156,64 @@ static uint64_t runtime_launch(struct runtime *runtime, phx_flow_program *progra
 
 static double runtime_rate(struct runtime *runtime, phx_flow_program *program, int launches, int calls)
 {
-    float data[HOSTS_MAX];
-    double best = 0;
-    for (int round = 0; round < 4; round++) {
-        int64_t cpu_ns, begin_ns = bench_now_ns(CLOCK_MONOTONIC);
-        uint64_t value = runtime_launch(runtime, program, launches, &cpu_ns);
-        bench_must(phx_flow_get(runtime->flow, value, data, (size_t)runtime->type.dims[0] * sizeof *data, -1,
-                                NULL, &runtime->error),
-                   runtime);
-        double rate = (double)launches * calls * 1e9 / (double)(bench_now_ns(CLOCK_MONOTONIC) - begin_ns);
-        if (data[0] != (float)launches * (float)calls)
-            bench_must(-1, runtime);
-        phx_flow_release(runtime->flow, value);
-        if (rate > best)
-            best = rate;
+    float data[SHARDS_MAX];
+    int64_t cpu_ns, begin_ns = bench_now_ns(CLOCK_MONOTONIC);
+    uint64_t value = runtime_launch(runtime, program, launches, &cpu_ns);
+    bench_must(phx_flow_get(runtime->flow, value, data, (size_t)runtime->type.dims[0] * sizeof *data, -1,
+                            NULL, &runtime->error),
+               runtime);
+    double rate = (double)launches * calls * 1e9 / (double)(bench_now_ns(CLOCK_MONOTONIC) - begin_ns);
+    if (data[0] != (float)launches * (float)calls)
+        bench_must(-1, runtime);
+    phx_flow_release(runtime->flow, value);
+    return rate;
+}
+
+static int bench_compare_rates(const void *a, const void *b)
+{
+    double x = *(const double *)a, y = *(const double *)b;
+    return (x > y) - (x < y);
+}
+
+static double bench_median(double rates[TURNS])
+{
+    qsort(rates, TURNS, sizeof *rates, bench_compare_rates);
+    return rates[TURNS / 2];
+}
+
+struct bench_case {
+    const char *name;
+    int launches, calls, loop_launches, loop_calls;
+    const char *text;
+};
+
+/* One row: the runtime and the loops in turns. */
+static void bench_compare_loops(struct runtime *runtime, unsigned hosts, unsigned devices,
+                                const struct bench_case *one)
+{
+    phx_flow_program *program = runtime_chain(runtime, one->text, one->calls / one->loop_calls);
+    double rates[TURNS], peers[TURNS], ratios[TURNS];
+    runtime_rate(runtime, program, 1, one->calls);
+    for (int turn = 0; turn < TURNS; turn++) {
+        rates[turn] = runtime_rate(runtime, program, one->launches, one->calls);
+        peers[turn] = loops_rate(one->text, hosts, devices, one->loop_launches, one->loop_calls);
+        ratios[turn] = rates[turn] / peers[turn];
     }
-    return best;
+    double ratio = bench_median(ratios), best = ratios[TURNS - 1];
+    double peer = bench_median(peers), rate = bench_median(rates);
+    printf("{\"bench\":\"flow\",\"case\":\"%s, %u hosts x %u\",\"value\":%.4g,\"best\":%.4g,"
+           "\"unit\":\"computations/s\",\"peer\":%.4g,\"ratio_peer\":%.3f,\"best_ratio\":%.3f}\n",
+           one->name, hosts, devices, rate, rates[TURNS - 1], peer, ratio, best);
+    fflush(stdout);
+    phx_flow_program_free(program);
+}
+
+/* Processor time that a launch takes of the calling thread. */
+static double runtime_launch_us(struct runtime *runtime, phx_flow_program *program)
+{
+    int64_t cpu_ns;
+    phx_flow_release(runtime->flow, runtime_launch(runtime, program, 900, &cpu_ns));
+    return (double)cpu_ns / 900 / 1e3;
 }
 
 static int bench_compare(const void *a, const void *b)
@@ -179,7 +225,7 @@ static int bench_compare(const void *a, const void *b)
 static double runtime_round_trip_us(struct runtime *runtime, phx_flow_program *program)
 {
     static int64_t samples[SAMPLES_MAX];
-    float data[HOSTS_MAX];
+    float data[SHARDS_MAX];
     int count = 1000;
     for (int i = 0; i < count; i++) {
         int64_t cpu_ns, begin_ns = bench_now_ns(CLOCK_MONOTONIC);
@@ -194,75 +240,46 @@ static double runtime_round_trip_us(struct runtime *runtime, phx_flow_program *p
     return (double)samples[count / 2] / 1e3;
 }
 
-static float loop_exchange(const int *sockets, unsigned hosts, unsigned self, float mine)
+static void bench_size(unsigned hosts, unsigned devices, const char *only)
 {
-    float largest = mine;
-    for (unsigned i = 0; i < hosts; i++)
-        if (i != self && write(sockets[i], &mine, sizeof mine) != sizeof mine)
-            _exit(1);
-    for (unsigned i = 0; i < hosts; i++) {
-        float other = mine;
-        if (i != self && recv(sockets[i], &other, sizeof other, MSG_WAITALL) != sizeof other)
-            _exit(1);
-        largest = other > largest ? other : largest;
-    }
-    return largest + 1;
+    static char single[TEXT_MAX], fused[TEXT_MAX];
+    struct runtime runtime;
+    int scale = hosts * devices >= 32 ? 1 : hosts * devices >= 8 ? 2 : 8;
+    bench_text(single, hosts * devices, 1);
+    bench_text(fused, hosts * devices, hosts * devices > 16 ? 32 : CHAIN);
+    int fused_calls = hosts * devices > 16 ? 32 : CHAIN;
+    struct bench_case cases[] = {
+        {"OpByOp", 1000 * scale, 1, 1000 * scale, 1, single},
+        {"Chained 128", 8 * scale, CHAIN, 8 * CHAIN * scale, 1, single},
+        {"Fused", 2048 * scale / fused_calls, fused_calls, 2048 * scale / fused_calls, fused_calls, fused},
+    };
+    runtime_start(&runtime, hosts, devices);
+    phx_flow_program *one = runtime_chain(&runtime, single, 1);
+    if (!only)
+        bench_row("round trip of a value", hosts, devices, runtime_round_trip_us(&runtime, one), "us");
+    if (!only)
+        bench_row("processor time of a launch, client", hosts, devices, runtime_launch_us(&runtime, one),
+                  "us");
+    phx_flow_program_free(one);
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
+        if (!only || strncmp(only, cases[i].name, strlen(only)) == 0)
+            bench_compare_loops(&runtime, hosts, devices, &cases[i]);
+    runtime_stop(&runtime);
 }
 
-/* Computations a second of processes that each run the loop themselves: no controller at all. */
-static double loop_rate(unsigned hosts, int computations)
+int main(int argc, char **argv)
 {
-    int pairs[HOSTS_MAX][HOSTS_MAX] = {{0}};
-    double best = 0;
-    for (int round = 0; round < 4; round++) {
-        pid_t pids[HOSTS_MAX];
-        for (unsigned i = 0; i < hosts; i++)
-            for (unsigned k = i + 1; k < hosts; k++) {
-                int pair[2];
-                if (socketpair(AF_UNIX, SOCK_STREAM, 0, pair) < 0)
-                    exit(1);
-                pairs[i][k] = pair[0];
-                pairs[k][i] = pair[1];
-            }
-        int64_t begin_ns = bench_now_ns(CLOCK_MONOTONIC);
-        for (unsigned i = 0; i < hosts; i++) {
-            pids[i] = fork();
-            if (pids[i] == 0) {
-                float value = 0;
-                for (int n = 0; n < computations; n++)
-                    value = loop_exchange(pairs[i], hosts, i, value);
-                _exit(value == (float)computations ? 0 : 1);
-            }
-        }
-        for (unsigned i = 0; i < hosts; i++)
-            waitpid(pids[i], NULL, 0);
-        double rate = computations * 1e9 / (double)(bench_now_ns(CLOCK_MONOTONIC) - begin_ns);
-        best = rate > best ? rate : best;
-        for (unsigned i = 0; i < hosts; i++)
-            for (unsigned k = 0; k < hosts; k++)
-                if (i != k)
-                    close(pairs[i][k]);
+    if (argc > 1) {
+        int64_t hosts = 1, devices = 1;
+        if (!str_to_i64(str_from(argv[1]), 1, LOOPS_HOSTS_MAX, &hosts) ||
+            (argc > 2 && !str_to_i64(str_from(argv[2]), 1, SHARDS_MAX / hosts, &devices)))
+            return 1;
+        bench_size((unsigned)hosts, (unsigned)devices, argc > 3 ? argv[3] : NULL);
+        return 0;
     }
-    return best;
-}
-
-int main(void)
-{
-    for (unsigned hosts = 1; hosts <= HOSTS_MAX; hosts *= 2) {
-        struct runtime runtime;
-        runtime_start(&runtime, hosts);
-        runtime_function(&runtime, hosts);
-        phx_flow_program *one = runtime_chain(&runtime, 1), *chain = runtime_chain(&runtime, CHAIN);
-        double peer = hosts > 1 ? loop_rate(hosts, 20000) : 0;
-        bench_row("round trip of a value", hosts, runtime_round_trip_us(&runtime, one), "us", 0);
-        bench_row("OpByOp", hosts, runtime_rate(&runtime, one, 2000, 1), "computations/s", peer);
-        bench_row("Chained 128", hosts, runtime_rate(&runtime, chain, 40, CHAIN), "computations/s", peer);
-        int64_t cpu_ns;
-        phx_flow_release(runtime.flow, runtime_launch(&runtime, one, 900, &cpu_ns));
-        bench_row("processor time of a launch, client", hosts, (double)cpu_ns / 900 / 1e3, "us", 0);
-        phx_flow_program_free(one);
-        phx_flow_program_free(chain);
-        runtime_stop(&runtime);
-    }
+    for (unsigned hosts = 1; hosts <= LOOPS_HOSTS_MAX; hosts *= 2)
+        bench_size(hosts, 1, NULL);
+    for (unsigned devices = 4; devices <= LOOPS_DEVICES_MAX; devices *= 4)
+        bench_size(1, devices, NULL);
     return 0;
 }

@@ -7,7 +7,8 @@
 #include "flow/exec/executor.h"
 #include "flow/exec/kernels.h"
 
-enum { TENSOR_ALIGNMENT = 64 };
+/* Elements of small tensors lie behind the tensor in one malloc, which is faster than an aligned one. */
+enum { TENSOR_ALIGNMENT = 64, TENSOR_SMALL = 512 };
 
 static _Atomic int64_t tensor_bytes_now, tensor_bytes_most;
 
@@ -41,10 +42,13 @@ struct tensor *tensor_new(const struct ir_type *type)
     size_t head = (sizeof(struct tensor) + TENSOR_ALIGNMENT - 1) / TENSOR_ALIGNMENT * TENSOR_ALIGNMENT;
     size_t size = head + (size_t)bytes + TENSOR_ALIGNMENT - 1;
     CHECK(bytes >= 0);
-    struct tensor *tensor = aligned_alloc(TENSOR_ALIGNMENT, size / TENSOR_ALIGNMENT * TENSOR_ALIGNMENT);
+    struct tensor *tensor = bytes <= TENSOR_SMALL
+                                ? malloc(size)
+                                : aligned_alloc(TENSOR_ALIGNMENT, size / TENSOR_ALIGNMENT * TENSOR_ALIGNMENT);
     if (!tensor)
         return NULL;
-    *tensor = (struct tensor){.type = *type, .references = 1, .data = (char *)tensor + head};
+    uintptr_t data = ((uintptr_t)(tensor + 1) + TENSOR_ALIGNMENT - 1) / TENSOR_ALIGNMENT * TENSOR_ALIGNMENT;
+    *tensor = (struct tensor){.type = *type, .references = 1, .data = (void *)data};
     tensor_bytes_add(bytes);
     return tensor;
 }

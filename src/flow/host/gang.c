@@ -1,5 +1,9 @@
 /* Collectives among the devices of one host and between hosts.
  *
+ * One of the members that wait watches the board: sleeps on its bell, and takes what other hosts send there.
+ * The others wait for the condition variable. A member that stops watching wakes them, so that another one
+ * begins.
+ *
  * The tail of GATHER: u32 members, u32 bytes of one, then u32 position and bytes for each. */
 #include "flow/host/gang.h"
 
@@ -7,9 +11,12 @@
 #include <stdio.h>
 
 #include "base/list.h"
+#include "base/map.h"
+#include "base/units.h"
 #include "flow/ir/pack.h"
 
-enum { GANG_PARTS_MAX = 1 << 16 };
+enum { GANG_PARTS_MAX = 1 << 16, GANG_SPARE_MAX = 256, GANG_HOSTS_MAX = 65536 };
+#define GANG_SLOW_NS (1 * NS_PER_MS)
 
 /* An all_gather of one group. */
 struct exchange {
@@ -17,7 +24,9 @@ struct exchange {
     uint64_t key, round;
     uint32_t leader; /* the group's first member */
     uint32_t count, have, local, local_have, readers;
+    uint32_t remote, remote_have; /* other hosts of the group, and those whose parts have come */
     uint32_t size;
+    size_t room; /* bytes at `all`; `has` lies behind it */
     uint8_t *all;
     bool *has;
 };
@@ -35,11 +44,18 @@ struct gang_launch {
     uint32_t client;
     uint64_t launch;
     struct list_node runs;
+    struct u64_map by_node; /* program_node + 1 → run */
 };
 
 struct gang_table {
     pthread_mutex_t mutex;
     pthread_cond_t moved;
+    struct board *board; /* NULL: parts go through the loops */
+    bool watched;        /* by a member that waits */
+    VEC(int) seats;      /* of each host; -1: not on the board */
+    VEC(struct exchange *) waited, spare;
+    VEC(struct gang_run *) spare_runs;
+    void (*slow)(void *context);
     struct list_node launches;
     uint32_t host;
     bool closing;
@@ -55,6 +71,7 @@ struct gang_round {
 struct gang_member {
     struct flow_gang gang; /* first: functions get its address */
     struct gang_table *table;
+    struct gang_run *found; /* its run, once it has met anybody */
     struct run_id run;
     const uint32_t *hosts;
     VEC(struct gang_round) rounds;
@@ -78,15 +95,39 @@ void gang_table_set_host(struct gang_table *table, uint32_t host)
     table->host = host;
 }
 
+void gang_table_use(struct gang_table *table, struct board *board, void (*slow)(void *context))
+{
+    table->board = board;
+    table->slow = slow;
+}
+
+void gang_table_meet(struct gang_table *table, uint32_t host, uint64_t place)
+{
+    pthread_mutex_lock(&table->mutex);
+    while (table->board && host < GANG_HOSTS_MAX && table->seats.len <= host)
+        vec_push(&table->seats, -1);
+    if (host < table->seats.len)
+        table->seats.items[host] = board_seat(table->board, place);
+    pthread_mutex_unlock(&table->mutex);
+}
+
 static void exchange_free(struct exchange *exchange)
 {
-    list_remove(&exchange->node);
     mem_free(exchange->all);
-    mem_free(exchange->has);
     mem_free(exchange);
 }
 
-static void gang_launch_free(struct gang_launch *launch)
+/* Ends an exchange; a small one is used again. Caller holds the mutex. */
+static void gang_end_exchange(struct gang_table *table, struct exchange *exchange)
+{
+    list_remove(&exchange->node);
+    if (table->spare.len < GANG_SPARE_MAX && exchange->room <= BOARD_MESSAGE_MAX)
+        vec_push(&table->spare, exchange);
+    else
+        exchange_free(exchange);
+}
+
+static void gang_launch_free(struct gang_table *table, struct gang_launch *launch)
 {
     struct list_node *runs = &launch->runs;
     list_for_each_safe(node, after, runs)
@@ -95,11 +136,15 @@ static void gang_launch_free(struct gang_launch *launch)
         struct list_node *exchanges = &run->exchanges;
         list_for_each_safe(one, next, exchanges)
         {
-            exchange_free(container_of(one, struct exchange, node));
+            gang_end_exchange(table, container_of(one, struct exchange, node));
         }
-        mem_free(run);
+        if (table->spare_runs.len < GANG_SPARE_MAX)
+            vec_push(&table->spare_runs, run);
+        else
+            mem_free(run);
     }
     list_remove(&launch->node);
+    u64_map_done(&launch->by_node);
     mem_free(launch);
 }
 
@@ -110,8 +155,16 @@ void gang_table_free(struct gang_table *table)
     struct list_node *launches = &table->launches;
     list_for_each_safe(node, after, launches)
     {
-        gang_launch_free(container_of(node, struct gang_launch, node));
+        gang_launch_free(table, container_of(node, struct gang_launch, node));
     }
+    for (size_t i = 0; i < table->spare.len; i++)
+        exchange_free(table->spare.items[i]);
+    for (size_t i = 0; i < table->spare_runs.len; i++)
+        mem_free(table->spare_runs.items[i]);
+    vec_done(&table->spare_runs);
+    vec_done(&table->spare);
+    vec_done(&table->waited);
+    vec_done(&table->seats);
     pthread_cond_destroy(&table->moved);
     pthread_mutex_destroy(&table->mutex);
     mem_free(table);
@@ -142,17 +195,15 @@ static struct gang_run *gang_find_run(struct gang_table *table, uint32_t client,
         list_init(&launch->runs);
         list_append(&table->launches, &launch->node);
     }
-    const struct gang_run *all = NULL;
-    struct list_node *runs = &launch->runs;
-    list_for_each(node, runs)
-    {
-        struct gang_run *run = container_of(node, struct gang_run, node);
-        if (run->program_node == program_node)
-            return run;
-        if (run->program_node == UINT32_MAX)
-            all = run;
-    }
-    struct gang_run *run = mem_alloc(sizeof *run);
+    struct gang_run *run = u64_map_get(&launch->by_node, (uint64_t)program_node + 1);
+    if (run)
+        return run;
+    const struct gang_run *all = u64_map_get(&launch->by_node, (uint64_t)UINT32_MAX + 1);
+    if (table->spare_runs.len > 0)
+        run = vec_pop(&table->spare_runs);
+    else
+        run = mem_alloc(sizeof *run);
+    run->aborted = false;
     run->program_node = program_node;
     list_init(&run->exchanges);
     if (all || table->closing) {
@@ -160,6 +211,7 @@ static struct gang_run *gang_find_run(struct gang_table *table, uint32_t client,
         run->fault = all ? all->fault : fault_make(FAULT_CANCELLED, number, program_node, "the worker ends");
     }
     list_append(&launch->runs, &run->node);
+    u64_map_put(&launch->by_node, (uint64_t)program_node + 1, run);
     return run;
 }
 
@@ -176,20 +228,41 @@ static struct exchange *gang_find_exchange(struct gang_run *run, uint64_t key, u
     return NULL;
 }
 
-static struct exchange *gang_make_exchange(struct gang_run *run, uint64_t key, uint32_t leader,
-                                           uint64_t round, uint32_t count, uint32_t size)
+/* An exchange with room for the parts, all of them missing. Caller holds the mutex. */
+static struct exchange *gang_new_exchange(struct gang_table *table, size_t room)
+{
+    struct exchange *exchange = NULL;
+    if (table->spare.len > 0) {
+        exchange = vec_last(&table->spare);
+        table->spare.len--;
+        if (exchange->room >= room) {
+            uint8_t *all = exchange->all;
+            room = exchange->room;
+            memset(all, 0, room);
+            *exchange = (struct exchange){.all = all, .room = room};
+            return exchange;
+        }
+        exchange_free(exchange);
+    }
+    exchange = mem_alloc(sizeof *exchange);
+    exchange->all = mem_alloc(room);
+    exchange->room = room;
+    return exchange;
+}
+
+static struct exchange *gang_make_exchange(struct gang_table *table, struct gang_run *run, uint64_t key,
+                                           uint32_t leader, uint64_t round, uint32_t count, uint32_t size)
 {
     struct exchange *exchange = gang_find_exchange(run, key, leader, round);
     if (exchange)
         return exchange;
-    exchange = mem_alloc(sizeof *exchange);
+    exchange = gang_new_exchange(table, (size_t)count * size + count + 1);
     exchange->key = key;
     exchange->leader = leader;
     exchange->round = round;
     exchange->count = count;
     exchange->size = size;
-    exchange->all = mem_alloc((size_t)count * size + 1);
-    exchange->has = mem_alloc(count + 1);
+    exchange->has = (bool *)exchange->all + (size_t)count * size;
     list_append(&run->exchanges, &exchange->node);
     return exchange;
 }
@@ -204,38 +277,136 @@ static bool exchange_add(struct exchange *exchange, uint32_t position, const voi
     return true;
 }
 
+/* Wakes members that wait. Caller holds the mutex. */
+static void gang_move(struct gang_table *table)
+{
+    pthread_cond_broadcast(&table->moved);
+    if (table->watched)
+        board_ring(table->board);
+}
+
 static void gang_abort_run(struct gang_table *table, struct gang_run *run, const struct fault *fault)
 {
     if (run->aborted)
         return;
     run->aborted = true;
     run->fault = *fault;
-    pthread_cond_broadcast(&table->moved);
+    gang_move(table);
 }
 
-void gang_take(struct gang_table *table, const struct flow_entry *entry, struct str tail)
+static void gang_disagree(struct gang_table *table, struct gang_run *run, uint64_t launch)
+{
+    struct fault fault = fault_make(FAULT_FUNCTION_FAILED, launch, run->program_node,
+                                    "members of a collective disagree on its size or group");
+    gang_abort_run(table, run, &fault);
+}
+
+/* Enters parts of another host. Caller holds the mutex; true: an exchange is complete. */
+static bool gang_enter(struct gang_table *table, const struct flow_entry *entry, struct str tail)
 {
     struct unpack in = {tail.data, tail.len, false};
     uint32_t count = unpack_u32(&in, GANG_PARTS_MAX), size = unpack_u32(&in, UINT32_MAX);
     uint32_t parts = unpack_u32(&in, GANG_PARTS_MAX);
     if (in.bad || count == 0 || (uint64_t)count * size > ENTRY_TAIL_MAX)
-        return;
-    pthread_mutex_lock(&table->mutex);
+        return false;
     struct gang_run *run = gang_find_run(table, entry->client, entry->launch, entry->node);
     struct exchange *exchange =
-        gang_make_exchange(run, entry->handle, (uint32_t)entry->args[0], entry->args[1], count, size);
+        gang_make_exchange(table, run, entry->handle, (uint32_t)entry->args[0], entry->args[1], count, size);
     bool good = exchange->count == count && exchange->size == size;
+    exchange->remote_have++;
     for (uint32_t i = 0; i < parts && good; i++) {
         uint32_t position = unpack_u32(&in, count - 1);
         const void *bytes = unpack_bytes(&in, size);
         good = bytes && exchange_add(exchange, position, bytes);
     }
-    struct fault fault = fault_make(FAULT_FUNCTION_FAILED, entry->launch, entry->node,
-                                    "members of a collective disagree on its size");
     if (!good)
-        gang_abort_run(table, run, &fault);
-    pthread_cond_broadcast(&table->moved);
+        gang_disagree(table, run, entry->launch);
+    return exchange->have == exchange->count;
+}
+
+void gang_take(struct gang_table *table, const struct flow_entry *entry, struct str tail)
+{
+    pthread_mutex_lock(&table->mutex);
+    if (gang_enter(table, entry, tail))
+        gang_move(table);
     pthread_mutex_unlock(&table->mutex);
+}
+
+/* Enters what has come on the board. Caller holds the mutex; false: nothing had. */
+static bool gang_drain(struct gang_table *table)
+{
+    struct flow_entry entry;
+    struct str tail;
+    bool some = false, complete = false;
+    while (board_take(table->board, &entry, &tail)) {
+        some = true;
+        if (entry.kind == ENTRY_GATHER && gang_enter(table, &entry, tail))
+            complete = true;
+    }
+    if (complete)
+        pthread_cond_broadcast(&table->moved);
+    return some;
+}
+
+/* The fewest messages with which an exchange that is waited for may be complete; 0: none depends on any. */
+static uint32_t gang_missing(const struct gang_table *table)
+{
+    uint32_t fewest = 0;
+    for (size_t i = 0; i < table->waited.len; i++) {
+        const struct exchange *exchange = table->waited.items[i];
+        uint32_t missing =
+            exchange->remote > exchange->remote_have ? exchange->remote - exchange->remote_have : 0;
+        if (missing > 0 && (fewest == 0 || missing < fewest))
+            fewest = missing;
+    }
+    return fewest;
+}
+
+/* Waits for messages on the board, or for something to move here. Caller holds the mutex, which is released
+ * meanwhile. *told: the wait has been reported as slow. */
+static void gang_watch(struct gang_table *table, bool *told)
+{
+    if (gang_drain(table))
+        return;
+    table->watched = true;
+    uint32_t bell = board_bell(table->board);
+    board_expect(table->board, gang_missing(table));
+    if (!gang_drain(table)) {
+        pthread_mutex_unlock(&table->mutex);
+        if (!board_sleep(table->board, bell, *told ? -1 : GANG_SLOW_NS)) {
+            *told = true;
+            table->slow(table->context);
+        }
+        pthread_mutex_lock(&table->mutex);
+    }
+    board_expect(table->board, 0);
+    table->watched = false;
+}
+
+static void gang_wait(struct gang_table *table, struct exchange *exchange, const struct gang_run *run)
+{
+    bool told = false;
+    if (exchange->have == exchange->count || run->aborted)
+        return;
+    bool counted = false;
+    for (size_t i = 0; i < table->waited.len && !counted; i++)
+        counted = table->waited.items[i] == exchange;
+    if (table->watched && !counted)
+        board_ring(table->board); /* the watcher does not count on this exchange yet */
+    vec_push(&table->waited, exchange);
+    while (exchange->have < exchange->count && !run->aborted) {
+        if (table->board && !table->watched)
+            gang_watch(table, &told);
+        else
+            pthread_cond_wait(&table->moved, &table->mutex);
+    }
+    for (size_t i = 0; i < table->waited.len; i++)
+        if (table->waited.items[i] == exchange) {
+            vec_remove(&table->waited, i);
+            break;
+        }
+    if (table->waited.len > 0 && !table->watched)
+        pthread_cond_broadcast(&table->moved); /* another one watches from now on */
 }
 
 void gang_abort(struct gang_table *table, const struct run_id *id, const struct fault *fault)
@@ -274,7 +445,22 @@ void gang_forget(struct gang_table *table, uint32_t client, uint64_t number)
     pthread_mutex_lock(&table->mutex);
     struct gang_launch *launch = gang_find_launch(table, client, number);
     if (launch)
-        gang_launch_free(launch);
+        gang_launch_free(table, launch);
+    pthread_mutex_unlock(&table->mutex);
+}
+
+void gang_sweep(struct gang_table *table, bool (*expects)(void *context, uint32_t client, uint64_t launch))
+{
+    pthread_mutex_lock(&table->mutex);
+    struct list_node *launches = &table->launches;
+    if (table->board && !table->watched)
+        gang_drain(table);
+    list_for_each_safe(node, after, launches)
+    {
+        struct gang_launch *launch = container_of(node, struct gang_launch, node);
+        if (!expects(table->context, launch->client, launch->launch))
+            gang_launch_free(table, launch);
+    }
     pthread_mutex_unlock(&table->mutex);
 }
 
@@ -304,17 +490,39 @@ static void gang_pack_parts(const struct gang_member *member, const struct excha
     }
 }
 
-static void gang_send_parts(const struct gang_member *member, const struct flow_entry *entry,
-                            const uint32_t *group, uint32_t count, const struct buf *parts)
+/* The first member of each other host in the group; the caller frees the list. */
+struct gang_others {
+    VEC(uint32_t) hosts;
+};
+
+static void gang_find_others(const struct gang_member *member, const uint32_t *group, uint32_t count,
+                             struct gang_others *others)
 {
     for (uint32_t i = 0; i < count; i++) {
         uint32_t host = member->hosts[group[i]];
         bool first = host != member->table->host;
-        for (uint32_t k = 0; k < i && first; k++)
-            first = member->hosts[group[k]] != host;
+        for (size_t k = others->hosts.len; k-- > 0 && first;)
+            first = others->hosts.items[k] != host;
         if (first)
-            member->table->send(member->table->context, host, entry, buf_str(parts));
+            vec_push(&others->hosts, host);
     }
+}
+
+/* Sends parts over the board, and keeps in `others` the hosts that they cannot reach so. Caller holds the
+ * mutex. */
+static void gang_post_parts(struct gang_table *table, const struct flow_entry *entry, const struct buf *parts,
+                            struct gang_others *others)
+{
+    size_t left = 0;
+    for (size_t i = 0; i < others->hosts.len; i++) {
+        uint32_t host = others->hosts.items[i];
+        int seat = host < table->seats.len ? table->seats.items[host] : -1;
+        if (seat < 0 || !board_send(table->board, seat, entry, buf_str(parts)))
+            others->hosts.items[left++] = host;
+    }
+    if (table->board)
+        board_flush(table->board);
+    others->hosts.len = left;
 }
 
 /* Where this member is in the group, and how many of the group are on this host. */
@@ -336,6 +544,15 @@ static int gang_find_self(const struct gang_member *member, const uint32_t *grou
     return found ? 0 : error_set(error, ERROR_INVALID, "a member takes part in a group without it");
 }
 
+/* The run of a member; lives until its launch is forgotten. Caller holds the mutex. */
+static struct gang_run *gang_member_run(struct gang_member *member)
+{
+    const struct run_id *run = &member->run;
+    if (!member->found)
+        member->found = gang_find_run(member->table, run->client, run->launch, run->node);
+    return member->found;
+}
+
 static int gang_all_gather(struct flow_gang *gang, const uint32_t *group, uint32_t count, uint64_t key,
                            const void *mine, size_t size, void *all, struct error *error)
 {
@@ -347,40 +564,45 @@ static int gang_all_gather(struct flow_gang *gang, const uint32_t *group, uint32
         return rc;
     if (size * (uint64_t)count > ENTRY_TAIL_MAX / 2)
         return error_set(error, ERROR_LIMIT, "a collective of %zu bytes a member", size);
+    struct gang_others others = {0};
+    gang_find_others(member, group, count, &others);
     uint64_t round = gang_next_round(member, key, group[0]);
     struct buf parts = {0};
     pthread_mutex_lock(&table->mutex);
-    struct gang_run *run = gang_find_run(table, member->run.client, member->run.launch, member->run.node);
-    struct exchange *exchange = gang_make_exchange(run, key, group[0], round, count, (uint32_t)size);
-    struct fault fault = fault_make(FAULT_FUNCTION_FAILED, member->run.launch, member->run.node,
-                                    "members of a collective disagree on its size or group");
+    struct gang_run *run = gang_member_run(member);
+    struct exchange *exchange = gang_make_exchange(table, run, key, group[0], round, count, (uint32_t)size);
     if (exchange->count != count || exchange->size != size || !exchange_add(exchange, position, mine))
-        gang_abort_run(table, run, &fault);
+        gang_disagree(table, run, member->run.launch);
     exchange->local = local;
-    if (++exchange->local_have == local && local < count && !run->aborted)
+    exchange->remote = (uint32_t)others.hosts.len;
+    if (++exchange->local_have == local && others.hosts.len > 0 && !run->aborted)
         gang_pack_parts(member, exchange, group, &parts);
+    else
+        others.hosts.len = 0;
     if (exchange->have == count)
-        pthread_cond_broadcast(&table->moved);
-    if (parts.len) {
-        struct flow_entry entry = {.kind = ENTRY_GATHER, .client = member->run.client, .handle = key};
-        entry.launch = member->run.launch;
-        entry.node = member->run.node;
-        entry.args[0] = group[0];
-        entry.args[1] = round;
+        gang_move(table);
+    struct flow_entry entry = {.kind = ENTRY_GATHER, .client = member->run.client, .handle = key};
+    entry.launch = member->run.launch;
+    entry.node = member->run.node;
+    entry.args[0] = group[0];
+    entry.args[1] = round;
+    gang_post_parts(table, &entry, &parts, &others);
+    if (others.hosts.len > 0) {
         pthread_mutex_unlock(&table->mutex);
-        gang_send_parts(member, &entry, group, count, &parts);
-        buf_done(&parts);
+        for (size_t i = 0; i < others.hosts.len; i++)
+            table->send(table->context, others.hosts.items[i], &entry, buf_str(&parts));
         pthread_mutex_lock(&table->mutex);
     }
-    while (exchange->have < count && !run->aborted)
-        pthread_cond_wait(&table->moved, &table->mutex);
+    gang_wait(table, exchange, run);
     if (run->aborted)
         rc = error_set(error, ERROR_UNAVAILABLE, "%.240s", run->fault.text);
     else
         mem_copy(all, exchange->all, size * count);
     if (++exchange->readers == local && !run->aborted)
-        exchange_free(exchange);
+        gang_end_exchange(table, exchange);
     pthread_mutex_unlock(&table->mutex);
+    buf_done(&parts);
+    vec_done(&others.hosts);
     return rc;
 }
 

@@ -1,13 +1,14 @@
-/* gang.h - how running functions of one gang meet: struct flow_gang over threads and hosts; private to
- * src/flow/host.
+/* gang.h - how running functions of one gang meet: struct flow_gang over threads and hosts.
  *
  * Members on one host meet in memory. When the last of them has come, one GATHER entry with all their parts
- * goes to each other host of the group. A gang that is aborted answers everybody at once, also those who come
+ * goes to each other host of the group: through shared memory (board.h) between hosts of one machine, through
+ * `send` otherwise. A gang that is aborted answers everybody at once, also those who come
  * later; its traces are forgotten with its launch.
  */
 #ifndef PHX_FLOW_HOST_GANG_H
 #define PHX_FLOW_HOST_GANG_H
 
+#include "flow/host/board.h"
 #include "flow/island/machine.h"
 
 struct gang_table;
@@ -17,6 +18,12 @@ struct gang_table *gang_table_new(void (*send)(void *context, uint32_t host, con
                                   void *context);
 void gang_table_free(struct gang_table *table); /* nobody meets any more */
 void gang_table_set_host(struct gang_table *table, uint32_t host);
+
+/* Parts go over the board from now on, to hosts that are on it. The board outlives the table. `slow` is
+ * called by a member that has waited for more than 1 ms, under no lock. Before anybody meets. */
+void gang_table_use(struct gang_table *table, struct board *board, void (*slow)(void *context));
+/* Tells where another host is (board_place; 0: on no board). Thread-safe. */
+void gang_table_meet(struct gang_table *table, uint32_t host, uint64_t place);
 
 struct gang_member;
 /* A member of run `run`: hosts[p] is where partition p is. Its gang serves one launch of an executable.
@@ -35,5 +42,8 @@ void gang_abort(struct gang_table *table, const struct run_id *run, const struct
 /* Every run, from now on: the process ends. */
 void gang_abort_all(struct gang_table *table);
 void gang_forget(struct gang_table *table, uint32_t client, uint64_t launch);
+/* Forgets launches that nobody expects anything of: parts on the board may come after their launch is over.
+ * `expects` gets the table's context; called under the table's lock. */
+void gang_sweep(struct gang_table *table, bool (*expects)(void *context, uint32_t client, uint64_t launch));
 
 #endif

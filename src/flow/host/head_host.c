@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
+#include "flow/host/board.h"
 #include "flow/wire/loop.h"
 #include "flow/island/machine.h"
 
@@ -82,6 +83,8 @@ int flow_head_run(const struct flow_head_options *options, struct error *error)
     process.head = head_new(&(struct head_options){.secret = head_random()});
     loop_listen(process.loop, fd);
     loop_stop_at(process.loop, options->stop_fd);
+    int board = board_make();
+    board_publish(board, options->listen);
     if (options->ready) {
         char name[512];
         flow_wire_name(fd, options->listen, name, sizeof name);
@@ -89,6 +92,9 @@ int flow_head_run(const struct flow_head_options *options, struct error *error)
         fflush(options->ready);
     }
     loop_run(process.loop);
+    board_withdraw(options->listen);
+    if (board >= 0)
+        close(board);
     head_free(process.head);
     loop_free(process.loop);
     flow_effects_done(&process.effects);

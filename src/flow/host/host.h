@@ -3,15 +3,18 @@
  *     flow_head_run(&(struct flow_head_options){.listen = "unix:/run/flow/head.sock"}, &error);
  *     flow_worker_run(&(struct flow_worker_options){.head = ..., .devices = 2}, &error);
  *
- * Both run a machine of island/ on one thread that holds the connections, and return when they are told to
+ * Both run a machine of island/ on a thread that holds the connections, and return when they are told to
  * stop. A worker has one more thread for each device, which runs functions, and one that compiles; never a
- * process per device.
+ * process per device. A thread that has run a function steps the worker's machine itself, under its lock, and
+ * goes on with its device's next run at once: a chain costs no hand-over. What it sends waits for the loop's
+ * thread; DONE alone does not wake it while the device has short runs ahead (32 of them, or 1 ms).
  *
  * Files.
  *     head_host.c    the head's process
  *     worker_host.c  a worker's process: carries out effects
  *     runner.c       the threads that run and compile functions
  *     gang.c         collectives among the devices of one host and between hosts
+ *     board.c        shared memory between the workers of one machine
  */
 #ifndef PHX_FLOW_HOST_HOST_H
 #define PHX_FLOW_HOST_HOST_H
@@ -33,6 +36,7 @@ struct flow_worker_options {
     uint32_t devices;
     uint64_t device_bytes;
     const char *functions; /* folder of shared objects that programs may name; NULL: none */
+    uint64_t work_limit;   /* of one call (exec/executor.h); 0: no limit */
     FILE *ready;           /* one line "ready HOST" once the head knows it; NULL: none */
     int stop_fd;
 };

@@ -17,6 +17,7 @@ struct compiled {
     struct executable *executable;
     struct ir_module *module;
     const struct ir_function *function;
+    _Atomic int64_t last_ns; /* of the last run; 0: it has not run */
 };
 
 struct finished {
@@ -49,8 +50,11 @@ struct runners {
     VEC(struct finished) finished;
     struct finished last; /* what runners_next handed out */
     const struct executor *user;
+    uint64_t work_limit;
     struct gang_table *gangs;
     struct loop *loop;
+    runner_ran *ran;
+    void *context;
     bool stop;
 };
 
@@ -73,8 +77,6 @@ static void runners_finish(struct runners *runners, const struct finished *finis
 
 bool runners_next(struct runners *runners, struct flow_event *ret_event)
 {
-    mem_free(runners->last.event.results);
-    runners->last.event.results = NULL;
     pthread_mutex_lock(&runners->mutex);
     bool some = runners->finished.len > 0;
     if (some) {
@@ -129,10 +131,11 @@ static bool runner_args_fit(const struct compiled *compiled, const struct flow_e
     return true;
 }
 
-/* Runs one function. The executors of this build call `done` before launch returns. */
-static void runner_run(struct runners *runners, struct flow_effect *effect)
+/* Runs one function, and puts the device's next run in *effect; false: there is none now. The executors of
+ * this build call `done` before launch returns. */
+static bool runner_run(struct runners *runners, struct flow_effect *effect)
 {
-    const struct compiled *compiled = effect->executable;
+    struct compiled *compiled = effect->executable;
     struct run_outcome outcome = {0};
     int64_t start_ns = runner_now_ns();
     struct gang_member *member =
@@ -140,6 +143,7 @@ static void runner_run(struct runners *runners, struct flow_effect *effect)
     if (runner_args_fit(compiled, effect, &outcome.fault)) {
         struct flow_launch launch = {
             .args = effect->args, .gang = gang_member_gang(member), .done = runner_done, .arg = &outcome};
+        launch.work_limit = runners->work_limit;
         compiled->executor->launch(compiled->executable, &launch);
         CHECK(outcome.results || outcome.fault.reason);
         struct fault abort;
@@ -155,12 +159,21 @@ static void runner_run(struct runners *runners, struct flow_effect *effect)
         tensor_unref(effect->args[i]);
     mem_free(effect->args);
     mem_free(effect->gang_hosts);
-    struct finished finished = {.fault = outcome.fault};
-    finished.event = (struct flow_event){.kind = FLOW_RAN, .device = effect->device, .run = effect->run};
-    finished.event.results = outcome.results;
-    finished.event.result_count = outcome.count;
-    finished.event.device_ns = runner_now_ns() - start_ns;
-    runners_finish(runners, &finished);
+    struct flow_event event = {.kind = FLOW_RAN, .device = effect->device, .run = effect->run};
+    event.results = outcome.results;
+    event.result_count = outcome.count;
+    event.device_ns = runner_now_ns() - start_ns;
+    event.fault = outcome.fault.reason ? &outcome.fault : NULL;
+    compiled->last_ns = event.device_ns > 0 ? event.device_ns : 1;
+    bool next = runners->ran(runners->context, &event, effect);
+    mem_free(outcome.results);
+    return next;
+}
+
+int64_t runners_last_ns(const void *executable)
+{
+    int64_t last_ns = ((const struct compiled *)executable)->last_ns;
+    return last_ns > 0 ? last_ns : INT64_MAX;
 }
 
 static void *runner_main(void *arg)
@@ -177,7 +190,8 @@ static void *runner_main(void *arg)
         pthread_mutex_unlock(&runners->mutex);
         if (!has)
             return NULL;
-        runner_run(runners, &effect);
+        while (runner_run(runners, &effect))
+            ;
     }
 }
 
@@ -272,15 +286,18 @@ void runners_compile(struct runners *runners, uint32_t client, uint64_t handle, 
     pthread_mutex_unlock(&runners->mutex);
 }
 
-struct runners *runners_new(uint32_t devices, const char *functions, struct gang_table *gangs,
-                            struct loop *loop)
+struct runners *runners_new(const struct runners_options *options)
 {
+    uint32_t devices = options->devices;
     struct runners *runners = mem_alloc(sizeof *runners);
     pthread_mutex_init(&runners->mutex, NULL);
     pthread_cond_init(&runners->to_compile, NULL);
-    runners->user = executor_user(functions);
-    runners->gangs = gangs;
-    runners->loop = loop;
+    runners->user = executor_user(options->functions);
+    runners->work_limit = options->work_limit;
+    runners->gangs = options->gangs;
+    runners->loop = options->loop;
+    runners->ran = options->ran;
+    runners->context = options->context;
     runners->device_count = devices;
     runners->devices = mem_alloc(devices * sizeof *runners->devices);
     sigset_t all, old;
@@ -314,12 +331,9 @@ void runners_free(struct runners *runners)
         pthread_cond_destroy(&runners->devices[d].wanted);
     }
     struct flow_event event;
-    while (runners_next(runners, &event)) {
-        for (uint32_t i = 0; i < event.result_count; i++)
-            tensor_unref(event.results[i]);
+    while (runners_next(runners, &event))
         if (event.executable)
             runners_drop(event.executable);
-    }
     for (size_t i = 0; i < runners->orders.len; i++)
         buf_done(&runners->orders.items[i].text);
     vec_done(&runners->orders);

@@ -6,9 +6,23 @@
 #include "flow/wire/loop.h"
 
 struct runners;
-/* Starts a thread for each device and one that compiles. Results wait in a list, and `loop` is woken. */
-struct runners *runners_new(uint32_t devices, const char *functions, struct gang_table *gangs,
-                            struct loop *loop);
+/* What becomes of a run that is over. Called by the device's thread; the event's results, its arrays and
+ * `fault` are valid during the call, and the receiver takes over the references. True: *ret_next is a RUN of
+ * the same device, which the thread carries out at once. */
+typedef bool runner_ran(void *context, const struct flow_event *event, struct flow_effect *ret_next);
+
+struct runners_options {
+    uint32_t devices;
+    const char *functions; /* folder of shared objects; NULL: none */
+    uint64_t work_limit;   /* of a run; 0: no limit */
+    struct gang_table *gangs;
+    struct loop *loop;
+    runner_ran *ran;
+    void *context;
+};
+/* Starts a thread for each device and one that compiles. Compiled functions wait in a list, and `loop` is
+ * woken. */
+struct runners *runners_new(const struct runners_options *options);
 /* Waits for what runs. The caller has aborted the gangs that are under way. */
 void runners_free(struct runners *runners);
 
@@ -17,8 +31,10 @@ void runners_run(struct runners *runners, struct flow_effect *effect);
 void runners_compile(struct runners *runners, uint32_t client, uint64_t handle, struct str tail);
 void runners_drop(void *executable);
 
-/* Hands out one finished thing; false: none. The event's results belong to the receiver; its arrays, and
- * `fault`, live until the next call. */
+/* How long an executable's last run took; INT64_MAX: it has not run. */
+int64_t runners_last_ns(const void *executable);
+
+/* Hands out one compiled function; false: none. The event's `fault` lives until the next call. */
 bool runners_next(struct runners *runners, struct flow_event *ret_event);
 
 #endif

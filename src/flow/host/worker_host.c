@@ -2,9 +2,11 @@
 #include "flow/host/host.h"
 
 #include <pthread.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/map.h"
+#include "base/units.h"
 #include "flow/host/gang.h"
 #include "flow/wire/loop.h"
 #include "flow/host/runner.h"
@@ -17,12 +19,18 @@ struct worker_meeting {
     char address[512];
 };
 
-/* An entry that a running function sends: the loop's thread passes it on. */
+/* What a device's thread sends: the loop's thread passes it on. */
 struct worker_post {
-    uint32_t host;
+    uint64_t peer;
     struct flow_entry entry;
     struct buf tail;
+    struct tensor *payload;
 };
+
+/* DONE may wait for so many others, or so long, while its device has runs ahead that are short. */
+enum { WORKER_POSTS_LAZY = 32 };
+#define WORKER_LAZY_NS  (1 * NS_PER_MS)
+#define WORKER_SHORT_NS (500 * NS_PER_US)
 
 struct worker_process {
     struct loop *loop;
@@ -31,12 +39,25 @@ struct worker_process {
     struct gang_table *gangs;
     struct flow_effects effects;
     const struct flow_worker_options *options;
+    struct board *board; /* NULL: none on this machine */
     VEC(struct worker_meeting *) meetings;
     struct u64_map meeting_index;
-    pthread_mutex_t mutex;
+    pthread_mutex_t machine; /* over `worker`, `effects`, `ended`; taken before `mutex` and locks of gangs */
+    bool ended;              /* the machine has had its last event */
+    pthread_mutex_t mutex;   /* over the posts */
     VEC(struct worker_post) posts;
+    int64_t posted_ns; /* when the oldest was posted */
+    bool urgent;       /* one of them may not wait */
+    bool waking;       /* the loop has been woken for them */
     bool head_lost;
 };
+
+static int64_t worker_now_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
+}
 
 static void worker_meet_host(struct worker_process *process, const struct flow_effect *effect)
 {
@@ -49,6 +70,7 @@ static void worker_meet_host(struct worker_process *process, const struct flow_e
     meeting->peer = effect->as;
     meeting->hello = effect->entry;
     snprintf(meeting->address, sizeof meeting->address, STR_FORMAT, STR_ARG(buf_str(&effect->tail)));
+    gang_table_meet(process->gangs, (uint32_t)effect->as, effect->handle);
 }
 
 /* Sends to a peer; another host is connected to when there is something to send for the first time. What a
@@ -70,6 +92,74 @@ static void worker_send(struct worker_process *process, uint64_t peer, const str
     loop_send(process->loop, out, entry, tail, payload);
 }
 
+/* Sends what devices' threads have posted. On the loop's thread. */
+static void worker_send_posts(struct worker_process *process)
+{
+    pthread_mutex_lock(&process->mutex);
+    struct worker_post *posts = process->posts.items;
+    size_t count = process->posts.len;
+    memset(&process->posts, 0, sizeof process->posts);
+    process->urgent = process->waking = false;
+    pthread_mutex_unlock(&process->mutex);
+    for (size_t i = 0; i < count; i++) {
+        worker_send(process, posts[i].peer, &posts[i].entry, buf_str(&posts[i].tail), posts[i].payload);
+        buf_done(&posts[i].tail);
+        tensor_unref(posts[i].payload);
+    }
+    mem_free(posts);
+}
+
+/* Posts an entry; takes over the tail and the payload. */
+static void worker_post(struct worker_process *process, struct worker_post *post)
+{
+    bool lazy = process->board && post->entry.kind == ENTRY_DONE;
+    pthread_mutex_lock(&process->mutex);
+    if (process->posts.len == 0)
+        process->posted_ns = worker_now_ns();
+    vec_push(&process->posts, *post);
+    process->urgent = process->urgent || !lazy;
+    pthread_mutex_unlock(&process->mutex);
+}
+
+/* Wakes the loop's thread for posts. Where the device has a short run ahead, DONE may wait for others. */
+static void worker_wake(struct worker_process *process, bool may_wait)
+{
+    pthread_mutex_lock(&process->mutex);
+    bool waits = may_wait && !process->urgent && process->posts.len < WORKER_POSTS_LAZY;
+    bool wakes = process->posts.len > 0 && !process->waking &&
+                 (!waits || worker_now_ns() - process->posted_ns > WORKER_LAZY_NS);
+    process->waking = process->waking || wakes;
+    pthread_mutex_unlock(&process->mutex);
+    if (wakes)
+        loop_wake(process->loop);
+}
+
+static void worker_is_slow(void *context)
+{
+    worker_wake(context, false);
+}
+
+/* Carries out what any thread may. */
+static void worker_carry_out_anywhere(struct worker_process *process, struct flow_effect *effect)
+{
+    switch (effect->kind) {
+    case FLOW_DROP:
+        runners_drop(effect->executable);
+        break;
+    case FLOW_RUN:
+        runners_run(process->runners, effect);
+        break;
+    case FLOW_ABORT:
+        gang_abort(process->gangs, &effect->run, &effect->fault);
+        break;
+    case FLOW_FORGET:
+        gang_forget(process->gangs, effect->run.client, effect->run.launch);
+        break;
+    default:
+        CHECK_UNREACHABLE();
+    }
+}
+
 static void worker_carry_out(struct worker_process *process, struct flow_effect *effect)
 {
     switch (effect->kind) {
@@ -88,27 +178,60 @@ static void worker_carry_out(struct worker_process *process, struct flow_effect 
     case FLOW_COMPILE:
         runners_compile(process->runners, effect->client, effect->handle, buf_str(&effect->tail));
         break;
-    case FLOW_DROP:
-        runners_drop(effect->executable);
-        break;
-    case FLOW_RUN:
-        runners_run(process->runners, effect);
-        break;
-    case FLOW_ABORT:
-        gang_abort(process->gangs, &effect->run, &effect->fault);
-        break;
-    case FLOW_FORGET:
-        gang_forget(process->gangs, effect->run.client, effect->run.launch);
-        break;
+    default:
+        worker_carry_out_anywhere(process, effect);
     }
 }
 
+/* Steps the machine on the loop's thread. What devices' threads have posted was said before. */
 static void worker_feed(struct worker_process *process, const struct flow_event *event)
 {
+    pthread_mutex_lock(&process->machine);
     worker_step(process->worker, event, &process->effects);
+    worker_send_posts(process);
     for (size_t i = 0; i < process->effects.list.len; i++)
         worker_carry_out(process, &process->effects.list.items[i]);
     flow_effects_clear(&process->effects);
+    process->ended = process->ended || (event->kind == FLOW_CLOSED && event->peer == PEER_HEAD);
+    pthread_mutex_unlock(&process->machine);
+}
+
+/* Steps the machine on a device's thread: its run is over. */
+static bool worker_device_ran(void *context, const struct flow_event *event, struct flow_effect *ret_next)
+{
+    struct worker_process *process = context;
+    bool next = false;
+    pthread_mutex_lock(&process->machine);
+    if (process->ended) {
+        for (uint32_t i = 0; i < event->result_count; i++)
+            tensor_unref(event->results[i]);
+        pthread_mutex_unlock(&process->machine);
+        return false;
+    }
+    worker_step(process->worker, event, &process->effects);
+    for (size_t i = 0; i < process->effects.list.len; i++) {
+        struct flow_effect *effect = &process->effects.list.items[i];
+        if (effect->kind == FLOW_SEND) {
+            struct worker_post post = {effect->peer, effect->entry, effect->tail, effect->payload};
+            effect->tail = (struct buf){0};
+            effect->payload = NULL;
+            worker_post(process, &post);
+        } else if (effect->kind == FLOW_RUN && effect->device == event->device) {
+            CHECK(!next);
+            next = true;
+            *ret_next = *effect;
+            effect->args = NULL;
+            effect->arg_count = 0;
+            effect->gang_hosts = NULL;
+        } else {
+            worker_carry_out_anywhere(process, effect);
+        }
+    }
+    flow_effects_clear(&process->effects);
+    bool is_short = next && runners_last_ns(ret_next->executable) < WORKER_SHORT_NS;
+    pthread_mutex_unlock(&process->machine);
+    worker_wake(process, is_short);
+    return next;
 }
 
 static void worker_opened(void *context, uint64_t peer)
@@ -120,8 +243,10 @@ static void worker_took(void *context, uint64_t peer, const struct flow_entry *e
 {
     struct worker_process *process = context;
     if (entry->kind == ENTRY_GATHER && peer == peer_host((uint32_t)peer)) {
+        pthread_mutex_lock(&process->machine);
         if (worker_expects(process->worker, entry->client, entry->launch))
             gang_take(process->gangs, entry, tail);
+        pthread_mutex_unlock(&process->machine);
         return;
     }
     if (entry->kind == ENTRY_WELCOME && peer == PEER_HEAD) {
@@ -148,34 +273,35 @@ static void worker_peer_closed(void *context, uint64_t peer)
 static void worker_woken(void *context)
 {
     struct worker_process *process = context;
-    pthread_mutex_lock(&process->mutex);
-    struct worker_post *posts = process->posts.items;
-    size_t count = process->posts.len;
-    memset(&process->posts, 0, sizeof process->posts);
-    pthread_mutex_unlock(&process->mutex);
-    for (size_t i = 0; i < count; i++) {
-        worker_send(process, peer_host(posts[i].host), &posts[i].entry, buf_str(&posts[i].tail), NULL);
-        buf_done(&posts[i].tail);
-    }
-    mem_free(posts);
+    worker_send_posts(process);
     struct flow_event event;
     while (runners_next(process->runners, &event))
         worker_feed(process, &event);
 }
 
-static void worker_tick(void *context)
-{
-}
-
-static void worker_post(void *context, uint32_t host, const struct flow_entry *entry, struct str tail)
+static bool worker_process_expects(void *context, uint32_t client, uint64_t launch)
 {
     struct worker_process *process = context;
-    struct worker_post post = {.host = host, .entry = *entry};
+    return worker_expects(process->worker, client, launch);
+}
+
+static void worker_tick(void *context)
+{
+    struct worker_process *process = context;
+    pthread_mutex_lock(&process->machine);
+    gang_sweep(process->gangs, worker_process_expects);
+    pthread_mutex_unlock(&process->machine);
+    worker_send_posts(process);
+}
+
+/* Parts of a collective for a host that the board does not reach. */
+static void worker_send_parts(void *context, uint32_t host, const struct flow_entry *entry, struct str tail)
+{
+    struct worker_process *process = context;
+    struct worker_post post = {.peer = peer_host(host), .entry = *entry};
     buf_add_str(&post.tail, tail);
-    pthread_mutex_lock(&process->mutex);
-    vec_push(&process->posts, post);
-    pthread_mutex_unlock(&process->mutex);
-    loop_wake(process->loop);
+    worker_post(process, &post);
+    worker_wake(process, false);
 }
 
 static int worker_connect(struct worker_process *process, struct error *error)
@@ -193,8 +319,22 @@ static int worker_connect(struct worker_process *process, struct error *error)
     char name[512];
     flow_wire_name(fd, options->listen, name, sizeof name);
     process->worker = worker_new(options->island, name, options->devices, options->device_bytes);
-    process->gangs = gang_table_new(worker_post, process);
-    process->runners = runners_new(options->devices, options->functions, process->gangs, process->loop);
+    process->gangs = gang_table_new(worker_send_parts, process);
+    int board = board_find(options->head);
+    process->board = board >= 0 ? board_join(board, options->devices) : NULL;
+    if (board >= 0)
+        close(board);
+    if (process->board) {
+        gang_table_use(process->gangs, process->board, worker_is_slow);
+        worker_set_place(process->worker, board_place(process->board));
+    }
+    process->runners = runners_new(&(struct runners_options){.devices = options->devices,
+                                                             .functions = options->functions,
+                                                             .work_limit = options->work_limit,
+                                                             .gangs = process->gangs,
+                                                             .loop = process->loop,
+                                                             .ran = worker_device_ran,
+                                                             .context = process});
     loop_add(process->loop, head, PEER_HEAD);
     loop_stop_at(process->loop, options->stop_fd);
     worker_opened(process, PEER_HEAD);
@@ -203,7 +343,8 @@ static int worker_connect(struct worker_process *process, struct error *error)
 
 int flow_worker_run(const struct flow_worker_options *options, struct error *error)
 {
-    struct worker_process process = {.options = options, .mutex = PTHREAD_MUTEX_INITIALIZER};
+    struct worker_process process = {
+        .options = options, .machine = PTHREAD_MUTEX_INITIALIZER, .mutex = PTHREAD_MUTEX_INITIALIZER};
     struct loop_handler handler = {&process,     worker_opened, worker_took, worker_peer_closed,
                                    worker_woken, worker_tick,   true};
     int rc = loop_new(&handler, &process.loop, error);
@@ -215,6 +356,9 @@ int flow_worker_run(const struct flow_worker_options *options, struct error *err
         if (process.head_lost)
             rc = error_set(error, ERROR_UNAVAILABLE, "the head at %s is gone", options->head);
         /* A run may wait in a collective for members that will not come: the process ends without it. */
+        pthread_mutex_lock(&process.machine);
+        process.ended = true;
+        pthread_mutex_unlock(&process.machine);
         gang_abort_all(process.gangs);
         runners_free(process.runners);
         worker_free(process.worker, &process.effects);
@@ -222,11 +366,14 @@ int flow_worker_run(const struct flow_worker_options *options, struct error *err
             if (process.effects.list.items[i].kind == FLOW_DROP)
                 runners_drop(process.effects.list.items[i].executable);
         gang_table_free(process.gangs);
+        board_leave(process.board);
     }
     for (size_t i = 0; i < process.meetings.len; i++)
         mem_free(process.meetings.items[i]);
-    for (size_t i = 0; i < process.posts.len; i++)
+    for (size_t i = 0; i < process.posts.len; i++) {
         buf_done(&process.posts.items[i].tail);
+        tensor_unref(process.posts.items[i].payload);
+    }
     vec_done(&process.posts);
     vec_done(&process.meetings);
     u64_map_done(&process.meeting_index);

@@ -5,12 +5,14 @@
  * tail. Fields that a kind does not name are 0.
  *
  *     kind           from → to          fields                                             tail
- *     HELLO_WORKER   worker → head      count: devices, args[0]: bytes of one device       island NUL address
+ *     HELLO_WORKER   worker → head      count: devices, args[0]: bytes of one device,      island NUL address
+ *                                       args[1]: place in its machine's memory or 0
  *     HELLO_CLIENT   client → head      count: weight, node: priority + 2^31               name
  *     HELLO_PEER     any → worker       client or node (host), args[0]: token
  *     WELCOME        head → both        client or node (host), args[0]: token
  *     HOST           head → both        node: host, count: devices, epoch: incarnation,    address
- *                                       args[0]: its first device, program: island, flags
+ *                                       args[0]: its first device, args[1]: its place,
+ *                                       program: island, flags
  *     CLIENT         head → worker      client, args[0]: token; DOWN: it is gone
  *     ISLANDS        client ⇄ head      launch: request                                    flow_island_row...
  *     MESH_NEW       client → head      launch: request, count: rank, tail: dims           u32[rank] name

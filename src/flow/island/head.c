@@ -61,6 +61,7 @@ static void head_tell_host(const struct head *head, uint32_t h, uint64_t peer, s
     entry.program = host->island;
     entry.count = (uint16_t)host->device_count;
     entry.args[0] = host->first_device;
+    entry.args[1] = host->place;
     buf_add_str(&flow_send(effects, peer, &entry)->tail, str_from(host->address));
 }
 
@@ -119,6 +120,7 @@ static void head_hello_worker(struct head *head, const struct flow_event *event,
     host.device_count = entry->count;
     host.first_device = head->device_count;
     host.device_bytes = (int64_t)entry->args[0];
+    host.place = entry->args[1];
     host.address = mem_alloc(address.len + 1);
     mem_copy(host.address, address.data, address.len);
     host.devices = mem_alloc(host.device_count * sizeof *host.devices);

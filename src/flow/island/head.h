@@ -29,6 +29,7 @@ struct head_host {
     bool alive;
     uint32_t island, incarnation, first_device, device_count;
     int64_t device_bytes;
+    uint64_t place; /* in the memory of its machine; 0: none */
     char *address;
     struct head_device *devices;
 };
@@ -36,6 +37,7 @@ struct head_island {
     char name[64];
     uint64_t next_ticket; /* the next one to stamp, from 1 */
     uint32_t running;     /* stamped and not over */
+    bool full;            /* waits until half of the window is through */
     uint64_t pass;        /* of the launch stamped last: where newcomers start */
 };
 

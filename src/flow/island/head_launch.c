@@ -363,11 +363,22 @@ static enum head_verdict head_judge_args(struct head *head, const struct head_la
     return worst;
 }
 
+/* An island that has reached its window is stamped for again when half of it is through, so that launches
+ * leave in frames rather than one by one. */
+static bool head_island_is_full(const struct head *head, struct head_island *island)
+{
+    if (island->running >= head->options.window)
+        island->full = true;
+    else if (island->running <= head->options.window / 2)
+        island->full = false;
+    return island->full;
+}
+
 static enum head_verdict head_judge_room(struct head *head, struct head_launch *launch, struct fault *fault)
 {
     const struct head_program *program = launch->program;
     for (size_t i = 0; i < program->islands.len; i++)
-        if (head->islands.items[program->islands.items[i]].running >= head->options.window)
+        if (head_island_is_full(head, &head->islands.items[program->islands.items[i]]))
             return HEAD_WAIT;
     for (uint32_t k = 0; k < program->need_count; k++) {
         const struct head_need *need = &program->needs[k];

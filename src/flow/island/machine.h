@@ -93,7 +93,8 @@ enum flow_effect_kind {
     FLOW_SEND,    /* entry and tail to `peer` */
     FLOW_CLOSE,   /* end the connection */
     FLOW_BIND,    /* worker: the guest `peer` is `as` from now on */
-    FLOW_MEET,    /* worker: host `as` is at the address in tail; connect when there is something to send */
+    FLOW_MEET,    /* worker: host `as` is at the address in tail, and at place `handle` of its machine (0:
+                   * unknown); connect when there is something to send */
     FLOW_COMPILE, /* worker: the tail (name NUL text) for client's function `handle`; answer COMPILED */
     FLOW_DROP,    /* worker: release `executable` */
     FLOW_RUN,     /* worker: run on `device`; answer RAN. `args`: references, `hosts`: of the gang */
@@ -145,6 +146,8 @@ struct head_counts head_count(const struct head *head);
 struct worker;
 /* `devices` of `device_bytes` each, on island `island`; peers reach it at `address`. */
 struct worker *worker_new(const char *island, const char *address, uint32_t devices, uint64_t device_bytes);
+/* The worker's place on its machine (host/board.h), which other hosts hear of; before the first event. */
+void worker_set_place(struct worker *worker, uint64_t place);
 /* Adds to `effects` what is to be released outside. */
 void worker_free(struct worker *worker, struct flow_effects *effects);
 /* The first event is OPENED of PEER_HEAD; CLOSED of PEER_HEAD is the last. */

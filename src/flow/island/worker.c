@@ -17,6 +17,11 @@ struct worker *worker_new(const char *island, const char *address, uint32_t devi
     return worker;
 }
 
+void worker_set_place(struct worker *worker, uint64_t place)
+{
+    worker->place = place;
+}
+
 struct worker_client *worker_client(struct worker *worker, uint32_t id)
 {
     return u64_map_get(&worker->client_index, id);
@@ -124,6 +129,9 @@ void worker_free(struct worker *worker, struct flow_effects *effects)
         worker_client_rest(worker, client);
     }
     CHECK(worker->cells == 0);
+    for (size_t i = 0; i < worker->spare_cells.len; i++)
+        mem_free(worker->spare_cells.items[i]);
+    vec_done(&worker->spare_cells);
     for (uint32_t d = 0; d < worker->device_count; d++)
         vec_done(&worker->devices[d].queue);
     for (size_t i = 0; i < worker->orphans.len; i++)
@@ -261,6 +269,7 @@ static void worker_meet(const struct worker *worker, const struct flow_event *ev
         return;
     struct flow_effect *meet = flow_add(effects, FLOW_MEET);
     meet->as = peer_host(entry->node);
+    meet->handle = entry->args[1];
     meet->entry = (struct flow_entry){.kind = ENTRY_HELLO_PEER, .node = worker->host};
     meet->entry.args[0] = worker->secret;
     buf_add_str(&meet->tail, event->tail);
@@ -363,7 +372,8 @@ void worker_step(struct worker *worker, const struct flow_event *event, struct f
     switch (event->kind) {
     case FLOW_OPENED:
         if (event->peer == PEER_HEAD) {
-            struct flow_entry hello = {.kind = ENTRY_HELLO_WORKER, .args = {worker->device_bytes}};
+            struct flow_entry hello = {.kind = ENTRY_HELLO_WORKER,
+                                       .args = {worker->device_bytes, worker->place}};
             hello.count = (uint16_t)worker->device_count;
             struct flow_effect *effect = flow_send(effects, PEER_HEAD, &hello);
             buf_add(&effect->tail, worker->island, strlen(worker->island) + 1);

@@ -23,6 +23,9 @@ struct cell {
     uint32_t references;
     struct tensor *tensor;
     struct fault *fault; /* both NULL: empty */
+    /* Most cells are waited for by one step. The others are in `waiters`. */
+    struct instance *first;
+    uint32_t first_step;
     VEC(struct cell_waiter) waiters;
 };
 
@@ -64,7 +67,7 @@ struct instance {
     uint32_t client;
     uint64_t launch;
     struct worker_program *program; /* NULL: not launched yet, has early data alone */
-    struct cell **cells;            /* of each slot */
+    struct cell **cells;            /* of each slot; the arrays below are behind it in the same piece */
     struct tensor **made;           /* of each slot: written in part */
     uint32_t *uses, *writers;       /* of each slot: still to come */
     uint32_t *pending;              /* of each step: cells that it waits for */
@@ -108,7 +111,7 @@ struct worker_guest {
 struct worker {
     char *island, *address;
     uint32_t host, device_count;
-    uint64_t device_bytes, secret;
+    uint64_t device_bytes, secret, place;
     struct worker_device *devices;
     VEC(struct worker_client *) clients;
     struct u64_map client_index;
@@ -119,11 +122,14 @@ struct worker {
     VEC(struct worker_function *) orphans; /* compiled for a client that has gone */
     uint64_t instance_count, program_count, function_count;
     uint64_t cells; /* alive, for tests */
+    VEC(struct cell *) spare_cells;
 };
 
 /* worker_store.c */
 struct cell *cell_new(struct worker *worker);
 struct cell *cell_ref(struct cell *cell);
+/* A step waits for an empty cell. */
+void cell_wait(struct cell *cell, struct instance *instance, uint32_t step);
 void cell_unref(struct worker *worker, struct cell *cell);
 bool cell_settled(const struct cell *cell);
 /* Take over the tensor's reference; wake what waits. A settled cell keeps what it has. */

@@ -44,11 +44,6 @@ void instance_free(struct worker *worker, struct instance *instance)
         buf_done(&instance->early.items[i].tail);
     vec_done(&instance->early);
     mem_free(instance->cells);
-    mem_free(instance->made);
-    mem_free(instance->uses);
-    mem_free(instance->writers);
-    mem_free(instance->pending);
-    mem_free(instance->done);
     mem_free(instance->lost);
     if (instance->program)
         worker_program_unref(worker, instance->program);
@@ -289,13 +284,28 @@ static void instance_bind_steps(struct worker *worker, struct instance *instance
             if (cell_settled(cell))
                 continue;
             instance->pending[i]++;
-            vec_push(&cell->waiters, ((struct cell_waiter){.instance = instance, .step = i}));
+            cell_wait(cell, instance, i);
         }
         if (step->op == PLAN_RUN)
             vec_push(&worker->devices[step->device].queue, ((struct device_turn){instance, i}));
         else if (step->op != PLAN_RECV && instance->pending[i] == 0)
             vec_push(&worker->ready, ((struct device_turn){instance, i}));
     }
+}
+
+/* Makes the arrays of an instance, in one piece, all zero. */
+static void instance_make_room(struct instance *instance, size_t slots, size_t steps)
+{
+    size_t of_slot =
+        sizeof *instance->cells + sizeof *instance->made + sizeof *instance->uses + sizeof *instance->writers;
+    size_t of_step = sizeof *instance->pending + sizeof *instance->done;
+    instance->cells = mem_alloc(slots * of_slot + steps * of_step + 1);
+    instance->made = (struct tensor **)(instance->cells + slots);
+    instance->uses = (uint32_t *)(instance->made + slots);
+    instance->writers = instance->uses + slots;
+    instance->pending = instance->writers + slots;
+    instance->done = (bool *)(instance->pending + steps);
+    instance->left = (uint32_t)steps;
 }
 
 void worker_launch(struct worker *worker, const struct flow_event *event, struct flow_effects *effects)
@@ -315,13 +325,7 @@ void worker_launch(struct worker *worker, const struct flow_event *event, struct
     const struct plan *plan = program->plan;
     instance->program = program;
     program->references++;
-    instance->cells = mem_alloc((plan->slots.len + 1) * sizeof *instance->cells);
-    instance->made = mem_alloc((plan->slots.len + 1) * sizeof *instance->made);
-    instance->uses = mem_alloc((plan->slots.len + 1) * sizeof *instance->uses);
-    instance->writers = mem_alloc((plan->slots.len + 1) * sizeof *instance->writers);
-    instance->pending = mem_alloc((plan->steps.len + 1) * sizeof *instance->pending);
-    instance->done = mem_alloc(plan->steps.len + 1);
-    instance->left = (uint32_t)plan->steps.len;
+    instance_make_room(instance, plan->slots.len, plan->steps.len);
     instance_bind_slots(worker, client, instance, event, effects);
     instance_bind_steps(worker, instance);
     if (instance->left == 0) {

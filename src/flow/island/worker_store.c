@@ -1,9 +1,17 @@
 /* Objects and their cells: values by handle, there or to come. */
 #include "flow/island/worker.h"
 
+enum { CELLS_SPARE_MAX = 4096 };
+
 struct cell *cell_new(struct worker *worker)
 {
-    struct cell *cell = mem_alloc(sizeof *cell);
+    struct cell *cell;
+    if (worker->spare_cells.len > 0) {
+        cell = vec_pop(&worker->spare_cells);
+        *cell = (struct cell){0};
+    } else {
+        cell = mem_alloc(sizeof *cell);
+    }
     cell->references = 1;
     worker->cells++;
     return cell;
@@ -24,7 +32,20 @@ void cell_unref(struct worker *worker, struct cell *cell)
     tensor_unref(cell->tensor);
     mem_free(cell->fault);
     vec_done(&cell->waiters);
-    mem_free(cell);
+    if (worker->spare_cells.len < CELLS_SPARE_MAX)
+        vec_push(&worker->spare_cells, cell);
+    else
+        mem_free(cell);
+}
+
+void cell_wait(struct cell *cell, struct instance *instance, uint32_t step)
+{
+    if (!cell->first) {
+        cell->first = instance;
+        cell->first_step = step;
+    } else {
+        vec_push(&cell->waiters, ((struct cell_waiter){.instance = instance, .step = step}));
+    }
 }
 
 bool cell_settled(const struct cell *cell)
@@ -59,6 +80,9 @@ void cell_settle(struct worker *worker, struct cell *cell, struct tensor *tensor
         *cell->fault = *fault;
     }
     cell_ref(cell);
+    if (cell->first)
+        instance_cell_settled(worker, cell->first, cell->first_step);
+    cell->first = NULL;
     for (size_t i = 0; i < cell->waiters.len; i++) {
         struct cell_waiter waiter = cell->waiters.items[i];
         if (waiter.instance)

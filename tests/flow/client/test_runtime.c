@@ -163,6 +163,45 @@ static void worker_killed(void **state)
     bed_stop(&bed);
 }
 
+/* A call that would never end takes its device only until it has done the work that it may do. */
+static void endless_call_ends(void **state)
+{
+    static const char endless[] = "module {\n"
+                                  "  func.func @main(%x: tensor<2xf32>) -> tensor<2xf32> {\n"
+                                  "    %true = stablehlo.constant dense<true> : tensor<i1>\n"
+                                  "    %0 = stablehlo.while(%i = %x) : tensor<2xf32>\n"
+                                  "     cond {\n"
+                                  "      stablehlo.return %true : tensor<i1>\n"
+                                  "    } do {\n"
+                                  "      %1 = stablehlo.add %i, %i : tensor<2xf32>\n"
+                                  "      stablehlo.return %1 : tensor<2xf32>\n"
+                                  "    }\n"
+                                  "    return %0 : tensor<2xf32>\n"
+                                  "  }\n"
+                                  "}\n";
+    struct bed bed = {0};
+    struct phx_flow_failure failure;
+    float data[64];
+    uint64_t function, result;
+    up_work_limit = "100000";
+    bed_start(&bed, 2);
+    up_work_limit = "0";
+    if (phx_flow_function(bed.flow, endless, sizeof endless - 1, "main", &function, &bed.error) < 0)
+        fail_msg("%s", bed.error.message);
+    phx_flow_program *program = bed_chain(&bed, function, 1), *good = bed_chain(&bed, bed.twice, 1);
+    uint64_t value = bed_put(&bed, 1);
+    assert_int_equal(phx_flow_launch(bed.flow, program, &value, 1, &result, 1, &bed.error), 0);
+    assert_int_equal(bed_get(&bed, result, data, &failure), PHX_ERROR_PEER);
+    assert_int_equal(failure.reason, PHX_FLOW_FUNCTION_FAILED);
+    assert_non_null(strstr(failure.message, "out of the work"));
+    assert_int_equal(phx_flow_launch(bed.flow, good, &value, 1, &result, 1, &bed.error), 0);
+    assert_int_equal(bed_get(&bed, result, data, &failure), 0);
+    assert_float_equal(data[1], 4, 0);
+    phx_flow_program_free(program);
+    phx_flow_program_free(good);
+    bed_stop(&bed);
+}
+
 static uint64_t bed_user(struct bed *bed, const char *name)
 {
     static const char text[] = "user \"stub_flow_user.so\"\n"
@@ -260,9 +299,13 @@ static void wrong_program_is_refused(void **state)
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(launches_chain),        cmocka_unit_test(all_reduce_meets_over_hosts),
-        cmocka_unit_test(worker_killed),         cmocka_unit_test(shared_object_runs),
-        cmocka_unit_test(client_leaves_nothing), cmocka_unit_test(wrong_program_is_refused),
+        cmocka_unit_test(launches_chain),
+        cmocka_unit_test(all_reduce_meets_over_hosts),
+        cmocka_unit_test(worker_killed),
+        cmocka_unit_test(endless_call_ends),
+        cmocka_unit_test(shared_object_runs),
+        cmocka_unit_test(client_leaves_nothing),
+        cmocka_unit_test(wrong_program_is_refused),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

@@ -19,6 +19,9 @@ struct up {
 };
 
 /* Starts and waits until it is ready; false: it did not start. `memory` and `islands` NULL: defaults. */
+/* --work-limit of the workers that up_start starts. */
+static const char *up_work_limit = "0";
+
 static inline bool up_start(struct up *up, const char *hosts, const char *devices, const char *memory,
                             const char *islands)
 {
@@ -37,7 +40,7 @@ static inline bool up_start(struct up *up, const char *hosts, const char *device
         close(out[1]);
         execl(program, "phalanx", "flow", "up", "--hosts", hosts, "--devices", devices, "--memory",
               memory ? memory : "1G", "--islands", islands ? islands : "1", "--functions",
-              build ? build : "build", NULL);
+              build ? build : "build", "--work-limit", up_work_limit, NULL);
         _exit(127);
     }
     close(out[1]);

@@ -108,6 +108,34 @@ static void one_record_a_host(void **state)
         }
 }
 
+static uint32_t launches_said(const struct stand *stand)
+{
+    uint32_t launches = 0;
+    for (size_t i = 0; i < stand->effects.list.len; i++)
+        launches += stand->effects.list.items[i].entry.kind == ENTRY_LAUNCH;
+    return launches;
+}
+
+/* A full window is filled again as a whole when half of it is through. */
+static void launches_leave_together(void **state)
+{
+    struct stand stand;
+    stand_begin(&stand, 1, 1, 1 << 30, 8);
+    add_client(&stand, FIRST_CLIENT, 1, 1, 1);
+    uint32_t stamped = 0;
+    for (uint64_t n = 1; n <= 20; n++) {
+        launch(&stand, FIRST_CLIENT, 1, n);
+        stamped += launches_said(&stand);
+    }
+    assert_int_equal(stamped, 8);
+    for (uint64_t n = 1; n <= 20; n++) {
+        say_to_head(&stand, 1, &(struct flow_entry){.kind = ENTRY_DONE, .client = 1, .launch = n},
+                    (struct str){0});
+        assert_int_equal(launches_said(&stand), n % 4 == 0 && n <= 12 ? 4 : 0);
+    }
+    stand_end(&stand);
+}
+
 /* Four clients that always have launches waiting get the device in proportion to their weights. */
 static void shares_follow_weights(void **state)
 {
@@ -246,6 +274,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_record_a_host),
+        cmocka_unit_test(launches_leave_together),
         cmocka_unit_test(shares_follow_weights),
         cmocka_unit_test(waits_for_memory_without_a_ticket),
         cmocka_unit_test(foreign_handles_are_refused),
