@@ -236,6 +236,7 @@ static void apply(struct core *core, const struct event *event, struct effects *
         jobs_mark_all(&step);
     if (look != LOOK_NO_FURTHER)
         step.schedule = true;
+    core_slices_leave(&step);
     settle(core, &step);
     lease_hold_set(&core->hold, repairs_hold_until(core->repairs), core->seq, core->now_ns);
     core_hangs_forget(core, &step);

@@ -107,7 +107,10 @@ bool core_errands(struct core *core, struct step *step);
  * some did. */
 bool core_fabric_faults(struct step *step);
 
-/* slices.c: hands the state of slices to their JobSets; true: jobs must settle again. */
+/* slices.c: stops the tasks of slices that move from a drained cube now. Called before the step settles, so
+ * that no task is told to start in the step that stops it. */
+void core_slices_leave(struct step *step);
+/* Hands the state of slices to their JobSets; true: jobs must settle again. */
 bool core_slices_act(struct core *core, struct step *step);
 
 /* hangs.c: carries out verdicts on hanging jobs; true: jobs must settle again. */

@@ -73,9 +73,9 @@ static bool has_elsewhere(const struct step *step, const struct slice *slice)
     return slice_choose(step->slices, step->cluster, &want, &place, &why);
 }
 
-/* Lets the ranks of a slice on a drained cube save, and stops them once other cubes are free. Returns whether
- * jobs must settle again. */
-static bool move_away(struct step *step, struct jobset *jobset, struct slice *slice)
+/* Whether the slice is on a drained cube, and its ranks have had their time to save. Gives them notice once
+ * other cubes are free. */
+static bool move_is_due(struct step *step, struct jobset *jobset, struct slice *slice)
 {
     if (slice->lost)
         return false;
@@ -93,11 +93,21 @@ static bool move_away(struct step *step, struct jobset *jobset, struct slice *sl
         step_note_late(step, false, "SliceMoves", ref_jobset(jobset),
                        "a cube of its slice is drained, and others are free: its ranks save and move");
     }
-    if (step->now_ns < slice->leave_ns && !jobset_has_answered(jobset, slice->noticed_ns))
-        return false;
-    slice->lost = slice->told = true; /* the JobSet's recovery places the gang anew */
-    step->slices->pods[slice->place.pod]->stale = true;
-    return jobs_slice_leave(step, jobset, STR("a cube of it is drained"));
+    return step->now_ns >= slice->leave_ns || jobset_has_answered(jobset, slice->noticed_ns);
+}
+
+void core_slices_leave(struct step *step)
+{
+    for (size_t i = step->slices->list.len; i-- > 0;) {
+        struct slice *slice = step->slices->list.items[i];
+        struct jobset *jobset = jobs_find_uid(step->jobs, slice->jobset);
+        /* An end that the event brought is answered first: its task may keep its place. */
+        if (!jobset || jobset->recovery.incident.losses.len > 0 || !move_is_due(step, jobset, slice))
+            continue;
+        slice->lost = slice->told = true; /* the JobSet's recovery places the gang anew */
+        step->slices->pods[slice->place.pod]->stale = true;
+        jobs_slice_leave(step, jobset, STR("a cube of it is drained"));
+    }
 }
 
 /* --- routing tables ------------------------------------------------------------------------------------- */
@@ -150,7 +160,8 @@ bool core_slices_act(struct core *core, struct step *step)
             again |= act(step, jobset, slice);
         else if (slice_wants_tables(slice))
             reroute(step, jobset, slice);
-        again |= move_away(step, jobset, slice);
+        if (move_is_due(step, jobset, slice) && slice->leave_ns > step->now_ns)
+            slice->leave_ns = step->now_ns; /* it leaves in the next step, which is due at once */
     }
     again |= core_fabric_faults(step);
     return again || step->schedule;

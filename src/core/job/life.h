@@ -73,9 +73,9 @@ void jobs_slice_failed(struct step *step, struct jobset *jobset);
 bool jobs_slice_lost(struct step *step, struct jobset *jobset, struct str why);
 /* Every living task of the JobSet is told the slice's newest routing tables. */
 void jobs_slice_rerouted(struct step *step, const struct jobset *jobset);
-/* All tasks of the JobSet on machines are stopped like evicted Pods, because its slice moves to other cubes;
- * false: there are none. Users read `why`. */
-bool jobs_slice_leave(struct step *step, struct jobset *jobset, struct str why);
+/* All tasks of the JobSet on machines are stopped like evicted Pods, because its slice moves to other cubes.
+ * Users read `why`. */
+void jobs_slice_leave(struct step *step, struct jobset *jobset, struct str why);
 
 /* Fails a Job whose JobSet hangs by its own fault, or without a culprit; its policies decide what follows.
  * `reason` is not copied. */

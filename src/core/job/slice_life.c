@@ -56,9 +56,8 @@ bool jobs_slice_lost(struct step *step, struct jobset *jobset, struct str why)
     return some;
 }
 
-bool jobs_slice_leave(struct step *step, struct jobset *jobset, struct str why)
+void jobs_slice_leave(struct step *step, struct jobset *jobset, struct str why)
 {
-    bool some = false;
     struct end_fault order;
     end_fault_ordered(ORDER_MAINTENANCE, STR(""), STR(""), why, step->now_ns, &order);
     ends_strike(step, jobset, &order);
@@ -70,7 +69,5 @@ bool jobs_slice_leave(struct step *step, struct jobset *jobset, struct str why)
             task_message(task, "its slice moves to other cubes: " STR_FORMAT, STR_ARG(why));
             task->loss = LOSS_EVICTED;
             task_evict(step, task, -1);
-            some = true;
         }
-    return some;
 }

@@ -225,6 +225,7 @@ void incident_start(struct step *step, struct jobset *jobset)
             task_start_if_free(step, task);
     }
     vec_clear(&jobset->work.starts);
+    CHECK(jobset->work.dirty.len == 0 || jobset->entry.dirty);
 }
 
 static void answer_requests(struct step *step, struct jobset *jobset, const struct incident *incident)

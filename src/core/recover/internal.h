@@ -171,7 +171,8 @@ void incident_judge(const struct step *step, struct incident *incident);
  * fails Jobs. Called while the JobSet is reconciled, before its Jobs are. */
 void incident_answer(struct step *step, struct jobset *jobset);
 /* Gives the orders to start that the answered ends made due, and those that were lost. Called after the
- * JobSet was reconciled: a task that the answer or a new attempt has stopped gets none. */
+ * JobSet was reconciled: a task that the answer or a new attempt has stopped gets none. It has no process and
+ * ends here, and the JobSet is reconciled again. */
 void incident_start(struct step *step, struct jobset *jobset);
 
 #endif

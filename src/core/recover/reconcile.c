@@ -297,8 +297,8 @@ static void jobset_reconcile(struct step *step, struct jobset *jobset)
     } while (jobset->work.loose_tasks > 0);
     shrink_divide(step, jobset); /* tasks that were made anew together may belong to several replicas */
     close_gangs(step, jobset);
-    incident_start(step, jobset);
     CHECK(jobset->work.loose_tasks == 0 && jobset->work.dirty.len == 0 && jobset->work.uncounted.len == 0);
+    incident_start(step, jobset); /* may end tasks, and marks the JobSet again then */
     if (gang_some_wait_named(step, jobset))
         jobset_mark(step, jobset);
     jobset_set_timer(step->jobs, jobset);

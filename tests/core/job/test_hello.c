@@ -85,6 +85,38 @@ static void a_successor_of_an_ended_attempt_is_not_started(void **state)
     harness_done(&h);
 }
 
+/* A spare without a process ends at once when its attempt ends in the same step, and its Job is counted. */
+static void a_lost_start_of_a_spare_is_not_said_again_before_a_restart(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 4, 0);
+    struct jobset *jobset = harness_create(
+        &h,
+        "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"
+        "metadata: {name: a, annotations: {phalanx.dev/spares: '1'}}\n"
+        "spec: {failurePolicy: {maxRestarts: 1}, replicatedJobs: [{name: x, replicas: 1, template: {spec: "
+        "{parallelism: 2, completions: 2, completionMode: Indexed, activeDeadlineSeconds: 100, " POD_OF(
+            "", "4") "}}}]}\n");
+    for (uint32_t i = 0; i < 2; i++) {
+        struct task *task = jobset->jobs[0]->indexes[i].task;
+        struct task_report report = {.kind = REPORT_STARTED, .task = task->uid};
+        harness_report(&h, &report, task->machine);
+        report = (struct task_report){.kind = REPORT_JOINED, .task = task->uid, .attempt_plus_1 = 1};
+        harness_report(&h, &report, task->machine);
+    }
+    assert_int_equal(jobset->jobs[0]->spares.len, 1);
+    const struct task *spare = jobset->jobs[0]->spares.items[0];
+    assert_int_equal(spare->state, TASK_STARTING);
+    h.now_ns += 200 * NS_PER_SECOND;
+    harness_hello(&h, core_cluster(h.core)->machines[spare->machine].name.data, NULL, 0);
+    core_check_invariants(h.core);
+    assert_int_equal(jobset->attempt, 1);
+    assert_starts_are_of_this_attempt(&h, jobset, 2);
+    assert_true(task_ended(spare->state));
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 static void lost_stop_is_said_again(void **state)
 {
     struct harness h;
@@ -264,6 +296,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(lost_start_is_said_again),
         cmocka_unit_test(a_lost_start_is_not_said_again_before_a_restart),
+        cmocka_unit_test(a_lost_start_of_a_spare_is_not_said_again_before_a_restart),
         cmocka_unit_test(a_successor_of_an_ended_attempt_is_not_started),
         cmocka_unit_test(lost_stop_is_said_again),
         cmocka_unit_test(endless_grace),

@@ -137,6 +137,96 @@ static void join_all(struct rig *rig, const char *name, bool can_rejoin)
     }
 }
 
+/* Runs and joins 31 of the 32 tasks; the last one's order to start was lost. Returns it. */
+static struct task *run_all_but_the_last(struct rig *rig, bool join)
+{
+    const struct job *job = harness_jobset(&rig->h, "a")->jobs[0];
+    for (uint32_t i = 0; i < 31; i++) {
+        struct task_report report = {.kind = REPORT_STARTED, .task = job->indexes[i].task->uid};
+        harness_report(&rig->h, &report, job->indexes[i].task->machine);
+        report = (struct task_report){.kind = REPORT_JOINED, .task = report.task, .attempt_plus_1 = 1};
+        if (join)
+            harness_report(&rig->h, &report, job->indexes[i].task->machine);
+    }
+    assert_int_equal(job->indexes[31].task->state, TASK_STARTING);
+    return job->indexes[31].task;
+}
+
+/* The last machine says that it knows no task: the slice leaves its cubes, and no task is told to start. */
+static void assert_leaves_without_a_start(struct rig *rig, const struct task *task)
+{
+    struct str machine = core_cluster(rig->h.core)->machines[task->machine].name;
+    obj_id uid = task->uid;
+    harness_hello(&rig->h, machine.data, NULL, 0);
+    core_check_invariants(rig->h.core);
+    for (size_t i = 0; i < rig->h.effects.list.len; i++)
+        assert_int_not_equal(rig->h.effects.list.items[i].kind, EFFECT_TASK_START);
+    assert_int_equal(notes(&rig->h, "Killing"), 32);
+    task = jobs_find_task(core_jobs(rig->h.core), uid);
+    assert_true(!task || task_ended(task->state)); /* there was no process to wait for */
+    end_stopped(rig);
+    answer_all(rig);
+    run_all_tasks(rig);
+    const struct slice *slice = slice_of(rig, "a");
+    assert_int_equal(slice->phase, SLICE_CONNECTED);
+    assert_true(slice->place.cubes.cube[0] != 0 && slice->place.cubes.cube[1] != 0);
+    assert_int_equal(harness_jobset(&rig->h, "a")->rjob_status[0].ready, 1);
+    harness_check_replay(&rig->h);
+    end(rig);
+}
+
+/* The Job makes its Pods anew while the old ones end, so the next slice may begin in the step in which the
+ * old one is left. */
+static void a_lost_start_is_not_said_again_when_the_notice_to_move_is_over(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig, 1);
+    harness_create(&rig->h, slice_yaml("a", "4x4x8", 32));
+    answer_all(rig);
+    const struct task *task = run_all_but_the_last(rig, true);
+    set_drain(rig, OBJECT_CUBE, "pod-1.cube-1", true);
+    assert_int_equal(notes(&rig->h, "SliceMoves"), 1);
+    assert_false(slice_of(rig, "a")->lost);
+    rig->h.now_ns += 31 * NS_PER_SECOND;
+    assert_leaves_without_a_start(rig, task);
+}
+
+/* Cube 1 is drained and a machine of cube 4 is lost, so the slice can only move to cubes 2 and 3, once the
+ * last machine of cube 2 is back. */
+static void a_lost_start_is_not_said_again_when_its_machine_makes_room_to_move(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig, 1);
+    harness_create(&rig->h, slice_yaml("a", "4x4x8", 32));
+    answer_all(rig);
+    const struct task *task = run_all_but_the_last(rig, false);
+    const struct machine *machines = core_cluster(rig->h.core)->machines;
+    harness_lose(&rig->h, machines[63].name.data);
+    harness_news(&rig->h, EVENT_MACHINE_AWAY, machines[task->machine].name.data);
+    set_drain(rig, OBJECT_CUBE, "pod-1.cube-1", true);
+    assert_int_equal(notes(&rig->h, "SliceMoves"), 0);
+    assert_leaves_without_a_start(rig, task);
+}
+
+/* The tasks start and stop in different steps, the second of which is due at once. */
+static void a_slice_that_is_connected_on_a_drained_cube_starts_before_it_moves(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig, 1);
+    harness_create(&rig->h, slice_yaml("a", "4x4x8", 32));
+    set_drain(rig, OBJECT_CUBE, "pod-1.cube-1", true);
+    answer_all(rig);
+    assert_int_equal(slice_of(rig, "a")->phase, SLICE_CONNECTED);
+    assert_int_equal(count_started(rig), 32);
+    assert_int_equal(notes(&rig->h, "SliceMoves"), 1);
+    assert_int_equal(notes(&rig->h, "Killing"), 0);
+    assert_int_equal(core_deadline(rig->h.core), rig->h.now_ns);
+    harness_wait(&rig->h, 0);
+    assert_int_equal(notes(&rig->h, "Killing"), 32);
+    assert_int_equal(count_started(rig), 0);
+    end(rig);
+}
+
 /* Ranks are told the time that they have: they are stopped at the end of their grace. */
 static void ranks_on_a_drained_cube_are_told_their_grace(void **state)
 {
@@ -385,6 +475,9 @@ int main(void)
         STORY_OF(a_switch_is_drained_when_slices_are_routed_around_it),
         STORY_OF(a_drain_waits_for_a_slice_that_cannot_spare_the_switch),
         STORY_OF(a_cube_is_drained_when_its_slice_has_moved),
+        STORY_OF(a_lost_start_is_not_said_again_when_the_notice_to_move_is_over),
+        STORY_OF(a_lost_start_is_not_said_again_when_its_machine_makes_room_to_move),
+        STORY_OF(a_slice_that_is_connected_on_a_drained_cube_starts_before_it_moves),
         STORY_OF(ranks_on_a_drained_cube_are_told_their_grace),
         STORY_OF(a_slice_without_another_place_stays_on_a_drained_cube),
         STORY_OF(a_slice_that_may_not_be_rerouted_moves),
