@@ -32,7 +32,7 @@
  *     FAILED         head → client      launch, handle: first result, count: results       fault
  *     VALUE          client → head      handle: a value that will be put, node: mesh       type, axes
  *     PUT            client → worker    handle, node: shard                                type, bytes
- *     PUT_DONE       worker → head      handle
+ *     PUT_DONE       worker → head      handle, node: shard
  *     FETCH          client → worker    handle, node: shard
  *     SHARD          worker → client    handle, node: shard; FAILED: tail is a fault       bytes
  *     RELEASE        client → worker *                                                     u64 handles[]

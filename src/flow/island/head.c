@@ -109,8 +109,8 @@ static void head_hello_worker(struct head *head, const struct flow_event *event,
     const struct flow_entry *entry = event->entry;
     struct str island, address;
     if (!str_cut(event->tail, 0, &island, &address) || island.len == 0 || island.len > 63 ||
-        entry->count < 1 || entry->count > PLAN_DEVICES_MAX || entry->args[0] > INT64_MAX ||
-        head->hosts.len >= PLAN_HOSTS_MAX) {
+        address.len > HEAD_ADDRESS_MAX || entry->count < 1 || entry->count > PLAN_DEVICES_MAX ||
+        entry->args[0] > INT64_MAX || head->hosts.len >= PLAN_HOSTS_MAX) {
         flow_add(effects, FLOW_CLOSE)->peer = event->peer;
         return;
     }
@@ -201,6 +201,17 @@ static void head_forward(const struct head *head, const struct head_client *clie
     }
 }
 
+/* FUNCTION: one beyond what a client may have is not there for those who call it. */
+static void head_function(struct head *head, struct head_client *client, const struct flow_event *event,
+                          struct flow_effects *effects)
+{
+    if (client->functions.len >= HEAD_CLIENT_TEXTS_MAX || !head_client_pays(client, event->tail.len))
+        return;
+    vec_push(&client->functions, ((struct head_function){.id = event->entry->handle}));
+    buf_add_str(&vec_last(&client->functions).text, event->tail);
+    head_forward(head, client, event, effects);
+}
+
 static void head_release(struct head *head, struct head_client *client, struct str tail,
                          struct flow_effects *effects)
 {
@@ -236,9 +247,7 @@ static void head_client_entry(struct head *head, struct head_client *client, con
             head_mesh_free(head, mesh);
         break;
     case ENTRY_FUNCTION:
-        vec_push(&client->functions, ((struct head_function){.id = entry->handle}));
-        buf_add_str(&vec_last(&client->functions).text, event->tail);
-        head_forward(head, client, event, effects);
+        head_function(head, client, event, effects);
         break;
     case ENTRY_PROGRAM:
         head_program(head, client, entry, event->tail);
@@ -283,7 +292,7 @@ static void head_entry(struct head *head, const struct flow_event *event, struct
         if (event->entry->kind == ENTRY_DONE)
             head_done(head, number, event->entry, effects);
         else if (event->entry->kind == ENTRY_PUT_DONE)
-            head_put_done(head, event->entry, effects);
+            head_put_done(head, number, event->entry, effects);
     } else if (event->entry->kind == ENTRY_HELLO_WORKER)
         head_hello_worker(head, event, effects);
     else if (event->entry->kind == ENTRY_HELLO_CLIENT)

@@ -14,9 +14,17 @@ enum {
     HEAD_WINDOW = 64,
     HEAD_CLIENT_LAUNCHES_MAX = 65536, /* queued launches of one client: the library stops long before */
     HEAD_PROGRESS_EVERY = 64,
+    /* Of one client; beyond them launches, puts and meshes fail, functions and programs are not there. */
+    HEAD_CLIENT_OBJECTS_MAX = 1 << 20,
+    HEAD_CLIENT_ARGS_MAX = 1 << 22, /* arguments of queued launches */
+    HEAD_CLIENT_MESHES_MAX = 4096,
+    HEAD_CLIENT_TEXTS_MAX = 1 << 16,      /* functions and programs, each */
+    HEAD_CLIENT_TEXT_BYTES_MAX = 1 << 30, /* of both together */
+    HEAD_ADDRESS_MAX = 511,
     STRIDE_UNIT = 1 << 20,
 };
 #define HEAD_MEMORY_WAIT_NS   (INT64_C(10) * 1000 * 1000 * 1000)
+#define HEAD_DEVICE_NS_MAX    (UINT64_C(3600) * 1000 * 1000 * 1000)
 #define NS_OF_UNKNOWN_PROGRAM (INT64_C(100) * 1000)
 
 struct head_device {
@@ -58,6 +66,10 @@ struct head_mesh {
     struct fault lost;        /* why it last changed, or is not whole */
 };
 
+/* A shard that was there before its client's word of the value. */
+struct head_early {
+    uint32_t host, shard;
+};
 struct head_object {
     uint64_t handle;
     size_t index;               /* in its client's list */
@@ -66,7 +78,8 @@ struct head_object {
     int64_t shard_bytes;
     uint32_t pending; /* queued launches that name it */
     uint32_t missing; /* shards that its client has yet to put */
-    uint32_t early;   /* shards that were there before its client's word of it */
+    bool *there;      /* of each shard, while some are missing */
+    VEC(struct head_early) early;
     bool released, charged;
     struct fault *fault;
 };
@@ -90,6 +103,7 @@ struct head_program {
     uint32_t references;   /* launches */
     bool freed;
     uint64_t estimate_ns; /* of its device time */
+    size_t bytes;         /* of its text */
     char *wrong;          /* why it cannot be launched */
 };
 
@@ -120,6 +134,8 @@ struct head_client {
     int32_t priority;
     uint32_t epoch; /* raised whenever one of its meshes changes */
     uint64_t token, pass, finished, told;
+    uint64_t last_launch, last_put; /* numbers that it has used */
+    uint64_t queued_args, text_bytes;
     bool gone;
     uint32_t running;
     VEC(struct head_launch *) queue;
@@ -163,6 +179,8 @@ void head_program(struct head *head, struct head_client *client, const struct fl
 /* Ends a program that has been freed and has no launch left, here and on the workers. */
 void head_program_rest(struct head *head, struct head_client *client, struct head_program *program,
                        struct flow_effects *effects);
+/* Whether a client may have a text of so many bytes more; counts them. */
+bool head_client_pays(struct head_client *client, size_t bytes);
 void head_launch(struct head *head, struct head_client *client, const struct flow_entry *entry,
                  struct str tail, struct flow_effects *effects);
 void head_schedule(struct head *head, struct flow_effects *effects);
@@ -182,7 +200,8 @@ void head_object_release(struct head *head, struct head_client *client, struct h
 void head_object_end(struct head *head, struct head_client *client, struct head_object *object);
 void head_value(struct head *head, struct head_client *client, const struct flow_entry *entry,
                 struct str tail, struct flow_effects *effects);
-void head_put_done(struct head *head, const struct flow_entry *entry, struct flow_effects *effects);
+void head_put_done(struct head *head, uint32_t host, const struct flow_entry *entry,
+                   struct flow_effects *effects);
 void head_object_try_release(struct head *head, struct head_client *client, struct head_object *object,
                              struct flow_effects *effects);
 void head_objects_lost(struct head *head, uint32_t host, const struct fault *fault,

@@ -28,6 +28,7 @@ static void head_program_drop(struct head_client *client, struct head_program *p
             vec_remove(&client->program_list, i);
             break;
         }
+    client->text_bytes -= program->bytes;
     head_program_end(program);
 }
 
@@ -45,14 +46,24 @@ void head_program_rest(struct head *head, struct head_client *client, struct hea
     head_program_drop(client, program);
 }
 
+bool head_client_pays(struct head_client *client, size_t bytes)
+{
+    if (bytes > HEAD_CLIENT_TEXT_BYTES_MAX - client->text_bytes)
+        return false;
+    client->text_bytes += bytes;
+    return true;
+}
+
 /* PROGRAM: what is wrong with it is told to those who launch it. */
 void head_program(struct head *head, struct head_client *client, const struct flow_entry *entry,
                   struct str tail)
 {
-    if (u64_map_get(&client->programs, entry->program) || entry->program == 0)
+    if (u64_map_get(&client->programs, entry->program) || entry->program == 0 ||
+        client->program_list.len >= HEAD_CLIENT_TEXTS_MAX || !head_client_pays(client, tail.len))
         return;
     struct head_program *program = mem_alloc(sizeof *program);
     program->id = entry->program;
+    program->bytes = tail.len;
     program->estimate_ns = NS_OF_UNKNOWN_PROGRAM;
     struct error error = {0};
     if (program_decode(tail, &program->program, &error) < 0) {
@@ -119,6 +130,7 @@ static void head_launch_release(struct head *head, struct head_launch *launch, s
 static struct head_launch *head_queue_pop(struct head_client *client)
 {
     struct head_launch *launch = client->queue.items[client->queue_first++];
+    client->queued_args -= launch->entry.count;
     size_t left = client->queue.len - client->queue_first;
     if (left == 0 || (client->queue_first > 1024 && left < client->queue_first)) {
         memmove(client->queue.items, client->queue.items + client->queue_first,
@@ -155,6 +167,8 @@ static void head_launch_fail(struct head *head, struct head_launch *launch, cons
 static bool head_launch_allowed(const struct head_client *client, const struct flow_entry *entry)
 {
     uint64_t number = entry->handle & HANDLE_NUMBER;
+    if (entry->launch <= client->last_launch) /* workers know a launch by its number */
+        return false;
     if (client->queue.len - client->queue_first >= HEAD_CLIENT_LAUNCHES_MAX || entry->node > ENTRY_ARGS_MAX)
         return false;
     if (entry->node == 0)
@@ -168,6 +182,20 @@ static bool head_launch_allowed(const struct head_client *client, const struct f
     return true;
 }
 
+/* A launch beyond what its client may have fails, and leaves nothing. */
+static void head_launch_refuse(struct head_client *client, const struct flow_entry *entry,
+                               struct flow_effects *effects)
+{
+    struct fault fault = fault_make(FAULT_OUT_OF_MEMORY, entry->launch, 0,
+                                    "a client may have %d values, and %d arguments of waiting launches",
+                                    HEAD_CLIENT_OBJECTS_MAX, HEAD_CLIENT_ARGS_MAX);
+    struct flow_entry failed = {.kind = ENTRY_FAILED, .launch = entry->launch, .handle = entry->handle};
+    failed.count = (uint16_t)entry->node;
+    fault_encode(&fault, &flow_send(effects, client->peer, &failed)->tail);
+    client->finished++;
+    head_client_tell(client, effects);
+}
+
 void head_launch(struct head *head, struct head_client *client, const struct flow_entry *entry,
                  struct str tail, struct flow_effects *effects)
 {
@@ -175,6 +203,13 @@ void head_launch(struct head *head, struct head_client *client, const struct flo
         flow_add(effects, FLOW_CLOSE)->peer = client->peer;
         return;
     }
+    client->last_launch = entry->launch;
+    if (client->queued_args + entry->count > HEAD_CLIENT_ARGS_MAX ||
+        client->object_list.len + entry->node > HEAD_CLIENT_OBJECTS_MAX) {
+        head_launch_refuse(client, entry, effects);
+        return;
+    }
+    client->queued_args += entry->count;
     struct head_launch *launch = mem_alloc(sizeof *launch);
     launch->client = client;
     launch->entry = *entry;
@@ -535,6 +570,8 @@ static void head_launch_finish(struct head *head, struct head_launch *launch, st
     }
     for (size_t i = 0; i < launch->islands.len; i++)
         head->islands.items[launch->islands.items[i]].running--;
+    if (launch->device_ns > HEAD_DEVICE_NS_MAX) /* a worker's word */
+        launch->device_ns = HEAD_DEVICE_NS_MAX;
     if (launch->device_ns)
         launch->program->estimate_ns = (3 * launch->program->estimate_ns + launch->device_ns) / 4;
     client->running--;

@@ -107,6 +107,19 @@ static void head_mesh_place(struct head *head, struct head_mesh *mesh)
     }
 }
 
+/* Whether the client may have one more; otherwise its request fails. */
+static bool head_mesh_may_add(const struct head *head, struct head_client *client,
+                              const struct flow_entry *entry, struct flow_effects *effects)
+{
+    uint32_t count = 0;
+    for (size_t m = 0; m < head->meshes.len; m++)
+        count += head->meshes.items[m]->client == client->id;
+    if (count < HEAD_CLIENT_MESHES_MAX)
+        return true;
+    head_mesh_fail(client, entry, "a client may have 4096 meshes and slices", effects);
+    return false;
+}
+
 static void head_mesh_add(struct head *head, struct head_client *client, struct head_mesh *mesh)
 {
     mesh->id = ++head->next_mesh;
@@ -167,6 +180,8 @@ void head_mesh_new(struct head *head, struct head_client *client, const struct f
         head_mesh_fail(client, entry, why, effects);
         return;
     }
+    if (!head_mesh_may_add(head, client, entry, effects))
+        return;
     struct head_mesh *mesh = mem_alloc(sizeof *mesh);
     mesh->island = island;
     mesh->shape = shape;
@@ -202,6 +217,8 @@ void head_mesh_slice(struct head *head, struct head_client *client, const struct
         head_mesh_fail(client, entry, parent ? "the slice is not inside its mesh" : "no such mesh", effects);
         return;
     }
+    if (!head_mesh_may_add(head, client, entry, effects))
+        return;
     struct head_mesh *slice = mem_alloc(sizeof *slice);
     slice->island = parent->island;
     slice->shape = shape;

@@ -39,8 +39,28 @@ void head_object_end(struct head *head, struct head_client *client, struct head_
     client->object_list.items[object->index]->index = object->index;
     client->object_list.len--;
     head_places_unref(object->places);
+    vec_done(&object->early);
+    mem_free(object->there);
     mem_free(object->fault);
     mem_free(object);
+}
+
+static void head_release_shard(const struct head *head, uint32_t host, uint64_t handle,
+                               struct flow_effects *effects)
+{
+    struct flow_entry entry = {.kind = ENTRY_RELEASE, .client = handle_client(handle)};
+    pack_u64(&flow_send(effects, head->hosts.items[host].peer, &entry)->tail, handle);
+}
+
+/* A shard that a host says it has. Only the one that the value has there counts: a client that puts others
+ * must not bring the launch to devices that would wait for the rest. */
+static void head_object_came(struct head_object *object, uint32_t host, uint32_t shard)
+{
+    if (object->missing == 0 || shard >= object->places->count || object->there[shard] ||
+        object->places->places[shard].host != host)
+        return;
+    object->there[shard] = true;
+    object->missing--;
 }
 
 /* Hands the release on to the hosts that hold a shard; several of the same host get one entry. */
@@ -83,6 +103,27 @@ static bool head_object_fits(const struct head *head, const struct head_object *
     return true;
 }
 
+static void head_value_fail(const struct head_client *client, uint64_t handle, const struct fault *fault,
+                            struct flow_effects *effects)
+{
+    struct flow_entry failed = {.kind = ENTRY_FAILED, .handle = handle, .count = 1};
+    fault_encode(fault, &flow_send(effects, client->peer, &failed)->tail);
+}
+
+/* The shards that came before the head knew of their value; those of one that has no places go again. */
+static void head_value_take_early(const struct head *head, struct head_object *object,
+                                  struct flow_effects *effects)
+{
+    for (size_t i = 0; i < object->early.len; i++) {
+        struct head_early early = object->early.items[i];
+        if (object->places)
+            head_object_came(object, early.host, early.shard);
+        else if (head->hosts.items[early.host].alive)
+            head_release_shard(head, early.host, object->handle, effects);
+    }
+    vec_clear(&object->early);
+}
+
 /* VALUE: a handle that the client is about to put. */
 void head_value(struct head *head, struct head_client *client, const struct flow_entry *entry,
                 struct str tail, struct flow_effects *effects)
@@ -95,14 +136,19 @@ void head_value(struct head *head, struct head_client *client, const struct flow
     struct head_mesh *mesh = head_mesh_of(head, client->id, entry->node);
     struct head_object *object = u64_map_get(&client->objects, entry->handle);
     if (in.bad || !(entry->handle & HANDLE_PUT) || handle_client(entry->handle) != client->id ||
-        (object && object->early == 0))
+        (object && object->early.len == 0))
         return;
+    uint64_t number = entry->handle & HANDLE_NUMBER;
+    client->last_put = number > client->last_put ? number : client->last_put;
+    struct fault fault = {0};
+    if (!object && client->object_list.len >= HEAD_CLIENT_OBJECTS_MAX) {
+        fault = fault_make(FAULT_OUT_OF_MEMORY, 0, 0, "a client may have %d values", HEAD_CLIENT_OBJECTS_MAX);
+        head_value_fail(client, entry->handle, &fault, effects);
+        return;
+    }
     if (!object)
         object = head_object_new(client, entry->handle, &value);
     object->value = value;
-    uint32_t early = object->early;
-    object->early = 0;
-    struct fault fault = {0};
     if (!mesh || flow_sharding_verify(&value.type, &value.sharding, &mesh->shape, NULL) < 0)
         fault = fault_make(FAULT_CANCELLED, 0, 0, "the value's mesh is not there, or does not divide it");
     else if (entry->epoch < mesh->epoch || !mesh->whole)
@@ -111,33 +157,49 @@ void head_value(struct head *head, struct head_client *client, const struct flow
         struct ir_type shard = flow_shard_type(&value.type, &value.sharding, &mesh->shape);
         object->shard_bytes = ir_type_bytes(&shard);
         object->places = head_places_ref(mesh->places);
-        object->missing = mesh->places->count > early ? mesh->places->count - early : 0;
+        object->missing = mesh->places->count;
+        object->there = mem_alloc(object->missing * sizeof *object->there + 1);
         if (head_object_fits(head, object, &fault)) {
             head_object_charge(head, object);
+            head_value_take_early(head, object, effects);
             return;
         }
     }
     object->fault = mem_alloc(sizeof fault);
     *object->fault = fault;
-    struct flow_entry failed = {.kind = ENTRY_FAILED, .handle = entry->handle, .count = 1};
-    fault_encode(&fault, &flow_send(effects, client->peer, &failed)->tail);
+    head_value_fail(client, entry->handle, &fault, effects);
+    head_value_take_early(head, object, effects);
 }
 
-void head_put_done(struct head *head, const struct flow_entry *entry, struct flow_effects *effects)
+static struct head_client *head_client_of(const struct head *head, uint32_t id)
 {
-    for (size_t c = 0; c < head->clients.len; c++) {
-        struct head_client *client = head->clients.items[c];
-        if (client->id != handle_client(entry->handle))
-            continue;
-        struct head_object *object = u64_map_get(&client->objects, entry->handle);
-        if (!object && !(entry->handle & HANDLE_PUT))
-            return;
+    for (size_t c = 0; c < head->clients.len; c++)
+        if (head->clients.items[c]->id == id)
+            return head->clients.items[c];
+    return NULL;
+}
+
+void head_put_done(struct head *head, uint32_t host, const struct flow_entry *entry,
+                   struct flow_effects *effects)
+{
+    struct head_client *client = head_client_of(head, handle_client(entry->handle));
+    if (!client || !(entry->handle & HANDLE_PUT))
+        return;
+    struct head_object *object = u64_map_get(&client->objects, entry->handle);
+    bool known = object && (object->places || object->fault);
+    if (known && object->places) {
+        bool waits = object->missing > 0;
+        head_object_came(object, host, entry->node);
+        if (waits && object->missing == 0)
+            head_object_try_release(head, client, object, effects);
+    } else if (known || (entry->handle & HANDLE_NUMBER) <= client->last_put) {
+        head_release_shard(head, host, entry->handle,
+                           effects); /* of a value that has failed, or is released */
+    } else if (object || client->object_list.len < HEAD_CLIENT_OBJECTS_MAX) {
         if (!object)
             object = head_object_new(client, entry->handle, &(struct program_value){0});
-        if (!object->places && !object->fault)
-            object->early++;
-        else if (object->missing > 0 && --object->missing == 0)
-            head_object_try_release(head, client, object, effects);
+        if (object->early.len < PROGRAM_DEVICES_MAX)
+            vec_push(&object->early, ((struct head_early){host, entry->node}));
     }
 }
 

@@ -168,7 +168,7 @@ void worker_put(struct worker *worker, struct worker_client *client, const struc
     if (tensor) {
         mem_copy(tensor->data, in.data, in.left);
         cell_settle(worker, cell, tensor, NULL, effects);
-        struct flow_entry done = {.kind = ENTRY_PUT_DONE, .handle = entry->handle};
+        struct flow_entry done = {.kind = ENTRY_PUT_DONE, .handle = entry->handle, .node = entry->node};
         flow_send(effects, PEER_HEAD, &done);
     }
     if (object->released)

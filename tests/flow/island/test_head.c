@@ -247,8 +247,10 @@ static void shard_is_there_before_its_value_is_known(void **state)
 
         uint64_t handle = UINT64_C(1) << HANDLE_CLIENT_SHIFT | HANDLE_PUT | 1;
         struct flow_entry there = {.kind = ENTRY_PUT_DONE, .handle = handle};
-        for (int i = 0; i < early; i++)
+        for (int i = 0; i < early; i++) {
+            there.node = (uint32_t)i;
             say_to_head(&stand, 1 + (uint64_t)i, &there, (struct str){0});
+        }
         buf_clear(&bytes);
         pack_type(&bytes, &value.type);
         buf_add(&bytes, value.sharding.axes, sizeof value.sharding.axes);
@@ -261,6 +263,12 @@ static void shard_is_there_before_its_value_is_known(void **state)
         say_to_head(&stand, FIRST_CLIENT, &entry, (struct str){0});
         for (int i = early; i < 2; i++) {
             assert_int_equal(head_count(stand.head).queued, 1);
+            there.node = 77; /* no shard of the value: a client may put what it likes */
+            say_to_head(&stand, 1 + (uint64_t)i, &there, (struct str){0});
+            there.node = 1 - (uint32_t)i; /* the other host's */
+            say_to_head(&stand, 1 + (uint64_t)i, &there, (struct str){0});
+            assert_int_equal(head_count(stand.head).queued, 1);
+            there.node = (uint32_t)i;
             say_to_head(&stand, 1 + (uint64_t)i, &there, (struct str){0});
         }
         assert_int_equal(head_count(stand.head).queued, 0);
@@ -268,6 +276,94 @@ static void shard_is_there_before_its_value_is_known(void **state)
         buf_done(&bytes);
         stand_end(&stand);
     }
+}
+
+/* A shard that comes after its value has failed and is released goes again; the head keeps nothing. */
+static void late_shards_go(void **state)
+{
+    struct stand stand;
+    stand_begin(&stand, 1, 1, 4, 64);
+    add_client(&stand, FIRST_CLIENT, 1, 1, 1);
+    struct program_value value = {{IR_F32, 1, {2}}, {.mesh = stand.mesh, .axes = {1}}};
+    uint64_t handle = UINT64_C(1) << HANDLE_CLIENT_SHIFT | HANDLE_PUT | 1;
+    struct buf bytes = {0};
+    pack_type(&bytes, &value.type);
+    buf_add(&bytes, value.sharding.axes, sizeof value.sharding.axes);
+    struct flow_entry put = {.kind = ENTRY_VALUE, .handle = handle, .node = 999};
+    say_to_head(&stand, FIRST_CLIENT, &put, buf_str(&bytes));
+    assert_int_equal(stand.effects.list.items[0].entry.kind, ENTRY_FAILED);
+    say_to_head(&stand, FIRST_CLIENT, &(struct flow_entry){.kind = ENTRY_RELEASE},
+                (struct str){(const char *)&handle, sizeof handle});
+    say_to_head(&stand, 1, &(struct flow_entry){.kind = ENTRY_PUT_DONE, .handle = handle}, (struct str){0});
+    assert_int_equal(stand.effects.list.len, 1);
+    assert_int_equal(stand.effects.list.items[0].entry.kind, ENTRY_RELEASE);
+    assert_int_equal(stand.effects.list.items[0].peer, 1);
+    assert_int_equal(head_count(stand.head).objects, 0);
+    buf_done(&bytes);
+    stand_end(&stand);
+}
+
+/* Workers know a launch by its number: a client that uses one twice is cut off. */
+static void launch_numbers_ascend(void **state)
+{
+    struct stand stand;
+    stand_begin(&stand, 1, 1, 1 << 20, 64);
+    add_client(&stand, FIRST_CLIENT, 1, 1, 1);
+    launch(&stand, FIRST_CLIENT, 1, 1);
+    struct flow_entry again = {.kind = ENTRY_LAUNCH, .program = 1, .epoch = 1, .launch = 1, .node = 1};
+    again.handle = UINT64_C(1) << HANDLE_CLIENT_SHIFT | 2;
+    say_to_head(&stand, FIRST_CLIENT, &again, (struct str){0});
+    assert_int_equal(stand.effects.list.len, 1);
+    assert_int_equal(stand.effects.list.items[0].kind, FLOW_CLOSE);
+    assert_int_equal(head_count(stand.head).running, 1);
+    stand_end(&stand);
+}
+
+static uint32_t count_failures(const struct stand *stand, enum fault_reason reason)
+{
+    uint32_t count = 0;
+    for (size_t i = 0; i < stand->effects.list.len; i++) {
+        const struct flow_effect *effect = &stand->effects.list.items[i];
+        struct fault fault;
+        bool failed = effect->entry.kind == ENTRY_FAILED ||
+                      (effect->entry.kind == ENTRY_MESH && effect->entry.flags & ENTRY_IS_FAILED);
+        if (failed && fault_decode(buf_str(&effect->tail), &fault))
+            count += fault.reason == reason;
+    }
+    return count;
+}
+
+/* A client that never stops asking has typed failures for an answer, and the head keeps no more of it. */
+static void quotas_fail_typed(void **state)
+{
+    struct stand stand;
+    stand_begin(&stand, 1, 1, 1 << 20, 1);
+    add_client(&stand, FIRST_CLIENT, 1, 1, 1);
+    uint32_t one = 1, refused = 0;
+    struct flow_entry ask = {.kind = ENTRY_MESH_NEW, .launch = 1, .count = 1};
+    for (int i = 0; i < 5000; i++) {
+        say_to_head(&stand, FIRST_CLIENT, &ask, (struct str){(const char *)&one, sizeof one});
+        refused += count_failures(&stand, FAULT_CANCELLED);
+    }
+    assert_int_equal(head_count(stand.head).meshes, 4096);
+    assert_int_equal(refused, 5000 - 4095);
+    launch(&stand, FIRST_CLIENT, 1, 1); /* takes the window: what follows waits */
+    struct flow_entry many = {.kind = ENTRY_LAUNCH, .program = 1, .epoch = 1, .node = 65535};
+    refused = 0;
+    for (uint64_t i = 0; i < 20; i++) {
+        many.launch = 2 + i;
+        many.program = 7; /* there is none: it fails, but its results stay until they are released */
+        many.handle = UINT64_C(1) << HANDLE_CLIENT_SHIFT | (2 + i * 65535);
+        say_to_head(&stand, FIRST_CLIENT, &many, (struct str){0});
+        refused += count_failures(&stand, FAULT_OUT_OF_MEMORY);
+    }
+    assert_int_equal(refused, 4);
+    assert_in_range(head_count(stand.head).objects, 65535, 1 << 20);
+    for (uint32_t p = 0; p < 70000; p++)
+        say_to_head(&stand, FIRST_CLIENT, &(struct flow_entry){.kind = ENTRY_PROGRAM, .program = 2 + p},
+                    STR("x"));
+    assert_int_equal(head_count(stand.head).programs, 65536);
+    stand_end(&stand);
 }
 
 int main(void)
@@ -279,6 +375,9 @@ int main(void)
         cmocka_unit_test(waits_for_memory_without_a_ticket),
         cmocka_unit_test(foreign_handles_are_refused),
         cmocka_unit_test(shard_is_there_before_its_value_is_known),
+        cmocka_unit_test(late_shards_go),
+        cmocka_unit_test(launch_numbers_ascend),
+        cmocka_unit_test(quotas_fail_typed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
