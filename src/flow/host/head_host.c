@@ -10,6 +10,8 @@
 #include "flow/wire/loop.h"
 #include "flow/island/machine.h"
 
+enum { HEAD_BACKLOG_MAX = 4096 }; /* 1 GiB for one that does not read */
+
 struct head_host_process {
     struct loop *loop;
     struct head *head;
@@ -71,7 +73,7 @@ int flow_head_run(const struct flow_head_options *options, struct error *error)
 {
     struct head_host_process process = {0};
     struct loop_handler handler = {&process,   head_opened, head_took, head_peer_closed,
-                                   head_woken, head_tick,   false};
+                                   head_woken, head_tick,   false,     HEAD_BACKLOG_MAX};
     int fd, rc = flow_wire_listen(options->listen, &fd, error);
     if (rc < 0)
         return rc;

@@ -12,6 +12,8 @@
 #include "flow/host/runner.h"
 #include "flow/island/machine.h"
 
+enum { WORKER_BACKLOG_MAX = 65536 }; /* shards on their way to one client */
+
 /* Where another host is, and what to say first. */
 struct worker_meeting {
     uint64_t peer;
@@ -346,7 +348,7 @@ int flow_worker_run(const struct flow_worker_options *options, struct error *err
     struct worker_process process = {
         .options = options, .machine = PTHREAD_MUTEX_INITIALIZER, .mutex = PTHREAD_MUTEX_INITIALIZER};
     struct loop_handler handler = {&process,     worker_opened, worker_took, worker_peer_closed,
-                                   worker_woken, worker_tick,   true};
+                                   worker_woken, worker_tick,   true,        WORKER_BACKLOG_MAX};
     int rc = loop_new(&handler, &process.loop, error);
     if (rc < 0)
         return rc;

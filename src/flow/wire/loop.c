@@ -166,6 +166,12 @@ void loop_send(struct loop *loop, uint64_t peer, const struct flow_entry *entry,
     if (!connection)
         return;
     flow_wire_put(connection->wire, entry, tail, payload);
+    uint32_t most = loop->handler.backlog_max;
+    bool is_client = peer == peer_client((uint32_t)peer) || peer == peer_guest((uint32_t)peer);
+    if (most && is_client && connection->wire->out.len - connection->wire->out_first > most) {
+        loop_kill(loop, connection);
+        return;
+    }
     if (!connection->dirty)
         vec_push(&loop->dirty, connection);
     connection->dirty = true;

@@ -21,6 +21,9 @@ struct loop_handler {
     void (*woken)(void *context);
     void (*tick)(void *context); /* about once a second */
     bool holds_guests;           /* after its first entry a guest is not read until loop_bind */
+    /* Chunks that may wait for a peer other than a worker's host, each of WIRE_READ_MAX bytes or a tensor; one
+     * that reads too slowly is closed. 0: any number. */
+    uint32_t backlog_max;
 };
 
 int loop_new(const struct loop_handler *handler, struct loop **ret_loop, struct error *error);

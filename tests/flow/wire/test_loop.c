@@ -209,12 +209,48 @@ static void peer_is_closed_once(void **state)
     }
 }
 
+/* --- a peer that never reads */
+
+enum { BACKLOG_MAX = 4, ANSWER = 8192 }; /* 64 answers, one frame, are more than a chunk is filled to */
+
+static void greedy_entry(void *context, uint64_t peer, const struct flow_entry *entry, struct str tail)
+{
+    struct stand *stand = context;
+    loop_bind(stand->loop, peer, friend);
+    struct buf answer = {0};
+    buf_reserve(&answer, ANSWER + 1);
+    memset(answer.data, 0, ANSWER);
+    answer.len = ANSWER;
+    for (int i = 0; i < BACKLOG_MAX * WIRE_FRAME_ENTRIES; i++)
+        loop_send(stand->loop, friend, &(struct flow_entry){.kind = ENTRY_ISLANDS}, buf_str(&answer), NULL);
+    assert_true(loop_has(stand->loop, friend));
+    for (int i = 0; i < 2 * WIRE_FRAME_ENTRIES; i++)
+        loop_send(stand->loop, friend, &(struct flow_entry){.kind = ENTRY_ISLANDS}, buf_str(&answer), NULL);
+    assert_false(loop_has(stand->loop, friend));
+    buf_done(&answer);
+}
+
+static void peer_that_never_reads_is_closed(void **state)
+{
+    for (int rings = 0; rings < 2; rings++) {
+        struct stand stand;
+        struct loop_handler handler = {
+            .entry = greedy_entry, .woken = none_woken, .backlog_max = BACKLOG_MAX};
+        stand_begin(&stand, rings, 1, &handler);
+        say(stand.peers[0], ENTRY_HELLO_PEER, 0, 0);
+        loop_run(stand.loop);
+        assert_int_equal(stand.closed, 1);
+        stand_end(&stand);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(guest_is_let_in_late),
         cmocka_unit_test(second_connection_takes_over),
         cmocka_unit_test(peer_is_closed_once),
+        cmocka_unit_test(peer_that_never_reads_is_closed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
