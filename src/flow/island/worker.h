@@ -11,6 +11,8 @@
 #include "flow/island/machine.h"
 #include "flow/lower/lower.h"
 
+enum { WORKER_CLIENT_OBJECTS_MAX = 1 << 21 }; /* the head lets it have half as many */
+
 struct instance;
 
 /* A step of an instance, or a client, that waits for a cell. */
@@ -23,6 +25,7 @@ struct cell {
     uint32_t references;
     struct tensor *tensor;
     struct fault *fault; /* both NULL: empty */
+    uint64_t put_bytes;  /* of a tensor that a client has put */
     /* Most cells are waited for by one step. The others are in `waiters`. */
     struct instance *first;
     uint32_t first_step;
@@ -123,6 +126,7 @@ struct worker {
     uint64_t instance_count, program_count, function_count;
     uint64_t cells; /* alive, for tests */
     VEC(struct cell *) spare_cells;
+    uint64_t put_bytes;
 };
 
 /* worker_store.c */

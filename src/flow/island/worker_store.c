@@ -29,6 +29,7 @@ void cell_unref(struct worker *worker, struct cell *cell)
     if (!cell || --cell->references > 0)
         return;
     worker->cells--;
+    worker->put_bytes -= cell->put_bytes;
     tensor_unref(cell->tensor);
     mem_free(cell->fault);
     vec_done(&cell->waiters);
@@ -150,6 +151,32 @@ void worker_object_end(struct worker *worker, struct worker_client *client, stru
     mem_free(object);
 }
 
+/* Takes a shard that is put. The head counts what values weigh; a client may put without its word, so a host
+ * holds at most twice what its devices have. */
+static struct tensor *worker_put_tensor(struct worker *worker, struct cell *cell, const struct ir_type *type,
+                                        const struct unpack *in, struct fault *ret_fault)
+{
+    uint64_t most = worker->device_bytes < UINT64_MAX / (2 * PLAN_DEVICES_MAX)
+                        ? 2 * worker->device_count * worker->device_bytes
+                        : UINT64_MAX;
+    struct tensor *tensor = in->left <= most - worker->put_bytes ? tensor_new(type) : NULL;
+    if (!tensor) {
+        *ret_fault = fault_make(FAULT_OUT_OF_MEMORY, 0, 0, "the host has no memory for a shard of %zu bytes",
+                                in->left);
+        return NULL;
+    }
+    mem_copy(tensor->data, in->data, in->left);
+    cell->put_bytes = in->left;
+    worker->put_bytes += in->left;
+    return tensor;
+}
+
+/* Whether a client that names a value may have one more, if it is a new one. */
+static bool worker_client_has_room(const struct worker_client *client, uint64_t handle)
+{
+    return client->object_list.len < WORKER_CLIENT_OBJECTS_MAX || u64_map_get(&client->objects, handle);
+}
+
 /* PUT: a shard from the client. Whether its type is right is seen where it is used. */
 void worker_put(struct worker *worker, struct worker_client *client, const struct flow_event *event,
                 struct flow_effects *effects)
@@ -158,16 +185,16 @@ void worker_put(struct worker *worker, struct worker_client *client, const struc
     struct unpack in = {event->tail.data, event->tail.len, false};
     struct ir_type type = unpack_type(&in);
     if (in.bad || ir_type_bytes(&type) != (int64_t)in.left || !(entry->handle & HANDLE_PUT) ||
-        handle_client(entry->handle) != client->id) {
+        handle_client(entry->handle) != client->id || !worker_client_has_room(client, entry->handle)) {
         flow_add(effects, FLOW_CLOSE)->peer = event->peer;
         return;
     }
     struct worker_object *object = worker_object(client, entry->handle, true);
     struct cell *cell = worker_object_cell(worker, object, entry->node);
-    struct tensor *tensor = cell_settled(cell) ? NULL : tensor_new(&type);
-    if (tensor) {
-        mem_copy(tensor->data, in.data, in.left);
-        cell_settle(worker, cell, tensor, NULL, effects);
+    if (!cell_settled(cell)) {
+        struct fault fault;
+        struct tensor *tensor = worker_put_tensor(worker, cell, &type, &in, &fault);
+        cell_settle(worker, cell, tensor, tensor ? NULL : &fault, effects);
         struct flow_entry done = {.kind = ENTRY_PUT_DONE, .handle = entry->handle, .node = entry->node};
         flow_send(effects, PEER_HEAD, &done);
     }
@@ -180,6 +207,10 @@ void worker_fetch(struct worker *worker, struct worker_client *client, const str
 {
     if (handle_client(entry->handle) != client->id)
         return;
+    if (!worker_client_has_room(client, entry->handle)) {
+        flow_add(effects, FLOW_CLOSE)->peer = peer_client(client->id);
+        return;
+    }
     struct worker_object *object = worker_object(client, entry->handle, true);
     struct cell *cell = worker_object_cell(worker, object, entry->node);
     if (cell_settled(cell))

@@ -21,8 +21,8 @@ struct loop_handler {
     void (*woken)(void *context);
     void (*tick)(void *context); /* about once a second */
     bool holds_guests;           /* after its first entry a guest is not read until loop_bind */
-    /* Chunks that may wait for a peer other than a worker's host, each of WIRE_READ_MAX bytes or a tensor; one
-     * that reads too slowly is closed. 0: any number. */
+    /* Chunks that may wait for a peer other than a host, each of WIRE_READ_MAX bytes or a tensor; one that
+     * reads too slowly is closed. 0: any number. */
     uint32_t backlog_max;
 };
 

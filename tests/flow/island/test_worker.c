@@ -1,0 +1,100 @@
+/* The worker alone: what clients may put and ask for. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "flow/island/machine.h"
+
+enum { CLIENT = 5, TOKEN = 99, DEVICE_BYTES = 64 };
+
+struct stand {
+    struct worker *worker;
+    struct flow_effects effects;
+};
+
+static void say(struct stand *stand, uint64_t peer, const struct flow_entry *entry, struct str tail)
+{
+    struct flow_entry sent = *entry;
+    sent.tail_bytes = (uint32_t)tail.len;
+    flow_effects_clear(&stand->effects);
+    worker_step(stand->worker,
+                &(struct flow_event){.kind = FLOW_ENTRY, .peer = peer, .entry = &sent, .tail = tail},
+                &stand->effects);
+}
+
+static uint64_t handle_of(uint64_t number)
+{
+    return (uint64_t)CLIENT << HANDLE_CLIENT_SHIFT | HANDLE_PUT | number;
+}
+
+/* Puts 16 bytes. */
+static void put(struct stand *stand, uint64_t handle)
+{
+    struct ir_type type = {IR_F32, 1, {4}};
+    struct buf tail = {0};
+    pack_type(&tail, &type);
+    buf_add(&tail, (float[4]){1, 2, 3, 4}, 16);
+    say(stand, peer_client(CLIENT), &(struct flow_entry){.kind = ENTRY_PUT, .handle = handle},
+        buf_str(&tail));
+    buf_done(&tail);
+}
+
+/* Whether a fetch brings bytes, or a failure for want of memory. */
+static bool is_there(struct stand *stand, uint64_t handle)
+{
+    say(stand, peer_client(CLIENT), &(struct flow_entry){.kind = ENTRY_FETCH, .handle = handle},
+        (struct str){0});
+    assert_int_equal(stand->effects.list.len, 1);
+    const struct flow_effect *shard = &stand->effects.list.items[0];
+    struct fault fault;
+    if (!(shard->entry.flags & ENTRY_IS_FAILED))
+        return true;
+    assert_true(fault_decode(buf_str(&shard->tail), &fault));
+    assert_int_equal(fault.reason, FAULT_OUT_OF_MEMORY);
+    return false;
+}
+
+static void stand_begin(struct stand *stand)
+{
+    *stand = (struct stand){.worker = worker_new("main", "address", 1, DEVICE_BYTES)};
+    worker_step(stand->worker, &(struct flow_event){.kind = FLOW_OPENED, .peer = PEER_HEAD}, &stand->effects);
+    say(stand, PEER_HEAD, &(struct flow_entry){.kind = ENTRY_WELCOME, .args = {7, 8}}, (struct str){0});
+    say(stand, PEER_HEAD, &(struct flow_entry){.kind = ENTRY_CLIENT, .client = CLIENT, .args = {TOKEN}},
+        (struct str){0});
+}
+
+static void stand_end(struct stand *stand)
+{
+    flow_effects_clear(&stand->effects);
+    worker_free(stand->worker, &stand->effects);
+    flow_effects_done(&stand->effects);
+}
+
+/* Bytes that are put without the head's word are bounded too, and come back with what is released. */
+static void puts_are_bounded(void **state)
+{
+    struct stand stand;
+    stand_begin(&stand);
+    for (uint64_t i = 1; i <= 20; i++)
+        put(&stand, handle_of(i));
+    for (uint64_t i = 1; i <= 20; i++)
+        assert_int_equal(is_there(&stand, handle_of(i)), i <= 2 * DEVICE_BYTES / 16);
+    uint64_t first = handle_of(1);
+    say(&stand, PEER_HEAD, &(struct flow_entry){.kind = ENTRY_RELEASE, .client = CLIENT},
+        (struct str){(const char *)&first, sizeof first});
+    put(&stand, handle_of(21));
+    assert_true(is_there(&stand, handle_of(21)));
+    stand_end(&stand);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(puts_are_bounded),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
