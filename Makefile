@@ -60,7 +60,8 @@ bench: all
 	@BUILD=$(BUILD) bench/run all
 
 install: configure
-	@cmake --build $(BUILD) -j $(JOBS) --target phalanx phalanx-shim train phalanx_shared phalanx_static
+	@cmake --build $(BUILD) -j $(JOBS) --target phalanx phalanx-shim train phalanx_shared phalanx_static \
+	  phalanx_flow_shared phalanx_flow_static
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD)
 
 clean:
