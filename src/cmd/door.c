@@ -33,7 +33,7 @@ static void write_request(const struct door_report *report, struct buf *out)
     json_end_object(&json);
     buf_printf(out,
                "POST /v1/faults HTTP/1.1\r\nHost: agent\r\nContent-Type: application/json\r\n"
-               "Content-Length: %zu\r\n\r\n",
+               "Connection: close\r\nContent-Length: %zu\r\n\r\n",
                body.len);
     buf_add_str(out, buf_str(&body));
 }
