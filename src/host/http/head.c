@@ -171,7 +171,7 @@ int http_head_parse(struct str bytes, size_t scanned, size_t head_max, struct ht
     size_t len = end ? (size_t)(end - bytes.data) : bytes.len;
     if (len - start > head_max)
         return head_too_long((struct str){bytes.data + start, head_max});
-    /* Bytes that begin no request, such as a ClientHello, are refused before their peer waits for an answer. */
+    /* Bytes that begin no request, such as a ClientHello, are refused before their peer waits. */
     if (!end && bytes.len > start && bytes.data[start] != '\r' &&
         !head_is_token((struct str){bytes.data + start, 1}))
         return -400;
