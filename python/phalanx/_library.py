@@ -151,35 +151,40 @@ _PROTOTYPES = {
 _loaded = None
 
 
-def _path() -> str:
-    """Returns $PHX_LIB, else the library installed with this package, else the one that the dynamic loader finds.
+def _path(name: str, variable: str) -> str:
+    """Returns $variable, else the library installed with this package, else the one that the dynamic loader finds.
 
     An installed package is PREFIX/lib/pythonX.Y/dist-packages/phalanx, its library in PREFIX/lib or, on
     Debian below /usr, in a directory there that is named after the architecture.
     """
-    if os.environ.get("PHX_LIB"):
-        return os.environ["PHX_LIB"]
+    if os.environ.get(variable):
+        return os.environ[variable]
     folders = pathlib.Path(__file__).resolve().parents
     if len(folders) > 3 and folders[3].name == "lib":
-        for pattern in ("libphalanx.so.0", "*-linux-gnu/libphalanx.so.0"):
+        for pattern in (name, "*-linux-gnu/" + name):
             for found in sorted(folders[3].glob(pattern)):
                 return str(found)
-    return "libphalanx.so.0"
+    return name
+
+
+def open_library(name: str, variable: str, prototypes: dict) -> ctypes.CDLL:
+    """Loads a library of this package, whose file `variable` of the environment may name, with its functions' types."""
+    try:
+        library = ctypes.CDLL(_path(name, variable))
+    except OSError as error:
+        raise ImportError(f"{name.split('.')[0]} can't be loaded ({error}); {variable} may name its file") from error
+    for function_name, (result, arguments) in prototypes.items():
+        function = getattr(library, function_name)
+        function.restype = result
+        function.argtypes = arguments
+    return library
 
 
 def load() -> ctypes.CDLL:
     """The library, loaded once."""
     global _loaded
     if _loaded is None:
-        try:
-            library = ctypes.CDLL(_path())
-        except OSError as error:
-            raise ImportError(f"libphalanx can't be loaded ({error}); PHX_LIB may name its file") from error
-        for name, (result, arguments) in _PROTOTYPES.items():
-            function = getattr(library, name)
-            function.restype = result
-            function.argtypes = arguments
-        _loaded = library
+        _loaded = open_library("libphalanx.so.0", "PHX_LIB", _PROTOTYPES)
     return _loaded
 
 

@@ -1,12 +1,10 @@
 """Loads libphalanx_flow and declares its functions: the mirror of ``phalanx/flow.h``."""
 
 import ctypes
-import os
-import pathlib
 from ctypes import POINTER, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint8, c_uint32, c_uint64, c_void_p
 
 from .._errors import raise_for
-from .._library import Error
+from .._library import Error, open_library
 
 RANK_MAX, MESH_RANK_MAX = 16, 3
 
@@ -104,31 +102,11 @@ _PROTOTYPES = {
 _loaded = None
 
 
-def _path() -> str:
-    """Returns $PHX_FLOW_LIB, else the library installed with this package, else the dynamic loader's."""
-    if os.environ.get("PHX_FLOW_LIB"):
-        return os.environ["PHX_FLOW_LIB"]
-    folders = pathlib.Path(__file__).resolve().parents
-    if len(folders) > 4 and folders[4].name == "lib":
-        for pattern in ("libphalanx_flow.so.0", "*-linux-gnu/libphalanx_flow.so.0"):
-            for found in sorted(folders[4].glob(pattern)):
-                return str(found)
-    return "libphalanx_flow.so.0"
-
-
 def load() -> ctypes.CDLL:
     """The library, loaded once."""
     global _loaded
     if _loaded is None:
-        try:
-            library = ctypes.CDLL(_path())
-        except OSError as error:
-            raise ImportError(f"libphalanx_flow can't be loaded ({error}); PHX_FLOW_LIB may name its file") from error
-        for name, (result, arguments) in _PROTOTYPES.items():
-            function = getattr(library, name)
-            function.restype = result
-            function.argtypes = arguments
-        _loaded = library
+        _loaded = open_library("libphalanx_flow.so.0", "PHX_FLOW_LIB", _PROTOTYPES)
     return _loaded
 
 

@@ -8,13 +8,7 @@
 #include <unistd.h>
 
 #include "base/units.h"
-
-static int64_t client_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
-}
+#include "flow/wire/clock.h"
 
 static void client_wake_thread(phx_flow *flow)
 {
@@ -25,9 +19,8 @@ static void client_wake_thread(phx_flow *flow)
 
 int64_t client_deadline_ns(int64_t timeout_ms)
 {
-    return timeout_ms < 0 || timeout_ms > INT64_MAX / NS_PER_MS / 2
-               ? INT64_MAX
-               : client_now_ns() + timeout_ms * NS_PER_MS;
+    return timeout_ms < 0 || timeout_ms > INT64_MAX / NS_PER_MS / 2 ? INT64_MAX
+                                                                    : flow_now_ns() + timeout_ms * NS_PER_MS;
 }
 
 /* Under the mutex. */
@@ -58,7 +51,7 @@ static void client_spin(phx_flow *flow, struct client_connection **rings, size_t
     bool found = false;
     for (size_t i = 0; i < count; i++)
         rings[i]->wire->ops->doze(rings[i]->wire, false);
-    while (!found && client_now_ns() < end_ns)
+    while (!found && flow_now_ns() < end_ns)
         for (size_t i = 0; i < count && !found; i++)
             found = rings[i]->wire->ops->is_ready(rings[i]->wire);
     for (size_t i = 0; i < count; i++)
@@ -70,7 +63,7 @@ static void client_spin(phx_flow *flow, struct client_connection **rings, size_t
 
 bool client_wait(phx_flow *flow, int64_t deadline_ns)
 {
-    int64_t now_ns = client_now_ns();
+    int64_t now_ns = flow_now_ns();
     if (flow->broken || now_ns >= deadline_ns)
         return false;
     struct client_connection *rings[CLIENT_SPIN_RINGS_MAX];
@@ -210,7 +203,7 @@ bool client_judge_suspects(phx_flow *flow)
         struct client_connection *connection = flow->connections.items[i];
         if (connection->dead_ns == 0)
             continue;
-        if (client_now_ns() - connection->dead_ns < CLIENT_SUSPECT_NS) {
+        if (flow_now_ns() - connection->dead_ns < CLIENT_SUSPECT_NS) {
             some = true;
             continue;
         }
@@ -300,7 +293,7 @@ void client_read(phx_flow *flow, struct client_connection *connection)
         flow->broken = true;
     } else { /* the head says what has become of the host */
         const struct client_host *host = client_host(flow, connection->host);
-        connection->dead_ns = host && host->alive ? client_now_ns() : 0;
+        connection->dead_ns = host && host->alive ? flow_now_ns() : 0;
     }
     client_wake_thread(flow); /* which looks after broken connections, and may not be the one that reads */
     client_moved(flow);

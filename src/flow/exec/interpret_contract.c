@@ -81,14 +81,6 @@ static void axis_add(struct axes *axes, int64_t extent, int64_t lhs, int64_t rhs
     axes->items[axes->count++] = (struct axis){extent, lhs, rhs, out};
 }
 
-static bool ints_hold(const struct ir_ints *ints, int64_t number)
-{
-    for (uint32_t k = 0; k < ints->count; k++)
-        if (ints->items[k] == number)
-            return true;
-    return false;
-}
-
 /* The result's dimensions are: batch, the left operand's free ones, the right operand's free ones. The
  * contracted dimensions follow as the innermost loops. */
 static struct axes dot_axes(const struct ir_op *op, const struct ir_type *lhs, const struct ir_type *rhs,
@@ -103,10 +95,10 @@ static struct axes dot_axes(const struct ir_op *op, const struct ir_type *lhs, c
         axis_add(&axes, out->dims[at], of_lhs[how->lhs_batch.items[k]], of_rhs[how->rhs_batch.items[k]],
                  of_out[at]);
     for (int32_t d = 0; d < lhs->rank; d++)
-        if (!ints_hold(&how->lhs_batch, d) && !ints_hold(&how->lhs_contract, d))
+        if (!ir_ints_have(how->lhs_batch, d) && !ir_ints_have(how->lhs_contract, d))
             axis_add(&axes, lhs->dims[d], of_lhs[d], 0, of_out[at++]);
     for (int32_t d = 0; d < rhs->rank; d++)
-        if (!ints_hold(&how->rhs_batch, d) && !ints_hold(&how->rhs_contract, d))
+        if (!ir_ints_have(how->rhs_batch, d) && !ir_ints_have(how->rhs_contract, d))
             axis_add(&axes, rhs->dims[d], 0, of_rhs[d], of_out[at++]);
     for (uint32_t k = 0; k < how->lhs_contract.count; k++) {
         int64_t d = how->lhs_contract.items[k];

@@ -13,15 +13,6 @@
     }                                                                                                        \
     return true
 
-static unsigned width_of(enum ir_element element)
-{
-    if (element == IR_I2 || element == IR_U2)
-        return 2;
-    if (element == IR_I4 || element == IR_U4)
-        return 4;
-    return element == IR_I1 ? 1 : 8 * ir_element_size(element);
-}
-
 /* The bits of an integer without those that sign extension has added. */
 static uint64_t bits_of(uint64_t number, unsigned width)
 {
@@ -134,7 +125,7 @@ static bool unary_complex(enum ir_op_kind kind, double complex *x, uint32_t coun
 static bool unary_integer(enum ir_op_kind kind, enum ir_element element, union lanes *x, uint32_t count)
 {
     bool is_signed = lane_class_of(element) == LANE_SIGNED;
-    unsigned width = width_of(element);
+    unsigned width = ir_element_bits(element);
     switch (kind) {
     case IR_OP_ABS:
         EACH(x->u[k] = is_signed && x->i[k] < 0 ? -x->u[k] : x->u[k]);
@@ -381,7 +372,7 @@ static bool binary_integer(enum ir_op_kind kind, enum ir_element element, union 
                        : y->u[k] == 0 ? x->u[k]
                                       : x->u[k] % y->u[k]);
     default:
-        return binary_bits(kind, x, y, count) || binary_shift(kind, x, y, width_of(element), count);
+        return binary_bits(kind, x, y, count) || binary_shift(kind, x, y, ir_element_bits(element), count);
     }
 }
 
@@ -569,7 +560,7 @@ static unsigned bit_get(const unsigned char *data, size_t size, unsigned width, 
 /* Elements of less than a byte: the low bits of each, one element after another. */
 static void bitcast_narrow(const struct tensor *from, struct tensor *to)
 {
-    unsigned from_width = width_of(from->type.element), width = width_of(to->type.element);
+    unsigned from_width = ir_element_bits(from->type.element), width = ir_element_bits(to->type.element);
     int64_t elements = ir_type_elements(&to->type);
     for (int64_t k = 0; k < elements; k++) {
         union lanes x = {.u = {0}};
@@ -595,7 +586,7 @@ int interpret_bitcast(struct interpretation *run, const struct ir_op *op, struct
     if (!result)
         return ERROR_LIMIT;
     int64_t bytes = ir_type_bytes(&result->type);
-    if (width_of(result->type.element) < 8 || width_of(operands[0]->type.element) < 8)
+    if (ir_element_bits(result->type.element) < 8 || ir_element_bits(operands[0]->type.element) < 8)
         bitcast_narrow(operands[0], result);
     else if (bytes > 0)
         memcpy(result->data, operands[0]->data, (size_t)bytes);

@@ -267,14 +267,6 @@ int interpret_pad(struct interpretation *run, const struct ir_op *op, struct ten
     return 0;
 }
 
-static bool ints_have(const struct ir_ints *ints, int64_t number)
-{
-    for (uint32_t k = 0; k < ints->count; k++)
-        if (ints->items[k] == number)
-            return true;
-    return false;
-}
-
 /* The element of `indices` at `batch` (the index without index_vector_dim) and component `k`. */
 static int64_t index_component(const struct tensor *indices, const int64_t *batch, int64_t vector_dim,
                                int64_t k)
@@ -305,7 +297,7 @@ int interpret_gather(struct interpretation *run, const struct ir_op *op, struct 
         int64_t batch[IR_RANK_MAX] = {0}, source[IR_RANK_MAX] = {0}, from = 0;
         uint32_t batches = 0, offsets = 0;
         for (int32_t d = 0; d < result->type.rank; d++)
-            if (!ints_have(&how->offset_dims, d))
+            if (!ir_ints_have(how->offset_dims, d))
                 batch[batches++] = index[d];
         for (uint32_t k = 0; k < how->start_index_map.count; k++) {
             int64_t d = how->start_index_map.items[k];
@@ -317,7 +309,7 @@ int interpret_gather(struct interpretation *run, const struct ir_op *op, struct 
             source[how->operand_batching_dims.items[k]] +=
                 batch[batch_position(how->start_indices_batching_dims.items[k], how->index_vector_dim)];
         for (int32_t d = 0; d < operand->type.rank; d++) {
-            if (!ints_have(&how->collapsed_slice_dims, d) && !ints_have(&how->operand_batching_dims, d))
+            if (!ir_ints_have(how->collapsed_slice_dims, d) && !ir_ints_have(how->operand_batching_dims, d))
                 source[d] += index[how->offset_dims.items[offsets++]];
             from += source[d] * strides[d];
         }
@@ -336,7 +328,7 @@ static int64_t scatter_target(const struct ir_op *op, const struct ir_type *inpu
     int64_t batch[IR_RANK_MAX] = {0}, to[IR_RANK_MAX] = {0}, at = 0;
     uint32_t batches = 0, windows = 0;
     for (int32_t d = 0; d < update_rank; d++)
-        if (!ints_have(&how->update_window_dims, d))
+        if (!ir_ints_have(how->update_window_dims, d))
             batch[batches++] = index[d];
     for (uint32_t k = 0; k < how->scatter_dims_to_operand_dims.count; k++)
         to[how->scatter_dims_to_operand_dims.items[k]] =
@@ -347,7 +339,7 @@ static int64_t scatter_target(const struct ir_op *op, const struct ir_type *inpu
     for (int32_t d = 0; d < input->rank; d++) {
         if (to[d] < -input->dims[d] || to[d] > input->dims[d]) /* far outside: the sum below could overflow */
             return -1;
-        if (!ints_have(&how->inserted_window_dims, d) && !ints_have(&how->input_batching_dims, d))
+        if (!ir_ints_have(how->inserted_window_dims, d) && !ir_ints_have(how->input_batching_dims, d))
             to[d] += index[how->update_window_dims.items[windows++]];
         if (to[d] < 0 || to[d] >= input->dims[d])
             return -1;

@@ -322,17 +322,10 @@ static uint64_t float_to_unsigned(double number, uint64_t most)
     return number >= (double)most ? most : (uint64_t)number;
 }
 
-static unsigned integer_bits(enum ir_element element)
-{
-    if (element == IR_I2 || element == IR_U2)
-        return 2;
-    return element == IR_I4 || element == IR_U4 ? 4 : 8 * ir_element_size(element);
-}
-
 static void convert_from_float(union lanes *lanes, enum ir_element to, uint32_t count)
 {
     enum lane_class class = lane_class_of(to);
-    unsigned bits = class == LANE_SIGNED || class == LANE_UNSIGNED ? integer_bits(to) : 64;
+    unsigned bits = class == LANE_SIGNED || class == LANE_UNSIGNED ? ir_element_bits(to) : 64;
     int64_t most = (int64_t)(UINT64_MAX >> (65 - bits));
     for (uint32_t k = 0; k < count; k++)
         if (class == LANE_BOOL)

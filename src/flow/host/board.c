@@ -20,6 +20,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "base/vec.h"
+#include "flow/wire/clock.h"
 #include "net/ring.h"
 
 enum { BOARD_SPIN_NS = 20000, BOARD_IDLE = 1 << 30, BOARD_SEAT_BITS = 8 };
@@ -258,13 +259,6 @@ uint32_t board_bell(const struct board *board)
     return atomic_load(&board->shared->seats[board->seat].bell);
 }
 
-static int64_t board_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
-}
-
 static bool board_may_spin(const struct board *board)
 {
     uint32_t threads = 0, taken = atomic_load_explicit(&board->shared->seats_taken, memory_order_relaxed);
@@ -277,7 +271,7 @@ bool board_sleep(struct board *board, uint32_t bell, int64_t timeout_ns)
 {
     struct board_seat *seat = &board->shared->seats[board->seat];
     if (board_may_spin(board))
-        for (int64_t end_ns = board_now_ns() + BOARD_SPIN_NS; board_now_ns() < end_ns;)
+        for (int64_t end_ns = flow_now_ns() + BOARD_SPIN_NS; flow_now_ns() < end_ns;)
             for (int i = 0; i < 32; i++)
                 if (atomic_load(&seat->bell) != bell)
                     return true;

@@ -4,12 +4,11 @@
 #include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
-#include <time.h>
 
-#include "base/units.h"
 #include "flow/exec/executor.h"
 #include "flow/exec/user.h"
 #include "flow/ir/user.h"
+#include "flow/wire/clock.h"
 
 /* A compiled function, and the module that it was made of. */
 struct compiled {
@@ -57,13 +56,6 @@ struct runners {
     void *context;
     bool stop;
 };
-
-static int64_t runner_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
-}
 
 static void runners_finish(struct runners *runners, const struct finished *finished)
 {
@@ -137,7 +129,7 @@ static bool runner_run(struct runners *runners, struct flow_effect *effect)
 {
     struct compiled *compiled = effect->executable;
     struct run_outcome outcome = {0};
-    int64_t start_ns = runner_now_ns();
+    int64_t start_ns = flow_now_ns();
     struct gang_member *member =
         gang_member_new(runners->gangs, &effect->run, effect->gang_hosts, effect->gang_count);
     if (runner_args_fit(compiled, effect, &outcome.fault)) {
@@ -162,7 +154,7 @@ static bool runner_run(struct runners *runners, struct flow_effect *effect)
     struct flow_event event = {.kind = FLOW_RAN, .device = effect->device, .run = effect->run};
     event.results = outcome.results;
     event.result_count = outcome.count;
-    event.device_ns = runner_now_ns() - start_ns;
+    event.device_ns = flow_now_ns() - start_ns;
     event.fault = outcome.fault.reason ? &outcome.fault : NULL;
     compiled->last_ns = event.device_ns > 0 ? event.device_ns : 1;
     bool next = runners->ran(runners->context, &event, effect);

@@ -2,12 +2,12 @@
 #include "flow/host/host.h"
 
 #include <pthread.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/map.h"
 #include "base/units.h"
 #include "flow/host/gang.h"
+#include "flow/wire/clock.h"
 #include "flow/wire/loop.h"
 #include "flow/host/runner.h"
 #include "flow/island/machine.h"
@@ -53,13 +53,6 @@ struct worker_process {
     bool waking;       /* the loop has been woken for them */
     bool head_lost;
 };
-
-static int64_t worker_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
-}
 
 static void worker_meet_host(struct worker_process *process, const struct flow_effect *effect)
 {
@@ -117,7 +110,7 @@ static void worker_post(struct worker_process *process, struct worker_post *post
     bool lazy = process->board && post->entry.kind == ENTRY_DONE;
     pthread_mutex_lock(&process->mutex);
     if (process->posts.len == 0)
-        process->posted_ns = worker_now_ns();
+        process->posted_ns = flow_now_ns();
     vec_push(&process->posts, *post);
     process->urgent = process->urgent || !lazy;
     pthread_mutex_unlock(&process->mutex);
@@ -129,7 +122,7 @@ static void worker_wake(struct worker_process *process, bool may_wait)
     pthread_mutex_lock(&process->mutex);
     bool waits = may_wait && !process->urgent && process->posts.len < WORKER_POSTS_LAZY;
     bool wakes = process->posts.len > 0 && !process->waking &&
-                 (!waits || worker_now_ns() - process->posted_ns > WORKER_LAZY_NS);
+                 (!waits || flow_now_ns() - process->posted_ns > WORKER_LAZY_NS);
     process->waking = process->waking || wakes;
     pthread_mutex_unlock(&process->mutex);
     if (wakes)

@@ -98,6 +98,7 @@ enum ir_element {
 };
 const char *ir_element_name(enum ir_element element);
 unsigned ir_element_size(enum ir_element element); /* bytes; 0 for a token */
+unsigned ir_element_bits(enum ir_element element); /* as the specification counts them: i1 has one */
 
 /* The type of a value. Plain value; compare with ir_type_equal. */
 struct ir_type {
@@ -146,6 +147,13 @@ struct ir_ints {
     const int64_t *items;
     uint32_t count;
 };
+static inline bool ir_ints_have(struct ir_ints list, int64_t value)
+{
+    for (uint32_t i = 0; i < list.count; i++)
+        if (list.items[i] == value)
+            return true;
+    return false;
+}
 
 enum ir_compare_direction { IR_EQ, IR_NE, IR_GE, IR_GT, IR_LE, IR_LT };
 enum ir_compare_type {

@@ -79,23 +79,6 @@ static uint64_t float_of_text(enum ir_element element, const char *text, bool ne
     }
 }
 
-/* Bits of an element's integer; for i2 and i4 a byte's. */
-static unsigned integer_bits(enum ir_element element)
-{
-    switch (element) {
-    case IR_I1:
-        return 1;
-    case IR_I2:
-    case IR_U2:
-        return 2;
-    case IR_I4:
-    case IR_U4:
-        return 4;
-    default:
-        return ir_element_size(element) * 8;
-    }
-}
-
 static void literal_store(struct literal_reader *reader, int64_t at, unsigned offset, uint64_t bits,
                           unsigned size)
 {
@@ -133,7 +116,7 @@ static bool literal_integer(struct literal_reader *reader, int64_t at)
     bool negative = parse_accept(parser, '-');
     struct token token = parser->token;
     uint64_t value;
-    unsigned bits = integer_bits(element);
+    unsigned bits = ir_element_bits(element);
     if (token.kind != TOKEN_INTEGER)
         return parse_expected(parser, element == IR_I1 ? "true or false" : "an integer");
     if (!literal_magnitude(parser, &value))
@@ -226,7 +209,7 @@ static bool literal_list(struct literal_reader *reader, int32_t dimension, int64
 
 void literal_normalise(const struct ir_type *type, unsigned char *data, size_t count)
 {
-    unsigned bits = type->element < IR_F8E4M3FN ? integer_bits(type->element) : 8;
+    unsigned bits = type->element < IR_F8E4M3FN ? ir_element_bits(type->element) : 8;
     for (size_t i = 0; bits < 8 && i < count; i++) {
         data[i] &= (unsigned char)((1U << bits) - 1);
         if (type->element == IR_I2 || type->element == IR_I4)

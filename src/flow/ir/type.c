@@ -89,3 +89,19 @@ const char *ir_type_text(const struct ir_type *type, char text[IR_TYPE_TEXT_MAX]
     snprintf(text + len, IR_TYPE_TEXT_MAX - (size_t)len, "%s>", ir_element_name(type->element));
     return text;
 }
+
+unsigned ir_element_bits(enum ir_element element)
+{
+    switch (element) {
+    case IR_I1:
+        return 1;
+    case IR_I2:
+    case IR_U2:
+        return 2;
+    case IR_I4:
+    case IR_U4:
+        return 4;
+    default:
+        return ir_element_size(element) * 8;
+    }
+}

@@ -39,22 +39,6 @@ unsigned element_class(enum ir_element element)
     return element == IR_TOKEN ? CLASS_TOKEN : CLASS_COMPLEX;
 }
 
-unsigned element_bits(enum ir_element element)
-{
-    switch (element) {
-    case IR_I1:
-        return 1;
-    case IR_I2:
-    case IR_U2:
-        return 2;
-    case IR_I4:
-    case IR_U4:
-        return 4;
-    default:
-        return ir_element_size(element) * 8;
-    }
-}
-
 const struct ir_type *verify_operand(const struct verifier *v, uint32_t i)
 {
     CHECK(i < v->op->operand_count);
@@ -108,15 +92,6 @@ bool verify_results_are_operands(struct verifier *v)
     return true;
 }
 
-bool ints_have(struct ir_ints list, int64_t value)
-{
-    for (uint32_t i = 0; i < list.count; i++) {
-        if (list.items[i] == value)
-            return true;
-    }
-    return false;
-}
-
 bool verify_axis(struct verifier *v, const char *name, int64_t axis, int64_t limit)
 {
     return (axis >= 0 && axis < limit) || verify_fail(v, "%s is %lld, expected a number from 0 to %lld", name,
@@ -130,7 +105,7 @@ bool verify_dims(struct verifier *v, const char *name, struct ir_ints dims, int6
     for (uint32_t i = 0; i < dims.count; i++) {
         if (!verify_axis(v, name, dims.items[i], limit))
             return false;
-        if (ints_have((struct ir_ints){dims.items, i}, dims.items[i]))
+        if (ir_ints_have((struct ir_ints){dims.items, i}, dims.items[i]))
             return verify_fail(v, "%s names dimension %lld twice", name, (long long)dims.items[i]);
         if (sorted && i > 0 && dims.items[i] < dims.items[i - 1])
             return verify_fail(v, "%s is not in rising order", name);

@@ -31,7 +31,6 @@ enum {
     CLASS_NUMBER = CLASS_INTEGER | CLASS_FLOAT | CLASS_COMPLEX,
 };
 unsigned element_class(enum ir_element element);
-unsigned element_bits(enum ir_element element); /* as the specification counts them: i1 has one */
 
 /* "FILE:LINE:COLUMN: operation: message"; returns false. */
 bool verify_fail(struct verifier *v, const char *format, ...) __attribute__((format(printf, 2, 3)));
@@ -56,7 +55,6 @@ bool verify_dims(struct verifier *v, const char *name, struct ir_ints dims, int6
 /* A list with `count` items, each in [least, IR_ELEMENTS_MAX]. */
 bool verify_list(struct verifier *v, const char *name, struct ir_ints list, int64_t count, int64_t least);
 bool verify_axis(struct verifier *v, const char *name, int64_t axis, int64_t limit);
-bool ints_have(struct ir_ints list, int64_t value);
 
 /* Region `i` takes scalars of the elements of `args` (or values of those types, if whole) and returns such of
  * `results`. */

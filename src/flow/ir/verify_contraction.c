@@ -42,7 +42,7 @@ static bool verify_dot(struct verifier *v)
     for (uint32_t side = 0; side < 2; side++) {
         const struct ir_type *type = verify_operand(v, side);
         for (int32_t i = 0; i < type->rank; i++) {
-            bool batched = ints_have(batch[side], i), contracted = ints_have(contract[side], i);
+            bool batched = ir_ints_have(batch[side], i), contracted = ir_ints_have(contract[side], i);
             if (batched && contracted)
                 return verify_fail(v, "dimension %d is both batching and contracting", (int)i);
             if (batched || contracted)

@@ -14,7 +14,7 @@ struct indexing {
 static bool verify_disjoint(struct verifier *v, const char *name, struct ir_ints a, struct ir_ints b)
 {
     for (uint32_t i = 0; i < a.count; i++) {
-        if (ints_have(b, a.items[i]))
+        if (ir_ints_have(b, a.items[i]))
             return verify_fail(v, "%s names dimension %lld, which another list has", name,
                                (long long)a.items[i]);
     }
@@ -30,7 +30,7 @@ static bool verify_indexing_batch(struct verifier *v, const struct indexing *x)
         if (x->operand->dims[x->operand_batching.items[i]] != x->indices->dims[x->indices_batching.items[i]])
             return verify_fail(v, "batching dimension %u has two sizes", i);
     }
-    return !ints_have(x->indices_batching, x->vector_dim) ||
+    return !ir_ints_have(x->indices_batching, x->vector_dim) ||
            verify_fail(v, "index_vector_dim is a batching dimension");
 }
 
@@ -67,7 +67,7 @@ static struct ir_type indexing_type(const struct indexing *x, const int64_t *win
     struct ir_type type = {.element = x->operand->element, .rank = rank};
     int32_t at = 0;
     for (int32_t i = 0; i < rank; i++) {
-        if (ints_have(x->window_dims, i)) {
+        if (ir_ints_have(x->window_dims, i)) {
             type.dims[i] = *window++;
             continue;
         }
@@ -97,7 +97,7 @@ static bool verify_gather(struct verifier *v)
         return false;
     for (int32_t i = 0; i < x.operand->rank; i++) {
         int64_t size = a->gather.slice_sizes.items[i];
-        bool kept = !ints_have(x.collapsed, i) && !ints_have(x.operand_batching, i);
+        bool kept = !ir_ints_have(x.collapsed, i) && !ir_ints_have(x.operand_batching, i);
         if (size > x.operand->dims[i] || (!kept && size > 1))
             return verify_fail(v, "slice_sizes has %lld for dimension %d of size %lld", (long long)size,
                                (int)i, (long long)x.operand->dims[i]);
@@ -114,7 +114,7 @@ static bool verify_scatter_updates(struct verifier *v, const struct indexing *x,
     int64_t window[IR_RANK_MAX];
     uint32_t count = 0;
     for (int32_t i = 0; i < x->operand->rank; i++) {
-        if (ints_have(x->collapsed, i) || ints_have(x->operand_batching, i))
+        if (ir_ints_have(x->collapsed, i) || ir_ints_have(x->operand_batching, i))
             continue;
         int64_t size = update->dims[x->window_dims.items[count]];
         if (size > x->operand->dims[i])

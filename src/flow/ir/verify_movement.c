@@ -4,7 +4,7 @@
 static bool verify_bitcast(struct verifier *v)
 {
     const struct ir_type *from = verify_operand(v, 0), *to = verify_result(v, 0);
-    unsigned from_bits = element_bits(from->element), to_bits = element_bits(to->element);
+    unsigned from_bits = ir_element_bits(from->element), to_bits = ir_element_bits(to->element);
     if (!verify_class(v, "operand", 0, from, ~(unsigned)CLASS_TOKEN) ||
         !verify_class(v, "result", 0, to, ~(unsigned)CLASS_TOKEN))
         return false;
@@ -14,7 +14,7 @@ static bool verify_bitcast(struct verifier *v)
         return verify_same_shape(v, "result", 0, to, from);
     const struct ir_type *wide = from_bits > to_bits ? from : to, *narrow = wide == from ? to : from;
     struct ir_type wanted = *wide;
-    unsigned ratio = element_bits(wide->element) / element_bits(narrow->element);
+    unsigned ratio = ir_element_bits(wide->element) / ir_element_bits(narrow->element);
     if (wide->rank == IR_RANK_MAX)
         return verify_fail(v, "more than %d dimensions", IR_RANK_MAX);
     wanted.element = narrow->element;

@@ -52,7 +52,7 @@ static bool verify_reduce(struct verifier *v)
     if (!verify_inputs(v, &inputs) || !verify_dims(v, "dimensions", dims, first->rank, false))
         return false;
     for (int32_t i = 0; i < first->rank; i++) {
-        if (!ints_have(dims, i))
+        if (!ir_ints_have(dims, i))
             wanted.dims[wanted.rank++] = first->dims[i];
     }
     for (uint32_t i = 0; i < inputs; i++) {

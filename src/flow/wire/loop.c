@@ -4,12 +4,12 @@
 #include <errno.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "base/map.h"
 #include "base/units.h"
 #include "flow/island/machine.h"
+#include "flow/wire/clock.h"
 #include "flow/wire/spin.h"
 
 enum {
@@ -38,13 +38,6 @@ struct loop {
     struct spin spin;
     _Atomic bool stop, woken;
 };
-
-static int64_t loop_now_ns(void)
-{
-    struct timespec now;
-    clock_gettime(CLOCK_MONOTONIC, &now);
-    return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
-}
 
 int loop_new(const struct loop_handler *handler, struct loop **ret_loop, struct error *error)
 {
@@ -301,14 +294,14 @@ static size_t loop_rings(const struct loop *loop, struct connection **ret)
 static bool loop_spin(struct loop *loop)
 {
     struct connection *rings[LOOP_SPIN_RINGS_MAX];
-    int64_t now_ns = loop_now_ns(), end_ns = now_ns + SPIN_NS;
+    int64_t now_ns = flow_now_ns(), end_ns = now_ns + SPIN_NS;
     size_t count = 0;
     if (loop->busy && loop->spun < LOOP_SPIN_TURNS_MAX && spin_may(&loop->spin, now_ns))
         count = loop_rings(loop, rings);
     bool found = false;
     for (size_t i = 0; i < count; i++)
         rings[i]->wire->ops->doze(rings[i]->wire, false);
-    while (count > 0 && !found && !loop->woken && loop_now_ns() < end_ns)
+    while (count > 0 && !found && !loop->woken && flow_now_ns() < end_ns)
         for (size_t i = 0; i < count && !found; i++)
             found = rings[i]->wire->ops->is_ready(rings[i]->wire);
     size_t served = 0;
@@ -361,12 +354,12 @@ static void loop_turn(struct loop *loop, int timeout_ms)
 
 void loop_run(struct loop *loop)
 {
-    int64_t tick_ns = loop_now_ns() + NS_PER_SECOND;
+    int64_t tick_ns = flow_now_ns() + NS_PER_SECOND;
     while (!loop->stop) {
-        int64_t left_ms = (tick_ns - loop_now_ns()) / NS_PER_MS;
+        int64_t left_ms = (tick_ns - flow_now_ns()) / NS_PER_MS;
         loop_turn(loop, left_ms > 0 ? (int)left_ms : 0);
-        if (loop_now_ns() >= tick_ns) {
-            tick_ns = loop_now_ns() + NS_PER_SECOND;
+        if (flow_now_ns() >= tick_ns) {
+            tick_ns = flow_now_ns() + NS_PER_SECOND;
             loop->handler.tick(loop->handler.context);
             loop_flush(loop);
         }
