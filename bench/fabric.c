@@ -45,7 +45,7 @@ static double cpu_ms(void)
     return (double)now.tv_sec * 1e3 + (double)now.tv_nsec / 1e6;
 }
 
-/* Of the processes that have ended. */
+/* Processor time, in seconds, of the child processes that have ended. */
 static double children_s(void)
 {
     struct rusage usage;

@@ -187,7 +187,7 @@ struct bench_case {
     const char *text;
 };
 
-/* One row: the runtime and the loops in turns. */
+/* Prints a row: the runtime and the loops, in turns. */
 static void bench_compare_loops(struct runtime *runtime, unsigned hosts, unsigned devices,
                                 const struct bench_case *one)
 {

@@ -27,10 +27,11 @@ struct loops_device {
     uint32_t partition;
     struct tensor *value;
 };
-/* Shared by the processes: where each is, and how many are ready. */
+/* Shared by the processes: where each is, and a barrier at which all meet before the clock begins. */
 struct loops_start {
     _Atomic uint64_t places[LOOPS_HOSTS_MAX];
-    _Atomic uint32_t ready, wrong;
+    pthread_barrier_t ready;
+    _Atomic uint32_t wrong;
     _Atomic int64_t begin_ns;
 };
 
@@ -89,9 +90,7 @@ static void loops_host_main(int board_fd, struct loops_start *start, const char 
     for (uint32_t p = 0; p < host.partitions; p++)
         host.hosts[p] = p / devices;
     start->places[self] = board_place(board);
-    start->ready++;
-    while (start->ready < hosts)
-        usleep(100);
+    pthread_barrier_wait(&start->ready);
     for (uint32_t h = 0; h < hosts; h++)
         if (h != self)
             gang_table_meet(host.table, h, start->places[h]);
@@ -120,8 +119,12 @@ static double loops_rate(const char *text, uint32_t hosts, uint32_t devices, int
     struct loops_start *start =
         mmap(NULL, sizeof *start, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
     int fd = board_make();
-    if (start == MAP_FAILED || fd < 0)
+    pthread_barrierattr_t shared;
+    if (start == MAP_FAILED || fd < 0 || pthread_barrierattr_init(&shared) != 0 ||
+        pthread_barrierattr_setpshared(&shared, PTHREAD_PROCESS_SHARED) != 0 ||
+        pthread_barrier_init(&start->ready, &shared, hosts) != 0)
         exit(1);
+    pthread_barrierattr_destroy(&shared);
     fflush(stdout);
     pid_t pids[LOOPS_HOSTS_MAX];
     for (uint32_t h = 0; h < hosts; h++) {

@@ -91,7 +91,7 @@ int phx_flow_connect(const char *address, const struct phx_flow_options *options
 /* Ends the connection: its values and programs are freed on the devices. NULL allowed. */
 void phx_flow_close(phx_flow *flow);
 
-/* What the head manages. */
+/* An island that the head manages. */
 struct phx_flow_island {
     uint32_t id, hosts, devices, free_devices;
     char name[64];

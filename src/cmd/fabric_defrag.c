@@ -8,7 +8,7 @@
 #include "cmd/fabric_asked.h"
 #include "core/fabric/defrag.h"
 
-/* What the controller said, and one pod of it. */
+/* The controller's answers, and the pod that is looked at. */
 struct survey {
     struct client_reply cubes, slices, nodes, pods;
     struct str pod;

@@ -80,7 +80,7 @@ void sim_switches_judge_start(struct world *world, const struct task *task)
     for (uint32_t which = 0; which < POD_SWITCHES; which++) {
         const struct sim_switch *one = switch_at(world, which);
         const struct cube_slice *cubes = &slice->place.cubes;
-        /* What it has lost since the slice began, nobody need have noticed. */
+        /* Circuits that the switch has lost since the slice began may be unnoticed. */
         if ((slice->left_out >> which & 1) || one->broke_at >= slice->reads_from ||
             !slice_shape_is_whole(&cubes->shape))
             continue;

@@ -49,7 +49,7 @@
  *   records.c      restart records
  *   usage.c        who owns the chips of a JobSet
  *   ends.c         signatures of ended tasks, kept with the restart that they explain
- * What answers losses, and moves JobSets on, is core/recover.
+ * core/recover answers losses and moves JobSets on.
  * The API reads everything here between steps; only core.c's routing, the files above and
  * core/recover change it.
  */

@@ -143,7 +143,7 @@ void suspect_blame(struct step *step, const struct jobset *jobset, const struct 
 void unjoined_note_join(struct step *step, struct jobset *jobset); /* a rank has joined */
 int64_t unjoined_deadline(const struct jobset *jobset);            /* INT64_MAX: none */
 void unjoined_look(struct step *step, struct jobset *jobset);      /* called at that deadline */
-/* This rank is about to give up waiting and end. */
+/* The rank is about to give up waiting and end. */
 void unjoined_given_up(struct step *step, const struct task *task);
 
 /* move.c */

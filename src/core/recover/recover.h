@@ -21,7 +21,7 @@
  *   dump.c         a dying checkpoint by the survivors, before the JobSet runs again
  *   move.c         a JobSet leaves an unhealthy machine
  *   suspend.c      a last checkpoint before a suspension
- *   What is heard of tasks:
+ *   Reports about tasks:
  *   reports.c      what agents say about their tasks
  *   progress.c     joins, steps, checkpoints
  *   peers.c        reports of ranks about each other

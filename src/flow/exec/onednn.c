@@ -3,8 +3,8 @@
  *
  * Primitives compute on one thread: devices are the unit of parallelism here, and a worker has one thread
  * for each. Small products stay with the interpreter, which is done before a primitive would have started.
- * What oneDNN cannot do as the specification says (reversed windows, groups of batches, integers, ...) stays
- * there as well.
+ * The interpreter also keeps the operations that oneDNN does otherwise than the specification says (reversed
+ * windows, groups of batches, integers, ...).
  *
  * Sums run in another order than the interpreter's, and with fused multiply-add: the last digits differ.
  */

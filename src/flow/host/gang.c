@@ -1,6 +1,6 @@
 /* Collectives among the devices of one host and between hosts.
  *
- * One of the members that wait watches the board: sleeps on its bell, and takes what other hosts send there.
+ * A member that waits watches the board: it sleeps on the board's bell, and takes other hosts' parts from it.
  * The others wait for the condition variable. A member that stops watching wakes them, so that another one
  * begins.
  *

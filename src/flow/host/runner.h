@@ -6,7 +6,7 @@
 #include "flow/wire/loop.h"
 
 struct runners;
-/* What becomes of a run that is over. Called by the device's thread; the event's results, its arrays and
+/* Takes the results of a run that is over. Called by the device's thread; the event's results, its arrays and
  * `fault` are valid during the call, and the receiver takes over the references. True: *ret_next is a RUN of
  * the same device, which the thread carries out at once. */
 typedef bool runner_ran(void *context, const struct flow_event *event, struct flow_effect *ret_next);

@@ -21,7 +21,7 @@ struct worker_meeting {
     char address[512];
 };
 
-/* What a device's thread sends: the loop's thread passes it on. */
+/* A message of a device's thread, which the loop's thread passes on. */
 struct worker_post {
     uint64_t peer;
     struct flow_entry entry;

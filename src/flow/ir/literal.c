@@ -1,6 +1,6 @@
 /* literal.c - dense<...> : tensor<...>.
  *
- * What stands between the angle brackets:
+ * Forms of the text between the angle brackets:
  *
  *     1.5, -3, true, (1.0, 2.0)      one element for all (splat)
  *     [[1, 2], [3, 4]]               the elements, in lists as the shape

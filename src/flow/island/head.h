@@ -14,7 +14,8 @@ enum {
     HEAD_WINDOW = 64,
     HEAD_CLIENT_LAUNCHES_MAX = 65536, /* queued launches of one client: the library stops long before */
     HEAD_PROGRESS_EVERY = 64,
-    /* Of one client; beyond them launches, puts and meshes fail, functions and programs are not there. */
+    /* Bounds of one client: beyond them launches, puts and meshes fail, and functions and programs are not
+     * kept. */
     HEAD_CLIENT_OBJECTS_MAX = 1 << 20,
     HEAD_CLIENT_ARGS_MAX = 1 << 22, /* arguments of queued launches */
     HEAD_CLIENT_MESHES_MAX = 4096,

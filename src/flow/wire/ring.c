@@ -30,7 +30,7 @@ struct ring_offer {
 };
 _Static_assert(sizeof(struct ring_offer) == 16, "an offer has 16 bytes, as a frame's header");
 
-/* What a wire has whose bytes go through rings. */
+/* The rings of a wire whose bytes go through shared memory. */
 struct wire_rings {
     struct ring out, in;
     void *memory;
@@ -64,7 +64,7 @@ static ssize_t ring_carrier_read(struct wire *wire, void *data, size_t len)
         }
         if (ring_is_broken(&rings->in) || rings->ended)
             return -1;
-        /* What the peer wrote before it closed the socket is read first. */
+        /* Bytes that the peer wrote before it closed the socket are read first. */
         rings->ended = !bells_take(wire);
         if (!rings->ended && ring_sleep_reader(&rings->in))
             return 0;

@@ -108,8 +108,8 @@ struct api_options {
     uint16_t port;       /* 0: any free one, see api_port() */
     /* 0: half of what RLIMIT_NOFILE allows; never more than API_CONNECTIONS_MAX and that limit */
     uint32_t connections_max;
-    /* Of one source address (net/crowd.h); more are closed unheard. 0: half of all. A connection with TLS
-     * counts as three, which is what it has of files. */
+    /* Open connections of one source address (net/crowd.h); more are closed unheard. 0: half of all. A
+     * connection with TLS counts as three, which is what it has of files. */
     uint32_t connections_of_address_max;
     struct api_hooks hooks; /* all of them are needed */
     /* Decides what each user may do (host/access/access.h); must outlive the server. NULL: every user may do

@@ -25,7 +25,8 @@
 
 enum {
     HEAD_BYTES_MAX = 32 * 1024, /* URL_BYTES_MAX and the headers */
-    /* What bodies that have not all come may hold beyond their first part: all, and those of one address. */
+    /* Bytes that unfinished bodies may hold beyond their first parts: all of them, and those of one
+     * address. */
     BODIES_BYTES_MAX = 64 * 1024 * 1024,
     BODIES_OF_ADDRESS_MAX = BODIES_BYTES_MAX / 2,
     BODY_FREE_BYTES = 16 * 1024, /* the first part */

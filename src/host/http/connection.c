@@ -1,4 +1,4 @@
-/* What becomes of one connection: http.h draws its states. */
+/* The life of a connection: http.h draws its states. */
 #include <errno.h>
 #include <stdio.h>
 #include <sys/epoll.h>

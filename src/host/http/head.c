@@ -58,7 +58,7 @@ struct str http_head_value(const struct http_head *head, const char *name)
     return (struct str){0};
 }
 
-/* What framing and the connection's life hang on, gathered over all headers. */
+/* The headers that decide on the framing and on the connection's life, gathered. */
 struct framing {
     bool length, chunked;
     int hosts;
@@ -255,7 +255,7 @@ static int chunk_trailer_char(struct http_chunks *chunks, char c)
     return c != '\r' && !head_is_value((struct str){&c, 1}) ? -400 : 0;
 }
 
-/* One byte of the framing. */
+/* Takes a byte of the framing. */
 static int chunk_char(struct http_chunks *chunks, char c)
 {
     switch ((enum chunk_at)chunks->at) {

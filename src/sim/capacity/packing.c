@@ -14,7 +14,7 @@ enum { CUBES = 64, SIDE = 4, MACHINES = CUBES * CUBE_MACHINES };
 const char *const packing_names[PACKING_WAYS] = {"any cubes", "any cubes, small slices move", "torus3d boxes",
                                                  "torus3d boxes at any cube"};
 
-/* Of a thousand slices. */
+/* The mix: how many of a thousand slices have each shape. */
 static const struct mix_row {
     const char *shape;
     uint32_t permille;
