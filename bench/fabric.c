@@ -7,6 +7,7 @@
  *                           switches, 100 seeds of dead links
  *     bench_fabric place    streams of slices through a pod alone
  *     bench_fabric sweep N P  of these, shapes of up to N (64) cubes alone, by P processes (one a core)
+ *     bench_fabric pairs N P  the pairs of switches alone, on random shapes of up to N (64) cubes
  *
  * Every table is proved (core/fabric/prove.h); a proof that fails ends the bench. Times are of the processor,
  * so that other work on the computer does not count. */
@@ -574,12 +575,14 @@ int main(int argc, char **argv)
     everything = argc > 1 && strcmp(argv[1], "all") == 0;
     rng_seed(&rng, 1);
     processes = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
-    if (argc > 1 && strcmp(argv[1], "sweep") == 0) {
+    bool sweep = argc > 1 && strcmp(argv[1], "sweep") == 0;
+    if (sweep || (argc > 1 && strcmp(argv[1], "pairs") == 0)) {
         int64_t cubes = 64, asked = processes;
         CHECK(argc < 3 || str_to_i64(str_from(argv[2]), 1, 64, &cubes));
         CHECK(argc < 4 || str_to_i64(str_from(argv[3]), 1, 256, &asked));
         processes = (uint32_t)asked;
-        sweep_switches((uint32_t)cubes, 1);
+        if (sweep)
+            sweep_switches((uint32_t)cubes, 1);
         sweep_pairs((uint32_t)cubes, 1000);
         return 0;
     }

@@ -6,6 +6,7 @@
  *     fabric/link-bad       an end has no light, or will not join; closes when both ends are well
  *
  * A fault follows the state: what holds is open, and what does not hold any more and was verified is closed.
+ * A fault that a person closes though it holds is opened again in the same step.
  */
 #include "core/internal.h"
 
@@ -99,11 +100,12 @@ static void settle_switch(struct step *step, struct switch_now *now, bool *chang
 
 bool core_fabric_faults(struct step *step)
 {
-    bool changed = false;
+    bool changed = false, closed = step->slices->closings_seen != health_closings(step->health);
     for (size_t p = 0; p < step->slices->pod_count; p++) {
         struct pod_now *pod = step->slices->pods[p];
-        for (uint32_t number = 0; pod->stale && pod->switches && number < POD_SWITCHES; number++)
+        for (uint32_t number = 0; (pod->stale || closed) && pod->switches && number < POD_SWITCHES; number++)
             settle_switch(step, &pod->switches[number], &changed);
     }
+    step->slices->closings_seen = health_closings(step->health);
     return changed;
 }

@@ -275,6 +275,10 @@ bool core_isolate(struct core *core, struct step *step)
         core_read_fault_table(core);
     while (health_next_order(step, &order)) {
         any = true;
+        if (order.place.len) {
+            repairs_watch_place(step, order.place);
+            continue;
+        }
         if (order.restart) {
             vacate(core, step, &order);
             continue;

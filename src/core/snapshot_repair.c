@@ -47,9 +47,9 @@ static void write_history(struct arena *arena, const struct repair *repair, Snap
 
 static void write_repair(struct arena *arena, const struct repair *repair, Snapshot__Repair *pb)
 {
-    CHECK(repair->uid && repair->machine.len > 0 && repair->state < REPAIR_STATES);
+    CHECK(repair->uid && repair->subject.len > 0 && repair->state < REPAIR_STATES);
     pb->uid = repair->uid;
-    pb->machine = codec_text(arena, repair->machine);
+    pb->subject = codec_text(arena, repair->subject);
     pb->state = repair->state;
     pb->origin = repair->origin;
     pb->now = repair->now;
@@ -165,7 +165,7 @@ bool snapshot_read_repair(struct step *step, const Snapshot__Repair *pb)
     if (!fits(step->now_ns, pb))
         return false;
     struct repair saved = {.uid = pb->uid,
-                           .machine = str_from(pb->machine),
+                           .subject = str_from(pb->subject),
                            .state = (enum repair_state)pb->state,
                            .origin = (enum repair_origin)pb->origin,
                            .now = pb->now,

@@ -73,7 +73,7 @@ static const struct table_column *const tables[OBJECT_KINDS] = {
     [OBJECT_MULTIKUEUE_CONFIG] = COLUMNS(NAME, AGE),
     [OBJECT_MULTIKUEUE_CLUSTER] = COLUMNS(NAME, AGE),
     [OBJECT_FAULT_TABLE] = COLUMNS(NAME, AGE),
-    [OBJECT_REPAIR] = COLUMNS(NAME, TEXT("Machine", "The machine that is repaired."),
+    [OBJECT_REPAIR] = COLUMNS(NAME, TEXT("Machine", "The machine, switch or link that is repaired."),
                        TEXT("State", "Waiting, Resetting, Returning, Paused, Qualifying, Ticketed, Closed."),
                        TEXT("Action", "The hook that is tried."), TEXT("Faults", "Codes that it is for."),
                        NUMBER("Attempts", "Hooks and tests that were run."), AGE,
@@ -248,7 +248,8 @@ static void repair_cells(struct render *render, const struct object *object)
     const struct doc *document = object->document, *status = doc_get(document, "status");
     const struct doc *faults = doc_get(status, "faults");
     struct buf codes BUF_CLEANUP = {0};
-    put_text_or(render, doc_path(document, "spec", "machine", NULL), "");
+    const struct doc *machine = doc_path(document, "spec", "machine", NULL);
+    put_text_or(render, machine ? machine : doc_path(document, "spec", "place", NULL), "");
     put_text_or(render, doc_get(status, "state"), "Waiting");
     put_text_or(render, doc_get(status, "action"), "<none>");
     for (size_t i = 0; i < doc_len(faults); i++)

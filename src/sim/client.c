@@ -317,8 +317,9 @@ static void close_ticket(struct world *world, const struct repair *repair)
         return;
     buf_printf(&body,
                "{\"apiVersion\":\"phalanx.dev/v1\",\"kind\":\"Repair\",\"metadata\":{\"name\":\"" STR_FORMAT
-               "\"},\"spec\":{\"machine\":\"" STR_FORMAT "\",\"done\":true,\"reason\":\"%llu\"}}",
-               STR_ARG(object->name), STR_ARG(repair->machine), (unsigned long long)rng_next(&world->rng));
+               "\"},\"spec\":{\"%s\":\"" STR_FORMAT "\",\"done\":true,\"reason\":\"%llu\"}}",
+               STR_ARG(object->name), subject_is_place(repair->subject) ? "place" : "machine",
+               STR_ARG(repair->subject), (unsigned long long)rng_next(&world->rng));
     client_send(world, done ? WRITE_REPLACE : WRITE_DELETE, OBJECT_REPAIR, STR(""), object->name,
                 done ? buf_str(&body) : STR(""));
     world_trace(world, "client: %s repair " STR_FORMAT, done ? "end" : "delete", STR_ARG(object->name));

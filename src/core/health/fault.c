@@ -39,6 +39,12 @@ bool health_on_purpose(const struct health *health, struct str machine, int64_t 
     return false;
 }
 
+bool subject_is_place(struct str subject)
+{
+    struct str kind, name;
+    return str_cut(subject, '/', &kind, &name);
+}
+
 enum place_kind fault_place(const struct fault *fault, struct str *ret_name)
 {
     struct str kind, name;

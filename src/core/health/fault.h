@@ -126,6 +126,8 @@ void health_bury(struct health *health); /* called first in a step: frees the fa
 
 /* --- for readers ---------------------------------------------------------------------------------------- */
 
+/* Whether the subject of a fault is a switch, cube or link of a pod ("switch/NAME"), and no machine. */
+bool subject_is_place(struct str subject);
 /* Returns the kind of place that has the fault; *ret_name: its name, which lives with the fault. */
 enum place_kind fault_place(const struct fault *fault, struct str *ret_name);
 const struct fault *fault_find(const struct health *health, struct str name); /* NULL: none */
@@ -186,6 +188,9 @@ int64_t health_deadline(const struct health *health, const struct policy *policy
 /* Returns the next order to be carried out, until it returns false; called at the end of a step, when
  * tasks have settled. */
 struct health_order {
+    struct str
+        place; /* empty: the order is about `machine`; otherwise a fault takes this switch, cube or link
+                       * ("switch/NAME") out of service, and nothing below is set */
     struct machine *machine;
     bool restart;             /* restart its jobs and leave the machine as it is; otherwise: */
     enum isolation isolation; /* the machine's isolation from now on */

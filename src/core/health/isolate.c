@@ -170,6 +170,15 @@ static void set_action(struct step *step, struct fault *fault, enum fault_action
     fault_arm(step->health, fault);
 }
 
+/* Orders nothing but a look at the place: slice/ leaves out what does not work by itself. */
+static bool judge_place(struct step *step, const struct machine_faults *at_place,
+                        struct health_order *ret_order)
+{
+    struct fault *faults[FAULTS_PER_MACHINE_MAX];
+    *ret_order = (struct health_order){.place = at_place->machine};
+    return health_blocking(step->health, at_place->machine, faults) > 0;
+}
+
 static bool judge_machine(struct step *step, struct machine_faults *at_machine,
                           struct health_order *ret_order)
 {
@@ -249,7 +258,8 @@ bool health_next_order(struct step *step, struct health_order *ret_order)
         struct machine_faults *at_machine = health->marked.items[health->next_marked++];
         CHECK(at_machine->marked);
         at_machine->marked = false;
-        if (judge_machine(step, at_machine, ret_order))
+        if (subject_is_place(at_machine->machine) ? judge_place(step, at_machine, ret_order)
+                                                  : judge_machine(step, at_machine, ret_order))
             return true;
     }
     if (next_restart(step, ret_order))

@@ -60,33 +60,33 @@ static size_t place_of(const struct repairs *repairs, obj_id uid)
     return sorted_place(repairs->all.len, i, repairs->all.items[i]->uid, uid);
 }
 
-struct repair *book_new(struct repairs *repairs, obj_id uid, struct str machine)
+struct repair *book_new(struct repairs *repairs, obj_id uid, struct str subject)
 {
     size_t place = place_of(repairs, uid);
     CHECK(uid && (place == repairs->all.len || repairs->all.items[place]->uid != uid));
     struct repair *repair = mem_alloc(sizeof(*repair));
     repair->uid = uid;
-    repair->machine = arena_str(&repair->text, machine);
+    repair->subject = arena_str(&repair->text, subject);
     vec_push(&repairs->all, repair);
     memmove(&repairs->all.items[place + 1], &repairs->all.items[place],
             (repairs->all.len - 1 - place) * sizeof(repair));
     repairs->all.items[place] = repair;
-    if (!str_map_get(&repairs->open, repair->machine))
-        str_map_put(&repairs->open, repair->machine, repair);
+    if (!str_map_get(&repairs->open, repair->subject))
+        str_map_put(&repairs->open, repair->subject, repair);
     return repair;
 }
 
-struct repair *book_open(const struct repairs *repairs, struct str machine)
+struct repair *book_open(const struct repairs *repairs, struct str subject)
 {
-    struct repair *repair = str_map_get(&repairs->open, machine);
+    struct repair *repair = str_map_get(&repairs->open, subject);
     CHECK(!repair || repair->state != REPAIR_CLOSED);
     return repair;
 }
 
 void book_shut(struct repairs *repairs, struct repair *repair)
 {
-    if (str_map_get(&repairs->open, repair->machine) == repair)
-        str_map_remove(&repairs->open, repair->machine);
+    if (str_map_get(&repairs->open, repair->subject) == repair)
+        str_map_remove(&repairs->open, repair->subject);
 }
 
 void book_drop(struct repairs *repairs, struct repair *repair)
@@ -168,10 +168,14 @@ static bool fits(const struct step *step, const struct repair *saved)
     const struct repairs *repairs = step->repairs;
     bool follows = repairs->all.len == 0 || vec_last(&repairs->all)->uid < saved->uid;
     bool closed = saved->state == REPAIR_CLOSED;
-    if (!follows || !saved->uid || saved->machine.len > NAME_MAX_BYTES || saved->state >= REPAIR_STATES ||
+    if (!follows || !saved->uid || saved->subject.len > NAME_MAX_BYTES || saved->state >= REPAIR_STATES ||
         saved->origin >= REPAIR_ORIGINS || closed != (saved->closed_ns != 0))
         return false;
-    return closed || (cluster_find(step->cluster, saved->machine) && !book_open(repairs, saved->machine));
+    if (closed)
+        return true;
+    if (repair_is_of_place(saved))
+        return saved->state == REPAIR_TICKETED && !saved->asks && !book_open(repairs, saved->subject);
+    return cluster_find(step->cluster, saved->subject) && !book_open(repairs, saved->subject);
 }
 
 static void copy_lists(struct repair *repair, const struct repair *saved)
@@ -199,7 +203,7 @@ bool repair_restore(struct step *step, const struct repair *saved)
 {
     if (!fits(step, saved))
         return false;
-    struct repair *repair = book_new(step->repairs, saved->uid, saved->machine);
+    struct repair *repair = book_new(step->repairs, saved->uid, saved->subject);
     repair->state = saved->state;
     repair->origin = saved->origin;
     repair->now = saved->now;
@@ -233,12 +237,13 @@ void repairs_restore_totals(struct repairs *repairs, const struct repair_totals 
 
 static void check_repair(const struct repairs *repairs, const struct repair *repair)
 {
-    bool open = book_open(repairs, repair->machine) == repair;
+    bool open = book_open(repairs, repair->subject) == repair;
     CHECK(open == (repair->state != REPAIR_CLOSED) && open == (repair->closed_ns == 0));
     CHECK((repair->errand != 0) == (repair->state == REPAIR_RESETTING || repair->state == REPAIR_QUALIFYING));
     CHECK(repair->history_count > 0 && repair->history_count <= REPAIR_HISTORY_MAX);
     CHECK(repair->code_count <= REPAIR_CODES_MAX && repair->attempt_count <= REPAIR_ATTEMPTS_MAX);
     CHECK(!repair->watch_ns || repair->state == REPAIR_CLOSED);
+    CHECK(!open || !repair_is_of_place(repair) || (repair->state == REPAIR_TICKETED && !repair->asks));
     for (size_t i = 0; i + 1 < repair->attempt_count; i++)
         CHECK(repair->attempts[i].outcome != REPAIR_RUNS);
     bool runs = repair->attempt_count && repair->attempts[repair->attempt_count - 1].outcome == REPAIR_RUNS;

@@ -29,7 +29,7 @@ static bool has_code(const struct repair *repair, struct str code)
 size_t take_codes(const struct step *step, struct repair *repair)
 {
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
-    size_t count = health_blocking(step->health, repair->machine, faults);
+    size_t count = health_blocking(step->health, repair->subject, faults);
     for (size_t i = 0; i < count && repair->code_count < REPAIR_CODES_MAX; i++)
         if (!has_code(repair, faults[i]->code))
             repair->codes[repair->code_count++] = arena_str(&repair->text, faults[i]->code);
@@ -54,7 +54,7 @@ static int64_t times_done(const struct step *step, const struct repair *repair,
     int64_t since_ns = step->now_ns - step->cluster->policy.repair.recall_ns, times = 0;
     for (size_t i = 0; i < repairs->all.len; i++) {
         const struct repair *other = repairs->all.items[i];
-        if (!str_equal(other->machine, repair->machine) || !share_code(repair, other))
+        if (!str_equal(other->subject, repair->subject) || !share_code(repair, other))
             continue;
         for (size_t k = 0; k < other->attempt_count; k++) {
             const struct repair_attempt *attempt = &other->attempts[k];
@@ -107,7 +107,7 @@ struct choice choose_action(const struct step *step, const struct repair *repair
 {
     const struct repair_settings *settings = &step->cluster->policy.repair;
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
-    size_t count = health_blocking(step->health, repair->machine, faults);
+    size_t count = health_blocking(step->health, repair->subject, faults);
     struct choice choice = {.rank = least};
     CHECK(least >= -1 && least <= (int)settings->hook_count && settings->hook_count <= REPAIR_HOOKS_MAX);
     if (repair->asked) {

@@ -5,6 +5,7 @@
  *   choose.c       the choice of the next action
  *   ticket.c       Repairs of the API: what people wrote, what is shown
  *   maintenance.c  windows
+ *   place.c        tickets of switches and links
  *   keep.c         machine.kept, from all of the above
  */
 #ifndef PHX_CORE_REPAIR_INTERNAL_H
@@ -28,7 +29,7 @@ struct maintenance {
 
 struct repairs {
     VEC(struct repair *) all;          /* by uid */
-    struct str_map open;               /* machine -> its open repair */
+    struct str_map open;               /* subject -> its open repair */
     VEC(struct maintenance *) windows; /* by uid */
     VEC(machine_id)
     watched; /* machines out of service by their faults and not under repair;
@@ -44,12 +45,12 @@ struct repairs {
 
 /* --- book.c --------------------------------------------------------------------------------------------- */
 
-/* Adds a new repair, WAITING. The machine's name is copied. */
-struct repair *book_new(struct repairs *repairs, obj_id uid, struct str machine);
+/* Adds a new repair, WAITING. The subject is copied. */
+struct repair *book_new(struct repairs *repairs, obj_id uid, struct str subject);
 void book_drop(struct repairs *repairs, struct repair *repair);
-struct repair *book_open(const struct repairs *repairs, struct str machine); /* NULL: none */
+struct repair *book_open(const struct repairs *repairs, struct str subject); /* NULL: none */
 void book_shut(struct repairs *repairs,
-               struct repair *repair); /* it is no longer the machine's open repair */
+               struct repair *repair); /* it is no longer its subject's open repair */
 void book_watch(struct repairs *repairs, machine_id machine);
 /* Adds an attempt or a change, whose texts live in repair->text; the oldest makes room. */
 struct repair_attempt *book_attempt(struct repair *repair, const struct repair_attempt *attempt);
@@ -78,10 +79,16 @@ struct repair_wish {
     struct str action; /* the only action to try; empty: as the faults ask */
     bool now, test_only, untested;
 };
-/* Begins the repair of a machine without an open repair; `uid`: of its Repair object. */
-struct repair *repair_begin(struct step *step, obj_id uid, const struct machine *machine,
+/* Begins the repair of a machine or place without an open repair; `uid`: of its Repair object. */
+struct repair *repair_begin(struct step *step, obj_id uid, struct str subject,
                             const struct repair_wish *wish);
-void repair_gone(struct step *step, struct repair *repair); /* called when its machine left the cluster */
+void repair_gone(struct step *step, struct repair *repair); /* called when its subject left the cluster */
+/* Moves the repair to another state, for a reason that people read. */
+void repair_move(struct step *step, struct repair *repair, enum repair_state state, const char *format, ...)
+    __attribute__((format(printf, 4, 5)));
+/* Adds an Event to the Repair, and to the machine if it is one's. */
+void repair_note(struct step *step, const struct repair *repair, bool warning, const char *reason,
+                 const char *format, ...) __attribute__((format(printf, 5, 6)));
 /* A person reports the repair as done. */
 void repair_done(struct step *step, struct repair *repair);
 /* Tries this action for a ticket. */
@@ -96,7 +103,7 @@ bool repair_can_begin(const struct machine *machine);
 /* --- ticket.c ------------------------------------------------------------------------------------------- */
 
 /* Creates a Repair object of our own; NULL: the limit is reached. */
-struct repair *ticket_open(struct step *step, const struct machine *machine, const struct repair_wish *wish,
+struct repair *ticket_open(struct step *step, struct str subject, const struct repair_wish *wish,
                            struct str reason);
 /* Updates the object's status from the record. */
 void ticket_show(struct step *step, const struct repair *repair);
@@ -104,6 +111,15 @@ void ticket_show(struct step *step, const struct repair *repair);
 void tickets_sync(struct step *step);
 const struct object *repair_object(const struct step *step, obj_id uid); /* NULL: the object is gone */
 struct doc *doc_time(struct arena *arena, int64_t at_ns);
+
+/* --- place.c -------------------------------------------------------------------------------------------- */
+
+bool repair_is_of_place(const struct repair *repair);
+void place_ask(struct step *step, struct repair *repair); /* opens the ticket that a person asked for */
+/* A person reports the ticket as done: its faults are closed, until they are found again. */
+void place_done(struct step *step, struct repair *repair);
+/* Whether a ticket may be asked for: a switch of the cluster file, or a place with an open fault. */
+bool place_is_known(const struct step *step, struct str subject);
 
 /* --- maintenance.c -------------------------------------------------------------------------------------- */
 

@@ -36,7 +36,7 @@ static uint8_t *reckon(const struct step *step)
     const struct repairs *repairs = step->repairs;
     uint8_t *kept = mem_alloc(step->cluster->machine_count + 1);
     for (size_t i = 0; i < repairs->all.len; i++) {
-        const struct machine *machine = cluster_find(step->cluster, repairs->all.items[i]->machine);
+        const struct machine *machine = cluster_find(step->cluster, repairs->all.items[i]->subject);
         if (machine)
             keep_more(&kept[machine->id], kept_by(repairs->all.items[i], step->now_ns));
     }
@@ -121,8 +121,8 @@ static void look_at(struct step *step, const struct machine *machine)
         return;
     if (!repair) {
         fault_describe(fault_of_machine(step->health, machine->name), &reason);
-        repair =
-            ticket_open(step, machine, &(struct repair_wish){.origin = REPAIR_BY_FAULT}, buf_str(&reason));
+        repair = ticket_open(step, machine->name, &(struct repair_wish){.origin = REPAIR_BY_FAULT},
+                             buf_str(&reason));
     }
     if (!repair)
         return;
@@ -233,7 +233,9 @@ void repairs_cluster(struct step *step)
     vec_clear(&repairs->watched);
     for (size_t i = 0; i < repairs->all.len; i++) {
         struct repair *repair = repairs->all.items[i];
-        if (repair->state == REPAIR_CLOSED || cluster_find(step->cluster, repair->machine))
+        bool place = repair_is_of_place(repair);
+        if (repair->state == REPAIR_CLOSED || (place ? place_is_known(step, repair->subject)
+                                                     : cluster_find(step->cluster, repair->subject) != NULL))
             continue;
         if (repair->errand)
             errand_cancel(step, repair->errand);

@@ -169,7 +169,7 @@ static void begin_repairs(struct step *step, const struct maintenance *window, s
         const struct machine *machine = &step->cluster->machines[window->machines.items[i]];
         if (book_open(step->repairs, machine->name))
             continue;
-        if (ticket_open(step, machine, &wish, reason))
+        if (ticket_open(step, machine->name, &wish, reason))
             book_watch(step->repairs, machine->id);
     }
 }

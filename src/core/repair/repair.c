@@ -16,7 +16,7 @@ static const struct repair_settings *settings_of(const struct step *step)
 
 static struct machine *machine_of(const struct step *step, const struct repair *repair)
 {
-    struct machine *machine = cluster_find(step->cluster, repair->machine);
+    struct machine *machine = cluster_find(step->cluster, repair->subject);
     CHECK(machine); /* repairs_cluster closes repairs of removed machines */
     return machine;
 }
@@ -46,9 +46,7 @@ bool repair_can_begin(const struct machine *machine)
 
 /* --- moving --------------------------------------------------------------------------------------------- */
 
-static void move(struct step *step, struct repair *repair, enum repair_state state, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-static void move(struct step *step, struct repair *repair, enum repair_state state, const char *format, ...)
+void repair_move(struct step *step, struct repair *repair, enum repair_state state, const char *format, ...)
 {
     struct buf why BUF_CLEANUP = {0};
     va_list args;
@@ -68,9 +66,7 @@ static void move(struct step *step, struct repair *repair, enum repair_state sta
     ticket_show(step, repair);
 }
 
-static void note(struct step *step, const struct repair *repair, bool warning, const char *reason,
-                 const char *format, ...) __attribute__((format(printf, 5, 6)));
-static void note(struct step *step, const struct repair *repair, bool warning, const char *reason,
+void repair_note(struct step *step, const struct repair *repair, bool warning, const char *reason,
                  const char *format, ...)
 {
     struct buf text BUF_CLEANUP = {0};
@@ -79,8 +75,9 @@ static void note(struct step *step, const struct repair *repair, bool warning, c
     va_start(args, format);
     buf_vprintf(&text, format, args);
     va_end(args);
-    step_note_late(step, warning, reason, ref_machine(machine_of(step, repair)), STR_FORMAT,
-                   STR_ARG(buf_str(&text)));
+    if (!repair_is_of_place(repair))
+        step_note_late(step, warning, reason, ref_machine(machine_of(step, repair)), STR_FORMAT,
+                       STR_ARG(buf_str(&text)));
     if (object)
         step_note_late(step, warning, reason, ref_object(object), STR_FORMAT, STR_ARG(buf_str(&text)));
 }
@@ -90,7 +87,7 @@ static void note(struct step *step, const struct repair *repair, bool warning, c
 static bool is_question(const struct step *step, const struct repair *repair)
 {
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
-    size_t count = health_blocking(step->health, repair->machine, faults);
+    size_t count = health_blocking(step->health, repair->subject, faults);
     bool all = count > 0 && repair->attempt_count == 0 && repair->origin == REPAIR_BY_FAULT;
     for (size_t i = 0; all && i < count; i++)
         all = faults[i]->level == LEVEL_PRE_SEPARATE && fault_is_unknown(step->health, faults[i]);
@@ -101,31 +98,32 @@ static void make_ticket(struct step *step, struct repair *repair, const char *wh
 {
     CHECK(*why); /* a person is told what to do */
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
-    repair->heals = health_blocking(step->health, repair->machine, faults) > 0;
+    repair->heals = health_blocking(step->health, repair->subject, faults) > 0;
     repair->asks = is_question(step, repair);
     step->repairs->totals.tickets++;
     bool known = repair->code_count == 1 && str_is(repair->codes[0], LEMON_FAULT);
     if (!known && !repair->asks) /* a lemon, or a question, says nothing new about the machine */
         lemon_count(step, machine_of(step, repair), LEMON_TICKET);
-    move(step, repair, REPAIR_TICKETED, "%s", why);
-    note(step, repair, true, "RepairTicket", "a person is needed: %s", why);
+    repair_move(step, repair, REPAIR_TICKETED, "%s", why);
+    repair_note(step, repair, true, "RepairTicket", "a person is needed: %s", why);
 }
 
 void repair_close(struct step *step, struct repair *repair, const char *why, bool returned)
 {
-    const struct machine *machine = cluster_find(step->cluster, repair->machine);
+    const struct machine *machine = cluster_find(step->cluster, repair->subject);
     CHECK(!repair->errand);
     CHECK(!last_attempt(repair) || last_attempt(repair)->outcome != REPAIR_RUNS);
     repair->closed_ns = step->now_ns;
     if (returned && machine && isolation_is_out(machine->isolation) && settings_of(step)->watch_ns > 0)
         repair->watch_ns = step->now_ns + settings_of(step)->watch_ns;
-    step->repairs->totals.returned += returned;
+    step->repairs->totals.returned += returned && machine;
     book_shut(step->repairs, repair);
-    move(step, repair, REPAIR_CLOSED, "%s", why);
-    if (!machine)
+    repair_move(step, repair, REPAIR_CLOSED, "%s", why);
+    if (!machine && !repair_is_of_place(repair))
         return;
-    book_watch(step->repairs, machine->id); /* in case its faults still keep it out */
-    note(step, repair, false, returned ? "MachineReturned" : "RepairClosed", "%s", why);
+    if (machine)
+        book_watch(step->repairs, machine->id); /* in case its faults still keep it out */
+    repair_note(step, repair, false, machine && returned ? "MachineReturned" : "RepairClosed", "%s", why);
 }
 
 /* --- attempts ------------------------------------------------------------------------------------------- */
@@ -159,13 +157,13 @@ static void put_hook(const struct step *step, const struct repair *repair, struc
 {
     struct arena arena ARENA_CLEANUP = {0};
     struct doc *body = doc_new(&arena, DOC_OBJECT), *env = doc_need_object(&arena, body, "env");
-    const struct fault *fault = fault_of_machine(step->health, repair->machine);
+    const struct fault *fault = fault_of_machine(step->health, repair->subject);
     const struct object *object = repair_object(step, repair->uid);
     const struct {
         const char *name;
         struct str value;
     } pairs[] = {
-        {"PHX_MACHINE", repair->machine},
+        {"PHX_MACHINE", repair->subject},
         {"PHX_ACTION", repair->action},
         {"PHX_REPAIR", object ? object->name : STR("")},
         {"PHX_FAULT_CODE", fault ? fault->code : STR("")},
@@ -206,9 +204,10 @@ static void begin_hook(struct step *step, struct repair *repair)
                              .action = repair->action, .reboots = hook->reboots, .began_ns = step->now_ns});
     repair->tries++;
     send(step, repair, runner, ERRAND_HOOK, hook->timeout_ns);
-    move(step, repair, REPAIR_RESETTING, STR_FORMAT ", try %u", STR_ARG(repair->action), repair->tries);
-    note(step, repair, false, "RepairHook", "hook " STR_FORMAT " runs on " STR_FORMAT ", try %u",
-         STR_ARG(repair->action), STR_ARG(runner->name), repair->tries);
+    repair_move(step, repair, REPAIR_RESETTING, STR_FORMAT ", try %u", STR_ARG(repair->action),
+                repair->tries);
+    repair_note(step, repair, false, "RepairHook", "hook " STR_FORMAT " runs on " STR_FORMAT ", try %u",
+                STR_ARG(repair->action), STR_ARG(runner->name), repair->tries);
 }
 
 static void begin_test(struct step *step, struct repair *repair)
@@ -217,13 +216,15 @@ static void begin_test(struct step *step, struct repair *repair)
     book_attempt(repair,
                  &(struct repair_attempt){.action = TEST_ACTION, .test = true, .began_ns = step->now_ns});
     send(step, repair, machine_of(step, repair), ERRAND_QUALIFY, step->cluster->qualification.timeout_ns);
-    move(step, repair, REPAIR_QUALIFYING, "the machine is tested");
+    repair_move(step, repair, REPAIR_QUALIFYING, "the machine is tested");
 }
 
 void repair_gone(struct step *step, struct repair *repair)
 {
+    bool place = repair_is_of_place(repair);
     stop_attempt(step, repair, REPAIR_LOST, "the machine left the cluster");
-    repair_close(step, repair, "the cluster has the machine no more", false);
+    repair_close(step, repair, place ? "the cluster has it no more" : "the cluster has the machine no more",
+                 false);
 }
 
 /* --- what is next --------------------------------------------------------------------------------------- */
@@ -232,7 +233,7 @@ static void pause(struct step *step, struct repair *repair, int64_t backoff_ns, 
 {
     CHECK(backoff_ns >= 0);
     uint32_t doublings = repair->tries < BACKOFF_DOUBLINGS_MAX ? repair->tries : BACKOFF_DOUBLINGS_MAX;
-    move(step, repair, REPAIR_PAUSED, "%s", why);
+    repair_move(step, repair, REPAIR_PAUSED, "%s", why);
     repair->due_ns = step->now_ns + (backoff_ns << (doublings > 0 ? doublings - 1 : 0));
 }
 
@@ -313,7 +314,7 @@ static void begin_return(struct step *step, struct repair *repair)
 static void cured(struct step *step, struct repair *repair)
 {
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
-    size_t count = health_blocking(step->health, repair->machine, faults);
+    size_t count = health_blocking(step->health, repair->subject, faults);
     int rank = hook_rank(settings_of(step), repair->action);
     for (size_t i = 0; i < count; i++)
         if (hook_clears(settings_of(step), rank, faults[i]) ||
@@ -330,7 +331,7 @@ static bool has_healed(const struct step *step, const struct repair *repair)
     bool closed = repair->origin != REPAIR_BY_FAULT;
     for (size_t i = 0; i < repair->attempt_count; i++)
         closed |= repair->attempts[i].test;
-    return !closed && health_blocking(step->health, repair->machine, faults) == 0;
+    return !closed && health_blocking(step->health, repair->subject, faults) == 0;
 }
 
 /* Called when its faults have ended by themselves: an untouched machine need not be tested. */
@@ -347,9 +348,13 @@ static void heal(struct step *step, struct repair *repair)
 
 void repair_done(struct step *step, struct repair *repair)
 {
+    if (repair_is_of_place(repair)) {
+        place_done(step, repair);
+        return;
+    }
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
     take_codes(step, repair);
-    size_t count = health_blocking(step->health, repair->machine, faults);
+    size_t count = health_blocking(step->health, repair->subject, faults);
     stop_attempt(step, repair, REPAIR_STOPPED, "");
     for (size_t i = 0; i < count; i++)
         health_clear(step, faults[i]);
@@ -364,6 +369,8 @@ void repair_done(struct step *step, struct repair *repair)
 void repair_ask(struct step *step, struct repair *repair, struct str action)
 {
     CHECK(repair->state == REPAIR_TICKETED);
+    if (repair_is_of_place(repair)) /* no hook repairs it */
+        return;
     repair->action = arena_str(&repair->text, action);
     repair->asked = true;
     choose(step, repair, -1);
@@ -394,8 +401,8 @@ static void hook_failed(struct step *step, struct repair *repair, enum repair_ou
     const struct repair_hook *hook = hook_of(step, repair);
     struct buf why BUF_CLEANUP = {0};
     buf_printf(&why, "hook " STR_FORMAT ": %s", STR_ARG(repair->action), repair_outcome_names[outcome]);
-    note(step, repair, true, "RepairHookFailed", "hook " STR_FORMAT ", try %u: %s", STR_ARG(repair->action),
-         repair->tries, repair_outcome_names[outcome]);
+    repair_note(step, repair, true, "RepairHookFailed", "hook " STR_FORMAT ", try %u: %s",
+                STR_ARG(repair->action), repair->tries, repair_outcome_names[outcome]);
     if (has_healed(step, repair))
         heal(step, repair);
     else if (outcome == REPAIR_MISSING)
@@ -409,7 +416,7 @@ static void hook_failed(struct step *step, struct repair *repair, enum repair_ou
 static void wait_for_return(struct step *step, struct repair *repair, const struct repair_hook *hook)
 {
     CHECK(hook->reboots && last_attempt(repair)->outcome == REPAIR_RUNS);
-    move(step, repair, REPAIR_RETURNING, "the machine should be back soon");
+    repair_move(step, repair, REPAIR_RETURNING, "the machine should be back soon");
     repair->due_ns = last_attempt(repair)->began_ns + hook->timeout_ns;
 }
 
@@ -437,8 +444,8 @@ static void test_ended(struct step *step, struct repair *repair, const struct er
         judge_return(step, repair, "tested and back");
         return;
     }
-    note(step, repair, true, "QualificationFailed", "the test: %s, exit code %d",
-         repair_outcome_names[outcome], end->exit_code);
+    repair_note(step, repair, true, "QualificationFailed", "the test: %s, exit code %d",
+                repair_outcome_names[outcome], end->exit_code);
     bool unknown = outcome == REPAIR_LOST || outcome == REPAIR_TIMED_OUT;
     if (unknown && ++repair->tries <= TEST_RETRIES)
         pause(step, repair, 30 * NS_PER_SECOND, "the test did not end");
@@ -451,7 +458,7 @@ static void test_ended(struct step *step, struct repair *repair, const struct er
 void repairs_errand_ended(struct step *step, const struct errand *errand, const struct errand_end *end)
 {
     struct repair *repair = (struct repair *)repair_find(step->repairs, errand->about);
-    if (!repair || repair->errand != errand->uid || !cluster_find(step->cluster, repair->machine))
+    if (!repair || repair->errand != errand->uid || !cluster_find(step->cluster, repair->subject))
         return;
     repair->errand = 0;
     step->repairs->stirred = true;
@@ -483,12 +490,11 @@ void repairs_hello(struct step *step, const struct machine *machine, const struc
 
 /* --- time ----------------------------------------------------------------------------------------------- */
 
-struct repair *repair_begin(struct step *step, obj_id uid, const struct machine *machine,
-                            const struct repair_wish *wish)
+struct repair *repair_begin(struct step *step, obj_id uid, struct str subject, const struct repair_wish *wish)
 {
-    CHECK(!book_open(step->repairs, machine->name));
+    CHECK(!book_open(step->repairs, subject));
     CHECK(wish->origin < REPAIR_ORIGINS);
-    struct repair *repair = book_new(step->repairs, uid, machine->name);
+    struct repair *repair = book_new(step->repairs, uid, subject);
     repair->origin = wish->origin;
     repair->now = wish->now;
     repair->asked = wish->action.len > 0;
@@ -498,7 +504,9 @@ struct repair *repair_begin(struct step *step, obj_id uid, const struct machine 
     step->repairs->totals.opened++;
     step->repairs->changed = step->repairs->stirred = true;
     book_change(repair,
-                &(struct repair_change){REPAIR_WAITING, step->now_ns, STR("until the machine is idle")});
+                &(struct repair_change){REPAIR_WAITING, step->now_ns,
+                                        repair_is_of_place(repair) ? STR("until a person is told")
+                                                                   : STR("until the machine is idle")});
     take_codes(step, repair);
     ticket_show(step, repair);
     return repair;
@@ -524,7 +532,7 @@ static void look_at_ticket(struct step *step, struct repair *repair)
         choose(step, repair, -1);
         return;
     }
-    if (repair->heals && health_blocking(step->health, repair->machine, faults) == 0)
+    if (repair->heals && health_blocking(step->health, repair->subject, faults) == 0)
         heal(step, repair);
 }
 
@@ -577,7 +585,7 @@ void repair_advance(struct step *step, struct repair *repair)
 
 int64_t repair_due(const struct step *step, const struct repair *repair)
 {
-    const struct machine *machine = cluster_find(step->cluster, repair->machine);
+    const struct machine *machine = cluster_find(step->cluster, repair->subject);
     if (repair->state == REPAIR_CLOSED)
         return repair->watch_ns > step->now_ns ? repair->watch_ns : INT64_MAX;
     bool waits = repair->state == REPAIR_PAUSED ||

@@ -26,6 +26,9 @@
  * the machine is tested first. A ticket for a failed test is closed only by a person (spec.done, or by
  * deleting it): faults are closed, the machine is tested and comes back.
  *
+ * A switch or link of a pod has no hooks, no agent and no test: its repair is a ticket from the beginning,
+ * and ends with its faults or by a person's word (place.c).
+ *
  * A repair is an object of the API (Repair, object/object.h) that people may write too, and the record
  * here; the object's status is made from the record. One repair of a machine is open at a time. The newest
  * ended ones are kept, to count "the same code after two reboots".
@@ -98,7 +101,8 @@ struct repair_change {
 };
 struct repair {
     obj_id uid; /* of its object */
-    struct str machine;
+    struct str
+        subject; /* the machine's name; of another place "switch/NAME" and so on, as struct fault has it */
     enum repair_state state;
     enum repair_origin origin;
     bool now;          /* a person's request: tasks on the machine are evicted */
@@ -157,6 +161,9 @@ bool repair_describe(const struct repairs *repairs, const struct machine *machin
 
 /* --- for core.c ----------------------------------------------------------------------------------------- */
 
+/* A fault takes the place ("switch/NAME", "link/NAME") out of service: a ticket is opened, or gets its
+ * code. */
+void repairs_watch_place(struct step *step, struct str subject);
 /* Faults took the machine out of service: it is checked again when it is idle. */
 void repairs_watch(struct step *step, const struct machine *machine);
 void repairs_machine_moved(struct step *step); /* an agent came or went */

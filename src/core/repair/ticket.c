@@ -63,11 +63,17 @@ static void put_history(struct arena *arena, struct doc *status, const struct re
     }
 }
 
+/* The field of spec and status that names what is repaired. */
+static const char *subject_key(struct str subject)
+{
+    return subject_is_place(subject) ? "place" : "machine";
+}
+
 static struct doc *make_status(struct arena *arena, const struct repair *repair)
 {
     struct doc *status = doc_new(arena, DOC_OBJECT), *codes;
     put(arena, status, "state", str_from(repair_lifecycle.names[repair->state]));
-    put(arena, status, "machine", repair->machine);
+    put(arena, status, subject_key(repair->subject), repair->subject);
     put(arena, status, "origin", str_from(repair_origin_names[repair->origin]));
     put(arena, status, "action", repair->action);
     if (repair->history_count)
@@ -98,18 +104,24 @@ void ticket_show(struct step *step, const struct repair *repair)
 
 /* --- our own -------------------------------------------------------------------------------------------- */
 
-/* Makes the name "<machine>.<suffix>", with the log's position if that is taken or too long. */
-static struct str make_name(const struct step *step, struct arena *arena, const struct machine *machine)
+/* Makes the name "<machine>.<suffix>", or "<switch>.<suffix>"; with the log's position if that is taken or
+ * too long. */
+static struct str make_name(const struct step *step, struct arena *arena, struct str subject)
 {
+    const struct machine *machine = cluster_find(step->cluster, subject);
+    uint64_t number = machine ? machine->id : step->cluster->machine_count + step->repairs->open.len;
     char suffix[SUFFIX_TEXT_MAX];
-    uid_suffix(step_first_uid(step) + machine->id + 1, suffix);
-    struct str name = arena_printf(arena, STR_FORMAT ".%s", STR_ARG(machine->name), suffix);
+    struct str kind, base = subject;
+    if (!machine)
+        CHECK(str_cut(subject, '/', &kind, &base));
+    uid_suffix(step_first_uid(step) + number + 1, suffix);
+    struct str name = arena_printf(arena, STR_FORMAT ".%s", STR_ARG(base), suffix);
     if (name.len <= NAME_MAX_BYTES && !object_find(step->objects, OBJECT_REPAIR, STR(""), name))
         return name;
-    return arena_printf(arena, "repair.%" PRIx64 ".%x", step->seq, machine->id);
+    return arena_printf(arena, "repair.%" PRIx64 ".%" PRIx64, step->seq, number);
 }
 
-struct repair *ticket_open(struct step *step, const struct machine *machine, const struct repair_wish *wish,
+struct repair *ticket_open(struct step *step, struct str subject, const struct repair_wish *wish,
                            struct str reason)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -119,15 +131,15 @@ struct repair *ticket_open(struct step *step, const struct machine *machine, con
     const struct object *object = NULL;
     put(&arena, document, "apiVersion", STR("phalanx.dev/v1"));
     put(&arena, document, "kind", STR("Repair"));
-    put(&arena, metadata, "name", make_name(step, &arena, machine));
-    put(&arena, spec, "machine", machine->name);
+    put(&arena, metadata, "name", make_name(step, &arena, subject));
+    put(&arena, spec, subject_key(subject), subject);
     put(&arena, spec, "action", wish->action);
     put(&arena, spec, "reason", str_head_utf8(reason, REPAIR_OUTPUT_MAX));
     if (wish->untested)
         doc_set(&arena, spec, STR("qualify"), doc_new_bool(&arena, false));
     if (object_put(step, OBJECT_REPAIR, document, &object, NULL) < 0)
         return NULL;
-    struct repair *repair = repair_begin(step, object->uid, machine, wish);
+    struct repair *repair = repair_begin(step, object->uid, subject, wish);
     repair->heard = object->generation;
     return repair;
 }
@@ -144,10 +156,17 @@ static bool spec_flag(const struct object *object, const char *key, bool fallbac
     return doc_bool(doc_path(object->document, "spec", key, NULL), fallback);
 }
 
+/* Exactly one of the two is set (spec/validate_repair.c). */
+static struct str spec_subject(const struct object *object)
+{
+    struct str machine = spec_text(object, "machine");
+    return machine.len ? machine : spec_text(object, "place");
+}
+
 /* Closes a repair that cannot begin, with the reason. */
 static void refuse(struct step *step, const struct object *object, const char *why)
 {
-    struct repair *repair = book_new(step->repairs, object->uid, spec_text(object, "machine"));
+    struct repair *repair = book_new(step->repairs, object->uid, spec_subject(object));
     book_shut(step->repairs, repair);
     repair->origin = REPAIR_BY_PERSON;
     repair->state = REPAIR_CLOSED;
@@ -160,7 +179,9 @@ static void refuse(struct step *step, const struct object *object, const char *w
 
 static void adopt(struct step *step, const struct object *object)
 {
-    const struct machine *machine = cluster_find(step->cluster, spec_text(object, "machine"));
+    struct str subject = spec_subject(object);
+    const struct machine *machine = cluster_find(step->cluster, subject);
+    bool place = subject_is_place(subject);
     struct arena arena ARENA_CLEANUP = {0};
     struct repair_wish wish = {
         .origin = REPAIR_BY_PERSON,
@@ -168,17 +189,21 @@ static void adopt(struct step *step, const struct object *object)
         .now = spec_flag(object, "now", false),
         .untested = !spec_flag(object, "qualify", true),
     };
-    if (!machine) {
-        refuse(step, object, "the cluster has no such machine");
+    if (place ? !place_is_known(step, subject) : !machine) {
+        refuse(step, object, place ? "the cluster has no such switch" : "the cluster has no such machine");
         return;
     }
-    if (book_open(step->repairs, machine->name)) {
-        refuse(step, object, "another repair of the machine is open");
+    if (book_open(step->repairs, subject)) {
+        refuse(step, object,
+               place ? "another repair of it is open" : "another repair of the machine is open");
         return;
     }
-    struct repair *repair = repair_begin(step, object->uid, machine, &wish);
+    struct repair *repair = repair_begin(step, object->uid, subject, &wish);
     repair->heard = object->generation;
-    book_watch(step->repairs, machine->id);
+    if (place)
+        place_ask(step, repair);
+    else
+        book_watch(step->repairs, machine->id);
 }
 
 static void listen(struct step *step, struct repair *repair, const struct object *object)
@@ -203,20 +228,22 @@ static void listen(struct step *step, struct repair *repair, const struct object
 static void bereave(struct step *step, struct repair *repair)
 {
     struct repairs *repairs = step->repairs;
-    const struct machine *machine = cluster_find(step->cluster, repair->machine);
+    const struct machine *machine = cluster_find(step->cluster, repair->subject);
     bool open = repair->state != REPAIR_CLOSED, begun = open && repair->state != REPAIR_WAITING;
     CHECK(!repair_object(step, repair->uid));
     struct repair_wish wish = {.origin = REPAIR_BY_PERSON, .untested = !repair->tested};
     if (repair->errand)
         errand_cancel(step, repair->errand);
     repair->errand = 0;
+    if (open && repair_is_of_place(repair))
+        place_done(step, repair);
     book_drop(repairs, repair);
     repairs->changed = true;
     if (machine && open)
         book_watch(repairs, machine->id);
     if (!machine || !begun)
         return;
-    repair = ticket_open(step, machine, &wish, STR("its ticket was deleted: test it and take it back"));
+    repair = ticket_open(step, machine->name, &wish, STR("its ticket was deleted: test it and take it back"));
     if (repair)
         repair_done(step, repair);
 }

@@ -159,6 +159,7 @@ struct slices {
     struct pod_now **pods;    /* [pod_count] of the cluster */
     size_t pod_count;
     uint64_t operations; /* number of the last request */
+    uint64_t closings_seen;   /* health_closings when faults were compared with the state last; derived */
     uint64_t machines_seen;   /* number of the next change of machines to look at; derived */
     VEC(struct slice *) dead; /* freed when the next step begins; likewise: */
     VEC(struct pod_now *) dead_pods;

@@ -58,7 +58,7 @@ const struct schema schema_fault = {"Fault", TABLE(
 
 /* The control plane writes the status of Repairs and Maintenances: core/repair/. */
 static const struct schema repair_spec = {"RepairSpec", TABLE(
-    STRING("machine", REQUIRED), STRING("action"), STRING("reason"), BOOLEAN("now"), BOOLEAN("done"),
+    STRING("machine"), STRING("place"), STRING("action"), STRING("reason"), BOOLEAN("now"), BOOLEAN("done"),
     BOOLEAN("qualify"))};
 static const struct schema repair_attempt = {"RepairAttempt", TABLE(
     STRING("action"), STRING("outcome", ENUM("Running,Succeeded,Failed,TimedOut,Lost,Missing,Stopped")),
@@ -67,7 +67,7 @@ static const struct schema repair_change = {"RepairChange", TABLE(
     STRING("time"), STRING("state"), STRING("message"))};
 static const struct schema repair_status = {"RepairStatus", TABLE(
     STRING("state", ENUM("Waiting,Resetting,Returning,Paused,Qualifying,Ticketed,Closed")),
-    STRING("machine"), STRING("origin", ENUM("Fault,Person,Maintenance")), STRING("action"),
+    STRING("machine"), STRING("place"), STRING("origin", ENUM("Fault,Person,Maintenance")), STRING("action"),
     STRING("message"), STRINGS("faults"), STRING("openedAt"), STRING("closedAt"), STRING("watchedUntil"),
     LIST("attempts", repair_attempt), LIST("history", repair_change))};
 const struct schema schema_repair = {"Repair", TABLE(

@@ -102,11 +102,14 @@ static void check_controller(const struct doc *old, const struct doc *changed, s
         immutable(AT(AT(NULL, "spec"), "controllerName"), is, "\"string\": field is immutable", errors);
 }
 
-static void check_machine(const struct doc *old, const struct doc *changed, struct field_errors *errors)
+static void check_subject(const struct doc *old, const struct doc *changed, struct field_errors *errors)
 {
-    const struct doc *is = doc_path(changed, "spec", "machine", NULL);
-    if (!str_equal(doc_str(doc_path(old, "spec", "machine", NULL), STR("")), doc_str(is, STR(""))))
-        immutable(AT(AT(NULL, "spec"), "machine"), is, "\"string\": field is immutable", errors);
+    static const char *const keys[] = {"machine", "place"};
+    for (size_t i = 0; i < sizeof keys / sizeof *keys; i++) {
+        const struct doc *is = doc_path(changed, "spec", keys[i], NULL);
+        if (!str_equal(doc_str(doc_path(old, "spec", keys[i], NULL), STR("")), doc_str(is, STR(""))))
+            immutable(AT(AT(NULL, "spec"), keys[i]), is, "\"string\": field is immutable", errors);
+    }
 }
 
 void stored_check_update(const struct doc *old, const struct doc *changed, struct field_errors *errors)
@@ -154,7 +157,7 @@ void stored_check_update(const struct doc *old, const struct doc *changed, struc
                       errors);
         break;
     case OBJECT_REPAIR:
-        check_machine(old, changed, errors);
+        check_subject(old, changed, errors);
         break;
     case OBJECT_USER_EVENT:
         validate_event_update(kind->schema, old, changed, errors);

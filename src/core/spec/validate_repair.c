@@ -16,6 +16,21 @@ static void check_machine_name(const struct doc *node, const struct field_path *
         path_invalid(errors, path, node, name, WHY_DNS1123_SUBDOMAIN);
 }
 
+/* A switch or link of a pod: no hook and no test is for it. */
+static void check_place(const struct doc *spec, const struct field_path *path, struct field_errors *errors)
+{
+    static const char *const others[] = {"machine", "action", "now", "qualify"};
+    const struct doc *node = doc_get(spec, "place");
+    struct str place = doc_str(node, STR("")), kind, name = STR("");
+    if (!str_cut(place, '/', &kind, &name) || (!str_is(kind, "switch") && !str_is(kind, "link")) ||
+        !name_is_dns1123_subdomain(name))
+        path_invalid(errors, AT(path, "place"), node, place, "must be switch/NAME or link/NAME");
+    for (size_t i = 0; i < sizeof others / sizeof *others; i++)
+        if (doc_get(spec, others[i]))
+            path_forbidden(errors, AT(path, others[i]), doc_get(spec, others[i]),
+                           "may not be set together with place");
+}
+
 static void check_action(const struct doc *node, const struct field_path *path, struct field_errors *errors)
 {
     struct str action = doc_str(node, STR(""));
@@ -36,7 +51,12 @@ void validate_repair(const struct doc *object, struct field_errors *errors)
     CHECK(object && object->kind == DOC_OBJECT && errors->arena);
     const struct field_path *path = AT(NULL, "spec");
     const struct doc *spec = doc_get(object, "spec");
-    check_machine_name(doc_get(spec, "machine"), AT(path, "machine"), errors);
+    if (doc_get(spec, "place"))
+        check_place(spec, path, errors);
+    else if (!doc_get(spec, "machine"))
+        path_required(errors, AT(path, "machine"), spec, "machine or place");
+    else
+        check_machine_name(doc_get(spec, "machine"), AT(path, "machine"), errors);
     check_action(doc_get(spec, "action"), AT(path, "action"), errors);
     check_reason(doc_get(spec, "reason"), AT(path, "reason"), errors);
 }

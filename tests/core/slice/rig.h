@@ -206,4 +206,23 @@ static inline int free_rig(void **state)
 
 #define STORY_OF(name) cmocka_unit_test_setup_teardown(name, make_rig, free_rig)
 
+/* A poll of the switch's health. `ports`: those without light. */
+static inline void look(struct rig *rig, uint32_t s, enum switch_state state, const uint16_t *ports,
+                        size_t count, const char *alarm)
+{
+    struct str alarms[] = {str_from(alarm ? alarm : "")};
+    uint16_t bad[4];
+    struct event event = {.kind = EVENT_SWITCH_HEALTH};
+    mem_copy(bad, ports, count * sizeof *bad);
+    event.switch_health = (struct switch_health){.name = core_cluster(rig->h.core)->switches[s].name,
+                                                 .state = state,
+                                                 .alarms = alarms,
+                                                 .alarm_count = alarm ? 1 : 0,
+                                                 .bad_ports = bad,
+                                                 .bad_port_count = count,
+                                                 .reason = STR("its power failed")};
+    harness_step(&rig->h, &event);
+    core_check_invariants(rig->h.core);
+}
+
 #endif

@@ -9,24 +9,6 @@ static const struct fault *fault_at(struct rig *rig, const char *subject, const 
     return fault_find_open(core_health(rig->h.core), str_from(subject), str_from(code));
 }
 
-static void look(struct rig *rig, uint32_t s, enum switch_state state, const uint16_t *ports, size_t count,
-                 const char *alarm)
-{
-    struct str alarms[] = {str_from(alarm ? alarm : "")};
-    uint16_t bad[4];
-    struct event event = {.kind = EVENT_SWITCH_HEALTH};
-    mem_copy(bad, ports, count * sizeof *bad);
-    event.switch_health = (struct switch_health){.name = core_cluster(rig->h.core)->switches[s].name,
-                                                 .state = state,
-                                                 .alarms = alarms,
-                                                 .alarm_count = alarm ? 1 : 0,
-                                                 .bad_ports = bad,
-                                                 .bad_port_count = count,
-                                                 .reason = STR("its power failed")};
-    harness_step(&rig->h, &event);
-    core_check_invariants(rig->h.core);
-}
-
 static void a_dead_switch_has_a_fault_until_it_was_read(void **state)
 {
     struct rig *rig = *state;
