@@ -15,44 +15,11 @@ import os
 import signal
 import sys
 
-import numpy
-
 import phalanx.flow as flow
 from phalanx.flow import P
+from transformer import batch_of, descend, first_weights, loss_of, state_of
 
-VOCABULARY, LENGTH, WIDTH, HEADS, INNER = 16, 8, 16, 2, 64
 BATCH, DEVICES, STEPS_IN_PROGRAM = 16, 4, 4
-RATE, MOMENTUM = 0.1, 0.9
-
-
-# ---- the model: functions that are traced ----
-
-
-def normalize(x, gain):
-    """Layer normalization."""
-    x = x - x.mean(-1, True)
-    return x * flow.rsqrt((x * x).mean(-1, True) + 1e-5) * gain
-
-
-def attention(x, weights):
-    """Causal self-attention of several heads."""
-    batch, length, width = x.shape
-    query, key, value = ((x @ weights[name]).reshape(batch, length, HEADS, width // HEADS) for name in ("q", "k", "v"))
-    scores = flow.einsum("bqhd,bkhd->bhqk", query, key) / (width // HEADS) ** 0.5
-    scores = flow.where(flow.tril((length, length)), scores, -1e9)
-    mixed = flow.einsum("bhqk,bkhd->bqhd", flow.softmax(scores), value)
-    return mixed.reshape(batch, length, width) @ weights["o"]
-
-
-def loss_of(weights, tokens):
-    """The mean of -log p(next token)."""
-    inputs, targets = tokens[:, :-1], tokens[:, 1:]
-    x = flow.take(weights["embedding"], inputs) + weights["position"]
-    x = x + attention(normalize(x, weights["gain1"]), weights)
-    hidden = normalize(x, weights["gain2"]) @ weights["up"]
-    x = x + (hidden * flow.sigmoid(1.702 * hidden)) @ weights["down"]
-    logits = normalize(x, weights["gain3"]) @ weights["out"]
-    return -(flow.log_softmax(logits) * flow.one_hot(targets, VOCABULARY)).sum(-1).mean()
 
 
 def step_with(average):
@@ -61,9 +28,7 @@ def step_with(average):
     def step(state, tokens):
         loss, slopes = flow.value_and_grad(loss_of)(state["weights"], tokens)
         loss, slopes = average((loss, slopes))
-        velocity = flow.tree_map(lambda v, g: MOMENTUM * v - RATE * g, state["velocity"], slopes)
-        weights = flow.tree_map(lambda w, v: w + v, state["weights"], velocity)
-        return {"weights": weights, "velocity": velocity}, loss
+        return descend(state, slopes), loss
 
     return step
 
@@ -82,31 +47,8 @@ def program_of(step):
     return steps
 
 
-# ---- data ----
-
-
 def first_state():
-    """Parameters, drawn alike in each run, and the optimizer's velocities."""
-    draw = numpy.random.default_rng(1)
-    shapes = {
-        "embedding": (VOCABULARY, WIDTH), "position": (LENGTH, WIDTH), "q": (WIDTH, WIDTH), "k": (WIDTH, WIDTH),
-        "v": (WIDTH, WIDTH), "o": (WIDTH, WIDTH), "up": (WIDTH, INNER), "down": (INNER, WIDTH),
-        "out": (WIDTH, VOCABULARY),
-    }
-    weights = {name: (draw.standard_normal(shape) / shape[0] ** 0.5).astype(numpy.float32)
-               for name, shape in shapes.items()}
-    weights.update({name: numpy.ones(WIDTH, numpy.float32) for name in ("gain1", "gain2", "gain3")})
-    return {"weights": weights, "velocity": flow.tree_map(numpy.zeros_like, weights)}
-
-
-def batch_of(step):
-    """Sequences that go up by the same amount at each place."""
-    draw = numpy.random.default_rng([2, step])
-    first, stride = draw.integers(0, VOCABULARY, (BATCH, 1)), draw.integers(1, 4, (BATCH, 1))
-    return ((first + stride * numpy.arange(LENGTH + 1)) % VOCABULARY).astype(numpy.int32)
-
-
-# ---- training ----
+    return state_of(first_weights(blocks=1))
 
 
 def train(steps, state, count, after_launch=lambda at: None):
@@ -114,7 +56,7 @@ def train(steps, state, count, after_launch=lambda at: None):
     kept, losses = state, []
     while len(losses) < count:
         at = len(losses)
-        state, some = steps(state, [batch_of(at + i) for i in range(STEPS_IN_PROGRAM)])
+        state, some = steps(state, [batch_of(at + i, BATCH) for i in range(STEPS_IN_PROGRAM)])
         after_launch(at)
         try:
             kept, some = flow.get((state, some))
@@ -135,7 +77,7 @@ def main():
     parser.add_argument("--kill-at", type=int, default=24, metavar="STEP")
     options = parser.parse_args()
     connection = flow.connect(name="train")
-    size = sum(array.size for array in first_state()["weights"].values())
+    size = sum(array.size for array in flow.tree_flatten(first_weights(blocks=1))[0])
     print(f"{size} parameters; the same training on one device first", flush=True)
     single = flow.jit(step_with(lambda found: found))
     expected = train(program_of(single), first_state(), options.steps)
