@@ -29,6 +29,7 @@ TARGETS = [
     ("detect", r"^(xid|unc|Inf).* -> (fault, quarantined|job is told), p99$", "value", "<=", 150),
     ("detect", r"^(reported|broken).* -> (fault, quarantined|loss noticed|job is told)", "value", "<", 50),
     ("isolation", r"", "ratio_limit", "<=", 1.15),
+    ("islands", r"^two islands / one", "value", ">=", 97),
     ("siege", r"restarts$", "value", "<=", 0),
     ("siege", r"small write", "value", "<=", 50),
     ("siege", r"memory growth$", "value", "<=", 64),
