@@ -159,8 +159,7 @@ int fold_lines(struct folding *folding, struct tensor *const *inputs, int64_t fr
                       (const char *)inputs[0]->data + (size_t)from * size, count, x))
         return 0;
     for (int64_t first = 0; first < count; first += LANES)
-        fold_run(folding->binary, inputs[0], from + first, results[0], to + first,
-                 count - first < LANES ? (uint32_t)(count - first) : LANES);
+        fold_run(folding->binary, inputs[0], from + first, results[0], to + first, lanes_count(count, first));
     return 0;
 }
 

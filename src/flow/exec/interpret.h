@@ -12,6 +12,7 @@
 /* Computes dot_general and convolution in place of the interpreter: returns 1 where it does not
  * (onednn.c), 0 with the result, or a negative error. */
 struct dense;
+union lanes;
 struct interpretation;
 typedef int dense_compute(const struct dense *dense, struct interpretation *run, const struct ir_op *op,
                           struct tensor *const *operands, struct tensor **results);
@@ -51,6 +52,14 @@ int interpret_fail(struct interpretation *run, const struct ir_op *op, enum erro
 /* Runs a planned function: what the executors of this folder do at launch, but for `dense`. */
 void interpret_launch(const struct plans *plans, const struct ir_function *function,
                       const struct dense *dense, const struct flow_launch *launch);
+
+/* Computes one run of an operation on single elements: x[k] has the numbers of operand k, of type `element`;
+ * the result's go to x[0]. */
+typedef void lanes_step(const struct ir_op *op, enum ir_element element, union lanes *x, uint32_t count);
+/* Makes the only result by runs, if `result` is not NULL; of an operation of at most three operands. A scalar
+ * operand beside tensors is repeated. Returns 0, or ERROR_LIMIT for NULL. */
+int interpret_by_lanes(const struct ir_op *op, struct tensor *const *operands, lanes_step *step,
+                       struct tensor *result, struct tensor **results);
 
 /* A tensor of the operation's result `index`, with undefined elements; NULL with the error set (ERROR_LIMIT)
  * when memory is exhausted. */

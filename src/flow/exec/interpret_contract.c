@@ -33,21 +33,21 @@ static bool wide_new(struct wide *wide, enum ir_element element, int64_t element
     return wide->memory != NULL;
 }
 
+/* The type whose numbers a class has. */
+static enum ir_element wide_element(enum lane_class class)
+{
+    static const enum ir_element WIDEST[] = {[LANE_BOOL] = IR_I1,
+                                             [LANE_SIGNED] = IR_I64,
+                                             [LANE_UNSIGNED] = IR_U64,
+                                             [LANE_FLOAT] = IR_F64,
+                                             [LANE_COMPLEX] = IR_C128};
+    return WIDEST[class];
+}
+
 static void wide_store(const struct wide *wide, enum lane_class class, struct tensor *tensor)
 {
-    int64_t elements = ir_type_elements(&tensor->type);
-    size_t size = class == LANE_COMPLEX ? sizeof *wide->c : sizeof *wide->f;
-    enum ir_element element = tensor->type.element;
-    for (int64_t first = 0; first < elements; first += LANES) {
-        uint32_t count = elements - first < LANES ? (uint32_t)(elements - first) : LANES;
-        union lanes x;
-        memcpy(&x, (const char *)wide->memory + (size_t)first * size, count * size);
-        enum ir_element from = class == LANE_COMPLEX ? IR_C128 : IR_F64;
-        bool from_float = class == LANE_FLOAT || class == LANE_COMPLEX;
-        if (from_float && lane_class_of(element) != class)
-            lanes_convert(&x, from, element, count);
-        lanes_store(&x, element, tensor->data, first, count);
-    }
+    lanes_narrow(wide->memory, wide_element(class), tensor->type.element, tensor->data,
+                 ir_type_elements(&tensor->type));
 }
 
 /* sum[to] += a[x] * b[y] */
@@ -127,23 +127,10 @@ static void dot_walk(const struct axes *axes, int32_t depth, struct wide *sum, i
 /* Operands of other types than the result are converted to its class first, as the specification says. */
 static bool wide_as(struct wide *wide, const struct tensor *tensor, enum lane_class class)
 {
-    static const enum ir_element WIDEST[] = {[LANE_BOOL] = IR_I1,
-                                             [LANE_SIGNED] = IR_I64,
-                                             [LANE_UNSIGNED] = IR_U64,
-                                             [LANE_FLOAT] = IR_F64,
-                                             [LANE_COMPLEX] = IR_C128};
-    enum ir_element element = tensor->type.element, as = WIDEST[class];
     int64_t elements = ir_type_elements(&tensor->type);
-    if (!wide_new(wide, as, elements))
+    if (!wide_new(wide, wide_element(class), elements))
         return false;
-    size_t size = class == LANE_COMPLEX ? sizeof *wide->c : sizeof *wide->f;
-    for (int64_t first = 0; first < elements; first += LANES) {
-        uint32_t count = elements - first < LANES ? (uint32_t)(elements - first) : LANES;
-        union lanes x;
-        lanes_load(&x, element, tensor->data, first, 1, count);
-        lanes_convert(&x, element, as, count);
-        memcpy((char *)wide->memory + (size_t)first * size, &x, count * size);
-    }
+    lanes_widen(wide->memory, wide_element(class), tensor->type.element, tensor->data, elements);
     return true;
 }
 
@@ -273,26 +260,14 @@ static double complex *complex_of(const struct tensor *tensor)
 {
     int64_t elements = ir_type_elements(&tensor->type);
     double complex *numbers = calloc((size_t)elements + 1, sizeof *numbers);
-    for (int64_t first = 0; numbers && first < elements; first += LANES) {
-        uint32_t count = elements - first < LANES ? (uint32_t)(elements - first) : LANES;
-        union lanes x;
-        lanes_load(&x, tensor->type.element, tensor->data, first, 1, count);
-        lanes_convert(&x, tensor->type.element, IR_C128, count);
-        memcpy(numbers + first, x.c, count * sizeof *numbers);
-    }
+    if (numbers)
+        lanes_widen(numbers, IR_C128, tensor->type.element, tensor->data, elements);
     return numbers;
 }
 
 static void complex_store(const double complex *numbers, struct tensor *tensor)
 {
-    int64_t elements = ir_type_elements(&tensor->type);
-    for (int64_t first = 0; first < elements; first += LANES) {
-        uint32_t count = elements - first < LANES ? (uint32_t)(elements - first) : LANES;
-        union lanes x;
-        memcpy(x.c, numbers + first, count * sizeof *numbers);
-        lanes_convert(&x, IR_C128, tensor->type.element, count);
-        lanes_store(&x, tensor->type.element, tensor->data, first, count);
-    }
+    lanes_narrow(numbers, IR_C128, tensor->type.element, tensor->data, ir_type_elements(&tensor->type));
 }
 
 /* Cholesky–Banachiewicz: l[i][j] = (a[i][j] - sum l[i][k] conj(l[j][k])) / l[j][j]. */

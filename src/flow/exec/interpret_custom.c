@@ -196,6 +196,15 @@ bool custom_known(const struct ir_op *op)
     return ir_type_equal(&op->results[0].type, &wanted);
 }
 
+static void custom_step(const struct ir_op *op, enum ir_element element, union lanes *x, uint32_t count)
+{
+    const struct custom_function *function = custom_function_of(op->attributes.custom.target);
+    for (uint32_t k = 0; k < count; k++)
+        x[0].f[k] = function->of_two ? function->of_two(x[0].f[k], x[1].f[k]) : function->of_one(x[0].f[k]);
+    if (function->is_test)
+        lanes_convert(&x[0], IR_F64, IR_I1, count);
+}
+
 int interpret_custom(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
                      struct tensor **results)
 {
@@ -204,27 +213,11 @@ int interpret_custom(struct interpretation *run, const struct ir_op *op, struct 
     if (str_is(target, "mhlo.topk"))
         return topk(run, op, operands[0], results);
     struct tensor *result = interpret_result(run, op, 0);
+    if (!str_is(target, "mhlo.next_after"))
+        return interpret_by_lanes(op, operands, custom_step, result, results);
     if (!result)
         return ERROR_LIMIT;
+    next_after(operands[0], operands[1], result);
     results[0] = result;
-    if (str_is(target, "mhlo.next_after")) {
-        next_after(operands[0], operands[1], result);
-        return 0;
-    }
-    const struct custom_function *function = custom_function_of(target);
-    enum ir_element element = operands[0]->type.element;
-    int64_t elements = ir_type_elements(&result->type);
-    for (int64_t first = 0; first < elements; first += LANES) {
-        uint32_t count = elements - first < LANES ? (uint32_t)(elements - first) : LANES;
-        union lanes x, y;
-        lanes_load(&x, element, operands[0]->data, first, 1, count);
-        if (function->of_two)
-            lanes_load(&y, element, operands[1]->data, first, 1, count);
-        for (uint32_t k = 0; k < count; k++)
-            x.f[k] = function->of_two ? function->of_two(x.f[k], y.f[k]) : function->of_one(x.f[k]);
-        if (function->is_test)
-            lanes_convert(&x, IR_F64, IR_I1, count);
-        lanes_store(&x, result->type.element, result->data, first, count);
-    }
     return 0;
 }

@@ -19,6 +19,28 @@ static uint64_t bits_of(uint64_t number, unsigned width)
     return width == 64 ? number : number & ((UINT64_C(1) << width) - 1);
 }
 
+int interpret_by_lanes(const struct ir_op *op, struct tensor *const *operands, lanes_step *step,
+                       struct tensor *result, struct tensor **results)
+{
+    enum ir_element element = operands[0]->type.element;
+    if (!result)
+        return ERROR_LIMIT;
+    CHECK(op->operand_count <= 3 && op->result_count == 1);
+    int64_t elements = ir_type_elements(&result->type);
+    for (int64_t first = 0; first < elements; first += LANES) {
+        uint32_t count = lanes_count(elements, first);
+        union lanes x[3];
+        for (uint32_t k = 0; k < op->operand_count; k++) {
+            bool scalar = operands[k]->type.rank == 0;
+            lanes_load(&x[k], element, operands[k]->data, scalar ? 0 : first, !scalar, count);
+        }
+        step(op, element, x, count);
+        lanes_store(&x[0], result->type.element, result->data, first, count);
+    }
+    results[0] = result;
+    return 0;
+}
+
 /* --- one operand */
 
 static bool unary_float(enum ir_op_kind kind, double *x, uint32_t count)
@@ -179,27 +201,23 @@ bool lanes_unary(enum ir_op_kind kind, enum ir_element element, union lanes *x, 
     return class != LANE_NONE && unary_integer(kind, element, x, count);
 }
 
+static void unary_step(const struct ir_op *op, enum ir_element element, union lanes *x, uint32_t count)
+{
+    bool known = lanes_unary(op->kind, element, &x[0], count);
+    CHECK(known); /* plan_supported */
+}
+
 int interpret_unary(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
                     struct tensor **results)
 {
     const struct tensor *operand = operands[0];
-    enum ir_element element = operand->type.element;
     struct tensor *result = interpret_result(run, op, 0);
-    if (!result)
-        return ERROR_LIMIT;
-    int64_t elements = ir_type_elements(&result->type);
-    bool done = element == result->type.element &&
-                kernel_unary(op->kind, element, operand->data, elements, result->data);
-    for (int64_t first = 0; first < elements && !done; first += LANES) {
-        uint32_t count = elements - first < LANES ? (uint32_t)(elements - first) : LANES;
-        union lanes x;
-        lanes_load(&x, element, operand->data, first, 1, count);
-        bool known = lanes_unary(op->kind, element, &x, count);
-        CHECK(known); /* plan_supported */
-        lanes_store(&x, result->type.element, result->data, first, count);
-    }
     results[0] = result;
-    return 0;
+    if (result && operand->type.element == result->type.element &&
+        kernel_unary(op->kind, operand->type.element, operand->data, ir_type_elements(&result->type),
+                     result->data))
+        return 0;
+    return interpret_by_lanes(op, operands, unary_step, result, results);
 }
 
 /* --- two operands */
@@ -386,29 +404,23 @@ bool lanes_binary(enum ir_op_kind kind, enum ir_element element, union lanes *x,
                                  : binary_integer(kind, element, x, y, count);
 }
 
+static void binary_step(const struct ir_op *op, enum ir_element element, union lanes *x, uint32_t count)
+{
+    bool known = op->kind == IR_OP_COMPLEX || lanes_binary(op->kind, element, &x[0], &x[1], count);
+    CHECK(known);                                                      /* plan_supported */
+    for (uint32_t k = op->kind == IR_OP_COMPLEX ? count : 0; k-- > 0;) /* c[k] lies at or behind f[k] */
+        x[0].c[k] = lane_pair(x[0].f[k], x[1].f[k]);
+}
+
 int interpret_binary(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
                      struct tensor **results)
 {
-    enum ir_element element = operands[0]->type.element;
     struct tensor *result = interpret_result(run, op, 0);
-    if (!result)
-        return ERROR_LIMIT;
-    int64_t elements = ir_type_elements(&result->type);
-    bool done =
-        kernel_binary(op->kind, element, operands[0]->data, operands[1]->data, elements, result->data);
-    for (int64_t first = 0; first < elements && !done; first += LANES) {
-        uint32_t count = elements - first < LANES ? (uint32_t)(elements - first) : LANES;
-        union lanes x, y;
-        lanes_load(&x, element, operands[0]->data, first, 1, count);
-        lanes_load(&y, element, operands[1]->data, first, 1, count);
-        bool known = op->kind == IR_OP_COMPLEX || lanes_binary(op->kind, element, &x, &y, count);
-        CHECK(known);                                                      /* plan_supported */
-        for (uint32_t k = op->kind == IR_OP_COMPLEX ? count : 0; k-- > 0;) /* c[k] lies at or behind f[k] */
-            x.c[k] = lane_pair(x.f[k], y.f[k]);
-        lanes_store(&x, result->type.element, result->data, first, count);
-    }
     results[0] = result;
-    return 0;
+    if (result && kernel_binary(op->kind, operands[0]->type.element, operands[0]->data, operands[1]->data,
+                                ir_type_elements(&result->type), result->data))
+        return 0;
+    return interpret_by_lanes(op, operands, binary_step, result, results);
 }
 
 /* --- comparison */
@@ -441,9 +453,10 @@ static bool direction_holds(enum ir_compare_direction direction, bool below, boo
     return false;
 }
 
-static void compare_lanes(const struct ir_op *op, enum lane_class class, union lanes *x, const union lanes *y,
-                          uint32_t count)
+static void compare_step(const struct ir_op *op, enum ir_element element, union lanes *x, uint32_t count)
 {
+    enum lane_class class = lane_class_of(element);
+    const union lanes *y = &x[1];
     enum ir_compare_direction direction = op->attributes.compare.direction;
     bool total = op->attributes.compare.type == IR_COMPARE_TOTALORDER;
     for (uint32_t k = 0; k < count; k++) { /* u[k] lies at or before all members of number k */
@@ -468,21 +481,7 @@ static void compare_lanes(const struct ir_op *op, enum lane_class class, union l
 int interpret_compare(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
                       struct tensor **results)
 {
-    enum ir_element element = operands[0]->type.element;
-    struct tensor *result = interpret_result(run, op, 0);
-    if (!result)
-        return ERROR_LIMIT;
-    int64_t elements = ir_type_elements(&result->type);
-    for (int64_t first = 0; first < elements; first += LANES) {
-        uint32_t count = elements - first < LANES ? (uint32_t)(elements - first) : LANES;
-        union lanes x, y;
-        lanes_load(&x, element, operands[0]->data, first, 1, count);
-        lanes_load(&y, element, operands[1]->data, first, 1, count);
-        compare_lanes(op, lane_class_of(element), &x, &y, count);
-        lanes_store(&x, IR_I1, result->data, first, count);
-    }
-    results[0] = result;
-    return 0;
+    return interpret_by_lanes(op, operands, compare_step, interpret_result(run, op, 0), results);
 }
 
 /* --- three operands */
@@ -504,49 +503,31 @@ int interpret_select(struct interpretation *run, const struct ir_op *op, struct 
     return 0;
 }
 
+/* The operands are the least value, the numbers, and the largest value. */
+static void clamp_step(const struct ir_op *op, enum ir_element element, union lanes *x, uint32_t count)
+{
+    lanes_binary(IR_OP_MAXIMUM, element, &x[1], &x[0], count);
+    lanes_binary(IR_OP_MINIMUM, element, &x[1], &x[2], count);
+    x[0] = x[1];
+}
+
 int interpret_clamp(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
                     struct tensor **results)
 {
-    const struct tensor *least = operands[0], *operand = operands[1], *most = operands[2];
-    enum ir_element element = operand->type.element;
-    struct tensor *result = interpret_result(run, op, 0);
-    if (!result)
-        return ERROR_LIMIT;
-    int64_t elements = ir_type_elements(&result->type);
-    for (int64_t first = 0; first < elements; first += LANES) {
-        uint32_t count = elements - first < LANES ? (uint32_t)(elements - first) : LANES;
-        union lanes x, low, high;
-        lanes_load(&x, element, operand->data, first, 1, count);
-        lanes_load(&low, element, least->data, least->type.rank ? first : 0, least->type.rank > 0, count);
-        lanes_load(&high, element, most->data, most->type.rank ? first : 0, most->type.rank > 0, count);
-        lanes_binary(IR_OP_MAXIMUM, element, &x, &low, count);
-        lanes_binary(IR_OP_MINIMUM, element, &x, &high, count);
-        lanes_store(&x, element, result->data, first, count);
-    }
-    results[0] = result;
-    return 0;
+    return interpret_by_lanes(op, operands, clamp_step, interpret_result(run, op, 0), results);
 }
 
 /* --- types */
 
+static void convert_step(const struct ir_op *op, enum ir_element element, union lanes *x, uint32_t count)
+{
+    lanes_convert(&x[0], element, op->results[0].type.element, count);
+}
+
 int interpret_convert(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
                       struct tensor **results)
 {
-    enum ir_element from = operands[0]->type.element;
-    struct tensor *result = interpret_result(run, op, 0);
-    if (!result)
-        return ERROR_LIMIT;
-    enum ir_element to = result->type.element;
-    int64_t elements = ir_type_elements(&result->type);
-    for (int64_t first = 0; first < elements; first += LANES) {
-        uint32_t count = elements - first < LANES ? (uint32_t)(elements - first) : LANES;
-        union lanes x;
-        lanes_load(&x, from, operands[0]->data, first, 1, count);
-        lanes_convert(&x, from, to, count);
-        lanes_store(&x, to, result->data, first, count);
-    }
-    results[0] = result;
-    return 0;
+    return interpret_by_lanes(op, operands, convert_step, interpret_result(run, op, 0), results);
 }
 
 /* Bit `at` of a tensor whose elements have `width` bits each, in bytes or more. */
@@ -594,23 +575,16 @@ int interpret_bitcast(struct interpretation *run, const struct ir_op *op, struct
     return 0;
 }
 
+static void precision_step(const struct ir_op *op, enum ir_element element, union lanes *x, uint32_t count)
+{
+    int exponent = op->attributes.precision.exponent_bits, mantissa = op->attributes.precision.mantissa_bits;
+    for (uint32_t k = 0; k < count; k++)
+        x[0].f[k] =
+            lane_round(x[0].f[k], exponent < 11 ? exponent : 11, mantissa < 52 ? mantissa : 52, false);
+}
+
 int interpret_precision(struct interpretation *run, const struct ir_op *op, struct tensor *const *operands,
                         struct tensor **results)
 {
-    enum ir_element element = operands[0]->type.element;
-    struct tensor *result = interpret_result(run, op, 0);
-    if (!result)
-        return ERROR_LIMIT;
-    int exponent = op->attributes.precision.exponent_bits, mantissa = op->attributes.precision.mantissa_bits;
-    int64_t elements = ir_type_elements(&result->type);
-    for (int64_t first = 0; first < elements; first += LANES) {
-        uint32_t count = elements - first < LANES ? (uint32_t)(elements - first) : LANES;
-        union lanes x;
-        lanes_load(&x, element, operands[0]->data, first, 1, count);
-        for (uint32_t k = 0; k < count; k++)
-            x.f[k] = lane_round(x.f[k], exponent < 11 ? exponent : 11, mantissa < 52 ? mantissa : 52, false);
-        lanes_store(&x, element, result->data, first, count);
-    }
-    results[0] = result;
-    return 0;
+    return interpret_by_lanes(op, operands, precision_step, interpret_result(run, op, 0), results);
 }

@@ -103,7 +103,7 @@ static int tensors_compare(struct interpretation *run, const struct ir_op *op, c
     enum ir_element element = actual->type.element;
     int64_t elements = ir_type_elements(&actual->type);
     for (int64_t first = 0; first < elements; first += LANES) {
-        uint32_t count = elements - first < LANES ? (uint32_t)(elements - first) : LANES;
+        uint32_t count = lanes_count(elements, first);
         union lanes a, b;
         lanes_load(&a, element, actual->data, first, 1, count);
         lanes_load(&b, element, expected->data, first, 1, count);

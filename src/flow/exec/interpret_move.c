@@ -70,7 +70,7 @@ int interpret_iota(struct interpretation *run, const struct ir_op *op, struct te
     int64_t dimension = op->attributes.axis.dimension, below = result->type.dims[dimension];
     enum ir_element element = result->type.element;
     for (int64_t first = 0; first < elements; first += LANES) {
-        uint32_t count = elements - first < LANES ? (uint32_t)(elements - first) : LANES;
+        uint32_t count = lanes_count(elements, first);
         union lanes x;
         for (uint32_t k = 0; k < count; k++)
             x.i[k] = (first + k) / strides[dimension] % below;

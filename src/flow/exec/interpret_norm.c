@@ -22,23 +22,13 @@ static bool numbers_of(struct numbers *numbers, const struct tensor *tensor)
 {
     if (!numbers_new(numbers, ir_type_elements(&tensor->type)))
         return false;
-    for (int64_t first = 0; first < numbers->count; first += LANES) {
-        uint32_t count = numbers->count - first < LANES ? (uint32_t)(numbers->count - first) : LANES;
-        union lanes x;
-        lanes_load(&x, tensor->type.element, tensor->data, first, 1, count);
-        memcpy(numbers->of + first, x.f, count * sizeof *x.f);
-    }
+    lanes_widen(numbers->of, IR_F64, tensor->type.element, tensor->data, numbers->count);
     return true;
 }
 
 static void numbers_store(const struct numbers *numbers, struct tensor *tensor)
 {
-    for (int64_t first = 0; first < numbers->count; first += LANES) {
-        uint32_t count = numbers->count - first < LANES ? (uint32_t)(numbers->count - first) : LANES;
-        union lanes x;
-        memcpy(x.f, numbers->of + first, count * sizeof *x.f);
-        lanes_store(&x, tensor->type.element, tensor->data, first, count);
-    }
+    lanes_narrow(numbers->of, IR_F64, tensor->type.element, tensor->data, numbers->count);
 }
 
 /* Shared by the three operations: operands and results as numbers, and which feature an element has. */

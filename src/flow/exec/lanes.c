@@ -374,3 +374,36 @@ void lanes_convert(union lanes *lanes, enum ir_element from, enum ir_element to,
         for (uint32_t k = count; k-- > 0;) /* descending, for the same reason */
             lanes->c[k] = lanes->f[k];
 }
+
+/* --- whole tensors */
+
+static size_t lanes_number_size(enum ir_element as)
+{
+    return as == IR_C128 ? sizeof(double complex) : sizeof(double);
+}
+
+void lanes_widen(void *numbers, enum ir_element as, enum ir_element element, const void *data,
+                 int64_t elements)
+{
+    size_t size = lanes_number_size(as);
+    for (int64_t first = 0; first < elements; first += LANES) {
+        uint32_t count = lanes_count(elements, first);
+        union lanes x;
+        lanes_load(&x, element, data, first, 1, count);
+        lanes_convert(&x, element, as, count);
+        memcpy((char *)numbers + (size_t)first * size, &x, count * size);
+    }
+}
+
+void lanes_narrow(const void *numbers, enum ir_element as, enum ir_element element, void *data,
+                  int64_t elements)
+{
+    size_t size = lanes_number_size(as);
+    for (int64_t first = 0; first < elements; first += LANES) {
+        uint32_t count = lanes_count(elements, first);
+        union lanes x;
+        memcpy(&x, (const char *)numbers + (size_t)first * size, count * size);
+        lanes_convert(&x, as, element, count);
+        lanes_store(&x, element, data, first, count);
+    }
+}

@@ -49,6 +49,19 @@ void lanes_store(const union lanes *lanes, enum ir_element element, void *data, 
  * but 0 is true; complex to real takes the real part. */
 void lanes_convert(union lanes *lanes, enum ir_element from, enum ir_element to, uint32_t count);
 
+/* Widens all `elements` of `data` to numbers of the class of `as` (IR_I1, IR_I64, IR_U64, IR_F64 or IR_C128),
+ * one after another in `numbers`; and back. */
+void lanes_widen(void *numbers, enum ir_element as, enum ir_element element, const void *data,
+                 int64_t elements);
+void lanes_narrow(const void *numbers, enum ir_element as, enum ir_element element, void *data,
+                  int64_t elements);
+
+/* The length of the run that begins with element `first`. */
+static inline uint32_t lanes_count(int64_t elements, int64_t first)
+{
+    return elements - first < LANES ? (uint32_t)(elements - first) : LANES;
+}
+
 /* x[k] = x[k] op y[k], for an elementwise operation of two operands of one type (interpret_elementwise.c).
  * False: the operation is not defined for that type. */
 bool lanes_binary(enum ir_op_kind kind, enum ir_element element, union lanes *x, const union lanes *y,
