@@ -70,7 +70,7 @@ struct str code_in(struct arena *arena, struct str code)
     struct str family, name;
     bool ours = str_cut(code, '/', &family, &name);
     char *text = arena_strdup(arena, code);
-    if (code.len == 0 || code.len > 48)
+    if (code.len == 0 || code.len > 48 || (ours && (family.len == 0 || name.len == 0)))
         return (struct str){0};
     for (size_t i = 0; i < code.len; i++) {
         char c = text[i] = text[i] >= 'A' && text[i] <= 'Z' ? (char)(text[i] - 'A' + 'a') : text[i];

@@ -215,6 +215,14 @@ static void public_faults(void **state)
     assert_int_equal(doc_len(import(mindcluster_public_faults(&arena, &view))), 1);
 }
 
+/* What MindCluster's device plugin says of one device. */
+#define DEVICES(codes)                                                                                       \
+    "{\"metadata\":{\"name\":\"mindx-dl-deviceinfo-m-1\"},\"data\":{\"DeviceInfoCfg\":\"{"                   \
+    "\\\"DeviceInfo\\\":{"                                                                                   \
+    "\\\"DeviceList\\\":{\\\"huawei.com/"                                                                    \
+    "Ascend910-Fault\\\":\\\"[{\\\\\\\"npu_name\\\\\\\":\\\\\\\"Ascend910-1"                                 \
+    "\\\\\\\",\\\\\\\"fault_code\\\\\\\":\\\\\\\"" codes "\\\\\\\"}]\\\"}}}\"}}"
+
 static void refused(void **state)
 {
     static const char *const bad[][2] = {
@@ -231,6 +239,8 @@ static void refused(void **state)
         {"{\"data\":{\"DeviceInfoCfg\":\"{}\"},\"metadata\":{\"name\":\"mindx-dl-deviceinfo-m\"}}",
          "DeviceList"},
         {"{\"data\":{\"NodeInfo\":\"{}\"},\"metadata\":{\"name\":\"other\"}}", "mindx-dl-nodeinfo-NODE"},
+        {DEVICES("81078603,x/"), "\"x/\" is not a fault code"}, /* no name behind its family, and no family */
+        {DEVICES("/79"), "\"/79\" is not a fault code"},
     };
     for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
         struct doc *faults;
