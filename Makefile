@@ -61,7 +61,7 @@ bench: all
 
 install: configure
 	@cmake --build $(BUILD) -j $(JOBS) --target phalanx phalanx-shim train phalanx_shared phalanx_static \
-	  phalanx_flow_shared phalanx_flow_static
+	  phalanx_flow_shared phalanx_flow_static phalanx_pjrt
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD)
 
 clean:

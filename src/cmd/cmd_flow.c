@@ -15,7 +15,7 @@ static const struct {
 } actions[] = {
     {"up", flow_up, "run a head and workers on this machine: --hosts, --devices, ..."},
     {"head", flow_head, "run the head: --listen"},
-    {"worker", flow_worker, "run the worker of a host: --head, --listen, --devices, ..."},
+    {"worker", flow_worker, "run the worker of a host: --head, --listen, --devices, --pjrt, ..."},
     {"check", flow_check, "parse and verify StableHLO programs"},
     {"show", flow_show, "draw a function as an SVG picture: -o PICTURE.svg"},
     {"run", flow_run, "run StableHLO programs on this machine (--executor NAME, -o json)"},

@@ -1,6 +1,7 @@
 /* phalanx flow run: runs the function @main of programs on an executor, and counts what passed. */
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/vec.h"
 #include "cmd/client.h"
@@ -9,6 +10,7 @@
 #include "cmd/usage.h"
 #include "doc/json.h"
 #include "flow/exec/executor.h"
+#include "flow/pjrt/host.h"
 
 static const char usage[] =
     "Usage: phalanx flow run [--executor NAME] [-o text|json] FILE...\n"
@@ -17,7 +19,7 @@ static const char usage[] =
     "when it ends without a failed check (check.expect_eq and others). A program that uses what the "
     "executor\n"
     "cannot compute is refused: operation, type and place are named. So is a module without such a @main.\n"
-    "  --executor NAME   interpreter (default), or onednn where the build has it\n"
+    "  --executor NAME   interpreter (default), onednn where the build has it, or pjrt:FILE: a PJRT plugin\n"
     "  -o json           counts and failures as JSON\n"
     "  --help            this text\n"
     "\n"
@@ -144,10 +146,19 @@ int flow_run(int argc, char **argv)
         else if (letter != 'o' || !usage_json(optarg, &ran.json))
             return usage_wrong(usage, NULL);
     }
-    ran.executor = executor_named(name);
-    if (!ran.executor)
-        return usage_wrong(usage, "executor %s is not in this build", name);
     if (optind == argc)
         return usage_wrong(usage, "FILE is missing");
+    if (strncmp(name, "pjrt:", 5) == 0) {
+        struct error error = {0};
+        ran.executor = executor_pjrt(name + 5, &error);
+        if (!ran.executor) {
+            fprintf(stderr, "phalanx: flow run: %s\n", error.text);
+            return EXIT_FAILED;
+        }
+    } else {
+        ran.executor = executor_named(name);
+        if (!ran.executor)
+            return usage_wrong(usage, "executor %s is not in this build", name);
+    }
     return run_files(&ran, argv + optind, argc - optind);
 }

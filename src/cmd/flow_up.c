@@ -32,12 +32,13 @@ static const char flow_up_usage[] =
     "  --islands N        islands, to which the hosts belong in turn (default 1)\n"
     "  --memory BYTES     of one device (default 1G)\n"
     "  --functions DIR    shared objects that programs may name\n"
+    "  --pjrt FILE        a PJRT plugin, which runs what it can; the processor does the rest\n"
     "  --work-limit N     operations on elements that one call of StableHLO may take (default 0: no limit)\n"
     "  --help             this text\n";
 
 struct flow_up {
     int64_t hosts, devices, islands;
-    const char *dir, *memory, *functions, *work_limit;
+    const char *dir, *memory, *functions, *pjrt, *work_limit;
     char made[64];
     pid_t *pids; /* the head, then workers; 0: has ended */
 };
@@ -59,6 +60,9 @@ static bool flow_up_option(struct flow_up *up, int letter)
         return true;
     case 'f':
         up->functions = optarg;
+        return true;
+    case 'p':
+        up->pjrt = optarg;
         return true;
     case 'w':
         up->work_limit = optarg;
@@ -138,9 +142,20 @@ static pid_t flow_up_worker(const struct flow_up *up, int64_t number)
                          (char *)up->memory,
                          "--work-limit",
                          up->work_limit ? (char *)up->work_limit : "0",
-                         up->functions ? "--functions" : NULL,
-                         (char *)up->functions,
+                         NULL, /* places for what may be left out */
+                         NULL,
+                         NULL,
+                         NULL,
                          NULL};
+    size_t at = sizeof arguments / sizeof *arguments - 5;
+    if (up->functions) {
+        arguments[at++] = "--functions";
+        arguments[at++] = (char *)up->functions;
+    }
+    if (up->pjrt) {
+        arguments[at++] = "--pjrt";
+        arguments[at++] = (char *)up->pjrt;
+    }
     return flow_up_launch(arguments);
 }
 
@@ -210,15 +225,12 @@ static void flow_up_child_ended(int signal)
 
 int flow_up(int argc, char **argv)
 {
-    static const struct option options[] = {{"dir", required_argument, NULL, 'D'},
-                                            {"hosts", required_argument, NULL, 'n'},
-                                            {"devices", required_argument, NULL, 'd'},
-                                            {"islands", required_argument, NULL, 'i'},
-                                            {"memory", required_argument, NULL, 'm'},
-                                            {"functions", required_argument, NULL, 'f'},
-                                            {"work-limit", required_argument, NULL, 'w'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
+    static const struct option options[] = {
+        {"dir", required_argument, NULL, 'D'},     {"hosts", required_argument, NULL, 'n'},
+        {"devices", required_argument, NULL, 'd'}, {"islands", required_argument, NULL, 'i'},
+        {"memory", required_argument, NULL, 'm'},  {"functions", required_argument, NULL, 'f'},
+        {"pjrt", required_argument, NULL, 'p'},    {"work-limit", required_argument, NULL, 'w'},
+        {"help", no_argument, NULL, 'h'},          {0}};
     struct flow_up up = {.hosts = 2, .devices = 1, .islands = 1, .memory = "1G"};
     int letter;
     while ((letter = usage_option(argc, argv, "h", options, NULL)) != -1) {

@@ -21,6 +21,7 @@ static const char flow_worker_usage[] =
     "  --memory BYTES     of one device (default 1G; k, M, G)\n"
     "  --island NAME      island of the host (default main)\n"
     "  --functions DIR    shared objects that programs may name\n"
+    "  --pjrt FILE        a PJRT plugin, which runs what it can; the processor does the rest\n"
     "  --work-limit N     operations on elements that one call of StableHLO may take (default 0: no limit)\n"
     "  --help             this text\n";
 
@@ -56,6 +57,9 @@ static bool flow_worker_option(struct flow_worker_options *worker, int letter)
     case 'f':
         worker->functions = optarg;
         return true;
+    case 'p':
+        worker->pjrt = optarg;
+        return true;
     case 'd':
         if (!usage_value(str_to_i64(str_from(optarg), 1, 256, &number)))
             return false;
@@ -74,15 +78,12 @@ static bool flow_worker_option(struct flow_worker_options *worker, int letter)
 
 int flow_worker(int argc, char **argv)
 {
-    static const struct option options[] = {{"head", required_argument, NULL, 'H'},
-                                            {"listen", required_argument, NULL, 'l'},
-                                            {"devices", required_argument, NULL, 'd'},
-                                            {"memory", required_argument, NULL, 'm'},
-                                            {"island", required_argument, NULL, 'i'},
-                                            {"functions", required_argument, NULL, 'f'},
-                                            {"work-limit", required_argument, NULL, 'w'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
+    static const struct option options[] = {
+        {"head", required_argument, NULL, 'H'},    {"listen", required_argument, NULL, 'l'},
+        {"devices", required_argument, NULL, 'd'}, {"memory", required_argument, NULL, 'm'},
+        {"island", required_argument, NULL, 'i'},  {"functions", required_argument, NULL, 'f'},
+        {"pjrt", required_argument, NULL, 'p'},    {"work-limit", required_argument, NULL, 'w'},
+        {"help", no_argument, NULL, 'h'},          {0}};
     struct flow_worker_options worker = {
         .devices = 1, .device_bytes = 1000000000, .island = "main", .ready = stdout};
     int letter;

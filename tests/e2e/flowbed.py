@@ -38,12 +38,12 @@ def enter():
 class Runtime:
     """`phalanx flow up` in a folder of its own; `address` for clients, `workers` with the process of each worker."""
 
-    def __init__(self, hosts=2, devices=4, islands=1):
+    def __init__(self, hosts=2, devices=4, islands=1, options=()):
         self.folder = tempfile.mkdtemp(prefix="phalanx-flow-")
         plain = {name: value for name, value in os.environ.items() if name not in ("LD_PRELOAD", "PYTHONPATH")}
         self.process = subprocess.Popen(
             [PHALANX, "flow", "up", "--hosts", str(hosts), "--devices", str(devices), "--islands", str(islands),
-             "--dir", self.folder], stdout=subprocess.PIPE, text=True, env=plain,
+             "--dir", self.folder, *options], stdout=subprocess.PIPE, text=True, env=plain,
             preexec_fn=lambda: ctypes.CDLL(None).prctl(PR_SET_PDEATHSIG, signal.SIGTERM))
         self.workers, self.address = [], None
         while self.address is None:

@@ -36,11 +36,12 @@ struct flow_worker_options {
     uint32_t devices;
     uint64_t device_bytes;
     const char *functions; /* folder of shared objects that programs may name; NULL: none */
+    const char *pjrt;      /* a PJRT plugin that runs StableHLO (pjrt/host.h); NULL: the processor does */
     uint64_t work_limit;   /* of one call (exec/executor.h); 0: no limit */
     FILE *ready;           /* one line "ready HOST" once the head knows it; NULL: none */
     int stop_fd;
 };
-/* ERROR_UNAVAILABLE: the head is gone. */
+/* ERROR_UNAVAILABLE: the head is gone. Also the errors of executor_pjrt. */
 int flow_worker_run(const struct flow_worker_options *options, struct error *error);
 
 #endif

@@ -48,7 +48,7 @@ struct runners {
     VEC(struct compile_order) orders;
     VEC(struct finished) finished;
     struct finished last; /* what runners_next handed out */
-    const struct executor *user;
+    const struct executor *user, *pjrt;
     uint64_t work_limit;
     struct gang_table *gangs;
     struct loop *loop;
@@ -209,6 +209,12 @@ void runners_drop(void *executable)
     mem_free(compiled);
 }
 
+static int runners_compile_by(const struct executor *executor, struct compiled *compiled, struct error *error)
+{
+    compiled->executor = executor;
+    return executor->compile(executor, compiled->module, compiled->function, &compiled->executable, error);
+}
+
 static int runners_load(const struct runners *runners, struct str tail, struct compiled *compiled,
                         struct error *error)
 {
@@ -222,13 +228,16 @@ static int runners_load(const struct runners *runners, struct str tail, struct c
         return rc;
     if (!user && ir_verify(compiled->module, error) < 0)
         return ERROR_INVALID;
-    const struct executor *fast = executor_named("onednn"); /* where the build has it */
-    compiled->executor = user ? runners->user : fast ? fast : executor_named("interpreter");
     compiled->function = ir_function(compiled->module, name);
     if (!compiled->function)
         return error_set(error, ERROR_NOT_FOUND, "the module has no function " STR_FORMAT, STR_ARG(name));
-    return compiled->executor->compile(compiled->executor, compiled->module, compiled->function,
-                                       &compiled->executable, error);
+    if (user)
+        return runners_compile_by(runners->user, compiled, error);
+    rc = runners->pjrt ? runners_compile_by(runners->pjrt, compiled, error) : ERROR_UNSUPPORTED;
+    if (rc != ERROR_UNSUPPORTED)
+        return rc;
+    const struct executor *fast = executor_named("onednn"); /* where the build has it */
+    return runners_compile_by(fast ? fast : executor_named("interpreter"), compiled, error);
 }
 
 static void runners_compile_one(struct runners *runners, struct compile_order *order)
@@ -285,6 +294,7 @@ struct runners *runners_new(const struct runners_options *options)
     pthread_mutex_init(&runners->mutex, NULL);
     pthread_cond_init(&runners->to_compile, NULL);
     runners->user = executor_user(options->functions);
+    runners->pjrt = options->pjrt;
     runners->work_limit = options->work_limit;
     runners->gangs = options->gangs;
     runners->loop = options->loop;

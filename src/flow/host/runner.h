@@ -14,6 +14,7 @@ typedef bool runner_ran(void *context, const struct flow_event *event, struct fl
 struct runners_options {
     uint32_t devices;
     const char *functions; /* folder of shared objects; NULL: none */
+    const struct executor *pjrt; /* runs StableHLO, but for what it refuses; NULL: none */
     uint64_t work_limit;   /* of a run; 0: no limit */
     struct gang_table *gangs;
     struct loop *loop;

@@ -10,6 +10,7 @@
 #include "flow/wire/clock.h"
 #include "flow/wire/loop.h"
 #include "flow/host/runner.h"
+#include "flow/pjrt/host.h"
 #include "flow/island/machine.h"
 
 enum { WORKER_BACKLOG_MAX = 65536 }; /* shards on their way to one client */
@@ -311,6 +312,9 @@ static int worker_connect(struct worker_process *process, struct error *error)
     rc = flow_wire_connect(options->head, &head, error);
     if (rc < 0)
         return rc;
+    const struct executor *pjrt = options->pjrt ? executor_pjrt(options->pjrt, error) : NULL;
+    if (options->pjrt && !pjrt)
+        return (int)error->code;
     char name[512];
     flow_wire_name(fd, options->listen, name, sizeof name);
     process->worker = worker_new(options->island, name, options->devices, options->device_bytes);
@@ -325,6 +329,7 @@ static int worker_connect(struct worker_process *process, struct error *error)
     }
     process->runners = runners_new(&(struct runners_options){.devices = options->devices,
                                                              .functions = options->functions,
+                                                             .pjrt = pjrt,
                                                              .work_limit = options->work_limit,
                                                              .gangs = process->gangs,
                                                              .loop = process->loop,
