@@ -4,7 +4,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "job/loop/ettr.h"
+#include "sim/model/ettr_forms.h"
+#include "sim/model/rate.h"
 #include "doc/json.h"
 #include "base/units.h"
 #include "cmd/client.h"
