@@ -10,7 +10,7 @@
 static const char claim[] = "apiVersion: v1\nkind: PersistentVolumeClaim\nmetadata: {name: dataset}\n"
                             "spec: {accessModes: [ReadWriteMany], resources: {requests: {storage: 1Gi}}}\n";
 
-/* What core_check_write says of the JobSet, one sentence a line. */
+/* Returns the advice of core_check_write about the JobSet, one sentence a line. */
 static const char *advice(struct harness *h, const char *yaml)
 {
     static char text[1024];

@@ -96,7 +96,7 @@ static void nodes_keep_what_users_say(void **state)
     assert_true(str_is(machine->managed_fields, "[{\"manager\":\"team\"}]"));
     assert_int_equal((int)machine->taint_count, 1);
     harness_check_replay(&h);
-    /* What cannot be is refused before it reaches the log. */
+    /* An impossible write is refused before it reaches the log. */
     static const char *const wrong[] = {
         "{\"metadata\":{\"labels\":{\"bad key\":\"x\"}}}",
         "{\"spec\":{\"taints\":[{\"key\":\"a\",\"effect\":\"Never\"}]}}",

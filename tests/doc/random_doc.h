@@ -9,7 +9,7 @@
 #include "doc/json.h"
 #include "base/rng.h"
 
-/* What formats stumble over. */
+/* Texts that formats stumble over. */
 /* clang-format off */
 static const char *const random_parts[] = {
     "a", "b", "Z", "0", "1", "9", " ", " ", "\n", "\n", "\t", "\r", ":", ": ", "#", " #", "-", "- ", "?",

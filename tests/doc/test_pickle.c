@@ -59,7 +59,7 @@ static void scalars(void **state)
     reads(BYTES("\x80\x02\x8a\x08\xff\xff\xff\xff\xff\xff\xff\x7f."), "9223372036854775807");
     reads(BYTES("\x80\x02\x8a\x08\x00\x00\x00\x00\x00\x00\x00\x80."), "-9223372036854775808");
     reads(BYTES("\x80\x02\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x80\xff."), "-9223372036854775808");
-    /* What a document cannot hold. */
+    /* Values that a document cannot hold. */
     reads(BYTES("\x80\x02\x8a\x09\x00\x00\x00\x00\x00\x00\x00\x80\x00."), "null");
     reads(BYTES("\x80\x02G\x7f\xf0\x00\x00\x00\x00\x00\x00."), "null");
     reads(BYTES("\x80\x02]G\x7f\xf8\x00\x00\x00\x00\x00\x00"
@@ -92,8 +92,8 @@ static void containers(void **state)
     reads(BYTES("\x80\x02}(K\x07K\x01\x8a\x01\xffK\x02u."), "{\"7\":1,\"-1\":2}"); /* keys that are ids */
 }
 
-/* What pickle.dumps({'a': s, 'b': s, 'c': (s, 'x', 'x')}, 2) writes for s = [1, 2]: the list is named by the
- * memo. */
+/* The bytes that pickle.dumps({'a': s, 'b': s, 'c': (s, 'x', 'x')}, 2) writes for s = [1, 2]: the list is
+ * named by the memo. */
 static void shares(void **state)
 {
     struct arena ARENA_CLEANUP arena = {0};

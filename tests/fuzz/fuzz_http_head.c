@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { HEAD_MAX = 2048 };
 
-/* What a taken head promises; see head.h. */
+/* Checks the promises of a head that was taken; see head.h. */
 static void check_head(const struct http_head *head, struct str bytes)
 {
     int hosts = 0, lengths = 0, codings = 0;

@@ -34,7 +34,8 @@ static void check_spec(const struct jobset_spec *spec)
     }
 }
 
-/* What fits restricted fits baseline, and everything fits privileged. The document may be of any shape. */
+/* A Pod that fits restricted fits baseline, and everything fits privileged. The document may be of any
+ * shape. */
 static void check_levels(const struct doc *doc)
 {
     for (size_t i = 0; i < FUZZED_MAX; i++) {

@@ -1,5 +1,5 @@
-/* What an agent answers itself: a request's head, a body in chunks, and the reports of daemons in one. The
- * first byte chooses which. */
+/* Requests that an agent answers itself: a request's head, a body in chunks, and the reports of daemons in
+ * one. The first byte chooses which. */
 #include "base/arena.h"
 #include "base/check.h"
 #include "host/agent/report.h"
@@ -20,7 +20,7 @@ static void fuzz_body(struct str text)
         CHECK(signal_is_valid(&signals[i]) && signals[i].chip < 8);
 }
 
-/* What is said of a beginning may only become final, and a whole head stays what it is. */
+/* A verdict about a beginning may only become final, and a whole head stays what it is. */
 static void fuzz_head(struct str bytes)
 {
     static struct http_head head, again;

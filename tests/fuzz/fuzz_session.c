@@ -29,7 +29,7 @@ static uint32_t label_of(const struct cube_slice *slice, uint16_t chip)
     return slice->cube[chip / CUBE_CHIPS] * CUBE_CHIPS + chip % CUBE_CHIPS;
 }
 
-/* What a chip of the slice without faults sees. Cubes lie along Z alone. */
+/* The neighbours that a chip of a slice without faults sees. Cubes lie along Z alone. */
 static void answer_truly(struct fabric_session *session, const struct cube_slice *slice,
                          const struct torus *torus, const struct fabric_order *order)
 {

@@ -302,7 +302,7 @@ def doubt():
 
 
 def raised_by(job, kind, step, **more):
-    """What train_loop raises when its step does, and where that comes from."""
+    """train_loop raises what its step raises, with the place where it was raised."""
     try:
         phalanx.train_loop(job, steps=10, step=step, **more)
     except kind as error:

@@ -16,7 +16,7 @@ struct run {
 static int exec_train(void *argument)
 {
     const struct run *run = argument;
-    /* What ends here is started anew by the test (for living processes: test_steps, and tests/e2e). */
+    /* The test starts a process anew when it has ended (for living processes: test_steps, and tests/e2e). */
     const char *list[32] = {
         program, "--steps",     STEPS, "--batch",     BATCH,          "--checkpoint-every",
         "5",     "--log-every", "0",   "--hash-file", run->hash_file, "--no-rejoin"};

@@ -85,7 +85,7 @@ static void test_ownership(void **state)
                            parse(&arena, JOBSET(",'spec':{'suspend':true}")), false, &conflicts),
                      0);
     assert_int_equal(managers.list.len, 2);
-    /* What one of two owners says no more stays; without the last it goes. */
+    /* A field stays when one of its two owners drops it, and goes with the last. */
     assert_int_equal(apply(&arena, &object, &managers, "one",
                            parse(&arena, JOBSET(",'spec':{'replicatedJobs':[{'name':'w','replicas':2}]}")),
                            false, &conflicts),
@@ -143,7 +143,7 @@ static void test_conflict_messages(void **state)
 
 static void test_migration(void **state)
 {
-    /* What client-side apply wrote and still stands, `kubectl apply --server-side` takes over. */
+    /* Fields that client-side apply wrote and that still stand, `kubectl apply --server-side` takes over. */
     static const char live[] =
         "{'apiVersion':'jobset.x-k8s.io/v1alpha2','kind':'JobSet','metadata':{'name':'a','annotations':{"
         "'kubectl.kubernetes.io/last-applied-configuration':'{\\'apiVersion\\':\\'jobset.x-k8s.io/"

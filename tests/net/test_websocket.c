@@ -10,7 +10,7 @@
 #include "base/rng.h"
 #include "net/websocket.h"
 
-/* What came of a stream, as text: pieces of a message joined, events marked. */
+/* The messages of a stream, as text: pieces of a message joined, events marked. */
 static void tell(struct buf *out, const struct websocket_event *event)
 {
     switch (event->kind) {

@@ -1,4 +1,4 @@
-/* What the kernel refuses is told from what it allows. */
+/* A namespace that the kernel refuses is told from one that it allows. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -81,8 +81,8 @@ static void test_a_seed_is_a_seed(void **state)
     assert_string_equal(drawn, first.drawn);
 }
 
-/* What each of them found stands in the commit that quotes it. Later changes give a seed another course,
- * but the seeds that were hard once tend to stay so. */
+/* The bug that each seed found is described in the commit that quotes it. Later changes give a seed another
+ * course, but the seeds that were hard once tend to stay so. */
 static void test_seeds_that_found_something(void **state)
 {
     static const uint64_t seeds[] = {

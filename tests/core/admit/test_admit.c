@@ -171,7 +171,7 @@ static void test_queues_come_and_stop(void **state)
     harness_done(&h);
 }
 
-/* What is managed by nobody is as it always was. */
+/* A JobSet that nobody manages is as it always was. */
 static void test_without_a_queue(void **state)
 {
     (void)state;

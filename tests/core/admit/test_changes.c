@@ -1,4 +1,4 @@
-/* What users change while gangs wait or run: priority, activity, deletion of a Workload. */
+/* Changes that users make while gangs wait or run: priority, activity, deletion of a Workload. */
 #include "queues.h"
 
 #include "../object/object_test.h"

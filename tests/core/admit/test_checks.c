@@ -20,7 +20,7 @@ static void begin(struct harness *h, int machines, const char *objects)
     set_check_active(h, "room", true);
 }
 
-/* What a controller would write to the Workload's status. */
+/* Writes what a controller would write to the Workload's status. */
 static int answer(struct harness *h, const char *jobset, const char *checks)
 {
     const struct workload *workload = workload_named(h, jobset);
@@ -269,7 +269,7 @@ static void test_a_preemptor_gives_up(void **state)
     harness_done(&h);
 }
 
-/* What a check adds to a PodSet decides where its tasks go. */
+/* The node selector that a check adds to a PodSet decides where its tasks go. */
 static void test_updates_choose_nodes(void **state)
 {
     (void)state;

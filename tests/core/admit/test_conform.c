@@ -205,7 +205,7 @@ static void test_strict_head_keeps_its_quota(void **state)
     }
 }
 
-/* What the head kept is free when it goes. */
+/* Resources that the head kept are free when it goes. */
 static void test_strict_head_goes(void **state)
 {
     (void)state;

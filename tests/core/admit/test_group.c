@@ -320,7 +320,7 @@ static void test_fast_admission_with_a_check(void **state)
     harness_done(&h);
 }
 
-/* What watchers of Workloads are told. */
+/* The changes that watchers of Workloads are told. */
 struct heard {
     int added, deleted;
     obj_id uid; /* of the newest */

@@ -74,7 +74,7 @@ static void test_what_is_named_goes_with_who_names_it(void **state)
     harness_done(&h);
 }
 
-/* What nobody uses goes at once; another's finalizer holds it as ever. */
+/* An object that nobody uses goes at once; another's finalizer holds it as ever. */
 static void test_unused_ones_go_at_once(void **state)
 {
     (void)state;

@@ -1,4 +1,5 @@
-/* What admission writes on the templates and Pods of a Job, and what of it comes back with a user's write. */
+/* Marks that admission writes on the templates and Pods of a Job, and those that a user's write brings
+ * back. */
 #include "queues.h"
 
 #include "base/hash.h"

@@ -65,7 +65,7 @@ static void test_later_ones_find_their_machines(void **state)
     harness_done(&h);
 }
 
-/* What is kept for a victim's later jobs is room for its preemptor. */
+/* Resources kept for a victim's later jobs are room for its preemptor. */
 static void test_a_victim_gives_what_was_kept(void **state)
 {
     (void)state;

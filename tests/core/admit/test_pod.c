@@ -184,7 +184,7 @@ static void test_one_that_waits_is_deleted(void **state)
     harness_done(&h);
 }
 
-/* What a Pod asks for as a whole (spec.resources) costs quota and room on machines; containers' requests for
+/* The requests of a whole Pod (spec.resources) cost quota and room on machines; containers' requests for
  * the same resource are part of it. */
 static void test_resources_of_the_whole_pod(void **state)
 {

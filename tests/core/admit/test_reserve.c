@@ -1,4 +1,4 @@
-/* What is kept for a gang is all that it asks for: cpu and memory as well as chips. */
+/* A gang's reservation has all that the gang requests: cpu and memory as well as chips. */
 #include "queues.h"
 
 #define CPU_QUEUE                                                                                            \

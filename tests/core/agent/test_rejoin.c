@@ -93,7 +93,7 @@ static void test_joins_again(void **state)
     assert_int_equal(told->rejoin.order->rank, 1);
     assert_true(str_is(told->rejoin.order->rendezvous, "10.0.0.1:20001"));
     assert_int_equal(told->rejoin.order->gang_key[0], 2);
-    /* What it says as the attempt before is no news. */
+    /* A report of the attempt before is no news. */
     client(&desk, AGENT_CLIENT_SHARD_SAVED, 3, 1);
     assert_null(report_of(&desk, REPORT_SHARD_SAVED));
     client(&desk, AGENT_CLIENT_STEP, 3, 1);

@@ -673,7 +673,7 @@ static void expect_text(struct flight *flight, const char *json, int code)
     assert_int_equal(flight_add_answer(flight, str_from(json), &error), code);
 }
 
-/* What agents say of processes explains what records do not. */
+/* Agents' reports about processes explain what records do not. */
 static void answers(void **state)
 {
     struct diagnosis diagnosis;

@@ -250,8 +250,8 @@ static void healthy(void **state)
     }
 }
 
-/* What was judged once can be judged again, and more can be added: nothing depends on what was found before.
- */
+/* A case that was judged once can be judged again, and records can be added: nothing depends on what was
+ * found before. */
 static void again(void **state)
 {
     for (uint64_t seed = 1; seed <= 80; seed++) {

@@ -45,7 +45,7 @@ static uint16_t chip_of(uint32_t label)
     return (uint16_t)((label / 64 == 9 ? 0 : 64) + label % 64);
 }
 
-/* What a chip of a slice without faults sees: 40 ns over copper, 400 by a switch. */
+/* The neighbours that a chip of a slice without faults sees: 40 ns over copper, 400 by a switch. */
 static void true_answer(const struct stage *stage, uint32_t label, struct fabric_neighbour seen[CHIP_PORTS])
 {
     uint16_t chip = chip_of(label);

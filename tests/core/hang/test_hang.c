@@ -183,7 +183,7 @@ static void steps_go_on(void **state)
     assert_int_equal(asked(&h), 0);
     assert_int_equal(watch_of(&h, jobset)->verdict, HANG_GOES_ON);
     assert_nobody_blamed(&h);
-    /* What was longest is known now: the next suspicion takes five times as long. */
+    /* The longest step is known now: the next suspicion takes five times as long. */
     harness_wait(&h, 4 * 5 * STEP_S * NS_PER_SECOND);
     assert_int_equal(notes(&h, "HangSuspected"), 1);
     harness_wait(&h, 5 * STEP_S * NS_PER_SECOND);

@@ -1,4 +1,4 @@
-/* What connections and silence prove: stories that torture found, and a property of all orders. */
+/* The evidence of connections and silence: stories that torture found, and a property of all orders. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

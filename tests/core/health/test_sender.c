@@ -85,7 +85,7 @@ static void as_many_as_may_be_open(void **state)
     assert_int_equal(report(&h, "b", "m-1", "public/4", ""), 429); /* of all */
     assert_int_equal(report(&h, "a", "m-1", "public/1", ", assertion: recover"), 201);
     assert_int_equal(report(&h, "b", "m-1", "public/4", ""), 201);
-    /* What agents see is bounded elsewhere. */
+    /* Signals from agents are bounded elsewhere. */
     struct signal signal = {.code = STR("disk/io"),
                             .assertion = SIGNAL_OCCUR,
                             .severity = SEVERITY_MAJOR,

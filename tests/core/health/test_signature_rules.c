@@ -185,7 +185,7 @@ static void nccl(void **state)
     CHECK_ROWS(nccl_rows);
 }
 
-/* What was caught, retried or warned of does not outweigh the end. */
+/* Errors that were caught, retried or warned of do not outweigh the end. */
 static const struct row survived_rows[] = {
     {"CUDA out of memory, trying 32\n" STEPS TRACE("ValueError: the batch is empty"), SIGNATURE_TRACEBACK},
     {"caught torch.cuda.OutOfMemoryError: CUDA out of memory. Tried to allocate 2 GiB; batch size is 32 "

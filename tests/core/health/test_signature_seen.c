@@ -7,7 +7,7 @@
     "\n"
 #define STEPS "step 7 loss 2.41\nstep 8 loss 2.40\n"
 
-/* What a rank says whose peers, and not the rank, have failed. */
+/* The words of a rank whose peers have failed, and not the rank itself. */
 static const struct row peers_rows[] = {
     {TRACE("torch.distributed.DistBackendError: [7] is setting up NCCL communicator and retrieving "
            "ncclUniqueId "

@@ -1,4 +1,4 @@
-/* What is made for a JobSet beside its Jobs: its headless Service and its claims. */
+/* Objects that are made for a JobSet beside its Jobs: its headless Service and its claims. */
 #include "story.h"
 
 #include "core/object/object.h"

@@ -231,7 +231,7 @@ static void cordon(void **state)
     harness_done(&h);
 }
 
-/* What is shown and labelled is what decides: the class's number of the time when the Pod was made. */
+/* The priority that is shown and labelled decides: the class's number at the time when the Pod was made. */
 static void pods_have_the_priority_of_their_class(void **state)
 {
     struct harness h;

@@ -444,8 +444,8 @@ static void agent_acts(struct trial *t)
     }
 }
 
-/* What no true agent would say: any kind about any task from any machine. Lost peers are not among them: they
- * are believed, so a lie about them could start a name twice. */
+/* Reports that no true agent would make: any kind about any task from any machine. Lost peers are not among
+ * them: they are believed, so a lie about them could start a name twice. */
 static void agent_lies(struct trial *t)
 {
     const struct task *task = any_task(t);
@@ -676,7 +676,7 @@ static void run_seed(uint64_t seed, int *created, int *refused)
     rng_seed(&t->rng, seed);
     harness_init(&t->h, MACHINES, CHIPS, 1);
     t->machines = MACHINES;
-    /* What harness_init made is known already. */
+    /* Objects that harness_init made are known already. */
     for (int i = 0; i < MACHINES; i++) {
         struct seen *seen = mem_alloc(sizeof(*seen));
         *seen = (struct seen){core_cluster(t->h.core)->machines[i].uid, CHANGE_ADDED};

@@ -1,5 +1,5 @@
-/* What a task finds in its environment: ranks, worlds, addresses, its own fields, and the user's word over
- * ours. */
+/* Variables that a task finds in its environment: ranks, worlds, addresses, its own fields, and the user's
+ * word over ours. */
 #include "story.h"
 
 #define TASKS(parallel, chips, container)                                                                    \
@@ -90,7 +90,7 @@ static void ranks_follow_the_spec(void **state)
     harness_done(&h);
 }
 
-/* What stays of committed checkpoints is an annotation, and the library's to hear. */
+/* The number of committed checkpoints to keep is an annotation, which the library is told. */
 static void kept_checkpoints(void **state)
 {
 #define KEEPING(keep)                                                                                        \

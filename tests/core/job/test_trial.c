@@ -21,7 +21,7 @@ static void wake(struct harness *h) /* something that makes the scheduler look a
     harness_hello(h, core_cluster(h->core)->machines[0].name.data, NULL, 0);
 }
 
-/* What was done by hand is in no log: only the snapshot is compared. */
+/* Changes made by hand are in no log: only the snapshot is compared. */
 static void done(struct harness *h)
 {
     struct buf bytes = {0};
@@ -77,7 +77,7 @@ static void resume(struct harness *h, const char *name, int jobs, int tasks, int
     assert_int_equal(harness_write(h, WRITE_REPLACE, name, yaml), 200);
 }
 
-/* What is tried is what is placed, task by task; what is refused waits with the same words. */
+/* A trial and a placement agree task by task; a gang that is refused waits with the same words. */
 static void trial_is_the_gang(void **state)
 {
     struct rng rng;

@@ -71,7 +71,7 @@ static void they_are_kept_and_go_with_the_object(void **state)
     assert_int_equal(relabel(&h, job, NULL, "team", "blue"), 200);
     assert_true(has(job, NULL, "team", "blue") && has(job, task, "team", NULL));
     harness_check_replay(&h);
-    /* What is the controllers' own stays. */
+    /* The controllers' own fields stay. */
     assert_int_equal(relabel(&h, job, task, "jobset.sigs.k8s.io/job-index", "7"), 422);
     assert_int_equal(relabel(&h, job, task, "job-name", NULL), 422);
     assert_int_equal(relabel(&h, job, task, "batch.kubernetes.io/mine", "x"), 422);

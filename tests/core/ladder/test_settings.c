@@ -1,5 +1,5 @@
-/* What users write about the ladder: every word means what docs/recovery.md says, every wrong one is refused
- * with its name. */
+/* Words that users write about the ladder: every word means what docs/recovery.md says, every wrong one is
+ * refused with its name. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -116,7 +116,7 @@ static void say(struct harness *h, const char *machine, const char *code)
     harness_step(h, &event);
 }
 
-/* What people do to a machine says nothing about it: neither what they break on purpose nor orderly stops.
+/* Acts of people say nothing about a machine: neither what they break on purpose nor orderly stops.
  * What happens a while after that does. */
 static void test_on_purpose_does_not_count(void **state)
 {

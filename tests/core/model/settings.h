@@ -11,7 +11,7 @@
 #include "doc/yaml.h"
 #include "core/model/model.h"
 
-/* What stands before the section's fields, which are indented by four and begin on the 7th line: machines
+/* The text before the section's fields, which are indented by four and begin on the 7th line: machines
  * m-1 and m-2. */
 #define SECTION(name)                                                                                        \
     "apiVersion: phalanx.dev/v1\nkind: Cluster\nmetadata: {name: c}\nspec:\n"                                \

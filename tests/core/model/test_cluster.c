@@ -81,7 +81,7 @@ static struct str label(const struct machine *machine, const char *key)
     return value;
 }
 
-/* What holds for every cluster, whatever its file says. */
+/* Rules that hold for every cluster, whatever its file says. */
 static void check_whole(const struct cluster *cluster)
 {
     uint64_t chips = 0;
@@ -289,7 +289,7 @@ static void test_field_errors(void **state)
         NULL);
 }
 
-/* What jobs do about machines that are not well, and how they are found. */
+/* Settings of how bad machines are found, and what jobs do about them. */
 static void test_sub_health(void **state)
 {
     struct cluster cluster;

@@ -56,7 +56,7 @@ static inline int drop(struct harness *h, enum object_kind kind, const char *ns,
     return h->last_code;
 }
 
-/* What a check before the log says: 0 accepted, else the status. */
+/* Returns the verdict of a check before the log: 0 accepted, else the status. */
 static inline int check(struct harness *h, enum write_verb verb, enum object_kind kind, const char *ns,
                         const char *name, const char *yaml)
 {

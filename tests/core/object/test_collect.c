@@ -1,4 +1,4 @@
-/* What follows from a deletion: dependents, finalizers, namespaces that end. */
+/* Consequences of a deletion: dependents, finalizers, namespaces that end. */
 #include "object_test.h"
 
 static const char trained[] =

@@ -1,4 +1,4 @@
-/* What Kueue refuses of its objects and what it allows, by the field that is named. */
+/* Objects that Kueue refuses and allows, by the field that is named. */
 #include "object_test.h"
 
 #define QUEUE(spec)                                                                                          \

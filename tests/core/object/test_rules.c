@@ -256,7 +256,7 @@ static void kueue_versions_are_one_object(void **state)
     /* v1beta1 knows the longer form too. */
     assert_int_equal((int)doc_len(doc_path(old, "spec", "admissionChecksStrategy", "admissionChecks", NULL)),
                      1);
-    /* What was shown, written back, changes nothing. */
+    /* An object written back as it was shown changes nothing. */
     struct buf json BUF_CLEANUP = {0};
     json_write(&json, old);
     uint64_t version = object->changed_seq;
@@ -269,7 +269,7 @@ static void kueue_versions_are_one_object(void **state)
     harness_done(&h);
 }
 
-/* What MultiKueue names a cluster by has another place in v1beta1. */
+/* The name that MultiKueue gives a cluster has another place in v1beta1. */
 static void both_versions_of_another_cluster(void **state)
 {
     (void)state;

@@ -39,7 +39,7 @@ static void both_forms_are_one_object(void **state)
     const struct doc *shown = object_shown(&arena, event, STR(OBJECT_NEW_EVENTS));
     assert_true(str_is(doc_str(doc_path(shown, "regarding", "name", NULL), STR("")), "p"));
     assert_null(doc_get(shown, "involvedObject"));
-    /* What it says is fixed, its series is not. */
+    /* The message of an event is fixed, its series is not. */
     assert_int_equal(put(&h, WRITE_REPLACE, OBJECT_EVENT, "default", "e", NEW_EVENT(", note: other")), 422);
     assert_int_equal(
         put(&h, WRITE_REPLACE, OBJECT_EVENT, "default", "e",
@@ -75,7 +75,7 @@ static void the_oldest_make_room(void **state)
         snprintf(name, sizeof name, "e-%d", i);
         assert_int_equal(write_event(&h, "default", name), 201);
     }
-    /* What was seen again is not the oldest. */
+    /* An event that was seen again is not the oldest. */
     assert_int_equal(
         put(&h, WRITE_REPLACE, OBJECT_EVENT, "default", "kept",
             "{apiVersion: v1, kind: Event, metadata: {name: kept, namespace: default}, involvedObject: "

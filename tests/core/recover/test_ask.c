@@ -30,7 +30,7 @@ static struct jobset *begin(struct harness *h, const char *yaml, int first, int 
     return jobset;
 }
 
-/* What the ladder answers if the ranks from `first` on end so in one step, the one after the other. */
+/* Returns the ladder's answer if the ranks from `first` on end so in one step, the one after the other. */
 static struct recovery ask_all(struct harness *h, const struct jobset *jobset, size_t first,
                                enum task_end end, int exit_code)
 {

@@ -1,4 +1,4 @@
-/* What a failed Job does to its JobSet: rules, restarts, their limits and their words. */
+/* Effects of a failed Job on its JobSet: rules, restarts, their limits and their words. */
 #include "core/job/story.h"
 
 #define ONE RJOB("x", 1, "", 2, "")

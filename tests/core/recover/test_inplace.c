@@ -266,7 +266,7 @@ static void a_rank_takes_its_peers_along(void **state)
     harness_done(&h);
 }
 
-/* What peers say of the process before is no evidence against its machine. */
+/* Reports of peers about the process before are no evidence against its machine. */
 static void peers_speak_of_the_process_before(void **state)
 {
     struct harness h;
@@ -284,7 +284,7 @@ static void peers_speak_of_the_process_before(void **state)
     harness_done(&h);
 }
 
-/* What has met nobody is restarted by its machine alone; both count towards one limit. */
+/* A rank that has met nobody is restarted by its machine alone; both count towards one limit. */
 static void restarts_of_both_kinds_are_one_sum(void **state)
 {
     struct harness h;

@@ -460,7 +460,7 @@ static void a_machine_that_is_away_is_waited_for(void **state)
     harness_done(&h);
 }
 
-/* What cannot rejoin is stopped and started again on its chips, where an annotation asks for that. */
+/* A task that cannot rejoin is stopped and started again on its chips, where an annotation asks for that. */
 static void with_an_annotation_all_take_part(void **state)
 {
     struct harness h;
@@ -477,7 +477,7 @@ static void with_an_annotation_all_take_part(void **state)
     harness_done(&h);
 }
 
-/* What has never begun is no loss: its Job makes another Pod, and nobody waits. */
+/* A task that has never begun is no loss: its Job makes another Pod, and nobody waits. */
 static void before_all_has_begun(void **state)
 {
     struct harness h;

@@ -127,7 +127,7 @@ static void nobody_is_waited_for_longer_than_its_grace(void **state)
     assert_int_equal(harness_task(&h, "a-x-0-0")->state, TASK_STOPPING);
     harness_done(&h);
 
-    /* What its tasks ask for is something else now: what runs cannot stay. */
+    /* The tasks request other resources now: running ones cannot stay. */
     jobset = train(&h, true);
     harness_write(&h, WRITE_REPLACE, "a", TRAIN("true"));
     harness_write(&h, WRITE_REPLACE, "a",
@@ -169,7 +169,7 @@ static void who_is_resumed_while_it_saves_goes_on(void **state)
     harness_done(&h);
 }
 
-/* What waits for a Job that was over with its resumption begins with it. */
+/* A Job that waits for one that was over with its resumption begins with it. */
 static void resumed_and_over(void **state)
 {
 #define QUEUE(suspend)                                                                                       \
@@ -209,7 +209,7 @@ static void suspend_while_restarting(void **state)
     harness_done(&h);
 }
 
-/* What containers ask for changes only where nothing was taken by it: not in the write that suspends, not
+/* The requests of containers change only where nothing was taken by them: not in the write that suspends, not
  * while pods still end. */
 static void suspended_resources(void **state)
 {

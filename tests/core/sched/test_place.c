@@ -493,7 +493,7 @@ static void test_story(void **state)
                         "needs 1 machine with 4 free google.com/tpu chips; 0 of 6 have them: 3 used by this "
                         "gang's other tasks (m-1, m-3, m-4), 1 drained (m-5), 1 lost (m-2), 1 kept as spares "
                         "(m-6)");
-    /* What can never fit is told apart from what does not fit now. */
+    /* A gang that can never fit is told apart from one that does not fit now. */
     job = (struct place_job){.count = 6, .chips = 4};
     assert_false(sched_feasible(&cluster, &request, NULL, &why));
     job.count = 5;

@@ -120,7 +120,7 @@ static void one_walk(uint64_t seed)
         if (rng_below(&rng, 2) && amount <= available) {
             quota_use(&tree, node, c, amount);
             held[q][c] += amount;
-            /* What is used through available() comes off available() one to one. */
+            /* Usage through available() comes off available() one to one. */
             assert_int_equal(quota_available(&tree, node, c), available - amount);
         } else if (amount <= held[q][c]) {
             quota_release(&tree, node, c, amount);

@@ -3,7 +3,7 @@
 
 #include "core/spec/pod_security.h"
 
-/* What every container of a restricted Pod says. */
+/* The fields of every container of a restricted Pod. */
 #define HARD                                                                                                 \
     "\"allowPrivilegeEscalation\":false,\"runAsNonRoot\":true,"                                              \
     "\"capabilities\":{\"drop\":[\"ALL\"]},\"seccompProfile\":{\"type\":\"RuntimeDefault\"}"

@@ -1,7 +1,7 @@
 #include "core/spec/schema.h"
 #include "core/spec/spec_test.h"
 
-/* What every table must keep, for each table that can be reached. */
+/* Rules that every table must keep, for each table that can be reached. */
 static size_t check_table(const struct schema *schema, int depth)
 {
     size_t count = 0;

@@ -1,4 +1,5 @@
-/* What compile refuses, with operation, type and place; and launches that are out of the work they may do. */
+/* Programs that compile refuses, with operation, type and place; and launches that are out of the work they
+ * may do. */
 #include "programs.h"
 
 static const struct {

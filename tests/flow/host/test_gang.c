@@ -14,7 +14,7 @@ enum { MEMBERS = 6, ROUNDS = 200 };
 static const uint32_t hosts[MEMBERS] = {0, 0, 1, 1, 1, 0};
 static struct gang_table *tables[2];
 
-/* What one host sends arrives at the other at once. */
+/* Whatever one host sends arrives at the other at once. */
 static void pass_on(void *context, uint32_t host, const struct flow_entry *entry, struct str tail)
 {
     gang_take(tables[host], entry, tail);

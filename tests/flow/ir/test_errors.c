@@ -1,4 +1,4 @@
-/* What the parser and the verifier refuse, and where they say it is. */
+/* Texts that the parser and the verifier refuse, and the place that each message names. */
 #include "flow/ir/texts.h"
 
 /* The failure of a text, of the parser or the verifier. */

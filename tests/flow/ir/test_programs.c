@@ -35,7 +35,8 @@ static void parallel_programs(void **state)
     assert_true(tally.modules > programs); /* several in a file */
 }
 
-/* What jax.jit(f).lower(x).as_text() prints besides operations: locations, shardings, layouts, aliases. */
+/* Text that jax.jit(f).lower(x).as_text() prints besides operations: locations, shardings, layouts,
+ * aliases. */
 static void jax_surroundings(void **state)
 {
     static const char text[] =

@@ -226,7 +226,7 @@ static void world_add_client(struct world *world)
     world_post(world, world_client_end(c), 0, &hello, STR("client"));
 }
 
-/* What is on its way from `end` may still arrive, or the tail of it is lost; to it nothing arrives. */
+/* Bytes on their way from `end` may still arrive, or their tail is lost; to `end` nothing arrives. */
 static void world_cut(struct world *world, uint32_t end)
 {
     for (uint32_t other = 0; other < WORLD_ENDS; other++) {

@@ -116,8 +116,8 @@ static void late_entry(void *context, uint64_t peer, const struct flow_entry *en
         loop_stop(stand->loop);
 }
 
-/* What a guest has sent behind its hello stays, in the carrier and in the loop's own buffer, and comes when
- * the guest is let in; no further byte need arrive for that. */
+/* Bytes that a guest has sent behind its hello stay, in the carrier and in the loop's own buffer, and come
+ * when the guest is let in; no further byte need arrive for that. */
 static void guest_is_let_in_late(void **state)
 {
     for (int rings = 0; rings < 2; rings++) {

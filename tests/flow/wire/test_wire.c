@@ -157,7 +157,7 @@ static void full_carrier_pushes_back(void **state)
     }
 }
 
-/* What a peer had written before it ended is read; then the connection ends on this side too. */
+/* Bytes that a peer had written before it ended are read; then the connection ends on this side too. */
 static void peer_ends_after_its_words(void **state)
 {
     for (int c = 0; c < 2; c++)

@@ -195,7 +195,7 @@ static void test_revoked(void **state)
     assert_int_equal(check(access, kept, &arena, &user, &error), ERROR_DENIED);
     assert_int_equal(check(access, second, &arena, &user, &error), ERROR_DENIED);
     assert_int_equal(check(access, at("c/carol.crt"), &arena, &user, &error), 0);
-    /* What is not there, another authority's, a list that another authority signed. */
+    /* A missing file, one of another authority, a list that another authority signed. */
     assert_true(folder_revoke(at("c"), "nobody", NULL, &error) < 0);
     assert_int_equal(pki_revoke(at("c/ca.crt"), at("c/ca.key"), at("evil/alice.crt"), &error), ERROR_INVALID);
     char list[256];
@@ -221,7 +221,7 @@ static void test_files(void **state)
     }
     assert_int_equal(stat(at("c"), &info), 0);
     assert_int_equal(info.st_mode & 0777, 0700);
-    /* What is there and lasts stays. */
+    /* A certificate that is there and lasts stays. */
     struct buf before BUF_CLEANUP = {0}, after BUF_CLEANUP = {0};
     struct error error;
     assert_int_equal(os_file_read(at("c/server.crt"), 1 << 20, &before, &error), 0);

@@ -429,7 +429,7 @@ static void a_policy_follows_objects(void **state)
     rbac_free(policy);
 }
 
-/* What one of many bindings with many subjects costs when it changes: a part of what all of them do. */
+/* The change of one among many bindings with many subjects costs a part of what all of them do. */
 static void a_change_costs_what_changed(void **state)
 {
     enum { BINDINGS = 60, SUBJECTS = 1000 };

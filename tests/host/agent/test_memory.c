@@ -49,7 +49,8 @@ static void start(struct bed *bed, uint64_t task, uint64_t jobset, const char *c
                          &(struct from_controller){.kind = FROM_CONTROLLER_START, .start = launch});
 }
 
-/* What libphalanx makes, also in a folder of the agent; `old`: the JobSet was seen here last a day ago. */
+/* Makes the files of libphalanx, also in a folder of the agent; `old`: the JobSet was seen here last a day
+ * ago. */
 static void make_held(const char *upper, const char *jobset, bool old)
 {
     char path[512];

@@ -1,4 +1,4 @@
-/* What daemons say to the agent: bodies member by member, requests byte by byte. */
+/* Reports of daemons to the agent: bodies member by member, requests byte by byte. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

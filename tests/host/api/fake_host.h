@@ -85,7 +85,7 @@ static void fake_report(struct fake_host *host, obj_id uid, struct task_report r
     fake_step(host, &event, NULL);
 }
 
-/* What was asked for happens: tasks start, and end when they are told to. */
+/* Carries out what was asked for: tasks start, and end when they are told to. */
 static void fake_obey(struct fake_host *host)
 {
     while (!host->hold_tasks && (host->starts.len || host->stops.len)) {

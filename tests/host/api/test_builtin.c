@@ -32,7 +32,7 @@ static void test_read(void **state)
     assert_int_equal(count(host, "/apis/rbac.authorization.k8s.io/v1/roles"), 0);
 }
 
-/* What a user writes takes its place; when that goes, the built-in one is there again. */
+/* A user's object takes the place of the built-in one, which is there again when the user's goes. */
 static void test_replaced(void **state)
 {
     struct fake_host *host = *state;

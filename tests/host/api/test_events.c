@@ -28,7 +28,7 @@ static void test_events_of_both(void **state)
                      200);
     assert_int_equal(doc_len(doc_get(doc, "items")), 1);
     assert_true(text_is(doc_get(doc_at(doc_get(doc, "items"), 0), "note"), "m"));
-    /* What the control plane says is its own. */
+    /* Events of the control plane are its own. */
     char *url = arena_strdup(&arena, arena_printf(&arena, EVENTS "/" STR_FORMAT, STR_ARG(note)));
     assert_int_equal(ask(host, &arena, "DELETE", url, "", NULL, &doc), 403);
     assert_int_equal(ask(host, &arena, "PATCH", url, "Content-Type: application/merge-patch+json\r\n",

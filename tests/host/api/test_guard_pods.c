@@ -162,7 +162,7 @@ static void baseline_is_left_by_right(void **state)
         {AS("bob"), "PUT", SETS("open") "/s", SET("s", HOST_PATH), 403, "hostPath volumes"},
         {AS("carl"), "POST", PODS("open"), POD("p", HOST_PATH), 201, NULL},
         {AS("carl"), "POST", SETS("open"), SET("h", HOST_PATH), 201, NULL},
-        /* What somebody else wrote by right stays as it is when bob changes something else. */
+        /* A field that somebody else wrote by right stays as it is when bob changes something else. */
         {AS("bob") MERGE, "PATCH", SETS("open") "/h", "{\"metadata\":{\"labels\":{\"a\":\"b\"}}}", 200, NULL},
         {AS("bob") MERGE, "PATCH", SETS("open") "/h",
          "{\"spec\":{\"replicatedJobs\":[{\"name\":\"a\",\"template\":{\"spec\":{\"template\":{\"spec\":{"

@@ -30,7 +30,7 @@ static struct patience patience;
 static struct api_tls *tls;
 static struct relay *relay;
 
-/* What the loop was told. */
+/* The messages that the loop was told. */
 static struct {
     int fd; /* of the client that came last; -1: none */
     int ready, gone;
@@ -251,7 +251,7 @@ static void test_small_records(void **state)
     end();
 }
 
-/* What the server leaves when it ends reaches the client. */
+/* The bytes that the server leaves when it ends reach the client. */
 static void test_last_words(void **state)
 {
     char *bytes = mem_alloc(LARGE_BYTES), some[4096];

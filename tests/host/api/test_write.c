@@ -144,7 +144,7 @@ static void test_apply(void **state)
                          APPLIED("\"suspend\":true,"), &doc),
                      200);
     assert_int_equal(doc_len(doc_path(doc, "metadata", "managedFields", NULL)), 1);
-    /* What is applied no more goes. */
+    /* A field that is no more applied goes. */
     assert_int_equal(ask(host, &arena, "PATCH", JOBSETS "/s?fieldManager=kubectl", apply, APPLIED(""), &doc),
                      200);
     assert_null(doc_path(doc, "spec", "suspend", NULL));
@@ -187,7 +187,7 @@ static void test_eviction(void **state)
     assert_int_equal(ask(host, &arena, "GET", JOBSETS "/e/scale", "", "", &doc), 404);
 }
 
-/* What the server makes of a Job (selector, labels) does not become part of what its user wants. */
+/* The fields that the server adds to a Job (selector, labels) do not become part of what its user wants. */
 static void test_apply_job(void **state)
 {
     struct fake_host *host = *state;

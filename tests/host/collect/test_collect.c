@@ -30,7 +30,7 @@ struct bed {
     int ready[2];
 };
 
-/* What a rank does once its environment is its own. */
+/* The work of a rank once its environment is its own. */
 static int be_rank(int argc, char **argv)
 {
     int64_t number = -1;

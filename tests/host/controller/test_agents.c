@@ -266,7 +266,7 @@ static void test_stopped_controller_blames_nobody(void **state)
 
 /* --- evidence --------------------------------------------------------------------------------- */
 
-/* What ends first, and how; and what the controller makes of it at once. */
+/* The connection that ends first, the way it ends, and what the controller concludes at once. */
 static void check_matrix(bool conn_first, bool reset_conn, bool reset_tether)
 {
     struct world w;

@@ -1,5 +1,5 @@
-/* What the controller has acknowledged is never lost: restarts, kill -9, full disks, snapshots, clocks set
- * back. */
+/* A write that the controller has acknowledged is never lost: restarts, kill -9, full disks, snapshots,
+ * clocks set back. */
 #include "host/controller/world.h"
 
 #include <fcntl.h>

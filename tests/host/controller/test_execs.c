@@ -125,7 +125,7 @@ static void test_both_ways(void **state)
     finish(&run);
 }
 
-/* What the agent has not asked for waits at the client. */
+/* Input that the agent has not asked for waits at the client. */
 static void test_input_waits_for_credit(void **state)
 {
     struct run run = {0};

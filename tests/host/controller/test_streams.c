@@ -1,4 +1,4 @@
-/* What flows through the controller without being an event each: steps, coalesced, and logs. */
+/* Streams that pass through the controller without an event for each item: steps, coalesced, and logs. */
 #include "host/controller/world.h"
 
 static void train_of_three(struct world *w, struct fake **agents)

@@ -504,7 +504,7 @@ static void test_socket_held_by_a_child(void **state)
     bed_done(&bed);
 }
 
-/* What cannot be watched is let go, but not before its caller knows that it was taken. */
+/* A connection that cannot be watched is let go, but not before its caller knows that it was taken. */
 static void test_a_file_that_is_no_socket(void **state)
 {
     struct bed bed;

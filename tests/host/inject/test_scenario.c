@@ -185,7 +185,7 @@ static void parts_of_machines_are_reported(void **state)
     assert_true(which == 1 && action == ACTION_KILL);
 }
 
-/* What is written is taken, and means the same. */
+/* A scenario that was written is read again, and means the same. */
 static void options_go_there_and_back(void **state)
 {
     static const char *const given[][2] = {{"direction", "out"}, {"for", "1500ms"},   {"cpu", "70%"},

@@ -1,4 +1,4 @@
-/* What outlives the agent: adoption, fence, tether; and what happens when the shim itself is killed. */
+/* Parts that outlive the agent: adoption, fence, tether; and what happens when the shim itself is killed. */
 #include <sys/file.h>
 #include <sys/mount.h>
 #include <sys/prctl.h>

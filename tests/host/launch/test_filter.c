@@ -1,5 +1,6 @@
-/* What the shim takes from a task: system calls (shim/seccomp.c), and a writable machine (shim/readonly.c).
- * Called with an argument, this program is the task: it makes calls and prints their errors. */
+/* Rights that the shim takes from a task: system calls (shim/seccomp.c), and a writable machine
+ * (shim/readonly.c). Called with an argument, this program is the task: it makes calls and prints their
+ * errors. */
 #include "host/launch/fixture.h"
 
 #include <elf.h>

@@ -1,4 +1,4 @@
-/* What a task gets (command, environment, hosts, user, limits, log) and what is reported of it. */
+/* A task gets its command, environment, hosts, user, limits and log, and its course is reported. */
 #include "host/launch/fixture.h"
 
 static void exit_codes_come_back(void **state)

@@ -1,4 +1,4 @@
-/* What servers answer with, addresses of stores, files of credentials. */
+/* Answers of servers, addresses of stores, files of credentials. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -204,7 +204,7 @@ static struct {
     char path[256];
 } fuse = {0, -1, ""};
 
-/* What waits in the mount is let go with an error. */
+/* A process that waits in the mount is let go with an error. */
 static void fuse_end(void)
 {
     if (fuse.server > 0) {

@@ -50,7 +50,7 @@ static void real_rounds(void **state)
     expect_quiet(f);
 }
 
-/* What of this machine's files the probes read, copied: /sys and /proc cannot be copied as they are. */
+/* Copies of this machine's files that the probes read: /sys and /proc cannot be copied as they are. */
 static void snapshot(struct fixture *f)
 {
     static const char script[] =

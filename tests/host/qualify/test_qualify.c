@@ -230,7 +230,7 @@ static void test_wrong_orders_say_where(void **state)
     }
 }
 
-/* What is learnt is between the median and what is far off it; and it is read back. */
+/* The learnt limit lies between the median and the outliers, and is read back. */
 static void test_thresholds_are_learnt(void **state)
 {
     struct qualify_report reports[5] = {0};

@@ -6,7 +6,7 @@
 
 enum { SEQ_MAX = 4096, HISTORIES = 4, LOCK_BYTES = 128 };
 
-/* What had been promised when the trace had `ops` operations. */
+/* Records that had been promised when the trace had `ops` operations. */
 struct promise {
     size_t ops;
     uint64_t acked, under_way; /* last record acknowledged; last one of the group being appended */

@@ -226,7 +226,7 @@ static void test_large_hello(void **state)
     wire_tls_free(a);
 }
 
-/* What was good when hands were shaken is not for ever: the authority takes it back. */
+/* A certificate that was good when hands were shaken is not for ever: the authority takes it back. */
 static bool taken_back(void)
 {
     char ca[300], key[300], cert[300];

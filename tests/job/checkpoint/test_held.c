@@ -121,7 +121,7 @@ static void test_ready(void **unused)
     gang_done(&gang);
 }
 
-/* What peers have a copy of is known to the next process, and loses its slot to nothing that comes. */
+/* The next process knows the states of which peers have a copy, and no new state takes their slots. */
 static void test_copied(void **unused)
 {
     struct gang gang;
@@ -584,7 +584,7 @@ static int take_replicated(void *argument)
     return 0;
 }
 
-/* What one of them still holds is enough for all, and is not taken for another state's. */
+/* A state that one rank still holds is enough for all, and is not taken for another state's. */
 static void test_replicas(void **unused)
 {
     struct gang gang;
@@ -611,7 +611,7 @@ static int slot_with(const char *dir, uint64_t step)
     return -1;
 }
 
-/* What comes to a process is in its slot when it has joined. */
+/* A state that comes to a process is in its slot when the process has joined. */
 static int look_at_slots(void *argument)
 {
     const uint64_t *steps = argument;

@@ -333,7 +333,7 @@ static void test_harm_after_the_join(void **unused)
     assert_true(loaded >= 15 && refused >= 30);
 }
 
-/* What is loaded has the registered form or is refused by name. */
+/* A loaded state has the registered form or is refused by name. */
 static int load_wrong(void *unused)
 {
     struct phx_error error = {0};

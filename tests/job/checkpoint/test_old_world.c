@@ -170,7 +170,8 @@ static void test_mix(void **unused)
     }
 }
 
-/* What is damaged, and what a machine had alone, leads all to the newest checkpoint that is whole. */
+/* A damaged state, or one that a lost machine had alone, leads all ranks to the newest checkpoint that is
+ * whole. */
 static void test_damage(void **unused)
 {
     for (uint32_t kind = 0; kind < 4; kind++) {

@@ -83,7 +83,7 @@ static void test_mistakes(void **unused)
     refuse(twice, 0, "regions");
 }
 
-/* What is gathered is what is filled in again; a byte more or less, or another shape of the same size, is
+/* Regions that were gathered are filled in again; a byte more or less, or another shape of the same size, is
  * not. */
 static void test_round_trip(void **unused)
 {

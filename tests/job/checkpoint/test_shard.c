@@ -197,7 +197,7 @@ static void test_large(void **unused)
     gang_done(&gang);
 }
 
-/* What is a shard file in memory already goes to storage as it is, whatever follows it there. */
+/* A shard file that is in memory already goes to storage as it is, whatever follows it there. */
 static void test_sealed(void **unused)
 {
     static const size_t lengths[] = {0, 5, BLOCKS_SMALL - SHARD_HEADER_SIZE, BLOCKS_SMALL + 4033, 9000017};

@@ -361,7 +361,7 @@ static void test_delta(void **unused)
     stage_free(stage);
 }
 
-/* What has changed at the peer meanwhile does not count as a copy, and the next one is a whole one. */
+/* A slot that has changed at the peer meanwhile does not count as a copy, and the next one is a whole one. */
 static void test_delta_on_damage(void **unused)
 {
     struct stage *stage = stage_new();
@@ -559,7 +559,7 @@ static void test_packed_garbage(void **unused)
     stage_free(stage);
 }
 
-/* What a stranger who knows all but the key can send: nothing is answered, nothing is written. */
+/* Messages of a stranger who knows all but the key: nothing is answered, nothing is written. */
 static void test_forged(void **unused)
 {
     struct stage *stage = stage_new();

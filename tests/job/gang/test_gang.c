@@ -403,7 +403,7 @@ static int wait_for_drained_hub(void *unused)
     return 0;
 }
 
-/* What a process that knows all but the key can send is not admitted: no HELLO, a HELLO of a rank again,
+/* A process that knows all but the key is not admitted, whatever it sends: no HELLO, a HELLO of a rank again,
  * another key, every bit of a HELLO changed, cut frames, giant lengths. */
 static void forge(struct gang *gang, struct rendezvous_message hello)
 {

@@ -6,7 +6,7 @@
 #define NEWEST  50 /* every ten steps */
 #define FOREVER (-1)
 
-/* What a rank saves at a step, in `buf` of 64 KiB + 64; longer than what is read at once. */
+/* The state that a rank saves at a step, in `buf` of 64 KiB + 64; longer than what is read at once. */
 static size_t state_of(uint32_t rank, uint64_t step, uint32_t attempt, char *buf)
 {
     size_t len = 65536 + 8 * rank;
@@ -124,7 +124,7 @@ static int save_uncommitted(void *unused)
     return 0;
 }
 
-/* What is newer than the newest commit is never restored, be it whole or not. */
+/* A state newer than the newest commit is never restored, be it whole or not. */
 static void test_nothing_newer(void **unused)
 {
     struct gang gang;

@@ -79,7 +79,7 @@ static void test_folder(void **unused)
     gang_done(&gang);
 }
 
-/* What is swept: slots of ranks that are here no more, of older attempts, and copies from another world. */
+/* Sweeping removes slots of ranks that are here no more, of older attempts, and copies from another world. */
 static void test_sweep(void **unused)
 {
     struct gang gang;

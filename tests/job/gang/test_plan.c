@@ -254,7 +254,8 @@ static void test_any_offers(void **unused)
 
 enum { MEMBERS_MAX = 5 };
 
-/* What a world of `old` ranks has left, offered by ranks of another one, and parts of it in storage. */
+/* The shards that a world of `old` ranks has left, offered by ranks of another one, and parts of it in
+ * storage. */
 static struct scene draw_left(uint32_t *seed, uint32_t old, uint32_t members)
 {
     struct scene scene = {.world = old};
@@ -418,7 +419,7 @@ static void test_dump_rule(void **unused)
     assert_true(found_count > 500 && refused_count > 500);
 }
 
-/* What is missing is named, and storage is no source. */
+/* A missing region is named, and storage is no source. */
 static void test_dump_refused(void **unused)
 {
     struct scene scene = {.world = 3};

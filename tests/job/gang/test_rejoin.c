@@ -80,7 +80,7 @@ static int make_steps(phx_context *ctx, uint64_t state[2], uint64_t step, struct
     return status == 0 ? phx_barrier(ctx, FOREVER, error) : status;
 }
 
-/* What code that knows nothing of the library reads. */
+/* The variables that code reads which knows nothing of the library. */
 static void expect_environment(const phx_context *ctx)
 {
     struct phx_error error = {0};

@@ -1,4 +1,4 @@
-/* What phx_step costs, and that it waits for nobody: with an agent that reads, with one that has stopped. */
+/* The cost of phx_step, which waits for nobody: with an agent that reads, with one that has stopped. */
 #include "job/gang.h"
 
 #include <sys/resource.h>

@@ -243,8 +243,8 @@ static void test_killed(void **unused)
     }
 }
 
-/* What a survivor has made is not made again, though it was never held: any of them is a replica of those
- * that are lost. */
+/* A step that a survivor has made is not made again, though it was never held: any survivor is a replica of
+ * those that are lost. */
 static void test_rescued(void **unused)
 {
     struct gang gang;
@@ -277,7 +277,8 @@ static void test_rescued(void **unused)
     gang_done(&gang);
 }
 
-/* What hears of no loss is ended by `abort`, and what it says then is not taken for a failure of the job. */
+/* A process that hears of no loss is ended by `abort`, and its last words are not taken for a failure of the
+ * job. */
 static void test_aborted(void **unused)
 {
     struct gang gang;

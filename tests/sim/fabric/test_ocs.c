@@ -42,7 +42,7 @@ static void ports_in_use_are_not_taken(void **state)
     assert_int_equal(ocs_part(&ocs, 1, 0, 0), OCS_NOT_JOINED);
 }
 
-/* What a session answers to `bytes` at `now_ns`. */
+/* Returns the session's answer to `bytes` at `now_ns`. */
 static const char *talk(struct ocs_session *session, struct ocs *ocs, const char *bytes, int64_t now_ns,
                         int64_t *ret_wake_ns)
 {
