@@ -20,6 +20,8 @@ static const char flow_worker_usage[] =
     "  --devices N        devices of this host (default 1)\n"
     "  --memory BYTES     of one device (default 1G; k, M, G)\n"
     "  --island NAME      island of the host (default main)\n"
+    "  --token-file FILE  the head's token (default: the file \"token\" beside the head's unix socket, of\n"
+    "                     PHX_FLOW_TOKEN, or the file PHX_FLOW_TOKEN_FILE)\n"
     "  --functions DIR    shared objects that programs may name\n"
     "  --work-limit N     operations on elements that one call of StableHLO may take (default 0: no limit)\n"
     "  --help             this text\n";
@@ -53,6 +55,9 @@ static bool flow_worker_option(struct flow_worker_options *worker, int letter)
     case 'i':
         worker->island = optarg;
         return usage_value(optarg[0] != 0 && str_from(optarg).len < 64);
+    case 't':
+        worker->token_file = optarg;
+        return true;
     case 'f':
         worker->functions = optarg;
         return true;
@@ -79,6 +84,7 @@ int flow_worker(int argc, char **argv)
                                             {"devices", required_argument, NULL, 'd'},
                                             {"memory", required_argument, NULL, 'm'},
                                             {"island", required_argument, NULL, 'i'},
+                                            {"token-file", required_argument, NULL, 't'},
                                             {"functions", required_argument, NULL, 'f'},
                                             {"work-limit", required_argument, NULL, 'w'},
                                             {"help", no_argument, NULL, 'h'},

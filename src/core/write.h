@@ -29,8 +29,8 @@ struct writing {
 /* What has been made of a write's body, for the step to apply.
  *
  * Of a new JobSet, Job or Pod, by a check: its document and spec. Both depend on the write and, of the state,
- * on `default_queue` alone. Of a stored object, by core_prepare_write: its document in the form in which it is
- * kept, or why it is refused; of the write that depends on `draw` too. */
+ * on `default_queue` alone. Of a stored object, by core_prepare_write: its document in the form in which it
+ * is kept, or why it is refused; of the write both depend on `draw` too. */
 struct prepared_write {
     struct arena arena;   /* owns the rest; the step takes it */
     struct doc *document; /* NULL: a step has taken it, or it is refused */

@@ -253,8 +253,8 @@ static bool only_metadata(struct api_request *request, const struct doc *object)
     return spec_equal(without_those(&request->arena, live), without_those(&request->arena, object));
 }
 
-/* A workload is checked and applied on the loop, in a time that grows with its values: some 40 ms for so many.
- * Stored objects are prepared beside it (write_prepare). */
+/* A workload is checked and applied on the loop, in a time that grows with its values: some 40 ms for so
+ * many. Stored objects are prepared beside it (write_prepare). */
 enum { VALUES_MAX = 100000 };
 
 /* Counts the values of a document, itself among them, until there are more than `most`. */

@@ -25,8 +25,8 @@ struct listener_options {
     /* Takes a connected socket, which does not block and is closed on exec. Returns how many descriptors the
      * connection holds; 0: it is not wanted, and the listener closes it. */
     uint32_t (*taken)(void *context, int fd, const struct sockaddr_storage *address, socklen_t len);
-    /* accept() has failed for want of descriptors or memory, and nothing is accepted for a while. NULL: nobody
-     * is told. */
+    /* accept() has failed for want of descriptors or memory, and nothing is accepted for a while. NULL:
+     * nobody is told. */
     void (*paused)(void *context, int errno_code);
     void *context;
     uint32_t open_max;

@@ -315,7 +315,7 @@ static void test_rest(void **state)
     end();
 }
 
-/* The kernel watches no other descriptor (fs.epoll.max_user_watches): the connection ends, the relay goes on. */
+/* The kernel watches no other descriptor (fs.epoll.max_user_watches): that connection alone ends. */
 static void test_no_watches(void **state)
 {
     char text[8];
