@@ -29,6 +29,25 @@ int gate_open(struct gate *gate, const char *listen, const char *token_file, boo
 void gate_done(struct gate *gate)
 {
     vec_done(&gate->refused);
+    vec_done(&gate->strangers);
+}
+
+void gate_closed(struct gate *gate, uint64_t peer)
+{
+    for (size_t i = 0; i < gate->strangers.len; i++)
+        if (gate->strangers.items[i].peer == peer) {
+            vec_remove(&gate->strangers, i);
+            return;
+        }
+}
+
+void gate_opened(struct gate *gate, struct loop *loop, uint64_t peer)
+{
+    if (gate->strangers.len == GATE_STRANGERS_MAX) {
+        loop_close(loop, gate->strangers.items[0].peer);
+        vec_remove(&gate->strangers, 0);
+    }
+    vec_push(&gate->strangers, ((struct gate_stranger){.peer = peer}));
 }
 
 static bool gate_has_refused(const struct gate *gate, uint64_t peer)
@@ -45,6 +64,8 @@ bool gate_passes(struct gate *gate, struct loop *loop, uint64_t peer, struct flo
     if (gate_has_refused(gate, peer))
         return false;
     bool is_hello = entry->kind == ENTRY_HELLO_WORKER || entry->kind == ENTRY_HELLO_CLIENT;
+    if (is_hello)
+        gate_closed(gate, peer); /* it is a stranger no more, or refused */
     if (!is_hello || flow_token_take(&gate->token, entry, tail))
         return true;
     if (gate->refused.len == GATE_REFUSED_MAX) {
@@ -62,4 +83,10 @@ void gate_tick(struct gate *gate, struct loop *loop)
     for (size_t i = 0; i < gate->refused.len; i++)
         loop_close(loop, gate->refused.items[i]);
     vec_clear(&gate->refused);
+    for (size_t i = 0; i < gate->strangers.len; i++)
+        gate->strangers.items[i].ticks++;
+    while (gate->strangers.len > 0 && gate->strangers.items[0].ticks > GATE_STRANGER_S) {
+        loop_close(loop, gate->strangers.items[0].peer);
+        vec_remove(&gate->strangers, 0);
+    }
 }

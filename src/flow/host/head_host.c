@@ -49,6 +49,8 @@ static uint64_t head_random(void)
 
 static void head_opened(void *context, uint64_t peer)
 {
+    struct head_host_process *process = context;
+    gate_opened(&process->gate, process->loop, peer);
     head_feed(context, &(struct flow_event){.kind = FLOW_OPENED, .peer = peer, .token = head_random()});
 }
 
@@ -63,6 +65,8 @@ static void head_took(void *context, uint64_t peer, const struct flow_entry *ent
 
 static void head_peer_closed(void *context, uint64_t peer)
 {
+    struct head_host_process *process = context;
+    gate_closed(&process->gate, peer);
     head_feed(context, &(struct flow_event){.kind = FLOW_CLOSED, .peer = peer});
 }
 
