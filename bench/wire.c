@@ -221,6 +221,7 @@ int main(void)
     wire_row("64 bytes there and back, plain ring, both look", ring, 0);
     wire_row("64 bytes there and back, pair of sockets, both sleep", sockets, 0);
     flow_rows("shared memory", head, worker, sockets.median);
+    setenv("PHX_FLOW_TOKEN", "0123456789abcdef0123456789abcdef0123456789abcdef0123456789abcdef", 0);
     flow_rows("TCP", "127.0.0.1:0", "127.0.0.1:0", sockets.median);
     unlink(head + 5);
     unlink(worker + 5);

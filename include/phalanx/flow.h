@@ -85,7 +85,9 @@ struct phx_flow_options {
     int32_t priority; /* higher goes first */
 };
 
-/* Connects to a head: "unix:PATH" or "HOST:PORT". PHX_ERROR_IO when no head answers. */
+/* Connects to a head: "unix:PATH" or "HOST:PORT". The head's token is taken from the file "token" beside the
+ * socket, from the variable PHX_FLOW_TOKEN, or from the file that PHX_FLOW_TOKEN_FILE names. PHX_ERROR_IO
+ * when no head answers; PHX_ERROR_INVALID when it refuses the token, or the token cannot be read. */
 int phx_flow_connect(const char *address, const struct phx_flow_options *options, phx_flow **ret_flow,
                      struct phx_error *error);
 /* Ends the connection: its values and programs are freed on the devices. NULL allowed. */

@@ -15,8 +15,11 @@ static const char flow_head_usage[] =
     "Runs the head of a flow runtime until SIGINT or SIGTERM. Prints \"ready ADDRESS\" once it listens.\n"
     "\n"
     "Options:\n"
-    "  --listen ADDRESS   unix:PATH or HOST:PORT, for workers and clients. Whoever reaches the address\n"
-    "                     may use the devices: a unix socket is for its user alone\n"
+    "  --listen ADDRESS   unix:PATH or HOST:PORT, for workers and clients. A unix socket is for its user\n"
+    "                     alone; HOST:PORT needs a token\n"
+    "  --token-file FILE  64 hexadecimal digits, which workers and clients have to show (default: of\n"
+    "                     PHX_FLOW_TOKEN, or the file PHX_FLOW_TOKEN_FILE)\n"
+    "  --insecure         without a token, whoever reaches HOST:PORT may use the devices\n"
     "  --help             this text\n";
 
 int flow_stop_signals(void)
@@ -31,8 +34,11 @@ int flow_stop_signals(void)
 
 int flow_head(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"listen", required_argument, NULL, 'l'}, {"help", no_argument, NULL, 'h'}, {0}};
+    static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
+                                            {"token-file", required_argument, NULL, 't'},
+                                            {"insecure", no_argument, NULL, 'i'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
     struct flow_head_options head = {.ready = stdout};
     int letter;
     while ((letter = usage_option(argc, argv, "h", options, NULL)) != -1) {
@@ -40,9 +46,14 @@ int flow_head(int argc, char **argv)
             fputs(flow_head_usage, stdout);
             return EXIT_OK;
         }
-        if (letter != 'l')
+        if (letter == 'l')
+            head.listen = optarg;
+        else if (letter == 't')
+            head.token_file = optarg;
+        else if (letter == 'i')
+            head.insecure = true;
+        else
             return usage_wrong(flow_head_usage, NULL);
-        head.listen = optarg;
     }
     if (!head.listen || optind < argc)
         return usage_wrong(flow_head_usage, head.listen ? "too many arguments" : "--listen is missing");

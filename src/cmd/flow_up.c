@@ -16,6 +16,7 @@
 #include "cmd/cmd.h"
 #include "cmd/flow.h"
 #include "cmd/usage.h"
+#include "flow/host/host.h"
 #include "os/folder.h"
 
 static const char flow_up_usage[] =
@@ -23,7 +24,8 @@ static const char flow_up_usage[] =
     "\n"
     "Runs a head and N workers on this machine until SIGINT or SIGTERM, or until the head ends. A worker\n"
     "that ends is not started again. Prints the process of each worker, and \"ready ADDRESS\" when all\n"
-    "are there.\n"
+    "are there. The folder is this user's alone, and a new token lies in it (\"token\"), which clients\n"
+    "of ADDRESS find there.\n"
     "\n"
     "Options:\n"
     "  --dir DIR          folder of the sockets (default: a new one in $XDG_RUNTIME_DIR or /tmp)\n"
@@ -39,7 +41,7 @@ static const char flow_up_usage[] =
 struct flow_up {
     int64_t hosts, devices, islands;
     const char *dir, *memory, *functions, *pjrt, *work_limit;
-    char made[64];
+    char made[64], token[300]; /* empty: none is made */
     pid_t *pids; /* the head, then workers; 0: has ended */
 };
 
@@ -134,6 +136,8 @@ static pid_t flow_up_worker(const struct flow_up *up, int64_t number)
                          head,
                          "--listen",
                          listen,
+                         "--token-file",
+                         (char *)up->token,
                          "--devices",
                          devices,
                          "--island",
@@ -162,8 +166,13 @@ static pid_t flow_up_worker(const struct flow_up *up, int64_t number)
 static int flow_up_start_all(struct flow_up *up)
 {
     char listen[300];
+    struct error error;
     snprintf(listen, sizeof listen, "unix:%s/head.sock", up->dir);
-    char *arguments[] = {"phalanx", "flow", "head", "--listen", listen, NULL};
+    if (flow_head_make_token(up->dir, up->token, sizeof up->token, &error) < 0) {
+        say("%s", error.text);
+        return -1;
+    }
+    char *arguments[] = {"phalanx", "flow", "head", "--listen", listen, "--token-file", up->token, NULL};
     up->pids[0] = flow_up_launch(arguments);
     for (int64_t i = 0; i < up->hosts && up->pids[0] > 0; i++) {
         up->pids[1 + i] = flow_up_worker(up, i);
@@ -215,6 +224,8 @@ static void flow_up_end(struct flow_up *up)
         if (up->pids[i] > 0)
             waitpid(up->pids[i], NULL, 0);
     }
+    if (up->token[0])
+        unlink(up->token);
     if (up->made[0])
         os_folder_remove(AT_FDCWD, up->made);
 }

@@ -20,6 +20,8 @@ static const char flow_worker_usage[] =
     "  --devices N        devices of this host (default 1)\n"
     "  --memory BYTES     of one device (default 1G; k, M, G)\n"
     "  --island NAME      island of the host (default main)\n"
+    "  --token-file FILE  the head's token (default: the file \"token\" beside the head's unix socket, of\n"
+    "                     PHX_FLOW_TOKEN, or the file PHX_FLOW_TOKEN_FILE)\n"
     "  --functions DIR    shared objects that programs may name\n"
     "  --pjrt FILE        a PJRT plugin, which runs what it can; the processor does the rest\n"
     "  --work-limit N     operations on elements that one call of StableHLO may take (default 0: no limit)\n"
@@ -54,6 +56,9 @@ static bool flow_worker_option(struct flow_worker_options *worker, int letter)
     case 'i':
         worker->island = optarg;
         return usage_value(optarg[0] != 0 && str_from(optarg).len < 64);
+    case 't':
+        worker->token_file = optarg;
+        return true;
     case 'f':
         worker->functions = optarg;
         return true;
@@ -78,12 +83,17 @@ static bool flow_worker_option(struct flow_worker_options *worker, int letter)
 
 int flow_worker(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"head", required_argument, NULL, 'H'},    {"listen", required_argument, NULL, 'l'},
-        {"devices", required_argument, NULL, 'd'}, {"memory", required_argument, NULL, 'm'},
-        {"island", required_argument, NULL, 'i'},  {"functions", required_argument, NULL, 'f'},
-        {"pjrt", required_argument, NULL, 'p'},    {"work-limit", required_argument, NULL, 'w'},
-        {"help", no_argument, NULL, 'h'},          {0}};
+    static const struct option options[] = {{"head", required_argument, NULL, 'H'},
+                                            {"listen", required_argument, NULL, 'l'},
+                                            {"devices", required_argument, NULL, 'd'},
+                                            {"memory", required_argument, NULL, 'm'},
+                                            {"island", required_argument, NULL, 'i'},
+                                            {"token-file", required_argument, NULL, 't'},
+                                            {"functions", required_argument, NULL, 'f'},
+                                            {"pjrt", required_argument, NULL, 'p'},
+                                            {"work-limit", required_argument, NULL, 'w'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
     struct flow_worker_options worker = {
         .devices = 1, .device_bytes = 1000000000, .island = "main", .ready = stdout};
     int letter;

@@ -77,6 +77,11 @@ uint64_t core_digest(const struct core *core);
  * frees it, after that step. */
 bool core_check_write(struct core *core, const struct write_event *write, int64_t now_ns,
                       struct effects *effects, struct prepared_write **ret_prepared);
+/* Does the part of checking a stored object's create or replacement that needs no state: reads, converts and
+ * checks its document, which may take tens of milliseconds. The result is for write_event.prepared of the
+ * check and of the step of this same write; a refusal is given by the check, in its place. NULL: the write
+ * has no such part. Reads nothing but `write`, so any thread may call it. */
+struct prepared_write *core_prepare_write(const struct write_event *write);
 void prepared_write_free(struct prepared_write *prepared); /* NULL is fine */
 
 /* Appends the whole state as bytes (proto/snapshot.proto, zero or more length-delimited records;

@@ -71,7 +71,8 @@ struct write_event {
     uint64_t draw;
     /* In memory only: the log holds `body`, and a replay gives the same state without them. */
     const struct doc *document;      /* core_check_write: `body` as it was parsed; NULL: parse it */
-    struct prepared_write *prepared; /* core_step: what core_check_write made of this write; NULL: nothing */
+    /* What core_check_write made of it for core_step, or core_prepare_write for both; NULL: nothing */
+    struct prepared_write *prepared;
 };
 
 struct progress_event {

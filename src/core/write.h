@@ -26,13 +26,19 @@ struct writing {
     struct prepared_write **ret_prepared; /* of a check; NULL: not wanted */
 };
 
-/* The document and spec that a check has made of the body of a new JobSet, Job or Pod, for the step to apply.
- * Both depend on the write and, of the state, on `default_queue` alone. */
+/* What has been made of a write's body, for the step to apply.
+ *
+ * Of a new JobSet, Job or Pod, by a check: its document and spec. Both depend on the write and, of the state,
+ * on `default_queue` alone. Of a stored object, by core_prepare_write: its document in the form in which it
+ * is kept, or why it is refused; of the write both depend on `draw` too. */
 struct prepared_write {
     struct arena arena;   /* owns the rest; the step takes it */
-    struct doc *document; /* NULL: a step has taken it */
+    struct doc *document; /* NULL: a step has taken it, or it is refused */
     struct jobset_spec spec;
     bool default_queue; /* the namespace had a LocalQueue "default" */
+    bool stored;        /* of a stored object */
+    uint64_t draw;
+    struct effect refusal; /* a REPLY; code 0: none */
 };
 
 bool write_refuse(const struct writing *writing, int code, const char *reason,

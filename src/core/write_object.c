@@ -69,9 +69,9 @@ static bool is_of_kind(const struct writing *writing, const struct doc *document
     return kind == writing->write->object || kind == kept_kind(writing);
 }
 
-/* Prepares the document in its stored form, except that Events, whose two forms have rules of their own,
- * are converted after all checks. False: refused. */
-static bool prepare(const struct writing *writing, struct arena *arena, struct doc **ret_document)
+/* Reads the document into its stored form, except that Events, whose two forms have rules of their own, are
+ * converted after all checks. False: refused. */
+static bool read_stored(const struct writing *writing, struct arena *arena, struct doc **ret_document)
 {
     const struct resource *info = object_kind_info(kept_kind(writing));
     struct doc *document;
@@ -91,6 +91,57 @@ static bool prepare(const struct writing *writing, struct arena *arena, struct d
     field_errors_done(errors);
     *ret_document = document;
     return true;
+}
+
+struct prepared_write *core_prepare_write(const struct write_event *write)
+{
+    const struct resource *row = resource_row(write->object);
+    bool whole = write->verb == WRITE_CREATE || write->verb == WRITE_REPLACE;
+    if (!whole || !row || row->rules != RULES_STORED || write->object == OBJECT_EVENT)
+        return NULL;
+    struct prepared_write *prepared = mem_alloc(sizeof(*prepared));
+    struct effects effects = {0};
+    struct step step = {.effects = &effects};
+    struct writing writing = {.step = &step, .write = write, .reply = &prepared->arena, .dry = true};
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *document;
+    prepared->stored = true;
+    prepared->draw = write->draw;
+    if (read_stored(&writing, &arena, &document))
+        prepared->document = object_kept_form(&prepared->arena, write->object, document);
+    else
+        prepared->refusal = effects.list.items[0];
+    vec_done(&effects.list);
+    return prepared;
+}
+
+/* A document that is being written, and the arena in which it lives: `own`, or that of a prepared write. */
+struct draft {
+    struct arena own, *arena;
+    struct doc *document;
+};
+
+static void draft_done(struct draft *draft)
+{
+    arena_done(&draft->own);
+}
+
+#define DRAFT_CLEANUP __attribute__((cleanup(draft_done)))
+
+/* Takes the document that was prepared, or reads it. False: refused. */
+static bool draft(const struct writing *writing, struct draft *ret_draft)
+{
+    struct prepared_write *prepared = writing->write->prepared;
+    if (!prepared || prepared->draw != writing->write->draw) {
+        ret_draft->arena = &ret_draft->own;
+        return read_stored(writing, &ret_draft->own, &ret_draft->document);
+    }
+    CHECK(prepared->stored && (prepared->document || writing->dry));
+    ret_draft->arena = &prepared->arena;
+    ret_draft->document = prepared->document;
+    if (!prepared->document)
+        effect_add(writing->step->effects, EFFECT_REPLY)->reply = prepared->refusal.reply;
+    return prepared->document != NULL;
 }
 
 struct oldest {
@@ -142,14 +193,14 @@ static bool create(const struct writing *writing)
     CHECK(writing->write->verb == WRITE_CREATE);
     const struct resource *info = object_kind_info(kept_kind(writing));
     const struct object_store *store = writing->core->objects;
-    struct arena arena ARENA_CLEANUP = {0};
-    struct doc *document;
-    if (!prepare(writing, &arena, &document))
+    struct draft made DRAFT_CLEANUP = {0};
+    if (!draft(writing, &made))
         return false;
+    struct doc *document = made.document;
     struct str ns = doc_str(doc_path(document, "metadata", "namespace", NULL), STR(""));
     struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
     if (admit_keeps(info->named))
-        finalizer_add(&arena, document, FINALIZER_IN_USE);
+        finalizer_add(made.arena, document, FINALIZER_IN_USE);
     if (object_find(store, info->named, ns, name))
         return write_refuse_taken(writing, object_kind_title(info->named), name);
     if (info->namespaced && !write_namespace_open(writing, ns))
@@ -163,9 +214,9 @@ static bool create(const struct writing *writing)
         namespace_need(writing->step, ns);
     if (info->named == OBJECT_USER_EVENT) {
         make_room(writing, ns);
-        object_convert(&arena, info->named, document);
+        object_convert(made.arena, info->named, document);
     }
-    struct object *object = object_create(writing->step, info->named, &arena, document);
+    struct object *object = object_create(writing->step, info->named, made.arena, document);
     return write_accept(writing, 201, ref_object(object));
 }
 
@@ -186,10 +237,10 @@ static bool replace(const struct writing *writing)
     struct object *object = find(writing);
     if (!object)
         return write_refuse_missing(writing);
-    struct arena arena ARENA_CLEANUP = {0};
-    struct doc *document;
-    if (!write_still_holds(writing, ref_object(object)) || !prepare(writing, &arena, &document))
+    struct draft made DRAFT_CLEANUP = {0};
+    if (!write_still_holds(writing, ref_object(object)) || !draft(writing, &made))
         return false;
+    struct doc *document = made.document;
     struct str name = doc_str(doc_path(document, "metadata", "name", NULL), STR(""));
     if (!str_equal(name, object->name))
         return write_refuse(writing, 400, "BadRequest", NULL,
@@ -197,14 +248,14 @@ static bool replace(const struct writing *writing)
                             ") does not match the name on the URL (" STR_FORMAT ")",
                             STR_ARG(name), STR_ARG(object->name));
     if (admit_keeps(object->kind) && !object->deleted_ns)
-        finalizer_add(&arena, document, FINALIZER_IN_USE);
+        finalizer_add(made.arena, document, FINALIZER_IN_USE);
     if (!check_update(writing, object, document) ||
         !write_budget_allows(writing, object->namespace_, object->bytes, document))
         return false;
     if (writing->dry)
         return true;
-    object_convert(&arena, object->kind, document);
-    object_replace(writing->step, object, &arena, document);
+    object_convert(made.arena, object->kind, document);
+    object_replace(writing->step, object, made.arena, document);
     return write_accept(writing, 200, ref_object(object));
 }
 

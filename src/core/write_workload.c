@@ -95,7 +95,10 @@ static void keep_prepared(const struct writing *writing, struct arena *arena, st
     if (!writing->ret_prepared)
         return;
     struct prepared_write *prepared = mem_alloc(sizeof(*prepared));
-    *prepared = (struct prepared_write){*arena, document, *spec, has_default_queue(writing)};
+    prepared->arena = *arena;
+    prepared->document = document;
+    prepared->spec = *spec;
+    prepared->default_queue = has_default_queue(writing);
     *arena = (struct arena){0};
     *writing->ret_prepared = prepared;
 }

@@ -31,12 +31,31 @@ static bool objects_equal(const struct doc *a, const struct doc *b)
     return equal;
 }
 
-/* Two packed parts are mostly of one text; others are compared as trees. */
+/* Returns whether two texts of packed parts first differ inside of a string that is the value of a member:
+ * before it all is the same, so that both have the member, and their values differ. */
+static bool first_differ_in_value(struct str a, struct str b)
+{
+    size_t len = a.len < b.len ? a.len : b.len, start = 0;
+    bool quoted = false;
+    for (size_t i = 0; i < len && a.data[i] == b.data[i]; i++) {
+        if (quoted && a.data[i] == '\\') {
+            i++; /* if the texts differ here, they do so inside of the string */
+            if (i == len || a.data[i] != b.data[i])
+                break;
+        } else if (a.data[i] == '"') {
+            quoted = !quoted;
+            start = i;
+        }
+    }
+    return quoted && start > 0 && a.data[start - 1] == ':';
+}
+
+/* Two packed parts mostly have one text, or another value of one member; others are compared as trees. */
 static bool packed_equal(const struct doc *a, const struct doc *b)
 {
     if (a->kind == b->kind && str_equal(a->text, b->text))
         return true;
-    if (doc_len(a) != doc_len(b))
+    if (doc_len(a) != doc_len(b) || (a->kind == b->kind && first_differ_in_value(a->text, b->text)))
         return false;
     struct arena arena ARENA_CLEANUP = {0};
     return doc_equal(doc_unpacked(&arena, a), doc_unpacked(&arena, b));

@@ -518,8 +518,10 @@ void client_act(struct world *world)
 static void arrive(struct world *world, struct request *request)
 {
     struct effects refused = {0};
+    if (request->id % 2) /* as hosts do with large documents */
+        request->write.prepared = core_prepare_write(&request->write);
     if (core_check_write(world->controller.core, &request->write, core_now(world->controller.core), &refused,
-                         &request->write.prepared))
+                         request->write.prepared ? NULL : &request->write.prepared))
         controller_request(world, request);
     else
         world_trace(world, "client: refused: %d " STR_FORMAT, refused.list.items[0].reply.code,

@@ -306,7 +306,9 @@ static inline int harness_write_checked(struct harness *h, enum object_kind kind
     struct buf json = {0};
     struct event event = {.kind = EVENT_WRITE, .write = harness_write_event(kind, verb, name, yaml, &json)};
     struct effects checked = {0};
-    if (!core_check_write(h->core, &event.write, h->now_ns, &checked, &event.write.prepared)) {
+    event.write.prepared = core_prepare_write(&event.write);
+    if (!core_check_write(h->core, &event.write, h->now_ns, &checked,
+                          event.write.prepared ? NULL : &event.write.prepared)) {
         h->last_code = checked.list.items[0].reply.code;
         snprintf(h->last_message, sizeof(h->last_message), STR_FORMAT,
                  STR_ARG(checked.list.items[0].reply.message));

@@ -279,6 +279,98 @@ static void what_was_checked_is_applied(void **state)
     core_free(core);
 }
 
+static struct write_event a_map(enum write_verb verb, const char *name, const char *body)
+{
+    return (struct write_event){.verb = verb,
+                                .object = OBJECT_CONFIG_MAP,
+                                .namespace_ = STR("default"),
+                                .name = str_from(name),
+                                .body = str_from(body),
+                                .grace_s = -1};
+}
+
+#define MAP(metadata, data)                                                                                  \
+    "{\"apiVersion\":\"v1\",\"kind\":\"ConfigMap\",\"metadata\":" metadata ",\"data\":" data "}"
+
+/* Checks and applies a write with what was prepared of it, and then with a body that nobody can read: neither
+ * the check nor the step looks at it. Returns the status. */
+static int write_prepared(struct harness *h, struct write_event write, const char **ret_message)
+{
+    static char message[256];
+    struct event event = {.kind = EVENT_WRITE, .write = write};
+    struct effects checked = {0};
+    event.write.prepared = core_prepare_write(&write);
+    assert_non_null(event.write.prepared);
+    event.write.body = STR("no JSON");
+    int code = 0;
+    if (!core_check_write(h->core, &event.write, h->now_ns, &checked, NULL)) {
+        code = checked.list.items[0].reply.code;
+        snprintf(message, sizeof message, STR_FORMAT, STR_ARG(checked.list.items[0].reply.message));
+        *ret_message = message;
+    } else {
+        event.write.body = write.body; /* the log has it, for the replay */
+        harness_step(h, &event);
+        code = h->last_code;
+    }
+    prepared_write_free(event.write.prepared);
+    vec_done(&checked.list);
+    return code;
+}
+
+static void objects_are_prepared_ahead(void **state)
+{
+    struct harness h;
+    const char *why = NULL;
+    harness_init(&h, 2, 4, 0);
+    assert_int_equal(
+        write_prepared(&h, a_map(WRITE_CREATE, "", MAP("{\"name\":\"m\"}", "{\"a\":\"b\"}")), &why), 201);
+    assert_int_equal(
+        write_prepared(&h, a_map(WRITE_CREATE, "", MAP("{\"name\":\"m\"}", "{\"a\":\"b\"}")), &why), 409);
+    assert_int_equal(
+        write_prepared(&h, a_map(WRITE_REPLACE, "m", MAP("{\"name\":\"m\"}", "{\"a\":\"c\"}")), &why), 200);
+    const struct object *map = object_find(core_objects(h.core), OBJECT_CONFIG_MAP, STR("default"), STR("m"));
+    assert_true(map && str_is(doc_get(map->document, "data")->text, "{\"a\":\"c\"}"));
+    uint64_t version = map->changed_seq;
+    assert_int_equal(
+        write_prepared(&h, a_map(WRITE_REPLACE, "m", MAP("{\"name\":\"m\"}", "{\"a\":\"c\"}")), &why), 200);
+    assert_true(map->changed_seq == version); /* it says the same */
+    /* A refusal is the check's own, behind what depends on the state. */
+    assert_int_equal(
+        write_prepared(&h, a_map(WRITE_REPLACE, "m", MAP("{\"name\":\"m\"}", "{\"a\":7}")), &why), 422);
+    assert_non_null(strstr(why, "ConfigMap \"m\" is invalid: data"));
+    assert_int_equal(
+        write_prepared(&h, a_map(WRITE_REPLACE, "n", MAP("{\"name\":\"n\"}", "{\"a\":7}")), &why), 404);
+    assert_int_equal(write_prepared(&h, a_map(WRITE_CREATE, "", "{"), &why), 400);
+    core_check_invariants(h.core);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
+/* Only documents of stored objects can be read without the state; a name that was drawn anew is looked at. */
+static void what_needs_the_state_is_not_prepared(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct buf json BUF_CLEANUP = {0};
+    struct write_event write = a_jobset(&json);
+    assert_null(core_prepare_write(&write));
+    write = a_map(WRITE_DELETE, "m", "");
+    assert_null(core_prepare_write(&write));
+    struct event event = {.kind = EVENT_WRITE,
+                          .write = a_map(WRITE_CREATE, "", MAP("{\"generateName\":\"m-\"}", "{}"))};
+    event.write.draw = 1;
+    event.write.prepared = core_prepare_write(&event.write);
+    event.write.draw = 2;
+    harness_step(&h, &event);
+    assert_int_equal(h.last_code, 201);
+    struct arena arena ARENA_CLEANUP = {0};
+    assert_non_null(object_find(core_objects(h.core), OBJECT_CONFIG_MAP, STR("default"),
+                                generated_name(&arena, STR("m-"), 2)));
+    prepared_write_free(event.write.prepared);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 static obj_id default_namespace(const struct core *core)
 {
     return object_find(core_objects(core), OBJECT_NAMESPACE, STR(""), STR("default"))->uid;
@@ -327,6 +419,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(generated_names_are_checked_as_they_are_written),
         cmocka_unit_test(generated_names_fit_a_label),
+        cmocka_unit_test(objects_are_prepared_ahead),
+        cmocka_unit_test(what_needs_the_state_is_not_prepared),
         cmocka_unit_test(clusters_have_uids_of_their_own),
         cmocka_unit_test(bodies_of_the_wrong_form),
         cmocka_unit_test(what_does_not_exist_or_cannot_be_written),

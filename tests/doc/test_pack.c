@@ -59,6 +59,31 @@ static void content_decides_about_equality(void **state)
     assert_false(doc_equal(doc_get(packed, "a"), NULL) || doc_equal(NULL, doc_get(packed, "a")));
 }
 
+/* The first difference of two texts decides where it can: a value's string, but not a key's. */
+static void a_value_that_differs_decides(void **state)
+{
+    static const struct {
+        const char *a, *b;
+        bool equal;
+    } cases[] = {{"{\"k\":\"v\"}", "{\"k\":\"w\"}", false},
+                 {"{\"k\":\"\"}", "{\"k\":\"w\"}", false},
+                 {"{\"k\":\"a\\n\"}", "{\"k\":\"a\\t\"}", false},
+                 {"{\"k\":\"\\\\\",\"l\":\"x\"}", "{\"k\":\"\\\\\",\"l\":\"y\"}", false},
+                 {"{\"k\":\"v\",\"l\":\"v\"}", "{\"l\":\"v\",\"k\":\"v\"}", true},
+                 {"{\"k\":\"v\",\"l\":\"v\"}", "{\"l\":\"v\",\"m\":\"v\"}", false},
+                 {"{\"k:\":\"v\",\"k;\":\"w\"}", "{\"k;\":\"w\",\"k:\":\"v\"}", true},
+                 {"{\"k\":1.0,\"l\":\"a\"}", "{\"l\":\"a\",\"k\":1.0}", true},
+                 {"{\"k\":{\"a\":\"b\"}}", "{\"k\":{\"a\":\"c\"}}", false},
+                 {"[\"a\",\"b\"]", "[\"a\",\"c\"]", false}};
+    (void)state;
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena ARENA_CLEANUP = {0};
+        struct doc *a = parse(&arena, cases[i].a), *b = parse(&arena, cases[i].b);
+        assert_int_equal(doc_equal(a, b), cases[i].equal);
+        assert_int_equal(doc_equal(doc_packed(&arena, a), doc_packed(&arena, b)), cases[i].equal);
+    }
+}
+
 static void unpacking_gives_the_tree(void **state)
 {
     (void)state;
@@ -88,6 +113,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(packed_parts_are_written_as_trees_are),
         cmocka_unit_test(content_decides_about_equality),
+        cmocka_unit_test(a_value_that_differs_decides),
         cmocka_unit_test(unpacking_gives_the_tree),
         cmocka_unit_test(bytes_count_nodes_and_texts),
     };

@@ -49,8 +49,6 @@ struct object *object_make(struct object_store *store, enum object_kind kind, ob
 struct object *object_adopt(enum object_kind kind, obj_id uid, struct arena *arena, struct doc *document);
 void object_free(struct object *object);
 
-/* Returns a copy of the document in the form in which it is kept (keep.c). */
-struct doc *object_kept_form(struct arena *arena, enum object_kind kind, const struct doc *document);
 /* Whether the document, which nobody else changes, may be kept as it is. */
 bool object_is_kept_form(enum object_kind kind, const struct doc *document);
 /* Charges bytes to a namespace, or gives them back. */

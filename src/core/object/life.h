@@ -15,6 +15,8 @@ void object_store_free(struct object_store *store);
 /* Called before anything else in a step: frees objects that the last step removed or replaced. */
 void objects_bury(struct object_store *store);
 
+/* Returns a copy of the document in the form in which it is kept (keep.c). */
+struct doc *object_kept_form(struct arena *arena, enum object_kind kind, const struct doc *document);
 /* Adds a new object to the store. `document` is converted, defaulted and valid and lives in `*arena`,
  * which is taken over (emptied). */
 struct object *object_create(struct step *step, enum object_kind kind, struct arena *arena,

@@ -104,6 +104,7 @@ struct phx_flow {
     uint64_t moves; /* how often `moved` was said */
     struct spin spin;
     pthread_t thread;
+    bool refused; /* by its token */
     bool started, stop, broken;
     int epoll, wake;
     uint32_t id, epoch;

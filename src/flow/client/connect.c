@@ -9,6 +9,8 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
+#include "flow/wire/token.h"
+
 enum { CLIENT_EVENTS = 64 };
 
 int client_error(struct phx_error *error, int code, const char *format, ...)
@@ -118,19 +120,27 @@ static int client_start(phx_flow *flow, struct phx_error *error)
     return 0;
 }
 
-static int client_hello(phx_flow *flow, const struct phx_flow_options *options, struct phx_error *error)
+static int client_hello(phx_flow *flow, const struct phx_flow_options *options,
+                        const struct flow_token *token, struct phx_error *error)
 {
+    struct buf tail BUF_CLEANUP = {0};
     const char *name = options && options->name ? options->name : program_invocation_short_name;
     struct flow_entry hello = {.kind = ENTRY_HELLO_CLIENT, .node = 0x80000000u};
     hello.count =
         options && options->weight ? (uint16_t)(options->weight < 65535 ? options->weight : 65535) : 1;
     hello.node += (uint32_t)(options ? options->priority : 0);
+    buf_add_str(&tail, str_from(name));
+    flow_token_sign(token, &hello, &tail);
     pthread_mutex_lock(&flow->mutex);
-    client_send_entry(flow, &flow->head, &hello, str_from(name), true);
-    while (flow->id == 0 && client_wait(flow, INT64_MAX))
+    client_send_entry(flow, &flow->head, &hello, buf_str(&tail), true);
+    while (flow->id == 0 && !flow->refused && client_wait(flow, INT64_MAX))
         ;
-    bool known = flow->id != 0;
+    bool known = flow->id != 0, refused = flow->refused;
     pthread_mutex_unlock(&flow->mutex);
+    if (refused)
+        return client_error(error, PHX_ERROR_INVALID,
+                            token->set ? "the head refuses the token: it is another head's, or out of date"
+                                       : "the head wants a token: set PHX_FLOW_TOKEN_FILE or PHX_FLOW_TOKEN");
     return known ? 0 : client_error(error, PHX_ERROR_IO, "the head has refused the connection");
 }
 
@@ -139,7 +149,8 @@ int phx_flow_connect(const char *address, const struct phx_flow_options *options
 {
     struct error why;
     struct wire *wire;
-    if (flow_wire_connect(address, &wire, &why) < 0)
+    struct flow_token token;
+    if (flow_token_find(NULL, address, &token, &why) < 0 || flow_wire_connect(address, &wire, &why) < 0)
         return client_error_of(error, &why);
     phx_flow *flow = mem_alloc(sizeof *flow);
     pthread_mutex_init(&flow->mutex, NULL);
@@ -164,7 +175,7 @@ int phx_flow_connect(const char *address, const struct phx_flow_options *options
     if (rc == 0)
         rc = client_start(flow, error);
     if (rc == 0)
-        rc = client_hello(flow, options, error);
+        rc = client_hello(flow, options, &token, error);
     if (rc < 0) {
         phx_flow_close(flow);
         return rc;

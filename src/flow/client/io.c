@@ -252,6 +252,7 @@ static bool client_took(void *context, const struct flow_entry *entry, struct st
     pthread_mutex_lock(&flow->mutex);
     switch (entry->kind) {
     case ENTRY_WELCOME:
+        flow->refused = entry->flags & ENTRY_IS_FAILED;
         flow->id = entry->client;
         flow->token = entry->args[0];
         break;

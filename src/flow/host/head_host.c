@@ -7,6 +7,7 @@
 
 #include "base/units.h"
 #include "flow/host/board.h"
+#include "flow/host/gate.h"
 #include "flow/wire/loop.h"
 #include "flow/island/machine.h"
 
@@ -15,6 +16,7 @@ enum { HEAD_BACKLOG_MAX = 4096 }; /* 1 GiB for one that does not read */
 struct head_host_process {
     struct loop *loop;
     struct head *head;
+    struct gate gate;
     struct flow_effects effects;
 };
 
@@ -47,16 +49,24 @@ static uint64_t head_random(void)
 
 static void head_opened(void *context, uint64_t peer)
 {
+    struct head_host_process *process = context;
+    gate_opened(&process->gate, process->loop, peer);
     head_feed(context, &(struct flow_event){.kind = FLOW_OPENED, .peer = peer, .token = head_random()});
 }
 
 static void head_took(void *context, uint64_t peer, const struct flow_entry *entry, struct str tail)
 {
-    head_feed(context, &(struct flow_event){.kind = FLOW_ENTRY, .peer = peer, .entry = entry, .tail = tail});
+    struct head_host_process *process = context;
+    struct flow_entry heard = *entry;
+    if (gate_passes(&process->gate, process->loop, peer, &heard, &tail))
+        head_feed(context,
+                  &(struct flow_event){.kind = FLOW_ENTRY, .peer = peer, .entry = &heard, .tail = tail});
 }
 
 static void head_peer_closed(void *context, uint64_t peer)
 {
+    struct head_host_process *process = context;
+    gate_closed(&process->gate, peer);
     head_feed(context, &(struct flow_event){.kind = FLOW_CLOSED, .peer = peer});
 }
 
@@ -66,6 +76,8 @@ static void head_woken(void *context)
 
 static void head_tick(void *context)
 {
+    struct head_host_process *process = context;
+    gate_tick(&process->gate, process->loop);
     head_feed(context, &(struct flow_event){.kind = FLOW_TICK});
 }
 
@@ -74,7 +86,9 @@ int flow_head_run(const struct flow_head_options *options, struct error *error)
     struct head_host_process process = {0};
     struct loop_handler handler = {&process,   head_opened, head_took, head_peer_closed,
                                    head_woken, head_tick,   false,     HEAD_BACKLOG_MAX};
-    int fd, rc = flow_wire_listen(options->listen, &fd, error);
+    int fd, rc = gate_open(&process.gate, options->listen, options->token_file, options->insecure, error);
+    if (rc == 0)
+        rc = flow_wire_listen(options->listen, &fd, error);
     if (rc < 0)
         return rc;
     rc = loop_new(&handler, &process.loop, error);
@@ -100,5 +114,6 @@ int flow_head_run(const struct flow_head_options *options, struct error *error)
     head_free(process.head);
     loop_free(process.loop);
     flow_effects_done(&process.effects);
+    gate_done(&process.gate);
     return 0;
 }

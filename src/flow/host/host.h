@@ -11,6 +11,7 @@
  *
  * Files.
  *     head_host.c    the head's process
+ *     gate.c         who may say HELLO to it
  *     worker_host.c  a worker's process: carries out effects
  *     runner.c       the threads that run and compile functions
  *     gang.c         collectives among the devices of one host and between hosts
@@ -19,6 +20,7 @@
 #ifndef PHX_FLOW_HOST_HOST_H
 #define PHX_FLOW_HOST_HOST_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <stdio.h>
 
@@ -26,13 +28,20 @@
 
 struct flow_head_options {
     const char *listen;
+    const char *token_file; /* NULL: of the environment (wire/token.h) */
+    bool insecure;          /* without a token an address that others reach is not refused */
     FILE *ready; /* one line "ready ADDRESS" once it listens; NULL: none */
     int stop_fd; /* readable: end; -1: never */
 };
+/* Makes a new token for a head whose unix socket is in this folder: a file of this user alone, which workers
+ * and clients of the socket find. *ret_path has `len` bytes for its name. */
+int flow_head_make_token(const char *folder, char *ret_path, size_t len, struct error *error);
+/* ERROR_DENIED: it has no token, and others would reach it. */
 int flow_head_run(const struct flow_head_options *options, struct error *error);
 
 struct flow_worker_options {
     const char *head, *listen, *island;
+    const char *token_file; /* NULL: beside the head's unix socket, or of the environment (wire/token.h) */
     uint32_t devices;
     uint64_t device_bytes;
     const char *functions; /* folder of shared objects that programs may name; NULL: none */
@@ -41,7 +50,8 @@ struct flow_worker_options {
     FILE *ready;           /* one line "ready HOST" once the head knows it; NULL: none */
     int stop_fd;
 };
-/* ERROR_UNAVAILABLE: the head is gone. Also the errors of executor_pjrt. */
+/* ERROR_UNAVAILABLE: the head is gone. ERROR_DENIED: it has refused the token. Also the errors of
+ * executor_pjrt. */
 int flow_worker_run(const struct flow_worker_options *options, struct error *error);
 
 #endif

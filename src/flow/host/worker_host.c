@@ -9,6 +9,7 @@
 #include "flow/host/gang.h"
 #include "flow/wire/clock.h"
 #include "flow/wire/loop.h"
+#include "flow/wire/token.h"
 #include "flow/host/runner.h"
 #include "flow/pjrt/host.h"
 #include "flow/island/machine.h"
@@ -52,7 +53,8 @@ struct worker_process {
     int64_t posted_ns; /* when the oldest was posted */
     bool urgent;       /* one of them may not wait */
     bool waking;       /* the loop has been woken for them */
-    bool head_lost;
+    struct flow_token token; /* for the head */
+    bool head_lost, refused;
 };
 
 static void worker_meet_host(struct worker_process *process, const struct flow_effect *effect)
@@ -84,6 +86,14 @@ static void worker_send(struct worker_process *process, uint64_t peer, const str
             loop_add(process->loop, wire, out);
             loop_send(process->loop, out, &meeting->hello, (struct str){0}, NULL);
         }
+    }
+    if (entry->kind == ENTRY_HELLO_WORKER) {
+        struct flow_entry hello = *entry;
+        struct buf signed_tail BUF_CLEANUP = {0};
+        buf_add_str(&signed_tail, tail);
+        flow_token_sign(&process->token, &hello, &signed_tail);
+        loop_send(process->loop, out, &hello, buf_str(&signed_tail), NULL);
+        return;
     }
     loop_send(process->loop, out, entry, tail, payload);
 }
@@ -245,6 +255,11 @@ static void worker_took(void *context, uint64_t peer, const struct flow_entry *e
         pthread_mutex_unlock(&process->machine);
         return;
     }
+    if (entry->kind == ENTRY_WELCOME && peer == PEER_HEAD && entry->flags & ENTRY_IS_FAILED) {
+        process->refused = true;
+        loop_stop(process->loop);
+        return;
+    }
     if (entry->kind == ENTRY_WELCOME && peer == PEER_HEAD) {
         gang_table_set_host(process->gangs, entry->node);
         if (process->options->ready) {
@@ -305,7 +320,9 @@ static int worker_connect(struct worker_process *process, struct error *error)
     const struct flow_worker_options *options = process->options;
     int fd;
     struct wire *head;
-    int rc = flow_wire_listen(options->listen, &fd, error);
+    int rc = flow_token_find(options->token_file, options->head, &process->token, error);
+    if (rc == 0)
+        rc = flow_wire_listen(options->listen, &fd, error);
     if (rc < 0)
         return rc;
     loop_listen(process->loop, fd);
@@ -353,7 +370,10 @@ int flow_worker_run(const struct flow_worker_options *options, struct error *err
     rc = worker_connect(&process, error);
     if (rc == 0) {
         loop_run(process.loop);
-        if (process.head_lost)
+        if (process.refused)
+            rc = error_set(error, ERROR_DENIED, "the head at %s refuses the token of this worker%s",
+                           options->head, process.token.set ? "" : ", which has none: give --token-file");
+        else if (process.head_lost)
             rc = error_set(error, ERROR_UNAVAILABLE, "the head at %s is gone", options->head);
         /* A run may wait in a collective for members that will not come: the process ends without it. */
         pthread_mutex_lock(&process.machine);

@@ -9,7 +9,8 @@
  *                                       args[1]: place in its machine's memory or 0
  *     HELLO_CLIENT   client → head      count: weight, node: priority + 2^31               name
  *     HELLO_PEER     any → worker       client or node (host), args[0]: token
- *     WELCOME        head → both        client or node (host), args[0]: token
+ *     WELCOME        head → both        client or node (host), args[0]: token; FAILED: the
+ *                                       token of its HELLO is not the head's
  *     HOST           head → both        node: host, count: devices, epoch: incarnation,    address
  *                                       args[0]: its first device, args[1]: its place,
  *                                       program: island, flags
@@ -85,10 +86,11 @@ enum entry_kind {
 };
 
 enum entry_flags {
-    ENTRY_IS_FAILED = 1, /* the tail is a fault */
-    ENTRY_IS_DOWN = 2,   /* the host or client named is gone */
-    ENTRY_IS_RANGE = 4,  /* LAUNCH: the arguments are args[0], args[0] + 1, ... */
-    ENTRY_IS_QUIET = 8,  /* FETCH: say that the shard is there; SHARD: without its bytes */
+    ENTRY_IS_FAILED = 1,  /* the tail is a fault */
+    ENTRY_IS_DOWN = 2,    /* the host or client named is gone */
+    ENTRY_IS_RANGE = 4,   /* LAUNCH: the arguments are args[0], args[0] + 1, ... */
+    ENTRY_IS_QUIET = 8,   /* FETCH: say that the shard is there; SHARD: without its bytes */
+    ENTRY_HAS_TOKEN = 16, /* HELLO_WORKER, HELLO_CLIENT: the tail ends with a token (wire/token.h) */
 };
 
 struct flow_entry {

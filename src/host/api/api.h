@@ -187,6 +187,7 @@ void api_flush(struct api *api);
 struct api_stats {
     uint64_t requests, connections, watches, streams, ring_entries, ring_bytes, expired_watches;
     uint64_t refused_connections; /* beyond connections_of_address_max */
+    uint64_t accept_pauses;       /* no connection could be accepted for want of descriptors or memory */
 };
 void api_stats(const struct api *api, struct api_stats *ret_stats);
 

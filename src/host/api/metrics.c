@@ -208,6 +208,8 @@ void api_turn(struct api *api, int64_t busy_ns)
     turns->buckets[bucket]++;
     turns->count++;
     turns->sum_ns += busy_ns;
+    if (busy_ns > turns->longest_ns)
+        turns->longest_ns = busy_ns;
 }
 
 static void put_turns(struct buf *out, const struct api_turns *turns)
@@ -224,6 +226,10 @@ static void put_turns(struct buf *out, const struct api_turns *turns)
     buf_printf(out, "phalanx_loop_turn_seconds_sum %lld.%09lld\n", (long long)(turns->sum_ns / NS_PER_SECOND),
                (long long)(turns->sum_ns % NS_PER_SECOND));
     buf_printf(out, "phalanx_loop_turn_seconds_count %llu\n", (unsigned long long)turns->count);
+    put_head(out, "phalanx_loop_turn_longest_seconds", "gauge", "The longest of these turns.");
+    buf_printf(out, "phalanx_loop_turn_longest_seconds %lld.%09lld\n",
+               (long long)(turns->longest_ns / NS_PER_SECOND),
+               (long long)(turns->longest_ns % NS_PER_SECOND));
 }
 
 void handle_metrics(struct api_request *request)
@@ -254,6 +260,9 @@ void handle_metrics(struct api_request *request)
     put_one(out, "phalanx_api_connections_refused_total", "counter",
             "Connections that were closed because their address had half of all.",
             request->api->stats.refused_connections);
+    put_one(out, "phalanx_api_accept_pauses_total", "counter",
+            "Times that no connection could be accepted for want of descriptors or memory.",
+            request->api->stats.accept_pauses);
     put_one(out, "phalanx_log_writable", "gauge", "1 if the log takes records, 0 if writes are refused.",
             request->api->log_refuses[0] == 0);
     put_one(out, "phalanx_log_position", "counter", "Position in the log.", core_seq(core));

@@ -75,13 +75,16 @@ static void relay_tell(struct carry *carry, bool gone)
 
 /* --- threads ------------------------------------------------------------------------------------ */
 
-static void relay_wait_for(struct relay_thread *thread, struct carry_end *end, uint32_t events)
+/* False: the kernel has no memory, or no watch (fs.epoll.max_user_watches), for another descriptor. */
+static bool relay_wait_for(struct relay_thread *thread, struct carry_end *end, uint32_t events)
 {
     struct epoll_event event = {.events = events, .data.ptr = end};
     if (end->fd < 0 || end->hung || end->events == events)
-        return;
-    CHECK(epoll_ctl(thread->epoll_fd, end->events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, end->fd, &event) == 0);
+        return true;
+    if (epoll_ctl(thread->epoll_fd, end->events ? EPOLL_CTL_MOD : EPOLL_CTL_ADD, end->fd, &event) < 0)
+        return false;
     end->events = events;
+    return true;
 }
 
 static void relay_forget(struct relay_thread *thread, struct carry_end *end)
@@ -129,8 +132,9 @@ static void relay_go_on(struct relay_thread *thread, struct carry *carry)
     }
     /* An end that waits for nothing would still be told of, again and again. */
     uint32_t outer = carry_outer_events(carry), inner = carry_inner_events(carry);
-    relay_wait_for(thread, &carry->outer, outer ? outer : EPOLLRDHUP | EPOLLET);
-    relay_wait_for(thread, &carry->inner, inner ? inner : EPOLLRDHUP | EPOLLET);
+    if (!relay_wait_for(thread, &carry->outer, outer ? outer : EPOLLRDHUP | EPOLLET) ||
+        !relay_wait_for(thread, &carry->inner, inner ? inner : EPOLLRDHUP | EPOLLET))
+        relay_end(thread, carry);
 }
 
 static void relay_on_event(struct relay_thread *thread, struct carry_end *end, uint32_t events)

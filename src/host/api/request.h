@@ -131,7 +131,7 @@ enum { TURN_BUCKETS = 13 };
 struct api_turns {
     uint64_t buckets[TURN_BUCKETS + 1]; /* by turn_limits_ns of metrics.c; the last: longer than all */
     uint64_t count;
-    int64_t sum_ns;
+    int64_t sum_ns, longest_ns;
 };
 
 /* When rights were looked at last: guard_look_due(). */

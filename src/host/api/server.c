@@ -22,6 +22,7 @@
 #include "host/http/http.h"
 #include "host/http/listener.h"
 #include "net/crowd.h"
+#include "base/units.h"
 
 enum {
     HEAD_BYTES_MAX = 32 * 1024, /* URL_BYTES_MAX and the headers */
@@ -31,6 +32,7 @@ enum {
     BODIES_OF_ADDRESS_MAX = BODIES_BYTES_MAX / 2,
     BODY_FREE_BYTES = 16 * 1024, /* the first part */
 };
+#define PAUSE_SAID_NS (60 * NS_PER_SECOND)
 
 /* A request from its head until its answer has left. While its answer is a stream, nothing else is kept of
  * it: there may be thousands of watches. */
@@ -60,6 +62,7 @@ struct server {
     struct crowd crowd;  /* descriptors of open connections */
     uint32_t of_address_max;
     uint32_t body_bytes, body_bytes_of[CROWD_PLACES]; /* of bodies on their way; see BODIES_BYTES_MAX */
+    int64_t pause_said_ns;                            /* 0: never */
     uint16_t port;
     uv_timer_t timer;
     uv_idle_t idle;            /* writes are to be tried again */
@@ -535,6 +538,19 @@ static uint32_t on_client(void *context, int fd, const struct sockaddr_storage *
     return files;
 }
 
+static void on_accept_pause(void *context, int errno_code)
+{
+    struct server *server = context;
+    int64_t now_ns = (int64_t)uv_hrtime();
+    if (server->api)
+        server->api->stats.accept_pauses++;
+    if (server->pause_said_ns && now_ns - server->pause_said_ns < PAUSE_SAID_NS)
+        return;
+    server->pause_said_ns = now_ns;
+    fprintf(stderr, "warning: the API accepts no connections for now: %s: raise LimitNOFILE or memory\n",
+            strerror(errno_code));
+}
+
 static void lower_crowd(struct server *server, uint32_t place, uint32_t files)
 {
     CHECK(server->crowd.counts[place] >= files);
@@ -605,8 +621,11 @@ static int open_listener(struct server *server, uv_loop_t *loop, const struct ap
                          struct error *error)
 {
     uint32_t most = connection_limit(options->connections_max), wanted = options->connections_of_address_max;
-    const struct listener_options listening = {
-        .taken = on_client, .context = server, .open_max = most, .deferred = server->plain};
+    const struct listener_options listening = {.taken = on_client,
+                                               .paused = on_accept_pause,
+                                               .context = server,
+                                               .open_max = most,
+                                               .deferred = server->plain};
     server->crowd.seed = uv_hrtime() ^ (uint64_t)(uintptr_t)server;
     server->of_address_max = wanted && wanted < most ? wanted : wanted ? most : most / 2;
     const char *address = options->address ? options->address : "127.0.0.1";

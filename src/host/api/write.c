@@ -209,47 +209,74 @@ static bool refuse_note(struct api_request *request)
     return true;
 }
 
-void write_submit(struct api_request *request)
+void write_draw_name(struct write_job *job)
+{
+    if (job->event.verb == WRITE_CREATE && job->event.name.len == 0)
+        CHECK(gnutls_rnd(GNUTLS_RND_NONCE, &job->event.draw, sizeof job->event.draw) == 0);
+}
+
+/* False: the core has refused the write, which is answered or will be tried again. */
+static bool check_with_core(struct api_request *request)
 {
     struct write_job *job = request->write;
     struct effects effects = {0};
     struct api *api = request->api;
-    replace_builtin(request);
-    if (!job->victims && refuse_note(request))
-        return;
-    if (job->event.verb == WRITE_CREATE && job->event.name.len == 0) /* each try has another name */
-        CHECK(gnutls_rnd(GNUTLS_RND_NONCE, &job->event.draw, sizeof job->event.draw) == 0);
-    if (!guard_write(request, &job->event))
-        return;
-    CHECK(!job->event.prepared);
-    struct prepared_write **prepared = job->dry_run || job->victims ? NULL : &job->event.prepared;
-    if (!core_check_write(api->hooks.core(api->hooks.context), &job->event, request_now(request), &effects,
-                          prepared)) {
-        CHECK(effects.list.len == 1 && effects.list.items[0].kind == EFFECT_REPLY);
+    struct prepared_write **prepared =
+        job->dry_run || job->victims || job->event.prepared ? NULL : &job->event.prepared;
+    bool passes = core_check_write(api->hooks.core(api->hooks.context), &job->event, request_now(request),
+                                   &effects, prepared);
+    CHECK(passes || (effects.list.len == 1 && effects.list.items[0].kind == EFFECT_REPLY));
+    if (!passes)
         refused(request, &effects.list.items[0]);
-        vec_done(&effects.list);
-        return;
-    }
-    for (size_t i = 0; i < effects.list.len && job->tries == 0; i++)
+    for (size_t i = 0; passes && i < effects.list.len && job->tries == 0; i++)
         request_warn(request, STR_FORMAT, STR_ARG(effects.list.items[i].warning));
     vec_done(&effects.list);
+    return passes;
+}
+
+void write_drop_prepared(struct api_request *request)
+{
+    if (!request->write || !request->write->event.prepared)
+        return;
+    prepared_write_free(request->write->event.prepared);
+    request->write->event.prepared = NULL;
+}
+
+/* Returns whether the host has the write, and what was prepared of it. */
+static bool hand_over(struct api_request *request)
+{
+    struct write_job *job = request->write;
+    struct api *api = request->api;
+    replace_builtin(request);
+    if (!job->victims && refuse_note(request))
+        return false;
+    if (!job->event.prepared) /* each try has another name */
+        write_draw_name(job);
+    if (!guard_write(request, &job->event) || !check_with_core(request))
+        return false;
     if (job->dry_run) {
+        write_drop_prepared(request); /* before another thread has the request */
         if (!job->victims)
             write_beside(request, answer_dry_run, write_forget_live);
-        return;
+        return false;
     }
-    if (!job->victims && too_many(request)) {
-        prepared_write_free(job->event.prepared);
-        job->event.prepared = NULL;
-        return;
-    }
+    if (!job->victims && too_many(request))
+        return false;
     job->tries++;
     request->outcome = OUTCOME_PENDING;
     if (job->pending++ == 0)
         list_append(&api->pending, &request->node);
     api->writes_pending++;
     api->hooks.submit(api->hooks.context, &job->event, request);
-    job->event.prepared = NULL; /* the host has it */
+    return true;
+}
+
+void write_submit(struct api_request *request)
+{
+    if (hand_over(request))
+        request->write->event.prepared = NULL;
+    else
+        write_drop_prepared(request);
 }
 
 static void replied(struct api_request *request)
@@ -337,6 +364,7 @@ void write_run_retries(struct api *api)
 
 void request_forget_write(struct api_request *request)
 {
+    write_drop_prepared(request);
     if (!request->write || !request->write->queued)
         return;
     for (size_t i = 0; i < request->api->retries.len; i++) {

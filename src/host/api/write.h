@@ -50,6 +50,10 @@ struct write_job {
 struct write_job *write_job_new(struct api_request *request, enum write_verb verb);
 /* Checks the job's event with the core and hands it to the host. Answers, or leaves the request pending. */
 void write_submit(struct api_request *request);
+/* Frees what was prepared of the write and not handed over. */
+void write_drop_prepared(struct api_request *request);
+/* Draws the name of a create that has only a prefix of it; any thread that owns the request. */
+void write_draw_name(struct write_job *job);
 /* The handler is run again from the loop. */
 void write_retry_later(struct api_request *request);
 /* The object as the API shows it now, in the request's arena; false: there is none (nothing is answered). */

@@ -83,7 +83,12 @@ void write_beside(struct api_request *request, void (*compute)(struct api_reques
 
 static void prepare(struct api_request *request)
 {
-    request->write->prepared = request->write->prepare(request);
+    struct write_job *job = request->write;
+    job->prepared = job->prepare(request);
+    if (!job->prepared || !request->live.taken)
+        return;
+    write_draw_name(job);
+    job->event.prepared = core_prepare_write(&job->event);
 }
 
 static void prepared(struct api_request *request)

@@ -62,6 +62,7 @@ struct str http_head_value(const struct http_head *head, const char *name)
 struct framing {
     bool length, chunked;
     int hosts;
+    struct str *host; /* its value; NULL: none */
 };
 
 static int head_take_header(struct http_head *head, struct framing *framing, struct http_header header)
@@ -69,7 +70,10 @@ static int head_take_header(struct http_head *head, struct framing *framing, str
     int64_t length;
     switch (header.name.len) { /* the few that matter here have each another length */
     case 4:
-        framing->hosts += http_is_word(header.name, "Host");
+        if (http_is_word(header.name, "Host")) {
+            framing->hosts++;
+            framing->host = &head->headers[head->header_count - 1].value;
+        }
         break;
     case 6:
         if (http_is_word(header.name, "Expect"))
@@ -102,7 +106,22 @@ static int head_take_header(struct http_head *head, struct framing *framing, str
     return 0;
 }
 
-static int head_headers(struct str lines, struct http_head *head)
+/* Puts the host of an absolute target in the place of the Host header's; one of HTTP/1.0 may be new. */
+static int head_set_host(struct http_head *head, struct str *host, struct str authority)
+{
+    if (!authority.data)
+        return 0;
+    if (!host && head->header_count == HTTP_HEADERS_MAX)
+        return -431;
+    if (host)
+        *host = authority;
+    else
+        head->headers[head->header_count++] = (struct http_header){STR("Host"), authority};
+    return 0;
+}
+
+/* `authority`: of an absolute target; .data NULL: it has none. */
+static int head_headers(struct str lines, struct str authority, struct http_head *head)
 {
     struct framing framing = {0};
     while (lines.len) {
@@ -129,10 +148,34 @@ static int head_headers(struct str lines, struct http_head *head)
         return -400;
     if (framing.chunked)
         head->content_length = HTTP_CHUNKED;
-    return 0;
+    return head_set_host(head, framing.host, authority);
 }
 
 /* --- the whole head ------------------------------------------------------------------------------------ */
+
+/* Takes an absolute target apart: *target becomes its path and query. User names in it are refused (RFC 9110
+ * section 4.2.4), and so are a fragment and a query without a path, which few can read. */
+static int head_take_apart(struct str *target, struct str *ret_authority)
+{
+    static const struct str schemes[] = {{"http://", 7}, {"https://", 8}};
+    struct str rest = {0}, authority, path;
+    for (int i = 0; i < 2; i++)
+        if (target->len >= schemes[i].len && strncasecmp(target->data, schemes[i].data, schemes[i].len) == 0)
+            rest = (struct str){target->data + schemes[i].len, target->len - schemes[i].len};
+    if (!rest.data)
+        return 0;
+    bool has_path = str_cut(rest, '/', &authority, &path);
+    if (!has_path)
+        authority = rest;
+    for (size_t i = 0; i < authority.len; i++)
+        if (memchr("@?#\\%", authority.data[i], 5))
+            return -400;
+    if (authority.len == 0)
+        return -400;
+    *ret_authority = authority;
+    *target = has_path ? (struct str){path.data - 1, path.len + 1} : STR("/");
+    return 0;
+}
 
 static int head_request_line(struct str line, struct http_head *head)
 {
@@ -185,9 +228,12 @@ int http_head_parse(struct str bytes, size_t scanned, size_t head_max, struct ht
     ret_head->header_count = 0;
     ret_head->content_length = 0;
     ret_head->continues = false;
+    struct str authority = {0};
     int rc = head_request_line(line, ret_head);
     if (rc == 0)
-        rc = head_headers(lines, ret_head);
+        rc = head_take_apart(&ret_head->target, &authority);
+    if (rc == 0)
+        rc = head_headers(lines, authority, ret_head);
     *ret_len = len + 4;
     return rc < 0 ? rc : 1;
 }

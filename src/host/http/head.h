@@ -7,6 +7,8 @@
  *   - a header is NAME ":" VALUE, NAME a token, and no line continues the one before it;
  *   - the body has one framing: a Content-Length, or Transfer-Encoding: chunked, or none of both;
  *   - HTTP/1.1 has one Host.
+ * A target in absolute form ("http://HOST/PATH", as for a proxy) is taken apart: the path and query become the
+ * target, and HOST stands in the place of the Host header's value (RFC 9112 section 3.2.2).
  */
 #ifndef PHX_HOST_HTTP_HEAD_H
 #define PHX_HOST_HTTP_HEAD_H

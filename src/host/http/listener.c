@@ -12,18 +12,48 @@
 #include "base/arena.h"
 #include "base/check.h"
 
-enum { LISTENER_BACKLOG = 1024, ACCEPTS_A_TURN = 256, DEFER_S = 1 };
+enum { LISTENER_BACKLOG = 1024, ACCEPTS_A_TURN = 256, DEFER_S = 1, LISTENER_HANDLES = 2 };
 enum { KEEPALIVE_IDLE_S = 60, KEEPALIVE_INTERVAL_S = 15, KEEPALIVE_PROBES = 4 };
 
 struct listener {
     uv_poll_t poll;
-    int fd;
+    uv_timer_t pause; /* active: accept() has failed for want of descriptors or memory */
+    int open_handles, fd;
     struct listener_options options;
     uint32_t open;
     char *path; /* of a Unix socket; NULL: none */
     void (*closed)(void *context);
     void *closed_context;
 };
+
+static void on_clients(uv_poll_t *poll, int status, int events);
+
+/* Accepts again, unless there are as many connections as may be. */
+static void listener_go_on(struct listener *listener)
+{
+    uv_timer_stop(&listener->pause);
+    if (listener->open < listener->options.open_max && !uv_is_active((uv_handle_t *)&listener->poll))
+        uv_poll_start(&listener->poll, UV_READABLE, on_clients);
+}
+
+static void on_pause_over(uv_timer_t *timer)
+{
+    listener_go_on(timer->data);
+}
+
+/* The socket stays readable while its clients cannot be accepted: a loop that polled it would never rest. */
+static void listener_pause(struct listener *listener, int errno_code)
+{
+    uv_poll_stop(&listener->poll);
+    uv_timer_start(&listener->pause, on_pause_over, LISTENER_PAUSE_MS, 0);
+    if (listener->options.paused)
+        listener->options.paused(listener->options.context, errno_code);
+}
+
+static bool listener_is_short(int errno_code)
+{
+    return errno_code == EMFILE || errno_code == ENFILE || errno_code == ENOBUFS || errno_code == ENOMEM;
+}
 
 static void on_clients(uv_poll_t *poll, int status, int events)
 {
@@ -35,6 +65,8 @@ static void on_clients(uv_poll_t *poll, int status, int events)
         struct sockaddr_storage address = {0};
         socklen_t len = sizeof address;
         int fd = accept4(listener->fd, (struct sockaddr *)&address, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+        if (fd < 0 && listener_is_short(errno))
+            listener_pause(listener, errno);
         if (fd < 0)
             break;
         uint32_t descriptors = options->taken(options->context, fd, &address, len);
@@ -50,8 +82,8 @@ void listener_left(struct listener *listener, uint32_t descriptors)
 {
     CHECK(listener->open >= descriptors);
     listener->open -= descriptors;
-    if (!uv_is_closing((uv_handle_t *)&listener->poll) && !uv_is_active((uv_handle_t *)&listener->poll))
-        uv_poll_start(&listener->poll, UV_READABLE, on_clients);
+    if (!uv_is_closing((uv_handle_t *)&listener->poll))
+        listener_go_on(listener);
 }
 
 static struct listener *listener_new(uv_loop_t *loop, int fd, const char *path,
@@ -64,8 +96,9 @@ static struct listener *listener_new(uv_loop_t *loop, int fd, const char *path,
         listener->path = mem_alloc(strlen(path) + 1);
         memcpy(listener->path, path, strlen(path));
     }
-    CHECK(uv_poll_init(loop, &listener->poll, fd) == 0);
-    listener->poll.data = listener;
+    CHECK(uv_poll_init(loop, &listener->poll, fd) == 0 && uv_timer_init(loop, &listener->pause) == 0);
+    listener->poll.data = listener->pause.data = listener;
+    listener->open_handles = LISTENER_HANDLES;
     uv_poll_start(&listener->poll, UV_READABLE, on_clients);
     return listener;
 }
@@ -143,6 +176,8 @@ int listener_open_unix(uv_loop_t *loop, const char *path, unsigned mode,
 static void on_listener_closed(uv_handle_t *handle)
 {
     struct listener *listener = handle->data;
+    if (--listener->open_handles)
+        return;
     void (*closed)(void *context) = listener->closed;
     void *context = listener->closed_context;
     mem_free(listener->path);
@@ -157,6 +192,7 @@ void listener_close(struct listener *listener, void (*closed)(void *context), vo
     listener->closed_context = context;
     uv_poll_stop(&listener->poll);
     uv_close((uv_handle_t *)&listener->poll, on_listener_closed);
+    uv_close((uv_handle_t *)&listener->pause, on_listener_closed);
     close(listener->fd);
     if (listener->path)
         unlink(listener->path);

@@ -4,7 +4,9 @@
  *       a client    -> taken(context, fd, address, len) = descriptors that it holds now; 0: closed at once
  *     listener_left(listener, descriptors)         they are closed
  *
- * At `open_max` descriptors further clients wait in the kernel's queue. All functions are the loop's.
+ * At `open_max` descriptors further clients wait in the kernel's queue. So they do, for LISTENER_PAUSE_MS or
+ * until a connection ends, when the process or the system has no descriptor or memory for another one. All
+ * functions are the loop's.
  */
 #ifndef PHX_HOST_HTTP_LISTENER_H
 #define PHX_HOST_HTTP_LISTENER_H
@@ -17,10 +19,15 @@
 
 struct listener;
 
+enum { LISTENER_PAUSE_MS = 100 };
+
 struct listener_options {
     /* Takes a connected socket, which does not block and is closed on exec. Returns how many descriptors the
      * connection holds; 0: it is not wanted, and the listener closes it. */
     uint32_t (*taken)(void *context, int fd, const struct sockaddr_storage *address, socklen_t len);
+    /* accept() has failed for want of descriptors or memory, and nothing is accepted for a while. NULL:
+     * nobody is told. */
+    void (*paused)(void *context, int errno_code);
     void *context;
     uint32_t open_max;
     /* The client speaks first: it is taken with its first bytes, or after a second without any. */

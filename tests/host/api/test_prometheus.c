@@ -25,6 +25,7 @@ static void test_metrics(void **state)
         "phalanx_loop_turn_seconds_bucket{le=\"0.005000\"} 2\n",
         "phalanx_loop_turn_seconds_bucket{le=\"+Inf\"} 3\n",
         "phalanx_loop_turn_seconds_sum 2.003070000\n",
+        "phalanx_loop_turn_longest_seconds 2.000000000\n",
     };
     for (size_t i = 0; i < sizeof lines / sizeof *lines; i++)
         if (!strstr(client.body.data, lines[i]))

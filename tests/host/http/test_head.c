@@ -95,6 +95,35 @@ static void test_refusals(void **state)
     assert_int_equal(parse((struct str){POST "A: \0\r\n\r\n", sizeof POST + 7}, 0), -400);
 }
 
+/* As a client of a proxy asks: the target's host counts, whatever Host says. */
+static void test_absolute_targets(void **state)
+{
+    static const struct {
+        const char *text, *target, *host;
+    } good[] = {
+        {"GET http://b:1/c?d HTTP/1.1\r\nHost: a\r\n\r\n", "/c?d", "b:1"},
+        {"GET HTTPS://[::1]:2/c//http://d/ HTTP/1.1\r\nX: y\r\nHost:\r\n\r\n", "/c//http://d/", "[::1]:2"},
+        {"GET http://b HTTP/1.1\r\nHost: a\r\n\r\n", "/", "b"},
+        {"GET http://b/ HTTP/1.0\r\n\r\n", "/", "b"},
+        {"GET /http://b/ HTTP/1.1\r\nHost: a\r\n\r\n", "/http://b/", "a"},
+        {"OPTIONS * HTTP/1.1\r\nHost: a\r\n\r\n", "*", "a"}};
+    static const char *const bad[] = {"http://",    "http:///",     "http://u@b/", "http://b?c",
+                                      "http://b#c", "http://b%2f/", "http://b\\/"};
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++) {
+        assert_int_equal(parse(str_from(good[i].text), 0), 1);
+        assert_true(str_is(head.target, good[i].target));
+        assert_true(str_is(http_head_value(&head, "Host"), good[i].host));
+    }
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        struct buf text = {0};
+        buf_printf(&text, "GET %s HTTP/1.1\r\nHost: a\r\n\r\n", bad[i]);
+        if (parse(buf_str(&text), 0) != -400)
+            fail_msg("%s", bad[i]);
+        buf_done(&text);
+    }
+    assert_int_equal(parse(STR("GET http://b/ HTTP/1.1\r\n\r\n"), 0), -400); /* HTTP/1.1 has a Host */
+}
+
 /* A head that is too long is refused before its end comes: by its target, or by its headers. */
 static void test_long_heads(void **state)
 {
@@ -168,6 +197,7 @@ int main(void)
         cmocka_unit_test(test_heads_come_in_pieces),
         cmocka_unit_test(test_framing),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_absolute_targets),
         cmocka_unit_test(test_long_heads),
         cmocka_unit_test(test_chunks),
     };

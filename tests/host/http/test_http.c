@@ -9,11 +9,13 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "base/units.h"
 #include "host/http/http.h"
 #include "host/http/listener.h"
 #include "host/patience.h"
@@ -39,7 +41,7 @@ struct bed {
     bool pieces_end, stays; /* `gone` is refused */
     bool releases;          /* an upgraded connection is given back at once */
     bool spreads;           /* the end of a request drops the one that is held, and flushes */
-    int begun, ended, left, gone, upgraded_fd;
+    int begun, ended, left, gone, upgraded_fd, pauses, pause_errno;
     struct buf upgraded;
     bool closed;
 };
@@ -147,6 +149,13 @@ static uint32_t taken(void *context, int fd, const struct sockaddr_storage *addr
     return 1;
 }
 
+static void paused(void *context, int errno_code)
+{
+    struct bed *bed = context;
+    bed->pauses++;
+    bed->pause_errno = errno_code;
+}
+
 /* --- the bed ------------------------------------------------------------------------------------------- */
 
 static void bed_init_with(struct bed *bed, const int stages_s[HTTP_STAGES])
@@ -163,7 +172,8 @@ static void bed_init_with(struct bed *bed, const int stages_s[HTTP_STAGES])
                                          .upgraded = upgraded,
                                          .head_bytes_max = 4096,
                                          .stages_s = {stages_s[0], stages_s[1], stages_s[2], stages_s[3]}};
-    const struct listener_options listening = {.taken = taken, .context = bed, .open_max = 100};
+    const struct listener_options listening = {
+        .taken = taken, .paused = paused, .context = bed, .open_max = 100};
     struct error error;
     assert_int_equal(uv_loop_init(&bed->loop), 0);
     patience_init(&bed->patience, &bed->loop);
@@ -518,6 +528,31 @@ static void test_a_file_that_is_no_socket(void **state)
     bed_done(&bed);
 }
 
+/* Without a descriptor for another connection the loop rests; with one, the client that waited is served. */
+static void test_no_descriptors(void **state)
+{
+    struct bed bed;
+    struct rlimit before, none;
+    bed_init(&bed, 60);
+    struct client client = client_new(&bed);
+    client_say(&client, GET("/now"));
+    int next = dup(client.fd); /* the lowest number that is free */
+    close(next);
+    assert_int_equal(getrlimit(RLIMIT_NOFILE, &before), 0);
+    none = (struct rlimit){(rlim_t)next, before.rlim_max};
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &none), 0);
+    PATIENT_UNTIL(&bed.patience, bed.pauses == 1);
+    assert_int_equal(bed.pause_errno, EMFILE);
+    int64_t turns = 0, end_ns = (int64_t)uv_hrtime() + 3 * LISTENER_PAUSE_MS * NS_PER_MS;
+    for (; (int64_t)uv_hrtime() < end_ns; turns++)
+        (void)uv_run(&bed.loop, UV_RUN_NOWAIT);
+    assert_true(bed.pauses <= 5 && turns > bed.pauses && bed.begun == 0); /* once each LISTENER_PAUSE_MS */
+    assert_int_equal(setrlimit(RLIMIT_NOFILE, &before), 0);
+    CLIENT_GETS(&client, "200 OK");
+    client_done(&client);
+    bed_done(&bed);
+}
+
 /* Closed with requests in every state, it ends them all. */
 static void test_close(void **state)
 {
@@ -553,6 +588,7 @@ int main(void)
         cmocka_unit_test(test_an_end_that_ends_others),
         cmocka_unit_test(test_socket_held_by_a_child),
         cmocka_unit_test(test_a_file_that_is_no_socket),
+        cmocka_unit_test(test_no_descriptors),
         cmocka_unit_test(test_close),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
