@@ -94,14 +94,17 @@ static int parse(struct command *command, int argc, char **argv)
     return 0;
 }
 
-static int open_log(const struct command *command, struct store **ret_store, struct error *error)
+static int open_log(const struct command *command, struct log_store *ret_log, struct error *error)
 {
     char path[4096];
+    struct store *store;
     struct store_options options = {.read_only = true, .keys = command->keys};
     snprintf(path, sizeof(path), "%s/log.db", command->path);
-    int rc = store_open(path, &options, ret_store, error);
+    int rc = store_open(path, &options, &store, error);
     if (rc == ERROR_NOT_FOUND || rc == ERROR_IO)
-        rc = store_open(command->path, &options, ret_store, error);
+        rc = store_open(command->path, &options, &store, error);
+    if (rc == 0)
+        *ret_log = log_store_sqlite(store);
     return rc;
 }
 
@@ -133,11 +136,10 @@ static void print_record(const struct command *command, const struct store_recor
 
 /* The state before record `from`, which knows the tasks' names; NULL: the log does not go back so far, or is
  * damaged there. */
-static struct core *state_before(struct store *store, uint64_t from)
+static struct core *state_before(const struct log_store *log, uint64_t from)
 {
     struct core *core = core_new();
-    if (controller_replay(store, from - 1, from > 1, core, NULL, NULL, NULL) == 0 &&
-        core_seq(core) == from - 1)
+    if (controller_replay(log, from - 1, from > 1, core, NULL, NULL, NULL) == 0 && core_seq(core) == from - 1)
         return core;
     core_free(core);
     return NULL;
@@ -157,17 +159,17 @@ static void follow(struct core **core, struct event *event, const struct store_r
     }
 }
 
-static int show(const struct command *command, struct store *store, struct error *error)
+static int show(const struct command *command, const struct log_store *log, struct error *error)
 {
-    struct store_cursor *cursor;
-    uint64_t from = command->from ? command->from : store_first_seq(store);
-    int rc = store_read(store, from, &cursor, error);
+    void *cursor;
+    uint64_t from = command->from ? command->from : log->ends(log->context).base + 1;
+    int rc = log->read(log->context, from, &cursor, error);
     if (rc < 0)
         return rc;
     struct store_record record;
     struct effects effects = {0};
-    struct core *core = state_before(store, from ? from : 1);
-    while ((rc = store_next(cursor, &record, error)) > 0 && record.seq <= command->until) {
+    struct core *core = state_before(log, from ? from : 1);
+    while ((rc = log->next(cursor, &record, error)) > 0 && record.seq <= command->until) {
         struct arena arena ARENA_CLEANUP = {0};
         struct error why = {0};
         struct event event;
@@ -178,7 +180,7 @@ static int show(const struct command *command, struct store *store, struct error
     if (core)
         core_free(core);
     vec_done(&effects.list);
-    store_cursor_free(cursor);
+    log->cursor_free(cursor);
     return rc < 0 ? rc : 0;
 }
 
@@ -189,10 +191,10 @@ static void print_problem(void *context, const struct store_problem *problem)
     printf("%s %" PRIu64 ": %s\n", problem->table, problem->seq, problem->text);
 }
 
-static int verify(struct store *store, struct error *error)
+static int verify(const struct log_store *log, struct error *error)
 {
     struct store_verify_result result = {0};
-    int rc = store_verify(store, print_problem, NULL, &result, error);
+    int rc = log->verify(log->context, print_problem, NULL, &result, error);
     printf("%" PRIu64 " records, %" PRIu64 " snapshots, %" PRIu64 " problems\n", result.records,
            result.snapshots, result.problems);
     return rc;
@@ -215,11 +217,11 @@ static void print_step(void *context, struct core *core, const struct event *eve
     }
 }
 
-static int digest(const struct command *command, struct store *store, bool from_snapshot, bool again,
+static int digest(const struct command *command, const struct log_store *log, bool from_snapshot, bool again,
                   uint64_t *ret_digest, struct error *error)
 {
     struct core *core = core_new();
-    int rc = controller_replay(store, command->until, from_snapshot, core,
+    int rc = controller_replay(log, command->until, from_snapshot, core,
                                command->effects && !again ? print_step : NULL, NULL, error);
     if (rc == 0) {
         *ret_digest = core_digest(core);
@@ -232,17 +234,17 @@ static int digest(const struct command *command, struct store *store, bool from_
 
 /* Two ways to the same record have to end in the same state: the whole log and its newest snapshot, or where
  * one of them is missing the same way twice. */
-static int replay(const struct command *command, struct store *store, struct error *error)
+static int replay(const struct command *command, const struct log_store *log, struct error *error)
 {
     struct store_stats stats;
     uint64_t first = 0, second = 0;
-    int rc = store_stats(store, &stats, error);
+    int rc = log->stats(log->context, &stats, error);
     bool trimmed = stats.first_seq > 1;
     bool snapshot = stats.snapshots > 0 && stats.snapshot_seq <= command->until;
     if (rc == 0)
-        rc = digest(command, store, trimmed, false, &first, error);
+        rc = digest(command, log, trimmed, false, &first, error);
     if (rc == 0)
-        rc = digest(command, store, trimmed || snapshot, trimmed || !snapshot, &second, error);
+        rc = digest(command, log, trimmed || snapshot, trimmed || !snapshot, &second, error);
     if (rc == 0 && first != second)
         return error_set(error, ERROR_CORRUPT, "the two states differ");
     if (rc == 0)
@@ -257,27 +259,22 @@ int cmd_log(int argc, char **argv)
     if (parsed != 0)
         return parsed > 0 ? EXIT_OK : EXIT_USAGE;
     struct error error = {0};
-    struct store *store;
+    bool missing = false;
+    struct log_store log = {0};
     int rc = command.key_file ? store_keys_load(command.key_file, &command.keys, &error) : 0;
-    if (rc < 0) {
-        say("%s", error.text);
-        return EXIT_FAILED;
+    if (rc == 0 && (rc = open_log(&command, &log, &error)) == 0) {
+        if (strcmp(command.what, "show") == 0)
+            rc = show(&command, &log, &error);
+        else if (strcmp(command.what, "verify") == 0)
+            rc = verify(&log, &error);
+        else
+            rc = replay(&command, &log, &error);
+        log.close(log.context);
+    } else if (rc == ERROR_NOT_FOUND) {
+        missing = true;
     }
-    rc = open_log(&command, &store, &error);
-    if (rc < 0) {
-        say("%s", error.text);
-        store_keys_free(command.keys);
-        return rc == ERROR_NOT_FOUND ? EXIT_NOT_FOUND : EXIT_FAILED;
-    }
-    if (strcmp(command.what, "show") == 0)
-        rc = show(&command, store, &error);
-    else if (strcmp(command.what, "verify") == 0)
-        rc = verify(store, &error);
-    else
-        rc = replay(&command, store, &error);
-    store_close(store);
     store_keys_free(command.keys);
     if (rc < 0)
         say("%s", error.text);
-    return rc < 0 ? EXIT_FAILED : EXIT_OK;
+    return rc == 0 ? EXIT_OK : missing ? EXIT_NOT_FOUND : EXIT_FAILED;
 }

@@ -162,10 +162,12 @@ static int open_store(struct controller *controller, struct error *error)
     if (rc < 0)
         return rc;
     struct store_options options = {.bytes_max = most, .keys = controller->store_keys};
-    rc = store_open(path.data, &options, &controller->store, error);
+    struct store *store;
+    rc = store_open(path.data, &options, &store, error);
     if (rc < 0)
         return error_wrap(error, "opening the log %s", path.data);
-    rc = controller_replay(controller->store, UINT64_MAX, true, controller->core, NULL, NULL, error);
+    controller->log = log_store_sqlite(store);
+    rc = controller_replay(&controller->log, UINT64_MAX, true, controller->core, NULL, NULL, error);
     return rc < 0 ? error_wrap(error, "replaying the log %s", path.data) : 0;
 }
 
@@ -199,7 +201,7 @@ static int64_t port_wall_ns(void *context)
 static int make_driver(struct controller *controller, struct error *error)
 {
     struct store_stats stats;
-    int rc = store_stats(controller->store, &stats, error);
+    int rc = controller->log.stats(controller->log.context, &stats, error);
     if (rc < 0)
         return error_wrap(error, "asking the log for its newest snapshot");
     struct driver_options options = {.version = STR(PHX_VERSION),
@@ -364,7 +366,8 @@ void controller_free(struct controller *controller)
     peers_done(controller);
     vec_done(&controller->streams);
     vec_done(&controller->execs);
-    store_close(controller->store);
+    if (controller->log.context)
+        controller->log.close(controller->log.context);
     store_keys_free(controller->store_keys);
     access_free(controller->access);
     core_free(controller->core);

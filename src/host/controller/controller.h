@@ -28,7 +28,7 @@
 #include "core/core.h"
 #include "core/spec/pod_security.h"
 #include "host/access/access.h"
-#include "host/store/store.h"
+#include "host/store/log_store.h"
 
 struct controller;
 
@@ -81,7 +81,7 @@ struct doc *fault_table_read(const char *path, struct arena *arena, struct buf *
  * `step` (may be NULL) sees every event after it was applied, with its effects. */
 typedef void controller_replay_step(void *context, struct core *core, const struct event *event,
                                     const struct effects *effects);
-int controller_replay(struct store *store, uint64_t until, bool from_snapshot, struct core *core,
+int controller_replay(const struct log_store *log, uint64_t until, bool from_snapshot, struct core *core,
                       controller_replay_step *step, void *context, struct error *error);
 
 #endif

@@ -48,7 +48,7 @@ struct controller {
     struct buf account_key;        /* path, where no other was given */
     struct fault_file *fault_file; /* NULL: the fault table is not a file's */
     struct store_keys *store_keys; /* NULL: the log is not encrypted */
-    struct store *store;
+    struct log_store log;          /* `context` NULL: it is not open */
     struct core *core;
     struct driver *driver; /* NULL while the log is opened */
     struct access *access; /* NULL: everybody may do everything, and nothing is written of it */
@@ -61,7 +61,7 @@ struct controller {
     uint16_t agent_port;
     bool log_refuses;    /* it has been said that the log takes nothing */
     int64_t maintain_ns; /* monotonic: when snapshots, trimming and strangers are looked at next */
-    struct store_snapshot_writer *snapshot;
+    void *snapshot;      /* the writer of the one under way */
     struct buf snapshot_bytes;
     bool trimming;
     int64_t trim_ns;

@@ -1,4 +1,4 @@
-/* log.c - the driver's log on SQLite: appends, and snapshots and trimming a slice a turn. */
+/* log.c - the driver's log, on SQLite or etcd: appends, and snapshots and trimming a slice a turn. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -17,7 +17,7 @@ static int append(void *context, const struct drive_record *records, size_t coun
     for (size_t i = 0; i < count; i++)
         stored[i] = (struct store_record){records[i].seq, records[i].stamp_ns, records[i].bytes};
     lease_lend(controller);
-    int rc = store_append(controller->store, stored, count, error);
+    int rc = controller->log.append(controller->log.context, stored, count, error);
     (void)lease_take(controller);
     mem_free(stored);
     return rc < 0 ? rc : APPEND_DONE;
@@ -56,8 +56,9 @@ static bool snapshot(void *context, uint64_t seq, int64_t stamp_ns, struct buf *
     CHECK(!controller->snapshot);
     controller->snapshot_bytes = *bytes;
     *bytes = (struct buf){0};
-    if (store_snapshot_begin(controller->store, seq, stamp_ns, buf_str(&controller->snapshot_bytes),
-                             &controller->snapshot, &error) == 0)
+    if (controller->log.snapshot_begin(controller->log.context, seq, stamp_ns,
+                                       buf_str(&controller->snapshot_bytes), &controller->snapshot,
+                                       &error) == 0)
         return true;
     fprintf(stderr, "warning: a snapshot could not be begun: %s\n", error.text);
     buf_done(&controller->snapshot_bytes);
@@ -73,7 +74,7 @@ struct log_port log_port(struct controller *controller)
 
 static void snapshot_end(struct controller *controller)
 {
-    store_snapshot_writer_free(controller->snapshot);
+    controller->log.snapshot_free(controller->snapshot);
     controller->snapshot = NULL;
     buf_done(&controller->snapshot_bytes);
 }
@@ -81,7 +82,7 @@ static void snapshot_end(struct controller *controller)
 static void snapshot_slice(struct controller *controller)
 {
     struct error error = {0};
-    int rc = store_snapshot_step(controller->snapshot, &error);
+    int rc = controller->log.snapshot_step(controller->snapshot, &error);
     if (rc > 0)
         return;
     if (rc < 0)
@@ -105,7 +106,8 @@ static void maintain_log(struct controller *controller)
         return;
     int64_t keep_ns = controller->options.keep_log_ns ? controller->options.keep_log_ns : KEEP_LOG_DEFAULT_NS;
     struct error error = {0};
-    int rc = store_trim(controller->store, driver_stamp_ns(controller->driver) - keep_ns, &error);
+    int rc =
+        controller->log.trim(controller->log.context, driver_stamp_ns(controller->driver) - keep_ns, &error);
     if (rc < 0)
         fprintf(stderr, "warning: the log was not trimmed: %s\n", error.text);
     controller->trimming = rc > 0;

@@ -22,7 +22,7 @@ static int insert_records(struct store *store, const struct store_record *record
     for (size_t i = 0; i < count; i++) {
         const struct store_record *record = &records[i];
         struct store_seal_place place = {STORE_SEAL_RECORD, record->seq, (uint64_t)record->stamp_ns};
-        struct str bytes = store_seal(store, &place, record->bytes, &sealed);
+        struct str bytes = store_seal(store->options.keys, &place, record->bytes, &sealed);
         *crc = store_record_crc(*crc, record->seq, record->stamp_ns, bytes);
         sqlite3_stmt *statement = store->statements[STMT_LOG_INSERT]; /* every parameter is bound again */
         (void)sqlite3_bind_int64(statement, 1, (int64_t)record->seq);
@@ -224,7 +224,8 @@ static int take_row(struct store_cursor *cursor, struct store_record *ret_record
                          ": its checksum, or that of the record before it, differs",
                          expected);
     struct store_seal_place place = {STORE_SEAL_RECORD, record.seq, (uint64_t)record.stamp_ns};
-    int rc = store_unseal(cursor->store, &place, record.bytes, &cursor->plain, &record.bytes, &cursor->error);
+    int rc = store_unseal(cursor->store->options.keys, &place, record.bytes, &cursor->plain, &record.bytes,
+                          &cursor->error);
     if (rc < 0)
         return rc;
     cursor->previous_seq = record.seq;

@@ -1,13 +1,13 @@
 /* private.h - shared by the store's files; nothing outside src/host/store may include it.
  *
  * db.c: SQLite calls and their errors. lock.c: FILE-lock. schema.c: tables, the state row. open.c: opening
- * and closing. log.c: append and read. snapshot_save.c, snapshot_load.c. trim.c. meta.c. verify.c. seal.c:
- * encryption. The file's format is specified in docs/formats/store.md. */
+ * and closing. log.c: append and read. snapshot_save.c, snapshot_load.c. trim.c. meta.c. verify.c. seal.h:
+ * checksums and encryption. The file's format is specified in docs/formats/store.md. */
 #ifndef PHX_HOST_STORE_PRIVATE_H
 #define PHX_HOST_STORE_PRIVATE_H
 
 #include <sqlite3.h>
-#include "host/store/store.h"
+#include "host/store/seal.h"
 
 enum {
     STORE_VERSION = 1,
@@ -123,27 +123,6 @@ int store_state_load(struct store *store, struct store_state *ret_state, struct 
 int store_state_save(struct store *store,
                      const struct store_state *state); /* in a transaction; SQLITE_DONE */
 
-/* --- checksums: docs/formats/store.md --- */
-void store_put_u32(uint8_t *at, uint32_t value); /* little-endian */
-void store_put_u64(uint8_t *at, uint64_t value);
-uint32_t store_record_crc(uint32_t previous, uint64_t seq, int64_t stamp_ns, struct str bytes);
-
-/* --- seal.c --- */
-enum { STORE_SEAL_BYTES = 40 }; /* that sealing adds */
-/* The place of sealed bytes: a record's seq and stamp_ns, or a chunk's snapshot and its number in that. */
-enum store_seal_kind { STORE_SEAL_RECORD = 1, STORE_SEAL_CHUNK = 2 };
-struct store_seal_place {
-    enum store_seal_kind kind;
-    uint64_t a, b;
-};
-/* As it is to be stored: `plain` itself when there is no key, else in `out`, which is cleared. */
-struct str store_seal(const struct store *store, const struct store_seal_place *place, struct str plain,
-                      struct buf *out);
-/* The reverse; bytes that were never sealed stay as they are. ERROR_DENIED: no key for it, by the key file's
- * name; ERROR_CORRUPT. */
-int store_unseal(const struct store *store, const struct store_seal_place *place, struct str stored,
-                 struct buf *out, struct str *ret_plain, struct error *error);
-
 /* --- log.c --- */
 /* store_db_read_begin, and on a read_only store a look at what the file holds now: beside a controller that
  * is more, or begins later, than when it was opened. Ends with store_db_read_end. */
@@ -171,7 +150,6 @@ struct store_snapshot_rows {
     size_t len;
 };
 uint32_t store_snapshot_row_crc(const struct store_snapshot_row *row);
-uint32_t store_chunk_crc_first(uint64_t seq); /* what the chain of one snapshot's chunks starts with */
 int store_snapshot_rows(struct store *store, struct store_snapshot_rows *ret_rows, struct error *error);
 /* Reads, verifies and unpacks one; ERROR_CORRUPT with the place. */
 int store_snapshot_unpack(struct store *store, const struct store_snapshot_row *row, struct buf *out,

@@ -18,7 +18,7 @@
 #include "base/check.h"
 #include "base/hash.h"
 #include "base/vec.h"
-#include "host/store/private.h"
+#include "host/store/seal.h"
 
 enum {
     KEY_BYTES = 32,
@@ -165,10 +165,9 @@ static void write_place(const struct store_seal_place *place, uint8_t out[PLACE_
     store_put_u64(out + 9, place->b);
 }
 
-struct str store_seal(const struct store *store, const struct store_seal_place *place, struct str plain,
+struct str store_seal(const struct store_keys *keys, const struct store_seal_place *place, struct str plain,
                       struct buf *out)
 {
-    const struct store_keys *keys = store->options.keys;
     uint8_t covered[PLACE_BYTES], nonce[NONCE_BYTES];
     if (!keys)
         return plain;
@@ -198,10 +197,9 @@ static int wrong_key(const struct store_keys *keys, const char *what, uint32_t i
                      keys->path, known.data);
 }
 
-int store_unseal(const struct store *store, const struct store_seal_place *place, struct str stored,
+int store_unseal(const struct store_keys *keys, const struct store_seal_place *place, struct str stored,
                  struct buf *out, struct str *ret_plain, struct error *error)
 {
-    const struct store_keys *keys = store->options.keys;
     char what[96];
     uint32_t id;
     if (stored.len < STORE_SEAL_BYTES || memcmp(stored.data, magic, sizeof magic) != 0) {

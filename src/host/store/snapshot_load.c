@@ -96,7 +96,8 @@ static int read_chunk(struct store *store, const struct store_snapshot_row *row,
         struct store_seal_place place = {STORE_SEAL_CHUNK, row->seq, id - row->first_chunk};
         if (sqlite3_column_int64(statement, 0) != unpacking->crc)
             wrong = "checksum differs";
-        else if ((result = store_unseal(store, &place, bytes, &unpacking->plain, &bytes, error)) == 0)
+        else if ((result = store_unseal(store->options.keys, &place, bytes, &unpacking->plain, &bytes,
+                                        error)) == 0)
             wrong = unpack_chunk(unpacking, bytes);
     } else if (rc == SQLITE_DONE) {
         wrong = "it is missing";

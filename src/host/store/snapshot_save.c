@@ -119,8 +119,8 @@ static int write_chunks(struct store_snapshot_writer *writer, struct error *erro
         size_t len = writer->packed.len - written;
         len = len < STORE_CHUNK_BYTES ? len : STORE_CHUNK_BYTES;
         struct store_seal_place place = {STORE_SEAL_CHUNK, row.seq, row.chunks};
-        struct str stored =
-            store_seal(store, &place, (struct str){writer->packed.data + written, len}, &sealed);
+        struct str stored = store_seal(store->options.keys, &place,
+                                       (struct str){writer->packed.data + written, len}, &sealed);
         row.packed_crc = crc32c(row.packed_crc, stored.data, stored.len);
         sqlite3_stmt *statement = store_db_get(store, STMT_CHUNK_INSERT);
         (void)sqlite3_bind_int64(statement, 1, (int64_t)(row.first_chunk + row.chunks));

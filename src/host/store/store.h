@@ -110,6 +110,10 @@ uint64_t store_last_seq(const struct store *store); /* 0: nothing was ever appen
 uint64_t
 store_first_seq(const struct store *store); /* oldest record still there; last + 1 when there is none */
 
+/* Lets an empty log begin behind record `seq`, whose checksum was `crc`: for the copy of a log that was
+ * trimmed. ERROR_EXISTS: it is not empty. Durable with the next append. */
+int store_begin_behind(struct store *store, uint64_t seq, uint32_t crc, struct error *error);
+
 /* Reads records from `from_seq` to the end, in order. Every record's checksum is verified, chained with its
  * predecessor's, so that a missing or moved record is found too. Records appended meanwhile may or may not be
  * seen. ERROR_NOT_FOUND: from_seq is below store_first_seq() (trimmed) or above store_last_seq() + 1. */

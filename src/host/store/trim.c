@@ -110,6 +110,29 @@ static int trim_records(struct store *store, int64_t keep_after_ns, const struct
     return delete_records(store, &cut, error);
 }
 
+int store_begin_behind(struct store *store, uint64_t seq, uint32_t crc, struct error *error)
+{
+    struct store_state state = store->state;
+    if (store->last_seq > 0)
+        return error_set(error, ERROR_EXISTS, "the log holds records up to %" PRIu64, store->last_seq);
+    CHECK(seq <= INT64_MAX);
+    state.base_seq = seq;
+    state.base_crc = crc;
+    int rc = store_db_begin(store, false, error);
+    if (rc < 0)
+        return rc;
+    int code = store_state_save(store, &state);
+    if (code != SQLITE_DONE)
+        return store_db_abort(store, code, "beginning the log", error);
+    rc = store_db_commit(store, "beginning the log", error);
+    if (rc < 0)
+        return rc;
+    store->state = state;
+    store->last_seq = seq;
+    store->last_crc = crc;
+    return 0;
+}
+
 /* --- left-overs of snapshots, free pages --- */
 
 /* 1: a chunk that belongs to no snapshot was deleted. */

@@ -427,7 +427,7 @@ static struct store_stats stats_of(const struct world *w)
 {
     struct store_stats stats;
     struct error error;
-    assert_int_equal(store_stats(w->controller->store, &stats, &error), 0);
+    assert_int_equal(w->controller->log.stats(w->controller->log.context, &stats, &error), 0);
     return stats;
 }
 

@@ -484,10 +484,11 @@ static inline void world_check_replay(struct world *w)
     buf_printf(&path, "%s/log.db", w->dir);
     if (store_open(path.data, &(struct store_options){.read_only = true}, &store, &error) < 0)
         fail_msg("%s", error.text);
+    struct log_store log = log_store_sqlite(store);
     uint64_t digest = core_digest(w->controller->core), end = core_seq(w->controller->core);
     for (int snapshot = store_first_seq(store) > 1; snapshot < 2; snapshot++) {
         struct core *core = core_new();
-        if (controller_replay(store, end, snapshot, core, NULL, NULL, &error) < 0)
+        if (controller_replay(&log, end, snapshot, core, NULL, NULL, &error) < 0)
             fail_msg("%s", error.text);
         assert_true(core_seq(core) == end);
         assert_true(core_digest(core) == digest);

@@ -200,19 +200,20 @@ static void bytes_keep_their_place(void **state)
     struct store_seal_place here = {STORE_SEAL_RECORD, 7, 99};
     const struct store_seal_place others[] = {
         {STORE_SEAL_RECORD, 8, 99}, {STORE_SEAL_RECORD, 7, 98}, {STORE_SEAL_CHUNK, 7, 99}};
-    struct str bytes = store_seal(place->store, &here, STR(PLAIN), &sealed);
+    struct str bytes = store_seal(place->loaded, &here, STR(PLAIN), &sealed);
     assert_int_equal(bytes.len, sizeof PLAIN - 1 + STORE_SEAL_BYTES);
-    assert_int_equal(store_unseal(place->store, &here, bytes, &plain, &back, &error), 0);
+    assert_int_equal(store_unseal(place->loaded, &here, bytes, &plain, &back, &error), 0);
     assert_true(str_is(back, PLAIN));
     for (size_t i = 0; i < sizeof others / sizeof *others; i++)
-        assert_int_equal(store_unseal(place->store, &others[i], bytes, &plain, &back, &error), ERROR_CORRUPT);
+        assert_int_equal(store_unseal(place->loaded, &others[i], bytes, &plain, &back, &error),
+                         ERROR_CORRUPT);
     for (size_t i = 12; i < bytes.len; i++) {
         sealed.data[i] ^= 1;
-        assert_int_equal(store_unseal(place->store, &here, bytes, &plain, &back, &error), ERROR_CORRUPT);
+        assert_int_equal(store_unseal(place->loaded, &here, bytes, &plain, &back, &error), ERROR_CORRUPT);
         sealed.data[i] ^= 1;
     }
-    bytes = store_seal(place->store, &here, STR(""), &sealed);
-    assert_int_equal(store_unseal(place->store, &here, bytes, &plain, &back, &error), 0);
+    bytes = store_seal(place->loaded, &here, STR(""), &sealed);
+    assert_int_equal(store_unseal(place->loaded, &here, bytes, &plain, &back, &error), 0);
     assert_int_equal(back.len, 0);
     close_it(place);
 }

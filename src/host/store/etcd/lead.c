@@ -1,0 +1,228 @@
+/* lead.c - leases, and who leads. */
+#include <inttypes.h>
+#include <stdatomic.h>
+#include <sys/random.h>
+
+#include "base/units.h"
+#include "host/store/etcd/internal.h"
+
+struct etcd_lease {
+    struct etcd_options options;
+    struct etcd_client *client;
+    int64_t id, length_ns;
+    _Atomic int64_t until_ns;
+};
+
+/* --- leases ------------------------------------------------------------------------------------------- */
+
+/* `asked_ns`: before the request was sent. A tenth of the time is for clocks that run at another pace. */
+static void lease_lasts(struct etcd_lease *lease, int64_t seconds, int64_t asked_ns)
+{
+    lease->length_ns = seconds * NS_PER_SECOND;
+    atomic_store(&lease->until_ns, asked_ns + lease->length_ns - lease->length_ns / 10);
+}
+
+static int lease_grant(struct etcd_lease *lease, struct error *error)
+{
+    struct arena arena ARENA_CLEANUP = {.limit_bytes = 1 << 20};
+    struct buf body BUF_CLEANUP = {0};
+    struct doc *reply = NULL;
+    int64_t asked_ns = etcd_mono_ns(), seconds = lease->options.lease_s;
+    buf_printf(&body, "{\"TTL\":\"%" PRId64 "\",\"ID\":\"%" PRId64 "\"}", seconds, lease->id);
+    int rc = etcd_call(lease->client, "/v3/lease/grant", buf_str(&body),
+                       asked_ns + lease->options.patience_ns, &arena, &reply, NULL, error);
+    if (rc == ERROR_EXISTS) /* an earlier attempt went through: how long it lasts is learned by a renewal */
+        return etcd_lease_renew(lease, error);
+    if (rc < 0)
+        return rc;
+    int64_t granted = etcd_number(doc_get(reply, "TTL"));
+    if (granted <= 0)
+        return error_set(error, ERROR_CORRUPT, "etcd granted a lease of no length");
+    lease_lasts(lease, granted, asked_ns);
+    return 0;
+}
+
+int etcd_lease_new(const struct etcd_options *options, struct etcd_lease **ret_lease, struct error *error)
+{
+    struct etcd_lease *lease = mem_alloc(sizeof *lease);
+    uint64_t bits = 0;
+    lease->options = *options;
+    etcd_options_fill(&lease->options);
+    CHECK(getrandom(&bits, sizeof bits, 0) == sizeof bits);
+    lease->id = (int64_t)(bits >> 1 | 1);
+    int rc = etcd_client_new(&lease->options, &lease->client, error);
+    if (rc == 0)
+        rc = lease_grant(lease, error);
+    if (rc < 0) {
+        etcd_client_free(lease->client);
+        mem_free(lease);
+        return error_wrap(error, "asking etcd for a lease");
+    }
+    *ret_lease = lease;
+    return 0;
+}
+
+int etcd_lease_renew(struct etcd_lease *lease, struct error *error)
+{
+    struct arena arena ARENA_CLEANUP = {.limit_bytes = 1 << 20};
+    struct buf body BUF_CLEANUP = {0};
+    struct doc *reply = NULL;
+    int64_t asked_ns = etcd_mono_ns(), until_ns = atomic_load(&lease->until_ns);
+    buf_printf(&body, "{\"ID\":\"%" PRId64 "\"}", lease->id);
+    if (until_ns <= asked_ns)
+        until_ns = asked_ns + lease->options.patience_ns;
+    int rc = etcd_call(lease->client, "/v3/lease/keepalive", buf_str(&body), until_ns, &arena, &reply, NULL,
+                       error);
+    if (rc < 0 && rc != ERROR_NOT_FOUND)
+        return rc;
+    int64_t seconds = rc == 0 ? etcd_number(doc_path(reply, "result", "TTL", NULL)) : 0;
+    if (seconds <= 0) {
+        atomic_store(&lease->until_ns, 0);
+        return error_set(error, ERROR_FENCED, "the lease in etcd has ended");
+    }
+    lease_lasts(lease, seconds, asked_ns);
+    return 0;
+}
+
+int64_t etcd_lease_until_ns(const struct etcd_lease *lease)
+{
+    return atomic_load(&lease->until_ns);
+}
+
+int64_t etcd_lease_length_ns(const struct etcd_lease *lease)
+{
+    return lease->length_ns;
+}
+
+/* Revokes a lease of whoever; that it has ended already is as good. */
+static void lease_revoke(struct etcd_client *client, int64_t id, int64_t deadline_ns)
+{
+    struct arena arena ARENA_CLEANUP = {.limit_bytes = 1 << 20};
+    struct buf body BUF_CLEANUP = {0};
+    struct doc *reply;
+    buf_printf(&body, "{\"ID\":\"%" PRId64 "\"}", id);
+    (void)etcd_call(client, "/v3/lease/revoke", buf_str(&body), deadline_ns, &arena, &reply, NULL, NULL);
+}
+
+void etcd_lease_end(struct etcd_lease *lease)
+{
+    if (!lease)
+        return;
+    atomic_store(&lease->until_ns, 0);
+    lease_revoke(lease->client, lease->id, etcd_mono_ns() + NS_PER_SECOND);
+    etcd_client_free(lease->client);
+    mem_free(lease);
+}
+
+/* --- leadership --------------------------------------------------------------------------------------- */
+
+/* The transaction that takes the lead, and shows the head and the leader of the same moment. */
+static int try_lead(struct etcd_log *log, struct etcd_lease *lease, struct str who, int64_t instead_of,
+                    struct arena *arena, struct doc **ret_reply, struct error *error)
+{
+    struct etcd_txn txn ETCD_TXN_CLEANUP = {0};
+    struct etcd_key leader = etcd_key_of(log->options.prefix, ETCD_LEADER, 0, 0);
+    struct etcd_key head = etcd_key_of(log->options.prefix, ETCD_HEAD, 0, 0);
+    struct etcd_key step_down = etcd_key_of(log->options.prefix, ETCD_STEP_DOWN, 0, 0);
+    etcd_txn_begin(&txn);
+    etcd_txn_if_mod(&txn, etcd_key_str(&leader), instead_of);
+    etcd_txn_then(&txn);
+    etcd_txn_get(&txn, etcd_key_str(&head));
+    etcd_txn_put(&txn, etcd_key_str(&leader), who, lease->id);
+    etcd_txn_delete(&txn, etcd_key_str(&step_down), (struct str){0});
+    etcd_txn_else(&txn);
+    etcd_txn_get(&txn, etcd_key_str(&head));
+    etcd_txn_get(&txn, etcd_key_str(&leader));
+    return etcd_txn_run(&txn, log->client, etcd_lease_until_ns(lease), arena, ret_reply, NULL, error);
+}
+
+/* Removes groups of appends that were begun by an earlier leader and have no head. */
+static int drop_left_overs(struct etcd_log *log, struct error *error)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct etcd_txn txn ETCD_TXN_CLEANUP = {0};
+    struct etcd_key from = etcd_key_behind(log->options.prefix, ETCD_GROUP, log->head.last_seq);
+    struct etcd_key to = etcd_key_end(log->options.prefix, ETCD_GROUP);
+    struct doc *reply;
+    bool held;
+    etcd_txn_lead(&txn, log);
+    etcd_txn_then(&txn);
+    etcd_txn_delete(&txn, etcd_key_str(&from), etcd_key_str(&to));
+    int rc = etcd_txn_lead_run(&txn, log, &arena, &reply, &held, error);
+    return rc < 0 || held ? rc : etcd_fenced(log, error, "another one has taken over");
+}
+
+int etcd_log_lead(struct etcd_log *log, struct etcd_lease *lease, struct str who,
+                  const struct etcd_seen *instead_of, struct error *error)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *reply;
+    CHECK(!log->term && who.len < ETCD_WHO_MAX);
+    int64_t before = instead_of ? instead_of->leader_term : 0;
+    int rc = try_lead(log, lease, who, before, &arena, &reply, error);
+    if (rc < 0)
+        return error_wrap(error, "taking the lead");
+    int64_t term = etcd_revision(reply);
+    rc = etcd_take_head(log, etcd_txn_range(reply, 0), &arena, error);
+    if (rc < 0)
+        return rc;
+    if (!etcd_succeeded(reply)) { /* perhaps by an earlier attempt of our own */
+        struct etcd_pair pair;
+        rc = etcd_pair_at(etcd_txn_range(reply, 1), 0, &arena, &pair, error);
+        if (rc <= 0 || pair.lease != lease->id)
+            return rc < 0 ? rc : 0;
+        term = pair.mod_revision;
+    }
+    log->term = term;
+    log->lease = lease;
+    log->revision = term;
+    log->left_overs = true;
+    if (instead_of && instead_of->leader_lease)
+        lease_revoke(log->client, instead_of->leader_lease, etcd_lease_until_ns(lease));
+    rc = drop_left_overs(log, error);
+    return rc < 0 ? rc : 1;
+}
+
+int64_t etcd_log_term(const struct etcd_log *log)
+{
+    return log->term;
+}
+
+int etcd_log_resign(struct etcd_log *log, struct error *error)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct etcd_txn txn ETCD_TXN_CLEANUP = {0};
+    struct etcd_key leader = etcd_key_of(log->options.prefix, ETCD_LEADER, 0, 0);
+    struct doc *reply;
+    bool held;
+    if (!log->term)
+        return etcd_fenced(log, error, "it has not taken the lead");
+    etcd_txn_lead(&txn, log);
+    etcd_txn_then(&txn);
+    etcd_txn_delete(&txn, etcd_key_str(&leader), (struct str){0});
+    int rc = etcd_txn_lead_run(&txn, log, &arena, &reply, &held, error);
+    log->term = 0;
+    if (rc == 0 && !held)
+        rc = etcd_fenced(log, error, "another one has taken over");
+    return rc;
+}
+
+int etcd_log_ask_step_down(struct etcd_log *log, struct etcd_seen *ret_seen, struct error *error)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct etcd_txn txn ETCD_TXN_CLEANUP = {0};
+    struct etcd_key leader = etcd_key_of(log->options.prefix, ETCD_LEADER, 0, 0);
+    struct etcd_key key = etcd_key_of(log->options.prefix, ETCD_STEP_DOWN, 0, 0);
+    char text[DECIMAL_TEXT_MAX];
+    struct doc *reply;
+    int rc = etcd_log_refresh(log, ret_seen, error);
+    if (rc < 0)
+        return rc;
+    if (!ret_seen->leader_term)
+        return error_set(error, ERROR_NOT_FOUND, "no controller leads");
+    etcd_txn_begin(&txn);
+    etcd_txn_if_mod(&txn, etcd_key_str(&leader), ret_seen->leader_term);
+    etcd_txn_then(&txn);
+    etcd_txn_put(&txn, etcd_key_str(&key), str_decimal(ret_seen->leader_term, text), 0);
+    return etcd_txn_run(&txn, log->client, etcd_deadline(log), &arena, &reply, NULL, error);
+}

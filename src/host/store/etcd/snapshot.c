@@ -1,0 +1,345 @@
+/* snapshot.c - snapshots: chunks first, then the one row that makes them a snapshot. */
+#include <inttypes.h>
+#include <zstd.h>
+
+#include "base/crc32c.h"
+#include "host/store/etcd/internal.h"
+
+enum { STEP_INPUT = 512 << 10, PACK_LEVEL = 1, CHUNK_BYTES = 512 << 10, READ_CHUNKS = 16 };
+
+struct etcd_writer {
+    struct etcd_log *log;
+    struct str input; /* what is not compressed yet */
+    ZSTD_CCtx *context;
+    struct buf packed; /* compressed, not written yet */
+    bool packed_all;
+    struct etcd_row row; /* grows with every chunk; written last */
+};
+
+/* --- rows --------------------------------------------------------------------------------------------- */
+
+/* Damaged rows are left out, except that `ret_damaged` counts them. */
+static int rows_read(struct etcd_log *log, struct etcd_rows *ret_rows, uint32_t *ret_damaged,
+                     struct error *error)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct etcd_key from = etcd_key_of(log->options.prefix, ETCD_ROW, 0, 0);
+    struct etcd_key to = etcd_key_end(log->options.prefix, ETCD_ROW);
+    struct doc *range;
+    struct etcd_pair pair;
+    ret_rows->len = 0;
+    *ret_damaged = 0;
+    int rc = etcd_range(log->client, etcd_key_str(&from), etcd_key_str(&to), ETCD_SNAPSHOTS_MAX, true, false,
+                        etcd_deadline(log), &arena, &range, error);
+    for (size_t i = 0; rc >= 0 && (rc = etcd_pair_at(range, i, &arena, &pair, error)) > 0; i++) {
+        struct etcd_row row;
+        uint64_t seq;
+        uint32_t part;
+        if (etcd_row_read(pair.value, &row) &&
+            etcd_key_read(pair.key, log->options.prefix, ETCD_ROW, &seq, &part) && seq == row.seq)
+            ret_rows->items[ret_rows->len++] = row;
+        else
+            ++*ret_damaged;
+    }
+    return rc < 0 ? rc : 0;
+}
+
+int etcd_rows_read(struct etcd_log *log, struct etcd_rows *ret_rows, struct error *error)
+{
+    uint32_t damaged;
+    return rows_read(log, ret_rows, &damaged, error);
+}
+
+/* --- saving ------------------------------------------------------------------------------------------- */
+
+int etcd_snapshot_begin(struct etcd_log *log, uint64_t seq, int64_t stamp_ns, struct str bytes,
+                        struct etcd_writer **ret_writer, struct error *error)
+{
+    struct etcd_row row = {.seq = seq, .stamp_ns = stamp_ns, .raw_bytes = bytes.len};
+    struct etcd_rows rows;
+    CHECK(!log->writer);
+    if (!log->term)
+        return etcd_fenced(log, error, "it has not taken the lead");
+    if (bytes.len > STORE_SNAPSHOT_BYTES_MAX)
+        return error_set(error, ERROR_LIMIT, "a snapshot of %zu bytes, the limit is %d", bytes.len,
+                         (int)STORE_SNAPSHOT_BYTES_MAX);
+    if (seq < log->head.base_seq || seq > log->head.last_seq)
+        return error_set(error, ERROR_INVALID,
+                         "a snapshot behind record %" PRIu64 ", but the log holds %" PRIu64 " to %" PRIu64,
+                         seq, log->head.base_seq + 1, log->head.last_seq);
+    int rc = etcd_rows_read(log, &rows, error);
+    if (rc == 0 && rows.len > 0 && rows.items[0].seq >= seq)
+        rc = error_set(error, ERROR_INVALID,
+                       "a snapshot behind record %" PRIu64 ", but there is one behind %" PRIu64, seq,
+                       rows.items[0].seq);
+    if (rc == 0)
+        rc = etcd_record_crc(log, seq, &row.log_crc, error);
+    if (rc < 0)
+        return error_wrap(error, "saving a snapshot");
+    row.packed_crc = store_chunk_crc_first(seq);
+    struct etcd_writer *writer = mem_alloc(sizeof *writer);
+    writer->log = log;
+    writer->input = bytes;
+    writer->row = row;
+    writer->context = ZSTD_createCCtx();
+    CHECK(writer->context);
+    (void)ZSTD_CCtx_setParameter(writer->context, ZSTD_c_compressionLevel, PACK_LEVEL);
+    (void)ZSTD_CCtx_setParameter(writer->context, ZSTD_c_checksumFlag, 1);
+    (void)ZSTD_CCtx_setPledgedSrcSize(writer->context, bytes.len);
+    log->writer = writer;
+    *ret_writer = writer;
+    return 0;
+}
+
+static void pack_portion(struct etcd_writer *writer)
+{
+    size_t portion = writer->input.len < STEP_INPUT ? writer->input.len : STEP_INPUT;
+    bool last = portion == writer->input.len;
+    ZSTD_inBuffer in = {writer->input.data, portion, 0};
+    size_t left;
+    do {
+        buf_reserve(&writer->packed, ZSTD_CStreamOutSize());
+        ZSTD_outBuffer out = {writer->packed.data, writer->packed.cap - 1, writer->packed.len};
+        left = ZSTD_compressStream2(writer->context, &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
+        CHECK(!ZSTD_isError(left));
+        writer->packed.len = out.pos;
+    } while (last ? left != 0 : in.pos < in.size);
+    if (portion > 0)
+        writer->input = (struct str){writer->input.data + portion, writer->input.len - portion};
+    writer->packed_all = last;
+}
+
+/* Puts the first `len` packed bytes as the next chunk. */
+static int put_chunk(struct etcd_writer *writer, size_t len, struct error *error)
+{
+    struct etcd_log *log = writer->log;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct etcd_txn txn ETCD_TXN_CLEANUP = {0};
+    struct buf sealed BUF_CLEANUP = {0};
+    struct etcd_row *row = &writer->row;
+    struct store_seal_place place = {STORE_SEAL_CHUNK, row->seq, row->chunks};
+    struct str bytes = store_seal(log->options.keys, &place, (struct str){writer->packed.data, len}, &sealed);
+    struct etcd_key key = etcd_key_of(log->options.prefix, ETCD_CHUNK, row->seq, row->chunks);
+    struct doc *reply;
+    bool held;
+    log->left_overs = true;
+    etcd_txn_lead(&txn, log);
+    etcd_txn_then(&txn);
+    etcd_txn_put(&txn, etcd_key_str(&key), bytes, 0);
+    int rc = etcd_txn_lead_run(&txn, log, &arena, &reply, &held, error);
+    if (rc == 0 && !held)
+        rc = etcd_fenced(log, error, "another one has taken over");
+    if (rc < 0)
+        return rc;
+    row->packed_crc = crc32c(row->packed_crc, bytes.data, bytes.len);
+    row->packed_bytes += bytes.len;
+    row->chunks++;
+    buf_drop_front(&writer->packed, len);
+    return 0;
+}
+
+/* Puts the row, and drops the snapshots beyond those kept, in one transaction. */
+static int put_row(struct etcd_writer *writer, struct error *error)
+{
+    struct etcd_log *log = writer->log;
+    const char *prefix = log->options.prefix;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct etcd_txn txn ETCD_TXN_CLEANUP = {0};
+    struct buf text BUF_CLEANUP = {0};
+    struct etcd_rows rows;
+    struct doc *reply;
+    bool held;
+    int rc = etcd_rows_read(log, &rows, error);
+    if (rc < 0)
+        return rc;
+    etcd_row_write(&writer->row, &text);
+    struct etcd_key key = etcd_key_of(prefix, ETCD_ROW, writer->row.seq, 0);
+    etcd_txn_lead(&txn, log);
+    etcd_txn_then(&txn);
+    etcd_txn_put(&txn, etcd_key_str(&key), buf_str(&text), 0);
+    for (size_t i = log->options.snapshots_keep - 1; i < rows.len; i++) {
+        struct etcd_key old = etcd_key_of(prefix, ETCD_ROW, rows.items[i].seq, 0);
+        struct etcd_key from = etcd_key_of(prefix, ETCD_CHUNK, rows.items[i].seq, 0);
+        struct etcd_key to = etcd_key_behind(prefix, ETCD_CHUNK, rows.items[i].seq);
+        etcd_txn_delete(&txn, etcd_key_str(&old), (struct str){0});
+        etcd_txn_delete(&txn, etcd_key_str(&from), etcd_key_str(&to));
+    }
+    rc = etcd_txn_lead_run(&txn, log, &arena, &reply, &held, error);
+    return rc < 0 || held ? rc : etcd_fenced(log, error, "another one has taken over");
+}
+
+int etcd_snapshot_step(struct etcd_writer *writer, struct error *error)
+{
+    if (!writer->packed_all && writer->packed.len < CHUNK_BYTES) {
+        pack_portion(writer);
+        return 1;
+    }
+    if (!writer->log->term)
+        return etcd_fenced(writer->log, error, "it has not taken the lead");
+    if (writer->packed.len > 0) {
+        size_t len = writer->packed.len < CHUNK_BYTES ? writer->packed.len : CHUNK_BYTES;
+        int rc = put_chunk(writer, len, error);
+        return rc < 0 ? rc : 1;
+    }
+    return put_row(writer, error);
+}
+
+void etcd_writer_free(struct etcd_writer *writer)
+{
+    if (!writer)
+        return;
+    CHECK(writer->log->writer == writer);
+    writer->log->writer = NULL;
+    (void)ZSTD_freeCCtx(writer->context);
+    buf_done(&writer->packed);
+    mem_free(writer);
+}
+
+/* --- loading ------------------------------------------------------------------------------------------ */
+
+struct unpacked {
+    ZSTD_DCtx *context;
+    struct buf *out;
+    size_t raw_bytes;
+    struct buf plain;
+    uint32_t crc;
+    uint64_t packed_bytes;
+    bool whole;
+};
+
+/* Returns NULL, or what is wrong. */
+static const char *unpack_bytes(struct unpacked *unpacked, struct str bytes)
+{
+    ZSTD_inBuffer in = {bytes.data, bytes.len, 0};
+    while (in.pos < in.size) {
+        if (unpacked->whole)
+            return "there are bytes behind its end";
+        ZSTD_outBuffer out = {unpacked->out->data, unpacked->raw_bytes, unpacked->out->len};
+        size_t left = ZSTD_decompressStream(unpacked->context, &out, &in);
+        if (ZSTD_isError(left))
+            return ZSTD_getErrorName(left);
+        unpacked->out->len = out.pos;
+        unpacked->whole = left == 0;
+        if (left != 0 && out.pos == out.size && in.pos < in.size)
+            return "it is longer than its row says";
+    }
+    return NULL;
+}
+
+static int take_chunk(struct etcd_log *log, const struct etcd_row *row, uint32_t number,
+                      const struct etcd_pair *pair, struct unpacked *unpacked, struct error *error)
+{
+    struct store_seal_place place = {STORE_SEAL_CHUNK, row->seq, number};
+    const char *wrong = NULL;
+    uint64_t seq;
+    uint32_t part;
+    struct str bytes;
+    int rc = 0;
+    if (!etcd_key_read(pair->key, log->options.prefix, ETCD_CHUNK, &seq, &part) || seq != row->seq ||
+        part != number)
+        wrong = "it is missing";
+    else if ((rc = store_unseal(log->options.keys, &place, pair->value, &unpacked->plain, &bytes, error)) ==
+             0)
+        wrong = unpack_bytes(unpacked, bytes);
+    if (wrong)
+        return error_set(error, ERROR_CORRUPT, "snapshot %" PRIu64 ", chunk %" PRIu32 ": %s", row->seq,
+                         number, wrong);
+    unpacked->crc = crc32c(unpacked->crc, pair->value.data, pair->value.len);
+    unpacked->packed_bytes += pair->value.len;
+    return rc;
+}
+
+static int take_chunks(struct etcd_log *log, const struct etcd_row *row, struct unpacked *unpacked,
+                       struct error *error)
+{
+    struct etcd_key to = etcd_key_behind(log->options.prefix, ETCD_CHUNK, row->seq);
+    int rc = 0;
+    for (uint32_t at = 0; rc == 0 && at < row->chunks;) {
+        struct arena arena ARENA_CLEANUP = {0};
+        struct etcd_key from = etcd_key_of(log->options.prefix, ETCD_CHUNK, row->seq, at);
+        struct etcd_pair pair;
+        struct doc *range;
+        size_t i = 0;
+        rc = etcd_range(log->client, etcd_key_str(&from), etcd_key_str(&to), READ_CHUNKS, false, false,
+                        etcd_deadline(log), &arena, &range, error);
+        for (; rc == 0 && at < row->chunks && (rc = etcd_pair_at(range, i, &arena, &pair, error)) > 0; i++)
+            rc = take_chunk(log, row, at++, &pair, unpacked, error);
+        if (rc == 0 && i == 0)
+            rc = error_set(error, ERROR_CORRUPT, "snapshot %" PRIu64 ", chunk %" PRIu32 ": it is missing",
+                           row->seq, at);
+    }
+    return rc;
+}
+
+int etcd_snapshot_unpack(struct etcd_log *log, const struct etcd_row *row, struct buf *out,
+                         struct error *error)
+{
+    buf_clear(out);
+    buf_reserve(out, row->raw_bytes + 1);
+    struct unpacked unpacked = {.context = ZSTD_createDCtx(),
+                                .out = out,
+                                .raw_bytes = row->raw_bytes,
+                                .crc = store_chunk_crc_first(row->seq)};
+    CHECK(unpacked.context);
+    int rc = take_chunks(log, row, &unpacked, error);
+    (void)ZSTD_freeDCtx(unpacked.context);
+    buf_done(&unpacked.plain);
+    if (rc == 0 && (!unpacked.whole || out->len != row->raw_bytes || unpacked.crc != row->packed_crc ||
+                    unpacked.packed_bytes != row->packed_bytes))
+        rc = error_set(error, ERROR_CORRUPT, "snapshot %" PRIu64 " is not whole", row->seq);
+    if (rc == 0)
+        out->data[out->len] = 0;
+    return rc;
+}
+
+/* A snapshot is of use if the log goes on from it. */
+static int load_row(struct etcd_log *log, const struct etcd_row *row, struct buf *bytes, struct error *error)
+{
+    uint32_t log_crc;
+    if (row->seq < log->head.base_seq || row->seq > log->head.last_seq)
+        return error_set(error, ERROR_CORRUPT, "snapshot %" PRIu64 " lies outside the log", row->seq);
+    int rc = etcd_record_crc(log, row->seq, &log_crc, error);
+    if (rc < 0)
+        return rc;
+    if (log_crc != row->log_crc)
+        return error_set(error, ERROR_CORRUPT,
+                         "snapshot %" PRIu64 " does not belong to the record of that number", row->seq);
+    return etcd_snapshot_unpack(log, row, bytes, error);
+}
+
+int etcd_snapshot_load(struct etcd_log *log, uint64_t max_seq, struct store_snapshot *ret_snapshot,
+                       struct error *error)
+{
+    struct store_snapshot snapshot = {0};
+    struct etcd_rows rows;
+    int rc = rows_read(log, &rows, &snapshot.skipped, error);
+    if (rc < 0)
+        return rc;
+    if (snapshot.skipped)
+        memcpy(snapshot.skipped_text, "its row is damaged", sizeof "its row is damaged");
+    for (size_t i = 0; i < rows.len; i++) {
+        struct error reason;
+        if (rows.items[i].seq > max_seq)
+            continue;
+        rc = load_row(log, &rows.items[i], &snapshot.bytes, &reason);
+        if (rc == 0) {
+            snapshot.seq = rows.items[i].seq;
+            snapshot.stamp_ns = rows.items[i].stamp_ns;
+            *ret_snapshot = snapshot;
+            return 0;
+        }
+        if (rc != ERROR_CORRUPT && rc != ERROR_NOT_FOUND) {
+            buf_done(&snapshot.bytes);
+            return error_set(error, (enum error_code)rc, "%s", reason.text);
+        }
+        if (snapshot.skipped++ == 0)
+            memcpy(snapshot.skipped_text, reason.text, sizeof snapshot.skipped_text);
+    }
+    buf_done(&snapshot.bytes);
+    if (log->head.base_seq == 0)
+        return error_set(error, ERROR_NOT_FOUND, "no snapshot%s%s", snapshot.skipped ? ": " : "",
+                         snapshot.skipped_text);
+    return error_set(error, ERROR_CORRUPT,
+                     "the log begins behind record %" PRIu64 " and no snapshot is valid%s%s",
+                     log->head.base_seq, snapshot.skipped ? ": " : "", snapshot.skipped_text);
+}

@@ -1,0 +1,154 @@
+/* watch.c - a stream of changes that only wakes its owner: what has changed is then read, so that a watch
+ * which lags, breaks or is compacted away costs time and no record. */
+#include <curl/curl.h>
+#include <stdio.h>
+
+#include "base/units.h"
+#include "host/store/etcd/internal.h"
+
+#define REOPEN_NS (50 * NS_PER_MS) /* between two tries of members that do not answer */
+
+struct etcd_watch {
+    const struct etcd_options *options;
+    char *list[ETCD_ENDPOINTS_MAX];
+    size_t count, at;
+    struct buf body, token;
+    CURLM *multi;
+    CURL *curl; /* NULL: no stream is open */
+    struct curl_slist *headers;
+    bool came; /* a line has come on this stream since the last wait */
+    int64_t reopen_ns;
+};
+
+int etcd_watch_new(const struct etcd_options *options, struct etcd_key from, struct etcd_key to,
+                   struct etcd_watch **ret_watch, struct error *error)
+{
+    struct etcd_client *client; /* checks the options, and begins libcurl */
+    int rc = etcd_client_new(options, &client, error);
+    if (rc < 0)
+        return rc;
+    etcd_client_free(client);
+    struct etcd_watch *watch = mem_alloc(sizeof *watch);
+    watch->options = options;
+    rc = etcd_endpoints_read(options->endpoints, watch->list, &watch->count, error);
+    CHECK(rc == 0);
+    watch->multi = curl_multi_init();
+    CHECK(watch->multi);
+    buf_add_str(&watch->body, STR("{\"create_request\":"));
+    etcd_range_body(&watch->body, etcd_key_str(&from), etcd_key_str(&to), 0, false, false);
+    buf_add_char(&watch->body, '}');
+    *ret_watch = watch;
+    return 0;
+}
+
+/* --- the stream --------------------------------------------------------------------------------------- */
+
+static size_t on_change(char *data, size_t size, size_t count, void *context)
+{
+    struct etcd_watch *watch = context;
+    watch->came |= memchr(data, '\n', size * count) != NULL;
+    return size * count;
+}
+
+static void stream_close(struct etcd_watch *watch)
+{
+    if (!watch->curl)
+        return;
+    curl_multi_remove_handle(watch->multi, watch->curl);
+    curl_easy_cleanup(watch->curl);
+    curl_slist_free_all(watch->headers);
+    watch->curl = NULL;
+    watch->headers = NULL;
+}
+
+/* Where etcd has users, a token of its own is asked for each stream. */
+static bool stream_log_in(struct etcd_watch *watch)
+{
+    struct etcd_client *client;
+    buf_clear(&watch->token);
+    if (!watch->options->user)
+        return true;
+    if (etcd_client_new(watch->options, &client, NULL) < 0)
+        return false;
+    int rc = etcd_client_log_in(client, watch->at, &watch->token, NULL);
+    etcd_client_free(client);
+    return rc == 0;
+}
+
+static void stream_open(struct etcd_watch *watch)
+{
+    struct buf url BUF_CLEANUP = {0};
+    watch->reopen_ns = etcd_mono_ns() + REOPEN_NS;
+    if (!stream_log_in(watch)) {
+        watch->at = (watch->at + 1) % watch->count;
+        return;
+    }
+    CURL *curl = watch->curl = curl_easy_init();
+    CHECK(curl);
+    watch->came = false;
+    buf_printf(&url, "%s/v3/watch", watch->list[watch->at]);
+    etcd_curl_common(curl, watch->options);
+    watch->headers = etcd_headers(buf_str(&watch->token));
+    curl_easy_setopt(curl, CURLOPT_URL, url.data);
+    curl_easy_setopt(curl, CURLOPT_HTTPHEADER, watch->headers);
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDS, watch->body.data);
+    curl_easy_setopt(curl, CURLOPT_POSTFIELDSIZE, (long)watch->body.len);
+    curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, 1000L);
+    curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_change);
+    curl_easy_setopt(curl, CURLOPT_WRITEDATA, watch);
+    curl_multi_add_handle(watch->multi, curl);
+}
+
+/* Lets libcurl work; an ended stream is closed, and the next member has its turn. */
+static void stream_run(struct etcd_watch *watch)
+{
+    int running = 0, left;
+    curl_multi_perform(watch->multi, &running);
+    struct CURLMsg *message = curl_multi_info_read(watch->multi, &left);
+    if (!message || message->msg != CURLMSG_DONE)
+        return;
+    stream_close(watch);
+    watch->at = (watch->at + 1) % watch->count;
+}
+
+int etcd_watch_wait(struct etcd_watch *watch, int64_t until_ns)
+{
+    bool woken = false;
+    for (;;) {
+        int64_t now_ns = etcd_mono_ns();
+        if (!watch->curl && now_ns >= watch->reopen_ns)
+            stream_open(watch);
+        if (watch->curl)
+            stream_run(watch);
+        if (watch->came) {
+            watch->came = false;
+            return 1;
+        }
+        now_ns = etcd_mono_ns();
+        if (woken || now_ns >= until_ns)
+            return 0;
+        int64_t due_ns = !watch->curl && watch->reopen_ns < until_ns ? watch->reopen_ns : until_ns;
+        int64_t wait_ms = due_ns > now_ns ? (due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
+        int events = 0;
+        curl_multi_poll(watch->multi, NULL, 0, wait_ms < 60000 ? (int)wait_ms : 60000, &events);
+        woken = events == 0 && etcd_mono_ns() < due_ns;
+    }
+}
+
+void etcd_watch_wake(struct etcd_watch *watch)
+{
+    curl_multi_wakeup(watch->multi);
+}
+
+void etcd_watch_free(struct etcd_watch *watch)
+{
+    if (!watch)
+        return;
+    stream_close(watch);
+    curl_multi_cleanup(watch->multi);
+    for (size_t i = 0; i < watch->count; i++)
+        mem_free(watch->list[i]);
+    buf_done(&watch->body);
+    buf_done(&watch->token);
+    mem_free(watch);
+}
