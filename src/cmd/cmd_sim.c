@@ -19,8 +19,11 @@ static const char usage[] =
     "Simulates a cluster whose machines fail, under the controller that ships: its core, its driver, its\n"
     "scheduler and its recovery, in virtual time. SCENARIO is a YAML file (\"-\": standard input);\n"
     "docs/sim.md explains it, examples/sim has some.\n"
-    "  --seed N      seed of all that is random (default: the scenario's)\n"
-    "  --svg FILE    a figure: chips at work and machines out over time, ETTR by the size of jobs\n"
+    "  --seed N      seed of all that is random, or the first of them (default: the scenario's)\n"
+    "  --seeds N     so many seeds from there on: means with 95 % confidence intervals (default 1)\n"
+    "  --jobs K      processes at a time, for seeds and sweeps (default: one a core)\n"
+    "  --svg FILE    a figure: chips at work and machines out over time, ETTR by the size of jobs;\n"
+    "                of a sweep: ETTR by the first of its fields\n"
     "  --check       read and check the scenario only\n"
     "  -o json       one JSON object; times are seconds\n"
     "  --help        this text\n"
@@ -30,6 +33,7 @@ static const char usage[] =
 struct sim_order {
     const char *path, *svg;
     int64_t seed; /* -1: the scenario's */
+    int64_t seeds, jobs;
     bool json, check;
 };
 
@@ -38,6 +42,8 @@ static int sim_parse(struct sim_order *order, int argc, char **argv)
 {
     static const struct option options[] = {
         {"seed", required_argument, NULL, 's'},
+        {"seeds", required_argument, NULL, 'n'},
+        {"jobs", required_argument, NULL, 'k'},
         {"svg", required_argument, NULL, 'v'},
         {"check", no_argument, NULL, 'c'},
         {"output", required_argument, NULL, 'o'},
@@ -47,12 +53,17 @@ static int sim_parse(struct sim_order *order, int argc, char **argv)
     };
     bool usable = true;
     for (int letter; (letter = usage_option(argc, argv, "ho:", options, NULL)) != -1;) {
+        struct str value = str_from(optarg);
         if (letter == 'h') {
             fputs(usage, stdout);
             return 1;
         }
         if (letter == 's')
-            usable = usage_value(str_to_i64(str_from(optarg), 0, INT64_MAX, &order->seed)) && usable;
+            usable = usage_value(str_to_i64(value, 0, INT64_MAX - STUDY_SEEDS_MAX, &order->seed)) && usable;
+        else if (letter == 'n')
+            usable = usage_value(str_to_i64(value, 1, STUDY_SEEDS_MAX, &order->seeds)) && usable;
+        else if (letter == 'k')
+            usable = usage_value(str_to_i64(value, 1, STUDY_JOBS_MAX, &order->jobs)) && usable;
         else if (letter == 'v')
             order->svg = optarg;
         else if (letter == 'c')
@@ -70,7 +81,7 @@ static int sim_parse(struct sim_order *order, int argc, char **argv)
     return 0;
 }
 
-static bool sim_load(const struct sim_order *order, struct sim_scenario *ret_scenario)
+static bool sim_load(const struct sim_order *order, struct study *ret_study)
 {
     struct arena arena ARENA_CLEANUP = {.limit_bytes = ARENA_BYTES_MAX};
     struct buf text BUF_CLEANUP = {0};
@@ -86,13 +97,8 @@ static bool sim_load(const struct sim_order *order, struct sim_scenario *ret_sce
         fprintf(stderr, "%s: expected one document, got %zu\n", order->path, docs.len);
         return false;
     }
-    if (sim_scenario_read(ret_scenario, docs.items[0], order->path, &error) < 0) {
+    if (study_read(ret_study, docs.items[0], order->path, &error) < 0) {
         fprintf(stderr, "%s\n", error.text);
-        return false;
-    }
-    if (simulation_check(ret_scenario, &error) < 0) {
-        fprintf(stderr, "%s: %s\n", order->path, error.text);
-        sim_scenario_done(ret_scenario);
         return false;
     }
     return true;
@@ -102,47 +108,88 @@ static bool sim_load(const struct sim_order *order, struct sim_scenario *ret_sce
 static void sim_bar(void *context, double share)
 {
     int done = (int)(share * BAR_WIDTH + 0.5);
-    fprintf(stderr, "\r[%-*.*s] %3.0f %%", BAR_WIDTH, done,
-            "########################################################################", 100 * share);
+    char bar[BAR_WIDTH + 1];
+    memset(bar, '#', BAR_WIDTH);
+    bar[BAR_WIDTH] = 0;
+    fprintf(stderr, "\r[%-*.*s] %3.0f %%", BAR_WIDTH, done, bar, 100 * share);
     fflush(stderr);
 }
 
-static int sim_run(const struct sim_order *order, const struct sim_scenario *scenario)
+static void sim_clear_bar(void)
+{
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r%*s\r", BAR_WIDTH + 10, "");
+}
+
+/* One run is made in this process, so that the bar can follow it. */
+static void sim_run_one(const struct sim_order *order, const struct sim_scenario *scenario, struct buf *out,
+                        struct buf *picture)
 {
     struct simulation_outcome *outcome = mem_alloc(sizeof *outcome);
     struct simulation_options options = {.scenario = scenario,
-                                         .seed = order->seed >= 0 ? (uint64_t)order->seed : scenario->seed};
-    bool bar = isatty(STDERR_FILENO);
-    struct buf out BUF_CLEANUP = {0}, picture BUF_CLEANUP = {0};
-    if (bar)
-        options.progress = sim_bar;
+                                         .seed = order->seed >= 0 ? (uint64_t)order->seed : scenario->seed,
+                                         .progress = isatty(STDERR_FILENO) ? sim_bar : NULL};
     simulation_run(&options, outcome);
-    if (bar)
-        fprintf(stderr, "\r%*s\r", BAR_WIDTH + 10, "");
-    if (order->json) {
-        struct json_writer json = {.out = &out};
+    sim_clear_bar();
+    struct json_writer json = {.out = out};
+    if (order->json)
         sim_report_json(&json, scenario, outcome);
-        buf_add_char(&out, '\n');
-    } else {
-        sim_report_text(&out, scenario, outcome);
-    }
-    output_write(&out);
-    if (order->svg)
-        sim_picture(&picture, scenario, outcome);
+    else
+        sim_report_text(out, scenario, outcome);
+    sim_picture(picture, scenario, outcome);
     mem_free(outcome);
+}
+
+static bool sim_run_study(const struct sim_order *order, struct study *study, struct buf *out,
+                          struct buf *picture)
+{
+    const struct sim_scenario *first = &study->points.items[0].scenario;
+    struct study_options options = {.seed = order->seed >= 0 ? (uint64_t)order->seed : first->seed,
+                                    .seeds = (size_t)order->seeds,
+                                    .jobs = (size_t)order->jobs,
+                                    .progress = isatty(STDERR_FILENO) ? sim_bar : NULL};
+    struct error error = {0};
+    int rc = study_run(study, &options, &error);
+    sim_clear_bar();
+    if (rc < 0) {
+        say("%s", error.text);
+        return false;
+    }
+    struct json_writer json = {.out = out};
+    if (order->json)
+        sim_study_json(&json, study, options.seed);
+    else
+        sim_study_text(out, study, options.seed);
+    sim_study_picture(picture, study);
+    return true;
+}
+
+static int sim_run(const struct sim_order *order, struct study *study)
+{
+    struct buf out BUF_CLEANUP = {0}, picture BUF_CLEANUP = {0};
+    if (study->points.len == 1 && order->seeds == 1)
+        sim_run_one(order, &study->points.items[0].scenario, &out, &picture);
+    else if (!sim_run_study(order, study, &out, &picture))
+        return EXIT_FAILED;
+    if (order->json)
+        buf_add_char(&out, '\n');
+    output_write(&out);
     return order->svg ? picture_write(order->svg, "--svg", &picture) : EXIT_OK;
 }
 
 int cmd_sim(int argc, char **argv)
 {
-    struct sim_order order = {.seed = -1};
-    struct sim_scenario scenario;
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    struct sim_order order = {.seed = -1, .seeds = 1, .jobs = cores < 1 ? 1 : cores};
+    struct study study;
+    if (order.jobs > STUDY_JOBS_MAX)
+        order.jobs = STUDY_JOBS_MAX;
     int parsed = sim_parse(&order, argc, argv);
     if (parsed != 0)
         return parsed > 0 ? EXIT_OK : EXIT_USAGE;
-    if (!sim_load(&order, &scenario))
+    if (!sim_load(&order, &study))
         return EXIT_FAILED;
-    int status = order.check ? EXIT_OK : sim_run(&order, &scenario);
-    sim_scenario_done(&scenario);
+    int status = order.check ? EXIT_OK : sim_run(&order, &study);
+    study_done(&study);
     return status;
 }

@@ -33,7 +33,8 @@ static void report_bucket(struct text_table *table, const char *name, const stru
     struct arena *arena = &table->arena;
     table_add(table, arena_printf(arena, "%s", name));
     table_add(table, arena_printf(arena, "%llu", (unsigned long long)bucket->jobs));
-    table_add(table, arena_printf(arena, "%.1f", 100 * report_ratio(bucket->chip_held_s, all->chip_held_s)));
+    double share = 100 * report_ratio(bucket->chip_held_s, all->chip_held_s);
+    table_add(table, isfinite(share) ? arena_printf(arena, "%.1f", share) : STR("-"));
     report_span(report_ratio(bucket->wait_s, (double)bucket->jobs), span);
     table_add(table, arena_printf(arena, "%s", span));
     table_add(table, arena_printf(arena, "%llu", (unsigned long long)bucket->interruptions));
@@ -68,8 +69,8 @@ static void report_sizes(struct buf *out, const struct simulation_outcome *outco
 
 static void report_fates(struct buf *out, const struct simulation_bucket *all)
 {
-    buf_printf(out, "jobs %llu:", (unsigned long long)all->jobs);
-    for (int fate = 0; fate < JOB_FATES; fate++)
+    buf_printf(out, "jobs %llu%s", (unsigned long long)all->jobs, all->jobs ? ":" : "");
+    for (int fate = 0; fate < JOB_FATES && all->jobs; fate++)
         buf_printf(out, "%s %s %llu (%.1f %%)", fate ? "," : "", job_fate_names[fate],
                    (unsigned long long)all->fates[fate],
                    100 * report_ratio((double)all->fates[fate], (double)all->jobs));

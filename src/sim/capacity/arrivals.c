@@ -35,10 +35,9 @@ static struct listed_job arrivals_draw(struct simulation_world *world)
     const struct workload_model *workload = &world->scenario->workload;
     const struct job_size *size = arrivals_draw_size(world);
     struct listed_job job = {.chips = size->chips, .runtime_s = arrivals_draw_runtime(world, size)};
-    double fate = rng_unit(&world->arrivals), part = rng_unit(&world->arrivals);
+    double fate = rng_unit(&world->arrivals);
     job.fails = fate < workload->failed;
     job.cancelled = !job.fails && fate < workload->failed + workload->cancelled;
-    (void)part;
     return job;
 }
 
@@ -46,23 +45,20 @@ static struct listed_job arrivals_draw(struct simulation_world *world)
 
 static void arrivals_body(const struct simulation_world *world, const struct sim_job *job, struct buf *out)
 {
-    const struct workload_model *workload = &world->scenario->workload;
     buf_printf(
         out,
-        "{\"apiVersion\":\"jobset.x-k8s.io/v1alpha2\",\"kind\":\"JobSet\",\"metadata\":{\"name\":\"j%llu\"",
-        (unsigned long long)job->number);
-    if (workload->recovery[0])
-        buf_printf(out, ",\"annotations\":{\"phalanx.dev/recovery\":\"%s\"}", workload->recovery);
-    buf_printf(
-        out,
-        "},\"spec\":{\"ttlSecondsAfterFinished\":0,\"failurePolicy\":{\"maxRestarts\":1000000,\"rules\":"
-        "[{\"name\":\"own\",\"action\":\"FailJobSet\",\"onJobFailureReasons\":[\"PodFailurePolicy\"]}]},"
-        "\"replicatedJobs\":[{\"name\":\"w\",\"template\":{\"spec\":{\"parallelism\":%u,"
-        "\"completions\":%u,\"backoffLimit\":0,\"podFailurePolicy\":{\"rules\":[{\"action\":"
-        "\"FailJob\",\"onExitCodes\":{\"operator\":\"In\",\"values\":[1]}}]},\"template\":{\"spec\":{"
-        "\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"c\",\"image\":\"i\",\"command\":"
-        "[\"run\"],\"resources\":{\"limits\":{\"nvidia.com/gpu\":%u}}}]}}}}}]}}",
-        job->width, job->width, job->chips_of_rank);
+        "{\"apiVersion\":\"jobset.x-k8s.io/v1alpha2\",\"kind\":\"JobSet\",\"metadata\":{\"name\":\"j%llu\","
+        "\"annotations\":" STR_FORMAT "},\"spec\":{\"ttlSecondsAfterFinished\":0,\"failurePolicy\":{"
+        "\"maxRestarts\":1000000,\"rules\":[{\"name\":\"own\",\"action\":\"FailJobSet\","
+        "\"onJobFailureReasons\":[\"PodFailurePolicy\"]}]},\"replicatedJobs\":[{\"name\":\"w\",\"template\":{"
+        "\"spec\":{\"parallelism\":%u,\"completions\":%u,\"backoffLimit\":0,\"podFailurePolicy\":{\"rules\":["
+        "{"
+        "\"action\":\"FailJob\",\"onExitCodes\":{\"operator\":\"In\",\"values\":[1]}}]},\"template\":{"
+        "\"spec\":{"
+        "\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"c\",\"image\":\"i\",\"command\":[\"run\"],"
+        "\"resources\":{\"limits\":{\"nvidia.com/gpu\":%u}}}]}}}}}]}}",
+        (unsigned long long)job->number, STR_ARG(world->scenario->workload.annotations), job->width,
+        job->width, job->chips_of_rank);
 }
 
 /* Checked as a host does before it logs; true: it is on its way. */

@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include "core/health/signal.h"
+#include "doc/json.h"
 #include "sim/capacity/field.h"
 
 #define DAY_S      86400.0
@@ -12,7 +13,7 @@
 #define HOUR_NS    (INT64_C(3600) * 1000000000)
 #define SPAN_MAX_S (10 * YEAR_S)
 
-const char *const failure_kind_names[FAILURE_KINDS] = {"crash", "fault", "false", "process"};
+const char *const failure_kind_names[FAILURE_KINDS] = {"crash", "fault", "false-alarm", "process"};
 
 void sim_scenario_paper_mix(struct workload_model *workload)
 {
@@ -225,8 +226,7 @@ static void scenario_read_runtime(struct reader *reader, struct workload_model *
     struct place failed = field_of(place, "failed"), cancelled = field_of(place, "cancelled");
     struct place launch = field_of(place, "launch"), load = field_of(place, "load");
     struct place stop = field_of(place, "stop"), sigma = field_of(place, "runtimeSigma");
-    struct place most = field_of(place, "runtimeMax"), recovery = field_of(place, "recovery");
-    struct place queued = field_of(place, "queued");
+    struct place most = field_of(place, "runtimeMax");
     field_number(reader, &failed, 0, 1, &workload->failed);
     field_number(reader, &cancelled, 0, 1 - workload->failed, &workload->cancelled);
     field_span(reader, &launch, 0.001, DAY_S, &workload->launch_s);
@@ -234,8 +234,27 @@ static void scenario_read_runtime(struct reader *reader, struct workload_model *
     field_span(reader, &stop, 0.001, DAY_S, &workload->stop_s);
     field_number(reader, &sigma, 0, 10, &workload->runtime_sigma);
     field_span(reader, &most, 1, SPAN_MAX_S, &workload->runtime_max_s);
-    field_text(reader, &recovery, workload->recovery, sizeof workload->recovery);
-    field_bool(reader, &queued, &workload->queued);
+}
+
+/* Texts by key; they replace the default ones as a whole. */
+static void scenario_read_annotations(struct reader *reader, struct sim_scenario *scenario,
+                                      const struct place *place)
+{
+    struct buf json BUF_CLEANUP = {0};
+    if (!place->doc)
+        return;
+    if (place->doc->kind != DOC_OBJECT) {
+        field_wrong(reader, place, "an object");
+        return;
+    }
+    for (size_t i = 0; i < place->doc->object.len; i++)
+        if (place->doc->object.members[i].value->kind != DOC_STRING) {
+            struct place value = {.doc = place->doc->object.members[i].value};
+            snprintf(value.path, sizeof value.path, "%.170s[%zu]", place->path, i);
+            field_wrong(reader, &value, "a text");
+        }
+    json_write(&json, place->doc);
+    scenario->workload.annotations = arena_str(&scenario->arena, buf_str(&json));
 }
 
 static void scenario_read_job(struct reader *reader, struct sim_scenario *scenario, const struct place *item)
@@ -269,14 +288,15 @@ static int scenario_by_submit(const void *a, const void *b)
 static void scenario_read_workload(struct reader *reader, struct sim_scenario *scenario,
                                    const struct place *place)
 {
-    static const char *const known[] = {
-        "mix",  "jobsPerDay", "chipHours",    "sizes",      "failed",   "cancelled", "checkpoint", "launch",
-        "load", "stop",       "runtimeSigma", "runtimeMax", "recovery", "queued",    "jobs",       NULL};
+    static const char *const known[] = {"mix",          "jobsPerDay", "chipHours",   "sizes", "failed",
+                                        "cancelled",    "checkpoint", "launch",      "load",  "stop",
+                                        "runtimeSigma", "runtimeMax", "annotations", "jobs",  NULL};
     static const char *const mixes[] = {"none", "rsc-1"};
     struct workload_model *workload = &scenario->workload;
     struct place mix = field_of(place, "mix"), sizes = field_of(place, "sizes");
     struct place rate = field_of(place, "jobsPerDay"), hours = field_of(place, "chipHours");
     struct place checkpoint = field_of(place, "checkpoint"), jobs = field_of(place, "jobs");
+    struct place annotations = field_of(place, "annotations");
     int which = 0;
     if (!field_object(reader, place, known))
         return;
@@ -288,6 +308,7 @@ static void scenario_read_workload(struct reader *reader, struct sim_scenario *s
     scenario_read_sizes(reader, workload, &sizes);
     scenario_read_checkpoint(reader, workload, &checkpoint);
     scenario_read_runtime(reader, workload, place);
+    scenario_read_annotations(reader, scenario, &annotations);
     if (workload->jobs_per_day > 0 && workload->size_count == 0)
         field_wrong(reader, &sizes, "the sizes of jobs, or mix: rsc-1");
     if (!field_array(reader, &jobs))
@@ -319,7 +340,8 @@ static void scenario_check_sizes(struct reader *reader, const struct sim_scenari
 
 static void scenario_read_all(struct reader *reader, struct sim_scenario *scenario, const struct place *root)
 {
-    static const char *const known[] = {"name", "duration", "seed", "cluster", "failures", "workload", NULL};
+    static const char *const known[] = {"name",     "duration", "seed",  "cluster",
+                                        "failures", "workload", "sweep", NULL};
     struct place name = field_of(root, "name"), duration = field_of(root, "duration");
     struct place seed = field_of(root, "seed"), cluster = field_of(root, "cluster");
     struct place failures = field_of(root, "failures"), workload = field_of(root, "workload");
@@ -358,7 +380,7 @@ int sim_scenario_read(struct sim_scenario *ret_scenario, const struct doc *docum
                      .launch_s = 2,
                      .load_s = 298,
                      .stop_s = 5,
-                     .recovery = "replace-machine,requeue"},
+                     .annotations = STR("{\"phalanx.dev/recovery\":\"replace-machine,requeue\"}")},
     };
     scenario_read_all(&reader, &scenario, &root);
     if (reader.failed) {

@@ -67,8 +67,7 @@ struct workload_model {
     uint32_t checkpoint_chips;  /* smaller jobs write none */
     double launch_s, load_s;    /* from its start order to running processes; from there to the first step */
     double stop_s;              /* from a stop order to the end of a process */
-    char recovery[SCENARIO_NAME_MAX + 1]; /* the annotation phalanx.dev/recovery; "": none */
-    bool queued;                          /* jobs go through a ClusterQueue with priorities and preemption */
+    struct str annotations;     /* of each JobSet, a JSON object; in the scenario's arena */
 };
 
 /* A job that a trace or a user's list names. */

@@ -94,6 +94,15 @@ void world_say(struct simulation_world *world, uint32_t machine, const struct fr
     driver_message(world->driver, 1 + 2 * (drive_session)machine + tether, message);
 }
 
+static void world_turn(struct simulation_world *world)
+{
+    driver_timers(world->driver);
+    do
+        driver_turn(world->driver);
+    while (driver_has_work(world->driver));
+    world->outcome->turns++;
+}
+
 /* --- begin ---------------------------------------------------------------------------------------- */
 
 static void world_make_driver(struct simulation_world *world)
@@ -118,17 +127,22 @@ static void world_make_driver(struct simulation_world *world)
     CHECK(core_cluster(world->core)->machine_count == world->scenario->machines);
 }
 
+/* Machines have connected a second before anything else: a tether proves the death of tasks that were started
+ * after it. */
 static void world_begin(struct simulation_world *world, const struct simulation_options *options)
 {
     world->options = options;
     world->scenario = options->scenario;
-    world->now_ns = world->began_ns = world->counted_ns = BEGIN_NS;
+    world->now_ns = BEGIN_NS - NS_PER_SECOND;
+    world->began_ns = world->counted_ns = BEGIN_NS;
     world->end_ns = world->began_ns + options->scenario->duration_ns;
     rng_seed(&world->arrivals, hash_mix(options->seed ^ 1));
     rng_seed(&world->lives, hash_mix(options->seed ^ 2));
     rng_seed(&world->times, hash_mix(options->seed ^ 3));
     world_make_driver(world);
     fleet_begin(world);
+    world_turn(world);
+    world->now_ns = BEGIN_NS;
     sources_begin(world);
     arrivals_begin(world);
     due_set(world, &world->heartbeats, DUE_HEARTBEATS, world->now_ns + HEARTBEATS_NS);
@@ -215,11 +229,7 @@ static void world_now(struct simulation_world *world)
         world->outcome->events++;
         world_dispatch(world, container_of(node, struct due, node));
     }
-    driver_timers(world->driver);
-    do
-        driver_turn(world->driver);
-    while (driver_has_work(world->driver));
-    world->outcome->turns++;
+    world_turn(world);
 }
 
 static void world_done(struct simulation_world *world)
