@@ -104,6 +104,40 @@ static bool sim_load(const struct sim_order *order, struct study *ret_study)
     return true;
 }
 
+/* Reads the trace that the point's scenario names, beside the scenario's own file. */
+static bool sim_load_trace(const struct sim_order *order, struct sim_scenario *scenario)
+{
+    const struct trace_source *source = &scenario->trace;
+    struct buf text BUF_CLEANUP = {0}, path BUF_CLEANUP = {0};
+    struct error error = {0};
+    struct trace trace;
+    const char *slash = strrchr(order->path, '/');
+    if (slash && source->file[0] != '/')
+        buf_add(&path, order->path, (size_t)(slash - order->path) + 1);
+    buf_printf(&path, "%s", source->file);
+    if (!cluster_file_text(path.data, &text))
+        return false;
+    if (trace_read(&trace, source->format, buf_str(&text), path.data, &source->terms, &error) < 0) {
+        fprintf(stderr, "%s\n", error.text);
+        return false;
+    }
+    size_t too_large = sim_scenario_take_trace(scenario, &trace);
+    if (trace.left_out + too_large > 0)
+        say("%s: %llu lines without work and %zu jobs that are too large were left out", path.data,
+            (unsigned long long)trace.left_out, too_large);
+    trace_done(&trace);
+    return true;
+}
+
+static bool sim_load_traces(const struct sim_order *order, struct study *study)
+{
+    bool good = true;
+    for (size_t i = 0; i < study->points.len && good; i++)
+        if (study->points.items[i].scenario.trace.file[0])
+            good = sim_load_trace(order, &study->points.items[i].scenario);
+    return good;
+}
+
 /* A bar on standard error, where that is a terminal. */
 static void sim_bar(void *context, double share)
 {
@@ -189,7 +223,9 @@ int cmd_sim(int argc, char **argv)
         return parsed > 0 ? EXIT_OK : EXIT_USAGE;
     if (!sim_load(&order, &study))
         return EXIT_FAILED;
-    int status = order.check ? EXIT_OK : sim_run(&order, &study);
+    int status = EXIT_FAILED;
+    if (sim_load_traces(&order, &study))
+        status = order.check ? EXIT_OK : sim_run(&order, &study);
     study_done(&study);
     return status;
 }

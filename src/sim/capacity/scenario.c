@@ -282,21 +282,49 @@ static void scenario_read_job(struct reader *reader, struct sim_scenario *scenar
 static int scenario_by_submit(const void *a, const void *b)
 {
     const struct listed_job *first = a, *second = b;
-    return (first->submit_s > second->submit_s) - (first->submit_s < second->submit_s);
+    if (first->submit_s != second->submit_s)
+        return first->submit_s < second->submit_s ? -1 : 1;
+    if (first->chips != second->chips)
+        return first->chips < second->chips ? -1 : 1;
+    return (first->runtime_s > second->runtime_s) - (first->runtime_s < second->runtime_s);
+}
+
+static void scenario_read_trace(struct reader *reader, struct trace_source *source, const struct place *place)
+{
+    static const char *const known[] = {"file", "format", "processorsPerChip", "chipsPerNode", NULL};
+    struct place file = field_of(place, "file"), format = field_of(place, "format");
+    struct place processors = field_of(place, "processorsPerChip"), chips = field_of(place, "chipsPerNode");
+    int64_t per_chip = 1, per_node = 8;
+    int which = -1;
+    if (!field_object(reader, place, known))
+        return;
+    field_text(reader, &file, source->file, sizeof source->file);
+    field_choice(reader, &format, trace_format_names, TRACE_FORMATS, &which);
+    field_count(reader, &processors, 1, 1000000, &per_chip);
+    field_count(reader, &chips, 1, 64, &per_node);
+    if (!file.doc || !source->file[0])
+        field_wrong(reader, &file, "the name of a file");
+    if (!format.doc)
+        field_wrong(reader, &format, "swf or sacct");
+    if (reader->failed)
+        return;
+    source->format = (enum trace_format)which;
+    source->terms = (struct trace_terms){(uint32_t)per_chip, (uint32_t)per_node};
 }
 
 static void scenario_read_workload(struct reader *reader, struct sim_scenario *scenario,
                                    const struct place *place)
 {
-    static const char *const known[] = {"mix",          "jobsPerDay", "chipHours",   "sizes", "failed",
-                                        "cancelled",    "checkpoint", "launch",      "load",  "stop",
-                                        "runtimeSigma", "runtimeMax", "annotations", "jobs",  NULL};
+    static const char *const known[] = {"mix",         "jobsPerDay", "chipHours",    "sizes",
+                                        "failed",      "cancelled",  "checkpoint",   "launch",
+                                        "load",        "stop",       "runtimeSigma", "runtimeMax",
+                                        "annotations", "jobs",       "trace",        NULL};
     static const char *const mixes[] = {"none", "rsc-1"};
     struct workload_model *workload = &scenario->workload;
     struct place mix = field_of(place, "mix"), sizes = field_of(place, "sizes");
     struct place rate = field_of(place, "jobsPerDay"), hours = field_of(place, "chipHours");
     struct place checkpoint = field_of(place, "checkpoint"), jobs = field_of(place, "jobs");
-    struct place annotations = field_of(place, "annotations");
+    struct place annotations = field_of(place, "annotations"), trace = field_of(place, "trace");
     int which = 0;
     if (!field_object(reader, place, known))
         return;
@@ -309,6 +337,7 @@ static void scenario_read_workload(struct reader *reader, struct sim_scenario *s
     scenario_read_checkpoint(reader, workload, &checkpoint);
     scenario_read_runtime(reader, workload, place);
     scenario_read_annotations(reader, scenario, &annotations);
+    scenario_read_trace(reader, &scenario->trace, &trace);
     if (workload->jobs_per_day > 0 && workload->size_count == 0)
         field_wrong(reader, &sizes, "the sizes of jobs, or mix: rsc-1");
     if (!field_array(reader, &jobs))
@@ -319,13 +348,38 @@ static void scenario_read_workload(struct reader *reader, struct sim_scenario *s
     }
 }
 
+/* Chips that jobs can have together at most. */
+static uint64_t scenario_chips(const struct sim_scenario *scenario)
+{
+    uint32_t racks = scenario->machines / scenario->machines_per_rack;
+    return (uint64_t)scenario->chips * (scenario->machines - (uint64_t)racks * scenario->spares_per_rack);
+}
+
+size_t sim_scenario_take_trace(struct sim_scenario *scenario, const struct trace *trace)
+{
+    size_t left_out = 0;
+    for (size_t i = 0; i < trace->jobs.len; i++) {
+        const struct trace_job *job = &trace->jobs.items[i];
+        struct listed_job listed = {.submit_s = job->submit_s,
+                                    .runtime_s = job->runtime_s,
+                                    .chips = job->chips,
+                                    .fails = job->end == TRACE_FAILED,
+                                    .cancelled = job->end == TRACE_CANCELLED};
+        if (job->chips > scenario_chips(scenario))
+            left_out++;
+        else if (job->submit_s * 1e9 < (double)scenario->duration_ns)
+            vec_push(&scenario->jobs, listed);
+    }
+    if (scenario->jobs.len > 1)
+        qsort(scenario->jobs.items, scenario->jobs.len, sizeof *scenario->jobs.items, scenario_by_submit);
+    return left_out;
+}
+
 /* Jobs larger than the cluster can never run. */
 static void scenario_check_sizes(struct reader *reader, const struct sim_scenario *scenario,
                                  const struct place *workload)
 {
-    uint64_t most = (uint64_t)scenario->chips *
-                    (scenario->machines -
-                     (uint64_t)scenario->machines / scenario->machines_per_rack * scenario->spares_per_rack);
+    uint64_t most = scenario_chips(scenario);
     for (uint32_t i = 0; i < scenario->workload.size_count && scenario->workload.jobs_per_day > 0; i++)
         if (scenario->workload.sizes[i].chips > most)
             field_says(reader, workload, "jobs of %u chips never fit %llu", scenario->workload.sizes[i].chips,

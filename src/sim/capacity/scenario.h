@@ -16,6 +16,7 @@
 #include "base/vec.h"
 #include "doc/doc.h"
 #include "sim/capacity/draw.h"
+#include "sim/trace/trace.h"
 
 enum {
     SCENARIO_MACHINES_MAX = 131072,
@@ -23,6 +24,7 @@ enum {
     SCENARIO_SIZES_MAX = 64,
     SCENARIO_JOBS_MAX = 20000000,
     SCENARIO_NAME_MAX = 63,
+    SCENARIO_FILE_MAX = 1000,
 };
 
 /* What happens to a machine. */
@@ -77,6 +79,13 @@ struct listed_job {
     bool fails, cancelled; /* after its run time */
 };
 
+/* A file of jobs that the scenario names; its reader is the caller's (sim_scenario_take_trace). */
+struct trace_source {
+    char file[SCENARIO_FILE_MAX + 1]; /* "": none; relative to the scenario's own folder */
+    enum trace_format format;
+    struct trace_terms terms;
+};
+
 struct sim_scenario {
     char name[SCENARIO_NAME_MAX + 1];
     int64_t duration_ns;
@@ -86,6 +95,7 @@ struct sim_scenario {
     uint32_t failure_count;
     struct workload_model workload;
     VEC(struct listed_job) jobs; /* by submit_s */
+    struct trace_source trace;
     const struct doc *spec;      /* further fields of the cluster's spec; in `arena`; NULL: none */
     struct arena arena;
 };
@@ -94,6 +104,10 @@ struct sim_scenario {
 int sim_scenario_read(struct sim_scenario *ret_scenario, const struct doc *document, const char *file,
                       struct error *error);
 void sim_scenario_done(struct sim_scenario *scenario);
+
+/* Adds the trace's jobs that begin within the duration. Jobs that can never fit the cluster are left out;
+ * returns how many those are. */
+size_t sim_scenario_take_trace(struct sim_scenario *scenario, const struct trace *trace);
 
 /* The cluster document of the scenario, as JSON; appended. */
 void sim_scenario_cluster(const struct sim_scenario *scenario, struct buf *out);

@@ -148,7 +148,7 @@ int study_read(struct study *ret_study, const struct doc *document, const char *
     struct study study = {0};
     struct reader reader = {.file = file, .error = error};
     struct place root = {.doc = document}, sweep = field_of(&root, "sweep");
-    struct study_axis axes[STUDY_FIELDS_MAX];
+    struct study_axis axes[STUDY_FIELDS_MAX] = {0};
     size_t points = 0;
     study_read_axes(&reader, &study, &sweep, axes, &points);
     int rc = reader.failed ? ERROR_INVALID : 0;
