@@ -36,6 +36,7 @@
 #pragma weak cmd_mindcluster
 #pragma weak cmd_report
 #pragma weak cmd_rerun
+#pragma weak cmd_sim
 #pragma weak cmd_log
 #pragma weak cmd_exec
 #pragma weak cmd_logs
@@ -88,6 +89,7 @@ static const struct command commands[] = {
     {"diagnose", cmd_diagnose, "find the rank that made a job's collectives hang"},
     {"explain", cmd_explain, "explain why a jobset waits, restarted or failed, and the cost"},
     {"ettr", cmd_ettr, "estimate what failures cost a job, and how often to save"},
+    {"sim", cmd_sim, "simulate months of a cluster that fails, in seconds"},
     {"fabric", cmd_fabric, "plan cross-connects of a slice, and prove routes around failures"},
     {"flow", cmd_flow, "run programs over many chips from one controller"},
     {"switch-sim", cmd_switch_sim, "emulate optical switches on real sockets"},

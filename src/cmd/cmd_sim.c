@@ -1,0 +1,231 @@
+/* phalanx sim: months of a cluster in seconds; see docs/sim.md. */
+#include <stdio.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "base/units.h"
+#include "cmd/client.h"
+#include "cmd/cluster_file.h"
+#include "cmd/picture.h"
+#include "cmd/sim.h"
+#include "cmd/usage.h"
+#include "doc/yaml.h"
+
+enum { ARENA_BYTES_MAX = 512 * 1024 * 1024, BAR_WIDTH = 40 };
+
+static const char usage[] =
+    "Usage: phalanx sim SCENARIO [OPTIONS]\n"
+    "\n"
+    "Simulates a cluster whose machines fail, under the controller that ships: its core, its driver, its\n"
+    "scheduler and its recovery, in virtual time. SCENARIO is a YAML file (\"-\": standard input);\n"
+    "docs/sim.md explains it, examples/sim has some.\n"
+    "  --seed N      seed of all that is random, or the first of them (default: the scenario's)\n"
+    "  --seeds N     so many seeds from there on: means with 95 % confidence intervals (default 1)\n"
+    "  --jobs K      processes at a time, for seeds and sweeps (default: one a core)\n"
+    "  --svg FILE    a figure: chips at work and machines out over time, ETTR by the size of jobs;\n"
+    "                of a sweep: ETTR by the first of its fields\n"
+    "  --check       read and check the scenario only\n"
+    "  -o json       one JSON object; times are seconds\n"
+    "  --help        this text\n"
+    "\n"
+    "Exit status: 0 done, 1 the scenario is wrong or a file cannot be read or written, 2 wrong usage.\n";
+
+struct sim_order {
+    const char *path, *svg;
+    int64_t seed; /* -1: the scenario's */
+    int64_t seeds, jobs;
+    bool json, check;
+};
+
+/* 0: go on; 1: help was asked for; -1: wrong. */
+static int sim_parse(struct sim_order *order, int argc, char **argv)
+{
+    static const struct option options[] = {
+        {"seed", required_argument, NULL, 's'},
+        {"seeds", required_argument, NULL, 'n'},
+        {"jobs", required_argument, NULL, 'k'},
+        {"svg", required_argument, NULL, 'v'},
+        {"check", no_argument, NULL, 'c'},
+        {"output", required_argument, NULL, 'o'},
+        {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},
+        {0},
+    };
+    bool usable = true;
+    for (int letter; (letter = usage_option(argc, argv, "ho:", options, NULL)) != -1;) {
+        struct str value = str_from(optarg);
+        if (letter == 'h') {
+            fputs(usage, stdout);
+            return 1;
+        }
+        if (letter == 's')
+            usable = usage_value(str_to_i64(value, 0, INT64_MAX - STUDY_SEEDS_MAX, &order->seed)) && usable;
+        else if (letter == 'n')
+            usable = usage_value(str_to_i64(value, 1, STUDY_SEEDS_MAX, &order->seeds)) && usable;
+        else if (letter == 'k')
+            usable = usage_value(str_to_i64(value, 1, STUDY_JOBS_MAX, &order->jobs)) && usable;
+        else if (letter == 'v')
+            order->svg = optarg;
+        else if (letter == 'c')
+            order->check = true;
+        else if (letter == 'j')
+            order->json = true;
+        else if (letter != 'o' || !usage_json(optarg, &order->json))
+            usable = false;
+    }
+    if (!usable || argc - optind != 1) {
+        usage_wrong(usage, !usable ? NULL : optind == argc ? "SCENARIO is missing" : "too many arguments");
+        return -1;
+    }
+    order->path = argv[optind];
+    return 0;
+}
+
+static bool sim_load(const struct sim_order *order, struct study *ret_study)
+{
+    struct arena arena ARENA_CLEANUP = {.limit_bytes = ARENA_BYTES_MAX};
+    struct buf text BUF_CLEANUP = {0};
+    struct doc_list docs = {0};
+    struct error error = {0};
+    if (!cluster_file_text(order->path, &text))
+        return false;
+    if (yaml_parse_all(&arena, buf_str(&text), &docs, &error) < 0) {
+        fprintf(stderr, "%s:%s\n", order->path, error.text);
+        return false;
+    }
+    if (docs.len != 1) {
+        fprintf(stderr, "%s: expected one document, got %zu\n", order->path, docs.len);
+        return false;
+    }
+    if (study_read(ret_study, docs.items[0], order->path, &error) < 0) {
+        fprintf(stderr, "%s\n", error.text);
+        return false;
+    }
+    return true;
+}
+
+/* Reads the trace that the point's scenario names, beside the scenario's own file. */
+static bool sim_load_trace(const struct sim_order *order, struct sim_scenario *scenario)
+{
+    const struct trace_source *source = &scenario->trace;
+    struct buf text BUF_CLEANUP = {0}, path BUF_CLEANUP = {0};
+    struct error error = {0};
+    struct trace trace;
+    const char *slash = strrchr(order->path, '/');
+    if (slash && source->file[0] != '/')
+        buf_add(&path, order->path, (size_t)(slash - order->path) + 1);
+    buf_printf(&path, "%s", source->file);
+    if (!cluster_file_text(path.data, &text))
+        return false;
+    if (trace_read(&trace, source->format, buf_str(&text), path.data, &source->terms, &error) < 0) {
+        fprintf(stderr, "%s\n", error.text);
+        return false;
+    }
+    size_t too_large = sim_scenario_take_trace(scenario, &trace);
+    if (trace.left_out + too_large > 0)
+        say("%s: %llu lines without work and %zu jobs that are too large were left out", path.data,
+            (unsigned long long)trace.left_out, too_large);
+    trace_done(&trace);
+    return true;
+}
+
+static bool sim_load_traces(const struct sim_order *order, struct study *study)
+{
+    bool good = true;
+    for (size_t i = 0; i < study->points.len && good; i++)
+        if (study->points.items[i].scenario.trace.file[0])
+            good = sim_load_trace(order, &study->points.items[i].scenario);
+    return good;
+}
+
+/* A bar on standard error, where that is a terminal. */
+static void sim_bar(void *context, double share)
+{
+    int done = (int)(share * BAR_WIDTH + 0.5);
+    char bar[BAR_WIDTH + 1];
+    memset(bar, '#', BAR_WIDTH);
+    bar[BAR_WIDTH] = 0;
+    fprintf(stderr, "\r[%-*.*s] %3.0f %%", BAR_WIDTH, done, bar, 100 * share);
+    fflush(stderr);
+}
+
+static void sim_clear_bar(void)
+{
+    if (isatty(STDERR_FILENO))
+        fprintf(stderr, "\r%*s\r", BAR_WIDTH + 10, "");
+}
+
+/* One run is made in this process, so that the bar can follow it. */
+static void sim_run_one(const struct sim_order *order, const struct sim_scenario *scenario, struct buf *out,
+                        struct buf *picture)
+{
+    struct simulation_outcome *outcome = mem_alloc(sizeof *outcome);
+    struct simulation_options options = {.scenario = scenario,
+                                         .seed = order->seed >= 0 ? (uint64_t)order->seed : scenario->seed,
+                                         .progress = isatty(STDERR_FILENO) ? sim_bar : NULL};
+    simulation_run(&options, outcome);
+    sim_clear_bar();
+    struct json_writer json = {.out = out};
+    if (order->json)
+        sim_report_json(&json, scenario, outcome);
+    else
+        sim_report_text(out, scenario, outcome);
+    sim_picture(picture, scenario, outcome);
+    mem_free(outcome);
+}
+
+static bool sim_run_study(const struct sim_order *order, struct study *study, struct buf *out,
+                          struct buf *picture)
+{
+    const struct sim_scenario *first = &study->points.items[0].scenario;
+    struct study_options options = {.seed = order->seed >= 0 ? (uint64_t)order->seed : first->seed,
+                                    .seeds = (size_t)order->seeds,
+                                    .jobs = (size_t)order->jobs,
+                                    .progress = isatty(STDERR_FILENO) ? sim_bar : NULL};
+    struct error error = {0};
+    int rc = study_run(study, &options, &error);
+    sim_clear_bar();
+    if (rc < 0) {
+        say("%s", error.text);
+        return false;
+    }
+    struct json_writer json = {.out = out};
+    if (order->json)
+        sim_study_json(&json, study, options.seed);
+    else
+        sim_study_text(out, study, options.seed);
+    sim_study_picture(picture, study);
+    return true;
+}
+
+static int sim_run(const struct sim_order *order, struct study *study)
+{
+    struct buf out BUF_CLEANUP = {0}, picture BUF_CLEANUP = {0};
+    if (study->points.len == 1 && order->seeds == 1)
+        sim_run_one(order, &study->points.items[0].scenario, &out, &picture);
+    else if (!sim_run_study(order, study, &out, &picture))
+        return EXIT_FAILED;
+    if (order->json)
+        buf_add_char(&out, '\n');
+    output_write(&out);
+    return order->svg ? picture_write(order->svg, "--svg", &picture) : EXIT_OK;
+}
+
+int cmd_sim(int argc, char **argv)
+{
+    long cores = sysconf(_SC_NPROCESSORS_ONLN);
+    struct sim_order order = {.seed = -1, .seeds = 1, .jobs = cores < 1 ? 1 : cores};
+    struct study study;
+    if (order.jobs > STUDY_JOBS_MAX)
+        order.jobs = STUDY_JOBS_MAX;
+    int parsed = sim_parse(&order, argc, argv);
+    if (parsed != 0)
+        return parsed > 0 ? EXIT_OK : EXIT_USAGE;
+    if (!sim_load(&order, &study))
+        return EXIT_FAILED;
+    int status = EXIT_FAILED;
+    if (sim_load_traces(&order, &study))
+        status = order.check ? EXIT_OK : sim_run(&order, &study);
+    study_done(&study);
+    return status;
+}

@@ -1,0 +1,24 @@
+/* sim.h - the parts of `phalanx sim` (cmd_sim.c): what is printed, and the figure. */
+#ifndef PHX_CMD_SIM_H
+#define PHX_CMD_SIM_H
+
+#include "sim/capacity/study.h"
+
+/* Appends tables of one outcome for people. */
+void sim_report_text(struct buf *out, const struct sim_scenario *scenario,
+                     const struct simulation_outcome *outcome);
+/* Appends one JSON object. */
+struct json_writer;
+void sim_report_json(struct json_writer *json, const struct sim_scenario *scenario,
+                     const struct simulation_outcome *outcome);
+/* Appends an SVG: chips at work and machines out over time, and ETTR by the size of jobs. */
+void sim_picture(struct buf *out, const struct sim_scenario *scenario,
+                 const struct simulation_outcome *outcome);
+
+/* The same for a study of several seeds or points: means, and their confidence intervals. */
+void sim_study_text(struct buf *out, const struct study *study, uint64_t seed);
+void sim_study_json(struct json_writer *json, const struct study *study, uint64_t seed);
+/* ETTR by the first swept field, a line for each value of the others; without a sweep ETTR by seed. */
+void sim_study_picture(struct buf *out, const struct study *study);
+
+#endif

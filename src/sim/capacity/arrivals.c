@@ -1,0 +1,207 @@
+/* arrivals.c - jobs: drawn from the workload's model or listed, written as JobSets, and removed. */
+#include "sim/capacity/internal.h"
+
+#include <math.h>
+#include <stdio.h>
+
+#define DAY_S 86400.0
+
+/* --- the next job --------------------------------------------------------------------------------- */
+
+/* A job's run time is lognormal with the mean that gives its size the share of all time. */
+static double arrivals_draw_runtime(struct simulation_world *world, const struct job_size *size)
+{
+    const struct workload_model *workload = &world->scenario->workload;
+    double mean_s = size->time_share * workload->chip_hours * 3600 / (size->job_share * size->chips);
+    double sigma = workload->runtime_sigma;
+    struct draw draw = {.kind = DRAW_LOGNORMAL, .a = mean_s * exp(-sigma * sigma / 2), .b = sigma};
+    double runtime_s = draw_seconds(&draw, &world->arrivals);
+    runtime_s = runtime_s < workload->runtime_max_s ? runtime_s : workload->runtime_max_s;
+    return runtime_s > 1 ? runtime_s : 1;
+}
+
+static const struct job_size *arrivals_draw_size(struct simulation_world *world)
+{
+    const struct workload_model *workload = &world->scenario->workload;
+    double at = rng_unit(&world->arrivals);
+    uint32_t size = 0;
+    while (size + 1 < workload->size_count && at >= workload->sizes[size].job_share)
+        at -= workload->sizes[size++].job_share;
+    return &workload->sizes[size];
+}
+
+static struct listed_job arrivals_draw(struct simulation_world *world)
+{
+    const struct workload_model *workload = &world->scenario->workload;
+    const struct job_size *size = arrivals_draw_size(world);
+    struct listed_job job = {.chips = size->chips, .runtime_s = arrivals_draw_runtime(world, size)};
+    double fate = rng_unit(&world->arrivals);
+    job.fails = fate < workload->failed;
+    job.cancelled = !job.fails && fate < workload->failed + workload->cancelled;
+    return job;
+}
+
+/* --- writes --------------------------------------------------------------------------------------- */
+
+static void arrivals_body(const struct simulation_world *world, const struct sim_job *job, struct buf *out)
+{
+    buf_printf(
+        out,
+        "{\"apiVersion\":\"jobset.x-k8s.io/v1alpha2\",\"kind\":\"JobSet\",\"metadata\":{\"name\":\"j%llu\","
+        "\"annotations\":" STR_FORMAT "},\"spec\":{\"ttlSecondsAfterFinished\":0,\"failurePolicy\":{"
+        "\"maxRestarts\":1000000,\"rules\":[{\"name\":\"own\",\"action\":\"FailJobSet\","
+        "\"onJobFailureReasons\":[\"PodFailurePolicy\"]}]},\"replicatedJobs\":[{\"name\":\"w\",\"template\":{"
+        "\"spec\":{\"parallelism\":%u,\"completions\":%u,\"backoffLimit\":0,\"podFailurePolicy\":{\"rules\":["
+        "{"
+        "\"action\":\"FailJob\",\"onExitCodes\":{\"operator\":\"In\",\"values\":[1]}}]},\"template\":{"
+        "\"spec\":{"
+        "\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"c\",\"image\":\"i\",\"command\":[\"run\"],"
+        "\"resources\":{\"limits\":{\"nvidia.com/gpu\":%u}}}]}}}}}]}}",
+        (unsigned long long)job->number, STR_ARG(world->scenario->workload.annotations), job->width,
+        job->width, job->chips_of_rank);
+}
+
+/* Checked as a host does before it logs; true: it is on its way. */
+static bool arrivals_write(struct simulation_world *world, struct write_event *write, uint64_t number)
+{
+    write->namespace_ = STR("default");
+    write->grace_s = -1;
+    write->user = STR("simulation");
+    if (!core_check_write(world->core, write, world->now_ns, &world->checked, &write->prepared))
+        return false;
+    driver_write(world->driver, write, number + 1);
+    return true;
+}
+
+static void arrivals_enter(struct simulation_world *world, struct sim_job *job)
+{
+    u64_map_put(&world->jobs_by_number, job->number, job);
+    vec_push(&world->live, job);
+    u64_map_put(&world->live_places, job->number, (void *)(uintptr_t)world->live.len);
+}
+
+static void arrivals_leave(struct simulation_world *world, struct sim_job *job)
+{
+    uintptr_t place = (uintptr_t)u64_map_remove(&world->live_places, job->number);
+    struct sim_job *last = vec_last(&world->live);
+    CHECK(place > 0 && world->live.items[place - 1] == job);
+    world->live.items[place - 1] = last;
+    world->live.len--;
+    if (last != job)
+        u64_map_put(&world->live_places, last->number, (void *)place);
+    u64_map_remove(&world->jobs_by_number, job->number);
+    if (job->uid)
+        u64_map_remove(&world->jobs_by_uid, job->uid);
+}
+
+static void arrivals_submit(struct simulation_world *world, const struct listed_job *listed)
+{
+    uint32_t per_machine = world->scenario->chips;
+    struct sim_job *job = mem_alloc(sizeof *job);
+    struct buf body BUF_CLEANUP = {0};
+    job->number = world->jobs_made++;
+    job->chips = listed->chips;
+    job->width = (listed->chips + per_machine - 1) / per_machine;
+    job->chips_of_rank = listed->chips < per_machine ? listed->chips : per_machine;
+    job->bucket = simulation_bucket_of(listed->chips);
+    job->plan = listed->fails ? FATE_FAILED : listed->cancelled ? FATE_CANCELLED : FATE_COMPLETED;
+    job->submit_ns = world->now_ns;
+    job->work_ns = (int64_t)(listed->runtime_s * 1e9);
+    arrivals_body(world, job, &body);
+    struct write_event write = {.verb = WRITE_CREATE, .object = OBJECT_JOBSET, .body = buf_str(&body)};
+    if (!arrivals_write(world, &write, job->number)) {
+        world->outcome->refused++;
+        mem_free(job);
+        return;
+    }
+    world->outcome->jobs++;
+    arrivals_enter(world, job);
+}
+
+void arrivals_reply(struct simulation_world *world, uint64_t number, const struct effect *effect)
+{
+    struct sim_job *job = u64_map_get(&world->jobs_by_number, number);
+    if (!job || job->uid || effect->reply.code >= 300 || effect->reply.object.kind != OBJECT_JOBSET)
+        return;
+    job->uid = effect->reply.object.jobset->uid;
+    u64_map_put(&world->jobs_by_uid, job->uid, job);
+}
+
+void arrivals_cancel(struct simulation_world *world, struct sim_job *job)
+{
+    char name[32];
+    int len = snprintf(name, sizeof name, "j%llu", (unsigned long long)job->number);
+    struct write_event write = {.verb = WRITE_DELETE, .object = OBJECT_JOBSET, .name = {name, (size_t)len}};
+    CHECK(arrivals_write(world, &write, job->number));
+}
+
+void arrivals_gone(struct simulation_world *world, obj_id jobset)
+{
+    struct sim_job *job = u64_map_get(&world->jobs_by_uid, jobset);
+    if (!job)
+        return;
+    tally_job(world, job, job->ended ? job->plan : FATE_GAVE_UP);
+    arrivals_leave(world, job);
+    if (job->run)
+        job->run->job = NULL;
+    mem_free(job);
+}
+
+/* --- time ----------------------------------------------------------------------------------------- */
+
+/* The earlier of the next drawn job and the next listed one. */
+static void arrivals_arm(struct simulation_world *world)
+{
+    const struct sim_scenario *scenario = world->scenario;
+    int64_t due_ns = world->next_arrival_ns;
+    if (world->next_listed < scenario->jobs.len) {
+        int64_t listed_ns =
+            world->began_ns + (int64_t)(scenario->jobs.items[world->next_listed].submit_s * 1e9);
+        due_ns = listed_ns < due_ns ? listed_ns : due_ns;
+    }
+    if (due_ns < world->end_ns)
+        due_set(world, &world->arrival, DUE_ARRIVAL, due_ns);
+}
+
+static void arrivals_next_drawn(struct simulation_world *world)
+{
+    double per_day = world->scenario->workload.jobs_per_day;
+    if (per_day <= 0) {
+        world->next_arrival_ns = INT64_MAX;
+        return;
+    }
+    struct draw gap = {.kind = DRAW_EXPONENTIAL, .a = DAY_S / per_day};
+    world->next_arrival_ns = world->now_ns + draw_ns(&gap, &world->arrivals);
+}
+
+void arrivals_due(struct simulation_world *world)
+{
+    const struct sim_scenario *scenario = world->scenario;
+    if (world->now_ns >= world->next_arrival_ns) {
+        struct listed_job job = arrivals_draw(world);
+        arrivals_submit(world, &job);
+        arrivals_next_drawn(world);
+    }
+    while (world->next_listed < scenario->jobs.len &&
+           scenario->jobs.items[world->next_listed].submit_s * 1e9 <=
+               (double)(world->now_ns - world->began_ns))
+        arrivals_submit(world, &scenario->jobs.items[world->next_listed++]);
+    arrivals_arm(world);
+}
+
+void arrivals_begin(struct simulation_world *world)
+{
+    arrivals_next_drawn(world);
+    arrivals_arm(world);
+}
+
+void arrivals_done(struct simulation_world *world)
+{
+    for (size_t i = 0; i < world->live.len; i++)
+        mem_free(world->live.items[i]);
+    vec_done(&world->live);
+    u64_map_done(&world->jobs_by_uid);
+    u64_map_done(&world->jobs_by_number);
+    u64_map_done(&world->live_places);
+    u64_map_done(&world->ranks);
+}

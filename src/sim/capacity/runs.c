@@ -1,0 +1,374 @@
+/* runs.c - the processes of one attempt of a job, which act together.
+ *
+ *     LAUNCHING ── all ranks run ──► LOADING ──► TRAINING ⇄ WRITING ──► ENDED
+ *         └──────────────┴───── a rank is lost, or told to stop ─────┴──► STANDS
+ *
+ * Work is counted in nanoseconds of undisturbed training; a step is a second of it. A checkpoint counts from
+ * the end of its write. What stands is frozen: ranks wait in their collectives until the controller stops
+ * them. */
+#include "sim/capacity/internal.h"
+
+#include <stdio.h>
+
+#define STEP_NS NS_PER_SECOND
+
+static int64_t run_seconds(double seconds)
+{
+    return (int64_t)(seconds * 1e9);
+}
+
+/* --- what ranks say ------------------------------------------------------------------------------- */
+
+static void run_tell_steps(struct simulation_world *world, const struct run *run, int64_t work_ns)
+{
+    const struct sim_job *job = run->job;
+    struct task_step step = {.step = work_ns / STEP_NS,
+                             .total = job->work_ns / STEP_NS + 1,
+                             .source = STEP_SAID,
+                             .first_plus_1 = 1 + run->restored_ns / STEP_NS,
+                             .attempt_plus_1 = (uint32_t)run->attempt + 1};
+    struct from_agent message = {.kind = FROM_AGENT_STEPS, .heartbeat = {.steps = &step, .step_count = 1}};
+    for (size_t i = 0; i < run->ranks.len; i++) {
+        const struct rank *rank = run->ranks.items[i];
+        if (rank->state != RANK_RUNS || !world->nodes[rank->machine].connected)
+            continue;
+        step.task = rank->task;
+        world_say(world, rank->machine, &message);
+    }
+}
+
+static void run_tell_saved(struct simulation_world *world, const struct run *run)
+{
+    struct task_report report = {.kind = REPORT_SHARD_SAVED,
+                                 .step = run->work_ns / STEP_NS,
+                                 .attempt_plus_1 = (uint32_t)run->attempt + 1};
+    for (size_t i = 0; i < run->ranks.len; i++) {
+        report.task = run->ranks.items[i]->task;
+        fleet_report(world, run->ranks.items[i]->machine, &report, 1);
+    }
+}
+
+static void rank_tell_started(struct simulation_world *world, const struct rank *rank)
+{
+    uint32_t attempt_plus_1 = (uint32_t)rank->run->attempt + 1;
+    struct task_report reports[] = {
+        {.kind = REPORT_STARTED,
+         .task = rank->task,
+         .pid = 1,
+         .started_ns = world->now_ns,
+         .attempt_plus_1 = attempt_plus_1},
+        {.kind = REPORT_JOINED, .task = rank->task, .attempt_plus_1 = attempt_plus_1},
+    };
+    fleet_report(world, rank->machine, reports, 2);
+}
+
+static void rank_tell_end(struct simulation_world *world, struct rank *rank, int exit_code, int signal)
+{
+    uint32_t machine = rank->machine;
+    struct task_report report = {.kind = REPORT_EXITED,
+                                 .task = rank->task,
+                                 .exit_code = exit_code,
+                                 .signal = signal,
+                                 .finished_ns = world->now_ns};
+    runs_forget(world, rank);
+    fleet_report(world, machine, &report, 1);
+}
+
+/* --- training ------------------------------------------------------------------------------------- */
+
+/* Work done by now. */
+static int64_t run_work(const struct simulation_world *world, const struct run *run)
+{
+    return run->work_ns + (run->phase == RUN_TRAINING ? world->now_ns - run->since_ns : 0);
+}
+
+static bool run_saves(const struct simulation_world *world, const struct run *run)
+{
+    return run->job->chips >= world->scenario->workload.checkpoint_chips;
+}
+
+/* From run->work_ns on, which is 0, restored, or just saved. */
+static void run_train(struct simulation_world *world, struct run *run)
+{
+    int64_t left_ns = run->job->work_ns - run->work_ns;
+    int64_t interval_ns = run_seconds(world->scenario->workload.interval_s);
+    run->phase = RUN_TRAINING;
+    run->since_ns = world->now_ns;
+    due_set(world, &run->due, DUE_RUN,
+            world->now_ns + (run_saves(world, run) && interval_ns < left_ns ? interval_ns : left_ns));
+}
+
+static void run_note_best(struct run *run, int64_t work_ns)
+{
+    if (work_ns > run->job->best_ns)
+        run->job->best_ns = work_ns;
+}
+
+static void run_write(struct simulation_world *world, struct run *run)
+{
+    run->work_ns = run_work(world, run);
+    run->phase = RUN_WRITING;
+    run->since_ns = world->now_ns;
+    run_note_best(run, run->work_ns);
+    due_set(world, &run->due, DUE_RUN, world->now_ns + run_seconds(world->scenario->workload.write_s));
+}
+
+static void run_saved(struct simulation_world *world, struct run *run)
+{
+    run->drains = false;
+    run->job->saved_ns = run->work_ns / STEP_NS * STEP_NS;
+    run->job->written_ns += world->now_ns - run->since_ns;
+    run_tell_steps(world, run, run->work_ns);
+    run_tell_saved(world, run);
+    run_train(world, run);
+}
+
+static void run_leave_whole(struct simulation_world *world, struct run *run)
+{
+    if (!run->whole_ns)
+        return;
+    tally_advance(world);
+    run->job->run_ns += world->now_ns - run->whole_ns;
+    run->whole_ns = 0;
+    world->whole_runs--;
+}
+
+static void run_end(struct simulation_world *world, struct run *run)
+{
+    struct sim_job *job = run->job;
+    run_note_best(run, job->work_ns);
+    run_leave_whole(world, run);
+    job->ended = true;
+    job->saved_ns = job->work_ns;
+    if (job->plan == FATE_CANCELLED) {
+        run->phase = RUN_STANDS;
+        arrivals_cancel(world, job);
+        return;
+    }
+    run->phase = RUN_ENDED;
+    /* The last rank's end frees the run. */
+    for (size_t left = run->ranks.len; left > 0; left--)
+        rank_tell_end(world, run->ranks.items[left - 1], job->plan == FATE_FAILED, 0);
+}
+
+/* --- it stands ------------------------------------------------------------------------------------ */
+
+static void run_stand(struct simulation_world *world, struct run *run, bool by_failure)
+{
+    struct sim_job *job = run->job;
+    if (run->phase == RUN_STANDS || run->phase == RUN_ENDED)
+        return;
+    int64_t work_ns = run_work(world, run);
+    if (run->phase == RUN_TRAINING || run->phase == RUN_WRITING) {
+        run_note_best(run, work_ns);
+        job->lost_ns += work_ns - job->saved_ns;
+    }
+    if (run->whole_ns) {
+        job->interruptions += by_failure;
+        job->preemptions += !by_failure;
+    }
+    run_leave_whole(world, run);
+    run->work_ns = work_ns;
+    run->phase = RUN_STANDS;
+    due_drop(world, &run->due);
+}
+
+void runs_crash(struct simulation_world *world, struct rank *rank)
+{
+    struct run *run = rank->run;
+    int64_t work_ns = run_work(world, run);
+    /* Heartbeats bring the newest step each second, so the controller knows it. */
+    if (run->phase == RUN_TRAINING || run->phase == RUN_WRITING)
+        run_tell_steps(world, run, work_ns);
+    run_stand(world, run, true);
+    if (rank->state == RANK_RUNS || rank->state == RANK_LAUNCHED || rank->state == RANK_STOPS)
+        rank->state = RANK_CRASHED;
+}
+
+void runs_notice(struct simulation_world *world, const struct task_notice *notice)
+{
+    const struct rank *rank = u64_map_get(&world->ranks, notice->task);
+    if (!rank || notice->kind != NOTICE_DRAIN || rank->run->drains || !run_saves(world, rank->run))
+        return;
+    rank->run->drains = true;
+    if (rank->run->phase == RUN_TRAINING)
+        due_set(world, &rank->run->due, DUE_RUN, world->now_ns);
+}
+
+/* --- launch and stop ------------------------------------------------------------------------------ */
+
+static struct run *run_new(struct sim_job *job, const struct task_launch *launch)
+{
+    struct run *run = mem_alloc(sizeof *run);
+    run->job = job;
+    run->attempt = launch->attempt;
+    run->world = launch->world;
+    run->restored_ns = launch->restore_step > 0 ? launch->restore_step * STEP_NS : 0;
+    run->work_ns = run->restored_ns;
+    job->run = run;
+    return run;
+}
+
+static void rank_launch(struct simulation_world *world, struct rank *rank)
+{
+    tally_advance(world);
+    rank->state = RANK_LAUNCHED;
+    world->nodes[rank->machine].busy |= rank->chips;
+    world->busy_chips += (uint32_t)__builtin_popcountll(rank->chips);
+    due_set(world, &rank->run->due, DUE_RUN, world->now_ns + run_seconds(world->scenario->workload.launch_s));
+}
+
+void runs_start(struct simulation_world *world, uint32_t machine, const struct task_launch *launch)
+{
+    struct str name = launch->name;
+    int64_t number;
+    CHECK(str_take_number(&name, "j", INT64_MAX, &number));
+    struct sim_job *job = u64_map_get(&world->jobs_by_number, (uint64_t)number);
+    if (!job || u64_map_get(&world->ranks, launch->task))
+        return; /* told again */
+    struct run *run = job->run;
+    if (!run || run->attempt < launch->attempt)
+        run = run_new(job, launch);
+    struct rank *rank = mem_alloc(sizeof *rank);
+    *rank = (struct rank){.task = launch->task,
+                          .run = run,
+                          .machine = machine,
+                          .place = (uint32_t)run->ranks.len,
+                          .state = RANK_WAITS,
+                          .chips = launch->chips};
+    vec_push(&run->ranks, rank);
+    list_append(&world->nodes[machine].ranks, &rank->on_machine);
+    u64_map_put(&world->ranks, rank->task, rank);
+    world->outcome->tasks_started++;
+    if ((world->nodes[machine].busy & rank->chips) == 0)
+        rank_launch(world, rank);
+}
+
+static void run_launched(struct simulation_world *world, struct run *run)
+{
+    size_t runs = 0;
+    for (size_t i = 0; i < run->ranks.len; i++) {
+        struct rank *rank = run->ranks.items[i];
+        if (rank->state == RANK_LAUNCHED) {
+            rank->state = RANK_RUNS;
+            rank_tell_started(world, rank);
+        }
+        runs += rank->state == RANK_RUNS;
+    }
+    if (run->phase != RUN_LAUNCHING || runs < run->world)
+        return;
+    tally_advance(world);
+    run->phase = RUN_LOADING;
+    run->whole_ns = world->now_ns;
+    world->whole_runs++;
+    run->job->starts++;
+    if (!run->job->first_ns)
+        run->job->first_ns = world->now_ns;
+    due_set(world, &run->due, DUE_RUN, world->now_ns + run_seconds(world->scenario->workload.load_s));
+}
+
+void runs_due(struct simulation_world *world, struct run *run)
+{
+    switch (run->phase) {
+    case RUN_LAUNCHING:
+    case RUN_STANDS:
+        run_launched(world, run);
+        break;
+    case RUN_LOADING:
+        run_tell_steps(world, run, run->restored_ns);
+        run_train(world, run);
+        break;
+    case RUN_TRAINING:
+        if (run_work(world, run) >= run->job->work_ns)
+            run_end(world, run);
+        else
+            run_write(world, run);
+        break;
+    case RUN_WRITING:
+        run_saved(world, run);
+        break;
+    case RUN_ENDED:
+        CHECK_UNREACHABLE();
+    }
+}
+
+void runs_stop(struct simulation_world *world, uint32_t machine, const struct task_stop *stop)
+{
+    struct rank *rank = u64_map_get(&world->ranks, stop->task);
+    if (!rank || rank->state == RANK_CRASHED)
+        return;
+    CHECK(rank->machine == machine);
+    struct run *run = rank->run;
+    run_stand(world, run, false);
+    rank->state = RANK_STOPS;
+    int64_t takes_ns = run_seconds(world->scenario->workload.stop_s);
+    if (stop->grace_ns < takes_ns)
+        takes_ns = stop->grace_ns;
+    if (!heap_has(&run->stop.node))
+        due_set(world, &run->stop, DUE_STOP, world->now_ns + takes_ns + NS_PER_MS);
+}
+
+void runs_stop_due(struct simulation_world *world, struct run *run)
+{
+    for (size_t left = run->ranks.len; left > 0; left--) {
+        bool last = run->ranks.len == 1;
+        if (run->ranks.items[left - 1]->state == RANK_STOPS) {
+            rank_tell_end(world, run->ranks.items[left - 1], -1, 15);
+            if (last)
+                return; /* the run is no more */
+        }
+    }
+}
+
+/* --- ends ----------------------------------------------------------------------------------------- */
+
+static void run_free(struct simulation_world *world, struct run *run)
+{
+    run_leave_whole(world, run);
+    due_drop(world, &run->due);
+    due_drop(world, &run->stop);
+    if (run->job && run->job->run == run)
+        run->job->run = NULL;
+    vec_done(&run->ranks);
+    mem_free(run);
+}
+
+/* Starts processes that waited for chips of the machine. */
+static void runs_take_chips(struct simulation_world *world, uint32_t machine)
+{
+    if (world->nodes[machine].dead)
+        return;
+    list_for_each(at, &world->nodes[machine].ranks)
+    {
+        struct rank *rank = container_of(at, struct rank, on_machine);
+        if (rank->state == RANK_WAITS && (world->nodes[machine].busy & rank->chips) == 0)
+            rank_launch(world, rank);
+    }
+}
+
+void runs_forget(struct simulation_world *world, struct rank *rank)
+{
+    struct run *run = rank->run;
+    uint32_t machine = rank->machine;
+    if (rank->state != RANK_WAITS && (world->nodes[machine].busy & rank->chips) == rank->chips) {
+        tally_advance(world);
+        world->nodes[machine].busy &= ~rank->chips;
+        world->busy_chips -= (uint32_t)__builtin_popcountll(rank->chips);
+    }
+    list_remove(&rank->on_machine);
+    u64_map_remove(&world->ranks, rank->task);
+    run->ranks.items[rank->place] = vec_last(&run->ranks);
+    run->ranks.items[rank->place]->place = rank->place;
+    run->ranks.len--;
+    mem_free(rank);
+    if (run->ranks.len == 0)
+        run_free(world, run);
+    runs_take_chips(world, machine);
+}
+
+void runs_done(struct simulation_world *world)
+{
+    for (uint32_t machine = 0; machine < world->scenario->machines; machine++)
+        list_for_each_safe(at, after, &world->nodes[machine].ranks)
+            runs_forget(world, container_of(at, struct rank, on_machine));
+}

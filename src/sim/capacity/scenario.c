@@ -1,0 +1,452 @@
+/* scenario.c - reads a scenario; scenario_cluster.c makes the cluster's document of it. */
+#include "sim/capacity/scenario.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "core/health/signal.h"
+#include "doc/json.h"
+#include "sim/capacity/field.h"
+
+#define DAY_S      86400.0
+#define YEAR_S     (366 * DAY_S)
+#define HOUR_NS    (INT64_C(3600) * 1000000000)
+#define SPAN_MAX_S (10 * YEAR_S)
+
+const char *const failure_kind_names[FAILURE_KINDS] = {"crash", "fault", "false-alarm", "process"};
+
+void sim_scenario_paper_mix(struct workload_model *workload)
+{
+    /* Per mille of jobs and of chip-time; the sums are 1,000. */
+    static const struct {
+        uint32_t chips, jobs, time;
+    } sizes[] = {{1, 4200, 15},   {2, 800, 7},    {4, 800, 8},     {8, 3300, 60},  {16, 300, 30},
+                 {32, 220, 40},   {64, 160, 70},  {128, 100, 110}, {256, 60, 140}, {512, 30, 150},
+                 {1024, 18, 150}, {2048, 8, 100}, {4096, 4, 120}};
+    workload->jobs_per_day = 7200;
+    workload->chip_hours = 44.3;
+    workload->runtime_sigma = 1;
+    workload->runtime_max_s = 7 * DAY_S;
+    workload->failed = 0.27;
+    workload->cancelled = 0.035;
+    workload->size_count = sizeof sizes / sizeof *sizes;
+    for (uint32_t i = 0; i < workload->size_count; i++)
+        workload->sizes[i] =
+            (struct job_size){sizes[i].chips, sizes[i].jobs / 10000.0, sizes[i].time / 1000.0};
+}
+
+/* --- the cluster ------------------------------------------------------------------------------------ */
+
+static void scenario_read_cluster(struct reader *reader, struct sim_scenario *scenario,
+                                  const struct place *cluster)
+{
+    static const char *const known[] = {"machines",      "chips", "machinesPerRack",
+                                        "sparesPerRack", "spec",  NULL};
+    struct place machines = field_of(cluster, "machines"), chips = field_of(cluster, "chips");
+    struct place racks = field_of(cluster, "machinesPerRack"), spares = field_of(cluster, "sparesPerRack");
+    struct place spec = field_of(cluster, "spec");
+    int64_t count = 0, of_machine = 8, of_rack = 2, spare = 0;
+    if (!field_object(reader, cluster, known) || !machines.doc) {
+        field_wrong(reader, cluster->doc ? &machines : cluster, "the number of machines");
+        return;
+    }
+    field_count(reader, &machines, 1, SCENARIO_MACHINES_MAX, &count);
+    field_count(reader, &chips, 1, 64, &of_machine);
+    field_count(reader, &racks, 1, 1024, &of_rack);
+    field_count(reader, &spares, 0, of_rack - 1, &spare);
+    if (spec.doc && spec.doc->kind != DOC_OBJECT)
+        field_wrong(reader, &spec, "an object");
+    scenario->machines = (uint32_t)count;
+    scenario->chips = (uint32_t)of_machine;
+    scenario->machines_per_rack = (uint32_t)(of_rack < count ? of_rack : count);
+    scenario->spares_per_rack = (uint32_t)spare;
+    scenario->spec = spec.doc ? doc_clone(&scenario->arena, spec.doc) : NULL;
+}
+
+/* --- failures --------------------------------------------------------------------------------------- */
+
+/* rate: failures of a machine in 1,000 days, as the paper counts; or life: a distribution. */
+static void scenario_read_life(struct reader *reader, const struct place *failure, struct draw *ret)
+{
+    struct place rate = field_of(failure, "rate"), life = field_of(failure, "life");
+    double per_kilo_day = 0;
+    if (rate.doc && life.doc)
+        field_says(reader, &life, "rate and life exclude each other");
+    else if (!rate.doc && !life.doc)
+        field_wrong(reader, &rate, "failures in 1,000 days, or life in place of it");
+    field_number(reader, &rate, 1e-6, 1e6, &per_kilo_day);
+    if (rate.doc && per_kilo_day > 0)
+        *ret = (struct draw){.kind = DRAW_EXPONENTIAL, .a = 1000 * DAY_S / per_kilo_day};
+    field_draw(reader, &life, ret);
+    if (!reader->failed && draw_mean(ret) < 1)
+        field_says(reader, &life, "expected a mean of at least a second");
+}
+
+static void scenario_read_lemons(struct reader *reader, const struct place *lemons,
+                                 struct failure_model *model)
+{
+    static const char *const known[] = {"share", "factor", NULL};
+    struct place share = field_of(lemons, "share"), factor = field_of(lemons, "factor");
+    if (!field_object(reader, lemons, known))
+        return;
+    field_number(reader, &share, 0, 1, &model->lemon_share);
+    field_number(reader, &factor, 1, 1e6, &model->lemon_factor);
+}
+
+static void scenario_read_infant(struct reader *reader, const struct place *infant,
+                                 struct failure_model *model)
+{
+    static const char *const known[] = {"time", "factor", NULL};
+    struct place time = field_of(infant, "time"), factor = field_of(infant, "factor");
+    if (!field_object(reader, infant, known))
+        return;
+    field_span(reader, &time, 0, SPAN_MAX_S, &model->infant_s);
+    field_number(reader, &factor, 1, 1e6, &model->infant_factor);
+}
+
+static bool scenario_signal_is_code(const char *code)
+{
+    struct signal signal = {.code = str_from(code),
+                            .assertion = SIGNAL_OCCUR,
+                            .severity = SEVERITY_MAJOR,
+                            .chip = -1,
+                            .count = 1};
+    return signal_is_valid(&signal);
+}
+
+static void scenario_read_failure(struct reader *reader, const struct place *failure,
+                                  struct failure_model *model)
+{
+    static const char *const known[] = {"name",   "kind",      "rate",   "life",   "scope", "lemons",
+                                        "infant", "detection", "repair", "signal", NULL};
+    static const char *const scopes[] = {"machine", "rack"};
+    struct place kind = field_of(failure, "kind"), name = field_of(failure, "name");
+    struct place scope = field_of(failure, "scope"), lemons = field_of(failure, "lemons");
+    struct place infant = field_of(failure, "infant"), detection = field_of(failure, "detection");
+    struct place repair = field_of(failure, "repair"), signal = field_of(failure, "signal");
+    int which = FAILURE_CRASH, scope_at = 0;
+    *model = (struct failure_model){.detection = {DRAW_CONSTANT, 4, 0},
+                                    .repair = {DRAW_LOGNORMAL, 4 * 3600, 1},
+                                    .lemon_factor = 1,
+                                    .infant_factor = 1,
+                                    .signal = "xid/79"};
+    if (!field_object(reader, failure, known)) {
+        field_wrong(reader, failure, "an object");
+        return;
+    }
+    field_choice(reader, &kind, failure_kind_names, FAILURE_KINDS, &which);
+    model->kind = (enum failure_kind)which;
+    snprintf(model->name, sizeof model->name, "%s", failure_kind_names[which]);
+    field_text(reader, &name, model->name, sizeof model->name);
+    field_choice(reader, &scope, scopes, 2, &scope_at);
+    model->of_racks = scope_at == 1;
+    scenario_read_life(reader, failure, &model->life);
+    scenario_read_lemons(reader, &lemons, model);
+    scenario_read_infant(reader, &infant, model);
+    field_draw(reader, &detection, &model->detection);
+    field_draw(reader, &repair, &model->repair);
+    field_text(reader, &signal, model->signal, sizeof model->signal);
+    if (!scenario_signal_is_code(model->signal))
+        field_wrong(reader, &signal, "a code such as xid/79");
+}
+
+static void scenario_read_failures(struct reader *reader, struct sim_scenario *scenario,
+                                   const struct place *list)
+{
+    if (!field_array(reader, list))
+        return;
+    if (doc_len(list->doc) > SCENARIO_FAILURES_MAX) {
+        field_says(reader, list, "expected at most %d failures, got %zu", SCENARIO_FAILURES_MAX,
+                   doc_len(list->doc));
+        return;
+    }
+    scenario->failure_count = (uint32_t)doc_len(list->doc);
+    for (uint32_t i = 0; i < scenario->failure_count; i++) {
+        struct place item = field_item(list, i);
+        scenario_read_failure(reader, &item, &scenario->failures[i]);
+    }
+}
+
+/* --- work ------------------------------------------------------------------------------------------- */
+
+static void scenario_read_sizes(struct reader *reader, struct workload_model *workload,
+                                const struct place *list)
+{
+    static const char *const known[] = {"chips", "jobs", "time", NULL};
+    double jobs = 0, time = 0;
+    if (!field_array(reader, list))
+        return;
+    size_t count = doc_len(list->doc);
+    if (count < 1 || count > SCENARIO_SIZES_MAX) {
+        field_says(reader, list, "expected 1 to %d sizes, got %zu", SCENARIO_SIZES_MAX, count);
+        return;
+    }
+    workload->size_count = (uint32_t)count;
+    for (size_t i = 0; i < count; i++) {
+        struct place item = field_item(list, i), chips = field_of(&item, "chips");
+        struct place job_share = field_of(&item, "jobs"), time_share = field_of(&item, "time");
+        struct job_size *size = &workload->sizes[i];
+        int64_t number = 0;
+        *size = (struct job_size){0};
+        if (!field_object(reader, &item, known) || !chips.doc || !job_share.doc || !time_share.doc) {
+            field_says(reader, &item, "expected chips, jobs and time");
+            return;
+        }
+        field_count(reader, &chips, 1, 8 * SCENARIO_MACHINES_MAX, &number);
+        field_number(reader, &job_share, 1e-9, 1e9, &size->job_share);
+        field_number(reader, &time_share, 1e-9, 1e9, &size->time_share);
+        size->chips = (uint32_t)number;
+        jobs += size->job_share;
+        time += size->time_share;
+    }
+    for (size_t i = 0; i < count && !reader->failed; i++) {
+        workload->sizes[i].job_share /= jobs;
+        workload->sizes[i].time_share /= time;
+    }
+}
+
+static void scenario_read_checkpoint(struct reader *reader, struct workload_model *workload,
+                                     const struct place *checkpoint)
+{
+    static const char *const known[] = {"interval", "write", "fromChips", NULL};
+    struct place interval = field_of(checkpoint, "interval"), write = field_of(checkpoint, "write");
+    struct place from = field_of(checkpoint, "fromChips");
+    int64_t chips = workload->checkpoint_chips;
+    if (!field_object(reader, checkpoint, known))
+        return;
+    field_span(reader, &interval, 1, SPAN_MAX_S, &workload->interval_s);
+    field_span(reader, &write, 0, DAY_S, &workload->write_s);
+    field_count(reader, &from, 0, INT32_MAX, &chips);
+    workload->checkpoint_chips = (uint32_t)chips;
+}
+
+static void scenario_read_runtime(struct reader *reader, struct workload_model *workload,
+                                  const struct place *place)
+{
+    struct place failed = field_of(place, "failed"), cancelled = field_of(place, "cancelled");
+    struct place launch = field_of(place, "launch"), load = field_of(place, "load");
+    struct place stop = field_of(place, "stop"), sigma = field_of(place, "runtimeSigma");
+    struct place most = field_of(place, "runtimeMax");
+    field_number(reader, &failed, 0, 1, &workload->failed);
+    field_number(reader, &cancelled, 0, 1 - workload->failed, &workload->cancelled);
+    field_span(reader, &launch, 0.001, DAY_S, &workload->launch_s);
+    field_span(reader, &load, 0, DAY_S, &workload->load_s);
+    field_span(reader, &stop, 0.001, DAY_S, &workload->stop_s);
+    field_number(reader, &sigma, 0, 10, &workload->runtime_sigma);
+    field_span(reader, &most, 1, SPAN_MAX_S, &workload->runtime_max_s);
+}
+
+/* Texts by key; they replace the default ones as a whole. */
+static void scenario_read_annotations(struct reader *reader, struct sim_scenario *scenario,
+                                      const struct place *place)
+{
+    struct buf json BUF_CLEANUP = {0};
+    if (!place->doc)
+        return;
+    if (place->doc->kind != DOC_OBJECT) {
+        field_wrong(reader, place, "an object");
+        return;
+    }
+    for (size_t i = 0; i < place->doc->object.len; i++)
+        if (place->doc->object.members[i].value->kind != DOC_STRING) {
+            struct place value = {.doc = place->doc->object.members[i].value};
+            snprintf(value.path, sizeof value.path, "%.170s[%zu]", place->path, i);
+            field_wrong(reader, &value, "a text");
+        }
+    json_write(&json, place->doc);
+    scenario->workload.annotations = arena_str(&scenario->arena, buf_str(&json));
+}
+
+static void scenario_read_job(struct reader *reader, struct sim_scenario *scenario, const struct place *item)
+{
+    static const char *const known[] = {"submit", "chips", "runtime", "count", "fails", NULL};
+    struct place submit = field_of(item, "submit"), chips = field_of(item, "chips");
+    struct place runtime = field_of(item, "runtime"), count = field_of(item, "count");
+    struct place fails = field_of(item, "fails");
+    struct listed_job job = {0};
+    int64_t size = 0, alike = 1;
+    if (!field_object(reader, item, known) || !chips.doc || !runtime.doc) {
+        field_says(reader, item, "expected chips and runtime");
+        return;
+    }
+    field_span(reader, &submit, 0, SPAN_MAX_S, &job.submit_s);
+    field_count(reader, &chips, 1, 8 * SCENARIO_MACHINES_MAX, &size);
+    field_span(reader, &runtime, 1, SPAN_MAX_S, &job.runtime_s);
+    field_count(reader, &count, 1, 100000, &alike);
+    field_bool(reader, &fails, &job.fails);
+    job.chips = (uint32_t)size;
+    for (int64_t i = 0; i < alike && !reader->failed; i++)
+        vec_push(&scenario->jobs, job);
+}
+
+static int scenario_by_submit(const void *a, const void *b)
+{
+    const struct listed_job *first = a, *second = b;
+    if (first->submit_s != second->submit_s)
+        return first->submit_s < second->submit_s ? -1 : 1;
+    if (first->chips != second->chips)
+        return first->chips < second->chips ? -1 : 1;
+    return (first->runtime_s > second->runtime_s) - (first->runtime_s < second->runtime_s);
+}
+
+static void scenario_read_trace(struct reader *reader, struct trace_source *source, const struct place *place)
+{
+    static const char *const known[] = {"file", "format", "processorsPerChip", "chipsPerNode", NULL};
+    struct place file = field_of(place, "file"), format = field_of(place, "format");
+    struct place processors = field_of(place, "processorsPerChip"), chips = field_of(place, "chipsPerNode");
+    int64_t per_chip = 1, per_node = 8;
+    int which = -1;
+    if (!field_object(reader, place, known))
+        return;
+    field_text(reader, &file, source->file, sizeof source->file);
+    field_choice(reader, &format, trace_format_names, TRACE_FORMATS, &which);
+    field_count(reader, &processors, 1, 1000000, &per_chip);
+    field_count(reader, &chips, 1, 64, &per_node);
+    if (!file.doc || !source->file[0])
+        field_wrong(reader, &file, "the name of a file");
+    if (!format.doc)
+        field_wrong(reader, &format, "swf or sacct");
+    if (reader->failed)
+        return;
+    source->format = (enum trace_format)which;
+    source->terms = (struct trace_terms){(uint32_t)per_chip, (uint32_t)per_node};
+}
+
+static void scenario_read_workload(struct reader *reader, struct sim_scenario *scenario,
+                                   const struct place *place)
+{
+    static const char *const known[] = {"mix",         "jobsPerDay", "chipHours",    "sizes",
+                                        "failed",      "cancelled",  "checkpoint",   "launch",
+                                        "load",        "stop",       "runtimeSigma", "runtimeMax",
+                                        "annotations", "jobs",       "trace",        NULL};
+    static const char *const mixes[] = {"none", "rsc-1"};
+    struct workload_model *workload = &scenario->workload;
+    struct place mix = field_of(place, "mix"), sizes = field_of(place, "sizes");
+    struct place rate = field_of(place, "jobsPerDay"), hours = field_of(place, "chipHours");
+    struct place checkpoint = field_of(place, "checkpoint"), jobs = field_of(place, "jobs");
+    struct place annotations = field_of(place, "annotations"), trace = field_of(place, "trace");
+    int which = 0;
+    if (!field_object(reader, place, known))
+        return;
+    field_choice(reader, &mix, mixes, 2, &which);
+    if (which == 1)
+        sim_scenario_paper_mix(workload);
+    field_number(reader, &rate, 0, 1e7, &workload->jobs_per_day);
+    field_number(reader, &hours, 1e-6, 1e9, &workload->chip_hours);
+    scenario_read_sizes(reader, workload, &sizes);
+    scenario_read_checkpoint(reader, workload, &checkpoint);
+    scenario_read_runtime(reader, workload, place);
+    scenario_read_annotations(reader, scenario, &annotations);
+    scenario_read_trace(reader, &scenario->trace, &trace);
+    if (workload->jobs_per_day > 0 && workload->size_count == 0)
+        field_wrong(reader, &sizes, "the sizes of jobs, or mix: rsc-1");
+    if (!field_array(reader, &jobs))
+        return;
+    for (size_t i = 0; i < doc_len(jobs.doc) && !reader->failed; i++) {
+        struct place item = field_item(&jobs, i);
+        scenario_read_job(reader, scenario, &item);
+    }
+}
+
+/* Chips that jobs can have together at most. */
+static uint64_t scenario_chips(const struct sim_scenario *scenario)
+{
+    uint32_t racks = scenario->machines / scenario->machines_per_rack;
+    return (uint64_t)scenario->chips * (scenario->machines - (uint64_t)racks * scenario->spares_per_rack);
+}
+
+size_t sim_scenario_take_trace(struct sim_scenario *scenario, const struct trace *trace)
+{
+    size_t left_out = 0;
+    for (size_t i = 0; i < trace->jobs.len; i++) {
+        const struct trace_job *job = &trace->jobs.items[i];
+        struct listed_job listed = {.submit_s = job->submit_s,
+                                    .runtime_s = job->runtime_s,
+                                    .chips = job->chips,
+                                    .fails = job->end == TRACE_FAILED,
+                                    .cancelled = job->end == TRACE_CANCELLED};
+        if (job->chips > scenario_chips(scenario))
+            left_out++;
+        else if (job->submit_s * 1e9 < (double)scenario->duration_ns)
+            vec_push(&scenario->jobs, listed);
+    }
+    if (scenario->jobs.len > 1)
+        qsort(scenario->jobs.items, scenario->jobs.len, sizeof *scenario->jobs.items, scenario_by_submit);
+    return left_out;
+}
+
+/* Jobs larger than the cluster can never run. */
+static void scenario_check_sizes(struct reader *reader, const struct sim_scenario *scenario,
+                                 const struct place *workload)
+{
+    uint64_t most = scenario_chips(scenario);
+    for (uint32_t i = 0; i < scenario->workload.size_count && scenario->workload.jobs_per_day > 0; i++)
+        if (scenario->workload.sizes[i].chips > most)
+            field_says(reader, workload, "jobs of %u chips never fit %llu", scenario->workload.sizes[i].chips,
+                       (unsigned long long)most);
+    for (size_t i = 0; i < scenario->jobs.len; i++)
+        if (scenario->jobs.items[i].chips > most)
+            field_says(reader, workload, "jobs of %u chips never fit %llu", scenario->jobs.items[i].chips,
+                       (unsigned long long)most);
+}
+
+/* --- the whole -------------------------------------------------------------------------------------- */
+
+static void scenario_read_all(struct reader *reader, struct sim_scenario *scenario, const struct place *root)
+{
+    static const char *const known[] = {"name",     "duration", "seed",  "cluster",
+                                        "failures", "workload", "sweep", NULL};
+    struct place name = field_of(root, "name"), duration = field_of(root, "duration");
+    struct place seed = field_of(root, "seed"), cluster = field_of(root, "cluster");
+    struct place failures = field_of(root, "failures"), workload = field_of(root, "workload");
+    int64_t number = 1;
+    double duration_s = 30 * DAY_S;
+    if (!field_object(reader, root, known)) {
+        field_wrong(reader, root, "an object");
+        return;
+    }
+    field_text(reader, &name, scenario->name, sizeof scenario->name);
+    field_span(reader, &duration, 60, SPAN_MAX_S, &duration_s);
+    field_count(reader, &seed, 0, INT64_MAX, &number);
+    scenario->duration_ns = (int64_t)(duration_s * 1e9);
+    scenario->seed = (uint64_t)number;
+    scenario_read_cluster(reader, scenario, &cluster);
+    scenario_read_failures(reader, scenario, &failures);
+    scenario_read_workload(reader, scenario, &workload);
+    if (!reader->failed)
+        scenario_check_sizes(reader, scenario, &workload);
+    if (scenario->jobs.len > 1)
+        qsort(scenario->jobs.items, scenario->jobs.len, sizeof *scenario->jobs.items, scenario_by_submit);
+}
+
+int sim_scenario_read(struct sim_scenario *ret_scenario, const struct doc *document, const char *file,
+                      struct error *error)
+{
+    struct reader reader = {.file = file, .error = error};
+    struct place root = {.doc = document};
+    struct sim_scenario scenario = {
+        .name = "scenario",
+        .workload = {.chip_hours = 1,
+                     .runtime_max_s = 7 * DAY_S,
+                     .interval_s = 3600,
+                     .write_s = 10,
+                     .checkpoint_chips = 16,
+                     .launch_s = 2,
+                     .load_s = 298,
+                     .stop_s = 5,
+                     .annotations = STR("{\"phalanx.dev/recovery\":\"replace-machine,requeue\"}")},
+    };
+    scenario_read_all(&reader, &scenario, &root);
+    if (reader.failed) {
+        sim_scenario_done(&scenario);
+        return ERROR_INVALID;
+    }
+    *ret_scenario = scenario;
+    return 0;
+}
+
+void sim_scenario_done(struct sim_scenario *scenario)
+{
+    vec_done(&scenario->jobs);
+    arena_done(&scenario->arena);
+}

@@ -1,0 +1,118 @@
+/* scenario.h - what a simulation is about: a cluster, how its machines fail and are repaired, and its work
+ * (docs/sim.md has the file for users).
+ *
+ *     struct sim_scenario scenario;
+ *     if (sim_scenario_read(&scenario, document, path, &error) < 0)
+ *         ... error.text is "FILE:LINE:COLUMN: path: what was expected, got what"
+ *     sim_scenario_done(&scenario);
+ *
+ * Pure: reads no file. All times are seconds in `double`, or nanoseconds where the name says so. Part of
+ * src/sim/capacity.
+ */
+#ifndef PHX_SIM_CAPACITY_SCENARIO_H
+#define PHX_SIM_CAPACITY_SCENARIO_H
+
+#include "base/error.h"
+#include "base/vec.h"
+#include "doc/doc.h"
+#include "sim/capacity/draw.h"
+#include "sim/trace/trace.h"
+
+enum {
+    SCENARIO_MACHINES_MAX = 131072,
+    SCENARIO_FAILURES_MAX = 16,
+    SCENARIO_SIZES_MAX = 64,
+    SCENARIO_JOBS_MAX = 20000000,
+    SCENARIO_NAME_MAX = 63,
+    SCENARIO_FILE_MAX = 1000,
+};
+
+/* What happens to a machine. */
+enum failure_kind {
+    FAILURE_CRASH,   /* the machine and all its processes die; the controller finds out after the detection */
+    FAILURE_FAULT,   /* processes on the machine die, and its probes report `signal` after the detection */
+    FAILURE_FALSE,   /* the probes report `signal` although nothing is broken */
+    FAILURE_PROCESS, /* one process dies by itself; the machine is well */
+    FAILURE_KINDS
+};
+extern const char *const failure_kind_names[FAILURE_KINDS];
+
+struct failure_model {
+    char name[SCENARIO_NAME_MAX + 1];
+    enum failure_kind kind;
+    struct draw life;     /* of one machine or rack, from its return to the failure */
+    bool of_racks;        /* strikes all machines of a rack at once */
+    double lemon_share;   /* of the machines are lemons ... */
+    double lemon_factor;  /* ... that fail so many times as often */
+    double infant_s;      /* for so long after the start or a repair ... */
+    double infant_factor; /* ... failures are so many times as frequent */
+    struct draw detection, repair;
+    char signal[SCENARIO_NAME_MAX + 1]; /* code of core/health/signal.h; "" of kinds without one */
+};
+
+/* Jobs of one size, by the paper's way: shares of all jobs and of all chip-time. */
+struct job_size {
+    uint32_t chips;
+    double job_share, time_share;
+};
+
+struct workload_model {
+    double jobs_per_day;  /* 0: no stream of jobs */
+    double chip_hours;    /* of a job, mean */
+    double runtime_sigma; /* of the logarithm of run times of one size */
+    double runtime_max_s;
+    struct job_size sizes[SCENARIO_SIZES_MAX];
+    uint32_t size_count;
+    double failed, cancelled; /* shares of jobs that end by their own fault, or by their user */
+    /* How a job keeps its state. */
+    double interval_s, write_s; /* between checkpoints; a write stops the job for so long */
+    uint32_t checkpoint_chips;  /* smaller jobs write none */
+    double launch_s, load_s;    /* from its start order to running processes; from there to the first step */
+    double stop_s;              /* from a stop order to the end of a process */
+    struct str annotations;     /* of each JobSet, a JSON object; in the scenario's arena */
+};
+
+/* A job that a trace or a user's list names. */
+struct listed_job {
+    double submit_s, runtime_s; /* from the start of the simulation; work without failures */
+    uint32_t chips;
+    bool fails, cancelled; /* after its run time */
+};
+
+/* A file of jobs that the scenario names; its reader is the caller's (sim_scenario_take_trace). */
+struct trace_source {
+    char file[SCENARIO_FILE_MAX + 1]; /* "": none; relative to the scenario's own folder */
+    enum trace_format format;
+    struct trace_terms terms;
+};
+
+struct sim_scenario {
+    char name[SCENARIO_NAME_MAX + 1];
+    int64_t duration_ns;
+    uint64_t seed;
+    uint32_t machines, chips, machines_per_rack, spares_per_rack;
+    struct failure_model failures[SCENARIO_FAILURES_MAX];
+    uint32_t failure_count;
+    struct workload_model workload;
+    VEC(struct listed_job) jobs; /* by submit_s */
+    struct trace_source trace;
+    const struct doc *spec;      /* further fields of the cluster's spec; in `arena`; NULL: none */
+    struct arena arena;
+};
+
+/* Reads a scenario; `file` is named in messages. On failure *ret_scenario is untouched. */
+int sim_scenario_read(struct sim_scenario *ret_scenario, const struct doc *document, const char *file,
+                      struct error *error);
+void sim_scenario_done(struct sim_scenario *scenario);
+
+/* Adds the trace's jobs that begin within the duration. Jobs that can never fit the cluster are left out;
+ * returns how many those are. */
+size_t sim_scenario_take_trace(struct sim_scenario *scenario, const struct trace *trace);
+
+/* The cluster document of the scenario, as JSON; appended. */
+void sim_scenario_cluster(const struct sim_scenario *scenario, struct buf *out);
+
+/* The job mix of RSC-1 (arXiv 2410.21680, Fig. 6 and Table 1): 7,200 jobs a day of 44.3 chip-hours. */
+void sim_scenario_paper_mix(struct workload_model *workload);
+
+#endif

@@ -1,0 +1,107 @@
+/* scenario_cluster.c - the document of the simulated cluster. */
+#include "sim/capacity/scenario.h"
+
+#include "doc/json.h"
+
+/* The fields of `spec` that the scenario itself decides. */
+static const char *const cluster_own[] = {"machineNames", "addresses", "pods", "machines"};
+
+static bool cluster_is_own(struct str key)
+{
+    for (size_t i = 0; i < sizeof cluster_own / sizeof *cluster_own; i++)
+        if (str_is(key, cluster_own[i]))
+            return true;
+    return false;
+}
+
+static void cluster_put_racks(const struct sim_scenario *scenario, struct json_writer *json)
+{
+    uint32_t of_rack = scenario->machines_per_rack, rest = scenario->machines % of_rack;
+    for (int part = 0; part < 2; part++) {
+        uint32_t machines = part ? rest : of_rack, count = part ? 1 : scenario->machines / of_rack;
+        if (machines == 0 || count == 0)
+            continue;
+        json_begin_object(json);
+        json_pair_text(json, "namePattern", part ? "last-{rack}" : "rack-{rack}");
+        json_pair_int(json, "count", count);
+        json_pair_int(json, "machines", machines);
+        json_pair_int(json, "chips", scenario->chips);
+        if (scenario->spares_per_rack && !part)
+            json_pair_int(json, "spares", scenario->spares_per_rack);
+        json_end_object(json);
+    }
+}
+
+/* Settings without which a simulation would be slow or unlike life: the world itself decides when a death is
+ * found out, so leases are as long as they can be; a job's steps are told at checkpoints alone, so nobody
+ * takes a job between two of them for one that hangs. */
+static void cluster_put_settings(const struct doc *given, struct json_writer *json)
+{
+    json_key(json, "settings");
+    json_begin_object(json);
+    json_pair_text(json, "lease", "1h");
+    json_pair_text(json, "heartbeat", "30m");
+    json_pair_text(json, "chipResource", "nvidia.com/gpu");
+    for (size_t i = 0; given && i < doc_len(given); i++) {
+        const struct doc_member *member = &given->object.members[i];
+        if (str_is(member->key, "lease") || str_is(member->key, "heartbeat") ||
+            str_is(member->key, "chipResource") || str_is(member->key, "hangs"))
+            continue;
+        json_key_str(json, member->key);
+        json_put_doc(json, member->value);
+    }
+    json_key(json, "hangs");
+    json_begin_object(json);
+    json_pair_bool(json, "enabled", false);
+    json_end_object(json);
+    json_end_object(json);
+}
+
+static void cluster_put_given(const struct doc *spec, struct json_writer *json)
+{
+    for (size_t i = 0; spec && i < doc_len(spec); i++) {
+        const struct doc_member *member = &spec->object.members[i];
+        if (cluster_is_own(member->key) || str_is(member->key, "settings"))
+            continue;
+        json_key_str(json, member->key);
+        json_put_doc(json, member->value);
+    }
+    if (!doc_get(spec, "repair")) { /* every repair is a ticket: the scenario's repair time closes it */
+        json_key(json, "repair");
+        json_begin_object(json);
+        json_key(json, "hooks");
+        json_begin_array(json);
+        json_end_array(json);
+        json_end_object(json);
+    }
+}
+
+void sim_scenario_cluster(const struct sim_scenario *scenario, struct buf *out)
+{
+    struct json_writer json = {.out = out};
+    const struct doc *settings = doc_get(scenario->spec, "settings");
+    json_begin_object(&json);
+    json_pair_text(&json, "apiVersion", "phalanx.dev/v1");
+    json_pair_text(&json, "kind", "Cluster");
+    json_key(&json, "metadata");
+    json_begin_object(&json);
+    json_pair_text(&json, "name", "simulated");
+    json_end_object(&json);
+    json_key(&json, "spec");
+    json_begin_object(&json);
+    cluster_put_settings(settings && settings->kind == DOC_OBJECT ? settings : NULL, &json);
+    json_pair_text(&json, "machineNames", "m-{n}");
+    json_pair_text(&json, "addresses", "10.0.0.1");
+    json_key(&json, "pods");
+    json_begin_array(&json);
+    json_begin_object(&json);
+    json_key(&json, "racks");
+    json_begin_array(&json);
+    cluster_put_racks(scenario, &json);
+    json_end_array(&json);
+    json_end_object(&json);
+    json_end_array(&json);
+    cluster_put_given(scenario->spec, &json);
+    json_end_object(&json);
+    json_end_object(&json);
+}

@@ -1,0 +1,67 @@
+/* study.h - one scenario with many seeds, and sweeps over its fields, in parallel processes.
+ *
+ *     struct study study;
+ *     if (study_read(&study, document, path, &error) < 0) ...
+ *     study_run(&study, &(struct study_options){.seeds = 10, .jobs = 2}, &error)
+ *     for (size_t i = 0; i < study.points.len; i++)
+ *         study_figure(&study, i, FIGURE_ETTR)      // mean and confidence interval over the seeds
+ *     study_done(&study);
+ *
+ * A point is a scenario with one value for each swept field; without a sweep there is one point. The members
+ * of `sweep` are paths of the scenario, such as workload.checkpoint.interval or failures[0].rate; the last
+ * one runs fastest. Each run is a process of its own, so runs cannot disturb each other; outcomes come back
+ * through pipes. Not pure: forks. Part of src/sim/capacity.
+ */
+#ifndef PHX_SIM_CAPACITY_STUDY_H
+#define PHX_SIM_CAPACITY_STUDY_H
+
+#include "sim/capacity/capacity.h"
+
+enum { STUDY_FIELDS_MAX = 4, STUDY_POINTS_MAX = 1000, STUDY_SEEDS_MAX = 10000, STUDY_JOBS_MAX = 256 };
+
+/* What a study compares. */
+enum study_figure {
+    FIGURE_ETTR,            /* of all chip-time from the first start on */
+    FIGURE_ETTR_WITH_QUEUE, /* from the submission on */
+    FIGURE_BUSY,            /* share of chips at work */
+    FIGURE_DOWN,            /* share of chips on machines that are out */
+    FIGURE_WAIT,            /* mean seconds to the first start */
+    FIGURE_FAILURES,        /* of runs, by machines and processes */
+    FIGURE_COMPLETED,       /* jobs */
+    STUDY_FIGURES
+};
+extern const char *const study_figure_names[STUDY_FIGURES];
+
+struct study_point {
+    struct sim_scenario scenario;
+    struct str values[STUDY_FIELDS_MAX];  /* of the swept fields, as JSON; in the study's arena */
+    struct simulation_outcome **outcomes; /* [seeds]; NULL before study_run */
+};
+struct study {
+    struct str fields[STUDY_FIELDS_MAX]; /* swept paths; in `arena` */
+    size_t field_count;
+    VEC(struct study_point) points;
+    size_t seeds;
+    struct arena arena;
+};
+struct study_options {
+    uint64_t seed;                                 /* of the first run of each point */
+    size_t seeds, jobs;                            /* 1 to STUDY_SEEDS_MAX, STUDY_JOBS_MAX */
+    void (*progress)(void *context, double share); /* NULL: nobody looks */
+    void *context;
+};
+struct study_mean {
+    double mean, half; /* half the width of the 95 % confidence interval (Student); NAN with one seed */
+    double least, most;
+};
+
+/* Reads the scenario of each point. Errors as of sim_scenario_read. On failure *ret_study is untouched. */
+int study_read(struct study *ret_study, const struct doc *document, const char *file, struct error *error);
+/* Runs all points with all seeds. ERROR_IO: a process could not be started, or died. */
+int study_run(struct study *study, const struct study_options *options, struct error *error);
+void study_done(struct study *study);
+
+double study_value(const struct simulation_outcome *outcome, enum study_figure figure);
+struct study_mean study_figure(const struct study *study, size_t point, enum study_figure figure);
+
+#endif

@@ -1,0 +1,29 @@
+/* internal.h - lines and fields of a trace, for the readers of its formats. Private to src/sim/trace. */
+#ifndef PHX_SIM_TRACE_INTERNAL_H
+#define PHX_SIM_TRACE_INTERNAL_H
+
+#include "sim/trace/trace.h"
+
+struct trace_reader {
+    struct trace *trace;
+    const struct trace_terms *terms;
+    const char *file;
+    struct error *error;
+    struct str text; /* the rest */
+    struct str line; /* the present one, without its end */
+    uint32_t number; /* of it, from 1 */
+};
+
+/* The next line; false: there is none. */
+bool trace_next_line(struct trace_reader *reader);
+/* "FILE:LINE:COLUMN: what: expected WANTED, got VALUE"; `value` is a part of the line. ERROR_INVALID. */
+int trace_wrong(const struct trace_reader *reader, struct str value, const char *what, const char *wanted);
+/* A decimal number, with a fraction at most; false: it is none. */
+bool trace_number(struct str text, double *ret);
+/* ERROR_LIMIT: too many jobs. */
+int trace_add(const struct trace_reader *reader, const struct trace_job *job);
+
+int swf_read(struct trace_reader *reader);
+int sacct_read(struct trace_reader *reader);
+
+#endif

@@ -1,0 +1,168 @@
+/* sacct.c - Slurm's accounting as `sacct -P` prints it: columns separated by '|', named by the first line. */
+#include "sim/trace/internal.h"
+
+#include "base/units.h"
+
+enum sacct_column {
+    SACCT_ID,
+    SACCT_SUBMIT,
+    SACCT_ELAPSED,
+    SACCT_STATE,
+    SACCT_TRES,
+    SACCT_NODES,
+    SACCT_COLUMNS
+};
+enum { SACCT_FIELDS_MAX = 256 };
+
+struct sacct_layout {
+    int column[SACCT_FIELDS_MAX]; /* enum sacct_column of each field; -1: of no use */
+    size_t count;
+    bool has[SACCT_COLUMNS];
+};
+
+static int sacct_column_of(struct str name)
+{
+    static const struct {
+        const char *name;
+        enum sacct_column column;
+    } names[] = {{"JobID", SACCT_ID},     {"Submit", SACCT_SUBMIT},   {"ElapsedRaw", SACCT_ELAPSED},
+                 {"State", SACCT_STATE},  {"AllocTRES", SACCT_TRES},  {"ReqTRES", SACCT_TRES},
+                 {"NNodes", SACCT_NODES}, {"AllocNodes", SACCT_NODES}};
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+        if (str_is(name, names[i].name))
+            return (int)names[i].column;
+    return -1;
+}
+
+/* The next field of the line; false: none is left. */
+static bool sacct_field(struct str *rest, bool *more, struct str *ret)
+{
+    struct str head, tail;
+    if (!*more)
+        return false;
+    *more = str_cut(*rest, '|', &head, &tail);
+    *ret = *more ? head : *rest;
+    *rest = *more ? tail : (struct str){0};
+    return true;
+}
+
+static int sacct_header(struct trace_reader *reader, struct sacct_layout *layout)
+{
+    static const char *const wanted[] = {"JobID", "Submit", "ElapsedRaw", "State"};
+    struct str rest = reader->line, field;
+    bool more = true;
+    while (sacct_field(&rest, &more, &field)) {
+        if (layout->count == SACCT_FIELDS_MAX)
+            return trace_wrong(reader, field, "header", "at most 256 columns");
+        int column = sacct_column_of(field);
+        layout->column[layout->count++] = column >= 0 && !layout->has[column] ? column : -1;
+        if (column >= 0)
+            layout->has[column] = true;
+    }
+    for (int i = SACCT_ID; i <= SACCT_STATE; i++)
+        if (!layout->has[i])
+            return trace_wrong(reader, reader->line, wanted[i], "a column of this name in the first line");
+    if (!layout->has[SACCT_TRES] && !layout->has[SACCT_NODES])
+        return trace_wrong(reader, reader->line, "AllocTRES", "a column of this name, or NNodes");
+    return 0;
+}
+
+/* Chips of "billing=8,cpu=64,gres/gpu=8,gres/gpu:a100=8,mem=1T,node=1"; 0: it names none. */
+static bool sacct_chips(struct str tres, double *ret)
+{
+    *ret = 0;
+    for (bool more = true; more;) {
+        struct str item, rest, key, value;
+        more = str_cut(tres, ',', &item, &rest);
+        item = more ? item : tres;
+        tres = rest;
+        if (!str_cut(item, '=', &key, &value))
+            continue;
+        bool exact = str_is(key, "gres/gpu");
+        if (!exact && !(str_starts(key, STR("gres/gpu:")) && *ret == 0))
+            continue;
+        if (!trace_number(value, ret))
+            return false;
+        if (exact)
+            return true;
+    }
+    return true;
+}
+
+/* "2025-03-01T12:00:00", the cluster's own time. */
+static bool sacct_time(struct str text, double *ret_s)
+{
+    char stamp[24];
+    int64_t time_ns;
+    if (text.len != 19)
+        return false;
+    memcpy(stamp, text.data, 19);
+    stamp[19] = 'Z';
+    if (!time_parse((struct str){stamp, 20}, &time_ns))
+        return false;
+    *ret_s = (double)(time_ns / NS_PER_SECOND);
+    return true;
+}
+
+static enum trace_end sacct_end(struct str state)
+{
+    if (str_is(state, "FAILED") || str_is(state, "OUT_OF_MEMORY") || str_is(state, "BOOT_FAIL"))
+        return TRACE_FAILED;
+    return str_starts(state, STR("CANCELLED")) ? TRACE_CANCELLED : TRACE_COMPLETED;
+}
+
+static int sacct_job(struct trace_reader *reader, const struct sacct_layout *layout, const struct str *value)
+{
+    struct trace_job job = {.end = sacct_end(value[SACCT_STATE])};
+    double chips = 0, nodes = 0;
+    if (value[SACCT_ELAPSED].len > 0 && !trace_number(value[SACCT_ELAPSED], &job.runtime_s))
+        return trace_wrong(reader, value[SACCT_ELAPSED], "ElapsedRaw", "a number of seconds");
+    if (!sacct_time(value[SACCT_SUBMIT], &job.submit_s))
+        return trace_wrong(reader, value[SACCT_SUBMIT], "Submit", "a time such as 2025-03-01T12:00:00");
+    if (!sacct_chips(value[SACCT_TRES], &chips))
+        return trace_wrong(reader, value[SACCT_TRES], "AllocTRES", "gres/gpu=N");
+    if (layout->has[SACCT_NODES] && value[SACCT_NODES].len > 0 && !trace_number(value[SACCT_NODES], &nodes))
+        return trace_wrong(reader, value[SACCT_NODES], "NNodes", "a number");
+    chips = chips > 0 ? chips : nodes * reader->terms->chips_per_node;
+    if (chips > TRACE_CHIPS_MAX)
+        return trace_wrong(reader, value[SACCT_TRES], "AllocTRES", "at most 16777216 chips");
+    if (job.runtime_s < 1 || chips < 1) {
+        reader->trace->left_out++;
+        return 0;
+    }
+    job.chips = (uint32_t)chips;
+    return trace_add(reader, &job);
+}
+
+static int sacct_line(struct trace_reader *reader, const struct sacct_layout *layout)
+{
+    struct str value[SACCT_COLUMNS] = {0}, rest = reader->line, field, head, tail;
+    bool more = true;
+    size_t at = 0;
+    while (sacct_field(&rest, &more, &field)) {
+        if (at < layout->count && layout->column[at] >= 0)
+            value[layout->column[at]] = field;
+        at++;
+    }
+    if (at != layout->count)
+        return trace_wrong(reader, reader->line, "line", "as many columns as the first line has");
+    if (str_cut(value[SACCT_ID], '.', &head, &tail)) {
+        reader->trace->left_out++;
+        return 0;
+    }
+    return sacct_job(reader, layout, value);
+}
+
+int sacct_read(struct trace_reader *reader)
+{
+    struct sacct_layout layout = {0};
+    int rc = 0;
+    if (trace_next_line(reader))
+        rc = sacct_header(reader, &layout);
+    else
+        rc = error_set(reader->error, ERROR_INVALID, "%s:1:1: expected the names of columns, got nothing",
+                       reader->file);
+    while (rc == 0 && trace_next_line(reader))
+        rc = reader->line.len > 0 ? sacct_line(reader, &layout) : 0;
+    return rc;
+}

@@ -1,0 +1,114 @@
+/* trace.c - what the formats share: lines, places in messages, the order of jobs. */
+#include "sim/trace/internal.h"
+
+#include <stdlib.h>
+
+enum { TRACE_VALUE_SHOWN = 40, TRACE_DIGITS_MAX = 15 };
+
+const char *const trace_format_names[TRACE_FORMATS] = {"swf", "sacct"};
+
+bool trace_next_line(struct trace_reader *reader)
+{
+    struct str line, rest;
+    if (reader->text.len == 0)
+        return false;
+    if (!str_cut(reader->text, '\n', &line, &rest)) {
+        line = reader->text;
+        rest = (struct str){0};
+    }
+    if (line.len > 0 && line.data[line.len - 1] == '\r')
+        line.len--;
+    reader->line = line;
+    reader->text = rest;
+    reader->number++;
+    return true;
+}
+
+int trace_wrong(const struct trace_reader *reader, struct str value, const char *what, const char *wanted)
+{
+    size_t column = value.data ? (size_t)(value.data - reader->line.data) + 1 : reader->line.len + 1;
+    char shown[TRACE_VALUE_SHOWN + 1];
+    size_t len = 0;
+    for (size_t i = 0; i < value.len && len < TRACE_VALUE_SHOWN; i++)
+        shown[len++] = value.data[i] >= ' ' && value.data[i] <= '~' ? value.data[i] : '?';
+    shown[len] = 0;
+    return error_set(reader->error, ERROR_INVALID, "%s:%u:%zu: %s: expected %s, got \"%s\"", reader->file,
+                     reader->number, column, what, wanted, shown);
+}
+
+bool trace_number(struct str text, double *ret)
+{
+    bool negative = text.len > 0 && text.data[0] == '-', point = false;
+    double value = 0, scale = 1;
+    size_t digits = 0;
+    for (size_t i = negative; i < text.len; i++) {
+        if (text.data[i] == '.' && !point) {
+            point = true;
+            continue;
+        }
+        if (text.data[i] < '0' || text.data[i] > '9' || ++digits > TRACE_DIGITS_MAX)
+            return false;
+        value = 10 * value + (text.data[i] - '0');
+        scale *= point ? 10 : 1;
+    }
+    if (digits == 0)
+        return false;
+    *ret = (negative ? -value : value) / scale;
+    return true;
+}
+
+int trace_add(const struct trace_reader *reader, const struct trace_job *job)
+{
+    if (reader->trace->jobs.len == TRACE_JOBS_MAX)
+        return error_set(reader->error, ERROR_LIMIT, "%s:%u: more than %d jobs", reader->file, reader->number,
+                         TRACE_JOBS_MAX);
+    vec_push(&reader->trace->jobs, *job);
+    return 0;
+}
+
+static int trace_by_submit(const void *a, const void *b)
+{
+    const struct trace_job *first = a, *second = b;
+    if (first->submit_s != second->submit_s)
+        return first->submit_s < second->submit_s ? -1 : 1;
+    if (first->chips != second->chips)
+        return first->chips < second->chips ? -1 : 1;
+    if (first->runtime_s != second->runtime_s)
+        return first->runtime_s < second->runtime_s ? -1 : 1;
+    return (first->end > second->end) - (first->end < second->end);
+}
+
+/* Sorts by submission. Equal jobs of one instant are interchangeable but for their size and run time, which
+ * decide then, so that the order does not depend on the sorting function. */
+static void trace_order(struct trace *trace)
+{
+    bool sorted = true;
+    for (size_t i = 1; i < trace->jobs.len && sorted; i++)
+        sorted = trace->jobs.items[i - 1].submit_s <= trace->jobs.items[i].submit_s;
+    if (!sorted)
+        qsort(trace->jobs.items, trace->jobs.len, sizeof *trace->jobs.items, trace_by_submit);
+    double first_s = trace->jobs.len ? trace->jobs.items[0].submit_s : 0;
+    for (size_t i = 0; i < trace->jobs.len; i++)
+        trace->jobs.items[i].submit_s -= first_s;
+}
+
+int trace_read(struct trace *ret_trace, enum trace_format format, struct str text, const char *file,
+               const struct trace_terms *terms, struct error *error)
+{
+    struct trace trace = {0};
+    struct trace_reader reader = {
+        .trace = &trace, .terms = terms, .file = file, .error = error, .text = text};
+    int rc = format == TRACE_SWF ? swf_read(&reader) : sacct_read(&reader);
+    if (rc < 0) {
+        trace_done(&trace);
+        return rc;
+    }
+    trace_order(&trace);
+    *ret_trace = trace;
+    return 0;
+}
+
+void trace_done(struct trace *trace)
+{
+    vec_done(&trace->jobs);
+}

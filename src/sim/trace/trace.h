@@ -1,0 +1,50 @@
+/* trace.h - START HERE: workloads that clusters recorded, as lists of jobs.
+ *
+ *     struct trace trace;
+ *     if (trace_read(&trace, TRACE_SWF, text, "jobs.swf", &terms, &error) < 0)
+ *         ... error.text is "FILE:LINE:COLUMN: field: what was expected, got what"
+ *     trace_done(&trace);
+ *
+ * Formats (trace.c, swf.c, sacct.c):
+ *   swf    the Standard Workload Format 2.2: 18 numbers a line, comments behind ';'
+ *   sacct  `sacct -P -o JobID,Submit,ElapsedRaw,State,AllocTRES`: columns separated by '|', named by the
+ *          first line, in any order and with others between; AllocTRES may be ReqTRES, and NNodes counts where
+ *          a job has no gres/gpu
+ *
+ * A trace says how long jobs ran, not how much work they had: the run time is taken as the work, and what ended
+ * by the cluster's fault (NODE_FAIL, PREEMPTED, REQUEUED) as complete. Times begin with the first submission.
+ * Jobs come out in the order of their submission. Left out and counted: steps of jobs (sacct's "12.batch"),
+ * jobs that never ran (run time 0, -1 or empty) and jobs without processors. Pure; reads no file.
+ */
+#ifndef PHX_SIM_TRACE_TRACE_H
+#define PHX_SIM_TRACE_TRACE_H
+
+#include "base/error.h"
+#include "base/vec.h"
+
+enum { TRACE_JOBS_MAX = 20000000, TRACE_CHIPS_MAX = 16777216 };
+
+enum trace_format { TRACE_SWF, TRACE_SACCT, TRACE_FORMATS };
+extern const char *const trace_format_names[TRACE_FORMATS];
+
+enum trace_end { TRACE_COMPLETED, TRACE_FAILED, TRACE_CANCELLED };
+struct trace_job {
+    double submit_s, runtime_s;
+    uint32_t chips;
+    enum trace_end end;
+};
+struct trace_terms {
+    uint32_t processors_per_chip; /* SWF: processors of a job that stand for one chip; at least 1 */
+    uint32_t chips_per_node;      /* sacct: of jobs that count nodes only; at least 1 */
+};
+struct trace {
+    VEC(struct trace_job) jobs;
+    uint64_t left_out;
+};
+
+/* `file` is named in messages. ERROR_INVALID, ERROR_LIMIT. On failure *ret_trace is untouched. */
+int trace_read(struct trace *ret_trace, enum trace_format format, struct str text, const char *file,
+               const struct trace_terms *terms, struct error *error);
+void trace_done(struct trace *trace);
+
+#endif

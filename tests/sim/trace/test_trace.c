@@ -1,0 +1,115 @@
+/* Readers of workload traces: what a job becomes, what is left out, where a mistake is. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <cmocka.h>
+
+#include "sim/trace/trace.h"
+
+static const struct trace_terms terms = {.processors_per_chip = 4, .chips_per_node = 8};
+
+static void read_good(struct trace *ret, enum trace_format format, const char *text)
+{
+    struct error error = {0};
+    if (trace_read(ret, format, str_from(text), "t", &terms, &error) < 0)
+        fail_msg("%s", error.text);
+}
+
+static void refuse(enum trace_format format, const char *text, const char *why)
+{
+    struct trace trace = {.left_out = 77};
+    struct error error = {0};
+    assert_int_equal(trace_read(&trace, format, str_from(text), "t", &terms, &error), ERROR_INVALID);
+    assert_string_equal(error.text, why);
+    assert_int_equal(trace.left_out, 77);
+}
+
+static void swf(void **state)
+{
+    struct trace trace;
+    read_good(&trace, TRACE_SWF,
+              "; Version: 2.2\n"
+              "\n"
+              "1 100 5 3600 8 -1 -1 8 7200 -1 1 3 1 -1 -1 -1 -1 -1\r\n"
+              "2   40 5 60.5 3 -1 -1 -1 7200 -1 0 3 1 -1 -1 -1 -1 -1\n"
+              "3 300 5 -1 8 -1 -1 8 7200 -1 1 3 1 -1 -1 -1 -1 -1\n" /* never ran */
+              "4 300 5 10 8 -1 -1 8 7200 -1 3 3 1 -1 -1 -1 -1 -1\n" /* a part of a job */
+              "5 300 5 10 8 -1 -1 8 7200 -1 5 3 1 -1 -1 -1 -1 -1"); /* no end of line */
+    assert_int_equal(trace.jobs.len, 3);
+    assert_int_equal(trace.left_out, 2);
+    const struct trace_job *jobs = trace.jobs.items;
+    assert_true(jobs[0].submit_s == 0 && jobs[0].runtime_s == 60.5 && jobs[0].chips == 1);
+    assert_int_equal(jobs[0].end, TRACE_FAILED);
+    assert_true(jobs[1].submit_s == 60 && jobs[1].runtime_s == 3600 && jobs[1].chips == 2);
+    assert_int_equal(jobs[1].end, TRACE_COMPLETED);
+    assert_true(jobs[2].submit_s == 260);
+    assert_int_equal(jobs[2].end, TRACE_CANCELLED);
+    trace_done(&trace);
+}
+
+static void swf_mistakes(void **state)
+{
+    refuse(TRACE_SWF, "; c\n1 100 5 x 8 -1 -1 8 7200 -1 1 3 1 -1 -1 -1 -1 -1\n",
+           "t:2:9: run time: expected a number, got \"x\"");
+    refuse(TRACE_SWF, "1 100 5\n", "t:1:8: run time: expected a number, got \"\"");
+    refuse(TRACE_SWF, "1 100 5 10 8 -1 -1 8 7200 -1 9 3 1 -1 -1 -1 -1 -1\n",
+           "t:1:30: status: expected a number from -1 to 5, got \"9\"");
+    refuse(TRACE_SWF, "1 -7 5 10 8 -1 -1 8 7200 -1 1 3 1 -1 -1 -1 -1 -1\n",
+           "t:1:3: submit time: expected a number from 0, got \"-7\"");
+    refuse(TRACE_SWF, "1 7 5 10 8 -1 -1 99999999999 7200 -1 1 3 1 -1 -1 -1 -1 -1\n",
+           "t:1:18: processors: expected at most 16777216, got \"99999999999\"");
+    refuse(TRACE_SWF, "1 1234567890123456 5 10 8 -1 -1 8 7200 -1 1 3 1 -1 -1 -1 -1 -1\n",
+           "t:1:3: submit time: expected a number, got \"1234567890123456\"");
+}
+
+static void sacct(void **state)
+{
+    struct trace trace;
+    read_good(&trace, TRACE_SACCT,
+              "User|JobID|Submit|ElapsedRaw|State|AllocTRES|NNodes\n"
+              "a|7|2025-03-01T12:00:10|3600|COMPLETED|billing=8,gres/gpu:a100=16,gres/gpu=16,node=2|2\n"
+              "a|7.batch|2025-03-01T12:00:10|3600|COMPLETED|cpu=4|1\n"
+              "a|8|2025-03-01T12:00:00|60|CANCELLED by 1000|gres/gpu:h100=4|1\n"
+              "a|9|2025-03-01T13:00:00|60|NODE_FAIL||3\n"
+              "a|10|2025-03-01T13:00:00|0|PENDING||1\n"
+              "a|11|2025-03-01T13:00:01|60|OUT_OF_MEMORY|gres/gpu=1|1\n");
+    assert_int_equal(trace.jobs.len, 4);
+    assert_int_equal(trace.left_out, 2);
+    const struct trace_job *jobs = trace.jobs.items;
+    assert_true(jobs[0].submit_s == 0 && jobs[0].chips == 4 && jobs[0].end == TRACE_CANCELLED);
+    assert_true(jobs[1].submit_s == 10 && jobs[1].chips == 16 && jobs[1].runtime_s == 3600);
+    assert_true(jobs[2].submit_s == 3600 && jobs[2].chips == 24 && jobs[2].end == TRACE_COMPLETED);
+    assert_true(jobs[3].chips == 1 && jobs[3].end == TRACE_FAILED);
+    trace_done(&trace);
+}
+
+static void sacct_mistakes(void **state)
+{
+    refuse(TRACE_SACCT, "", "t:1:1: expected the names of columns, got nothing");
+    refuse(TRACE_SACCT, "JobID|Submit|State|AllocTRES\n",
+           "t:1:1: ElapsedRaw: expected a column of this name in the first line, got "
+           "\"JobID|Submit|State|AllocTRES\"");
+    refuse(TRACE_SACCT, "JobID|Submit|ElapsedRaw|State\n",
+           "t:1:1: AllocTRES: expected a column of this name, or NNodes, got "
+           "\"JobID|Submit|ElapsedRaw|State\"");
+    refuse(TRACE_SACCT, "JobID|Submit|ElapsedRaw|State|NNodes\n1|2025-03-01 12:00:10|5|COMPLETED|1\n",
+           "t:2:3: Submit: expected a time such as 2025-03-01T12:00:00, got \"2025-03-01 12:00:10\"");
+    refuse(TRACE_SACCT, "JobID|Submit|ElapsedRaw|State|NNodes\n1|2025-03-01T12:00:10|5|COMPLETED\n",
+           "t:2:1: line: expected as many columns as the first line has, got "
+           "\"1|2025-03-01T12:00:10|5|COMPLETED\"");
+    refuse(TRACE_SACCT, "JobID|Submit|ElapsedRaw|State|AllocTRES\n1|2025-03-01T12:00:10|5|F|gres/gpu=x\n",
+           "t:2:27: AllocTRES: expected gres/gpu=N, got \"gres/gpu=x\"");
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(swf),
+        cmocka_unit_test(swf_mistakes),
+        cmocka_unit_test(sacct),
+        cmocka_unit_test(sacct_mistakes),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
