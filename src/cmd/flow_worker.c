@@ -11,8 +11,8 @@
 static const char flow_worker_usage[] =
     "Usage: phalanx flow worker --head ADDRESS --listen ADDRESS [options]\n"
     "\n"
-    "Runs the worker of one host until SIGINT or SIGTERM, or until the head is gone. Prints \"ready HOST\"\n"
-    "once the head knows it.\n"
+    "Runs the worker of one host until SIGINT or SIGTERM, or until the head is gone for good. Prints\n"
+    "\"ready HOST\" once the head knows it.\n"
     "\n"
     "Options:\n"
     "  --head ADDRESS     of the head: unix:PATH or HOST:PORT\n"
@@ -20,6 +20,7 @@ static const char flow_worker_usage[] =
     "  --devices N        devices of this host (default 1)\n"
     "  --memory BYTES     of one device (default 1G; k, M, G)\n"
     "  --island NAME      island of the host (default main)\n"
+    "  --head-grace S     seconds to seek a head that is gone, keeping all values (default 30)\n"
     "  --functions DIR    shared objects that programs may name\n"
     "  --work-limit N     operations on elements that one call of StableHLO may take (default 0: no limit)\n"
     "  --help             this text\n";
@@ -53,6 +54,8 @@ static bool flow_worker_option(struct flow_worker_options *worker, int letter)
     case 'i':
         worker->island = optarg;
         return usage_value(optarg[0] != 0 && str_from(optarg).len < 64);
+    case 'g':
+        return usage_value(str_to_i64(str_from(optarg), 0, 86400, &worker->head_grace_s));
     case 'f':
         worker->functions = optarg;
         return true;
@@ -81,10 +84,11 @@ int flow_worker(int argc, char **argv)
                                             {"island", required_argument, NULL, 'i'},
                                             {"functions", required_argument, NULL, 'f'},
                                             {"work-limit", required_argument, NULL, 'w'},
+                                            {"head-grace", required_argument, NULL, 'g'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     struct flow_worker_options worker = {
-        .devices = 1, .device_bytes = 1000000000, .island = "main", .ready = stdout};
+        .devices = 1, .device_bytes = 1000000000, .island = "main", .head_grace_s = 30, .ready = stdout};
     int letter;
     while ((letter = usage_option(argc, argv, "h", options, NULL)) != -1) {
         if (letter == 'h') {

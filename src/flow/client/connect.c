@@ -9,7 +9,7 @@
 #include <sys/eventfd.h>
 #include <unistd.h>
 
-enum { CLIENT_EVENTS = 64 };
+enum { CLIENT_EVENTS = 64, CLIENT_SEEK_US = 20000 };
 
 int client_error(struct phx_error *error, int code, const char *format, ...)
 {
@@ -36,12 +36,15 @@ static void *client_main(void *arg)
 {
     phx_flow *flow = arg;
     struct epoll_event events[CLIENT_EVENTS];
-    bool stop = false, soon = false, suspects = false;
+    bool stop = false, soon = false, suspects = false, seeks = false;
     while (!stop) {
         struct timespec wait = {.tv_nsec = CLIENT_FLUSH_US * 1000};
         if (!soon)
             wait = (struct timespec){.tv_sec = 1};
-        int count = epoll_pwait2(flow->epoll, events, CLIENT_EVENTS, soon || suspects ? &wait : NULL, NULL);
+        if (seeks)
+            wait = (struct timespec){.tv_nsec = CLIENT_SEEK_US * 1000};
+        bool timed = soon || suspects || seeks;
+        int count = epoll_pwait2(flow->epoll, events, CLIENT_EVENTS, timed ? &wait : NULL, NULL);
         pthread_mutex_lock(&flow->reading);
         bool flush = soon; /* the launches that were waiting have waited long enough */
         for (int i = 0; i < count; i++) {
@@ -66,7 +69,10 @@ static void *client_main(void *arg)
         soon = flow->unflushed;
         suspects = client_judge_suspects(flow);
         stop = flow->stop || flow->broken;
+        seeks = flow->away;
         pthread_mutex_unlock(&flow->mutex);
+        if (seeks && !stop)
+            client_seek_head(flow);
     }
     return NULL;
 }
@@ -88,6 +94,9 @@ static void client_free(phx_flow *flow)
         client_value_free(flow, vec_last(&flow->value_list));
     client_functions_free(flow);
     vec_done(&flow->connections);
+    vec_done(&flow->programs);
+    buf_done(&flow->name);
+    mem_free(flow->address);
     vec_done(&flow->hosts);
     vec_done(&flow->meshes);
     vec_done(&flow->value_list);
@@ -126,6 +135,8 @@ static int client_hello(phx_flow *flow, const struct phx_flow_options *options, 
         options && options->weight ? (uint16_t)(options->weight < 65535 ? options->weight : 65535) : 1;
     hello.node += (uint32_t)(options ? options->priority : 0);
     pthread_mutex_lock(&flow->mutex);
+    flow->hello = hello;
+    buf_add_str(&flow->name, str_from(name));
     client_send_entry(flow, &flow->head, &hello, str_from(name), true);
     while (flow->id == 0 && client_wait(flow, INT64_MAX))
         ;
@@ -153,6 +164,10 @@ int phx_flow_connect(const char *address, const struct phx_flow_options *options
     flow->head = (struct client_connection){.wire = wire, .host = UINT32_MAX};
     vec_push(&flow->connections, &flow->head);
     flow->epoch = 1;
+    flow->address = mem_alloc(strlen(address) + 1);
+    memcpy(flow->address, address, strlen(address));
+    flow->reconnect_ns =
+        options && options->head_grace_ms ? options->head_grace_ms * INT64_C(1000000) : CLIENT_RECONNECT_NS;
     flow->epoll = epoll_create1(EPOLL_CLOEXEC);
     flow->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = &flow->wake};
