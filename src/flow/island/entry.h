@@ -13,7 +13,8 @@
  *     HOST           head → both        node: host, count: devices, epoch: incarnation,    address
  *                                       args[0]: its first device, args[1]: its birth,
  *                                       handle: its place, program: island, flags
- *     CLIENT         head → worker      client, args[0]: token; DOWN: it is gone
+ *     CLIENT         head → worker      client, args[0]: token; DOWN: it is gone;
+ *                                       launch: launches up to it are over
  *     ISLANDS        client ⇄ head      launch: request                                    flow_island_row...
  *     MESH_NEW       client → head      launch: request, count: rank, tail: dims           u32[rank] name
  *     MESH_SLICE     client → head      launch: request, node: mesh, count: rank           u32[2 * rank]
@@ -153,6 +154,7 @@ struct fault {
     uint32_t island, device, incarnation; /* UINT32_MAX: none in particular */
     uint64_t launch;                      /* the launch that failed first */
     uint32_t node;                        /* the call in its program */
+    bool lost; /* what failed first was the loss of a device, host or head: the same may succeed again */
     char text[FAULT_TEXT_MAX];
 };
 struct fault fault_make(enum fault_reason reason, uint64_t launch, uint32_t node, const char *format, ...)

@@ -90,10 +90,11 @@ uint32_t head_island_named(struct head *head, struct str name)
     return (uint32_t)head->islands.len - 1;
 }
 
-static void head_tell_client(const struct head_client *client, uint64_t peer, struct flow_effects *effects)
+void head_tell_client(const struct head_client *client, uint64_t peer, struct flow_effects *effects)
 {
     struct flow_entry entry = {.kind = ENTRY_CLIENT, .client = client->id, .args = {client->token}};
     entry.flags = client->gone ? ENTRY_IS_DOWN : 0;
+    entry.launch = client->kept_launch;
     flow_send(effects, peer, &entry);
 }
 

@@ -146,6 +146,7 @@ struct head_client {
     uint32_t epoch; /* raised whenever one of its meshes changes */
     uint64_t token, pass, finished, told;
     uint64_t last_launch, last_put; /* numbers that it has used */
+    uint64_t kept_launch;           /* the last one of a head before */
     uint64_t queued_args, text_bytes;
     bool gone;
     bool away;        /* a worker has told of it, and it has yet to come */
@@ -218,6 +219,8 @@ struct head_client *head_client_of(const struct head *head, uint32_t id); /* NUL
 struct head_client *head_client_new(struct head *head, uint32_t id, uint64_t token);
 uint32_t head_island_named(struct head *head, struct str name);
 void head_client_gone(struct head *head, struct head_client *client, struct flow_effects *effects);
+
+void head_tell_client(const struct head_client *client, uint64_t peer, struct flow_effects *effects);
 
 /* head_rejoin.c: what is from before this head */
 struct head_client *head_client_claim(struct head *head, const struct flow_entry *hello);

@@ -208,6 +208,7 @@ static void head_kept_judge(struct head *head, struct head_client *client, struc
             fault = fault_make(FAULT_CANCELLED, 0, 0,
                                "the head was lost before this value was there: launch again");
     }
+    fault.lost = fault.reason != FAULT_NONE;
     if (waits && fault.reason == FAULT_NONE)
         return;
     mem_free(object->births);
@@ -274,11 +275,15 @@ void head_client_told_all(struct head *head, struct head_client *client, const s
     if (!client->tells)
         return;
     client->tells = false;
-    client->last_launch = client->finished = client->told = entry->launch;
+    client->last_launch = client->finished = client->told = client->kept_launch = entry->launch;
+    for (size_t h = 0; h < head->hosts.len; h++)
+        if (head->hosts.items[h].alive)
+            head_tell_client(client, head->hosts.items[h].peer, effects);
     client->last_put = entry->handle & HANDLE_NUMBER;
     for (size_t i = client->object_list.len; i-- > 0;) {
         struct head_object *object = client->object_list.items[i];
-        if (object->places || object->fault)
+        bool is_new = object->handle & HANDLE_PUT && (object->handle & HANDLE_NUMBER) > client->last_put;
+        if (object->places || object->fault || is_new) /* new: its shards came before the word of it */
             continue; /* what workers have of it alone was released while there was no head */
         head_value_take_early(head, object, effects);
         head_object_end(head, client, object);

@@ -232,6 +232,7 @@ static void worker_client_entry(struct worker *worker, const struct flow_entry *
         return;
     client->token = entry->args[0];
     u64_map_remove(&worker->gone, entry->client);
+    worker_launches_over(worker, client, entry->launch);
 }
 
 static void worker_function(struct worker *worker, struct worker_client *client,
@@ -428,7 +429,8 @@ static void worker_tell_kept(const struct worker *worker, struct flow_effects *e
             struct flow_entry there = {.kind = ENTRY_PUT_DONE, .handle = object->handle};
             for (size_t k = 0; k < object->shards.len; k++) {
                 there.node = object->shards.items[k].shard;
-                if (object->shards.items[k].cell->tensor)
+                const struct cell *cell = object->shards.items[k].cell;
+                if (cell->tensor || (cell->fault && !cell->fault->lost))
                     flow_send(effects, PEER_HEAD, &there);
             }
         }

@@ -165,6 +165,8 @@ void worker_data(struct worker *worker, const struct flow_event *event, struct f
 void worker_lost(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
 /* Ends what was launched by a head that is lost: no other knows of it. */
 void worker_launches_lost(struct worker *worker, struct flow_effects *effects);
+/* No launch of the client up to number `last` will come: what came early for one goes. */
+void worker_launches_over(struct worker *worker, struct worker_client *client, uint64_t last);
 void worker_ran(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
 void worker_skip(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
 void worker_pump(struct worker *worker, struct flow_effects *effects);

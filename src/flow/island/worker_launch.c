@@ -414,8 +414,23 @@ void worker_launches_lost(struct worker *worker, struct flow_effects *effects)
         struct fault fault = fault_make(FAULT_CANCELLED, instance->launch, 0,
                                         "the head was lost while launch %llu was under way",
                                         (unsigned long long)instance->launch);
+        fault.lost = true;
         if (!instance->lost)
             instance_cut_off(worker, instance, &fault, effects);
+    }
+}
+
+void worker_launches_over(struct worker *worker, struct worker_client *client, uint64_t last)
+{
+    if (last <= client->last_launch)
+        return;
+    client->last_launch = last;
+    struct list_node *end = &worker->instances;
+    list_for_each_safe(node, after, end)
+    {
+        struct instance *instance = container_of(node, struct instance, node);
+        if (instance->client == client->id && !instance->program && instance->launch <= last)
+            instance_free(worker, instance);
     }
 }
 
