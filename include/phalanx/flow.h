@@ -83,6 +83,9 @@ struct phx_flow_options {
     const char *name; /* of the client, for accounts; NULL: the program's */
     uint32_t weight;  /* share of the devices under contention; 0: 1 */
     int32_t priority; /* higher goes first */
+    /* How long a head that is gone is sought. Calls that need a head wait meanwhile, and fail with
+     * PHX_ERROR_IO afterwards. 0: 30 s. */
+    uint32_t head_grace_ms;
 };
 
 /* Connects to a head: "unix:PATH" or "HOST:PORT". The head's token is taken from the file "token" beside the

@@ -11,8 +11,8 @@
 static const char flow_worker_usage[] =
     "Usage: phalanx flow worker --head ADDRESS --listen ADDRESS [options]\n"
     "\n"
-    "Runs the worker of one host until SIGINT or SIGTERM, or until the head is gone. Prints \"ready HOST\"\n"
-    "once the head knows it.\n"
+    "Runs the worker of one host until SIGINT or SIGTERM, or until the head is gone for good. Prints\n"
+    "\"ready HOST\" once the head knows it.\n"
     "\n"
     "Options:\n"
     "  --head ADDRESS     of the head: unix:PATH or HOST:PORT\n"
@@ -22,6 +22,7 @@ static const char flow_worker_usage[] =
     "  --island NAME      island of the host (default main)\n"
     "  --token-file FILE  the head's token (default: the file \"token\" beside the head's unix socket, of\n"
     "                     PHX_FLOW_TOKEN, or the file PHX_FLOW_TOKEN_FILE)\n"
+    "  --head-grace S     seconds to seek a head that is gone, keeping all values (default 30)\n"
     "  --functions DIR    shared objects that programs may name\n"
     "  --pjrt FILE        a PJRT plugin, which runs what it can; the processor does the rest\n"
     "  --work-limit N     operations on elements that one call of StableHLO may take (default 0: no limit)\n"
@@ -59,6 +60,8 @@ static bool flow_worker_option(struct flow_worker_options *worker, int letter)
     case 't':
         worker->token_file = optarg;
         return true;
+    case 'g':
+        return usage_value(str_to_i64(str_from(optarg), 0, 86400, &worker->head_grace_s));
     case 'f':
         worker->functions = optarg;
         return true;
@@ -92,10 +95,11 @@ int flow_worker(int argc, char **argv)
                                             {"functions", required_argument, NULL, 'f'},
                                             {"pjrt", required_argument, NULL, 'p'},
                                             {"work-limit", required_argument, NULL, 'w'},
+                                            {"head-grace", required_argument, NULL, 'g'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     struct flow_worker_options worker = {
-        .devices = 1, .device_bytes = 1000000000, .island = "main", .ready = stdout};
+        .devices = 1, .device_bytes = 1000000000, .island = "main", .head_grace_s = 30, .ready = stdout};
     int letter;
     while ((letter = usage_option(argc, argv, "h", options, NULL)) != -1) {
         if (letter == 'h') {

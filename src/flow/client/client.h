@@ -8,6 +8,7 @@
  *     mesh.c      islands, meshes
  *     program.c   functions, programs, launches
  *     value.c     putting, fetching, releasing
+ *     rejoin.c    another head in the place of a lost one
  */
 #ifndef PHX_FLOW_CLIENT_CLIENT_H
 #define PHX_FLOW_CLIENT_CLIENT_H
@@ -30,8 +31,12 @@ enum {
 /* How long the head may take to say that a worker whose connection broke is lost. */
 #define CLIENT_SUSPECT_NS (INT64_C(5) * 1000 * 1000 * 1000)
 
+/* How long a head that is lost is sought. */
+#define CLIENT_RECONNECT_NS (INT64_C(30) * 1000 * 1000 * 1000)
+
 struct client_place {
     uint32_t host, device;
+    uint64_t birth; /* of the host's worker */
 };
 /* Where a mesh was when values on it were made. */
 struct client_places {
@@ -41,6 +46,7 @@ struct client_places {
 };
 struct client_mesh {
     uint32_t id;
+    uint32_t parent, start[PROGRAM_MESH_RANK_MAX]; /* of a slice; 0: it is none */
     char island[64];
     struct client_places *places;
 };
@@ -53,6 +59,7 @@ struct client_connection { /* to the head, or to a host's worker */
 };
 struct client_host {
     uint32_t id, island, incarnation, first_device;
+    uint64_t birth;
     bool alive;
     char address[512];
     struct client_connection *connection; /* NULL: not connected */
@@ -65,6 +72,7 @@ struct client_value {
     enum client_value_state state;
     struct program_value value;
     struct client_places *places;
+    uint64_t launch; /* that makes it; 0: it was put */
     struct fault fault;
     bool released;
     bool asked, asked_quiet;         /* for its bytes; whether it is there */
@@ -77,6 +85,7 @@ struct client_function {
     uint64_t id;
     struct ir_module *module;
     const struct ir_function *function;
+    struct buf text; /* as the head was told: another one is told again */
 };
 
 struct phx_flow_program {
@@ -106,6 +115,13 @@ struct phx_flow {
     pthread_t thread;
     bool refused; /* by its token */
     bool started, stop, broken;
+    char *address;
+    struct flow_entry hello; /* as it was sent to the head: to be sent to another one */
+    struct buf hello_tail;
+    /* The head is lost and sought; a connection that has yet to be welcomed; since when; how long. */
+    bool away, joins;
+    int64_t away_ns, reconnect_ns;
+    uint64_t rejoins;
     int epoll, wake;
     uint32_t id, epoch;
     uint64_t token;
@@ -115,6 +131,7 @@ struct phx_flow {
     VEC(struct client_host *) hosts;
     VEC(struct client_mesh *) meshes;
     VEC(struct client_function) functions;
+    VEC(phx_flow_program *) programs; /* that the head knows */
     struct u64_map mesh_index, values;
     VEC(struct client_value *) value_list; /* for the end: not kept in order */
     uint64_t next_value, next_put, next_function, next_request, launched, finished;
@@ -142,6 +159,7 @@ void client_write_rest(phx_flow *flow, struct client_connection *connection);
 /* Waits until moved, at most until `deadline_ns` of the monotonic clock (INT64_MAX: for ever). Where a core
  * is free for it, the caller first reads the rings itself for a while: a message then costs no wake-up. */
 bool client_wait(phx_flow *flow, int64_t deadline_ns);
+void client_moved(phx_flow *flow); /* wakes those who wait */
 int64_t client_deadline_ns(int64_t timeout_ms);
 /* Fails fetches from workers that have broken off and that the head still takes for alive. True: some are
  * still to be judged. */
@@ -164,6 +182,18 @@ void client_value_fail(phx_flow *flow, struct client_value *value, const struct 
 void client_shard(phx_flow *flow, uint32_t host, const struct flow_entry *entry, struct str tail);
 /* Fails what is being fetched from a host that is gone. */
 void client_host_lost(phx_flow *flow, const struct client_host *host, enum fault_reason reason);
+
+/* rejoin.c; client_seek_head and client_head_lost: on the connection's thread. */
+/* The connection to the head is lost; the caller holds the mutex. */
+void client_head_lost(phx_flow *flow);
+/* Tries to reach a head in the place of the lost one; without the mutex. */
+void client_seek_head(phx_flow *flow);
+/* No other head is sought: all that waits fails. The caller holds the mutex. */
+void client_give_up(phx_flow *flow);
+/* WELCOME: tells the head all that the client has there; the caller holds the mutex. */
+void client_rejoin(phx_flow *flow, const struct flow_entry *welcome);
+/* Waits while there is no head; the caller holds the mutex. */
+void client_wait_for_head(phx_flow *flow);
 
 /* program.c */
 void client_functions_free(phx_flow *flow);

@@ -11,7 +11,7 @@
 
 #include "flow/wire/token.h"
 
-enum { CLIENT_EVENTS = 64 };
+enum { CLIENT_EVENTS = 64, CLIENT_SEEK_US = 20000 };
 
 int client_error(struct phx_error *error, int code, const char *format, ...)
 {
@@ -38,12 +38,15 @@ static void *client_main(void *arg)
 {
     phx_flow *flow = arg;
     struct epoll_event events[CLIENT_EVENTS];
-    bool stop = false, soon = false, suspects = false;
+    bool stop = false, soon = false, suspects = false, seeks = false;
     while (!stop) {
         struct timespec wait = {.tv_nsec = CLIENT_FLUSH_US * 1000};
         if (!soon)
             wait = (struct timespec){.tv_sec = 1};
-        int count = epoll_pwait2(flow->epoll, events, CLIENT_EVENTS, soon || suspects ? &wait : NULL, NULL);
+        if (seeks)
+            wait = (struct timespec){.tv_nsec = CLIENT_SEEK_US * 1000};
+        bool timed = soon || suspects || seeks;
+        int count = epoll_pwait2(flow->epoll, events, CLIENT_EVENTS, timed ? &wait : NULL, NULL);
         pthread_mutex_lock(&flow->reading);
         bool flush = soon; /* the launches that were waiting have waited long enough */
         for (int i = 0; i < count; i++) {
@@ -68,7 +71,10 @@ static void *client_main(void *arg)
         soon = flow->unflushed;
         suspects = client_judge_suspects(flow);
         stop = flow->stop || flow->broken;
+        seeks = flow->away;
         pthread_mutex_unlock(&flow->mutex);
+        if (seeks && !stop)
+            client_seek_head(flow);
     }
     return NULL;
 }
@@ -90,6 +96,9 @@ static void client_free(phx_flow *flow)
         client_value_free(flow, vec_last(&flow->value_list));
     client_functions_free(flow);
     vec_done(&flow->connections);
+    vec_done(&flow->programs);
+    buf_done(&flow->hello_tail);
+    mem_free(flow->address);
     vec_done(&flow->hosts);
     vec_done(&flow->meshes);
     vec_done(&flow->value_list);
@@ -132,6 +141,8 @@ static int client_hello(phx_flow *flow, const struct phx_flow_options *options,
     buf_add_str(&tail, str_from(name));
     flow_token_sign(token, &hello, &tail);
     pthread_mutex_lock(&flow->mutex);
+    flow->hello = hello;
+    buf_add_str(&flow->hello_tail, buf_str(&tail));
     client_send_entry(flow, &flow->head, &hello, buf_str(&tail), true);
     while (flow->id == 0 && !flow->refused && client_wait(flow, INT64_MAX))
         ;
@@ -164,6 +175,10 @@ int phx_flow_connect(const char *address, const struct phx_flow_options *options
     flow->head = (struct client_connection){.wire = wire, .host = UINT32_MAX};
     vec_push(&flow->connections, &flow->head);
     flow->epoch = 1;
+    flow->address = mem_alloc(strlen(address) + 1);
+    memcpy(flow->address, address, strlen(address));
+    flow->reconnect_ns =
+        options && options->head_grace_ms ? options->head_grace_ms * INT64_C(1000000) : CLIENT_RECONNECT_NS;
     flow->epoll = epoll_create1(EPOLL_CLOEXEC);
     flow->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = &flow->wake};

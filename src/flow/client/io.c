@@ -23,8 +23,7 @@ int64_t client_deadline_ns(int64_t timeout_ms)
                                                                     : flow_now_ns() + timeout_ms * NS_PER_MS;
 }
 
-/* Under the mutex. */
-static void client_moved(phx_flow *flow)
+void client_moved(phx_flow *flow)
 {
     flow->moves++;
     pthread_cond_broadcast(&flow->moved);
@@ -184,6 +183,14 @@ static void client_host_told(phx_flow *flow, const struct flow_entry *entry, str
         host->id = entry->node;
         vec_push(&flow->hosts, host);
     }
+    if (host->birth != entry->args[1] && host->birth != 0) {
+        /* After a loss of the head another worker has the number. */
+        client_host_lost(flow, host, FAULT_DEVICE_LOST);
+        if (host->connection)
+            host->connection->dead_ns = 0;
+        host->connection = NULL; /* stays in the list of connections until the end */
+    }
+    host->birth = entry->args[1];
     host->island = entry->program;
     host->incarnation = entry->epoch;
     host->first_device = (uint32_t)entry->args[0];
@@ -252,7 +259,16 @@ static bool client_took(void *context, const struct flow_entry *entry, struct st
     pthread_mutex_lock(&flow->mutex);
     switch (entry->kind) {
     case ENTRY_WELCOME:
-        flow->refused = entry->flags & ENTRY_IS_FAILED;
+        if (entry->flags & ENTRY_IS_FAILED) {
+            flow->refused = true;
+            if (flow->joins)
+                client_give_up(flow);
+            break;
+        }
+        if (flow->joins) {
+            client_rejoin(flow, entry);
+            break;
+        }
         flow->id = entry->client;
         flow->token = entry->args[0];
         break;
@@ -285,13 +301,14 @@ static bool client_took(void *context, const struct flow_entry *entry, struct st
 void client_read(phx_flow *flow, struct client_connection *connection)
 {
     struct client_reading reading = {flow, connection};
-    if (connection->dead || flow_wire_read(connection->wire, client_took, &reading, NULL) == 0)
+    if ((connection->dead && !(connection == &flow->head && flow->joins)) ||
+        flow_wire_read(connection->wire, client_took, &reading, NULL) == 0)
         return;
     pthread_mutex_lock(&flow->mutex);
     connection->dead = true;
     epoll_ctl(flow->epoll, EPOLL_CTL_DEL, connection->wire->fd, NULL);
     if (connection == &flow->head) {
-        flow->broken = true;
+        client_head_lost(flow);
     } else { /* the head says what has become of the host */
         const struct client_host *host = client_host(flow, connection->host);
         connection->dead_ns = host && host->alive ? flow_now_ns() : 0;

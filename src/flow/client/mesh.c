@@ -39,6 +39,8 @@ void client_mesh_told(phx_flow *flow, const struct flow_entry *entry, struct str
     for (uint32_t i = 0; i < count; i++) {
         places->items[i].host = unpack_u32(&in, UINT32_MAX);
         places->items[i].device = unpack_u32(&in, UINT32_MAX);
+        const struct client_host *host = client_host(flow, places->items[i].host);
+        places->items[i].birth = host ? host->birth : 0;
     }
     struct client_mesh *mesh = client_mesh(flow, entry->node);
     if (!mesh) {
@@ -60,9 +62,14 @@ int client_ask(phx_flow *flow, struct flow_entry *entry, struct str tail, struct
     request->number = entry->launch = ++flow->next_request;
     request->next = flow->requests;
     flow->requests = request;
-    client_send_entry(flow, &flow->head, entry, tail, true);
-    while (!request->answered && client_wait(flow, INT64_MAX))
-        ;
+    while (!request->answered &&
+           !flow->broken) { /* a head that is lost meanwhile owes no answer: the next one */
+        client_wait_for_head(flow);
+        uint64_t rejoins = flow->rejoins;
+        client_send_entry(flow, &flow->head, entry, tail, true);
+        while (!request->answered && !flow->away && rejoins == flow->rejoins && client_wait(flow, INT64_MAX))
+            ;
+    }
     struct client_request **at = &flow->requests;
     while (*at != request)
         at = &(*at)->next;
@@ -96,16 +103,21 @@ int phx_flow_islands(phx_flow *flow, struct phx_flow_island *islands, uint32_t m
     return rc;
 }
 
-static int client_ask_mesh(phx_flow *flow, struct flow_entry *entry, struct str tail,
+/* `start`: of a slice; NULL: the mesh is none. */
+static int client_ask_mesh(phx_flow *flow, struct flow_entry *entry, struct str tail, const uint32_t *start,
                            struct phx_flow_mesh *ret_mesh, struct phx_error *error)
 {
     struct client_request request = {0};
     pthread_mutex_lock(&flow->mutex);
     int rc = client_ask(flow, entry, tail, &request, error);
-    const struct client_mesh *mesh = rc == 0 ? client_mesh(flow, request.mesh) : NULL;
+    struct client_mesh *mesh = rc == 0 ? client_mesh(flow, request.mesh) : NULL;
     if (rc == 0 && !mesh)
         rc = client_error(error, PHX_ERROR_CORRUPT, "the head's answer cannot be read");
     if (rc == 0) {
+        if (start) {
+            mesh->parent = entry->node;
+            memcpy(mesh->start, start, (size_t)mesh->places->shape.rank * sizeof *start);
+        }
         *ret_mesh = (struct phx_flow_mesh){.id = mesh->id, .rank = mesh->places->shape.rank};
         memcpy(ret_mesh->dims, mesh->places->shape.dims, sizeof ret_mesh->dims);
         memcpy(ret_mesh->island, mesh->island, sizeof ret_mesh->island);
@@ -126,7 +138,7 @@ int phx_flow_mesh_new(phx_flow *flow, const struct phx_flow_mesh_options *option
     for (int32_t a = 0; a < options->rank; a++)
         pack_u32(&tail, options->dims[a]);
     buf_add_str(&tail, str_from(options->island));
-    int rc = client_ask_mesh(flow, &entry, buf_str(&tail), ret_mesh, error);
+    int rc = client_ask_mesh(flow, &entry, buf_str(&tail), NULL, ret_mesh, error);
     buf_done(&tail);
     return rc;
 }
@@ -146,7 +158,7 @@ int phx_flow_mesh_slice(phx_flow *flow, uint32_t mesh, const uint32_t *start, co
         pack_u32(&tail, start[a]);
     for (int32_t a = 0; a < rank; a++)
         pack_u32(&tail, dims[a]);
-    int rc = client_ask_mesh(flow, &entry, buf_str(&tail), ret_mesh, error);
+    int rc = client_ask_mesh(flow, &entry, buf_str(&tail), start, ret_mesh, error);
     buf_done(&tail);
     return rc;
 }

@@ -30,6 +30,7 @@ int phx_flow_function(phx_flow *flow, const char *text, size_t len, const char *
     buf_add(&tail, text, len);
     pthread_mutex_lock(&flow->mutex);
     function.id = ++flow->next_function;
+    buf_add_str(&function.text, buf_str(&tail));
     vec_push(&flow->functions, function);
     struct flow_entry entry = {.kind = ENTRY_FUNCTION, .handle = function.id};
     client_send_entry(flow, &flow->head, &entry, buf_str(&tail), true);
@@ -41,8 +42,10 @@ int phx_flow_function(phx_flow *flow, const char *text, size_t len, const char *
 
 void client_functions_free(phx_flow *flow)
 {
-    for (size_t i = 0; i < flow->functions.len; i++)
+    for (size_t i = 0; i < flow->functions.len; i++) {
         ir_module_free(flow->functions.items[i].module);
+        buf_done(&flow->functions.items[i].text);
+    }
     vec_done(&flow->functions);
 }
 
@@ -204,6 +207,7 @@ int phx_flow_program_finish(phx_flow_program *program, struct phx_error *error)
     pthread_mutex_lock(&flow->mutex);
     program->id = ++flow->next_program;
     program->finished = true;
+    vec_push(&flow->programs, program);
     struct flow_entry entry = {.kind = ENTRY_PROGRAM, .program = program->id};
     client_send_entry(flow, &flow->head, &entry, buf_str(&tail), true);
     pthread_mutex_unlock(&flow->mutex);
@@ -217,7 +221,13 @@ void phx_flow_program_free(phx_flow_program *program)
         return;
     if (program->finished) {
         struct flow_entry entry = {.kind = ENTRY_PROGRAM_FREE, .program = program->id};
-        pthread_mutex_lock(&program->flow->mutex);
+        phx_flow *flow = program->flow;
+        pthread_mutex_lock(&flow->mutex);
+        for (size_t i = 0; i < flow->programs.len; i++)
+            if (flow->programs.items[i] == program) {
+                vec_remove(&flow->programs, i);
+                break;
+            }
         client_send_entry(program->flow, &program->flow->head, &entry, (struct str){0}, false);
         pthread_mutex_unlock(&program->flow->mutex);
     }
@@ -257,6 +267,7 @@ int phx_flow_launch(phx_flow *flow, phx_flow_program *program, const uint64_t *a
         client_flush(flow);
     while (flow->launched - flow->finished >= CLIENT_WINDOW && client_wait(flow, INT64_MAX))
         ;
+    client_wait_for_head(flow);
     int rc = flow->broken ? client_error(error, PHX_ERROR_IO, "the connection to the head is lost") : 0;
     entry.client = flow->id;
     entry.epoch = flow->epoch;
@@ -275,7 +286,7 @@ int phx_flow_launch(phx_flow *flow, phx_flow_program *program, const uint64_t *a
             break;
         }
         ret_results[index] = entry.handle + index;
-        client_value_new(flow, ret_results[index++], value, mesh->places);
+        client_value_new(flow, ret_results[index++], value, mesh->places)->launch = entry.launch;
     }
     for (uint32_t i = 0; i < index && rc < 0; i++)
         client_value_free(flow, u64_map_get(&flow->values, entry.handle + i));

@@ -72,6 +72,13 @@ static bool client_is_first(const struct client_value *value, uint32_t d, struct
     return true;
 }
 
+/* The connection to the worker that has the place; NULL: it is gone, whoever has its number now. */
+static struct client_connection *client_connection_at(phx_flow *flow, struct client_place place)
+{
+    const struct client_host *host = client_host(flow, place.host);
+    return host && host->birth == place.birth ? client_connection_of(flow, place.host) : NULL;
+}
+
 /* Asks the workers for the value, or (quiet) for a word when it is there. */
 static void client_ask_shards(phx_flow *flow, struct client_value *value, bool quiet)
 {
@@ -88,7 +95,7 @@ static void client_ask_shards(phx_flow *flow, struct client_value *value, bool q
         if (!client_is_first(value, d, &box))
             continue;
         struct client_place place = value->places->items[d];
-        struct client_connection *connection = client_connection_of(flow, place.host);
+        struct client_connection *connection = client_connection_at(flow, place);
         if (!connection) {
             struct fault fault = client_lost(client_host(flow, place.host), place.device);
             client_value_fail(flow, value, &fault);
@@ -156,7 +163,7 @@ static void client_put_shards(phx_flow *flow, struct client_value *value, const 
     size_t bytes = (size_t)ir_type_bytes(&shard);
     for (uint32_t d = 0; d < value->places->count; d++) {
         struct client_place place = value->places->items[d];
-        struct client_connection *connection = client_connection_of(flow, place.host);
+        struct client_connection *connection = client_connection_at(flow, place);
         if (!connection) {
             struct fault fault = client_lost(client_host(flow, place.host), place.device);
             client_value_fail(flow, value, &fault);
@@ -190,6 +197,7 @@ uint64_t phx_flow_put(phx_flow *flow, const struct phx_flow_type *type,
         return 0;
     }
     pthread_mutex_lock(&flow->mutex);
+    client_wait_for_head(flow);
     const struct client_mesh *mesh = client_mesh(flow, sharding->mesh);
     uint64_t handle = 0;
     if (!mesh)

@@ -96,7 +96,10 @@ int flow_head_run(const struct flow_head_options *options, struct error *error)
         close(fd);
         return rc;
     }
-    process.head = head_new(&(struct head_options){.secret = head_random()});
+    struct head_options machine = {.secret = head_random()};
+    machine.first_client =
+        (uint32_t)(head_random() % (ENTRY_CLIENTS_MAX / 2)); /* not those of a head before */
+    process.head = head_new(&machine);
     loop_listen(process.loop, fd);
     loop_stop_at(process.loop, options->stop_fd);
     int board = board_make();

@@ -44,13 +44,14 @@ struct flow_worker_options {
     const char *token_file; /* NULL: beside the head's unix socket, or of the environment (wire/token.h) */
     uint32_t devices;
     uint64_t device_bytes;
+    int64_t head_grace_s;  /* how long to seek a head that is lost, before the end */
     const char *functions; /* folder of shared objects that programs may name; NULL: none */
     const char *pjrt;      /* a PJRT plugin that runs StableHLO (pjrt/host.h); NULL: the processor does */
     uint64_t work_limit;   /* of one call (exec/executor.h); 0: no limit */
     FILE *ready;           /* one line "ready HOST" once the head knows it; NULL: none */
     int stop_fd;
 };
-/* ERROR_UNAVAILABLE: the head is gone. ERROR_DENIED: it has refused the token. Also the errors of
+/* ERROR_UNAVAILABLE: the head is gone, and none has come in its place. ERROR_DENIED: it has refused the token. Also the errors of
  * executor_pjrt. */
 int flow_worker_run(const struct flow_worker_options *options, struct error *error);
 

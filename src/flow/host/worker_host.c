@@ -35,6 +35,7 @@ struct worker_post {
 enum { WORKER_POSTS_LAZY = 32 };
 #define WORKER_LAZY_NS  (1 * NS_PER_MS)
 #define WORKER_SHORT_NS (500 * NS_PER_US)
+#define WORKER_SEEK_NS  (20 * NS_PER_MS) /* between two looks for another head */
 
 struct worker_process {
     struct loop *loop;
@@ -54,7 +55,10 @@ struct worker_process {
     bool urgent;       /* one of them may not wait */
     bool waking;       /* the loop has been woken for them */
     struct flow_token token; /* for the head */
-    bool head_lost, refused;
+    bool denied;             /* a head refuses the token */
+    bool head_lost;          /* for good */
+    bool refused;            /* a head counts this host as lost */
+    int64_t away_ns;         /* since when the head is away; 0: it is there */
 };
 
 static void worker_meet_host(struct worker_process *process, const struct flow_effect *effect)
@@ -198,7 +202,6 @@ static void worker_feed(struct worker_process *process, const struct flow_event 
     for (size_t i = 0; i < process->effects.list.len; i++)
         worker_carry_out(process, &process->effects.list.items[i]);
     flow_effects_clear(&process->effects);
-    process->ended = process->ended || (event->kind == FLOW_CLOSED && event->peer == PEER_HEAD);
     pthread_mutex_unlock(&process->machine);
 }
 
@@ -256,13 +259,18 @@ static void worker_took(void *context, uint64_t peer, const struct flow_entry *e
         return;
     }
     if (entry->kind == ENTRY_WELCOME && peer == PEER_HEAD && entry->flags & ENTRY_IS_FAILED) {
-        process->refused = true;
-        loop_stop(process->loop);
+        process->denied = !(entry->flags & ENTRY_IS_DOWN);
+        process->refused = !process->denied; /* the head closes the connection */
+        if (process->denied)
+            loop_stop(process->loop);
         return;
     }
     if (entry->kind == ENTRY_WELCOME && peer == PEER_HEAD) {
         gang_table_set_host(process->gangs, entry->node);
-        if (process->options->ready) {
+        bool first = process->away_ns == 0;
+        process->away_ns = 0;
+        loop_set_tick(process->loop, NS_PER_SECOND);
+        if (process->options->ready && first) {
             fprintf(process->options->ready, "ready %u\n", entry->node);
             fflush(process->options->ready);
         }
@@ -271,14 +279,31 @@ static void worker_took(void *context, uint64_t peer, const struct flow_entry *e
                 &(struct flow_event){.kind = FLOW_ENTRY, .peer = peer, .entry = entry, .tail = tail});
 }
 
+/* Goes to the head that has taken the place of the lost one, or gives up after the grace. */
+static void worker_seek_head(struct worker_process *process)
+{
+    struct wire *wire;
+    int64_t grace_ns = process->options->head_grace_s * NS_PER_SECOND;
+    if (process->refused || flow_now_ns() - process->away_ns >= grace_ns) {
+        process->head_lost = true;
+        loop_stop(process->loop);
+    } else if (flow_wire_connect(process->options->head, &wire, NULL) == 0) {
+        loop_add(process->loop, wire, PEER_HEAD);
+        worker_opened(process, PEER_HEAD);
+    }
+}
+
 static void worker_peer_closed(void *context, uint64_t peer)
 {
     struct worker_process *process = context;
     worker_feed(process, &(struct flow_event){.kind = FLOW_CLOSED, .peer = peer});
-    if (peer == PEER_HEAD) {
-        process->head_lost = true;
-        loop_stop(process->loop);
-    }
+    if (peer != PEER_HEAD)
+        return;
+    if (process->away_ns != 0)
+        return; /* the next one is gone too: the tick tries again */
+    process->away_ns = flow_now_ns();
+    loop_set_tick(process->loop, WORKER_SEEK_NS);
+    worker_seek_head(process);
 }
 
 static void worker_woken(void *context)
@@ -303,6 +328,8 @@ static void worker_tick(void *context)
     gang_sweep(process->gangs, worker_process_expects);
     pthread_mutex_unlock(&process->machine);
     worker_send_posts(process);
+    if (process->away_ns != 0 && !loop_has(process->loop, PEER_HEAD))
+        worker_seek_head(process);
 }
 
 /* Parts of a collective for a host that the board does not reach. */
@@ -370,11 +397,14 @@ int flow_worker_run(const struct flow_worker_options *options, struct error *err
     rc = worker_connect(&process, error);
     if (rc == 0) {
         loop_run(process.loop);
-        if (process.refused)
+        if (process.denied)
             rc = error_set(error, ERROR_DENIED, "the head at %s refuses the token of this worker%s",
                            options->head, process.token.set ? "" : ", which has none: give --token-file");
         else if (process.head_lost)
-            rc = error_set(error, ERROR_UNAVAILABLE, "the head at %s is gone", options->head);
+            rc = error_set(error, ERROR_UNAVAILABLE,
+                           process.refused ? "the head at %s counts this host as lost"
+                                           : "the head at %s is gone",
+                           options->head);
         /* A run may wait in a collective for members that will not come: the process ends without it. */
         pthread_mutex_lock(&process.machine);
         process.ended = true;

@@ -9,6 +9,7 @@ struct fault fault_make(enum fault_reason reason, uint64_t launch, uint32_t node
     fault.incarnation = UINT32_MAX;
     fault.launch = launch;
     fault.node = node;
+    fault.lost = reason == FAULT_DEVICE_LOST;
     va_list args;
     va_start(args, format);
     vsnprintf(fault.text, sizeof fault.text, format, args);
@@ -24,6 +25,7 @@ void fault_encode(const struct fault *fault, struct buf *out)
     pack_u32(out, fault->incarnation);
     pack_u64(out, fault->launch);
     pack_u32(out, fault->node);
+    pack_u32(out, fault->lost);
     buf_add_str(out, str_from(fault->text));
 }
 
@@ -36,6 +38,7 @@ bool fault_decode(struct str bytes, struct fault *ret)
     fault.incarnation = unpack_u32(&in, UINT32_MAX);
     fault.launch = unpack_u64(&in, UINT64_MAX);
     fault.node = unpack_u32(&in, UINT32_MAX);
+    fault.lost = unpack_u32(&in, 1) != 0;
     if (in.bad || fault.reason == FAULT_NONE || in.left >= FAULT_TEXT_MAX) {
         *ret = fault_make(FAULT_CANCELLED, 0, 0, "the peer's failure cannot be read");
         return false;

@@ -6,15 +6,17 @@
  *
  *     kind           from → to          fields                                             tail
  *     HELLO_WORKER   worker → head      count: devices, args[0]: bytes of one device,      island NUL address
- *                                       args[1]: place in its machine's memory or 0
+ *                                       handle: place in its machine's memory or 0
  *     HELLO_CLIENT   client → head      count: weight, node: priority + 2^31               name
  *     HELLO_PEER     any → worker       client or node (host), args[0]: token
  *     WELCOME        head → both        client or node (host), args[0]: token; FAILED: the
- *                                       token of its HELLO is not the head's
+ *                                       token of its HELLO is not the head's, and DOWN: this
+ *                                       worker counts as lost
  *     HOST           head → both        node: host, count: devices, epoch: incarnation,    address
- *                                       args[0]: its first device, args[1]: its place,
- *                                       program: island, flags
- *     CLIENT         head → worker      client, args[0]: token; DOWN: it is gone
+ *                                       args[0]: its first device, args[1]: its birth,
+ *                                       handle: its place, program: island, flags
+ *     CLIENT         head → worker      client, args[0]: token; DOWN: it is gone;
+ *                                       launch: launches up to it are over
  *     ISLANDS        client ⇄ head      launch: request                                    flow_island_row...
  *     MESH_NEW       client → head      launch: request, count: rank, tail: dims           u32[rank] name
  *     MESH_SLICE     client → head      launch: request, node: mesh, count: rank           u32[2 * rank]
@@ -41,6 +43,17 @@
  *     GATHER         worker → worker    client, launch, node, handle: key, args: round     parts
  *     SKIP           worker → worker    client, launch, node: will not take part           fault
  *     * by way of the head
+ *
+ * A head that takes the place of a lost one is told again what there is (ENTRY_IS_KEPT):
+ *     HELLO_WORKER   worker → head      node, epoch: incarnation, args[1]: birth           as above
+ *     CLIENT         worker → head      client, args[0]: token; 0: that was all
+ *     PUT_DONE       worker → head      every shard that is there
+ *     HELLO_CLIENT   client → head      client, epoch, args[0]: token                      name
+ *     MESH           client → head      node: mesh, count: rank, handle: parent or 0;      u32 dims[rank],
+ *                                       of a slice the tail ends with u32 start[rank]      places, island
+ *     VALUE          client → head      handle, node: mesh, launch                         type, axes, places
+ *     PROGRESS       client → head      launch, handle: the last ones used; that was all
+ * A place is u32 host, u32 device, u64 birth of the host's worker: WELCOME and HOST tell it in args[1].
  *
  * A handle is client << HANDLE_CLIENT_SHIFT | number; HANDLE_PUT marks values that a client puts.
  */
@@ -90,7 +103,8 @@ enum entry_flags {
     ENTRY_IS_DOWN = 2,    /* the host or client named is gone */
     ENTRY_IS_RANGE = 4,   /* LAUNCH: the arguments are args[0], args[0] + 1, ... */
     ENTRY_IS_QUIET = 8,   /* FETCH: say that the shard is there; SHARD: without its bytes */
-    ENTRY_HAS_TOKEN = 16, /* HELLO_WORKER, HELLO_CLIENT: the tail ends with a token (wire/token.h) */
+    ENTRY_IS_KEPT = 16,   /* from before the head was lost */
+    ENTRY_HAS_TOKEN = 32, /* HELLO_WORKER, HELLO_CLIENT: the tail ends with a token (wire/token.h) */
 };
 
 struct flow_entry {
@@ -143,6 +157,7 @@ struct fault {
     uint32_t island, device, incarnation; /* UINT32_MAX: none in particular */
     uint64_t launch;                      /* the launch that failed first */
     uint32_t node;                        /* the call in its program */
+    bool lost; /* what failed first was the loss of a device, host or head: the same may succeed again */
     char text[FAULT_TEXT_MAX];
 };
 struct fault fault_make(enum fault_reason reason, uint64_t launch, uint32_t node, const char *format, ...)

@@ -14,6 +14,9 @@ struct head *head_new(const struct head_options *options)
         head->options.window = HEAD_WINDOW;
     if (head->options.memory_wait_ns == 0)
         head->options.memory_wait_ns = HEAD_MEMORY_WAIT_NS;
+    if (head->options.rejoin_ns == 0)
+        head->options.rejoin_ns = HEAD_REJOIN_NS;
+    head->next_client = options->first_client;
     return head;
 }
 
@@ -61,7 +64,8 @@ static void head_tell_host(const struct head *head, uint32_t h, uint64_t peer, s
     entry.program = host->island;
     entry.count = (uint16_t)host->device_count;
     entry.args[0] = host->first_device;
-    entry.args[1] = host->place;
+    entry.handle = host->place;
+    entry.args[1] = host->birth;
     buf_add_str(&flow_send(effects, peer, &entry)->tail, str_from(host->address));
 }
 
@@ -71,11 +75,11 @@ static void head_tell_all(const struct head *head, uint32_t h, struct flow_effec
         if (head->hosts.items[i].alive && i != h)
             head_tell_host(head, h, head->hosts.items[i].peer, effects);
     for (size_t c = 0; c < head->clients.len; c++)
-        if (!head->clients.items[c]->gone)
+        if (!head->clients.items[c]->gone && !head->clients.items[c]->away)
             head_tell_host(head, h, head->clients.items[c]->peer, effects);
 }
 
-static uint32_t head_island_named(struct head *head, struct str name)
+uint32_t head_island_named(struct head *head, struct str name)
 {
     for (uint32_t i = 0; i < head->islands.len; i++)
         if (str_is(name, head->islands.items[i].name))
@@ -86,10 +90,11 @@ static uint32_t head_island_named(struct head *head, struct str name)
     return (uint32_t)head->islands.len - 1;
 }
 
-static void head_tell_client(const struct head_client *client, uint64_t peer, struct flow_effects *effects)
+void head_tell_client(const struct head_client *client, uint64_t peer, struct flow_effects *effects)
 {
     struct flow_entry entry = {.kind = ENTRY_CLIENT, .client = client->id, .args = {client->token}};
     entry.flags = client->gone ? ENTRY_IS_DOWN : 0;
+    entry.launch = client->kept_launch;
     flow_send(effects, peer, &entry);
 }
 
@@ -104,58 +109,101 @@ static void head_tell_newcomer(const struct head_client *client, uint64_t peer, 
     }
 }
 
+/* A worker from before this head keeps its number, unless another has it by now. */
+static bool head_host_may_come(const struct head *head, const struct flow_entry *hello)
+{
+    if (!(hello->flags & ENTRY_IS_KEPT))
+        return true;
+    return hello->node < PLAN_HOSTS_MAX && hello->args[1] != 0 &&
+           (hello->node >= head->hosts.len || head->hosts.items[hello->node].vacant);
+}
+
 static void head_hello_worker(struct head *head, const struct flow_event *event, struct flow_effects *effects)
 {
     const struct flow_entry *entry = event->entry;
     struct str island, address;
     if (!str_cut(event->tail, 0, &island, &address) || island.len == 0 || island.len > 63 ||
         address.len > HEAD_ADDRESS_MAX || entry->count < 1 || entry->count > PLAN_DEVICES_MAX ||
-        entry->args[0] > INT64_MAX || head->hosts.len >= PLAN_HOSTS_MAX) {
+        entry->args[0] > INT64_MAX || head->hosts.len >= PLAN_HOSTS_MAX || !head_host_may_come(head, entry)) {
+        struct flow_entry refused = {.kind = ENTRY_WELCOME, .flags = ENTRY_IS_FAILED | ENTRY_IS_DOWN};
+        flow_send(effects, event->peer, &refused);
         flow_add(effects, FLOW_CLOSE)->peer = event->peer;
         return;
     }
-    u64_map_remove(&head->tokens, event->peer);
-    struct head_host host = {.peer = event->peer, .alive = true, .incarnation = 1};
+    bool kept = (entry->flags & ENTRY_IS_KEPT) != 0;
+    struct head_host host = {.peer = event->peer, .alive = true, .incarnation = 1, .told_all = !kept};
+    host.birth = (uintptr_t)u64_map_remove(&head->tokens, event->peer);
     host.island = head_island_named(head, island);
     host.device_count = entry->count;
     host.first_device = head->device_count;
     host.device_bytes = (int64_t)entry->args[0];
-    host.place = entry->args[1];
+    host.place = entry->handle;
     host.address = mem_alloc(address.len + 1);
     mem_copy(host.address, address.data, address.len);
     host.devices = mem_alloc(host.device_count * sizeof *host.devices);
     for (size_t h = 0; h < head->hosts.len; h++)
-        if (str_is(address, head->hosts.items[h].address))
+        if (!head->hosts.items[h].vacant && str_is(address, head->hosts.items[h].address))
             host.incarnation = head->hosts.items[h].incarnation + 1;
+    if (kept) {
+        host.incarnation = entry->epoch;
+        host.birth = entry->args[1];
+    }
     head->device_count += host.device_count;
-    vec_push(&head->hosts, host);
-    uint32_t number = (uint32_t)head->hosts.len - 1;
-    struct flow_entry welcome = {.kind = ENTRY_WELCOME, .node = number, .args = {head->options.secret}};
+    uint32_t number = kept ? entry->node : (uint32_t)head->hosts.len;
+    while (head->hosts.len <= number)
+        vec_push(&head->hosts, ((struct head_host){.vacant = true}));
+    head->hosts.items[number] = host;
+    struct flow_entry welcome = {.kind = ENTRY_WELCOME, .node = number, .epoch = host.incarnation};
+    welcome.args[0] = head->options.secret;
+    welcome.args[1] = host.birth;
     flow_send(effects, event->peer, &welcome);
-    for (uint32_t h = 0; h < number; h++)
-        if (head->hosts.items[h].alive)
+    for (uint32_t h = 0; h < head->hosts.len; h++)
+        if (head->hosts.items[h].alive && h != number)
             head_tell_host(head, h, event->peer, effects);
     for (size_t c = 0; c < head->clients.len; c++)
         head_tell_newcomer(head->clients.items[c], event->peer, effects);
     head_tell_all(head, number, effects);
+    head_rejoin(head, effects);
     head_mesh_remap(head, NULL, effects);
+}
+
+struct head_client *head_client_of(const struct head *head, uint32_t id)
+{
+    for (size_t c = 0; c < head->clients.len; c++)
+        if (head->clients.items[c]->id == id)
+            return head->clients.items[c];
+    return NULL;
+}
+
+struct head_client *head_client_new(struct head *head, uint32_t id, uint64_t token)
+{
+    CHECK(id != 0 && token != 0);
+    struct head_client *client = mem_alloc(sizeof *client);
+    client->id = id;
+    client->weight = 1;
+    client->epoch = 1;
+    client->token = token;
+    vec_push(&head->clients, client);
+    return client;
 }
 
 static void head_hello_client(struct head *head, const struct flow_event *event, struct flow_effects *effects)
 {
-    if (head->next_client >= ENTRY_CLIENTS_MAX) {
+    uint64_t token = (uintptr_t)u64_map_remove(&head->tokens, event->peer);
+    struct head_client *client = head_client_claim(head, event->entry);
+    while (!client && head->next_client < ENTRY_CLIENTS_MAX)
+        if (!head_client_of(head, ++head->next_client))
+            client = head_client_new(head, head->next_client, token);
+    if (!client) {
         flow_add(effects, FLOW_CLOSE)->peer = event->peer;
         return;
     }
-    struct head_client *client = mem_alloc(sizeof *client);
-    client->id = ++head->next_client;
     client->peer = event->peer;
     client->weight = event->entry->count ? event->entry->count : 1;
     client->priority = (int32_t)(event->entry->node - 0x80000000u);
-    client->epoch = 1;
-    client->token = (uintptr_t)u64_map_remove(&head->tokens, event->peer);
-    CHECK(client->token != 0);
-    vec_push(&head->clients, client);
+    if (event->entry->flags & ENTRY_IS_KEPT && event->entry->epoch > client->epoch)
+        client->epoch = event->entry->epoch;
+    client->tells = (event->entry->flags & ENTRY_IS_KEPT) != 0;
     u64_map_put(&head->peer_index, event->peer, client);
     for (size_t h = 0; h < head->hosts.len; h++)
         if (head->hosts.items[h].alive)
@@ -262,7 +310,16 @@ static void head_client_entry(struct head *head, struct head_client *client, con
         head_launch(head, client, entry, event->tail, effects);
         break;
     case ENTRY_VALUE:
-        head_value(head, client, entry, event->tail, effects);
+        if (entry->flags & ENTRY_IS_KEPT)
+            head_value_kept(head, client, entry, event->tail, effects);
+        else
+            head_value(head, client, entry, event->tail, effects);
+        break;
+    case ENTRY_MESH:
+        head_mesh_kept(head, client, entry, event->tail);
+        break;
+    case ENTRY_PROGRESS:
+        head_client_told_all(head, client, entry, effects);
         break;
     case ENTRY_RELEASE:
         head_release(head, client, event->tail, effects);
@@ -293,6 +350,8 @@ static void head_entry(struct head *head, const struct flow_event *event, struct
             head_done(head, number, event->entry, effects);
         else if (event->entry->kind == ENTRY_PUT_DONE)
             head_put_done(head, number, event->entry, effects);
+        else if (event->entry->kind == ENTRY_CLIENT)
+            head_client_known(head, number, event->entry, effects);
     } else if (event->entry->kind == ENTRY_HELLO_WORKER)
         head_hello_worker(head, event, effects);
     else if (event->entry->kind == ENTRY_HELLO_CLIENT)
@@ -301,9 +360,10 @@ static void head_entry(struct head *head, const struct flow_event *event, struct
         flow_add(effects, FLOW_CLOSE)->peer = event->peer;
 }
 
-static void head_client_gone(struct head *head, struct head_client *client, struct flow_effects *effects)
+void head_client_gone(struct head *head, struct head_client *client, struct flow_effects *effects)
 {
-    u64_map_remove(&head->peer_index, client->peer);
+    if (!client->away)
+        u64_map_remove(&head->peer_index, client->peer);
     client->gone = true;
     head_client_drop_queue(head, client);
     while (client->object_list.len > 0)
@@ -362,6 +422,7 @@ void head_step(struct head *head, const struct flow_event *event, struct flow_ef
         head_closed(head, event->peer, effects);
         break;
     case FLOW_TICK:
+        head_rejoin(head, effects);
         break;
     case FLOW_COMPILED:
     case FLOW_RAN:

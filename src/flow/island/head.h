@@ -25,6 +25,7 @@ enum {
     STRIDE_UNIT = 1 << 20,
 };
 #define HEAD_MEMORY_WAIT_NS   (INT64_C(10) * 1000 * 1000 * 1000)
+#define HEAD_REJOIN_NS        (INT64_C(10) * 1000 * 1000 * 1000)
 #define HEAD_DEVICE_NS_MAX    (UINT64_C(3600) * 1000 * 1000 * 1000)
 #define NS_OF_UNKNOWN_PROGRAM (INT64_C(100) * 1000)
 
@@ -36,6 +37,9 @@ struct head_device {
 struct head_host {
     uint64_t peer;
     bool alive;
+    bool vacant;   /* has yet to come back to a head that takes the place of a lost one */
+    bool told_all; /* what it has from before */
+    uint64_t birth;
     uint32_t island, incarnation, first_device, device_count;
     int64_t device_bytes;
     uint64_t place; /* in the memory of its machine; 0: none */
@@ -64,6 +68,8 @@ struct head_mesh {
     uint32_t slices;          /* children that are not freed */
     uint32_t *of_parent;      /* a slice: numbers of its devices in the parent */
     bool freed, whole;        /* whole: every place is on a live host */
+    uint64_t *births;         /* of the places' hosts, while a kept mesh waits for them */
+    int64_t until_ns;         /* how long it waits */
     struct fault lost;        /* why it last changed, or is not whole */
 };
 
@@ -82,6 +88,10 @@ struct head_object {
     bool *there;      /* of each shard, while some are missing */
     VEC(struct head_early) early;
     bool released, charged;
+    bool kept;        /* from before this head */
+    uint64_t *births; /* of the places' hosts, while it is not known to be whole */
+    int64_t until_ns;
+    uint64_t launch; /* that made it, for those who are told that it is lost */
     struct fault *fault;
 };
 
@@ -136,8 +146,13 @@ struct head_client {
     uint32_t epoch; /* raised whenever one of its meshes changes */
     uint64_t token, pass, finished, told;
     uint64_t last_launch, last_put; /* numbers that it has used */
+    uint64_t kept_launch;           /* the last one of a head before */
     uint64_t queued_args, text_bytes;
     bool gone;
+    bool away;        /* a worker has told of it, and it has yet to come */
+    bool tells;       /* what there is from before */
+    int64_t until_ns; /* how long it may be away */
+    uint32_t next_mesh;
     uint32_t running;
     VEC(struct head_launch *) queue;
     size_t queue_first; /* items before it have left */
@@ -157,7 +172,7 @@ struct head {
     struct u64_map mesh_index, peer_index; /* mesh id; peer → client */
     struct u64_map tokens; /* peer that has yet to say who it is → its token, as a pointer */
     uint64_t mark;
-    uint32_t next_client, next_mesh, device_count;
+    uint32_t next_client, device_count;
     int64_t now_ns;
 };
 
@@ -167,6 +182,13 @@ void head_mesh_new(struct head *head, struct head_client *client, const struct f
 void head_mesh_slice(struct head *head, struct head_client *client, const struct flow_entry *entry,
                      struct str tail, struct flow_effects *effects);
 void head_mesh_free(struct head *head, struct head_mesh *mesh);
+struct head_places *head_places_new(uint32_t count);
+/* Enters a mesh into the tables; false: its client has too many. */
+bool head_mesh_may_add(const struct head *head, const struct head_client *client);
+void head_mesh_add(struct head *head, struct head_client *client, struct head_mesh *mesh);
+struct head_mesh *head_mesh_part(struct head_mesh *parent, const uint32_t *start,
+                                 const struct flow_mesh *shape);
+bool head_place_alive(const struct head *head, struct lower_place place);
 void head_mesh_end(struct head *head, struct head_mesh *mesh); /* with no look at slices */
 /* Gives the virtual devices that are on dead hosts, or nowhere, new places; tells the clients. */
 void head_mesh_remap(struct head *head, const struct fault *why, struct flow_effects *effects);
@@ -192,7 +214,34 @@ void head_host_lost(struct head *head, uint32_t host, const struct fault *fault,
 void head_client_drop_queue(struct head *head, struct head_client *client);
 void head_client_free(struct head_client *client);
 
+/* head.c */
+struct head_client *head_client_of(const struct head *head, uint32_t id); /* NULL: none */
+struct head_client *head_client_new(struct head *head, uint32_t id, uint64_t token);
+uint32_t head_island_named(struct head *head, struct str name);
+void head_client_gone(struct head *head, struct head_client *client, struct flow_effects *effects);
+
+void head_tell_client(const struct head_client *client, uint64_t peer, struct flow_effects *effects);
+
+/* head_rejoin.c: what is from before this head */
+struct head_client *head_client_claim(struct head *head, const struct flow_entry *hello);
+void head_client_known(struct head *head, uint32_t host, const struct flow_entry *entry,
+                       struct flow_effects *effects);
+void head_mesh_kept(struct head *head, struct head_client *client, const struct flow_entry *entry,
+                    struct str tail);
+void head_value_kept(struct head *head, struct head_client *client, const struct flow_entry *entry,
+                     struct str tail, struct flow_effects *effects);
+void head_client_told_all(struct head *head, struct head_client *client, const struct flow_entry *entry,
+                          struct flow_effects *effects);
+/* Of the hosts of a mesh that waits for them, for its caller to free. */
+uint64_t *head_mesh_births(const struct head_mesh *mesh, int64_t *ret_until_ns);
+bool head_mesh_waits(const struct head_mesh *mesh);
+/* Settles what has waited for hosts that have come, or will not. */
+void head_rejoin(struct head *head, struct flow_effects *effects);
+
 /* head_object.c */
+void head_value_fail(const struct head_client *client, uint64_t handle, const struct fault *fault,
+                     struct flow_effects *effects);
+void head_value_take_early(const struct head *head, struct head_object *object, struct flow_effects *effects);
 struct head_object *head_object_new(struct head_client *client, uint64_t handle,
                                     const struct program_value *value);
 void head_object_charge(struct head *head, struct head_object *object);

@@ -340,6 +340,8 @@ static enum head_verdict head_judge_meshes(struct head *head, struct head_launch
                 fault_make(FAULT_CANCELLED, 0, 0, "mesh %u is not there, or of another shape", named->id);
             return HEAD_FAIL;
         }
+        if (head_mesh_waits(mesh))
+            return HEAD_WAIT;
         if (!mesh->whole || mesh->epoch > launch->entry.epoch) {
             *fault = mesh->lost;
             return HEAD_FAIL;
@@ -371,6 +373,8 @@ static enum head_verdict head_judge_arg(struct head *head, const struct head_lau
         return HEAD_FAIL;
     }
     const struct head_mesh *mesh = head_mesh_of(head, launch->client->id, want->sharding.mesh);
+    if (object->births)
+        return HEAD_WAIT;
     if (object->places != mesh->places) {
         *fault = mesh->lost;
         fault->reason = FAULT_ARGUMENT_FAILED;

@@ -15,7 +15,7 @@ void head_places_unref(struct head_places *places)
         mem_free(places);
 }
 
-static struct head_places *head_places_new(uint32_t count)
+struct head_places *head_places_new(uint32_t count)
 {
     struct head_places *places = mem_alloc(sizeof *places + count * sizeof(struct lower_place));
     places->references = 1;
@@ -25,15 +25,21 @@ static struct head_places *head_places_new(uint32_t count)
     return places;
 }
 
-static bool head_place_alive(const struct head *head, struct lower_place place)
+bool head_place_alive(const struct head *head, struct lower_place place)
 {
     return place.host < head->hosts.len && head->hosts.items[place.host].alive;
 }
 
+/* Meshes are numbered in each client: one that comes to another head keeps its numbers. */
+static uint64_t head_mesh_key(uint32_t client, uint32_t id)
+{
+    return (uint64_t)client << 32 | id;
+}
+
 struct head_mesh *head_mesh_of(struct head *head, uint32_t client, uint32_t id)
 {
-    struct head_mesh *mesh = u64_map_get(&head->mesh_index, id);
-    return mesh && mesh->client == client && !mesh->freed ? mesh : NULL;
+    struct head_mesh *mesh = u64_map_get(&head->mesh_index, head_mesh_key(client, id));
+    return mesh && !mesh->freed ? mesh : NULL;
 }
 
 static void head_mesh_fail(struct head_client *client, const struct flow_entry *entry, const char *why,
@@ -107,27 +113,23 @@ static void head_mesh_place(struct head *head, struct head_mesh *mesh)
     }
 }
 
-/* Whether the client may have one more; otherwise its request fails. */
-static bool head_mesh_may_add(const struct head *head, struct head_client *client,
-                              const struct flow_entry *entry, struct flow_effects *effects)
+bool head_mesh_may_add(const struct head *head, const struct head_client *client)
 {
     uint32_t count = 0;
     for (size_t m = 0; m < head->meshes.len; m++)
         count += head->meshes.items[m]->client == client->id;
-    if (count < HEAD_CLIENT_MESHES_MAX)
-        return true;
-    head_mesh_fail(client, entry, "a client may have 4096 meshes and slices", effects);
-    return false;
+    return count < HEAD_CLIENT_MESHES_MAX;
 }
 
-static void head_mesh_add(struct head *head, struct head_client *client, struct head_mesh *mesh)
+void head_mesh_add(struct head *head, struct head_client *client, struct head_mesh *mesh)
 {
-    mesh->id = ++head->next_mesh;
+    if (mesh->id == 0)
+        mesh->id = ++client->next_mesh;
     mesh->shape.id = mesh->id;
     mesh->client = client->id;
     mesh->epoch = client->epoch;
     vec_push(&head->meshes, mesh);
-    u64_map_put(&head->mesh_index, mesh->id, mesh);
+    u64_map_put(&head->mesh_index, head_mesh_key(mesh->client, mesh->id), mesh);
 }
 
 /* The island named, or the one whose devices carry least; UINT32_MAX: none is large enough. */
@@ -180,8 +182,10 @@ void head_mesh_new(struct head *head, struct head_client *client, const struct f
         head_mesh_fail(client, entry, why, effects);
         return;
     }
-    if (!head_mesh_may_add(head, client, entry, effects))
+    if (!head_mesh_may_add(head, client)) {
+        head_mesh_fail(client, entry, "a client may have 4096 meshes and slices", effects);
         return;
+    }
     struct head_mesh *mesh = mem_alloc(sizeof *mesh);
     mesh->island = island;
     mesh->shape = shape;
@@ -198,6 +202,30 @@ static void head_slice_place(struct head_mesh *slice)
     slice->whole = slice->parent->whole;
     for (uint32_t i = 0; i < slice->places->count; i++)
         slice->places->places[i] = slice->parent->places->places[slice->of_parent[i]];
+}
+
+struct head_mesh *head_mesh_part(struct head_mesh *parent, const uint32_t *start,
+                                 const struct flow_mesh *shape)
+{
+    struct head_mesh *slice = mem_alloc(sizeof *slice);
+    slice->island = parent->island;
+    slice->shape = *shape;
+    slice->parent = parent;
+    uint32_t count = flow_mesh_devices(shape);
+    slice->places = head_places_new(count);
+    slice->of_parent = mem_alloc(count * sizeof *slice->of_parent);
+    for (uint32_t i = 0; i < count; i++) {
+        uint32_t rest = i, at = 0, scale = 1;
+        for (int32_t a = shape->rank - 1; a >= 0; a--) {
+            at += (start[a] + rest % shape->dims[a]) * scale;
+            rest /= shape->dims[a];
+            scale *= parent->shape.dims[a];
+        }
+        slice->of_parent[i] = at;
+    }
+    head_slice_place(slice);
+    parent->slices++;
+    return slice;
 }
 
 void head_mesh_slice(struct head *head, struct head_client *client, const struct flow_entry *entry,
@@ -217,36 +245,21 @@ void head_mesh_slice(struct head *head, struct head_client *client, const struct
         head_mesh_fail(client, entry, parent ? "the slice is not inside its mesh" : "no such mesh", effects);
         return;
     }
-    if (!head_mesh_may_add(head, client, entry, effects))
+    if (!head_mesh_may_add(head, client)) {
+        head_mesh_fail(client, entry, "a client may have 4096 meshes and slices", effects);
         return;
-    struct head_mesh *slice = mem_alloc(sizeof *slice);
-    slice->island = parent->island;
-    slice->shape = shape;
-    slice->parent = parent;
-    uint32_t count = flow_mesh_devices(&shape);
-    slice->places = head_places_new(count);
-    slice->of_parent = mem_alloc(count * sizeof *slice->of_parent);
-    for (uint32_t i = 0; i < count; i++) {
-        uint32_t rest = i, at = 0, scale = 1;
-        for (int32_t a = shape.rank - 1; a >= 0; a--) {
-            at += (start[a] + rest % shape.dims[a]) * scale;
-            rest /= shape.dims[a];
-            scale *= parent->shape.dims[a];
-        }
-        slice->of_parent[i] = at;
     }
-    head_slice_place(slice);
-    parent->slices++;
+    struct head_mesh *slice = head_mesh_part(parent, start, &shape);
     head_mesh_add(head, client, slice);
     head_mesh_tell(head, client, slice, entry->launch, effects);
 }
 
 void head_mesh_end(struct head *head, struct head_mesh *mesh)
 {
-    for (uint32_t i = 0; !mesh->parent && i < mesh->places->count; i++)
+    for (uint32_t i = 0; !mesh->parent && !mesh->births && i < mesh->places->count; i++)
         if (head_place_alive(head, mesh->places->places[i]))
             head->hosts.items[mesh->places->places[i].host].devices[mesh->places->places[i].device].load--;
-    u64_map_remove(&head->mesh_index, mesh->id);
+    u64_map_remove(&head->mesh_index, head_mesh_key(mesh->client, mesh->id));
     for (size_t i = 0; i < head->meshes.len; i++)
         if (head->meshes.items[i] == mesh) {
             vec_remove(&head->meshes, i);
@@ -254,6 +267,7 @@ void head_mesh_end(struct head *head, struct head_mesh *mesh)
         }
     head_places_unref(mesh->places);
     mem_free(mesh->of_parent);
+    mem_free(mesh->births);
     mem_free(mesh);
 }
 
@@ -282,7 +296,7 @@ void head_mesh_remap(struct head *head, const struct fault *why, struct flow_eff
     /* Parents come before their slices in the list. */
     for (size_t m = 0; m < head->meshes.len; m++) {
         struct head_mesh *mesh = head->meshes.items[m];
-        if (!head_mesh_is_hurt(head, mesh))
+        if (head_mesh_waits(mesh) || !head_mesh_is_hurt(head, mesh))
             continue;
         struct head_places *old = mesh->places;
         mesh->places = head_places_new(old->count);

@@ -41,6 +41,7 @@ void head_object_end(struct head *head, struct head_client *client, struct head_
     head_places_unref(object->places);
     vec_done(&object->early);
     mem_free(object->there);
+    mem_free(object->births);
     mem_free(object->fault);
     mem_free(object);
 }
@@ -54,10 +55,13 @@ static void head_release_shard(const struct head *head, uint32_t host, uint64_t 
 
 /* A shard that a host says it has. Only the one that the value has there counts: a client that puts others
  * must not bring the launch to devices that would wait for the rest. */
-static void head_object_came(struct head_object *object, uint32_t host, uint32_t shard)
+static void head_object_came(const struct head *head, struct head_object *object, uint32_t host,
+                             uint32_t shard)
 {
     if (object->missing == 0 || shard >= object->places->count || object->there[shard] ||
-        object->places->places[shard].host != host)
+        object->places->places[shard].host != host ||
+        (object->births && object->births[shard] != head->hosts.items[host].birth) ||
+        object->places->places[shard].device >= head->hosts.items[host].device_count)
         return;
     object->there[shard] = true;
     object->missing--;
@@ -76,6 +80,7 @@ void head_object_release(struct head *head, struct head_client *client, struct h
         if (!first)
             continue;
         struct flow_entry entry = {.kind = ENTRY_RELEASE, .client = client->id};
+        entry.flags = object->kept ? ENTRY_IS_KEPT : 0;
         struct flow_effect *effect = flow_send(effects, head->hosts.items[host].peer, &entry);
         pack_u64(&effect->tail, object->handle);
     }
@@ -103,21 +108,20 @@ static bool head_object_fits(const struct head *head, const struct head_object *
     return true;
 }
 
-static void head_value_fail(const struct head_client *client, uint64_t handle, const struct fault *fault,
-                            struct flow_effects *effects)
+void head_value_fail(const struct head_client *client, uint64_t handle, const struct fault *fault,
+                     struct flow_effects *effects)
 {
     struct flow_entry failed = {.kind = ENTRY_FAILED, .handle = handle, .count = 1};
     fault_encode(fault, &flow_send(effects, client->peer, &failed)->tail);
 }
 
 /* The shards that came before the head knew of their value; those of one that has no places go again. */
-static void head_value_take_early(const struct head *head, struct head_object *object,
-                                  struct flow_effects *effects)
+void head_value_take_early(const struct head *head, struct head_object *object, struct flow_effects *effects)
 {
     for (size_t i = 0; i < object->early.len; i++) {
         struct head_early early = object->early.items[i];
         if (object->places)
-            head_object_came(object, early.host, early.shard);
+            head_object_came(head, object, early.host, early.shard);
         else if (head->hosts.items[early.host].alive)
             head_release_shard(head, early.host, object->handle, effects);
     }
@@ -151,7 +155,7 @@ void head_value(struct head *head, struct head_client *client, const struct flow
     object->value = value;
     if (!mesh || flow_sharding_verify(&value.type, &value.sharding, &mesh->shape, NULL) < 0)
         fault = fault_make(FAULT_CANCELLED, 0, 0, "the value's mesh is not there, or does not divide it");
-    else if (entry->epoch < mesh->epoch || !mesh->whole)
+    else if (entry->epoch < mesh->epoch || (!mesh->whole && !head_mesh_waits(mesh)))
         fault = mesh->lost;
     if (fault.reason == FAULT_NONE) {
         struct ir_type shard = flow_shard_type(&value.type, &value.sharding, &mesh->shape);
@@ -159,6 +163,11 @@ void head_value(struct head *head, struct head_client *client, const struct flow
         object->places = head_places_ref(mesh->places);
         object->missing = mesh->places->count;
         object->there = mem_alloc(object->missing * sizeof *object->there + 1);
+        if (head_mesh_waits(mesh)) {
+            object->births = head_mesh_births(mesh, &object->until_ns);
+            head_value_take_early(head, object, effects);
+            return;
+        }
         if (head_object_fits(head, object, &fault)) {
             head_object_charge(head, object);
             head_value_take_early(head, object, effects);
@@ -171,28 +180,22 @@ void head_value(struct head *head, struct head_client *client, const struct flow
     head_value_take_early(head, object, effects);
 }
 
-static struct head_client *head_client_of(const struct head *head, uint32_t id)
-{
-    for (size_t c = 0; c < head->clients.len; c++)
-        if (head->clients.items[c]->id == id)
-            return head->clients.items[c];
-    return NULL;
-}
-
 void head_put_done(struct head *head, uint32_t host, const struct flow_entry *entry,
                    struct flow_effects *effects)
 {
     struct head_client *client = head_client_of(head, handle_client(entry->handle));
-    if (!client || !(entry->handle & HANDLE_PUT))
+    if (!client)
         return;
     struct head_object *object = u64_map_get(&client->objects, entry->handle);
     bool known = object && (object->places || object->fault);
+    bool over = !client->tells && !client->away && /* a result that its client has not told of is released */
+                ((entry->handle & HANDLE_NUMBER) <= client->last_put || !(entry->handle & HANDLE_PUT));
     if (known && object->places) {
         bool waits = object->missing > 0;
-        head_object_came(object, host, entry->node);
-        if (waits && object->missing == 0)
+        head_object_came(head, object, host, entry->node);
+        if (waits && object->missing == 0 && !object->births)
             head_object_try_release(head, client, object, effects);
-    } else if (known || (entry->handle & HANDLE_NUMBER) <= client->last_put) {
+    } else if (known || over) {
         head_release_shard(head, host, entry->handle,
                            effects); /* of a value that has failed, or is released */
     } else if (object || client->object_list.len < HEAD_CLIENT_OBJECTS_MAX) {
@@ -206,7 +209,8 @@ void head_put_done(struct head *head, uint32_t host, const struct flow_entry *en
 void head_object_try_release(struct head *head, struct head_client *client, struct head_object *object,
                              struct flow_effects *effects)
 {
-    if (object->released && object->pending == 0 && object->missing == 0 && (object->places || object->fault))
+    if (object->released && object->pending == 0 && object->missing == 0 && !object->births &&
+        (object->places || object->fault))
         head_object_release(head, client, object, effects);
 }
 
@@ -224,9 +228,14 @@ void head_objects_lost(struct head *head, uint32_t host, const struct fault *fau
             if (!hurt)
                 continue;
             object->missing = 0;
+            mem_free(object->births);
+            object->births = NULL;
             if (!object->fault) {
                 object->fault = mem_alloc(sizeof *fault);
                 *object->fault = *fault;
+                object->fault->launch = object->launch;
+                if (object->kept) /* its client may wait for shards elsewhere, which were never made */
+                    head_value_fail(client, object->handle, object->fault, effects);
             }
             head_object_try_release(head, client, object, effects);
         }

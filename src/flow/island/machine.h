@@ -17,6 +17,7 @@
  *     head.c                 hosts, clients, requests          head.h: the state of the head
  *     head_mesh.c            virtual devices on physical ones
  *     head_launch.c          programs, objects, the scheduler
+ *     head_rejoin.c          a head in the place of a lost one
  *     worker.c               hellos, functions, messages       worker.h: the state of a worker
  *     worker_launch.c        instances of plans
  *     worker_store.c         objects and their cells
@@ -132,6 +133,8 @@ struct head_options {
     uint32_t window;        /* launches of an island under way at once; 0: 64 */
     int64_t memory_wait_ns; /* how long a launch waits for memory; 0: 10 s */
     uint64_t secret;        /* random, not 0: by it workers know one another */
+    int64_t rejoin_ns;      /* how long those whom a head before has known may take to come; 0: 10 s */
+    uint32_t first_client;  /* numbers of new clients begin behind it */
 };
 struct head *head_new(const struct head_options *options);
 void head_free(struct head *head);
@@ -150,7 +153,8 @@ struct worker *worker_new(const char *island, const char *address, uint32_t devi
 void worker_set_place(struct worker *worker, uint64_t place);
 /* Adds to `effects` what is to be released outside. */
 void worker_free(struct worker *worker, struct flow_effects *effects);
-/* The first event is OPENED of PEER_HEAD; CLOSED of PEER_HEAD is the last. */
+/* The first event is OPENED of PEER_HEAD. After CLOSED of it another OPENED may follow: the head that takes
+ * the place of the lost one is told what is here. */
 void worker_step(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
 /* Whether something of that launch may still come: neither over here, nor of a client that has gone. */
 bool worker_expects(struct worker *worker, uint32_t client, uint64_t launch);

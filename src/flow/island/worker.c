@@ -36,6 +36,11 @@ struct worker_client *worker_client_new(struct worker *worker, uint32_t id)
     return client;
 }
 
+bool worker_client_may_come(const struct worker *worker, uint32_t id)
+{
+    return id != 0 && !u64_map_get(&worker->gone, id);
+}
+
 static void worker_function_drop(struct worker *worker, struct worker_function *function,
                                  struct flow_effects *effects)
 {
@@ -141,6 +146,8 @@ void worker_free(struct worker *worker, struct flow_effects *effects)
     vec_done(&worker->ready);
     vec_done(&worker->guests);
     u64_map_done(&worker->client_index);
+    u64_map_done(&worker->gone);
+    vec_done(&worker->gone_list);
     mem_free(worker->devices);
     mem_free(worker->island);
     mem_free(worker->address);
@@ -165,7 +172,7 @@ static bool worker_admit(struct worker *worker, const struct worker_guest *guest
         struct flow_effect *bind = flow_add(effects, FLOW_BIND);
         bind->peer = guest->peer;
         bind->as = peer_client(hello->client);
-    } else if (hello->client > worker->client_seen) {
+    } else if (!client && worker_client_may_come(worker, hello->client)) {
         return false;
     } else {
         flow_add(effects, FLOW_CLOSE)->peer = guest->peer;
@@ -182,25 +189,50 @@ static void worker_admit_all(struct worker *worker, struct flow_effects *effects
             i++;
 }
 
+static void worker_client_end(struct worker *worker, struct worker_client *client,
+                              struct flow_effects *effects)
+{
+    flow_add(effects, FLOW_CLOSE)->peer = peer_client(client->id);
+    client->instances++;
+    worker_client_strip(worker, client, effects);
+    client->instances--;
+    worker_client_rest(worker, client);
+}
+
+static void worker_client_remember_gone(struct worker *worker, uint32_t id)
+{
+    if (u64_map_put(&worker->gone, id, (void *)(uintptr_t)id))
+        return;
+    if (worker->gone_list.len < WORKER_GONE_MAX) {
+        vec_push(&worker->gone_list, id);
+        return;
+    }
+    uint32_t *oldest = &worker->gone_list.items[worker->gone_next++ % WORKER_GONE_MAX];
+    u64_map_remove(&worker->gone, *oldest);
+    *oldest = id;
+}
+
 static void worker_client_entry(struct worker *worker, const struct flow_entry *entry,
                                 struct flow_effects *effects)
 {
     struct worker_client *client = worker_client(worker, entry->client);
     if (entry->flags & ENTRY_IS_DOWN) {
-        if (!client || client->gone)
-            return;
-        client->instances++;
-        worker_client_strip(worker, client, effects);
-        client->instances--;
-        flow_add(effects, FLOW_CLOSE)->peer = peer_client(entry->client);
-        worker_client_rest(worker, client);
+        worker_client_remember_gone(worker, entry->client);
+        if (client && !client->gone)
+            worker_client_end(worker, client, effects);
         return;
     }
+    /* Another one has the number of a client that the head before has known: no value is handed on. */
+    if (client && !client->gone && client->token != 0 && client->token != entry->args[0])
+        worker_client_end(worker, client, effects);
+    client = worker_client(worker, entry->client);
     if (!client)
         client = worker_client_new(worker, entry->client);
+    if (client->gone)
+        return;
     client->token = entry->args[0];
-    if (client->id > worker->client_seen)
-        worker->client_seen = client->id;
+    u64_map_remove(&worker->gone, entry->client);
+    worker_launches_over(worker, client, entry->launch);
 }
 
 static void worker_function(struct worker *worker, struct worker_client *client,
@@ -269,7 +301,7 @@ static void worker_meet(const struct worker *worker, const struct flow_event *ev
         return;
     struct flow_effect *meet = flow_add(effects, FLOW_MEET);
     meet->as = peer_host(entry->node);
-    meet->handle = entry->args[1];
+    meet->handle = entry->handle;
     meet->entry = (struct flow_entry){.kind = ENTRY_HELLO_PEER, .node = worker->host};
     meet->entry.args[0] = worker->secret;
     buf_add_str(&meet->tail, event->tail);
@@ -283,7 +315,9 @@ static void worker_head_entry(struct worker *worker, const struct flow_event *ev
     switch (entry->kind) {
     case ENTRY_WELCOME:
         worker->host = entry->node;
+        worker->incarnation = entry->epoch;
         worker->secret = entry->args[0];
+        worker->birth = entry->args[1];
         break;
     case ENTRY_HOST:
         worker_meet(worker, event, effects);
@@ -311,7 +345,7 @@ static void worker_head_entry(struct worker *worker, const struct flow_event *ev
         break;
     case ENTRY_RELEASE:
         if (client && !client->gone)
-            worker_release(worker, client, event->tail);
+            worker_release(worker, client, event);
         break;
     }
     worker_admit_all(worker, effects);
@@ -367,23 +401,82 @@ static void worker_compiled(struct worker *worker, const struct flow_event *even
         function->fault = *event->fault;
 }
 
+static void worker_hello(const struct worker *worker, struct flow_effects *effects)
+{
+    struct flow_entry hello = {.kind = ENTRY_HELLO_WORKER, .args = {worker->device_bytes, worker->birth}};
+    hello.count = (uint16_t)worker->device_count;
+    hello.epoch = worker->incarnation;
+    hello.node = worker->host;
+    hello.handle = worker->place;
+    hello.flags = worker->host == UINT32_MAX ? 0 : ENTRY_IS_KEPT;
+    struct flow_effect *effect = flow_send(effects, PEER_HEAD, &hello);
+    buf_add(&effect->tail, worker->island, strlen(worker->island) + 1);
+    buf_add_str(&effect->tail, str_from(worker->address));
+}
+
+/* Tells a head that takes the place of a lost one what is here. */
+static void worker_tell_kept(const struct worker *worker, struct flow_effects *effects)
+{
+    for (size_t c = 0; c < worker->clients.len; c++) {
+        const struct worker_client *client = worker->clients.items[c];
+        if (client->gone || client->token == 0)
+            continue;
+        struct flow_entry entry = {.kind = ENTRY_CLIENT, .flags = ENTRY_IS_KEPT, .client = client->id};
+        entry.args[0] = client->token;
+        flow_send(effects, PEER_HEAD, &entry);
+        for (size_t i = 0; i < client->object_list.len; i++) {
+            const struct worker_object *object = client->object_list.items[i];
+            struct flow_entry there = {.kind = ENTRY_PUT_DONE, .handle = object->handle};
+            for (size_t k = 0; k < object->shards.len; k++) {
+                there.node = object->shards.items[k].shard;
+                const struct cell *cell = object->shards.items[k].cell;
+                if (cell->tensor || (cell->fault && !cell->fault->lost))
+                    flow_send(effects, PEER_HEAD, &there);
+            }
+        }
+    }
+    flow_send(effects, PEER_HEAD, &(struct flow_entry){.kind = ENTRY_CLIENT, .flags = ENTRY_IS_KEPT});
+}
+
+/* Greets a head; one that takes the place of a lost one once all launches of the lost one are over. */
+static void worker_greet(struct worker *worker, struct flow_effects *effects)
+{
+    bool runs = false;
+    const struct list_node *end = &worker->instances;
+    for (const struct list_node *node = end->next; node != end && !runs; node = node->next)
+        runs = container_of(node, struct instance, node)->program != NULL;
+    for (size_t i = effects->list.len; i-- > 0 && worker->rejoins;) {
+        struct flow_effect *effect = &effects->list.items[i];
+        if (effect->kind != FLOW_SEND || effect->peer != PEER_HEAD)
+            continue;
+        buf_done(&effect->tail);
+        vec_remove(&effects->list, i);
+    }
+    if (!worker->greets || runs)
+        return;
+    worker_hello(worker, effects);
+    if (worker->rejoins && worker->host != UINT32_MAX)
+        worker_tell_kept(worker, effects);
+    worker->greets = worker->rejoins = false;
+}
+
 void worker_step(struct worker *worker, const struct flow_event *event, struct flow_effects *effects)
 {
     switch (event->kind) {
     case FLOW_OPENED:
-        if (event->peer == PEER_HEAD) {
-            struct flow_entry hello = {.kind = ENTRY_HELLO_WORKER,
-                                       .args = {worker->device_bytes, worker->place}};
-            hello.count = (uint16_t)worker->device_count;
-            struct flow_effect *effect = flow_send(effects, PEER_HEAD, &hello);
-            buf_add(&effect->tail, worker->island, strlen(worker->island) + 1);
-            buf_add_str(&effect->tail, str_from(worker->address));
-        }
+        if (event->peer == PEER_HEAD)
+            worker->greets = true;
         break;
     case FLOW_ENTRY:
         worker_entry(worker, event, effects);
         break;
     case FLOW_CLOSED:
+        if (event->peer == PEER_HEAD) {
+            worker->greets = false;
+            worker->rejoins = true;
+            worker->secret = 0; /* peers are let in again once the next head has told its own */
+            worker_launches_lost(worker, effects);
+        }
         for (size_t i = 0; i < worker->guests.len; i++)
             if (worker->guests.items[i].peer == event->peer) {
                 vec_remove(&worker->guests, i);
@@ -400,6 +493,8 @@ void worker_step(struct worker *worker, const struct flow_event *event, struct f
         break;
     }
     worker_pump(worker, effects);
+    if (worker->greets || worker->rejoins)
+        worker_greet(worker, effects);
 }
 
 struct worker_counts worker_count(const struct worker *worker)

@@ -11,7 +11,10 @@
 #include "flow/island/machine.h"
 #include "flow/lower/lower.h"
 
-enum { WORKER_CLIENT_OBJECTS_MAX = 1 << 21 }; /* the head lets it have half as many */
+enum {
+    WORKER_CLIENT_OBJECTS_MAX = 1 << 21, /* the head lets it have half as many */
+    WORKER_GONE_MAX = 1 << 14,           /* clients that are gone and remembered: late messages name them */
+};
 
 struct instance;
 
@@ -113,12 +116,17 @@ struct worker_guest {
 
 struct worker {
     char *island, *address;
-    uint32_t host, device_count;
+    uint32_t host, incarnation, device_count;
+    uint64_t birth; /* given by the head */
+    bool rejoins;   /* the head is lost, or back and yet to be greeted */
+    bool greets;    /* a head is there, and is greeted once nothing runs */
     uint64_t device_bytes, secret, place;
     struct worker_device *devices;
     VEC(struct worker_client *) clients;
     struct u64_map client_index;
-    uint32_t client_seen; /* the highest id that the head has told of */
+    struct u64_map gone; /* ids of clients that are gone, as themselves; the latest WORKER_GONE_MAX */
+    VEC(uint32_t) gone_list;
+    uint32_t gone_next; /* the oldest one of a full list */
     struct list_node instances;
     VEC(struct device_turn) ready; /* steps to do at once */
     VEC(struct worker_guest) guests;
@@ -149,12 +157,16 @@ void worker_put(struct worker *worker, struct worker_client *client, const struc
                 struct flow_effects *effects);
 void worker_fetch(struct worker *worker, struct worker_client *client, const struct flow_entry *entry,
                   struct flow_effects *effects);
-void worker_release(struct worker *worker, struct worker_client *client, struct str tail);
+void worker_release(struct worker *worker, struct worker_client *client, const struct flow_event *event);
 
 /* worker_launch.c */
 void worker_launch(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
 void worker_data(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
 void worker_lost(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
+/* Ends what was launched by a head that is lost: no other knows of it. */
+void worker_launches_lost(struct worker *worker, struct flow_effects *effects);
+/* No launch of the client up to number `last` will come: what came early for one goes. */
+void worker_launches_over(struct worker *worker, struct worker_client *client, uint64_t last);
 void worker_ran(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
 void worker_skip(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
 void worker_pump(struct worker *worker, struct flow_effects *effects);
@@ -165,6 +177,8 @@ void worker_program_unref(struct worker *worker, struct worker_program *program)
 /* worker.c */
 struct worker_client *worker_client(struct worker *worker, uint32_t id); /* NULL: unknown */
 struct worker_client *worker_client_new(struct worker *worker, uint32_t id);
+/* Whether the head may yet tell of a client that is unknown here. */
+bool worker_client_may_come(const struct worker *worker, uint32_t id);
 void worker_client_rest(struct worker *worker,
                         struct worker_client *client); /* frees it if nothing of it runs */
 void worker_function_rest(struct worker *worker, struct worker_function *function,

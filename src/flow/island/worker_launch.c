@@ -348,7 +348,7 @@ void worker_data(struct worker *worker, const struct flow_event *event, struct f
 {
     const struct flow_entry *entry = event->entry;
     struct worker_client *client = worker_client(worker, entry->client);
-    if (!client && entry->client > worker->client_seen)
+    if (!client && worker_client_may_come(worker, entry->client))
         client = worker_client_new(worker, entry->client); /* the head's word of it is on its way */
     if (!client)
         return;
@@ -366,20 +366,16 @@ void worker_data(struct worker *worker, const struct flow_event *event, struct f
     vec_push(&instance->early, early);
 }
 
-/* LOST: the gang has lost a member, so nothing more may come from it. */
-void worker_lost(struct worker *worker, const struct flow_event *event, struct flow_effects *effects)
+/* Nothing more may come from other hosts. The instance may be gone afterwards. */
+static void instance_cut_off(struct worker *worker, struct instance *instance, const struct fault *why,
+                             struct flow_effects *effects)
 {
-    const struct flow_entry *entry = event->entry;
-    struct worker_client *client = worker_client(worker, entry->client);
-    struct instance *instance = client ? instance_find(client, entry->launch) : NULL;
-    if (!instance || !instance->program || instance->lost)
-        return;
-    instance->lost = mem_alloc(sizeof *instance->lost);
-    fault_decode(event->tail, instance->lost);
+    struct fault fault = *why;
+    instance->lost = mem_alloc(sizeof fault);
+    *instance->lost = fault;
     struct flow_effect *abort = flow_add(effects, FLOW_ABORT);
-    abort->run = (struct run_id){.client = entry->client, .launch = entry->launch, .node = UINT32_MAX};
-    abort->fault = *instance->lost;
-    struct fault fault = *instance->lost;
+    abort->run = (struct run_id){.client = instance->client, .launch = instance->launch, .node = UINT32_MAX};
+    abort->fault = fault;
     for (size_t i = 0; i < instance->program->recvs.len; i++) {
         uint32_t step = instance->program->recvs.items[i];
         if (instance->done[step])
@@ -389,6 +385,52 @@ void worker_lost(struct worker *worker, const struct flow_event *event, struct f
         instance_step_done(worker, instance, step, effects);
         if (last)
             return;
+    }
+}
+
+/* LOST: the gang has lost a member. */
+void worker_lost(struct worker *worker, const struct flow_event *event, struct flow_effects *effects)
+{
+    const struct flow_entry *entry = event->entry;
+    struct worker_client *client = worker_client(worker, entry->client);
+    struct instance *instance = client ? instance_find(client, entry->launch) : NULL;
+    if (!instance || !instance->program || instance->lost)
+        return;
+    struct fault fault;
+    fault_decode(event->tail, &fault);
+    instance_cut_off(worker, instance, &fault, effects);
+}
+
+void worker_launches_lost(struct worker *worker, struct flow_effects *effects)
+{
+    struct list_node *end = &worker->instances;
+    list_for_each_safe(node, after, end)
+    {
+        struct instance *instance = container_of(node, struct instance, node);
+        if (!instance->program) {
+            instance_free(worker, instance);
+            continue;
+        }
+        struct fault fault = fault_make(FAULT_CANCELLED, instance->launch, 0,
+                                        "the head was lost while launch %llu was under way",
+                                        (unsigned long long)instance->launch);
+        fault.lost = true;
+        if (!instance->lost)
+            instance_cut_off(worker, instance, &fault, effects);
+    }
+}
+
+void worker_launches_over(struct worker *worker, struct worker_client *client, uint64_t last)
+{
+    if (last <= client->last_launch)
+        return;
+    client->last_launch = last;
+    struct list_node *end = &worker->instances;
+    list_for_each_safe(node, after, end)
+    {
+        struct instance *instance = container_of(node, struct instance, node);
+        if (instance->client == client->id && !instance->program && instance->launch <= last)
+            instance_free(worker, instance);
     }
 }
 
@@ -419,7 +461,7 @@ bool worker_expects(struct worker *worker, uint32_t id, uint64_t launch)
 {
     const struct worker_client *client = worker_client(worker, id);
     if (!client)
-        return id > worker->client_seen;
+        return worker_client_may_come(worker, id);
     const struct instance *instance = instance_find(client, launch);
     return (instance && instance->program) || (!client->gone && launch > client->last_launch);
 }

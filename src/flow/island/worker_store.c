@@ -219,19 +219,21 @@ void worker_fetch(struct worker *worker, struct worker_client *client, const str
         vec_push(&cell->waiters, ((struct cell_waiter){.fetch = *entry}));
 }
 
-void worker_release(struct worker *worker, struct worker_client *client, struct str tail)
+void worker_release(struct worker *worker, struct worker_client *client, const struct flow_event *event)
 {
+    struct str tail = event->tail;
+    bool kept = (event->entry->flags & ENTRY_IS_KEPT) != 0; /* no more of it will be put */
     for (size_t i = 0; i + 8 <= tail.len; i += 8) {
         uint64_t handle;
         memcpy(&handle, tail.data + i, sizeof handle);
         /* A value that its client is still putting goes when it has come. */
-        struct worker_object *object = worker_object(client, handle, (handle & HANDLE_PUT) != 0);
+        struct worker_object *object = worker_object(client, handle, !kept && (handle & HANDLE_PUT) != 0);
         if (!object)
             continue;
         bool empty = object->shards.len == 0;
         for (size_t k = 0; k < object->shards.len && !empty; k++)
             empty = !cell_settled(object->shards.items[k].cell);
-        if (empty && (handle & HANDLE_PUT))
+        if (empty && !kept && (handle & HANDLE_PUT))
             object->released = true;
         else
             worker_object_end(worker, client, object);

@@ -35,6 +35,7 @@ struct loop {
     uint32_t guests;
     bool deaths, busy; /* busy: the last turn had something to do */
     uint32_t spun;     /* turns in a row that ended without poll */
+    int64_t every_ns, ticked_ns; /* between ticks; when the last one was */
     struct spin spin;
     _Atomic bool stop, woken;
 };
@@ -44,6 +45,7 @@ int loop_new(const struct loop_handler *handler, struct loop **ret_loop, struct 
     struct loop *loop = mem_alloc(sizeof *loop);
     loop->handler = *handler;
     loop->listener = -1;
+    loop->every_ns = NS_PER_SECOND;
     spin_init(&loop->spin);
     loop->epoll = epoll_create1(EPOLL_CLOEXEC);
     loop->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
@@ -352,14 +354,19 @@ static void loop_turn(struct loop *loop, int timeout_ms)
     loop_flush(loop);
 }
 
+void loop_set_tick(struct loop *loop, int64_t every_ns)
+{
+    loop->every_ns = every_ns;
+}
+
 void loop_run(struct loop *loop)
 {
-    int64_t tick_ns = flow_now_ns() + NS_PER_SECOND;
+    loop->ticked_ns = flow_now_ns();
     while (!loop->stop) {
-        int64_t left_ms = (tick_ns - flow_now_ns()) / NS_PER_MS;
+        int64_t left_ms = (loop->ticked_ns + loop->every_ns - flow_now_ns()) / NS_PER_MS;
         loop_turn(loop, left_ms > 0 ? (int)left_ms : 0);
-        if (flow_now_ns() >= tick_ns) {
-            tick_ns = flow_now_ns() + NS_PER_SECOND;
+        if (flow_now_ns() >= loop->ticked_ns + loop->every_ns) {
+            loop->ticked_ns = flow_now_ns();
             loop->handler.tick(loop->handler.context);
             loop_flush(loop);
         }

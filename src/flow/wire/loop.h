@@ -19,7 +19,7 @@ struct loop_handler {
     void (*entry)(void *context, uint64_t peer, const struct flow_entry *entry, struct str tail);
     void (*closed)(void *context, uint64_t peer);
     void (*woken)(void *context);
-    void (*tick)(void *context); /* about once a second */
+    void (*tick)(void *context); /* about once a second, or as loop_set_tick says */
     bool holds_guests;           /* after its first entry a guest is not read until loop_bind */
     /* Chunks that may wait for a peer other than a host, each of WIRE_READ_MAX bytes or a tensor; one that
      * reads too slowly is closed. 0: any number. */
@@ -40,6 +40,7 @@ void loop_close(struct loop *loop, uint64_t peer); /* all its connections; `clos
  * lives, all are read, and `closed` is called when the last one has ended. */
 void loop_bind(struct loop *loop, uint64_t guest, uint64_t as);
 void loop_stop_at(struct loop *loop, int fd); /* when fd is readable; -1: never */
+void loop_set_tick(struct loop *loop, int64_t every_ns);
 void loop_run(struct loop *loop);
 void loop_stop(struct loop *loop);
 void loop_wake(struct loop *loop);

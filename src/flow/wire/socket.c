@@ -10,10 +10,11 @@
 #include <stdio.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
 
-enum { SOCKET_BACKLOG = 512, SOCKET_BUFFER = 1 << 20 };
+enum { SOCKET_BACKLOG = 512, SOCKET_BUFFER = 1 << 20, SOCKET_CONNECT_S = 5 };
 
 static ssize_t socket_read(struct wire *wire, void *data, size_t len)
 {
@@ -121,8 +122,11 @@ int flow_wire_connect(const char *address, struct wire **ret_wire, struct error 
         if (rc < 0)
             return rc;
         int refused = 0;
+        const struct timeval patience = {.tv_sec = SOCKET_CONNECT_S};
         for (one = found; one && fd < 0; one = one->ai_next) {
             fd = socket(one->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+            if (fd >= 0) /* bounds connect: a machine that is gone does not answer */
+                setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &patience, sizeof patience);
             if (fd >= 0 && connect(fd, one->ai_addr, one->ai_addrlen) < 0) {
                 refused = errno;
                 close(fd);

@@ -366,6 +366,54 @@ static void quotas_fail_typed(void **state)
     stand_end(&stand);
 }
 
+/* A client from before must have its token; one that does not come is gone for the workers after a while. */
+static void identity_takes_the_token(void **state)
+{
+    struct stand stand;
+    stand_begin(&stand, 0, 1, 1 << 20, 1);
+    struct flow_entry worker = {.kind = ENTRY_HELLO_WORKER, .flags = ENTRY_IS_KEPT, .count = 1, .node = 3};
+    worker.args[0] = 1 << 20;
+    worker.args[1] = 55;
+    open_peer(&stand, 1);
+    say_to_head(&stand, 1, &worker, (struct str){"main\0address", 12});
+    assert_int_equal(stand.effects.list.items[0].entry.node, 3);
+    for (uint32_t c = 7; c <= 8; c++)
+        say_to_head(&stand, 1,
+                    &(struct flow_entry){
+                        .kind = ENTRY_CLIENT, .flags = ENTRY_IS_KEPT, .client = c, .args = {1000 + c}},
+                    (struct str){0});
+    say_to_head(&stand, 1, &(struct flow_entry){.kind = ENTRY_CLIENT}, (struct str){0});
+    open_peer(&stand, 2); /* another worker of the same number */
+    say_to_head(&stand, 2, &worker, (struct str){"main\0address", 12});
+    assert_int_equal(stand.effects.list.items[0].entry.kind, ENTRY_WELCOME);
+    assert_int_equal(stand.effects.list.items[0].entry.flags, ENTRY_IS_FAILED);
+    assert_int_equal(stand.effects.list.items[1].kind, FLOW_CLOSE);
+
+    struct flow_entry hello = {.kind = ENTRY_HELLO_CLIENT, .flags = ENTRY_IS_KEPT, .count = 1};
+    hello.client = 7;
+    static const uint64_t tokens[] = {1008, 1007, 1007};
+    uint32_t given[3] = {0};
+    for (int i = 0; i < 3; i++) {
+        hello.args[0] = tokens[i];
+        open_peer(&stand, FIRST_CLIENT + (uint64_t)i);
+        say_to_head(&stand, FIRST_CLIENT + (uint64_t)i, &hello, STR("client"));
+        for (size_t k = 0; k < stand.effects.list.len; k++)
+            if (stand.effects.list.items[k].entry.kind == ENTRY_WELCOME)
+                given[i] = stand.effects.list.items[k].entry.client;
+    }
+    assert_int_not_equal(given[0], 7); /* not its token */
+    assert_int_equal(given[1], 7);
+    assert_int_not_equal(given[2], 7); /* it is there already */
+    assert_int_equal(head_count(stand.head).clients, 4);
+    flow_effects_clear(&stand.effects);
+    head_step(stand.head, &(struct flow_event){.kind = FLOW_TICK, .now_ns = INT64_C(60000000000)},
+              &stand.effects);
+    assert_int_equal(stand.effects.list.len, 1); /* client 8 has not come: its worker drops what it has */
+    assert_int_equal(stand.effects.list.items[0].entry.client, 8);
+    assert_int_equal(stand.effects.list.items[0].entry.flags, ENTRY_IS_DOWN);
+    stand_end(&stand);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -378,6 +426,7 @@ int main(void)
         cmocka_unit_test(late_shards_go),
         cmocka_unit_test(launch_numbers_ascend),
         cmocka_unit_test(quotas_fail_typed),
+        cmocka_unit_test(identity_takes_the_token),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

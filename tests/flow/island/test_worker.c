@@ -91,10 +91,35 @@ static void puts_are_bounded(void **state)
     stand_end(&stand);
 }
 
+/* A head with another token for a client's number: what the first one had is gone. */
+static void number_alone_gets_nothing(void **state)
+{
+    struct stand stand;
+    stand_begin(&stand);
+    put(&stand, handle_of(1));
+    assert_int_equal(worker_count(stand.worker).objects, 1);
+    flow_effects_clear(&stand.effects);
+    worker_step(stand.worker, &(struct flow_event){.kind = FLOW_CLOSED, .peer = PEER_HEAD}, &stand.effects);
+    worker_step(stand.worker, &(struct flow_event){.kind = FLOW_OPENED, .peer = PEER_HEAD}, &stand.effects);
+    assert_int_equal(stand.effects.list.len, 4); /* its hello, the client, its shard, the end */
+    assert_int_equal(stand.effects.list.items[0].entry.args[1], 8);
+    assert_int_equal(stand.effects.list.items[1].entry.args[0], TOKEN);
+    assert_int_equal(stand.effects.list.items[2].entry.handle, handle_of(1));
+    say(&stand, PEER_HEAD, &(struct flow_entry){.kind = ENTRY_CLIENT, .client = CLIENT, .args = {TOKEN}},
+        (struct str){0});
+    assert_int_equal(worker_count(stand.worker).objects, 1);
+    say(&stand, PEER_HEAD, &(struct flow_entry){.kind = ENTRY_CLIENT, .client = CLIENT, .args = {TOKEN + 1}},
+        (struct str){0});
+    assert_int_equal(worker_count(stand.worker).objects, 0);
+    assert_int_equal(worker_count(stand.worker).cells, 0);
+    stand_end(&stand);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(puts_are_bounded),
+        cmocka_unit_test(number_alone_gets_nothing),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -56,6 +56,7 @@ struct world_worker {
     struct worker *worker;
     bool alive;
     uint32_t host, devices;
+    uint64_t birth; /* given by the first head that has welcomed it */
     struct world_run runs[4];
     VEC(struct world_compile) compiles;
     VEC(struct world_abort) aborts;
@@ -66,13 +67,16 @@ struct world_worker {
 
 struct world_mesh {
     uint32_t id;
+    char island[8];
     struct flow_mesh shape;
-    uint32_t hosts[16];
+    uint32_t hosts[16], devices[16];
+    uint64_t births[16]; /* of the hosts' workers */
 };
 struct world_value {
     uint64_t handle;
     struct flow_sharding sharding;
     int32_t base;
+    uint64_t launch;        /* 0: it was put */
     struct world_mesh mesh; /* as it was when the value was made */
     bool failed, released;
     uint32_t asked[16]; /* fetches of each shard without an answer */
@@ -82,11 +86,13 @@ struct world_program {
     struct flow_sharding arg[2], result[2];
     uint32_t from[2];
     int32_t adds[2];
+    struct buf text; /* for another head */
 };
 struct world_client {
     bool alive, welcome;
     uint32_t id, epoch;
     uint64_t token, launched, finished, values_made, puts_made;
+    uint64_t births[WORLD_WORKERS_MAX * 2]; /* of each host that the head has told of */
     VEC(struct world_mesh) meshes;
     VEC(struct world_value) values;
     VEC(struct world_program) programs;
@@ -100,23 +106,28 @@ struct world {
     struct world_client clients[WORLD_CLIENTS_MAX];
     uint32_t worker_count, client_count;
     struct world_channel channels[WORLD_ENDS][WORLD_ENDS];
-    bool host_dead[WORLD_WORKERS_MAX * 2];
+    uint32_t host_end[WORLD_WORKERS_MAX * 2]; /* of the worker that has the number now */
+    bool connected[WORLD_ENDS];               /* to the head that lives */
+    uint32_t idle;                            /* ticks in a row with nothing to do */
     VEC(struct world_gang) gangs;
     struct flow_effects effects;
     int64_t now_ns;
     uint64_t tickets[4]; /* the last one that each island has stamped */
     uint64_t device_bytes;
+    bool kills_heads;
     /* what was reached */
     uint64_t launches, shards, failures, kills, client_deaths, memory_failures, lost_failures;
+    uint64_t head_deaths, kept, refused;
 };
 
-void world_begin(struct world *world, uint64_t seed, uint64_t device_bytes);
+void world_begin(struct world *world, uint64_t seed, uint64_t device_bytes, bool kills_heads);
 /* One random event; `hurt`: also deaths and births. False: nothing can happen any more. */
 bool world_step(struct world *world, bool hurt);
 void world_end(struct world *world);
 void world_kill_client(struct world *world, uint32_t c);
 
-/* client.c */
+/* world_clients.h */
+void world_client_lost_head(struct world *world, uint32_t c);
 void world_client_took(struct world *world, uint32_t c, const struct flow_entry *entry, struct str tail);
 void world_client_act(struct world *world, uint32_t c);
 void world_post(struct world *world, uint32_t from, uint32_t to, const struct flow_entry *entry,

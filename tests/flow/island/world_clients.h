@@ -16,8 +16,10 @@ static void world_client_mesh(struct world_client *client, const struct flow_ent
         mesh.shape.dims[a] = unpack_u32(&in, 16);
     for (uint32_t i = 0; i < flow_mesh_devices(&mesh.shape); i++) {
         mesh.hosts[i] = unpack_u32(&in, UINT32_MAX);
-        unpack_u32(&in, UINT32_MAX);
+        mesh.devices[i] = unpack_u32(&in, UINT32_MAX);
+        mesh.births[i] = mesh.hosts[i] < WORLD_WORKERS_MAX * 2 ? client->births[mesh.hosts[i]] : 0;
     }
+    snprintf(mesh.island, sizeof mesh.island, STR_FORMAT, (int)in.left, in.data);
     client->epoch = entry->epoch;
     for (size_t i = 0; i < client->meshes.len; i++)
         if (client->meshes.items[i].id == mesh.id) {
@@ -61,18 +63,112 @@ static void world_client_shard(struct world *world, struct world_client *client,
     world->shards++;
 }
 
+static void world_tell_functions(struct world *world, uint32_t c)
+{
+    for (uint64_t f = 1; f <= 4; f++)
+        world_post(world, world_client_end(c), 0, &(struct flow_entry){.kind = ENTRY_FUNCTION, .handle = f},
+                   STR("f"));
+}
+
+void world_client_lost_head(struct world *world, uint32_t c)
+{
+    struct world_client *client = &world->clients[c];
+    struct flow_entry hello = {.kind = ENTRY_HELLO_CLIENT, .node = 0x80000000u, .count = 1};
+    client->welcome = false;
+    if (client->id) {
+        hello.flags = ENTRY_IS_KEPT;
+        hello.client = client->id;
+        hello.epoch = client->epoch;
+        hello.args[0] = client->token;
+    }
+    world_post(world, world_client_end(c), 0, &hello, STR("client"));
+}
+
+/* Under another number nothing that was there is this client's. */
+static void world_forget_values(struct world *world, uint32_t c)
+{
+    struct world_client *client = &world->clients[c];
+    uint32_t end = world_client_end(c);
+    client->values.len = 0;
+    memset(client->knows, 0, sizeof client->knows);
+    for (uint32_t w = 0; w < WORLD_WORKERS_MAX; w++) {
+        world->workers[w].bound[end] = 0;
+        world->workers[w].held[end] = false;
+        world_drop(&world->channels[end][1 + w], world->channels[end][1 + w].first);
+        world_drop(&world->channels[1 + w][end], world->channels[1 + w][end].first);
+    }
+}
+
+static void world_pack_places(const struct world_mesh *mesh, struct buf *tail)
+{
+    for (uint32_t i = 0; i < flow_mesh_devices(&mesh->shape); i++) {
+        pack_u32(tail, mesh->hosts[i]);
+        pack_u32(tail, mesh->devices[i]);
+        pack_u64(tail, mesh->births[i]);
+    }
+}
+
+/* Tells a head that has taken the place of a lost one what this client has. */
+static void world_client_rejoin(struct world *world, uint32_t c)
+{
+    struct world_client *client = &world->clients[c];
+    uint32_t end = world_client_end(c);
+    struct buf tail = {0};
+    world_tell_functions(world, c);
+    for (size_t i = 0; i < client->meshes.len; i++) {
+        const struct world_mesh *mesh = &client->meshes.items[i];
+        struct flow_entry entry = {.kind = ENTRY_MESH, .flags = ENTRY_IS_KEPT, .node = mesh->id};
+        entry.count = (uint16_t)mesh->shape.rank;
+        buf_clear(&tail);
+        for (int a = 0; a < mesh->shape.rank; a++)
+            pack_u32(&tail, mesh->shape.dims[a]);
+        world_pack_places(mesh, &tail);
+        buf_add_str(&tail, str_from(mesh->island));
+        world_post(world, end, 0, &entry, buf_str(&tail));
+    }
+    for (size_t i = 0; i < client->programs.len; i++)
+        world_post(world, end, 0,
+                   &(struct flow_entry){.kind = ENTRY_PROGRAM, .program = client->programs.items[i].id},
+                   buf_str(&client->programs.items[i].text));
+    for (size_t i = 0; i < client->values.len; i++) {
+        const struct world_value *value = &client->values.items[i];
+        struct flow_entry entry = {.kind = ENTRY_VALUE, .flags = ENTRY_IS_KEPT, .handle = value->handle};
+        entry.node = value->sharding.mesh;
+        entry.launch = value->launch;
+        buf_clear(&tail);
+        pack_type(&tail, &world_type);
+        buf_add(&tail, value->sharding.axes, sizeof value->sharding.axes);
+        world_pack_places(&value->mesh, &tail);
+        if (!value->failed)
+            world_post(world, end, 0, &entry, buf_str(&tail));
+        world->kept += !value->failed;
+    }
+    buf_done(&tail);
+    struct flow_entry all = {.kind = ENTRY_PROGRESS, .launch = client->launched, .handle = client->puts_made};
+    world_post(world, end, 0, &all, (struct str){0});
+    client->finished = client->launched;
+}
+
 void world_client_took(struct world *world, uint32_t c, const struct flow_entry *entry, struct str tail)
 {
     struct world_client *client = &world->clients[c];
     switch (entry->kind) {
-    case ENTRY_WELCOME:
+    case ENTRY_WELCOME: {
+        bool first = client->id == 0;
+        if (!first && client->id != entry->client)
+            world_forget_values(world, c);
         client->welcome = true;
         client->id = entry->client;
         client->token = entry->args[0];
         CHECK(client->token != 0); /* or any guest could be this client */
-        for (uint64_t f = 1; f <= 4; f++)
-            world_post(world, world_client_end(c), 0,
-                       &(struct flow_entry){.kind = ENTRY_FUNCTION, .handle = f}, STR("f"));
+        if (first)
+            world_tell_functions(world, c);
+        else
+            world_client_rejoin(world, c);
+        break;
+    }
+    case ENTRY_HOST:
+        client->births[entry->node] = entry->args[1];
         break;
     case ENTRY_MESH:
         world_client_mesh(client, entry, tail);
@@ -147,20 +243,18 @@ static void world_draw_program(struct world *world, uint32_t c)
     program_encode(program, &bytes);
     world_post(world, world_client_end(c), 0,
                &(struct flow_entry){.kind = ENTRY_PROGRAM, .program = drawn.id}, buf_str(&bytes));
-    buf_done(&bytes);
+    drawn.text = bytes;
     program_free(program);
     vec_push(&client->programs, drawn);
 }
 
 /* Sends to the worker of a host, with a hello before the first entry. */
-static void world_client_to_host(struct world *world, uint32_t c, uint32_t host,
+static void world_client_to_host(struct world *world, uint32_t c, uint64_t birth,
                                  const struct flow_entry *entry, struct str tail)
 {
     struct world_client *client = &world->clients[c];
-    if (host >= WORLD_WORKERS_MAX * 2 || world->host_dead[host])
-        return;
-    uint32_t end = world_end_of_host(world, host);
-    if (!world->workers[end - 1].alive)
+    uint32_t end = world_end_of_birth(world, birth);
+    if (end == 0)
         return;
     if (!client->knows[end - 1]) {
         struct flow_entry hello = {.kind = ENTRY_HELLO_PEER, .client = client->id, .args = {client->token}};
@@ -190,7 +284,7 @@ static uint64_t world_put(struct world *world, uint32_t c, const struct flow_sha
         for (int64_t i = 0; i < box.size[0]; i++)
             pack_u32(&tail, (uint32_t)(value.base + box.start[0] + i));
         struct flow_entry put = {.kind = ENTRY_PUT, .handle = value.handle, .node = d};
-        world_client_to_host(world, c, value.mesh.hosts[d], &put, buf_str(&tail));
+        world_client_to_host(world, c, value.mesh.births[d], &put, buf_str(&tail));
     }
     buf_done(&tail);
     vec_push(&client->values, value);
@@ -228,6 +322,7 @@ static void world_launch(struct world *world, uint32_t c)
     entry.handle = (uint64_t)client->id << HANDLE_CLIENT_SHIFT | (client->values_made + 1);
     for (uint32_t k = 0; k < program.results; k++) {
         results[k].handle = entry.handle + k;
+        results[k].launch = entry.launch;
         vec_push(&client->values, results[k]);
     }
     client->values_made += program.results;
@@ -240,11 +335,11 @@ static void world_fetch(struct world *world, uint32_t c)
     struct world_client *client = &world->clients[c];
     struct world_value *value = &client->values.items[rng_below(&world->rng, client->values.len)];
     uint32_t d = (uint32_t)rng_below(&world->rng, flow_mesh_devices(&value->mesh.shape));
-    if (value->released || value->failed || value->mesh.hosts[d] >= WORLD_WORKERS_MAX * 2)
+    if (value->released || value->failed || !world_end_of_birth(world, value->mesh.births[d]))
         return;
     value->asked[d]++;
     struct flow_entry entry = {.kind = ENTRY_FETCH, .handle = value->handle, .node = d};
-    world_client_to_host(world, c, value->mesh.hosts[d], &entry, (struct str){0});
+    world_client_to_host(world, c, value->mesh.births[d], &entry, (struct str){0});
 }
 
 /* As the library: not before what was asked for has come. */

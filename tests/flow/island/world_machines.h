@@ -10,8 +10,14 @@ void world_post(struct world *world, uint32_t from, uint32_t to, const struct fl
     struct world_message message = {.entry = *entry};
     message.entry.tail_bytes = (uint32_t)tail.len;
     buf_add_str(&message.tail, tail);
-    vec_push(&world->channels[from][to].queue, message);
+    if (to == 0 && !world->connected[from]) /* to a head that is dead */
+        buf_done(&message.tail);
+    else
+        vec_push(&world->channels[from][to].queue, message);
 }
+
+/* A connection to the head that lives. */
+static void world_open(struct world *world, uint32_t end);
 
 static void world_head_feed(struct world *world, struct flow_event *event)
 {
@@ -20,8 +26,13 @@ static void world_head_feed(struct world *world, struct flow_event *event)
     uint64_t launch[4] = {0};
     for (size_t i = 0; i < world->effects.list.len; i++) {
         const struct flow_effect *effect = &world->effects.list.items[i];
-        CHECK(effect->kind == FLOW_SEND);
         uint32_t to = (uint32_t)effect->peer;
+        if (effect->kind == FLOW_CLOSE) { /* a worker whose number another one has by now */
+            CHECK(to <= WORLD_WORKERS_MAX && world->head_deaths > 0);
+            world->refused++;
+            continue;
+        }
+        CHECK(effect->kind == FLOW_SEND);
         if (effect->entry.kind == ENTRY_LAUNCH) { /* tickets follow one another without a gap */
             uint32_t island = (to - 1) % 2;
             bool same =
@@ -30,10 +41,12 @@ static void world_head_feed(struct world *world, struct flow_event *event)
             world->tickets[island] = effect->entry.ticket;
             launch[island] = effect->entry.launch;
         }
-        if (effect->entry.kind == ENTRY_WELCOME && to <= WORLD_WORKERS_MAX)
-            world->workers[to - 1].host = effect->entry.node;
-        if (effect->entry.kind == ENTRY_HOST && effect->entry.flags & ENTRY_IS_DOWN)
-            world->host_dead[effect->entry.node] = true;
+        if (effect->entry.kind == ENTRY_WELCOME && to <= WORLD_WORKERS_MAX && !effect->entry.flags) {
+            struct world_worker *worker = &world->workers[to - 1];
+            worker->host = effect->entry.node;
+            worker->birth = effect->entry.args[1];
+            world->host_end[worker->host] = to;
+        }
         world_post(world, 0, to, &effect->entry, buf_str(&effect->tail));
     }
     flow_effects_clear(&world->effects);
@@ -41,10 +54,17 @@ static void world_head_feed(struct world *world, struct flow_event *event)
 
 static uint32_t world_end_of_host(const struct world *world, uint32_t host)
 {
-    for (uint32_t w = 0; w < world->worker_count; w++)
-        if (world->workers[w].host == host)
+    CHECK(host < WORLD_WORKERS_MAX * 2 && world->host_end[host] != 0);
+    return world->host_end[host];
+}
+
+/* The end of the worker of that birth; 0: it is dead. */
+static uint32_t world_end_of_birth(const struct world *world, uint64_t birth)
+{
+    for (uint32_t w = 0; w < world->worker_count && birth; w++)
+        if (world->workers[w].alive && world->workers[w].birth == birth)
             return world_worker_end(w);
-    CHECK_UNREACHABLE();
+    return 0;
 }
 
 static uint32_t world_end_of_peer(const struct world *world, uint64_t peer)
@@ -198,6 +218,13 @@ static void world_end_run(struct world *world, uint32_t w, uint32_t d)
     world_worker_feed(world, w, &event);
 }
 
+static void world_open(struct world *world, uint32_t end)
+{
+    world->connected[end] = true;
+    world_head_feed(
+        world, &(struct flow_event){.kind = FLOW_OPENED, .peer = end, .token = rng_next(&world->rng) | 1});
+}
+
 static void world_add_worker(struct world *world)
 {
     uint32_t w = world->worker_count++;
@@ -207,9 +234,7 @@ static void world_add_worker(struct world *world)
     *worker = (struct world_worker){.alive = true, .host = UINT32_MAX};
     worker->devices = (uint32_t)rng_range(&world->rng, 1, 4);
     worker->worker = worker_new(w % 2 ? "odd" : "even", address, worker->devices, world->device_bytes);
-    world_head_feed(world, &(struct flow_event){.kind = FLOW_OPENED,
-                                                .peer = world_worker_end(w),
-                                                .token = rng_next(&world->rng) | 1});
+    world_open(world, world_worker_end(w));
     world_worker_feed(world, w, &(struct flow_event){.kind = FLOW_OPENED, .peer = PEER_HEAD});
 }
 
@@ -218,9 +243,7 @@ static void world_add_client(struct world *world)
     uint32_t c = world->client_count++;
     struct world_client *client = &world->clients[c];
     *client = (struct world_client){.alive = true, .epoch = 1};
-    world_head_feed(world, &(struct flow_event){.kind = FLOW_OPENED,
-                                                .peer = world_client_end(c),
-                                                .token = rng_next(&world->rng) | 1});
+    world_open(world, world_client_end(c));
     struct flow_entry hello = {.kind = ENTRY_HELLO_CLIENT, .node = 0x80000000u};
     hello.count = (uint16_t)rng_range(&world->rng, 1, 4);
     world_post(world, world_client_end(c), 0, &hello, STR("client"));
@@ -238,9 +261,45 @@ static void world_cut(struct world *world, uint32_t end)
             buf_done(&vec_last(&out->queue).tail), out->queue.len--;
         for (; in->first < in->queue.len; in->first++)
             buf_done(&in->queue.items[in->first].tail);
-        if (other == 0)
+        if (other == 0 && world->connected[end])
             vec_push(&out->queue, ((struct world_message){.closed = true}));
     }
+}
+
+/* Drops what is in a channel from message `keep` on. */
+static void world_drop(struct world_channel *channel, size_t keep)
+{
+    while (channel->queue.len > keep)
+        buf_done(&vec_last(&channel->queue).tail), channel->queue.len--;
+}
+
+static void world_new_head(struct world *world)
+{
+    struct head_options options = {.window = (uint32_t)rng_range(&world->rng, 1, 20)};
+    options.secret = rng_next(&world->rng) | 1;
+    options.first_client = (uint32_t)rng_below(&world->rng, ENTRY_CLIENTS_MAX / 2);
+    world->head = head_new(&options);
+    memset(world->tickets, 0, sizeof world->tickets);
+}
+
+/* kill -9 of the head, and another one in its place. Nothing more comes to the old one; of what is on its way
+ * from it the tail is lost. */
+static void world_kill_head(struct world *world)
+{
+    world->head_deaths++;
+    head_free(world->head);
+    for (uint32_t end = 1; end < WORLD_ENDS; end++) {
+        struct world_channel *in = &world->channels[end][0], *out = &world->channels[0][end];
+        world_drop(in, in->first);
+        if (!world->connected[end])
+            continue;
+        world_drop(out, out->queue.len > out->first
+                            ? out->first + rng_below(&world->rng, out->queue.len - out->first + 1)
+                            : out->queue.len);
+        vec_push(&out->queue, ((struct world_message){.closed = true}));
+        world->connected[end] = false;
+    }
+    world_new_head(world);
 }
 
 static void world_kill_worker(struct world *world, uint32_t w)
@@ -262,6 +321,8 @@ static void world_kill_worker(struct world *world, uint32_t w)
 static void world_client_done(struct world_client *client)
 {
     client->alive = false;
+    for (size_t i = 0; i < client->programs.len; i++)
+        buf_done(&client->programs.items[i].text);
     vec_done(&client->meshes);
     vec_done(&client->values);
     vec_done(&client->programs);
@@ -272,6 +333,22 @@ void world_kill_client(struct world *world, uint32_t c)
     world->client_deaths++;
     world_client_done(&world->clients[c]);
     world_cut(world, world_client_end(c));
+}
+
+/* A worker or client sees the end of its head, and goes to the next one. */
+static void world_lose_head(struct world *world, uint32_t end)
+{
+    struct flow_event event = {.kind = FLOW_CLOSED, .peer = PEER_HEAD};
+    if (end <= WORLD_WORKERS_MAX) {
+        world->workers[end - 1].ticket = 0;
+        world_worker_feed(world, end - 1, &event);
+        world_open(world, end);
+        event.kind = FLOW_OPENED;
+        world_worker_feed(world, end - 1, &event);
+    } else {
+        world_open(world, end);
+        world_client_lost_head(world, end - 1 - WORLD_WORKERS_MAX);
+    }
 }
 
 static void world_deliver(struct world *world, uint32_t from, uint32_t to)
@@ -288,6 +365,10 @@ static void world_deliver(struct world *world, uint32_t from, uint32_t to)
         event.entry = &message.entry;
         event.tail = tail;
         world_head_feed(world, &event);
+    } else if (message.closed) {
+        world_lose_head(world, to);
+    } else if (from == 0 && message.entry.kind == ENTRY_WELCOME && message.entry.flags) {
+        world_kill_worker(world, to - 1); /* as its process ends */
     } else if (to <= WORLD_WORKERS_MAX) {
         struct world_worker *worker = &world->workers[to - 1];
         struct flow_event event = {.kind = FLOW_ENTRY, .entry = &message.entry, .tail = tail};
@@ -370,6 +451,8 @@ static void world_hurt(struct world *world)
         world_kill_client(world, c);
     else if (draw < 17 && world->client_count < WORLD_CLIENTS_MAX)
         world_add_client(world);
+    else if (draw < 19 && world->kills_heads)
+        world_kill_head(world);
     else if (world->clients[c].alive && draw < 400)
         world_client_act(world, c);
 }
@@ -389,8 +472,11 @@ bool world_step(struct world *world, bool hurt)
     if (idle) { /* launches may wait for memory, for 10 s at most */
         world_choices(world, list, &count);
         struct head_counts counts = head_count(world->head);
-        return count > 0 || (counts.queued > 0 && world->now_ns < INT64_C(1000000) * 1000000000);
+        world->idle = count > 0 ? 0 : world->idle + 1; /* and clients of a lost head for as long */
+        return count > 0 || world->idle < 15 ||
+               (counts.queued > 0 && world->now_ns < INT64_C(1000000) * 1000000000);
     }
+    world->idle = 0;
     struct world_choice choice = list[rng_below(&world->rng, count)];
     if (choice.what == DELIVER)
         world_deliver(world, choice.a, choice.b);
@@ -401,13 +487,13 @@ bool world_step(struct world *world, bool hurt)
     return true;
 }
 
-void world_begin(struct world *world, uint64_t seed, uint64_t device_bytes)
+void world_begin(struct world *world, uint64_t seed, uint64_t device_bytes, bool kills_heads)
 {
     memset(world, 0, sizeof *world);
     rng_seed(&world->rng, seed);
     world->device_bytes = device_bytes;
-    struct head_options options = {.window = (uint32_t)rng_range(&world->rng, 1, 20), .secret = 77};
-    world->head = head_new(&options);
+    world->kills_heads = kills_heads;
+    world_new_head(world);
     for (int i = 0; i < 4; i++)
         world_add_worker(world);
     for (int i = 0; i < 3; i++)
