@@ -362,6 +362,7 @@ void head_step(struct head *head, const struct flow_event *event, struct flow_ef
         head_closed(head, event->peer, effects);
         break;
     case FLOW_TICK:
+        head_tell_progress(head, effects);
         break;
     case FLOW_COMPILED:
     case FLOW_RAN:

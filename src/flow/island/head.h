@@ -185,6 +185,8 @@ bool head_client_pays(struct head_client *client, size_t bytes);
 void head_launch(struct head *head, struct head_client *client, const struct flow_entry *entry,
                  struct str tail, struct flow_effects *effects);
 void head_schedule(struct head *head, struct flow_effects *effects);
+/* Tells each client of the launches that are over and that it has not heard of; at each tick. */
+void head_tell_progress(struct head *head, struct flow_effects *effects);
 void head_done(struct head *head, uint32_t host, const struct flow_entry *entry,
                struct flow_effects *effects);
 void head_host_lost(struct head *head, uint32_t host, const struct fault *fault,

@@ -106,11 +106,11 @@ static void head_launch_drop_args(struct head *head, struct head_launch *launch,
     }
 }
 
-static void head_client_tell(struct head_client *client, struct flow_effects *effects)
+/* Tells a client that so many more launches are over. The library's window is many times as wide, so the rest
+ * may wait for a tick: telling of each launch would wake a client for nothing. */
+static void head_client_tell(struct head_client *client, uint64_t least, struct flow_effects *effects)
 {
-    bool idle = client->running == 0 && client->queue_first == client->queue.len;
-    if (client->gone || client->told == client->finished ||
-        (!idle && client->finished - client->told < HEAD_PROGRESS_EVERY))
+    if (client->gone || client->finished - client->told < least)
         return;
     client->told = client->finished;
     flow_send(effects, client->peer,
@@ -193,7 +193,7 @@ static void head_launch_refuse(struct head_client *client, const struct flow_ent
     failed.count = (uint16_t)entry->node;
     fault_encode(&fault, &flow_send(effects, client->peer, &failed)->tail);
     client->finished++;
-    head_client_tell(client, effects);
+    head_client_tell(client, HEAD_PROGRESS_EVERY, effects);
 }
 
 void head_launch(struct head *head, struct head_client *client, const struct flow_entry *entry,
@@ -534,7 +534,7 @@ static struct head_client *head_pick(struct head *head, struct flow_effects *eff
                 if (fault.launch == 0)
                     fault.launch = launch->entry.launch;
                 head_launch_fail(head, launch, &fault, effects);
-                head_client_tell(client, effects);
+                head_client_tell(client, HEAD_PROGRESS_EVERY, effects);
                 continue;
             }
             bool better = !best || client->priority > best->priority ||
@@ -545,6 +545,12 @@ static struct head_client *head_pick(struct head *head, struct flow_effects *eff
         }
     }
     return best;
+}
+
+void head_tell_progress(struct head *head, struct flow_effects *effects)
+{
+    for (size_t c = 0; c < head->clients.len; c++)
+        head_client_tell(head->clients.items[c], 1, effects);
 }
 
 void head_schedule(struct head *head, struct flow_effects *effects)
@@ -582,7 +588,7 @@ static void head_launch_finish(struct head *head, struct head_launch *launch, st
             break;
         }
     head_launch_end(head, launch, effects);
-    head_client_tell(client, effects);
+    head_client_tell(client, HEAD_PROGRESS_EVERY, effects);
     if (client->gone && client->running == 0)
         head_client_free(client);
 }
