@@ -82,6 +82,7 @@ struct head_object {
     bool *there;      /* of each shard, while some are missing */
     VEC(struct head_early) early;
     bool released, charged;
+    bool rides; /* hosts are told of the release by the launch that used it last */
     struct fault *fault;
 };
 
@@ -101,6 +102,7 @@ struct head_program {
     struct head_need *needs;
     uint32_t need_count;
     VEC(uint32_t) islands; /* in ascending order */
+    bool covers;           /* every host of its meshes has a plan, and so gets each launch */
     uint32_t references;   /* launches */
     bool freed;
     uint64_t estimate_ns; /* of its device time */

@@ -313,6 +313,10 @@ static bool head_program_lower(struct head *head, struct head_client *client, st
     program->epoch = client->epoch;
     head_program_find_islands(head, program);
     head_program_weigh(program, maps, count);
+    program->covers = true;
+    for (size_t m = 0; m < count; m++)
+        for (uint32_t i = 0; i < maps[m].count && program->covers; i++)
+            program->covers = program->plans[maps[m].places[i].host] != NULL;
     mem_free(maps);
     for (uint32_t h = 0; h < hosts; h++) {
         if (!program->plans[h])
@@ -409,12 +413,20 @@ static bool head_island_is_full(const struct head *head, struct head_island *isl
     return island->full;
 }
 
+/* Whether an island of the program has no window left; not known before the program is lowered. */
+static bool head_program_is_crowded(struct head *head, const struct head_program *program)
+{
+    for (size_t i = 0; i < program->islands.len; i++)
+        if (head_island_is_full(head, &head->islands.items[program->islands.items[i]]))
+            return true;
+    return false;
+}
+
 static enum head_verdict head_judge_room(struct head *head, struct head_launch *launch, struct fault *fault)
 {
     const struct head_program *program = launch->program;
-    for (size_t i = 0; i < program->islands.len; i++)
-        if (head_island_is_full(head, &head->islands.items[program->islands.items[i]]))
-            return HEAD_WAIT;
+    if (head_program_is_crowded(head, program))
+        return HEAD_WAIT;
     for (uint32_t k = 0; k < program->need_count; k++) {
         const struct head_need *need = &program->needs[k];
         const struct head_host *host = &head->hosts.items[need->host];
@@ -452,6 +464,8 @@ static enum head_verdict head_judge(struct head *head, struct head_launch *launc
                             program->program->arg_count, program->program->result_count);
         return HEAD_FAIL;
     }
+    if (head_program_is_crowded(head, program)) /* before all that costs more: most launches wait for it */
+        return HEAD_WAIT;
     enum head_verdict verdict = head_judge_meshes(head, launch, fault, effects);
     if (verdict == HEAD_GO)
         verdict = head_judge_args(head, launch, fault);
@@ -480,6 +494,19 @@ static void head_launch_describe(struct head *head, struct head_launch *launch)
     }
 }
 
+/* Marks arguments that the launch is the last to name: their release rides on its entry to the same hosts. */
+static void head_launch_mark_ends(struct head_launch *launch)
+{
+    launch->entry.flags &= (uint8_t) ~(ENTRY_ENDS_0 | ENTRY_ENDS_1); /* a client's word of it is none */
+    if (launch->entry.count > ENTRY_ARGS_INLINE || !launch->program->covers)
+        return;
+    for (uint32_t i = 0; i < launch->entry.count; i++) {
+        struct head_object *object = u64_map_get(&launch->client->objects, launch->args[i]);
+        object->rides = object->released && object->pending == 1;
+        launch->entry.flags |= object->rides ? ENTRY_ENDS_0 << i : 0;
+    }
+}
+
 static void head_stamp(struct head *head, struct head_launch *launch, struct flow_effects *effects)
 {
     struct head_client *client = launch->client;
@@ -501,6 +528,7 @@ static void head_stamp(struct head *head, struct head_launch *launch, struct flo
     head_launch_describe(head, launch);
     launch->entry.client = client->id;
     launch->entry.epoch = program->epoch;
+    head_launch_mark_ends(launch);
     for (uint32_t h = 0; h < program->plan_count; h++) {
         if (!program->plans[h])
             continue;
@@ -605,15 +633,20 @@ static bool head_launch_leave(struct head_launch *launch, uint32_t host)
 
 void head_done(struct head *head, uint32_t host, const struct flow_entry *entry, struct flow_effects *effects)
 {
-    for (size_t i = 0; i < head->running.len; i++) {
+    uint64_t count = entry->count ? entry->count : 1, left = count;
+    for (size_t i = 0; i < head->running.len && left > 0;) {
         struct head_launch *launch = head->running.items[i];
-        if (launch->entry.launch != entry->launch || launch->client->id != entry->client)
+        uint64_t before = entry->launch - launch->entry.launch; /* huge for a launch behind the range */
+        if (before >= count || launch->client->id != entry->client || !head_launch_leave(launch, host)) {
+            i++;
             continue;
-        if (head_launch_leave(launch, host))
-            launch->device_ns += entry->args[0];
+        }
+        left--;
+        launch->device_ns += entry->args[0] / count;
         if (launch->hosts.len == 0)
-            head_launch_finish(head, launch, effects);
-        return;
+            head_launch_finish(head, launch, effects); /* takes it off the list */
+        else
+            i++;
     }
 }
 

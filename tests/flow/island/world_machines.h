@@ -7,10 +7,14 @@
 void world_post(struct world *world, uint32_t from, uint32_t to, const struct flow_entry *entry,
                 struct str tail)
 {
+    struct world_channel *channel = &world->channels[from][to];
+    if (channel->first < channel->queue.len && rng_below(&world->rng, 2) == 0 &&
+        entry_join(&vec_last(&channel->queue).entry, entry)) /* as hosts do */
+        return;
     struct world_message message = {.entry = *entry};
     message.entry.tail_bytes = (uint32_t)tail.len;
     buf_add_str(&message.tail, tail);
-    vec_push(&world->channels[from][to].queue, message);
+    vec_push(&channel->queue, message);
 }
 
 static void world_head_feed(struct world *world, struct flow_event *event)
