@@ -3,7 +3,7 @@
  * and 128 computations in one call. The peer of each is processes that loop by themselves with the same
  * function and the same collective (flow_loops.h). Both sides run in turns; rates are medians over the turns,
  * and so are ratios. `bench_flow N D CASE` measures N hosts of D devices, and
- * one case, alone. */
+ * one case (round, OpByOp, Chained, Fused), alone. */
 #include <libgen.h>
 #include <limits.h>
 #include <signal.h>
@@ -255,7 +255,7 @@ static void bench_size(unsigned hosts, unsigned devices, const char *only)
     };
     runtime_start(&runtime, hosts, devices);
     phx_flow_program *one = runtime_chain(&runtime, single, 1);
-    if (!only)
+    if (!only || strcmp(only, "round") == 0)
         bench_row("round trip of a value", hosts, devices, runtime_round_trip_us(&runtime, one), "us");
     if (!only)
         bench_row("processor time of a launch, client", hosts, devices, runtime_launch_us(&runtime, one),

@@ -126,7 +126,8 @@ struct phx_flow {
     uint32_t id, epoch;
     uint64_t token;
     struct client_connection head;
-    bool unflushed; /* the thread flushes soon */
+    bool unflushed;      /* the thread flushes soon */
+    int64_t launched_ns; /* when an entry that may wait for company was last sent at once, or began to wait */
     VEC(struct client_connection *) connections;
     VEC(struct client_host *) hosts;
     VEC(struct client_mesh *) meshes;

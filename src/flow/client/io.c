@@ -50,7 +50,7 @@ static void client_spin(phx_flow *flow, struct client_connection **rings, size_t
     bool found = false;
     for (size_t i = 0; i < count; i++)
         rings[i]->wire->ops->doze(rings[i]->wire, false);
-    while (!found && flow_now_ns() < end_ns)
+    while (!found && spin_lasts(end_ns))
         for (size_t i = 0; i < count && !found; i++)
             found = rings[i]->wire->ops->is_ready(rings[i]->wire);
     for (size_t i = 0; i < count; i++)
@@ -132,6 +132,13 @@ void client_send_entry(phx_flow *flow, struct client_connection *connection, con
     }
     if (flow->unflushed)
         return;
+    int64_t now_ns = flow_now_ns();
+    bool alone = now_ns - flow->launched_ns > CLIENT_FLUSH_US * NS_PER_US;
+    flow->launched_ns = now_ns;
+    if (alone) { /* one that no other has just preceded: company is not expected, so waiting only delays it */
+        client_connection_flush(flow, connection);
+        return;
+    }
     flow->unflushed = true;
     client_wake_thread(flow);
 }
@@ -293,7 +300,7 @@ static bool client_took(void *context, const struct flow_entry *entry, struct st
         client_shard(flow, reading->connection->host, entry, tail);
         break;
     }
-    client_moved(flow);
+    flow->moves++;
     pthread_mutex_unlock(&flow->mutex);
     return true;
 }
@@ -301,8 +308,12 @@ static bool client_took(void *context, const struct flow_entry *entry, struct st
 void client_read(phx_flow *flow, struct client_connection *connection)
 {
     struct client_reading reading = {flow, connection};
-    if ((connection->dead && !(connection == &flow->head && flow->joins)) ||
-        flow_wire_read(connection->wire, client_took, &reading, NULL) == 0)
+    if (connection->dead && !(connection == &flow->head && flow->joins))
+        return;
+    int rc = flow_wire_read(connection->wire, client_took, &reading, NULL);
+    /* Without the mutex, and once for all entries: a waiter that wakes finds it free. */
+    pthread_cond_broadcast(&flow->moved);
+    if (rc == 0)
         return;
     pthread_mutex_lock(&flow->mutex);
     connection->dead = true;

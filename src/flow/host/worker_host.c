@@ -51,6 +51,7 @@ struct worker_process {
     bool ended;              /* the machine has had its last event */
     pthread_mutex_t mutex;   /* over the posts */
     VEC(struct worker_post) posts;
+    uint32_t waiting;  /* posts before DONE were joined */
     int64_t posted_ns; /* when the oldest was posted */
     bool urgent;       /* one of them may not wait */
     bool waking;       /* the loop has been woken for them */
@@ -110,6 +111,7 @@ static void worker_send_posts(struct worker_process *process)
     size_t count = process->posts.len;
     memset(&process->posts, 0, sizeof process->posts);
     process->urgent = process->waking = false;
+    process->waiting = 0;
     pthread_mutex_unlock(&process->mutex);
     for (size_t i = 0; i < count; i++) {
         worker_send(process, posts[i].peer, &posts[i].entry, buf_str(&posts[i].tail), posts[i].payload);
@@ -126,7 +128,9 @@ static void worker_post(struct worker_process *process, struct worker_post *post
     pthread_mutex_lock(&process->mutex);
     if (process->posts.len == 0)
         process->posted_ns = flow_now_ns();
-    vec_push(&process->posts, *post);
+    process->waiting++;
+    if (process->posts.len == 0 || !entry_join(&vec_last(&process->posts).entry, &post->entry))
+        vec_push(&process->posts, *post);
     process->urgent = process->urgent || !lazy;
     pthread_mutex_unlock(&process->mutex);
 }
@@ -135,7 +139,7 @@ static void worker_post(struct worker_process *process, struct worker_post *post
 static void worker_wake(struct worker_process *process, bool may_wait)
 {
     pthread_mutex_lock(&process->mutex);
-    bool waits = may_wait && !process->urgent && process->posts.len < WORKER_POSTS_LAZY;
+    bool waits = may_wait && !process->urgent && process->waiting < WORKER_POSTS_LAZY;
     bool wakes = process->posts.len > 0 && !process->waking &&
                  (!waits || flow_now_ns() - process->posted_ns > WORKER_LAZY_NS);
     process->waking = process->waking || wakes;

@@ -59,6 +59,19 @@ bool entry_valid(const struct flow_entry *entry)
     return entry->kind != ENTRY_RELEASE || entry->tail_bytes % 8 == 0;
 }
 
+bool entry_join(struct flow_entry *done, const struct flow_entry *next)
+{
+    uint32_t count = done->count ? done->count : 1, more = next->count ? next->count : 1;
+    if (done->kind != ENTRY_DONE || next->kind != ENTRY_DONE || done->client != next->client ||
+        done->launch + more != next->launch || count + more > UINT16_MAX ||
+        next->args[0] > UINT64_MAX - done->args[0])
+        return false;
+    done->launch = next->launch;
+    done->count = (uint16_t)(count + more);
+    done->args[0] += next->args[0];
+    return true;
+}
+
 uint64_t entry_arg(const struct flow_entry *entry, struct str tail, uint32_t i)
 {
     if (entry->flags & ENTRY_IS_RANGE)

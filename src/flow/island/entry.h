@@ -28,9 +28,11 @@
  *     PROGRAM_FREE   client → worker *  program
  *     PLAN           head → worker      client, program, epoch                             lower.h
  *     LAUNCH         client → worker *  client, program, epoch, launch, ticket, handle: first result,
- *                                       count: arguments, node: results, args            more than 2: u64[]
+ *                                       count: arguments, node: results, args, ENDS_0,
+ *                                       ENDS_1: releases args[0], args[1] as well        more than 2: u64[]
  *     PROGRESS       head → client      launch: so many launches are over
- *     DONE           worker → head      client, launch, args[0]: device time in ns
+ *     DONE           worker → head      client, launch, count: so many up to that one,
+ *                                       or 0 for 1; args[0]: their device time in ns
  *     LOST           head → worker      client, launch                                     fault
  *     FAILED         head → client      launch, handle: first result, count: results       fault
  *     VALUE          client → head      handle: a value that will be put, node: mesh       type, axes
@@ -105,6 +107,8 @@ enum entry_flags {
     ENTRY_IS_QUIET = 8,   /* FETCH: say that the shard is there; SHARD: without its bytes */
     ENTRY_IS_KEPT = 16,   /* from before the head was lost */
     ENTRY_HAS_TOKEN = 32, /* HELLO_WORKER, HELLO_CLIENT: the tail ends with a token (wire/token.h) */
+    ENTRY_ENDS_0 = 64,    /* LAUNCH, from the head: nothing names args[0] any more once it is bound */
+    ENTRY_ENDS_1 = 128,   /* the same of args[1] */
 };
 
 struct flow_entry {
@@ -168,6 +172,9 @@ bool fault_decode(struct str bytes, struct fault *ret);
 
 /* Whether kind, tail and counts are within bounds, whoever has sent the entry. */
 bool entry_valid(const struct flow_entry *entry);
+/* Makes `done` speak for `next` as well: both are DONE, of launches of one client that follow each other.
+ * False: they are not, and stay two entries. */
+bool entry_join(struct flow_entry *done, const struct flow_entry *next);
 /* Handle number i of a launch's arguments; its tail has been checked by entry_valid. */
 uint64_t entry_arg(const struct flow_entry *entry, struct str tail, uint32_t i);
 

@@ -423,6 +423,7 @@ void head_step(struct head *head, const struct flow_event *event, struct flow_ef
         break;
     case FLOW_TICK:
         head_rejoin(head, effects);
+        head_tell_progress(head, effects);
         break;
     case FLOW_COMPILED:
     case FLOW_RAN:

@@ -92,6 +92,7 @@ struct head_object {
     uint64_t *births; /* of the places' hosts, while it is not known to be whole */
     int64_t until_ns;
     uint64_t launch; /* that made it, for those who are told that it is lost */
+    bool rides; /* hosts are told of the release by the launch that used it last */
     struct fault *fault;
 };
 
@@ -111,6 +112,7 @@ struct head_program {
     struct head_need *needs;
     uint32_t need_count;
     VEC(uint32_t) islands; /* in ascending order */
+    bool covers;           /* every host of its meshes has a plan, and so gets each launch */
     uint32_t references;   /* launches */
     bool freed;
     uint64_t estimate_ns; /* of its device time */
@@ -207,6 +209,8 @@ bool head_client_pays(struct head_client *client, size_t bytes);
 void head_launch(struct head *head, struct head_client *client, const struct flow_entry *entry,
                  struct str tail, struct flow_effects *effects);
 void head_schedule(struct head *head, struct flow_effects *effects);
+/* Tells each client of the launches that are over and that it has not heard of; at each tick. */
+void head_tell_progress(struct head *head, struct flow_effects *effects);
 void head_done(struct head *head, uint32_t host, const struct flow_entry *entry,
                struct flow_effects *effects);
 void head_host_lost(struct head *head, uint32_t host, const struct fault *fault,

@@ -106,11 +106,11 @@ static void head_launch_drop_args(struct head *head, struct head_launch *launch,
     }
 }
 
-static void head_client_tell(struct head_client *client, struct flow_effects *effects)
+/* Tells a client that so many more launches are over. The library's window is many times as wide, so the rest
+ * may wait for a tick: telling of each launch would wake a client for nothing. */
+static void head_client_tell(struct head_client *client, uint64_t least, struct flow_effects *effects)
 {
-    bool idle = client->running == 0 && client->queue_first == client->queue.len;
-    if (client->gone || client->told == client->finished ||
-        (!idle && client->finished - client->told < HEAD_PROGRESS_EVERY))
+    if (client->gone || client->finished - client->told < least)
         return;
     client->told = client->finished;
     flow_send(effects, client->peer,
@@ -193,7 +193,7 @@ static void head_launch_refuse(struct head_client *client, const struct flow_ent
     failed.count = (uint16_t)entry->node;
     fault_encode(&fault, &flow_send(effects, client->peer, &failed)->tail);
     client->finished++;
-    head_client_tell(client, effects);
+    head_client_tell(client, HEAD_PROGRESS_EVERY, effects);
 }
 
 void head_launch(struct head *head, struct head_client *client, const struct flow_entry *entry,
@@ -313,6 +313,10 @@ static bool head_program_lower(struct head *head, struct head_client *client, st
     program->epoch = client->epoch;
     head_program_find_islands(head, program);
     head_program_weigh(program, maps, count);
+    program->covers = true;
+    for (size_t m = 0; m < count; m++)
+        for (uint32_t i = 0; i < maps[m].count && program->covers; i++)
+            program->covers = program->plans[maps[m].places[i].host] != NULL;
     mem_free(maps);
     for (uint32_t h = 0; h < hosts; h++) {
         if (!program->plans[h])
@@ -413,12 +417,20 @@ static bool head_island_is_full(const struct head *head, struct head_island *isl
     return island->full;
 }
 
+/* Whether an island of the program has no window left; not known before the program is lowered. */
+static bool head_program_is_crowded(struct head *head, const struct head_program *program)
+{
+    for (size_t i = 0; i < program->islands.len; i++)
+        if (head_island_is_full(head, &head->islands.items[program->islands.items[i]]))
+            return true;
+    return false;
+}
+
 static enum head_verdict head_judge_room(struct head *head, struct head_launch *launch, struct fault *fault)
 {
     const struct head_program *program = launch->program;
-    for (size_t i = 0; i < program->islands.len; i++)
-        if (head_island_is_full(head, &head->islands.items[program->islands.items[i]]))
-            return HEAD_WAIT;
+    if (head_program_is_crowded(head, program))
+        return HEAD_WAIT;
     for (uint32_t k = 0; k < program->need_count; k++) {
         const struct head_need *need = &program->needs[k];
         const struct head_host *host = &head->hosts.items[need->host];
@@ -456,6 +468,8 @@ static enum head_verdict head_judge(struct head *head, struct head_launch *launc
                             program->program->arg_count, program->program->result_count);
         return HEAD_FAIL;
     }
+    if (head_program_is_crowded(head, program)) /* before all that costs more: most launches wait for it */
+        return HEAD_WAIT;
     enum head_verdict verdict = head_judge_meshes(head, launch, fault, effects);
     if (verdict == HEAD_GO)
         verdict = head_judge_args(head, launch, fault);
@@ -484,6 +498,19 @@ static void head_launch_describe(struct head *head, struct head_launch *launch)
     }
 }
 
+/* Marks arguments that the launch is the last to name: their release rides on its entry to the same hosts. */
+static void head_launch_mark_ends(struct head_launch *launch)
+{
+    launch->entry.flags &= (uint8_t) ~(ENTRY_ENDS_0 | ENTRY_ENDS_1); /* a client's word of it is none */
+    if (launch->entry.count > ENTRY_ARGS_INLINE || !launch->program->covers)
+        return;
+    for (uint32_t i = 0; i < launch->entry.count; i++) {
+        struct head_object *object = u64_map_get(&launch->client->objects, launch->args[i]);
+        object->rides = object->released && object->pending == 1;
+        launch->entry.flags |= object->rides ? ENTRY_ENDS_0 << i : 0;
+    }
+}
+
 static void head_stamp(struct head *head, struct head_launch *launch, struct flow_effects *effects)
 {
     struct head_client *client = launch->client;
@@ -505,6 +532,7 @@ static void head_stamp(struct head *head, struct head_launch *launch, struct flo
     head_launch_describe(head, launch);
     launch->entry.client = client->id;
     launch->entry.epoch = program->epoch;
+    head_launch_mark_ends(launch);
     for (uint32_t h = 0; h < program->plan_count; h++) {
         if (!program->plans[h])
             continue;
@@ -538,7 +566,7 @@ static struct head_client *head_pick(struct head *head, struct flow_effects *eff
                 if (fault.launch == 0)
                     fault.launch = launch->entry.launch;
                 head_launch_fail(head, launch, &fault, effects);
-                head_client_tell(client, effects);
+                head_client_tell(client, HEAD_PROGRESS_EVERY, effects);
                 continue;
             }
             bool better = !best || client->priority > best->priority ||
@@ -549,6 +577,12 @@ static struct head_client *head_pick(struct head *head, struct flow_effects *eff
         }
     }
     return best;
+}
+
+void head_tell_progress(struct head *head, struct flow_effects *effects)
+{
+    for (size_t c = 0; c < head->clients.len; c++)
+        head_client_tell(head->clients.items[c], 1, effects);
 }
 
 void head_schedule(struct head *head, struct flow_effects *effects)
@@ -586,7 +620,7 @@ static void head_launch_finish(struct head *head, struct head_launch *launch, st
             break;
         }
     head_launch_end(head, launch, effects);
-    head_client_tell(client, effects);
+    head_client_tell(client, HEAD_PROGRESS_EVERY, effects);
     if (client->gone && client->running == 0)
         head_client_free(client);
 }
@@ -603,15 +637,20 @@ static bool head_launch_leave(struct head_launch *launch, uint32_t host)
 
 void head_done(struct head *head, uint32_t host, const struct flow_entry *entry, struct flow_effects *effects)
 {
-    for (size_t i = 0; i < head->running.len; i++) {
+    uint64_t count = entry->count ? entry->count : 1, left = count;
+    for (size_t i = 0; i < head->running.len && left > 0;) {
         struct head_launch *launch = head->running.items[i];
-        if (launch->entry.launch != entry->launch || launch->client->id != entry->client)
+        uint64_t before = entry->launch - launch->entry.launch; /* huge for a launch behind the range */
+        if (before >= count || launch->client->id != entry->client || !head_launch_leave(launch, host)) {
+            i++;
             continue;
-        if (head_launch_leave(launch, host))
-            launch->device_ns += entry->args[0];
+        }
+        left--;
+        launch->device_ns += entry->args[0] / count;
         if (launch->hosts.len == 0)
-            head_launch_finish(head, launch, effects);
-        return;
+            head_launch_finish(head, launch, effects); /* takes it off the list */
+        else
+            i++;
     }
 }
 

@@ -72,7 +72,7 @@ void head_object_release(struct head *head, struct head_client *client, struct h
                          struct flow_effects *effects)
 {
     struct head_places *places = object->places;
-    for (uint32_t i = 0; places && i < places->count; i++) {
+    for (uint32_t i = 0; places && i < places->count && !object->rides; i++) {
         uint32_t host = places->places[i].host;
         bool first = host < head->hosts.len && head->hosts.items[host].alive;
         for (uint32_t k = 0; k < i && first; k++)

@@ -266,6 +266,11 @@ static void instance_bind_slots(struct worker *worker, struct worker_client *cli
         if (instance->writers[s] == 0) /* a shard without elements */
             cell_settle(worker, instance->cells[s], tensor_new(&plan->slots.items[s].type), NULL, effects);
     }
+    for (uint32_t i = 0; i < ENTRY_ARGS_INLINE && i < event->entry->count; i++)
+        if (event->entry->flags & ENTRY_ENDS_0 << i) {
+            uint64_t handle = entry_arg(event->entry, event->tail, i);
+            worker_release(worker, client, (struct str){(const char *)&handle, sizeof handle});
+        }
     for (size_t i = 0; i < plan->results.len; i++) {
         struct plan_port port = plan->results.items[i];
         struct worker_object *object = worker_object(client, event->entry->handle + port.index, true);

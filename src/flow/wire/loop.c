@@ -303,7 +303,7 @@ static bool loop_spin(struct loop *loop)
     bool found = false;
     for (size_t i = 0; i < count; i++)
         rings[i]->wire->ops->doze(rings[i]->wire, false);
-    while (count > 0 && !found && !loop->woken && flow_now_ns() < end_ns)
+    while (count > 0 && !found && !loop->woken && spin_lasts(end_ns))
         for (size_t i = 0; i < count && !found; i++)
             found = rings[i]->wire->ops->is_ready(rings[i]->wire);
     size_t served = 0;

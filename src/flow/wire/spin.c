@@ -7,6 +7,8 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "flow/wire/clock.h"
+
 #define SPIN_ASK_NS (INT64_C(5) * 1000 * 1000)
 
 void spin_init(struct spin *spin)
@@ -31,6 +33,12 @@ int32_t spin_runnable(const char *line)
     return sscanf(line, "%*f %*f %*f %d%c", &runnable, &slash) == 2 && slash == '/' && runnable >= 0
                ? runnable
                : INT32_MAX;
+}
+
+bool spin_lasts(int64_t end_ns)
+{
+    sched_yield();
+    return flow_now_ns() < end_ns;
 }
 
 bool spin_may(struct spin *spin, int64_t now_ns)

@@ -136,6 +136,84 @@ static void launches_leave_together(void **state)
     stand_end(&stand);
 }
 
+/* One DONE speaks for all launches up to its own; those of other numbers, clients and hosts still run. */
+static void one_done_for_many(void **state)
+{
+    struct stand stand;
+    stand_begin(&stand, 1, 1, 1 << 30, 64);
+    add_client(&stand, FIRST_CLIENT, 1, 1, 1);
+    add_client(&stand, FIRST_CLIENT + 1, 1, 1, 1);
+    for (uint64_t n = 1; n <= 10; n++)
+        launch(&stand, FIRST_CLIENT + n % 2, n % 2 + 1, (n + 1) / 2);
+    assert_int_equal(head_count(stand.head).running, 10);
+    struct flow_entry done = {.kind = ENTRY_DONE, .client = 1, .launch = 2, .count = 1};
+    struct flow_entry next = {.kind = ENTRY_DONE, .client = 1, .launch = 3}, other = next;
+    assert_true(entry_join(&done, &next));
+    assert_int_equal(done.launch, 3);
+    assert_int_equal(done.count, 2);
+    assert_false(entry_join(&done, &next)); /* not the one that follows */
+    other.launch = 4;
+    other.client = 2;
+    assert_false(entry_join(&done, &other));
+    say_to_head(&stand, 1, &done, (struct str){0});
+    assert_int_equal(head_count(stand.head).running, 8);
+    say_to_head(&stand, 1, &done, (struct str){0}); /* said before */
+    assert_int_equal(head_count(stand.head).running, 8);
+    done = (struct flow_entry){.kind = ENTRY_DONE, .client = 2, .launch = 5, .count = 5};
+    say_to_head(&stand, 1, &done, (struct str){0});
+    assert_int_equal(head_count(stand.head).running, 3);
+    done = (struct flow_entry){.kind = ENTRY_DONE, .client = 1, .launch = 5, .count = UINT16_MAX};
+    say_to_head(&stand, 1, &done, (struct str){0});
+    assert_int_equal(head_count(stand.head).running, 0);
+    stand_end(&stand);
+}
+
+/* A value that is released while a launch that names it waits for its ticket costs no message of its own. */
+static void a_release_rides_on_the_last_launch(void **state)
+{
+    struct stand stand;
+    stand_begin(&stand, 1, 1, 1 << 30, 1);
+    add_client(&stand, FIRST_CLIENT, 1, 1, 1);
+    struct program *program = program_new();
+    program_add_mesh(program, &(struct flow_mesh){stand.mesh, 1, {1}});
+    struct program_value value = {{IR_F32, 1, {1}}, {.mesh = stand.mesh, .axes = {1}}};
+    uint32_t arg = program_arg(program, &value.type, &value.sharding);
+    program_result(program, program_call(program, 1, stand.mesh, &arg, 1, &value, 1));
+    struct buf bytes = {0};
+    program_encode(program, &bytes);
+    say_to_head(&stand, FIRST_CLIENT, &(struct flow_entry){.kind = ENTRY_PROGRAM, .program = 2},
+                buf_str(&bytes));
+    buf_done(&bytes);
+    program_free(program);
+    launch(&stand, FIRST_CLIENT, 1, 1);
+    uint64_t handle = UINT64_C(1) << HANDLE_CLIENT_SHIFT | 1;
+    for (uint64_t n = 2; n <= 3; n++) { /* the window is full: both wait */
+        struct flow_entry entry = {.kind = ENTRY_LAUNCH, .program = 2, .epoch = 1, .launch = n, .node = 1};
+        entry.flags = ENTRY_ENDS_1; /* a client's word of it does not count */
+        entry.count = 1;
+        entry.args[0] = handle;
+        entry.handle = UINT64_C(1) << HANDLE_CLIENT_SHIFT | n;
+        say_to_head(&stand, FIRST_CLIENT, &entry, (struct str){0});
+    }
+    say_to_head(&stand, FIRST_CLIENT, &(struct flow_entry){.kind = ENTRY_RELEASE},
+                (struct str){(const char *)&handle, sizeof handle});
+    for (uint64_t n = 1; n <= 2; n++) {
+        say_to_head(&stand, 1, &(struct flow_entry){.kind = ENTRY_DONE, .client = 1, .launch = n},
+                    (struct str){0});
+        uint32_t launches = 0;
+        for (size_t i = 0; i < stand.effects.list.len; i++) {
+            const struct flow_entry *entry = &stand.effects.list.items[i].entry;
+            assert_int_not_equal(entry->kind, ENTRY_RELEASE);
+            if (entry->kind != ENTRY_LAUNCH)
+                continue;
+            launches++;
+            assert_int_equal(entry->flags, n == 2 ? ENTRY_ENDS_0 : 0); /* the second is the last to name it */
+        }
+        assert_int_equal(launches, 1);
+    }
+    stand_end(&stand);
+}
+
 /* Four clients that always have launches waiting get the device in proportion to their weights. */
 static void shares_follow_weights(void **state)
 {
@@ -419,6 +497,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(one_record_a_host),
         cmocka_unit_test(launches_leave_together),
+        cmocka_unit_test(one_done_for_many),
+        cmocka_unit_test(a_release_rides_on_the_last_launch),
         cmocka_unit_test(shares_follow_weights),
         cmocka_unit_test(waits_for_memory_without_a_ticket),
         cmocka_unit_test(foreign_handles_are_refused),

@@ -7,13 +7,17 @@
 void world_post(struct world *world, uint32_t from, uint32_t to, const struct flow_entry *entry,
                 struct str tail)
 {
+    struct world_channel *channel = &world->channels[from][to];
+    if (channel->first < channel->queue.len && rng_below(&world->rng, 2) == 0 &&
+        entry_join(&vec_last(&channel->queue).entry, entry)) /* as hosts do */
+        return;
     struct world_message message = {.entry = *entry};
     message.entry.tail_bytes = (uint32_t)tail.len;
     buf_add_str(&message.tail, tail);
     if (to == 0 && !world->connected[from]) /* to a head that is dead */
         buf_done(&message.tail);
     else
-        vec_push(&world->channels[from][to].queue, message);
+        vec_push(&channel->queue, message);
 }
 
 /* A connection to the head that lives. */

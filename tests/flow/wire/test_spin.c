@@ -7,6 +7,9 @@
 
 #include <cmocka.h>
 #include <poll.h>
+#include <pthread.h>
+#include <sched.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -50,6 +53,36 @@ static void only_while_cores_are_free(void **state)
     assert_int_equal(spin_may(&spin, INT64_MAX), true); /* as it was found last */
     spin.may = false;
     assert_false(spin_may(&spin, INT64_MAX));
+}
+
+static void *raise_flag(void *arg)
+{
+    atomic_store((_Atomic bool *)arg, true);
+    return NULL;
+}
+
+/* A thread that looks leaves its core to one that waits for it, rather than keep it until its time is over:
+ * on one core, the other thread gets to run after a few looks. */
+static void a_look_gives_way(void **state)
+{
+    enum { LOOKS_MAX = 2000 };
+    cpu_set_t before, one;
+    assert_int_equal(sched_getaffinity(0, sizeof before, &before), 0);
+    CPU_ZERO(&one);
+    for (int cpu = 0; cpu < CPU_SETSIZE && CPU_COUNT(&one) == 0; cpu++)
+        if (CPU_ISSET(cpu, &before))
+            CPU_SET(cpu, &one);
+    assert_int_equal(sched_setaffinity(0, sizeof one, &one), 0);
+    _Atomic bool flag = false;
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, raise_flag, (void *)&flag), 0);
+    int looks = 0;
+    while (!atomic_load(&flag) && spin_lasts(INT64_MAX))
+        looks++;
+    assert_in_range(looks, 0, LOOKS_MAX);
+    pthread_join(thread, NULL);
+    assert_int_equal(sched_setaffinity(0, sizeof before, &before), 0);
+    assert_false(spin_lasts(1));
 }
 
 static bool count_entry(void *context, const struct flow_entry *entry, struct str tail)
@@ -112,6 +145,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(runnable_threads_are_counted),
         cmocka_unit_test(only_while_cores_are_free),
+        cmocka_unit_test(a_look_gives_way),
         cmocka_unit_test(no_bell_for_who_looks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
