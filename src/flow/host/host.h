@@ -52,8 +52,8 @@ struct flow_worker_options {
     FILE *ready;           /* one line "ready HOST" once the head knows it; NULL: none */
     int stop_fd;
 };
-/* ERROR_UNAVAILABLE: the head is gone, and none has come in its place. ERROR_DENIED: it has refused the token. Also the errors of
- * executor_pjrt. */
+/* ERROR_UNAVAILABLE: the head is gone, and none has come in its place. ERROR_DENIED: it has refused the
+ * token. Also the errors of executor_pjrt. */
 int flow_worker_run(const struct flow_worker_options *options, struct error *error);
 
 #endif

@@ -345,7 +345,7 @@ static void worker_head_entry(struct worker *worker, const struct flow_event *ev
         break;
     case ENTRY_RELEASE:
         if (client && !client->gone)
-            worker_release(worker, client, event);
+            worker_release(worker, client, event->tail, (event->entry->flags & ENTRY_IS_KEPT) != 0);
         break;
     }
     worker_admit_all(worker, effects);

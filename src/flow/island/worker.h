@@ -157,7 +157,8 @@ void worker_put(struct worker *worker, struct worker_client *client, const struc
                 struct flow_effects *effects);
 void worker_fetch(struct worker *worker, struct worker_client *client, const struct flow_entry *entry,
                   struct flow_effects *effects);
-void worker_release(struct worker *worker, struct worker_client *client, const struct flow_event *event);
+/* `kept`: of values from before the head was lost, of which no more will be put. */
+void worker_release(struct worker *worker, struct worker_client *client, struct str tail, bool kept);
 
 /* worker_launch.c */
 void worker_launch(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);

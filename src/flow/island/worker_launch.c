@@ -269,7 +269,7 @@ static void instance_bind_slots(struct worker *worker, struct worker_client *cli
     for (uint32_t i = 0; i < ENTRY_ARGS_INLINE && i < event->entry->count; i++)
         if (event->entry->flags & ENTRY_ENDS_0 << i) {
             uint64_t handle = entry_arg(event->entry, event->tail, i);
-            worker_release(worker, client, (struct str){(const char *)&handle, sizeof handle});
+            worker_release(worker, client, (struct str){(const char *)&handle, sizeof handle}, false);
         }
     for (size_t i = 0; i < plan->results.len; i++) {
         struct plan_port port = plan->results.items[i];

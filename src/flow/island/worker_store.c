@@ -219,10 +219,8 @@ void worker_fetch(struct worker *worker, struct worker_client *client, const str
         vec_push(&cell->waiters, ((struct cell_waiter){.fetch = *entry}));
 }
 
-void worker_release(struct worker *worker, struct worker_client *client, const struct flow_event *event)
+void worker_release(struct worker *worker, struct worker_client *client, struct str tail, bool kept)
 {
-    struct str tail = event->tail;
-    bool kept = (event->entry->flags & ENTRY_IS_KEPT) != 0; /* no more of it will be put */
     for (size_t i = 0; i + 8 <= tail.len; i += 8) {
         uint64_t handle;
         memcpy(&handle, tail.data + i, sizeof handle);

@@ -464,7 +464,7 @@ static void identity_takes_the_token(void **state)
     open_peer(&stand, 2); /* another worker of the same number */
     say_to_head(&stand, 2, &worker, (struct str){"main\0address", 12});
     assert_int_equal(stand.effects.list.items[0].entry.kind, ENTRY_WELCOME);
-    assert_int_equal(stand.effects.list.items[0].entry.flags, ENTRY_IS_FAILED);
+    assert_int_equal(stand.effects.list.items[0].entry.flags, ENTRY_IS_FAILED | ENTRY_IS_DOWN);
     assert_int_equal(stand.effects.list.items[1].kind, FLOW_CLOSE);
 
     struct flow_entry hello = {.kind = ENTRY_HELLO_CLIENT, .flags = ENTRY_IS_KEPT, .count = 1};
