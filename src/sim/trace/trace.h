@@ -8,11 +8,11 @@
  * Formats (trace.c, swf.c, sacct.c):
  *   swf    the Standard Workload Format 2.2: 18 numbers a line, comments behind ';'
  *   sacct  `sacct -P -o JobID,Submit,ElapsedRaw,State,AllocTRES`: columns separated by '|', named by the
- *          first line, in any order and with others between; AllocTRES may be ReqTRES, and NNodes counts where
- *          a job has no gres/gpu
+ *          first line, in any order and with others between; AllocTRES may be ReqTRES, and NNodes counts
+ *          where a job has no gres/gpu
  *
- * A trace says how long jobs ran, not how much work they had: the run time is taken as the work, and what ended
- * by the cluster's fault (NODE_FAIL, PREEMPTED, REQUEUED) as complete. Times begin with the first submission.
+ * A trace says how long jobs ran, not how much work they had: the run time is taken as the work, and what
+ * ended by the cluster's fault (NODE_FAIL, PREEMPTED, REQUEUED) as complete. Times begin with the first submission.
  * Jobs come out in the order of their submission. Left out and counted: steps of jobs (sacct's "12.batch"),
  * jobs that never ran (run time 0, -1 or empty) and jobs without processors. Pure; reads no file.
  */
