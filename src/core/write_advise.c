@@ -108,12 +108,13 @@ static void advise_annotation(const struct writing *writing, struct str key)
     if (!str_starts(key, prefix))
         return;
     struct str name = {key.data + prefix.len, key.len - prefix.len};
-    struct nearest nearest = nearest_to(name);
-    for (size_t i = 0; i < sizeof annotations_known / sizeof *annotations_known; i++) {
+    size_t known = sizeof annotations_known / sizeof *annotations_known;
+    for (size_t i = 0; i < known; i++)
         if (str_is(name, annotations_known[i]))
             return;
+    struct nearest nearest = nearest_to(name);
+    for (size_t i = 0; i < known; i++)
         nearest_offer(&nearest, str_from(annotations_known[i]));
-    }
     struct buf text BUF_CLEANUP = {0};
     buf_printf(&text, "annotation " STR_FORMAT " is not known, so it has no effect", STR_ARG(key));
     if (nearest.best.len)
