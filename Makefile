@@ -4,6 +4,7 @@
 #   make demo-flow  one Python program over the devices of four workers, of which one is killed
 #   make test       builds and runs everything, in about a quarter of an hour; ends with "N passed, N failed"
 #   make bench      runs all benches
+#   make figures    writes the figures of published papers, from the models, to FIGURES (build/figures)
 #   make install    installs below PREFIX (default /usr/local); DESTDIR as usual
 #   make fuzz       fuzzes each target for FUZZ_SECONDS
 #   make sanitize   runs the tests with sanitizers
@@ -14,9 +15,11 @@ BUILD ?= build
 BUILD_TYPE ?= RelWithDebInfo
 PREFIX ?= /usr/local
 FUZZ_SECONDS ?= 20
+FIGURES ?= $(BUILD)/figures
+TRACE ?= ../shared/data/hbd-fault-trace.json
 JOBS ?= $(shell nproc)
 
-.PHONY: all deps configure demo demo-flow test bench install clean fuzz sanitize tsan
+.PHONY: all deps configure demo demo-flow test bench figures install clean fuzz sanitize tsan
 
 all: configure
 	@cmake --build $(BUILD) -j $(JOBS)
@@ -58,6 +61,11 @@ fuzz: deps
 
 bench: all
 	@BUILD=$(BUILD) bench/run all
+
+# TRACE is a history of faults (docs/models.md); without that file its figure is skipped.
+figures: configure
+	@cmake --build $(BUILD) -j $(JOBS) --target phalanx > $(BUILD)/figures.log || { cat $(BUILD)/figures.log; exit 1; }
+	@$(BUILD)/phalanx figure all --to $(FIGURES) $(if $(wildcard $(TRACE)),--trace $(TRACE))
 
 install: configure
 	@cmake --build $(BUILD) -j $(JOBS) --target phalanx phalanx-shim train phalanx_shared phalanx_static \

@@ -27,6 +27,7 @@
 #pragma weak cmd_events
 #pragma weak cmd_explain
 #pragma weak cmd_fabric
+#pragma weak cmd_figure
 #pragma weak cmd_flow
 #pragma weak cmd_get
 #pragma weak cmd_inject
@@ -34,6 +35,7 @@
 #pragma weak cmd_maintenance
 #pragma weak cmd_migrate
 #pragma weak cmd_mindcluster
+#pragma weak cmd_model
 #pragma weak cmd_report
 #pragma weak cmd_rerun
 #pragma weak cmd_sim
@@ -90,6 +92,8 @@ static const struct command commands[] = {
     {"explain", cmd_explain, "explain why a jobset waits, restarted or failed, and the cost"},
     {"ettr", cmd_ettr, "estimate what failures cost a job, and how often to save"},
     {"sim", cmd_sim, "simulate months of a cluster that fails, in seconds"},
+    {"model", cmd_model, "compute ETTR, failures, spares and availability by models"},
+    {"figure", cmd_figure, "draw a paper's figure from the models, with the values it quotes"},
     {"fabric", cmd_fabric, "plan cross-connects of a slice, and prove routes around failures"},
     {"flow", cmd_flow, "run programs over many chips from one controller"},
     {"switch-sim", cmd_switch_sim, "emulate optical switches on real sockets"},
