@@ -19,7 +19,7 @@
 #include <time.h>
 
 #include "doc/yaml.h"
-#include "job/loop/ettr.h"
+#include "sim/model/ettr_forms.h"
 #include "sim/capacity/capacity.h"
 
 enum { DAYS = 2, YEAR_DAYS = 335, ETTR_FAILURES = 20000, ETTR_FAILURES_ALL = 200000, TEXT_MAX = 2048 };

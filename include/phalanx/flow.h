@@ -86,6 +86,12 @@ struct phx_flow_options {
     /* How long a head that is gone is sought. Calls that need a head wait meanwhile, and fail with
      * PHX_ERROR_IO afterwards. 0: 30 s. */
     uint32_t head_grace_ms;
+    /* Lineage: launches that may go again, of themselves, to make one lost value; at most 4096. 0: none, and
+     * a value that is lost with a device or a head fails. */
+    uint32_t rerun_launches;
+    /* Memory of this process for values that were put or checkpointed, from which lineage begins; what was
+     * put beyond it cannot be made again. 0: 256 MiB. */
+    uint64_t rerun_bytes;
 };
 
 /* Connects to a head: "unix:PATH" or "HOST:PORT". The head's token is taken from the file "token" beside the
@@ -182,6 +188,18 @@ int phx_flow_get(phx_flow *flow, uint64_t value, void *data, size_t len, int64_t
 /* Waits until the value is there or has failed, without copying it. */
 int phx_flow_wait(phx_flow *flow, uint64_t value, int64_t timeout_ms, struct phx_flow_failure *failure,
                   struct phx_error *error);
+/* Brings the value to the client's memory, as phx_flow_get, and keeps it there until it is released: with
+ * options.rerun_launches, lineage begins at it from now on, and what had made it is forgotten.
+ * PHX_ERROR_INVALID: it does not fit rerun_bytes. */
+int phx_flow_checkpoint(phx_flow *flow, uint64_t value, int64_t timeout_ms, struct phx_flow_failure *failure,
+                        struct phx_error *error);
+/* What lineage has done on this connection so far. */
+struct phx_flow_reruns {
+    uint64_t losses;   /* lost values that were waited for, or taken by a launch */
+    uint64_t launches; /* that went again for them */
+    uint64_t puts;     /* values that were put again */
+};
+void phx_flow_count_reruns(phx_flow *flow, struct phx_flow_reruns *ret_reruns);
 /* Asks for the value to be brought to the client as soon as it is there, ahead of phx_flow_get. */
 int phx_flow_fetch(phx_flow *flow, uint64_t value, struct phx_error *error);
 /* Gives a handle back; in batches. */

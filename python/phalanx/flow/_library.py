@@ -24,7 +24,8 @@ class ShardingStruct(ctypes.Structure):
 class OptionsStruct(ctypes.Structure):
     """struct phx_flow_options"""
 
-    _fields_ = [("name", c_char_p), ("weight", c_uint32), ("priority", c_int32), ("head_grace_ms", c_uint32)]
+    _fields_ = [("name", c_char_p), ("weight", c_uint32), ("priority", c_int32), ("head_grace_ms", c_uint32),
+                ("rerun_launches", c_uint32), ("rerun_bytes", c_uint64)]
 
 
 class IslandStruct(ctypes.Structure):

@@ -9,6 +9,7 @@
  *     program.c   functions, programs, launches
  *     value.c     putting, fetching, releasing
  *     rejoin.c    another head in the place of a lost one
+ *     lineage.c   making lost values again
  */
 #ifndef PHX_FLOW_CLIENT_CLIENT_H
 #define PHX_FLOW_CLIENT_CLIENT_H
@@ -27,6 +28,8 @@ enum {
     CLIENT_FLUSH_US = 50,
     CLIENT_RELEASES_MAX = 512, /* of one entry */
     CLIENT_SPIN_RINGS_MAX = 32,
+    CLIENT_RERUNS_MAX = 4096, /* launches of one making: it recurses as deep */
+    CLIENT_RERUN_BYTES = 256 << 20,
 };
 /* How long the head may take to say that a worker whose connection broke is lost. */
 #define CLIENT_SUSPECT_NS (INT64_C(5) * 1000 * 1000 * 1000)
@@ -66,8 +69,10 @@ struct client_host {
 };
 
 enum client_value_state { CLIENT_PENDING, CLIENT_FAILED };
+struct client_launch;
 struct client_value {
-    uint64_t handle;
+    uint64_t handle; /* by which the runtime knows it */
+    uint64_t name;   /* by which the caller does: the first handle */
     size_t index; /* in the connection's list */
     enum client_value_state state;
     struct program_value value;
@@ -79,6 +84,26 @@ struct client_value {
     uint32_t missing, missing_quiet; /* shards that have not answered */
     uint32_t waiters;
     char *data; /* the whole value, once asked for */
+    /* Lineage. */
+    bool ghost;                  /* released here and there; a launch that may go again takes it */
+    bool seen;                   /* its workers have said that it is whole */
+    uint32_t holds;              /* launches that take it */
+    uint32_t tries;              /* how often it was made again in vain */
+    struct client_launch *maker; /* NULL: a root, or beyond the bound */
+    uint32_t of_maker;           /* which result */
+    char *kept;                  /* a root's bytes, or NULL */
+};
+
+/* A launch that may go again. */
+struct client_launch {
+    uint64_t number;     /* the last one under which it went */
+    uint32_t references; /* results that are remembered */
+    uint32_t depth;      /* of the longest way from a root */
+    uint32_t arg_count, result_count;
+    phx_flow_program *program;
+    struct client_value **args, **results; /* results: NULL where forgotten */
+    uint64_t looked, planned;              /* by which making */
+    bool failed, doubted;
 };
 
 struct client_function {
@@ -91,7 +116,8 @@ struct client_function {
 struct phx_flow_program {
     phx_flow *flow;
     uint32_t id;
-    bool finished;
+    bool finished, freed;
+    uint32_t launches; /* that are remembered */
     struct program *program;
     struct error wrong; /* the first failure while building */
 };
@@ -134,6 +160,10 @@ struct phx_flow {
     VEC(struct client_function) functions;
     VEC(phx_flow_program *) programs; /* that the head knows */
     struct u64_map mesh_index, values;
+    struct u64_map names;    /* of values whose handle is another one by now */
+    uint32_t rerun_launches; /* 0: no lineage */
+    uint64_t rerun_bytes, kept_bytes, rerun_number;
+    struct phx_flow_reruns reruns;
     VEC(struct client_value *) value_list; /* for the end: not kept in order */
     uint64_t next_value, next_put, next_function, next_request, launched, finished;
     uint32_t next_program;
@@ -196,7 +226,33 @@ void client_rejoin(phx_flow *flow, const struct flow_entry *welcome);
 /* Waits while there is no head; the caller holds the mutex. */
 void client_wait_for_head(phx_flow *flow);
 
+/* Tells the head of a value that is put, and sends its shards. */
+void client_value_send(phx_flow *flow, struct client_value *value, const void *data);
+/* Ends a released value that nothing needs. */
+void client_value_rest(phx_flow *flow, struct client_value *value);
+/* Waits until the head has been heard: a mesh that has lost devices is on others then. */
+void client_catch_up(phx_flow *flow);
+
+/* lineage.c; the caller holds the mutex, but for client_args_today. */
+struct client_value *client_value_of(phx_flow *flow, uint64_t name); /* NULL: none */
+/* Remembers a launch that has been sent; `args` are names. */
+void client_lineage_add(phx_flow *flow, phx_flow_program *program, const uint64_t *args, uint32_t arg_count,
+                        const struct flow_entry *entry);
+/* Forgets what has made the value. */
+void client_lineage_drop(phx_flow *flow, struct client_value *value);
+/* Makes the value a root; false: its bytes are beyond rerun_bytes. */
+bool client_value_keep(phx_flow *flow, struct client_value *value, const void *data, size_t len);
+/* Makes a lost value again; false: it stays as it is. The value must have a waiter. */
+bool client_rerun(phx_flow *flow, struct client_value *value, int64_t deadline_ns);
+/* Handles of arguments that are there; what was lost is made again. The caller frees them. */
+uint64_t *client_args_today(phx_flow *flow, const uint64_t *args, uint32_t arg_count);
+
 /* program.c */
 void client_functions_free(phx_flow *flow);
+/* Ends a program that is freed and that no launch needs. */
+void client_program_rest(phx_flow_program *program);
+/* Sends a launch with `entry->node` results under the next numbers, which it enters into *entry. */
+void client_launch_send(phx_flow *flow, const phx_flow_program *program, const uint64_t *args,
+                        uint32_t arg_count, struct flow_entry *entry);
 
 #endif

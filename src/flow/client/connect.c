@@ -81,6 +81,11 @@ static void *client_main(void *arg)
 
 static void client_free(phx_flow *flow)
 {
+    flow->head.dead = true; /* nothing more is sent */
+    for (size_t i = flow->value_list.len; i-- > 0;) {
+        client_lineage_drop(flow, flow->value_list.items[i]); /* may end others */
+        i = i < flow->value_list.len ? i : flow->value_list.len;
+    }
     for (size_t i = 0; i < flow->connections.len; i++) {
         flow_wire_free(flow->connections.items[i]->wire);
         if (flow->connections.items[i] != &flow->head)
@@ -104,6 +109,7 @@ static void client_free(phx_flow *flow)
     vec_done(&flow->value_list);
     u64_map_done(&flow->mesh_index);
     u64_map_done(&flow->values);
+    u64_map_done(&flow->names);
     buf_done(&flow->releases);
     if (flow->wake >= 0)
         close(flow->wake);
@@ -180,6 +186,10 @@ int phx_flow_connect(const char *address, const struct phx_flow_options *options
     flow->reconnect_ns =
         options && options->head_grace_ms ? options->head_grace_ms * INT64_C(1000000) : CLIENT_RECONNECT_NS;
     flow->epoll = epoll_create1(EPOLL_CLOEXEC);
+    flow->rerun_launches = options ? options->rerun_launches : 0;
+    if (flow->rerun_launches > CLIENT_RERUNS_MAX)
+        flow->rerun_launches = CLIENT_RERUNS_MAX;
+    flow->rerun_bytes = options && options->rerun_bytes ? options->rerun_bytes : CLIENT_RERUN_BYTES;
     flow->wake = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = &flow->wake};
     struct epoll_event head = {.events = EPOLLIN, .data.ptr = &flow->head};

@@ -215,24 +215,32 @@ int phx_flow_program_finish(phx_flow_program *program, struct phx_error *error)
     return 0;
 }
 
+void client_program_rest(phx_flow_program *program)
+{
+    if (!program->freed || program->launches > 0)
+        return;
+    struct flow_entry entry = {.kind = ENTRY_PROGRAM_FREE, .program = program->id};
+    phx_flow *flow = program->flow;
+    for (size_t i = 0; i < flow->programs.len; i++)
+        if (flow->programs.items[i] == program) {
+            vec_remove(&flow->programs, i);
+            break;
+        }
+    if (program->finished)
+        client_send_entry(flow, &flow->head, &entry, (struct str){0}, false);
+    program_free(program->program);
+    mem_free(program);
+}
+
 void phx_flow_program_free(phx_flow_program *program)
 {
     if (!program)
         return;
-    if (program->finished) {
-        struct flow_entry entry = {.kind = ENTRY_PROGRAM_FREE, .program = program->id};
-        phx_flow *flow = program->flow;
-        pthread_mutex_lock(&flow->mutex);
-        for (size_t i = 0; i < flow->programs.len; i++)
-            if (flow->programs.items[i] == program) {
-                vec_remove(&flow->programs, i);
-                break;
-            }
-        client_send_entry(program->flow, &program->flow->head, &entry, (struct str){0}, false);
-        pthread_mutex_unlock(&program->flow->mutex);
-    }
-    program_free(program->program);
-    mem_free(program);
+    phx_flow *flow = program->flow;
+    pthread_mutex_lock(&flow->mutex);
+    program->freed = true;
+    client_program_rest(program);
+    pthread_mutex_unlock(&flow->mutex);
 }
 
 /* The arguments into the record, where they fit, or into `tail`. */
@@ -251,6 +259,28 @@ static void client_launch_args(struct flow_entry *entry, const uint64_t *args, s
     }
 }
 
+void client_launch_send(phx_flow *flow, const phx_flow_program *program, const uint64_t *args,
+                        uint32_t arg_count, struct flow_entry *entry)
+{
+    struct buf tail = {0};
+    if (flow->launched - flow->finished >= CLIENT_WINDOW)
+        client_flush(flow);
+    while (flow->launched - flow->finished >= CLIENT_WINDOW && client_wait(flow, INT64_MAX))
+        ;
+    client_wait_for_head(flow);
+    entry->kind = ENTRY_LAUNCH;
+    entry->program = program->id;
+    entry->count = (uint16_t)arg_count;
+    entry->client = flow->id;
+    entry->epoch = flow->epoch;
+    entry->launch = ++flow->launched;
+    entry->handle = (uint64_t)flow->id << HANDLE_CLIENT_SHIFT | (flow->next_value + 1);
+    flow->next_value += entry->node;
+    client_launch_args(entry, args, &tail);
+    client_send_entry(flow, &flow->head, entry, buf_str(&tail), false);
+    buf_done(&tail);
+}
+
 int phx_flow_launch(phx_flow *flow, phx_flow_program *program, const uint64_t *args, uint32_t arg_count,
                     uint64_t *ret_results, uint32_t result_count, struct phx_error *error)
 {
@@ -261,7 +291,9 @@ int phx_flow_launch(phx_flow *flow, phx_flow_program *program, const uint64_t *a
                             program->program->arg_count, program->program->result_count);
     struct flow_entry entry = {.kind = ENTRY_LAUNCH, .program = program->id, .count = (uint16_t)arg_count};
     struct buf tail = {0};
-    client_launch_args(&entry, args, &tail);
+    uint64_t *today = flow->rerun_launches ? client_args_today(flow, args, arg_count) : NULL;
+    client_launch_args(&entry, today ? today : args, &tail);
+    mem_free(today);
     pthread_mutex_lock(&flow->mutex);
     if (flow->launched - flow->finished >= CLIENT_WINDOW)
         client_flush(flow);
@@ -294,6 +326,8 @@ int phx_flow_launch(phx_flow *flow, phx_flow_program *program, const uint64_t *a
         flow->next_value += result_count;
         flow->launched++;
         client_send_entry(flow, &flow->head, &entry, buf_str(&tail), false);
+        if (flow->rerun_launches)
+            client_lineage_add(flow, program, args, arg_count, &entry);
     }
     pthread_mutex_unlock(&flow->mutex);
     buf_done(&tail);

@@ -141,7 +141,7 @@ void client_rejoin(phx_flow *flow, const struct flow_entry *welcome)
         buf_done(&tail);
     }
     for (size_t i = 0; i < flow->value_list.len; i++)
-        if (flow->value_list.items[i]->state != CLIENT_FAILED)
+        if (flow->value_list.items[i]->state != CLIENT_FAILED && !flow->value_list.items[i]->ghost)
             client_tell_value(flow, flow->value_list.items[i]);
     struct flow_entry all = {.kind = ENTRY_PROGRESS, .launch = flow->launched, .handle = flow->next_put};
     client_send_entry(flow, &flow->head, &all, (struct str){0}, true);

@@ -5,7 +5,7 @@ struct client_value *client_value_new(phx_flow *flow, uint64_t handle, const str
                                       struct client_places *places)
 {
     struct client_value *made = mem_alloc(sizeof *made);
-    made->handle = handle;
+    made->handle = made->name = handle;
     made->value = *value;
     made->places = client_places_ref(places);
     made->index = flow->value_list.len;
@@ -16,7 +16,13 @@ struct client_value *client_value_new(phx_flow *flow, uint64_t handle, const str
 
 void client_value_free(phx_flow *flow, struct client_value *value)
 {
+    client_lineage_drop(flow, value);
     u64_map_remove(&flow->values, value->handle);
+    if (value->name != value->handle)
+        u64_map_remove(&flow->names, value->name);
+    if (value->kept)
+        flow->kept_bytes -= (uint64_t)ir_type_bytes(&value->value.type);
+    mem_free(value->kept);
     flow->value_list.items[value->index] = vec_last(&flow->value_list);
     flow->value_list.items[value->index]->index = value->index;
     flow->value_list.len--;
@@ -25,13 +31,17 @@ void client_value_free(phx_flow *flow, struct client_value *value)
     mem_free(value);
 }
 
-/* A released value goes when nobody waits for it and no shard of it is on its way. */
-static void client_value_rest(phx_flow *flow, struct client_value *value)
+/* A released value goes when nobody waits for it and no shard of it is on its way; from here once no launch
+ * that may go again takes it. */
+void client_value_rest(phx_flow *flow, struct client_value *value)
 {
     if (!value->released || value->waiters || value->missing || value->missing_quiet)
         return;
-    buf_add(&flow->releases, &value->handle, sizeof value->handle);
-    client_value_free(flow, value);
+    if (!value->ghost)
+        buf_add(&flow->releases, &value->handle, sizeof value->handle);
+    value->ghost = true;
+    if (value->holds == 0)
+        client_value_free(flow, value);
     if (flow->releases.len >= CLIENT_RELEASES_MAX * sizeof(uint64_t))
         client_flush_releases(flow);
 }
@@ -134,7 +144,8 @@ void client_shard(phx_flow *flow, uint32_t host, const struct flow_entry *entry,
     memcpy(whole.size, value->value.type.dims, sizeof whole.size);
     if (!quiet)
         flow_box_copy(&value->value.type, &box, tail.data, &box, value->data, &whole);
-    --*missing;
+    if (--*missing == 0)
+        value->seen = true;
     client_value_rest(flow, value);
 }
 
@@ -181,6 +192,19 @@ static void client_put_shards(phx_flow *flow, struct client_value *value, const 
     }
 }
 
+void client_value_send(phx_flow *flow, struct client_value *value, const void *data)
+{
+    struct flow_entry entry = {.kind = ENTRY_VALUE, .handle = value->handle};
+    entry.node = value->value.sharding.mesh;
+    entry.epoch = flow->epoch;
+    struct buf tail = {0};
+    pack_type(&tail, &value->value.type);
+    buf_add(&tail, value->value.sharding.axes, sizeof value->value.sharding.axes);
+    client_send_entry(flow, &flow->head, &entry, buf_str(&tail), true);
+    buf_done(&tail);
+    client_put_shards(flow, value, data);
+}
+
 uint64_t phx_flow_put(phx_flow *flow, const struct phx_flow_type *type,
                       const struct phx_flow_sharding *sharding, const void *data, size_t len,
                       struct phx_error *error)
@@ -209,21 +233,15 @@ uint64_t phx_flow_put(phx_flow *flow, const struct phx_flow_type *type,
     else {
         handle = (uint64_t)flow->id << HANDLE_CLIENT_SHIFT | HANDLE_PUT | ++flow->next_put;
         struct client_value *made = client_value_new(flow, handle, &value, mesh->places);
-        struct flow_entry entry = {.kind = ENTRY_VALUE, .handle = handle, .node = mesh->id};
-        entry.epoch = flow->epoch;
-        struct buf tail = {0};
-        pack_type(&tail, &value.type);
-        buf_add(&tail, value.sharding.axes, sizeof value.sharding.axes);
-        client_send_entry(flow, &flow->head, &entry, buf_str(&tail), true);
-        buf_done(&tail);
-        client_put_shards(flow, made, data);
+        if (flow->rerun_launches)
+            client_value_keep(flow, made, data, len);
+        client_value_send(flow, made, data);
     }
     pthread_mutex_unlock(&flow->mutex);
     return handle;
 }
 
-/* Waits until the head has been heard: a mesh that has lost devices is on others then. */
-static void client_catch_up(phx_flow *flow)
+void client_catch_up(phx_flow *flow)
 {
     struct flow_entry entry = {.kind = ENTRY_ISLANDS};
     struct client_request request = {0};
@@ -248,6 +266,23 @@ _Static_assert((int)PHX_FLOW_OUT_OF_MEMORY == (int)FAULT_OUT_OF_MEMORY &&
                    (int)PHX_FLOW_DEVICE_LOST == (int)FAULT_DEVICE_LOST,
                "reasons have the same numbers");
 
+/* Waits for the shards of a value, which is made again where it was lost. */
+static void client_await_shards(phx_flow *flow, struct client_value *value, bool quiet, int64_t deadline_ns)
+{
+    const bool *asked = quiet ? &value->asked_quiet : &value->asked;
+    const uint32_t *missing = quiet ? &value->missing_quiet : &value->missing;
+    bool waits = true;
+    while (waits) {
+        client_ask_shards(flow, value, quiet);
+        while (value->state != CLIENT_FAILED && *missing > 0 && waits)
+            waits = client_wait(flow, deadline_ns);
+        if (value->state == CLIENT_FAILED)
+            waits = client_rerun(flow, value, deadline_ns);
+        else if (*asked) /* else another thread has made it again meanwhile */
+            break;
+    }
+}
+
 /* Waits for the value; copies it where `data` is not NULL. */
 static int client_await(phx_flow *flow, uint64_t handle, void *data, size_t len, int64_t timeout_ms,
                         struct phx_flow_failure *failure, struct phx_error *error)
@@ -256,7 +291,7 @@ static int client_await(phx_flow *flow, uint64_t handle, void *data, size_t len,
     if (failure)
         *failure = (struct phx_flow_failure){.reason = PHX_FLOW_FAILED_NOT};
     pthread_mutex_lock(&flow->mutex);
-    struct client_value *value = u64_map_get(&flow->values, handle);
+    struct client_value *value = client_value_of(flow, handle);
     int rc = 0;
     if (!value || value->released)
         rc = client_error(error, PHX_ERROR_INVALID, "the handle names no value of this connection");
@@ -264,12 +299,9 @@ static int client_await(phx_flow *flow, uint64_t handle, void *data, size_t len,
         rc = client_error(error, PHX_ERROR_INVALID, "the value has %lld bytes, not %zu",
                           (long long)ir_type_bytes(&value->value.type), len);
     if (rc == 0) {
-        client_ask_shards(flow, value, data == NULL);
         value->waiters++;
         const uint32_t *missing = data ? &value->missing : &value->missing_quiet;
-        bool waits = true;
-        while (value->state != CLIENT_FAILED && *missing > 0 && waits)
-            waits = client_wait(flow, deadline_ns);
+        client_await_shards(flow, value, data == NULL, deadline_ns);
         if (value->state == CLIENT_FAILED) {
             if (value->fault.reason == FAULT_DEVICE_LOST)
                 client_catch_up(flow);
@@ -279,6 +311,7 @@ static int client_await(phx_flow *flow, uint64_t handle, void *data, size_t len,
             rc = flow->broken ? client_error(error, PHX_ERROR_IO, "the connection to the head is lost")
                               : client_error(error, PHX_ERROR_TIMEOUT, "the value is not there yet");
         } else if (data) {
+            value->tries = 0;
             mem_copy(data, value->data, len);
         }
         value->waiters--;
@@ -304,7 +337,7 @@ int phx_flow_wait(phx_flow *flow, uint64_t value, int64_t timeout_ms, struct phx
 int phx_flow_fetch(phx_flow *flow, uint64_t handle, struct phx_error *error)
 {
     pthread_mutex_lock(&flow->mutex);
-    struct client_value *value = u64_map_get(&flow->values, handle);
+    struct client_value *value = client_value_of(flow, handle);
     int rc = 0;
     if (value && !value->released)
         client_ask_shards(flow, value, false);
@@ -317,7 +350,7 @@ int phx_flow_fetch(phx_flow *flow, uint64_t handle, struct phx_error *error)
 void phx_flow_release(phx_flow *flow, uint64_t handle)
 {
     pthread_mutex_lock(&flow->mutex);
-    struct client_value *value = u64_map_get(&flow->values, handle);
+    struct client_value *value = client_value_of(flow, handle);
     if (value && !value->released) {
         value->released = true;
         client_value_rest(flow, value);
