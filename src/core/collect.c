@@ -63,17 +63,21 @@ static bool find_member(const struct step *step, obj_id uid, struct member *ret_
 
 /* --- owners --------------------------------------------------------------------------------------------- */
 
-/* Whether the owner in the reference still exists. Owners of unknown kinds may. */
-static bool owner_lives(const struct step *step, const struct doc *reference, struct str namespace_)
+/* Whether the owner in the reference still exists. Owners of unknown kinds may. `ret_uid`: the owner's uid,
+ * 0 where the reference has none. */
+static bool owner_lives(const struct step *step, const struct doc *reference, struct str namespace_,
+                        obj_id *ret_uid)
 {
     enum object_kind kind = object_kind_of(doc_str(doc_get(reference, "apiVersion"), STR("")),
                                            doc_str(doc_get(reference, "kind"), STR("")));
     struct str name = doc_str(doc_get(reference, "name"), STR(""));
-    obj_id uid;
+    obj_id uid = 0;
+    bool has_uid = uid_parse(doc_str(doc_get(reference, "uid"), STR("")), &uid);
+    *ret_uid = uid;
     if (kind == 0 || kind == OBJECT_EVENT || kind == OBJECT_NODE || kind == OBJECT_FAULT ||
         resource_row(kind)->rules == RULES_FABRIC)
         return true;
-    if (!uid_parse(doc_str(doc_get(reference, "uid"), STR("")), &uid))
+    if (!has_uid)
         return false;
     if (kind == OBJECT_WORKLOAD)
         return workload_lives(step->admit, uid);
@@ -100,9 +104,9 @@ static bool is_solid(const struct step *step, const struct doc *reference, struc
 {
     struct member owner;
     obj_id uid;
-    if (!owner_lives(step, reference, namespace_))
+    if (!owner_lives(step, reference, namespace_, &uid))
         return false;
-    if (!uid_parse(doc_str(doc_get(reference, "uid"), STR("")), &uid) || !find_member(step, uid, &owner))
+    if (uid == 0 || !find_member(step, uid, &owner))
         return true;
     return !owner.deleted_ns || !object_has_finalizer(owner.document, FINALIZER_FOREGROUND);
 }

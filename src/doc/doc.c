@@ -1,6 +1,5 @@
 #include "doc/doc.h"
 
-#include <stdarg.h>
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -45,7 +44,8 @@ static bool same_bytes(const char *a, const char *b, size_t len)
     return true;
 }
 
-static struct doc_member *find(const struct doc *object, struct str key)
+/* Returns the member, without looking at the object's keys first. */
+static struct doc_member *search(const struct doc *object, struct str key)
 {
     CHECK(!object || object->kind != DOC_PACKED);
     if (!object || object->kind != DOC_OBJECT || object->object.len == 0)
@@ -58,9 +58,15 @@ static struct doc_member *find(const struct doc *object, struct str key)
     return NULL;
 }
 
-struct doc *doc_get_str(const struct doc *object, struct str key)
+static struct doc_member *find(const struct doc *object, struct str key)
 {
-    struct doc_member *member = find(object, key);
+    bool absent = object && object->kind == DOC_OBJECT && !(object->object.keys & doc_key_bit(key));
+    return absent ? NULL : search(object, key);
+}
+
+struct doc *doc_find(const struct doc *object, struct str key)
+{
+    struct doc_member *member = search(object, key);
     return member ? member->value : NULL;
 }
 
@@ -70,17 +76,6 @@ struct doc *doc_at(const struct doc *array, size_t index)
     if (!array || array->kind != DOC_ARRAY || index >= array->array.len)
         return NULL;
     return array->array.items[index];
-}
-
-struct doc *doc_path(const struct doc *object, ...)
-{
-    va_list keys;
-    va_start(keys, object);
-    const struct doc *at = object;
-    for (const char *key; at && (key = va_arg(keys, const char *));)
-        at = doc_get(at, key);
-    va_end(keys);
-    return (struct doc *)at;
 }
 
 size_t doc_len(const struct doc *node)
@@ -186,6 +181,7 @@ static bool add(struct arena *arena, struct doc *object, struct doc_member membe
         return false;
     object->object.members = members;
     object->object.members[object->object.len++] = member;
+    object->object.keys |= doc_key_bit(member.key);
     return true;
 }
 

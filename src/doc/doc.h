@@ -11,6 +11,7 @@
 #define PHX_DOC_DOC_H
 
 #include "base/arena.h"
+#include "base/check.h"
 
 /* DOC_PACKED: an array or object kept as its JSON text, see pack.h. Parsers never make one. */
 enum doc_kind { DOC_NULL, DOC_BOOL, DOC_INT, DOC_FLOAT, DOC_STRING, DOC_ARRAY, DOC_OBJECT, DOC_PACKED };
@@ -30,6 +31,7 @@ struct doc {
         struct {
             struct doc_member *members;
             size_t len, cap;
+            uint64_t keys; /* doc_key_bit of every member, and perhaps of some that were taken out */
         } object;
         size_t packed_len; /* DOC_PACKED: items or members in its text */
     };
@@ -43,15 +45,46 @@ struct doc_member {
 
 const char *doc_kind_name(enum doc_kind kind); /* "string", "integer", "object": for messages */
 
+/* Returns a bit for a key: an object without this bit has no such member. Most fields of a schema are absent
+ * from most objects, and are not looked for one by one. */
+static inline uint64_t doc_key_bit(struct str key)
+{
+    return UINT64_C(1) << (key.len ? (key.len * 5 + (unsigned char)key.data[0]) % 64 : 0);
+}
+
 /* Reading. Looking into a packed node aborts: doc_unpacked comes first. */
-struct doc *doc_get_str(const struct doc *object, struct str key); /* NULL: absent, or not an object */
+struct doc *doc_find(const struct doc *object, struct str key); /* doc_get_str without the short way */
+/* Returns the member `key`; NULL: absent, or not an object. Inline, as are the next two, so that the length
+ * and the bit of a literal key cost nothing. */
+static inline struct doc *doc_get_str(const struct doc *object, struct str key)
+{
+    if (!object || (object->kind == DOC_OBJECT && !(object->object.keys & doc_key_bit(key))))
+        return NULL;
+    return doc_find(object, key);
+}
 static inline struct doc *doc_get(const struct doc *object, const char *key)
 {
-    return doc_get_str(object, str_from(key)); /* here, so that the length of a literal costs nothing */
+    return doc_get_str(object, str_from(key));
 }
 struct doc *doc_at(const struct doc *array, size_t index); /* NULL: outside, or not an array */
-/* doc_path(root, "spec", "network", "subdomain", NULL): doc_get along the keys. */
-struct doc *doc_path(const struct doc *object, ...) __attribute__((sentinel));
+/* doc_path(root, "spec", "network", "subdomain", NULL): doc_get along the keys, of which there are at most
+ * six. Spelled out, as a loop over them would make no constants of literals. */
+#define doc_path(...) DOC_PATH_KEYS(__VA_ARGS__, NULL, NULL, NULL, NULL, NULL, NULL)
+#define DOC_PATH_KEYS(object, first, second, third, fourth, fifth, sixth, end, ...)                          \
+    doc_along((object), (first), (second), (third), (fourth), (fifth), (sixth), (end))
+static inline __attribute__((always_inline)) struct doc *
+doc_along(const struct doc *object, const char *first, const char *second, const char *third,
+          const char *fourth, const char *fifth, const char *sixth, const char *end)
+{
+    CHECK(!end);
+    const struct doc *at = first ? doc_get(object, first) : object;
+    at = second ? doc_get(at, second) : at;
+    at = third ? doc_get(at, third) : at;
+    at = fourth ? doc_get(at, fourth) : at;
+    at = fifth ? doc_get(at, fifth) : at;
+    at = sixth ? doc_get(at, sixth) : at;
+    return (struct doc *)at;
+}
 size_t doc_len(const struct doc *node); /* items or members; 0 for others and NULL */
 int64_t doc_int(const struct doc *node, int64_t fallback);
 bool doc_bool(const struct doc *node, bool fallback);

@@ -184,22 +184,30 @@ static size_t decode(struct str raw, char *out)
     return len;
 }
 
+/* Moves over characters of a string that stand for themselves and need one byte. */
+static void skip_plain(struct reader *reader)
+{
+    static const bool special[256] = {
+        [0 ... 0x1f] = true, ['"'] = true, ['\\'] = true, [0x80 ... 0xff] = true};
+    size_t at = reader->at;
+    while (at < reader->len && !special[(unsigned char)reader->data[at]])
+        at++;
+    reader->at = at;
+}
+
 static int parse_string(struct reader *reader, struct str *ret_text)
 {
     uint32_t start_column = column(reader);
     size_t start = ++reader->at;
     bool escaped = false;
     for (;;) {
+        skip_plain(reader);
         int c = peek(reader);
         if (c < 0)
             return error_set(reader->error, ERROR_INVALID, "%u:%u: the string that starts here is not closed",
                              reader->line, start_column);
         if (c == '"')
             break;
-        if (c >= 0x20 && c < 0x80 && c != '\\') {
-            reader->at++;
-            continue;
-        }
         escaped |= c == '\\';
         int code = skip_char(reader);
         if (code < 0)
@@ -373,7 +381,8 @@ static int parse_object(struct reader *reader, struct doc *node)
         skip_space(reader);
     }
     const struct doc_member *second, *first;
-    if (doc_duplicate(node, &second, &first))
+    if (node->object.len > (size_t)__builtin_popcountll(node->object.keys) &&
+        doc_duplicate(node, &second, &first))
         return error_set(reader->error, ERROR_INVALID, "%u:%u: the key \"%.*s\" is already at %u:%u",
                          second->line, second->column, (int)(second->key.len < 128 ? second->key.len : 128),
                          second->key.data, first->line, first->column);

@@ -25,12 +25,22 @@ const struct doc *doc_unpacked(struct arena *arena, const struct doc *node)
     return tree;
 }
 
+/* Returns the bytes of an array's items or an object's members. Most are scalars, which cost no call. */
+static size_t bytes_below(const struct doc *node)
+{
+    bool is_array = node->kind == DOC_ARRAY;
+    size_t bytes = 0, len = is_array ? node->array.len : node->object.len;
+    for (size_t i = 0; i < len; i++) {
+        const struct doc *inner = is_array ? node->array.items[i] : node->object.members[i].value;
+        bytes += DOC_NODE_BYTES + inner->text.len + (is_array ? 0 : node->object.members[i].key.len);
+        if (inner->kind == DOC_ARRAY || inner->kind == DOC_OBJECT)
+            bytes += bytes_below(inner);
+    }
+    return bytes;
+}
+
 size_t doc_bytes(const struct doc *node)
 {
-    size_t bytes = DOC_NODE_BYTES + node->text.len;
-    for (size_t i = 0; node->kind == DOC_ARRAY && i < node->array.len; i++)
-        bytes += doc_bytes(node->array.items[i]);
-    for (size_t i = 0; node->kind == DOC_OBJECT && i < node->object.len; i++)
-        bytes += node->object.members[i].key.len + doc_bytes(node->object.members[i].value);
-    return bytes;
+    bool holds = node->kind == DOC_ARRAY || node->kind == DOC_OBJECT;
+    return DOC_NODE_BYTES + node->text.len + (holds ? bytes_below(node) : 0);
 }

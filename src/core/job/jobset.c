@@ -33,7 +33,10 @@ struct jobset *jobset_make(struct arena *arena, struct doc *document, const stru
     struct str ns = doc_str(doc_get(metadata, "namespace"), STR("default"));
     struct str name = doc_str(doc_get(metadata, "name"), STR(""));
     struct buf key = {0};
-    buf_printf(&key, STR_FORMAT "/" STR_FORMAT, STR_ARG(ns), STR_ARG(name));
+    buf_reserve(&key, ns.len + 1 + name.len);
+    buf_add_str(&key, ns);
+    buf_add_char(&key, '/');
+    buf_add_str(&key, name);
     CHECK(key.len == ns.len + 1 + name.len);
     jobset->key = buf_str(&key);
     jobset->namespace_ = (struct str){key.data, ns.len};

@@ -135,38 +135,6 @@ static void means_of(const struct step *step, const struct task *culprit, bool c
         ret->lacks[rung] = "no failures of its own are left";
 }
 
-/* Asks the ladder on a copy of its memory, as if the incident were counted already. */
-static void ask(const struct jobset *jobset, const struct ladder_means *means, struct recovery *recovery)
-{
-    struct ladder ladder = jobset->recovery.ladder; /* the copy shares memory, which stays untouched */
-    const struct ladder_incident *incident = &recovery->incident;
-    if (!incident->again && incident->below == RUNG_NONE)
-        ladder_loss(&ladder, incident);
-    ladder_decide(&ladder, &jobset->spec.recovery, means, incident, &recovery->decision);
-    recovery->holds = true;
-    recovery->no_progress = recovery->decision.no_progress;
-    recovery->rung = recovery->no_progress ? RUNG_REQUEUE : recovery->decision.rung;
-}
-
-struct recovery recovery_decide(const struct step *step, const struct jobset *jobset,
-                                const struct incident *incident)
-{
-    const struct ladder_settings *settings = &jobset->spec.recovery;
-    const struct loss *root = incident_root(incident);
-    struct recovery recovery = {.rung = RUNG_REQUEUE};
-    if (!root || root->barred || settings->off || !is_under_way(jobset) ||
-        (!settings->given && !all_can_rejoin(step, jobset, incident)))
-        return recovery;
-    incident_question(incident, step->now_ns, &recovery.incident);
-    enum loss_cause cause = recovery.incident.cause;
-    recovery.counted = !recovery.incident.again && !settings->causes[cause].given &&
-                       (cause == LOSS_EXIT || cause == LOSS_OUT_OF_MEMORY || cause == LOSS_START_FAILED);
-    struct ladder_means means;
-    means_of(step, jobs_find_task(step->jobs, root->task), recovery.counted, &means);
-    ask(jobset, &means, &recovery);
-    return recovery;
-}
-
 static void means_not(const char *why, struct ladder_means *ret)
 {
     ladder_means_none(ret);
@@ -174,80 +142,136 @@ static void means_not(const char *why, struct ladder_means *ret)
         ret->lacks[rung] = why;
 }
 
-struct recovery recovery_of_failure(const struct step *step, const struct job *failed)
+/* --- the ladder's question, by the trouble; each returns false where the ladder does not apply ---------- */
+
+static bool put_losses(const struct step *step, const struct jobset *jobset, const struct incident *incident,
+                       struct recovery *recovery, struct ladder_means *ret_means)
+{
+    const struct ladder_settings *settings = &jobset->spec.recovery;
+    const struct loss *root = incident_root(incident);
+    if (!root || root->barred || settings->off || !is_under_way(jobset) ||
+        (!settings->given && !all_can_rejoin(step, jobset, incident)))
+        return false;
+    incident_question(incident, step->now_ns, &recovery->incident);
+    enum loss_cause cause = recovery->incident.cause;
+    recovery->counted = !recovery->incident.again && !settings->causes[cause].given &&
+                        (cause == LOSS_EXIT || cause == LOSS_OUT_OF_MEMORY || cause == LOSS_START_FAILED);
+    means_of(step, jobs_find_task(step->jobs, root->task), recovery->counted, ret_means);
+    return true;
+}
+
+/* The rung that is under way, before `limit`; RUNG_NONE: none is. */
+static enum rung rung_below(const struct jobset *jobset, enum rung limit)
+{
+    enum rung rung = (enum rung)jobset->recovery.ladder.rung;
+    return rung < limit ? rung : RUNG_NONE;
+}
+
+static bool put_failed_job(const struct step *step, const struct job *failed, struct recovery *recovery,
+                           struct ladder_means *ret_means)
 {
     CHECK(job_failed(failed));
     const struct jobset *jobset = failed->jobset;
-    const struct ladder *ladder = &jobset->recovery.ladder;
     const struct task *culprit = failed->culprit;
-    bool under_way = ladder->rung != RUNG_NONE && ladder->rung < RUNG_REQUEUE;
-    struct recovery recovery = {.rung = RUNG_REQUEUE};
-    struct ladder_means means;
-    if (jobset->spec.recovery.off || (!jobset->spec.recovery.given && !under_way))
-        return recovery;
+    enum rung below = rung_below(jobset, RUNG_REQUEUE);
+    if (jobset->spec.recovery.off || (!jobset->spec.recovery.given && below == RUNG_NONE))
+        return false;
     if (culprit) {
         struct incident incident = {0};
         incident_note(&incident, culprit->uid, culprit->end);
         incident.losses.items[0].asks = true;
         recovery_judge(step, culprit, &incident.losses.items[0]);
-        incident_question(&incident, step->now_ns, &recovery.incident);
+        incident_question(&incident, step->now_ns, &recovery->incident);
         incident_done(&incident);
-    } else
-        recovery.incident = (struct ladder_incident){
-            .cause = under_way ? (enum loss_cause)ladder->cause : LOSS_HANG,
-            .below = under_way ? (enum rung)ladder->rung : RUNG_NONE,
-            .now_ns = step->now_ns,
-        };
-    means_not("its Job has failed", &means);
+    } else {
+        recovery->incident.below = below;
+        recovery->incident.cause =
+            below != RUNG_NONE ? (enum loss_cause)jobset->recovery.ladder.cause : LOSS_HANG;
+    }
+    means_not("its Job has failed", ret_means);
     if (dump_lacks(step, jobset))
-        means.lacks[RUNG_DUMP] = dump_lacks(step, jobset);
-    ask(jobset, &means, &recovery);
-    recovery.no_progress |= failed->reason && str_is(str_from(failed->reason), NO_PROGRESS);
-    CHECK(recovery.rung == RUNG_REQUEUE);
-    return recovery;
+        ret_means->lacks[RUNG_DUMP] = dump_lacks(step, jobset);
+    return true;
 }
 
-struct recovery recovery_without_loss(const struct step *step, const struct jobset *jobset, bool all_live)
+static bool put_no_loss(bool all_live, struct recovery *recovery, struct ladder_means *ret_means)
 {
-    struct recovery recovery = {.incident = {.cause = all_live ? LOSS_FAULT : LOSS_HANG,
-                                             .processes_live = all_live,
-                                             .now_ns = step->now_ns}};
-    struct ladder_means means;
-    means_not("nobody has left", &means);
-    means.lacks[RUNG_RETRY] = means.lacks[RUNG_RESTART_PROCESS] = NULL;
-    ask(jobset, &means, &recovery);
-    return recovery;
+    recovery->incident.cause = all_live ? LOSS_FAULT : LOSS_HANG;
+    recovery->incident.processes_live = all_live;
+    means_not("nobody has left", ret_means);
+    ret_means->lacks[RUNG_RETRY] = ret_means->lacks[RUNG_RESTART_PROCESS] = NULL;
+    return true;
 }
 
-struct recovery recovery_of_missing(const struct step *step, const struct jobset *jobset)
+static bool put_places(const struct step *step, const struct jobset *jobset, struct recovery *recovery,
+                       struct ladder_means *ret_means)
 {
-    const struct ladder *ladder = &jobset->recovery.ladder;
-    struct recovery recovery = {.rung = RUNG_REQUEUE};
-    struct ladder_means means;
-    if (ladder->rung == RUNG_NONE || ladder->rung >= RUNG_REQUEUE || jobset->spec.recovery.off)
-        return recovery;
-    recovery.incident = (struct ladder_incident){
-        .cause = (enum loss_cause)ladder->cause, .below = (enum rung)ladder->rung, .now_ns = step->now_ns};
-    means_not("places are missing", &means);
-    means.lacks[RUNG_REPLACE_MACHINE] = NULL;
-    means.lacks[RUNG_DUMP] = dump_lacks(step, jobset);
-    ask(jobset, &means, &recovery);
-    return recovery;
+    enum rung below = rung_below(jobset, RUNG_REQUEUE);
+    if (below == RUNG_NONE || jobset->spec.recovery.off)
+        return false;
+    recovery->incident.cause = (enum loss_cause)jobset->recovery.ladder.cause;
+    recovery->incident.below = below;
+    means_not("places are missing", ret_means);
+    ret_means->lacks[RUNG_REPLACE_MACHINE] = NULL;
+    ret_means->lacks[RUNG_DUMP] = dump_lacks(step, jobset);
+    return true;
 }
 
-struct recovery recovery_of_no_room(const struct step *step, const struct jobset *jobset)
+static bool put_no_room(const struct jobset *jobset, struct recovery *recovery,
+                        struct ladder_means *ret_means)
 {
     const struct ladder *ladder = &jobset->recovery.ladder;
-    bool under_way = ladder->rung != RUNG_NONE && ladder->rung < RUNG_SHRINK;
-    struct recovery recovery = {.rung = RUNG_REQUEUE};
+    recovery->incident.cause = ladder->rung != RUNG_NONE ? (enum loss_cause)ladder->cause : LOSS_MACHINE;
+    recovery->incident.below = rung_below(jobset, RUNG_SHRINK);
+    means_not("there is no room", ret_means);
+    ret_means->lacks[RUNG_SHRINK] = NULL;
+    return true;
+}
+
+static bool put_trouble(const struct step *step, const struct jobset *jobset, struct trouble trouble,
+                        struct recovery *recovery, struct ladder_means *ret_means)
+{
+    switch (trouble.kind) {
+    case TROUBLE_LOSSES:
+        return put_losses(step, jobset, trouble.incident, recovery, ret_means);
+    case TROUBLE_FAILED_JOB:
+        CHECK(trouble.failed->jobset == jobset);
+        return put_failed_job(step, trouble.failed, recovery, ret_means);
+    case TROUBLE_CUT_OFF:
+    case TROUBLE_NOT_JOINED:
+        return put_no_loss(trouble.kind == TROUBLE_CUT_OFF, recovery, ret_means);
+    case TROUBLE_PLACES:
+        return put_places(step, jobset, recovery, ret_means);
+    case TROUBLE_NO_ROOM:
+        return put_no_room(jobset, recovery, ret_means);
+    }
+    CHECK(!"no such trouble");
+    return false;
+}
+
+struct recovery recovery_ask(const struct step *step, const struct jobset *jobset, struct trouble trouble)
+{
+    CHECK((trouble.kind == TROUBLE_LOSSES) == (trouble.incident != NULL));
+    CHECK((trouble.kind == TROUBLE_FAILED_JOB) == (trouble.failed != NULL));
+    struct recovery recovery = {.rung = RUNG_REQUEUE, .incident.now_ns = step->now_ns};
     struct ladder_means means;
-    recovery.incident = (struct ladder_incident){
-        .cause = ladder->rung != RUNG_NONE ? (enum loss_cause)ladder->cause : LOSS_MACHINE,
-        .below = under_way ? (enum rung)ladder->rung : RUNG_NONE,
-        .now_ns = step->now_ns};
-    means_not("there is no room", &means);
-    means.lacks[RUNG_SHRINK] = NULL;
-    ask(jobset, &means, &recovery);
+    if (!put_trouble(step, jobset, trouble, &recovery, &means))
+        return (struct recovery){.rung = RUNG_REQUEUE};
+    /* Asked on a copy of its memory, as if the incident were counted already; the copy shares memory that
+     * stays untouched. */
+    struct ladder ladder = jobset->recovery.ladder;
+    const struct ladder_incident *incident = &recovery.incident;
+    if (!incident->again && incident->below == RUNG_NONE)
+        ladder_loss(&ladder, incident);
+    ladder_decide(&ladder, &jobset->spec.recovery, &means, incident, &recovery.decision);
+    recovery.holds = true;
+    recovery.no_progress = recovery.decision.no_progress;
+    recovery.rung = recovery.no_progress ? RUNG_REQUEUE : recovery.decision.rung;
+    if (trouble.kind == TROUBLE_FAILED_JOB) {
+        const char *reason = trouble.failed->reason;
+        recovery.no_progress |= reason && str_is(str_from(reason), NO_PROGRESS);
+        CHECK(recovery.rung == RUNG_REQUEUE);
+    }
     return recovery;
 }
 

@@ -1,7 +1,8 @@
 /* ask.h - the answer to losses: the questions of decide.c, inplace.c and attempt.c to the ladder
  * (docs/recovery.md, ladder/ladder.h).
  *
- *     struct recovery recovery = recovery_decide(step, jobset, &incident);
+ *     struct recovery recovery =
+ *         recovery_ask(step, jobset, (struct trouble){TROUBLE_LOSSES, .incident = &incident});
  *     if (recovery.rung != RUNG_REQUEUE)
  *         inplace_begin(step, jobset, task, &recovery);     // which calls recovery_begin()
  *
@@ -24,20 +25,24 @@ struct recovery {
     struct ladder_decision decision;
 };
 
+/* What the ladder is asked about. */
+struct trouble {
+    enum trouble_kind {
+        TROUBLE_LOSSES,     /* tasks have ended: all losses of a step, judged */
+        TROUBLE_FAILED_JOB, /* a Job has failed, and its failure policy has yet to answer */
+        TROUBLE_CUT_OFF,    /* no task has ended: ranks lost their connections, or one asks for a retry */
+        TROUBLE_NOT_JOINED, /* no task has ended: some did not join the attempt in time */
+        TROUBLE_PLACES,     /* places are missing at the end of the present rung's time */
+        TROUBLE_NO_ROOM,    /* replicas have no room: they may leave (RUNG_SHRINK) */
+    } kind;
+    const struct incident *incident; /* of TROUBLE_LOSSES */
+    const struct job *failed;        /* of TROUBLE_FAILED_JOB */
+};
+
 /* Fills in what the ladder wants to know of the loss: cause, place, count. `task` has ended, or is dead. */
 void recovery_judge(const struct step *step, const struct task *task, struct loss *loss);
-/* Decides for all losses of a step, which are judged. Visits every task of the JobSet, once. */
-struct recovery recovery_decide(const struct step *step, const struct jobset *jobset,
-                                const struct incident *incident);
-/* Decides for a Job that has failed, before its failure policy answers. */
-struct recovery recovery_of_failure(const struct step *step, const struct job *failed);
-/* Decides if no task has ended. `all_live`: the ranks lost their connections; else some did not join the
- * attempt in time. */
-struct recovery recovery_without_loss(const struct step *step, const struct jobset *jobset, bool all_live);
-/* Returns the next rung, if places are missing at the end of the present rung's time. */
-struct recovery recovery_of_missing(const struct step *step, const struct jobset *jobset);
-/* Decides whether replicas without room may leave (RUNG_SHRINK). */
-struct recovery recovery_of_no_room(const struct step *step, const struct jobset *jobset);
+/* Decides what answers the trouble. Reads the JobSet, at most visiting each of its tasks once. */
+struct recovery recovery_ask(const struct step *step, const struct jobset *jobset, struct trouble trouble);
 /* Takes the rung, once the restart record has begun. `same`: of the incident that is under way. */
 void recovery_begin(struct step *step, struct jobset *jobset, const struct recovery *recovery, bool same);
 /* Returns " (retry: a process was lost; ...)", or nothing. */

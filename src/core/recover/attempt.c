@@ -160,7 +160,8 @@ bool attempt_failure_policy(struct step *step, struct jobset *jobset)
     struct job *failed = count > 0 ? first_failed(jobset, NULL) : NULL;
     if (!failed)
         return false;
-    struct recovery recovery = recovery_of_failure(step, failed);
+    struct recovery recovery =
+        recovery_ask(step, jobset, (struct trouble){TROUBLE_FAILED_JOB, .failed = failed});
     if (recovery.no_progress) {
         struct arena arena ARENA_CLEANUP = {0};
         jobset_finish(step, jobset, CONDITION_FAILED, NO_PROGRESS, STR_FORMAT,
@@ -181,7 +182,7 @@ bool attempt_failure_policy(struct step *step, struct jobset *jobset)
             failed = match;
         }
     }
-    recovery = recovery_of_failure(step, failed);
+    recovery = recovery_ask(step, jobset, (struct trouble){TROUBLE_FAILED_JOB, .failed = failed});
     enum failure_action action = rule ? rule->action : FAILURE_RESTART_JOBSET;
     bool counts = action == FAILURE_RESTART_JOBSET || action == FAILURE_RESTART_JOB;
     if (action == FAILURE_FAIL_JOBSET)

@@ -251,7 +251,7 @@ static void answer_all(struct step *step, struct jobset *jobset, struct incident
         if (loss->asks &&
             !decided) { /* ends that precede the root's in the log may leave nothing to go on with */
             decided = true;
-            recovery = recovery_decide(step, jobset, incident);
+            recovery = recovery_ask(step, jobset, (struct trouble){TROUBLE_LOSSES, .incident = incident});
             answer(step, incident, root, &recovery);
         }
         if (loss != root)

@@ -69,13 +69,24 @@ bool spares_of_queue(const struct doc *queue, struct queue_spares *ret)
     return true;
 }
 
+/* Whether the workload has annotations or labels, which may be words of the ladder. */
+static bool may_have_words(const struct jobset_spec *spec)
+{
+    size_t count = spec->annotations.len + spec->labels.len;
+    for (size_t i = 0; i < spec->rjob_count; i++)
+        count += spec->rjobs[i].job.pod.annotations.len + spec->rjobs[i].job.pod.labels.len;
+    return count > 0;
+}
+
 void read_recovery(struct jobset_spec *spec)
 {
     read_spares(spec);
+    ladder_defaults(&spec->recovery);
+    if (!may_have_words(spec))
+        return;
     struct str texts[LADDER_WORDS_ALL] = {0};
     for (int word = LADDER_WORDS; word < LADDER_WORDS_ALL; word++)
         texts[word] = word_of(spec, (enum ladder_word)word);
-    ladder_defaults(&spec->recovery);
     ladder_take_theirs(&spec->recovery, texts);
     for (int word = 0; word < LADDER_WORDS; word++) {
         struct str text = word_of(spec, (enum ladder_word)word);
@@ -106,6 +117,8 @@ void validate_recovery(const struct doc *meta, const struct field_path *path, st
 {
     const struct doc *annotations = doc_get(meta, "annotations");
     struct ladder_settings settings;
+    if (doc_len(annotations) == 0)
+        return;
     validate_spares(meta, path, errors);
     ladder_defaults(&settings);
     for (int word = 0; word < LADDER_WORDS; word++) {

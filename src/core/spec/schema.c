@@ -26,26 +26,9 @@ static struct str name_of(const struct schema_field *field)
     return (struct str){field->name, field->name_len};
 }
 
-/* A set of keys that has all members of an object, and some more: most fields of a table are absent from most
- * objects, and are not looked for one by one. */
-static uint64_t key_bit(struct str key)
+static struct doc *value_of(const struct doc *object, const struct schema_field *field)
 {
-    return key.len ? UINT64_C(1) << ((key.len * 5 + (unsigned char)key.data[0]) % 64) : 0;
-}
-
-static uint64_t keys_of(const struct doc *object)
-{
-    uint64_t keys = 0;
-    CHECK(object->kind == DOC_OBJECT);
-    for (size_t i = 0; i < object->object.len; i++)
-        keys |= key_bit(object->object.members[i].key);
-    return keys;
-}
-
-static struct doc *value_of(const struct doc *object, uint64_t keys, const struct schema_field *field)
-{
-    struct str name = name_of(field);
-    return keys & key_bit(name) ? doc_get_str(object, name) : NULL;
+    return doc_get_str(object, name_of(field));
 }
 
 static bool is_absent(const struct doc *node)
@@ -272,6 +255,8 @@ static void check_unique(const struct schema_field *field, const struct doc *lis
     bool doubles = field->doubles && checking->doubles;
     struct field_errors *errors = doubles ? checking->doubles : checking->errors;
     struct str_map seen = {0};
+    if (list->array.len < 2)
+        return;
     for (size_t i = 0; i < list->array.len; i++) {
         struct doc *item = list->array.items[i];
         struct str key = item_key(errors->arena, field, item);
@@ -322,9 +307,8 @@ static void types_in_object(const struct schema *schema, const struct doc *objec
         wrong_type(errors, path, object, "object");
         return;
     }
-    uint64_t keys = keys_of(object);
     for (const struct schema_field *field = schema->fields; field->name; field++) {
-        const struct doc *node = value_of(object, keys, field);
+        const struct doc *node = value_of(object, field);
         if (!field->required && is_absent(node))
             continue;
         const struct field_path *here = AT_STR(path, name_of(field));
@@ -401,9 +385,8 @@ void schema_default(const struct schema *schema, struct arena *arena, struct doc
 {
     if (object->kind != DOC_OBJECT)
         return;
-    uint64_t keys = keys_of(object); /* names of a table are unique: a default is not looked for again */
     for (const struct schema_field *field = schema->fields; field->name; field++) {
-        struct doc *node = value_of(object, keys, field);
+        struct doc *node = value_of(object, field);
         if (is_absent(node)) {
             if (field->fallback)
                 default_value(field, arena, object);
@@ -502,9 +485,8 @@ bool schema_object_equal(const struct schema *schema, const struct doc *a, const
 {
     if (a->kind != DOC_OBJECT || b->kind != DOC_OBJECT)
         return doc_equal(a, b);
-    uint64_t keys = keys_of(a) | keys_of(b);
     for (const struct schema_field *field = schema->fields; field->name; field++) {
-        if (!schema_equal(field, value_of(a, keys, field), value_of(b, keys, field)))
+        if (!schema_equal(field, value_of(a, field), value_of(b, field)))
             return false;
     }
     return unknown_equal(schema, a, b) && unknown_equal(schema, b, a);

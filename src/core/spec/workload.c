@@ -7,8 +7,10 @@
 
 enum form workload_form(const struct doc *object)
 {
-    struct str version = doc_str(doc_get(object, "apiVersion"), STR(""));
     struct str kind = doc_str(doc_get(object, "kind"), STR(""));
+    if (str_is(kind, "JobSet")) /* most often */
+        return FORM_JOBSET;
+    struct str version = doc_str(doc_get(object, "apiVersion"), STR(""));
     if (str_is(version, "batch/v1") && str_is(kind, "Job"))
         return FORM_JOB;
     if (str_is(kind, "Workload") && str_starts(version, STR("kueue.x-k8s.io/")))

@@ -47,7 +47,8 @@ static struct recovery ask_all(struct harness *h, const struct jobset *jobset, s
         incident_note(&incident, tasks[i]->uid, (uint8_t)end);
     }
     incident_judge(&step, &incident);
-    struct recovery recovery = recovery_decide(&step, jobset, &incident);
+    struct recovery recovery =
+        recovery_ask(&step, jobset, (struct trouble){TROUBLE_LOSSES, .incident = &incident});
     incident_done(&incident);
     for (size_t i = 0; i < 2; i++) {
         tasks[i]->exit_code = before[i];
