@@ -12,9 +12,10 @@
  *          where a job has no gres/gpu
  *
  * A trace says how long jobs ran, not how much work they had: the run time is taken as the work, and what
- * ended by the cluster's fault (NODE_FAIL, PREEMPTED, REQUEUED) as complete. Times begin with the first submission.
- * Jobs come out in the order of their submission. Left out and counted: steps of jobs (sacct's "12.batch"),
- * jobs that never ran (run time 0, -1 or empty) and jobs without processors. Pure; reads no file.
+ * ended by the cluster's fault (NODE_FAIL, PREEMPTED, REQUEUED) as complete. Times begin with the first
+ * submission. Jobs come out in the order of their submission. Left out and counted: steps of jobs (sacct's
+ * "12.batch"), jobs that never ran (run time 0, -1 or empty) and jobs without processors. Pure; reads no
+ * file.
  */
 #ifndef PHX_SIM_TRACE_TRACE_H
 #define PHX_SIM_TRACE_TRACE_H
