@@ -3,8 +3,8 @@
  * One JSON object a line (bench/run gives the form). Times are the process's own CPU seconds, so another
  * program on the computer does not slow them. Without arguments it simulates DAYS days:
  *   - RSC-1 (arXiv 2410.21680): 2,000 machines of 8, 7,200 jobs a day, 6.5 failures of a machine in 1,000
- *     days. "a year of RSC-1" is its cost a day times 335; the queue of the first days is shorter than later,
- *     so `bench_sim 335` measures the whole
+ *     days. "a year of RSC-1" is its cost a day times 335; the queue of the first days is shorter than
+ *     later, so `bench_sim 335` measures the whole
  *   - the same work for each machine on 1,000 to 16,384 machines: the cost of a record must not grow
  *   - ETTR of one job under ETTR_FAILURES failures beside the renewal formula (job/loop/ettr.h); `bench_sim
  *     ettr` takes 200,000 failures for each row of the reference's table

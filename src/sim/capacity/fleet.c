@@ -149,7 +149,7 @@ static void fleet_kill(struct simulation_world *world, struct sim_node *node, bo
     }
 }
 
-void fleet_strike(struct simulation_world *world, uint32_t machine, uint32_t model)
+void fleet_strike(struct simulation_world *world, uint32_t machine, uint32_t model, double repair_s)
 {
     struct sim_node *node = &world->nodes[machine];
     struct simulation_failure *count = &world->outcome->failures[model];
@@ -163,6 +163,7 @@ void fleet_strike(struct simulation_world *world, uint32_t machine, uint32_t mod
     node->condition = MACHINE_HIDDEN;
     node->model = model;
     node->failed_ns = world->now_ns;
+    node->repair_s = repair_s;
     world->down_machines += failure->kind != FAILURE_PROCESS;
     if (failure->kind != FAILURE_FALSE)
         fleet_kill(world, node, failure->kind != FAILURE_PROCESS);
@@ -206,7 +207,9 @@ static void fleet_found_out(struct simulation_world *world, uint32_t machine)
         fleet_signal(world, machine, SIGNAL_OCCUR);
         fleet_report_crashed(world, machine);
     }
-    due_set(world, &node->due, DUE_MACHINE, world->now_ns + draw_ns(&failure->repair, &world->times));
+    int64_t drawn_ns = draw_ns(&failure->repair, &world->times);
+    due_set(world, &node->due, DUE_MACHINE,
+            world->now_ns + (node->repair_s < 0 ? drawn_ns : (int64_t)(node->repair_s * 1e9)));
 }
 
 static void fleet_returns(struct simulation_world *world, uint32_t machine)

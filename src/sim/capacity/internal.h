@@ -102,6 +102,7 @@ struct sim_node {
     uint64_t reports;     /* number of the newest reports message */
     uint64_t connection;
     int64_t failed_ns;
+    double repair_s;   /* of the present failure; below 0: drawn */
     uint64_t busy;     /* chips of processes */
     obj_id errand_uid; /* 0: none */
     struct list_node ranks;
@@ -111,6 +112,7 @@ struct source {
     struct due due;
     uint32_t model, first, count; /* machines that it strikes */
     double factor;                /* of a lemon */
+    const struct planned_failure *planned; /* the one strike of it; NULL: by chance */
 };
 
 /* --- the world ------------------------------------------------------------------------------------ */
@@ -168,7 +170,8 @@ void fleet_hello(struct simulation_world *world, uint32_t machine);
 void fleet_heartbeats(struct simulation_world *world);
 void fleet_told(struct simulation_world *world, uint32_t machine, const struct from_controller *message);
 void fleet_closed(struct simulation_world *world, uint32_t machine); /* by the driver */
-void fleet_strike(struct simulation_world *world, uint32_t machine, uint32_t model);
+/* `repair_s` below 0: drawn. */
+void fleet_strike(struct simulation_world *world, uint32_t machine, uint32_t model, double repair_s);
 void fleet_due(struct simulation_world *world, uint32_t machine);
 void fleet_errand_due(struct simulation_world *world, uint32_t machine);
 void fleet_report(struct simulation_world *world, uint32_t machine, struct task_report *items, size_t count);

@@ -114,16 +114,58 @@ static bool scenario_signal_is_code(const char *code)
     return signal_is_valid(&signal);
 }
 
-static void scenario_read_failure(struct reader *reader, const struct place *failure,
-                                  struct failure_model *model)
+static void scenario_read_planned(struct reader *reader, struct sim_scenario *scenario,
+                                  const struct place *item, uint32_t model)
 {
-    static const char *const known[] = {"name",   "kind",      "rate",   "life",   "scope", "lemons",
-                                        "infant", "detection", "repair", "signal", NULL};
+    static const char *const known[] = {"machine", "time", "repair", NULL};
+    struct place machine = field_of(item, "machine"), time = field_of(item, "time");
+    struct place repair = field_of(item, "repair");
+    struct planned_failure planned = {.model = model, .repair_s = -1};
+    int64_t number = 1;
+    if (!field_object(reader, item, known) || !machine.doc || !time.doc) {
+        field_says(reader, item, "expected machine and time");
+        return;
+    }
+    field_count(reader, &machine, 1, scenario->machines, &number);
+    field_span(reader, &time, 0, SPAN_MAX_S, &planned.at_s);
+    field_span(reader, &repair, 0, SPAN_MAX_S, &planned.repair_s);
+    planned.machine = (uint32_t)number - 1;
+    vec_push(&scenario->planned, planned);
+}
+
+/* rate or life: by chance; at: a list of machines and times. */
+static void scenario_read_when(struct reader *reader, struct sim_scenario *scenario,
+                               const struct place *failure, uint32_t number)
+{
+    struct failure_model *model = &scenario->failures[number];
+    struct place at = field_of(failure, "at"), rate = field_of(failure, "rate");
+    struct place life = field_of(failure, "life");
+    model->planned = at.doc != NULL;
+    if (!model->planned) {
+        scenario_read_life(reader, failure, &model->life);
+        return;
+    }
+    if (rate.doc || life.doc)
+        field_says(reader, &at, "at excludes rate and life");
+    if (model->of_racks)
+        field_says(reader, &at, "at names machines: scope: rack is for rate and life");
+    for (size_t i = 0; field_array(reader, &at) && i < doc_len(at.doc) && !reader->failed; i++) {
+        struct place item = field_item(&at, i);
+        scenario_read_planned(reader, scenario, &item, number);
+    }
+}
+
+static void scenario_read_failure(struct reader *reader, struct sim_scenario *scenario,
+                                  const struct place *failure, uint32_t number)
+{
+    static const char *const known[] = {"at",     "name",   "kind",      "rate",   "life",   "scope",
+                                        "lemons", "infant", "detection", "repair", "signal", NULL};
     static const char *const scopes[] = {"machine", "rack"};
     struct place kind = field_of(failure, "kind"), name = field_of(failure, "name");
     struct place scope = field_of(failure, "scope"), lemons = field_of(failure, "lemons");
     struct place infant = field_of(failure, "infant"), detection = field_of(failure, "detection");
     struct place repair = field_of(failure, "repair"), signal = field_of(failure, "signal");
+    struct failure_model *model = &scenario->failures[number];
     int which = FAILURE_CRASH, scope_at = 0;
     *model = (struct failure_model){.detection = {DRAW_CONSTANT, 4, 0},
                                     .repair = {DRAW_LOGNORMAL, 4 * 3600, 1},
@@ -140,7 +182,7 @@ static void scenario_read_failure(struct reader *reader, const struct place *fai
     field_text(reader, &name, model->name, sizeof model->name);
     field_choice(reader, &scope, scopes, 2, &scope_at);
     model->of_racks = scope_at == 1;
-    scenario_read_life(reader, failure, &model->life);
+    scenario_read_when(reader, scenario, failure, number);
     scenario_read_lemons(reader, &lemons, model);
     scenario_read_infant(reader, &infant, model);
     field_draw(reader, &detection, &model->detection);
@@ -163,7 +205,7 @@ static void scenario_read_failures(struct reader *reader, struct sim_scenario *s
     scenario->failure_count = (uint32_t)doc_len(list->doc);
     for (uint32_t i = 0; i < scenario->failure_count; i++) {
         struct place item = field_item(list, i);
-        scenario_read_failure(reader, &item, &scenario->failures[i]);
+        scenario_read_failure(reader, scenario, &item, i);
     }
 }
 
@@ -448,5 +490,6 @@ int sim_scenario_read(struct sim_scenario *ret_scenario, const struct doc *docum
 void sim_scenario_done(struct sim_scenario *scenario)
 {
     vec_done(&scenario->jobs);
+    vec_done(&scenario->planned);
     arena_done(&scenario->arena);
 }

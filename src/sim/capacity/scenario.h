@@ -41,6 +41,7 @@ struct failure_model {
     char name[SCENARIO_NAME_MAX + 1];
     enum failure_kind kind;
     struct draw life;     /* of one machine or rack, from its return to the failure */
+    bool planned;         /* strikes only when sim_scenario.planned says so: `life` is unused */
     bool of_racks;        /* strikes all machines of a rack at once */
     double lemon_share;   /* of the machines are lemons ... */
     double lemon_factor;  /* ... that fail so many times as often */
@@ -48,6 +49,12 @@ struct failure_model {
     double infant_factor; /* ... failures are so many times as frequent */
     struct draw detection, repair;
     char signal[SCENARIO_NAME_MAX + 1]; /* code of core/health/signal.h; "" of kinds without one */
+};
+
+/* A failure at a time that the scenario gives. */
+struct planned_failure {
+    uint32_t model, machine; /* machine: from 0 */
+    double at_s, repair_s;   /* repair_s below 0: drawn */
 };
 
 /* Jobs of one size, by the paper's way: shares of all jobs and of all chip-time. */
@@ -93,6 +100,7 @@ struct sim_scenario {
     uint32_t machines, chips, machines_per_rack, spares_per_rack;
     struct failure_model failures[SCENARIO_FAILURES_MAX];
     uint32_t failure_count;
+    VEC(struct planned_failure) planned; /* in the order of the file */
     struct workload_model workload;
     VEC(struct listed_job) jobs; /* by submit_s */
     struct trace_source trace;

@@ -26,8 +26,12 @@ static void source_arm(struct simulation_world *world, struct source *source)
 void sources_due(struct simulation_world *world, struct source *source)
 {
     bool well = world->nodes[source->first].condition == MACHINE_WELL;
+    if (source->planned) {
+        fleet_strike(world, source->first, source->model, source->planned->repair_s);
+        return;
+    }
     for (uint32_t i = 0; i < source->count; i++)
-        fleet_strike(world, source->first + i, source->model);
+        fleet_strike(world, source->first + i, source->model, -1);
     /* The source of a machine that was struck begins anew when the machine returns. */
     if (world->scenario->failures[source->model].of_racks || !well)
         source_arm(world, source);
@@ -38,6 +42,8 @@ void sources_renew(struct simulation_world *world, uint32_t machine)
     const struct sim_scenario *scenario = world->scenario;
     size_t at = 0;
     for (uint32_t model = 0; model < scenario->failure_count; model++) {
+        if (scenario->failures[model].planned)
+            continue;
         if (!scenario->failures[model].of_racks) {
             source_arm(world, &world->sources[at + machine]);
             at += scenario->machines;
@@ -53,16 +59,30 @@ static double source_factor(struct simulation_world *world, const struct failure
     return model->lemon_share > 0 && rng_unit(&world->lives) < model->lemon_share ? model->lemon_factor : 1;
 }
 
+static void source_plan(struct simulation_world *world, const struct planned_failure *planned)
+{
+    struct source *source = &world->sources[world->source_count++];
+    *source = (struct source){
+        .model = planned->model, .first = planned->machine, .count = 1, .factor = 1, .planned = planned};
+    if (planned->at_s * 1e9 < (double)(world->end_ns - world->now_ns))
+        due_set(world, &source->due, DUE_STRIKE, world->now_ns + (int64_t)(planned->at_s * 1e9));
+}
+
 void sources_begin(struct simulation_world *world)
 {
     const struct sim_scenario *scenario = world->scenario;
     uint32_t per_rack = scenario->machines_per_rack, racks = (scenario->machines + per_rack - 1) / per_rack;
     size_t count = 0;
     for (uint32_t model = 0; model < scenario->failure_count; model++)
-        count += scenario->failures[model].of_racks ? racks : scenario->machines;
+        count += scenario->failures[model].planned    ? 0
+                 : scenario->failures[model].of_racks ? racks
+                                                      : scenario->machines;
+    count += scenario->planned.len;
     world->sources = mem_alloc((count + 1) * sizeof *world->sources);
     for (uint32_t model = 0; model < scenario->failure_count; model++) {
         bool of_racks = scenario->failures[model].of_racks;
+        if (scenario->failures[model].planned)
+            continue;
         for (uint32_t i = 0; i < (of_racks ? racks : scenario->machines); i++) {
             struct source *source = &world->sources[world->source_count++];
             uint32_t first = of_racks ? i * per_rack : i, left = scenario->machines - first;
@@ -75,6 +95,8 @@ void sources_begin(struct simulation_world *world)
             source_arm(world, source);
         }
     }
+    for (size_t i = 0; i < scenario->planned.len; i++)
+        source_plan(world, &scenario->planned.items[i]);
     CHECK(world->source_count == count);
 }
 

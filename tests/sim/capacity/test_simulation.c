@@ -112,6 +112,28 @@ static void a_process_restarts(void **state)
     mem_free(outcome);
 }
 
+/* A list of failures says which machine fails when, and for how long. */
+static void planned_failures(void **state)
+{
+    struct simulation_outcome *outcome = simulate(
+        "duration: 1d\ncluster: {machines: 3, chips: 8}\n"
+        "failures:\n- {kind: crash, detection: 10s, at: [{machine: 1, time: 2h30m, repair: 1h}, "
+        "{machine: 1, time: 3h, repair: 1h}, {machine: 2, time: 10h, repair: 2h}]}\n"
+        "workload:\n  checkpoint: {interval: 1h, write: 0, fromChips: 1}\n  launch: 1s\n  load: 59s\n"
+        "  jobs: [{chips: 24, runtime: 4h}]\n",
+        1);
+    const struct simulation_bucket *bucket = &outcome->buckets[simulation_bucket_of(24)];
+    assert_int_equal(outcome->failures[0].struck, 2);
+    assert_int_equal(outcome->failures[0].missed, 1); /* it was out already */
+    assert_true(fabs(outcome->failures[0].out_s - 3 * 3600 - 20) < 0.1);
+    assert_int_equal(bucket->fates[FATE_COMPLETED], 1);
+    assert_int_equal(bucket->interruptions, 1);
+    assert_true(fabs(bucket->lost_s - (9000 - 60 - 7200)) < 1);
+    /* The job needs all machines, so it waits for the repair. */
+    assert_true(fabs(bucket->held_s - (59 + 4 * 3600 + 1740 + 10 + 3600 + 60)) < 10);
+    mem_free(outcome);
+}
+
 /* --- equal runs ----------------------------------------------------------------------------------- */
 
 static const char busy[] =
@@ -214,6 +236,7 @@ int main(void)
         cmocka_unit_test(without_failures),
         cmocka_unit_test(a_strike_costs_the_work_since_the_checkpoint),
         cmocka_unit_test(a_process_restarts),
+        cmocka_unit_test(planned_failures),
         cmocka_unit_test(equal_seeds_are_equal),
         cmocka_unit_test(policies_see_the_same_world),
         cmocka_unit_test(ettr_follows_the_formula),
