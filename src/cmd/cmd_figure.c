@@ -18,7 +18,7 @@ static const char usage[] =
     "Usage: phalanx figure NAME [OPTIONS]\n"
     "       phalanx figure all --to DIR [--trace FILE]\n"
     "\n"
-    "Draws a figure of a published paper from the models, and prints its numbers beside those that the\n"
+    "Draws a figure of a published paper from the models, and prints its numbers with those that the\n"
     "paper quotes (docs/models.md shows all). Without a NAME lists the figures.\n"
     "  --csv FILE           writes the numbers\n"
     "  --svg FILE           draws the figure\n"

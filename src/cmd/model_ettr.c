@@ -36,8 +36,9 @@ int model_terms(const struct model_asked *asked, struct ettr_terms *ret_terms)
         .queue_s = value[MODEL_QUEUE],
         .interval_s = value[MODEL_EVERY],
     };
-    if (!(ret_terms->failures_per_s > 0 && isfinite(1 / ret_terms->failures_per_s)))
-        return model_complain(asked, "the job's failures are too rare to be counted with");
+    double rate = ret_terms->failures_per_s;
+    if (!(rate > 0 && isfinite(rate) && isfinite(1 / rate)))
+        return model_complain(asked, "the job's failures are too rare, or too frequent, to be counted with");
     return EXIT_OK;
 }
 

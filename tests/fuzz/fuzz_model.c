@@ -38,7 +38,7 @@ static void try_trace(struct str text)
                                        .needed = trace.machines / 2 + 1,
                                        .interval_days = .04,
                                        .restart_days = .003,
-                                       .seed = size};
+                                       .seed = text.len};
     struct fault_replay replay;
     fault_trace_replay(&trace, &terms, &replay);
     CHECK(replay.ettr >= 0 && replay.waiting >= 0 && replay.ettr + replay.waiting <= 1 + 1e-6);

@@ -62,7 +62,8 @@ struct ettr_drawn {
 };
 /* Lives through so many failures (> 1) of an endless run. */
 struct ettr_drawn ettr_draw(const struct ettr_terms *terms, uint32_t failures, uint64_t seed);
-/* Lives through `runs` (> 1) runs of at least productive_s, rounded up to whole intervals. */
+/* Lives through `runs` (> 1) runs of at least productive_s, rounded up to whole intervals. A draw takes as
+ * long as the runs have failures: hopeless runs take for ever. */
 struct ettr_drawn ettr_draw_runs(const struct ettr_terms *terms, double productive_s, uint32_t runs,
                                  uint64_t seed);
 
