@@ -233,7 +233,7 @@ static bool falls(struct step *step, struct jobset *jobset)
     CHECK(jobset_parks(jobset));
     struct recovery recovery = {.rung = RUNG_REQUEUE};
     if (jobset_keeps(jobset))
-        recovery = recovery_ask(step, jobset, (struct trouble){TROUBLE_PLACES});
+        recovery = recovery_ask(step, jobset, (struct trouble){.kind = TROUBLE_PLACES});
     if (recovery.rung == RUNG_REQUEUE)
         return false;
     if (recovery.rung == RUNG_DUMP) {

@@ -144,7 +144,7 @@ void inplace_go_on_without_loss(struct step *step, struct jobset *jobset, const 
                                 struct str why)
 {
     struct recovery recovery =
-        recovery_ask(step, jobset, (struct trouble){all_live ? TROUBLE_CUT_OFF : TROUBLE_NOT_JOINED});
+        recovery_ask(step, jobset, (struct trouble){.kind = all_live ? TROUBLE_CUT_OFF : TROUBLE_NOT_JOINED});
     recovery.decision.wait_ns = 0; /* they have waited */
     if (recovery.rung == RUNG_REQUEUE)
         give_all_up(step, jobset, &recovery);
@@ -173,7 +173,7 @@ void inplace_retry(struct step *step, struct task *asker, struct str why)
             end_process(step, asker);
         return;
     }
-    struct recovery recovery = recovery_ask(step, jobset, (struct trouble){TROUBLE_CUT_OFF});
+    struct recovery recovery = recovery_ask(step, jobset, (struct trouble){.kind = TROUBLE_CUT_OFF});
     if (recovery.no_progress)
         give_all_up(step, jobset, &recovery);
     else if (recovery.rung == RUNG_REQUEUE)

@@ -222,7 +222,7 @@ static bool takes_rung(struct step *step, struct jobset *jobset, const struct lo
     if (!shrink_is_allowed(jobset) || shrink_lacks(jobset, look->missing.len) ||
         (!look->no_room && !jobset->recovery.absence.overdue && !decided))
         return false;
-    struct recovery recovery = recovery_ask(step, jobset, (struct trouble){TROUBLE_NO_ROOM});
+    struct recovery recovery = recovery_ask(step, jobset, (struct trouble){.kind = TROUBLE_NO_ROOM});
     if (recovery.rung == RUNG_SHRINK && !decided)
         recovery_begin(step, jobset, &recovery, false);
     return decided || recovery.rung == RUNG_SHRINK;
