@@ -169,8 +169,8 @@ void usage_rung_helped(struct step *step, struct jobset *jobset, int64_t at);
 /* Books so many lost chip-microseconds of the newest restart back: ranks still had the work in memory. */
 void usage_regain(struct step *step, struct jobset *jobset, int64_t chip_us);
 /* Gives the chips of gangs that make no steps yet the owner for which they wait now: a machine,
- * cross-connects, tests, ending processes, the first step. Called when the JobSet was looked at; linear in its
- * gangs. */
+ * cross-connects, tests, ending processes, the first step. Called when the JobSet was looked at; linear in
+ * its gangs. */
 void usage_phases(struct step *step, struct jobset *jobset);
 /* A checkpoint is complete: books the time for which it made the program stand still, as rank 0 reports it
  * with its steps (metric checkpoint_write_s). */
