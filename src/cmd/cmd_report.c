@@ -1,4 +1,5 @@
-/* phalanx report: says to this machine's agent that something is wrong with the machine, or well again. */
+/* phalanx report CODE: says to this machine's agent that something is wrong with the machine, or well again.
+ * Without a CODE: what chips did (report_costs.h). */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -7,10 +8,11 @@
 #include "cmd/usage.h"
 #include "cmd/cmd.h"
 #include "cmd/door.h"
+#include "cmd/report_costs.h"
 
 #define STATE_DEFAULT "/var/lib/phalanx/agent"
 
-static const char usage[] =
+const char report_fault_usage[] =
     "Usage: phalanx report CODE [options] [EVIDENCE...]\n"
     "\n"
     "Reports a fault of this machine to its agent, for daemons that watch fans, pumps or links\n"
@@ -51,11 +53,11 @@ static int parse(struct report *report, int argc, char **argv)
                                       ['d'] = &report->state,
                                       ['k'] = &report->socket};
         if (option == 'h') {
-            fputs(usage, stdout);
+            fputs(report_fault_usage, stdout);
             exit(EXIT_OK);
         }
         if (option == '?') {
-            usage_wrong(usage, NULL);
+            usage_wrong(report_fault_usage, NULL);
             return -1;
         }
         if (option == 'c' && !str_to_i64(str_from(optarg), 0, INT32_MAX, &report->chip)) {
@@ -72,7 +74,7 @@ static int parse(struct report *report, int argc, char **argv)
             *texts[option] = optarg;
     }
     if (optind >= argc) {
-        usage_wrong(usage, "CODE is missing");
+        usage_wrong(report_fault_usage, "CODE is missing");
         return -1;
     }
     report->code = argv[optind++];
@@ -86,6 +88,8 @@ int cmd_report(int argc, char **argv)
     struct report report = {.state = STATE_DEFAULT, .chip = -1};
     struct error error;
     char path[AGENT_SOCKET_PATH_MAX + 1];
+    if (report_asks_costs(argc - 1, argv + 1))
+        return report_costs(argc, argv);
     if (parse(&report, argc, argv) < 0)
         return EXIT_USAGE;
     if (report.socket && strlen(report.socket) > AGENT_SOCKET_PATH_MAX) {

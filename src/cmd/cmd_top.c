@@ -14,7 +14,7 @@ static const char usage[] =
     "Usage: phalanx top [jobs|nodes] [options]\n"
     "\n"
     "Shows, for the cluster and each jobset: chips, step, steps per second, ETTR and the shares of its\n"
-    "chip-seconds (kept, not yet kept, redone, restarting, starting, queued, stopping); with nodes, the\n"
+    "chip-seconds (kept, not yet kept, redone, restarting, starting, queued, draining); with nodes, the\n"
     "machines. Running jobsets come first, the largest on top; of machines, those out of service.\n"
     "\n"
     "On a terminal the table is drawn again every second and cut to the screen; q ends it, n shows the\n"
@@ -233,7 +233,7 @@ static void add_share(struct text_table *table, const struct doc *owners, const 
 }
 
 static const char *const owners_shown[] = {
-    "productive-kept", "productive-unkept", "redone", "restarting", "starting", "queued", "stopping"};
+    "productive-kept", "productive-unkept", "redone", "restarting", "starting", "queued", "draining"};
 enum { OWNERS_SHOWN = sizeof owners_shown / sizeof *owners_shown };
 
 static double owners_sum(const struct doc *owners)
@@ -275,7 +275,7 @@ static void put_jobsets(struct buf *out, const struct row_list *list, int column
 {
     static const char *const names[] = {"NAMESPACE", "JOBSET",  "STATE",  "RESTARTS", "CHIPS",
                                         "STEP",      "STEPS/S", "ETTR",   "KEPT",     "UNKEPT",
-                                        "REDONE",    "RESTART", "STARTS", "QUEUED",   "STOPPING"};
+                                        "REDONE",    "RESTART", "STARTS", "QUEUED",   "DRAINING"};
     /* The higher, the sooner left out. */
     static const uint8_t worth[] = {9, 0, 0, 3, 0, 0, 1, 0, 2, 7, 4, 5, 8, 6, 10};
     struct text_table table = {.columns = sizeof names / sizeof *names};

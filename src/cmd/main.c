@@ -87,7 +87,7 @@ static const struct command commands[] = {
     {"certs", cmd_certs, "make the cluster's certificates, tokens and kubeconfig files"},
     {"inject", cmd_inject, "break parts of a cluster on purpose"},
     {"mindcluster", cmd_mindcluster, "print and read the JSON objects of MindCluster"},
-    {"report", cmd_report, "report a fault of this machine to its agent"},
+    {"report", cmd_report, "show what chips did and failures cost; report a fault"},
     {"diagnose", cmd_diagnose, "find the rank that made a job's collectives hang"},
     {"explain", cmd_explain, "explain why a jobset waits, restarted or failed, and the cost"},
     {"ettr", cmd_ettr, "estimate what failures cost a job, and how often to save"},

@@ -3,6 +3,7 @@
 #include "core/internal.h"
 
 #include "core/admit/admit.h"
+#include "core/job/life.h"
 #include "core/object/life.h"
 #include "core/sched/capacity.h"
 
@@ -12,7 +13,8 @@ struct audit {
     uint32_t *holders; /* [machine_count] number of tasks with resources there */
     uint32_t *living;  /* [machine_count] number of tasks that live there */
     int64_t *cpu_milli, *memory_bytes;
-    int64_t owned[LEDGER_OWNERS];
+    int64_t owned[LEDGER_OWNERS], exposed[LEDGER_SIZES];
+    int64_t booked_us[LEDGER_OWNERS]; /* by the accounts of all gangs */
     size_t queued, spares, naming, due_whys;
 };
 
@@ -150,6 +152,29 @@ static void audit_names(const struct jobset *jobset, const struct job *old)
 
 /* --- gangs: whole or absent ------------------------------------------------------------------- */
 
+/* The owner of a gang's chips follows from its state. */
+static void audit_phase(const struct gang *gang)
+{
+    enum ledger_owner owner = gang->account.owner;
+    CHECK(!ledger_owner_is_free(owner) && owner != OWNER_KEPT && owner != OWNER_REDONE);
+    CHECK(owner != OWNER_FAILED && owner != OWNER_STALLED); /* time is moved there later */
+    CHECK(gang->state == GANG_QUEUED ? owner == OWNER_QUEUED || owner == OWNER_AWAITING ||
+                                           owner == OWNER_DEGRADED || owner == OWNER_SPARE
+                                     : owner != OWNER_QUEUED);
+    CHECK((owner != OWNER_PLACING && owner != OWNER_WIRING) || (!gang->told && !gang->preflight));
+    CHECK(owner != OWNER_PREFLIGHT || gang->preflight);
+    CHECK((owner != OWNER_STARTING && owner != OWNER_RESTARTING && owner != OWNER_UNKEPT) || gang->told);
+    CHECK(owner != OWNER_DEGRADED || gang_is_away(gang));
+}
+
+/* Adds the time that an account has booked; the cluster's book has as much where all of it was held. */
+static void audit_account(struct audit *audit, const struct ledger_account *account)
+{
+    struct ledger_account now = ledger_account_at(account, audit->core->now_ns / NS_PER_US);
+    for (int owner = 0; owner < LEDGER_OWNERS; owner++)
+        audit->booked_us[owner] += now.chip_us[owner];
+}
+
 static void audit_gang(struct audit *audit, const struct jobset *jobset, const struct gang *gang)
 {
     uint32_t alive = 0, waiting = 0;
@@ -170,6 +195,10 @@ static void audit_gang(struct audit *audit, const struct jobset *jobset, const s
     CHECK(gang->state != GANG_RUNNING || waiting == 0);
     CHECK(ledger_account_balanced(&gang->account));
     CHECK(gang->account.chips == (gang->state == GANG_QUEUED ? wanted : held));
+    CHECK(gang->account.held == (gang->state != GANG_QUEUED) && gang->account.size < LEDGER_SIZES);
+    CHECK((gang->account.owner == OWNER_SPARE) == gang_is_spare(gang));
+    audit_phase(gang);
+    audit_account(audit, &gang->account);
     CHECK(heap_has(&gang->queued.node) == (gang->state == GANG_QUEUED));
     CHECK(!gang->why_due || gang->state == GANG_QUEUED);
     audit->due_whys += gang->why_due;
@@ -177,6 +206,8 @@ static void audit_gang(struct audit *audit, const struct jobset *jobset, const s
         audit->queued++;
     else
         audit->owned[gang->account.owner] += held;
+    if (gang->account.held && gang->account.owner != OWNER_SPARE)
+        audit->exposed[gang->account.size] += held;
 }
 
 /* --- JobSets ---------------------------------------------------------------------------------- */
@@ -211,6 +242,7 @@ static void audit_jobset(struct audit *audit, const struct jobset *jobset)
     CHECK(jobset->entry.names_machine == names_machine);
     audit->naming += names_machine;
     CHECK(ledger_account_balanced(&jobset->usage.closed) && jobset->usage.closed.chips == 0);
+    audit_account(audit, &jobset->usage.closed);
     shrink_check(jobset);
     CHECK(jobset->first_attempt >= 0);
     CHECK(jobset->attempt == jobset->first_attempt + jobset->restarts + jobset->recovery.in_place_restarts +
@@ -260,8 +292,28 @@ static void audit_machines(struct audit *audit)
             listed++;
         }
         CHECK(listed == audit->living[m]);
-        audit->owned[machine_schedulable(machine) ? OWNER_IDLE : OWNER_DOWN] +=
-            __builtin_popcountll(machine->free_mask);
+        CHECK(machine->booked_owner == machine_free_owner(machine) &&
+              machine->booked_chips == __builtin_popcountll(machine->free_mask));
+        audit->owned[machine->booked_owner] += machine->booked_chips;
+    }
+}
+
+/* Whether some of the owner's chips may be wanted and not held: the cluster's book has the held ones only. */
+static bool is_wanted_too(enum ledger_owner owner)
+{
+    return owner == OWNER_QUEUED || owner == OWNER_AWAITING || owner == OWNER_SPARE ||
+           owner == OWNER_DEGRADED;
+}
+
+/* Both books say the same of every chip-second that a job held, of living and of deleted JobSets. */
+static void audit_books(const struct audit *audit)
+{
+    const struct ledger now = ledger_at(&audit->core->ledger, audit->core->now_ns / NS_PER_US);
+    for (int owner = 0; owner < LEDGER_OWNERS; owner++) {
+        int64_t booked_us = audit->booked_us[owner] + now.gone_chip_us[owner];
+        CHECK(is_wanted_too((enum ledger_owner)owner)          ? now.chip_us[owner] <= booked_us
+              : ledger_owner_is_free((enum ledger_owner)owner) ? booked_us == 0
+                                                               : now.chip_us[owner] == booked_us);
     }
 }
 
@@ -275,6 +327,9 @@ static void audit_ledger(const struct audit *audit)
         chips += ledger->chips[owner];
     }
     CHECK(chips == (int64_t)audit->core->cluster.chip_count);
+    for (int size = 0; size < LEDGER_SIZES; size++)
+        CHECK(ledger->sizes[size].chips == audit->exposed[size]);
+    audit_books(audit);
 }
 
 void core_check_invariants(const struct core *core)

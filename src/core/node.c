@@ -105,18 +105,15 @@ static void remap_jobs(struct core *core, const struct cluster *old)
 
 static void book_inventory(struct core *core, struct step *step)
 {
-    int64_t now_us = step_now_us(step);
-    int64_t idle = 0, down = 0;
-    for (size_t i = 0; i < core->cluster.machine_count; i++) {
-        const struct machine *machine = &core->cluster.machines[i];
-        *(machine_schedulable(machine) ? &idle : &down) += __builtin_popcountll(machine->free_mask);
+    for (size_t i = 0; i < core->retired.machine_count; i++) {
+        const struct machine *machine = &core->retired.machines[i];
+        ledger_free_chips(&core->ledger, (enum ledger_owner)machine->booked_owner, -machine->booked_chips,
+                          step_now_us(step));
     }
-    struct ledger *ledger = &core->ledger;
-    ledger_move(ledger, ledger->chips[OWNER_IDLE], OWNER_IDLE, LEDGER_OWNERS, now_us);
-    ledger_move(ledger, ledger->chips[OWNER_DOWN], OWNER_DOWN, LEDGER_OWNERS, now_us);
-    ledger_move(ledger, idle, LEDGER_OWNERS, OWNER_IDLE, now_us);
-    ledger_move(ledger, down, LEDGER_OWNERS, OWNER_DOWN, now_us);
-    CHECK(ledger->chips[OWNER_IDLE] == idle && ledger->chips[OWNER_DOWN] == down);
+    for (int owner = 0; owner < LEDGER_OWNERS; owner++)
+        CHECK(!ledger_owner_is_free((enum ledger_owner)owner) || core->ledger.chips[owner] == 0);
+    for (size_t i = 0; i < core->cluster.machine_count; i++)
+        machine_book_free(step, &core->cluster.machines[i]);
 }
 
 /* Loads a document that the host has checked; one that does not load here is ignored. */

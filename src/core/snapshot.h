@@ -26,6 +26,21 @@ struct cluster;
 struct job_store;
 struct jobset;
 
+struct core;
+struct jobset_usage;
+struct ledger;
+struct ledger_account;
+/* snapshot_ledger.c: the cluster's book, in the header, and accounts. False: they do not fit. */
+void snapshot_write_ledger(struct arena *arena, const struct ledger *ledger, Snapshot__Header *header);
+bool snapshot_read_ledger(const Snapshot__Header *pb, struct ledger *ledger);
+Snapshot__Account *snapshot_write_account(struct arena *arena, const struct ledger_account *account);
+bool snapshot_read_account(int64_t now_ns, const Snapshot__Account *pb, struct ledger_account *ret);
+void snapshot_write_failure(struct arena *arena, const struct jobset_usage *usage, Snapshot__Jobset *pb);
+bool snapshot_read_failure(const Snapshot__Jobset *pb, struct jobset_usage *usage);
+/* Books chips as machines and gangs have them, after all was read. `old`: the snapshot is from before the
+ * ledger was complete, and what it lacks is derived. False: the chips are not those that were booked. */
+bool snapshot_ledger_restored(struct core *core, bool old);
+
 /* snapshot_terms.c: a JobSet's terms and reservation. False: they do not fit the JobSet or the cluster. */
 void snapshot_write_terms(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb);
 bool snapshot_read_terms(struct job_store *store, const struct cluster *cluster, struct jobset *jobset,

@@ -18,6 +18,7 @@ struct reader {
     struct job *job;       /* owner of the next tasks */
     struct error *error;
     bool has_header;
+    bool old_ledger; /* it is from before the ledger was complete */
 };
 
 static int corrupt(struct reader *reader, const char *what, uint64_t id)
@@ -26,20 +27,13 @@ static int corrupt(struct reader *reader, const char *what, uint64_t id)
     return error_set(reader->error, ERROR_CORRUPT, "%s %" PRIx64 " does not fit", what, id);
 }
 
-/* Snapshots from before there were spares lack the last owner, which owned nothing. */
-static bool owners_fit(size_t count)
-{
-    return count == LEDGER_OWNERS || count == OWNER_SPARE;
-}
-
 static int read_header(struct reader *reader, const Snapshot__Header *pb)
 {
     struct core *core = reader->core;
     if (pb->version > SNAPSHOT_VERSION)
         return error_set(reader->error, ERROR_UNSUPPORTED, "it has version %u, this build knows %d",
                          pb->version, SNAPSHOT_VERSION);
-    if (!owners_fit(pb->n_chips) || pb->n_chip_us != pb->n_chips || pb->now_ns < 0 ||
-        pb->since_us > pb->now_ns / NS_PER_US || pb->opened_us > pb->since_us)
+    if (!snapshot_read_ledger(pb, &core->ledger))
         return corrupt(reader, "ledger", pb->n_chips);
     if (reader->has_header || pb->first_note > UINT64_MAX / 2)
         return corrupt(reader, "header", pb->seq);
@@ -56,15 +50,11 @@ static int read_header(struct reader *reader, const Snapshot__Header *pb)
     if (!lease_hold_fits(&core->hold))
         return corrupt(reader, "hold", pb->hold_number);
     core->now_ns = pb->now_ns;
-    core->ledger.all_chip_us = pb->all_chip_us;
-    core->ledger.since_us = pb->since_us;
-    core->ledger.opened_us = pb->opened_us;
-    mem_copy(core->ledger.chips, pb->chips, pb->n_chips * sizeof(*pb->chips));
-    mem_copy(core->ledger.chip_us, pb->chip_us, pb->n_chip_us * sizeof(*pb->chip_us));
     core->notes.first = core->notes.next = pb->first_note;
     core->jobs.completed_total = pb->jobsets_completed;
     core->jobs.failed_total = pb->jobsets_failed;
     reader->has_header = true;
+    reader->old_ledger = !pb->ledger;
     struct str json = str_from(pb->cluster);
     if (json.len == 0)
         return 0;
@@ -105,15 +95,8 @@ static int read_note(struct reader *reader, const Snapshot__Note *pb)
 
 static int read_account(struct reader *reader, const Snapshot__Account *pb, struct ledger_account *ret)
 {
-    if (!pb || !owners_fit(pb->n_chip_us) || pb->owner >= LEDGER_OWNERS || pb->chips < 0 ||
-        pb->since_us > reader->core->now_ns / NS_PER_US || pb->opened_us > pb->since_us)
+    if (!snapshot_read_account(reader->core->now_ns, pb, ret))
         return corrupt(reader, "account", pb ? pb->n_chip_us : 0);
-    mem_copy(ret->chip_us, pb->chip_us, pb->n_chip_us * sizeof(*pb->chip_us));
-    ret->chips = pb->chips;
-    ret->since_us = pb->since_us;
-    ret->opened_us = pb->opened_us;
-    ret->wanted_chip_us = pb->wanted_chip_us;
-    ret->owner = (enum ledger_owner)pb->owner;
     return 0;
 }
 
@@ -160,6 +143,9 @@ static void read_restarts(struct jobset *jobset, const Snapshot__Jobset *pb)
         record->step_at_fault = item->step_at_fault;
         record->step_resumed_from = item->step_resumed_from;
         record->redone_us = item->redone_us > 0 ? item->redone_us : 0;
+        record->cause_plus_1 = item->cause_plus_1 <= LEDGER_CAUSES ? (uint8_t)item->cause_plus_1 : 0;
+        record->size = item->size < LEDGER_SIZES ? (uint8_t)item->size : 0;
+        record->assumed_us = item->assumed_us > 0 ? item->assumed_us : 0;
     }
 }
 
@@ -334,6 +320,8 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
         return corrupt(reader, "the status of jobset", pb->uid);
     if (!snapshot_read_terms(&reader->core->jobs, &reader->core->cluster, jobset, pb))
         return corrupt(reader, "the terms of jobset", pb->uid);
+    if (!snapshot_read_failure(pb, &jobset->usage))
+        return corrupt(reader, "the failure of jobset", pb->uid);
     if (!snapshot_read_ends(reader->core->now_ns, jobset, pb))
         return corrupt(reader, "the restarts of jobset", pb->uid);
     int rc = read_jobset_lists(reader, jobset, pb);
@@ -370,6 +358,7 @@ static int read_gang(struct reader *reader, const Snapshot__Gang *pb)
     gang->queued.head_since_ns = pb->head_since_ns;
     gang->min_count = pb->min_count <= pb->n_tasks ? pb->min_count : 0;
     gang->mixed_plus_1 = pb->mixed_plus_1;
+    gang->told = pb->told;
     /* Makes room for its tasks, which come later, in order. */
     for (size_t i = 0; i < pb->n_tasks; i++)
         vec_push(&gang->tasks, NULL);
@@ -840,6 +829,8 @@ int core_snapshot_read(struct core *core, struct str bytes, struct error *error)
         rc = error_set(reader.error, ERROR_CORRUPT, "its faults do not fit");
     if (rc == 0 && !admit_restore_gangs(core->admit))
         rc = error_set(reader.error, ERROR_CORRUPT, "its pod groups do not fit");
+    if (rc == 0 && !snapshot_ledger_restored(core, reader.old_ledger))
+        rc = error_set(reader.error, ERROR_CORRUPT, "its ledger does not fit");
     if (rc == 0) {
         capacity_forget(core->jobs.capacity);
         core_read_fault_table(core);

@@ -42,13 +42,6 @@ static void put(struct writer *writer, Snapshot__Record *record)
     arena_clear(&writer->arena);
 }
 
-static int64_t *copy_i64(struct arena *arena, const int64_t *from, size_t count)
-{
-    int64_t *to = ARENA_ARRAY(arena, int64_t, count);
-    mem_copy(to, from, count * sizeof(*to));
-    return to;
-}
-
 static void write_header(struct writer *writer, const struct core *core)
 {
     Snapshot__Record record = SNAPSHOT__RECORD__INIT;
@@ -68,12 +61,7 @@ static void write_header(struct writer *writer, const struct core *core)
     header.hold_owed_ns = core->hold.owed_ns;
     header.now_ns = core->now_ns;
     header.cluster = codec_text(&writer->arena, buf_str(&core->cluster_json));
-    header.n_chips = header.n_chip_us = LEDGER_OWNERS;
-    header.chips = copy_i64(&writer->arena, core->ledger.chips, LEDGER_OWNERS);
-    header.chip_us = copy_i64(&writer->arena, core->ledger.chip_us, LEDGER_OWNERS);
-    header.all_chip_us = core->ledger.all_chip_us;
-    header.since_us = core->ledger.since_us;
-    header.opened_us = core->ledger.opened_us;
+    snapshot_write_ledger(&writer->arena, &core->ledger, &header);
     header.first_note = core->notes.first;
     header.jobsets_completed = core->jobs.completed_total;
     header.jobsets_failed = core->jobs.failed_total;
@@ -112,21 +100,6 @@ static void digest_note(struct writer *writer, const struct note_ring *notes, ui
     }
     write_note(writer, note_at(notes, slot));
     *kept = writer->record_hash;
-}
-
-static Snapshot__Account *write_account(struct arena *arena, const struct ledger_account *account)
-{
-    CHECK(account->owner < LEDGER_OWNERS && account->opened_us <= account->since_us);
-    Snapshot__Account *pb = ARENA_NEW(arena, Snapshot__Account);
-    snapshot__account__init(pb);
-    pb->n_chip_us = LEDGER_OWNERS;
-    pb->chip_us = copy_i64(arena, account->chip_us, LEDGER_OWNERS);
-    pb->chips = account->chips;
-    pb->since_us = account->since_us;
-    pb->opened_us = account->opened_us;
-    pb->wanted_chip_us = account->wanted_chip_us;
-    pb->owner = account->owner;
-    return pb;
 }
 
 static void write_conditions(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb)
@@ -170,6 +143,9 @@ static void write_restarts(struct arena *arena, const struct jobset *jobset, Sna
         item->rung = record->rung;
         item->passed = codec_text(arena, str_from(record->passed));
         item->redone_us = record->redone_us;
+        item->cause_plus_1 = record->cause_plus_1;
+        item->size = record->size;
+        item->assumed_us = record->assumed_us;
     }
 }
 
@@ -243,17 +219,18 @@ static void write_jobset(struct writer *writer, const struct jobset *jobset)
     pb.committed_attempt = jobset->checkpoint.committed_attempt;
     pb.committed_ns = jobset->checkpoint.committed_ns;
     pb.checkpoints = jobset->checkpoint.count;
-    pb.closed = write_account(&writer->arena, &jobset->usage.closed);
+    pb.closed = snapshot_write_account(&writer->arena, &jobset->usage.closed);
     if (jobset->foreign.status) {
         json_write(&status, jobset->foreign.status);
         pb.foreign_status = status.data;
     }
     pb.shown_ns = jobset->usage.shown_ns;
     if (jobset->usage.shown_ns)
-        pb.shown = write_account(&writer->arena, &jobset->usage.shown);
+        pb.shown = snapshot_write_account(&writer->arena, &jobset->usage.shown);
     write_restarts(&writer->arena, jobset, &pb);
     snapshot_write_ends(&writer->arena, jobset, &pb);
     pb.finished_ns = jobset->finished_ns;
+    snapshot_write_failure(&writer->arena, &jobset->usage, &pb);
     pb.loose_tasks = jobset->work.loose_tasks;
     pb.failures_wait = jobset->failures_wait;
     runs.executions = jobset->executions;
@@ -281,7 +258,7 @@ static void write_gang(struct writer *writer, const struct gang *gang)
     pb.why_due = gang->why_due;
     pb.waiting = gang->waiting;
     pb.alive = gang->alive;
-    pb.account = write_account(&writer->arena, &gang->account);
+    pb.account = snapshot_write_account(&writer->arena, &gang->account);
     pb.queued_ns = gang->queued_ns;
     pb.placed_ns = gang->placed_ns;
     pb.running_ns = gang->running_ns;
@@ -290,6 +267,7 @@ static void write_gang(struct writer *writer, const struct gang *gang)
     pb.head_since_ns = gang->queued.head_since_ns;
     pb.min_count = gang->min_count;
     pb.mixed_plus_1 = gang->mixed_plus_1;
+    pb.told = gang->told;
     pb.n_tasks = gang->tasks.len;
     pb.tasks = ARENA_ARRAY(&writer->arena, uint64_t, gang->tasks.len);
     for (size_t i = 0; i < gang->tasks.len; i++)

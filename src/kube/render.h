@@ -60,6 +60,9 @@ void render_node_labels(struct render *render, const struct machine *machine);
 void render_event(struct render *render, const struct note *note);
 void render_new_event(struct render *render, const struct note *note);
 
+/* The Report of the whole cluster (render_report.c): what chips did, and what failures cost. */
+void render_report(struct render *render);
+
 /* "apiVersion" and "kind". */
 void render_type(struct render *render, const char *api_version, const char *kind);
 /* The metadata object is opened and its common fields written; more may follow until

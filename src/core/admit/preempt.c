@@ -327,6 +327,7 @@ static uint32_t evict_victim(struct step *step, const struct workload *preemptor
     for (size_t i = 0; i < count; i++) {
         if (!may_be_taken(list[i]))
             continue; /* evicted with an earlier member of its group */
+        jobset_count_preemption(step, list[i]->jobset, preemptor->jobset);
         workload_evict(step, list[i], "Preempted",
                        "Preempted to accommodate a workload (UID: %s, JobUID: %s, " STR_FORMAT "/" STR_FORMAT
                        ") due to %s",

@@ -163,15 +163,29 @@ void restart_suspect(struct jobset *jobset, machine_id machine); /* later gangs 
 /* usage.c */
 /* Progress since the last checkpoint before the suspension is lost. */
 void usage_resumed(struct step *step, struct jobset *jobset);
-/* Books everything since the last checkpoint as lost, in every gang; returns its chip-microseconds. */
-int64_t usage_lose(struct step *step, struct jobset *jobset);
 /* Every rank has made step `at` (-1: they report none), so the rung that was under way has helped. Its time
  * limit ends with it, which moves the JobSet's timer. */
 void usage_rung_helped(struct step *step, struct jobset *jobset, int64_t at);
-/* Books so many of them back: ranks still held their work in memory. */
+/* Books so many lost chip-microseconds of the newest restart back: ranks still had the work in memory. */
 void usage_regain(struct step *step, struct jobset *jobset, int64_t chip_us);
+/* Gives the chips of gangs that make no steps yet the owner for which they wait now: a machine,
+ * cross-connects, tests, ending processes, the first step. Called when the JobSet was looked at; linear in
+ * its gangs. */
+void usage_phases(struct step *step, struct jobset *jobset);
+/* A checkpoint is complete: books the time for which it made the program stand still, as rank 0 reports it
+ * with its steps (metric checkpoint_write_s). */
+void usage_stall(struct step *step, struct jobset *jobset);
 /* Gives the chips that are held now another owner. */
 void usage_book(struct step *step, struct jobset *jobset, enum ledger_owner owner);
+
+/* cost.c */
+/* Counts the end of an attempt with its restart's record, and books everything since the last checkpoint as
+ * lost, in every gang: record->redone_us. Of an earlier restart that made no step, `before_us` were lost and
+ * booked under `before`. */
+void usage_end(struct step *step, struct jobset *jobset, struct restart_record *record, int64_t before_us,
+               enum ledger_owner before);
+/* Returns the owner of what the restart has lost (NULL: REDONE). */
+enum ledger_owner usage_loser(const struct restart_record *record);
 
 /* ends.c */
 /* Takes the signatures of a task that has ended, before the end is counted. `report` has them; NULL: the

@@ -66,6 +66,7 @@ static void add(struct step *step, struct jobset *jobset, struct restart_record 
     if (!record)
         return;
     tell(step, jobset, record, root ? &before : NULL);
+    usage_attribute(step, jobset, record);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }
 
@@ -156,10 +157,12 @@ void ends_strike(struct step *step, struct jobset *jobset, const struct end_faul
         struct end_fault before = *found;
         before.last_ns = found->at_ns; /* later occurrences do not concern this restart */
         end_faults_add(&record->faults, &before);
+        usage_attribute(step, jobset, record);
     } else if (!record && jobset_finished(jobset)) {
         if (!end_faults_find(&jobset->history.faults, found) &&
             step->now_ns - jobset->finished_ns <= ATTRIBUTE_AFTER_NS)
             end_faults_add(&jobset->history.faults, found);
+        usage_attribute_finish(step, jobset);
     } else if (!record) {
         end_faults_forget(&jobset->history.faults, step->now_ns - ATTRIBUTE_BEFORE_NS);
         add_later(jobset, found, step->now_ns);

@@ -93,8 +93,6 @@ void task_message(struct task *task, const char *format, ...) __attribute__((for
 void gang_chips_left(struct step *step, struct gang *gang, int64_t count);
 /* Gives its chips another owner. */
 void gang_book(struct step *step, struct gang *gang, enum ledger_owner owner);
-/* Returns the owner of a machine's free chips in the cluster's account. */
-enum ledger_owner machine_free_owner(const struct machine *machine);
 
 /* --- conditions.c, mark.c --------------------------------------------------------------------- */
 

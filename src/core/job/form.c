@@ -105,8 +105,8 @@ static void close_gang(struct step *step, struct gang *gang)
     gang->queued.submitted_ns = gang->replaces ? jobset->first_queued_ns : step->now_ns;
     gang_look_at_gates(gang);
     gang_judge(step->jobs, gang);
-    ledger_account_open(&gang->account, gang->replaces ? OWNER_RESTARTING : OWNER_QUEUED, chips,
-                        step_now_us(step));
+    ledger_account_open(&gang->account, jobset_size_class(jobset),
+                        gang->replaces ? OWNER_AWAITING : OWNER_QUEUED, chips, step_now_us(step));
     vec_push(&jobset->gangs, gang);
     sched_queue_add(&step->jobs->queue, &gang->queued);
     step->schedule = true;
@@ -124,7 +124,8 @@ void gang_form_spare(struct step *step, struct task *task)
     gang->replaces = true;
     gang->waiting = gang->alive = 1;
     gang->queued_ns = gang->queued.submitted_ns = step->now_ns;
-    ledger_account_open(&gang->account, OWNER_SPARE, task->asked_chips, step_now_us(step));
+    ledger_account_open(&gang->account, jobset_size_class(gang->jobset), OWNER_SPARE, task->asked_chips,
+                        step_now_us(step));
     vec_push(&gang->jobset->gangs, gang);
     sched_queue_add(&step->jobs->queue, &gang->queued);
     step->schedule = true;

@@ -11,10 +11,9 @@ enum { SCHEDULE_ATTEMPTS_MAX = 64 };
 void machine_book(struct step *step, const struct machine *machine, bool was_schedulable)
 {
     CHECK(machine->id < step->cluster->machine_count);
+    machine_book_free(step, &step->cluster->machines[machine->id]);
     if (machine_schedulable(machine) == was_schedulable)
         return;
-    ledger_move(step->ledger, __builtin_popcountll(machine->free_mask),
-                was_schedulable ? OWNER_IDLE : OWNER_DOWN, machine_free_owner(machine), step_now_us(step));
     step->room |= !was_schedulable;
     step->schedule = true;
 }
@@ -63,8 +62,6 @@ static void commit(struct step *step, struct gang *gang, const struct placement 
 {
     CHECK(gang->state == GANG_QUEUED && !gang->preflight && !gang->thinned);
     bool is_spare = gang_is_spare(gang);
-    enum ledger_owner owner = is_spare ? OWNER_SPARE : gang->replaces ? OWNER_RESTARTING : OWNER_STARTING;
-    int64_t now_us = step_now_us(step);
     CHECK(gang->waiting == gang->alive && gang->alive == gang->tasks.len); /* all tasks at once */
     for (size_t t = 0; t < gang->tasks.len; t++) {
         struct task *task = gang->tasks.items[t];
@@ -75,8 +72,7 @@ static void commit(struct step *step, struct gang *gang, const struct placement 
         task->cpu_milli = pod->cpu_request_milli;
         task->memory_bytes = pod->memory_request_bytes;
         machine_take(machine, places[t].chips, task->cpu_milli, task->memory_bytes);
-        ledger_move(step->ledger, __builtin_popcountll(places[t].chips), machine_free_owner(machine), owner,
-                    now_us);
+        machine_book_free(step, machine);
         lifecycle_move(&task_lifecycle, &task->state, TASK_PLACED);
         task->machine = places[t].machine;
         task->chips = task->chips_were = places[t].chips;
@@ -91,7 +87,8 @@ static void commit(struct step *step, struct gang *gang, const struct placement 
                   STR_ARG(gang->jobset->namespace_), STR_ARG(task->name), STR_ARG(machine->name));
     }
     count_run(step, gang);
-    ledger_account_set(&gang->account, owner, gang->account.chips, now_us);
+    ledger_account_take(&gang->account, step->ledger, is_spare ? OWNER_SPARE : OWNER_PLACING,
+                        step_now_us(step));
     lifecycle_move(&gang_lifecycle, &gang->state, GANG_PLACED);
     gang->placed_ns = step->now_ns;
     gang_waits_no_more(step, gang);

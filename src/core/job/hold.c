@@ -29,11 +29,9 @@ void task_release_chips(struct step *step, struct task *task)
     step->room = true;
     machine_give(machine, task->chips, task->cpu_milli, task->memory_bytes);
     task->chips = 0;
-    if (count > 0) {
-        ledger_move(step->ledger, count, task->gang->account.owner, machine_free_owner(machine),
-                    step_now_us(step));
+    machine_book_free(step, machine);
+    if (count > 0)
         gang_chips_left(step, task->gang, count);
-    }
     step->schedule = true;
 }
 
@@ -50,20 +48,43 @@ void task_message(struct task *task, const char *format, ...)
 void gang_chips_left(struct step *step, struct gang *gang, int64_t count)
 {
     CHECK(count >= 0 && gang->account.chips >= count);
-    ledger_account_set(&gang->account, gang->account.owner, gang->account.chips - count, step_now_us(step));
+    ledger_account_leave(&gang->account, step->ledger, count, step_now_us(step));
 }
 
 void gang_book(struct step *step, struct gang *gang, enum ledger_owner owner)
 {
     CHECK(gang->state != GANG_ENDED); /* it holds nothing */
     owner = gang_is_spare(gang) ? OWNER_SPARE : owner;
-    int64_t now_us = step_now_us(step);
-    if (gang->state != GANG_QUEUED && gang->account.owner != owner)
-        ledger_move(step->ledger, gang->account.chips, gang->account.owner, owner, now_us);
-    ledger_account_set(&gang->account, owner, gang->account.chips, now_us);
+    ledger_account_book(&gang->account, step->ledger, owner, step_now_us(step));
 }
 
 enum ledger_owner machine_free_owner(const struct machine *machine)
 {
-    return machine_schedulable(machine) ? OWNER_IDLE : OWNER_DOWN;
+    enum isolation isolation = (enum isolation)machine->isolation;
+    if (isolation == ISOLATION_RESETTING || isolation == ISOLATION_QUALIFYING ||
+        isolation == ISOLATION_TICKETED)
+        return OWNER_REPAIR;
+    if (isolation == ISOLATION_QUARANTINED)
+        return OWNER_QUARANTINED;
+    if (machine->state != MACHINE_READY)
+        return OWNER_DOWN;
+    if (!machine_schedulable(machine)) /* cordoned, or draining */
+        return OWNER_CORDONED;
+    if (machine->spare)
+        return OWNER_STANDBY;
+    return machine->free_mask == machine_all_chips(machine) ? OWNER_IDLE : OWNER_FRAGMENTED;
+}
+
+void machine_book_free(struct step *step, struct machine *machine)
+{
+    enum ledger_owner owner = machine_free_owner(machine);
+    int chips = __builtin_popcountll(machine->free_mask);
+    CHECK(chips <= CHIPS_PER_MACHINE_MAX && ledger_owner_is_free(owner));
+    if (owner == (enum ledger_owner)machine->booked_owner && chips == machine->booked_chips)
+        return;
+    ledger_free_chips(step->ledger, (enum ledger_owner)machine->booked_owner, -machine->booked_chips,
+                      step_now_us(step));
+    machine->booked_owner = (uint8_t)owner;
+    machine->booked_chips = (uint8_t)chips;
+    ledger_free_chips(step->ledger, owner, chips, step_now_us(step));
 }

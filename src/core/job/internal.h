@@ -128,6 +128,19 @@ void preflight_remap(struct job_store *store, const machine_id *map); /* after t
 void usage_running(struct step *step, struct gang *gang);               /* every task of the gang runs */
 void usage_settle(struct step *step, struct jobset *jobset, bool kept); /* the JobSet is finished */
 
+/* Whether the JobSet reports absolute steps. Then the cost of a restart is known: all since the newest
+ * checkpoint, less what the first step after it proves to be kept. Without steps, or with counted lines
+ * only, nothing is known before the job's end. */
+bool usage_knows_place(const struct jobset *jobset);
+
+/* cost.c */
+/* The JobSet fails: counts that end, and books what is not kept as lost. */
+void usage_fail(struct step *step, struct jobset *jobset);
+/* Faults or signatures were added to the record, or after the end of the JobSet: the cause may be another. */
+void usage_attribute(struct step *step, struct jobset *jobset, struct restart_record *record);
+void usage_attribute_finish(struct step *step, struct jobset *jobset);
+void usage_recount(struct step *step, struct restart_record *record, enum ledger_cause cause);
+
 /* store.c */
 void store_add_jobset(struct job_store *store, struct jobset *jobset);
 void store_count_naming(struct job_store *store, struct jobset *jobset); /* its spec is another */

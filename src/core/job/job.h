@@ -47,7 +47,7 @@
  *   owned_objects.c   the Service and the claims of a JobSet
  *   resize.c       room for Jobs and indexes; changes of parallelism and completions
  *   records.c      restart records
- *   usage.c        who owns the chips of a JobSet
+ *   usage.c        who owns the chips of a JobSet; cost.c: what the ends of its attempts cost
  *   ends.c         signatures of ended tasks, kept with the restart that they explain
  * core/recover answers losses and moves JobSets on.
  * The API reads everything here between steps; only core.c's routing, the files above and
@@ -268,6 +268,7 @@ struct gang {
     int32_t attempt;
     uint8_t state;              /* enum gang_state */
     bool replaces;              /* made by a restart or retry: may be placed on spare machines */
+    bool told;                  /* PLACED: one of its tasks was told to start since the gang was placed */
     bool feasible;              /* private: it could be placed on the empty cluster of this shape */
     uint64_t feasible_shape;    /* private: job_store.shape + 1 of that judgement; 0: never judged */
     uint64_t refused_at;        /* private: the cluster's next change when only machines refused it; or 0 */
@@ -325,6 +326,8 @@ struct restart_record {
     int64_t stepped_ns;         /* every rank had made its next step */
     int64_t step_at_fault, step_resumed_from; /* -1: unknown */
     int64_t redone_us;          /* lost chip-microseconds: all since the newest checkpoint */
+    uint8_t cause_plus_1, size; /* 1 + the ledger's cause (0: not counted), and the class of its size */
+    int64_t assumed_us;         /* loss by the usual assumption (ledger_assumed_loss) */
     struct end_signatures signatures; /* signatures of the attempt that ended; grows for ATTRIBUTE_AFTER_NS */
     struct end_faults faults;   /* likewise */
     uint8_t rung;               /* enum rung: the ladder's answer; RUNG_NONE: it was not asked */
@@ -420,6 +423,10 @@ struct jobset_usage {
     struct ledger_account shown;
     int64_t shown_ns;
     uint64_t shown_seq; /* private: made in this step already */
+    /* FAILED: private: 1 + the cause of its end (0: none), its size then, and what it lost and is assumed to
+     * have lost. */
+    uint8_t failed_plus_1, failed_size;
+    int64_t failed_us, failed_assumed_us;
 };
 /* The status written by another controller (managedBy) in place of ours. */
 struct foreign_status {
@@ -727,6 +734,8 @@ void task_rejoin_build(const struct task *task, const struct cluster *cluster, s
 /* Whether the step belongs to the task's present attempt. A report is ignored if its process has not yet
  * joined that attempt, or if the JobSet's next attempt has not begun. */
 bool task_step_counts(const struct task *task, const struct task_step *step);
+/* Returns the class of the JobSet's size (ledger_size_of): that of all chips that its spec wants. */
+uint8_t jobset_size_class(const struct jobset *jobset);
 /* Returns the JobSet's account over all gangs, as of now. */
 struct ledger_account jobset_account(const struct jobset *jobset, int64_t now_ns);
 /* The annotations that a Job or pod carries besides those of its template; as job_labels. */

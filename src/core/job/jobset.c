@@ -89,7 +89,7 @@ struct jobset *jobset_create(struct step *step, struct arena *arena, struct doc 
     jobset->progress.attempt = -1;
     jobset->checkpoint.committed_step = -1;
     jobset->recovery.ladder.best_step = -1;
-    ledger_account_open(&jobset->usage.closed, OWNER_QUEUED, 0, step_now_us(step));
+    ledger_account_open(&jobset->usage.closed, 0, OWNER_QUEUED, 0, step_now_us(step));
     set_failures_wait(step, jobset);
     store_add_jobset(step->jobs, jobset);
     folder_resume(step, jobset);

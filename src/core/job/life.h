@@ -144,6 +144,10 @@ void restart_record_decided(struct restart_record *record, enum rung rung, struc
  * not fit on their machines. */
 bool jobs_restored(struct job_store *store, struct cluster *cluster);
 
+/* Counts the preemption of one JobSet for another: a loss of second order, if a failure made the preemptor
+ * look for machines again. */
+void jobset_count_preemption(struct step *step, const struct jobset *victim, struct jobset *preemptor);
+
 /* Called last in a step: updates the accounts that users see of the changed JobSets. */
 void jobs_show_accounts(struct step *step);
 void jobs_mark_all(struct step *step); /* marks every JobSet to be reconciled */
@@ -154,6 +158,10 @@ void jobs_let_gangs_say_why(struct job_store *store);
 /* Books a machine's free chips under the right owner after its state changed (ready, cordoned, lost).
  * `was_schedulable`: whether they were idle before. */
 void machine_book(struct step *step, const struct machine *machine, bool was_schedulable);
+/* Returns the owner of a machine's free chips in the cluster's book. */
+enum ledger_owner machine_free_owner(const struct machine *machine);
+/* Books the machine's free chips anew; called after any change of them, or of the machine's state. */
+void machine_book_free(struct step *step, struct machine *machine);
 
 /* Removes the Pod's scheduling gates that are not in the list `left`. False: it has none. */
 bool task_keep_gates(struct task *task, const struct doc *left);

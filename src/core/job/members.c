@@ -153,8 +153,9 @@ void gang_unplace(struct step *step, struct gang *gang)
     gang->placed_ns = 0;
     gang->replaces = true; /* a spare is placed for this */
     gang_judge_anew(gang);
-    ledger_account_set(&gang->account, gang_is_spare(gang) ? OWNER_SPARE : OWNER_RESTARTING, chips,
-                       step_now_us(step));
+    gang->told = false;
+    ledger_account_want(&gang->account, step->ledger, gang_is_spare(gang) ? OWNER_SPARE : OWNER_AWAITING,
+                        chips, step_now_us(step));
     sched_queue_add(&step->jobs->queue, &gang->queued);
     step->schedule = true;
     step_changed(step, CHANGE_MODIFIED, ref_jobset(gang->jobset));

@@ -30,6 +30,9 @@ void task_start_if_free(struct step *step, struct task *task)
         return;
     lifecycle_move(&task_lifecycle, &task->state, TASK_STARTING);
     task->start_sent_ns = step->now_ns;
+    if (!task->gang->told)
+        jobset_mark(step, task->job->jobset); /* usage_phases: its chips have another owner */
+    task->gang->told = true;
     task->attempt = task->began_attempt = task->job->jobset->attempt;
     effect_add(step->effects, EFFECT_TASK_START)->start = task;
     slice_tell_tables(step, task);

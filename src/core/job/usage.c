@@ -12,10 +12,7 @@ static bool counts_steps(const struct gang *gang)
     return false;
 }
 
-/* Whether the JobSet reports absolute steps. Then the cost of a restart is known: all since the newest
- * checkpoint, less what the first step after it proves to be kept. Without steps, or with counted lines
- * only, nothing is known before the job's end. */
-static bool says_its_place(const struct jobset *jobset)
+bool usage_knows_place(const struct jobset *jobset)
 {
     if (jobset->checkpoint.count > 0)
         return true;
@@ -25,27 +22,6 @@ static bool says_its_place(const struct jobset *jobset)
         if (counts_steps(jobset->gangs.items[i]))
             return true;
     return false;
-}
-
-/* Books everything since the last checkpoint as lost, in every gang. */
-int64_t usage_lose(struct step *step, struct jobset *jobset)
-{
-    int64_t lost_us = 0;
-    if (!says_its_place(jobset))
-        return 0;
-    for (size_t i = 0; i < jobset->gangs.len; i++)
-        lost_us += ledger_account_lose(&jobset->gangs.items[i]->account, step->ledger, step_now_us(step));
-    return lost_us + ledger_account_lose(&jobset->usage.closed, step->ledger, step_now_us(step));
-}
-
-/* Books back the part that ranks still held in memory, which is not computed again. */
-void usage_regain(struct step *step, struct jobset *jobset, int64_t chip_us)
-{
-    CHECK(chip_us >= 0);
-    for (size_t i = 0; i < jobset->gangs.len && chip_us > 0; i++)
-        chip_us -=
-            ledger_account_regain(&jobset->gangs.items[i]->account, step->ledger, chip_us, step_now_us(step));
-    (void)ledger_account_regain(&jobset->usage.closed, step->ledger, chip_us, step_now_us(step));
 }
 
 /* Gives the chips that are held now another owner. */
@@ -62,8 +38,11 @@ void usage_book(struct step *step, struct jobset *jobset, enum ledger_owner owne
  * checkpoint counts. */
 void usage_resumed(struct step *step, struct jobset *jobset)
 {
-    if (jobset->progress.source == STEP_SAID)
-        usage_lose(step, jobset);
+    if (jobset->progress.source != STEP_SAID || !usage_knows_place(jobset))
+        return;
+    for (size_t i = 0; i < jobset->gangs.len; i++)
+        ledger_account_lose(&jobset->gangs.items[i]->account, step->ledger, OWNER_REDONE, step_now_us(step));
+    ledger_account_lose(&jobset->usage.closed, step->ledger, OWNER_REDONE, step_now_us(step));
 }
 
 static bool all_gangs_run(const struct jobset *jobset)
@@ -93,7 +72,8 @@ void usage_running(struct step *step, struct gang *gang)
     for (size_t i = 0; i < jobset->gangs.len; i++) { /* gangs that waited for a job that restarted alone */
         struct gang *peer = jobset->gangs.items[i];
         if (peer->state == GANG_RUNNING && peer->attempt == gang->attempt &&
-            peer->account.owner == OWNER_RESTARTING && !counts_steps(peer) && !gang_is_away(peer))
+            (peer->account.owner == OWNER_RESTARTING || peer->account.owner == OWNER_AWAITING) &&
+            !counts_steps(peer) && !gang_is_away(peer))
             gang_book(step, peer, OWNER_UNKEPT);
     }
     bool silent =
@@ -106,15 +86,77 @@ void usage_running(struct step *step, struct gang *gang)
 void usage_settle(struct step *step, struct jobset *jobset, bool kept)
 {
     CHECK(!jobset_finished(jobset));
-    for (size_t i = 0; i <= jobset->gangs.len; i++) {
-        struct ledger_account *account =
-            i < jobset->gangs.len ? &jobset->gangs.items[i]->account : &jobset->usage.closed;
-        if (kept)
-            ledger_account_keep(account, step->ledger, step_now_us(step));
-        else
-            ledger_account_lose(account, step->ledger, step_now_us(step));
-        if (i < jobset->gangs.len && jobset->gangs.items[i]->state != GANG_QUEUED && account->chips > 0)
-            gang_book(step, jobset->gangs.items[i], OWNER_STOPPING);
+    if (!kept)
+        usage_fail(step, jobset);
+    for (size_t i = 0; i < jobset->gangs.len; i++) {
+        struct gang *gang = jobset->gangs.items[i];
+        ledger_account_keep(&gang->account, step->ledger, step_now_us(step));
+        if (gang->state != GANG_QUEUED && gang->account.chips > 0)
+            gang_book(step, gang, OWNER_DRAINING);
+    }
+    ledger_account_keep(&jobset->usage.closed, step->ledger, step_now_us(step));
+}
+
+void usage_stall(struct step *step, struct jobset *jobset)
+{
+    const struct progress *progress = &jobset->progress;
+    int64_t stall_us = 0;
+    for (size_t i = 0; i < progress->metric_count; i++)
+        if (str_is(progress->metrics[i].name, "checkpoint_write_s"))
+            stall_us = progress->metrics[i].micro; /* millionths of a second */
+    for (size_t g = 0; stall_us > 0 && g < jobset->gangs.len; g++) {
+        struct gang *gang = jobset->gangs.items[g];
+        int64_t chip_us = 0;
+        if (gang->account.owner != OWNER_UNKEPT ||
+            __builtin_mul_overflow(stall_us, gang->account.chips, &chip_us))
+            continue;
+        (void)ledger_account_move(&gang->account, step->ledger, OWNER_UNKEPT, OWNER_STALLED, chip_us,
+                                  step_now_us(step));
+    }
+}
+
+/* Whether the owner is one of chips that make no steps, but are to. */
+static bool prepares(enum ledger_owner owner)
+{
+    return owner == OWNER_QUEUED || owner == OWNER_STARTING || owner == OWNER_RESTARTING ||
+           owner == OWNER_PLACING || owner == OWNER_WIRING || owner == OWNER_PREFLIGHT ||
+           owner == OWNER_AWAITING || owner == OWNER_DEGRADED;
+}
+
+/* Returns the present owner of a gang that prepares for steps. `lacking`: a peer waits for a machine. */
+static enum ledger_owner phase_of(const struct step *step, const struct gang *gang, bool lacking)
+{
+    enum ledger_owner owner = gang->account.owner;
+    bool first =
+        owner == OWNER_STARTING || (!gang->replaces && (owner == OWNER_QUEUED || owner == OWNER_PLACING ||
+                                                        owner == OWNER_WIRING || owner == OWNER_PREFLIGHT));
+    CHECK(prepares(owner) && !gang_is_spare(gang));
+    if (gang_is_away(gang))
+        return OWNER_DEGRADED;
+    if (gang->state == GANG_QUEUED)
+        return gang->replaces ? OWNER_AWAITING : OWNER_QUEUED;
+    if (gang->preflight)
+        return OWNER_PREFLIGHT;
+    if (!gang->told)
+        return slice_start_waits(step, gang->tasks.items[0]) ? OWNER_WIRING : OWNER_PLACING;
+    if (first)
+        return OWNER_STARTING;
+    bool present = gang->attempt == gang->jobset->attempt || jobset_parks(gang->jobset);
+    return lacking && present ? OWNER_AWAITING : OWNER_RESTARTING;
+}
+
+void usage_phases(struct step *step, struct jobset *jobset)
+{
+    bool lacking = false;
+    for (size_t g = 0; g < jobset->gangs.len; g++) {
+        const struct gang *gang = jobset->gangs.items[g];
+        lacking |=
+            gang->state == GANG_QUEUED && gang->replaces && !gang_is_spare(gang) && !gang_is_away(gang);
+    }
+    for (size_t g = 0; g < jobset->gangs.len; g++) {
+        struct gang *gang = jobset->gangs.items[g];
+        if (prepares(gang->account.owner))
+            gang_book(step, gang, phase_of(step, gang, lacking));
     }
 }
 
@@ -124,9 +166,7 @@ struct ledger_account jobset_account(const struct jobset *jobset, int64_t now_ns
     for (size_t i = 0; i < jobset->gangs.len; i++) {
         struct ledger_account account =
             ledger_account_at(&jobset->gangs.items[i]->account, now_ns / NS_PER_US);
-        for (int owner = 0; owner < LEDGER_OWNERS; owner++)
-            sum.chip_us[owner] += account.chip_us[owner];
-        sum.wanted_chip_us += account.wanted_chip_us;
+        ledger_account_add(&sum, &account);
         sum.chips += account.chips;
     }
     return sum;

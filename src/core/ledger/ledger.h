@@ -5,12 +5,21 @@
  *   the cluster's          chips of all machines by owner; sums to chips x time since the cluster was loaded
  *   an account of a gang   its wanted or held chips by owner; sums to the integral of that number over
  *                          its life
- * Productive time is booked as UNKEPT until a checkpoint (or the job's success) keeps it; a fault turns
- * UNKEPT time into REDONE, unless the training's position is not known: then its end decides. The ledger
- * only listens: no module bases a decision on it.
- *   ETTR = (KEPT + UNKEPT) / (KEPT + UNKEPT + REDONE + STARTING + RESTARTING + QUEUED + STOPPING)   (arXiv
- *   2410.21680: R / W), at the present time: UNKEPT time counts until a fault takes it. Time of spares is not
- *   time of the job's ranks and has no part in it.
+ * A change of an account is a change of the cluster's book, too, while the gang holds its chips: no caller
+ * writes both. Free chips are booked by their machine (core/job/hold.c).
+ *
+ * Productive time is booked as UNKEPT until a checkpoint (or the job's success) keeps it; the end of an
+ * attempt turns UNKEPT time into REDONE, or into FAILED where the user's program ended it, unless the
+ * training's position is not known: then its end decides. The ledger only listens: no module bases a
+ * decision on it.
+ *   ETTR = (KEPT + UNKEPT) / (all owners of the account but SPARE)   (arXiv 2410.21680: R / W), at the
+ *   present time: UNKEPT time counts until a fault takes it. Time of spares is not time of the job's ranks
+ *   and has no part in it.
+ *
+ * A third book counts the held chips of gangs by the size of their jobs, with the ends of their attempts:
+ * exposure and failures, from which readers make MTTF by size and failure rates.
+ *
+ * The cost of a change does not grow with machines or jobs: counters and the times of their last change.
  */
 #ifndef PHX_CORE_LEDGER_LEDGER_H
 #define PHX_CORE_LEDGER_LEDGER_H
@@ -18,21 +27,67 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+/* The numbers are part of the snapshot's format. */
 enum ledger_owner {
-    OWNER_IDLE,       /* machine ready, chip free (cluster's book only) */
-    OWNER_DOWN,       /* machine not ready or cordoned, chip free (cluster's book only) */
-    OWNER_QUEUED,     /* wanted, not held (accounts only) */
-    OWNER_STARTING,   /* held, before the first step of the first attempt */
-    OWNER_UNKEPT,     /* steps run, not yet covered by a checkpoint */
-    OWNER_KEPT,       /* steps run and kept */
-    OWNER_REDONE,     /* steps run and lost to a restart */
-    OWNER_RESTARTING, /* from a fault to the next step: queueing, starting, loading */
-    OWNER_STOPPING,   /* held while being told to end (suspend, delete, completion of the rest) */
-    OWNER_SPARE,      /* wanted or held by tasks that wait for a rank */
+    OWNER_IDLE,        /* free: healthy, with the whole machine */
+    OWNER_DOWN,        /* free: its machine is not ready */
+    OWNER_QUEUED,      /* wanted for the first time, not held (accounts only) */
+    OWNER_STARTING,    /* held, from the order to start to the first step of the first attempt */
+    OWNER_UNKEPT,      /* steps run, not yet covered by a checkpoint */
+    OWNER_KEPT,        /* steps run and kept */
+    OWNER_REDONE,      /* steps run and lost to a restart */
+    OWNER_RESTARTING,  /* held, from a fault to the next step: ending, starting, loading */
+    OWNER_DRAINING,    /* held while being told to end (suspend, delete, completion of the rest) */
+    OWNER_SPARE,       /* wanted or held by tasks that wait for a rank */
+    OWNER_PLACING,     /* held, and the order to start waits for ending processes or missing objects */
+    OWNER_WIRING,      /* held while the cross-connects of its slice are made */
+    OWNER_PREFLIGHT,   /* held while its machines are tested before the start */
+    OWNER_STALLED,     /* held while steps stand still for a checkpoint */
+    OWNER_AWAITING,    /* wanted after a loss, not held; or held by ranks whose peer waits for a machine */
+    OWNER_DEGRADED,    /* wanted or held by replicas that take no part while their job goes on */
+    OWNER_FAILED,      /* steps run and lost because the user's program failed */
+    OWNER_FRAGMENTED,  /* free: healthy, but other chips of the machine are in use */
+    OWNER_QUARANTINED, /* free: its machine was taken out of service for a fault */
+    OWNER_REPAIR,      /* free: its machine is being reset or tested, or waits for a person */
+    OWNER_RESERVED,    /* free: admission keeps it for a job */
+    OWNER_STANDBY,     /* free: its machine is a spare */
+    OWNER_CORDONED,    /* free: its machine takes no new work, by order */
     LEDGER_OWNERS
 };
 /* "idle", "productive-unkept", "productive-kept", ... */
 const char *ledger_owner_name(enum ledger_owner owner);
+/* Whether the owner is one of free chips, which no account has. */
+bool ledger_owner_is_free(enum ledger_owner owner);
+
+/* Sizes of jobs in chips: class c has more than 2^(c-1) and at most 2^c. */
+enum { LEDGER_SIZES = 24 };
+/* Returns the class of a job that wants so many chips (0 and 1 are class 0). */
+uint8_t ledger_size_of(int64_t chips);
+
+/* What ended an attempt, as far as it is known (health/attribute.h). */
+enum ledger_cause {
+    CAUSE_INFRASTRUCTURE, /* a machine was lost, or a fault of the hardware or the system struck */
+    CAUSE_PROGRAM,        /* the user's program */
+    CAUSE_ORDERED,        /* people or the control plane: drains, preemption, growth, maintenance */
+    LEDGER_CAUSES
+};
+/* "infrastructure", "program", "ordered" */
+const char *ledger_cause_name(enum ledger_cause cause);
+
+struct ledger_size {
+    int64_t chips;   /* held now by gangs of this size, without spares */
+    int64_t chip_us; /* exposure: its integral up to since_us */
+    int64_t since_us;
+    uint64_t ends[LEDGER_CAUSES]; /* attempts that ended, by cause */
+};
+
+/* What ends of one cause have cost. */
+struct ledger_loss {
+    int64_t count;
+    /* Lost chip-microseconds by the usual assumption of one checkpoint an hour: half an hour, or the runtime
+     * where that is shorter (arXiv 2410.21680, goodput loss). */
+    int64_t assumed_us;
+};
 
 struct ledger {
     int64_t chips[LEDGER_OWNERS];    /* owned now */
@@ -40,34 +95,75 @@ struct ledger {
     int64_t all_chip_us;             /* integral of all chips: the sum of all owners */
     int64_t since_us;
     int64_t opened_us;               /* when the cluster was loaded */
+    int64_t gone_chip_us[LEDGER_OWNERS]; /* sums over accounts of JobSets that are gone */
+    int64_t gone_wanted_chip_us;
+    struct ledger_size sizes[LEDGER_SIZES];
+    /* Ends of attempts; and preemptions by a job that had to look for machines again, by the cause of its own
+     * last end (ORDERED: there was no such end). */
+    struct ledger_loss first_order[LEDGER_CAUSES], second_order[LEDGER_CAUSES];
 };
 struct ledger_account {
     int64_t chip_us[LEDGER_OWNERS];
-    int64_t chips;                   /* wanted (QUEUED) or held (others) now */
+    int64_t chips; /* wanted or held now */
     int64_t since_us, opened_us;
     int64_t wanted_chip_us;          /* integral of `chips`: the sum of all owners */
     enum ledger_owner owner;         /* of `chips` now */
+    bool held;                       /* the chips are held, and in the cluster's book */
+    uint8_t size;                    /* class of the job (ledger_size_of) */
 };
 
-void ledger_open(struct ledger *ledger, int64_t now_us);
-/* Integrates up to now, then moves `chips` from one owner to another; `from` == LEDGER_OWNERS: they are
- * new (the cluster file grew), `to` == LEDGER_OWNERS: they are gone. */
-void ledger_move(struct ledger *ledger, int64_t chips, enum ledger_owner from, enum ledger_owner to,
-                 int64_t now_us);
+/* --- the cluster's book ------------------------------------------------------------------------------- */
 
-void ledger_account_open(struct ledger_account *account, enum ledger_owner owner, int64_t chips,
+void ledger_open(struct ledger *ledger, int64_t now_us);
+/* Integrates up to now, then `chips` (below 0: fewer) more are free under `owner`. */
+void ledger_free_chips(struct ledger *ledger, enum ledger_owner owner, int64_t chips, int64_t now_us);
+/* Counts the end of an attempt of a job of this size. */
+void ledger_count_end(struct ledger *ledger, uint8_t size, enum ledger_cause cause);
+/* Corrects the cause of an end that was counted. */
+void ledger_recount_end(struct ledger *ledger, uint8_t size, enum ledger_cause from, enum ledger_cause to);
+/* Returns the loss that is assumed for the end of an attempt that ran so long on so many chips, in
+ * chip-microseconds. */
+int64_t ledger_assumed_loss(int64_t ran_us, int64_t chips);
+/* Adds an end (1) or takes one back (-1). */
+void ledger_count_loss(struct ledger_loss *loss, int sign, int64_t assumed_us);
+/* Adds the final account of a JobSet that is gone; it holds and wants nothing. */
+void ledger_bury(struct ledger *ledger, const struct ledger_account *account);
+/* The book as it would stand at now. */
+struct ledger ledger_at(const struct ledger *ledger, int64_t now_us);
+
+/* --- accounts ----------------------------------------------------------------------------------------- */
+
+/* Opens an account of chips that are wanted and not held. */
+void ledger_account_open(struct ledger_account *account, uint8_t size, enum ledger_owner owner, int64_t chips,
                          int64_t now_us);
-/* Integrates up to now, then the account has `chips` under `owner`. */
-void ledger_account_set(struct ledger_account *account, enum ledger_owner owner, int64_t chips,
-                        int64_t now_us);
-/* Moves UNKEPT time up to now to KEPT (a checkpoint or success), or to REDONE (a fault: returns how much),
- * in both books. */
+/* Integrates up to now, then the account's chips are `owner`'s. */
+void ledger_account_book(struct ledger_account *account, struct ledger *ledger, enum ledger_owner owner,
+                         int64_t now_us);
+/* The wanted chips are held from now on. */
+void ledger_account_take(struct ledger_account *account, struct ledger *ledger, enum ledger_owner owner,
+                         int64_t now_us);
+/* The held chips, if any are left, were given back; the account wants `chips` again. */
+void ledger_account_want(struct ledger_account *account, struct ledger *ledger, enum ledger_owner owner,
+                         int64_t chips, int64_t now_us);
+/* `count` chips leave it: they are not wanted or held by it any more. */
+void ledger_account_leave(struct ledger_account *account, struct ledger *ledger, int64_t count,
+                          int64_t now_us);
+/* Opens *ret with `chips` that leave `account`, under the same owner. */
+void ledger_account_split(struct ledger_account *account, int64_t chips, int64_t now_us,
+                          struct ledger_account *ret);
+/* Adds the time of a closed account, which has no chips, to a sum. */
+void ledger_account_add(struct ledger_account *sum, const struct ledger_account *account);
+
+/* Moves up to `chip_us` from one owner to another, in both books, because it turned out otherwise. Returns
+ * how much there was. */
+int64_t ledger_account_move(struct ledger_account *account, struct ledger *ledger, enum ledger_owner from,
+                            enum ledger_owner to, int64_t chip_us, int64_t now_us);
+/* Moves UNKEPT time up to now to KEPT (a checkpoint or success), in both books. */
 void ledger_account_keep(struct ledger_account *account, struct ledger *ledger, int64_t now_us);
-int64_t ledger_account_lose(struct ledger_account *account, struct ledger *ledger, int64_t now_us);
-/* Moves up to `chip_us` of a fault's loss from REDONE back to UNKEPT, in both books, because it turned out
- * to be kept. Returns how much there was. */
-int64_t ledger_account_regain(struct ledger_account *account, struct ledger *ledger, int64_t chip_us,
-                              int64_t now_us);
+/* Moves UNKEPT time up to now to `to`, REDONE or FAILED; returns how much. */
+int64_t ledger_account_lose(struct ledger_account *account, struct ledger *ledger, enum ledger_owner to,
+                            int64_t now_us);
+
 /* The account as it would stand at now. */
 struct ledger_account ledger_account_at(const struct ledger_account *account, int64_t now_us);
 /* ETTR in parts per million; -1 before anything was booked. */

@@ -93,6 +93,8 @@ struct machine {
     uint64_t free_mask;        /* chips that no task holds */
     int64_t cpu_used_milli, memory_used_bytes;
     uint32_t task_count;       /* tasks placed here, chips or not */
+    /* Owner and number of its free chips, as the cluster's book has them (core/ledger/ledger.h); derived. */
+    uint8_t booked_owner, booked_chips;
     uint64_t incarnation;      /* of the last agent that registered; larger is newer */
     uint32_t found_plus_1;     /* 1 + the chips that this agent found; 0: none has registered */
     bool errands;              /* that agent understands errands (errand/errand.h) */

@@ -82,7 +82,7 @@ static void steps_go_on(struct step *step, struct jobset *jobset)
         struct gang *gang = jobset->gangs.items[i];
         bool live =
             fresh ? gang->state == GANG_PLACED || gang->state == GANG_RUNNING : gang->state == GANG_RUNNING;
-        if (live && gang->attempt == jobset->attempt && gang->account.owner != OWNER_UNKEPT &&
+        if (live && gang->told && gang->attempt == jobset->attempt && gang->account.owner != OWNER_UNKEPT &&
             !gang_is_away(gang))
             gang_book(step, gang, OWNER_UNKEPT);
     }
@@ -242,6 +242,7 @@ void progress_shard_saved(struct step *step, struct task *task, int64_t number)
     jobset->checkpoint.committed_attempt = jobset->attempt;
     jobset->checkpoint.committed_ns = step->now_ns;
     jobset->checkpoint.count++;
+    usage_stall(step, jobset);
     for (size_t i = 0; i < jobset->gangs.len; i++) {
         struct gang *gang = jobset->gangs.items[i];
         ledger_account_keep(&gang->account, step->ledger, step_now_us(step));

@@ -65,9 +65,7 @@ static void close_gangs(struct step *step, struct jobset *jobset)
         }
         CHECK(gang->account.chips == 0 && gang->alive == 0 && gang->waiting == 0);
         struct ledger_account final = ledger_account_at(&gang->account, step_now_us(step));
-        for (int owner = 0; owner < LEDGER_OWNERS; owner++)
-            jobset->usage.closed.chip_us[owner] += final.chip_us[owner];
-        jobset->usage.closed.wanted_chip_us += final.wanted_chip_us;
+        ledger_account_add(&jobset->usage.closed, &final);
         for (size_t t = 0; t < gang->tasks.len; t++)
             if (gang->tasks.items[t]->gang == gang)
                 gang->tasks.items[t]->gang = NULL;
@@ -142,6 +140,7 @@ static void remove_jobset(struct step *step, struct jobset *jobset)
     struct job_store *store = step->jobs;
     CHECK(jobset->made == 0 && jobset->old_jobs.len == 0 && jobset->gangs.len == 0);
     CHECK(!jobset->entry.gone);
+    ledger_bury(step->ledger, &jobset->usage.closed);
     step_changed(step, CHANGE_DELETED, ref_jobset(jobset));
     store_remove_jobset(store, jobset);
     if (heap_has(&jobset->entry.timer))
@@ -297,6 +296,7 @@ static void jobset_reconcile(struct step *step, struct jobset *jobset)
     } while (jobset->work.loose_tasks > 0);
     shrink_divide(step, jobset); /* tasks that were made anew together may belong to several replicas */
     close_gangs(step, jobset);
+    usage_phases(step, jobset);
     CHECK(jobset->work.loose_tasks == 0 && jobset->work.dirty.len == 0 && jobset->work.uncounted.len == 0);
     incident_start(step, jobset); /* may end tasks, and marks the JobSet again then */
     if (gang_some_wait_named(step, jobset))

@@ -93,6 +93,7 @@ void restart_begin(struct step *step, struct jobset *jobset, int32_t attempt, co
     bool same = restart_is_same_incident(step, jobset, culprit);
     bool somewhere = culprit && culprit->machine != MACHINE_NONE;
     bool avoid = somewhere && is_to_avoid(step, jobset, culprit); /* judged by the earlier records */
+    enum ledger_owner before = usage_loser(restart_newest(jobset));
     int64_t redone_us = unstepped_us(jobset);
     struct restart_record *record = open_record(step, jobset, culprit, &fault_ns);
     if (!same)
@@ -107,6 +108,9 @@ void restart_begin(struct step *step, struct jobset *jobset, int32_t attempt, co
         .faults = faults,
         .rung = same ? record->rung : RUNG_NONE,
         .passed = passed,
+        .cause_plus_1 = same ? record->cause_plus_1 : 0,
+        .size = record->size,
+        .assumed_us = record->assumed_us,
         .attempt = attempt,
         .fault_ns = fault_ns,
         /* Steps are reported at intervals: a newer checkpoint proves that they were made. */
@@ -134,7 +138,7 @@ void restart_begin(struct step *step, struct jobset *jobset, int32_t attempt, co
     ends_give(step, jobset, record);
     move_end(jobset);
     inplace_forget_keepers(jobset);
-    record->redone_us = redone_us + usage_lose(step, jobset);
+    usage_end(step, jobset, record, redone_us, before);
     /* All chips wait for the restart, even if only one job restarts: its peers stand still meanwhile. */
     usage_book(step, jobset, OWNER_RESTARTING);
 }

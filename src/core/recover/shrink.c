@@ -109,6 +109,7 @@ static void split(struct step *step, struct gang *gang, uint32_t replica)
     made->state = gang->state;
     made->mixed_plus_1 = gang->mixed_plus_1;
     made->replaces = true;
+    made->told = gang->told;
     made->queued.priority = gang->queued.priority;
     made->queued.submitted_ns = gang->queued.submitted_ns;
     made->queued_ns = gang->queued_ns;
@@ -132,8 +133,7 @@ static void split(struct step *step, struct gang *gang, uint32_t replica)
     gang->waiting -= made->waiting;
     gang_judge_anew(gang);
     gang_thin(gang);
-    gang_chips_left(step, gang, chips);
-    ledger_account_open(&made->account, gang->account.owner, chips, step_now_us(step));
+    ledger_account_split(&gang->account, chips, step_now_us(step), &made->account);
     vec_push(&jobset->gangs, made);
     if (made->state == GANG_QUEUED)
         sched_queue_add(&step->jobs->queue, &made->queued);

@@ -95,7 +95,7 @@ static void suspend_recovery(struct step *step, struct jobset *jobset)
     if (shrunk || state == RECOVERY_DUMPING || state == RECOVERY_SAVED || state == RECOVERY_REFUSED)
         inplace_retire(jobset); /* the ranks of a shrunk world differ from the indexes */
     shrink_forget(jobset);      /* the whole world comes back, or nothing */
-    usage_book(step, jobset, OWNER_STOPPING);
+    usage_book(step, jobset, OWNER_DRAINING);
 }
 
 void suspend_stop(struct step *step, struct jobset *jobset)

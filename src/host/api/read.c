@@ -55,6 +55,13 @@ void answer_object(struct api_request *request, int code, struct object_ref obje
     }
 }
 
+void handle_report(struct api_request *request)
+{
+    struct render render = list_render(request, answer_begin(request, 200));
+    render.live = true;
+    render_report(&render);
+}
+
 bool object_is_listed(const struct api *api, const struct resource *resource, struct object_ref object,
                       int64_t now_ns)
 {

@@ -247,6 +247,7 @@ void handle_log(struct api_request *request);
 void handle_exec(struct api_request *request, bool attach);
 void handle_version(struct api_request *request);
 void handle_metrics(struct api_request *request); /* metrics.c: /metrics */
+void handle_report(struct api_request *request);  /* read.c: /report, as a document of the kind Report */
 void handle_discovery(struct api_request *request,
                       struct str path); /* /api, /apis and below, without resources */
 void handle_openapi(struct api_request *request, struct str path);

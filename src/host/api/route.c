@@ -192,6 +192,11 @@ static void route_path(struct api_request *request)
             handle_metrics(request);
         return;
     }
+    if (str_is(top, "report") && !path.len) {
+        if (get_only(request))
+            handle_report(request);
+        return;
+    }
     if (str_is(top, "openapi") || str_starts(top, STR("swagger-2.0.0"))) {
         if (get_only(request))
             handle_openapi(request, whole);

@@ -95,9 +95,11 @@ static inline void assert_job_failed(struct harness *h, const char *name, const 
     assert_string_equal(text, message);
 }
 
+/* Free chips of machines that take work, spares included. */
 static inline int64_t idle_chips(const struct harness *h)
 {
-    return core_ledger(h->core)->chips[OWNER_IDLE];
+    const int64_t *chips = core_ledger(h->core)->chips;
+    return chips[OWNER_IDLE] + chips[OWNER_FRAGMENTED] + chips[OWNER_STANDBY];
 }
 
 /* As many tasks of the job are alive. */

@@ -50,7 +50,8 @@ static void completes(void **state)
     assert_int_equal(jobset->rjob_status[0].ready, 1);
     finish_all(&h);
     assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
-    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_IDLE], 24);
+    assert_int_equal(
+        (int)(core_ledger(h.core)->chips[OWNER_IDLE] + core_ledger(h.core)->chips[OWNER_STANDBY]), 24);
     harness_done(&h);
 }
 
@@ -96,7 +97,8 @@ static void restarts_are_limited(void **state)
     assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
     assert_string_equal(jobset->conditions[CONDITION_FAILED].reason, "ReachedMaxRestarts");
     assert_int_equal(jobset->restarts, 3);
-    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_IDLE], 24);
+    assert_int_equal(
+        (int)(core_ledger(h.core)->chips[OWNER_IDLE] + core_ledger(h.core)->chips[OWNER_STANDBY]), 24);
     harness_done(&h);
 }
 
@@ -109,7 +111,8 @@ static void suspend_and_resume(void **state)
     assert_int_equal(harness_write(&h, WRITE_REPLACE, "train", TRAIN("  suspend: true\n")), 200);
     harness_run_all(&h);
     assert_true(jobset->conditions[CONDITION_SUSPENDED].status);
-    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_IDLE], 24);
+    assert_int_equal(
+        (int)(core_ledger(h.core)->chips[OWNER_IDLE] + core_ledger(h.core)->chips[OWNER_STANDBY]), 24);
     assert_int_equal(harness_write(&h, WRITE_REPLACE, "train", TRAIN("")), 200);
     harness_run_all(&h);
     assert_false(jobset->conditions[CONDITION_SUSPENDED].status);
@@ -146,7 +149,8 @@ static void deletion_waits_for_the_tasks(void **state)
     assert_non_null(harness_jobset(&h, "train"));
     harness_run_all(&h);
     assert_null(harness_jobset(&h, "train"));
-    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_IDLE], 24);
+    assert_int_equal(
+        (int)(core_ledger(h.core)->chips[OWNER_IDLE] + core_ledger(h.core)->chips[OWNER_STANDBY]), 24);
     harness_done(&h);
 }
 

@@ -217,7 +217,7 @@ static void cordon(void **state)
     event.write.name = STR("m-2");
     harness_step(&h, &event);
     assert_int_equal(h.last_code, 200);
-    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_DOWN], 4);
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_CORDONED], 4);
     assert_note(&h, false, "NodeNotSchedulable", "Node m-2 status is now: NodeNotSchedulable");
     harness_create(&h, BIG("b", 1));
     assert_false(placed(&h, "b"));

@@ -12,6 +12,7 @@
 
 #include "base/rng.h"
 #include "core/health/fault.h"
+#include "core/job/life.h"
 
 enum { MACHINES = 6, CHIPS = 4, SEEDS = 60, EVENTS = 160 };
 
@@ -147,8 +148,7 @@ static void check_ledger(struct trial *t)
     const struct cluster *cluster = core_cluster(t->h.core);
     for (size_t i = 0; i < cluster->machine_count; i++) {
         const struct machine *machine = &cluster->machines[i];
-        chips[machine_schedulable(machine) ? OWNER_IDLE : OWNER_DOWN] +=
-            __builtin_popcountll(machine->free_mask);
+        chips[machine_free_owner(machine)] += __builtin_popcountll(machine->free_mask);
         all += machine->chip_count;
     }
     int64_t sum = 0;

@@ -39,7 +39,7 @@ static void any_job_ends_the_others(void **state)
     assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
     assert_true(job_of(&h, "a-z-0")->doomed); /* active jobs are deleted */
     assert_non_null(job_of(&h, "a-x-1"));
-    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_STOPPING], 3);
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_DRAINING], 3);
     harness_run_all(&h);
     assert_null(job_of(&h, "a-z-0"));
     assert_int_equal((int)idle_chips(&h), 8);

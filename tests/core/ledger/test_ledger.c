@@ -11,7 +11,7 @@ static void assert_cluster_sums(const struct harness *h, int64_t chips)
 {
     struct ledger ledger = *core_ledger(h->core);
     assert_true(ledger_balanced(&ledger));
-    ledger_move(&ledger, 0, OWNER_IDLE, OWNER_DOWN, h->now_ns / NS_PER_US); /* integrates up to now */
+    ledger = ledger_at(&ledger, h->now_ns / NS_PER_US);
     assert_true(ledger.all_chip_us == chips * (ledger.since_us - ledger.opened_us));
     assert_true(ledger_balanced(&ledger));
 }
@@ -47,14 +47,14 @@ static void a_whole_life(void **state)
     assert_true(ledger_account_balanced(&account));
     assert_int_equal(seconds(account.chip_us[OWNER_STARTING]), 4 * 3);
     assert_int_equal(seconds(account.chip_us[OWNER_KEPT]), 4 * 17);
-    assert_int_equal(seconds(account.chip_us[OWNER_REDONE]), 4 * 5);
+    assert_int_equal(seconds(account.chip_us[OWNER_FAILED]), 4 * 5); /* its own program failed */
     /* Three old tasks end for 3 s while the new attempt holds their chips already: those are counted once. */
     assert_int_equal(seconds(account.chip_us[OWNER_RESTARTING]), 4 * 3);
     assert_int_equal(seconds(account.chip_us[OWNER_UNKEPT]), 0);
     assert_int_equal((int)ledger_ettr_ppm(&account), 68 * 1000000 / 112);
     const struct ledger *ledger = core_ledger(h.core);
     assert_true(ledger->chip_us[OWNER_KEPT] == account.chip_us[OWNER_KEPT]);
-    assert_true(ledger->chip_us[OWNER_REDONE] == account.chip_us[OWNER_REDONE]);
+    assert_true(ledger->chip_us[OWNER_FAILED] == account.chip_us[OWNER_FAILED]);
     assert_cluster_sums(&h, 4);
     harness_done(&h);
 }
@@ -142,7 +142,7 @@ static void programs_of_others(void **state)
         const struct jobset *jobset;
         struct ledger_account account =
             restarted(&h, cases[i].before, cases[i].after, cases[i].source, &jobset);
-        assert_int_equal(seconds(account.chip_us[OWNER_REDONE]), cases[i].redone);
+        assert_int_equal(seconds(account.chip_us[OWNER_FAILED]), cases[i].redone);
         assert_int_equal(seconds(account.chip_us[OWNER_UNKEPT]), cases[i].unkept);
         assert_int_equal(jobset->history.record_count, 1);
         assert_int_equal(jobset->history.records[0].step_at_fault, cases[i].at_fault);
@@ -155,24 +155,117 @@ static void programs_of_others(void **state)
     }
 }
 
+static int64_t owned(const struct harness *h, enum ledger_owner owner)
+{
+    return core_ledger(h->core)->chips[owner];
+}
+
+/* Free chips have the owner that says why they are free. */
+static void free_chips(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 4, 1);
+    assert_int_equal((int)owned(&h, OWNER_IDLE), 8);
+    assert_int_equal((int)owned(&h, OWNER_STANDBY), 4);
+    harness_create(&h, JOBSET("a", "", RJOB("x", 1, "", 3, "")));
+    assert_int_equal((int)owned(&h, OWNER_FRAGMENTED), 1); /* the rest of its machine */
+    assert_int_equal((int)owned(&h, OWNER_STARTING), 3);
+    harness_run_all(&h);
+    struct event event = {.kind = EVENT_WRITE};
+    event.write = (struct write_event){.verb = WRITE_REPLACE,
+                                       .object = OBJECT_NODE,
+                                       .name = STR("m-2"),
+                                       .body = STR("{\"metadata\":{},\"spec\":{\"unschedulable\":true}}")};
+    harness_step(&h, &event);
+    assert_int_equal((int)owned(&h, OWNER_CORDONED), 4);
+    assert_int_equal((int)owned(&h, OWNER_IDLE), 0);
+    harness_news(&h, EVENT_MACHINE_SILENT, "m-2");
+    assert_int_equal((int)owned(&h, OWNER_DOWN), 4);
+    assert_cluster_sums(&h, 12);
+    harness_done(&h);
+}
+
+/* The end of an attempt counts under its cause; a machine's loss is no fault of the program. */
+static void causes(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 4, 0);
+    struct jobset *jobset =
+        harness_create(&h, JOBSET("a", "failurePolicy: {maxRestarts: 5}, ", RJOB("x", 1, "", 8, "")));
+    harness_run_all(&h);
+    reads(&h, jobset, 100, STEP_READ);
+    harness_wait(&h, 3600 * NS_PER_SECOND);
+    harness_lose(&h, "m-1");
+    harness_run_all(&h);
+    reads(&h, jobset, 1, STEP_READ);
+    const struct ledger *ledger = core_ledger(h.core);
+    assert_int_equal((int)ledger->sizes[3].ends[CAUSE_INFRASTRUCTURE], 1);
+    assert_int_equal((int)ledger->sizes[3].ends[CAUSE_PROGRAM], 0);
+    assert_int_equal((int)ledger->first_order[CAUSE_INFRASTRUCTURE].count, 1);
+    assert_int_equal(seconds(ledger->first_order[CAUSE_INFRASTRUCTURE].assumed_us), 8 * 1800);
+    struct ledger_account account = jobset_account(jobset, h.now_ns);
+    assert_int_equal(seconds(account.chip_us[OWNER_REDONE]), 8 * 3600);
+    assert_int_equal(seconds(account.chip_us[OWNER_FAILED]), 0);
+    exits(&h, "a-x-0-0", 1);
+    assert_int_equal((int)ledger->sizes[3].ends[CAUSE_PROGRAM], 1);
+    assert_int_equal((int)ledger->first_order[CAUSE_PROGRAM].count, 1);
+    assert_true(ledger_at(ledger, h.now_ns / NS_PER_US).sizes[3].chip_us >= INT64_C(8) * 3600 * 1000000);
+    harness_wait(&h, 60 * NS_PER_SECOND);
+    assert_cluster_sums(&h, 12);
+    harness_done(&h);
+}
+
+/* Ranks that wait for a peer's machine hold their chips for it. */
+static void a_machine_is_missing(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct jobset *jobset =
+        harness_create(&h, JOBSET("a", "failurePolicy: {maxRestarts: 5}, ", RJOB("x", 1, "", 8, "")));
+    harness_run_all(&h);
+    harness_lose(&h, "m-1");
+    harness_run_all(&h);
+    harness_wait(&h, 100 * NS_PER_SECOND);
+    struct ledger_account account = jobset_account(jobset, h.now_ns);
+    assert_true(seconds(account.chip_us[OWNER_AWAITING]) >= 8 * 60);
+    assert_cluster_sums(&h, 8);
+    harness_done(&h);
+}
+
+/* The reference's goodput loss: ten minutes and three hours of 512 chips. */
+static void assumed_losses(void **state)
+{
+    const int64_t minute_us = INT64_C(60) * 1000000;
+    assert_true(ledger_assumed_loss(10 * minute_us, 512) * 100 / (60 * minute_us) == 8533);
+    assert_true(ledger_assumed_loss(180 * minute_us, 512) == 256 * 60 * minute_us);
+    assert_int_equal(ledger_size_of(0), 0);
+    assert_int_equal(ledger_size_of(1), 0);
+    assert_int_equal(ledger_size_of(128), 7);
+    assert_int_equal(ledger_size_of(129), 8);
+    assert_int_equal(ledger_size_of(INT64_MAX), LEDGER_SIZES - 1);
+}
+
 /* The arithmetic alone. */
 static void accounts(void **state)
 {
     struct ledger ledger;
     struct ledger_account account;
     ledger_open(&ledger, 100);
-    ledger_move(&ledger, 8, LEDGER_OWNERS, OWNER_IDLE, 100);
-    ledger_move(&ledger, 3, OWNER_IDLE, OWNER_UNKEPT, 110);
-    ledger_account_open(&account, OWNER_UNKEPT, 3, 110);
+    ledger_free_chips(&ledger, OWNER_IDLE, 8, 100);
+    ledger_free_chips(&ledger, OWNER_IDLE, -3, 110);
+    ledger_account_open(&account, 2, OWNER_QUEUED, 3, 110);
+    ledger_account_take(&account, &ledger, OWNER_UNKEPT, 110);
     assert_int_equal((int)ledger_ettr_ppm(&account), -1);
     ledger_account_keep(&account, &ledger, 120);
-    ledger_account_lose(&account, &ledger, 125);
-    ledger_account_set(&account, OWNER_STOPPING, 3, 127);
+    ledger_account_lose(&account, &ledger, OWNER_REDONE, 125);
+    ledger_account_book(&account, &ledger, OWNER_DRAINING, 127);
+    assert_int_equal((int)ledger.chips[OWNER_DRAINING], 3);
+    assert_int_equal((int)ledger.sizes[2].chips, 3);
     assert_int_equal((int)account.chip_us[OWNER_KEPT], 30);
     assert_int_equal((int)account.chip_us[OWNER_REDONE], 15);
     assert_int_equal((int)account.chip_us[OWNER_UNKEPT], 6);
     struct ledger_account later = ledger_account_at(&account, 137);
-    assert_int_equal((int)later.chip_us[OWNER_STOPPING], 30);
+    assert_int_equal((int)later.chip_us[OWNER_DRAINING], 30);
     assert_true(ledger_account_balanced(&later) && ledger_balanced(&ledger));
     assert_int_equal((int)ledger_ettr_ppm(&later), 36 * 1000000 / 81);
     later.chip_us[OWNER_KEPT]++;
@@ -190,6 +283,10 @@ int main(void)
         cmocka_unit_test(waiting_is_queued),
         cmocka_unit_test(machines_that_are_down),
         cmocka_unit_test(programs_of_others),
+        cmocka_unit_test(free_chips),
+        cmocka_unit_test(causes),
+        cmocka_unit_test(a_machine_is_missing),
+        cmocka_unit_test(assumed_losses),
         cmocka_unit_test(accounts),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

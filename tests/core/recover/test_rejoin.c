@@ -143,14 +143,14 @@ static void steps_from_memory_are_not_lost(void **state)
     progress_to(&h, jobset, 40);
     exits(&h, "a-w-0-1", 1);
     struct ledger_account account = jobset_account(jobset, h.now_ns);
-    assert_true(account.chip_us[OWNER_REDONE] == INT64_C(40000000) * 12 && !account.chip_us[OWNER_UNKEPT]);
+    assert_true(account.chip_us[OWNER_FAILED] == INT64_C(40000000) * 12 && !account.chip_us[OWNER_UNKEPT]);
     exits(&h, "a-w-0-2", 1); /* and one that was to go on */
     all_join(&h, jobset, true);
     progress_to(&h, jobset, 31);
     assert_int_equal((int)jobset->history.records[1].step_at_fault, 40);
     assert_int_equal((int)jobset->history.records[1].step_resumed_from, 30);
     account = jobset_account(jobset, h.now_ns);
-    assert_true(account.chip_us[OWNER_REDONE] == INT64_C(10000000) * 12);
+    assert_true(account.chip_us[OWNER_FAILED] == INT64_C(10000000) * 12);
     assert_true(account.chip_us[OWNER_UNKEPT] == INT64_C(30000000) * 12);
     core_check_invariants(h.core);
     harness_done(&h);

@@ -99,7 +99,7 @@ static void a_replica_leaves_and_comes_back(void **state)
     harness_hello(&h, lost, NULL, 0);
     assert_int_equal(task_at(jobset, 2)->state, TASK_PLACED); /* it waits for its time */
     assert_true(!jobset_parks(jobset) && jobset->attempt == 1);
-    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_RESTARTING], 4);
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_DEGRADED], 4);
     progress_to(&h, jobset, 6);
     assert_int_equal((int)core_ledger(h.core)->chips[OWNER_UNKEPT], 8); /* it makes no steps */
     harness_wait(&h, 11 * NS_PER_SECOND);
@@ -339,7 +339,7 @@ static void the_rest_stands_by(void **state)
     all_join(&h, jobset);
     progress_to(&h, jobset, 3);
     assert_int_equal((int)core_ledger(h.core)->chips[OWNER_UNKEPT], 8);
-    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_RESTARTING], 4);
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_DEGRADED], 4);
     exits(&h, "a-w-0-7", 1); /* one that stands by ends: nobody's loss */
     assert_true(jobset->attempt == 1 && !jobset_parks(jobset) && task_at(jobset, 7)->state == TASK_PLACED);
     assert_int_equal(jobset->jobs[0]->failed, 0);

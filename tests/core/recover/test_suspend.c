@@ -20,7 +20,7 @@ static void suspend_resume(void **state)
     obj_id job = job_of(&h, "a-x-0")->uid;
     harness_wait(&h, NS_PER_SECOND);
     harness_write(&h, WRITE_REPLACE, "a", SET("true"));
-    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_STOPPING], 4);
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_DRAINING], 4);
     assert_int_equal(jobset->rjob_status[0].suspended, 1);
     assert_int_equal(harness_task(&h, "a-x-0-0")->state, TASK_STOPPING);
     harness_run_all(&h);

@@ -1,0 +1,169 @@
+/* report_html.c - the report as one HTML page: no script, no file besides it; figures are SVG in the page. */
+#include "cmd/client.h"
+#include "cmd/report_costs.h"
+
+static void put_escaped(struct buf *out, struct str text)
+{
+    for (size_t i = 0; i < text.len; i++) {
+        char c = text.data[i];
+        if (c == '<')
+            buf_printf(out, "&lt;");
+        else if (c == '>')
+            buf_printf(out, "&gt;");
+        else if (c == '&')
+            buf_printf(out, "&amp;");
+        else if (c == '"')
+            buf_printf(out, "&quot;");
+        else
+            buf_add_str(out, (struct str){&c, 1});
+    }
+}
+
+/* Productive time is green, lost time red, preparation yellow, free chips grey or blue. */
+static const char *owner_color(struct str owner)
+{
+    static const struct {
+        const char *owner, *color;
+    } colors[] = {
+        {"productive-kept", "#1a7f37"},
+        {"productive-unkept", "#4ac26b"},
+        {"redone", "#cf222e"},
+        {"failed-by-user", "#a40e26"},
+        {"restarting", "#fa4549"},
+        {"waiting-for-machine", "#ff8182"},
+        {"degraded", "#ffaba8"},
+        {"checkpoint-stall", "#bf8700"},
+        {"starting", "#d4a72c"},
+        {"placing", "#eac54f"},
+        {"wiring", "#e3b341"},
+        {"preflight", "#f2cc60"},
+        {"draining", "#9a6700"},
+        {"queued", "#fae17d"},
+        {"spare", "#54aeff"},
+        {"spare-machine", "#80ccff"},
+        {"idle", "#d0d7de"},
+        {"fragmented", "#afb8c1"},
+        {"reserved", "#b6e3ff"},
+        {"quarantined", "#8250df"},
+        {"in-repair", "#a475f9"},
+        {"cordoned", "#c297ff"},
+        {"down", "#57606a"},
+    };
+    for (size_t i = 0; i < sizeof colors / sizeof *colors; i++)
+        if (str_is(owner, colors[i].owner))
+            return colors[i].color;
+    return "#8c959f";
+}
+
+/* One bar of all owners, `width` units long. */
+static void put_bar(struct buf *out, const struct doc *owners, double width, double height)
+{
+    double all = report_sum(owners), at = 0;
+    buf_printf(out, "<svg viewBox=\"0 0 %.0f %.0f\" width=\"%.0f\" height=\"%.0f\" role=\"img\">", width,
+               height, width, height);
+    for (size_t i = 0; all > 0 && i < doc_len(owners); i++) {
+        struct str owner = owners->object.members[i].key;
+        double share = doc_real(owners->object.members[i].value, 0) / all;
+        buf_printf(out, "<rect x=\"%.2f\" y=\"0\" width=\"%.2f\" height=\"%.0f\" fill=\"%s\"><title>", at,
+                   share * width, height, owner_color(owner));
+        put_escaped(out, owner);
+        buf_printf(out, " %.2f%%</title></rect>", 100 * share);
+        at += share * width;
+    }
+    buf_printf(out, "</svg>");
+}
+
+static void put_legend(struct buf *out, const struct doc *owners)
+{
+    double all = report_sum(owners);
+    buf_printf(out, "<table><tr><th></th><th>owner</th><th>chip-hours</th><th>share</th></tr>\n");
+    for (size_t i = 0; all > 0 && i < doc_len(owners); i++) {
+        struct str owner = owners->object.members[i].key;
+        double seconds = doc_real(owners->object.members[i].value, 0);
+        buf_printf(out, "<tr><td><span style=\"background:%s\">&#8195;</span></td><td>", owner_color(owner));
+        put_escaped(out, owner);
+        buf_printf(out, "</td><td>%.2f</td><td>%.2f%%</td></tr>\n", seconds / 3600, 100 * seconds / all);
+    }
+    buf_printf(out, "</table>\n");
+}
+
+/* Mean time to a failure by size, as bars on a logarithmic scale from an hour to a year. */
+static void put_mttf(struct buf *out, const struct doc *sizes)
+{
+    enum { ROW = 22, LEFT = 110, WIDE = 560 };
+    buf_printf(out,
+               "<svg viewBox=\"0 0 760 %d\" width=\"760\" role=\"img\" font-size=\"12\" "
+               "font-family=\"sans-serif\">\n",
+               ROW * (int)doc_len(sizes) + 4);
+    for (size_t i = 0; i < doc_len(sizes); i++) {
+        const struct doc *size = doc_at(sizes, i);
+        double hours = doc_real(doc_get(size, "mttfSeconds"), 0) / 3600, length = 1;
+        for (double most = 8760; hours > 1 && most > 1; hours = hours / 2, most = most / 2)
+            length += WIDE / 13.1; /* log2 of the hours of a year */
+        length = length > WIDE ? WIDE : length;
+        hours = doc_real(doc_get(size, "mttfSeconds"), 0) / 3600;
+        int y = ROW * (int)i;
+        buf_printf(out, "<text x=\"0\" y=\"%d\">&#8804; %lld chips</text>", y + 15,
+                   (long long)doc_number(size, "chips", 0));
+        if (hours > 0)
+            buf_printf(out,
+                       "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"14\" fill=\"#0969da\"/>"
+                       "<text x=\"%.1f\" y=\"%d\">%.2f h, %lld ends</text>\n",
+                       LEFT, y + 4, length, LEFT + length + 6, y + 15, hours,
+                       (long long)doc_number(size, "ends.infrastructure", 0));
+        else
+            buf_printf(out, "<text x=\"%d\" y=\"%d\" fill=\"#57606a\">no failure</text>\n", LEFT, y + 15);
+    }
+    buf_printf(out, "</svg>\n");
+}
+
+static void put_accounts(struct buf *out, const char *title, const struct doc *items)
+{
+    if (doc_len(items) == 0)
+        return;
+    buf_printf(out,
+               "<h2>%s</h2>\n<table><tr><th>namespace</th><th>name</th><th>restarts</th><th>ETTR</th>"
+               "<th>chip-hours</th><th></th></tr>\n",
+               title);
+    for (size_t i = 0; i < doc_len(items); i++) {
+        const struct doc *item = doc_at(items, i), *owners = doc_get(item, "chipSeconds");
+        int64_t ppm = doc_number(item, "ettrPpm", -1);
+        buf_printf(out, "<tr><td>");
+        put_escaped(out, doc_text(item, "namespace"));
+        buf_printf(out, "</td><td>");
+        put_escaped(out, doc_text(item, "name"));
+        buf_printf(out, "</td><td>%lld</td><td>", (long long)doc_number(item, "restarts", 0));
+        if (ppm >= 0)
+            buf_printf(out, "%.2f%%", (double)ppm / 10000);
+        buf_printf(out, "</td><td>%.2f</td><td>", report_sum(owners) / 3600);
+        put_bar(out, owners, 240, 12);
+        buf_printf(out, "</td></tr>\n");
+    }
+    buf_printf(out, "</table>\n");
+}
+
+void report_put_html(const struct doc *report, struct buf *out)
+{
+    const struct doc *status = doc_get(report, "status"), *owners = doc_dotted(status, "cluster.chipSeconds");
+    buf_printf(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Report of ");
+    put_escaped(out, doc_text(status, "cluster.name"));
+    buf_printf(out,
+               "</title><style>body{font-family:sans-serif;margin:2em;max-width:60em}"
+               "table{border-collapse:collapse}td,th{padding:2px 10px;text-align:left}</style></head><body>\n"
+               "<h1>Cluster ");
+    put_escaped(out, doc_text(status, "cluster.name"));
+    buf_printf(out, "</h1>\n<p>%lld machines, %lld chips; ",
+               (long long)doc_number(status, "cluster.machines", 0),
+               (long long)doc_number(status, "cluster.chips", 0));
+    put_escaped(out, doc_text(status, "since"));
+    buf_printf(out, " to ");
+    put_escaped(out, doc_text(status, "asOf"));
+    buf_printf(out, "</p>\n<h2>Owners of all chip-seconds</h2>\n");
+    put_bar(out, owners, 760, 34);
+    put_legend(out, owners);
+    buf_printf(out, "<h2>Mean time to a failure, by size of job</h2>\n");
+    put_mttf(out, doc_get(status, "sizes"));
+    put_accounts(out, "Queues", doc_get(status, "queues"));
+    put_accounts(out, "Jobs", doc_get(status, "jobs"));
+    buf_printf(out, "</body></html>\n");
+}
