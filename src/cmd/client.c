@@ -124,6 +124,27 @@ static void connect_to(struct client *client)
     client->https = https_client_new(client);
 }
 
+/* Of a list of servers with commas between, keeps the first to which a connection can be made; the last one,
+ * if to none. Each forwards to the controller that leads. */
+static void choose_server(struct buf *server)
+{
+    struct str rest = buf_str(server), one = rest, tail;
+    struct buf chosen = {0};
+    while (rest.len > 0) {
+        bool more = str_cut(rest, ',', &one, &tail);
+        one = more ? one : rest;
+        rest = more ? tail : (struct str){0};
+        buf_clear(&chosen);
+        if (!memmem(one.data, one.len, "://", 3))
+            buf_add_str(&chosen, STR("http://"));
+        buf_add_str(&chosen, one);
+        if (rest.len == 0 || http_reachable(buf_str(&chosen), CLIENT_CONNECT_MS))
+            break;
+    }
+    buf_done(server);
+    *server = chosen;
+}
+
 int client_open(struct client *client, const struct client_options *options)
 {
     const char *server = options->server ? options->server : getenv("PHALANX_SERVER");
@@ -138,6 +159,8 @@ int client_open(struct client *client, const struct client_options *options)
             buf_add_str(&client->server, STR("http://"));
         buf_add_str(&client->server, str_from(server));
     }
+    if (memchr(client->server.data, ',', client->server.len))
+        choose_server(&client->server);
     while (client->server.len && client->server.data[client->server.len - 1] == '/')
         client->server.data[--client->server.len] = 0;
     connect_to(client);

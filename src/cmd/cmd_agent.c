@@ -24,7 +24,8 @@ static const char usage[] =
     "Runs the agent of a machine: starts and stops its tasks for the controller.\n"
     "\n"
     "  --machine NAME        name in the cluster file\n"
-    "  --controller H:PORT   the controller's address for agents\n"
+    "  --controller H:PORT[,H:PORT...]\n"
+    "                        the controller's address for agents; of several controllers, all\n"
     "  --state DIR           directory for tasks, logs and sockets; made if absent\n"
     "  --volumes-dir DIR     PersistentVolumeClaims are directories DIR/NAMESPACE/CLAIM; put it on a\n"
     "                        shared file system when tasks move between machines\n"
@@ -159,6 +160,8 @@ enum { HIDDEN_MAX = 16 };
 struct arguments {
     struct agent_host_options host;
     char controller[256], metrics[64];
+    char other_names[AGENT_HOST_CONTROLLERS_MAX][256];
+    struct agent_host_place others[AGENT_HOST_CONTROLLERS_MAX];
     const char *probe_settings; /* a file; NULL: none */
     const char *hidden[HIDDEN_MAX];
     struct arena arena; /* strings of the settings */
@@ -252,6 +255,39 @@ static bool take_task_option(struct arguments *arguments, int option, const char
     return value[0] != 0;
 }
 
+/* "HOST:PORT" of the controller, or of several with commas between. */
+static bool parse_controllers(struct arguments *arguments, const char *text)
+{
+    struct agent_host_options *host = &arguments->host;
+    struct str rest = str_from(text), one, tail;
+    size_t count = 0;
+    while (rest.len > 0) {
+        char place[300];
+        tail = (struct str){0};
+        one = rest;
+        (void)str_cut(rest, ',', &one, &tail);
+        rest = tail;
+        if (one.len >= sizeof place || count == AGENT_HOST_CONTROLLERS_MAX)
+            return false;
+        snprintf(place, sizeof place, STR_FORMAT, STR_ARG(one));
+        if (count == 0 &&
+            !parse_place(place, arguments->controller, sizeof arguments->controller, &host->port))
+            return false;
+        if (count > 0) {
+            struct agent_host_place *other = &arguments->others[count - 1];
+            other->controller = arguments->other_names[count - 1];
+            if (!parse_place(place, arguments->other_names[count - 1], sizeof arguments->other_names[0],
+                             &other->port))
+                return false;
+        }
+        count++;
+    }
+    host->controller = arguments->controller;
+    host->others = arguments->others;
+    host->other_count = count > 0 ? count - 1 : 0;
+    return count > 0;
+}
+
 /* False for a value that is none. */
 static bool take_option(struct arguments *arguments, int option, const char *value)
 {
@@ -262,8 +298,7 @@ static bool take_option(struct arguments *arguments, int option, const char *val
         host->machine = value;
         return true;
     case OPTION_CONTROLLER:
-        host->controller = arguments->controller;
-        return parse_place(value, arguments->controller, sizeof arguments->controller, &host->port);
+        return parse_controllers(arguments, value);
     case OPTION_METRICS:
         host->metrics_address = arguments->metrics;
         return parse_place(value, arguments->metrics, sizeof arguments->metrics, &host->metrics_port);

@@ -1,6 +1,7 @@
 /* phalanx controller: the control plane of one cluster, in the foreground. */
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
 #include <unistd.h>
@@ -9,12 +10,15 @@
 #include "cmd/usage.h"
 #include "cmd/cluster_file.h"
 #include "cmd/cmd.h"
+#include "cmd/etcd_place.h"
 #include "cmd/keeper.h"
 #include "host/controller/controller.h"
+#include "host/standby/standby.h"
 #include "os/file.h"
 
 static const char usage[] =
     "Usage: phalanx controller --data DIR [--cluster FILE] [options]\n"
+    "       phalanx controller --step-down --etcd URL[,URL...]\n"
     "\n"
     "Runs the control plane: replays its log, listens for agents and for API clients, and decides.\n"
     "Killing it harms no task; a new one goes on where it stopped.\n"
@@ -28,7 +32,11 @@ static const char usage[] =
     "  --agents ADDRESS:PORT  where agents connect (default 127.0.0.1:7071)\n"
     "  --keep-log DURATION    how long records stay behind a snapshot (default 7d)\n"
     "  --snapshot-every N     records between snapshots (default 20000)\n"
-    "  --encryption-key-file FILE  encrypt log and snapshots with the first key in it (docs/access.md)\n"
+    "  --encryption-key-file FILE  encrypt log and snapshots with the first key in it "
+    "(docs/access.md)\n" ETCD_PLACE_HELP
+    "  --advertise ADDRESS:PORT  with --etcd: where the other controllers reach this one's API\n"
+    "                         (default: --api)\n"
+    "  --step-down            with --etcd: ask the controller that leads to hand over, and end\n"
     "  --faults FILE          the fault table, read again when it changes\n"
     "                         (default /etc/phalanx/faults.yaml, if it exists)\n"
     "\n"
@@ -74,6 +82,10 @@ struct command {
     char api_address[64], agent_address[64];
     int ready_fd;
     bool insecure_agents; /* agents need not show a certificate, wherever they connect from */
+    struct etcd_place etcd;
+    struct store_keys *etcd_keys;
+    const char *advertise;
+    bool step_down;
 };
 
 static bool split_address(const char *text, char *address, size_t size, uint16_t *ret_port)
@@ -136,6 +148,8 @@ static bool parse_access(struct controller_options *options, int option, const c
 static bool parse_option(struct command *command, int option, const char *value)
 {
     int64_t parsed = 0;
+    if (option >= ETCD_PLACE_URLS)
+        return etcd_place_option(&command->etcd, option, value);
     if (option >= TLS_CERT)
         return parse_access(&command->options, option, value);
     switch (option) {
@@ -162,6 +176,11 @@ static bool parse_option(struct command *command, int option, const char *value)
     case 'i':
         command->insecure_agents = true;
         return true;
+    case 'A':
+        command->advertise = value;
+        return strlen(value) < ETCD_WHO_MAX && strrchr(value, ':') != NULL;
+    case 'S':
+        return command->step_down = true;
     case 'l':
         command->options.loopback_http = true;
         return true;
@@ -226,6 +245,12 @@ static bool check_options(const struct command *command)
         wrong =
             "anyone who reaches --agents beyond loopback can pose as an agent: give --tls-cert, --tls-key "
             "and --client-ca, or --insecure-agents to allow it";
+    bool shared = command->etcd.options.endpoints != NULL;
+    if ((command->step_down || command->advertise) && !shared)
+        wrong = "--step-down and --advertise need --etcd";
+    else if (shared && with->authenticate && !with->access.account_key)
+        wrong = "controllers that share a log sign ServiceAccounts' tokens with one key: give each the same "
+                "--service-account-key";
     if (wrong)
         say("%s", wrong);
     return !wrong;
@@ -243,6 +268,9 @@ static int parse(struct command *command, int argc, char **argv)
         {"snapshot-every", required_argument, NULL, 's'},
         {"faults", required_argument, NULL, 'f'},
         {"encryption-key-file", required_argument, NULL, 'e'},
+        ETCD_PLACE_OPTIONS,
+        {"advertise", required_argument, NULL, 'A'},
+        {"step-down", no_argument, NULL, 'S'},
         {"ready-fd", required_argument, NULL, 'r'},
         {"follow", required_argument, NULL, 'o'},
         {"help", no_argument, NULL, 'h'},
@@ -279,23 +307,13 @@ static int parse(struct command *command, int argc, char **argv)
             return -1;
         }
     }
+    if (command->step_down && command->etcd.options.endpoints && optind == argc)
+        return 0;
     if (optind < argc || !command->options.data_dir) {
         usage_wrong(usage, optind < argc ? "too many arguments" : "--data DIR is missing");
         return -1;
     }
     return check_options(command) ? 0 : -1;
-}
-
-static void on_signal(uv_signal_t *handle, int signal_number)
-{
-    controller_stop(handle->data);
-}
-
-static void on_hangup(uv_signal_t *handle, int signal_number)
-{
-    struct error error;
-    if (controller_reload(handle->data, &error) < 0)
-        fprintf(stderr, "warning: credentials are not read again: %s\n", error.text);
 }
 
 static void announce(const struct command *command, const struct controller *controller)
@@ -319,39 +337,165 @@ static void announce(const struct command *command, const struct controller *con
                 options->agent_address);
 }
 
-static int run(struct command *command)
-{
+/* --- running ------------------------------------------------------------------------------------ */
+
+/* What a signal ends. */
+static struct running {
     uv_loop_t loop;
     uv_signal_t term, interrupt, hangup;
-    struct controller *controller;
+    struct standby *standby;       /* NULL: the log is this controller's alone */
+    struct controller *controller; /* NULL: it does not lead */
+    bool again;                    /* it goes on as a standby */
+} running;
+static char **own_argv;
+
+/* Begins anew, as a standby, in the same process: nothing of what this one believes is of use. */
+static void begin_again(void)
+{
+    setenv("PHALANX_CONTROLLER_AGAIN", "1", 1); /* --ready-fd's file is not ours any more */
+    execv("/proc/self/exe", own_argv);
+    _exit(EXIT_FAILURE);
+}
+
+static void on_lost(const char *why)
+{
+    fprintf(stderr, "this controller leads no more (%s); it goes on as a standby\n", why);
+    begin_again();
+}
+
+static void end_running(struct running *it)
+{
+    if (it->controller)
+        controller_stop(it->controller);
+    if (it->standby && !it->controller)
+        standby_stop(it->standby);
+    else
+        standby_close(it->standby);
+}
+
+static void on_signal(uv_signal_t *handle, int signal_number)
+{
+    end_running(handle->data);
+}
+
+static void on_step_down(void *context)
+{
+    struct running *it = context;
+    fprintf(stderr, "this controller hands over, as it was asked to, and goes on as a standby\n");
+    it->again = true;
+    end_running(it);
+}
+
+static void on_hangup(uv_signal_t *handle, int signal_number)
+{
+    struct running *it = handle->data;
+    struct error error;
+    if (it->controller && controller_reload(it->controller, &error) < 0)
+        fprintf(stderr, "warning: credentials are not read again: %s\n", error.text);
+}
+
+static void tell_ready(const struct command *command, uint16_t api_port, uint16_t agent_port)
+{
+    if (command->ready_fd >= 0 && !getenv("PHALANX_CONTROLLER_AGAIN"))
+        dprintf(command->ready_fd, "%u %u\n", api_port, agent_port);
+}
+
+/* Follows the others' log until this controller leads. False: it ended before, *ret_status says how. */
+static bool follow(struct command *command, struct running *it, int *ret_status)
+{
+    struct controller_options *options = &command->options;
+    struct standby_options with = {.etcd = command->etcd.options,
+                                   .api_address = options->api_address,
+                                   .api_port = options->api_port,
+                                   .advertise = command->advertise,
+                                   .lost = on_lost};
     struct error error = {0};
-    uv_loop_init(&loop);
-    if (controller_new(&loop, &command->options, &controller, &error) < 0) {
+    *ret_status = 0;
+    int rc = 0;
+    if (options->encryption_keys)
+        rc = store_keys_load(options->encryption_keys, &command->etcd_keys, &error);
+    with.etcd.keys = command->etcd_keys;
+    if (rc == 0)
+        rc = standby_new(&it->loop, &with, &it->standby, &error);
+    if (rc == 0) {
+        options->api_port = standby_api_port(it->standby);
+        tell_ready(command, options->api_port, options->agent_port);
+        uv_run(&it->loop, UV_RUN_DEFAULT);
+        rc = standby_failed(it->standby, &error);
+    }
+    if (rc == 0 && standby_leads(it->standby)) {
+        options->shared = standby_shared(it->standby);
+        return true;
+    }
+    if (rc < 0) {
         say("%s", error.text);
-        uv_run(&loop, UV_RUN_DEFAULT); /* lets handles finish closing */
-        uv_loop_close(&loop);
+        *ret_status = 1;
+    }
+    return false;
+}
+
+static int lead(struct command *command, struct running *it)
+{
+    struct error error = {0};
+    if (controller_new(&it->loop, &command->options, &it->controller, &error) < 0) {
+        say("%s", error.text);
+        it->controller = NULL;
         return 1;
     }
-    uv_signal_t *handles[] = {&term, &interrupt, &hangup};
-    int numbers[] = {SIGTERM, SIGINT, SIGHUP};
+    if (it->standby) {
+        standby_serving(it->standby);
+        standby_on_step_down(it->standby, on_step_down, it);
+    } else {
+        tell_ready(command, controller_api_port(it->controller), controller_agent_port(it->controller));
+    }
+    if (command->ready_fd < 0)
+        announce(command, it->controller);
+    uv_run(&it->loop, UV_RUN_DEFAULT);
+    controller_free(it->controller);
+    return 0;
+}
+
+static int run(struct command *command)
+{
+    struct running *it = &running;
+    uv_signal_t *handles[] = {&it->term, &it->interrupt, &it->hangup};
+    int numbers[] = {SIGTERM, SIGINT, SIGHUP}, status = 0;
+    uv_loop_init(&it->loop);
     for (int i = 0; i < 3; i++) {
-        uv_signal_init(&loop, handles[i]);
-        handles[i]->data = controller;
+        uv_signal_init(&it->loop, handles[i]);
+        handles[i]->data = it;
         uv_signal_start(handles[i], numbers[i] == SIGHUP ? on_hangup : on_signal, numbers[i]);
         uv_unref((uv_handle_t *)handles[i]);
     }
-    if (command->ready_fd >= 0)
-        dprintf(command->ready_fd, "%u %u\n", controller_api_port(controller),
-                controller_agent_port(controller));
-    else
-        announce(command, controller);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    controller_free(controller);
+    if (!command->etcd.options.endpoints || follow(command, it, &status))
+        status = lead(command, it);
+    standby_close(it->standby);
     for (int i = 0; i < 3; i++)
         uv_close((uv_handle_t *)handles[i], NULL);
-    uv_run(&loop, UV_RUN_DEFAULT);
-    uv_loop_close(&loop);
-    return 0;
+    uv_run(&it->loop, UV_RUN_DEFAULT); /* lets handles finish closing */
+    standby_free(it->standby);
+    store_keys_free(command->etcd_keys);
+    uv_loop_close(&it->loop);
+    if (it->again)
+        begin_again();
+    return status;
+}
+
+static int ask_step_down(struct command *command)
+{
+    struct etcd_log *log;
+    struct etcd_seen seen;
+    struct error error = {0};
+    int rc = etcd_log_open(&command->etcd.options, &log, &error);
+    if (rc == 0) {
+        rc = etcd_log_ask_step_down(log, &seen, &error);
+        etcd_log_close(log);
+    }
+    if (rc < 0)
+        say("%s", error.text);
+    else
+        printf("%s is asked to hand over\n", seen.who);
+    return rc < 0 ? 1 : 0;
 }
 
 int cmd_controller(int argc, char **argv)
@@ -366,6 +510,9 @@ int cmd_controller(int argc, char **argv)
     int parsed = parse(&command, argc, argv);
     if (parsed != 0)
         return parsed > 0 ? 0 : 2;
+    if (command.step_down)
+        return ask_step_down(&command);
+    own_argv = argv - 1;
     if (!command.options.faults && access(FAULTS_DEFAULT, R_OK) == 0)
         command.options.faults = FAULTS_DEFAULT;
     struct rlimit files;

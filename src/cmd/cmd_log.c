@@ -7,35 +7,77 @@
 #include "cmd/client.h"
 #include "cmd/usage.h"
 #include "cmd/cmd.h"
+#include "cmd/etcd_place.h"
 #include "core/record.h"
 #include "host/controller/controller.h"
+#include "os/file.h"
+
+enum { RESTORE_LEASE_S = 600 };
 
 static const char usage[] =
-    "Usage: phalanx log show|verify|replay [options] DIR|FILE\n"
+    "Usage: phalanx log show|verify|replay [options] DIR|FILE|--etcd URL[,URL...]\n"
+    "       phalanx log backup [options] DIR|FILE|--etcd URL[,URL...] COPY\n"
+    "       phalanx log restore [options] COPY DIR|--etcd URL[,URL...]\n"
     "\n"
-    "Reads the log of a controller, named by its data directory or its log.db, also while the\n"
-    "controller runs.\n"
+    "Reads the log of a controller, named by its data directory or its log.db, or that of several\n"
+    "controllers, on etcd; also while they run.\n"
     "  show     print records, one a line: number, time, what happened\n"
     "  verify   check every record, snapshot and key, and the file itself\n"
     "  replay   apply the log to an empty core, then once more from its newest snapshot (without one:\n"
     "           from the beginning again), and compare the digests of the two states\n"
+    "  backup   copy all records and the newest snapshot into the new file COPY\n"
+    "  restore  copy them from COPY to where no log is: into DIR, or to etcd while no controller leads;\n"
+    "           with backup before it, this moves a log from SQLite to etcd or back\n"
     "\n"
     "Options:\n"
     "  --from N      show: first record (default: the oldest kept)\n"
     "  --until N     show, replay: last record (default: the newest)\n"
     "  --effects     replay: print every event with the effects that it had\n"
     "  -o json       show: one JSON object a line\n"
-    "  --encryption-key-file FILE   of a log that is encrypted (docs/access.md)\n"
+    "  --encryption-key-file FILE   of a log that is encrypted (docs/access.md)\n" ETCD_PLACE_HELP
     "  --help        this text\n"
     "\n"
     "Exit status: 0 fine, 1 damaged or different, 2 usage, 3 no such log.\n";
 
 struct command {
-    const char *what, *path, *key_file;
+    const char *what, *path, *key_file; /* path NULL: the log is on etcd */
+    const char *copy;                   /* of backup and restore */
+    struct etcd_place etcd;
     struct store_keys *keys;
     uint64_t from, until;
     bool effects, json;
 };
+
+static bool is_action(const struct command *command, const char *action)
+{
+    return strcmp(command->what, action) == 0;
+}
+
+/* The action, and what it is done with. */
+static int parse_words(struct command *command, int count, char **words)
+{
+    static const char *const actions[] = {"show", "verify", "replay", "backup", "restore"};
+    bool on_etcd = command->etcd.options.endpoints != NULL, known = false;
+    command->what = count > 0 ? words[0] : "";
+    for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
+        known |= is_action(command, actions[i]);
+    if (count > 0 && !known) {
+        usage_unknown("action", str_from(command->what), actions, sizeof actions / sizeof *actions);
+        usage_wrong(usage, NULL);
+        return -1;
+    }
+    bool copies = is_action(command, "backup") || is_action(command, "restore");
+    if (count != 1 + !on_etcd + copies) {
+        usage_wrong(usage,
+                    copies ? "the log and its copy are needed" : "an action and DIR or FILE are needed");
+        return -1;
+    }
+    if (copies)
+        command->copy = words[is_action(command, "restore") ? 1 : count - 1];
+    if (!on_etcd)
+        command->path = words[is_action(command, "restore") ? 2 : 1];
+    return 0;
+}
 
 static int parse(struct command *command, int argc, char **argv)
 {
@@ -44,6 +86,7 @@ static int parse(struct command *command, int argc, char **argv)
         {"until", required_argument, NULL, 'u'},
         {"effects", no_argument, NULL, 'e'},
         {"encryption-key-file", required_argument, NULL, 'k'},
+        ETCD_PLACE_OPTIONS,
         {"output", required_argument, NULL, 'o'},
         {"help", no_argument, NULL, 'h'},
         {0},
@@ -74,30 +117,34 @@ static int parse(struct command *command, int argc, char **argv)
             fputs(usage, stdout);
             return 1;
         default:
+            if (etcd_place_option(&command->etcd, option, optarg))
+                break;
             usage_wrong(usage, NULL);
             return -1;
         }
     }
-    if (argc - optind != 2) {
-        usage_wrong(usage, "an action and DIR or FILE are needed");
-        return -1;
-    }
-    static const char *const actions[] = {"show", "verify", "replay"};
-    command->what = argv[optind];
-    if (strcmp(command->what, "show") != 0 && strcmp(command->what, "verify") != 0 &&
-        strcmp(command->what, "replay") != 0) {
-        usage_unknown("action", str_from(command->what), actions, sizeof actions / sizeof *actions);
-        usage_wrong(usage, NULL);
-        return -1;
-    }
-    command->path = argv[optind + 1];
-    return 0;
+    return parse_words(command, argc - optind, argv + optind);
+}
+
+static int open_etcd(const struct command *command, struct etcd_log **ret_log, struct error *error)
+{
+    static struct etcd_options options; /* must outlive the log */
+    options = command->etcd.options;
+    options.keys = command->keys;
+    return etcd_log_open(&options, ret_log, error);
 }
 
 static int open_log(const struct command *command, struct log_store *ret_log, struct error *error)
 {
     char path[4096];
     struct store *store;
+    if (!command->path) {
+        struct etcd_log *log;
+        int rc = open_etcd(command, &log, error);
+        if (rc == 0)
+            *ret_log = etcd_log_store(log);
+        return rc;
+    }
     struct store_options options = {.read_only = true, .keys = command->keys};
     snprintf(path, sizeof(path), "%s/log.db", command->path);
     int rc = store_open(path, &options, &store, error);
@@ -252,6 +299,79 @@ static int replay(const struct command *command, const struct log_store *log, st
     return rc;
 }
 
+/* --- backup and restore --------------------------------------------------------------------------------- */
+
+static int copy_log(const struct log_store *from, const struct log_store *to, struct error *error)
+{
+    struct log_ends ends;
+    int rc = log_store_copy(from, to, &ends, error);
+    if (rc == 0)
+        printf("records %" PRIu64 " to %" PRIu64 " are copied\n", ends.base + 1, ends.last);
+    return rc;
+}
+
+static int backup(const struct command *command, const struct log_store *log, struct error *error)
+{
+    struct store *copy;
+    int rc = store_open(command->copy, &(struct store_options){.keys = command->keys}, &copy, error);
+    if (rc < 0)
+        return rc;
+    struct log_store to = log_store_sqlite(copy);
+    rc = copy_log(log, &to, error);
+    to.close(to.context);
+    return rc;
+}
+
+/* Copies while nobody leads: we do, under a lease that is long enough not to be renewed. */
+static int restore_to_etcd(const struct command *command, const struct log_store *from, struct error *error)
+{
+    struct etcd_options options = command->etcd.options;
+    struct etcd_lease *lease;
+    struct etcd_log *log;
+    options.lease_s = RESTORE_LEASE_S;
+    int rc = open_etcd(command, &log, error);
+    if (rc < 0)
+        return rc;
+    struct log_store to = etcd_log_store(log);
+    rc = etcd_lease_new(&options, &lease, error);
+    if (rc == 0) {
+        rc = etcd_log_lead(log, lease, STR("phalanx log restore"), NULL, error);
+        if (rc == 0)
+            rc = error_set(error, ERROR_CONFLICT, "a controller leads: stop all of them first");
+        if (rc > 0)
+            rc = copy_log(from, &to, error);
+        if (rc == 0)
+            rc = etcd_log_resign(log, error);
+        etcd_lease_end(lease);
+    }
+    to.close(to.context);
+    return rc;
+}
+
+static int restore(const struct command *command, struct error *error)
+{
+    char path[4096];
+    struct store *copy, *store;
+    int rc = store_open(command->copy, &(struct store_options){.read_only = true, .keys = command->keys},
+                        &copy, error);
+    if (rc < 0)
+        return rc;
+    struct log_store from = log_store_sqlite(copy);
+    if (!command->path) {
+        rc = restore_to_etcd(command, &from, error);
+    } else if ((rc = os_folder_own(command->path, 0700, error)) == 0) {
+        snprintf(path, sizeof path, "%s/log.db", command->path);
+        rc = store_open(path, &(struct store_options){.keys = command->keys}, &store, error);
+        if (rc == 0) {
+            struct log_store to = log_store_sqlite(store);
+            rc = copy_log(&from, &to, error);
+            to.close(to.context);
+        }
+    }
+    from.close(from.context);
+    return rc;
+}
+
 int cmd_log(int argc, char **argv)
 {
     struct command command = {.until = UINT64_MAX};
@@ -262,11 +382,15 @@ int cmd_log(int argc, char **argv)
     bool missing = false;
     struct log_store log = {0};
     int rc = command.key_file ? store_keys_load(command.key_file, &command.keys, &error) : 0;
-    if (rc == 0 && (rc = open_log(&command, &log, &error)) == 0) {
-        if (strcmp(command.what, "show") == 0)
+    if (rc == 0 && is_action(&command, "restore")) {
+        rc = restore(&command, &error);
+    } else if (rc == 0 && (rc = open_log(&command, &log, &error)) == 0) {
+        if (is_action(&command, "show"))
             rc = show(&command, &log, &error);
-        else if (strcmp(command.what, "verify") == 0)
+        else if (is_action(&command, "verify"))
             rc = verify(&log, &error);
+        else if (is_action(&command, "backup"))
+            rc = backup(&command, &log, &error);
         else
             rc = replay(&command, &log, &error);
         log.close(log.context);

@@ -87,6 +87,7 @@ struct driver_options {
     uint32_t rank_table_inside_max; /* ranks up to which a gang's rank table travels within each START */
     uint32_t snapshot_every;   /* records between snapshots */
     uint64_t snapshot_seq;     /* of the newest snapshot of the log; 0: none */
+    int64_t owed_ns;           /* so long an earlier controller may have gone on answering heartbeats */
 };
 
 /* `core` is the caller's, and is changed by nobody else while there is a driver. */

@@ -227,6 +227,8 @@ void sessions_open(struct driver *driver)
 {
     size_t count = core_cluster(driver->core)->machine_count;
     int64_t now_ns = driver_mono_ns(driver), owed_ns = core_lease_hold(driver->core)->owed_ns;
+    if (owed_ns < driver->options.owed_ns)
+        owed_ns = driver->options.owed_ns;
     driver->machines = mem_alloc((count + 1) * sizeof(*driver->machines));
     driver->hold_over_ns = INT64_MAX;
     for (size_t i = 0; i < count; i++)

@@ -182,6 +182,22 @@ static bool connect_host(struct http_client *client, int64_t deadline_ns, struct
     return failed == 0;
 }
 
+bool http_reachable(struct str url, int64_t timeout_ms)
+{
+    struct buf plain BUF_CLEANUP = {0};
+    struct http_client *client;
+    struct str https = STR("https://");
+    if (str_starts(url, https)) {
+        buf_printf(&plain, "http://" STR_FORMAT, (int)(url.len - https.len), url.data + https.len);
+        url = buf_str(&plain);
+    }
+    if (http_client_new(url, &client, NULL) < 0)
+        return false;
+    bool reached = connect_host(client, monotonic_ns() + timeout_ms * NS_PER_MS, NULL);
+    http_client_free(client);
+    return reached;
+}
+
 /* A kept connection on which something lies is closed, or out of step. */
 static bool is_usable(const struct http_client *client)
 {

@@ -60,4 +60,7 @@ enum http_result http_client_call(struct http_client *client, const struct http_
  * up to `timeout_ms`. */
 bool http_client_meets_tls(struct http_client *client, int64_t timeout_ms);
 
+/* Whether the host and port of a URL, http:// or https://, take a connection within `timeout_ms`. */
+bool http_reachable(struct str url, int64_t timeout_ms);
+
 #endif

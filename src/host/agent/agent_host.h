@@ -37,12 +37,23 @@ struct agent_host;
 
 enum { AGENT_HOST_MACHINES_MAX = 131072 };
 
+enum { AGENT_HOST_CONTROLLERS_MAX = 8 };
+
+struct agent_host_place {
+    const char *controller; /* address or name */
+    uint16_t port;
+};
+
 struct agent_host_options { /* strings must live until agent_host_new returns */
     const char *machine;    /* name; "{n}" in it is the machine's number when there are several */
     uint32_t machines;      /* 0: 1; more only with `simulate` */
     uint32_t first;         /* number of the first */
     bool simulate;
     const char *controller; /* address or name */
+    /* Further controllers of the cluster, of which one leads: each is tried in turn when the one before does
+     * not answer or its connection ends. */
+    const struct agent_host_place *others;
+    size_t other_count;
     uint16_t port;
     const char *address;             /* own address, for outgoing connections; NULL: the kernel's choice */
     const char *state;               /* directory; not needed with `simulate` */

@@ -117,6 +117,8 @@ static int check_options(const struct agent_host_options *options, struct error 
         return error_set(error, ERROR_INVALID, "%u chips, at most 64", options->chips);
     if (!options->controller || !options->port)
         return error_set(error, ERROR_INVALID, "the controller's address is needed");
+    if (options->other_count >= AGENT_HOST_CONTROLLERS_MAX)
+        return error_set(error, ERROR_INVALID, "more than %d controllers", (int)AGENT_HOST_CONTROLLERS_MAX);
     if (!options->tls_ca != !options->tls_cert || !options->tls_ca != !options->tls_key)
         return error_set(error, ERROR_INVALID, "TLS takes an authority, a certificate and its key");
     if (!options->simulate && !options->state)
@@ -139,6 +141,8 @@ static void free_all(struct agent_host *host)
     machine_shared_free(host->shared);
     wire_tls_free(host->tls);
     mem_free(host->controller);
+    for (uint32_t i = 1; i < host->place_count; i++)
+        mem_free(host->places[i].controller);
     mem_free(host->address);
     void (*closed)(void *) = host->closed;
     void *context = host->closed_context;
@@ -193,6 +197,11 @@ int agent_host_new(uv_loop_t *loop, const struct agent_host_options *options, st
     host->address = copy_text(options->address);
     host->probe_link_local = options->probe_link_local;
     host->port = options->port;
+    host->places[0] = (struct local_place){host->controller, host->port};
+    host->place_count = 1;
+    for (size_t i = 0; i < options->other_count; i++)
+        host->places[host->place_count++] =
+            (struct local_place){copy_text(options->others[i].controller), options->others[i].port};
     host->simulate = options->simulate;
     host->quiet = options->quiet;
     host->announce = options->announce;

@@ -42,6 +42,11 @@ struct agent_host {
     struct wire_tls *tls; /* NULL: none */
     char *controller, *address; /* address NULL: none */
     uint16_t port;
+    struct local_place { /* the first is `controller` and `port` */
+        char *controller;
+        uint16_t port;
+    } places[AGENT_HOST_CONTROLLERS_MAX];
+    uint32_t place_count;
     bool simulate, quiet, announce, closing, probe_link_local;
     struct heap due;     /* machines, by their next tick */
     struct heap sim_due; /* simulated tasks, by their next act */
@@ -63,6 +68,7 @@ struct sim_act {
 };
 
 struct local_machine {
+    uint32_t place; /* of the controllers, which is connected to next */
     struct agent_host *host;
     struct agent *agent;
     struct heap_node due;

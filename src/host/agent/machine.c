@@ -196,8 +196,10 @@ static bool port_connect(void *context)
     CHECK(!machine->conn && !machine->tether);
     if (host->tls) /* a certificate may have been renewed; a broken file leaves the one there was */
         (void)wire_tls_reload(host->tls, NULL);
+    /* Conn and tether go to the same one; the next try, to the next one. */
+    const struct local_place *place = &host->places[machine->place++ % host->place_count];
     struct wire_target target = {
-        .host = host->controller, .port = host->port, .source = host->address, .tls = host->tls};
+        .host = place->controller, .port = place->port, .source = host->address, .tls = host->tls};
     struct error error;
     char source[32];
     if (spread_source(machine, source))

@@ -82,8 +82,17 @@ static void count_turn(struct controller *controller)
     controller->turn_idle_ns = idle_ns;
 }
 
+bool controller_leads(const struct controller *controller)
+{
+    const struct controller_shared *shared = controller->options.shared;
+    return !shared || controller_mono_ns() < shared->leads_until_ns(shared->context);
+}
+
 static void turn(struct controller *controller)
 {
+    const struct controller_shared *shared = controller->options.shared;
+    if (!controller_leads(controller))
+        shared->lost(shared->context, "its lease has ended");
     lease_turn(controller);
     wire_gather(controller->wire);
     driver_turn(controller->driver);
@@ -154,6 +163,10 @@ static int open_store(struct controller *controller, struct error *error)
     controller->data_dir = realpath(dir, NULL); /* tasks see paths below it from other folders */
     if (!controller->data_dir)
         return error_set_errno(error, errno, "finding %s", dir);
+    if (controller->options.shared) {
+        controller->log = controller->options.shared->log;
+        return 0;
+    }
     struct buf path BUF_CLEANUP = {0};
     buf_printf(&path, "%s/log.db", controller->data_dir);
     uint64_t most = controller->options.log_bytes_max ? controller->options.log_bytes_max : LOG_BYTES_DEFAULT;
@@ -204,9 +217,11 @@ static int make_driver(struct controller *controller, struct error *error)
     int rc = controller->log.stats(controller->log.context, &stats, error);
     if (rc < 0)
         return error_wrap(error, "asking the log for its newest snapshot");
-    struct driver_options options = {.version = STR(PHX_VERSION),
-                                     .snapshot_every = controller->options.snapshot_every,
-                                     .snapshot_seq = stats.snapshot_seq};
+    struct driver_options options = {
+        .version = STR(PHX_VERSION),
+        .snapshot_every = controller->options.snapshot_every,
+        .snapshot_seq = stats.snapshot_seq,
+        .owed_ns = controller->options.shared ? controller->options.shared->owed_ns : 0};
     struct driver_ports ports = {log_port(controller),
                                  net_port(controller),
                                  {controller, port_mono_ns, port_wall_ns},
@@ -308,7 +323,7 @@ int controller_new(uv_loop_t *loop, const struct controller_options *options,
     struct controller *controller = mem_alloc(sizeof(*controller));
     controller->loop = loop;
     controller->options = *options;
-    controller->core = core_new();
+    controller->core = options->shared ? options->shared->core : core_new();
     list_init(&controller->strangers);
     list_init(&controller->peers);
     int rc = open_store(controller, error);
@@ -345,6 +360,8 @@ void controller_stop(struct controller *controller)
     if (controller->stopping)
         return;
     turn(controller);
+    if (controller->options.shared)
+        controller->options.shared->resign(controller->options.shared->context);
     lease_stop(controller);
     switches_end(controller);
     controller->stopping = true;

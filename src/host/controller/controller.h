@@ -32,7 +32,20 @@
 
 struct controller;
 
+/* A log that several controllers share: the caller has taken the lead (host/standby). */
+struct controller_shared {
+    struct log_store log; /* the controller closes it */
+    struct core *core;    /* the state after the log's last record; the controller's from now on */
+    int64_t owed_ns;      /* so long an earlier leader may go on answering heartbeats */
+    void *context;
+    /* The monotonic time until which nobody else can lead; heartbeats are answered until then. Any thread. */
+    int64_t (*leads_until_ns)(void *context);
+    void (*resign)(void *context);                /* all is committed: another one may lead */
+    void (*lost)(void *context, const char *why); /* it is not known who leads; does not return */
+};
+
 struct controller_options {
+    const struct controller_shared *shared; /* NULL: the log is DIR/log.db, ours alone */
     const char *data_dir;    /* made when absent; holds log.db and, by default, checkpoints/ */
     struct str cluster_json; /* the cluster document; empty: the one in the log */
     const char *api_address;

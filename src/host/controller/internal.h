@@ -79,6 +79,8 @@ struct controller {
 int64_t controller_mono_ns(void);
 int64_t controller_wall_ns(void); /* may jump */
 uint64_t controller_draw(void);   /* random bits for events */
+/* Nobody else can lead now. From any thread. */
+bool controller_leads(const struct controller *controller);
 
 /* log.c */
 struct log_port log_port(struct controller *controller);

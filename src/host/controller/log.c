@@ -45,6 +45,9 @@ static void takes(void *context, int64_t refused_ns)
 /* The next start finds out what is durable. */
 static void lost(void *context, const struct error *why)
 {
+    const struct controller_shared *shared = ((struct controller *)context)->options.shared;
+    if (shared)
+        shared->lost(shared->context, why->text);
     fprintf(stderr, "fatal: the log cannot be written: %s\n", why->text);
     _exit(EXIT_FAILURE);
 }

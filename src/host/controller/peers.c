@@ -87,7 +87,11 @@ static drive_session session_of(const struct peer *peer)
 
 static void port_send(void *context, drive_session session, const struct from_controller *message)
 {
-    wire_send_controller(peer_of(session)->conn, message);
+    const struct peer *peer = peer_of(session);
+    /* An agent that hears nothing looks for the controller that leads. */
+    if (message->kind == FROM_CONTROLLER_HEARTBEAT_ACK && !controller_leads(peer->controller))
+        return;
+    wire_send_controller(peer->conn, message);
 }
 
 static void port_close(void *context, drive_session session, const char *refused)
@@ -163,7 +167,8 @@ static bool stand_in(const struct wire_conn *conn, const struct from_agent *mess
                      struct from_controller *ret_answer)
 {
     const struct peer *peer = wire_conn_context(conn);
-    return driver_stand_in(peer->controller->driver, session_of(peer), message, ret_answer);
+    return controller_leads(peer->controller) &&
+           driver_stand_in(peer->controller->driver, session_of(peer), message, ret_answer);
 }
 
 static bool proves_death(enum wire_reason reason)

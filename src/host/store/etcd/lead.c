@@ -200,11 +200,16 @@ int etcd_log_resign(struct etcd_log *log, struct error *error)
     etcd_txn_lead(&txn, log);
     etcd_txn_then(&txn);
     etcd_txn_delete(&txn, etcd_key_str(&leader), (struct str){0});
+    etcd_txn_else(&txn);
+    etcd_txn_get(&txn, etcd_key_str(&leader));
     int rc = etcd_txn_lead_run(&txn, log, &arena, &reply, &held, error);
     log->term = 0;
-    if (rc == 0 && !held)
-        rc = etcd_fenced(log, error, "another one has taken over");
-    return rc;
+    struct etcd_pair pair;
+    if (rc < 0 || held)
+        return rc;
+    /* Without a key, an earlier attempt of our own went through. */
+    rc = etcd_pair_at(etcd_txn_range(reply, 0), 0, &arena, &pair, error);
+    return rc > 0 ? etcd_fenced(log, error, "another one has taken over") : rc;
 }
 
 int etcd_log_ask_step_down(struct etcd_log *log, struct etcd_seen *ret_seen, struct error *error)

@@ -1,0 +1,428 @@
+#include "host/standby/internal.h"
+
+#include <stdio.h>
+#include <string.h>
+
+#include "base/check.h"
+#include "base/vec.h"
+#include "drive/drive.h"
+
+#define LOOK_NS (500 * NS_PER_MS) /* a watch may fail silently */
+enum { LEADER_LOOK_MS = 100 };    /* while we lead, each of our appends is news */
+
+struct standby {
+    uv_loop_t *loop;
+    struct standby_options options;
+    char who[ETCD_WHO_MAX];
+    struct etcd_log *log;
+    struct log_store store;
+    struct core *core;
+    struct effects effects;
+    struct keeper_thread *keeper;
+    struct forward *forward;
+    uv_async_t news;
+    uv_timer_t look;
+    struct etcd_seen seen;
+    bool leads, stopped, closed, away; /* away: it has been said that etcd does not answer */
+    bool something_new;                /* while we lead: control keys are to be looked at */
+    struct error failure;
+    struct controller_shared shared;
+    void (*asked)(void *context);
+    void *asked_context;
+    /* the connection to the leader's process */
+    uv_tcp_t probe;
+    uv_connect_t probe_connect;
+    bool probe_open; /* it is under way, or stands */
+    struct sockaddr_storage leader;
+    int64_t leader_term; /* whose address that is; 0: nobody's */
+    bool leader_met;     /* it has taken a connection: one that it refuses now means that it is dead */
+};
+
+/* --- the log ------------------------------------------------------------------------------------------ */
+
+static int standby_load(struct standby *standby, struct error *error)
+{
+    struct core *fresh = core_new();
+    int rc = controller_replay(&standby->store, UINT64_MAX, true, fresh, NULL, NULL, error);
+    if (rc < 0) {
+        core_free(fresh);
+        return rc;
+    }
+    if (standby->core)
+        core_free(standby->core);
+    standby->core = fresh;
+    return 0;
+}
+
+/* Applies the records up to the head that the log knows. */
+static int standby_apply(struct standby *standby, struct error *error)
+{
+    const struct log_store *store = &standby->store;
+    struct store_record record;
+    void *cursor;
+    if (store->ends(store->context).last == core_seq(standby->core))
+        return 0;
+    int rc = store->read(store->context, core_seq(standby->core) + 1, &cursor, error);
+    if (rc == 0) {
+        while ((rc = store->next(cursor, &record, error)) > 0) {
+            struct drive_record stored = {record.seq, record.stamp_ns, record.bytes};
+            rc = drive_replay(standby->core, &stored, &standby->effects, NULL, NULL, error);
+            if (rc < 0)
+                break;
+        }
+        store->cursor_free(cursor);
+    }
+    if (rc == ERROR_NOT_FOUND) /* trimmed before we came to it: the snapshot has it */
+        return standby_load(standby, error);
+    return rc;
+}
+
+/* --- the leader's process ----------------------------------------------------------------------------- */
+
+static void standby_take_over(struct standby *standby, bool instead);
+static void probe_begin(struct standby *standby);
+
+static void probe_again(uv_handle_t *handle)
+{
+    struct standby *standby = handle->data;
+    standby->probe_open = false;
+    if (!standby->closed && !standby->leads && !standby->stopped)
+        probe_begin(standby);
+}
+
+static void probe_over(uv_handle_t *handle)
+{
+    ((struct standby *)handle->data)->probe_open = false;
+}
+
+static void probe_end(struct standby *standby, uv_close_cb then)
+{
+    if (standby->probe_open && !uv_is_closing((uv_handle_t *)&standby->probe))
+        uv_close((uv_handle_t *)&standby->probe, then);
+}
+
+static void probe_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
+{
+    static char room[256]; /* what the leader says is not looked at */
+    *buf = uv_buf_init(room, sizeof room);
+}
+
+/* The connection has ended: the leader closes idle ones, or its process is dead. The next one tells. */
+static void probe_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
+{
+    if (count < 0)
+        probe_end(stream->data, probe_again);
+}
+
+static void probe_connected(uv_connect_t *request, int status)
+{
+    struct standby *standby = request->data;
+    if (status == UV_ECANCELED)
+        return;
+    if (status == UV_ECONNREFUSED && standby->leader_met &&
+        standby->leader_term == standby->seen.leader_term) {
+        probe_end(standby, probe_over);
+        standby_take_over(standby, true);
+    } else if (status < 0) { /* it does not listen yet, or its computer is gone: the lease will tell */
+        probe_end(standby, probe_over);
+    } else {
+        standby->leader_met = true;
+        uv_read_start((uv_stream_t *)&standby->probe, probe_room, probe_read);
+    }
+}
+
+static void probe_begin(struct standby *standby)
+{
+    if (standby->probe_open || !standby->leader_term)
+        return;
+    uv_tcp_init(standby->loop, &standby->probe);
+    standby->probe.data = standby->probe_connect.data = standby;
+    standby->probe_open = true;
+    if (uv_tcp_connect(&standby->probe_connect, &standby->probe, (struct sockaddr *)&standby->leader,
+                       probe_connected) < 0)
+        probe_end(standby, probe_over);
+}
+
+/* "127.0.0.1:7070" or "[::1]:7070"; false: it is neither. */
+static bool place_read(const char *text, struct sockaddr_storage *ret)
+{
+    char address[ETCD_WHO_MAX];
+    const char *colon = strrchr(text, ':');
+    int64_t port;
+    if (!colon || !str_to_i64(str_from(colon + 1), 1, 65535, &port))
+        return false;
+    size_t len = (size_t)(colon - text);
+    if (len >= 2 && text[0] == '[' && text[len - 1] == ']') {
+        text++;
+        len -= 2;
+    }
+    if (len >= sizeof address)
+        return false;
+    memcpy(address, text, len);
+    address[len] = 0;
+    return uv_ip4_addr(address, (int)port, (struct sockaddr_in *)ret) == 0 ||
+           uv_ip6_addr(address, (int)port, (struct sockaddr_in6 *)ret) == 0;
+}
+
+/* Clients and the probe go to the leader that was seen. */
+static void follow_leader(struct standby *standby)
+{
+    if (standby->leader_term == standby->seen.leader_term) {
+        probe_begin(standby);
+        return;
+    }
+    struct sockaddr_storage leader;
+    bool known = standby->seen.leader_term && strcmp(standby->seen.who, standby->who) != 0 &&
+                 place_read(standby->seen.who, &leader);
+    standby->leader_term = known ? standby->seen.leader_term : 0;
+    standby->leader_met = false;
+    if (known)
+        standby->leader = leader;
+    forward_to(standby->forward, known ? &leader : NULL);
+    if (standby->probe_open)
+        probe_end(standby, probe_again);
+    else
+        probe_begin(standby);
+    if (known)
+        fprintf(stderr, "standby: %s leads; the log is applied up to record %llu\n", standby->seen.who,
+                (unsigned long long)core_seq(standby->core));
+}
+
+/* --- following ---------------------------------------------------------------------------------------- */
+
+static void standby_fail(struct standby *standby, int rc, const struct error *error)
+{
+    /* It may go well the next time; a leadership that we took and lost at once is somebody else's. */
+    if (rc == ERROR_UNAVAILABLE || rc == ERROR_NO_SPACE || rc == ERROR_FENCED) {
+        if (!standby->away)
+            fprintf(stderr, "warning: %s\n", error->text);
+        standby->away = true;
+        return;
+    }
+    standby->failure = *error;
+    standby->failure.code = (enum error_code)rc;
+    uv_stop(standby->loop);
+}
+
+static bool lease_runs(const struct standby *standby)
+{
+    return uv_hrtime() < (uint64_t)etcd_lease_until_ns(keeper_lease(standby->keeper));
+}
+
+static void standby_take_over(struct standby *standby, bool instead)
+{
+    struct error error = {0};
+    if (!lease_runs(standby))
+        return;
+    int rc = etcd_log_lead(standby->log, keeper_lease(standby->keeper), str_from(standby->who),
+                           instead ? &standby->seen : NULL, &error);
+    if (rc == 0)
+        return; /* another one was faster: its key is news */
+    if (rc > 0)
+        rc = standby_apply(standby, &error);
+    if (rc < 0) {
+        standby_fail(standby, rc, &error);
+        return;
+    }
+    fprintf(stderr, "this controller leads, from record %llu on\n",
+            (unsigned long long)core_seq(standby->core));
+    standby->leads = true;
+    standby->leader_term = 0;
+    forward_to(standby->forward, NULL);
+    forward_unlisten(standby->forward);
+    probe_end(standby, probe_over);
+    uv_stop(standby->loop);
+}
+
+static void standby_follow(struct standby *standby)
+{
+    struct error error = {0};
+    int rc = etcd_log_refresh(standby->log, &standby->seen, &error);
+    if (rc == 0)
+        rc = standby_apply(standby, &error);
+    if (rc < 0) {
+        standby_fail(standby, rc, &error);
+        return;
+    }
+    if (standby->away)
+        fprintf(stderr, "etcd answers again\n");
+    standby->away = false;
+    if (!lease_runs(standby)) { /* it ended while etcd was away */
+        keeper_finish(standby->keeper);
+        standby->keeper = NULL;
+        rc = keeper_begin(&standby->options.etcd, &standby->news, &standby->keeper, &error);
+        if (rc < 0) {
+            standby->failure = error;
+            uv_stop(standby->loop);
+            return;
+        }
+    }
+    if (!standby->seen.leader_term)
+        standby_take_over(standby, false);
+    if (!standby->leads)
+        follow_leader(standby);
+}
+
+/* While we lead: has somebody taken over, or asked us to hand over? */
+static void look_as_leader(struct standby *standby)
+{
+    struct error error;
+    standby->something_new = false;
+    int64_t term = etcd_log_term(standby->log);
+    if (!term || etcd_log_refresh(standby->log, &standby->seen, &error) < 0)
+        return; /* the lease tells */
+    if (standby->seen.leader_term != term)
+        standby->options.lost("another one has taken over");
+    if (standby->seen.step_down_term == term && standby->asked)
+        standby->asked(standby->asked_context);
+}
+
+static void on_news(uv_async_t *async)
+{
+    struct standby *standby = async->data;
+    if (standby->leads)
+        standby->something_new = true;
+    else if (!standby->stopped)
+        standby_follow(standby);
+}
+
+static void on_look(uv_timer_t *timer)
+{
+    struct standby *standby = timer->data;
+    if (!standby->leads && !standby->stopped)
+        standby_follow(standby);
+    else if (standby->something_new && !standby->stopped)
+        look_as_leader(standby);
+}
+
+/* --- begin and end ------------------------------------------------------------------------------------ */
+
+int standby_new(uv_loop_t *loop, const struct standby_options *options, struct standby **ret_standby,
+                struct error *error)
+{
+    struct standby *standby = mem_alloc(sizeof *standby);
+    standby->loop = loop;
+    standby->options = *options;
+    uv_async_init(loop, &standby->news, on_news);
+    uv_timer_init(loop, &standby->look);
+    standby->news.data = standby->look.data = standby;
+    *ret_standby = standby;
+    int rc = etcd_log_open(&options->etcd, &standby->log, error);
+    if (rc < 0)
+        return error_wrap(error, "opening the log in etcd");
+    standby->store = etcd_log_store(standby->log);
+    rc = standby_load(standby, error);
+    if (rc < 0)
+        return error_wrap(error, "replaying the log in etcd");
+    rc = forward_new(loop, options->api_address, options->api_port, &standby->forward, error);
+    if (rc < 0)
+        return error_wrap(error, "listening for the API");
+    if (options->advertise)
+        snprintf(standby->who, sizeof standby->who, "%s", options->advertise);
+    else
+        snprintf(standby->who, sizeof standby->who, "%s:%u", options->api_address,
+                 forward_port(standby->forward));
+    rc = keeper_begin(&standby->options.etcd, &standby->news, &standby->keeper, error);
+    if (rc == 0)
+        uv_timer_start(&standby->look, on_look, 0, LOOK_NS / NS_PER_MS);
+    return rc;
+}
+
+uint16_t standby_api_port(const struct standby *standby)
+{
+    return forward_port(standby->forward);
+}
+
+void standby_stop(struct standby *standby)
+{
+    standby->stopped = true;
+    uv_stop(standby->loop);
+}
+
+bool standby_leads(const struct standby *standby)
+{
+    return standby->leads && !standby->stopped; /* it may be told to stop while it takes over */
+}
+
+int standby_failed(const struct standby *standby, struct error *error)
+{
+    return standby->failure.code ? error_set(error, standby->failure.code, "%s", standby->failure.text) : 0;
+}
+
+static int64_t shared_leads_until(void *context)
+{
+    const struct standby *standby = context;
+    return standby->keeper ? etcd_lease_until_ns(keeper_lease(standby->keeper)) : 0;
+}
+
+static void shared_resign(void *context)
+{
+    struct standby *standby = context;
+    struct error error;
+    standby->stopped = true;
+    if (etcd_log_resign(standby->log, &error) < 0)
+        fprintf(stderr, "warning: %s\n", error.text);
+}
+
+static void shared_lost(void *context, const char *why)
+{
+    ((const struct standby *)context)->options.lost(why);
+}
+
+const struct controller_shared *standby_shared(struct standby *standby)
+{
+    CHECK(standby->leads && standby->core);
+    standby->shared =
+        (struct controller_shared){.log = standby->store,
+                                   .core = standby->core,
+                                   .owed_ns = etcd_lease_length_ns(keeper_lease(standby->keeper)),
+                                   .context = standby,
+                                   .leads_until_ns = shared_leads_until,
+                                   .resign = shared_resign,
+                                   .lost = shared_lost};
+    standby->core = NULL;
+    return &standby->shared;
+}
+
+void standby_on_step_down(struct standby *standby, void (*asked)(void *context), void *context)
+{
+    standby->asked = asked;
+    standby->asked_context = context;
+    uv_timer_start(&standby->look, on_look, LEADER_LOOK_MS, LEADER_LOOK_MS);
+}
+
+void standby_serving(struct standby *standby)
+{
+    struct sockaddr_storage ours;
+    char place[ETCD_WHO_MAX];
+    snprintf(place, sizeof place, "%s:%u", standby->options.api_address, forward_port(standby->forward));
+    if (place_read(place, &ours))
+        forward_to(standby->forward, &ours);
+}
+
+void standby_close(struct standby *standby)
+{
+    if (!standby || standby->closed)
+        return;
+    standby->closed = standby->stopped = true;
+    keeper_finish(standby->keeper); /* nothing is sent to `news` any more */
+    standby->keeper = NULL;
+    uv_close((uv_handle_t *)&standby->news, NULL);
+    uv_close((uv_handle_t *)&standby->look, NULL);
+    probe_end(standby, probe_over);
+    forward_close(standby->forward);
+}
+
+void standby_free(struct standby *standby)
+{
+    if (!standby)
+        return;
+    CHECK(standby->closed);
+    forward_free(standby->forward);
+    if (!standby->shared.context) /* else the controller's */
+        etcd_log_close(standby->log);
+    if (standby->core)
+        core_free(standby->core);
+    vec_done(&standby->effects.list);
+    mem_free(standby);
+}

@@ -1,0 +1,62 @@
+/* standby.h - one of several controllers: follows the log on etcd until it leads, and knows while it leads.
+ *
+ *     struct standby *standby;
+ *     rc = standby_new(loop, &options, &standby, error);   // reads snapshot and log
+ *     uv_run(loop, UV_RUN_DEFAULT);                        // follows; forwards clients to the leader
+ *     if (standby_leads(standby)) {
+ *         controller_options.shared = standby_shared(standby);
+ *         ... controller_new(), uv_run(), as a single controller does ...
+ *     }
+ *     standby_free(standby);
+ *
+ * A standby applies each record as the leader's log has it, so its state is the leader's when it takes over.
+ * It takes over when nobody leads (the leader has handed over, or its lease has ended), and at once when the
+ * leader's process has ended: the kernel of its computer closes the connection that the standby keeps to it,
+ * and refuses the next one. That is safe though it is a guess: host/store/etcd/etcd.h.
+ *
+ * Clients that connect to a standby are forwarded, byte for byte, to the leader; TLS and certificates are
+ * between client and leader. Agents are not: the end of their connections is evidence
+ * (core/health/evidence.h) which a forwarder would fake. A standby does not listen for them, so they try the
+ * next address.
+ *
+ * Files: standby.c the loop's side; keeper.c the threads that renew the lease and watch; forward.c clients.
+ *
+ * Threading: all functions on the loop's thread; standby_shared()'s `leads_until_ns` from any.
+ */
+#ifndef PHX_HOST_STANDBY_STANDBY_H
+#define PHX_HOST_STANDBY_STANDBY_H
+
+#include "host/controller/controller.h"
+#include "host/store/etcd/etcd.h"
+
+struct standby;
+
+struct standby_options {
+    struct etcd_options etcd;
+    const char *api_address; /* where clients are taken */
+    uint16_t api_port;       /* 0: any */
+    const char *advertise;   /* ADDRESS:PORT at which the other controllers reach our API; NULL: these two */
+    /* Another controller leads, or may, while this one acts as the leader. Does not return. */
+    void (*lost)(const char *why);
+};
+
+/* Opens and applies the log, and begins to follow. The strings must outlive the standby. */
+int standby_new(uv_loop_t *loop, const struct standby_options *options, struct standby **ret_standby,
+                struct error *error);
+uint16_t standby_api_port(const struct standby *standby);
+/* The loop then ends: standby_leads() is false. */
+void standby_stop(struct standby *standby);
+bool standby_leads(const struct standby *standby);
+/* Why following ended without a stop: 0: it did not. */
+int standby_failed(const struct standby *standby, struct error *error);
+/* What a controller that leads needs; the standby must outlive it. */
+const struct controller_shared *standby_shared(struct standby *standby);
+/* While it leads: `asked` is called on the loop when the leadership is asked to end. */
+void standby_on_step_down(struct standby *standby, void (*asked)(void *context), void *context);
+/* The controller that leads takes clients now: those that waited here are joined to it. */
+void standby_serving(struct standby *standby);
+/* Closes what is on the loop: it must be run once more before standby_free(). */
+void standby_close(struct standby *standby);
+void standby_free(struct standby *standby); /* ends the lease; NULL is fine */
+
+#endif
