@@ -26,7 +26,8 @@ class Island(NamedTuple):
 class Flow:
     """A connection to the head of a runtime. Any thread may use it; ``with`` closes it at the end."""
 
-    def __init__(self, address: str, name: Optional[str] = None, weight: int = 1, priority: int = 0):
+    def __init__(self, address: str, name: Optional[str] = None, weight: int = 1, priority: int = 0,
+                 reruns: int = 0):
         self._lib = _library.load()
         self._pointer = ctypes.c_void_p()
         self._functions: Dict[str, int] = {}
@@ -35,7 +36,7 @@ class Flow:
         self._sites: Dict[int, Tuple[str, Dict[int, str]]] = {}
         self._order: Deque[int] = collections.deque()
         self._single: Optional[Mesh] = None
-        options = _library.OptionsStruct(name.encode() if name else None, weight, priority)
+        options = _library.OptionsStruct(name.encode() if name else None, weight, priority, 0, reruns)
         error = _library.Error()
         code = self._lib.phx_flow_connect(address.encode(), options, ctypes.byref(self._pointer), error)
         _library.check(code, error)
@@ -136,17 +137,19 @@ class Flow:
 _default: Optional[Flow] = None
 
 
-def connect(address: Optional[str] = None, name: Optional[str] = None, weight: int = 1, priority: int = 0) -> Flow:
+def connect(address: Optional[str] = None, name: Optional[str] = None, weight: int = 1, priority: int = 0,
+            reruns: int = 0) -> Flow:
     """Connects to a runtime and makes it the default of this process.
 
     ``address`` is what ``phalanx flow up`` prints, by default the variable PHX_FLOW. ``weight`` is the client's share
-    of devices that several clients use, and a higher ``priority`` goes first.
+    of devices that several clients use, and a higher ``priority`` goes first. ``reruns`` is how many launches may go
+    again to make one value that is lost with a device or a head; with 0 the value fails.
     """
     global _default
     address = address or os.environ.get("PHX_FLOW")
     if not address:
         raise InvalidError("no address of a flow runtime: give it to flow.connect, or set PHX_FLOW", -1)
-    _default = Flow(address, name, weight, priority)
+    _default = Flow(address, name, weight, priority, reruns)
     return _default
 
 

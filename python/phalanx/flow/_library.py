@@ -97,6 +97,7 @@ _PROTOTYPES = {
     "phx_flow_get": (c_int, [_FLOW, c_uint64, c_void_p, c_size_t, c_int64, _F, _E]),
     "phx_flow_wait": (c_int, [_FLOW, c_uint64, c_int64, _F, _E]),
     "phx_flow_fetch": (c_int, [_FLOW, c_uint64, _E]),
+    "phx_flow_checkpoint": (c_int, [_FLOW, c_uint64, c_int64, _F, _E]),
     "phx_flow_release": (None, [_FLOW, c_uint64]),
 }
 

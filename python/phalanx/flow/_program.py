@@ -59,6 +59,14 @@ class Array:
             self._array = array
         return self._array
 
+    def checkpoint(self, timeout: Optional[float] = None) -> "Array":
+        """Keeps the elements here: with ``connect(reruns=...)``, what is lost later is made again from them."""
+        failure, error = _library.FailureStruct(), _library.Error()
+        code = self._flow._lib.phx_flow_checkpoint(self._flow.pointer, self._handle, _milliseconds(timeout), failure,
+                                                   error)
+        self._checked(code, failure, error)
+        return self
+
     def wait(self, timeout: Optional[float] = None) -> "Array":
         """Waits until the value is there, on its devices. TimeoutExpired after that many seconds."""
         failure, error = _library.FailureStruct(), _library.Error()

@@ -165,8 +165,12 @@ struct client_connection *client_connection_of(phx_flow *flow, uint32_t number)
     struct client_host *host = client_host(flow, number);
     if (!host || !host->alive)
         return NULL;
-    if (host->connection)
-        return host->connection->dead ? NULL : host->connection;
+    if (host->connection && !host->connection->dead)
+        return host->connection;
+    if (host->connection && host->connection->dead_ns) { /* what was asked on the broken one is lost */
+        host->connection->dead_ns = 0;
+        client_host_lost(flow, host, FAULT_CANCELLED);
+    }
     struct wire *wire;
     if (flow_wire_connect(host->address, &wire, NULL) < 0)
         return NULL;
@@ -323,6 +327,8 @@ void client_read(phx_flow *flow, struct client_connection *connection)
     } else { /* the head says what has become of the host */
         const struct client_host *host = client_host(flow, connection->host);
         connection->dead_ns = host && host->alive ? flow_now_ns() : 0;
+        struct flow_entry down = {.kind = ENTRY_HOST, .flags = ENTRY_IS_DOWN, .node = connection->host};
+        client_send_entry(flow, &flow->head, &down, (struct str){0}, true); /* what was put may be lost */
     }
     client_wake_thread(flow); /* which looks after broken connections, and may not be the one that reads */
     client_moved(flow);

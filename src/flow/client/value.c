@@ -109,8 +109,9 @@ static void client_ask_shards(phx_flow *flow, struct client_value *value, bool q
         if (!connection) {
             struct fault fault = client_lost(client_host(flow, place.host), place.device);
             client_value_fail(flow, value, &fault);
-            return;
         }
+        if (value->state == CLIENT_FAILED) /* also with a connection that had broken */
+            return;
         struct flow_entry entry = {.kind = ENTRY_FETCH, .handle = value->handle, .node = d};
         entry.flags = quiet ? ENTRY_IS_QUIET : 0;
         ++*missing;

@@ -31,6 +31,9 @@ struct worker_post {
     struct tensor *payload;
 };
 
+/* The connection that goes to a host: connections between hosts carry one way. */
+#define WORKER_OUT(host) (UINT64_C(4) << 32 | (uint32_t)(host))
+
 /* DONE may wait for so many others, or so long, while its device has runs ahead that are short. */
 enum { WORKER_POSTS_LAZY = 32 };
 #define WORKER_LAZY_NS  (1 * NS_PER_MS)
@@ -70,6 +73,8 @@ static void worker_meet_host(struct worker_process *process, const struct flow_e
         vec_push(&process->meetings, meeting);
         u64_map_put(&process->meeting_index, effect->as, meeting);
     }
+    if (meeting->hello.args[0] != effect->entry.args[0]) /* of another head, which has its own numbers */
+        loop_close(process->loop, WORKER_OUT(effect->as));
     meeting->peer = effect->as;
     meeting->hello = effect->entry;
     snprintf(meeting->address, sizeof meeting->address, STR_FORMAT, STR_ARG(buf_str(&effect->tail)));
@@ -83,7 +88,7 @@ static void worker_send(struct worker_process *process, uint64_t peer, const str
 {
     uint64_t out = peer;
     if (peer == peer_host((uint32_t)peer)) {
-        out = UINT64_C(4) << 32 | (uint32_t)peer; /* connections to hosts carry one way */
+        out = WORKER_OUT(peer);
         const struct worker_meeting *meeting = u64_map_get(&process->meeting_index, peer);
         struct wire *wire;
         if (!loop_has(process->loop, out) && meeting &&
@@ -300,6 +305,8 @@ static void worker_seek_head(struct worker_process *process)
 static void worker_peer_closed(void *context, uint64_t peer)
 {
     struct worker_process *process = context;
+    if (peer == WORKER_OUT(peer)) /* what it has sent may not have arrived */
+        peer = peer_host((uint32_t)peer);
     worker_feed(process, &(struct flow_event){.kind = FLOW_CLOSED, .peer = peer});
     if (peer != PEER_HEAD)
         return;

@@ -15,6 +15,7 @@
  *     HOST           head → both        node: host, count: devices, epoch: incarnation,    address
  *                                       args[0]: its first device, args[1]: its birth,
  *                                       handle: its place, program: island, flags
+ *     HOST           both → head        node: host; DOWN: the connection to it has broken
  *     CLIENT         head → worker      client, args[0]: token; DOWN: it is gone;
  *                                       launch: launches up to it are over
  *     ISLANDS        client ⇄ head      launch: request                                    flow_island_row...

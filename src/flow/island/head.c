@@ -321,6 +321,9 @@ static void head_client_entry(struct head *head, struct head_client *client, con
     case ENTRY_PROGRESS:
         head_client_told_all(head, client, entry, effects);
         break;
+    case ENTRY_HOST:
+        head_client_broke(head, client, entry->node);
+        break;
     case ENTRY_RELEASE:
         head_release(head, client, event->tail, effects);
         break;
@@ -352,6 +355,8 @@ static void head_entry(struct head *head, const struct flow_event *event, struct
             head_put_done(head, number, event->entry, effects);
         else if (event->entry->kind == ENTRY_CLIENT)
             head_client_known(head, number, event->entry, effects);
+        else if (event->entry->kind == ENTRY_HOST)
+            head_hosts_broke(head, number, event->entry->node);
     } else if (event->entry->kind == ENTRY_HELLO_WORKER)
         head_hello_worker(head, event, effects);
     else if (event->entry->kind == ENTRY_HELLO_CLIENT)
@@ -424,6 +429,7 @@ void head_step(struct head *head, const struct flow_event *event, struct flow_ef
     case FLOW_TICK:
         head_rejoin(head, effects);
         head_tell_progress(head, effects);
+        head_judge_broken(head, effects);
         break;
     case FLOW_COMPILED:
     case FLOW_RAN:

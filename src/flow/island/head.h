@@ -25,6 +25,8 @@ enum {
     STRIDE_UNIT = 1 << 20,
 };
 #define HEAD_MEMORY_WAIT_NS   (INT64_C(10) * 1000 * 1000 * 1000)
+/* How long a host may take to be seen lost after a connection to it broke. */
+#define HEAD_BREAK_NS         (INT64_C(2) * 1000 * 1000 * 1000)
 #define HEAD_REJOIN_NS        (INT64_C(10) * 1000 * 1000 * 1000)
 #define HEAD_DEVICE_NS_MAX    (UINT64_C(3600) * 1000 * 1000 * 1000)
 #define NS_OF_UNKNOWN_PROGRAM (INT64_C(100) * 1000)
@@ -93,6 +95,7 @@ struct head_object {
     int64_t until_ns;
     uint64_t launch; /* that made it, for those who are told that it is lost */
     bool rides; /* hosts are told of the release by the launch that used it last */
+    int64_t broke_ns; /* when its client's connection to a host broke that lacks a shard; 0: none did */
     struct fault *fault;
 };
 
@@ -126,6 +129,8 @@ struct head_launch {
     struct flow_entry entry;
     uint64_t *args;
     int64_t queued_ns;
+    int64_t broke_ns;  /* when a connection inside its gang broke; 0: none did */
+    uint32_t broke[2]; /* between these hosts */
     uint64_t device_ns;
     /* once stamped */
     VEC(uint32_t) hosts; /* that have not said DONE */
@@ -153,6 +158,7 @@ struct head_client {
     bool gone;
     bool away;        /* a worker has told of it, and it has yet to come */
     bool tells;       /* what there is from before */
+    bool broke;       /* a connection to a host while a value was put */
     int64_t until_ns; /* how long it may be away */
     uint32_t next_mesh;
     uint32_t running;
@@ -242,6 +248,16 @@ bool head_mesh_waits(const struct head_mesh *mesh);
 /* Settles what has waited for hosts that have come, or will not. */
 void head_rejoin(struct head *head, struct flow_effects *effects);
 
+/* Tells the hosts that are not through with the launch that it is lost. */
+void head_launch_tell_lost(const struct head *head, const struct head_launch *launch,
+                           const struct fault *fault, struct flow_effects *effects);
+
+/* head_break.c: connections between others */
+void head_hosts_broke(struct head *head, uint32_t host, uint32_t other);
+void head_client_broke(struct head *head, struct head_client *client, uint32_t host);
+/* Ends what waits for messages that were lost on a connection. */
+void head_judge_broken(struct head *head, struct flow_effects *effects);
+
 /* head_object.c */
 void head_value_fail(const struct head_client *client, uint64_t handle, const struct fault *fault,
                      struct flow_effects *effects);
@@ -249,14 +265,14 @@ void head_value_take_early(const struct head *head, struct head_object *object, 
 struct head_object *head_object_new(struct head_client *client, uint64_t handle,
                                     const struct program_value *value);
 void head_object_charge(struct head *head, struct head_object *object);
-void head_object_release(struct head *head, struct head_client *client, struct head_object *object,
+void head_object_release(const struct head *head, struct head_client *client, struct head_object *object,
                          struct flow_effects *effects);
-void head_object_end(struct head *head, struct head_client *client, struct head_object *object);
+void head_object_end(const struct head *head, struct head_client *client, struct head_object *object);
 void head_value(struct head *head, struct head_client *client, const struct flow_entry *entry,
                 struct str tail, struct flow_effects *effects);
 void head_put_done(struct head *head, uint32_t host, const struct flow_entry *entry,
                    struct flow_effects *effects);
-void head_object_try_release(struct head *head, struct head_client *client, struct head_object *object,
+void head_object_try_release(const struct head *head, struct head_client *client, struct head_object *object,
                              struct flow_effects *effects);
 void head_objects_lost(struct head *head, uint32_t host, const struct fault *fault,
                        struct flow_effects *effects);

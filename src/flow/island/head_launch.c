@@ -654,6 +654,18 @@ void head_done(struct head *head, uint32_t host, const struct flow_entry *entry,
     }
 }
 
+void head_launch_tell_lost(const struct head *head, const struct head_launch *launch,
+                           const struct fault *fault, struct flow_effects *effects)
+{
+    struct flow_entry lost = {.kind = ENTRY_LOST, .client = launch->client->id};
+    lost.launch = launch->entry.launch;
+    struct fault typed = *fault;
+    typed.launch = lost.launch;
+    for (size_t h = 0; h < launch->hosts.len; h++)
+        fault_encode(&typed,
+                     &flow_send(effects, head->hosts.items[launch->hosts.items[h]].peer, &lost)->tail);
+}
+
 void head_host_lost(struct head *head, uint32_t host, const struct fault *fault, struct flow_effects *effects)
 {
     for (size_t i = 0; i < head->running.len; i++) {
@@ -664,13 +676,7 @@ void head_host_lost(struct head *head, uint32_t host, const struct fault *fault,
         head_launch_leave(launch, host);
         if (!member)
             continue;
-        struct flow_entry lost = {.kind = ENTRY_LOST, .client = launch->client->id};
-        lost.launch = launch->entry.launch;
-        struct fault typed = *fault;
-        typed.launch = lost.launch;
-        for (size_t h = 0; h < launch->hosts.len; h++)
-            fault_encode(&typed,
-                         &flow_send(effects, head->hosts.items[launch->hosts.items[h]].peer, &lost)->tail);
+        head_launch_tell_lost(head, launch, fault, effects);
         if (launch->hosts.len == 0) {
             head_launch_finish(head, launch, effects);
             i--;

@@ -13,7 +13,7 @@ struct head_object *head_object_new(struct head_client *client, uint64_t handle,
     return object;
 }
 
-static void head_object_weigh(struct head *head, const struct head_object *object, int64_t bytes)
+static void head_object_weigh(const struct head *head, const struct head_object *object, int64_t bytes)
 {
     for (uint32_t i = 0; object->places && i < object->places->count; i++) {
         struct lower_place place = object->places->places[i];
@@ -29,7 +29,7 @@ void head_object_charge(struct head *head, struct head_object *object)
     head_object_weigh(head, object, object->shard_bytes);
 }
 
-void head_object_end(struct head *head, struct head_client *client, struct head_object *object)
+void head_object_end(const struct head *head, struct head_client *client, struct head_object *object)
 {
     if (object->charged)
         head_object_weigh(head, object, -object->shard_bytes);
@@ -68,7 +68,7 @@ static void head_object_came(const struct head *head, struct head_object *object
 }
 
 /* Hands the release on to the hosts that hold a shard; several of the same host get one entry. */
-void head_object_release(struct head *head, struct head_client *client, struct head_object *object,
+void head_object_release(const struct head *head, struct head_client *client, struct head_object *object,
                          struct flow_effects *effects)
 {
     struct head_places *places = object->places;
@@ -206,7 +206,7 @@ void head_put_done(struct head *head, uint32_t host, const struct flow_entry *en
     }
 }
 
-void head_object_try_release(struct head *head, struct head_client *client, struct head_object *object,
+void head_object_try_release(const struct head *head, struct head_client *client, struct head_object *object,
                              struct flow_effects *effects)
 {
     if (object->released && object->pending == 0 && object->missing == 0 && !object->births &&

@@ -19,6 +19,7 @@
  *     head_mesh.c            virtual devices on physical ones
  *     head_launch.c          programs, objects, the scheduler
  *     head_rejoin.c          a head in the place of a lost one
+ *     head_break.c           connections that broke between others
  *     worker.c               hellos, functions, messages       worker.h: the state of a worker
  *     worker_launch.c        instances of plans
  *     worker_store.c         objects and their cells

@@ -477,6 +477,11 @@ void worker_step(struct worker *worker, const struct flow_event *event, struct f
             worker->secret = 0; /* peers are let in again once the next head has told its own */
             worker_launches_lost(worker, effects);
         }
+        if (event->peer == peer_host((uint32_t)event->peer)) { /* what was sent last may be lost */
+            struct flow_entry down = {.kind = ENTRY_HOST, .flags = ENTRY_IS_DOWN};
+            down.node = (uint32_t)event->peer;
+            flow_send(effects, PEER_HEAD, &down);
+        }
         for (size_t i = 0; i < worker->guests.len; i++)
             if (worker->guests.items[i].peer == event->peer) {
                 vec_remove(&worker->guests, i);

@@ -23,6 +23,7 @@ struct connection {
     struct wire *wire;
     uint64_t peer;
     bool dead, held, dirty, writing;
+    bool replaced; /* dead, and its peer has been added again: `closed` is called all the same */
     bool resumes; /* is to be read in the next turn, whatever poll says */
 };
 
@@ -94,7 +95,10 @@ void loop_add(struct loop *loop, struct wire *wire, uint64_t peer)
     connection->wire = wire;
     connection->peer = peer;
     vec_push(&loop->list, connection);
-    CHECK(u64_map_put(&loop->by_peer, peer, connection) == NULL);
+    struct connection *old = u64_map_put(&loop->by_peer, peer, connection);
+    CHECK(!old || old->dead);
+    if (old) /* yet to be buried */
+        old->replaced = true;
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
     CHECK(epoll_ctl(loop->epoll, EPOLL_CTL_ADD, wire->fd, &event) == 0);
 }
@@ -238,6 +242,7 @@ static void loop_bury(struct loop *loop)
                 if (loop->dirty.items[k] == connection)
                     vec_remove(&loop->dirty, k);
             uint64_t peer = connection->peer;
+            last = last || connection->replaced;
             flow_wire_free(connection->wire);
             mem_free(connection);
             if (last)

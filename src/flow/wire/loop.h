@@ -30,7 +30,9 @@ int loop_new(const struct loop_handler *handler, struct loop **ret_loop, struct 
 void loop_free(struct loop *loop);
 /* Takes over the descriptor. */
 void loop_listen(struct loop *loop, int fd);
-void loop_add(struct loop *loop, struct wire *wire, uint64_t peer); /* takes over the wire */
+/* Takes over the wire. A peer whose connection has ended may be added again, also before `closed` is called
+ * for the old one. */
+void loop_add(struct loop *loop, struct wire *wire, uint64_t peer);
 bool loop_has(const struct loop *loop, uint64_t peer);
 /* Nothing happens where there is no such peer. */
 void loop_send(struct loop *loop, uint64_t peer, const struct flow_entry *entry, struct str tail,

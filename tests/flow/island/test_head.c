@@ -492,6 +492,62 @@ static void identity_takes_the_token(void **state)
     stand_end(&stand);
 }
 
+static void tick_at(struct stand *stand, int64_t seconds)
+{
+    flow_effects_clear(&stand->effects);
+    head_step(stand->head, &(struct flow_event){.kind = FLOW_TICK, .now_ns = seconds * INT64_C(1000000000)},
+              &stand->effects);
+}
+
+/* Two hosts that live lose their connection: launches of both end, after the time in which a host that is
+ * gone would have been seen lost. A client's put to such a host fails, and leaves nothing. */
+static void broken_connection_ends_waits(void **state)
+{
+    struct stand stand;
+    struct flow_entry down = {.kind = ENTRY_HOST, .flags = ENTRY_IS_DOWN, .node = 1};
+    struct fault fault;
+    stand_begin(&stand, 2, 1, 1 << 20, 4);
+    add_client(&stand, FIRST_CLIENT, 1, 2, 1);
+    launch(&stand, FIRST_CLIENT, 1, 1);
+    say_to_head(&stand, 1, &down, (struct str){0});
+    launch(&stand, FIRST_CLIENT, 1, 2); /* goes over another connection */
+    tick_at(&stand, 1);
+    assert_int_equal(stand.effects.list.len, 0);
+    tick_at(&stand, 3);
+    assert_int_equal(stand.effects.list.len, 2);
+    for (size_t i = 0; i < 2; i++) {
+        const struct flow_effect *effect = &stand.effects.list.items[i];
+        assert_int_equal(effect->entry.kind, ENTRY_LOST);
+        assert_int_equal(effect->entry.launch, 1);
+        assert_true(fault_decode(buf_str(&effect->tail), &fault));
+        assert_int_equal(fault.reason, FAULT_CANCELLED);
+        assert_true(fault.lost);
+    }
+    tick_at(&stand, 6); /* said once */
+    assert_int_equal(stand.effects.list.len, 0);
+
+    uint64_t handle = UINT64_C(1) << HANDLE_CLIENT_SHIFT | HANDLE_PUT | 1;
+    struct flow_entry value = {.kind = ENTRY_VALUE, .handle = handle, .node = stand.mesh, .epoch = 1};
+    struct buf tail = {0};
+    struct ir_type type = {IR_F32, 1, {2}};
+    pack_type(&tail, &type);
+    buf_add(&tail, (const uint8_t[IR_RANK_MAX]){1}, IR_RANK_MAX);
+    say_to_head(&stand, FIRST_CLIENT, &value, buf_str(&tail));
+    say_to_head(&stand, 1, &(struct flow_entry){.kind = ENTRY_PUT_DONE, .handle = handle}, (struct str){0});
+    say_to_head(&stand, FIRST_CLIENT, &down, (struct str){0});
+    tick_at(&stand, 9);
+    assert_int_equal(stand.effects.list.len, 1);
+    assert_int_equal(stand.effects.list.items[0].entry.kind, ENTRY_FAILED);
+    assert_true(head_count(stand.head).objects == 3);
+    buf_clear(&tail);
+    pack_u64(&tail, handle);
+    say_to_head(&stand, FIRST_CLIENT, &(struct flow_entry){.kind = ENTRY_RELEASE}, buf_str(&tail));
+    buf_done(&tail);
+    assert_int_equal(stand.effects.list.len, 2); /* to both hosts */
+    assert_true(head_count(stand.head).objects == 2);
+    stand_end(&stand);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -507,6 +563,7 @@ int main(void)
         cmocka_unit_test(launch_numbers_ascend),
         cmocka_unit_test(quotas_fail_typed),
         cmocka_unit_test(identity_takes_the_token),
+        cmocka_unit_test(broken_connection_ends_waits),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

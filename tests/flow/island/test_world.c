@@ -87,6 +87,7 @@ static void run_seed(uint64_t seed, uint64_t device_bytes, bool kills_heads)
     sum.head_deaths += world.head_deaths;
     sum.kept += world.kept;
     sum.refused += world.refused;
+    sum.breaks += world.breaks;
     world_end(&world);
 }
 
@@ -121,10 +122,10 @@ static void heads_are_killed(void **state)
     for (uint64_t seed = first_seed(); seed <= seeds(60); seed++)
         run_seed(seed, seed % 4 ? 1 << 20 : 400, true);
     printf("# %llu launches, %llu shards right, %llu failures; %llu heads killed, %llu values told again, "
-           "%llu workers refused\n",
+           "%llu workers refused, %llu connections broken\n",
            (unsigned long long)sum.launches, (unsigned long long)sum.shards, (unsigned long long)sum.failures,
-           (unsigned long long)sum.head_deaths, (unsigned long long)sum.kept,
-           (unsigned long long)sum.refused);
+           (unsigned long long)sum.head_deaths, (unsigned long long)sum.kept, (unsigned long long)sum.refused,
+           (unsigned long long)sum.breaks);
     assert_true(sum.launches > 1000 && sum.shards > 1000 && sum.head_deaths > 100 && sum.kept > 1000);
 }
 

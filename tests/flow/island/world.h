@@ -117,7 +117,7 @@ struct world {
     bool kills_heads;
     /* what was reached */
     uint64_t launches, shards, failures, kills, client_deaths, memory_failures, lost_failures;
-    uint64_t head_deaths, kept, refused;
+    uint64_t head_deaths, kept, refused, breaks;
 };
 
 void world_begin(struct world *world, uint64_t seed, uint64_t device_bytes, bool kills_heads);
@@ -128,6 +128,7 @@ void world_kill_client(struct world *world, uint32_t c);
 
 /* world_clients.h */
 void world_client_lost_head(struct world *world, uint32_t c);
+void world_client_lost_worker(struct world *world, uint32_t c, uint32_t w);
 void world_client_took(struct world *world, uint32_t c, const struct flow_entry *entry, struct str tail);
 void world_client_act(struct world *world, uint32_t c);
 void world_post(struct world *world, uint32_t from, uint32_t to, const struct flow_entry *entry,

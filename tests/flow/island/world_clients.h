@@ -43,8 +43,8 @@ static void world_client_shard(struct world *world, struct world_client *client,
     struct world_value *value = world_find_value(client, entry->handle);
     if (!value)
         return;
-    CHECK(entry->node < 16 && value->asked[entry->node] > 0);
-    value->asked[entry->node]--;
+    CHECK(entry->node < 16 && (value->asked[entry->node] > 0 || world->breaks > 0));
+    value->asked[entry->node] -= value->asked[entry->node] > 0;
     if (entry->flags & ENTRY_IS_FAILED) {
         struct fault fault;
         CHECK(fault_decode(tail, &fault));
@@ -82,6 +82,20 @@ void world_client_lost_head(struct world *world, uint32_t c)
         hello.args[0] = client->token;
     }
     world_post(world, world_client_end(c), 0, &hello, STR("client"));
+}
+
+/* The connection to a worker broke: what was asked there is given up, and the head is told. */
+void world_client_lost_worker(struct world *world, uint32_t c, uint32_t w)
+{
+    struct world_client *client = &world->clients[c];
+    struct flow_entry down = {.kind = ENTRY_HOST, .flags = ENTRY_IS_DOWN, .node = world->workers[w].host};
+    client->knows[w] = false;
+    for (size_t v = 0; v < client->values.len; v++)
+        for (uint32_t d = 0; d < 16; d++)
+            if (client->values.items[v].mesh.births[d] == world->workers[w].birth)
+                client->values.items[v].asked[d] = 0;
+    if (client->welcome)
+        world_post(world, world_client_end(c), 0, &down, (struct str){0});
 }
 
 /* Under another number nothing that was there is this client's. */

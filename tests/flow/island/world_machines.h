@@ -355,6 +355,50 @@ static void world_lose_head(struct world *world, uint32_t end)
     }
 }
 
+/* A connection between two that live breaks; what is on its way may still arrive, or its tail is lost. */
+static void world_break(struct world *world, uint32_t from, uint32_t to)
+{
+    struct world_channel *out = &world->channels[from][to];
+    size_t len = out->queue.len;
+    world_drop(out, len > out->first ? out->first + rng_below(&world->rng, len - out->first + 1) : len);
+    vec_push(&out->queue, ((struct world_message){.closed = true}));
+    world->breaks++;
+    if (from > WORLD_WORKERS_MAX) {
+        world_drop(&world->channels[to][from], world->channels[to][from].first);
+        world_client_lost_worker(world, from - 1 - WORLD_WORKERS_MAX, to - 1);
+        return;
+    }
+    struct flow_event event = {.kind = FLOW_CLOSED, .peer = peer_host(world->workers[to - 1].host)};
+    world_worker_feed(world, from - 1, &event);
+}
+
+static void world_see_break(struct world *world, uint32_t from, uint32_t to)
+{
+    struct world_worker *worker = &world->workers[to - 1];
+    struct flow_event event = {.kind = FLOW_CLOSED, .peer = peer_guest(from)};
+    if (from <= WORLD_WORKERS_MAX)
+        event.peer = peer_host(world->workers[from - 1].host);
+    else if (worker->bound[from])
+        event.peer = worker->bound[from];
+    worker->bound[from] = 0;
+    worker->held[from] = false;
+    world_worker_feed(world, to - 1, &event);
+}
+
+static void world_hurt_connection(struct world *world, uint32_t w, uint32_t c)
+{
+    uint32_t v = (uint32_t)rng_below(&world->rng, world->worker_count);
+    const struct world_client *client = &world->clients[c];
+    if (!world->workers[w].alive || world->workers[w].host == UINT32_MAX)
+        return;
+    if (rng_below(&world->rng, 2)) {
+        if (client->alive && client->knows[w])
+            world_break(world, world_client_end(c), world_worker_end(w));
+    } else if (v != w && world->workers[v].alive && world->workers[v].host != UINT32_MAX) {
+        world_break(world, world_worker_end(v), world_worker_end(w));
+    }
+}
+
 static void world_deliver(struct world *world, uint32_t from, uint32_t to)
 {
     struct world_channel *channel = &world->channels[from][to];
@@ -369,8 +413,10 @@ static void world_deliver(struct world *world, uint32_t from, uint32_t to)
         event.entry = &message.entry;
         event.tail = tail;
         world_head_feed(world, &event);
-    } else if (message.closed) {
+    } else if (message.closed && from == 0) {
         world_lose_head(world, to);
+    } else if (message.closed) {
+        world_see_break(world, from, to);
     } else if (from == 0 && message.entry.kind == ENTRY_WELCOME && message.entry.flags) {
         world_kill_worker(world, to - 1); /* as its process ends */
     } else if (to <= WORLD_WORKERS_MAX) {
@@ -402,7 +448,8 @@ static bool world_may_deliver(const struct world *world, uint32_t from, uint32_t
     if (to == 0)
         return true;
     if (to <= WORLD_WORKERS_MAX)
-        return world->workers[to - 1].alive && !world->workers[to - 1].held[from];
+        return world->workers[to - 1].alive &&
+               (!world->workers[to - 1].held[from] || channel->queue.items[channel->first].closed);
     return world->clients[to - 1 - WORLD_WORKERS_MAX].alive;
 }
 
@@ -457,6 +504,8 @@ static void world_hurt(struct world *world)
         world_add_client(world);
     else if (draw < 19 && world->kills_heads)
         world_kill_head(world);
+    else if (draw < 23)
+        world_hurt_connection(world, w, c);
     else if (world->clients[c].alive && draw < 400)
         world_client_act(world, c);
 }

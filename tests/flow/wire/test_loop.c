@@ -257,13 +257,43 @@ static void peer_that_never_reads_is_closed(void **state)
     }
 }
 
+/* --- a peer that is connected to again in the turn in which its connection ended */
+
+static void none_entry(void *context, uint64_t peer, const struct flow_entry *entry, struct str tail)
+{
+}
+
+static void again_woken(void *context)
+{
+    struct stand *stand = context;
+    for (int i = 0; i < 2; i++) {
+        loop_close(stand->loop, friend);
+        assert_false(loop_has(stand->loop, friend));
+        loop_add(stand->loop, stand->peers[i], friend);
+        stand->peers[i] = NULL;
+    }
+}
+
+static void peer_is_added_again(void **state)
+{
+    for (int rings = 0; rings <= 1; rings++) {
+        struct stand stand;
+        struct loop_handler handler = {.entry = none_entry, .woken = again_woken};
+        stand_begin(&stand, rings, 2, &handler);
+        loop_wake(stand.loop);
+        loop_run(stand.loop);
+        assert_int_equal(stand.closed, 1); /* the end of the first one is told */
+        assert_true(loop_has(stand.loop, friend));
+        stand_end(&stand);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(guest_is_let_in_late),
-        cmocka_unit_test(second_connection_takes_over),
-        cmocka_unit_test(peer_is_closed_once),
-        cmocka_unit_test(peer_that_never_reads_is_closed),
+        cmocka_unit_test(guest_is_let_in_late), cmocka_unit_test(second_connection_takes_over),
+        cmocka_unit_test(peer_is_closed_once),  cmocka_unit_test(peer_that_never_reads_is_closed),
+        cmocka_unit_test(peer_is_added_again),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,99 @@
+/* Connections that broke between two that live: what was on its way between them is lost.
+ *
+ * Whoever sees a connection to a host end tells the head, because what it has sent last may not have arrived.
+ * Most often the host is gone, and the head hears of that too within HEAD_BREAK_NS. Otherwise the launches
+ * that had both hosts in their gang at that time end, and so do the values that were being put. */
+#include "flow/island/head.h"
+
+static bool head_launch_has(const struct head_launch *launch, uint32_t host)
+{
+    for (uint32_t k = 0; k < launch->need_count; k++)
+        if (launch->needs[k].host == host)
+            return true;
+    return false;
+}
+
+void head_hosts_broke(struct head *head, uint32_t host, uint32_t other)
+{
+    if (other >= head->hosts.len || !head->hosts.items[other].alive)
+        return;
+    for (size_t i = 0; i < head->running.len; i++) {
+        struct head_launch *launch = head->running.items[i];
+        if (launch->broke_ns == 0 && head_launch_has(launch, host) && head_launch_has(launch, other)) {
+            launch->broke_ns = head->now_ns + 1;
+            launch->broke[0] = host;
+            launch->broke[1] = other;
+        }
+    }
+}
+
+static bool head_object_awaits(const struct head_object *object, uint32_t host)
+{
+    for (uint32_t i = 0; object->missing > 0 && i < object->places->count; i++)
+        if (object->places->places[i].host == host && !object->there[i])
+            return true;
+    return false;
+}
+
+void head_client_broke(struct head *head, struct head_client *client, uint32_t host)
+{
+    if (host >= head->hosts.len || !head->hosts.items[host].alive)
+        return;
+    for (size_t i = 0; i < client->object_list.len; i++) {
+        struct head_object *object = client->object_list.items[i];
+        if (object->broke_ns == 0 && !object->births && head_object_awaits(object, host)) {
+            object->broke_ns = head->now_ns + 1;
+            client->broke = true;
+        }
+    }
+}
+
+static bool head_break_is_over(const struct head *head, int64_t broke_ns)
+{
+    return broke_ns != 0 && head->now_ns - broke_ns >= HEAD_BREAK_NS;
+}
+
+/* The shards that have not come will not; those that do go again. */
+static void head_client_judge_broken(const struct head *head, struct head_client *client,
+                                     struct flow_effects *effects)
+{
+    client->broke = false;
+    for (size_t i = client->object_list.len; i-- > 0;) {
+        struct head_object *object = client->object_list.items[i];
+        if (object->missing == 0 || object->broke_ns == 0)
+            continue;
+        if (!head_break_is_over(head, object->broke_ns)) {
+            client->broke = true;
+            continue;
+        }
+        object->missing = 0;
+        if (!object->fault) {
+            struct fault fault = fault_make(FAULT_CANCELLED, 0, 0,
+                                            "the client's connection to a host broke while it put the value");
+            fault.lost = true;
+            object->fault = mem_alloc(sizeof fault);
+            *object->fault = fault;
+            head_value_fail(client, object->handle, &fault, effects);
+        }
+        head_object_try_release(head, client, object, effects);
+    }
+}
+
+void head_judge_broken(struct head *head, struct flow_effects *effects)
+{
+    for (size_t i = 0; i < head->running.len; i++) {
+        struct head_launch *launch = head->running.items[i];
+        if (!head_break_is_over(head, launch->broke_ns))
+            continue;
+        struct fault fault =
+            fault_make(FAULT_CANCELLED, launch->entry.launch, 0,
+                       "the connection between hosts %u and %u broke during launch %llu", launch->broke[0],
+                       launch->broke[1], (unsigned long long)launch->entry.launch);
+        fault.lost = true;
+        launch->broke_ns = 0;
+        head_launch_tell_lost(head, launch, &fault, effects);
+    }
+    for (size_t c = 0; c < head->clients.len; c++)
+        if (head->clients.items[c]->broke)
+            head_client_judge_broken(head, head->clients.items[c], effects);
+}
