@@ -1,5 +1,3 @@
-#include <stdio.h>
-
 #include "core/health/fault.h"
 #include "core/repair/repair.h"
 #include "kube/render.h"
@@ -52,8 +50,7 @@ static void put_spec(struct render *render, const struct machine *machine)
     struct json_writer *out = &render->out;
     json_key(out, "spec");
     json_begin_object(out);
-    json_pair_str(out, "providerID",
-                  arena_printf(render->scratch, "phalanx://" STR_FORMAT, STR_ARG(machine->name)));
+    json_pair_str(out, "providerID", ARENA_CONCAT(render->scratch, STR("phalanx://"), machine->name));
     if (machine->cordoned)
         json_pair_bool(out, "unschedulable", true);
     bool isolated = isolation_is_out(machine->isolation);
@@ -72,25 +69,31 @@ static void put_spec(struct render *render, const struct machine *machine)
     json_end_object(out);
 }
 
+/* Writes a quantity; without printf, which was a tenth of the time of a Node. */
+static void put_amount(struct json_writer *out, struct str key, int64_t amount, struct str suffix)
+{
+    char digits[DECIMAL_TEXT_MAX], text[DECIMAL_TEXT_MAX + 2];
+    struct str number = str_decimal(amount, digits);
+    CHECK(number.len + suffix.len <= sizeof text);
+    mem_copy(text, number.data, number.len);
+    mem_copy(text + number.len, suffix.data, suffix.len);
+    json_key_str(out, key);
+    json_put_str(out, (struct str){text, number.len + suffix.len});
+}
+
 static void put_resources(struct render *render, const char *key, const struct machine *machine)
 {
     struct json_writer *out = &render->out;
     const struct cluster *cluster = core_cluster(render->core);
-    char text[32];
+    bool whole = machine->cpu_milli % 1000 == 0;
     json_key(out, key);
     json_begin_object(out);
-    if (machine->cpu_milli) {
-        snprintf(text, sizeof text, machine->cpu_milli % 1000 ? "%lldm" : "%lld",
-                 (long long)(machine->cpu_milli % 1000 ? machine->cpu_milli : machine->cpu_milli / 1000));
-        json_pair_text(out, "cpu", text);
-    }
-    if (machine->memory_bytes) {
-        snprintf(text, sizeof text, "%lldKi", (long long)(machine->memory_bytes / 1024));
-        json_pair_text(out, "memory", text);
-    }
-    snprintf(text, sizeof text, "%u", machine->chip_count);
-    json_key_str(out, cluster->chip_resource);
-    json_put_text(out, text);
+    if (machine->cpu_milli)
+        put_amount(out, STR("cpu"), whole ? machine->cpu_milli / 1000 : machine->cpu_milli,
+                   whole ? STR("") : STR("m"));
+    if (machine->memory_bytes)
+        put_amount(out, STR("memory"), machine->memory_bytes / 1024, STR("Ki"));
+    put_amount(out, cluster->chip_resource, machine->chip_count, STR(""));
     json_pair_text(out, "pods", "110");
     json_end_object(out);
 }
@@ -128,7 +131,7 @@ static void put_healthy(struct render *render, const struct machine *machine)
         fault_describe(fault, &why);
         buf_printf(&why, ": " STR_FORMAT, STR_ARG(buf_str(&fault->evidence)));
     } else {
-        buf_printf(&why, "no fault is open");
+        buf_add_str(&why, STR("no fault is open"));
     }
     if (machine->kept != ISOLATION_HEALTHY) {
         buf_printf(&why, "; ");

@@ -117,7 +117,9 @@ static struct str header_lines(const struct api_request *request)
 {
     struct buf *lines = &request->api->server->lines;
     buf_clear(lines);
-    buf_printf(lines, "Content-Type: %s\r\nCache-Control: no-cache, private\r\n", request->answer_type);
+    buf_add_str(lines, STR("Content-Type: "));
+    buf_add_str(lines, str_from(request->answer_type));
+    buf_add_str(lines, STR("\r\nCache-Control: no-cache, private\r\n"));
     if (request->etag[0])
         buf_printf(lines, "ETag: %s\r\n", request->etag);
     if (request->retry_after_s)

@@ -144,11 +144,16 @@ static const char *status_text(int code)
 static void answer_begin_head(struct http_connection *connection, int code, struct str lines)
 {
     struct buf *out = &connection->out;
+    char digits[DECIMAL_TEXT_MAX];
     CHECK(connection->state < HTTP_SENDS && connection->body.len == 0);
     if (!connection->whole)
         connection->keeps = false;
     buf_reserve(out, LINES_BYTES + lines.len);
-    buf_printf(out, "HTTP/1.1 %d %s\r\n", code, status_text(code));
+    buf_add_str(out, STR("HTTP/1.1 ")); /* no printf, whose share of a small answer is seen */
+    buf_add_str(out, str_decimal(code, digits));
+    buf_add_char(out, ' ');
+    buf_add_str(out, str_from(status_text(code)));
+    buf_add_str(out, STR("\r\n"));
     buf_add_str(out, http_date_line(connection->http));
     buf_add_str(out, lines);
     connection->bare = connection->bare || code == 204 || code == 304;
