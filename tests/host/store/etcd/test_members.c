@@ -445,6 +445,87 @@ static void slow_follower(void **state)
     side_close(&b);
 }
 
+/* --- a full etcd -------------------------------------------------------------------------------------- */
+
+/* Uses the quota up; returns the revision of the last put that went through. */
+static int64_t fill(struct members *small)
+{
+    struct etcd_client *client;
+    struct buf value BUF_CLEANUP = {0};
+    struct etcd_key key = {.text = "/other", .len = 6};
+    int64_t revision = 0;
+    int rc;
+    sample_state(&value, 1, 1 << 20);
+    assert_int_equal(etcd_client_new(&small->options, &client, NULL), 0);
+    do {
+        struct arena arena ARENA_CLEANUP = {0};
+        struct etcd_txn txn ETCD_TXN_CLEANUP = {0};
+        struct doc *reply;
+        struct error error;
+        etcd_txn_begin(&txn);
+        etcd_txn_then(&txn);
+        etcd_txn_put(&txn, etcd_key_str(&key), buf_str(&value), 0);
+        rc = etcd_txn_run(&txn, client, etcd_mono_ns() + 60 * NS_PER_SECOND, &arena, &reply, NULL, &error);
+        if (rc == 0)
+            revision = etcd_revision(reply);
+    } while (rc == 0);
+    assert_int_equal(rc, ERROR_NO_SPACE);
+    etcd_client_free(client);
+    return revision;
+}
+
+/* Ends the alarm of the one member, as `etcdctl alarm disarm` does. */
+static void disarm(struct members *small)
+{
+    struct etcd_client *client;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct buf body BUF_CLEANUP = {0};
+    struct doc *reply;
+    int64_t until_ns = etcd_mono_ns() + 60 * NS_PER_SECOND;
+    assert_int_equal(etcd_client_new(&small->options, &client, NULL), 0);
+    assert_int_equal(etcd_call(client, "/v3/maintenance/alarm", STR("{\"action\":\"GET\"}"), until_ns, &arena,
+                               &reply, NULL, NULL),
+                     0);
+    struct str member = doc_str(doc_get(doc_at(doc_get(reply, "alarms"), 0), "memberID"), STR("0"));
+    buf_printf(&body, "{\"action\":\"DEACTIVATE\",\"alarm\":\"NOSPACE\",\"memberID\":\"" STR_FORMAT "\"}",
+               STR_ARG(member));
+    assert_int_equal(
+        etcd_call(client, "/v3/maintenance/alarm", buf_str(&body), until_ns, &arena, &reply, NULL, NULL), 0);
+    etcd_client_free(client);
+}
+
+/* The alarm NOSPACE is a full disk: nothing changes, reading goes on, and the same append succeeds after it. */
+static void full_quota(void **state)
+{
+    struct members small, kept = members;
+    struct side a = {0};
+    struct error error;
+    uint8_t salts[64] = {0};
+    char body[64];
+    members_start(&small, 1, "16777216");
+    small.options.lease_s = 120;
+    members = small; /* of which the sides are */
+    side_open(&a);
+    assert_int_equal(side_lead(&a, false), 1);
+    append_well(&a, 5, 0);
+    int64_t revision = fill(&members);
+    assert_int_equal(side_append(&a, 3, 0, &error), ERROR_NO_SPACE);
+    assert_non_null(strstr(error.text, "NOSPACE"));
+    assert_int_equal(side_append(&a, 3, 0, &error), ERROR_NO_SPACE);
+    assert_int_not_equal(etcd_log_term(a.log), 0);
+    assert_int_equal(side_read(&a, 1, salts), 5);
+    snprintf(body, sizeof body, "{\"revision\":\"%lld\"}", (long long)revision);
+    members_call(&members, "/v3/kv/compaction", body);
+    members_call(&members, "/v3/maintenance/defragment", "{}");
+    disarm(&members);
+    append_well(&a, 3, 0);
+    assert_int_equal(side_read(&a, 1, salts), 8);
+    side_close(&a);
+    small = members;
+    members = kept;
+    members_stop(&small);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -458,6 +539,7 @@ int main(void)
         cmocka_unit_test_setup(majority_lost, set_up),
         cmocka_unit_test_setup(watch_wakes, set_up),
         cmocka_unit_test_setup(slow_follower, set_up),
+        cmocka_unit_test_setup(full_quota, set_up),
     };
     members_need();
     members_start(&members, 3, NULL);
