@@ -290,6 +290,38 @@ static void windows(void **state)
     harness_done(&h);
 }
 
+static uint64_t ends_by(const struct harness *h, enum ledger_cause cause)
+{
+    uint64_t count = 0;
+    for (int size = 0; size < LEDGER_SIZES; size++)
+        count += core_ledger(h->core)->sizes[size].ends[cause];
+    return count;
+}
+
+/* The ledger's count of an end follows its cause for five minutes, and not longer. */
+static void the_ledger_counts_again(void **state)
+{
+    static const struct {
+        int64_t after_s;
+        uint64_t infrastructure;
+    } cases[] = {{1, 1}, {299, 1}, {301, 0}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct harness h;
+        harness_init(&h, 3, 1, 0);
+        harness_create(&h, SET);
+        harness_run_all(&h);
+        struct task *late = harness_task(&h, "a-x-0-1");
+        fails(&h, harness_task(&h, "a-x-0-0"), SIGNATURE_PEER, "Connection reset by peer");
+        assert_int_equal((int)ends_by(&h, CAUSE_PROGRAM), 1);
+        harness_wait(&h, cases[i].after_s * NS_PER_SECOND);
+        fails(&h, late, SIGNATURE_CHIP_BROKEN, "GPU is lost");
+        assert_int_equal((int)ends_by(&h, CAUSE_INFRASTRUCTURE), (int)cases[i].infrastructure);
+        assert_int_equal((int)ends_by(&h, CAUSE_PROGRAM), 1 - (int)cases[i].infrastructure);
+        harness_check_replay(&h);
+        harness_done(&h);
+    }
+}
+
 /* A machine whose ranks are victims again and again is not avoided; the one where it begins is. */
 static void victims_are_not_avoided(void **state)
 {
@@ -358,6 +390,7 @@ int main(void)
         cmocka_unit_test(what_came_later_is_no_cause),
         cmocka_unit_test(evidence_is_frozen),
         cmocka_unit_test(windows),
+        cmocka_unit_test(the_ledger_counts_again),
         cmocka_unit_test(victims_are_not_avoided),
         cmocka_unit_test(merging),
     };
