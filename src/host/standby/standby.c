@@ -8,7 +8,10 @@
 #include "drive/drive.h"
 
 #define LOOK_NS (500 * NS_PER_MS) /* a watch may fail silently */
-enum { LEADER_LOOK_MS = 100 };    /* while we lead, each of our appends is news */
+enum {
+    LEADER_LOOK_MS = 100, /* while we lead, each of our appends is news */
+    REFUSALS_MAX = 4,     /* a leader listens well before so many looks */
+};
 
 struct standby {
     uv_loop_t *loop;
@@ -36,6 +39,7 @@ struct standby {
     struct sockaddr_storage leader;
     int64_t leader_term; /* whose address that is; 0: nobody's */
     bool leader_met;     /* it has taken a connection: one that it refuses now means that it is dead */
+    uint32_t refusals;   /* connections in a row that a leader which was never met has refused */
 };
 
 /* --- the log ------------------------------------------------------------------------------------------ */
@@ -119,7 +123,8 @@ static void probe_connected(uv_connect_t *request, int status)
     struct standby *standby = request->data;
     if (status == UV_ECANCELED)
         return;
-    if (status == UV_ECONNREFUSED && standby->leader_met &&
+    standby->refusals = status == UV_ECONNREFUSED ? standby->refusals + 1 : 0;
+    if (status == UV_ECONNREFUSED && (standby->leader_met || standby->refusals >= REFUSALS_MAX) &&
         standby->leader_term == standby->seen.leader_term) {
         probe_end(standby, probe_over);
         standby_take_over(standby, true);
@@ -176,6 +181,7 @@ static void follow_leader(struct standby *standby)
                  place_read(standby->seen.who, &leader);
     standby->leader_term = known ? standby->seen.leader_term : 0;
     standby->leader_met = false;
+    standby->refusals = 0;
     if (known)
         standby->leader = leader;
     forward_to(standby->forward, known ? &leader : NULL);

@@ -494,7 +494,7 @@ static void disarm(struct members *small)
     etcd_client_free(client);
 }
 
-/* The alarm NOSPACE is a full disk: nothing changes, reading goes on, and the same append succeeds after it. */
+/* The alarm NOSPACE is a full disk: nothing changes, reading goes on, and the same append succeeds later. */
 static void full_quota(void **state)
 {
     struct members small, kept = members;
