@@ -356,6 +356,9 @@ static void what_needs_the_state_is_not_prepared(void **state)
     assert_null(core_prepare_write(&write));
     write = a_map(WRITE_DELETE, "m", "");
     assert_null(core_prepare_write(&write));
+    write = a_map(WRITE_REPLACE, "m", "{}");
+    write.object = OBJECT_CLUSTER_QUEUE; /* gets a finalizer, unless it is being deleted by then */
+    assert_null(core_prepare_write(&write));
     struct event event = {.kind = EVENT_WRITE,
                           .write = a_map(WRITE_CREATE, "", MAP("{\"generateName\":\"m-\"}", "{}"))};
     event.write.draw = 1;
