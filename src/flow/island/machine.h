@@ -10,7 +10,8 @@
  * it with the island's next ticket and sends one LAUNCH to each host of the gang. Each worker makes an
  * instance of its plan: arguments are the cells of objects, results become cells of new objects. Devices run
  * their RUN steps strictly in the order of arrival, which is the order of tickets, so two gangs never wait
- * for each other. Each host says DONE, once for several launches where they end together. Values go between worker and client directly.
+ * for each other. Each host says DONE, once for several launches where they end together. Values go between
+ * worker and client directly.
  *
  * Files.
  *     entry.h, entry.c       the messages
