@@ -4,18 +4,9 @@
  * function and the same collective (flow_loops.h). Both sides run in turns; rates are medians over the turns,
  * and so are ratios. `bench_flow N D CASE` measures N hosts of D devices, and
  * one case (round, OpByOp, Chained, Fused), alone. */
-#include <libgen.h>
-#include <limits.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <string.h>
-#include <sys/wait.h>
 #include <time.h>
-#include <unistd.h>
 
-#include "phalanx/flow.h"
+#include "flow_up.h"
 
 static int64_t bench_now_ns(clockid_t clock)
 {
@@ -28,71 +19,11 @@ static int64_t bench_now_ns(clockid_t clock)
 
 enum { CHAIN = 128, SHARDS_MAX = 64, SAMPLES_MAX = 2000, TURNS = 5, TEXT_MAX = 65536 };
 
-struct runtime {
-    pid_t pid;
-    FILE *out;
-    phx_flow *flow;
-    struct phx_flow_mesh mesh;
-    struct phx_flow_type type;
-    struct phx_flow_sharding cut;
-    uint64_t function;
-    struct phx_error error;
-};
-
 static void bench_row(const char *name, unsigned hosts, unsigned devices, double value, const char *unit)
 {
     printf("{\"bench\":\"flow\",\"case\":\"%s, %u hosts x %u\",\"value\":%.4g,\"unit\":\"%s\"}\n", name,
            hosts, devices, value, unit);
     fflush(stdout);
-}
-
-static void bench_must(int rc, const struct runtime *runtime)
-{
-    if (rc >= 0)
-        return;
-    fprintf(stderr, "bench: %s\n", runtime->error.message);
-    kill(runtime->pid, SIGTERM);
-    exit(1);
-}
-
-static void runtime_start(struct runtime *runtime, unsigned hosts, unsigned devices)
-{
-    char self[PATH_MAX] = "", program[PATH_MAX + 16], count[16], each[16], line[512], address[256];
-    int out[2];
-    *runtime = (struct runtime){0};
-    if (readlink("/proc/self/exe", self, sizeof self - 1) < 0 || pipe(out) < 0)
-        exit(1);
-    snprintf(program, sizeof program, "%s/phalanx-full", dirname(self));
-    snprintf(count, sizeof count, "%u", hosts);
-    snprintf(each, sizeof each, "%u", devices);
-    runtime->pid = fork();
-    if (runtime->pid == 0) {
-        dup2(out[1], STDOUT_FILENO);
-        close(out[0]);
-        close(out[1]);
-        execl(program, "phalanx", "flow", "up", "--hosts", count, "--devices", each, NULL);
-        _exit(127);
-    }
-    close(out[1]);
-    runtime->out = fdopen(out[0], "r");
-    bool ready = false;
-    while (!ready && fgets(line, sizeof line, runtime->out))
-        ready = sscanf(line, "ready %255s", address) == 1;
-    if (!ready)
-        exit(1);
-    bench_must(phx_flow_connect(address, NULL, &runtime->flow, &runtime->error), runtime);
-    struct phx_flow_mesh_options options = {.rank = 1, .dims = {hosts * devices}};
-    bench_must(phx_flow_mesh_new(runtime->flow, &options, &runtime->mesh, &runtime->error), runtime);
-    runtime->type = (struct phx_flow_type){PHX_FLOW_FLOAT32, 1, {hosts * devices}};
-    runtime->cut = (struct phx_flow_sharding){runtime->mesh.id, {1}};
-}
-
-static void runtime_stop(struct runtime *runtime)
-{
-    phx_flow_close(runtime->flow);
-    kill(runtime->pid, SIGTERM);
-    waitpid(runtime->pid, NULL, 0);
-    fclose(runtime->out);
 }
 
 /* Writes a function of `calls` computations over all members. */

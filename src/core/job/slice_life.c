@@ -11,6 +11,7 @@ void jobs_slice_connected(struct step *step, struct jobset *jobset)
             if (gang->tasks.items[t]->gang == gang)
                 task_start_if_free(step, gang->tasks.items[t]);
     }
+    jobset_mark(step, jobset); /* usage_phases: chips of a task that waits for more have another owner */
 }
 
 /* Whether none of its tasks was told to start, so that its machines can be given back. */

@@ -54,7 +54,7 @@ struct worker_process {
     bool ended;              /* the machine has had its last event */
     pthread_mutex_t mutex;   /* over the posts */
     VEC(struct worker_post) posts;
-    uint32_t waiting;  /* posts before DONE were joined */
+    _Atomic uint32_t waiting; /* posts, before DONE were joined; read without the mutex as well */
     int64_t posted_ns; /* when the oldest was posted */
     bool urgent;       /* one of them may not wait */
     bool waking;       /* the loop has been woken for them */
@@ -111,6 +111,8 @@ static void worker_send(struct worker_process *process, uint64_t peer, const str
 /* Sends what devices' threads have posted. On the loop's thread. */
 static void worker_send_posts(struct worker_process *process)
 {
+    if (process->waiting == 0)
+        return;
     pthread_mutex_lock(&process->mutex);
     struct worker_post *posts = process->posts.items;
     size_t count = process->posts.len;
@@ -143,6 +145,8 @@ static void worker_post(struct worker_process *process, struct worker_post *post
 /* Wakes the loop's thread for posts. Where the device has a short run ahead, DONE may wait for others. */
 static void worker_wake(struct worker_process *process, bool may_wait)
 {
+    if (process->waiting == 0) /* most steps of a chain post nothing */
+        return;
     pthread_mutex_lock(&process->mutex);
     bool waits = may_wait && !process->urgent && process->waiting < WORKER_POSTS_LAZY;
     bool wakes = process->posts.len > 0 && !process->waking &&
