@@ -37,6 +37,7 @@ void jobs_slice_failed(struct step *step, struct jobset *jobset)
             preflight_drop(step, gang);
         gang_unplace(step, gang);
     }
+    jobset_mark(step, jobset); /* usage_phases, likewise */
 }
 
 /* Whether the task holds a machine of the slice and was not told to end yet. */
