@@ -9,8 +9,8 @@
     "  --etcd-prefix PREFIX   of its keys, ends in / (default /phalanx/)\n"                                  \
     "  --etcd-ca FILE, --etcd-cert FILE, --etcd-key FILE\n"                                                  \
     "                         who signed the members' certificates; our certificate and its key\n"           \
-    "  --etcd-lease SECONDS   how long a leader that is cut off stays one (default 1; etcd may grant "       \
-    "more)\n"                                                                                                \
+    "  --etcd-lease SECONDS   how long a leader that is cut off stays one (default 1; etcd may\n"            \
+    "                         grant more)\n"                                                                \
     "  --etcd-user-file FILE  one line, NAME:PASSWORD, where etcd has users; mode 0600\n"
 
 /* For the lists of options of getopt_long; the values begin where no other option's do. */

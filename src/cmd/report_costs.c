@@ -11,8 +11,7 @@
 static const char usage[] =
     "Usage: phalanx report [options]                        what chips did, and what failures cost\n"
     "\n"
-    "Every chip-second since the cluster was loaded has one owner (docs/report.md). Prints them, the ends "
-    "of\n"
+    "Prints the owner of every chip-second since the cluster was loaded (docs/report.md), the ends of\n"
     "attempts by size and cause, the loss of first and second order, and the ETTR of queues and jobs.\n"
     "\n"
     "  -o, --output FORMAT    table (default), json, csv or html: one page with its figures\n" CLIENT_HELP
