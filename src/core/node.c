@@ -152,6 +152,7 @@ void node_cluster(struct core *core, struct step *step, struct str document)
     core->retired = core->cluster;
     core->cluster = fresh;
     const struct cluster *old = &core->retired;
+    cluster_number_changes_after(&core->cluster, old);
     if (first)
         ledger_open(&core->ledger, step_now_us(step));
     for (size_t i = 0; i < fresh.machine_count; i++) {

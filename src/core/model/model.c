@@ -131,6 +131,13 @@ uint64_t cluster_next_change(const struct cluster *cluster)
     return changes ? changes->first + changes->ids.len : 0;
 }
 
+void cluster_number_changes_after(struct cluster *cluster, const struct cluster *before)
+{
+    CHECK(!cluster->changes || cluster->changes->ids.len == 0);
+    if (cluster->changes && before->changes)
+        cluster->changes->first = cluster_next_change(before) + 1; /* the cluster itself is a change */
+}
+
 void machine_take(struct machine *machine, uint64_t chips, int64_t cpu_milli, int64_t memory_bytes)
 {
     CHECK((chips & ~machine->free_mask) == 0 && (chips & ~machine_all_chips(machine)) == 0);

@@ -182,6 +182,9 @@ void machine_give(struct machine *machine, uint64_t chips, int64_t cpu_milli, in
 void machine_changed(const struct machine *machine);
 /* Number of the next change in the cluster's journal; 0: it has none. */
 uint64_t cluster_next_change(const struct cluster *cluster);
+/* Numbers the changes of the new cluster after those of the one that it replaces, so that what was read from
+ * one journal is never taken for a place in the other. Called before the first change. */
+void cluster_number_changes_after(struct cluster *cluster, const struct cluster *before);
 /* A machine's metadata that users set through the API. */
 struct machine_user {
     struct labels labels, annotations; /* labels: besides the file's */

@@ -148,7 +148,13 @@ static void look_at_watched(struct step *step)
 
 /* --- one look ------------------------------------------------------------------------------------------- */
 
-/* Forgets the oldest ended repairs beyond the number that is kept. */
+/* Whether the repair is over and holds its machine no more: it may be forgotten. */
+static bool is_past(const struct repair *repair, int64_t now_ns)
+{
+    return repair->state == REPAIR_CLOSED && kept_by(repair, now_ns) == ISOLATION_HEALTHY;
+}
+
+/* Forgets the oldest ended repairs beyond the number that is kept, except those of machines on probation. */
 static void forget_old(struct step *step)
 {
     struct repairs *repairs = step->repairs;
@@ -157,7 +163,7 @@ static void forget_old(struct step *step)
         closed += repairs->all.items[i]->state == REPAIR_CLOSED;
     for (size_t i = 0; closed > step->cluster->policy.repair.history_max && i < repairs->all.len;) {
         struct repair *repair = repairs->all.items[i];
-        if (repair->state != REPAIR_CLOSED) {
+        if (!is_past(repair, step->now_ns)) {
             i++;
             continue;
         }

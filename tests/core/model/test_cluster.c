@@ -361,14 +361,38 @@ static void test_take_give(void **state)
     cluster_done(&cluster);
 }
 
+/* What a reader noted of one cluster's journal is not the end of the journal of the next cluster. */
+static void test_changes_are_numbered_on(void **state)
+{
+    struct cluster before, after;
+    load_path("clusters/mini.yaml", &before);
+    load_path("clusters/mini.yaml", &after);
+    machine_changed(&before.machines[0]);
+    machine_changed(&before.machines[1]);
+    uint64_t read = cluster_next_change(&before);
+    cluster_number_changes_after(&after, &before);
+    assert_true(cluster_next_change(&after) > read);
+    uint64_t next = cluster_next_change(&after);
+    machine_changed(&after.machines[0]);
+    assert_int_equal(cluster_next_change(&after), next + 1);
+    cluster_done(&before);
+    cluster_done(&after);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_mini),         cmocka_unit_test(test_shipped),
-        cmocka_unit_test(test_patterns),     cmocka_unit_test(test_addresses),
-        cmocka_unit_test(test_inheritance),  cmocka_unit_test(test_header_errors),
-        cmocka_unit_test(test_field_errors), cmocka_unit_test(test_cross_errors),
-        cmocka_unit_test(test_take_give),    cmocka_unit_test(test_sub_health),
+        cmocka_unit_test(test_mini),
+        cmocka_unit_test(test_shipped),
+        cmocka_unit_test(test_patterns),
+        cmocka_unit_test(test_addresses),
+        cmocka_unit_test(test_inheritance),
+        cmocka_unit_test(test_header_errors),
+        cmocka_unit_test(test_field_errors),
+        cmocka_unit_test(test_cross_errors),
+        cmocka_unit_test(test_take_give),
+        cmocka_unit_test(test_sub_health),
+        cmocka_unit_test(test_changes_are_numbered_on),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

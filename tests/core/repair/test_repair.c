@@ -104,13 +104,18 @@ static int write_it(struct harness *h, enum object_kind kind, enum write_verb ve
 }
 
 /* Machines of four chips, and a breaker that holds nothing back. */
-static void begin(struct harness *h, int machines)
+static void begin_with(struct harness *h, int machines, const char *policy)
 {
-    harness_init_with(h, machines, 4, 0, SHORT);
+    harness_init_with(h, machines, 4, 0, policy);
     assert_int_equal(write_it(h, OBJECT_FAULT_TABLE, WRITE_CREATE, "default",
                               "apiVersion: phalanx.dev/v1\nkind: FaultTable\nmetadata: {name: default}\n"
                               "spec: {breaker: {perHour: 100, total: 100}}\n"),
                      201);
+}
+
+static void begin(struct harness *h, int machines)
+{
+    begin_with(h, machines, SHORT);
 }
 
 /* --- hooks ---------------------------------------------------------------------------------------------- */
@@ -337,6 +342,26 @@ static void a_person_closes_a_ticket(void **state)
     assert_int_equal(open_of(&h, "m-1")->origin, REPAIR_BY_PERSON);
     ends(&h, "m-1", ERRAND_QUALIFY, ERRAND_OK);
     assert_isolation(&h, "m-1", ISOLATION_RETURNED);
+    harness_done(&h);
+}
+
+/* Of which no ended repair is kept: the machine is still watched for as long as the policy says. */
+static void a_machine_on_probation_keeps_its_repair(void **state)
+{
+    struct harness h;
+    begin_with(&h, 4, "\"repair\":{\"watch\":\"1h\",\"history\":0},\"qualification\":{\"tests\":[\"cpu\"]},");
+    assert_int_equal(write_it(&h, OBJECT_REPAIR, WRITE_CREATE, "r",
+                              "apiVersion: phalanx.dev/v1\nkind: Repair\nmetadata: {name: r}\n"
+                              "spec: {machine: m-1}\n"),
+                     201);
+    ends(&h, "m-1", ERRAND_QUALIFY, ERRAND_OK);
+    assert_isolation(&h, "m-1", ISOLATION_RETURNED);
+    assert_int_equal(repairs_count(core_repairs(h.core)), 1);
+    harness_wait(&h, 59 * MINUTE);
+    assert_isolation(&h, "m-1", ISOLATION_RETURNED);
+    harness_wait(&h, 2 * MINUTE);
+    assert_isolation(&h, "m-1", ISOLATION_HEALTHY);
+    assert_int_equal(repairs_count(core_repairs(h.core)), 0);
     harness_done(&h);
 }
 
@@ -597,6 +622,7 @@ int main(void)
         cmocka_unit_test(a_window_may_run_a_hook),
         cmocka_unit_test(what_leaves_the_cluster_is_not_repaired),
         cmocka_unit_test(bad_windows_are_refused),
+        cmocka_unit_test(a_machine_on_probation_keeps_its_repair),
         cmocka_unit_test(random_lives_hold),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
