@@ -106,20 +106,14 @@ static void put_text(struct buf *out, struct study *study)
             study->sigma_max, 4 * study->count * order->host_count);
 }
 
-static void put_share(struct json_writer *writer, const char *key, double value)
-{
-    json_key(writer, key);
-    json_put_float(writer, value);
-}
-
 static void put_figures(struct json_writer *writer, const char *key, const struct availability *of)
 {
     json_key(writer, key);
     json_begin_object(writer);
-    put_share(writer, "slice", of->slice);
-    put_share(writer, "sliceStatic", of->slice_static);
-    put_share(writer, "goodput", of->goodput);
-    put_share(writer, "goodputStatic", of->goodput_static);
+    json_pair_float(writer, "slice", of->slice);
+    json_pair_float(writer, "sliceStatic", of->slice_static);
+    json_pair_float(writer, "goodput", of->goodput);
+    json_pair_float(writer, "goodputStatic", of->goodput_static);
     json_end_object(writer);
 }
 
@@ -130,8 +124,8 @@ static void put_host_json(struct json_writer *writer, struct study *study, uint3
     double up = order->hosts[host];
     draw_pods(study, host, means);
     json_begin_object(writer);
-    put_share(writer, "hostUp", up);
-    put_share(writer, "cubeWhole", pow(up, CUBE_MACHINES));
+    json_pair_float(writer, "hostUp", up);
+    json_pair_float(writer, "cubeWhole", pow(up, CUBE_MACHINES));
     json_pair_int(writer, "cubesWhole", availability_whole_cubes(order->cubes, up, order->confidence));
     json_key(writer, "slices");
     json_begin_array(writer);
@@ -155,17 +149,17 @@ static void put_json(struct buf *out, struct study *study)
     struct json_writer writer = {.out = out};
     json_begin_object(&writer);
     json_pair_int(&writer, "cubes", order->cubes);
-    put_share(&writer, "confidence", order->confidence);
-    put_share(&writer, "switchUp", order->switch_up);
-    put_share(&writer, "allSwitchesUp", availability_switches(order->switch_up, 0));
-    put_share(&writer, "allButOneSwitchUp", availability_switches(order->switch_up, 1));
+    json_pair_float(&writer, "confidence", order->confidence);
+    json_pair_float(&writer, "switchUp", order->switch_up);
+    json_pair_float(&writer, "allSwitchesUp", availability_switches(order->switch_up, 0));
+    json_pair_float(&writer, "allButOneSwitchUp", availability_switches(order->switch_up, 1));
     json_pair_int(&writer, "trials", order->trials);
     json_key(&writer, "hosts");
     json_begin_array(&writer);
     for (uint32_t host = 0; host < order->host_count; host++)
         put_host_json(&writer, study, host);
     json_end_array(&writer);
-    put_share(&writer, "sigmaMax", study->sigma_max);
+    json_pair_float(&writer, "sigmaMax", study->sigma_max);
     json_end_object(&writer);
     buf_add_char(out, '\n');
 }

@@ -34,8 +34,7 @@ static void put_cost(struct listing *listing, const struct collective_plan *plan
     json_pair_int(&listing->writer, "steps", plan->steps);
     json_pair_int(&listing->writer, "nanoseconds", (int64_t)cost->ns);
     json_pair_int(&listing->writer, "linkBytes", (int64_t)cost->link_bytes);
-    json_key(&listing->writer, "gigabytesPerSecond");
-    json_put_float(&listing->writer, gb_per_second);
+    json_pair_float(&listing->writer, "gigabytesPerSecond", gb_per_second);
     json_pair_bool(&listing->writer, "best", best);
     json_end_object(&listing->writer);
 }

@@ -26,17 +26,13 @@ static void put_stream_json(struct json_writer *writer, const char *name, double
 {
     json_begin_object(writer);
     json_pair_text(writer, "way", name);
-    json_key(writer, "hostUp");
-    json_put_float(writer, host);
+    json_pair_float(writer, "hostUp", host);
     json_pair_int(writer, "placed", result->placed);
     json_pair_int(writer, "neverFit", result->refused);
     json_pair_int(writer, "moves", result->moves);
-    json_key(writer, "working");
-    json_put_float(writer, result->busy);
-    json_key(writer, "stranded");
-    json_put_float(writer, result->stranded);
-    json_key(writer, "time");
-    json_put_float(writer, result->time);
+    json_pair_float(writer, "working", result->busy);
+    json_pair_float(writer, "stranded", result->stranded);
+    json_pair_float(writer, "time", result->time);
     json_end_object(writer);
 }
 

@@ -50,8 +50,7 @@ void fabric_report_shape(struct buf *out, const struct torus *torus, bool json)
     json_pair_int(&writer, "cubes", cubes);
     json_pair_int(&writer, "crossConnects", whole ? POD_SWITCHES * cubes : 0);
     json_pair_int(&writer, "diameter", diameter_of(torus));
-    json_key(&writer, "bound");
-    json_put_float(&writer, bound_of(torus));
+    json_pair_float(&writer, "bound", bound_of(torus));
     json_end_object(&writer);
     buf_add_char(out, '\n');
 }
@@ -205,12 +204,10 @@ void fabric_report_route(struct buf *out, const struct torus *torus, const struc
     json_pair_int(&writer, "tables", proof->tables);
     json_pair_int(&writer, "virtualChannels", proof->vcs);
     json_pair_int(&writer, "hopsMax", proof->hops_max);
-    json_key(&writer, "hopsAverage");
-    json_put_float(&writer, average);
+    json_pair_float(&writer, "hopsAverage", average);
     json_pair_int(&writer, "detours", (int64_t)proof->detours);
     json_pair_int(&writer, "loadMax", proof->load_max);
-    json_key(&writer, "bound");
-    json_put_float(&writer, bound);
+    json_pair_float(&writer, "bound", bound);
     json_key(&writer, "loadMaxByAxis");
     json_begin_array(&writer);
     for (int axis = 0; axis < AXES; axis++)

@@ -99,10 +99,8 @@ static void put_json(struct buf *out, const struct outcome *outcome)
     json_pair_int(&writer, "hops", (int64_t)counts->hops);
     json_pair_int(&writer, "moving", (int64_t)counts->moving);
     json_pair_int(&writer, "slowestCycles", (int64_t)counts->time_max);
-    json_key(&writer, "shareOfBound");
-    json_put_float(&writer, outcome->bound_share);
-    json_key(&writer, "gigabytesPerSecond");
-    json_put_float(&writer, outcome->gb_per_second);
+    json_pair_float(&writer, "shareOfBound", outcome->bound_share);
+    json_pair_float(&writer, "gigabytesPerSecond", outcome->gb_per_second);
     json_pair_int(&writer, "deadlock", outcome->circle_length);
     json_end_object(&writer);
     buf_add_char(out, '\n');

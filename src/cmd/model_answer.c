@@ -71,8 +71,7 @@ void reply_span(struct model_answer *answer, const char *key, const char *words,
     if (!isfinite(seconds))
         return;
     if (answer->json) {
-        json_key(&answer->writer, key);
-        json_put_float(&answer->writer, seconds);
+        json_pair_float(&answer->writer, key, seconds);
     } else {
         span_text(seconds, text);
         buf_printf(&answer->out, "%-*s %s\n", WORDS_WIDTH, words, text);

@@ -1,23 +1,7 @@
 /* report_html.c - the report as one HTML page: no script, no file besides it; figures are SVG in the page. */
 #include "cmd/client.h"
 #include "cmd/report_costs.h"
-
-static void put_escaped(struct buf *out, struct str text)
-{
-    for (size_t i = 0; i < text.len; i++) {
-        char c = text.data[i];
-        if (c == '<')
-            buf_printf(out, "&lt;");
-        else if (c == '>')
-            buf_printf(out, "&gt;");
-        else if (c == '&')
-            buf_printf(out, "&amp;");
-        else if (c == '"')
-            buf_printf(out, "&quot;");
-        else
-            buf_add_str(out, (struct str){&c, 1});
-    }
-}
+#include "doc/markup.h"
 
 /* Productive time is green, lost time red, preparation yellow, free chips grey or blue. */
 static const char *owner_color(struct str owner)
@@ -66,7 +50,7 @@ static void put_bar(struct buf *out, const struct doc *owners, double width, dou
         double share = doc_real(owners->object.members[i].value, 0) / all;
         buf_printf(out, "<rect x=\"%.2f\" y=\"0\" width=\"%.2f\" height=\"%.0f\" fill=\"%s\"><title>", at,
                    share * width, height, owner_color(owner));
-        put_escaped(out, owner);
+        markup_add(out, owner);
         buf_printf(out, " %.2f%%</title></rect>", 100 * share);
         at += share * width;
     }
@@ -81,7 +65,7 @@ static void put_legend(struct buf *out, const struct doc *owners)
         struct str owner = owners->object.members[i].key;
         double seconds = doc_real(owners->object.members[i].value, 0);
         buf_printf(out, "<tr><td><span style=\"background:%s\">&#8195;</span></td><td>", owner_color(owner));
-        put_escaped(out, owner);
+        markup_add(out, owner);
         buf_printf(out, "</td><td>%.2f</td><td>%.2f%%</td></tr>\n", seconds / 3600, 100 * seconds / all);
     }
     buf_printf(out, "</table>\n");
@@ -129,9 +113,9 @@ static void put_accounts(struct buf *out, const char *title, const struct doc *i
         const struct doc *item = doc_at(items, i), *owners = doc_get(item, "chipSeconds");
         int64_t ppm = doc_number(item, "ettrPpm", -1);
         buf_printf(out, "<tr><td>");
-        put_escaped(out, doc_text(item, "namespace"));
+        markup_add(out, doc_text(item, "namespace"));
         buf_printf(out, "</td><td>");
-        put_escaped(out, doc_text(item, "name"));
+        markup_add(out, doc_text(item, "name"));
         buf_printf(out, "</td><td>%lld</td><td>", (long long)doc_number(item, "restarts", 0));
         if (ppm >= 0)
             buf_printf(out, "%.2f%%", (double)ppm / 10000);
@@ -146,18 +130,18 @@ void report_put_html(const struct doc *report, struct buf *out)
 {
     const struct doc *status = doc_get(report, "status"), *owners = doc_dotted(status, "cluster.chipSeconds");
     buf_printf(out, "<!DOCTYPE html>\n<html lang=\"en\"><head><meta charset=\"utf-8\"><title>Report of ");
-    put_escaped(out, doc_text(status, "cluster.name"));
+    markup_add(out, doc_text(status, "cluster.name"));
     buf_printf(out,
                "</title><style>body{font-family:sans-serif;margin:2em;max-width:60em}"
                "table{border-collapse:collapse}td,th{padding:2px 10px;text-align:left}</style></head><body>\n"
                "<h1>Cluster ");
-    put_escaped(out, doc_text(status, "cluster.name"));
+    markup_add(out, doc_text(status, "cluster.name"));
     buf_printf(out, "</h1>\n<p>%lld machines, %lld chips; ",
                (long long)doc_number(status, "cluster.machines", 0),
                (long long)doc_number(status, "cluster.chips", 0));
-    put_escaped(out, doc_text(status, "since"));
+    markup_add(out, doc_text(status, "since"));
     buf_printf(out, " to ");
-    put_escaped(out, doc_text(status, "asOf"));
+    markup_add(out, doc_text(status, "asOf"));
     buf_printf(out, "</p>\n<h2>Owners of all chip-seconds</h2>\n");
     put_bar(out, owners, 760, 34);
     put_legend(out, owners);

@@ -130,12 +130,6 @@ void sim_report_text(struct buf *out, const struct sim_scenario *scenario,
 
 /* --- JSON ----------------------------------------------------------------------------------------- */
 
-static void report_pair(struct json_writer *json, const char *key, double value)
-{
-    json_key(json, key);
-    json_put_float(json, value);
-}
-
 static void report_json_bucket(struct json_writer *json, uint32_t chips,
                                const struct simulation_bucket *bucket)
 {
@@ -150,16 +144,16 @@ static void report_json_bucket(struct json_writer *json, uint32_t chips,
     json_pair_int(json, "starts", (int64_t)bucket->starts);
     json_pair_int(json, "interruptions", (int64_t)bucket->interruptions);
     json_pair_int(json, "stops", (int64_t)bucket->preemptions);
-    report_pair(json, "waitSeconds", bucket->wait_s);
-    report_pair(json, "heldSeconds", bucket->held_s);
-    report_pair(json, "productiveSeconds", bucket->productive_s);
-    report_pair(json, "lostSeconds", bucket->lost_s);
-    report_pair(json, "checkpointSeconds", bucket->written_s);
-    report_pair(json, "runSeconds", bucket->run_s);
-    report_pair(json, "chipHours", bucket->chip_held_s / 3600);
-    report_pair(json, "mttfSeconds", report_ratio(bucket->run_s, (double)bucket->interruptions));
-    report_pair(json, "ettr", simulation_ettr(bucket));
-    report_pair(json, "ettrWithQueue", report_ratio(bucket->chip_productive_s, bucket->chip_lived_s));
+    json_pair_float(json, "waitSeconds", bucket->wait_s);
+    json_pair_float(json, "heldSeconds", bucket->held_s);
+    json_pair_float(json, "productiveSeconds", bucket->productive_s);
+    json_pair_float(json, "lostSeconds", bucket->lost_s);
+    json_pair_float(json, "checkpointSeconds", bucket->written_s);
+    json_pair_float(json, "runSeconds", bucket->run_s);
+    json_pair_float(json, "chipHours", bucket->chip_held_s / 3600);
+    json_pair_float(json, "mttfSeconds", report_ratio(bucket->run_s, (double)bucket->interruptions));
+    json_pair_float(json, "ettr", simulation_ettr(bucket));
+    json_pair_float(json, "ettrWithQueue", report_ratio(bucket->chip_productive_s, bucket->chip_lived_s));
     json_end_object(json);
 }
 
@@ -173,7 +167,7 @@ static void report_json_failures(struct json_writer *json, const struct sim_scen
         json_pair_text(json, "name", scenario->failures[i].name);
         json_pair_int(json, "struck", (int64_t)outcome->failures[i].struck);
         json_pair_int(json, "missed", (int64_t)outcome->failures[i].missed);
-        report_pair(json, "outSeconds", outcome->failures[i].out_s);
+        json_pair_float(json, "outSeconds", outcome->failures[i].out_s);
         json_end_object(json);
     }
     json_end_array(json);
@@ -186,7 +180,7 @@ static void report_json_samples(struct json_writer *json, const struct simulatio
     for (uint32_t i = 0; i < outcome->sample_count; i++) {
         const struct simulation_sample *sample = &outcome->samples[i];
         json_begin_object(json);
-        report_pair(json, "at", sample->at_s);
+        json_pair_float(json, "at", sample->at_s);
         json_pair_int(json, "busyChips", sample->busy_chips);
         json_pair_int(json, "queuedChips", sample->queued_chips);
         json_pair_int(json, "downMachines", sample->down_machines);
@@ -208,9 +202,9 @@ void sim_report_json(struct json_writer *json, const struct sim_scenario *scenar
     json_pair_text(json, "digest", digest);
     json_pair_int(json, "machines", scenario->machines);
     json_pair_int(json, "chipsPerMachine", scenario->chips);
-    report_pair(json, "durationSeconds", outcome->duration_s);
-    report_pair(json, "busyShare", report_ratio(outcome->busy_chip_s, outcome->all_chip_s));
-    report_pair(json, "downShare", report_ratio(outcome->down_chip_s, outcome->all_chip_s));
+    json_pair_float(json, "durationSeconds", outcome->duration_s);
+    json_pair_float(json, "busyShare", report_ratio(outcome->busy_chip_s, outcome->all_chip_s));
+    json_pair_float(json, "downShare", report_ratio(outcome->down_chip_s, outcome->all_chip_s));
     json_pair_int(json, "refused", (int64_t)outcome->refused);
     json_key(json, "all");
     report_json_bucket(json, 0, &all);
@@ -224,7 +218,7 @@ void sim_report_json(struct json_writer *json, const struct sim_scenario *scenar
     json_key(json, "books");
     json_begin_object(json);
     for (uint32_t i = 0; i < outcome->owner_count; i++)
-        report_pair(json, outcome->owner_names[i], outcome->owner_chip_s[i]);
+        json_pair_float(json, outcome->owner_names[i], outcome->owner_chip_s[i]);
     json_end_object(json);
     report_json_samples(json, outcome);
     json_pair_int(json, "records", (int64_t)outcome->records);

@@ -4,6 +4,7 @@
 
 #include "cmd/client.h"
 #include "cmd/sim.h"
+#include "doc/markup.h"
 
 static struct str study_mean_text(struct arena *arena, struct study_mean mean, bool share)
 {
@@ -46,12 +47,6 @@ void sim_study_text(struct buf *out, const struct study *study, uint64_t seed)
 
 /* --- JSON ----------------------------------------------------------------------------------------- */
 
-static void study_json_float(struct json_writer *json, const char *key, double value)
-{
-    json_key(json, key);
-    json_put_float(json, value);
-}
-
 static void study_json_point(struct json_writer *json, const struct study *study, size_t at)
 {
     const struct study_point *point = &study->points.items[at];
@@ -67,10 +62,10 @@ static void study_json_point(struct json_writer *json, const struct study *study
         struct study_mean mean = study_figure(study, at, (enum study_figure)figure);
         json_key(json, study_figure_names[figure]);
         json_begin_object(json);
-        study_json_float(json, "mean", mean.mean);
-        study_json_float(json, "half", mean.half);
-        study_json_float(json, "least", mean.least);
-        study_json_float(json, "most", mean.most);
+        json_pair_float(json, "mean", mean.mean);
+        json_pair_float(json, "half", mean.half);
+        json_pair_float(json, "least", mean.least);
+        json_pair_float(json, "most", mean.most);
         json_end_object(json);
     }
     json_key(json, "runs");
@@ -101,18 +96,6 @@ enum { WIDTH = 760, LEFT = 64, TOP = 44, RIGHT = 220, PLOT_X = WIDTH - LEFT - RI
 static const char *const study_colors[] = {"#2b5fa8", "#c0392b", "#2a7d4f", "#e08e0b",
                                            "#7d3c98", "#118a8a", "#8a5a11", "#555555"};
 enum { COLORS = sizeof study_colors / sizeof *study_colors };
-
-/* Text that a scenario brought. */
-static void study_put_xml(struct buf *out, struct str text)
-{
-    for (size_t i = 0; i < text.len; i++)
-        if (text.data[i] == '<')
-            buf_printf(out, "&lt;");
-        else if (text.data[i] == '&')
-            buf_printf(out, "&amp;");
-        else if ((unsigned char)text.data[i] >= ' ')
-            buf_add_char(out, text.data[i]);
-}
 
 /* The points of a line differ in the first field alone: their numbers are a stride apart. */
 struct study_lines {
@@ -155,11 +138,11 @@ static void study_axes(struct buf *out, const struct study *study, struct study_
     for (size_t step = 0; step < steps && study->field_count > 0; step++) {
         buf_printf(out, "<text x=\"%.1f\" y=\"%d\" text-anchor=\"middle\">",
                    LEFT + PLOT_X * ((double)step + 0.5) / (double)steps, TOP + PLOT_Y + 16);
-        study_put_xml(out, study->points.items[step * lines.stride].values[0]);
+        markup_add(out, study->points.items[step * lines.stride].values[0]);
         buf_printf(out, "</text>\n");
     }
     buf_printf(out, "<text x=\"%d\" y=\"%d\" text-anchor=\"middle\">", LEFT + PLOT_X / 2, TOP + PLOT_Y + 36);
-    study_put_xml(out, study->field_count > 0 ? study->fields[0] : STR("seeds"));
+    markup_add(out, study->field_count > 0 ? study->fields[0] : STR("seeds"));
     buf_printf(out, "</text>\n");
 }
 
@@ -189,9 +172,9 @@ static void study_line(struct buf *out, const struct study *study, struct study_
         while (str_cut(name, '.', &head, &tail))
             name = tail;
         buf_printf(out, "%s", i > 1 ? ", " : "");
-        study_put_xml(out, name);
+        markup_add(out, name);
         buf_add_char(out, ' ');
-        study_put_xml(out, study->points.items[line].values[i]);
+        markup_add(out, study->points.items[line].values[i]);
     }
     buf_printf(out, "</text>\n");
 }

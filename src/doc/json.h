@@ -57,6 +57,7 @@ void json_put_raw(struct json_writer *writer, struct str json); /* `json` must b
 void json_pair_str(struct json_writer *writer, const char *key, struct str value);
 void json_pair_text(struct json_writer *writer, const char *key, const char *value);
 void json_pair_int(struct json_writer *writer, const char *key, int64_t value);
+void json_pair_float(struct json_writer *writer, const char *key, double value); /* as json_write_float */
 void json_pair_bool(struct json_writer *writer, const char *key, bool value);
 
 #endif

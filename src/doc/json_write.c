@@ -379,6 +379,12 @@ void json_pair_int(struct json_writer *writer, const char *key, int64_t value)
     json_put_int(writer, value);
 }
 
+void json_pair_float(struct json_writer *writer, const char *key, double value)
+{
+    json_key(writer, key);
+    json_put_float(writer, value);
+}
+
 void json_pair_bool(struct json_writer *writer, const char *key, bool value)
 {
     json_key(writer, key);

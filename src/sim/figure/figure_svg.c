@@ -3,6 +3,7 @@
 #include <stdio.h>
 
 #include "base/check.h"
+#include "doc/markup.h"
 #include "sim/figure/figure.h"
 
 enum {
@@ -57,24 +58,17 @@ static bool is_shown(const struct chart *chart, uint32_t row, uint32_t column)
     return isfinite(x) && isfinite(y) && (!chart->x.log || x > 0) && (!chart->y.log || y > 0);
 }
 
-static void put_escaped(struct buf *out, struct str text)
+/* Adds a text in which a name stands with underscores for spaces. */
+static void put_words(struct buf *out, struct str text)
 {
-    for (size_t i = 0; i < text.len; i++) {
-        if (text.data[i] == '&')
-            buf_printf(out, "&amp;");
-        else if (text.data[i] == '<')
-            buf_printf(out, "&lt;");
-        else if (text.data[i] == '>')
-            buf_printf(out, "&gt;");
-        else
-            buf_add_char(out, text.data[i] == '_' ? ' ' : text.data[i]);
-    }
+    for (size_t i = 0; i < text.len; i++)
+        markup_add_char(out, text.data[i] == '_' ? ' ' : text.data[i]);
 }
 
 static void put_text(const struct chart *chart, double x, double y, const char *anchor, struct str text)
 {
     buf_printf(chart->out, "<text x=\"%.1f\" y=\"%.1f\" text-anchor=\"%s\">", x, y, anchor);
-    put_escaped(chart->out, text);
+    put_words(chart->out, text);
     buf_printf(chart->out, "</text>\n");
 }
 
@@ -168,7 +162,7 @@ static void put_y_axis(const struct chart *chart)
     }
     buf_printf(chart->out, "<text transform=\"translate(14 %d) rotate(-90)\" text-anchor=\"middle\">",
                PLOT_TOP + PLOT_Y / 2);
-    put_escaped(chart->out, str_from(chart->figure->y_label));
+    put_words(chart->out, str_from(chart->figure->y_label));
     buf_printf(chart->out, "</text>\n");
 }
 
@@ -289,7 +283,7 @@ void figure_svg(const struct figure *figure, struct buf *out)
                "fill=\"#fff\"/>\n"
                "<text x=\"%d\" y=\"22\" font-size=\"14\" font-weight=\"bold\">",
                width, height, width, height, PLOT_LEFT);
-    put_escaped(out, str_from(figure->title));
+    put_words(out, str_from(figure->title));
     buf_printf(out, "</text>\n");
     put_y_axis(&chart);
     put_x_axis(&chart);
