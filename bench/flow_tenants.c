@@ -70,8 +70,8 @@ static void *tenant_main(void *arg)
     return NULL;
 }
 
-/* What each tenant got of the device between the warm-up and the end. Launches of 20 ms have their tickets
- * already (the window of an island), so a share is exact only over many of them. */
+/* The share of the device that each tenant got between the warm-up and the end. Launches of 20 ms have their
+ * tickets already (the window of an island), so a share is exact only over many of them. */
 struct shares {
     int64_t begin_ns, end_ns, busy_ns;
     uint32_t runs[TENANTS_MAX];

@@ -1,7 +1,7 @@
 /* bench/sim - how fast the simulator of capacity is, and how close to the formula of ETTR.
  *
- * One JSON object a line (bench/run gives the form). Times are the process's own CPU seconds, so another
- * program on the computer does not slow them. Without arguments it simulates DAYS days:
+ * Prints one JSON object a line (bench/run gives the form). Times are the process's own CPU seconds, so
+ * another program on the computer does not slow them. Without arguments it simulates DAYS days:
  *   - RSC-1 (arXiv 2410.21680): 2,000 machines of 8, 7,200 jobs a day, 6.5 failures of a machine in 1,000
  *     days. "a year of RSC-1" is its cost a day times 335; the queue of the first days is shorter than
  *     later, so `bench_sim 335` measures the whole

@@ -193,7 +193,7 @@ int phx_flow_wait(phx_flow *flow, uint64_t value, int64_t timeout_ms, struct phx
  * PHX_ERROR_INVALID: it does not fit rerun_bytes. */
 int phx_flow_checkpoint(phx_flow *flow, uint64_t value, int64_t timeout_ms, struct phx_flow_failure *failure,
                         struct phx_error *error);
-/* What lineage has done on this connection so far. */
+/* The numbers of values and launches that lineage has made again on this connection so far. */
 struct phx_flow_reruns {
     uint64_t losses;   /* lost values that were waited for, or taken by a launch */
     uint64_t launches; /* that went again for them */

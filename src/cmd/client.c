@@ -124,8 +124,8 @@ static void connect_to(struct client *client)
     client->https = https_client_new(client);
 }
 
-/* Of a list of servers with commas between, keeps the first to which a connection can be made; the last one,
- * if to none. Each forwards to the controller that leads. */
+/* Keeps the first server of a comma-separated list to which a connection can be made, or else the last. Each
+ * server forwards to the controller that leads. */
 static void choose_server(struct buf *server)
 {
     struct str rest = buf_str(server), one = rest, tail;

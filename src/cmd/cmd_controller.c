@@ -339,7 +339,7 @@ static void announce(const struct command *command, const struct controller *con
 
 /* --- running ------------------------------------------------------------------------------------ */
 
-/* What a signal ends. */
+/* The loop and the parts of this process that a signal ends. */
 static struct running {
     uv_loop_t loop;
     uv_signal_t term, interrupt, hangup;

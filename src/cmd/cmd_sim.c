@@ -155,7 +155,7 @@ static void sim_clear_bar(void)
         fprintf(stderr, "\r%*s\r", BAR_WIDTH + 10, "");
 }
 
-/* One run is made in this process, so that the bar can follow it. */
+/* Simulates one seed in this process, so that the progress bar can follow the run. */
 static void sim_run_one(const struct sim_order *order, const struct sim_scenario *scenario, struct buf *out,
                         struct buf *picture)
 {

@@ -71,7 +71,7 @@ struct write_event {
     uint64_t draw;
     /* In memory only: the log holds `body`, and a replay gives the same state without them. */
     const struct doc *document;      /* core_check_write: `body` as it was parsed; NULL: parse it */
-    /* What core_check_write made of it for core_step, or core_prepare_write for both; NULL: nothing */
+    /* The parsed body, made by core_check_write or core_prepare_write for core_step; NULL: none */
     struct prepared_write *prepared;
 };
 

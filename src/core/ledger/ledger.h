@@ -81,7 +81,7 @@ struct ledger_size {
     uint64_t ends[LEDGER_CAUSES]; /* attempts that ended, by cause */
 };
 
-/* What ends of one cause have cost. */
+/* The cost of all ends of one cause. */
 struct ledger_loss {
     int64_t count;
     /* Lost chip-microseconds by the usual assumption of one checkpoint an hour: half an hour, or the runtime

@@ -1,6 +1,6 @@
 /* gate.h - who may say HELLO to a head. A peer whose token is not the head's is told so and cut off; what it
  * says in between is not heard. Peers that say nothing are few and have an end, so that they keep nobody out.
- * One thread, the loop's. */
+ * Functions are called by the loop's thread alone. */
 #ifndef PHX_FLOW_HOST_GATE_H
 #define PHX_FLOW_HOST_GATE_H
 

@@ -242,7 +242,7 @@ void head_value_kept(struct head *head, struct head_client *client, const struct
                      struct str tail, struct flow_effects *effects);
 void head_client_told_all(struct head *head, struct head_client *client, const struct flow_entry *entry,
                           struct flow_effects *effects);
-/* Of the hosts of a mesh that waits for them, for its caller to free. */
+/* Returns the births of the hosts for which a mesh waits; the caller frees them. */
 uint64_t *head_mesh_births(const struct head_mesh *mesh, int64_t *ret_until_ns);
 bool head_mesh_waits(const struct head_mesh *mesh);
 /* Settles what has waited for hosts that have come, or will not. */

@@ -147,7 +147,7 @@ typedef const struct pjrt_api *pjrt_entry(void);
  * structure that is smaller than their own. */
 #define PJRT_LATER void *later[4]
 
-/* Of several functions: an object goes in, and a number, a text, an object or a list comes out. */
+/* Arguments of several functions: an object goes in; a number, a text, an object or a list comes out. */
 struct pjrt_about {
     PJRT_HEAD;
     void *object;

@@ -35,9 +35,9 @@ struct wire_ops {
     /* Whether `read` would find something, without a call of the kernel; NULL: only poll knows. A carrier
      * that has it tells of room to write as it tells of bytes: by becoming readable. */
     bool (*is_ready)(struct wire *wire);
-    /* With is_ready. Not dozing: the owner calls is_ready itself for a while, and poll may say nothing.
-     * Dozing: poll tells again; false: there is something to read by now. `read` that has found nothing
-     * leaves it so. */
+    /* Present if is_ready is. Not dozing: the owner calls is_ready itself for a while, and poll may say
+     * nothing. Dozing: poll tells again; false: there is something to read by now. `read` that has found
+     * nothing leaves it so. */
     bool (*doze)(struct wire *wire, bool dozes);
 };
 

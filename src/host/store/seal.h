@@ -25,7 +25,7 @@ struct store_seal_place {
     enum store_seal_kind kind;
     uint64_t a, b;
 };
-/* As it is to be stored: `plain` itself when `keys` is NULL, else in `out`, which is cleared. */
+/* Returns the bytes to store: `plain` itself when `keys` is NULL, otherwise `out`, which is cleared first. */
 struct str store_seal(const struct store_keys *keys, const struct store_seal_place *place, struct str plain,
                       struct buf *out);
 /* The reverse; bytes that were never sealed stay as they are. ERROR_DENIED: no key for it, by the key file's

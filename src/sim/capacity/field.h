@@ -46,7 +46,7 @@ void field_span(struct reader *reader, const struct place *place, double min_s, 
 /* A duration, or an object of one member that names a distribution: {exponential: 2h}, {uniform: [1h, 2h]},
  * {weibull: {scale: 2h, shape: 0.7}}, {lognormal: {median: 2h, sigma: 1}}. */
 void field_draw(struct reader *reader, const struct place *place, struct draw *ret);
-/* One of names[0 .. count - 1]; its index. */
+/* Reads one of names[0 .. count - 1]; *ret is its index. */
 void field_choice(struct reader *reader, const struct place *place, const char *const *names, int count,
                   int *ret);
 

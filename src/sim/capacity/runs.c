@@ -87,7 +87,7 @@ static bool run_saves(const struct simulation_world *world, const struct run *ru
     return run->job->chips >= world->scenario->workload.checkpoint_chips;
 }
 
-/* From run->work_ns on, which is 0, restored, or just saved. */
+/* Begins to train at run->work_ns, which is 0, restored, or just saved. */
 static void run_train(struct simulation_world *world, struct run *run)
 {
     int64_t left_ns = run->job->work_ns - run->work_ns;

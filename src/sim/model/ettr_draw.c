@@ -34,7 +34,8 @@ static double draw_failure(const struct ettr_terms *terms, struct rng *rng)
     return -log1p(-rng_unit(rng)) / terms->failures_per_s;
 }
 
-/* From one failure to the next: queue, restart, whole segments, and the time that is lost with the next. */
+/* Each draw is the time from one failure to the next: queue, restart, whole segments, and the time that is
+ * lost with the next. */
 struct ettr_drawn ettr_draw(const struct ettr_terms *terms, uint32_t failures, uint64_t seed)
 {
     CHECK(failures > 1);

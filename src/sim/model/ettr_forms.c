@@ -78,7 +78,8 @@ double ettr_daly_interval(const struct ettr_terms *terms)
 
 /* --- inverses ------------------------------------------------------------------------------------------- */
 
-/* Where it is largest: a longer interval costs a longer restart too then, so its best is a shorter one. */
+/* Returns the interval with the largest ETTR: a longer interval costs a longer restart too then, so its best
+ * is a shorter one. */
 static double best_with_restart(const struct ettr_terms *terms)
 {
     double low = 0, high = ettr_best_interval(terms);

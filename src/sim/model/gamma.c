@@ -60,7 +60,7 @@ double gamma_above(double shape, double x)
     return x < shape + 1 ? 1 - below_by_series(shape, x) : above_by_fraction(shape, x);
 }
 
-/* By Newton's steps inside a bracket that every evaluation narrows. `upper`: of Q, which falls. */
+/* Takes Newton's steps inside a bracket that every evaluation narrows. `upper`: inverts Q, which falls. */
 static double gamma_quantile(double shape, double probability, bool upper)
 {
     CHECK(probability > 0 && probability < 1);

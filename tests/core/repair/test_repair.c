@@ -345,7 +345,7 @@ static void a_person_closes_a_ticket(void **state)
     harness_done(&h);
 }
 
-/* Of which no ended repair is kept: the machine is still watched for as long as the policy says. */
+/* The policy keeps no ended repair, and still the machine is watched for as long as the policy says. */
 static void a_machine_on_probation_keeps_its_repair(void **state)
 {
     struct harness h;

@@ -37,7 +37,7 @@ int etcd_txn_lead_run(struct etcd_txn *txn, struct etcd_log *log, struct arena *
                        &why);
         unsure |= once_unsure;
     }
-    /* What was refused may have been carried out by the attempt before. */
+    /* The attempt before may have carried out the transaction that was refused. */
     if (rc < 0 && unsure)
         return etcd_fenced(log, error, why.text);
     log->full_errors += rc == ERROR_NO_SPACE;

@@ -47,7 +47,7 @@ static inline struct str etcd_key_str(const struct etcd_key *key)
 
 /* --- the head ----------------------------------------------------------------------------------------- */
 
-/* Where the log begins and ends. Zero: nothing was ever appended. */
+/* The first and the last record of the log. Zero: nothing was ever appended. */
 struct etcd_head {
     uint64_t last_seq, base_seq; /* the newest record; the record behind which the log begins */
     uint32_t last_crc, base_crc;
