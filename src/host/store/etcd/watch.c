@@ -1,6 +1,7 @@
 /* watch.c - a stream of changes that only wakes its owner: what has changed is then read, so that a watch
  * which lags, breaks or is compacted away costs time and no record. */
 #include <curl/curl.h>
+#include <stdatomic.h>
 #include <stdio.h>
 
 #include "base/units.h"
@@ -17,6 +18,8 @@ struct etcd_watch {
     CURL *curl; /* NULL: no stream is open */
     struct curl_slist *headers;
     bool came; /* a line has come on this stream since the last wait */
+    /* etcd_watch_wake() was called. A poll that ends early does not tell: it ends for libcurl's timers. */
+    _Atomic bool woken;
     int64_t reopen_ns;
 };
 
@@ -113,7 +116,6 @@ static void stream_run(struct etcd_watch *watch)
 
 int etcd_watch_wait(struct etcd_watch *watch, int64_t until_ns)
 {
-    bool woken = false;
     for (;;) {
         int64_t now_ns = etcd_mono_ns();
         if (!watch->curl && now_ns >= watch->reopen_ns)
@@ -125,18 +127,17 @@ int etcd_watch_wait(struct etcd_watch *watch, int64_t until_ns)
             return 1;
         }
         now_ns = etcd_mono_ns();
-        if (woken || now_ns >= until_ns)
+        if (atomic_exchange(&watch->woken, false) || now_ns >= until_ns)
             return 0;
         int64_t due_ns = !watch->curl && watch->reopen_ns < until_ns ? watch->reopen_ns : until_ns;
         int64_t wait_ms = due_ns > now_ns ? (due_ns - now_ns + NS_PER_MS - 1) / NS_PER_MS : 0;
-        int events = 0;
-        curl_multi_poll(watch->multi, NULL, 0, wait_ms < 60000 ? (int)wait_ms : 60000, &events);
-        woken = events == 0 && etcd_mono_ns() < due_ns;
+        curl_multi_poll(watch->multi, NULL, 0, wait_ms < 60000 ? (int)wait_ms : 60000, NULL);
     }
 }
 
 void etcd_watch_wake(struct etcd_watch *watch)
 {
+    atomic_store(&watch->woken, true);
     curl_multi_wakeup(watch->multi);
 }
 

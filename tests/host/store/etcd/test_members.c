@@ -383,6 +383,28 @@ static void watch_wakes(void **state)
     side_close(&a);
 }
 
+/* A member that takes the connection and says nothing: the wait goes on to its end, though libcurl wakes up
+ * in between for timers of its own. */
+static void watch_waits_for_a_silent_member(void **state)
+{
+    int fd;
+    char endpoint[64];
+    snprintf(endpoint, sizeof endpoint, "http://127.0.0.1:%u", members_port(&fd));
+    assert_int_equal(listen(fd, 8), 0);
+    struct etcd_options options = {.endpoints = endpoint};
+    struct etcd_watch *watch;
+    struct error error;
+    assert_int_equal(etcd_log_watch(&options, &watch, &error), 0);
+    int64_t until_ns = etcd_mono_ns() + 1500 * NS_PER_MS; /* the limit of a connection is one second */
+    assert_int_equal(etcd_watch_wait(watch, until_ns), 0);
+    assert_true(etcd_mono_ns() >= until_ns);
+    etcd_watch_wake(watch); /* from before the wait, too */
+    assert_int_equal(etcd_watch_wait(watch, until_ns + 300 * NS_PER_SECOND), 0);
+    assert_true(etcd_mono_ns() < until_ns + 300 * NS_PER_SECOND);
+    etcd_watch_free(watch);
+    close(fd);
+}
+
 static void save_well(struct side *side, uint64_t seq, size_t len)
 {
     struct buf bytes BUF_CLEANUP = {0};
@@ -538,6 +560,7 @@ int main(void)
         cmocka_unit_test_setup(members_come_and_go, set_up),
         cmocka_unit_test_setup(majority_lost, set_up),
         cmocka_unit_test_setup(watch_wakes, set_up),
+        cmocka_unit_test(watch_waits_for_a_silent_member),
         cmocka_unit_test_setup(slow_follower, set_up),
         cmocka_unit_test_setup(full_quota, set_up),
     };
