@@ -91,7 +91,7 @@ void task_release_chips(struct step *step, struct task *task);
 void task_message(struct task *task, const char *format, ...) __attribute__((format(printf, 2, 3)));
 /* `count` of its held chips leave it (ended, or taken over). */
 void gang_chips_left(struct step *step, struct gang *gang, int64_t count);
-/* Gives its chips another owner. */
+/* Gives its chips another owner. Marks the JobSet when they begin to prepare for steps. */
 void gang_book(struct step *step, struct gang *gang, enum ledger_owner owner);
 
 /* --- conditions.c, mark.c --------------------------------------------------------------------- */

@@ -137,7 +137,6 @@ void gang_adopt_spare(struct step *step, struct gang *gang)
     gang->queued.priority = job_priority(step->jobs, step->cluster, gang->tasks.items[0]->job->rjob);
     gang->queued.submitted_ns = gang->jobset->first_queued_ns;
     gang_book(step, gang, OWNER_RESTARTING);
-    jobset_mark(step, gang->jobset); /* usage_phases: a peer may wait for a machine */
 }
 
 /* Makes a gang of each unassigned task of the job. */

@@ -55,6 +55,8 @@ void gang_book(struct step *step, struct gang *gang, enum ledger_owner owner)
 {
     CHECK(gang->state != GANG_ENDED); /* it holds nothing */
     owner = gang_is_spare(gang) ? OWNER_SPARE : owner;
+    if (ledger_owner_prepares(owner) && !ledger_owner_prepares(gang->account.owner))
+        jobset_mark(step, gang->jobset); /* usage_phases tells what the chips wait for */
     ledger_account_book(&gang->account, step->ledger, owner, step_now_us(step));
 }
 

@@ -115,14 +115,6 @@ void usage_stall(struct step *step, struct jobset *jobset)
     }
 }
 
-/* Whether the owner is one of chips that make no steps, but are to. */
-static bool prepares(enum ledger_owner owner)
-{
-    return owner == OWNER_QUEUED || owner == OWNER_STARTING || owner == OWNER_RESTARTING ||
-           owner == OWNER_PLACING || owner == OWNER_WIRING || owner == OWNER_PREFLIGHT ||
-           owner == OWNER_AWAITING || owner == OWNER_DEGRADED;
-}
-
 /* Returns the present owner of a gang that prepares for steps. `lacking`: a peer waits for a machine. */
 static enum ledger_owner phase_of(const struct step *step, const struct gang *gang, bool lacking)
 {
@@ -130,7 +122,7 @@ static enum ledger_owner phase_of(const struct step *step, const struct gang *ga
     bool first =
         owner == OWNER_STARTING || (!gang->replaces && (owner == OWNER_QUEUED || owner == OWNER_PLACING ||
                                                         owner == OWNER_WIRING || owner == OWNER_PREFLIGHT));
-    CHECK(prepares(owner) && !gang_is_spare(gang));
+    CHECK(ledger_owner_prepares(owner) && !gang_is_spare(gang));
     if (gang_is_away(gang))
         return OWNER_DEGRADED;
     if (gang->state == GANG_QUEUED)
@@ -155,7 +147,7 @@ void usage_phases(struct step *step, struct jobset *jobset)
     }
     for (size_t g = 0; g < jobset->gangs.len; g++) {
         struct gang *gang = jobset->gangs.items[g];
-        if (prepares(gang->account.owner))
+        if (ledger_owner_prepares(gang->account.owner))
             gang_book(step, gang, phase_of(step, gang, lacking));
     }
 }

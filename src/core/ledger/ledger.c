@@ -39,6 +39,14 @@ bool ledger_owner_is_free(enum ledger_owner owner)
     return owner == OWNER_IDLE || owner == OWNER_DOWN || owner >= OWNER_FRAGMENTED;
 }
 
+bool ledger_owner_prepares(enum ledger_owner owner)
+{
+    CHECK((unsigned)owner < LEDGER_OWNERS);
+    return owner == OWNER_QUEUED || owner == OWNER_STARTING || owner == OWNER_RESTARTING ||
+           owner == OWNER_PLACING || owner == OWNER_WIRING || owner == OWNER_PREFLIGHT ||
+           owner == OWNER_AWAITING || owner == OWNER_DEGRADED;
+}
+
 const char *ledger_cause_name(enum ledger_cause cause)
 {
     static const char *const names[LEDGER_CAUSES] = {"infrastructure", "program", "ordered"};

@@ -58,6 +58,8 @@ enum ledger_owner {
 const char *ledger_owner_name(enum ledger_owner owner);
 /* Whether the owner is one of free chips, which no account has. */
 bool ledger_owner_is_free(enum ledger_owner owner);
+/* Whether the owner is one of chips that make no steps, but are to. */
+bool ledger_owner_prepares(enum ledger_owner owner);
 
 /* Sizes of jobs in chips: class c has more than 2^(c-1) and at most 2^c. */
 enum { LEDGER_SIZES = 24 };

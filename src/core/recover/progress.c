@@ -24,10 +24,8 @@ void progress_joined(struct step *step, struct task *task, const struct task_rep
     unjoined_note_join(step, task->job->jobset);
     if (task->job->jobset->recovery.absence.replicas.len)
         jobset_mark(step, task->job->jobset); /* shrink_look: absent replicas return when all others can */
-    if (gang && gang->account.owner == OWNER_UNKEPT && gang->jobset->progress.attempt != gang->attempt) {
+    if (gang && gang->account.owner == OWNER_UNKEPT && gang->jobset->progress.attempt != gang->attempt)
         gang_book(step, gang, gang->replaces ? OWNER_RESTARTING : OWNER_STARTING);
-        jobset_mark(step, gang->jobset); /* usage_phases: a peer may wait for a machine */
-    }
 }
 
 static void copy_metrics(struct progress *progress, const struct progress_event *event)
