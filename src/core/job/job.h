@@ -677,7 +677,7 @@ struct lemon_store;
 int64_t machine_mttf_s(const struct cluster *cluster, const struct lemon_store *lemons, int64_t age_s);
 /* Returns the same for a JobSet on the machines that its ranks hold now, each of which fails once in
  * `machine_s` on average: at least 1; 0: it holds none. */
-int64_t jobset_mttf_s(const struct jobset *jobset, const struct cluster *cluster, int64_t machine_s);
+int64_t jobset_mttf_s(const struct jobset *jobset, int64_t machine_s);
 
 /* The number of spares that its Jobs should have, and of those that could take a rank now. */
 struct spare_counts {

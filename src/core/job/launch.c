@@ -221,7 +221,7 @@ static void common_for(struct launch_common *common, const struct task *task, co
     find_places(common);
     join_hostnames(common);
     if (common->machine_mttf_s > 0)
-        common->mttf_s = jobset_mttf_s(common->jobset, cluster, common->machine_mttf_s);
+        common->mttf_s = jobset_mttf_s(common->jobset, common->machine_mttf_s);
 }
 
 static struct launch_place place_of(const struct launch_common *common, uint32_t rank)

@@ -6,6 +6,8 @@
  * (2 / 0.0065 + T). n is the number of times that machines have left service within lemon's window; T is
  * machines times that window, or times the age of the cluster if that is shorter. Integers, so that every
  * replay gives the same result. */
+#include <stdlib.h>
+
 #include "core/job/internal.h"
 #include "core/lemon/lemon.h"
 
@@ -13,42 +15,44 @@ enum { PRIOR_FAILURES = 2 };
 /* The machine seconds of the prior's failures. */
 #define PRIOR_S (PRIOR_FAILURES * INT64_C(1000) * 24 * 3600 * 10 / 65)
 
-static void add_failures(void *sum, const struct lemon *lemon)
-{
-    *(int64_t *)sum += lemon->totals[LEMON_OUT];
-}
-
 int64_t machine_mttf_s(const struct cluster *cluster, const struct lemon_store *lemons, int64_t age_s)
 {
     int64_t window_s = cluster->policy.lemons.window_days * 24 * 3600;
-    int64_t failures = PRIOR_FAILURES;
-    lemon_visit(lemons, add_failures, &failures);
+    int64_t failures = PRIOR_FAILURES + lemon_sum(lemons, LEMON_OUT);
     age_s = age_s < 0 ? 0 : age_s < window_s ? age_s : window_s;
     return (PRIOR_S + (int64_t)cluster->machine_count * age_s) / failures;
 }
 
-static uint32_t machines_of(const struct jobset *jobset, const struct cluster *cluster)
+static int compare_machines(const void *a_id, const void *b_id)
 {
-    uint8_t *seen = mem_alloc(cluster->machine_count + 1);
+    machine_id a = *(const machine_id *)a_id, b = *(const machine_id *)b_id;
+    return a < b ? -1 : a > b;
+}
+
+static uint32_t machines_of(const struct jobset *jobset)
+{
+    VEC(machine_id) ids = {0};
     uint32_t machines = 0;
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
         for (uint32_t s = 0; job && s < job->index_count; s++) {
             const struct task *task = job->indexes[s].task;
-            if (!task || task->machine == MACHINE_NONE || seen[task->machine])
-                continue;
-            seen[task->machine] = 1;
-            machines++;
+            if (task && task->machine != MACHINE_NONE)
+                vec_push(&ids, task->machine);
         }
     }
-    mem_free(seen);
+    if (ids.len)
+        qsort(ids.items, ids.len, sizeof *ids.items, compare_machines);
+    for (size_t i = 0; i < ids.len; i++)
+        machines += i == 0 || ids.items[i] != ids.items[i - 1];
+    vec_done(&ids);
     return machines;
 }
 
-int64_t jobset_mttf_s(const struct jobset *jobset, const struct cluster *cluster, int64_t machine_s)
+int64_t jobset_mttf_s(const struct jobset *jobset, int64_t machine_s)
 {
     CHECK(machine_s >= 0);
-    uint32_t machines = machines_of(jobset, cluster);
+    uint32_t machines = machines_of(jobset);
     if (machines == 0)
         return 0;
     return machine_s > machines ? machine_s / machines : 1;

@@ -13,6 +13,7 @@ struct lemon_store {
     int64_t oldest_day;          /* of all entries; INT64_MAX: there are none */
     bool emptied;                /* some records have no entries any more */
     bool (*excused)(const struct step *step, const struct machine *machine); /* NULL: nothing is */
+    int64_t sums[LEMON_COUNTERS];                                            /* of all machines */
 };
 
 _Static_assert((int)LEMON_COUNTERS <= UINT16_MAX, "`counter` of struct lemon_entry has 16 bits");
@@ -81,6 +82,12 @@ const struct lemon *lemon_find(const struct lemon_store *store, struct str machi
     return str_map_get(&store->by_machine, machine);
 }
 
+int64_t lemon_sum(const struct lemon_store *store, enum lemon_counter counter)
+{
+    CHECK((unsigned)counter < LEMON_COUNTERS);
+    return store->sums[counter];
+}
+
 static void stir(struct lemon_store *store, struct lemon *lemon)
 {
     if (!lemon->stirred)
@@ -125,6 +132,7 @@ void lemon_count(struct step *step, const struct machine *machine, enum lemon_co
         return;
     entry->count++;
     lemon->totals[counter]++;
+    store->sums[counter]++;
     lemon->changed_seq = step->seq;
     store->oldest_day = day < store->oldest_day ? day : store->oldest_day;
     if (counter == LEMON_SINGLE_NODE_RUN)
@@ -146,6 +154,7 @@ static void forget(struct lemon_store *store, struct lemon *lemon, int64_t befor
         const struct lemon_entry *entry = &lemon->entries.items[i];
         CHECK(lemon->totals[entry->counter] >= entry->count);
         lemon->totals[entry->counter] -= entry->count;
+        store->sums[entry->counter] -= entry->count;
     }
     for (size_t i = old; i < lemon->entries.len; i++)
         lemon->entries.items[i - old] = lemon->entries.items[i];
@@ -312,8 +321,10 @@ bool lemon_restore(struct lemon_store *store, const struct lemon *saved)
         return false;
     struct lemon *lemon = add(store, saved->machine);
     for (size_t i = 0; i < saved->entries.len; i++) {
-        vec_push(&lemon->entries, saved->entries.items[i]);
-        lemon->totals[saved->entries.items[i].counter] += saved->entries.items[i].count;
+        const struct lemon_entry *entry = &saved->entries.items[i];
+        vec_push(&lemon->entries, *entry);
+        lemon->totals[entry->counter] += entry->count;
+        store->sums[entry->counter] += entry->count;
     }
     if (lemon->entries.len && lemon->entries.items[0].day < store->oldest_day)
         store->oldest_day = lemon->entries.items[0].day;
@@ -325,7 +336,7 @@ bool lemon_restore(struct lemon_store *store, const struct lemon *saved)
 
 void lemon_check(const struct lemon_store *store)
 {
-    int64_t oldest_day = INT64_MAX;
+    int64_t oldest_day = INT64_MAX, sums[LEMON_COUNTERS] = {0};
     CHECK(store->stirred.len == 0);
     for (size_t i = 0; i < store->all.len; i++) {
         const struct lemon *lemon = store->all.items[i];
@@ -334,8 +345,10 @@ void lemon_check(const struct lemon_store *store)
         for (size_t e = 0; e < lemon->entries.len; e++)
             totals[lemon->entries.items[e].counter] += lemon->entries.items[e].count;
         CHECK(memcmp(totals, lemon->totals, sizeof(totals)) == 0);
+        for (int counter = 0; counter < LEMON_COUNTERS; counter++)
+            sums[counter] += totals[counter];
         if (lemon->entries.len && lemon->entries.items[0].day < oldest_day)
             oldest_day = lemon->entries.items[0].day;
     }
-    CHECK(oldest_day == store->oldest_day);
+    CHECK(oldest_day == store->oldest_day && memcmp(sums, store->sums, sizeof(sums)) == 0);
 }

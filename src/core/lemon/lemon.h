@@ -86,6 +86,8 @@ void lemon_count(struct step *step, const struct machine *machine, enum lemon_co
 /* --- for readers ---------------------------------------------------------------------------------------- */
 
 const struct lemon *lemon_find(const struct lemon_store *store, struct str machine); /* NULL: no counts */
+/* Returns the counter's sum over all machines, within the window. */
+int64_t lemon_sum(const struct lemon_store *store, enum lemon_counter counter);
 /* Returns a count, or whole per cents. */
 int64_t lemon_value(const struct lemon *lemon, enum lemon_signal signal);
 bool lemon_exceeds(const struct lemon *lemon, const struct lemon_settings *settings,

@@ -21,6 +21,7 @@ struct capacity *capacity_new(void)
 
 static void shape_free(struct shape_capacity *kept)
 {
+    refusals_done(&kept->refusals);
     buf_done(&kept->why);
     arena_done(&kept->arena);
     mem_free(kept);
@@ -90,12 +91,23 @@ bool capacity_least_block(const struct capacity_sums *sums, uint64_t tasks, uint
     return true;
 }
 
+static void count_refusal(struct shape_capacity *kept, machine_id id, bool add)
+{
+    enum refusal refusal = kept->fits[id] ? FITS : (enum refusal)kept->refusal[id];
+    CHECK((refusal == FITS) == (kept->fits[id] > 0));
+    if (add)
+        refusals_add(&kept->refusals, &kept->arena, kept->machines, id, refusal, kept->holder[id]);
+    else
+        refusals_remove(&kept->refusals, id, refusal, kept->holder[id]);
+}
+
 static void add_to_sums(struct shape_capacity *kept, const struct machine *machine, bool add)
 {
     uint32_t fits = kept->fits[machine->id];
     struct capacity_sums *sums = &kept->sums[kept->class[machine->id]];
     uint64_t factor = add ? 1 : UINT64_MAX, chips = (uint64_t)__builtin_popcountll(kept->free[machine->id]);
     kept->ideal_room += factor * kept->ideal_fits[machine->id];
+    count_refusal(kept, machine->id, add);
     if (!fits)
         return;
     if (!sums->block_fits) {
@@ -166,6 +178,7 @@ static void catch_up(struct shape_capacity *kept, const struct cluster *cluster,
     if (anew) {
         kept->ideal_room = 0;
         memset(kept->sums, 0, sizeof kept->sums);
+        refusals_clear(&kept->refusals);
     }
     for (machine_id id = 0; anew && id < cluster->machine_count; id++)
         note_machine(kept, cluster, id, request, context);
@@ -229,6 +242,7 @@ static struct shape_capacity *shape_new(const struct cluster *cluster, const str
     kept->like = copy_job(arena, job);
     kept->most = most;
     kept->use_spares = use_spares;
+    kept->machines = machines;
     kept->blocks = cluster->block_count;
     kept->pods = cluster->pod_count;
     kept->free = ARENA_ARRAY(arena, uint64_t, machines);
@@ -406,6 +420,20 @@ void capacity_why(struct shape_capacity *kept, const struct cluster *cluster,
 
 /* --- what holds --------------------------------------------------------------------------------------- */
 
+static void check_refusals(const struct shape_capacity *kept)
+{
+    uint32_t counts[REFUSALS] = {0};
+    for (machine_id id = 0; id < kept->machines; id++) {
+        enum refusal refusal = kept->fits[id] ? FITS : (enum refusal)kept->refusal[id];
+        counts[refusal]++;
+        CHECK(refusal == FITS || refusals_next(&kept->refusals, refusal, id) == id);
+        CHECK(refusal != REFUSED_TAKEN || refusals_held(&kept->refusals, kept->holder[id]) > 0);
+    }
+    CHECK(kept->refusals.fitting == counts[FITS]);
+    for (int refusal = FITS + 1; refusal < REFUSALS; refusal++)
+        CHECK(kept->refusals.counts[refusal] == counts[refusal]);
+}
+
 static void check_sums(const struct shape_capacity *kept, const struct cluster *cluster)
 {
     for (int class = 0; class < CLASSES; class ++) {
@@ -462,6 +490,7 @@ static void check_shape(struct shape_capacity *kept, const struct cluster *clust
     }
     CHECK(kept->ideal_room == ideal_room);
     check_sums(kept, cluster);
+    check_refusals(kept);
     kept->checked = end;
 }
 

@@ -7,6 +7,7 @@
  *   place_tree.c      a topology as a tree of domains, and the choice of domains for tasks
  *   place_topology.c  replicated jobs with a topology rule: one domain, slices, hot swap
  *   capacity.c        sums kept between searches, for gangs that depend on free machines alone
+ *   refusals.c        how many machines refuse a task, and why, kept likewise
  *   place_why.c       the sentence for people when the gang does not fit
  *
  * Tasks of all jobs that look alike form a shape; all of a shape's tasks are interchangeable, so filling
@@ -16,33 +17,8 @@
 #ifndef PHX_CORE_SCHED_PLACE_H
 #define PHX_CORE_SCHED_PLACE_H
 
+#include "core/sched/refusals.h"
 #include "core/sched/sched.h"
-
-/* Why a machine cannot take a task, in the order of checking: lasting reasons are checked first. */
-enum refusal {
-    FITS,
-    REFUSED_LABEL, /* has no value for the exclusive topology's key */
-    REFUSED_SELECTOR,
-    REFUSED_NAME,  /* bound to another machine */
-    REFUSED_SMALL, /* never had enough chips */
-    REFUSED_SPARE,
-    REFUSED_UNSEEN,
-    REFUSED_AWAY,
-    REFUSED_LOST,
-    REFUSED_CORDONED, /* cordoned by a user; earlier tasks are still on it */
-    REFUSED_DRAINED,  /* cordoned by a user; no task is on it */
-    REFUSED_DRAINING, /* by its faults (enum isolation) */
-    REFUSED_QUARANTINED,
-    REFUSED_TAINT,
-    REFUSED_OWNED,    /* in a domain that another job holds exclusively */
-    REFUSED_CLOSED,   /* closed by the request */
-    REFUSED_GANG,     /* other tasks of this gang are on it */
-    REFUSED_RESERVED, /* free, and reserved for another gang */
-    REFUSED_TAKEN,
-    REFUSED_CPU,
-    REFUSED_MEMORY,
-    REFUSALS
-};
 
 /* Machines are used class by class, the lowest first. */
 enum { CLASS_PREFER_NO = 1, CLASS_SPARE = 2, CLASS_AVOID = 4, CLASSES = 8 };
@@ -70,7 +46,7 @@ struct shape_capacity {
     struct place_job like; /* its own copy */
     uint32_t most;         /* tasks counted of one machine */
     bool use_spares;
-    size_t blocks, pods;
+    size_t machines, blocks, pods;
     uint64_t read;               /* of the cluster's changes: number of the next one */
     uint64_t asked;              /* larger is later */
     uint64_t number;             /* from 1, of all shapes that were ever kept */
@@ -81,6 +57,7 @@ struct shape_capacity {
     obj_id *holder;   /* [machine_count] where it is refused because chips are taken: by whom */
     uint64_t checked; /* the next change when it was checked; 0: it has changed since */
     struct capacity_sums sums[CLASSES];
+    struct refusals refusals;
     uint64_t ideal_room;
     int64_t *nothing; /* zeros: nothing of a gang is placed yet */
     uint32_t *none;

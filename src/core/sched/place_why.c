@@ -85,19 +85,21 @@ struct holders {
     uint32_t len;
 };
 
-static void count_holder(struct holders *holders, machine_id id, obj_id holder)
+/* Returns where the holder's machines are counted, of which `id` is the first; NULL: enough others are
+ * named. */
+static uint32_t *holder_count(struct holders *holders, machine_id id, obj_id holder)
 {
     uint32_t at = 0;
     while (at < holders->len && holders->ids[at] != holder)
         at++;
     if (at == HOLDERS_SHOWN)
-        return;
+        return NULL;
     if (at == holders->len) {
         holders->len++;
         holders->ids[at] = holder;
         holders->examples[at] = id;
     }
-    holders->machines[at]++;
+    return &holders->machines[at];
 }
 
 static void put_holders(const struct placer *placer, const struct holders *holders, uint32_t taken,
@@ -125,33 +127,12 @@ struct survey {
     uint32_t per_machine; /* tasks that the largest machine holds when empty */
 };
 
-/* Returns how many tasks the machine takes, and why it takes none: as capacity is kept, if it is. */
-static uint32_t judge(const struct placer *placer, machine_id id, enum refusal *ret_refusal,
-                      obj_id *ret_holder)
-{
-    const struct shape_capacity *kept = placer->kept;
-    const struct place_request *request = placer->request;
-    *ret_holder = 0;
-    if (kept) {
-        *ret_refusal = (enum refusal)kept->refusal[id];
-        *ret_holder = kept->holder[id];
-        return kept->fits[id];
-    }
-    uint32_t fits = place_fit(placer, placer->failed->like, id, placer->failed_tasks, false, ret_refusal);
-    if (*ret_refusal == REFUSED_TAKEN && request->holder)
-        *ret_holder = request->holder(placer->context, id);
-    return fits;
-}
-
 static void survey_machines(const struct placer *placer, struct survey *survey)
 {
-    const struct cluster *cluster = placer->cluster;
-    uint32_t chips = placer->failed->like->chips;
-    survey->per_machine = chips ? cluster->chips_max / chips : 2;
-    for (machine_id id = 0; id < cluster->machine_count; id++) {
+    const struct place_request *request = placer->request;
+    for (machine_id id = 0; id < placer->cluster->machine_count; id++) {
         enum refusal refusal;
-        obj_id holder;
-        uint32_t fits = judge(placer, id, &refusal, &holder);
+        uint32_t fits = place_fit(placer, placer->failed->like, id, placer->failed_tasks, false, &refusal);
         survey->fitting += fits > 0;
         survey->room += fits;
         if (fits)
@@ -161,8 +142,37 @@ static void survey_machines(const struct placer *placer, struct survey *survey)
         if (cause->count < NAMES_SHOWN)
             cause->examples[cause->count] = id;
         cause->count++;
-        if (refusal == REFUSED_TAKEN && placer->request->holder)
-            count_holder(&survey->holders, id, holder);
+        if (refusal != REFUSED_TAKEN || !request->holder)
+            continue;
+        uint32_t *held = holder_count(&survey->holders, id, request->holder(placer->context, id));
+        if (held)
+            ++*held;
+    }
+}
+
+/* The same, of what is kept: costs what is shown. */
+static void survey_kept(const struct shape_capacity *kept, bool names_holders, struct survey *survey)
+{
+    const struct refusals *refusals = &kept->refusals;
+    survey->fitting = refusals->fitting;
+    survey->room = capacity_room(kept);
+    for (int refusal = FITS + 1; refusal < REFUSALS; refusal++) {
+        struct cause *cause = &survey->causes[refusal];
+        cause->count = refusals->counts[refusal];
+        machine_id from = 0;
+        for (uint32_t i = 0; i < cause->count && i < NAMES_SHOWN; i++) {
+            cause->examples[i] = refusals_next(refusals, (enum refusal)refusal, from);
+            from = cause->examples[i] + 1;
+        }
+    }
+    uint32_t left = names_holders ? refusals->counts[REFUSED_TAKEN] : 0;
+    for (machine_id id = 0; left > 0 && survey->holders.len < HOLDERS_SHOWN; id++) {
+        id = refusals_next(refusals, REFUSED_TAKEN, id);
+        uint32_t *held = holder_count(&survey->holders, id, kept->holder[id]);
+        if (*held)
+            continue; /* it was counted with its first machine */
+        *held = refusals_held(refusals, kept->holder[id]);
+        left -= *held;
     }
 }
 
@@ -231,7 +241,12 @@ void place_why(const struct placer *placer, struct buf *why)
     if (place_why_topology(placer, why))
         return;
     struct survey survey = {0};
-    survey_machines(placer, &survey);
+    uint32_t chips = placer->failed->like->chips;
+    survey.per_machine = chips ? placer->cluster->chips_max / chips : 2;
+    if (placer->kept)
+        survey_kept(placer->kept, placer->request->holder != NULL, &survey);
+    else
+        survey_machines(placer, &survey);
     if (placer->failed->like->exclusive_topology.len)
         put_domains(placer, why);
     else if (!place_why_slices(placer, why))

@@ -66,12 +66,12 @@ static void a_job_fails_with_each_of_its_machines(void **state)
     struct harness h;
     harness_init(&h, 4, 4, 0);
     struct jobset *jobset = harness_create(&h, JOBSET("a", "", ONE_RANK("3", "")));
-    assert_int_equal(jobset_mttf_s(jobset, core_cluster(h.core), 9000), 3000);
-    assert_int_equal(jobset_mttf_s(jobset, core_cluster(h.core), 2), 1);
+    assert_int_equal(jobset_mttf_s(jobset, 9000), 3000);
+    assert_int_equal(jobset_mttf_s(jobset, 2), 1);
     assert_int_equal(told(&h, "a-w-0-2", 9000, "PHX_MTTF_S"), 3000);
     assert_int_equal(told(&h, "a-w-0-2", 0, "PHX_MTTF_S"), -1);
     harness_create(&h, JOBSET("b", "", ONE_RANK("2", "env: [{name: PHX_MTTF_S, value: \"7\"}], ")));
-    assert_int_equal(jobset_mttf_s(harness_jobset(&h, "b"), core_cluster(h.core), 9000), 0); /* it waits */
+    assert_int_equal(jobset_mttf_s(harness_jobset(&h, "b"), 9000), 0); /* it waits */
     harness_done(&h);
 }
 
