@@ -6,6 +6,7 @@
 #include "core.h"
 
 #include "core/agent/codec.h"
+#include "core/launch/launch.h"
 
 enum { RANKS = 4096, ROUNDS = 8 }; /* within the budget of replace-machine */
 

@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "core/admit/admit.h"
 #include "core/disruption.h"
+#include "core/launch/launch.h"
 #include "core/object/life.h"
 #include "core/sched/capacity.h"
 

@@ -126,7 +126,7 @@ const struct repairs *core_repairs(const struct core *core); /* repair/repair.h 
 struct lease_hold;
 const struct lease_hold *core_lease_hold(const struct core *core); /* lease_hold.h */
 const struct ledger *core_ledger(const struct core *core);
-int64_t core_machine_mttf_s(const struct core *core); /* machine_mttf_s() now; job/job.h */
+int64_t core_machine_mttf_s(const struct core *core); /* machine_mttf_s() now; launch/launch.h */
 const struct note_ring *core_notes(const struct core *core);
 
 #endif

@@ -5,6 +5,7 @@
 #include "base/hash.h"
 #include "core/agent/codec.h"
 #include "core/agent/rank_table.h"
+#include "core/launch/launch.h"
 
 drive_session driver_session(const struct driver *driver, machine_id machine)
 {

@@ -3,7 +3,8 @@
  * when such an object is written. */
 #include "base/base64.h"
 #include "doc/pack.h"
-#include "core/job/launch_env.h"
+#include "core/job/config.h"
+#include "core/job/internal.h"
 
 static void take_members(const struct doc *map, bool encoded, struct arena *arena,
                          struct config_value *values, size_t *count)
@@ -126,7 +127,7 @@ static bool claim_there(struct look *look, const struct volume_spec *volume)
     return false;
 }
 
-bool config_ready(const struct object_store *objects, const struct task *task, struct buf *why)
+static bool config_ready(const struct object_store *objects, const struct task *task, struct buf *why)
 {
     const struct pod_spec *pod = &task->job->rjob->job.pod;
     if (!pod->uses_config)

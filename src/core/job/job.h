@@ -40,16 +40,13 @@
  *   slice.c        gangs that ask for a slice: cubes, and cross-connects before the start; slice_life.c,
  *                  slice_tables.c
  *   preflight.c    tests of a gang's machines before it starts; preflight_pairs.c: in pairs
- *   mttf.c         how long a JobSet runs until a machine fails it
- *   launch.c       what an agent needs to start a task: environment, ranks, ports, the gang's rank table;
- *                  launch_pod.c: containers, commands, volumes
  *   spare.c        tasks that wait for a rank
  *   owned_objects.c   the Service and the claims of a JobSet
  *   resize.c       room for Jobs and indexes; changes of parallelism and completions
  *   records.c      restart records
  *   usage.c        who owns the chips of a JobSet; cost.c: what the ends of its attempts cost
  *   ends.c         signatures of ended tasks, kept with the restart that they explain
- * core/recover answers losses and moves JobSets on.
+ * core/recover answers losses and moves JobSets on; core/launch makes the message that starts a task.
  * The API reads everything here between steps; only core.c's routing, the files above and
  * core/recover change it.
  */
@@ -671,14 +668,6 @@ void jobs_visit_jobs(const struct job_store *store, void (*visit)(void *context,
 void jobs_visit_tasks(const struct job_store *store, void (*visit)(void *context, const struct task *),
                       void *context);
 
-struct lemon_store;
-/* Returns the expected seconds to the next failure of one machine of the cluster, which is `age_s` old
- * (mttf.c). */
-int64_t machine_mttf_s(const struct cluster *cluster, const struct lemon_store *lemons, int64_t age_s);
-/* Returns the same for a JobSet on the machines that its ranks hold now, each of which fails once in
- * `machine_s` on average: at least 1; 0: it holds none. */
-int64_t jobset_mttf_s(const struct jobset *jobset, int64_t machine_s);
-
 /* The number of spares that its Jobs should have, and of those that could take a rank now. */
 struct spare_counts {
     uint32_t wanted, ready;
@@ -695,29 +684,6 @@ int64_t jobs_oldest_start(const struct job_store *store, machine_id machine);
 bool gang_feasible(const struct job_store *store, const struct cluster *cluster, const struct gang *gang,
                    struct buf *why);
 
-/* Builds what the agent needs to start the task; everything lives in `arena` or in the core. `machines`
- * resolves names. */
-void task_launch_build(const struct task *task, const struct cluster *cluster, struct arena *arena,
-                       struct task_launch *ret_launch);
-/* The same for many tasks between two events: the common parts of a gang's starts are made with the first
- * of them. The caller provides an arena and zeroes the rest; launches point into that arena too. Invalid
- * after the next event, which may move tasks. */
-struct launch_common {
-    struct arena *arena;
-    int64_t machine_mttf_s;             /* see machine_mttf_s(); 0: tasks are not told */
-    const struct object_store *objects; /* for ConfigMaps and Secrets; NULL: none */
-    const struct jobset *jobset;
-    struct str group;
-    uint32_t world; /* number of ranks that the table was made for */
-    struct gang_rank_table rank_table;
-    struct launch_place *places; /* entries of the rank table */
-    uint32_t nodes;
-    struct str hostnames;        /* "a.sub,b.sub,..." */
-    int64_t mttf_s;              /* of the JobSet; 0: not known */
-};
-void task_launch_build_next(struct launch_common *common, const struct task *task,
-                            const struct cluster *cluster, struct arena *arena,
-                            struct task_launch *ret_launch);
 /* Returns the scheduling gates of a Pod that a Job made, as in its spec. */
 struct doc *task_gates(const struct task *task, struct arena *arena);
 /* Whether the task belongs to an absent replica: it stands by, or has no place. */
@@ -727,10 +693,6 @@ bool gang_is_away(const struct gang *gang); /* its tasks are */
 uint32_t task_full_rank(const struct task *task, uint32_t *ret_world);
 /* Returns the number of the JobSet's replicas, including absent ones; 0: it is not divided into replicas. */
 uint32_t jobset_replicas(const struct jobset *jobset);
-/* Builds what its living process needs to go on in the task's attempt; everything lives in `arena` or in
- * the core. */
-void task_rejoin_build(const struct task *task, const struct cluster *cluster, struct arena *arena,
-                       struct task_rejoin *ret_rejoin);
 /* Whether the step belongs to the task's present attempt. A report is ignored if its process has not yet
  * joined that attempt, or if the JobSet's next attempt has not begun. */
 bool task_step_counts(const struct task *task, const struct task_step *step);

@@ -1,7 +1,7 @@
 /* container.h - the containers and volumes of a pod template as the core acts on them. Included by spec.h.
  *
- * This view names the source of a value (a ConfigMap's key, a field of the Pod); job/config.c and
- * job/launch*.c look it up when a task starts.
+ * This view names the source of a value (a ConfigMap's key, a field of the Pod); core/launch
+ * looks it up when a task starts.
  */
 #ifndef PHX_CORE_SPEC_CONTAINER_H
 #define PHX_CORE_SPEC_CONTAINER_H

@@ -1,6 +1,7 @@
 /* Checkpoint folders: a JobSet that names one goes on from what its predecessor committed there. */
 #include "core/job/folder.h"
 #include "story.h"
+#include "core/launch/launch.h"
 
 #define TRAIN(name, notes)                                                                                   \
     "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: " name ", annotations: {" notes    \

@@ -1,5 +1,6 @@
 /* Checkpoints: whole or not at all, fenced by attempt, and handed to the next attempt. */
 #include "core/job/story.h"
+#include "core/launch/launch.h"
 
 #define SET JOBSET("a", "failurePolicy: {maxRestarts: 5}, ", RJOB("x", 1, "", 3, ""))
 

@@ -1,6 +1,7 @@
 /* The dying checkpoint: who is told of what, when it is committed, refused or over its time, and that the
  * restart behind it is the same one. */
 #include "core/job/story.h"
+#include "core/launch/launch.h"
 
 #define TRAIN(notes, tasks, spec)                                                                            \
     "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: a, annotations: {" notes "}}\n"    \

@@ -1,5 +1,6 @@
 /* Restarts in place that living processes go through: who stays, who is told of what, and when. */
 #include "core/job/story.h"
+#include "core/launch/launch.h"
 
 #define TRAIN(fields, spec)                                                                                  \
     "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: a" fields "}\nspec: {" spec        \

@@ -1,6 +1,7 @@
 /* Replicas that leave for want of machines, and come back: who stays, who stands by, which ranks there are.
  */
 #include "core/job/story.h"
+#include "core/launch/launch.h"
 
 #include "base/rng.h"
 

@@ -1,13 +1,26 @@
-/* launch_env.h - the environment of a container, shared by launch.c (our variables), launch_pod.c (the
- * user's) and config.c (those of ConfigMaps and Secrets). */
-#ifndef PHX_CORE_JOB_LAUNCH_ENV_H
-#define PHX_CORE_JOB_LAUNCH_ENV_H
+/* internal.h - private to launch/: the environment of a container, of our variables (env.c) and the user's
+ * (containers.c). */
+#ifndef PHX_CORE_LAUNCH_INTERNAL_H
+#define PHX_CORE_LAUNCH_INTERNAL_H
 
-#include "core/job/internal.h"
+#include "core/job/config.h"
+#include "core/job/facts.h"
+#include "core/job/folder.h"
+#include "core/launch/launch.h"
+#include "core/object/object.h"
+
+enum { ENV_VALUE_MAX = 120 * 1024 }; /* below the kernel's MAX_ARG_STRLEN of 128 KiB */
+_Static_assert(ENV_VALUE_MAX + NAME_MAX_BYTES < 128 * 1024, "a variable with its name is below it too");
+
+/* The index of a task among those of its machine, and of its machine among the machines, both in order of
+ * rank. */
+struct launch_place {
+    uint32_t local_rank, local_world, node_rank;
+};
 
 typedef VEC(struct env_var) env_list;
 
-/* launch.c */
+/* env.c */
 void env_set(env_list *env, struct str name, struct str value);
 struct str env_expand(struct str text, const env_list *env, struct arena *arena); /* $(VAR) */
 /* Returns the value of a fieldRef: "metadata.labels['a']", "status.podIP"; also "metadata.labels", for
@@ -17,7 +30,7 @@ struct str launch_field(const struct task *task, const struct machine *machine, 
 void env_ours(env_list *env, struct arena *arena, const struct task *task, const struct cluster *cluster,
               const struct launch_common *common);
 
-/* launch_pod.c */
+/* containers.c */
 void env_user(env_list *env, const struct launch_common *common, const struct task *task,
               const struct machine *machine, const struct container_spec *container, struct arena *arena);
 /* Builds the containers and volumes of a pod that is more than one plain process. */
@@ -25,18 +38,5 @@ void launch_containers(const struct launch_common *common, const struct task *ta
                        const struct cluster *cluster, struct arena *arena, struct task_launch *launch);
 /* Whether its process may be started as one that is never run again in its pod. */
 bool launch_is_plain(const struct task *task);
-
-/* config.c */
-struct config_value {
-    struct str key, value;
-};
-/* Returns all of an object's values, decoded, in `arena`; NULL with *ret_count 0: the object does not
- * exist. */
-struct config_value *config_values(const struct object_store *objects, bool secret, struct str namespace_,
-                                   struct str name, struct arena *arena, size_t *ret_count);
-const struct config_value *config_find(const struct config_value *values, size_t count, struct str key);
-/* Whether all ConfigMaps and Secrets that the task's pod needs exist; otherwise `why` names the missing
- * one. */
-bool config_ready(const struct object_store *objects, const struct task *task, struct buf *why);
 
 #endif

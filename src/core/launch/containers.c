@@ -1,6 +1,6 @@
-/* launch_pod.c - the user's part of a pod, resolved: its containers' environments and commands, the files
+/* containers.c - the user's part of a pod, resolved: its containers' environments and commands, the files
  * of its volumes. */
-#include "core/job/launch_env.h"
+#include "core/launch/internal.h"
 
 /* --- environment ---------------------------------------------------------------------------------------- */
 
@@ -115,6 +115,7 @@ static enum container_restart restart_of(const struct task *task, const struct c
 bool launch_is_plain(const struct task *task)
 {
     const struct pod_spec *pod = &task->job->rjob->job.pod;
+    CHECK(pod->container_count > 0 && (!pod->plain || pod->container_count == 1));
     return pod->plain && restart_of(task, &pod->containers[0]) == RERUN_NEVER;
 }
 
@@ -127,6 +128,7 @@ static struct str *expand_words(const struct container_spec *spec, const env_lis
         argv[count++] = env_expand(spec->command[i], env, arena);
     for (size_t i = 0; i < spec->arg_count; i++)
         argv[count++] = env_expand(spec->args[i], env, arena);
+    CHECK(count == spec->command_count + spec->arg_count);
     *ret_count = count;
     return argv;
 }
@@ -161,6 +163,7 @@ typedef VEC(struct volume_file) file_list;
 static void add_file(file_list *files, struct str path, struct str data, uint32_t mode)
 {
     struct volume_file file = {path, data, mode};
+    CHECK(mode <= 0777);
     if (path.len > 0)
         vec_push(files, file);
 }
@@ -206,6 +209,7 @@ static void launch_volume(const struct launch_common *common, const struct task 
             files_of_object(common, task, &spec->sources[i], arena, &files);
     }
     *ret = spec->launch;
+    CHECK(ret->file_count == 0); /* files are of the sources */
     if (spec->unsupported) {
         ret->kind = VOLUME_HOST;
         ret->type = STR("unsupported");
@@ -228,6 +232,7 @@ static const struct volume_launch *volume_named(const struct task_launch *launch
 static void add_claims(const struct task *task, struct arena *arena, struct task_launch *launch)
 {
     const struct jobset *jobset = task->job->jobset;
+    CHECK(launch->volume_count <= TASK_VOLUMES_MAX);
     for (size_t i = 0; i < launch->container_count; i++)
         for (size_t m = 0; m < launch->containers[i].mount_count; m++) {
             struct str name = launch->containers[i].mounts[m].volume;
@@ -264,6 +269,7 @@ void launch_containers(const struct launch_common *common, const struct task *ta
     for (size_t i = 0; i < pod->volume_count; i++)
         launch_volume(common, task, machine, &pod->volumes[i], arena,
                       &launch->volumes[launch->volume_count++]);
+    CHECK(launch->volume_count == pod->volume_count);
     add_claims(task, arena, launch);
     mark_read_only(pod, launch);
 }

@@ -1,6 +1,7 @@
 /* Variables that a task finds in its environment: ranks, worlds, addresses, its own fields, and the user's
  * word over ours. */
-#include "story.h"
+#include "core/job/story.h"
+#include "core/launch/launch.h"
 
 #define TASKS(parallel, chips, container)                                                                    \
     "{name: w, replicas: 2, template: {metadata: {labels: {team: blue}, annotations: {note: 'a b'}}, "       \

@@ -1,5 +1,6 @@
 /* How long a JobSet runs until a machine fails it: the prior, what was seen, and what tasks are told. */
-#include "story.h"
+#include "core/job/story.h"
+#include "core/launch/launch.h"
 
 #include "core/lemon/lemon.h"
 

@@ -1,23 +1,18 @@
-/* launch.c - what an agent needs to start a task: the whole environment, its gang's rank table, its place
- * among the ranks.
+/* env.c - the environment that every task finds: its rank and its world, addresses, its checkpoints, its
+ * chips.
  *
  * Our variables come first, so that a user's own value of the same name wins and $(VAR) can refer to ours.
  * Names and meanings: torchrun ("Environment Variables" of torch.distributed.elastic), JAX
  * (jax.distributed.initialize), Cloud TPU (TPU_WORKER_ID, TPU_WORKER_HOSTNAMES).
  */
-#include "core/job/folder.h"
-#include "core/job/launch_env.h"
-
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "core/agent/rank_table.h"
-
-enum { ENV_VALUE_MAX = 120 * 1024 }; /* below the kernel's MAX_ARG_STRLEN of 128 KiB */
-_Static_assert(ENV_VALUE_MAX + NAME_MAX_BYTES < 128 * 1024, "a variable with its name is below it too");
+#include "core/launch/internal.h"
 
 void env_set(env_list *env, struct str name, struct str value)
 {
+    CHECK(name.len > 0 && !memchr(name.data, '=', name.len));
     for (size_t i = 0; i < env->len; i++) {
         if (str_equal(env->items[i].name, name)) {
             env->items[i] = (struct env_var){name, value, false};
@@ -135,98 +130,10 @@ struct str launch_field(const struct task *task, const struct machine *machine, 
     return label_field(task, path, arena);
 }
 
-/* --- the rank table
- * ------------------------------------------------------------------------------------------ */
-
-static void build_rank_table(const struct task *task, const struct cluster *cluster, struct arena *arena,
-                             struct gang_rank_table *rank_table)
-{
-    const struct jobset *jobset = task->job->jobset;
-    rank_table->subdomain = jobset->spec.subdomain.len ? jobset->spec.subdomain : jobset->name;
-    rank_table->namespace_ = jobset->namespace_;
-    rank_table->entries = ARENA_ARRAY(arena, struct rank_table_entry, task->world);
-    for (uint32_t i = 0; i < jobset->job_count; i++) {
-        const struct job *job = jobset->jobs[i];
-        if (!job || !str_equal(job->rjob->group, task->job->rjob->group))
-            continue;
-        for (uint32_t s = 0; s < job->index_count; s++) {
-            const struct task *member = job->indexes[s].task;
-            if (!member || member->machine == MACHINE_NONE || task_is_away(member) ||
-                rank_table->count == task->world)
-                continue;
-            const struct machine *machine = &cluster->machines[member->machine];
-            rank_table->entries[rank_table->count++] = (struct rank_table_entry){
-                .hostname = member->hostname,
-                .address = machine->address,
-                .machine = machine->name,
-                .chips = member->chips_were,
-                .rank = member->rank,
-            };
-        }
-    }
-    CHECK(rank_table->count <= task->world);
-}
-
-/* The index of a task among those of its machine, and of its machine among the machines, both in order of
- * rank. */
-struct launch_place {
-    uint32_t local_rank, local_world, node_rank;
-};
-
-static void find_places(struct launch_common *common)
-{
-    const struct gang_rank_table *rank_table = &common->rank_table;
-    struct str_map nodes = {0}; /* machine -> its first place */
-    common->places = ARENA_ARRAY(common->arena, struct launch_place, rank_table->count);
-    for (size_t i = 0; i < rank_table->count; i++) {
-        struct launch_place *first = str_map_get(&nodes, rank_table->entries[i].machine);
-        if (!first) {
-            first = &common->places[i];
-            first->node_rank = common->nodes++;
-            str_map_put(&nodes, rank_table->entries[i].machine, first);
-        }
-        common->places[i].node_rank = first->node_rank;
-        common->places[i].local_rank = first->local_world++;
-    }
-    for (size_t i = 0; i < rank_table->count; i++) {
-        const struct launch_place *first = str_map_get(&nodes, rank_table->entries[i].machine);
-        common->places[i].local_world = first->local_world;
-    }
-    CHECK(common->nodes <= rank_table->count && (common->nodes > 0 || rank_table->count == 0));
-    str_map_done(&nodes);
-}
-
-static void join_hostnames(struct launch_common *common)
-{
-    struct buf names BUF_CLEANUP = {0};
-    rank_table_write_host_names(&names, &common->rank_table);
-    if (names.len < ENV_VALUE_MAX)
-        common->hostnames = arena_str(common->arena, buf_str(&names));
-}
-
-static void common_for(struct launch_common *common, const struct task *task, const struct cluster *cluster)
-{
-    /* A rank that was placed before replicas left or came back belongs to a world of another size. */
-    if (common->jobset == task->job->jobset && common->world == task->world &&
-        str_equal(common->group, task->job->rjob->group))
-        return;
-    CHECK(common->arena);
-    *common = (struct launch_common){.arena = common->arena,
-                                     .objects = common->objects,
-                                     .machine_mttf_s = common->machine_mttf_s,
-                                     .jobset = task->job->jobset,
-                                     .world = task->world,
-                                     .group = task->job->rjob->group};
-    build_rank_table(task, cluster, common->arena, &common->rank_table);
-    find_places(common);
-    join_hostnames(common);
-    if (common->machine_mttf_s > 0)
-        common->mttf_s = jobset_mttf_s(common->jobset, common->machine_mttf_s);
-}
-
 static struct launch_place place_of(const struct launch_common *common, uint32_t rank)
 {
     const struct gang_rank_table *rank_table = &common->rank_table;
+    CHECK(rank < common->world && (common->places || rank_table->count == 0));
     if (rank < rank_table->count && rank_table->entries[rank].rank == rank)
         return common->places[rank];
     for (size_t i = 0; i < rank_table->count; i++)
@@ -243,8 +150,6 @@ static const struct rank_table_entry *rank_zero(const struct gang_rank_table *ra
     return NULL;
 }
 
-/* --- the environment ------------------------------------------------------------------------------------ */
-
 static void env_world(env_list *env, struct arena *arena, const struct task *task,
                       const struct launch_common *common)
 {
@@ -252,7 +157,9 @@ static void env_world(env_list *env, struct arena *arena, const struct task *tas
         env_set(env, STR("PHX_SPARE"), STR("1"));
         return;
     }
+    CHECK(task->rank < task->world && task->world == common->world);
     struct launch_place standing = place_of(common, task->rank);
+    CHECK(standing.local_rank < standing.local_world || standing.local_world == 0);
     const struct rank_table_entry *master = rank_zero(&common->rank_table);
     env_setf(env, arena, "RANK", "%u", task->rank);
     env_setf(env, arena, "WORLD_SIZE", "%u", task->world);
@@ -296,6 +203,7 @@ static uint32_t count_worlds(const struct jobset_spec *spec)
             seen = str_equal(spec->rjobs[before].group, spec->rjobs[r].group);
         worlds += !seen;
     }
+    CHECK(worlds > 0 && worlds <= spec->rjob_count);
     return worlds;
 }
 
@@ -304,6 +212,7 @@ static uint32_t count_worlds(const struct jobset_spec *spec)
 static void env_block(env_list *env, struct arena *arena, const struct machine *machine,
                       const struct cluster *cluster)
 {
+    CHECK(machine->pod < cluster->pod_count && machine->block < cluster->block_count);
     env_setf(env, arena, "PHX_RACK", STR_FORMAT "/" STR_FORMAT, STR_ARG(cluster->pods[machine->pod].name),
              STR_ARG(cluster->blocks[machine->block].name));
     env_set(env, STR("PHX_ADDRESS"), machine->address);
@@ -314,6 +223,7 @@ static void env_task(env_list *env, struct arena *arena, const struct task *task
 {
     const struct job *job = task->job;
     const struct jobset *jobset = job->jobset;
+    CHECK(task->attempt >= 0);
     if (!task_is_spare(task))
         env_setf(env, arena, "JOB_COMPLETION_INDEX", "%d", task->index);
     env_setf(env, arena, "PHX_TASK_UID", "%" PRIu64, task->uid);
@@ -353,127 +263,9 @@ static void env_task(env_list *env, struct arena *arena, const struct task *task
 void env_ours(env_list *env, struct arena *arena, const struct task *task, const struct cluster *cluster,
               const struct launch_common *common)
 {
+    CHECK(task->machine < cluster->machine_count && common->mttf_s >= 0);
     env_world(env, arena, task, common);
     env_task(env, arena, task, cluster);
     if (common->mttf_s > 0)
         env_setf(env, arena, "PHX_MTTF_S", "%" PRId64, common->mttf_s);
-}
-
-/* Looks up the user ids that the namespace's annotation gives to its tasks. */
-static void launch_range(const struct launch_common *common, struct str namespace_,
-                         struct task_launch *launch)
-{
-    const struct object *object =
-        common->objects ? object_find(common->objects, OBJECT_NAMESPACE, STR(""), namespace_) : NULL;
-    const struct doc *text =
-        object ? doc_path(object->document, "metadata", "annotations", UID_RANGE_KEY, NULL) : NULL;
-    struct uid_range ids;
-    if (text && uid_range_read(doc_str(text, STR("")), &ids)) {
-        launch->uid_from = ids.from;
-        launch->uid_count = ids.count;
-    }
-}
-
-/* Builds the launch of a single process without containers around it: the fast way, which nearly every
- * rank takes. */
-static void launch_plain(const struct launch_common *common, const struct task *task,
-                         const struct cluster *cluster, struct arena *arena, struct task_launch *launch)
-{
-    const struct pod_spec *pod = &task->job->rjob->job.pod;
-    env_list env = {0};
-    env_ours(&env, arena, task, cluster, common);
-    env_user(&env, common, task, &cluster->machines[task->machine], &pod->containers[0], arena);
-    launch->argv = ARENA_ARRAY(arena, struct str, pod->command_count + pod->arg_count);
-    for (size_t i = 0; i < pod->command_count; i++)
-        launch->argv[launch->argc++] = env_expand(pod->command[i], &env, arena);
-    for (size_t i = 0; i < pod->arg_count; i++)
-        launch->argv[launch->argc++] = env_expand(pod->args[i], &env, arena);
-    launch->env = ARENA_ARRAY(arena, struct env_var, env.len);
-    mem_copy(launch->env, env.items, env.len * sizeof(*env.items));
-    launch->env_count = env.len;
-    vec_done(&env);
-}
-
-void task_launch_build_next(struct launch_common *common, const struct task *task,
-                            const struct cluster *cluster, struct arena *arena,
-                            struct task_launch *ret_launch)
-{
-    const struct job *job = task->job;
-    const struct jobset *jobset = job->jobset;
-    const struct pod_spec *pod = &job->rjob->job.pod;
-    CHECK(task->machine < cluster->machine_count && task->state >= TASK_STARTING);
-    struct task_launch launch = {
-        .task = task->uid,
-        .jobset = jobset->uid,
-        .attempt = task->attempt, /* the JobSet may have moved on in the same step */
-        .name = task->name,
-        .namespace_ = jobset->namespace_,
-        .checkpoint_folder = jobset_folder(arena, jobset),
-        .working_dir = pod->working_dir,
-        .checkpoint_dir = cluster->checkpoint_dir,
-        .run_as_user = pod->run_as_user,
-        .run_as_group = pod->run_as_group,
-        .fs_group = pod->fs_group > 0 ? (uint32_t)pod->fs_group : 0,
-        .chips = task->chips,
-        .cpu_milli = pod->cpu_milli,
-        .memory_bytes = pod->memory_bytes,
-        .grace_ns = pod->grace_s * NS_PER_SECOND,
-        .rank = task->rank,
-        .world = task->world,
-        .restore_step = jobset->checkpoint.committed_step,
-        .restore_attempt = jobset->checkpoint.committed_attempt,
-        .step_pattern = labels_get(&jobset->spec.annotations, STR(STEP_PATTERN_KEY), STR("")),
-        .work_pattern = labels_get(&jobset->spec.annotations, STR(WORK_PATTERN_KEY), STR("")),
-    };
-    common_for(common, task, cluster);
-    launch.rank_table = common->rank_table;
-    launch_range(common, jobset->namespace_, &launch);
-    if (launch_is_plain(task))
-        launch_plain(common, task, cluster, arena, &launch);
-    else
-        launch_containers(common, task, cluster, arena, &launch);
-    *ret_launch = launch;
-}
-
-void task_launch_build(const struct task *task, const struct cluster *cluster, struct arena *arena,
-                       struct task_launch *ret_launch)
-{
-    struct launch_common common = {.arena = arena};
-    task_launch_build_next(&common, task, cluster, arena, ret_launch);
-}
-
-static const struct task *rank_zero_of(const struct task *task)
-{
-    const struct jobset *jobset = task->job->jobset;
-    for (uint32_t i = 0; i < jobset->job_count; i++) {
-        const struct job *job = jobset->jobs[i];
-        const struct task *first = job && job->index_count ? job->indexes[0].task : NULL;
-        if (first && first->rank == 0 && str_equal(job->rjob->group, task->job->rjob->group))
-            return first; /* the first Job of the group, found without a search */
-    }
-    return NULL;
-}
-
-void task_rejoin_build(const struct task *task, const struct cluster *cluster, struct arena *arena,
-                       struct task_rejoin *ret_rejoin)
-{
-    const struct jobset *jobset = task->job->jobset;
-    bool dump = jobset->recovery.state == RECOVERY_DUMPING;
-    const struct task *first = dump ? dump_rank_zero(jobset) : rank_zero_of(task);
-    uint32_t full_world;
-    (void)task_full_rank(task, &full_world);
-    CHECK(task->rank < task->world);
-    *ret_rejoin = (struct task_rejoin){
-        .task = task->uid,
-        .attempt = task->attempt,
-        .rank = task->rank,
-        .world = task->world,
-        .full_world = full_world,
-        .flags = dump ? REJOIN_DUMP : 0,
-        .restore_step = jobset->checkpoint.committed_step,
-        .restore_attempt = jobset->checkpoint.committed_attempt,
-    };
-    if (first && first->machine != MACHINE_NONE)
-        ret_rejoin->rendezvous = arena_printf(
-            arena, STR_FORMAT ":%u", STR_ARG(cluster->machines[first->machine].address), task->port + 1u);
 }

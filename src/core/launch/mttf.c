@@ -8,7 +8,7 @@
  * replay gives the same result. */
 #include <stdlib.h>
 
-#include "core/job/internal.h"
+#include "core/launch/launch.h"
 #include "core/lemon/lemon.h"
 
 enum { PRIOR_FAILURES = 2 };
@@ -19,6 +19,7 @@ int64_t machine_mttf_s(const struct cluster *cluster, const struct lemon_store *
 {
     int64_t window_s = cluster->policy.lemons.window_days * 24 * 3600;
     int64_t failures = PRIOR_FAILURES + lemon_sum(lemons, LEMON_OUT);
+    CHECK(failures >= PRIOR_FAILURES && window_s > 0);
     age_s = age_s < 0 ? 0 : age_s < window_s ? age_s : window_s;
     return (PRIOR_S + (int64_t)cluster->machine_count * age_s) / failures;
 }
