@@ -8,10 +8,23 @@
 
 enum { SCHEDULE_ATTEMPTS_MAX = 64 };
 
+/* A move waits until the spares that are to take its ranks stand on machines that are ready
+ * (recover/move.c). */
+static void mark_spares_there(struct step *step, const struct machine *machine)
+{
+    list_for_each(node, &step->jobs->machine_tasks[machine->id])
+    {
+        const struct task *task = container_of(node, struct task, on_machine);
+        if (task_is_spare(task))
+            jobset_mark(step, task->job->jobset);
+    }
+}
+
 void machine_book(struct step *step, const struct machine *machine, bool was_schedulable)
 {
     CHECK(machine->id < step->cluster->machine_count);
     machine_book_free(step, &step->cluster->machines[machine->id]);
+    mark_spares_there(step, machine);
     if (machine_schedulable(machine) == was_schedulable)
         return;
     step->room |= !was_schedulable;

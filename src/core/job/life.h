@@ -155,8 +155,8 @@ void jobs_mark_all(struct step *step); /* marks every JobSet to be reconciled */
  * cores that look at different moments can be compared (core_is_settled). */
 void jobs_let_gangs_say_why(struct job_store *store);
 
-/* Books a machine's free chips under the right owner after its state changed (ready, cordoned, lost).
- * `was_schedulable`: whether they were idle before. */
+/* Books a machine's free chips under the right owner after its state changed (ready, cordoned, lost), and
+ * marks the JobSets that have a spare there. `was_schedulable`: whether they were idle before. */
 void machine_book(struct step *step, const struct machine *machine, bool was_schedulable);
 /* Returns the owner of a machine's free chips in the cluster's book. */
 enum ledger_owner machine_free_owner(const struct machine *machine);
