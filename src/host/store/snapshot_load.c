@@ -2,10 +2,10 @@
 
 #include <inttypes.h>
 #include <stdio.h>
-#include <zstd.h>
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/crc32c.h"
+#include "host/store/pack.h"
 
 uint32_t store_snapshot_row_crc(const struct store_snapshot_row *row)
 {
@@ -56,32 +56,10 @@ int store_snapshot_rows(struct store *store, struct store_snapshot_rows *ret_row
 }
 
 struct unpacking {
-    ZSTD_DCtx *context;
-    struct buf *out;
-    uint64_t raw_bytes;
+    struct store_unpacker unpacker;
     uint32_t crc;
-    bool whole; /* the frame's end was reached */
     struct buf plain; /* of a sealed chunk */
 };
-
-/* Returns NULL, or what is wrong. */
-static const char *unpack_chunk(struct unpacking *unpacking, struct str bytes)
-{
-    ZSTD_inBuffer in = {bytes.data, bytes.len, 0};
-    while (in.pos < in.size) {
-        if (unpacking->whole)
-            return "there are bytes behind its end";
-        ZSTD_outBuffer out = {unpacking->out->data, unpacking->raw_bytes, unpacking->out->len};
-        size_t left = ZSTD_decompressStream(unpacking->context, &out, &in);
-        if (ZSTD_isError(left))
-            return ZSTD_getErrorName(left);
-        unpacking->out->len = out.pos;
-        unpacking->whole = left == 0;
-        if (left != 0 && out.pos == out.size && in.pos < in.size)
-            return "it is longer than its row says";
-    }
-    return NULL;
-}
 
 static int read_chunk(struct store *store, const struct store_snapshot_row *row, uint64_t id,
                       struct unpacking *unpacking, struct error *error)
@@ -98,7 +76,7 @@ static int read_chunk(struct store *store, const struct store_snapshot_row *row,
             wrong = "checksum differs";
         else if ((result = store_unseal(store->options.keys, &place, bytes, &unpacking->plain, &bytes,
                                         error)) == 0)
-            wrong = unpack_chunk(unpacking, bytes);
+            wrong = store_unpacker_step(&unpacking->unpacker, bytes);
     } else if (rc == SQLITE_DONE) {
         wrong = "it is missing";
     } else {
@@ -118,24 +96,15 @@ int store_snapshot_unpack(struct store *store, const struct store_snapshot_row *
     if (!row->valid)
         return error_set(error, ERROR_CORRUPT, "table snapshot: snapshot %" PRIu64 ": checksum differs",
                          row->seq);
-    buf_clear(out);
-    buf_reserve(out, row->raw_bytes + 1);
-    struct unpacking unpacking = {
-        .context = ZSTD_createDCtx(),
-        .out = out,
-        .raw_bytes = row->raw_bytes,
-        .crc = store_chunk_crc_first(row->seq),
-    };
-    CHECK(unpacking.context != NULL);
+    struct unpacking unpacking = {.crc = store_chunk_crc_first(row->seq)};
+    store_unpacker_begin(&unpacking.unpacker, out, row->raw_bytes);
     int rc = 0;
     for (uint64_t i = 0; i < row->chunks && rc == 0; i++)
         rc = read_chunk(store, row, row->first_chunk + i, &unpacking, error);
-    (void)ZSTD_freeDCtx(unpacking.context);
+    bool whole = store_unpacker_done(&unpacking.unpacker) && unpacking.crc == row->packed_crc;
     buf_done(&unpacking.plain);
-    if (rc == 0 && (!unpacking.whole || out->len != row->raw_bytes || unpacking.crc != row->packed_crc))
+    if (rc == 0 && !whole)
         rc = error_set(error, ERROR_CORRUPT, "table snapshot: snapshot %" PRIu64 " is not whole", row->seq);
-    if (rc == 0)
-        out->data[out->len] = 0;
     return rc;
 }
 

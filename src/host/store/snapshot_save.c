@@ -1,19 +1,14 @@
 #include "host/store/private.h"
 
 #include <inttypes.h>
-#include <zstd.h>
 #include "base/arena.h"
 #include "base/check.h"
 #include "base/crc32c.h"
-
-enum { STEP_INPUT_BYTES = 512 << 10, LEVEL = 1 };
+#include "host/store/pack.h"
 
 struct store_snapshot_writer {
     struct store *store;
-    struct str input; /* bytes that are not compressed yet */
-    ZSTD_CCtx *context;
-    struct buf packed; /* compressed, not written yet */
-    bool packed_all;
+    struct store_packer packer;
     struct store_snapshot_row row; /* grows with every chunk; written last */
 };
 
@@ -72,38 +67,14 @@ int store_snapshot_begin(struct store *store, uint64_t seq, int64_t stamp_ns, st
     row.packed_crc = store_chunk_crc_first(seq);
     struct store_snapshot_writer *writer = mem_alloc(sizeof *writer);
     writer->store = store;
-    writer->input = bytes;
     writer->row = row;
-    writer->context = ZSTD_createCCtx();
-    CHECK(writer->context != NULL);
-    (void)ZSTD_CCtx_setParameter(writer->context, ZSTD_c_compressionLevel, LEVEL);
-    (void)ZSTD_CCtx_setParameter(writer->context, ZSTD_c_checksumFlag, 1);
-    (void)ZSTD_CCtx_setPledgedSrcSize(writer->context, bytes.len);
+    store_packer_begin(&writer->packer, bytes);
     store->writer = writer;
     *ret_writer = writer;
     return 0;
 }
 
-/* Compresses one portion of the input into `packed`. */
-static void pack(struct store_snapshot_writer *writer)
-{
-    size_t portion = writer->input.len < STEP_INPUT_BYTES ? writer->input.len : STEP_INPUT_BYTES;
-    bool last = portion == writer->input.len;
-    ZSTD_inBuffer in = {writer->input.data, portion, 0};
-    size_t left;
-    do {
-        buf_reserve(&writer->packed, ZSTD_CStreamOutSize());
-        ZSTD_outBuffer out = {writer->packed.data, writer->packed.cap - 1, writer->packed.len};
-        left = ZSTD_compressStream2(writer->context, &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
-        CHECK(!ZSTD_isError(left));
-        writer->packed.len = out.pos;
-    } while (last ? left != 0 : in.pos < in.size);
-    if (portion > 0)
-        writer->input = (struct str){writer->input.data + portion, writer->input.len - portion};
-    writer->packed_all = last;
-}
-
-/* Writes the whole chunks of `packed`, at the end also the rest. Not synced: the row that makes them visible
+/* Writes the whole chunks of what is packed, at the end also the rest. Not synced: the row that makes them visible
  * is. */
 static int write_chunks(struct store_snapshot_writer *writer, struct error *error)
 {
@@ -114,13 +85,13 @@ static int write_chunks(struct store_snapshot_writer *writer, struct error *erro
     int rc = store_db_begin(store, false, error);
     if (rc < 0)
         return rc;
-    while (writer->packed.len - written >= STORE_CHUNK_BYTES ||
-           (writer->packed_all && writer->packed.len > written)) {
-        size_t len = writer->packed.len - written;
+    while (writer->packer.packed.len - written >= STORE_CHUNK_BYTES ||
+           (writer->packer.all && writer->packer.packed.len > written)) {
+        size_t len = writer->packer.packed.len - written;
         len = len < STORE_CHUNK_BYTES ? len : STORE_CHUNK_BYTES;
         struct store_seal_place place = {STORE_SEAL_CHUNK, row.seq, row.chunks};
         struct str stored = store_seal(store->options.keys, &place,
-                                       (struct str){writer->packed.data + written, len}, &sealed);
+                                       (struct str){writer->packer.packed.data + written, len}, &sealed);
         row.packed_crc = crc32c(row.packed_crc, stored.data, stored.len);
         sqlite3_stmt *statement = store_db_get(store, STMT_CHUNK_INSERT);
         (void)sqlite3_bind_int64(statement, 1, (int64_t)(row.first_chunk + row.chunks));
@@ -138,7 +109,7 @@ static int write_chunks(struct store_snapshot_writer *writer, struct error *erro
     if (rc < 0)
         return rc;
     writer->row = row;
-    buf_drop_front(&writer->packed, written);
+    buf_drop_front(&writer->packer.packed, written);
     return 0;
 }
 
@@ -202,13 +173,14 @@ static int publish(struct store_snapshot_writer *writer, struct error *error)
 int store_snapshot_step(struct store_snapshot_writer *writer, struct error *error)
 {
     CHECK(writer->store->writer == writer);
-    if (!writer->packed_all && writer->packed.len < STORE_CHUNK_BYTES)
-        pack(writer);
-    bool write = writer->packed.len >= STORE_CHUNK_BYTES || (writer->packed_all && writer->packed.len > 0);
+    if (!writer->packer.all && writer->packer.packed.len < STORE_CHUNK_BYTES)
+        store_packer_step(&writer->packer);
+    bool write = writer->packer.packed.len >= STORE_CHUNK_BYTES ||
+                 (writer->packer.all && writer->packer.packed.len > 0);
     int rc = 0;
     if (write)
         rc = write_chunks(writer, error);
-    else if (writer->packed_all)
+    else if (writer->packer.all)
         rc = publish(writer, error);
     if (rc < 0)
         return rc;
@@ -224,8 +196,7 @@ void store_snapshot_writer_free(struct store_snapshot_writer *writer)
         writer->store->writer = NULL;
         writer->store->maybe_orphans = true;
     }
-    (void)ZSTD_freeCCtx(writer->context);
-    buf_done(&writer->packed);
+    store_packer_done(&writer->packer);
     mem_free(writer);
 }
 

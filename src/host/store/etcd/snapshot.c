@@ -1,18 +1,15 @@
 /* snapshot.c - snapshots: chunks first, then the one row that makes them a snapshot. */
 #include <inttypes.h>
-#include <zstd.h>
 
 #include "base/crc32c.h"
 #include "host/store/etcd/internal.h"
+#include "host/store/pack.h"
 
-enum { STEP_INPUT = 512 << 10, PACK_LEVEL = 1, CHUNK_BYTES = 512 << 10, READ_CHUNKS = 16 };
+enum { CHUNK_BYTES = 512 << 10, READ_CHUNKS = 16 };
 
 struct etcd_writer {
     struct etcd_log *log;
-    struct str input; /* what is not compressed yet */
-    ZSTD_CCtx *context;
-    struct buf packed; /* compressed, not written yet */
-    bool packed_all;
+    struct store_packer packer;
     struct etcd_row row; /* grows with every chunk; written last */
 };
 
@@ -79,34 +76,11 @@ int etcd_snapshot_begin(struct etcd_log *log, uint64_t seq, int64_t stamp_ns, st
     row.packed_crc = store_chunk_crc_first(seq);
     struct etcd_writer *writer = mem_alloc(sizeof *writer);
     writer->log = log;
-    writer->input = bytes;
     writer->row = row;
-    writer->context = ZSTD_createCCtx();
-    CHECK(writer->context);
-    (void)ZSTD_CCtx_setParameter(writer->context, ZSTD_c_compressionLevel, PACK_LEVEL);
-    (void)ZSTD_CCtx_setParameter(writer->context, ZSTD_c_checksumFlag, 1);
-    (void)ZSTD_CCtx_setPledgedSrcSize(writer->context, bytes.len);
+    store_packer_begin(&writer->packer, bytes);
     log->writer = writer;
     *ret_writer = writer;
     return 0;
-}
-
-static void pack_portion(struct etcd_writer *writer)
-{
-    size_t portion = writer->input.len < STEP_INPUT ? writer->input.len : STEP_INPUT;
-    bool last = portion == writer->input.len;
-    ZSTD_inBuffer in = {writer->input.data, portion, 0};
-    size_t left;
-    do {
-        buf_reserve(&writer->packed, ZSTD_CStreamOutSize());
-        ZSTD_outBuffer out = {writer->packed.data, writer->packed.cap - 1, writer->packed.len};
-        left = ZSTD_compressStream2(writer->context, &out, &in, last ? ZSTD_e_end : ZSTD_e_continue);
-        CHECK(!ZSTD_isError(left));
-        writer->packed.len = out.pos;
-    } while (last ? left != 0 : in.pos < in.size);
-    if (portion > 0)
-        writer->input = (struct str){writer->input.data + portion, writer->input.len - portion};
-    writer->packed_all = last;
 }
 
 /* Puts the first `len` packed bytes as the next chunk. */
@@ -118,7 +92,8 @@ static int put_chunk(struct etcd_writer *writer, size_t len, struct error *error
     struct buf sealed BUF_CLEANUP = {0};
     struct etcd_row *row = &writer->row;
     struct store_seal_place place = {STORE_SEAL_CHUNK, row->seq, row->chunks};
-    struct str bytes = store_seal(log->options.keys, &place, (struct str){writer->packed.data, len}, &sealed);
+    struct str bytes =
+        store_seal(log->options.keys, &place, (struct str){writer->packer.packed.data, len}, &sealed);
     struct etcd_key key = etcd_key_of(log->options.prefix, ETCD_CHUNK, row->seq, row->chunks);
     struct doc *reply;
     bool held;
@@ -134,7 +109,7 @@ static int put_chunk(struct etcd_writer *writer, size_t len, struct error *error
     row->packed_crc = crc32c(row->packed_crc, bytes.data, bytes.len);
     row->packed_bytes += bytes.len;
     row->chunks++;
-    buf_drop_front(&writer->packed, len);
+    buf_drop_front(&writer->packer.packed, len);
     return 0;
 }
 
@@ -170,14 +145,14 @@ static int put_row(struct etcd_writer *writer, struct error *error)
 
 int etcd_snapshot_step(struct etcd_writer *writer, struct error *error)
 {
-    if (!writer->packed_all && writer->packed.len < CHUNK_BYTES) {
-        pack_portion(writer);
+    if (!writer->packer.all && writer->packer.packed.len < CHUNK_BYTES) {
+        store_packer_step(&writer->packer);
         return 1;
     }
     if (!writer->log->term)
         return etcd_fenced(writer->log, error, "it has not taken the lead");
-    if (writer->packed.len > 0) {
-        size_t len = writer->packed.len < CHUNK_BYTES ? writer->packed.len : CHUNK_BYTES;
+    if (writer->packer.packed.len > 0) {
+        size_t len = writer->packer.packed.len < CHUNK_BYTES ? writer->packer.packed.len : CHUNK_BYTES;
         int rc = put_chunk(writer, len, error);
         return rc < 0 ? rc : 1;
     }
@@ -190,41 +165,18 @@ void etcd_writer_free(struct etcd_writer *writer)
         return;
     CHECK(writer->log->writer == writer);
     writer->log->writer = NULL;
-    (void)ZSTD_freeCCtx(writer->context);
-    buf_done(&writer->packed);
+    store_packer_done(&writer->packer);
     mem_free(writer);
 }
 
 /* --- loading ------------------------------------------------------------------------------------------ */
 
 struct unpacked {
-    ZSTD_DCtx *context;
-    struct buf *out;
-    size_t raw_bytes;
-    struct buf plain;
+    struct store_unpacker unpacker;
+    struct buf plain; /* of a sealed chunk */
     uint32_t crc;
     uint64_t packed_bytes;
-    bool whole;
 };
-
-/* Returns NULL, or what is wrong. */
-static const char *unpack_bytes(struct unpacked *unpacked, struct str bytes)
-{
-    ZSTD_inBuffer in = {bytes.data, bytes.len, 0};
-    while (in.pos < in.size) {
-        if (unpacked->whole)
-            return "there are bytes behind its end";
-        ZSTD_outBuffer out = {unpacked->out->data, unpacked->raw_bytes, unpacked->out->len};
-        size_t left = ZSTD_decompressStream(unpacked->context, &out, &in);
-        if (ZSTD_isError(left))
-            return ZSTD_getErrorName(left);
-        unpacked->out->len = out.pos;
-        unpacked->whole = left == 0;
-        if (left != 0 && out.pos == out.size && in.pos < in.size)
-            return "it is longer than its row says";
-    }
-    return NULL;
-}
 
 static int take_chunk(struct etcd_log *log, const struct etcd_row *row, uint32_t number,
                       const struct etcd_pair *pair, struct unpacked *unpacked, struct error *error)
@@ -240,7 +192,7 @@ static int take_chunk(struct etcd_log *log, const struct etcd_row *row, uint32_t
         wrong = "it is missing";
     else if ((rc = store_unseal(log->options.keys, &place, pair->value, &unpacked->plain, &bytes, error)) ==
              0)
-        wrong = unpack_bytes(unpacked, bytes);
+        wrong = store_unpacker_step(&unpacked->unpacker, bytes);
     if (wrong)
         return error_set(error, ERROR_CORRUPT, "snapshot %" PRIu64 ", chunk %" PRIu32 ": %s", row->seq,
                          number, wrong);
@@ -274,22 +226,14 @@ static int take_chunks(struct etcd_log *log, const struct etcd_row *row, struct 
 int etcd_snapshot_unpack(struct etcd_log *log, const struct etcd_row *row, struct buf *out,
                          struct error *error)
 {
-    buf_clear(out);
-    buf_reserve(out, row->raw_bytes + 1);
-    struct unpacked unpacked = {.context = ZSTD_createDCtx(),
-                                .out = out,
-                                .raw_bytes = row->raw_bytes,
-                                .crc = store_chunk_crc_first(row->seq)};
-    CHECK(unpacked.context);
+    struct unpacked unpacked = {.crc = store_chunk_crc_first(row->seq)};
+    store_unpacker_begin(&unpacked.unpacker, out, row->raw_bytes);
     int rc = take_chunks(log, row, &unpacked, error);
-    (void)ZSTD_freeDCtx(unpacked.context);
+    bool whole = store_unpacker_done(&unpacked.unpacker) && unpacked.crc == row->packed_crc &&
+                 unpacked.packed_bytes == row->packed_bytes;
     buf_done(&unpacked.plain);
-    if (rc == 0 && (!unpacked.whole || out->len != row->raw_bytes || unpacked.crc != row->packed_crc ||
-                    unpacked.packed_bytes != row->packed_bytes))
-        rc = error_set(error, ERROR_CORRUPT, "snapshot %" PRIu64 " is not whole", row->seq);
-    if (rc == 0)
-        out->data[out->len] = 0;
-    return rc;
+    return rc < 0 || whole ? rc
+                           : error_set(error, ERROR_CORRUPT, "snapshot %" PRIu64 " is not whole", row->seq);
 }
 
 /* A snapshot is of use if the log goes on from it. */
