@@ -74,8 +74,8 @@ int store_snapshot_begin(struct store *store, uint64_t seq, int64_t stamp_ns, st
     return 0;
 }
 
-/* Writes the whole chunks of what is packed, at the end also the rest. Not synced: the row that makes them visible
- * is. */
+/* Writes the whole chunks of what is packed, at the end also the rest. Not synced: the row that makes them
+ * visible is. */
 static int write_chunks(struct store_snapshot_writer *writer, struct error *error)
 {
     struct store *store = writer->store;
