@@ -169,7 +169,7 @@ def audit(b):
 
     def lines():
         with open(path, encoding="utf-8") as file:
-            return [json.loads(line) for line in file.read().splitlines()]
+            return [json.loads(line) for line in file if line.endswith("\n")]  # the last one may be half written
 
     def created(event):
         ref = event.get("objectRef", {})
