@@ -130,6 +130,8 @@ struct standing {
     int64_t until_ns; /* since 1970; 0: for ever */
 };
 bool inject_standing_read(const struct ground *ground, int64_t number, struct standing *ret);
+/* Prints what `out` has as JSON, or else the table, which has `count` rows below its heads; frees both. */
+void inject_print_list(struct text_table *table, struct buf *out, bool json, size_t count);
 /* Prints the standing injections, one record a line, or as JSON. */
 void inject_print_standing(const struct ground *ground, bool json);
 

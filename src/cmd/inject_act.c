@@ -264,6 +264,21 @@ bool inject_standing_read(const struct ground *ground, int64_t number, struct st
     return good;
 }
 
+void inject_print_list(struct text_table *table, struct buf *out, bool json, size_t count)
+{
+    buf_add_char(out, '\n');
+    if (!json) {
+        buf_clear(out);
+        if (count)
+            table_print(table, out, output_colors());
+        else
+            say("nothing stands");
+    }
+    output_write(out);
+    buf_done(out);
+    table_done(table);
+}
+
 void inject_print_standing(const struct ground *ground, bool json)
 {
     record_list standing = {0};
@@ -296,17 +311,7 @@ void inject_print_standing(const struct ground *ground, bool json)
         vec_done(&record.paths);
     }
     json_end_array(&writer);
-    buf_add_char(&out, '\n');
-    if (!json) {
-        buf_clear(&out);
-        if (standing.len)
-            table_print(&table, &out, output_colors());
-        else
-            say("nothing stands");
-    }
-    output_write(&out);
-    buf_done(&out);
-    table_done(&table);
+    inject_print_list(&table, &out, json, standing.len);
     vec_done(&standing);
 }
 

@@ -334,17 +334,7 @@ int remote_print_standing(struct ground *ground, bool json)
         json_end_object(&writer);
     }
     json_end_array(&writer);
-    buf_add_char(&out, '\n');
-    if (!json) {
-        buf_clear(&out);
-        if (standing.len)
-            table_print(&table, &out, output_colors());
-        else
-            say("nothing stands");
-    }
-    output_write(&out);
-    buf_done(&out);
-    table_done(&table);
+    inject_print_list(&table, &out, json, standing.len);
     vec_done(&standing);
     client_reply_done(&reply);
     return EXIT_OK;

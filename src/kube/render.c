@@ -157,6 +157,21 @@ void render_members(struct render *render, const struct doc *doc, const char *co
     }
 }
 
+void render_user_metadata(struct render *render, const struct doc *metadata)
+{
+    static const char *const ours[] = {"name",
+                                       "namespace",
+                                       "uid",
+                                       "resourceVersion",
+                                       "generation",
+                                       "creationTimestamp",
+                                       "deletionTimestamp",
+                                       "deletionGracePeriodSeconds",
+                                       "selfLink",
+                                       NULL};
+    render_members(render, metadata, ours);
+}
+
 void render_labels(struct render *render, const char *key, const struct labels *labels, const struct doc *doc)
 {
     struct json_writer *out = &render->out;

@@ -87,6 +87,8 @@ void render_condition(struct render *render, const char *type, const char *statu
                       const char *reason, struct str message);
 /* Members of the object `doc` (NULL: none) whose key is not among the NULL-terminated `skip`. */
 void render_members(struct render *render, const struct doc *doc, const char *const *skip);
+/* Members of an object's metadata, as its user wrote it, without those that the server sets. */
+void render_user_metadata(struct render *render, const struct doc *metadata);
 /* A map of labels: those of `labels` and of `doc` (NULL: none), `labels` winning. */
 void render_labels(struct render *render, const char *key, const struct labels *labels,
                    const struct doc *doc);

@@ -457,16 +457,6 @@ static void put_phalanx(struct render *render, const struct jobset *jobset)
 void render_jobset(struct render *render, const struct jobset *jobset)
 {
     static const char *const top[] = {"apiVersion", "kind", "metadata", "status", NULL};
-    static const char *const ours[] = {"name",
-                                       "namespace",
-                                       "uid",
-                                       "resourceVersion",
-                                       "generation",
-                                       "creationTimestamp",
-                                       "deletionTimestamp",
-                                       "deletionGracePeriodSeconds",
-                                       "selfLink",
-                                       NULL};
     struct json_writer *out = &render->out;
     json_begin_object(out);
     render_type(render, "jobset.x-k8s.io/v1alpha2", "JobSet");
@@ -477,7 +467,7 @@ void render_jobset(struct render *render, const struct jobset *jobset)
                                                             .generation = jobset->generation,
                                                             .created_ns = jobset->created_ns,
                                                             .deleted_ns = jobset->deleted_ns});
-    render_members(render, doc_get(jobset->document, "metadata"), ours);
+    render_user_metadata(render, doc_get(jobset->document, "metadata"));
     render_metadata_end(render);
     render_members(render, document_with_terms(render->scratch, jobset), top);
     json_key(out, "status");

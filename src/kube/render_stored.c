@@ -157,15 +157,6 @@ static void put_status(struct render *render, const struct resource *resource, c
 
 void render_stored(struct render *render, const struct resource *resource, const struct object *object)
 {
-    static const char *const ours[] = {"name",
-                                       "namespace",
-                                       "uid",
-                                       "resourceVersion",
-                                       "generation",
-                                       "creationTimestamp",
-                                       "deletionTimestamp",
-                                       "deletionGracePeriodSeconds",
-                                       NULL};
     static const char *const head[] = {"apiVersion", "kind", "metadata", "status", NULL};
     struct json_writer *out = &render->out;
     struct str api_version = str_from(resource_api_version(resource));
@@ -181,7 +172,7 @@ void render_stored(struct render *render, const struct resource *resource, const
                                                             .deleted_ns = object->deleted_ns});
     if (object->deleted_ns)
         json_pair_int(out, "deletionGracePeriodSeconds", 0);
-    render_members(render, doc_get(document, "metadata"), ours);
+    render_user_metadata(render, doc_get(document, "metadata"));
     render_metadata_end(render);
     render_members(render, document, head);
     put_status(render, resource, object);

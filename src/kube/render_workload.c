@@ -444,18 +444,9 @@ void render_workload_head(struct render *render, const struct workload *workload
 /* As its user wrote it, and its owner with it. */
 static void put_own_metadata(struct render *render, const struct workload *workload)
 {
-    static const char *const ours[] = {"name",
-                                       "namespace",
-                                       "uid",
-                                       "resourceVersion",
-                                       "generation",
-                                       "creationTimestamp",
-                                       "deletionTimestamp",
-                                       "deletionGracePeriodSeconds",
-                                       NULL};
     if (workload->own->deleted_ns)
         json_pair_int(&render->out, "deletionGracePeriodSeconds", 0);
-    render_members(render, doc_get(workload->own->document, "metadata"), ours);
+    render_user_metadata(render, doc_get(workload->own->document, "metadata"));
 }
 
 void render_workload(struct render *render, const struct resource *resource, const struct workload *workload)

@@ -11,18 +11,25 @@
 enum { POD_CUBES = 64, HOSTS = 3 };
 static const double hosts[HOSTS] = {.99, .995, .999};
 
-void paper_availability(const struct papers_input *input, struct figure *figure)
+/* Columns and axis of a figure over slices of 1 to POD_CUBES cubes: for each availability of a host, a line
+ * with optical switches and a dashed one of a static pod, and what a paper quotes. */
+static void begin_pod_figure(struct figure *figure, const char *x_label)
 {
     static const char *const names[2][HOSTS] = {{"ocs_0.99", "ocs_0.995", "ocs_0.999"},
                                                 {"static_0.99", "static_0.995", "static_0.999"}};
-    figure->title = "How often a slice finds its cubes in a pod of 64";
-    figure->x_label = "cubes of the slice";
-    figure->y_label = "probability";
-    figure->y_high = 1.02;
+    figure->x_label = x_label;
     figure_add_column(figure, "cubes", FIGURE_HIDDEN, 0);
     for (int i = 0; i < 2 * HOSTS; i++)
         figure_add_column(figure, names[i / HOSTS][i % HOSTS], i < HOSTS ? FIGURE_LINE : FIGURE_DASHED, 4);
     figure_add_column(figure, "quoted", FIGURE_QUOTED, 2);
+}
+
+void paper_availability(const struct papers_input *input, struct figure *figure)
+{
+    figure->title = "How often a slice finds its cubes in a pod of 64";
+    figure->y_label = "probability";
+    figure->y_high = 1.02;
+    begin_pod_figure(figure, "cubes of the slice");
     for (uint32_t slice = 1; slice <= POD_CUBES; slice++) {
         figure_add(figure, slice);
         for (int i = 0; i < HOSTS; i++)
@@ -45,16 +52,10 @@ void paper_availability(const struct papers_input *input, struct figure *figure)
 
 void paper_goodput(const struct papers_input *input, struct figure *figure)
 {
-    static const char *const names[2][HOSTS] = {{"ocs_0.99", "ocs_0.995", "ocs_0.999"},
-                                                {"static_0.99", "static_0.995", "static_0.999"}};
     figure->title = "Share of a pod that works in slices of one size";
-    figure->x_label = "cubes of a slice";
     figure->y_label = "goodput";
     figure->y_high = 1;
-    figure_add_column(figure, "cubes", FIGURE_HIDDEN, 0);
-    for (int i = 0; i < 2 * HOSTS; i++)
-        figure_add_column(figure, names[i / HOSTS][i % HOSTS], i < HOSTS ? FIGURE_LINE : FIGURE_DASHED, 4);
-    figure_add_column(figure, "quoted", FIGURE_QUOTED, 2);
+    begin_pod_figure(figure, "cubes of a slice");
     for (uint32_t slice = 1; slice <= POD_CUBES; slice++) {
         figure_add(figure, slice);
         for (int i = 0; i < HOSTS; i++)
