@@ -289,3 +289,20 @@ int64_t progress_rate_milli(const struct progress *progress)
         return 0;
     return (int64_t)((__int128)(progress->step - progress->base_step) * 1000 * NS_PER_SECOND / elapsed_ns);
 }
+
+enum container_restart task_container_restart(const struct task *task, const struct container_spec *container)
+{
+    const struct job *job = task->job;
+    if (container->own_restart || container->launch.role == CONTAINER_SIDECAR)
+        return container->launch.restart;
+    if ((job->jobset->form != FORM_POD && job->rjob->job.backoff_limit == 0) || inplace_is_asked(job->jobset))
+        return RERUN_NEVER;
+    return container->launch.restart;
+}
+
+bool task_is_plain(const struct task *task)
+{
+    const struct pod_spec *pod = &task->job->rjob->job.pod;
+    CHECK(pod->container_count > 0 && (!pod->plain || pod->container_count == 1));
+    return pod->plain && task_container_restart(task, &pod->containers[0]) == RERUN_NEVER;
+}

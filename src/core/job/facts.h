@@ -85,6 +85,14 @@ uint32_t shrink_away_in(const struct job *job);
 uint32_t shrink_rank(const struct jobset *jobset, uint32_t full, uint32_t full_world, uint32_t *ret_world);
 void shrink_forget(struct jobset *jobset); /* no replica is absent any more: it begins anew, or has ended */
 
+/* Returns whether the agent runs the container again in its pod: as the pod says, as long as its Job allows
+ * any failure. With backoffLimit 0 the first restart would end the Job. Under InPlaceRestart all processes of
+ * the JobSet run again together. */
+enum container_restart task_container_restart(const struct task *task,
+                                              const struct container_spec *container);
+/* Whether its pod is one process, which the agent never runs again. */
+bool task_is_plain(const struct task *task);
+
 /* --- hold.c ----------------------------------------------------------------------------------- */
 
 void task_release_chips(struct step *step, struct task *task);

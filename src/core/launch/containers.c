@@ -99,26 +99,6 @@ void env_user(env_list *env, const struct launch_common *common, const struct ta
 
 /* --- containers ----------------------------------------------------------------------------------------- */
 
-/* Returns the restart policy of a container: the pod's, as long as its Job allows any failure. With
- * backoffLimit 0 the first restart would end the Job. Under InPlaceRestart all processes of the JobSet run
- * again together. */
-static enum container_restart restart_of(const struct task *task, const struct container_spec *container)
-{
-    const struct job *job = task->job;
-    if (container->own_restart || container->launch.role == CONTAINER_SIDECAR)
-        return container->launch.restart;
-    if ((job->jobset->form != FORM_POD && job->rjob->job.backoff_limit == 0) || inplace_is_asked(job->jobset))
-        return RERUN_NEVER;
-    return container->launch.restart;
-}
-
-bool launch_is_plain(const struct task *task)
-{
-    const struct pod_spec *pod = &task->job->rjob->job.pod;
-    CHECK(pod->container_count > 0 && (!pod->plain || pod->container_count == 1));
-    return pod->plain && restart_of(task, &pod->containers[0]) == RERUN_NEVER;
-}
-
 static struct str *expand_words(const struct container_spec *spec, const env_list *env, struct arena *arena,
                                 size_t *ret_count)
 {
@@ -141,7 +121,7 @@ static void launch_container(const struct launch_common *common, const struct ta
     env_ours(&env, arena, task, cluster, common);
     env_user(&env, common, task, &cluster->machines[task->machine], spec, arena);
     *ret = spec->launch;
-    ret->restart = restart_of(task, spec);
+    ret->restart = task_container_restart(task, spec);
     ret->ends_joined = ret->restart == RERUN_ON_FAILURE && !spec->own_restart &&
                        ret->role != CONTAINER_SIDECAR && task->job->jobset->form == FORM_JOBSET;
     ret->argv = expand_words(spec, &env, arena, &ret->argc);

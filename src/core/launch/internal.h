@@ -36,7 +36,5 @@ void env_user(env_list *env, const struct launch_common *common, const struct ta
 /* Builds the containers and volumes of a pod that is more than one plain process. */
 void launch_containers(const struct launch_common *common, const struct task *task,
                        const struct cluster *cluster, struct arena *arena, struct task_launch *launch);
-/* Whether its process may be started as one that is never run again in its pod. */
-bool launch_is_plain(const struct task *task);
 
 #endif

@@ -160,7 +160,7 @@ void task_launch_build_next(struct launch_common *common, const struct task *tas
     common_for(common, task, cluster);
     launch.rank_table = common->rank_table;
     launch_range(common, jobset->namespace_, &launch);
-    if (launch_is_plain(task))
+    if (task_is_plain(task))
         launch_plain(common, task, cluster, arena, &launch);
     else
         launch_containers(common, task, cluster, arena, &launch);

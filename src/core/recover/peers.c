@@ -52,7 +52,7 @@ bool jobs_peers_say_lost(const struct job_store *store, const struct machine *ma
         const struct task *task = container_of(node, struct task, on_machine);
         if (task->state < TASK_STARTING || task_is_spare(task))
             continue;
-        if (!task->peers_lost || !task->job->rjob->job.pod.plain)
+        if (!task->peers_lost || !task_is_plain(task))
             return false;
         CHECK(!task_ended(task->state)); /* it lives there */
         any = true;

@@ -89,6 +89,26 @@ static void a_pod_of_several_processes_is_not_lost(void **state)
     harness_done(&h);
 }
 
+/* The agent itself runs the process again, and does not need the controller for that. */
+static void a_process_that_may_run_again_is_not_lost(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 4, 1);
+    struct buf again BUF_CLEANUP = {0};
+    const char *limit = strstr(yaml, "backoffLimit: 0"), *policy = strstr(yaml, "Never");
+    buf_printf(&again, "%.*sbackoffLimit: 6%.*sOnFailure%s", (int)(limit - yaml), yaml,
+               (int)(policy - limit - strlen("backoffLimit: 0")), limit + strlen("backoffLimit: 0"),
+               policy + strlen("Never"));
+    struct jobset *jobset = harness_create(&h, again.data);
+    harness_run_all(&h);
+    const char *machine = place(&h, harness_task(&h, "p-w-0-1"));
+    report_peer_gone(&h, harness_task(&h, "p-w-0-0"), 1);
+    harness_news(&h, EVENT_MACHINE_AWAY, machine);
+    assert_int_equal(cluster_find(core_cluster(h.core), str_from(machine))->state, MACHINE_AWAY);
+    assert_int_equal(jobset->restarts, 0);
+    harness_done(&h);
+}
+
 /* A process that ends is started where it was, next to what it holds in memory; where it ends again, it is
  * not. */
 static void a_machine_is_given_one_more_chance(void **state)
@@ -187,6 +207,7 @@ int main(void)
         cmocka_unit_test(reported_first_then_away_is_lost),
         cmocka_unit_test(a_task_that_is_heard_of_again_clears_the_suspicion),
         cmocka_unit_test(a_pod_of_several_processes_is_not_lost),
+        cmocka_unit_test(a_process_that_may_run_again_is_not_lost),
         cmocka_unit_test(a_machine_is_given_one_more_chance),
         cmocka_unit_test(a_survivor_that_ends_first_is_the_same_incident),
         cmocka_unit_test(an_older_process_of_the_attempt_may_be_meant),
