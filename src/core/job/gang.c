@@ -317,24 +317,6 @@ static bool judge_rivals(const struct step *step, const struct gang *x, const st
     return result;
 }
 
-/* Judges each pair once for each shape of the cluster, as long as the head stays the same. A gang for which
- * admission has found places goes first, as in gang_place_admitted. */
-static bool competes(void *context, const struct queued_gang *queued, const struct queued_gang *head)
-{
-    const struct step *step = context;
-    struct gang *x = container_of(queued, struct gang, queued);
-    const struct gang *y = container_of(head, struct gang, queued);
-    uint64_t shape = step->jobs->shape + 1;
-    if (has_found_places(step, x))
-        return false;
-    if (x->rival != y->uid || x->rival_shape != shape) {
-        x->competes = judge_rivals(step, x, y);
-        x->rival = y->uid;
-        x->rival_shape = shape;
-    }
-    return x->competes;
-}
-
 /* Whether the gang's JobSet has no other placed tasks, which could bind the gang to their domains. */
 static bool stands_alone(const struct gang *gang)
 {
@@ -345,6 +327,25 @@ static bool stands_alone(const struct gang *gang)
             return false;
     }
     return true;
+}
+
+/* Judges each pair once for each shape of the cluster, as long as the head stays the same. A gang for which
+ * admission has found places goes first, as in gang_place_admitted; so does one for which other ranks stand
+ * idle on their chips, which the head cannot have before they run. */
+static bool competes(void *context, const struct queued_gang *queued, const struct queued_gang *head)
+{
+    const struct step *step = context;
+    struct gang *x = container_of(queued, struct gang, queued);
+    const struct gang *y = container_of(head, struct gang, queued);
+    uint64_t shape = step->jobs->shape + 1;
+    if (has_found_places(step, x) || (jobset_parks(x->jobset) && !stands_alone(x)))
+        return false;
+    if (x->rival != y->uid || x->rival_shape != shape) {
+        x->competes = judge_rivals(step, x, y);
+        x->rival = y->uid;
+        x->rival_shape = shape;
+    }
+    return x->competes;
 }
 
 /* Judges feasibility once for each shape of the cluster, provided that it depends on that shape alone. */

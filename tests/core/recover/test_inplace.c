@@ -82,6 +82,29 @@ static void a_lost_machine_moves_only_its_task(void **state)
     harness_done(&h);
 }
 
+/* The head of the queue cannot have the machines of ranks that stand idle for want of one more. */
+static void idle_ranks_come_before_the_head_of_the_queue(void **state)
+{
+    struct harness h;
+    harness_init(&h, 5, 4, 0);
+    struct jobset *jobset = harness_create(&h, IN_PLACE(""));
+    harness_create(&h, JOBSET("b", "", RJOB("x", 1, "", 1, "")));
+    harness_create(&h, JOBSET("head", "",
+                              "{name: x, replicas: 1, template: {spec: {parallelism: 2, completions: 2, "
+                              "backoffLimit: 0, " POD_OF("priorityClassName: high, ", "4") "}}}"));
+    harness_run_all(&h);
+    harness_wait(&h, 2 * core_cluster(h.core)->policy.backfill_window_ns);
+    assert_int_equal(harness_task(&h, "head-x-0-0")->machine, MACHINE_NONE);
+    machine_id lost = harness_task(&h, "a-w-0-2")->machine;
+    harness_lose(&h, core_cluster(h.core)->machines[lost].name.data);
+    harness_run_all(&h);
+    assert_false(jobset_parks(jobset));
+    assert_int_equal(harness_task(&h, "a-w-0-2")->state, TASK_RUNNING);
+    assert_int_equal(harness_task(&h, "head-x-0-0")->machine, MACHINE_NONE);
+    core_check_invariants(h.core);
+    harness_done(&h);
+}
+
 /* No machine is left for what was lost: the others do not hold theirs for ever. */
 static void it_does_not_wait_for_ever(void **state)
 {
@@ -341,6 +364,7 @@ int main(void)
         cmocka_unit_test(all_run_again_where_they_are),
         cmocka_unit_test(max_restarts_ends_it),
         cmocka_unit_test(a_lost_machine_moves_only_its_task),
+        cmocka_unit_test(idle_ranks_come_before_the_head_of_the_queue),
         cmocka_unit_test(it_does_not_wait_for_ever),
         cmocka_unit_test(suspending_and_deleting_end_it),
         cmocka_unit_test(it_can_be_disabled),
