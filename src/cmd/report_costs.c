@@ -145,10 +145,10 @@ static void add_ettr(struct text_table *table, const struct doc *item)
 
 static void put_accounts(struct buf *out, const struct doc *items, const char *what, bool queues)
 {
-    const char *const names[] = {"NAMESPACE", what,     queues ? "JOBS" : "CHIPS",
-                                 "RESTARTS",  "ETTR",   "CHIP-HOURS",
-                                 "REDONE",    "FAILED", "RESTARTING"};
-    struct text_table table = {.columns = sizeof names / sizeof *names};
+    const char *const names[] = {
+        "NAMESPACE",  what, queues ? "JOBS" : "CHIPS", "RESTARTS", "ETTR", "CHIP-HOURS", "REDONE", "FAILED",
+        "RESTARTING", "MFU"};
+    struct text_table table = {.columns = sizeof names / sizeof *names - queues}; /* a queue has no MFU */
     if (doc_len(items) == 0)
         return;
     add_names(&table, names);
@@ -161,6 +161,10 @@ static void put_accounts(struct buf *out, const struct doc *items, const char *w
                                        (long long)doc_number(item, queues ? "jobs" : "chips", 0)));
         table_add(&table, arena_printf(&table.arena, "%lld", (long long)doc_number(item, "restarts", 0)));
         add_ettr(&table, item);
+        int64_t mfu = doc_number(item, "mfuPpm", -1);
+        if (!queues)
+            table_add(&table,
+                      mfu >= 0 ? arena_printf(&table.arena, "%.1f%%", (double)mfu / 10000) : STR("-"));
     }
     buf_printf(out, "\n");
     table_print(&table, out, output_colors());

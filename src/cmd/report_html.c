@@ -105,10 +105,11 @@ static void put_accounts(struct buf *out, const char *title, const struct doc *i
 {
     if (doc_len(items) == 0)
         return;
-    buf_printf(out,
-               "<h2>%s</h2>\n<table><tr><th>namespace</th><th>name</th><th>restarts</th><th>ETTR</th>"
-               "<th>chip-hours</th><th></th></tr>\n",
-               title);
+    buf_printf(
+        out,
+        "<h2>%s</h2>\n<table><tr><th>namespace</th><th>name</th><th>restarts</th><th>ETTR</th><th>MFU</th>"
+        "<th>chip-hours</th><th></th></tr>\n",
+        title);
     for (size_t i = 0; i < doc_len(items); i++) {
         const struct doc *item = doc_at(items, i), *owners = doc_get(item, "chipSeconds");
         int64_t ppm = doc_number(item, "ettrPpm", -1);
@@ -119,6 +120,10 @@ static void put_accounts(struct buf *out, const char *title, const struct doc *i
         buf_printf(out, "</td><td>%lld</td><td>", (long long)doc_number(item, "restarts", 0));
         if (ppm >= 0)
             buf_printf(out, "%.2f%%", (double)ppm / 10000);
+        buf_printf(out, "</td><td>");
+        int64_t mfu = doc_number(item, "mfuPpm", -1);
+        if (mfu >= 0)
+            buf_printf(out, "%.1f%%", (double)mfu / 10000);
         buf_printf(out, "</td><td>%.2f</td><td>", report_sum(owners) / 3600);
         put_bar(out, owners, 240, 12);
         buf_printf(out, "</td></tr>\n");

@@ -161,7 +161,7 @@ static struct queue_sum *sum_of(struct sums *sums, const struct jobset *jobset)
 }
 
 static void put_job(struct json_writer *out, const struct jobset *jobset,
-                    const struct ledger_account *account)
+                    const struct ledger_account *account, int64_t chip_teraflops)
 {
     static const char *const forms[] = {[FORM_JOBSET] = "JobSet", [FORM_JOB] = "Job", [FORM_POD] = "Pod"};
     json_begin_object(out);
@@ -171,13 +171,17 @@ static void put_job(struct json_writer *out, const struct jobset *jobset,
     json_pair_int(out, "chips", account->chips);
     json_pair_int(out, "restarts", jobset->history.record_count);
     pair_ettr(out, account);
+    int64_t mfu = progress_mfu_ppm(&jobset->progress, account->chips, chip_teraflops);
+    if (mfu >= 0)
+        json_pair_int(out, "mfuPpm", mfu);
     put_seconds(out, "chipSeconds", account->chip_us);
     json_end_object(out);
 }
 
-static void put_jobs(struct json_writer *out, const struct job_store *store, int64_t now_ns,
-                     struct sums *sums)
+static void put_jobs(struct json_writer *out, const struct core *core, int64_t now_ns, struct sums *sums)
 {
+    const struct job_store *store = core_jobs(core);
+    const struct cluster *cluster = core_cluster(core);
     json_key(out, "jobs");
     json_begin_array(out);
     for (size_t i = 0; i < store->jobsets.len; i++) {
@@ -191,7 +195,7 @@ static void put_jobs(struct json_writer *out, const struct job_store *store, int
         ledger_account_add(&sum->account, &account);
         ledger_account_add(&sums->all, &account);
         if (account.wanted_chip_us > 0 || account.chips > 0)
-            put_job(out, jobset, &account);
+            put_job(out, jobset, &account, cluster ? cluster->policy.chip_teraflops : 0);
     }
     json_end_array(out);
 }
@@ -234,7 +238,7 @@ void render_report(struct render *render)
     put_losses(out, &book);
     put_sizes(out, &book);
     put_rate(out, core_cluster(render->core), &book);
-    put_jobs(out, core_jobs(render->core), now_ns, &sums);
+    put_jobs(out, render->core, now_ns, &sums);
     put_queues(out, &sums);
     json_key(out, "gone"); /* JobSets that were deleted */
     json_begin_object(out);

@@ -290,6 +290,19 @@ int64_t progress_rate_milli(const struct progress *progress)
     return (int64_t)((__int128)(progress->step - progress->base_step) * 1000 * NS_PER_SECOND / elapsed_ns);
 }
 
+int64_t progress_mfu_ppm(const struct progress *progress, int64_t chips, int64_t chip_teraflops)
+{
+    int64_t rate_milli = progress_rate_milli(progress), step_micro = 0;
+    CHECK(chips >= 0 && chip_teraflops >= 0);
+    for (size_t i = 0; i < progress->metric_count; i++)
+        if (str_is(progress->metrics[i].name, "step_teraflop"))
+            step_micro = progress->metrics[i].micro;
+    if (rate_milli <= 0 || step_micro <= 0 || !chips || !chip_teraflops)
+        return -1;
+    __int128 ppm = (__int128)step_micro * rate_milli / ((__int128)chips * chip_teraflops * 1000);
+    return ppm < INT64_MAX ? (int64_t)ppm : INT64_MAX;
+}
+
 enum container_restart task_container_restart(const struct task *task, const struct container_spec *container)
 {
     const struct job *job = task->job;

@@ -715,5 +715,10 @@ struct user_meta {
 bool meta_is_controlled(struct str key);
 /* Returns steps per 1000 seconds over the last window; 0: unknown. */
 int64_t progress_rate_milli(const struct progress *progress);
+/* Returns its model FLOPs utilisation while it makes steps, in millionths: the operations of a step, as rank
+ * 0 reports them (metric step_teraflop, 10^12 operations of all ranks), times the rate of steps, over the
+ * peak of `chips`. `chip_teraflops`: of one chip. -1: something of that is unknown. PaLM (arXiv 2204.02311),
+ * app. B. */
+int64_t progress_mfu_ppm(const struct progress *progress, int64_t chips, int64_t chip_teraflops);
 
 #endif

@@ -8,7 +8,7 @@
 #define DAY_NS    (24 * HOUR_NS)
 #define YEAR_NS   (365 * DAY_NS)
 
-enum { REBOOTS_MAX = 100, HISTORY_MAX = 3000 };
+enum { REBOOTS_MAX = 100, HISTORY_MAX = 3000, CHIP_TERAFLOPS_MAX = 1000000 };
 #define MIB (INT64_C(1) << 20)
 #define TIB (INT64_C(1) << 40)
 
@@ -68,6 +68,9 @@ const struct policy_field policy_fields[] = {
         "not well"),
     DURATION("settings.paceWindow", pace_window_ns, PACE_WINDOW_DEFAULT_NS, PACE_WINDOW_MIN_NS,
              PACE_WINDOW_MAX_NS, "time over which the ranks of a job are compared; at least two heartbeats"),
+    COUNT("settings.chipTeraflops", chip_teraflops, 0, 0, CHIP_TERAFLOPS_MAX,
+          "peak of one chip in 10^12 floating-point operations a second, for the MFU of jobs in `phalanx "
+          "report`; 0: unknown"),
     SWITCH("settings.actOnFailureTarget", act_on_failure, true,
            "whether JobSets that do not say (`phalanx.dev/act-on-failure-target`) act on a Job's failure at "
            "once, not when its pods have ended"),

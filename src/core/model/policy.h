@@ -110,6 +110,7 @@ struct repair_settings {
 struct policy {
     int64_t lease_ns, heartbeat_ns;
     int64_t backfill_window_ns; /* how long later gangs may overtake a waiting head */
+    int64_t chip_teraflops;     /* peak of one chip, 10^12 operations a second; 0: unknown */
     int64_t pace_window_ns;     /* window of a comparison of ranks (core/pace/pace.h) */
     enum sub_health sub_health;
     bool act_on_failure; /* a JobSet acts on a Job's failure at once; false: when its pods have ended */
