@@ -220,6 +220,7 @@ void extract_jobs_start(struct extract *extract, const struct core *core, const 
     struct extract_task started = {task->uid, job, machine, task->attempt, task->stopping_since_ns};
     if (machine == MACHINE_NONE)
         return;
+    extract->history.jobs.items[job->line].priority = task->priority;
     vec_push(&extract->running, started);
     u64_map_put(&extract->tasks, task->uid, (void *)(uintptr_t)extract->running.len);
 }
