@@ -19,10 +19,9 @@ enum { REPLAY_WHAT_COLUMNS = 18 };
 static const char usage[] =
     "Usage: phalanx replay [OPTIONS] DIR|FILE|--etcd URL[,URL...]\n"
     "\n"
-    "Applies a controller's log, named by its data directory or its log.db, to an empty core, also while "
-    "the\n"
-    "controller runs, and prints every record by which it decided something: when, what happened, and each\n"
-    "decision with its reason. Nothing is carried out. docs/replay.md explains it.\n"
+    "Applies a controller's log, named by its data directory or its log.db, to an empty core, also while\n"
+    "the controller runs, and prints every record by which it decided something: when, what happened, and\n"
+    "each decision with its reason. Nothing is carried out. docs/replay.md explains it.\n"
     "  --from T      print from this record, or this time (2026-03-01T12:00:00Z) on\n"
     "  --until T     end behind this record or time\n"
     "  --about TEXT  only decisions whose object or reason has TEXT, such as default/train or m-17\n"

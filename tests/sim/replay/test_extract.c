@@ -47,7 +47,8 @@ static void write_job(struct harness *h, const char *name)
              "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: %s, annotations: "
              "{phalanx.dev/recovery: requeue}}\nspec: {failurePolicy: {maxRestarts: 5}, replicatedJobs: "
              "[{name: w, "
-             "template: {spec: {parallelism: 2, completions: 2, backoffLimit: 0, " POD_OF("priorityClassName: high, ", "4") "}}}]}\n",
+             "template: {spec: {parallelism: 2, completions: 2, backoffLimit: 0, " POD_OF(
+                 "priorityClassName: high, ", "4") "}}}]}\n",
              name);
     harness_create(h, yaml);
 }
@@ -78,9 +79,9 @@ static void a_crash_of_its_own(void **state)
     assert_int_equal(job->crash_count, 1);
     assert_int_equal(job->crashes_us[0], 100000000);
     assert_true(job->is_seen && job->seen.restarts == 1 && job->run_us >= 150000000);
-    expect_lines(&history,
-                 (const char *const[]){"machine m-3 chips=4 rack=", " spare=1\n", " priority=1000 recovery=requeue ",
-                                       "job 10 default/a ranks=2 chips=4 run=", NULL});
+    expect_lines(&history, (const char *const[]){"machine m-3 chips=4 rack=", " spare=1\n",
+                                                 " priority=1000 recovery=requeue ",
+                                                 "job 10 default/a ranks=2 chips=4 run=", NULL});
     history_done(&history);
     /* From the middle of the log on, the job is one that was there at the beginning. */
     extract_story(&h, 8, &history);
