@@ -7,7 +7,7 @@
 #include "cmd/client.h"
 #include "cmd/usage.h"
 #include "cmd/cmd.h"
-#include "cmd/etcd_place.h"
+#include "cmd/log_place.h"
 #include "core/record.h"
 #include "host/controller/controller.h"
 #include "os/file.h"
@@ -33,17 +33,14 @@ static const char usage[] =
     "  --from N      show: first record (default: the oldest kept)\n"
     "  --until N     show, replay: last record (default: the newest)\n"
     "  --effects     replay: print every event with the effects that it had\n"
-    "  -o json       show: one JSON object a line\n"
-    "  --encryption-key-file FILE   of a log that is encrypted (docs/access.md)\n" ETCD_PLACE_HELP
-    "  --help        this text\n"
+    "  -o json       show: one JSON object a line\n" LOG_PLACE_HELP "  --help        this text\n"
     "\n"
     "Exit status: 0 fine, 1 damaged or different, 2 usage, 3 no such log.\n";
 
 struct command {
-    const char *what, *path, *key_file; /* path NULL: the log is on etcd */
-    const char *copy;                   /* of backup and restore */
-    struct etcd_place etcd;
-    struct store_keys *keys;
+    const char *what;
+    struct log_place place;
+    const char *copy; /* of backup and restore */
     uint64_t from, until;
     bool effects, json;
 };
@@ -57,7 +54,7 @@ static bool is_action(const struct command *command, const char *action)
 static int parse_words(struct command *command, int count, char **words)
 {
     static const char *const actions[] = {"show", "verify", "replay", "backup", "restore"};
-    bool on_etcd = command->etcd.options.endpoints != NULL, known = false;
+    bool on_etcd = command->place.etcd.options.endpoints != NULL, known = false;
     command->what = count > 0 ? words[0] : "";
     for (size_t i = 0; i < sizeof actions / sizeof *actions; i++)
         known |= is_action(command, actions[i]);
@@ -75,7 +72,7 @@ static int parse_words(struct command *command, int count, char **words)
     if (copies)
         command->copy = words[is_action(command, "restore") ? 1 : count - 1];
     if (!on_etcd)
-        command->path = words[is_action(command, "restore") ? 2 : 1];
+        command->place.path = words[is_action(command, "restore") ? 2 : 1];
     return 0;
 }
 
@@ -104,7 +101,7 @@ static int parse(struct command *command, int argc, char **argv)
             *(option == 'f' ? &command->from : &command->until) = (uint64_t)number;
             break;
         case 'k':
-            command->key_file = optarg;
+            command->place.key_file = optarg;
             break;
         case 'e':
             command->effects = true;
@@ -117,42 +114,13 @@ static int parse(struct command *command, int argc, char **argv)
             fputs(usage, stdout);
             return 1;
         default:
-            if (etcd_place_option(&command->etcd, option, optarg))
+            if (etcd_place_option(&command->place.etcd, option, optarg))
                 break;
             usage_wrong(usage, NULL);
             return -1;
         }
     }
     return parse_words(command, argc - optind, argv + optind);
-}
-
-static int open_etcd(const struct command *command, struct etcd_log **ret_log, struct error *error)
-{
-    static struct etcd_options options; /* must outlive the log */
-    options = command->etcd.options;
-    options.keys = command->keys;
-    return etcd_log_open(&options, ret_log, error);
-}
-
-static int open_log(const struct command *command, struct log_store *ret_log, struct error *error)
-{
-    char path[4096];
-    struct store *store;
-    if (!command->path) {
-        struct etcd_log *log;
-        int rc = open_etcd(command, &log, error);
-        if (rc == 0)
-            *ret_log = etcd_log_store(log);
-        return rc;
-    }
-    struct store_options options = {.read_only = true, .keys = command->keys};
-    snprintf(path, sizeof(path), "%s/log.db", command->path);
-    int rc = store_open(path, &options, &store, error);
-    if (rc == ERROR_NOT_FOUND || rc == ERROR_IO)
-        rc = store_open(command->path, &options, &store, error);
-    if (rc == 0)
-        *ret_log = log_store_sqlite(store);
-    return rc;
 }
 
 /* --- show ----------------------------------------------------------------------------------------------- */
@@ -313,7 +281,7 @@ static int copy_log(const struct log_store *from, const struct log_store *to, st
 static int backup(const struct command *command, const struct log_store *log, struct error *error)
 {
     struct store *copy;
-    int rc = store_open(command->copy, &(struct store_options){.keys = command->keys}, &copy, error);
+    int rc = store_open(command->copy, &(struct store_options){.keys = command->place.keys}, &copy, error);
     if (rc < 0)
         return rc;
     struct log_store to = log_store_sqlite(copy);
@@ -323,13 +291,13 @@ static int backup(const struct command *command, const struct log_store *log, st
 }
 
 /* Copies while nobody leads: we do, under a lease that is long enough not to be renewed. */
-static int restore_to_etcd(const struct command *command, const struct log_store *from, struct error *error)
+static int restore_to_etcd(struct command *command, const struct log_store *from, struct error *error)
 {
-    struct etcd_options options = command->etcd.options;
+    struct etcd_options options = command->place.etcd.options;
     struct etcd_lease *lease;
     struct etcd_log *log;
     options.lease_s = RESTORE_LEASE_S;
-    int rc = open_etcd(command, &log, error);
+    int rc = log_place_open_etcd(&command->place, &log, error);
     if (rc < 0)
         return rc;
     struct log_store to = etcd_log_store(log);
@@ -348,20 +316,20 @@ static int restore_to_etcd(const struct command *command, const struct log_store
     return rc;
 }
 
-static int restore(const struct command *command, struct error *error)
+static int restore(struct command *command, struct error *error)
 {
     char path[4096];
     struct store *copy, *store;
-    int rc = store_open(command->copy, &(struct store_options){.read_only = true, .keys = command->keys},
-                        &copy, error);
+    int rc = store_open(
+        command->copy, &(struct store_options){.read_only = true, .keys = command->place.keys}, &copy, error);
     if (rc < 0)
         return rc;
     struct log_store from = log_store_sqlite(copy);
-    if (!command->path) {
+    if (!command->place.path) {
         rc = restore_to_etcd(command, &from, error);
-    } else if ((rc = os_folder_own(command->path, 0700, error)) == 0) {
-        snprintf(path, sizeof path, "%s/log.db", command->path);
-        rc = store_open(path, &(struct store_options){.keys = command->keys}, &store, error);
+    } else if ((rc = os_folder_own(command->place.path, 0700, error)) == 0) {
+        snprintf(path, sizeof path, "%s/log.db", command->place.path);
+        rc = store_open(path, &(struct store_options){.keys = command->place.keys}, &store, error);
         if (rc == 0) {
             struct log_store to = log_store_sqlite(store);
             rc = copy_log(&from, &to, error);
@@ -381,10 +349,10 @@ int cmd_log(int argc, char **argv)
     struct error error = {0};
     bool missing = false;
     struct log_store log = {0};
-    int rc = command.key_file ? store_keys_load(command.key_file, &command.keys, &error) : 0;
+    int rc = log_place_keys(&command.place, &error);
     if (rc == 0 && is_action(&command, "restore")) {
         rc = restore(&command, &error);
-    } else if (rc == 0 && (rc = open_log(&command, &log, &error)) == 0) {
+    } else if (rc == 0 && (rc = log_place_open(&command.place, &log, &error)) == 0) {
         if (is_action(&command, "show"))
             rc = show(&command, &log, &error);
         else if (is_action(&command, "verify"))
@@ -397,7 +365,7 @@ int cmd_log(int argc, char **argv)
     } else if (rc == ERROR_NOT_FOUND) {
         missing = true;
     }
-    store_keys_free(command.keys);
+    log_place_done(&command.place);
     if (rc < 0)
         say("%s", error.text);
     return rc == 0 ? EXIT_OK : missing ? EXIT_NOT_FOUND : EXIT_FAILED;

@@ -14,11 +14,15 @@
 enum { ARENA_BYTES_MAX = 512 * 1024 * 1024, BAR_WIDTH = 40 };
 
 static const char usage[] =
-    "Usage: phalanx sim SCENARIO [OPTIONS]\n"
+    "Usage: phalanx sim SCENARIO|TRACE [OPTIONS]\n"
     "\n"
     "Simulates a cluster whose machines fail, under the controller that ships: its core, its driver, its\n"
     "scheduler and its recovery, in virtual time. SCENARIO is a YAML file (\"-\": standard input);\n"
-    "docs/sim.md explains it, examples/sim has some.\n"
+    "docs/sim.md explains it, examples/sim has some. TRACE is what `phalanx trace extract` took out of\n"
+    "a log (docs/replay.md): its machines, outages and jobs are played.\n"
+    "  --set PATH=VALUE   what if? The same once more with this value, and both side by side; may be\n"
+    "                repeated. policy.CONSTANT (docs/policy.md), or a field of the scenario, such as\n"
+    "                checkpoint or machines\n"
     "  --seed N      seed of all that is random, or the first of them (default: the scenario's)\n"
     "  --seeds N     so many seeds from there on: means with 95 % confidence intervals (default 1)\n"
     "  --jobs K      processes at a time, for seeds and sweeps (default: one a core)\n"
@@ -30,26 +34,44 @@ static const char usage[] =
     "\n"
     "Exit status: 0 done, 1 the scenario is wrong or a file cannot be read or written, 2 wrong usage.\n";
 
+/* A history that scenarios name, by the path of its file. */
+struct sim_history {
+    char *path;
+    struct history history;
+};
+
 struct sim_order {
     const char *path, *svg;
+    struct study_change changes[STUDY_FIELDS_MAX];
+    size_t change_count;
+    VEC(struct sim_history *) histories;
     int64_t seed; /* -1: the scenario's */
     int64_t seeds, jobs;
     bool json, check;
 };
 
+static bool sim_parse_change(struct sim_order *order, struct str text)
+{
+    struct study_change change;
+    if (order->change_count == STUDY_FIELDS_MAX) {
+        say("at most %d --set", STUDY_FIELDS_MAX);
+        return false;
+    }
+    if (!str_cut(text, '=', &change.path, &change.value) || change.path.len == 0)
+        return usage_value(false);
+    order->changes[order->change_count++] = change;
+    return true;
+}
+
 /* 0: go on; 1: help was asked for; -1: wrong. */
 static int sim_parse(struct sim_order *order, int argc, char **argv)
 {
     static const struct option options[] = {
-        {"seed", required_argument, NULL, 's'},
-        {"seeds", required_argument, NULL, 'n'},
-        {"jobs", required_argument, NULL, 'k'},
-        {"svg", required_argument, NULL, 'v'},
-        {"check", no_argument, NULL, 'c'},
-        {"output", required_argument, NULL, 'o'},
-        {"json", no_argument, NULL, 'j'},
-        {"help", no_argument, NULL, 'h'},
-        {0},
+        {"seed", required_argument, NULL, 's'},   {"seeds", required_argument, NULL, 'n'},
+        {"jobs", required_argument, NULL, 'k'},   {"svg", required_argument, NULL, 'v'},
+        {"set", required_argument, NULL, 'w'},    {"check", no_argument, NULL, 'c'},
+        {"output", required_argument, NULL, 'o'}, {"json", no_argument, NULL, 'j'},
+        {"help", no_argument, NULL, 'h'},         {0},
     };
     bool usable = true;
     for (int letter; (letter = usage_option(argc, argv, "ho:", options, NULL)) != -1;) {
@@ -66,6 +88,8 @@ static int sim_parse(struct sim_order *order, int argc, char **argv)
             usable = usage_value(str_to_i64(value, 1, STUDY_JOBS_MAX, &order->jobs)) && usable;
         else if (letter == 'v')
             order->svg = optarg;
+        else if (letter == 'w')
+            usable = sim_parse_change(order, value) && usable;
         else if (letter == 'c')
             order->check = true;
         else if (letter == 'j')
@@ -81,31 +105,99 @@ static int sim_parse(struct sim_order *order, int argc, char **argv)
     return 0;
 }
 
-static bool sim_load(const struct sim_order *order, struct study *ret_study)
+/* Reads a history once, however many scenarios name it. NULL after a message. */
+static const struct history *sim_history_of(struct sim_order *order, const char *path, struct str text)
+{
+    struct error error = {0};
+    for (size_t i = 0; i < order->histories.len; i++)
+        if (strcmp(order->histories.items[i]->path, path) == 0)
+            return &order->histories.items[i]->history;
+    struct sim_history *read = mem_alloc(sizeof *read);
+    if (history_read(&read->history, text, path, &error) < 0) {
+        fprintf(stderr, "%s\n", error.text);
+        mem_free(read);
+        return NULL;
+    }
+    read->path = mem_alloc(strlen(path) + 1);
+    memcpy(read->path, path, strlen(path));
+    vec_push(&order->histories, read);
+    return &read->history;
+}
+
+/* The scenario that plays this trace and has nothing else. */
+static struct doc *sim_trace_document(struct arena *arena, const char *path)
+{
+    const char *slash = strrchr(path, '/');
+    struct doc *root = doc_new(arena, DOC_OBJECT), *trace = doc_need_object(arena, root, "workload");
+    struct doc *file = doc_new(arena, DOC_STRING), *format = doc_new(arena, DOC_STRING);
+    file->text = str_from(slash ? slash + 1 : path);
+    format->text = STR("phalanx");
+    trace = doc_need_object(arena, trace, "trace");
+    doc_set(arena, trace, STR("file"), file);
+    doc_set(arena, trace, STR("format"), format);
+    doc_set(arena, root, STR("name"), file->text.len <= SCENARIO_NAME_MAX ? file : format);
+    return root;
+}
+
+static struct doc *sim_document(struct sim_order *order, struct arena *arena, struct str text)
+{
+    struct doc_list docs = {0};
+    struct error error = {0};
+    if (history_is(text))
+        return sim_history_of(order, order->path, text) ? sim_trace_document(arena, order->path) : NULL;
+    if (yaml_parse_all(arena, text, &docs, &error) < 0)
+        fprintf(stderr, "%s:%s\n", order->path, error.text);
+    else if (docs.len != 1)
+        fprintf(stderr, "%s: expected one document, got %zu\n", order->path, docs.len);
+    else
+        return docs.items[0];
+    return NULL;
+}
+
+static bool sim_load(struct sim_order *order, struct study *ret_study)
 {
     struct arena arena ARENA_CLEANUP = {.limit_bytes = ARENA_BYTES_MAX};
     struct buf text BUF_CLEANUP = {0};
-    struct doc_list docs = {0};
     struct error error = {0};
     if (!cluster_file_text(order->path, &text))
         return false;
-    if (yaml_parse_all(&arena, buf_str(&text), &docs, &error) < 0) {
-        fprintf(stderr, "%s:%s\n", order->path, error.text);
+    struct doc *document = sim_document(order, &arena, buf_str(&text));
+    if (!document)
         return false;
-    }
-    if (docs.len != 1) {
-        fprintf(stderr, "%s: expected one document, got %zu\n", order->path, docs.len);
-        return false;
-    }
-    if (study_read(ret_study, docs.items[0], order->path, &error) < 0) {
+    int rc = order->change_count ? study_read_beside(ret_study, document, order->path, order->changes,
+                                                     order->change_count, &error)
+                                 : study_read(ret_study, document, order->path, &error);
+    if (rc < 0)
         fprintf(stderr, "%s\n", error.text);
+    return rc == 0;
+}
+
+/* Gives the scenario the history that it names, and checks its cluster, which may be the history's. */
+static bool sim_load_history(struct sim_order *order, struct sim_scenario *scenario, const char *path)
+{
+    struct buf text BUF_CLEANUP = {0};
+    struct error error = {0};
+    bool known = false;
+    size_t left_out = 0;
+    for (size_t i = 0; i < order->histories.len; i++)
+        known |= strcmp(order->histories.items[i]->path, path) == 0;
+    if (!known && !cluster_file_text(path, &text))
         return false;
-    }
-    return true;
+    const struct history *history = sim_history_of(order, path, buf_str(&text));
+    if (!history)
+        return false;
+    int rc = sim_scenario_take_history(scenario, history, &left_out, &error);
+    if (rc == 0)
+        rc = simulation_check(scenario, &error);
+    if (rc < 0)
+        fprintf(stderr, "%s: %s\n", path, error.text);
+    else if (left_out > 0)
+        say("%s: %zu jobs that never worked, have no chips or are too large were left out", path, left_out);
+    return rc == 0;
 }
 
 /* Reads the trace that the point's scenario names, beside the scenario's own file. */
-static bool sim_load_trace(const struct sim_order *order, struct sim_scenario *scenario)
+static bool sim_load_trace(struct sim_order *order, struct sim_scenario *scenario)
 {
     const struct trace_source *source = &scenario->trace;
     struct buf text BUF_CLEANUP = {0}, path BUF_CLEANUP = {0};
@@ -115,6 +207,8 @@ static bool sim_load_trace(const struct sim_order *order, struct sim_scenario *s
     if (slash && source->file[0] != '/')
         buf_add(&path, order->path, (size_t)(slash - order->path) + 1);
     buf_printf(&path, "%s", source->file);
+    if (source->format == TRACE_PHALANX)
+        return sim_load_history(order, scenario, path.data);
     if (!cluster_file_text(path.data, &text))
         return false;
     if (trace_read(&trace, source->format, buf_str(&text), path.data, &source->terms, &error) < 0) {
@@ -129,7 +223,7 @@ static bool sim_load_trace(const struct sim_order *order, struct sim_scenario *s
     return true;
 }
 
-static bool sim_load_traces(const struct sim_order *order, struct study *study)
+static bool sim_load_traces(struct sim_order *order, struct study *study)
 {
     bool good = true;
     for (size_t i = 0; i < study->points.len && good; i++)
@@ -190,7 +284,10 @@ static bool sim_run_study(const struct sim_order *order, struct study *study, st
         return false;
     }
     struct json_writer json = {.out = out};
-    if (order->json)
+    const struct history *history = order->histories.len == 1 ? &order->histories.items[0]->history : NULL;
+    if (order->change_count)
+        sim_compare(out, study, history, options.seed, order->json);
+    else if (order->json)
         sim_study_json(&json, study, options.seed);
     else
         sim_study_text(out, study, options.seed);
@@ -211,6 +308,16 @@ static int sim_run(const struct sim_order *order, struct study *study)
     return order->svg ? picture_write(order->svg, "--svg", &picture) : EXIT_OK;
 }
 
+static void sim_forget(struct sim_order *order)
+{
+    for (size_t i = 0; i < order->histories.len; i++) {
+        history_done(&order->histories.items[i]->history);
+        mem_free(order->histories.items[i]->path);
+        mem_free(order->histories.items[i]);
+    }
+    vec_done(&order->histories);
+}
+
 int cmd_sim(int argc, char **argv)
 {
     long cores = sysconf(_SC_NPROCESSORS_ONLN);
@@ -221,11 +328,14 @@ int cmd_sim(int argc, char **argv)
     int parsed = sim_parse(&order, argc, argv);
     if (parsed != 0)
         return parsed > 0 ? EXIT_OK : EXIT_USAGE;
-    if (!sim_load(&order, &study))
+    if (!sim_load(&order, &study)) {
+        sim_forget(&order);
         return EXIT_FAILED;
+    }
     int status = EXIT_FAILED;
     if (sim_load_traces(&order, &study))
         status = order.check ? EXIT_OK : sim_run(&order, &study);
     study_done(&study);
+    sim_forget(&order);
     return status;
 }

@@ -46,6 +46,8 @@
 #pragma weak cmd_switch_sim
 #pragma weak cmd_top
 #pragma weak cmd_torture
+#pragma weak cmd_replay
+#pragma weak cmd_trace
 #pragma weak cmd_uncordon
 #pragma weak cmd_up
 #pragma weak cmd_version
@@ -98,6 +100,8 @@ static const struct command commands[] = {
     {"flow", cmd_flow, "run programs over many chips from one controller"},
     {"switch-sim", cmd_switch_sim, "emulate optical switches on real sockets"},
     {"log", cmd_log, "show, verify or replay the controller's log"},
+    {"replay", cmd_replay, "step through the controller's log: each decision with its reason"},
+    {"trace", cmd_trace, "take the outside causes out of a log, for other policies"},
     {"torture", cmd_torture, "test the control plane under simulated failures"},
     {"version", cmd_version, "print the versions of client and server"},
 };

@@ -18,6 +18,10 @@ void sim_picture(struct buf *out, const struct sim_scenario *scenario,
 /* The same for a study of several seeds or points: means, and their confidence intervals. */
 void sim_study_text(struct buf *out, const struct study *study, uint64_t seed);
 void sim_study_json(struct json_writer *json, const struct study *study, uint64_t seed);
+/* Appends both points of a study that study_read_beside read: what differs, and every figure of both with the
+ * difference. `history` (NULL: none): the trace that was played; its recorded fates stand beside. */
+void sim_compare(struct buf *out, const struct study *study, const struct history *history, uint64_t seed,
+                 bool as_json);
 /* ETTR by the first swept field, a line for each value of the others; without a sweep ETTR by seed. */
 void sim_study_picture(struct buf *out, const struct study *study);
 

@@ -24,19 +24,19 @@ static bool study_figure_is_share(enum study_figure figure)
 void sim_study_text(struct buf *out, const struct study *study, uint64_t seed)
 {
     const struct sim_scenario *first = &study->points.items[0].scenario;
-    struct text_table table = {.columns = study->field_count + STUDY_FIGURES};
+    struct text_table table = {.columns = study->field_count + STUDY_TABLE_FIGURES};
     buf_printf(out, "%s: %u machines of %u chips, %.4g days, seeds %llu to %llu", first->name,
                first->machines, first->chips, (double)first->duration_ns / 86400e9, (unsigned long long)seed,
                (unsigned long long)(seed + study->seeds - 1));
     buf_printf(out, study->seeds > 1 ? "; mean ± half of the 95 %% confidence interval\n\n" : "\n\n");
     for (size_t i = 0; i < study->field_count; i++)
         table_add(&table, study->fields[i]);
-    for (int figure = 0; figure < STUDY_FIGURES; figure++)
+    for (int figure = 0; figure < STUDY_TABLE_FIGURES; figure++)
         table_add(&table, str_from(study_figure_names[figure]));
     for (size_t point = 0; point < study->points.len; point++) {
         for (size_t i = 0; i < study->field_count; i++)
             table_add(&table, study->points.items[point].values[i]);
-        for (int figure = 0; figure < STUDY_FIGURES; figure++)
+        for (int figure = 0; figure < STUDY_TABLE_FIGURES; figure++)
             table_add(&table,
                       study_mean_text(&table.arena, study_figure(study, point, (enum study_figure)figure),
                                       study_figure_is_share((enum study_figure)figure)));

@@ -4,6 +4,8 @@
 #include <math.h>
 #include <stdio.h>
 
+#include "doc/json.h"
+
 #define DAY_S 86400.0
 
 /* --- the next job --------------------------------------------------------------------------------- */
@@ -45,6 +47,15 @@ static struct listed_job arrivals_draw(struct simulation_world *world)
 
 static void arrivals_body(const struct simulation_world *world, const struct sim_job *job, struct buf *out)
 {
+    struct str annotations = world->scenario->workload.annotations;
+    struct buf own BUF_CLEANUP = {0};
+    if (job->known && job->known->recovery.len) {
+        struct json_writer json = {.out = &own};
+        json_begin_object(&json);
+        json_pair_str(&json, "phalanx.dev/recovery", job->known->recovery);
+        json_end_object(&json);
+        annotations = buf_str(&own);
+    }
     buf_printf(
         out,
         "{\"apiVersion\":\"jobset.x-k8s.io/v1alpha2\",\"kind\":\"JobSet\",\"metadata\":{\"name\":\"j%llu\","
@@ -57,8 +68,7 @@ static void arrivals_body(const struct simulation_world *world, const struct sim
         "\"spec\":{"
         "\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"c\",\"image\":\"i\",\"command\":[\"run\"],"
         "\"resources\":{\"limits\":{\"nvidia.com/gpu\":%u}}}]}}}}}]}}",
-        (unsigned long long)job->number, STR_ARG(world->scenario->workload.annotations), job->width,
-        job->width, job->chips_of_rank);
+        (unsigned long long)job->number, STR_ARG(annotations), job->width, job->width, job->chips_of_rank);
 }
 
 /* Checked as a host does before it logs; true: it is on its way. */
@@ -94,6 +104,30 @@ static void arrivals_leave(struct simulation_world *world, struct sim_job *job)
         u64_map_remove(&world->jobs_by_uid, job->uid);
 }
 
+static int64_t arrivals_span(int64_t known_us, double usual_s)
+{
+    return known_us >= 0 ? known_us * NS_PER_US : (int64_t)(usual_s * 1e9);
+}
+
+/* How long its phases take: as its history says, else as the workload's model does. */
+static void arrivals_set_times(const struct simulation_world *world, struct sim_job *job)
+{
+    const struct workload_model *workload = &world->scenario->workload;
+    const struct history_job *known = job->known;
+    bool saves = known ? known->save_us > 0 : job->chips >= workload->checkpoint_chips;
+    job->launch_ns = arrivals_span(known ? known->launch_us : -1, workload->launch_s);
+    job->load_ns = arrivals_span(known ? known->load_us : -1, workload->load_s);
+    job->stop_ns = arrivals_span(known ? known->stop_us : -1, workload->stop_s);
+    job->interval_ns = saves ? arrivals_span(known ? known->save_us : -1, workload->interval_s) : 0;
+    job->write_ns = arrivals_span(known ? known->write_us : -1, workload->write_s);
+    if (!known)
+        return;
+    job->width = known->ranks;
+    job->chips_of_rank = known->chips;
+    if (known->end == HISTORY_RUNNING) /* longer than the simulation lasts */
+        job->work_ns = 2 * (world->end_ns - world->began_ns);
+}
+
 static void arrivals_submit(struct simulation_world *world, const struct listed_job *listed)
 {
     uint32_t per_machine = world->scenario->chips;
@@ -107,6 +141,8 @@ static void arrivals_submit(struct simulation_world *world, const struct listed_
     job->plan = listed->fails ? FATE_FAILED : listed->cancelled ? FATE_CANCELLED : FATE_COMPLETED;
     job->submit_ns = world->now_ns;
     job->work_ns = (int64_t)(listed->runtime_s * 1e9);
+    job->known = listed->known;
+    arrivals_set_times(world, job);
     arrivals_body(world, job, &body);
     struct write_event write = {.verb = WRITE_CREATE, .object = OBJECT_JOBSET, .body = buf_str(&body)};
     if (!arrivals_write(world, &write, job->number)) {
@@ -149,16 +185,20 @@ void arrivals_gone(struct simulation_world *world, obj_id jobset)
 
 /* --- time ----------------------------------------------------------------------------------------- */
 
+/* When the next listed job comes; INT64_MAX: there is none. */
+static int64_t arrivals_listed_ns(const struct simulation_world *world)
+{
+    const struct sim_scenario *scenario = world->scenario;
+    if (world->next_listed == scenario->jobs.len)
+        return INT64_MAX;
+    return world->began_ns + (int64_t)(scenario->jobs.items[world->next_listed].submit_s * 1e9);
+}
+
 /* The earlier of the next drawn job and the next listed one. */
 static void arrivals_arm(struct simulation_world *world)
 {
-    const struct sim_scenario *scenario = world->scenario;
-    int64_t due_ns = world->next_arrival_ns;
-    if (world->next_listed < scenario->jobs.len) {
-        int64_t listed_ns =
-            world->began_ns + (int64_t)(scenario->jobs.items[world->next_listed].submit_s * 1e9);
-        due_ns = listed_ns < due_ns ? listed_ns : due_ns;
-    }
+    int64_t due_ns = world->next_arrival_ns, listed_ns = arrivals_listed_ns(world);
+    due_ns = listed_ns < due_ns ? listed_ns : due_ns;
     if (due_ns < world->end_ns)
         due_set(world, &world->arrival, DUE_ARRIVAL, due_ns);
 }
@@ -182,9 +222,7 @@ void arrivals_due(struct simulation_world *world)
         arrivals_submit(world, &job);
         arrivals_next_drawn(world);
     }
-    while (world->next_listed < scenario->jobs.len &&
-           scenario->jobs.items[world->next_listed].submit_s * 1e9 <=
-               (double)(world->now_ns - world->began_ns))
+    while (arrivals_listed_ns(world) <= world->now_ns)
         arrivals_submit(world, &scenario->jobs.items[world->next_listed++]);
     arrivals_arm(world);
 }

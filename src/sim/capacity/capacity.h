@@ -64,11 +64,12 @@ extern const char *const job_fate_names[JOB_FATES];
 struct simulation_bucket {
     uint64_t jobs, fates[JOB_FATES];
     uint64_t starts;                                     /* attempts whose processes all ran */
+    uint64_t started;                                    /* jobs with at least one */
     uint64_t interruptions;                              /* of runs, by failures of machines or processes */
     uint64_t preemptions;                                /* of runs, by the controller for other reasons */
     double wait_s, held_s;                               /* to the first start; from there to the end */
     double productive_s;                                 /* work that is kept, or may still be */
-    double lost_s;                                       /* work that was done again */
+    double lost_s, chip_lost_s;                          /* work that was done again */
     double written_s;                                    /* checkpoints */
     double chip_held_s, chip_productive_s, chip_lived_s; /* lived: from the submission to the end */
     double run_s, chip_run_s; /* processes of all ranks ran: the exposure to failures */
@@ -91,6 +92,7 @@ struct simulation_outcome {
     uint64_t records, turns, messages, heartbeats, events; /* events: of the world */
     uint64_t jobs, refused;                                /* written; refused by the controller */
     uint64_t tasks_started;
+    uint64_t preempted; /* workloads whose quota another one took */
     struct simulation_bucket buckets[SIMULATION_BUCKETS];
     struct simulation_failure failures[SCENARIO_FAILURES_MAX];
     double busy_chip_s, down_chip_s, all_chip_s; /* integrals over the time */

@@ -29,7 +29,7 @@ void fleet_hello(struct simulation_world *world, uint32_t machine)
                                            .machine = fleet_name(world, machine),
                                            .incarnation = (uint64_t)world->now_ns,
                                            .connection = ++node->connection,
-                                           .chips = world->scenario->chips,
+                                           .chips = core_cluster(world->core)->machines[machine].chip_count,
                                            .software = STR("simulation"),
                                            .errands = true}};
     node->connected = true;
@@ -124,7 +124,8 @@ static void fleet_signal(struct simulation_world *world, uint32_t machine, enum 
     struct sim_node *node = &world->nodes[machine];
     if (!node->connected)
         return;
-    struct signal signal = {.code = str_from(world->scenario->failures[node->model].signal),
+    const char *code = node->signal ? node->signal : world->scenario->failures[node->model].signal;
+    struct signal signal = {.code = str_from(code),
                             .evidence = STR("simulated"),
                             .assertion = assertion,
                             .severity = SEVERITY_CRITICAL,
@@ -149,7 +150,16 @@ static void fleet_kill(struct simulation_world *world, struct sim_node *node, bo
     }
 }
 
-void fleet_strike(struct simulation_world *world, uint32_t machine, uint32_t model, double repair_s)
+/* Counts the machine as out, or as back. */
+static void fleet_count_down(struct simulation_world *world, uint32_t machine, bool down)
+{
+    uint32_t chips = core_cluster(world->core)->machines[machine].chip_count;
+    world->down_machines = down ? world->down_machines + 1 : world->down_machines - 1;
+    world->down_chips = down ? world->down_chips + chips : world->down_chips - chips;
+}
+
+void fleet_strike(struct simulation_world *world, uint32_t machine, uint32_t model,
+                  const struct planned_failure *planned)
 {
     struct sim_node *node = &world->nodes[machine];
     struct simulation_failure *count = &world->outcome->failures[model];
@@ -163,8 +173,10 @@ void fleet_strike(struct simulation_world *world, uint32_t machine, uint32_t mod
     node->condition = MACHINE_HIDDEN;
     node->model = model;
     node->failed_ns = world->now_ns;
-    node->repair_s = repair_s;
-    world->down_machines += failure->kind != FAILURE_PROCESS;
+    node->repair_s = planned ? planned->repair_s : -1;
+    node->signal = planned ? planned->signal : NULL;
+    if (failure->kind != FAILURE_PROCESS)
+        fleet_count_down(world, machine, true);
     if (failure->kind != FAILURE_FALSE)
         fleet_kill(world, node, failure->kind != FAILURE_PROCESS);
     if (failure->kind == FAILURE_CRASH) {
@@ -217,7 +229,7 @@ static void fleet_returns(struct simulation_world *world, uint32_t machine)
     struct sim_node *node = &world->nodes[machine];
     tally_advance(world);
     node->condition = MACHINE_WELL;
-    world->down_machines--;
+    fleet_count_down(world, machine, false);
     world->outcome->failures[node->model].out_s += (double)(world->now_ns - node->failed_ns) / 1e9;
     if (world->scenario->failures[node->model].kind == FAILURE_CRASH)
         fleet_hello(world, machine);

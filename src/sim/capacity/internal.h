@@ -34,6 +34,11 @@ struct due {
 struct sim_job {
     uint64_t number;
     obj_id uid; /* of its JobSet; 0: not answered yet */
+    const struct history_job *known;     /* its line of a history; NULL: none */
+    int64_t launch_ns, load_ns, stop_ns; /* as struct workload_model has them */
+    int64_t interval_ns, write_ns;       /* of its checkpoints; interval 0: it writes none */
+    int64_t trained_ns;                  /* time of steps so far, without the present stretch */
+    uint32_t next_crash;                 /* of known->crashes_us */
     uint32_t chips, width, chips_of_rank, bucket;
     enum job_fate plan;          /* how it ends if nothing happens to it */
     bool ended;                  /* its own part is over: it waits for the JobSet's removal */
@@ -103,6 +108,7 @@ struct sim_node {
     uint64_t connection;
     int64_t failed_ns;
     double repair_s;   /* of the present failure; below 0: drawn */
+    const char *signal; /* of the present failure; NULL: its model's */
     uint64_t busy;     /* chips of processes */
     obj_id errand_uid; /* 0: none */
     struct list_node ranks;
@@ -148,7 +154,7 @@ struct simulation_world {
     /* statistics */
     struct due sample;
     int64_t counted_ns; /* integrals up to here */
-    uint32_t busy_chips, down_machines, whole_runs;
+    uint32_t busy_chips, down_machines, down_chips, whole_runs;
 };
 
 /* world.c */
@@ -170,8 +176,9 @@ void fleet_hello(struct simulation_world *world, uint32_t machine);
 void fleet_heartbeats(struct simulation_world *world);
 void fleet_told(struct simulation_world *world, uint32_t machine, const struct from_controller *message);
 void fleet_closed(struct simulation_world *world, uint32_t machine); /* by the driver */
-/* `repair_s` below 0: drawn. */
-void fleet_strike(struct simulation_world *world, uint32_t machine, uint32_t model, double repair_s);
+/* `planned` NULL: by chance, and the repair is drawn. */
+void fleet_strike(struct simulation_world *world, uint32_t machine, uint32_t model,
+                  const struct planned_failure *planned);
 void fleet_due(struct simulation_world *world, uint32_t machine);
 void fleet_errand_due(struct simulation_world *world, uint32_t machine);
 void fleet_report(struct simulation_world *world, uint32_t machine, struct task_report *items, size_t count);

@@ -12,11 +12,6 @@
 
 #define STEP_NS NS_PER_SECOND
 
-static int64_t run_seconds(double seconds)
-{
-    return (int64_t)(seconds * 1e9);
-}
-
 /* --- what ranks say ------------------------------------------------------------------------------- */
 
 static void run_tell_steps(struct simulation_world *world, const struct run *run, int64_t work_ns)
@@ -82,20 +77,31 @@ static int64_t run_work(const struct simulation_world *world, const struct run *
     return run->work_ns + (run->phase == RUN_TRAINING ? world->now_ns - run->since_ns : 0);
 }
 
-static bool run_saves(const struct simulation_world *world, const struct run *run)
+/* Before a stretch of training ends: counts its time. */
+static void run_count_trained(const struct simulation_world *world, struct run *run)
 {
-    return run->job->chips >= world->scenario->workload.checkpoint_chips;
+    if (run->phase == RUN_TRAINING)
+        run->job->trained_ns += world->now_ns - run->since_ns;
+}
+
+/* Time of steps until a process of the job dies by itself; INT64_MAX: none does. */
+static int64_t run_until_crash(const struct sim_job *job)
+{
+    if (!job->known || job->next_crash == job->known->crash_count)
+        return INT64_MAX;
+    int64_t left_ns = job->known->crashes_us[job->next_crash] * NS_PER_US - job->trained_ns;
+    return left_ns > 0 ? left_ns : 0;
 }
 
 /* Begins to train at run->work_ns, which is 0, restored, or just saved. */
 static void run_train(struct simulation_world *world, struct run *run)
 {
     int64_t left_ns = run->job->work_ns - run->work_ns;
-    int64_t interval_ns = run_seconds(world->scenario->workload.interval_s);
+    int64_t interval_ns = run->job->interval_ns, crash_ns = run_until_crash(run->job);
     run->phase = RUN_TRAINING;
     run->since_ns = world->now_ns;
-    due_set(world, &run->due, DUE_RUN,
-            world->now_ns + (run_saves(world, run) && interval_ns < left_ns ? interval_ns : left_ns));
+    left_ns = interval_ns && interval_ns < left_ns ? interval_ns : left_ns;
+    due_set(world, &run->due, DUE_RUN, world->now_ns + (crash_ns < left_ns ? crash_ns : left_ns));
 }
 
 static void run_note_best(struct run *run, int64_t work_ns)
@@ -107,10 +113,11 @@ static void run_note_best(struct run *run, int64_t work_ns)
 static void run_write(struct simulation_world *world, struct run *run)
 {
     run->work_ns = run_work(world, run);
+    run_count_trained(world, run);
     run->phase = RUN_WRITING;
     run->since_ns = world->now_ns;
     run_note_best(run, run->work_ns);
-    due_set(world, &run->due, DUE_RUN, world->now_ns + run_seconds(world->scenario->workload.write_s));
+    due_set(world, &run->due, DUE_RUN, world->now_ns + run->job->write_ns);
 }
 
 static void run_saved(struct simulation_world *world, struct run *run)
@@ -136,6 +143,7 @@ static void run_leave_whole(struct simulation_world *world, struct run *run)
 static void run_end(struct simulation_world *world, struct run *run)
 {
     struct sim_job *job = run->job;
+    run_count_trained(world, run);
     run_note_best(run, job->work_ns);
     run_leave_whole(world, run);
     job->ended = true;
@@ -159,8 +167,11 @@ static void run_stand(struct simulation_world *world, struct run *run, bool by_f
     if (run->phase == RUN_STANDS || run->phase == RUN_ENDED)
         return;
     int64_t work_ns = run_work(world, run);
+    run_count_trained(world, run);
     if (run->phase == RUN_TRAINING || run->phase == RUN_WRITING) {
         run_note_best(run, work_ns);
+        if (job->known && job->known->keeps)
+            job->saved_ns = work_ns;
         job->lost_ns += work_ns - job->saved_ns;
     }
     if (run->whole_ns) {
@@ -188,7 +199,8 @@ void runs_crash(struct simulation_world *world, struct rank *rank)
 void runs_notice(struct simulation_world *world, const struct task_notice *notice)
 {
     const struct rank *rank = u64_map_get(&world->ranks, notice->task);
-    if (!rank || notice->kind != NOTICE_DRAIN || rank->run->drains || !run_saves(world, rank->run))
+    if (!rank || notice->kind != NOTICE_DRAIN || rank->run->drains || !rank->run->job ||
+        !rank->run->job->interval_ns)
         return;
     rank->run->drains = true;
     if (rank->run->phase == RUN_TRAINING)
@@ -204,6 +216,8 @@ static struct run *run_new(struct sim_job *job, const struct task_launch *launch
     run->attempt = launch->attempt;
     run->world = launch->world;
     run->restored_ns = launch->restore_step > 0 ? launch->restore_step * STEP_NS : 0;
+    if (job->known && job->known->keeps)
+        run->restored_ns = job->saved_ns;
     run->work_ns = run->restored_ns;
     job->run = run;
     return run;
@@ -215,7 +229,8 @@ static void rank_launch(struct simulation_world *world, struct rank *rank)
     rank->state = RANK_LAUNCHED;
     world->nodes[rank->machine].busy |= rank->chips;
     world->busy_chips += (uint32_t)__builtin_popcountll(rank->chips);
-    due_set(world, &rank->run->due, DUE_RUN, world->now_ns + run_seconds(world->scenario->workload.launch_s));
+    due_set(world, &rank->run->due, DUE_RUN,
+            world->now_ns + (rank->run->job ? rank->run->job->launch_ns : 0));
 }
 
 void runs_start(struct simulation_world *world, uint32_t machine, const struct task_launch *launch)
@@ -264,7 +279,16 @@ static void run_launched(struct simulation_world *world, struct run *run)
     run->job->starts++;
     if (!run->job->first_ns)
         run->job->first_ns = world->now_ns;
-    due_set(world, &run->due, DUE_RUN, world->now_ns + run_seconds(world->scenario->workload.load_s));
+    due_set(world, &run->due, DUE_RUN, world->now_ns + run->job->load_ns);
+}
+
+/* A process of the run dies by its own fault, which its agent sees at once. */
+static void run_crash(struct simulation_world *world, struct run *run)
+{
+    struct rank *rank = run->ranks.items[0];
+    run->job->next_crash++;
+    runs_crash(world, rank);
+    rank_tell_end(world, rank, -1, 6);
 }
 
 void runs_due(struct simulation_world *world, struct run *run)
@@ -279,7 +303,9 @@ void runs_due(struct simulation_world *world, struct run *run)
         run_train(world, run);
         break;
     case RUN_TRAINING:
-        if (run_work(world, run) >= run->job->work_ns)
+        if (run_until_crash(run->job) <= world->now_ns - run->since_ns)
+            run_crash(world, run);
+        else if (run_work(world, run) >= run->job->work_ns)
             run_end(world, run);
         else
             run_write(world, run);
@@ -301,7 +327,7 @@ void runs_stop(struct simulation_world *world, uint32_t machine, const struct ta
     struct run *run = rank->run;
     run_stand(world, run, false);
     rank->state = RANK_STOPS;
-    int64_t takes_ns = run_seconds(world->scenario->workload.stop_s);
+    int64_t takes_ns = run->job ? run->job->stop_ns : (int64_t)(world->scenario->workload.stop_s * 1e9);
     if (stop->grace_ns < takes_ns)
         takes_ns = stop->grace_ns;
     if (!heap_has(&run->stop.node))

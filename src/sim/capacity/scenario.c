@@ -46,7 +46,9 @@ static void scenario_read_cluster(struct reader *reader, struct sim_scenario *sc
     struct place racks = field_of(cluster, "machinesPerRack"), spares = field_of(cluster, "sparesPerRack");
     struct place spec = field_of(cluster, "spec");
     int64_t count = 0, of_machine = 8, of_rack = 2, spare = 0;
-    if (!field_object(reader, cluster, known) || !machines.doc) {
+    bool by_trace = scenario->trace.file[0] && scenario->trace.format == TRACE_PHALANX;
+    bool is_object = field_object(reader, cluster, known);
+    if ((cluster->doc && !is_object) || (!machines.doc && !by_trace)) {
         field_wrong(reader, cluster->doc ? &machines : cluster, "the number of machines");
         return;
     }
@@ -56,9 +58,10 @@ static void scenario_read_cluster(struct reader *reader, struct sim_scenario *sc
     field_count(reader, &spares, 0, of_rack - 1, &spare);
     if (spec.doc && spec.doc->kind != DOC_OBJECT)
         field_wrong(reader, &spec, "an object");
-    scenario->machines = (uint32_t)count;
+    scenario->machines = machines.doc ? (uint32_t)count : 0;
+    scenario->has_racks = racks.doc || spares.doc;
     scenario->chips = (uint32_t)of_machine;
-    scenario->machines_per_rack = (uint32_t)(of_rack < count ? of_rack : count);
+    scenario->machines_per_rack = (uint32_t)(of_rack < count || !machines.doc ? of_rack : count);
     scenario->spares_per_rack = (uint32_t)spare;
     scenario->spec = spec.doc ? doc_clone(&scenario->arena, spec.doc) : NULL;
 }
@@ -321,14 +324,17 @@ static void scenario_read_job(struct reader *reader, struct sim_scenario *scenar
         vec_push(&scenario->jobs, job);
 }
 
-static int scenario_by_submit(const void *a, const void *b)
+int scenario_by_submit(const void *a, const void *b)
 {
     const struct listed_job *first = a, *second = b;
     if (first->submit_s != second->submit_s)
         return first->submit_s < second->submit_s ? -1 : 1;
     if (first->chips != second->chips)
         return first->chips < second->chips ? -1 : 1;
-    return (first->runtime_s > second->runtime_s) - (first->runtime_s < second->runtime_s);
+    if (first->runtime_s != second->runtime_s)
+        return first->runtime_s < second->runtime_s ? -1 : 1;
+    return (first->known > second->known) -
+           (first->known < second->known); /* by their place in the history */
 }
 
 static void scenario_read_trace(struct reader *reader, struct trace_source *source, const struct place *place)
@@ -347,7 +353,7 @@ static void scenario_read_trace(struct reader *reader, struct trace_source *sour
     if (!file.doc || !source->file[0])
         field_wrong(reader, &file, "the name of a file");
     if (!format.doc)
-        field_wrong(reader, &format, "swf or sacct");
+        field_wrong(reader, &format, "swf, sacct or phalanx");
     if (reader->failed)
         return;
     source->format = (enum trace_format)which;
@@ -366,7 +372,7 @@ static void scenario_read_workload(struct reader *reader, struct sim_scenario *s
     struct place mix = field_of(place, "mix"), sizes = field_of(place, "sizes");
     struct place rate = field_of(place, "jobsPerDay"), hours = field_of(place, "chipHours");
     struct place checkpoint = field_of(place, "checkpoint"), jobs = field_of(place, "jobs");
-    struct place annotations = field_of(place, "annotations"), trace = field_of(place, "trace");
+    struct place annotations = field_of(place, "annotations");
     int which = 0;
     if (!field_object(reader, place, known))
         return;
@@ -379,7 +385,6 @@ static void scenario_read_workload(struct reader *reader, struct sim_scenario *s
     scenario_read_checkpoint(reader, workload, &checkpoint);
     scenario_read_runtime(reader, workload, place);
     scenario_read_annotations(reader, scenario, &annotations);
-    scenario_read_trace(reader, &scenario->trace, &trace);
     if (workload->jobs_per_day > 0 && workload->size_count == 0)
         field_wrong(reader, &sizes, "the sizes of jobs, or mix: rsc-1");
     if (!field_array(reader, &jobs))
@@ -417,6 +422,11 @@ size_t sim_scenario_take_trace(struct sim_scenario *scenario, const struct trace
     return left_out;
 }
 
+bool sim_scenario_is_open(const struct sim_scenario *scenario)
+{
+    return scenario->machines == 0;
+}
+
 /* Jobs larger than the cluster can never run. */
 static void scenario_check_sizes(struct reader *reader, const struct sim_scenario *scenario,
                                  const struct place *workload)
@@ -451,11 +461,14 @@ static void scenario_read_all(struct reader *reader, struct sim_scenario *scenar
     field_span(reader, &duration, 60, SPAN_MAX_S, &duration_s);
     field_count(reader, &seed, 0, INT64_MAX, &number);
     scenario->duration_ns = (int64_t)(duration_s * 1e9);
+    scenario->has_duration = duration.doc != NULL;
     scenario->seed = (uint64_t)number;
+    struct place trace = field_of(&workload, "trace");
+    scenario_read_trace(reader, &scenario->trace, &trace);
     scenario_read_cluster(reader, scenario, &cluster);
     scenario_read_failures(reader, scenario, &failures);
     scenario_read_workload(reader, scenario, &workload);
-    if (!reader->failed)
+    if (!reader->failed && !sim_scenario_is_open(scenario))
         scenario_check_sizes(reader, scenario, &workload);
     if (scenario->jobs.len > 1)
         qsort(scenario->jobs.items, scenario->jobs.len, sizeof *scenario->jobs.items, scenario_by_submit);
@@ -491,5 +504,6 @@ void sim_scenario_done(struct sim_scenario *scenario)
 {
     vec_done(&scenario->jobs);
     vec_done(&scenario->planned);
+    vec_done(&scenario->racks);
     arena_done(&scenario->arena);
 }

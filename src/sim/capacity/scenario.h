@@ -16,6 +16,7 @@
 #include "base/vec.h"
 #include "doc/doc.h"
 #include "sim/capacity/draw.h"
+#include "sim/trace/history.h"
 #include "sim/trace/trace.h"
 
 enum {
@@ -55,6 +56,7 @@ struct failure_model {
 struct planned_failure {
     uint32_t model, machine; /* machine: from 0 */
     double at_s, repair_s;   /* repair_s below 0: drawn */
+    const char *signal;      /* in the scenario's arena; NULL: the model's */
 };
 
 /* Jobs of one size, by the paper's way: shares of all jobs and of all chip-time. */
@@ -84,6 +86,12 @@ struct listed_job {
     double submit_s, runtime_s; /* from the start of the simulation; work without failures */
     uint32_t chips;
     bool fails, cancelled; /* after its run time */
+    const struct history_job *known; /* of a cluster's history: its ranks, times and crashes; NULL: none */
+};
+
+/* Racks of the same kind, one after the other. */
+struct scenario_racks {
+    uint32_t count, machines, chips; /* of each rack; of each machine */
 };
 
 /* A file of jobs that the scenario names; its reader is the caller's (sim_scenario_take_trace). */
@@ -97,7 +105,10 @@ struct sim_scenario {
     char name[SCENARIO_NAME_MAX + 1];
     int64_t duration_ns;
     uint64_t seed;
+    bool has_duration, has_racks; /* given by the file, and not by a trace */
     uint32_t machines, chips, machines_per_rack, spares_per_rack;
+    VEC(struct scenario_racks) racks; /* of a trace; empty: by machines_per_rack, of `chips` */
+    bool *spares;                     /* [machines] of a trace; in `arena`; NULL: by spares_per_rack */
     struct failure_model failures[SCENARIO_FAILURES_MAX];
     uint32_t failure_count;
     VEC(struct planned_failure) planned; /* in the order of the file */
@@ -116,6 +127,18 @@ void sim_scenario_done(struct sim_scenario *scenario);
 /* Adds the trace's jobs that begin within the duration. Jobs that can never fit the cluster are left out;
  * returns how many those are. */
 size_t sim_scenario_take_trace(struct sim_scenario *scenario, const struct trace *trace);
+
+/* Adds a cluster's history (TRACE_PHALANX), which must outlive the scenario: its machines, where the file
+ * has none of its own; its outages, those of one machine that overlap as one; its jobs; its policy, where the
+ * file says nothing; its length. Jobs that never worked, have no chips or can never fit are left out;
+ * *ret_left_out is how many those are. ERROR_INVALID: neither it nor the file has machines, or there are too
+ * many failures. */
+int sim_scenario_take_history(struct sim_scenario *scenario, const struct history *history,
+                              size_t *ret_left_out, struct error *error);
+/* Orders two struct listed_job by their submission, for qsort; equal ones by what they are. */
+int scenario_by_submit(const void *a, const void *b);
+/* Whether the scenario waits for its machines, which a history brings. */
+bool sim_scenario_is_open(const struct sim_scenario *scenario);
 
 /* The cluster document of the scenario, as JSON; appended. */
 void sim_scenario_cluster(const struct sim_scenario *scenario, struct buf *out);

@@ -1,6 +1,8 @@
 /* scenario_cluster.c - the document of the simulated cluster. */
 #include "sim/capacity/scenario.h"
 
+#include <stdio.h>
+
 #include "doc/json.h"
 
 /* The fields of `spec` that the scenario itself decides. */
@@ -12,6 +14,37 @@ static bool cluster_is_own(struct str key)
         if (str_is(key, cluster_own[i]))
             return true;
     return false;
+}
+
+static void cluster_put_spares(const struct sim_scenario *scenario, uint32_t first, uint32_t count,
+                               struct json_writer *json)
+{
+    char name[24];
+    json_key(json, "spares");
+    json_begin_array(json);
+    for (uint32_t i = first; scenario->spares && i < first + count; i++) {
+        snprintf(name, sizeof name, "m-%u", i + 1);
+        if (scenario->spares[i])
+            json_put_text(json, name);
+    }
+    json_end_array(json);
+}
+
+/* The racks of a trace. */
+static void cluster_put_traced_racks(const struct sim_scenario *scenario, struct json_writer *json)
+{
+    uint32_t first = 0;
+    for (size_t i = 0; i < scenario->racks.len; i++) {
+        const struct scenario_racks *racks = &scenario->racks.items[i];
+        json_begin_object(json);
+        json_pair_text(json, "namePattern", "rack-{rack}");
+        json_pair_int(json, "count", racks->count);
+        json_pair_int(json, "machines", racks->machines);
+        json_pair_int(json, "chips", racks->chips);
+        cluster_put_spares(scenario, first, racks->count * racks->machines, json);
+        first += racks->count * racks->machines;
+        json_end_object(json);
+    }
 }
 
 static void cluster_put_racks(const struct sim_scenario *scenario, struct json_writer *json)
@@ -97,7 +130,10 @@ void sim_scenario_cluster(const struct sim_scenario *scenario, struct buf *out)
     json_begin_object(&json);
     json_key(&json, "racks");
     json_begin_array(&json);
-    cluster_put_racks(scenario, &json);
+    if (scenario->racks.len)
+        cluster_put_traced_racks(scenario, &json);
+    else
+        cluster_put_racks(scenario, &json);
     json_end_array(&json);
     json_end_object(&json);
     json_end_array(&json);

@@ -27,11 +27,11 @@ void sources_due(struct simulation_world *world, struct source *source)
 {
     bool well = world->nodes[source->first].condition == MACHINE_WELL;
     if (source->planned) {
-        fleet_strike(world, source->first, source->model, source->planned->repair_s);
+        fleet_strike(world, source->first, source->model, source->planned);
         return;
     }
     for (uint32_t i = 0; i < source->count; i++)
-        fleet_strike(world, source->first + i, source->model, -1);
+        fleet_strike(world, source->first + i, source->model, NULL);
     /* The source of a machine that was struck begins anew when the machine returns. */
     if (world->scenario->failures[source->model].of_racks || !well)
         source_arm(world, source);

@@ -9,11 +9,13 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
+#include "core/model/model.h"
 #include "doc/json.h"
 #include "sim/capacity/field.h"
 
 const char *const study_figure_names[STUDY_FIGURES] = {
-    "ETTR", "ETTR with queue", "chips at work", "chips out", "wait s", "failures", "completed"};
+    "ETTR",     "ETTR with queue", "goodput", "chips at work", "chips out", "wait s",
+    "failures", "completed",       "stops",   "restarts",      "preempted", "redone chip-hours"};
 
 /* --- points --------------------------------------------------------------------------------------- */
 
@@ -91,8 +93,8 @@ static void study_read_axes(struct reader *reader, struct study *study, const st
                             struct study_axis *axes, size_t *ret_points)
 {
     size_t points = 1;
-    if (sweep->doc && (sweep->doc->kind != DOC_OBJECT || doc_len(sweep->doc) > STUDY_FIELDS_MAX)) {
-        field_says(reader, sweep, "expected an object of at most %d fields", STUDY_FIELDS_MAX);
+    if (sweep->doc && (sweep->doc->kind != DOC_OBJECT || doc_len(sweep->doc) > STUDY_SWEEP_MAX)) {
+        field_says(reader, sweep, "expected an object of at most %d fields", STUDY_SWEEP_MAX);
         return;
     }
     study->field_count = doc_len(sweep->doc);
@@ -127,14 +129,19 @@ static int study_read_point(struct study *study, const struct doc *document, con
         number /= axes[i].count;
         point.values[i] = study_show(&study->arena, value);
         if (!study_set(&arena, root, study->fields[i], doc_clone(&arena, value)))
-            return error_set(error, ERROR_INVALID,
-                             "%s:%u:%u: sweep: \"" STR_FORMAT "\" is not the path of a field", file,
-                             axes[i].values->line, axes[i].values->column, STR_ARG(study->fields[i]));
+            return axes[i].values->line == 0
+                       ? error_set(error, ERROR_INVALID,
+                                   "--set: \"" STR_FORMAT "\" is not the path of a field",
+                                   STR_ARG(study->fields[i]))
+                       : error_set(error, ERROR_INVALID,
+                                   "%s:%u:%u: sweep: \"" STR_FORMAT "\" is not the path of a field", file,
+                                   axes[i].values->line, axes[i].values->column, STR_ARG(study->fields[i]));
     }
     int rc = sim_scenario_read(&point.scenario, root, file, error);
     if (rc < 0)
         return rc;
-    rc = simulation_check(&point.scenario, error);
+    if (!sim_scenario_is_open(&point.scenario))
+        rc = simulation_check(&point.scenario, error);
     if (rc < 0) {
         sim_scenario_done(&point.scenario);
         return error ? error_wrap(error, "%s", file) : rc;
@@ -159,6 +166,118 @@ int study_read(struct study *ret_study, const struct doc *document, const char *
     else
         *ret_study = study;
     return rc;
+}
+
+/* --- a base and what differs from it -------------------------------------------------------------- */
+
+#define STUDY_POLICY STR("policy.")
+#define STUDY_SPEC   "cluster.spec."
+
+/* Constants that the simulated world sets itself (scenario_cluster.c). */
+static bool study_is_worlds(struct str path)
+{
+    return str_is(path, "settings.lease") || str_is(path, "settings.heartbeat") ||
+           str_starts(path, STR("settings.hangs."));
+}
+
+/* The path in the scenario that a change names. */
+static int study_change_path(struct arena *arena, struct str path, struct str *ret_path, struct error *error)
+{
+    struct str constant = {path.data + STUDY_POLICY.len, path.len - STUDY_POLICY.len};
+    if (!str_starts(path, STUDY_POLICY)) {
+        *ret_path = arena_str(arena, study_path(path));
+        return 0;
+    }
+    if (study_is_worlds(constant))
+        return error_set(error, ERROR_INVALID, "--set: \"" STR_FORMAT "\" is set by the simulated world",
+                         STR_ARG(path));
+    for (size_t i = 0; i < policy_field_count; i++)
+        if (str_is(constant, policy_fields[i].path)) {
+            *ret_path = arena_printf(arena, STUDY_SPEC STR_FORMAT, STR_ARG(constant));
+            return 0;
+        }
+    return error_set(error, ERROR_INVALID,
+                     "--set: \"" STR_FORMAT "\" is no constant of the policy; `phalanx cluster policy "
+                     "--markdown` lists them",
+                     STR_ARG(path));
+}
+
+/* A list of the one value, at no place of any file. */
+static struct doc *study_change_value(struct arena *arena, struct str text)
+{
+    struct doc *value, *list = doc_new(arena, DOC_ARRAY);
+    if (json_parse(arena, text, &value, NULL) < 0) {
+        value = doc_new(arena, DOC_STRING);
+        value->text = arena_str(arena, text);
+    }
+    doc_push(arena, list, value);
+    list->line = 0;
+    return list;
+}
+
+int study_read_beside(struct study *ret_study, const struct doc *document, const char *file,
+                      const struct study_change *changes, size_t count, struct error *error)
+{
+    struct study study = {0};
+    struct study_axis axes[STUDY_FIELDS_MAX];
+    int rc = 0;
+    CHECK(count >= 1 && count <= STUDY_FIELDS_MAX);
+    if (doc_get(document, "sweep"))
+        return error_set(error, ERROR_INVALID, "%s: sweep: expected none beside --set", file);
+    for (size_t i = 0; i < count && rc == 0; i++) {
+        axes[i] = (struct study_axis){study_change_value(&study.arena, changes[i].value), 1};
+        rc = study_change_path(&study.arena, changes[i].path, &study.fields[i], error);
+    }
+    if (rc == 0)
+        rc = study_read_point(&study, document, file, NULL, 0, error);
+    study.field_count = count;
+    if (rc == 0)
+        rc = study_read_point(&study, document, file, axes, 0, error);
+    if (rc < 0) {
+        study_done(&study);
+        return rc;
+    }
+    for (size_t i = 0; i < count; i++)
+        study.points.items[0].values[i] = STR("default");
+    for (size_t i = 0; i < count; i++) {
+        const struct doc *at = document;
+        struct str path = study.fields[i], name, rest;
+        while (at && str_cut(path, '.', &name, &rest)) {
+            at = doc_get_str(at, name);
+            path = rest;
+        }
+        at = at ? doc_get_str(at, path) : NULL;
+        if (at)
+            study.points.items[0].values[i] = study_show(&study.arena, at);
+    }
+    *ret_study = study;
+    return 0;
+}
+
+void study_value_at(const struct study *study, size_t point, size_t field, struct buf *out)
+{
+    struct str path = study->fields[field], name, rest;
+    const struct doc *at = study->points.items[point].scenario.spec;
+    if (!str_starts(path, STR(STUDY_SPEC))) {
+        buf_add_str(out, study->points.items[point].values[field]);
+        return;
+    }
+    path = (struct str){path.data + strlen(STUDY_SPEC), path.len - strlen(STUDY_SPEC)};
+    for (size_t i = 0; i < policy_field_count; i++)
+        if (str_is(path, policy_fields[i].path))
+            policy_print_value(&policy_fields[i], policy_fields[i].fallback, out);
+    while (at && str_cut(path, '.', &name, &rest)) {
+        at = doc_get_str(at, name);
+        path = rest;
+    }
+    at = at ? doc_get_str(at, path) : NULL;
+    if (!at)
+        return;
+    buf_clear(out);
+    if (at->kind == DOC_STRING)
+        buf_add_str(out, at->text);
+    else
+        json_write(out, at);
 }
 
 void study_done(struct study *study)
@@ -327,6 +446,8 @@ double study_value(const struct simulation_outcome *outcome, enum study_figure f
         return simulation_ettr(&all);
     case FIGURE_ETTR_WITH_QUEUE:
         return all.chip_productive_s / all.chip_lived_s;
+    case FIGURE_GOODPUT:
+        return all.chip_productive_s / outcome->all_chip_s;
     case FIGURE_BUSY:
         return outcome->busy_chip_s / outcome->all_chip_s;
     case FIGURE_DOWN:
@@ -337,6 +458,14 @@ double study_value(const struct simulation_outcome *outcome, enum study_figure f
         return (double)all.interruptions;
     case FIGURE_COMPLETED:
         return (double)all.fates[FATE_COMPLETED];
+    case FIGURE_STOPS:
+        return (double)all.preemptions;
+    case FIGURE_RESTARTS:
+        return (double)(all.starts - all.started);
+    case FIGURE_PREEMPTED:
+        return (double)outcome->preempted;
+    case FIGURE_REDONE:
+        return all.chip_lost_s / 3600;
     case STUDY_FIGURES:
         break;
     }

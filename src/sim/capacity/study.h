@@ -17,18 +17,30 @@
 
 #include "sim/capacity/capacity.h"
 
-enum { STUDY_FIELDS_MAX = 4, STUDY_POINTS_MAX = 1000, STUDY_SEEDS_MAX = 10000, STUDY_JOBS_MAX = 256 };
+enum {
+    STUDY_FIELDS_MAX = 16,
+    STUDY_SWEEP_MAX = 4, /* fields of a sweep */
+    STUDY_POINTS_MAX = 1000,
+    STUDY_SEEDS_MAX = 10000,
+    STUDY_JOBS_MAX = 256
+};
 
 /* What a study compares. */
 enum study_figure {
     FIGURE_ETTR,            /* of all chip-time from the first start on */
     FIGURE_ETTR_WITH_QUEUE, /* from the submission on */
+    FIGURE_GOODPUT,         /* work that is kept, of all chip-time */
     FIGURE_BUSY,            /* share of chips at work */
     FIGURE_DOWN,            /* share of chips on machines that are out */
     FIGURE_WAIT,            /* mean seconds to the first start */
     FIGURE_FAILURES,        /* of runs, by machines and processes */
     FIGURE_COMPLETED,       /* jobs */
-    STUDY_FIGURES
+    FIGURE_STOPS,           /* of runs, by the controller: drains, preemptions */
+    FIGURE_RESTARTS,        /* of jobs: starts beyond the first one of each */
+    FIGURE_PREEMPTED,       /* workloads whose quota another one took */
+    FIGURE_REDONE,          /* chip-hours of work that was done again */
+    STUDY_FIGURES,
+    STUDY_TABLE_FIGURES = FIGURE_STOPS /* of the table of a sweep: those before it */
 };
 extern const char *const study_figure_names[STUDY_FIGURES];
 
@@ -55,8 +67,21 @@ struct study_mean {
     double least, most;
 };
 
+/* A field of the scenario and its other value: `path` is one of a sweep's, or "policy." and that of a
+ * constant of the controller's policy (docs/policy.md); `value` is JSON, or a text. */
+struct study_change {
+    struct str path, value;
+};
+
 /* Reads the scenario of each point. Errors as of sim_scenario_read. On failure *ret_study is untouched. */
 int study_read(struct study *ret_study, const struct doc *document, const char *file, struct error *error);
+/* Reads two points: the document's, and the same with all the changes (1 to STUDY_FIELDS_MAX). Errors as of
+ * study_read; a mistake in a change begins with "--set". */
+int study_read_beside(struct study *ret_study, const struct doc *document, const char *file,
+                      const struct study_change *changes, size_t count, struct error *error);
+/* Appends the field's value at a point, as the scenario has it once its trace was taken; "default": it says
+ * nothing. */
+void study_value_at(const struct study *study, size_t point, size_t field, struct buf *out);
 /* Runs all points with all seeds. ERROR_IO: a process could not be started, or died. */
 int study_run(struct study *study, const struct study_options *options, struct error *error);
 void study_done(struct study *study);

@@ -21,7 +21,7 @@ void tally_advance(struct simulation_world *world)
     if (world->now_ns == world->counted_ns)
         return;
     world->outcome->busy_chip_s += span_s * world->busy_chips;
-    world->outcome->down_chip_s += span_s * world->down_machines * world->scenario->chips;
+    world->outcome->down_chip_s += span_s * world->down_chips;
     world->counted_ns = world->now_ns;
 }
 
@@ -54,12 +54,14 @@ void tally_job(struct simulation_world *world, struct sim_job *job, enum job_fat
     bucket->jobs++;
     bucket->fates[fate]++;
     bucket->starts += job->starts;
+    bucket->started += job->starts > 0;
     bucket->interruptions += job->interruptions;
     bucket->preemptions += job->preemptions;
     bucket->wait_s += began_s;
     bucket->held_s += held_s;
     bucket->productive_s += kept_s;
     bucket->lost_s += (double)job->lost_ns / 1e9;
+    bucket->chip_lost_s += (double)job->lost_ns / 1e9 * job->chips;
     bucket->written_s += (double)job->written_ns / 1e9;
     bucket->run_s += ran_s;
     bucket->chip_run_s += ran_s * job->chips;
@@ -89,7 +91,7 @@ void tally_end(struct simulation_world *world)
     tally_advance(world);
     tally_sample(world);
     outcome->duration_s = (double)(world->now_ns - world->began_ns) / 1e9;
-    outcome->all_chip_s = outcome->duration_s * world->scenario->machines * world->scenario->chips;
+    outcome->all_chip_s = outcome->duration_s * (double)core_cluster(world->core)->chip_count;
     for (size_t i = 0; i < world->live.len; i++) {
         struct sim_job *job = world->live.items[i];
         tally_job(world, job, job->ended ? job->plan : job->first_ns ? FATE_RUNNING : FATE_WAITING);
@@ -108,12 +110,14 @@ struct simulation_bucket simulation_sum(const struct simulation_outcome *outcome
         for (int fate = 0; fate < JOB_FATES; fate++)
             sum.fates[fate] += bucket->fates[fate];
         sum.starts += bucket->starts;
+        sum.started += bucket->started;
         sum.interruptions += bucket->interruptions;
         sum.preemptions += bucket->preemptions;
         sum.wait_s += bucket->wait_s;
         sum.held_s += bucket->held_s;
         sum.productive_s += bucket->productive_s;
         sum.lost_s += bucket->lost_s;
+        sum.chip_lost_s += bucket->chip_lost_s;
         sum.written_s += bucket->written_s;
         sum.chip_held_s += bucket->chip_held_s;
         sum.chip_productive_s += bucket->chip_productive_s;

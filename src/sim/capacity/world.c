@@ -81,8 +81,18 @@ static void world_reply(void *context, drive_request request, const struct effec
     arrivals_reply(context, request - 1, effect);
 }
 
+/* Whether the note says that a workload loses its quota to another one. */
+static bool world_is_preemption(const struct effect *effect)
+{
+    return effect->changed.object.kind == OBJECT_EVENT && effect->changed.type != CHANGE_DELETED &&
+           str_is(effect->changed.object.note->reason, "Preempted");
+}
+
 static void world_changed(void *context, const struct event *cause, const struct effect *effect)
 {
+    struct simulation_world *world = context;
+    if (world_is_preemption(effect))
+        world->outcome->preempted++;
     if (effect->changed.type == CHANGE_DELETED && effect->changed.object.kind == OBJECT_JOBSET)
         arrivals_gone(context, effect->changed.object.jobset->uid);
 }

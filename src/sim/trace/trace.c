@@ -5,7 +5,7 @@
 
 enum { TRACE_VALUE_SHOWN = 40, TRACE_DIGITS_MAX = 15 };
 
-const char *const trace_format_names[TRACE_FORMATS] = {"swf", "sacct"};
+const char *const trace_format_names[TRACE_FORMATS] = {"swf", "sacct", "phalanx"};
 
 bool trace_next_line(struct trace_reader *reader)
 {
@@ -98,6 +98,7 @@ int trace_read(struct trace *ret_trace, enum trace_format format, struct str tex
     struct trace trace = {0};
     struct trace_reader reader = {
         .trace = &trace, .terms = terms, .file = file, .error = error, .text = text};
+    CHECK(format == TRACE_SWF || format == TRACE_SACCT);
     int rc = format == TRACE_SWF ? swf_read(&reader) : sacct_read(&reader);
     if (rc < 0) {
         trace_done(&trace);

@@ -10,6 +10,7 @@
  *   sacct  `sacct -P -o JobID,Submit,ElapsedRaw,State,AllocTRES`: columns separated by '|', named by the
  *          first line, in any order and with others between; AllocTRES may be ReqTRES, and NNodes counts
  *          where a job has no gres/gpu
+ *   phalanx    a cluster's history, which has machines and outages, too: history.h reads it
  *
  * A trace says how long jobs ran, not how much work they had: the run time is taken as the work, and what
  * ended by the cluster's fault (NODE_FAIL, PREEMPTED, REQUEUED) as complete. Times begin with the first
@@ -25,7 +26,7 @@
 
 enum { TRACE_JOBS_MAX = 20000000, TRACE_CHIPS_MAX = 16777216 };
 
-enum trace_format { TRACE_SWF, TRACE_SACCT, TRACE_FORMATS };
+enum trace_format { TRACE_SWF, TRACE_SACCT, TRACE_PHALANX, TRACE_FORMATS };
 extern const char *const trace_format_names[TRACE_FORMATS];
 
 enum trace_end { TRACE_COMPLETED, TRACE_FAILED, TRACE_CANCELLED };
@@ -43,7 +44,8 @@ struct trace {
     uint64_t left_out;
 };
 
-/* `file` is named in messages. ERROR_INVALID, ERROR_LIMIT. On failure *ret_trace is untouched. */
+/* `format` is SWF or SACCT; `file` is named in messages. ERROR_INVALID, ERROR_LIMIT. On failure *ret_trace is
+ * untouched. */
 int trace_read(struct trace *ret_trace, enum trace_format format, struct str text, const char *file,
                const struct trace_terms *terms, struct error *error);
 void trace_done(struct trace *trace);

@@ -100,7 +100,7 @@ static void mistakes(void **state)
     refuse("cluster: {machines: 4}\nworkload: {jobsPerDay: 3}\n",
            "s.yaml:2:11: workload.sizes: expected the sizes of jobs, or mix: rsc-1, got nothing");
     refuse("cluster: {machines: 4}\nworkload: {trace: {file: a.swf}}\n",
-           "s.yaml:2:19: workload.trace.format: expected swf or sacct, got nothing");
+           "s.yaml:2:19: workload.trace.format: expected swf, sacct or phalanx, got nothing");
     refuse("cluster: {machines: 4, spec: {settings: {lemons: {windowDays: 0}}}}\n",
            "s.yaml: cluster.spec.settings.lemons.windowDays: Invalid value: 0: must be from 1 to 28");
 }

@@ -1,0 +1,33 @@
+/* log_walk.h - a log's records in order, each applied to a core: `phalanx replay`, `phalanx trace extract`.
+ *
+ *     struct core *core = core_new();
+ *     log_walk_begin(&log, &limits, core, &error);        // the state before the first record that is kept
+ *     log_walk(&log, &limits, core, seen, context, &error);
+ */
+#ifndef PHX_CMD_LOG_WALK_H
+#define PHX_CMD_LOG_WALK_H
+
+#include "core/core.h"
+#include "host/store/log_store.h"
+
+/* Where a walk ends: behind the last record that both allow. */
+struct log_limits {
+    uint64_t until_seq; /* UINT64_MAX: none */
+    int64_t until_ns;   /* INT64_MAX: none */
+};
+/* No limit. */
+#define LOG_LIMITS_NONE ((struct log_limits){UINT64_MAX, INT64_MAX})
+
+/* Reads the value of --until: the number of a record, or a time such as 2026-03-01T12:00:00Z. */
+bool log_limits_parse(const char *text, struct log_limits *limits);
+/* Brings a fresh core to where the walk begins: empty where the log has its first record, else to its newest
+ * snapshot up to until_seq. ERROR_NOT_FOUND: a trimmed log has no such snapshot. */
+int log_walk_begin(const struct log_store *log, const struct log_limits *limits, struct core *core,
+                   struct error *error);
+typedef void log_walk_seen(void *context, struct core *core, const struct event *event,
+                           const struct effects *effects);
+/* Applies the records behind the core's own; `seen` looks at each after its step. */
+int log_walk(const struct log_store *log, const struct log_limits *limits, struct core *core,
+             log_walk_seen *seen, void *context, struct error *error);
+
+#endif
