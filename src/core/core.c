@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "core/admit/admit.h"
 #include "core/disruption.h"
+#include "core/level.h"
 #include "core/object/life.h"
 #include "core/sched/capacity.h"
 
@@ -132,6 +133,10 @@ static void route(struct core *core, struct step *step, const struct event *even
         break;
     case EVENT_HOLD_OVER:
         lease_hold_over(&core->hold, event->hold_over);
+        break;
+    case EVENT_LEVEL:
+        CHECK(event->level <= LEVEL_NEWEST);
+        core->level = event->level > core->level ? event->level : core->level;
         break;
     case EVENT_SWITCH_REPORT:
         slices_report(step, &event->switch_report);
@@ -313,6 +318,11 @@ void core_gang_key(const struct core *core, obj_id jobset, int32_t attempt, uint
 uint64_t core_epoch(const struct core *core)
 {
     return core->epoch;
+}
+
+uint32_t core_level(const struct core *core)
+{
+    return core->level;
 }
 
 int64_t core_now(const struct core *core)

@@ -1,6 +1,7 @@
 /* Events as log records: every kind goes there and back; what an older or newer version wrote. */
 #include "harness.h"
 
+#include "core/level.h"
 #include "proto/log.pb-c.h"
 
 static struct task_report reports[] = {
@@ -19,7 +20,7 @@ static struct task_report reports[] = {
 };
 enum { REPORTS = sizeof(reports) / sizeof(*reports) };
 
-enum { EVENT_LAST = EVENT_SWITCH_HEALTH };
+enum { EVENT_LAST = EVENT_LEVEL };
 
 static void each_kind(struct event events[EVENT_LAST + 1])
 {
@@ -32,6 +33,7 @@ static void each_kind(struct event events[EVENT_LAST + 1])
     events[EVENT_BOOT].boot.secret = STR("32 bytes that nobody else can see");
     events[EVENT_BOOT].boot.secret.len = GANG_KEY_BYTES;
     events[EVENT_BOOT].boot.paused = true;
+    events[EVENT_BOOT].boot.place = STR("10.0.0.1:7070");
     events[EVENT_CLUSTER].cluster.document = STR("{\"a\":1}");
     events[EVENT_WRITE].write = (struct write_event){.verb = WRITE_DELETE,
                                                      .object = OBJECT_POD,
@@ -69,6 +71,7 @@ static void each_kind(struct event events[EVENT_LAST + 1])
     events[EVENT_PACE].pace =
         (struct pace_event){.jobset = 3, .attempt = 4, .window_ns = 5, .own_us = own_us, .count = 3};
     events[EVENT_HOLD_OVER].hold_over = 77;
+    events[EVENT_LEVEL].level = LEVEL_NEWEST;
     static struct circuit_result results[] = {{{1, 65}, false, CIRCUIT_UNDONE},
                                               {{SWITCH_PORTS_MAX, 66}, true, CIRCUIT_NOT_APPLIED}};
     static struct circuit present[] = {{1, 65}, {2, 67}, {64, 128}};
@@ -129,7 +132,8 @@ static void assert_same(const struct event *a, const struct event *b)
     switch (a->kind) {
     case EVENT_BOOT:
         assert_true(a->boot.epoch == b->boot.epoch && str_equal(a->boot.version, b->boot.version) &&
-                    a->boot.identity == b->boot.identity && str_equal(a->boot.secret, b->boot.secret));
+                    a->boot.identity == b->boot.identity && str_equal(a->boot.secret, b->boot.secret) &&
+                    str_equal(a->boot.place, b->boot.place));
         break;
     case EVENT_CLUSTER:
         assert_true(str_equal(a->cluster.document, b->cluster.document));
@@ -185,6 +189,9 @@ static void assert_same(const struct event *a, const struct event *b)
         break;
     case EVENT_HOLD_OVER:
         assert_true(a->hold_over == b->hold_over);
+        break;
+    case EVENT_LEVEL:
+        assert_int_equal(a->level, b->level);
         break;
     }
 }
@@ -260,6 +267,24 @@ static void kinds_of_a_later_version(void **state)
     arena_done(&arena);
 }
 
+/* The log was raised beyond what this version reads: it takes no part, and says which version does. */
+static void levels_of_a_later_version(void **state)
+{
+    struct arena arena = {0};
+    struct event event = {.kind = EVENT_LEVEL, .level = LEVEL_NEWEST + 1};
+    struct error error = {0};
+    struct buf bytes = {0};
+    record_encode(&bytes, &event);
+    assert_int_equal(record_decode(&arena, buf_str(&bytes), &event, &error), ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "raised to level"));
+    buf_clear(&bytes);
+    event.level = 0;
+    record_encode(&bytes, &event);
+    assert_int_equal(record_decode(&arena, buf_str(&bytes), &event, &error), ERROR_CORRUPT);
+    buf_done(&bytes);
+    arena_done(&arena);
+}
+
 /* A record whose numbers no switch can have is refused with the switch's name. */
 static void switches_out_of_range(void **state)
 {
@@ -310,6 +335,7 @@ static void numbers_stay(void **state)
     assert_int_equal(EVENT_HOLD_OVER, LOG__EVENT__KIND_HOLD_OVER);
     assert_int_equal(EVENT_SWITCH_REPORT, LOG__EVENT__KIND_SWITCH_REPORT);
     assert_int_equal(EVENT_SWITCH_HEALTH, LOG__EVENT__KIND_SWITCH_HEALTH);
+    assert_int_equal(EVENT_LEVEL, LOG__EVENT__KIND_LEVEL);
     static const char old[] =
         "\x22\x0c\x08\x01\x10\x01\x1a\x02ns*\x02{}"; /* a create of a JobSet, as version 0.1 wrote it */
     struct arena arena = {0};
@@ -325,11 +351,9 @@ static void numbers_stay(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(there_and_back),
-        cmocka_unit_test(fields_of_a_later_version),
-        cmocka_unit_test(kinds_of_a_later_version),
-        cmocka_unit_test(switches_out_of_range),
-        cmocka_unit_test(numbers_stay),
+        cmocka_unit_test(there_and_back),           cmocka_unit_test(fields_of_a_later_version),
+        cmocka_unit_test(kinds_of_a_later_version), cmocka_unit_test(levels_of_a_later_version),
+        cmocka_unit_test(switches_out_of_range),    cmocka_unit_test(numbers_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
