@@ -48,6 +48,7 @@
 #pragma weak cmd_torture
 #pragma weak cmd_uncordon
 #pragma weak cmd_up
+#pragma weak cmd_upgrade
 #pragma weak cmd_version
 #pragma weak cmd_wait
 #pragma weak cmd_watch
@@ -98,6 +99,7 @@ static const struct command commands[] = {
     {"flow", cmd_flow, "run programs over many chips from one controller"},
     {"switch-sim", cmd_switch_sim, "emulate optical switches on real sockets"},
     {"log", cmd_log, "show, verify or replay the controller's log"},
+    {"upgrade", cmd_upgrade, "check whether a rolling upgrade may go on"},
     {"torture", cmd_torture, "test the control plane under simulated failures"},
     {"version", cmd_version, "print the versions of client and server"},
 };

@@ -3,8 +3,8 @@
 #include "base/hash.h"
 #include "core/admit/admit.h"
 #include "core/disruption.h"
-#include "core/level.h"
 #include "core/object/life.h"
+#include "core/record.h"
 #include "core/sched/capacity.h"
 
 struct core *core_new(void)

@@ -7,7 +7,6 @@
 
 #include "base/check.h"
 #include "core/agent/codec_pb.h"
-#include "core/level.h"
 #include "core/limits.h"
 #include "core/object/object.h"
 #include "core/record_switch.h"
@@ -297,6 +296,22 @@ int record_decode(struct arena *arena, struct str bytes, struct event *ret_event
     if (rc == 0)
         *ret_event = event;
     return rc;
+}
+
+/* --- levels -------------------------------------------------------------------------------------------- */
+
+uint32_t level_of_event(const struct event *event)
+{
+    return event->kind == EVENT_BOOT && event->boot.place.len > 0 ? LEVEL_PLACE : 0;
+}
+
+int level_unread(uint32_t level, struct error *error)
+{
+    return error_set(error, ERROR_UNSUPPORTED,
+                     "the log was raised to level %" PRIu32
+                     ", and this version reads up to level %d: run the "
+                     "version that raised it, or a newer one",
+                     level, LEVEL_NEWEST);
 }
 
 /* --- for people ----------------------------------------------------------------------------------------- */

@@ -7,7 +7,7 @@
 #include "doc/json.h"
 #include "core/admit/admit.h"
 #include "core/agent/codec_pb.h"
-#include "core/level.h"
+#include "core/record.h"
 #include "core/sched/capacity.h"
 #include "core/snapshot.h"
 

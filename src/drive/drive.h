@@ -100,8 +100,8 @@ void driver_free(struct driver *driver); /* says nothing to anybody; NULL is all
  * (event.h). Agents and clients may come when driver_is_open(). */
 void driver_start(struct driver *driver, uint64_t identity, const uint8_t secret[GANG_KEY_BYTES],
                   struct str cluster_json);
-/* Every replica of the log reads up to `level` (core/level.h): queues the record that opens it, unless that was
- * done. The driver is open. */
+/* Every replica of the log reads up to `level` (core/record.h): queues the record that opens it, unless that
+ * was done. The driver is open. */
 void driver_raise_level(struct driver *driver, uint32_t level);
 bool driver_is_open(const struct driver *driver); /* the records of its start have been applied */
 

@@ -1,7 +1,7 @@
 /* The level of the log: only grows, is part of snapshot and digest, and a later one is refused. */
 #include "harness.h"
 
-#include "core/level.h"
+#include "core/record.h"
 #include "core/snapshot.h"
 
 static void raise_to(struct core *core, uint64_t seq, uint32_t level)

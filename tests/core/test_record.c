@@ -1,7 +1,7 @@
 /* Events as log records: every kind goes there and back; what an older or newer version wrote. */
 #include "harness.h"
 
-#include "core/level.h"
+#include "core/record.h"
 #include "proto/log.pb-c.h"
 
 static struct task_report reports[] = {
@@ -22,6 +22,12 @@ enum { REPORTS = sizeof(reports) / sizeof(*reports) };
 
 enum { EVENT_LAST = EVENT_LEVEL };
 
+static void of_levels(struct event events[EVENT_LAST + 1])
+{
+    events[EVENT_BOOT].boot.place = STR("10.0.0.1:7070");
+    events[EVENT_LEVEL].level = LEVEL_NEWEST;
+}
+
 static void each_kind(struct event events[EVENT_LAST + 1])
 {
     memset(events, 0, (EVENT_LAST + 1) * sizeof(*events));
@@ -33,7 +39,6 @@ static void each_kind(struct event events[EVENT_LAST + 1])
     events[EVENT_BOOT].boot.secret = STR("32 bytes that nobody else can see");
     events[EVENT_BOOT].boot.secret.len = GANG_KEY_BYTES;
     events[EVENT_BOOT].boot.paused = true;
-    events[EVENT_BOOT].boot.place = STR("10.0.0.1:7070");
     events[EVENT_CLUSTER].cluster.document = STR("{\"a\":1}");
     events[EVENT_WRITE].write = (struct write_event){.verb = WRITE_DELETE,
                                                      .object = OBJECT_POD,
@@ -71,7 +76,6 @@ static void each_kind(struct event events[EVENT_LAST + 1])
     events[EVENT_PACE].pace =
         (struct pace_event){.jobset = 3, .attempt = 4, .window_ns = 5, .own_us = own_us, .count = 3};
     events[EVENT_HOLD_OVER].hold_over = 77;
-    events[EVENT_LEVEL].level = LEVEL_NEWEST;
     static struct circuit_result results[] = {{{1, 65}, false, CIRCUIT_UNDONE},
                                               {{SWITCH_PORTS_MAX, 66}, true, CIRCUIT_NOT_APPLIED}};
     static struct circuit present[] = {{1, 65}, {2, 67}, {64, 128}};
@@ -200,6 +204,7 @@ static void there_and_back(void **state)
 {
     struct event events[EVENT_LAST + 1];
     each_kind(events);
+    of_levels(events);
     for (int kind = EVENT_BOOT; kind <= EVENT_LAST; kind++) {
         struct buf bytes = {0}, again = {0}, line = {0};
         struct arena arena = {0};
