@@ -55,6 +55,7 @@ int cmd_torture(int argc, char **argv);
 int cmd_trace(int argc, char **argv);
 int cmd_uncordon(int argc, char **argv);
 int cmd_up(int argc, char **argv);
+int cmd_upgrade(int argc, char **argv);
 int cmd_version(int argc, char **argv);
 int cmd_wait(int argc, char **argv);
 int cmd_watch(int argc, char **argv);

@@ -178,7 +178,7 @@ static bool parse_option(struct command *command, int option, const char *value)
         return true;
     case 'A':
         command->advertise = value;
-        return strlen(value) < ETCD_WHO_MAX && strrchr(value, ':') != NULL;
+        return strlen(value) < ETCD_WHO_MAX && strrchr(value, ':') && !strchr(value, ' ');
     case 'S':
         return command->step_down = true;
     case 'l':
@@ -386,6 +386,14 @@ static void on_step_down(void *context)
     end_running(it);
 }
 
+static uint32_t on_readers(void *context, uint32_t reads)
+{
+    struct running *it = context;
+    if (reads > 0)
+        controller_raise_level(it->controller, reads);
+    return controller_level(it->controller);
+}
+
 static void on_hangup(uv_signal_t *handle, int signal_number)
 {
     struct running *it = handle->data;
@@ -445,6 +453,7 @@ static int lead(struct command *command, struct running *it)
     if (it->standby) {
         standby_serving(it->standby);
         standby_on_step_down(it->standby, on_step_down, it);
+        standby_on_readers(it->standby, on_readers, it);
     } else {
         tell_ready(command, controller_api_port(it->controller), controller_agent_port(it->controller));
     }

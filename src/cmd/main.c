@@ -50,6 +50,7 @@
 #pragma weak cmd_trace
 #pragma weak cmd_uncordon
 #pragma weak cmd_up
+#pragma weak cmd_upgrade
 #pragma weak cmd_version
 #pragma weak cmd_wait
 #pragma weak cmd_watch
@@ -102,6 +103,7 @@ static const struct command commands[] = {
     {"log", cmd_log, "show, verify or replay the controller's log"},
     {"replay", cmd_replay, "step through the controller's log: each decision with its reason"},
     {"trace", cmd_trace, "take the outside causes out of a log, for other policies"},
+    {"upgrade", cmd_upgrade, "check whether a rolling upgrade may go on"},
     {"torture", cmd_torture, "test the control plane under simulated failures"},
     {"version", cmd_version, "print the versions of client and server"},
 };

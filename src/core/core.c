@@ -5,6 +5,7 @@
 #include "core/disruption.h"
 #include "core/launch/launch.h"
 #include "core/object/life.h"
+#include "core/record.h"
 #include "core/sched/capacity.h"
 
 struct core *core_new(void)
@@ -133,6 +134,10 @@ static void route(struct core *core, struct step *step, const struct event *even
         break;
     case EVENT_HOLD_OVER:
         lease_hold_over(&core->hold, event->hold_over);
+        break;
+    case EVENT_LEVEL:
+        CHECK(event->level <= LEVEL_NEWEST);
+        core->level = event->level > core->level ? event->level : core->level;
         break;
     case EVENT_SWITCH_REPORT:
         slices_report(step, &event->switch_report);
@@ -314,6 +319,11 @@ void core_gang_key(const struct core *core, obj_id jobset, int32_t attempt, uint
 uint64_t core_epoch(const struct core *core)
 {
     return core->epoch;
+}
+
+uint32_t core_level(const struct core *core)
+{
+    return core->level;
 }
 
 int64_t core_now(const struct core *core)

@@ -26,6 +26,7 @@ enum event_kind {
     EVENT_HOLD_OVER = 12,     /* the grants of lease holds have ended (lease_hold.h) */
     EVENT_SWITCH_REPORT = 13, /* an optical switch has answered a request, or failed to (switch.h) */
     EVENT_SWITCH_HEALTH = 14, /* the health of an optical switch has changed */
+    EVENT_LEVEL = 15,         /* every replica reads the log up to a higher level (record.h) */
 };
 
 enum write_verb {
@@ -107,6 +108,8 @@ struct event {
                                 * (ids.h) */
             struct str secret; /* 32 random bytes, or none; the first boot's that has them is the
                                 * cluster's (core_gang_key) */
+            struct str place;  /* ADDRESS:PORT of its API, where controllers share the log; from
+                               * LEVEL_PLACE on (record.h) */
         } boot;
         struct {
             struct str document; /* JSON */
@@ -127,6 +130,7 @@ struct event {
         struct pace_event pace;
         struct switch_report switch_report;
         struct switch_health switch_health;
+        uint32_t level;     /* from 1 to LEVEL_NEWEST */
         uint64_t hold_over; /* the hold's number; of no meaning when there was a change since */
     };
 };

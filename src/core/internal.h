@@ -20,6 +20,7 @@ struct core {
     uint64_t identity; /* identity of the cluster, from its first boot; 0: none yet */
     uint8_t secret[GANG_KEY_BYTES]; /* from which gangs' keys are made */
     bool has_secret;
+    uint32_t level; /* record.h */
     int64_t now_ns;
     struct cluster cluster;
     struct cluster retired;  /* the last cluster, until the next step, so that effects can name its

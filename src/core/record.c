@@ -100,6 +100,7 @@ static void write_event(struct arena *arena, const struct event *event, Log__Eve
         pb->boot->paused = event->boot.paused;
         pb->boot->secret.data = (uint8_t *)(uintptr_t)event->boot.secret.data; /* only read */
         pb->boot->secret.len = event->boot.secret.len;
+        pb->boot->place = codec_text(arena, event->boot.place);
         break;
     case EVENT_CLUSTER:
         pb->cluster = ARENA_NEW(arena, Log__Cluster);
@@ -146,12 +147,17 @@ static void write_event(struct arena *arena, const struct event *event, Log__Eve
         log__hold_over__init(pb->hold_over);
         pb->hold_over->number = event->hold_over;
         break;
+    case EVENT_LEVEL:
+        pb->level = ARENA_NEW(arena, Log__Level);
+        log__level__init(pb->level);
+        pb->level->level = event->level;
+        break;
     }
 }
 
 void record_encode(struct buf *out, const struct event *event)
 {
-    CHECK(event->kind >= EVENT_BOOT && event->kind <= EVENT_SWITCH_HEALTH);
+    CHECK(event->kind >= EVENT_BOOT && event->kind <= EVENT_LEVEL);
     struct arena arena ARENA_CLEANUP = {0};
     Log__Event pb;
     write_event(&arena, event, &pb);
@@ -229,6 +235,7 @@ static int read_event(struct arena *arena, const Log__Event *pb, struct event *r
         ret->boot.version = str_from(pb->boot->version);
         ret->boot.identity = pb->boot->identity;
         ret->boot.paused = pb->boot->paused;
+        ret->boot.place = str_from(pb->boot->place);
         if (pb->boot->secret.len != 0 && pb->boot->secret.len != GANG_KEY_BYTES)
             return error_set(error, ERROR_CORRUPT, "boot with a secret of %zu bytes (%d are expected)",
                              pb->boot->secret.len, GANG_KEY_BYTES);
@@ -266,6 +273,13 @@ static int read_event(struct arena *arena, const Log__Event *pb, struct event *r
     case EVENT_HOLD_OVER:
         ret->hold_over = pb->hold_over->number;
         return 0;
+    case EVENT_LEVEL:
+        if (pb->level->level > LEVEL_NEWEST)
+            return level_unread(pb->level->level, error);
+        if (pb->level->level == 0)
+            return error_set(error, ERROR_CORRUPT, "a raise of the level to 0");
+        ret->level = pb->level->level;
+        return 0;
     }
     return error_set(error, ERROR_UNSUPPORTED, "a record of a kind that this version does not know");
 }
@@ -282,6 +296,22 @@ int record_decode(struct arena *arena, struct str bytes, struct event *ret_event
     if (rc == 0)
         *ret_event = event;
     return rc;
+}
+
+/* --- levels -------------------------------------------------------------------------------------------- */
+
+uint32_t level_of_event(const struct event *event)
+{
+    return event->kind == EVENT_BOOT && event->boot.place.len > 0 ? LEVEL_PLACE : 0;
+}
+
+int level_unread(uint32_t level, struct error *error)
+{
+    return error_set(error, ERROR_UNSUPPORTED,
+                     "the log was raised to level %" PRIu32
+                     ", and this version reads up to level %d: run the "
+                     "version that raised it, or a newer one",
+                     level, LEVEL_NEWEST);
 }
 
 /* --- for people ----------------------------------------------------------------------------------------- */
@@ -351,6 +381,8 @@ void record_describe_named(struct buf *out, const struct event *event, const str
     case EVENT_BOOT:
         buf_printf(out, "boot epoch %" PRIu64 " version " STR_FORMAT, event->boot.epoch,
                    STR_ARG(event->boot.version));
+        if (event->boot.place.len)
+            buf_printf(out, " at " STR_FORMAT, STR_ARG(event->boot.place));
         break;
     case EVENT_CLUSTER:
         buf_printf(out, "cluster (%zu bytes)", event->cluster.document.len);
@@ -398,6 +430,9 @@ void record_describe_named(struct buf *out, const struct event *event, const str
         break;
     case EVENT_HOLD_OVER:
         buf_printf(out, "hold-over %" PRIu64, event->hold_over);
+        break;
+    case EVENT_LEVEL:
+        buf_printf(out, "level %" PRIu32, event->level);
         break;
     }
 }

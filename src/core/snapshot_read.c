@@ -7,6 +7,7 @@
 #include "doc/json.h"
 #include "core/admit/admit.h"
 #include "core/agent/codec_pb.h"
+#include "core/record.h"
 #include "core/sched/capacity.h"
 #include "core/snapshot.h"
 
@@ -49,6 +50,9 @@ static int read_header(struct reader *reader, const Snapshot__Header *pb)
     core->hold = (struct lease_hold){pb->hold_number, pb->hold_until_ns, pb->hold_owed_ns};
     if (!lease_hold_fits(&core->hold))
         return corrupt(reader, "hold", pb->hold_number);
+    if (pb->level > LEVEL_NEWEST)
+        return level_unread(pb->level, reader->error);
+    core->level = pb->level;
     core->now_ns = pb->now_ns;
     core->notes.first = core->notes.next = pb->first_note;
     core->jobs.completed_total = pb->jobsets_completed;

@@ -59,6 +59,7 @@ static void write_header(struct writer *writer, const struct core *core)
     header.hold_number = core->hold.number;
     header.hold_until_ns = core->hold.until_ns;
     header.hold_owed_ns = core->hold.owed_ns;
+    header.level = core->level;
     header.now_ns = core->now_ns;
     header.cluster = codec_text(&writer->arena, buf_str(&core->cluster_json));
     snapshot_write_ledger(&writer->arena, &core->ledger, &header);

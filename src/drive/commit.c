@@ -59,6 +59,7 @@ static void encode_turn(struct driver *driver)
         struct event *event = &driver->queue.items[i]->event;
         event->seq = core_seq(driver->core) + 1 + i;
         event->stamp_ns = stamp_ns;
+        CHECK(level_of_event(event) <= core_level(driver->core));
         size_t start = driver->record_bytes.len;
         record_encode(&driver->record_bytes, event);
         struct drive_record record = {event->seq, stamp_ns, {NULL, driver->record_bytes.len - start}};

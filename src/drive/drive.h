@@ -81,6 +81,7 @@ struct driver;
 /* 0 of a limit: the default above. */
 struct driver_options {
     struct str version;        /* of the software, for the log; must outlive the driver */
+    struct str place; /* ADDRESS:PORT of the API, for the log; empty: none is said; must outlive it */
     uint32_t turn_records_max; /* of one append, so that none takes long or much memory */
     size_t turn_bytes_max;
     size_t queue_bytes_max;    /* above, what agents report is thrown away and asked for again */
@@ -99,6 +100,9 @@ void driver_free(struct driver *driver); /* says nothing to anybody; NULL is all
  * (event.h). Agents and clients may come when driver_is_open(). */
 void driver_start(struct driver *driver, uint64_t identity, const uint8_t secret[GANG_KEY_BYTES],
                   struct str cluster_json);
+/* Every replica of the log reads up to `level` (core/record.h): queues the record that opens it, unless that
+ * was done. The driver is open. */
+void driver_raise_level(struct driver *driver, uint32_t level);
 bool driver_is_open(const struct driver *driver); /* the records of its start have been applied */
 
 /* --- the loop --------------------------------------------------------------------------------- */

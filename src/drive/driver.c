@@ -72,6 +72,8 @@ static struct pending *boot_new(const struct driver *driver, bool paused)
     pending->event.boot.identity = driver->identity;
     pending->event.boot.secret = (struct str){(const char *)driver->secret, sizeof driver->secret};
     pending->event.boot.paused = paused;
+    if (core_level(driver->core) >= LEVEL_PLACE)
+        pending->event.boot.place = driver->options.place;
     return pending;
 }
 
@@ -86,6 +88,17 @@ void driver_start(struct driver *driver, uint64_t identity, const uint8_t secret
         return;
     struct pending *pending = pending_new(EVENT_CLUSTER);
     pending->event.cluster.document = arena_str(&pending->arena, cluster_json);
+    queue_put(driver, pending);
+}
+
+void driver_raise_level(struct driver *driver, uint32_t level)
+{
+    CHECK(driver->open && level <= LEVEL_NEWEST);
+    if (level <= core_level(driver->core) || level <= driver->level_asked)
+        return;
+    driver->level_asked = level;
+    struct pending *pending = pending_new(EVENT_LEVEL);
+    pending->event.level = level;
     queue_put(driver, pending);
 }
 

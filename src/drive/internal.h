@@ -6,6 +6,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/vec.h"
+#include "core/record.h"
 #include "drive/drive.h"
 
 /* An event that waits for its record to be durable. */
@@ -47,6 +48,7 @@ struct driver {
     uint64_t identity;
     uint8_t secret[GANG_KEY_BYTES]; /* for the boot, of which only the first one counts */
     bool open;
+    uint32_t level_asked; /* an EVENT_LEVEL for it was queued; 0: none was */
     struct driver_stats stats;
     /* clocks */
     int64_t clock_offset_ns; /* the stamps' clock less the monotonic one */

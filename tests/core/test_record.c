@@ -1,6 +1,7 @@
 /* Events as log records: every kind goes there and back; what an older or newer version wrote. */
 #include "harness.h"
 
+#include "core/record.h"
 #include "proto/log.pb-c.h"
 
 static struct task_report reports[] = {
@@ -19,7 +20,13 @@ static struct task_report reports[] = {
 };
 enum { REPORTS = sizeof(reports) / sizeof(*reports) };
 
-enum { EVENT_LAST = EVENT_SWITCH_HEALTH };
+enum { EVENT_LAST = EVENT_LEVEL };
+
+static void of_levels(struct event events[EVENT_LAST + 1])
+{
+    events[EVENT_BOOT].boot.place = STR("10.0.0.1:7070");
+    events[EVENT_LEVEL].level = LEVEL_NEWEST;
+}
 
 static void each_kind(struct event events[EVENT_LAST + 1])
 {
@@ -129,7 +136,8 @@ static void assert_same(const struct event *a, const struct event *b)
     switch (a->kind) {
     case EVENT_BOOT:
         assert_true(a->boot.epoch == b->boot.epoch && str_equal(a->boot.version, b->boot.version) &&
-                    a->boot.identity == b->boot.identity && str_equal(a->boot.secret, b->boot.secret));
+                    a->boot.identity == b->boot.identity && str_equal(a->boot.secret, b->boot.secret) &&
+                    str_equal(a->boot.place, b->boot.place));
         break;
     case EVENT_CLUSTER:
         assert_true(str_equal(a->cluster.document, b->cluster.document));
@@ -186,6 +194,9 @@ static void assert_same(const struct event *a, const struct event *b)
     case EVENT_HOLD_OVER:
         assert_true(a->hold_over == b->hold_over);
         break;
+    case EVENT_LEVEL:
+        assert_int_equal(a->level, b->level);
+        break;
     }
 }
 
@@ -193,6 +204,7 @@ static void there_and_back(void **state)
 {
     struct event events[EVENT_LAST + 1];
     each_kind(events);
+    of_levels(events);
     for (int kind = EVENT_BOOT; kind <= EVENT_LAST; kind++) {
         struct buf bytes = {0}, again = {0}, line = {0};
         struct arena arena = {0};
@@ -260,6 +272,24 @@ static void kinds_of_a_later_version(void **state)
     arena_done(&arena);
 }
 
+/* The log was raised beyond what this version reads: it takes no part, and says which version does. */
+static void levels_of_a_later_version(void **state)
+{
+    struct arena arena = {0};
+    struct event event = {.kind = EVENT_LEVEL, .level = LEVEL_NEWEST + 1};
+    struct error error = {0};
+    struct buf bytes = {0};
+    record_encode(&bytes, &event);
+    assert_int_equal(record_decode(&arena, buf_str(&bytes), &event, &error), ERROR_UNSUPPORTED);
+    assert_non_null(strstr(error.text, "raised to level"));
+    buf_clear(&bytes);
+    event.level = 0;
+    record_encode(&bytes, &event);
+    assert_int_equal(record_decode(&arena, buf_str(&bytes), &event, &error), ERROR_CORRUPT);
+    buf_done(&bytes);
+    arena_done(&arena);
+}
+
 /* A record whose numbers no switch can have is refused with the switch's name. */
 static void switches_out_of_range(void **state)
 {
@@ -310,6 +340,7 @@ static void numbers_stay(void **state)
     assert_int_equal(EVENT_HOLD_OVER, LOG__EVENT__KIND_HOLD_OVER);
     assert_int_equal(EVENT_SWITCH_REPORT, LOG__EVENT__KIND_SWITCH_REPORT);
     assert_int_equal(EVENT_SWITCH_HEALTH, LOG__EVENT__KIND_SWITCH_HEALTH);
+    assert_int_equal(EVENT_LEVEL, LOG__EVENT__KIND_LEVEL);
     static const char old[] =
         "\x22\x0c\x08\x01\x10\x01\x1a\x02ns*\x02{}"; /* a create of a JobSet, as version 0.1 wrote it */
     struct arena arena = {0};
@@ -325,11 +356,9 @@ static void numbers_stay(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(there_and_back),
-        cmocka_unit_test(fields_of_a_later_version),
-        cmocka_unit_test(kinds_of_a_later_version),
-        cmocka_unit_test(switches_out_of_range),
-        cmocka_unit_test(numbers_stay),
+        cmocka_unit_test(there_and_back),           cmocka_unit_test(fields_of_a_later_version),
+        cmocka_unit_test(kinds_of_a_later_version), cmocka_unit_test(levels_of_a_later_version),
+        cmocka_unit_test(switches_out_of_range),    cmocka_unit_test(numbers_stay),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -15,6 +15,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct buf again = {0};
     struct etcd_head head;
     struct etcd_row row;
+    struct etcd_replica replica;
     struct etcd_group group;
     uint64_t seq;
     uint32_t part, crc;
@@ -26,6 +27,11 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     buf_clear(&again);
     if (etcd_row_read(text, &row)) {
         etcd_row_write(&row, &again);
+        CHECK(str_equal(buf_str(&again), text));
+    }
+    buf_clear(&again);
+    if (etcd_replica_read(text, &replica)) {
+        etcd_replica_write(&replica, &again);
         CHECK(str_equal(buf_str(&again), text));
     }
     if (etcd_key_read(text, "/p/", ETCD_GROUP, &seq, &part)) {

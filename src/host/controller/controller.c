@@ -221,7 +221,8 @@ static int make_driver(struct controller *controller, struct error *error)
         .version = STR(PHX_VERSION),
         .snapshot_every = controller->options.snapshot_every,
         .snapshot_seq = stats.snapshot_seq,
-        .owed_ns = controller->options.shared ? controller->options.shared->owed_ns : 0};
+        .owed_ns = controller->options.shared ? controller->options.shared->owed_ns : 0,
+        .place = controller->options.shared ? str_from(controller->options.shared->place) : (struct str){0}};
     struct driver_ports ports = {log_port(controller),
                                  net_port(controller),
                                  {controller, port_mono_ns, port_wall_ns},
@@ -392,6 +393,17 @@ void controller_free(struct controller *controller)
     buf_done(&controller->account_key);
     fault_file_free(controller);
     mem_free(controller);
+}
+
+uint32_t controller_level(const struct controller *controller)
+{
+    return core_level(controller->core);
+}
+
+void controller_raise_level(struct controller *controller, uint32_t level)
+{
+    if (!controller->stopping)
+        driver_raise_level(controller->driver, level);
 }
 
 uint16_t controller_api_port(const struct controller *controller)

@@ -36,6 +36,7 @@ struct controller;
 struct controller_shared {
     struct log_store log; /* the controller closes it */
     struct core *core;    /* the state after the log's last record; the controller's from now on */
+    const char *place;    /* ADDRESS:PORT of this controller's API, for the log */
     int64_t owed_ns;      /* so long an earlier leader may go on answering heartbeats */
     void *context;
     /* The monotonic time until which nobody else can lead; heartbeats are answered until then. Any thread. */
@@ -81,6 +82,10 @@ void controller_stop(struct controller *controller);
 void controller_free(struct controller *controller);
 /* Reads certificates, tokens and roles again. On failure what there was serves on. */
 int controller_reload(struct controller *controller, struct error *error);
+
+/* The level of the log (core/record.h), and its raise: every controller that shares the log reads `level`. */
+uint32_t controller_level(const struct controller *controller);
+void controller_raise_level(struct controller *controller, uint32_t level);
 
 uint16_t controller_api_port(const struct controller *controller);
 uint16_t controller_agent_port(const struct controller *controller);

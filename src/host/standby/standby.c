@@ -5,11 +5,13 @@
 
 #include "base/check.h"
 #include "base/vec.h"
+#include "core/record.h"
 #include "drive/drive.h"
 
 #define LOOK_NS (500 * NS_PER_MS) /* a watch may fail silently */
 enum {
     LEADER_LOOK_MS = 100, /* while we lead, each of our appends is news */
+    CENSUS_MS = 500,      /* between two looks at what the replicas read */
     REFUSALS_MAX = 4,     /* a leader listens well before so many looks */
 };
 
@@ -28,10 +30,15 @@ struct standby {
     struct etcd_seen seen;
     bool leads, stopped, closed, away; /* away: it has been said that etcd does not answer */
     bool something_new;                /* while we lead: control keys are to be looked at */
+    bool announced;                    /* etcd has our announcement, with this level */
+    uint32_t announced_level;
+    uint64_t census_ms; /* of the loop's clock: the next look at what replicas read; UINT64_MAX: none */
     struct error failure;
     struct controller_shared shared;
     void (*asked)(void *context);
     void *asked_context;
+    uint32_t (*readers)(void *context, uint32_t reads);
+    void *readers_context;
     /* the connection to the leader's process */
     uv_tcp_t probe;
     uv_connect_t probe_connect;
@@ -194,6 +201,51 @@ static void follow_leader(struct standby *standby)
                 (unsigned long long)core_seq(standby->core));
 }
 
+/* --- replicas ----------------------------------------------------------------------------------------- */
+
+/* Says what we read, and how far the log's level has come here. A failure is repaired by the next call. */
+static void standby_announce(struct standby *standby, uint32_t level)
+{
+    struct etcd_replica replica = {.reads = LEVEL_NEWEST, .level = level};
+    struct error error;
+    if (standby->announced && standby->announced_level == level)
+        return;
+    snprintf(replica.version, sizeof replica.version, "%s", PHX_VERSION);
+    snprintf(replica.who, sizeof replica.who, "%s", standby->who);
+    standby->announced =
+        etcd_log_announce(standby->log, keeper_lease(standby->keeper), &replica, &error) == 0;
+    standby->announced_level = level;
+}
+
+/* A lease that ends without an announcement is no news, so it is looked for. */
+static bool census_is_due(const struct standby *standby)
+{
+    return standby->readers && uv_now(standby->loop) >= standby->census_ms;
+}
+
+/* While we lead: opens the level that all replicas read. Nothing is asked of etcd once that is our newest. */
+static void take_census(struct standby *standby)
+{
+    struct etcd_replicas replicas;
+    struct error error;
+    uint32_t level = standby->readers(standby->readers_context, 0);
+    standby_announce(standby, level);
+    if (level >= LEVEL_NEWEST) {
+        standby->census_ms = UINT64_MAX;
+        return;
+    }
+    if (!census_is_due(standby))
+        return;
+    standby->census_ms = uv_now(standby->loop) + CENSUS_MS;
+    if (etcd_log_replicas(standby->log, &replicas, &error) < 0 || replicas.silent > 0)
+        return; /* a later look may see more */
+    uint32_t reads = LEVEL_NEWEST;
+    for (size_t i = 0; i < replicas.count; i++)
+        reads = replicas.items[i].reads < reads ? replicas.items[i].reads : reads;
+    if (replicas.count > 0 && reads > level)
+        (void)standby->readers(standby->readers_context, reads);
+}
+
 /* --- following ---------------------------------------------------------------------------------------- */
 
 static void standby_fail(struct standby *standby, int rc, const struct error *error)
@@ -256,6 +308,7 @@ static void standby_follow(struct standby *standby)
     if (!lease_runs(standby)) { /* it ended while etcd was away */
         keeper_finish(standby->keeper);
         standby->keeper = NULL;
+        standby->announced = false;
         rc = keeper_begin(&standby->options.etcd, &standby->news, &standby->keeper, &error);
         if (rc < 0) {
             standby->failure = error;
@@ -263,6 +316,7 @@ static void standby_follow(struct standby *standby)
             return;
         }
     }
+    standby_announce(standby, core_level(standby->core));
     if (!standby->seen.leader_term)
         standby_take_over(standby, false);
     if (!standby->leads)
@@ -281,6 +335,8 @@ static void look_as_leader(struct standby *standby)
         standby->options.lost("another one has taken over");
     if (standby->seen.step_down_term == term && standby->asked)
         standby->asked(standby->asked_context);
+    else if (standby->seen.leader_term == term && standby->readers)
+        take_census(standby);
 }
 
 static void on_news(uv_async_t *async)
@@ -297,7 +353,7 @@ static void on_look(uv_timer_t *timer)
     struct standby *standby = timer->data;
     if (!standby->leads && !standby->stopped)
         standby_follow(standby);
-    else if (standby->something_new && !standby->stopped)
+    else if ((standby->something_new || census_is_due(standby)) && !standby->stopped)
         look_as_leader(standby);
 }
 
@@ -381,6 +437,7 @@ const struct controller_shared *standby_shared(struct standby *standby)
     standby->shared =
         (struct controller_shared){.log = standby->store,
                                    .core = standby->core,
+                                   .place = standby->who,
                                    .owed_ns = etcd_lease_length_ns(keeper_lease(standby->keeper)),
                                    .context = standby,
                                    .leads_until_ns = shared_leads_until,
@@ -395,6 +452,13 @@ void standby_on_step_down(struct standby *standby, void (*asked)(void *context),
     standby->asked = asked;
     standby->asked_context = context;
     uv_timer_start(&standby->look, on_look, LEADER_LOOK_MS, LEADER_LOOK_MS);
+}
+
+void standby_on_readers(struct standby *standby, uint32_t (*readers)(void *context, uint32_t reads),
+                        void *context)
+{
+    standby->readers = readers;
+    standby->readers_context = context;
 }
 
 void standby_serving(struct standby *standby)

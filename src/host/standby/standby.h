@@ -53,6 +53,10 @@ int standby_failed(const struct standby *standby, struct error *error);
 const struct controller_shared *standby_shared(struct standby *standby);
 /* While it leads: `asked` is called on the loop when the leadership is asked to end. */
 void standby_on_step_down(struct standby *standby, void (*asked)(void *context), void *context);
+/* While it leads: `readers` is called on the loop with the level of records that every replica reads, or 0.
+ * `readers` opens that level and returns the log's present one (core/record.h). */
+void standby_on_readers(struct standby *standby, uint32_t (*readers)(void *context, uint32_t reads),
+                        void *context);
 /* The controller that leads takes clients now: those that waited here are joined to it. */
 void standby_serving(struct standby *standby);
 /* Closes what is on the loop: it must be run once more before standby_free(). */

@@ -31,12 +31,15 @@
  *   - After etcd_log_lead() returned 1, nobody else's append succeeds.
  *   - etcd's alarm NOSPACE costs nothing that was acknowledged; the same append succeeds when it is over.
  *
+ * Each controller announces itself under its lease, with the level of records that it reads (core/record.h).
+ * A lease without an announcement is a controller of a release that had none.
+ *
  * Errors, besides those of store.h: ERROR_FENCED  another controller leads, or may: what was being appended
  * is in the log or not, and this process must not act on it; open the log anew, and follow.
  * ERROR_UNAVAILABLE  no majority of etcd's members answers. ERROR_DENIED  user, password or certificate.
  *
  * Files: client.c the gateway, watch.c, reply.c, txn.c; format.c what is written; log.c reading; append.c;
- * lead.c leases and leadership; snapshot.c; trim.c; port.c the port of log_store.h.
+ * lead.c leases and leadership; replicas.c; snapshot.c; trim.c; port.c the port of log_store.h.
  * Keys and values are specified in docs/formats/etcd.md.
  *
  * Threading: one thread at a time per log, and per lease; etcd_lease_until_ns() may be called from any.
@@ -46,7 +49,7 @@
 
 #include "host/store/log_store.h"
 
-enum { ETCD_WHO_MAX = 200, ETCD_PREFIX_MAX = 128 };
+enum { ETCD_WHO_MAX = 200, ETCD_PREFIX_MAX = 128, ETCD_VERSION_MAX = 64, ETCD_REPLICAS_MAX = 16 };
 
 /* A zeroed member means: the default. Strings must outlive what is opened with them. */
 struct etcd_options {
@@ -108,6 +111,26 @@ int64_t etcd_log_term(const struct etcd_log *log); /* of our leadership; 0: we d
 int etcd_log_resign(struct etcd_log *log, struct error *error);
 /* Asks whoever leads now to hand over. ERROR_NOT_FOUND: nobody leads. */
 int etcd_log_ask_step_down(struct etcd_log *log, struct etcd_seen *ret_seen, struct error *error);
+
+/* --- replicas ----------------------------------------------------------------------------------------- */
+
+/* What a controller that is alive says of itself. */
+struct etcd_replica {
+    uint32_t reads; /* the highest level of records that it reads */
+    uint32_t level; /* of the log, as far as it has applied that */
+    char version[ETCD_VERSION_MAX];
+    char who[ETCD_WHO_MAX]; /* as of the leader key */
+};
+struct etcd_replicas {
+    struct etcd_replica items[ETCD_REPLICAS_MAX];
+    size_t count;
+    size_t silent; /* leases without an announcement, and announcements that cannot be read or are too many */
+};
+/* Puts or replaces our announcement, which ends with the lease. */
+int etcd_log_announce(struct etcd_log *log, struct etcd_lease *lease, const struct etcd_replica *replica,
+                      struct error *error);
+/* Looks at who is alive. Leases are asked for first: one that is granted meanwhile counts next time. */
+int etcd_log_replicas(struct etcd_log *log, struct etcd_replicas *ret_replicas, struct error *error);
 
 /* --- the log ------------------------------------------------------------------------------------------ */
 

@@ -16,6 +16,7 @@ static const struct {
 } key_forms[] = {
     [ETCD_HEAD] = {"control/head", false, false},
     [ETCD_LEADER] = {"control/leader", false, false},
+    [ETCD_REPLICA] = {"control/replica/", true, false},
     [ETCD_STEP_DOWN] = {"control/step-down", false, false},
     [ETCD_CONTROL] = {"control/", false, false},
     [ETCD_GROUP] = {"log/", true, true},
@@ -174,6 +175,45 @@ bool etcd_head_read(struct str text, struct etcd_head *ret_head)
         return false;
     *ret_head = (struct etcd_head){(uint64_t)numbers[0], (uint64_t)numbers[2], (uint32_t)numbers[1],
                                    (uint32_t)numbers[3]};
+    return true;
+}
+
+/* --- replicas ----------------------------------------------------------------------------------------- */
+
+void etcd_replica_write(const struct etcd_replica *replica, struct buf *out)
+{
+    int64_t numbers[] = {replica->reads, replica->level};
+    CHECK(!strchr(replica->version, ' ') && !strchr(replica->who, ' '));
+    line_write(out, "phalanx-replica-1", numbers, 2);
+    buf_printf(out, " %s %s", replica->version, replica->who);
+}
+
+/* Takes the last word of a text into a field of `size` bytes. */
+static bool take_last_word(struct str *text, char *field, size_t size)
+{
+    size_t at = text->len;
+    while (at > 0 && text->data[at - 1] != ' ')
+        at--;
+    size_t len = text->len - at;
+    if (at == 0 || len == 0 || len >= size || memchr(text->data + at, 0, len))
+        return false;
+    memcpy(field, text->data + at, len);
+    field[len] = 0;
+    text->len = at - 1;
+    return true;
+}
+
+bool etcd_replica_read(struct str text, struct etcd_replica *ret_replica)
+{
+    struct etcd_replica replica = {0};
+    int64_t numbers[2];
+    if (!take_last_word(&text, replica.who, sizeof replica.who) ||
+        !take_last_word(&text, replica.version, sizeof replica.version) ||
+        !line_read(text, "phalanx-replica-1", numbers, 2) || !is_u32(numbers[0]) || !is_u32(numbers[1]))
+        return false;
+    replica.reads = (uint32_t)numbers[0];
+    replica.level = (uint32_t)numbers[1];
+    *ret_replica = replica;
     return true;
 }
 

@@ -9,7 +9,7 @@
 #ifndef PHX_HOST_STORE_ETCD_FORMAT_H
 #define PHX_HOST_STORE_ETCD_FORMAT_H
 
-#include "host/store/store.h"
+#include "host/store/etcd/etcd.h"
 
 enum {
     ETCD_PART_BYTES = 1 << 20, /* of one value: etcd takes requests up to 1.5 MiB by default */
@@ -23,14 +23,24 @@ enum {
 /* --- keys --------------------------------------------------------------------------------------------- */
 
 /* Kinds of keys, in the order in which they are stored below the prefix. */
-enum etcd_key_kind { ETCD_HEAD, ETCD_LEADER, ETCD_STEP_DOWN, ETCD_CONTROL, ETCD_GROUP, ETCD_ROW, ETCD_CHUNK };
+enum etcd_key_kind {
+    ETCD_HEAD,
+    ETCD_LEADER,
+    ETCD_REPLICA,
+    ETCD_STEP_DOWN,
+    ETCD_CONTROL,
+    ETCD_GROUP,
+    ETCD_ROW,
+    ETCD_CHUNK
+};
 
 struct etcd_key {
     char text[ETCD_KEY_MAX];
     size_t len;
 };
 /* The key of a kind. `seq`: the first record of a GROUP, the snapshot of a ROW or CHUNK; `part`: of a GROUP,
- * or the number of a CHUNK. CONTROL is the range that HEAD, LEADER and STEP_DOWN are in. CHECKed: the prefix
+ * or the number of a CHUNK. `seq` of a REPLICA is its
+ * lease. CONTROL is the range that HEAD, LEADER, REPLICA and STEP_DOWN are in. CHECKed: the prefix
  * fits. */
 struct etcd_key etcd_key_of(const char *prefix, enum etcd_key_kind kind, uint64_t seq, uint32_t part);
 /* The end of the range of all keys of that kind, which is not in it. */
@@ -44,6 +54,14 @@ static inline struct str etcd_key_str(const struct etcd_key *key)
 {
     return (struct str){key->text, key->len};
 }
+
+/* --- replicas ----------------------------------------------------------------------------------------- */
+
+/* What a replica says of itself: "phalanx-replica-1 READS LEVEL CHECK VERSION WHO"; CHECK is of READS and
+ * LEVEL. CHECKed: version and who have no space in them. */
+void etcd_replica_write(const struct etcd_replica *replica, struct buf *out);
+/* False: it is damaged, or of another version. */
+bool etcd_replica_read(struct str text, struct etcd_replica *ret_replica);
 
 /* --- the head ----------------------------------------------------------------------------------------- */
 

@@ -42,6 +42,9 @@ int64_t etcd_deadline(const struct etcd_log *log);    /* of a read that begins n
 /* Takes the head from the answer of a range or transaction; ERROR_CORRUPT. */
 int etcd_take_head(struct etcd_log *log, const struct doc *range, struct arena *arena, struct error *error);
 
+/* --- lead.c --- */
+int64_t etcd_lease_id(const struct etcd_lease *lease);
+
 /* --- append.c --- */
 int etcd_log_append(struct etcd_log *log, const struct store_record *records, size_t count,
                     struct error *error);

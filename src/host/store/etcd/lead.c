@@ -89,6 +89,11 @@ int64_t etcd_lease_until_ns(const struct etcd_lease *lease)
     return atomic_load(&lease->until_ns);
 }
 
+int64_t etcd_lease_id(const struct etcd_lease *lease)
+{
+    return lease->id;
+}
+
 int64_t etcd_lease_length_ns(const struct etcd_lease *lease)
 {
     return lease->length_ns;

@@ -1,0 +1,46 @@
+/* The driver raises the log's level once, and writes a boot's place only where the level is open. */
+#include "drive/world.h"
+
+#include "core/record.h"
+
+static void last_boot(const struct world *w, struct arena *arena, struct event *ret_event)
+{
+    for (size_t i = w->log.len; i-- > 0;) {
+        assert_int_equal(record_decode(arena, buf_str(&w->log.items[i]), ret_event, NULL), 0);
+        if (ret_event->kind == EVENT_BOOT)
+            return;
+    }
+    fail_msg("there is no boot");
+}
+
+static void a_level_is_raised_once(void **state)
+{
+    struct world w;
+    struct arena arena = {0};
+    struct event event;
+    struct driver_options options = {.place = STR("10.0.0.1:7070")};
+    world_init(&w, &options);
+    last_boot(&w, &arena, &event);
+    assert_int_equal(event.boot.place.len, 0); /* a replica of the release before might read it */
+    driver_raise_level(w.driver, LEVEL_PLACE);
+    driver_raise_level(w.driver, LEVEL_PLACE);
+    driver_turn(w.driver);
+    STORY(&w, "append 1; step ?; ");
+    assert_int_equal(core_level(w.core), LEVEL_PLACE);
+    driver_raise_level(w.driver, LEVEL_PLACE);
+    driver_turn(w.driver);
+    STORY(&w, "");
+    (void)driver_wait(w.driver, w.mono_ns);
+    w.mono_ns += 10 * LEASE_MS * NS_PER_MS; /* the host stood still: it boots again */
+    driver_turn(w.driver);
+    last_boot(&w, &arena, &event);
+    assert_true(str_is(event.boot.place, "10.0.0.1:7070"));
+    arena_done(&arena);
+    world_done(&w);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_level_is_raised_once)};
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}

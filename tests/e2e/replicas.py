@@ -1,0 +1,140 @@
+"""Controllers that share a log on a real etcd, for the scripts about them."""
+import json
+import os
+import shutil
+import signal
+import socket
+import subprocess
+import tempfile
+import urllib.error
+import urllib.request
+
+from e2e import MINI, PHALANX, Skip, check, wait_for
+
+ETCD = "/usr/bin/etcd"
+CONTROLLERS = 3
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class Hall:
+    """Members of etcd and three controllers, unless they are to begin later; all of it ends with the block."""
+
+    def __init__(self, members=1, cluster=MINI, begins=True):
+        self.members, self.cluster, self.begins = members, cluster, begins
+
+    def __enter__(self):
+        if not os.path.exists(ETCD):
+            raise Skip("there is no /usr/bin/etcd; Debian's package etcd-server has it")
+        base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
+        self.dir = tempfile.mkdtemp(prefix="phalanx-ha-", dir=base)
+        self.processes = []
+        self.controllers = [None] * CONTROLLERS
+        ports = free_ports(2 * self.members + 2 * CONTROLLERS)
+        self.api, self.agents = ports[:CONTROLLERS], ports[CONTROLLERS:2 * CONTROLLERS]
+        clients, peers = ([f"http://127.0.0.1:{port}" for port in some]
+                          for some in (ports[2 * CONTROLLERS::2], ports[2 * CONTROLLERS + 1::2]))
+        self.etcd = ",".join(clients)
+        together = ",".join(f"m{i}={peer}" for i, peer in enumerate(peers))
+        for i, (client, peer) in enumerate(zip(clients, peers)):
+            self.start(f"etcd{i}", [ETCD, "--name", f"m{i}", "--data-dir", f"{self.dir}/m{i}",
+                                    "--listen-client-urls", client, "--advertise-client-urls", client,
+                                    "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+                                    "--initial-cluster", together])
+        for i in range(CONTROLLERS if self.begins else 0):
+            self.controller(i)
+        return self
+
+    def __exit__(self, *exception):
+        for process in reversed(self.processes):
+            process.kill()
+        for process in self.processes:
+            process.wait()
+        wait_for("tasks and their shims are gone", self.none_left)
+        if exception[0]:
+            for name in sorted(os.listdir(self.dir)):
+                if name.startswith("c") and name.endswith(".log"):
+                    with open(f"{self.dir}/{name}") as file:
+                        print(f"--- {name}\n{file.read()}")
+        shutil.rmtree(self.dir)
+
+    def none_left(self):
+        """Kills what works below the folder, or was told of it: tasks outlive their agent. True: nothing does."""
+        found = []
+        for pid in filter(str.isdigit, os.listdir("/proc")):
+            try:
+                with open(f"/proc/{pid}/cmdline", "rb") as file:
+                    told = self.dir.encode() in file.read()
+                if told or os.readlink(f"/proc/{pid}/cwd").startswith(self.dir + "/"):
+                    found.append(int(pid))
+                    os.kill(int(pid), signal.SIGKILL)
+            except OSError:  # it has ended meanwhile
+                continue
+        return not found
+
+    def start(self, name, words):
+        with open(f"{self.dir}/{name}.log", "a") as log:
+            log.write("started\n")
+            log.flush()
+            process = subprocess.Popen(words, stdout=log, stderr=log)
+        self.processes.append(process)
+        return process
+
+    def controller(self, i, program=PHALANX):
+        self.controllers[i] = self.start(f"c{i}", [
+            program, "controller", "--data", f"{self.dir}/c{i}", "--cluster", self.cluster, "--etcd", self.etcd,
+            "--etcd-lease", "30",  # no case is about leases
+            "--api", f"127.0.0.1:{self.api[i]}", "--agents", f"127.0.0.1:{self.agents[i]}"])
+
+    def call(self, i, path, body=None):
+        """The code and document of an answer of address `i`; None: no answer came."""
+        request = urllib.request.Request(f"http://127.0.0.1:{self.api[i]}{path}",
+                                         data=json.dumps(body).encode() if body else None,
+                                         headers={"Content-Type": "application/json"})
+        try:
+            with urllib.request.urlopen(request, timeout=30) as answer:
+                return answer.status, json.load(answer)
+        except urllib.error.HTTPError as error:
+            return error.code, None
+        except OSError:
+            return None
+
+    def write(self, name):
+        """Writes at one address after the other until one answers; that it is there already is an answer too."""
+        def written():
+            for i in range(CONTROLLERS):
+                answer = self.call(i, MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": name}})
+                if answer and answer[0] in (201, 409):
+                    return True
+            return False
+        wait_for(f"{name} is written", written)
+
+    def names(self, i):
+        answer = self.call(i, MAPS)
+        return {item["metadata"]["name"] for item in answer[1]["items"]} if answer and answer[0] == 200 else set()
+
+    def phalanx(self, *words):
+        done = subprocess.run([PHALANX, *words], capture_output=True, text=True)
+        check(done.returncode == 0, f"{words}: {done.returncode}: {done.stdout}{done.stderr}")
+        return done.stdout
+
+
+def leads(hall, i):
+    with open(f"{hall.dir}/c{i}.log") as file:
+        words = [line for line in file if "leads" in line or "hands over" in line or line == "started\n"]
+    return bool(words) and words[-1].startswith("this controller leads, from")
+
+
+def who_leads(hall):
+    found = [i for i in range(CONTROLLERS) if hall.controllers[i].poll() is None and leads(hall, i)]
+    return found[0] if len(found) == 1 else None
