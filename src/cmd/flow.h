@@ -14,6 +14,8 @@ int flow_up(int argc, char **argv);
 int flow_worker(int argc, char **argv);
 int flow_run(int argc, char **argv);
 int flow_show(int argc, char **argv);
+int flow_top(int argc, char **argv);
+int flow_trace(int argc, char **argv);
 
 /* A descriptor that is readable after SIGINT or SIGTERM, which have no other effect from now on. */
 int flow_stop_signals(void);

@@ -1,13 +1,18 @@
 /* phalanx flow head: the one process that orders the launches of all clients. */
+#include <pthread.h>
 #include <signal.h>
 #include <stdio.h>
+#include <string.h>
 #include <sys/signalfd.h>
+#include <uv.h>
 
 #include "cmd/client.h"
 #include "cmd/cmd.h"
 #include "cmd/flow.h"
 #include "cmd/usage.h"
 #include "flow/host/host.h"
+#include "flow/host/metrics.h"
+#include "host/http/door.h"
 
 static const char flow_head_usage[] =
     "Usage: phalanx flow head --listen ADDRESS\n"
@@ -20,6 +25,7 @@ static const char flow_head_usage[] =
     "  --token-file FILE  64 hexadecimal digits, which workers and clients have to show (default: of\n"
     "                     PHX_FLOW_TOKEN, or the file PHX_FLOW_TOKEN_FILE)\n"
     "  --insecure         without a token, whoever reaches HOST:PORT may use the devices\n"
+    "  --metrics ADDR:PORT  answer GET /metrics there, in the clear (docs/flow-runtime.md)\n"
     "  --help             this text\n";
 
 int flow_stop_signals(void)
@@ -32,14 +38,88 @@ int flow_stop_signals(void)
     return signalfd(-1, &signals, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* The thread that answers GET /metrics, with a loop of its own. */
+struct head_scrapes {
+    uv_loop_t loop;
+    uv_async_t stop;
+    struct door *door;
+    struct flow_desk *desk;
+    pthread_t thread;
+};
+
+static void head_scrape(void *context, const struct door_request *request, struct door_answer *answer)
+{
+    struct head_scrapes *scrapes = context;
+    if (!str_is(request->path, "/metrics") || !str_is(request->method, "GET")) {
+        answer->code = str_is(request->path, "/metrics") ? 405 : 404;
+        buf_printf(&answer->body, "there is GET /metrics\n");
+        return;
+    }
+    answer->type = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+    if (!flow_desk_ask(scrapes->desk, &answer->body))
+        answer->code = 503;
+}
+
+static void head_scrapes_stop(uv_async_t *stop)
+{
+    struct head_scrapes *scrapes = stop->data;
+    door_close(scrapes->door, NULL, NULL);
+    uv_close((uv_handle_t *)stop, NULL);
+}
+
+static void *head_scrapes_main(void *arg)
+{
+    struct head_scrapes *scrapes = arg;
+    uv_run(&scrapes->loop, UV_RUN_DEFAULT);
+    return NULL;
+}
+
+/* Listens at "ADDR:PORT" ("[::1]:9090" too). */
+static int head_scrapes_begin(struct head_scrapes *scrapes, const char *place, struct error *error)
+{
+    const char *colon = strrchr(place, ':');
+    struct str host = {place, colon ? (size_t)(colon - place) : 0};
+    int64_t port;
+    char address[64];
+    if (host.len >= 2 && host.data[0] == '[' && host.data[host.len - 1] == ']')
+        host = (struct str){host.data + 1, host.len - 2};
+    if (host.len == 0 || host.len >= sizeof address || !str_to_i64(str_from(colon + 1), 1, 65535, &port))
+        return error_set(error, ERROR_INVALID, "--metrics: expected ADDR:PORT, got %s", place);
+    snprintf(address, sizeof address, STR_FORMAT, STR_ARG(host));
+    CHECK(uv_loop_init(&scrapes->loop) == 0);
+    int rc = door_open_tcp(&scrapes->loop, address, (uint16_t)port, head_scrape, scrapes, &scrapes->door,
+                           NULL, error);
+    if (rc < 0) {
+        uv_run(&scrapes->loop, UV_RUN_DEFAULT); /* what was opened closes */
+        uv_loop_close(&scrapes->loop);
+        return error_wrap(error, "--metrics");
+    }
+    CHECK(uv_async_init(&scrapes->loop, &scrapes->stop, head_scrapes_stop) == 0);
+    scrapes->stop.data = scrapes;
+    scrapes->desk = flow_desk_new();
+    CHECK(pthread_create(&scrapes->thread, NULL, head_scrapes_main, scrapes) == 0);
+    return 0;
+}
+
+static void head_scrapes_end(struct head_scrapes *scrapes)
+{
+    if (!scrapes->desk)
+        return;
+    uv_async_send(&scrapes->stop);
+    pthread_join(scrapes->thread, NULL);
+    CHECK(uv_loop_close(&scrapes->loop) == 0);
+    flow_desk_free(scrapes->desk);
+}
+
 int flow_head(int argc, char **argv)
 {
-    static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
-                                            {"token-file", required_argument, NULL, 't'},
-                                            {"insecure", no_argument, NULL, 'i'},
-                                            {"help", no_argument, NULL, 'h'},
-                                            {0}};
+    static const struct option options[] = {
+        {"listen", required_argument, NULL, 'l'}, {"token-file", required_argument, NULL, 't'},
+        {"insecure", no_argument, NULL, 'i'},     {"metrics", required_argument, NULL, 'm'},
+        {"help", no_argument, NULL, 'h'},         {0}};
     struct flow_head_options head = {.ready = stdout};
+    struct head_scrapes scrapes = {0};
+    const char *metrics = NULL;
     int letter;
     while ((letter = usage_option(argc, argv, "h", options, NULL)) != -1) {
         if (letter == 'h') {
@@ -52,6 +132,8 @@ int flow_head(int argc, char **argv)
             head.token_file = optarg;
         else if (letter == 'i')
             head.insecure = true;
+        else if (letter == 'm')
+            metrics = optarg;
         else
             return usage_wrong(flow_head_usage, NULL);
     }
@@ -59,9 +141,12 @@ int flow_head(int argc, char **argv)
         return usage_wrong(flow_head_usage, head.listen ? "too many arguments" : "--listen is missing");
     struct error error;
     head.stop_fd = flow_stop_signals();
-    if (flow_head_run(&head, &error) < 0) {
+    int rc = metrics ? head_scrapes_begin(&scrapes, metrics, &error) : 0;
+    head.desk = scrapes.desk;
+    if (rc == 0)
+        rc = flow_head_run(&head, &error);
+    head_scrapes_end(&scrapes);
+    if (rc < 0)
         say("%s", error.text);
-        return EXIT_FAILED;
-    }
-    return EXIT_OK;
+    return rc < 0 ? EXIT_FAILED : EXIT_OK;
 }

@@ -63,7 +63,8 @@ bool gate_passes(struct gate *gate, struct loop *loop, uint64_t peer, struct flo
 {
     if (gate_has_refused(gate, peer))
         return false;
-    bool is_hello = entry->kind == ENTRY_HELLO_WORKER || entry->kind == ENTRY_HELLO_CLIENT;
+    bool is_hello = entry->kind == ENTRY_HELLO_WORKER || entry->kind == ENTRY_HELLO_CLIENT ||
+                    entry->kind == ENTRY_HELLO_WATCH;
     if (is_hello)
         gate_closed(gate, peer); /* it is a stranger no more, or refused */
     if (!is_hello || flow_token_take(&gate->token, entry, tail))

@@ -8,6 +8,8 @@
 #include "base/units.h"
 #include "flow/host/board.h"
 #include "flow/host/gate.h"
+#include "flow/host/metrics.h"
+#include "flow/wire/clock.h"
 #include "flow/wire/loop.h"
 #include "flow/island/machine.h"
 
@@ -18,6 +20,7 @@ struct head_host_process {
     struct head *head;
     struct gate gate;
     struct flow_effects effects;
+    struct flow_desk *desk; /* NULL: nobody asks for metrics */
 };
 
 static void head_feed(struct head_host_process *process, struct flow_event *event)
@@ -72,6 +75,9 @@ static void head_peer_closed(void *context, uint64_t peer)
 
 static void head_woken(void *context)
 {
+    struct head_host_process *process = context;
+    if (process->desk)
+        flow_desk_answer(process->desk, process->head);
 }
 
 static void head_tick(void *context)
@@ -83,7 +89,7 @@ static void head_tick(void *context)
 
 int flow_head_run(const struct flow_head_options *options, struct error *error)
 {
-    struct head_host_process process = {0};
+    struct head_host_process process = {.desk = options->desk};
     struct loop_handler handler = {&process,   head_opened, head_took, head_peer_closed,
                                    head_woken, head_tick,   false,     HEAD_BACKLOG_MAX};
     int fd, rc = gate_open(&process.gate, options->listen, options->token_file, options->insecure, error);
@@ -96,7 +102,7 @@ int flow_head_run(const struct flow_head_options *options, struct error *error)
         close(fd);
         return rc;
     }
-    struct head_options machine = {.secret = head_random()};
+    struct head_options machine = {.secret = head_random(), .day_ns = flow_day_ns()};
     machine.first_client =
         (uint32_t)(head_random() % (ENTRY_CLIENTS_MAX / 2)); /* not those of a head before */
     process.head = head_new(&machine);
@@ -110,7 +116,11 @@ int flow_head_run(const struct flow_head_options *options, struct error *error)
         fprintf(options->ready, "ready %s\n", name);
         fflush(options->ready);
     }
+    if (process.desk)
+        flow_desk_open(process.desk, process.loop);
     loop_run(process.loop);
+    if (process.desk)
+        flow_desk_close(process.desk);
     board_withdraw(options->listen);
     if (board >= 0)
         close(board);

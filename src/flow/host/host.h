@@ -17,6 +17,8 @@
  *     runner.c       the threads that run and compile functions
  *     gang.c         collectives among the devices of one host and between hosts
  *     board.c        shared memory between the workers of one machine
+ *     watch.c        looking at a head from another process: its status, traces
+ *     metrics.c      the head's numbers for Prometheus
  */
 #ifndef PHX_FLOW_HOST_HOST_H
 #define PHX_FLOW_HOST_HOST_H
@@ -27,12 +29,14 @@
 
 #include "base/error.h"
 
+struct flow_desk;
 struct flow_head_options {
     const char *listen;
     const char *token_file; /* NULL: of the environment (wire/token.h) */
     bool insecure;          /* without a token an address that others reach is not refused */
     FILE *ready; /* one line "ready ADDRESS" once it listens; NULL: none */
     int stop_fd; /* readable: end; -1: never */
+    struct flow_desk *desk; /* answers those who ask for metrics (metrics.h); NULL: none */
 };
 /* Makes a new token for a head whose unix socket is in this folder: a file of this user alone, which workers
  * and clients of the socket find. *ret_path has `len` bytes for its name. */

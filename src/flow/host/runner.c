@@ -154,7 +154,8 @@ static bool runner_run(struct runners *runners, struct flow_effect *effect)
     struct flow_event event = {.kind = FLOW_RAN, .device = effect->device, .run = effect->run};
     event.results = outcome.results;
     event.result_count = outcome.count;
-    event.device_ns = flow_now_ns() - start_ns;
+    event.now_ns = flow_now_ns();
+    event.device_ns = event.now_ns - start_ns;
     event.fault = outcome.fault.reason ? &outcome.fault : NULL;
     compiled->last_ns = event.device_ns > 0 ? event.device_ns : 1;
     bool next = runners->ran(runners->context, &event, effect);

@@ -207,9 +207,10 @@ static void worker_carry_out(struct worker_process *process, struct flow_effect 
 }
 
 /* Steps the machine on the loop's thread. What devices' threads have posted was said before. */
-static void worker_feed(struct worker_process *process, const struct flow_event *event)
+static void worker_feed(struct worker_process *process, struct flow_event *event)
 {
     pthread_mutex_lock(&process->machine);
+    event->now_ns = flow_now_ns();
     worker_step(process->worker, event, &process->effects);
     worker_send_posts(process);
     for (size_t i = 0; i < process->effects.list.len; i++)
@@ -343,6 +344,7 @@ static void worker_tick(void *context)
     gang_sweep(process->gangs, worker_process_expects);
     pthread_mutex_unlock(&process->machine);
     worker_send_posts(process);
+    worker_feed(process, &(struct flow_event){.kind = FLOW_TICK});
     if (process->away_ns != 0 && !loop_has(process->loop, PEER_HEAD))
         worker_seek_head(process);
 }
@@ -377,6 +379,7 @@ static int worker_connect(struct worker_process *process, struct error *error)
     char name[512];
     flow_wire_name(fd, options->listen, name, sizeof name);
     process->worker = worker_new(options->island, name, options->devices, options->device_bytes);
+    worker_set_clock(process->worker, flow_day_ns());
     process->gangs = gang_table_new(worker_send_parts, process);
     int board = board_find(options->head);
     process->board = board >= 0 ? board_join(board, options->devices) : NULL;

@@ -45,6 +45,16 @@
  *     DATA           worker → worker    client, launch, node: tag; FAILED: a fault         bytes
  *     GATHER         worker → worker    client, launch, node, handle: key, args: round     parts
  *     SKIP           worker → worker    client, launch, node: will not take part           fault
+ *     LOAD           worker → head      count: devices; about once a second                u64[LOAD_NUMBERS],
+ *                                                                                          {u64 busy ns, queued}
+ *     HELLO_WATCH    watcher → head                                                        name
+ *     STATUS         watcher ⇄ head                                                        status.h
+ *     NAME           head → watcher     client, handle: function, or 0: the client         name
+ *     TRACE          watcher → head     count: 1 begins, 0 ends
+ *     TRACE          head → worker      count: 1 records, 0 does not; epoch: of this word
+ *     TRACE          both → watcher *   node: host, or UINT32_MAX: the head; epoch: the    trace.h
+ *                                       last word heard; args[0]: ns from the sender's
+ *                                       clock to that of the day; DOWN: that was all
  *     * by way of the head
  *
  * A head that takes the place of a lost one is told again what there is (ENTRY_IS_KEPT):
@@ -98,6 +108,11 @@ enum entry_kind {
     ENTRY_DATA,
     ENTRY_GATHER,
     ENTRY_SKIP,
+    ENTRY_LOAD,
+    ENTRY_HELLO_WATCH,
+    ENTRY_STATUS,
+    ENTRY_NAME,
+    ENTRY_TRACE,
     ENTRY_KINDS,
 };
 
@@ -107,7 +122,7 @@ enum entry_flags {
     ENTRY_IS_RANGE = 4,   /* LAUNCH: the arguments are args[0], args[0] + 1, ... */
     ENTRY_IS_QUIET = 8,   /* FETCH: say that the shard is there; SHARD: without its bytes */
     ENTRY_IS_KEPT = 16,   /* from before the head was lost */
-    ENTRY_HAS_TOKEN = 32, /* HELLO_WORKER, HELLO_CLIENT: the tail ends with a token (wire/token.h) */
+    ENTRY_HAS_TOKEN = 32, /* HELLO to a head: the tail ends with a token (wire/token.h) */
     ENTRY_ENDS_0 = 64,    /* LAUNCH, from the head: nothing names args[0] any more once it is bound */
     ENTRY_ENDS_1 = 128,   /* the same of args[1] */
 };
@@ -129,6 +144,7 @@ enum {
     ENTRY_ARGS_INLINE = 2,
     HANDLE_CLIENT_SHIFT = 40,
     ENTRY_CLIENTS_MAX = (1 << 24) - 1,
+    LOAD_NUMBERS = 8, /* runs, failed, sent, received, put, fetched bytes, values, cells */
 };
 #define HANDLE_PUT    (UINT64_C(1) << (HANDLE_CLIENT_SHIFT - 1))
 #define HANDLE_NUMBER (HANDLE_PUT - 1)

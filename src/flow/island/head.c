@@ -50,13 +50,14 @@ void head_free(struct head *head)
     vec_done(&head->meshes);
     vec_done(&head->clients);
     vec_done(&head->running);
+    head_watch_free(head);
     u64_map_done(&head->mesh_index);
     u64_map_done(&head->peer_index);
     u64_map_done(&head->tokens);
     mem_free(head);
 }
 
-static void head_tell_host(const struct head *head, uint32_t h, uint64_t peer, struct flow_effects *effects)
+void head_tell_host(const struct head *head, uint32_t h, uint64_t peer, struct flow_effects *effects)
 {
     const struct head_host *host = &head->hosts.items[h];
     struct flow_entry entry = {.kind = ENTRY_HOST, .node = h, .epoch = host->incarnation};
@@ -163,6 +164,8 @@ static void head_hello_worker(struct head *head, const struct flow_event *event,
     for (size_t c = 0; c < head->clients.len; c++)
         head_tell_newcomer(head->clients.items[c], event->peer, effects);
     head_tell_all(head, number, effects);
+    *(kept ? &head->tally.hosts_back : &head->tally.hosts_came) += 1;
+    head_watch_host(head, number, effects);
     head_rejoin(head, effects);
     head_mesh_remap(head, NULL, effects);
 }
@@ -204,6 +207,8 @@ static void head_hello_client(struct head *head, const struct flow_event *event,
     if (event->entry->flags & ENTRY_IS_KEPT && event->entry->epoch > client->epoch)
         client->epoch = event->entry->epoch;
     client->tells = (event->entry->flags & ENTRY_IS_KEPT) != 0;
+    *(client->tells ? &head->tally.clients_back : &head->tally.clients_came) += 1;
+    head_account_open(head, client, event->tail, effects);
     u64_map_put(&head->peer_index, event->peer, client);
     for (size_t h = 0; h < head->hosts.len; h++)
         if (head->hosts.items[h].alive)
@@ -257,6 +262,7 @@ static void head_function(struct head *head, struct head_client *client, const s
         return;
     vec_push(&client->functions, ((struct head_function){.id = event->entry->handle}));
     buf_add_str(&vec_last(&client->functions).text, event->tail);
+    head_watch_function(head, client, &vec_last(&client->functions), effects);
     head_forward(head, client, event, effects);
 }
 
@@ -357,10 +363,18 @@ static void head_entry(struct head *head, const struct flow_event *event, struct
             head_client_known(head, number, event->entry, effects);
         else if (event->entry->kind == ENTRY_HOST)
             head_hosts_broke(head, number, event->entry->node);
+        else if (event->entry->kind == ENTRY_LOAD)
+            head_load(head, number, event->entry, event->tail);
+        else if (event->entry->kind == ENTRY_TRACE)
+            head_trace(head, number, event, effects);
+    } else if (head_watch_entry(head, event, effects)) {
+        return;
     } else if (event->entry->kind == ENTRY_HELLO_WORKER)
         head_hello_worker(head, event, effects);
     else if (event->entry->kind == ENTRY_HELLO_CLIENT)
         head_hello_client(head, event, effects);
+    else if (event->entry->kind == ENTRY_HELLO_WATCH)
+        head_watch_hello(head, event->peer, effects);
     else
         flow_add(effects, FLOW_CLOSE)->peer = event->peer;
 }
@@ -370,6 +384,8 @@ void head_client_gone(struct head *head, struct head_client *client, struct flow
     if (!client->away)
         u64_map_remove(&head->peer_index, client->peer);
     client->gone = true;
+    head->tally.clients_gone++;
+    head_account_close(client);
     head_client_drop_queue(head, client);
     while (client->object_list.len > 0)
         head_object_end(head, client, vec_last(&client->object_list));
@@ -392,6 +408,7 @@ static void head_closed(struct head *head, uint64_t peer, struct flow_effects *e
     uint32_t number;
     struct head_host *host = head_host_of(head, peer, &number);
     u64_map_remove(&head->tokens, peer);
+    head_watch_closed(head, peer, effects);
     if (client)
         head_client_gone(head, client, effects);
     if (!host)
@@ -402,7 +419,9 @@ static void head_closed(struct head *head, uint64_t peer, struct flow_effects *e
     fault.island = host->island;
     fault.device = host->first_device;
     fault.incarnation = host->incarnation;
+    head->tally.hosts_lost++;
     head_tell_all(head, number, effects);
+    head_watch_host(head, number, effects);
     head_host_lost(head, number, &fault, effects);
     head_objects_lost(head, number, &fault, effects);
     head_mesh_remap(head, &fault, effects);
@@ -412,6 +431,8 @@ void head_step(struct head *head, const struct flow_event *event, struct flow_ef
 {
     if (event->now_ns > head->now_ns)
         head->now_ns = event->now_ns;
+    if (head->began_ns == 0)
+        head->began_ns = head->now_ns;
     switch (event->kind) {
     case FLOW_OPENED:
         CHECK(event->token != 0);
@@ -430,6 +451,7 @@ void head_step(struct head *head, const struct flow_event *event, struct flow_ef
         head_rejoin(head, effects);
         head_tell_progress(head, effects);
         head_judge_broken(head, effects);
+        head_watch_tick(head, effects);
         break;
     case FLOW_COMPILED:
     case FLOW_RAN:

@@ -8,6 +8,8 @@
 
 #include "base/map.h"
 #include "flow/island/machine.h"
+#include "flow/island/status.h"
+#include "flow/island/trace.h"
 #include "flow/lower/lower.h"
 
 enum {
@@ -35,6 +37,8 @@ struct head_device {
     uint32_t load; /* virtual devices on it */
     uint64_t mark; /* head.mark: the mesh that is being placed has it */
     int64_t used_bytes;
+    uint64_t busy_ns; /* of its worker's last word */
+    uint32_t queued;
 };
 struct head_host {
     uint64_t peer;
@@ -47,6 +51,8 @@ struct head_host {
     uint64_t place; /* in the memory of its machine; 0: none */
     char *address;
     struct head_device *devices;
+    uint64_t load[LOAD_NUMBERS]; /* its worker's last word */
+    uint32_t trace_epoch;        /* of the last word about tracing that it has answered */
 };
 struct head_island {
     char name[64];
@@ -119,6 +125,7 @@ struct head_program {
     uint32_t references;   /* launches */
     bool freed;
     uint64_t estimate_ns; /* of its device time */
+    uint64_t launches, device_ns; /* over */
     size_t bytes;         /* of its text */
     char *wrong;          /* why it cannot be launched */
 };
@@ -132,6 +139,8 @@ struct head_launch {
     int64_t broke_ns;  /* when a connection inside its gang broke; 0: none did */
     uint32_t broke[2]; /* between these hosts */
     uint64_t device_ns;
+    int64_t arrived_ns, stamped_ns;
+    bool lost; /* with a member of its gang */
     /* once stamped */
     VEC(uint32_t) hosts; /* that have not said DONE */
     VEC(uint32_t) islands;
@@ -145,8 +154,17 @@ struct head_function {
     struct buf text;
 };
 
+/* What all clients of one name have used; as long as the head. */
+struct head_account {
+    char name[STATUS_NAME_MAX + 1];
+    uint32_t clients; /* connected */
+    uint64_t launches, failed, device_ns;
+};
+
 struct head_client {
     uint32_t id;
+    struct head_account *account; /* NULL: it has yet to say HELLO to this head */
+    uint64_t launches, device_ns; /* over */
     uint64_t peer;
     uint32_t weight;
     int32_t priority;
@@ -170,8 +188,22 @@ struct head_client {
     VEC(struct head_program *) program_list;
 };
 
+/* Somebody who looks at the head. */
+struct head_watcher {
+    uint64_t peer;
+    bool traces, ends; /* ends: some hosts have yet to answer `epoch` */
+    uint32_t epoch;
+};
+
 struct head {
     struct head_options options;
+    VEC(struct head_account *) accounts;
+    VEC(struct head_watcher) watchers;
+    struct trace_list traced; /* of the head itself */
+    uint32_t trace_epoch;
+    struct flow_status_tally tally;
+    struct flow_histogram waits, times;
+    int64_t began_ns;
     VEC(struct head_host) hosts;
     VEC(struct head_island) islands;
     VEC(struct head_mesh *) meshes;
@@ -229,6 +261,7 @@ struct head_client *head_client_of(const struct head *head, uint32_t id); /* NUL
 struct head_client *head_client_new(struct head *head, uint32_t id, uint64_t token);
 uint32_t head_island_named(struct head *head, struct str name);
 void head_client_gone(struct head *head, struct head_client *client, struct flow_effects *effects);
+void head_tell_host(const struct head *head, uint32_t h, uint64_t peer, struct flow_effects *effects);
 
 void head_tell_client(const struct head_client *client, uint64_t peer, struct flow_effects *effects);
 
@@ -257,6 +290,30 @@ void head_hosts_broke(struct head *head, uint32_t host, uint32_t other);
 void head_client_broke(struct head *head, struct head_client *client, uint32_t host);
 /* Ends what waits for messages that were lost on a connection. */
 void head_judge_broken(struct head *head, struct flow_effects *effects);
+
+/* head_watch.c: watchers, and what they are told */
+/* Enters a client that has said HELLO in the account of its name. */
+void head_account_open(struct head *head, struct head_client *client, struct str name,
+                       struct flow_effects *effects);
+void head_account_close(struct head_client *client);
+/* Counts a launch that is over; `failed`: it had no ticket, or its gang lost a member. */
+void head_account_launch(struct head *head, const struct head_launch *launch, bool failed,
+                         struct flow_effects *effects);
+void head_watch_hello(struct head *head, uint64_t peer, struct flow_effects *effects);
+/* A message of a watcher; false: the peer is none. */
+bool head_watch_entry(struct head *head, const struct flow_event *event, struct flow_effects *effects);
+void head_watch_closed(struct head *head, uint64_t peer, struct flow_effects *effects);
+/* A function has come: its name goes to those who trace. */
+void head_watch_function(const struct head *head, const struct head_client *client,
+                         const struct head_function *function, struct flow_effects *effects);
+/* A host has come, or is gone. */
+void head_watch_host(struct head *head, uint32_t host, struct flow_effects *effects);
+void head_watch_tick(struct head *head, struct flow_effects *effects);
+/* LOAD and TRACE of a host. */
+void head_load(struct head *head, uint32_t host, const struct flow_entry *entry, struct str tail);
+void head_trace(struct head *head, uint32_t host, const struct flow_event *event,
+                struct flow_effects *effects);
+void head_watch_free(struct head *head);
 
 /* head_object.c */
 void head_value_fail(const struct head_client *client, uint64_t handle, const struct fault *fault,

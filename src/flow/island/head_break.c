@@ -17,6 +17,7 @@ void head_hosts_broke(struct head *head, uint32_t host, uint32_t other)
 {
     if (other >= head->hosts.len || !head->hosts.items[other].alive)
         return;
+    head->tally.breaks++;
     for (size_t i = 0; i < head->running.len; i++) {
         struct head_launch *launch = head->running.items[i];
         if (launch->broke_ns == 0 && head_launch_has(launch, host) && head_launch_has(launch, other)) {
@@ -39,6 +40,7 @@ void head_client_broke(struct head *head, struct head_client *client, uint32_t h
 {
     if (host >= head->hosts.len || !head->hosts.items[host].alive)
         return;
+    head->tally.breaks++;
     for (size_t i = 0; i < client->object_list.len; i++) {
         struct head_object *object = client->object_list.items[i];
         if (object->broke_ns == 0 && !object->births && head_object_awaits(object, host)) {
@@ -91,6 +93,7 @@ void head_judge_broken(struct head *head, struct flow_effects *effects)
                        launch->broke[1], (unsigned long long)launch->entry.launch);
         fault.lost = true;
         launch->broke_ns = 0;
+        launch->lost = true;
         head_launch_tell_lost(head, launch, &fault, effects);
     }
     for (size_t c = 0; c < head->clients.len; c++)

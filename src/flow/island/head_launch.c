@@ -160,6 +160,7 @@ static void head_launch_fail(struct head *head, struct head_launch *launch, cons
     head_launch_release(head, launch, effects);
     head_launch_drop_args(head, launch, effects);
     client->finished++;
+    head_account_launch(head, launch, true, effects);
     head_launch_end(head, launch, effects);
 }
 
@@ -183,7 +184,7 @@ static bool head_launch_allowed(const struct head_client *client, const struct f
 }
 
 /* A launch beyond what its client may have fails, and leaves nothing. */
-static void head_launch_refuse(struct head_client *client, const struct flow_entry *entry,
+static void head_launch_refuse(struct head *head, struct head_client *client, const struct flow_entry *entry,
                                struct flow_effects *effects)
 {
     struct fault fault = fault_make(FAULT_OUT_OF_MEMORY, entry->launch, 0,
@@ -193,6 +194,8 @@ static void head_launch_refuse(struct head_client *client, const struct flow_ent
     failed.count = (uint16_t)entry->node;
     fault_encode(&fault, &flow_send(effects, client->peer, &failed)->tail);
     client->finished++;
+    struct head_launch launch = {.client = client, .entry = *entry, .arrived_ns = head->now_ns};
+    head_account_launch(head, &launch, true, effects);
     head_client_tell(client, HEAD_PROGRESS_EVERY, effects);
 }
 
@@ -206,7 +209,7 @@ void head_launch(struct head *head, struct head_client *client, const struct flo
     client->last_launch = entry->launch;
     if (client->queued_args + entry->count > HEAD_CLIENT_ARGS_MAX ||
         client->object_list.len + entry->node > HEAD_CLIENT_OBJECTS_MAX) {
-        head_launch_refuse(client, entry, effects);
+        head_launch_refuse(head, client, entry, effects);
         return;
     }
     client->queued_args += entry->count;
@@ -214,6 +217,7 @@ void head_launch(struct head *head, struct head_client *client, const struct flo
     launch->client = client;
     launch->entry = *entry;
     launch->queued_ns = INT64_MAX;
+    launch->arrived_ns = head->now_ns;
     launch->args = mem_alloc(entry->count * sizeof *launch->args + 1);
     launch->program = u64_map_get(&client->programs, entry->program);
     if (launch->program)
@@ -310,6 +314,7 @@ static bool head_program_lower(struct head *head, struct head_client *client, st
     }
     program->plan_count = hosts;
     program->lowered = true;
+    head->tally.lowerings++;
     program->epoch = client->epoch;
     head_program_find_islands(head, program);
     head_program_weigh(program, maps, count);
@@ -515,6 +520,7 @@ static void head_stamp(struct head *head, struct head_launch *launch, struct flo
 {
     struct head_client *client = launch->client;
     const struct head_program *program = launch->program;
+    launch->stamped_ns = head->now_ns;
     client->pass += STRIDE_UNIT / client->weight * (program->estimate_ns / 1000 + 1);
     for (size_t i = 0; i < program->islands.len; i++) {
         struct head_island *island = &head->islands.items[program->islands.items[i]];
@@ -614,6 +620,7 @@ static void head_launch_finish(struct head *head, struct head_launch *launch, st
         launch->program->estimate_ns = (3 * launch->program->estimate_ns + launch->device_ns) / 4;
     client->running--;
     client->finished++;
+    head_account_launch(head, launch, launch->lost, effects);
     for (size_t i = 0; i < head->running.len; i++)
         if (head->running.items[i] == launch) {
             vec_remove(&head->running, i);
@@ -676,6 +683,7 @@ void head_host_lost(struct head *head, uint32_t host, const struct fault *fault,
         head_launch_leave(launch, host);
         if (!member)
             continue;
+        launch->lost = true;
         head_launch_tell_lost(head, launch, fault, effects);
         if (launch->hosts.len == 0) {
             head_launch_finish(head, launch, effects);

@@ -299,6 +299,7 @@ void head_mesh_remap(struct head *head, const struct fault *why, struct flow_eff
         if (head_mesh_waits(mesh) || !head_mesh_is_hurt(head, mesh))
             continue;
         struct head_places *old = mesh->places;
+        head->tally.remaps++;
         mesh->places = head_places_new(old->count);
         memcpy(mesh->places->places, old->places, old->count * sizeof *old->places);
         head_places_unref(old);

@@ -20,9 +20,12 @@
  *     head_launch.c          programs, objects, the scheduler
  *     head_rejoin.c          a head in the place of a lost one
  *     head_break.c           connections that broke between others
+ *     head_watch.c           watchers: accounts, traces          status.h, trace.h: what they get
+ *     head_status.c          rows of the status                  status.c: as bytes
  *     worker.c               hellos, functions, messages       worker.h: the state of a worker
  *     worker_launch.c        instances of plans
  *     worker_store.c         objects and their cells
+ *     worker_watch.c         what a worker counts and records
  *
  * Invariants.
  *   - Tickets of an island are stamped without a gap, and never wait for memory or for a value that a client
@@ -40,6 +43,7 @@
 #include "base/vec.h"
 #include "flow/exec/executor.h"
 #include "flow/island/entry.h"
+#include "flow/island/status.h"
 
 #define PEER_HEAD UINT64_C(0)
 static inline uint64_t peer_host(uint32_t host)
@@ -137,6 +141,7 @@ struct head_options {
     uint64_t secret;        /* random, not 0: by it workers know one another */
     int64_t rejoin_ns;      /* how long those whom a head before has known may take to come; 0: 10 s */
     uint32_t first_client;  /* numbers of new clients begin behind it */
+    int64_t day_ns;         /* from the clock of its events to that of the day, for traces */
 };
 struct head *head_new(const struct head_options *options);
 void head_free(struct head *head);
@@ -147,12 +152,16 @@ struct head_counts {
     int64_t used_bytes;
 };
 struct head_counts head_count(const struct head *head);
+/* Fills an empty status (status.h), which the caller frees with flow_status_done. */
+void head_status(const struct head *head, struct flow_status *ret_status);
 
 struct worker;
 /* `devices` of `device_bytes` each, on island `island`; peers reach it at `address`. */
 struct worker *worker_new(const char *island, const char *address, uint32_t devices, uint64_t device_bytes);
 /* The worker's place on its machine (host/board.h), which other hosts hear of; before the first event. */
 void worker_set_place(struct worker *worker, uint64_t place);
+/* Nanoseconds from the clock of its events to that of the day, which traces of several machines share. */
+void worker_set_clock(struct worker *worker, int64_t day_ns);
 /* Adds to `effects` what is to be released outside. */
 void worker_free(struct worker *worker, struct flow_effects *effects);
 /* The first event is OPENED of PEER_HEAD. After CLOSED of it another OPENED may follow: the head that takes

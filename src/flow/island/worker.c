@@ -17,6 +17,11 @@ struct worker *worker_new(const char *island, const char *address, uint32_t devi
     return worker;
 }
 
+void worker_set_clock(struct worker *worker, int64_t day_ns)
+{
+    worker->day_ns = day_ns;
+}
+
 void worker_set_place(struct worker *worker, uint64_t place)
 {
     worker->place = place;
@@ -148,6 +153,7 @@ void worker_free(struct worker *worker, struct flow_effects *effects)
     u64_map_done(&worker->client_index);
     u64_map_done(&worker->gone);
     vec_done(&worker->gone_list);
+    vec_done(&worker->traced.records);
     mem_free(worker->devices);
     mem_free(worker->island);
     mem_free(worker->address);
@@ -343,6 +349,9 @@ static void worker_head_entry(struct worker *worker, const struct flow_event *ev
     case ENTRY_LOST:
         worker_lost(worker, event, effects);
         break;
+    case ENTRY_TRACE:
+        worker_trace(worker, entry, effects);
+        break;
     case ENTRY_RELEASE:
         if (client && !client->gone)
             worker_release(worker, client, event->tail, (event->entry->flags & ENTRY_IS_KEPT) != 0);
@@ -462,6 +471,8 @@ static void worker_greet(struct worker *worker, struct flow_effects *effects)
 
 void worker_step(struct worker *worker, const struct flow_event *event, struct flow_effects *effects)
 {
+    if (event->now_ns > worker->now_ns)
+        worker->now_ns = event->now_ns;
     switch (event->kind) {
     case FLOW_OPENED:
         if (event->peer == PEER_HEAD)
@@ -474,6 +485,8 @@ void worker_step(struct worker *worker, const struct flow_event *event, struct f
         if (event->peer == PEER_HEAD) {
             worker->greets = false;
             worker->rejoins = true;
+            worker->traces = false;
+            vec_clear(&worker->traced.records);
             worker->secret = 0; /* peers are let in again once the next head has told its own */
             worker_launches_lost(worker, effects);
         }
@@ -495,6 +508,7 @@ void worker_step(struct worker *worker, const struct flow_event *event, struct f
         worker_ran(worker, event, effects);
         break;
     case FLOW_TICK:
+        worker_watch_tick(worker, effects);
         break;
     }
     worker_pump(worker, effects);

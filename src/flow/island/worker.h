@@ -9,6 +9,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "flow/island/machine.h"
+#include "flow/island/trace.h"
 #include "flow/lower/lower.h"
 
 enum {
@@ -94,6 +95,8 @@ struct worker_device {
     bool busy;
     struct instance *running;
     struct worker_function *function;
+    int64_t started_ns;        /* of what runs */
+    uint64_t busy_ns, told_ns; /* of runs that are over; what the head was told last */
 };
 
 struct worker_client {
@@ -135,7 +138,25 @@ struct worker {
     uint64_t cells; /* alive, for tests */
     VEC(struct cell *) spare_cells;
     uint64_t put_bytes;
+    int64_t now_ns, day_ns;
+    uint64_t load[LOAD_NUMBERS]; /* counters: those of values and cells stay 0 here */
+    bool traces;
+    uint32_t trace_epoch; /* of the head's last word about tracing */
+    struct trace_list traced;
 };
+
+/* The counters of `load` by their place in LOAD. */
+enum worker_load {
+    LOAD_RUNS,
+    LOAD_FAILED,
+    LOAD_SENT,
+    LOAD_RECEIVED,
+    LOAD_PUT,
+    LOAD_FETCHED,
+    LOAD_VALUES,
+    LOAD_CELLS
+};
+_Static_assert(LOAD_CELLS + 1 == LOAD_NUMBERS, "one counter for each number");
 
 /* worker_store.c */
 struct cell *cell_new(struct worker *worker);
@@ -152,7 +173,8 @@ struct cell *worker_object_cell(struct worker *worker, struct worker_object *obj
 void worker_object_set(struct worker *worker, struct worker_object *object, uint32_t shard, struct cell *cell,
                        struct flow_effects *effects);
 void worker_object_end(struct worker *worker, struct worker_client *client, struct worker_object *object);
-void worker_send_shard(const struct cell *cell, const struct flow_entry *fetch, struct flow_effects *effects);
+void worker_send_shard(struct worker *worker, const struct cell *cell, const struct flow_entry *fetch,
+                       struct flow_effects *effects);
 void worker_put(struct worker *worker, struct worker_client *client, const struct flow_event *event,
                 struct flow_effects *effects);
 void worker_fetch(struct worker *worker, struct worker_client *client, const struct flow_entry *entry,
@@ -174,6 +196,19 @@ void worker_pump(struct worker *worker, struct flow_effects *effects);
 void instance_cell_settled(struct worker *worker, struct instance *instance, uint32_t step);
 void instance_free(struct worker *worker, struct instance *instance);
 void worker_program_unref(struct worker *worker, struct worker_program *program);
+
+/* worker_watch.c: what a worker counts, and records while the head wants a trace */
+/* Counts and records a run that is over. */
+void worker_note_run(struct worker *worker, const struct instance *instance, const struct plan_step *step,
+                     const struct flow_event *event, struct flow_effects *effects);
+/* Counts and records a shard that has come or gone; `load` says which. The record's kind, names and bytes are
+ * the caller's, the time is now. */
+void worker_note_move(struct worker *worker, enum worker_load load, struct trace_record record,
+                      struct flow_effects *effects);
+/* TRACE of the head. */
+void worker_trace(struct worker *worker, const struct flow_entry *entry, struct flow_effects *effects);
+/* Tells the head what devices do, and what has been recorded. */
+void worker_watch_tick(struct worker *worker, struct flow_effects *effects);
 
 /* worker.c */
 struct worker_client *worker_client(struct worker *worker, uint32_t id); /* NULL: unknown */

@@ -185,6 +185,20 @@ static void instance_copy(struct worker *worker, struct instance *instance, cons
     }
 }
 
+/* Counts and records bytes of a launch that go to another host, or come from one. */
+static void instance_note_move(struct worker *worker, const struct instance *instance,
+                               const struct plan_step *step, int64_t bytes, struct flow_effects *effects)
+{
+    bool sent = step->op == PLAN_SEND;
+    struct trace_record record = {.kind = sent ? TRACE_SENT : TRACE_RECEIVED, .client = instance->client};
+    record.program = instance->program->id;
+    record.launch = instance->launch;
+    record.node = step->tag;
+    record.peer = step->peer;
+    record.bytes = (uint64_t)bytes;
+    worker_note_move(worker, sent ? LOAD_SENT : LOAD_RECEIVED, record, effects);
+}
+
 static void instance_send(struct worker *worker, const struct instance *instance,
                           const struct plan_step *step, struct flow_effects *effects)
 {
@@ -202,11 +216,12 @@ static void instance_send(struct worker *worker, const struct instance *instance
     int64_t bytes = flow_box_bytes(&tensor->type, &step->box);
     if (bytes == ir_type_bytes(&tensor->type)) {
         effect->payload = tensor_ref(tensor);
-        return;
+    } else {
+        buf_reserve(&effect->tail, (size_t)bytes + 1);
+        flow_box_copy(&tensor->type, &step->box, tensor->data, &step->from, effect->tail.data, &step->box);
+        effect->tail.len = (size_t)bytes;
     }
-    buf_reserve(&effect->tail, (size_t)bytes + 1);
-    flow_box_copy(&tensor->type, &step->box, tensor->data, &step->from, effect->tail.data, &step->box);
-    effect->tail.len = (size_t)bytes;
+    instance_note_move(worker, instance, step, bytes, effects); /* may add an effect: `effect` is void */
 }
 
 /* DATA for a RECV step of a launch that is here. */
@@ -232,6 +247,7 @@ static void instance_receive(struct worker *worker, struct instance *instance, c
                            tail.len);
         instance_poison(worker, instance, step, &fault, effects);
     } else {
+        instance_note_move(worker, instance, step, (int64_t)tail.len, effects);
         instance_write(worker, instance, step, tail.data, &step->box, effects);
     }
     instance_step_done(worker, instance, number, effects);
@@ -547,6 +563,7 @@ static bool device_start(struct worker *worker, uint32_t d, struct flow_effects 
     device->busy = true;
     device->running = instance;
     device->function = function;
+    device->started_ns = worker->now_ns;
     function->running++;
     struct flow_effect *effect = flow_add(effects, FLOW_RUN);
     effect->device = d;
@@ -600,6 +617,7 @@ void worker_ran(struct worker *worker, const struct flow_event *event, struct fl
     instance->device_ns += event->device_ns;
     uint32_t step = event->run.step;
     const struct plan_step *plan = instance_step(instance, step);
+    worker_note_run(worker, instance, plan, event, effects);
     struct fault fault;
     if (event->fault || !instance_results_fit(instance, step, event, &fault)) {
         if (event->fault)

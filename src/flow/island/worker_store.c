@@ -54,7 +54,8 @@ bool cell_settled(const struct cell *cell)
     return cell->tensor || cell->fault;
 }
 
-void worker_send_shard(const struct cell *cell, const struct flow_entry *fetch, struct flow_effects *effects)
+void worker_send_shard(struct worker *worker, const struct cell *cell, const struct flow_entry *fetch,
+                       struct flow_effects *effects)
 {
     struct flow_entry entry = {.kind = ENTRY_SHARD, .handle = fetch->handle, .node = fetch->node};
     entry.flags = fetch->flags & ENTRY_IS_QUIET;
@@ -64,6 +65,11 @@ void worker_send_shard(const struct cell *cell, const struct flow_entry *fetch, 
         fault_encode(cell->fault, &effect->tail);
     } else if (!(entry.flags & ENTRY_IS_QUIET)) {
         effect->payload = tensor_ref(cell->tensor);
+        struct trace_record record = {.kind = TRACE_FETCHED, .client = handle_client(fetch->handle)};
+        record.handle = fetch->handle;
+        record.node = fetch->node;
+        record.bytes = (uint64_t)ir_type_bytes(&cell->tensor->type);
+        worker_note_move(worker, LOAD_FETCHED, record, effects);
     }
 }
 
@@ -89,7 +95,7 @@ void cell_settle(struct worker *worker, struct cell *cell, struct tensor *tensor
         if (waiter.instance)
             instance_cell_settled(worker, waiter.instance, waiter.step);
         else
-            worker_send_shard(cell, &waiter.fetch, effects);
+            worker_send_shard(worker, cell, &waiter.fetch, effects);
     }
     vec_done(&cell->waiters);
     cell_unref(worker, cell);
@@ -128,7 +134,7 @@ void worker_object_set(struct worker *worker, struct worker_object *object, uint
             continue;
         for (size_t k = 0; k < held->cell->waiters.len; k++)
             if (cell_settled(cell))
-                worker_send_shard(cell, &held->cell->waiters.items[k].fetch, effects);
+                worker_send_shard(worker, cell, &held->cell->waiters.items[k].fetch, effects);
             else
                 vec_push(&cell->waiters, held->cell->waiters.items[k]);
         vec_clear(&held->cell->waiters);
@@ -197,6 +203,10 @@ void worker_put(struct worker *worker, struct worker_client *client, const struc
         cell_settle(worker, cell, tensor, tensor ? NULL : &fault, effects);
         struct flow_entry done = {.kind = ENTRY_PUT_DONE, .handle = entry->handle, .node = entry->node};
         flow_send(effects, PEER_HEAD, &done);
+        struct trace_record record = {.kind = TRACE_PUT, .client = client->id, .node = entry->node};
+        record.handle = entry->handle;
+        record.bytes = in.left;
+        worker_note_move(worker, LOAD_PUT, record, effects);
     }
     if (object->released)
         worker_object_end(worker, client, object);
@@ -214,7 +224,7 @@ void worker_fetch(struct worker *worker, struct worker_client *client, const str
     struct worker_object *object = worker_object(client, entry->handle, true);
     struct cell *cell = worker_object_cell(worker, object, entry->node);
     if (cell_settled(cell))
-        worker_send_shard(cell, entry, effects);
+        worker_send_shard(worker, cell, entry, effects);
     else
         vec_push(&cell->waiters, ((struct cell_waiter){.fetch = *entry}));
 }

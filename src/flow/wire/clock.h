@@ -14,4 +14,22 @@ static inline int64_t flow_now_ns(void)
     return now.tv_sec * NS_PER_SECOND + now.tv_nsec;
 }
 
+/* Nanoseconds from CLOCK_MONOTONIC to the clock of the day: of several looks the one that took the least
+ * time between its two clocks. */
+static inline int64_t flow_day_ns(void)
+{
+    int64_t best_ns = INT64_MAX, day_ns = 0;
+    for (int i = 0; i < 8; i++) {
+        struct timespec day;
+        int64_t before_ns = flow_now_ns();
+        clock_gettime(CLOCK_REALTIME, &day);
+        int64_t after_ns = flow_now_ns();
+        if (after_ns - before_ns >= best_ns)
+            continue;
+        best_ns = after_ns - before_ns;
+        day_ns = day.tv_sec * NS_PER_SECOND + day.tv_nsec - before_ns - best_ns / 2;
+    }
+    return day_ns;
+}
+
 #endif
