@@ -14,10 +14,10 @@ static const struct {
     const char *help;
 } actions[] = {
     {"up", flow_up, "run a head and workers on this machine: --hosts, --devices, ..."},
-    {"head", flow_head, "run the head: --listen"},
+    {"head", flow_head, "run the head: --listen, --metrics"},
     {"worker", flow_worker, "run the worker of a host: --head, --listen, --devices, --pjrt, ..."},
     {"top", flow_top, "show tenants, devices and programs of a head: ADDRESS"},
-    {"trace", flow_trace, "record what devices do: ADDRESS -o FILE"},
+    {"trace", flow_trace, "record what devices do: ADDRESS -o FILE, --time"},
     {"check", flow_check, "parse and verify StableHLO programs"},
     {"show", flow_show, "draw a function as an SVG picture: -o PICTURE.svg"},
     {"run", flow_run, "run StableHLO programs on this machine (--executor NAME, -o json)"},

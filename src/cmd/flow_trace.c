@@ -1,4 +1,5 @@
-/* phalanx flow trace: what the devices of a flow runtime do, as a file that chrome://tracing and Perfetto read.
+/* phalanx flow trace: what the devices of a flow runtime do, as a file that chrome://tracing and Perfetto
+ * read.
  *
  * The file is the Trace Event Format in its JSON form: a process for each host with a thread for each device
  * (complete events, one a run), a process for each client with its launches (async events: queued, then the

@@ -46,7 +46,8 @@
  *     GATHER         worker → worker    client, launch, node, handle: key, args: round     parts
  *     SKIP           worker → worker    client, launch, node: will not take part           fault
  *     LOAD           worker → head      count: devices; about once a second                u64[LOAD_NUMBERS],
- *                                                                                          {u64 busy ns, queued}
+ *                                                                                          {u64 busy ns,
+ *                                                                                          queued}
  *     HELLO_WATCH    watcher → head                                                        name
  *     STATUS         watcher ⇄ head                                                        status.h
  *     NAME           head → watcher     client, handle: function, or 0: the client         name

@@ -8,8 +8,8 @@
  * Counters begin with the head and never fall; a rate is the difference of two statuses over that of their
  * `now_ns`. A tenant is all clients of one name, those that have gone included, so its device time is what an
  * account is made of. What a status holds is bounded: the first STATUS_TENANTS_MAX names (the others together
- * are the last tenant, "(others)"), STATUS_CLIENTS_MAX clients, and the STATUS_PROGRAMS_MAX programs that have
- * used the most device time.
+ * are the last tenant, "(others)"), STATUS_CLIENTS_MAX clients, and the STATUS_PROGRAMS_MAX programs that
+ * have used the most device time.
  *
  * Binary form, valid if and only if flow_status_decode accepts it: "PHXT" u32 version=1, then the fields of
  * struct flow_status in their order, numbers little-endian, lists and texts behind their u32 length.
@@ -101,8 +101,9 @@ struct flow_status {
 };
 
 void flow_status_encode(const struct flow_status *status, struct buf *out);
-/* Reads into an empty status, which the caller frees with flow_status_done also after a failure. ERROR_CORRUPT:
- * the bytes are none, or an index in them names nothing; ERROR_UNSUPPORTED: another version. */
+/* Reads into an empty status, which the caller frees with flow_status_done also after a failure.
+ * ERROR_CORRUPT: the bytes are none, or an index in them names nothing; ERROR_UNSUPPORTED: another
+ * version. */
 int flow_status_decode(struct str bytes, struct flow_status *ret_status, struct error *error);
 /* Frees the lists; the status is empty afterwards. */
 void flow_status_done(struct flow_status *status);

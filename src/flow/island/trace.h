@@ -23,7 +23,8 @@ enum trace_kind {
     TRACE_PUT,      /* a client has put shard `node` of value `handle`: bytes */
     TRACE_FETCHED,  /* a client was sent it */
     TRACE_WAIT,     /* head: from a launch's arrival until its ticket; failed: it got none */
-    TRACE_LAUNCH, /* head: from the ticket, `handle`, until all hosts were through; bytes: device time in ns */
+    /* Head: from the ticket, `handle`, until all hosts were through; bytes: device time in ns. */
+    TRACE_LAUNCH,
     TRACE_KINDS,
 };
 
