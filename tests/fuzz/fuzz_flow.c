@@ -1,10 +1,12 @@
-/* Bytes of programs, plans, faults and declarations, by the first byte. */
+/* Bytes of programs, plans, faults, declarations, statuses and traces, by the first byte. */
 #include <stddef.h>
 #include <stdint.h>
 
 #include "flow/ir/program.h"
 #include "flow/ir/user.h"
 #include "flow/island/entry.h"
+#include "flow/island/status.h"
+#include "flow/island/trace.h"
 #include "flow/lower/lower.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -17,7 +19,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     struct plan *plan;
     struct ir_module *module;
     struct fault fault;
-    switch (data[0] % 4) {
+    struct flow_status status = {0};
+    struct trace_record record;
+    switch (data[0] % 6) {
     case 0:
         if (program_decode(bytes, &program, NULL) == 0) {
             program_print(program, &text);
@@ -36,6 +40,15 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
         break;
     case 3:
         fault_decode(bytes, &fault);
+        break;
+    case 4:
+        if (flow_status_decode(bytes, &status, NULL) == 0)
+            flow_status_encode(&status, &text);
+        flow_status_done(&status);
+        break;
+    case 5:
+        for (size_t i = 0; i < trace_count(bytes); i++)
+            (void)trace_at(bytes, i, &record);
         break;
     }
     buf_done(&text);
