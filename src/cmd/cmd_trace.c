@@ -193,7 +193,7 @@ static void trace_show_jobs(struct buf *out, const struct history *history)
         if (jobs == 0)
             continue;
         struct arena *arena = &table.arena;
-        table_add(&table, arena_printf(arena, bucket < 2 ? "%llu" : "-%llu", (unsigned long long)most));
+        table_add(&table, arena_printf(arena, bucket < 2 ? "%llu" : "<=%llu", (unsigned long long)most));
         table_add(&table, arena_printf(arena, "%llu", (unsigned long long)jobs));
         for (int end = 0; end < HISTORY_ENDS; end++)
             table_add(&table, arena_printf(arena, "%llu", (unsigned long long)ends[end]));

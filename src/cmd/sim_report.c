@@ -59,7 +59,7 @@ static void report_sizes(struct buf *out, const struct simulation_outcome *outco
         char name[24];
         if (outcome->buckets[b].jobs == 0)
             continue;
-        snprintf(name, sizeof name, b < 2 ? "%u" : "-%u", UINT32_C(1) << b);
+        snprintf(name, sizeof name, b < 2 ? "%u" : "<=%u", UINT32_C(1) << b);
         report_bucket(&table, name, &outcome->buckets[b], &all);
     }
     report_bucket(&table, "all", &all, &all);

@@ -6,6 +6,7 @@
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -341,6 +342,7 @@ static int study_start(struct study_pool *pool, struct error *error)
         return error_set_errno(error, code, "a process for a run");
     }
     if (pid == 0) {
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody is left to read the result */
         close(fds[0]);
         study_work(pool, pool->next, fds[1]);
     }
