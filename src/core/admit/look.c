@@ -193,8 +193,13 @@ void workload_look(struct step *step, struct workload *workload)
         workload_bind(step, workload);
         group_form(step, workload->group);
     }
-    if (workload->state != WORKLOAD_FINISHED && jobset_finished(jobset))
+    if (workload->state != WORKLOAD_FINISHED && jobset_finished(jobset)) {
         workload_finish(step, workload);
+        if (workload->own && workload->own->deleted_ns) { /* the job alone has held it back (prebuilt_look) */
+            workload_look(step, workload);
+            return;
+        }
+    }
     if (workload->state == WORKLOAD_LEAVING)
         look_leaving(step, workload);
     if (workload->gone)
