@@ -12,14 +12,13 @@
 static const char usage[] =
     "Usage: phalanx upgrade check [options]\n"
     "\n"
-    "Shows the controllers with their versions and the levels of the log that they read, how many machines\n"
-    "are ready, and what would stop a rolling upgrade now (docs/upgrade.md).\n"
+    "Shows the controllers with their versions and the levels of the log that they read, how many\n"
+    "machines are ready, and what would stop a rolling upgrade now (docs/upgrade.md).\n"
     "\n"
     "Options:\n"
     "  -o, --output json      one JSON object\n" ETCD_PLACE_HELP CLIENT_HELP
-    "\nExit status: 0 a rolling upgrade may go on, 1 something would stop it, 2 wrong usage, 4 no "
-    "controller\n"
-    "answers.\n";
+    "\nExit status: 0 a rolling upgrade may go on, 1 something would stop it, 2 wrong usage,\n"
+    "4 no controller answers.\n";
 
 struct upgrade {
     struct client_options common;
