@@ -12,7 +12,7 @@
 enum {
     LEADER_LOOK_MS = 100, /* while we lead, each of our appends is news */
     CENSUS_MS = 500,      /* between two looks at what the replicas read */
-    REFUSALS_MAX = 4,     /* a leader listens well before so many looks */
+    DEAF_MS = 2000,       /* a leader that has taken over listens well before that, however often we look */
 };
 
 struct standby {
@@ -46,7 +46,7 @@ struct standby {
     struct sockaddr_storage leader;
     int64_t leader_term; /* whose address that is; 0: nobody's */
     bool leader_met;     /* it has taken a connection: one that it refuses now means that it is dead */
-    uint32_t refusals;   /* connections in a row that a leader which was never met has refused */
+    uint64_t deaf_from_ms; /* a leader that was never met has refused all connections since; 0: it has not */
 };
 
 /* --- the log ------------------------------------------------------------------------------------------ */
@@ -130,9 +130,14 @@ static void probe_connected(uv_connect_t *request, int status)
     struct standby *standby = request->data;
     if (status == UV_ECANCELED)
         return;
-    standby->refusals = status == UV_ECONNREFUSED ? standby->refusals + 1 : 0;
-    if (status == UV_ECONNREFUSED && (standby->leader_met || standby->refusals >= REFUSALS_MAX) &&
-        standby->leader_term == standby->seen.leader_term) {
+    uint64_t now_ms = uv_now(standby->loop);
+    if (status != UV_ECONNREFUSED)
+        standby->deaf_from_ms = 0;
+    else if (!standby->deaf_from_ms)
+        standby->deaf_from_ms = now_ms;
+    bool dead =
+        status == UV_ECONNREFUSED && (standby->leader_met || now_ms - standby->deaf_from_ms >= DEAF_MS);
+    if (dead && standby->leader_term == standby->seen.leader_term) {
         probe_end(standby, probe_over);
         standby_take_over(standby, true);
     } else if (status < 0) { /* it does not listen yet, or its computer is gone: the lease will tell */
@@ -188,7 +193,7 @@ static void follow_leader(struct standby *standby)
                  place_read(standby->seen.who, &leader);
     standby->leader_term = known ? standby->seen.leader_term : 0;
     standby->leader_met = false;
-    standby->refusals = 0;
+    standby->deaf_from_ms = 0;
     if (known)
         standby->leader = leader;
     forward_to(standby->forward, known ? &leader : NULL);
