@@ -174,6 +174,7 @@ struct text_table {
     bool header_printed;
 };
 void table_add(struct text_table *table, struct str cell); /* one cell; a row is `columns` of them */
+void table_heads(struct text_table *table, const char *const *names); /* the row of `columns` names */
 /* Hides columns until a row has at most `width` characters, or only those are left that are always shown;
  * names them, the newest header's, in *ret_hidden. */
 void table_fit(struct text_table *table, size_t width, struct buf *ret_hidden);

@@ -183,23 +183,6 @@ static bool number(const char *text, int64_t max, int64_t *ret_value)
 }
 
 /* "10.0.0.1:7600", "[::1]:7600", "name:7600". */
-/* "HOST:PORT" or "[ADDRESS]:PORT". */
-static bool parse_place(const char *text, char *ret_host, size_t size, uint16_t *ret_port)
-{
-    const char *colon = strrchr(text, ':');
-    int64_t port;
-    if (!colon || !number(colon + 1, 65535, &port) || port == 0)
-        return false;
-    struct str host = {text, (size_t)(colon - text)};
-    if (host.len >= 2 && host.data[0] == '[' && host.data[host.len - 1] == ']')
-        host = (struct str){host.data + 1, host.len - 2};
-    if (host.len == 0 || host.len >= size)
-        return false;
-    snprintf(ret_host, size, STR_FORMAT, STR_ARG(host));
-    *ret_port = (uint16_t)port;
-    return true;
-}
-
 static bool take_number(struct arguments *arguments, int option, const char *text)
 {
     int64_t value = 0;
@@ -271,12 +254,12 @@ static bool parse_controllers(struct arguments *arguments, const char *text)
             return false;
         snprintf(place, sizeof place, STR_FORMAT, STR_ARG(one));
         if (count == 0 &&
-            !parse_place(place, arguments->controller, sizeof arguments->controller, &host->port))
+            !usage_place(place, arguments->controller, sizeof arguments->controller, &host->port))
             return false;
         if (count > 0) {
             struct agent_host_place *other = &arguments->others[count - 1];
             other->controller = arguments->other_names[count - 1];
-            if (!parse_place(place, arguments->other_names[count - 1], sizeof arguments->other_names[0],
+            if (!usage_place(place, arguments->other_names[count - 1], sizeof arguments->other_names[0],
                              &other->port))
                 return false;
         }
@@ -301,7 +284,7 @@ static bool take_option(struct arguments *arguments, int option, const char *val
         return parse_controllers(arguments, value);
     case OPTION_METRICS:
         host->metrics_address = arguments->metrics;
-        return parse_place(value, arguments->metrics, sizeof arguments->metrics, &host->metrics_port);
+        return usage_place(value, arguments->metrics, sizeof arguments->metrics, &host->metrics_port);
     case OPTION_STATE:
         host->state = value;
         return true;

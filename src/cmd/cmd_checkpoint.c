@@ -106,8 +106,7 @@ static int list(const struct options *options, struct shards *shards)
     struct buf out = {0};
     struct json_writer writer = {.out = &out};
     struct text_table table = {.columns = 5};
-    for (size_t i = 0; i < 5; i++)
-        table_add(&table, str_from(names[i]));
+    table_heads(&table, names);
     if (options->json) {
         json_begin_object(&writer);
         json_key(&writer, "checkpoints");
@@ -214,8 +213,7 @@ static int show(const struct options *options, struct shards *shards, const stru
     buf_printf(&out, "step %llu, attempt %u, %u ranks: " STR_FORMAT "\n",
                (unsigned long long)shards->list.items[set->first].step,
                shards->list.items[set->first].attempt, set->world, STR_ARG(state));
-    for (size_t i = 0; i < 6; i++)
-        table_add(&table, str_from(names[i]));
+    table_heads(&table, names);
     for (size_t i = 0; i < set->count; i++)
         show_regions(&table, shards, &shards->list.items[set->first + i]);
     table_print(&table, &out, output_colors());

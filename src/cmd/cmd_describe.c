@@ -80,12 +80,6 @@ static void put_table(struct describing *describing, struct text_table *table)
     table_done(table);
 }
 
-static void head_row(struct text_table *table, const char *const *names)
-{
-    for (size_t i = 0; i < table->columns; i++)
-        table_add(table, str_from(names[i]));
-}
-
 static void add_number(struct text_table *table, const struct doc *object, const char *path)
 {
     const struct doc *node = doc_dotted(object, path);
@@ -103,7 +97,7 @@ static void put_conditions(struct describing *describing, const struct doc *obje
     if (doc_len(conditions) == 0)
         return;
     buf_add_str(&describing->out, STR("Conditions\n"));
-    head_row(&table, names);
+    table_heads(&table, names);
     for (size_t i = 0; i < doc_len(conditions); i++) {
         const struct doc *condition = doc_at(conditions, i);
         table_add(&table, doc_text(condition, "type"));
@@ -138,7 +132,7 @@ static void put_restarts(struct describing *describing, const struct doc *phalan
     if (doc_len(restarts) == 0)
         return;
     buf_add_str(&describing->out, STR("Restarts\n"));
-    head_row(&table, names);
+    table_heads(&table, names);
     for (size_t i = 0; i < doc_len(restarts); i++) {
         const struct doc *record = doc_at(restarts, i);
         add_number(&table, record, "number");
@@ -184,7 +178,7 @@ static void put_replicated(struct describing *describing, const struct doc *obje
     if (doc_len(statuses) == 0)
         return;
     buf_add_str(&describing->out, STR("Jobs\n"));
-    head_row(&table, names);
+    table_heads(&table, names);
     for (size_t i = 0; i < doc_len(statuses); i++) {
         const struct doc *status = doc_at(statuses, i);
         table_add(&table, doc_text(status, "name"));
@@ -274,7 +268,7 @@ static void put_tasks(struct describing *describing, struct str node)
     const struct doc *items = doc_get(list.doc, "items");
     if (doc_len(items)) {
         buf_add_str(&describing->out, STR("Pods\n"));
-        head_row(&table, names);
+        table_heads(&table, names);
     }
     for (size_t i = 0; i < doc_len(items); i++) {
         const struct doc *pod = doc_at(items, i);

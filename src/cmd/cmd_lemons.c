@@ -54,8 +54,7 @@ static void put_table(struct buf *out, struct doc *const *items, size_t count)
 {
     static const char *const names[] = {"MACHINE", "LEMON", "SCORE", "SINCE", "EVIDENCE"};
     struct text_table table = {.columns = sizeof names / sizeof *names};
-    for (size_t i = 0; i < table.columns; i++)
-        table_add(&table, str_from(names[i]));
+    table_heads(&table, names);
     for (size_t i = 0; i < count; i++) {
         struct str since = doc_text(items[i], "status.since");
         table_add(&table, doc_text(items[i], "metadata.name"));

@@ -82,8 +82,7 @@ static int parse(struct command *command, int argc, char **argv)
         {"from", required_argument, NULL, 'f'},
         {"until", required_argument, NULL, 'u'},
         {"effects", no_argument, NULL, 'e'},
-        {"encryption-key-file", required_argument, NULL, 'k'},
-        ETCD_PLACE_OPTIONS,
+        LOG_PLACE_OPTIONS,
         {"output", required_argument, NULL, 'o'},
         {"help", no_argument, NULL, 'h'},
         {0},
@@ -100,9 +99,6 @@ static int parse(struct command *command, int argc, char **argv)
             }
             *(option == 'f' ? &command->from : &command->until) = (uint64_t)number;
             break;
-        case 'k':
-            command->place.key_file = optarg;
-            break;
         case 'e':
             command->effects = true;
             break;
@@ -114,7 +110,7 @@ static int parse(struct command *command, int argc, char **argv)
             fputs(usage, stdout);
             return 1;
         default:
-            if (etcd_place_option(&command->place.etcd, option, optarg))
+            if (log_place_option(&command->place, option, optarg))
                 break;
             usage_wrong(usage, NULL);
             return -1;
@@ -136,7 +132,8 @@ static void print_record(const struct command *command, const struct store_recor
     else
         buf_printf(&text, "? %s", error->text);
     if (!command->json) {
-        printf("%8" PRIu64 "  %s  " STR_FORMAT "\n", record->seq, time, STR_ARG(buf_str(&text)));
+        buf_printf(&line, "%8" PRIu64 "  %s  " STR_FORMAT "\n", record->seq, time, STR_ARG(buf_str(&text)));
+        output_write(&line);
         return;
     }
     struct json_writer writer = {.out = &line};
@@ -220,16 +217,17 @@ static int verify(const struct log_store *log, struct error *error)
 static void print_step(void *context, struct core *core, const struct event *event,
                        const struct effects *effects)
 {
-    struct buf text BUF_CLEANUP = {0};
+    struct buf text BUF_CLEANUP = {0}, out BUF_CLEANUP = {0};
     char time[40];
     time_format_micro(event->stamp_ns, time);
     record_describe_named(&text, event, core);
-    printf("%8" PRIu64 "  %s  " STR_FORMAT "\n", event->seq, time, STR_ARG(buf_str(&text)));
+    buf_printf(&out, "%8" PRIu64 "  %s  " STR_FORMAT "\n", event->seq, time, STR_ARG(buf_str(&text)));
     for (size_t i = 0; i < effects->list.len; i++) {
-        buf_clear(&text);
-        effect_describe(&text, &effects->list.items[i]);
-        printf("            " STR_FORMAT "\n", STR_ARG(buf_str(&text)));
+        buf_add_str(&out, STR("            "));
+        effect_describe(&out, &effects->list.items[i]);
+        buf_add_char(&out, '\n');
     }
+    output_write(&out);
 }
 
 static int digest(const struct command *command, const struct log_store *log, bool from_snapshot, bool again,

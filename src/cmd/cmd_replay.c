@@ -36,11 +36,11 @@ struct replay {
     struct log_place place;
     struct log_limits from, until;
     struct str about;
-    bool all, quiet, json, bar;
+    bool all, quiet, json;
     /* so far */
     struct decisions decisions;
     int64_t began_ns; /* stamp of the first record */
-    uint64_t first, last, records, made[DECISION_KINDS], warnings, shown;
+    uint64_t first, records, made[DECISION_KINDS], warnings;
 };
 
 /* 0: go on; 1: help was asked for; -1: wrong. */
@@ -52,8 +52,7 @@ static int replay_parse(struct replay *replay, int argc, char **argv)
         {"about", required_argument, NULL, 'b'},
         {"all", no_argument, NULL, 'a'},
         {"quiet", no_argument, NULL, 'q'},
-        {"encryption-key-file", required_argument, NULL, 'k'},
-        ETCD_PLACE_OPTIONS,
+        LOG_PLACE_OPTIONS,
         {"output", required_argument, NULL, 'o'},
         {"help", no_argument, NULL, 'h'},
         {0},
@@ -74,11 +73,9 @@ static int replay_parse(struct replay *replay, int argc, char **argv)
             replay->all = true;
         else if (letter == 'q')
             replay->quiet = true;
-        else if (letter == 'k')
-            replay->place.key_file = optarg;
         else if (letter == 'o')
             usable = usage_json(optarg, &replay->json) && usable;
-        else if (!etcd_place_option(&replay->place.etcd, letter, optarg))
+        else if (!log_place_option(&replay->place, letter, optarg))
             usable = false;
     }
     int wanted = replay->place.etcd.options.endpoints ? 0 : 1;
@@ -150,14 +147,6 @@ static void replay_put_json(const struct replay *replay, struct buf *out, const 
     buf_add_char(out, '\n');
 }
 
-static void replay_move_bar(struct replay *replay, uint64_t seq)
-{
-    if (!replay->bar || seq - replay->shown <= replay->last / 100)
-        return;
-    replay->shown = seq;
-    fprintf(stderr, "\rrecord %" PRIu64 " of %" PRIu64, seq, replay->last);
-}
-
 static bool replay_is_before(const struct replay *replay, const struct event *event)
 {
     return (replay->from.until_seq != UINT64_MAX && event->seq < replay->from.until_seq) ||
@@ -174,7 +163,6 @@ static void replay_see(void *context, struct core *core, const struct event *eve
         replay->first = event->seq;
         replay->began_ns = event->stamp_ns;
     }
-    replay_move_bar(replay, event->seq);
     if (replay_is_before(replay, event))
         return;
     decisions_of(&replay->decisions, core, effects);
@@ -194,7 +182,9 @@ static void replay_see(void *context, struct core *core, const struct event *eve
         replay_put_json(replay, &out, event, buf_str(&what));
     else
         replay_put_text(replay, &out, event, buf_str(&what));
-    fwrite(out.data, 1, out.len, stdout);
+    if (replay->json)
+        output_escape(&out);
+    output_write(&out);
 }
 
 /* --- the whole ------------------------------------------------------------------------------------ */
@@ -235,13 +225,10 @@ static void replay_put_sum(const struct replay *replay, const struct core *core)
 static int replay_run(struct replay *replay, const struct log_store *log, struct error *error)
 {
     struct core *core = core_new();
-    replay->last = log->ends(log->context).last;
-    replay->bar = isatty(STDERR_FILENO) && (replay->quiet || !isatty(STDOUT_FILENO));
+    bool bar = isatty(STDERR_FILENO) && (replay->quiet || !isatty(STDOUT_FILENO));
     int rc = log_walk_begin(log, &replay->until, core, error);
     if (rc == 0)
-        rc = log_walk(log, &replay->until, core, replay_see, replay, error);
-    if (replay->shown)
-        fprintf(stderr, "\r%*s\r", 50, "");
+        rc = log_walk(log, &replay->until, bar, core, replay_see, replay, error);
     if (rc == 0)
         replay_put_sum(replay, core);
     decisions_done(&replay->decisions);

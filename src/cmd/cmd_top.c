@@ -283,8 +283,7 @@ static void put_jobsets(struct buf *out, const struct row_list *list, int column
     size_t room = lines > 3 ? (size_t)lines - 3 : 0, count = list->rows.len;
     bool many = false;
     memcpy(table.worth, worth, sizeof worth);
-    for (size_t i = 0; i < table.columns; i++)
-        table_add(&table, str_from(names[i]));
+    table_heads(&table, names);
     for (size_t i = 0; i < count; i++)
         many |= !str_equal(doc_text(list->rows.items[i].object, "metadata.namespace"),
                            doc_text(list->rows.items[0].object, "metadata.namespace"));
@@ -312,8 +311,7 @@ static void put_nodes(struct buf *out, const struct row_list *list, int columns,
     size_t room = lines > 3 ? (size_t)lines - 3 : 0;
     size_t count = list->rows.len > room ? room : list->rows.len;
     memcpy(table.worth, worth, sizeof worth);
-    for (size_t i = 0; i < table.columns; i++)
-        table_add(&table, str_from(names[i]));
+    table_heads(&table, names);
     for (size_t i = 0; i < count; i++) {
         const struct row *row = &list->rows.items[i];
         table_add(&table, row->name);

@@ -72,8 +72,7 @@ static int trace_parse(struct trace_order *order, int argc, char **argv)
 {
     static const struct option options[] = {
         {"until", required_argument, NULL, 'u'},
-        {"encryption-key-file", required_argument, NULL, 'k'},
-        ETCD_PLACE_OPTIONS,
+        LOG_PLACE_OPTIONS,
         {"output", required_argument, NULL, 'o'},
         {"help", no_argument, NULL, 'h'},
         {0},
@@ -86,11 +85,9 @@ static int trace_parse(struct trace_order *order, int argc, char **argv)
         }
         if (letter == 'u')
             usable = usage_value(log_limits_parse(optarg, &order->limits)) && usable;
-        else if (letter == 'k')
-            order->place.key_file = optarg;
         else if (letter == 'o')
             usable = usage_json(optarg, &order->json) && usable;
-        else if (!etcd_place_option(&order->place.etcd, letter, optarg))
+        else if (!log_place_option(&order->place, letter, optarg))
             usable = false;
     }
     if (!usable) {
@@ -102,22 +99,10 @@ static int trace_parse(struct trace_order *order, int argc, char **argv)
 
 /* --- extract -------------------------------------------------------------------------------------- */
 
-struct trace_extraction {
-    struct extract *extract;
-    uint64_t last, shown;
-    bool bar;
-};
-
 static void trace_see(void *context, struct core *core, const struct event *event,
                       const struct effects *effects)
 {
-    struct trace_extraction *extraction = context;
-    extract_event(extraction->extract, core, event, effects);
-    if (extraction->bar && event->seq - extraction->shown > extraction->last / 100) {
-        extraction->shown = event->seq;
-        fprintf(stderr, "\rrecord %llu of %llu", (unsigned long long)event->seq,
-                (unsigned long long)extraction->last);
-    }
+    extract_event(context, core, event, effects);
 }
 
 static int trace_extract_from(const struct trace_order *order, const struct log_store *log,
@@ -126,15 +111,12 @@ static int trace_extract_from(const struct trace_order *order, const struct log_
     struct core *core = core_new();
     int rc = log_walk_begin(log, &order->limits, core, error);
     if (rc == 0) {
-        struct trace_extraction extraction = {
-            .extract = extract_new(core), .last = log->ends(log->context).last, .bar = isatty(STDERR_FILENO)};
-        rc = log_walk(log, &order->limits, core, trace_see, &extraction, error);
-        if (extraction.shown)
-            fprintf(stderr, "\r%*s\r", 50, "");
+        struct extract *extract = extract_new(core);
+        rc = log_walk(log, &order->limits, isatty(STDERR_FILENO), core, trace_see, extract, error);
         if (rc == 0)
-            extract_end(extraction.extract, core, ret_history);
+            extract_end(extract, core, ret_history);
         else
-            extract_free(extraction.extract);
+            extract_free(extract);
     }
     core_free(core);
     return rc;
@@ -175,8 +157,7 @@ static void trace_show_jobs(struct buf *out, const struct history *history)
     static const char *const header[] = {"CHIPS",     "JOBS",    "COMPLETED", "FAILED",
                                          "CANCELLED", "RUNNING", "CRASHES",   "CHIP-HOURS"};
     struct text_table table = {.columns = sizeof header / sizeof *header};
-    for (size_t i = 0; i < table.columns; i++)
-        table_add(&table, str_from(header[i]));
+    table_heads(&table, header);
     for (int bucket = 0; bucket < 31; bucket++) {
         uint64_t most = UINT64_C(1) << bucket, jobs = 0, ends[HISTORY_ENDS] = {0}, crashes = 0;
         double hours = 0;

@@ -168,10 +168,9 @@ static void print_json(const struct upgrade *upgrade, struct buf *out)
 static void print_table(const struct upgrade *upgrade, struct buf *out)
 {
     static const char *const heads[] = {"CONTROLLER", "VERSION", "READS", "LEVEL", "ROLE"};
-    struct text_table table = {.columns = 5};
+    struct text_table table = {.columns = sizeof heads / sizeof *heads};
     char number[DECIMAL_TEXT_MAX];
-    for (int i = 0; i < 5; i++)
-        table_add(&table, str_from(heads[i]));
+    table_heads(&table, heads);
     for (size_t i = 0; i < upgrade->replicas.count; i++) {
         const struct etcd_replica *replica = &upgrade->replicas.items[i];
         table_add(&table, str_from(replica->who));

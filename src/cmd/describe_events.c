@@ -164,8 +164,7 @@ void describe_events(struct client *client, struct buf *out, const struct resour
                  !str_is(doc_text(doc_at(items, i), "involvedObject.kind"), kind->kind));
     if (lines.list.len > 1)
         qsort(lines.list.items, lines.list.len, sizeof *lines.list.items, by_time);
-    for (size_t i = 0; i < table.columns; i++)
-        table_add(&table, str_from(names[i]));
+    table_heads(&table, names);
     for (size_t i = 0; i < lines.list.len; i++)
         add_line(&table, &lines.list.items[i]);
     buf_add_str(out, lines.list.len ? STR("Events\n") : STR("Events         none\n"));

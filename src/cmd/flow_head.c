@@ -77,18 +77,12 @@ static void *head_scrapes_main(void *arg)
 /* Listens at "ADDR:PORT" ("[::1]:9090" too). */
 static int head_scrapes_begin(struct head_scrapes *scrapes, const char *place, struct error *error)
 {
-    const char *colon = strrchr(place, ':');
-    struct str host = {place, colon ? (size_t)(colon - place) : 0};
-    int64_t port;
+    uint16_t port;
     char address[64];
-    if (host.len >= 2 && host.data[0] == '[' && host.data[host.len - 1] == ']')
-        host = (struct str){host.data + 1, host.len - 2};
-    if (host.len == 0 || host.len >= sizeof address || !str_to_i64(str_from(colon + 1), 1, 65535, &port))
+    if (!usage_place(place, address, sizeof address, &port))
         return error_set(error, ERROR_INVALID, "--metrics: expected ADDR:PORT, got %s", place);
-    snprintf(address, sizeof address, STR_FORMAT, STR_ARG(host));
     CHECK(uv_loop_init(&scrapes->loop) == 0);
-    int rc = door_open_tcp(&scrapes->loop, address, (uint16_t)port, head_scrape, scrapes, &scrapes->door,
-                           NULL, error);
+    int rc = door_open_tcp(&scrapes->loop, address, port, head_scrape, scrapes, &scrapes->door, NULL, error);
     if (rc < 0) {
         uv_run(&scrapes->loop, UV_RUN_DEFAULT); /* what was opened closes */
         uv_loop_close(&scrapes->loop);

@@ -94,7 +94,7 @@ static double device_use(const struct flow_looks *looks, const struct flow_statu
     return use > 1 ? 1 : use; /* the worker's second is not exactly that of the looks */
 }
 
-/* Which host a device belongs to: its row; NULL: none. */
+/* Returns the row of the host with that number; NULL: none. */
 static const struct flow_status_host *host_of(const struct flow_status *status, uint32_t number)
 {
     for (size_t i = 0; i < status->hosts.len; i++)
@@ -116,13 +116,6 @@ static void cell(struct text_table *table, const char *format, ...)
     table_add(table, arena_printf(&table->arena, "%s", text));
 }
 
-static void table_begin(struct text_table *table, const char *const *names, size_t count)
-{
-    *table = (struct text_table){.columns = count};
-    for (size_t i = 0; i < count; i++)
-        table_add(table, str_from(names[i]));
-}
-
 static void table_end(struct text_table *table, size_t left_out, const char *noun, struct buf *out)
 {
     table_print(table, out, output_colors());
@@ -139,8 +132,8 @@ static void put_top_tenants(const struct flow_looks *looks, size_t rows, struct 
 {
     static const char *const names[] = {"TENANT",  "CLIENTS",    "SHARE",    "DEVICE-S", "QUEUED",
                                         "RUNNING", "LAUNCHES/S", "LAUNCHES", "FAILED"};
-    struct text_table table;
-    table_begin(&table, names, sizeof names / sizeof *names);
+    struct text_table table = {.columns = sizeof names / sizeof *names};
+    table_heads(&table, names);
     for (size_t i = 0; i < looks->now.tenants.len && i < rows; i++) {
         const struct flow_status_tenant *tenant = &looks->now.tenants.items[i];
         table_add(&table, str_from(tenant->name));
@@ -160,8 +153,8 @@ static void put_top_tenants(const struct flow_looks *looks, size_t rows, struct 
 static void put_top_devices(const struct flow_looks *looks, size_t rows, struct buf *out)
 {
     static const char *const names[] = {"DEVICE", "HOST", "ISLAND", "USE", "QUEUE", "VIRTUAL", "MEMORY"};
-    struct text_table table;
-    table_begin(&table, names, sizeof names / sizeof *names);
+    struct text_table table = {.columns = sizeof names / sizeof *names};
+    table_heads(&table, names);
     for (size_t i = 0; i < looks->now.devices.len && i < rows; i++) {
         const struct flow_status_device *device = &looks->now.devices.items[i];
         const struct flow_status_host *host = host_of(&looks->now, device->host);
@@ -191,8 +184,8 @@ static void put_top_programs(const struct flow_looks *looks, size_t rows, struct
 {
     static const char *const names[] = {"PROGRAM",    "TENANT",   "CLIENT",   "CALLS",
                                         "LAUNCHES/S", "LAUNCHES", "DEVICE-S", "EACH"};
-    struct text_table table;
-    table_begin(&table, names, sizeof names / sizeof *names);
+    struct text_table table = {.columns = sizeof names / sizeof *names};
+    table_heads(&table, names);
     for (size_t i = 0; i < looks->now.programs.len && i < rows; i++) {
         const struct flow_status_program *program = &looks->now.programs.items[i];
         char each[24];

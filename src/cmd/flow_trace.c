@@ -189,7 +189,7 @@ static void trace_run(struct flow_tracing *tracing, uint32_t host, const struct 
     tracing->runs++;
 }
 
-/* One end of an async event. */
+/* Writes one end of an async event. */
 static void trace_async(struct flow_tracing *tracing, const char *phase, const char *category,
                         const char *name, const char *id, int64_t pid, int64_t at_ns,
                         const struct trace_client *client, const struct trace_record *record)

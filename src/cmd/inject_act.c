@@ -287,8 +287,7 @@ void inject_print_standing(const struct ground *ground, bool json)
     struct text_table table = {.columns = 4};
     static const char *const names[] = {"NUMBER", "ACTION", "OBJECT", "AGE"};
     inject_standing(ground, &standing);
-    for (size_t i = 0; i < table.columns; i++)
-        table_add(&table, str_from(names[i]));
+    table_heads(&table, names);
     json_begin_array(&writer);
     for (size_t i = 0; i < standing.len; i++) {
         struct arena arena ARENA_CLEANUP = {.limit_bytes = 16 * RECORD_BYTES_MAX};

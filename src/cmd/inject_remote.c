@@ -317,8 +317,7 @@ int remote_print_standing(struct ground *ground, bool json)
     int rc = list_faults(ground, &reply, &standing);
     if (rc != EXIT_OK)
         return rc;
-    for (size_t i = 0; i < table.columns; i++)
-        table_add(&table, str_from(names[i]));
+    table_heads(&table, names);
     json_begin_array(&writer);
     for (size_t i = 0; i < standing.len; i++) {
         const struct remote_standing *one = &standing.items[i];

@@ -466,8 +466,7 @@ static void print_faults(const struct job_watch *watch, struct buf *out)
 {
     static const char *const names[] = {"STEP", "FAULT", "DETECTED", "RECOVERED", "STEPS LOST", "CAUSE"};
     struct text_table table = {.columns = sizeof names / sizeof *names};
-    for (size_t i = 0; i < table.columns; i++)
-        table_add(&table, str_from(names[i]));
+    table_heads(&table, names);
     for (size_t i = 0; i < watch->faults.len; i++)
         print_fault(&table, watch, i);
     table_print(&table, out, output_colors());

@@ -310,8 +310,7 @@ static void put_table(const struct listing *listing, struct buf *out)
     static const char *const names[] = {"MACHINE", "LEMON", "SCORE", "SINCE", "EVIDENCE"};
     const struct lemon_settings *settings = &listing->history->cluster.policy.lemons;
     struct text_table table = {.columns = sizeof names / sizeof *names};
-    for (size_t i = 0; i < table.columns; i++)
-        table_add(&table, str_from(names[i]));
+    table_heads(&table, names);
     for (size_t i = 0; i < listing->lemons.len; i++) {
         const struct lemon *lemon = listing->lemons.items[i];
         struct buf why BUF_CLEANUP = {0};

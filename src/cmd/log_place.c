@@ -2,6 +2,14 @@
 
 #include <stdio.h>
 
+bool log_place_option(struct log_place *place, int option, const char *value)
+{
+    if (option != 'k')
+        return etcd_place_option(&place->etcd, option, value);
+    place->key_file = value;
+    return true;
+}
+
 int log_place_keys(struct log_place *place, struct error *error)
 {
     return place->key_file && !place->keys ? store_keys_load(place->key_file, &place->keys, error) : 0;

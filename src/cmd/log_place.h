@@ -15,6 +15,11 @@
 #define LOG_PLACE_HELP                                                                                       \
     "  --encryption-key-file FILE   of a log that is encrypted (docs/access.md)\n" ETCD_PLACE_HELP
 
+/* For the lists of options of getopt_long. */
+/* clang-format off */
+#define LOG_PLACE_OPTIONS {"encryption-key-file", required_argument, NULL, 'k'}, ETCD_PLACE_OPTIONS
+/* clang-format on */
+
 struct log_place {
     const char *path;     /* NULL: the log is on etcd */
     const char *key_file; /* NULL: the log is not encrypted */
@@ -23,6 +28,8 @@ struct log_place {
     struct etcd_options opened; /* private: outlives the log */
 };
 
+/* Takes an option's value, as etcd_place_option(). */
+bool log_place_option(struct log_place *place, int option, const char *value);
 /* Reads the keys of the log, if it has any; log_place_open does so itself. */
 int log_place_keys(struct log_place *place, struct error *error);
 /* Opens the log for reading. The place must outlive it. ERROR_NOT_FOUND: there is none. */

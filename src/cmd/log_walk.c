@@ -1,7 +1,9 @@
 #include "cmd/log_walk.h"
 
+#include <inttypes.h>
+#include <stdio.h>
+
 #include "base/units.h"
-#include "drive/drive.h"
 
 bool log_limits_parse(const char *text, struct log_limits *limits)
 {
@@ -19,36 +21,33 @@ int log_walk_begin(const struct log_store *log, const struct log_limits *limits,
 {
     struct store_stats stats;
     int rc = log->stats(log->context, &stats, error);
-    if (rc < 0 || stats.first_seq <= 1)
-        return rc;
-    uint64_t until = stats.snapshot_seq < limits->until_seq ? stats.snapshot_seq : limits->until_seq;
-    struct store_snapshot snapshot = {0};
-    rc = log->snapshot_load(log->context, until, &snapshot, error);
-    if (rc < 0)
-        return rc;
-    rc = core_snapshot_read(core, buf_str(&snapshot.bytes), error);
-    buf_done(&snapshot.bytes);
-    return rc;
+    return rc < 0 || stats.first_seq <= 1 ? rc : controller_load(log, limits->until_seq, core, error);
 }
 
-int log_walk(const struct log_store *log, const struct log_limits *limits, struct core *core,
-             log_walk_seen *seen, void *context, struct error *error)
+struct log_walk {
+    controller_replay_step *seen;
+    void *context;
+    uint64_t last, shown; /* of the log; at the bar's last move */
+};
+
+static void log_walk_step(void *context, struct core *core, const struct event *event,
+                          const struct effects *effects)
 {
-    void *cursor;
-    struct effects effects = {0};
-    struct store_record record;
-    int rc = log->read(log->context, core_seq(core) + 1, &cursor, error);
-    if (rc < 0)
-        return rc;
-    while ((rc = log->next(cursor, &record, error)) > 0) {
-        struct drive_record stored = {record.seq, record.stamp_ns, record.bytes};
-        if (record.seq > limits->until_seq || record.stamp_ns > limits->until_ns)
-            break;
-        rc = drive_replay(core, &stored, &effects, seen, context, error);
-        if (rc < 0)
-            break;
-    }
-    vec_done(&effects.list);
-    log->cursor_free(cursor);
-    return rc < 0 ? rc : 0;
+    struct log_walk *walk = context;
+    walk->seen(walk->context, core, event, effects);
+    if (event->seq - walk->shown <= walk->last / 100)
+        return;
+    walk->shown = event->seq;
+    fprintf(stderr, "\rrecord %" PRIu64 " of %" PRIu64, event->seq, walk->last);
+}
+
+int log_walk(const struct log_store *log, const struct log_limits *limits, bool bar, struct core *core,
+             controller_replay_step *seen, void *context, struct error *error)
+{
+    struct log_walk walk = {seen, context, log->ends(log->context).last, 0};
+    int rc = controller_apply(log, limits->until_seq, limits->until_ns, core, bar ? log_walk_step : seen,
+                              bar ? &walk : context, error);
+    if (walk.shown)
+        fprintf(stderr, "\r%*s\r", 50, "");
+    return rc;
 }

@@ -2,15 +2,14 @@
  *
  *     struct core *core = core_new();
  *     log_walk_begin(&log, &limits, core, &error);        // the state before the first record that is kept
- *     log_walk(&log, &limits, core, seen, context, &error);
+ *     log_walk(&log, &limits, bar, core, seen, context, &error);
  */
 #ifndef PHX_CMD_LOG_WALK_H
 #define PHX_CMD_LOG_WALK_H
 
-#include "core/core.h"
-#include "host/store/log_store.h"
+#include "host/controller/controller.h"
 
-/* Where a walk ends: behind the last record that both allow. */
+/* The end of a walk: the last record that both members allow. */
 struct log_limits {
     uint64_t until_seq; /* UINT64_MAX: none */
     int64_t until_ns;   /* INT64_MAX: none */
@@ -24,10 +23,9 @@ bool log_limits_parse(const char *text, struct log_limits *limits);
  * snapshot up to until_seq. ERROR_NOT_FOUND: a trimmed log has no such snapshot. */
 int log_walk_begin(const struct log_store *log, const struct log_limits *limits, struct core *core,
                    struct error *error);
-typedef void log_walk_seen(void *context, struct core *core, const struct event *event,
-                           const struct effects *effects);
-/* Applies the records behind the core's own; `seen` looks at each after its step. */
-int log_walk(const struct log_store *log, const struct log_limits *limits, struct core *core,
-             log_walk_seen *seen, void *context, struct error *error);
+/* Applies the records behind the core's own; `seen` looks at each after its step. `bar`: the number of the
+ * record moves on standard error meanwhile, and is gone at the end. */
+int log_walk(const struct log_store *log, const struct log_limits *limits, bool bar, struct core *core,
+             controller_replay_step *seen, void *context, struct error *error);
 
 #endif

@@ -97,8 +97,7 @@ static void json_entries(const struct listing *listing, struct buf *out)
 static void table_entries(const struct listing *listing, struct buf *out)
 {
     struct text_table table = {.columns = COLUMNS};
-    for (size_t i = 0; i < COLUMNS; i++)
-        table_add(&table, str_from(columns[i]));
+    table_heads(&table, columns);
     for (size_t i = 0; i < listing->list.len; i++) {
         const struct entry *entry = &listing->list.items[i];
         const uint64_t numbers[] = {entry->header.step, entry->header.attempt, entry->header.rank,

@@ -192,6 +192,12 @@ void table_add(struct text_table *table, struct str cell)
     vec_push(&table->cells, ((struct str){text, cell.len}));
 }
 
+void table_heads(struct text_table *table, const char *const *names)
+{
+    for (size_t i = 0; i < table->columns; i++)
+        table_add(table, str_from(names[i]));
+}
+
 void put_wrapped(struct buf *out, struct str text, size_t width, size_t at, size_t indent)
 {
     size_t column = at;

@@ -52,12 +52,6 @@ static struct str hours(struct text_table *table, double seconds)
     return arena_printf(&table->arena, "%.2f", seconds / 3600);
 }
 
-static void add_names(struct text_table *table, const char *const *names)
-{
-    for (size_t i = 0; i < table->columns; i++)
-        table_add(table, str_from(names[i]));
-}
-
 static void put_owners(struct buf *out, const struct doc *status)
 {
     static const char *const names[] = {"OWNER", "CHIPS NOW", "CHIP-HOURS", "SHARE"};
@@ -65,7 +59,7 @@ static void put_owners(struct buf *out, const struct doc *status)
                      *now = doc_dotted(status, "cluster.chipsNow");
     struct text_table table = {.columns = sizeof names / sizeof *names};
     double all = report_sum(owners);
-    add_names(&table, names);
+    table_heads(&table, names);
     for (size_t i = 0; i < doc_len(owners); i++) {
         struct str owner = owners->object.members[i].key;
         double seconds = doc_real(owners->object.members[i].value, 0);
@@ -87,7 +81,7 @@ static void put_sizes(struct buf *out, const struct doc *status)
     struct text_table table = {.columns = sizeof names / sizeof *names};
     if (doc_len(sizes) == 0)
         return;
-    add_names(&table, names);
+    table_heads(&table, names);
     for (size_t i = 0; i < doc_len(sizes); i++) {
         const struct doc *size = doc_at(sizes, i);
         double mttf_s = doc_real(doc_get(size, "mttfSeconds"), 0);
@@ -110,7 +104,7 @@ static void put_losses(struct buf *out, const struct doc *status)
     static const char *const names[] = {"LOSS", "CAUSE", "COUNT", "CHIP-HOURS (ASSUMED)"};
     const struct doc *losses = doc_get(status, "losses");
     struct text_table table = {.columns = sizeof names / sizeof *names};
-    add_names(&table, names);
+    table_heads(&table, names);
     size_t shown = 0;
     for (size_t i = 0; i < doc_len(losses); i++) {
         const struct doc *loss = doc_at(losses, i);
@@ -151,7 +145,7 @@ static void put_accounts(struct buf *out, const struct doc *items, const char *w
     struct text_table table = {.columns = sizeof names / sizeof *names - queues}; /* a queue has no MFU */
     if (doc_len(items) == 0)
         return;
-    add_names(&table, names);
+    table_heads(&table, names);
     for (size_t i = 0; i < doc_len(items); i++) {
         const struct doc *item = doc_at(items, i);
         struct str name = doc_text(item, "name");

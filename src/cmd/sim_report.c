@@ -53,8 +53,7 @@ static void report_sizes(struct buf *out, const struct simulation_outcome *outco
                                          "STOPS", "MTTF", "ETTR",   "ETTR WITH QUEUE"};
     struct simulation_bucket all = simulation_sum(outcome, 1);
     struct text_table table = {.columns = sizeof header / sizeof *header};
-    for (size_t i = 0; i < table.columns; i++)
-        table_add(&table, str_from(header[i]));
+    table_heads(&table, header);
     for (uint32_t b = 0; b < SIMULATION_BUCKETS; b++) {
         char name[24];
         if (outcome->buckets[b].jobs == 0)

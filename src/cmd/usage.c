@@ -117,6 +117,22 @@ bool usage_json(const char *value, bool *ret_json)
     return false;
 }
 
+bool usage_place(const char *text, char *ret_host, size_t size, uint16_t *ret_port)
+{
+    const char *colon = strrchr(text, ':');
+    int64_t port;
+    if (!colon || !str_to_i64(str_from(colon + 1), 1, 65535, &port))
+        return false;
+    struct str host = {text, (size_t)(colon - text)};
+    if (host.len >= 2 && host.data[0] == '[' && host.data[host.len - 1] == ']')
+        host = (struct str){host.data + 1, host.len - 2};
+    if (host.len == 0 || host.len >= size)
+        return false;
+    snprintf(ret_host, size, STR_FORMAT, STR_ARG(host));
+    *ret_port = (uint16_t)port;
+    return true;
+}
+
 void usage_unknown(const char *what, struct str word, const char *const *known, size_t count)
 {
     struct nearest nearest = nearest_to(word);

@@ -15,6 +15,7 @@
 #include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include "base/str.h"
 
@@ -32,6 +33,9 @@ bool usage_value(bool good);
 /* Reads the value of -o of a command that has a text form and JSON: "json" or "text". False, after a message,
  * for others. */
 bool usage_json(const char *value, bool *ret_json);
+
+/* Reads "HOST:PORT" or "[ADDRESS]:PORT", of a port from 1 on; *ret_host has `size` bytes. */
+bool usage_place(const char *text, char *ret_host, size_t size, uint16_t *ret_port);
 
 /* Says that the word is not known, and the known word nearest to it, or all of them where none is near. */
 void usage_unknown(const char *what, struct str word, const char *const *known, size_t count);

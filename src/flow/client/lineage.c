@@ -94,7 +94,7 @@ bool client_value_keep(phx_flow *flow, struct client_value *value, const void *d
     return true;
 }
 
-/* One search for the launches and values to repeat after a loss. */
+/* A search for the launches and values to repeat after a loss. */
 struct client_rerun {
     phx_flow *flow;
     uint64_t number;       /* marks launches that it has looked at */

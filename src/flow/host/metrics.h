@@ -15,7 +15,7 @@
 /* Adds the metrics of a status as OpenMetrics 1.0 text. docs/flow-runtime.md lists them. */
 void flow_metrics_write(const struct flow_status *status, struct buf *out);
 
-/* Where one thread asks the head's thread for its metrics. */
+/* A desk at which one thread asks the head's thread for its metrics. */
 struct flow_desk;
 struct flow_desk *flow_desk_new(void);
 void flow_desk_free(struct flow_desk *desk); /* NULL allowed; nobody may be asking */

@@ -32,7 +32,7 @@ void flow_watch_close(struct flow_watch *watch); /* NULL allowed */
 int flow_watch_status(struct flow_watch *watch, int stop_fd, struct flow_status *ret_status,
                       struct error *error);
 
-/* Who hears a trace. Names and hosts come before the records that need them. */
+/* The functions that hear a trace. Names and hosts come before the records that need them. */
 struct flow_trace_sink {
     void *context;
     /* A host is there. */

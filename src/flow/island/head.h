@@ -154,7 +154,7 @@ struct head_function {
     struct buf text;
 };
 
-/* What all clients of one name have used; as long as the head. */
+/* The use of devices by all clients of one name; kept as long as the head lives. */
 struct head_account {
     char name[STATUS_NAME_MAX + 1];
     uint32_t clients; /* connected */
@@ -188,7 +188,7 @@ struct head_client {
     VEC(struct head_program *) program_list;
 };
 
-/* Somebody who looks at the head. */
+/* A connection that looks at the head. */
 struct head_watcher {
     uint64_t peer;
     bool traces, ends; /* ends: some hosts have yet to answer `epoch` */

@@ -1,4 +1,4 @@
-/* What a worker counts all the time, and records while the head wants a trace. */
+/* The numbers that a worker counts all the time, and its records while the head wants a trace. */
 #include "flow/island/worker.h"
 
 static void worker_trace_flush(struct worker *worker, struct flow_effects *effects)

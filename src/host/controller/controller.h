@@ -95,10 +95,16 @@ uint16_t controller_agent_port(const struct controller *controller);
  * fault_table_new(). NULL: `why` has a line for each mistake, as FILE:LINE:COLUMN where it has a place. */
 struct doc *fault_table_read(const char *path, struct arena *arena, struct buf *why);
 
-/* Brings a fresh core to the state after record `until` (UINT64_MAX: the end): newest snapshot, then the log.
- * `step` (may be NULL) sees every event after it was applied, with its effects. */
+/* Brings a fresh core to the newest snapshot of a record up to `until`. ERROR_NOT_FOUND: there is none. */
+int controller_load(const struct log_store *log, uint64_t until, struct core *core, struct error *error);
 typedef void controller_replay_step(void *context, struct core *core, const struct event *event,
                                     const struct effects *effects);
+/* Applies the records behind the core's own, up to record `until` (UINT64_MAX: the end) and up to the stamp
+ * `until_ns` (INT64_MAX: the end). `step` (may be NULL) sees every event after it was applied, with its
+ * effects. */
+int controller_apply(const struct log_store *log, uint64_t until, int64_t until_ns, struct core *core,
+                     controller_replay_step *step, void *context, struct error *error);
+/* Both: brings a fresh core to the state after record `until`. */
 int controller_replay(const struct log_store *log, uint64_t until, bool from_snapshot, struct core *core,
                       controller_replay_step *step, void *context, struct error *error);
 

@@ -16,7 +16,7 @@ struct history_reader {
     bool began, ended;
 };
 
-/* What a line may have. */
+/* The members that a line may have. */
 struct history_rule {
     const char *name;
     const char *words[HISTORY_WORDS_MAX + 1];

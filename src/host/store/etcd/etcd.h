@@ -114,7 +114,7 @@ int etcd_log_ask_step_down(struct etcd_log *log, struct etcd_seen *ret_seen, str
 
 /* --- replicas ----------------------------------------------------------------------------------------- */
 
-/* What a controller that is alive says of itself. */
+/* The announcement of a controller that is alive. */
 struct etcd_replica {
     uint32_t reads; /* the highest level of records that it reads */
     uint32_t level; /* of the log, as far as it has applied that */

@@ -57,7 +57,7 @@ static inline struct str etcd_key_str(const struct etcd_key *key)
 
 /* --- replicas ----------------------------------------------------------------------------------------- */
 
-/* What a replica says of itself: "phalanx-replica-1 READS LEVEL CHECK VERSION WHO"; CHECK is of READS and
+/* The announcement of a replica: "phalanx-replica-1 READS LEVEL CHECK VERSION WHO"; CHECK is of READS and
  * LEVEL. CHECKed: version and who have no space in them. */
 void etcd_replica_write(const struct etcd_replica *replica, struct buf *out);
 /* False: it is damaged, or of another version. */
