@@ -77,26 +77,35 @@ static void route_cluster(struct core *core, struct step *step, const struct eve
     core_leaving_restored(core);
 }
 
+static void route_boot(struct core *core, struct step *step, const struct event *event)
+{
+    core->epoch = event->boot.epoch > core->epoch ? event->boot.epoch : core->epoch + 1;
+    if (core->identity == 0)
+        core->identity = event->boot.identity;
+    if (core->first_epoch == 0)
+        core->first_epoch = core->epoch;
+    core->uids_ahead = uids_ahead(core->uids_ahead, step->seq, core->epoch - core->first_epoch);
+    if (!core->has_secret && event->boot.secret.len == GANG_KEY_BYTES) {
+        memcpy(core->secret, event->boot.secret.data, GANG_KEY_BYTES);
+        core->has_secret = true;
+    }
+    step->uid_base = uid_base(core->identity, core->uids_ahead);
+    step->epoch = core->epoch;
+    namespaces_boot(step);
+    core->outage.boot_ns = step->now_ns;
+    core->outage.paused_ns = event->boot.paused ? step->now_ns : core->outage.paused_ns;
+    step->outage = core->outage;
+    lease_hold_boot(&core->hold, step->seq);
+    node_boot(core, step, event->boot.paused);
+    hangs_boot(step);
+    slices_boot(step);
+}
+
 static void route(struct core *core, struct step *step, const struct event *event)
 {
     switch (event->kind) {
     case EVENT_BOOT:
-        core->epoch = event->boot.epoch > core->epoch ? event->boot.epoch : core->epoch + 1;
-        if (core->identity == 0)
-            core->identity = event->boot.identity;
-        if (!core->has_secret && event->boot.secret.len == GANG_KEY_BYTES) {
-            memcpy(core->secret, event->boot.secret.data, GANG_KEY_BYTES);
-            core->has_secret = true;
-        }
-        step->uid_base = uid_base(core->identity);
-        namespaces_boot(step);
-        core->outage.boot_ns = step->now_ns;
-        core->outage.paused_ns = event->boot.paused ? step->now_ns : core->outage.paused_ns;
-        step->outage = core->outage;
-        lease_hold_boot(&core->hold, step->seq);
-        node_boot(core, step, event->boot.paused);
-        hangs_boot(step);
-        slices_boot(step);
+        route_boot(core, step, event);
         break;
     case EVENT_CLUSTER:
         route_cluster(core, step, event);
@@ -183,7 +192,8 @@ static struct step step_begin(struct core *core, struct effects *effects, uint64
         .notes = &core->notes,
         .effects = effects,
         .seq = seq,
-        .uid_base = uid_base(core->identity),
+        .uid_base = uid_base(core->identity, core->uids_ahead),
+        .epoch = core->epoch,
         .outage = core->outage,
         .now_ns = now_ns,
         .suspect = MACHINE_NONE,

@@ -101,7 +101,7 @@ struct event {
     int64_t stamp_ns;            /* wall clock at append, never smaller than the last one */
     union {
         struct {
-            uint64_t epoch;      /* 1 + the last boot's */
+            uint64_t epoch; /* the time in ms, and more than the last boot's */
             struct str version;
             bool paused; /* the same process as before, after a pause of nearly a lease or longer */
             uint64_t identity; /* random bits; those of the first boot identify the cluster for ever

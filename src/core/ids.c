@@ -5,6 +5,15 @@
 #include "base/check.h"
 #include "base/hash.h"
 
+uint64_t uids_ahead(uint64_t ahead, uint64_t seq, uint64_t ms)
+{
+    uint64_t limit = (UINT64_C(1) << UID_POSITION_BITS) / 16 * 15; /* the rest is for the log to grow */
+    uint64_t due = ms / UID_POSITION_MS;
+    if (due > limit)
+        return ahead;
+    return due > seq && due - seq > ahead ? due - seq : ahead;
+}
+
 static void put_hex(char *to, int digits, uint64_t value)
 {
     CHECK(digits > 0 && digits <= 16);

@@ -1,9 +1,13 @@
 /* ids.h - permanent identifiers.
  *
- * An object's uid is made from the log position that created it: uid_base(identity) + (seq << 20) + index
- * within the step. It is never used twice, grows with the log, and is the same after replay. The identity
- * is random bits from the cluster's first boot (event.h), so objects at the same position of two clusters'
- * logs have different uids. The API shows a uid as a UUID (uid_text).
+ * An object's uid is made from the log position that created it: uid_base() + (seq << 20) + index within the
+ * step. It is never used twice, grows with the log, and is the same after replay. The identity is random
+ * bits from the cluster's first boot (event.h), so objects at the same position of two clusters' logs have
+ * different uids. The API shows a uid as a UUID (uid_text).
+ *
+ * A log that was restored from a backup has positions again that the lost part had, and machines may still
+ * run what was made there. Therefore each boot moves uids ahead of the log, with the time that has passed
+ * since the first one (uids_ahead).
  */
 #ifndef PHX_CORE_IDS_H
 #define PHX_CORE_IDS_H
@@ -24,12 +28,19 @@ enum {
     GANG_KEY_BYTES = 32
 }; /* of an attempt's key, and of the secret that it is made from (core_gang_key) */
 
-/* Returns the offset of the cluster's log positions: below 2^56, so uids of 2^36 positions stay below
- * 2^57. Agents use the bits above for the containers of a Pod. */
-static inline obj_id uid_base(uint64_t identity)
+enum { UID_POSITION_BITS = 36, UID_POSITION_MS = 8 };
+
+/* Returns the offset of the cluster's log positions: below 2^56 without `ahead`, so uids of 2^36 positions
+ * stay below 2^57. Agents use the bits above for the containers of a Pod. */
+static inline obj_id uid_base(uint64_t identity, uint64_t ahead)
 {
-    return identity >> 8;
+    return (identity >> 8) + (ahead << 20);
 }
+/* Returns by how many log positions uids are ahead after a boot at position `seq`, `ms` after the first one;
+ * they were `ahead` before. The lost part of a restored log has other uids than what follows it, unless its
+ * last controller wrote more than a record in UID_POSITION_MS on average since its boot. After 16 years uids
+ * no longer move. */
+uint64_t uids_ahead(uint64_t ahead, uint64_t seq, uint64_t ms);
 
 /* Writes "xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx", a bijection of the id. */
 void uid_text(obj_id id, char ret_text[UID_TEXT_MAX]);

@@ -14,7 +14,9 @@
 #include "core/lemon/lemon.h"
 
 struct core {
-    uint64_t seq, epoch;
+    uint64_t seq;
+    uint64_t epoch, first_epoch; /* of the newest boot, and of the first one; 0: none yet */
+    uint64_t uids_ahead;         /* log positions by which uids are ahead (ids.h) */
     struct outage outage;
     struct lease_hold hold;
     uint64_t identity; /* identity of the cluster, from its first boot; 0: none yet */

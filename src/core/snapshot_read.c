@@ -40,6 +40,10 @@ static int read_header(struct reader *reader, const Snapshot__Header *pb)
         return corrupt(reader, "header", pb->seq);
     core->seq = pb->seq;
     core->epoch = pb->epoch;
+    core->first_epoch = pb->first_epoch;
+    core->uids_ahead = pb->uids_ahead;
+    if (pb->first_epoch > pb->epoch || pb->uids_ahead >> UID_POSITION_BITS)
+        return corrupt(reader, "epoch", pb->epoch);
     core->outage = (struct outage){pb->boot_ns, pb->paused_ns};
     core->identity = pb->identity;
     if (pb->secret.len != 0 && pb->secret.len != GANG_KEY_BYTES)

@@ -115,6 +115,7 @@ void snapshot_write_recovery(struct arena *arena, const struct jobset *jobset, S
     pb->since_ns = recovery->since_ns;
     pb->rejoin_since_ns = recovery->rejoin_since_ns;
     pb->apart_ns = recovery->apart_ns;
+    pb->attempt_epoch = recovery->attempt_epoch;
     pb->in_place_restarts = recovery->in_place_restarts;
     pb->in_place_counted = recovery->in_place_counted;
     pb->joined_ns = recovery->joins.newest_ns;
@@ -163,6 +164,7 @@ bool snapshot_read_recovery(const struct cluster *cluster, int64_t now_ns, struc
     recovery->since_ns = pb->since_ns;
     recovery->rejoin_since_ns = pb->rejoin_since_ns;
     recovery->apart_ns = pb->apart_ns;
+    recovery->attempt_epoch = pb->attempt_epoch;
     recovery->in_place_restarts = pb->in_place_restarts;
     recovery->in_place_counted = pb->in_place_counted;
     recovery->joins = (struct joins){pb->joined_ns, pb->join_due_ns, pb->unjoined_ns};

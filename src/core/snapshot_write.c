@@ -51,6 +51,8 @@ static void write_header(struct writer *writer, const struct core *core)
     header.version = SNAPSHOT_VERSION;
     header.seq = core->seq;
     header.epoch = core->epoch;
+    header.first_epoch = core->first_epoch;
+    header.uids_ahead = core->uids_ahead;
     header.boot_ns = core->outage.boot_ns;
     header.paused_ns = core->outage.paused_ns;
     header.identity = core->identity;

@@ -48,7 +48,8 @@ struct step {
     struct note_ring *notes;
     struct effects *effects;
     uint64_t seq;
-    obj_id uid_base; /* of the cluster (ids.h) */
+    obj_id uid_base; /* of log position 0 (ids.h) */
+    uint64_t epoch;  /* of the newest boot */
     int64_t now_ns;
     uint32_t next_index; /* number of objects made in this step, for uids */
     uint32_t

@@ -64,10 +64,18 @@ int64_t driver_stamp_ns(struct driver *driver)
 
 /* --- start ------------------------------------------------------------------------------------ */
 
-static struct pending *boot_new(const struct driver *driver, bool paused)
+/* The time in milliseconds, so that a controller whose log was restored from a backup has a larger epoch than
+ * those that ran after the backup was made: agents leave a controller of an older one. */
+static uint64_t next_epoch(struct driver *driver)
+{
+    uint64_t now = (uint64_t)(driver_stamp_ns(driver) / NS_PER_MS), next = core_epoch(driver->core) + 1;
+    return now > next ? now : next;
+}
+
+static struct pending *boot_new(struct driver *driver, bool paused)
 {
     struct pending *pending = pending_new(EVENT_BOOT);
-    pending->event.boot.epoch = core_epoch(driver->core) + 1;
+    pending->event.boot.epoch = next_epoch(driver);
     pending->event.boot.version = driver->options.version;
     pending->event.boot.identity = driver->identity;
     pending->event.boot.secret = (struct str){(const char *)driver->secret, sizeof driver->secret};

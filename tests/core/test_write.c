@@ -387,7 +387,7 @@ static void clusters_have_uids_of_their_own(void **state)
     uid_text(default_namespace(b), texts[1]);
     assert_string_not_equal(texts[0], texts[1]);
     /* Agents keep the bits above for containers. */
-    assert_true(uid_base(UINT64_MAX) + (UINT64_C(1) << 36 << 20) <= AGENT_CONTAINER_TASKS_MAX);
+    assert_true(uid_base(UINT64_MAX, 0) + (UINT64_C(1) << 36 << 20) <= AGENT_CONTAINER_TASKS_MAX);
     /* Later boots leave the identity as it is, and snapshots keep it. */
     struct buf bytes BUF_CLEANUP = {0};
     struct core *again = core_new();
@@ -405,6 +405,40 @@ static void clusters_have_uids_of_their_own(void **state)
     core_free(a);
     core_free(b);
     core_free(again);
+}
+
+/* A backup of the log is put back: what the next controller makes must not have the uids of what was made
+ * after the backup, which machines may still run. */
+static void a_restored_log_has_uids_of_its_own(void **state)
+{
+    obj_id made[3];
+    const uint64_t boots[] = {0, 1000, 5000}; /* the log as it was, restored, and restored later */
+    for (int i = 0; i < 3; i++) {
+        struct core *core = booted(UINT64_C(0xfedcba9876543210));
+        struct effects effects = {0};
+        struct buf json BUF_CLEANUP = {0};
+        struct event boot = {.kind = EVENT_BOOT, .seq = 2, .boot = {.epoch = 1 + boots[i]}};
+        struct event event = {.kind = EVENT_WRITE, .seq = 3, .write = a_jobset(&json)};
+        core_step(core, &boot, &effects);
+        core_step(core, &event, &effects);
+        const struct jobset *jobset = jobs_find(core_jobs(core), STR("default"), STR("js"));
+        assert_non_null(jobset);
+        made[i] = jobset->uid;
+        vec_done(&effects.list);
+        core_free(core);
+    }
+    assert_true(made[0] < made[1] && made[1] < made[2]);
+}
+
+static void uids_run_ahead_with_time(void **state)
+{
+    assert_true(uids_ahead(0, 5, 0) == 0);
+    assert_true(uids_ahead(0, 5, 10 * UID_POSITION_MS) == 5);
+    assert_true(uids_ahead(0, 10, 10 * UID_POSITION_MS) == 0); /* the log is faster */
+    assert_true(uids_ahead(5000, 6000, 10) == 5000);           /* and never back */
+    uint64_t year = UINT64_C(366) * 24 * 3600 * 1000;
+    assert_true(uids_ahead(0, 1, 16 * year) + 1 < UINT64_C(1) << UID_POSITION_BITS);
+    assert_true(uids_ahead(7, 1, UINT64_MAX) == 7);
 }
 
 static void generated_names_fit_a_label(void **state)
@@ -425,6 +459,8 @@ int main(void)
         cmocka_unit_test(objects_are_prepared_ahead),
         cmocka_unit_test(what_needs_the_state_is_not_prepared),
         cmocka_unit_test(clusters_have_uids_of_their_own),
+        cmocka_unit_test(a_restored_log_has_uids_of_its_own),
+        cmocka_unit_test(uids_run_ahead_with_time),
         cmocka_unit_test(bodies_of_the_wrong_form),
         cmocka_unit_test(what_does_not_exist_or_cannot_be_written),
         cmocka_unit_test(nodes_keep_what_users_say),

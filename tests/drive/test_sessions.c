@@ -190,13 +190,14 @@ static void test_host_that_stood_still(void **state)
     world_init(&w, NULL);
     world_join(&w, 1, "m-1");
     world_join(&w, 2, "m-2");
+    uint64_t epoch = core_epoch(w.core);
     (void)driver_wait(w.driver, w.mono_ns + 100 * NS_PER_MS);
     w.mono_ns += 4 * NS_PER_SECOND;
     w.wall_ns += 4 * NS_PER_SECOND;
     world_report(&w, 1, 1, REPORT_STARTED, 99);
     driver_turn(w.driver);
     STORY(&w, "over m-1; close 1; over m-2; close 2; append 2; step boot; step reports; ");
-    assert_int_equal(core_epoch(w.core), 2);
+    assert_int_equal(core_epoch(w.core), epoch + 4000);
     assert_int_equal(world_state(&w, 0), MACHINE_AWAY);
     driver_turn(w.driver); /* once */
     STORY(&w, "");
@@ -234,6 +235,8 @@ static void test_stood_still_with_a_full_disk(void **state)
 {
     struct world w;
     world_init(&w, NULL);
+    uint64_t epoch = core_epoch(w.core);
+    size_t length = w.log.len;
     w.log_says = ERROR_NO_SPACE;
     for (int i = 0; i < 2; i++) {
         (void)driver_wait(w.driver, w.mono_ns + 100 * NS_PER_MS);
@@ -250,7 +253,8 @@ static void test_stood_still_with_a_full_disk(void **state)
     world_appended(&w, APPEND_DONE);
     driver_turn(w.driver);
     world_appended(&w, APPEND_DONE);
-    assert_int_equal(core_epoch(w.core), 3);
+    assert_int_equal(w.log.len, length + 2);
+    assert_true(core_epoch(w.core) > epoch + 1);
     world_done(&w);
 }
 

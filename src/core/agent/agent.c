@@ -410,7 +410,7 @@ void agent_step(struct agent *agent, const struct agent_event *event, struct age
         agent_send_due(agent, effects);
     CHECK(agent->fence_ns >= fence_ns || agent->grant != grant); /* moves backwards only with a new grant */
     CHECK(!agent->fence_passed || agent->link != LINK_WELCOME);
-    CHECK(agent->pending.len <= AGENT_PENDING_MAX && agent->seen.len <= JOBSETS_SEEN_MAX);
+    CHECK(agent->pending.len <= AGENT_PENDING_MAX && agent->seen.len <= ATTEMPTS_SEEN_MAX);
 }
 
 int64_t agent_deadline(const struct agent *agent)

@@ -179,6 +179,7 @@ uint64_t agent_digest(const struct agent *agent)
     for (size_t i = 0; i < agent->seen.len; i++) {
         put(&digest, agent->seen.items[i].jobset);
         put(&digest, (uint64_t)agent->seen.items[i].attempt);
+        put(&digest, agent->seen.items[i].epoch);
     }
     return digest;
 }
@@ -299,7 +300,7 @@ void agent_check_invariants(const struct agent *agent)
     CHECK(agent->fence_ns == 0 || agent->fence_passed == (agent->boot_ns >= agent->fence_ns) ||
           (agent->fence_passed && agent->link != LINK_WELCOME));
     CHECK(agent->pending.len <= AGENT_PENDING_MAX && agent->tasks.len <= AGENT_TASKS_MAX);
-    CHECK(agent->seen.len <= JOBSETS_SEEN_MAX);
+    CHECK(agent->seen.len <= ATTEMPTS_SEEN_MAX);
     CHECK(agent->config.machine.data == agent->machine && agent->config.software.data == agent->software);
     for (size_t i = 0; i < agent->pending.len; i++) {
         CHECK(agent->pending.items[i].number <= agent->report_number);

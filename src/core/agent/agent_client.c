@@ -296,7 +296,7 @@ void agent_task_rejoin(struct agent *agent, const struct task_rejoin *rejoin, st
             task->drain_deadline_ns = 0; /* the announced stop */
         drop_older(agent, task);
     }
-    agent_attempt_seen(agent, task->jobset, rejoin->attempt);
+    agent_attempt_seen(agent, task->jobset, rejoin->attempt, agent->epoch_seen);
     task->rank = rejoin->rank;
     task->world = rejoin->world;
     task->restore_step = rejoin->restore_step;

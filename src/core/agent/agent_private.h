@@ -166,12 +166,6 @@ struct local_errand {
     struct arena arena; /* owns their texts */
 };
 
-struct jobset_seen {
-    obj_id jobset;
-    int32_t attempt;
-};
-enum { JOBSETS_SEEN_MAX = 256 };
-
 struct agent {
     struct agent_config config; /* owns the strings */
     char *machine, *software;
@@ -199,7 +193,7 @@ struct agent {
     uint64_t signals_number;          /* number of the Reports under way that has some of them; 0: none */
     uint32_t signals_given_up;        /* number of them that were dropped since */
     VEC(struct local_errand *) errands; /* in order of arrival */
-    VEC(struct jobset_seen) seen; /* oldest first */
+    VEC(struct attempt_seen) seen;      /* oldest first */
     int64_t notes;                /* NOTE reports made */
 };
 
@@ -218,7 +212,8 @@ void agent_disconnect(struct agent *agent, struct agent_effects *effects,
 /* agent_task.c */
 struct local_task *agent_task_find(const struct agent *agent, obj_id uid); /* NULL: unknown */
 int32_t agent_seen_attempt(const struct agent *agent, obj_id jobset);      /* -1: none */
-void agent_attempt_seen(struct agent *agent, obj_id jobset, int32_t attempt);
+/* `epoch`: of the controller that told it, 0: unknown. */
+void agent_attempt_seen(struct agent *agent, obj_id jobset, int32_t attempt, uint64_t epoch);
 void agent_task_start(struct agent *agent, const struct task_launch *launch, struct agent_effects *effects);
 void agent_task_stop(struct agent *agent, const struct task_stop *stop, struct agent_effects *effects);
 void agent_task_adopted(struct agent *agent, const struct agent_event *event);

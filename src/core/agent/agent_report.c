@@ -81,6 +81,15 @@ static struct task_report report_of(const struct local_task *task, struct arena 
     return report;
 }
 
+/* An attempt 0 tells a controller nothing: it is not older than the JobSet. */
+static void list_seen(const struct agent *agent, struct arena *arena, struct hello *hello)
+{
+    hello->seen = ARENA_ARRAY(arena, struct attempt_seen, agent->seen.len);
+    for (size_t i = 0; i < agent->seen.len; i++)
+        if (agent->seen.items[i].attempt > 0)
+            hello->seen[hello->seen_count++] = agent->seen.items[i];
+}
+
 void agent_send_hello(struct agent *agent, struct agent_effects *effects)
 {
     CHECK(agent->link == LINK_HELLO && agent->connection > 0);
@@ -101,6 +110,7 @@ void agent_send_hello(struct agent *agent, struct agent_effects *effects)
         agent->tasks.items[i]->report_due = false;
     }
     agent_list_errands(agent, &effects->arena, &hello);
+    list_seen(agent, &effects->arena, &hello);
     agent_effect_add(effects, AGENT_SEND)->send =
         (struct from_agent){.kind = FROM_AGENT_HELLO, .hello = hello};
 }
@@ -202,6 +212,8 @@ void hello_copy(struct arena *arena, const struct hello *from, size_t text_max, 
     ret->reports = task_reports_copy(arena, from->reports, from->report_count, text_max);
     ret->errand_ids = ARENA_ARRAY(arena, obj_id, from->errand_count);
     mem_copy(ret->errand_ids, from->errand_ids, from->errand_count * sizeof *ret->errand_ids);
+    ret->seen = ARENA_ARRAY(arena, struct attempt_seen, from->seen_count);
+    mem_copy(ret->seen, from->seen, from->seen_count * sizeof *ret->seen);
 }
 
 /* --- steps and heartbeats ------------------------------------------------------------------------- */

@@ -144,21 +144,23 @@ int32_t agent_seen_attempt(const struct agent *agent, obj_id jobset)
     return -1;
 }
 
-void agent_attempt_seen(struct agent *agent, obj_id jobset, int32_t attempt)
+void agent_attempt_seen(struct agent *agent, obj_id jobset, int32_t attempt, uint64_t epoch)
 {
+    struct attempt_seen seen = {jobset, attempt, epoch};
     if (jobset == 0)
         return;
-    for (size_t i = 0; i < agent->seen.len; i++)
-        if (agent->seen.items[i].jobset == jobset) {
-            if (attempt > agent->seen.items[i].attempt)
-                agent->seen.items[i].attempt = attempt;
-            return;
-        }
-    if (agent->seen.len == JOBSETS_SEEN_MAX)
+    for (size_t i = 0; i < agent->seen.len; i++) {
+        struct attempt_seen *before = &agent->seen.items[i];
+        if (before->jobset != jobset)
+            continue;
+        if (attempt > before->attempt || (attempt == before->attempt && epoch > before->epoch))
+            *before = seen;
+        return;
+    }
+    if (agent->seen.len == ATTEMPTS_SEEN_MAX)
         vec_remove(&agent->seen, 0);
-    struct jobset_seen seen = {jobset, attempt};
     vec_push(&agent->seen, seen);
-    CHECK(agent->seen.len <= JOBSETS_SEEN_MAX);
+    CHECK(agent->seen.len <= ATTEMPTS_SEEN_MAX);
 }
 
 /* --- start ---------------------------------------------------------------------------------------- */
@@ -325,7 +327,7 @@ void agent_task_start(struct agent *agent, const struct task_launch *launch, str
         refuse(agent, task, launch, why);
         return;
     }
-    agent_attempt_seen(agent, launch->jobset, launch->attempt);
+    agent_attempt_seen(agent, launch->jobset, launch->attempt, agent->epoch_seen);
     if (launch->container_count > 0)
         agent_containers_init(task, launch);
     task_admit(agent, task, launch, effects);
@@ -410,7 +412,7 @@ void agent_task_adopted(struct agent *agent, const struct agent_event *event)
         task_take_launch(task, launch);
         task->chips &=
             ~held & (agent->config.chips < 64 ? (UINT64_C(1) << agent->config.chips) - 1 : UINT64_MAX);
-        agent_attempt_seen(agent, launch->jobset, launch->attempt);
+        agent_attempt_seen(agent, launch->jobset, launch->attempt, 0);
     }
     lifecycle_move(&local_lifecycle, &task->state, LOCAL_LAUNCHING);
     task->report_due = true;

@@ -71,6 +71,21 @@ static Wire__TaskReport **write_report_list(struct arena *arena, const struct ta
     return list;
 }
 
+static Wire__AttemptSeen **write_seen(struct arena *arena, const struct attempt_seen *seen, size_t count)
+{
+    CHECK(count <= ATTEMPTS_SEEN_MAX);
+    Wire__AttemptSeen *items = ARENA_ARRAY(arena, Wire__AttemptSeen, count);
+    Wire__AttemptSeen **list = ARENA_ARRAY(arena, Wire__AttemptSeen *, count);
+    for (size_t i = 0; i < count; i++) {
+        wire__attempt_seen__init(&items[i]);
+        items[i].jobset = seen[i].jobset;
+        items[i].attempt = seen[i].attempt;
+        items[i].epoch = seen[i].epoch;
+        list[i] = &items[i];
+    }
+    return list;
+}
+
 void codec_write_hello(struct arena *arena, const struct hello *hello, Wire__Hello *ret)
 {
     wire__hello__init(ret);
@@ -89,6 +104,8 @@ void codec_write_hello(struct arena *arena, const struct hello *hello, Wire__Hel
     ret->n_errand_ids = hello->errand_count;
     ret->errand_ids = hello->errand_ids;
     ret->injection = hello->injection;
+    ret->n_seen = hello->seen_count;
+    ret->seen = write_seen(arena, hello->seen, hello->seen_count);
 }
 
 void codec_write_reports(struct arena *arena, const struct reports *reports, Wire__Reports *ret)
@@ -261,6 +278,24 @@ static int read_report_list(struct arena *arena, Wire__TaskReport *const *list, 
     return 0;
 }
 
+static int read_seen(struct arena *arena, const Wire__Hello *pb, struct hello *hello, struct error *error)
+{
+    if (pb->n_seen > ATTEMPTS_SEEN_MAX)
+        return error_set(error, ERROR_LIMIT,
+                         "hello of " STR_FORMAT ": attempts of %zu JobSets (ATTEMPTS_SEEN_MAX is %d)",
+                         STR_ARG(hello->machine), pb->n_seen, ATTEMPTS_SEEN_MAX);
+    hello->seen = ARENA_ARRAY(arena, struct attempt_seen, pb->n_seen);
+    hello->seen_count = pb->n_seen;
+    for (size_t i = 0; i < pb->n_seen; i++) {
+        const Wire__AttemptSeen *item = pb->seen[i];
+        if (item->attempt < 0 || item->attempt == INT32_MAX)
+            return error_set(error, ERROR_INVALID, "hello of " STR_FORMAT ": attempt %d",
+                             STR_ARG(hello->machine), item->attempt);
+        hello->seen[i] = (struct attempt_seen){item->jobset, item->attempt, item->epoch};
+    }
+    return 0;
+}
+
 int codec_read_hello(struct arena *arena, const Wire__Hello *pb, struct hello *ret, struct error *error)
 {
     struct hello hello = {.version = pb->version,
@@ -286,6 +321,8 @@ int codec_read_hello(struct arena *arena, const Wire__Hello *pb, struct hello *r
                          "hello of " STR_FORMAT ": %zu errands (ERRANDS_PER_MACHINE_MAX is %d)",
                          STR_ARG(hello.machine), hello.errand_count, ERRANDS_PER_MACHINE_MAX);
     int rc = read_report_list(arena, pb->reports, pb->n_reports, &hello.reports, &hello.report_count, error);
+    if (rc == 0)
+        rc = read_seen(arena, pb, &hello, error);
     if (rc < 0)
         return rc;
     *ret = hello;

@@ -98,6 +98,14 @@ struct task_step {
     uint32_t attempt_plus_1; /* as task_report */
 };
 
+/* The newest attempt of a JobSet that an agent was told of. */
+struct attempt_seen {
+    obj_id jobset;
+    int32_t attempt;
+    uint64_t epoch; /* of the controller that told it; 0: unknown, an earlier agent of the machine was told */
+};
+enum { ATTEMPTS_SEEN_MAX = 256 };
+
 struct hello {
     uint32_t version;     /* WIRE_VERSION */
     struct str machine;   /* name in the cluster file */
@@ -116,6 +124,9 @@ struct hello {
     obj_id *errand_ids; /* waiting, running, and ended without an acknowledgement */
     size_t errand_count;
     bool injection; /* it injects faults if asked to (ERRAND_INJECT) */
+    struct attempt_seen *seen; /* those above 0: a controller whose log was restored from a backup goes on
+                                * behind them */
+    size_t seen_count;
 };
 /* The usage of a machine and its containers during the last window, measured by the agent's host: with one
  * heartbeat in ten seconds, never logged. */

@@ -393,7 +393,8 @@ struct jobset_recovery {
                               * their time is over are ended; then, or with another attempt, it is 0. */
     int64_t apart_ns;    /* a rank lost its connection to a living one, and no step came since; 0: none did */
     int32_t in_place_restarts, in_place_counted; /* restarts in place: all; those towards maxRestarts */
-    int32_t seen_attempt; /* private: a newer attempt that a machine has seen; 0 between steps */
+    uint64_t attempt_epoch;   /* of the controller that began the attempt; 0: the JobSet's first */
+    int32_t seen_attempt;     /* private: an attempt of a lost log that a machine has seen; 0 between steps */
     struct incident incident; /* private: what this step brought; empty between steps */
     struct joins joins;
     struct absence absence;

@@ -120,7 +120,7 @@ static void restart_all(struct step *step, struct jobset *jobset, const struct f
         backoff_begin(step, jobset, failed->culprit);
     note_wait(step, jobset);
     jobset->restarts++;
-    jobset->attempt++;
+    attempt_raise(step, jobset, jobset->attempt + 1);
     jobset->executions++;
     if (!counted && (!rule || rule->action == FAILURE_RESTART_JOBSET))
         jobset->restarts_counted++;

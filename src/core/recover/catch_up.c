@@ -1,34 +1,68 @@
-/* catch_up.c - a controller whose log was restored from a backup meets machines that have seen newer
- * attempts.
+/* catch_up.c - a controller whose log was restored from a backup meets machines that have seen attempts
+ * of the lost part.
  *
- * An agent fences every START of an attempt older than the newest it has seen, and reports that newest
- * attempt; a running task reports its attempt too. The attempts in between are lost, so the workload goes
- * on with the attempt after the newest, made anew as a whole, at once. This is no failure: it counts
- * towards no limit, no machine is blamed, and no progress is expected. If another machine knows a still
- * newer attempt, the same happens again. */
+ * Agents say with each hello which attempts they have seen, and fence every START of an older one. The
+ * lost attempts cannot be known, so the workload goes on with the attempt after the newest, made anew as a
+ * whole, at once. This is no failure: it counts towards no limit, no machine is blamed, and no progress is
+ * expected. If another machine knows a still newer attempt, the same happens again.
+ *
+ * The restored controller may have begun an attempt of its own that has the number of a lost one. The epoch
+ * tells them apart: the lost one is of an older epoch than the one that began it here.
+ */
 #include "core/recover/internal.h"
+
+static bool is_managed(const struct jobset *jobset)
+{
+    return jobset->form != FORM_POD && !jobset->deleted_ns && !jobset->hidden && !jobset_finished(jobset) &&
+           !jobset_rests(jobset) && !jobset_is_foreign(jobset);
+}
+
+static void take_seen(struct step *step, struct jobset *jobset, const struct machine *machine, int32_t seen)
+{
+    CHECK(seen >= jobset->attempt && seen < INT32_MAX);
+    if (!is_managed(jobset) || seen <= jobset->recovery.seen_attempt)
+        return;
+    struct buf text BUF_CLEANUP = {0};
+    struct end_fault found;
+    buf_printf(&text,
+               STR_FORMAT " has seen attempt %d, the controller's log only %d: it was restored from a backup",
+               STR_ARG(machine->name), seen, jobset->attempt);
+    end_fault_ordered(ORDER_RESTORE, STR(""), STR(""), buf_str(&text), step->now_ns, &found);
+    ends_strike(step, jobset, &found);
+    jobset->recovery.seen_attempt = seen;
+    jobset_mark(step, jobset);
+}
 
 void catch_up_note(struct step *step, struct task *task, const struct task_report *report)
 {
     CHECK(task->machine != MACHINE_NONE);
     struct jobset *jobset = task->job->jobset;
     int64_t seen = (int64_t)report->attempt_plus_1 - 1;
-    bool managed = jobset->form != FORM_POD && !jobset->deleted_ns && !jobset->hidden &&
-                   !jobset_finished(jobset) && !jobset_rests(jobset) && !jobset_is_foreign(jobset);
-    if (!managed || task->job->doomed || seen <= jobset->attempt || seen <= jobset->recovery.seen_attempt ||
-        seen >= INT32_MAX)
-        return;
-    struct buf text BUF_CLEANUP = {0};
-    struct end_fault found;
-    struct str machine = step->cluster->machines[task->machine].name;
-    buf_printf(&text,
-               STR_FORMAT
-               " has seen attempt %lld, the controller's log only %d: it was restored from a backup",
-               STR_ARG(machine), (long long)seen, jobset->attempt);
-    end_fault_ordered(ORDER_RESTORE, STR(""), STR(""), buf_str(&text), step->now_ns, &found);
-    ends_strike(step, jobset, &found);
-    jobset->recovery.seen_attempt = (int32_t)seen;
-    jobset_mark(step, jobset);
+    if (!task->job->doomed && seen > jobset->attempt && seen < INT32_MAX)
+        take_seen(step, jobset, &step->cluster->machines[task->machine], (int32_t)seen);
+}
+
+/* Whether the attempt is none that this log has begun. */
+static bool is_lost(const struct jobset *jobset, const struct attempt_seen *seen)
+{
+    bool older = seen->epoch > 0 && seen->epoch < jobset->recovery.attempt_epoch;
+    return seen->attempt > jobset->attempt || (seen->attempt == jobset->attempt && older);
+}
+
+void catch_up_hello(struct step *step, const struct machine *machine, const struct hello *hello)
+{
+    CHECK(hello->seen || hello->seen_count == 0);
+    for (size_t i = 0; i < hello->seen_count; i++) {
+        const struct attempt_seen *seen = &hello->seen[i];
+        struct jobset *jobset = jobs_find_uid(step->jobs, seen->jobset);
+        if (jobset && seen->attempt < INT32_MAX && is_lost(jobset, seen))
+            take_seen(step, jobset, machine, seen->attempt);
+    }
+}
+
+bool catch_up_is_due(const struct jobset *jobset)
+{
+    return jobset->recovery.seen_attempt > 0;
 }
 
 /* A Job without a JobSet is not made anew: its Pods are. */
@@ -51,7 +85,7 @@ bool catch_up(struct step *step, struct jobset *jobset)
     CHECK(jobset->recovery.seen_attempt >= 0);
     int32_t seen = jobset->recovery.seen_attempt, before = jobset->attempt;
     jobset->recovery.seen_attempt = 0;
-    if (seen <= before)
+    if (seen == 0 || seen < before)
         return false;
     inplace_cancel(jobset);
     restart_begin(step, jobset, seen + 1, "LogRestored", NULL);
@@ -59,7 +93,7 @@ bool catch_up(struct step *step, struct jobset *jobset)
                    "machines have seen attempt %d, the log only %d: it goes on as attempt %d", seen, before,
                    seen + 1);
     jobset->recovery.in_place_restarts += seen + 1 - before;
-    jobset->attempt = seen + 1;
+    attempt_raise(step, jobset, seen + 1);
     jobset->executions++;
     ladder_stop(&jobset->recovery.ladder);
     begin_again(step, jobset);

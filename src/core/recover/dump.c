@@ -36,7 +36,7 @@ void dump_begin(struct step *step, struct jobset *jobset, struct task *culprit,
     bool same = restart_is_same_incident(step, jobset, culprit);
     if (!jobset_parks(jobset)) { /* otherwise no task has heard of the attempt that is being prepared */
         restart_begin(step, jobset, jobset->attempt + 1, NULL, culprit);
-        jobset->attempt++;
+        attempt_raise(step, jobset, jobset->attempt + 1);
         jobset->recovery.counted = false;
     }
     recovery_state_move(&jobset->recovery.state, RECOVERY_DUMPING);
@@ -140,7 +140,7 @@ void dump_lost(struct step *step, struct task *task)
                             STR_ARG(task->message.len ? task->message : STR("exit code 0"))));
         return;
     }
-    jobset->attempt++; /* the remaining members meet without it */
+    attempt_raise(step, jobset, jobset->attempt + 1); /* the remaining members meet without it */
     jobset->recovery.in_place_restarts++;
     restart_follow(jobset);
     keep_or_stop(step, jobset, task);

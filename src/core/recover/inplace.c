@@ -252,13 +252,13 @@ static bool falls(struct step *step, struct jobset *jobset)
 
 /* Members of a dying checkpoint have been told ranks of this attempt that differ from their indexes, so tasks
  * that are made anew begin as the next attempt. */
-static void call_off(struct jobset *jobset)
+static void call_off(const struct step *step, struct jobset *jobset)
 {
     CHECK(jobset_parks(jobset));
     bool told = jobset->recovery.state == RECOVERY_DUMPING;
     inplace_cancel(jobset);
     if (told)
-        inplace_retire(jobset);
+        inplace_retire(step, jobset);
 }
 
 void inplace_go_on(struct step *step, struct jobset *jobset)
@@ -274,7 +274,7 @@ void inplace_go_on(struct step *step, struct jobset *jobset)
     if (jobset->recovery.state == RECOVERY_BACKING_OFF && jobset->recovery.since_ns <= step->now_ns)
         recovery_state_move(&jobset->recovery.state, RECOVERY_PARKED);
     if (jobset_finished(jobset) || jobset_rests(jobset))
-        call_off(jobset);
+        call_off(step, jobset);
     else if (jobset->recovery.state == RECOVERY_DUMPING)
         dump_go_on(step, jobset);
     else if (jobset_keeps(jobset) && inplace_has_succeeded(jobset))

@@ -56,7 +56,7 @@ static void begin(struct step *step, struct jobset *jobset, enum recovery_path p
     struct jobset_recovery *recovery = &jobset->recovery;
     int64_t delay_ns = charge->delay_ns > 0 ? charge->delay_ns : 0;
     CHECK(recovery->state == RECOVERY_NONE); /* restart_begin has ended what was under way */
-    jobset->attempt++;
+    attempt_raise(step, jobset, jobset->attempt + 1);
     recovery->in_place_counted += charge->jobset;
     recovery->absence.overdue = false;
     recovery->counted = charge->jobset;

@@ -26,6 +26,9 @@ void outage_ends(struct step *step, struct task *task); /* called before such a 
 
 /* catch_up.c: notes that machines know newer attempts than the log, which was restored from a backup. */
 void catch_up_note(struct step *step, struct task *task, const struct task_report *report);
+void catch_up_hello(struct step *step, const struct machine *machine, const struct hello *hello);
+/* Whether the JobSet will go on behind such an attempt before this step ends, with all tasks made anew. */
+bool catch_up_is_due(const struct jobset *jobset);
 /* Goes on after the newest of these attempts, with all tasks made anew. False: there is none. */
 bool catch_up(struct step *step, struct jobset *jobset);
 
@@ -66,7 +69,9 @@ bool inplace_forget_dump(struct jobset *jobset);
 void inplace_forget_keepers(struct jobset *jobset);
 /* Numbers later attempts anew, so that later tasks never meet tasks that still run under the present
  * number or hear of it late. */
-void inplace_retire(struct jobset *jobset);
+void inplace_retire(const struct step *step, struct jobset *jobset);
+/* The attempt has this number from now on, which is above the present one. */
+void attempt_raise(const struct step *step, struct jobset *jobset, int32_t attempt);
 /* Whether a restart in place that was given up left some tasks parked or in an earlier attempt. */
 bool inplace_left_some(const struct jobset *jobset);
 /* Whether the task waits for an attempt that will never begin, once its restart in place was given up. */

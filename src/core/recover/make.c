@@ -49,7 +49,7 @@ bool jobset_make_jobs(struct step *step, struct jobset *jobset)
     jobset->recovery.ladder.wait_ns = jobset->recovery.crashes.due_ns = 0;
     if (jobset->recovery.state == RECOVERY_SAVED || jobset->recovery.state == RECOVERY_REFUSED ||
         meets_old_tasks(jobset))
-        inplace_retire(jobset); /* a user has deleted its Jobs */
+        inplace_retire(step, jobset); /* a user has deleted its Jobs */
     uint32_t position = 0, made = jobset->made;
     for (uint32_t r = 0; r < jobset->spec.rjob_count; r++) {
         bool exists = may_exist(jobset, r), runs = !jobset->spec.suspend && startup_allows(jobset, r);

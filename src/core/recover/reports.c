@@ -66,7 +66,7 @@ static void task_exited(struct step *step, struct task *task, const struct task_
     else if (report->exit_code)
         task_message(task, "exit code %d", report->exit_code);
     bool ours = task->state == TASK_STOPPING;
-    if (task->job->jobset->recovery.seen_attempt > 0) { /* the whole JobSet begins again */
+    if (catch_up_is_due(task->job->jobset)) {
         task->doomed = true;
         task_finish(step, task, END_STOPPED);
         return;
@@ -167,6 +167,11 @@ static void hello_ends(struct step *step, const struct machine *machine, struct 
     if (task->state != TASK_RUNNING && task->state != TASK_STOPPING)
         return;
     task_message(task, "gone when the agent of " STR_FORMAT " came back", STR_ARG(machine->name));
+    if (catch_up_is_due(task->job->jobset)) {
+        task->doomed = true;
+        task_finish(step, task, END_STOPPED);
+        return;
+    }
     ends_take(step, task, NULL, SIGNATURE_MACHINE_LOST);
     task_finish(step, task, task->state == TASK_STOPPING ? END_STOPPED : END_MACHINE_LOST);
 }
@@ -197,6 +202,7 @@ void jobs_machine_hello(struct step *step, struct machine *machine, const struct
     CHECK(machine->state == MACHINE_READY);
     uid_list unknown = {0};
     find_unknown(step, machine, hello, &unknown); /* reports may start further tasks, and stop them again */
+    catch_up_hello(step, machine, hello);
     for (size_t i = 0; i < hello->report_count; i++)
         apply_report(step, machine, &hello->reports[i]);
     hello_without(step, machine, &unknown);

@@ -18,10 +18,17 @@ void inplace_end(struct jobset *jobset, enum recovery_state to)
     shrink_forget(jobset);
 }
 
-void inplace_retire(struct jobset *jobset)
+void attempt_raise(const struct step *step, struct jobset *jobset, int32_t attempt)
+{
+    CHECK(attempt > jobset->attempt);
+    jobset->attempt = attempt;
+    jobset->recovery.attempt_epoch = step->epoch;
+}
+
+void inplace_retire(const struct step *step, struct jobset *jobset)
 {
     CHECK(jobset->attempt < INT32_MAX);
-    jobset->attempt++;
+    attempt_raise(step, jobset, jobset->attempt + 1);
     jobset->recovery.in_place_restarts++;
     inplace_forget_dump(jobset);
 }

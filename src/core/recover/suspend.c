@@ -93,7 +93,7 @@ static void suspend_recovery(struct step *step, struct jobset *jobset)
     bool shrunk = jobset->recovery.absence.replicas.len > 0 && !jobset_parks(jobset);
     uint8_t state = jobset->recovery.state;
     if (shrunk || state == RECOVERY_DUMPING || state == RECOVERY_SAVED || state == RECOVERY_REFUSED)
-        inplace_retire(jobset); /* the ranks of a shrunk world differ from the indexes */
+        inplace_retire(step, jobset); /* the ranks of a shrunk world differ from the indexes */
     shrink_forget(jobset);      /* the whole world comes back, or nothing */
     usage_book(step, jobset, OWNER_DRAINING);
 }

@@ -212,6 +212,14 @@ static void test_attempts(void **state)
     assert_int_equal(effect_of(&desk, AGENT_STOP)->stop.task, 11);
     exited(&desk, 11, 0);
     assert_int_equal(effect_of(&desk, AGENT_LAUNCH)->launch->task, 13);
+    struct arena arena ARENA_CLEANUP = {0};
+    desk_step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    tick_to(&desk, agent_deadline(desk.agent));
+    desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    const struct hello *hello = &desk_sent(&desk, FROM_AGENT_HELLO)->hello;
+    assert_int_equal(hello->seen_count, 1); /* attempt 0 is not worth a word */
+    assert_true(hello->seen[0].jobset == 1 && hello->seen[0].attempt == 5 && hello->seen[0].epoch == 5);
+    desk_welcome(&desk);
     start(&desk, 14, 2, 0, 0x10); /* a chip that is not here */
     assert_non_null(report_of(&desk, 14, REPORT_START_FAILED));
     desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_STOP, .stop = {777, 0}});

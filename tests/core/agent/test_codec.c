@@ -84,6 +84,11 @@ static void random_hello(struct rng *rng, struct arena *arena, struct hello *hel
     hello->errand_ids = ARENA_ARRAY(arena, obj_id, hello->errand_count);
     for (size_t i = 0; i < hello->errand_count; i++)
         hello->errand_ids[i] = 1 + rng_next(rng) / 2;
+    hello->seen_count = rng_below(rng, 4);
+    hello->seen = ARENA_ARRAY(arena, struct attempt_seen, hello->seen_count);
+    for (size_t i = 0; i < hello->seen_count; i++)
+        hello->seen[i] =
+            (struct attempt_seen){rng_next(rng), (int32_t)rng_below(rng, INT32_MAX), rng_next(rng)};
 }
 
 static void random_ends(struct rng *rng, struct arena *arena, struct reports *reports)
@@ -756,6 +761,34 @@ static void test_memory_is_bounded(void **state)
     assert_true(arena.used_bytes <= arena.limit_bytes);
 }
 
+static int hello_with(const struct attempt_seen *seen, size_t count)
+{
+    ARENA_CLEANUP struct arena arena = {0};
+    Wire__AttemptSeen *items = ARENA_ARRAY(&arena, Wire__AttemptSeen, count), **list;
+    list = ARENA_ARRAY(&arena, Wire__AttemptSeen *, count);
+    for (size_t i = 0; i < count; i++) {
+        wire__attempt_seen__init(&items[i]);
+        items[i].jobset = seen->jobset;
+        items[i].attempt = seen->attempt;
+        list[i] = &items[i];
+    }
+    Wire__Hello pb;
+    wire__hello__init(&pb);
+    pb.machine = (char *)(uintptr_t) "m-1";
+    pb.n_seen = count;
+    pb.seen = list;
+    struct hello back;
+    return codec_read_hello(&arena, &pb, &back, NULL);
+}
+
+static void test_attempts_of_a_hello_are_bounded(void **state)
+{
+    assert_int_equal(hello_with(&(struct attempt_seen){7, 1, 0}, ATTEMPTS_SEEN_MAX), 0);
+    assert_int_equal(hello_with(&(struct attempt_seen){7, 1, 0}, ATTEMPTS_SEEN_MAX + 1), ERROR_LIMIT);
+    assert_int_equal(hello_with(&(struct attempt_seen){7, -1, 0}, 1), ERROR_INVALID);
+    assert_int_equal(hello_with(&(struct attempt_seen){7, INT32_MAX, 0}, 1), ERROR_INVALID);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -770,6 +803,7 @@ int main(void)
         cmocka_unit_test(test_times_fit),
         cmocka_unit_test(test_rejoins_are_checked),
         cmocka_unit_test(test_memory_is_bounded),
+        cmocka_unit_test(test_attempts_of_a_hello_are_bounded),
         cmocka_unit_test(test_stream_fields_arrive),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

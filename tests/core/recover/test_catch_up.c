@@ -92,6 +92,98 @@ static void a_process_of_a_newer_attempt_is_stopped(void **state)
     harness_done(&h);
 }
 
+static void boot(struct harness *h, uint64_t epoch)
+{
+    harness_step(h, &(struct event){.kind = EVENT_BOOT, .boot = {.epoch = epoch, .version = STR("test")}});
+}
+
+/* The agent of the machine comes back, and has seen this attempt; its tasks that are known are gone. */
+static void comes_back(struct harness *h, const char *machine, const struct jobset *jobset, int32_t attempt,
+                       uint64_t epoch)
+{
+    struct attempt_seen seen[] = {{4711, 3, epoch}, {jobset->uid, attempt, epoch}}; /* and a stranger's */
+    struct event event = {.kind = EVENT_MACHINE_HELLO};
+    event.machine_hello.hello = (struct hello){.version = WIRE_VERSION,
+                                               .machine = str_from(machine),
+                                               .incarnation = (uint64_t)h->now_ns,
+                                               .chips = 1,
+                                               .seen = seen,
+                                               .seen_count = 2};
+    machine_id id = cluster_find(core_cluster(h->core), str_from(machine))->id;
+    for (size_t i = 0; i < h->told.len; i++)
+        if (h->told.items[i].machine == id)
+            h->told.items[i].ended = true;
+    harness_step(h, &event);
+    core_check_invariants(h->core);
+}
+
+/* Machines without a task of this log say what they have seen, too: no refusal would tell. */
+static void a_hello_tells_of_lost_attempts(void **state)
+{
+    struct harness h;
+    harness_init(&h, 5, 1, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    harness_run_all(&h);
+    boot(&h, 100);
+    comes_back(&h, "m-4", jobset, 7, 1);
+    assert_int_equal(jobset->attempt, 8);
+    for (int i = 0; i < 4; i++) {
+        char name[8];
+        snprintf(name, sizeof name, "m-%d", (int[]){1, 2, 3, 5}[i]);
+        comes_back(&h, name, jobset, 2 * i, 1);
+    }
+    assert_goes_on(&h, jobset, 8);
+    assert_int_equal(jobset->history.record_count, 1);
+    assert_string_equal(jobset->history.records[0].cause, "LogRestored");
+    assert_int_equal(jobset->restarts_counted + jobset->recovery.in_place_counted, 0);
+    harness_done(&h);
+}
+
+/* The machine whose hello comes first has lost its task and has seen attempt 1; the log goes on as attempt
+ * 2. That is a number that the lost part had as well: another machine has seen it, from an older epoch. */
+static void a_lost_attempt_of_the_same_number_is_another(void **state)
+{
+    struct harness h;
+    harness_init(&h, 5, 1, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    harness_run_all(&h);
+    boot(&h, 100);
+    comes_back(&h, "m-2", jobset, 1, 1);
+    assert_int_equal(jobset->attempt, 2);
+    comes_back(&h, "m-1", jobset, 2, 100); /* was told it by this controller */
+    assert_int_equal(jobset->attempt, 2);
+    comes_back(&h, "m-5", jobset, 2, 0); /* was told it by nobody knows whom */
+    assert_int_equal(jobset->attempt, 2);
+    struct core *twin = core_new();
+    struct buf bytes BUF_CLEANUP = {0};
+    core_snapshot_write(h.core, &bytes);
+    assert_int_equal(core_snapshot_read(twin, buf_str(&bytes), NULL), 0);
+    assert_true(core_digest(twin) == core_digest(h.core));
+    core_free(twin);
+    comes_back(&h, "m-4", jobset, 2, 1);
+    assert_int_equal(jobset->attempt, 3);
+    comes_back(&h, "m-3", jobset, 2, 1); /* older now */
+    assert_goes_on(&h, jobset, 3);
+    harness_done(&h);
+}
+
+/* An attempt that an earlier controller began, and this log knows, is no lost one. */
+static void a_known_attempt_is_none_of_a_lost_log(void **state)
+{
+    struct harness h;
+    harness_init(&h, 5, 1, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    refuses(&h, "a-x-0-1", 7);
+    assert_goes_on(&h, jobset, 8);
+    boot(&h, 100);
+    int64_t restarts = jobset->history.record_count;
+    comes_back(&h, "m-4", jobset, 8, 1);
+    comes_back(&h, "m-5", jobset, 3, 1);
+    assert_int_equal(jobset->attempt, 8);
+    assert_int_equal(jobset->history.record_count, restarts);
+    harness_done(&h);
+}
+
 /* A Job of its own has its Pods made anew. */
 static void a_job_of_its_own_goes_on_too(void **state)
 {
@@ -131,6 +223,9 @@ int main(void)
         cmocka_unit_test(a_refused_start_is_no_failure),
         cmocka_unit_test(the_newest_that_any_machine_knows_counts),
         cmocka_unit_test(a_process_of_a_newer_attempt_is_stopped),
+        cmocka_unit_test(a_hello_tells_of_lost_attempts),
+        cmocka_unit_test(a_lost_attempt_of_the_same_number_is_another),
+        cmocka_unit_test(a_known_attempt_is_none_of_a_lost_log),
         cmocka_unit_test(a_job_of_its_own_goes_on_too),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
