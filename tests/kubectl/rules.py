@@ -7,6 +7,8 @@ its comments are done in order:
     #> ^2$                                             a regular expression that its output must match, before long: a
                                                        question is asked again when something has changed
     #! 1                                               its exit status, when it is not 0
+    #@ $FOLDER/done                                    makes this file, for tasks that wait for it. A command that
+                                                       `exec` runs may be killed with the task that it ends
 
 `#$ apply -f -` and `#$ create -f -` take the file itself as their input. A file whose first step is one of these is not
 applied before. $NS stands for the namespace, $PORT1 to $PORT9 for TCP ports that nobody listens on,
@@ -36,8 +38,8 @@ WORKERS = 4
 
 
 class Step:
-    def __init__(self, line, words):
-        self.line, self.words = line, words
+    def __init__(self, line, words, file=None):
+        self.line, self.words, self.file = line, words, file
         self.patterns, self.refused, self.status = [], [], 0
 
 
@@ -50,6 +52,8 @@ class Rule:
         for number, line in enumerate(self.text.splitlines(), 1):
             if line.startswith("#$ "):
                 self.steps.append(Step(number, shlex.split(line[3:])))
+            elif line.startswith("#@ "):
+                self.steps.append(Step(number, [], line[3:]))
             elif line.startswith("#> "):
                 self.steps[-1].patterns.append(line[3:])
             elif line.startswith("#< "):
@@ -133,7 +137,11 @@ def run_rule(k, rule, namespace):
     if not rule.applies_itself:
         k.run("-n", namespace, "apply", "-f", "-", text=rule.expand(rule.text, namespace))
     for step in rule.steps:
-        run_step(k, rule, namespace, step)
+        if step.file:
+            with open(rule.expand(step.file, namespace), "w"):
+                pass
+        else:
+            run_step(k, rule, namespace, step)
     k.run("delete", "namespace", namespace, "--wait=false")
 
 
