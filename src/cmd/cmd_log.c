@@ -1,7 +1,9 @@
 /* phalanx log: the controller's log, for people: show it, verify it, replay it. */
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "doc/json.h"
 #include "cmd/client.h"
@@ -295,6 +297,7 @@ static int restore_to_etcd(struct command *command, const struct log_store *from
     struct etcd_lease *lease;
     struct etcd_log *log;
     options.lease_s = RESTORE_LEASE_S;
+    command->place.etcd.options.restores = true;
     int rc = log_place_open_etcd(&command->place, &log, error);
     if (rc < 0)
         return rc;
@@ -317,6 +320,7 @@ static int restore_to_etcd(struct command *command, const struct log_store *from
 static int restore(struct command *command, struct error *error)
 {
     char path[4096];
+    struct buf lock BUF_CLEANUP = {0};
     struct store *copy, *store;
     int rc = store_open(
         command->copy, &(struct store_options){.read_only = true, .keys = command->place.keys}, &copy, error);
@@ -332,6 +336,9 @@ static int restore(struct command *command, struct error *error)
             struct log_store to = log_store_sqlite(store);
             rc = copy_log(&from, &to, error);
             to.close(to.context);
+            buf_printf(&lock, "%s-lock", path); /* without it a controller takes the log for a restored one */
+            if (rc == 0 && unlink(lock.data) < 0 && errno != ENOENT)
+                rc = error_set_errno(error, errno, "removing %s", lock.data);
         }
     }
     from.close(from.context);

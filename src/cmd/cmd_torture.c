@@ -28,7 +28,7 @@ static const char usage[] =
     "  --replay           one run in this process, every event printed\n"
     "  --plant BUG        with a known bug: skip-fence, apply-before-log, forget-release,\n"
     "                     start-before-dead, lose-report, quota-twice, skip-finalizer,\n"
-    "                     ignore-reservation, lose-readiness, old-shard, forget-hold\n"
+    "                     ignore-reservation, lose-readiness, old-shard, forget-hold, hide-restore\n"
     "  --help             this text\n"
     "\n"
     "Exit status: 0 all held, 1 could not run, 2 wrong usage, 3 an invariant is broken, 4 something\n"

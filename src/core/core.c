@@ -44,6 +44,7 @@ void core_free(struct core *core)
     note_ring_done(&core->notes);
     cluster_done(&core->cluster);
     cluster_done(&core->retired);
+    vec_done(&core->hearing.strangers);
     buf_done(&core->cluster_json);
     arena_done(&core->reply);
     arena_done(&core->check_reply);
@@ -58,6 +59,7 @@ static void route_reports(struct core *core, struct step *step, const struct eve
         core_signals(core, step, machine, &event->reports.reports);
         errands_reported(step, machine, &event->reports.reports);
         hangs_reported(step, machine, &event->reports.reports);
+        hearing_look(step);
     }
     if (step->suspect == MACHINE_NONE)
         return;
@@ -99,6 +101,8 @@ static void route_boot(struct core *core, struct step *step, const struct event 
     node_boot(core, step, event->boot.paused);
     hangs_boot(step);
     slices_boot(step);
+    if (event->boot.restored)
+        hearing_begin(step);
 }
 
 static void route(struct core *core, struct step *step, const struct event *event)
@@ -114,6 +118,7 @@ static void route(struct core *core, struct step *step, const struct event *even
         jobs_tick(step);
         health_tick(step);
         lemon_tick(step);
+        hearing_look(step);
         errands_tick(step);
         hangs_tick(step);
         slices_tick(step);
@@ -195,6 +200,7 @@ static struct step step_begin(struct core *core, struct effects *effects, uint64
         .uid_base = uid_base(core->identity, core->uids_ahead),
         .epoch = core->epoch,
         .outage = core->outage,
+        .hearing = &core->hearing,
         .now_ns = now_ns,
         .suspect = MACHINE_NONE,
     };
@@ -336,6 +342,16 @@ uint32_t core_level(const struct core *core)
     return core->level;
 }
 
+bool core_is_hearing(const struct core *core)
+{
+    return core->hearing.until_ns > 0;
+}
+
+size_t core_stranger_count(const struct core *core)
+{
+    return core->hearing.strangers.len;
+}
+
 int64_t core_now(const struct core *core)
 {
     return core->now_ns;
@@ -343,7 +359,7 @@ int64_t core_now(const struct core *core)
 
 int64_t core_deadline(const struct core *core)
 {
-    const int64_t all_ns[] = {jobs_deadline(&core->jobs),
+    const int64_t all_ns[] = {hearing_deadline(&core->hearing, core->now_ns, jobs_deadline(&core->jobs)),
                               admit_deadline(core->admit, core->now_ns),
                               health_deadline(core->health, &core->cluster.policy),
                               core_leaving_deadline(core),

@@ -63,6 +63,9 @@ uint32_t core_level(const struct core *core);     /* up to which records may be 
 /* Makes the key by which the ranks of this attempt of a JobSet know each other, from the secret of the first
  * boot that had one: the same after a replay. Zeros: no boot had one yet. */
 void core_gang_key(const struct core *core, obj_id jobset, int32_t attempt, uint8_t ret_key[GANG_KEY_BYTES]);
+/* Whether the log was restored, and no task starts yet (recover/hearing.c). */
+bool core_is_hearing(const struct core *core);
+size_t core_stranger_count(const struct core *core); /* living tasks of the lost part that are known */
 int64_t core_now(const struct core *core);        /* its stamp */
 /* Stamp at which an EVENT_TICK is wanted; INT64_MAX: none. */
 int64_t core_deadline(const struct core *core);

@@ -103,6 +103,7 @@ struct event {
         struct {
             uint64_t epoch; /* the time in ms, and more than the last boot's */
             struct str version;
+            bool restored; /* the log was restored from a backup: it may lack its newest part */
             bool paused; /* the same process as before, after a pause of nearly a lease or longer */
             uint64_t identity; /* random bits; those of the first boot identify the cluster for ever
                                 * (ids.h) */

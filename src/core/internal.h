@@ -18,6 +18,7 @@ struct core {
     uint64_t epoch, first_epoch; /* of the newest boot, and of the first one; 0: none yet */
     uint64_t uids_ahead;         /* log positions by which uids are ahead (ids.h) */
     struct outage outage;
+    struct hearing hearing;
     struct lease_hold hold;
     uint64_t identity; /* identity of the cluster, from its first boot; 0: none yet */
     uint8_t secret[GANG_KEY_BYTES]; /* from which gangs' keys are made */

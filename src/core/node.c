@@ -169,6 +169,7 @@ void node_cluster(struct core *core, struct step *step, struct str document)
     tell_removed(core, step);
     remap_jobs(core, old);
     jobs_bind_machines(&core->jobs, core->cluster.machine_count);
+    core->hearing.heard = 0; /* numbers are others now */
     slices_cluster(step, core->slices, &core->cluster);
     book_inventory(core, step);
     for (size_t i = 0; i < core->cluster.machine_count; i++)
@@ -207,6 +208,7 @@ void node_hello(struct core *core, struct step *step, const struct hello *hello)
                   STR_ARG(machine->name));
     }
     jobs_machine_hello(step, machine, hello);
+    hearing_look(step);
     repairs_hello(step, machine, hello); /* before errands_hello */
     errands_hello(step, machine, hello);
 }

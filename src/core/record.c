@@ -98,6 +98,7 @@ static void write_event(struct arena *arena, const struct event *event, Log__Eve
         pb->boot->version = codec_text(arena, event->boot.version);
         pb->boot->identity = event->boot.identity;
         pb->boot->paused = event->boot.paused;
+        pb->boot->restored = event->boot.restored;
         pb->boot->secret.data = (uint8_t *)(uintptr_t)event->boot.secret.data; /* only read */
         pb->boot->secret.len = event->boot.secret.len;
         pb->boot->place = codec_text(arena, event->boot.place);
@@ -235,6 +236,7 @@ static int read_event(struct arena *arena, const Log__Event *pb, struct event *r
         ret->boot.version = str_from(pb->boot->version);
         ret->boot.identity = pb->boot->identity;
         ret->boot.paused = pb->boot->paused;
+        ret->boot.restored = pb->boot->restored;
         ret->boot.place = str_from(pb->boot->place);
         if (pb->boot->secret.len != 0 && pb->boot->secret.len != GANG_KEY_BYTES)
             return error_set(error, ERROR_CORRUPT, "boot with a secret of %zu bytes (%d are expected)",
@@ -383,6 +385,8 @@ void record_describe_named(struct buf *out, const struct event *event, const str
                    STR_ARG(event->boot.version));
         if (event->boot.place.len)
             buf_printf(out, " at " STR_FORMAT, STR_ARG(event->boot.place));
+        if (event->boot.restored)
+            buf_printf(out, ", the log was restored");
         break;
     case EVENT_CLUSTER:
         buf_printf(out, "cluster (%zu bytes)", event->cluster.document.len);

@@ -42,6 +42,13 @@ static int read_header(struct reader *reader, const Snapshot__Header *pb)
     core->epoch = pb->epoch;
     core->first_epoch = pb->first_epoch;
     core->uids_ahead = pb->uids_ahead;
+    core->hearing.until_ns = pb->hearing_until_ns;
+    core->hearing.heard = pb->hearing_heard;
+    for (size_t i = 0; i < pb->n_hearing_strangers; i++)
+        vec_push(&core->hearing.strangers, pb->hearing_strangers[i]);
+    if (pb->hearing_until_ns < 0 ||
+        (pb->hearing_until_ns == 0 && (pb->hearing_heard > 0 || pb->n_hearing_strangers > 0)))
+        return corrupt(reader, "hearing", pb->hearing_heard);
     if (pb->first_epoch > pb->epoch || pb->uids_ahead >> UID_POSITION_BITS)
         return corrupt(reader, "epoch", pb->epoch);
     core->outage = (struct outage){pb->boot_ns, pb->paused_ns};

@@ -53,6 +53,10 @@ static void write_header(struct writer *writer, const struct core *core)
     header.epoch = core->epoch;
     header.first_epoch = core->first_epoch;
     header.uids_ahead = core->uids_ahead;
+    header.hearing_until_ns = core->hearing.until_ns;
+    header.hearing_heard = core->hearing.heard;
+    header.n_hearing_strangers = core->hearing.strangers.len;
+    header.hearing_strangers = core->hearing.strangers.items; /* only read */
     header.boot_ns = core->outage.boot_ns;
     header.paused_ns = core->outage.paused_ns;
     header.identity = core->identity;

@@ -32,6 +32,13 @@ struct outage {
     int64_t paused_ns; /* newest end of a pause of the same process; 0: none */
 };
 
+/* After a boot on a restored log (recover/hearing.c). */
+struct hearing {
+    int64_t until_ns;      /* nothing starts before this stamp, unless all machines have been heard; 0: not */
+    machine_id heard;      /* machines below this one have said hello since the boot */
+    VEC(obj_id) strangers; /* living tasks of the lost part that agents have named */
+};
+
 struct step {
     struct cluster *cluster;
     struct outage outage;
@@ -44,6 +51,7 @@ struct step {
     struct hangs *hangs;
     struct slices *slices;
     struct repairs *repairs;
+    struct hearing *hearing;
     struct ledger *ledger;
     struct note_ring *notes;
     struct effects *effects;
@@ -83,6 +91,12 @@ static inline obj_id step_uid_top(struct step *step)
 static inline int64_t step_now_us(const struct step *step)
 {
     return step->now_ns / NS_PER_US;
+}
+
+/* Whether tasks that this log does not know may still run somewhere, so that nothing may start yet. */
+static inline bool step_is_hearing(const struct step *step)
+{
+    return step->hearing && step->hearing->until_ns > 0; /* NULL in a step that starts nothing */
 }
 
 /* The time in which agents reconnect after an outage: a lease and a tenth, and as much again to connect. */

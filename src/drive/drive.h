@@ -88,6 +88,7 @@ struct driver_options {
     uint32_t rank_table_inside_max; /* ranks up to which a gang's rank table travels within each START */
     uint32_t snapshot_every;   /* records between snapshots */
     uint64_t snapshot_seq;     /* of the newest snapshot of the log; 0: none */
+    bool restored;             /* the log was restored from a backup: it may lack its newest part */
     int64_t owed_ns;           /* so long an earlier controller may have gone on answering heartbeats */
 };
 

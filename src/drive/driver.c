@@ -80,6 +80,7 @@ static struct pending *boot_new(struct driver *driver, bool paused)
     pending->event.boot.identity = driver->identity;
     pending->event.boot.secret = (struct str){(const char *)driver->secret, sizeof driver->secret};
     pending->event.boot.paused = paused;
+    pending->event.boot.restored = driver->options.restored && !paused;
     if (core_level(driver->core) >= LEVEL_PLACE)
         pending->event.boot.place = driver->options.place;
     return pending;

@@ -167,6 +167,7 @@ static void append_ends(struct world *world)
     if (world->healing || !world_chance(world, world->swarm.sync_fail_ppm)) {
         disk_synced(&world->disk);
         driver_appended(world->controller.driver, APPEND_DONE, NULL);
+        world->disk.restored = false; /* the boot has said so */
         plant_show_hold(world);
         return;
     }
@@ -311,6 +312,8 @@ static void make_driver(struct world *world)
                                      .queue_bytes_max = swarm->queue_bytes_max,
                                      .rank_table_inside_max = swarm->rank_table_inside_max,
                                      .snapshot_every = swarm->snapshot_every,
+                                     .restored =
+                                         world->disk.restored && world->options.plant != PLANT_HIDE_RESTORE,
                                      .snapshot_seq = core_seq(world->controller.core)};
     struct driver_ports ports = {
         .log = {world, port_append, port_snapshot, port_refuses, port_takes, port_lost},
@@ -376,6 +379,8 @@ void controller_start(struct world *world)
     make_driver(world);
     world_trace(world, "controller starts: record %llu%s", (unsigned long long)core_seq(controller->core),
                 from_snapshot ? ", from a snapshot" : "");
+    if (world->disk.restored)
+        oracle_restored(world);
     oracle_restarted(world);
     bool tells = core_cluster(controller->core)->machine_count == 0 || world_chance(world, 100000);
     uint8_t secret[GANG_KEY_BYTES];
@@ -411,6 +416,20 @@ void controller_leave(struct world *world, int64_t away_ns)
             net_close_controller(world, world->conns.items[i]);
     controller->start_due = true;
     world_after(world, away_ns, SIM_CONTROLLER_START, 0, 0, 0);
+}
+
+void controller_restore(struct world *world)
+{
+    if (!world->controller.core)
+        return;
+    controller_crash(world);
+    if (!disk_restore(world))
+        return;
+    core_free(world->controller.left);
+    world->controller.left = NULL;
+    world_trace(world, "operator: puts back the log as it was at record %zu", world->disk.log.len);
+    oracle_lost(world);
+    world->outcome->reached[REACH_RESTORED]++;
 }
 
 void controller_crash(struct world *world)

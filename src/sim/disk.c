@@ -71,6 +71,23 @@ void disk_crash(struct world *world)
             snapshot_drop(disk, i);
 }
 
+bool disk_restore(struct world *world)
+{
+    enum { LOST_MAX = 400, KEPT_MIN = 8 };
+    struct sim_disk *disk = &world->disk;
+    if (disk->log.len <= KEPT_MIN)
+        return false;
+    size_t lost = (size_t)world_draw(world, 1, LOST_MAX), most = disk->log.len - KEPT_MIN;
+    cut_log(disk, disk->log.len - (lost < most ? lost : most));
+    disk->durable = disk->log.len;
+    while (disk->snapshots.len && vec_last(&disk->snapshots).seq > disk->log.len)
+        snapshot_drop(disk, disk->snapshots.len - 1);
+    core_free(disk->reader);
+    disk->reader = NULL;
+    disk->restored = true;
+    return true;
+}
+
 void disk_snapshot(struct world *world, uint64_t seq, struct buf *bytes)
 {
     struct sim_disk *disk = &world->disk;

@@ -267,6 +267,9 @@ static void happen(struct world *world, enum fault_kind kind)
     case FAULT_HOLD:
         hold_plan(world);
         break;
+    case FAULT_RESTORE:
+        controller_restore(world);
+        break;
     case FAULT_KINDS:
         break;
     }

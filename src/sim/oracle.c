@@ -243,6 +243,9 @@ void oracle_applied(struct world *world, const struct event *event, const struct
         world_trace(world, "core %llu: %.300s", (unsigned long long)event->seq, text.data);
     }
     core_check_invariants(core);
+    if (event->kind == EVENT_REPORTS || event->kind == EVENT_MACHINE_HELLO)
+        world->outcome->reached[REACH_STRANGER] += core_stranger_count(core) > world->strangers;
+    world->strangers = core_stranger_count(core);
     oracle_objects(world, event);
     check_checkpoints(world);
     check_settled(world, event);
@@ -266,6 +269,32 @@ static void check_log(struct world *world)
     for (size_t i = world->applied.len; i < disk->log.len; i++) {
         vec_push(&world->applied, disk->log.items[i].hash);
         vec_push(&world->digests, 0);
+    }
+}
+
+void oracle_lost(struct world *world)
+{
+    size_t left = world->disk.log.len;
+    world->applied.len = left < world->applied.len ? left : world->applied.len;
+    world->digests.len = left < world->digests.len ? left : world->digests.len;
+}
+
+void oracle_restored(struct world *world)
+{
+    const struct job_store *store = core_jobs(world->controller.core);
+    for (size_t i = 0; i < world->known.len; i++) {
+        struct known_jobset *known = &world->known.items[i];
+        const struct jobset *jobset = jobs_find(store, str_from(known->namespace_), str_from(known->name));
+        known->deletes = known->deletes || !jobset || jobset->uid != known->uid;
+    }
+    for (size_t i = 0; i < store->jobsets.len; i++) {
+        const struct jobset *jobset = store->jobsets.items[i];
+        struct committed *committed = committed_of(world, jobset->uid);
+        *committed = (struct committed){.step = jobset->checkpoint.committed_step,
+                                        .attempt = jobset->checkpoint.committed_attempt,
+                                        .current = jobset->attempt,
+                                        .finished = jobset_finished(jobset),
+                                        .reach = {.restarts = jobset->history.record_count}};
     }
 }
 

@@ -2,6 +2,8 @@
  * Decisions are seen where the ladder keeps them; of several in one event the newest counts. */
 #include "sim/world.h"
 
+#include <string.h>
+
 #include "core/slice/slice.h"
 
 const char *torture_reach_name(enum torture_reach reach)
@@ -28,6 +30,9 @@ const char *torture_reach_name(enum torture_reach reach)
         "controller paused",
         "heartbeat answered by the stand-in",
         "rank table sent",
+        "log restored",
+        "stranger stopped",
+        "caught up",
         "drained",
         "rerouted",
         "slice moved",
@@ -103,5 +108,11 @@ void reach_look(struct world *world, const struct jobset *jobset, struct reach_s
     bool leaving = move->by_spares && move->state == MOVE_LEAVING;
     reached[REACH_MOVED] += leaving && !seen->leaving;
     seen->leaving = leaving;
+    uint32_t restarts = jobset->history.record_count;
+    if (restarts > seen->restarts) {
+        const struct restart_record *newest = &jobset->history.records[(restarts - 1) % RESTART_RECORDS_MAX];
+        reached[REACH_CAUGHT_UP] += strcmp(newest->cause, "LogRestored") == 0;
+    }
+    seen->restarts = restarts;
     look_at_slice(world, jobset, seen);
 }

@@ -7,7 +7,7 @@ const char *fault_name(enum fault_kind kind)
     static const char *const names[FAULT_KINDS] = {
         "controller-crash", "controller-pause", "agent-crash",  "agent-pause",     "machine-crash",
         "machine-power",    "partition",        "conn-timeout", "task-kill",       "disk-full",
-        "clock-jump",       "delay-spike",      "signal",       "planned-restart",
+        "clock-jump",       "delay-spike",      "signal",       "planned-restart", "restore",
     };
     CHECK((unsigned)kind < FAULT_KINDS);
     return names[kind];
@@ -110,6 +110,19 @@ static void draw_holds(struct swarm *swarm, uint64_t seed)
         swarm->weights[FAULT_HOLD] = (uint32_t)rng_range(&rng, 2, 10);
 }
 
+/* Gives one world of eight backups that are put back, by draws of its own. Not where the leases may be held:
+ * a hold of the lost part is not waited for. Nor where the clock of the controller may go back, since the
+ * epochs follow it, nor with switches, which know newer operations than the log. */
+static void draw_restores(struct swarm *swarm, uint64_t seed)
+{
+    struct rng rng;
+    rng_seed(&rng, seed ^ UINT64_C(0x7265730000050e0f));
+    if (swarm->cubes || swarm->weights[FAULT_HOLD] || !rng_chance(&rng, 125000))
+        return;
+    swarm->weights[FAULT_RESTORE] = (uint32_t)rng_range(&rng, 1, 6);
+    swarm->weights[FAULT_CLOCK_JUMP] = 0;
+}
+
 /* Draws the driver's limits, small enough to be reached, and a slow or failing log, by draws of its own. */
 static void draw_driver(struct swarm *swarm, uint64_t seed)
 {
@@ -191,6 +204,7 @@ void swarm_draw(struct swarm *swarm, struct rng *rng, uint64_t seed)
     draw_driver(swarm, seed);
     draw_pod(swarm, seed);
     draw_whole_cubes(swarm, seed);
+    draw_restores(swarm, seed);
 }
 
 void swarm_describe(const struct swarm *swarm, char *ret_text, size_t size)

@@ -41,6 +41,7 @@ enum torture_plant {
     PLANT_LOSE_READINESS,     /* that a task is ready is acknowledged but not logged */
     PLANT_OLD_SHARD,          /* a process that has joined again writes its shards as the attempt before */
     PLANT_FORGET_HOLD,        /* a restarted controller forgets what the one before granted */
+    PLANT_HIDE_RESTORE,       /* a controller is not told that its log was restored from a backup */
     PLANTS
 };
 const char *torture_plant_name(enum torture_plant plant); /* "skip-fence" ... */
@@ -71,6 +72,9 @@ enum torture_reach {
     REACH_PAUSED,         /* the controller found that it had stood still for nearly a lease */
     REACH_ATTENDED,       /* a stand-in answered a heartbeat while the controller was at work */
     REACH_RANK_TABLE,     /* a gang's rank table was sent by itself */
+    REACH_RESTORED,       /* a backup of the log was put back */
+    REACH_STRANGER,       /* a task that the log had lost was stopped */
+    REACH_CAUGHT_UP,      /* a workload went on behind an attempt that the log had lost */
     REACH_DRAINED,        /* the drain of a switch or cube was complete when it ended */
     REACH_REROUTED,       /* a running slice got other routing tables */
     REACH_SLICE_MOVED,    /* a slice left a drained cube */

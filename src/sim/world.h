@@ -100,8 +100,9 @@ enum fault_kind {
     FAULT_DISK_FULL,
     FAULT_CLOCK_JUMP,
     FAULT_DELAY_SPIKE,
-    FAULT_SIGNAL, /* a probe sees something; drawn apart, so that worlds without it stay what they were */
-    FAULT_HOLD,   /* the controller is restarted under a hold of the leases; drawn apart */
+    FAULT_SIGNAL,  /* a probe sees something; drawn apart, so that worlds without it stay what they were */
+    FAULT_HOLD,    /* the controller is restarted under a hold of the leases; drawn apart */
+    FAULT_RESTORE, /* an operator puts a backup of the log back; drawn apart */
     FAULT_KINDS
 };
 /* What clients write besides plain JobSets. */
@@ -278,6 +279,7 @@ struct sim_disk {
     VEC(struct disk_record) log;
     size_t durable; /* records that a crash cannot take */
     struct core *reader; /* what the log gives from its first record on, so far as it was asked; or NULL */
+    bool restored;       /* from a backup, and no boot has said so yet */
     size_t whole;        /* records that a controller has replayed from scratch when it started, at most */
     VEC(struct disk_snapshot) snapshots;
     bool full, busy; /* it takes nothing; busy: because another program holds it */
@@ -394,6 +396,7 @@ struct world {
     struct u64_map shards; /* hash of (jobset, attempt, name, step): it was saved by that attempt's process */
     struct u64_map committed; /* jobset -> struct committed */
     VEC(struct committed *) commits;
+    size_t strangers;           /* that the core knew after the last event */
     VEC(obj_id) held;           /* before the event at hand: objects with a user's finalizer */
     VEC(struct kept_room) kept; /* likewise: rooms of preemptors */
     VEC(struct process *) buried; /* freed when the event of the world is over */
@@ -404,6 +407,7 @@ struct reach_seen {
     struct ladder_use use; /* the newest */
     size_t uses, away;
     bool leaving; /* a machine, by spares */
+    uint32_t restarts;
     uint32_t tables; /* of its slice */
     uint64_t tables_out;
     bool slice_moves, slice_lost;
@@ -453,6 +457,8 @@ void disk_append(struct sim_disk *disk, const struct drive_record *record);
 void disk_synced(struct sim_disk *disk);
 void disk_fails(struct sim_disk *disk); /* nothing that is not durable is there */
 void disk_crash(struct world *world);
+/* Puts back a backup, some records old. False: the log is too short. */
+bool disk_restore(struct world *world);
 /* Brings a core that is fresh, or holds a beginning of the log, to the log's end; with `from_snapshot` a
  * fresh one, by the newest snapshot if there is one. Fails the world when the log or a snapshot cannot be
  * read back. False then. */
@@ -470,6 +476,7 @@ void disk_done(struct sim_disk *disk);
 /* controller.c */
 void controller_start(struct world *world);
 void controller_crash(struct world *world);
+void controller_restore(struct world *world); /* it crashes, and its log is an older one when it starts */
 void controller_leave(struct world *world, int64_t away_ns); /* a crash, and how long it is gone */
 void controller_turn_soon(struct world *world); /* something was queued */
 /* `at_work`: its loop is late, and a stand-in answers heartbeats; else its process is stopped. */
@@ -622,6 +629,10 @@ void oracle_before_objects(struct world *world);
 void oracle_objects(struct world *world, const struct event *event);
 void oracle_saved(struct world *world, const struct process *process);
 void oracle_restarted(struct world *world); /* after a replay */
+/* The log has lost its newest part: records need not be there any more, nor what was acknowledged. The second
+ * when a controller has read it. */
+void oracle_lost(struct world *world);
+void oracle_restored(struct world *world);
 void oracle_final(struct world *world);     /* the whole log again */
 void oracle_done(struct world *world);
 

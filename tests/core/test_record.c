@@ -34,6 +34,7 @@ static void each_kind(struct event events[EVENT_LAST + 1])
     for (int kind = EVENT_BOOT; kind <= EVENT_LAST; kind++)
         events[kind].kind = (enum event_kind)kind;
     events[EVENT_BOOT].boot.epoch = 9;
+    events[EVENT_BOOT].boot.restored = true;
     events[EVENT_BOOT].boot.version = STR("0.1");
     events[EVENT_BOOT].boot.identity = UINT64_MAX;
     events[EVENT_BOOT].boot.secret = STR("32 bytes that nobody else can see");
@@ -135,9 +136,9 @@ static void assert_same(const struct event *a, const struct event *b)
 {
     switch (a->kind) {
     case EVENT_BOOT:
-        assert_true(a->boot.epoch == b->boot.epoch && str_equal(a->boot.version, b->boot.version) &&
-                    a->boot.identity == b->boot.identity && str_equal(a->boot.secret, b->boot.secret) &&
-                    str_equal(a->boot.place, b->boot.place));
+        assert_true(a->boot.epoch == b->boot.epoch && a->boot.restored == b->boot.restored &&
+                    str_equal(a->boot.version, b->boot.version) && a->boot.identity == b->boot.identity &&
+                    str_equal(a->boot.secret, b->boot.secret) && str_equal(a->boot.place, b->boot.place));
         break;
     case EVENT_CLUSTER:
         assert_true(str_equal(a->cluster.document, b->cluster.document));

@@ -21,9 +21,11 @@ static void expect_all_hold(const struct campaign_options *options)
      */
     assert_true(outcome.faults > options->count && outcome.boots > options->count);
     assert_true(outcome.jobsets > options->count && outcome.finished > 0 && outcome.restarts > 0);
-    /* Ranks retry by themselves: that the core decides it takes a rare course. What befalls slices of whole
-     * cubes has a test of its own. */
+    /* Ranks retry by themselves: that the core decides it takes a rare course. Restored logs and slices of
+     * whole cubes have tests of their own. */
     for (int reach = REACH_RESTART_PROCESS; reach < REACH_REROUTED; reach++) {
+        if (reach >= REACH_RESTORED && reach <= REACH_CAUGHT_UP)
+            continue;
         if (outcome.reached[reach] == 0)
             print_error("no seed reaches: %s\n", torture_reach_name(reach));
         assert_true(outcome.reached[reach] > 0);
@@ -35,18 +37,17 @@ static void test_seeds_hold(void **state)
     expect_all_hold(&(struct campaign_options){.first_seed = 100000, .count = 150, .jobs = 2, .steps = 3000});
 }
 
-/* Worlds of whole cubes: running slices are routed around switches and back, are lost, and leave drained
- * cubes. Other worlds seldom have a whole cube at work when a switch breaks. */
-static void test_slices_of_whole_cubes(void **state)
+/* Runs the worlds of 500 seeds whose draw names `part`; each part of `from` ... `to` must be reached. */
+static void expect_reached(uint64_t first, const char *part, enum torture_reach from, enum torture_reach to)
 {
     uint64_t reached[REACHES] = {0};
     int worlds = 0;
-    for (uint64_t seed = 300000; seed < 300500; seed++) {
+    for (uint64_t seed = first; seed < first + 500; seed++) {
         char drawn[TORTURE_DRAW_MAX];
         struct campaign_outcome outcome;
         struct campaign_options options = {.first_seed = seed, .count = 1, .jobs = 1, .steps = 10000};
         torture_draw(seed, drawn, sizeof(drawn));
-        if (!strstr(drawn, " whole="))
+        if (!strstr(drawn, part))
             continue;
         worlds++;
         assert_int_equal(campaign_run(&options, &outcome), 0);
@@ -57,11 +58,24 @@ static void test_slices_of_whole_cubes(void **state)
             reached[reach] += outcome.reached[reach];
     }
     assert_true(worlds > 20);
-    for (int reach = REACH_REROUTED; reach < REACHES; reach++) {
+    for (int reach = (int)from; reach <= (int)to; reach++) {
         if (reached[reach] == 0)
-            print_error("no world of whole cubes reaches: %s\n", torture_reach_name(reach));
+            print_error("no world with \"%s\" reaches: %s\n", part, torture_reach_name(reach));
         assert_true(reached[reach] > 0);
     }
+}
+
+/* Worlds of whole cubes: running slices are routed around switches and back, are lost, and leave drained
+ * cubes. Other worlds seldom have a whole cube at work when a switch breaks. */
+static void test_slices_of_whole_cubes(void **state)
+{
+    expect_reached(300000, " whole=", REACH_REROUTED, REACHES - 1);
+}
+
+/* Backups are put back while tasks run that only the lost part of the log knows. */
+static void test_restored_logs(void **state)
+{
+    expect_reached(350200000, " restore=", REACH_RESTORED, REACH_CAUGHT_UP);
 }
 
 /* One process, one sequence: the same options give the same world, event by event; another seed gives
@@ -113,6 +127,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_seeds_hold),
         cmocka_unit_test(test_slices_of_whole_cubes),
+        cmocka_unit_test(test_restored_logs),
         cmocka_unit_test(test_a_seed_is_a_seed),
         cmocka_unit_test(test_seeds_that_found_something),
     };

@@ -21,7 +21,7 @@ static bool name_is_taken(const struct task *task)
 void task_start_if_free(struct step *step, struct task *task)
 {
     if (task->state != TASK_PLACED || task_is_dead(task) || jobset_parks(task->job->jobset) ||
-        task_is_away(task) || name_is_taken(task) || spare_start_waits(task))
+        step_is_hearing(step) || task_is_away(task) || name_is_taken(task) || spare_start_waits(task))
         return;
     CHECK(task->machine != MACHINE_NONE && task->gang);
     if (task->gang->preflight || slice_start_waits(step, task))

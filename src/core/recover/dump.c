@@ -157,6 +157,6 @@ void dump_go_on(struct step *step, struct jobset *jobset)
         finish(step, jobset, false, STR("no survivor is left"));
     else if (dump_deadline(jobset) <= step->now_ns)
         finish(step, jobset, false, STR("not all have saved in time"));
-    else if (waiting > 0)
+    else if (waiting > 0 && !step_is_hearing(step))
         tell(step, jobset, waiting);
 }

@@ -28,6 +28,7 @@
  *   unjoined.c     processes that do not join though their peers have
  *   outage.c       an absence of the controller that ended all tasks
  *   catch_up.c     machines that know newer attempts than a restored log
+ *   hearing.c      nothing starts from a restored log before every machine was heard
  *
  * Every function here changes state through the step and marks the JobSets it touched; jobs_settle() then
  * reconciles them, once a step: it takes each marked JobSet as a whole and moves it on until nothing changes
@@ -50,6 +51,20 @@ void jobs_tick(struct step *step);
 
 /* Whether the machine is lost: its agent is away, and peers have lost every task that may live there. */
 bool jobs_peers_say_lost(const struct job_store *store, const struct machine *machine);
+
+/* --- a restored log (hearing.c) --------------------------------------------------------------- */
+
+/* The log may lack its newest part, in which tasks were started anywhere: from now on none is started. */
+void hearing_begin(struct step *step);
+/* An agent has named a living task that this log does not know, and is told to stop it; or has said that a
+ * task has ended. */
+void hearing_stranger(struct step *step, obj_id task);
+void hearing_ended(struct step *step, obj_id task);
+/* Starts what waits once every machine has been heard and all strangers have ended, or in time. Called when
+ * that may be. */
+void hearing_look(struct step *step);
+/* The stamp at which a tick is wanted for it and for JobSets (`jobs_ns`), which may be overdue meanwhile. */
+int64_t hearing_deadline(const struct hearing *hearing, int64_t now_ns, int64_t jobs_ns);
 
 /* --- writes and orders ------------------------------------------------------------------------ */
 

@@ -128,8 +128,10 @@ static void apply_report(struct step *step, struct machine *machine, const struc
         struct effect *effect = effect_add(step->effects, EFFECT_TASK_STOP);
         effect->stop.machine = machine->id;
         effect->stop.stop = (struct task_stop){report->task, 0};
+        hearing_stranger(step, report->task);
     }
     if (ends) {
+        hearing_ended(step, report->task);
         struct effect *effect = effect_add(step->effects, EFFECT_TASK_FORGET);
         effect->forget.machine = machine->id;
         effect->forget.task = report->task;

@@ -221,6 +221,7 @@ static int make_driver(struct controller *controller, struct error *error)
         .version = STR(PHX_VERSION),
         .snapshot_every = controller->options.snapshot_every,
         .snapshot_seq = stats.snapshot_seq,
+        .restored = stats.restored,
         .owed_ns = controller->options.shared ? controller->options.shared->owed_ns : 0,
         .place = controller->options.shared ? str_from(controller->options.shared->place) : (struct str){0}};
     struct driver_ports ports = {log_port(controller),
@@ -248,6 +249,10 @@ static int boot(struct controller *controller, struct error *error)
     if (refusal)
         return error_set(error, refusal->code, "the log takes no records: %s", refusal->text);
     CHECK(driver_is_open(controller->driver)); /* the store says at once */
+    if (core_is_hearing(controller->core))
+        fprintf(stderr,
+                "the log was restored from a backup: nothing starts before every machine was heard, or "
+                "its lease is over\n");
     if (core_cluster(controller->core)->machine_count == 0)
         return error_set(error, ERROR_INVALID,
                          "no cluster: the log has none yet, and no cluster file was given");

@@ -69,6 +69,7 @@ static int open_database(struct store *store, const char *path, struct error *er
 static int verify_head(struct store *store, struct error *error)
 {
     const struct store_lock *lock = &store->lock;
+    store->restored = store->last_seq > 0 && (!lock->has_head || store->options.accept_loss);
     if (!lock->has_head || store->options.accept_loss)
         return 0;
     if (lock->head_seq > store->last_seq)
@@ -233,7 +234,8 @@ static int open_store(struct store *store, const char *path, struct error *error
     rc = settle(store, error);
     if (rc < 0)
         return rc;
-    store_lock_head(&store->lock, store->last_seq, store->last_crc);
+    if (store->lock.has_head || !store->restored) /* otherwise with the boot, whose record says so */
+        store_lock_head(&store->lock, store->last_seq, store->last_crc);
     store->maybe_orphans = true;
     return 0;
 }
@@ -314,6 +316,7 @@ static int stats_of_view(struct store *store, struct store_stats *ret_stats, str
     stats.free_bytes = size.free_pages * STORE_PAGE_BYTES;
     stats.wal_bytes = store->wal_folded ? 0 : (uint64_t)store->wal_frames * (STORE_PAGE_BYTES + 24);
     stats.over = store_size_over(store, &size);
+    stats.restored = store->restored;
     *ret_stats = stats;
     return 0;
 }

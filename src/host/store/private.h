@@ -67,6 +67,7 @@ struct store {
     struct store_lock lock;
     struct store_state state;
     uint64_t last_seq;
+    bool restored; /* store.h, struct store_stats */
     uint32_t last_crc;
     bool broken;          /* a write or sync failed: the durable contents are unknown */
     bool in_write;        /* between store_db_begin and commit / rollback */

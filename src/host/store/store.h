@@ -197,6 +197,8 @@ struct store_stats {
     uint64_t bytes_max;                         /* as set; 0: none */
     bool over;                                  /* file + wal - free > bytes_max: say so to the operator */
     uint32_t snapshots;
+    bool restored; /* it may lack its newest part: it was opened without the FILE-lock that knows its end, as
+                    * a backup is, or in spite of what that says (accept_loss) */
     uint64_t snapshot_seq; /* newest; 0: none */
     int64_t snapshot_stamp_ns;
     uint64_t snapshot_bytes; /* compressed size of the newest */

@@ -598,10 +598,34 @@ static void suspending_and_deleting_end_it(void **state)
     }
 }
 
+/* The log was restored from a backup: a task of its lost part may be one of the ranks (hearing.c). */
+static void nobody_rejoins_before_every_machine_was_heard(void **state)
+{
+    struct harness h;
+    struct rejoins seen;
+    struct jobset *jobset = begin(&h, &seen, 4, PLAIN);
+    harness_step(&h, &(struct event){.kind = EVENT_BOOT, .boot = {.epoch = 100, .restored = true}});
+    obj_id dead = harness_task(&h, "a-w-0-1")->uid;
+    for (machine_id m = 0; m < 4; m++) {
+        struct task_report report = {.kind = REPORT_STARTED, .attempt_plus_1 = 1, .can_rejoin = true};
+        for (size_t i = 0; i < h.told.len; i++)
+            if (h.told.items[i].machine == m && h.told.items[i].task != dead)
+                report.task = h.told.items[i].task;
+        assert_int_equal((int)seen.count, 0);
+        harness_hello(&h, (const char *[]){"m-1", "m-2", "m-3", "m-4"}[m], &report, report.task ? 1 : 0);
+        core_check_invariants(h.core);
+        assert_true(m == 3 || core_is_hearing(h.core));
+    }
+    assert_int_equal((int)seen.count, 2);
+    assert_int_equal(jobset->attempt, 1);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_process_ends_its_peers_live),
+        cmocka_unit_test(nobody_rejoins_before_every_machine_was_heard),
         cmocka_unit_test(a_lost_machine_is_replaced),
         cmocka_unit_test(steps_from_memory_are_not_lost),
         cmocka_unit_test(keepers_wait_for_a_place),

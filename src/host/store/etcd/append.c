@@ -170,6 +170,7 @@ int etcd_log_append(struct etcd_log *log, const struct store_record *records, si
     if (rc < 0)
         return rc;
     head.last_seq += count;
+    head.restored = log->options.restores;
     uint32_t part = 0;
     for (; rc == 0 && (size_t)(part + 1) * ETCD_PART_BYTES < group.len; part++)
         rc = put_part(log, records[0].seq, part, part_of(&group, part), error);

@@ -61,6 +61,7 @@ struct etcd_options {
     uint32_t snapshots_keep;       /* 1 ... 16; 3 */
     uint64_t bytes_max;  /* of etcd's data in use, above which trimming gives up the age limit; 1 GiB */
     uint32_t lease_s;    /* of the leadership; 1. etcd takes no less than 1.5 times its election timeout */
+    bool restores;       /* what is appended comes from a copy: the next leader learns of it (store_stats) */
     int64_t patience_ns; /* how long a read waits for a member that answers; 10 s */
 };
 

@@ -162,19 +162,21 @@ static bool is_u32(int64_t value)
 
 void etcd_head_write(const struct etcd_head *head, struct buf *out)
 {
-    int64_t numbers[] = {(int64_t)head->last_seq, head->last_crc, (int64_t)head->base_seq, head->base_crc};
-    line_write(out, "phalanx-log-1", numbers, 4);
+    int64_t numbers[] = {(int64_t)head->last_seq, head->last_crc, (int64_t)head->base_seq, head->base_crc,
+                         head->restored};
+    line_write(out, "phalanx-log-1", numbers, 5);
 }
 
 bool etcd_head_read(struct str text, struct etcd_head *ret_head)
 {
-    int64_t numbers[4];
-    if (!line_read(text, "phalanx-log-1", numbers, 4))
+    int64_t numbers[5];
+    if (!line_read(text, "phalanx-log-1", numbers, 5))
         return false;
-    if (numbers[2] < 0 || numbers[0] < numbers[2] || !is_u32(numbers[1]) || !is_u32(numbers[3]))
+    if (numbers[2] < 0 || numbers[0] < numbers[2] || !is_u32(numbers[1]) || !is_u32(numbers[3]) ||
+        (numbers[4] != 0 && numbers[4] != 1))
         return false;
     *ret_head = (struct etcd_head){(uint64_t)numbers[0], (uint64_t)numbers[2], (uint32_t)numbers[1],
-                                   (uint32_t)numbers[3]};
+                                   (uint32_t)numbers[3], numbers[4] == 1};
     return true;
 }
 

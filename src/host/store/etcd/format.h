@@ -69,6 +69,7 @@ bool etcd_replica_read(struct str text, struct etcd_replica *ret_replica);
 struct etcd_head {
     uint64_t last_seq, base_seq; /* the newest record; the record behind which the log begins */
     uint32_t last_crc, base_crc;
+    bool restored; /* from a copy, which may lack the newest part: nothing was appended since */
 };
 void etcd_head_write(const struct etcd_head *head, struct buf *out); /* appends */
 bool etcd_head_read(struct str text, struct etcd_head *ret_head);    /* false: damaged */

@@ -18,7 +18,7 @@ static struct log_ends port_ends(void *context)
 static int port_begin_behind(void *context, uint64_t seq, uint32_t crc, struct error *error)
 {
     struct etcd_log *log = context;
-    struct etcd_head head = {seq, seq, crc, crc};
+    struct etcd_head head = {seq, seq, crc, crc, log->options.restores};
     struct etcd_txn txn ETCD_TXN_CLEANUP = {0};
     if (log->head.last_seq > 0)
         return error_set(error, ERROR_EXISTS, "the log holds records up to %" PRIu64, log->head.last_seq);
@@ -159,6 +159,7 @@ static int port_stats(void *context, struct store_stats *ret_stats, struct error
         .free_bytes = file > used ? file - used : 0,
         .bytes_max = log->options.bytes_max,
         .over = used > log->options.bytes_max,
+        .restored = log->head.restored,
         .snapshots = (uint32_t)rows.len,
         .snapshot_seq = rows.len ? rows.items[0].seq : 0,
         .snapshot_stamp_ns = rows.len ? rows.items[0].stamp_ns : 0,

@@ -292,6 +292,36 @@ static void damage_is_reported(void **state)
     side_close(&a);
 }
 
+static bool is_restored(struct side *side)
+{
+    struct store_stats stats;
+    struct error error;
+    if (side->store.stats(side->log, &stats, &error) < 0)
+        fail_msg("%s", error.text);
+    return stats.restored;
+}
+
+/* What was copied from a backup is known as such until a leader appends. */
+static void a_restored_log_says_so(void **state)
+{
+    struct side copier = {0}, next = {0};
+    struct error error;
+    members.options.restores = true;
+    side_open(&copier);
+    members.options.restores = false;
+    assert_int_equal(side_lead(&copier, false), 1);
+    append_well(&copier, 2, 0);
+    append_well(&copier, 1, 0);
+    assert_int_equal(etcd_log_resign(copier.log, &error), 0);
+    side_close(&copier);
+    side_open(&next);
+    assert_int_equal(side_lead(&next, false), 1);
+    assert_true(is_restored(&next));
+    append_well(&next, 1, 0);
+    assert_false(is_restored(&next));
+    side_close(&next);
+}
+
 /* --- members ------------------------------------------------------------------------------------------ */
 
 /* Members are killed and stopped, one at a time, while a leader appends. */
@@ -552,6 +582,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(one_leads, set_up),
+        cmocka_unit_test_setup(a_restored_log_says_so, set_up),
         cmocka_unit_test_setup(late_append_changes_nothing, set_up),
         cmocka_unit_test_setup(hand_over, set_up),
         cmocka_unit_test_setup(leadership_ends_with_its_lease, set_up),

@@ -1,0 +1,193 @@
+/* A log that was restored from a backup: tasks of its lost part may run anywhere, so nothing starts before
+ * every machine was heard. */
+#include "core/job/story.h"
+
+#include "core/agent/agent.h"
+
+static const struct effect *find_effect(const struct harness *h, enum effect_kind kind)
+{
+    for (size_t i = 0; i < h->effects.list.len; i++)
+        if (h->effects.list.items[i].kind == kind)
+            return &h->effects.list.items[i];
+    return NULL;
+}
+
+#define SET JOBSET("a", "failurePolicy: {maxRestarts: 9}, ", RJOB("x", 1, "", 3, ""))
+#define IN_PLACE                                                                                             \
+    JOBSET("a", "failurePolicy: {maxRestarts: 2, restartStrategy: InPlaceRestart}, ",                        \
+           "{name: x, replicas: 1, template: {spec: {parallelism: 3, completions: 3, backoffLimit: "         \
+           "2147483647, podReplacementPolicy: Failed, " POD_OF("", "1") "}}}")
+
+static void boot_on_a_backup(struct harness *h)
+{
+    harness_step(h, &(struct event){.kind = EVENT_BOOT,
+                                    .boot = {.epoch = 100, .version = STR("test"), .restored = true}});
+    assert_true(core_is_hearing(h->core));
+}
+
+/* The machine's agent is back, and has only these tasks. */
+static void comes_back(struct harness *h, int machine, const struct task_report *reports, size_t count)
+{
+    char name[8];
+    snprintf(name, sizeof name, "m-%d", machine);
+    for (size_t i = 0; i < h->told.len; i++) {
+        struct told *told = &h->told.items[i];
+        bool lives = false;
+        for (size_t r = 0; r < count; r++)
+            lives |= reports[r].task == told->task;
+        told->ended |= (int)told->machine + 1 == machine && !lives;
+    }
+    harness_hello(h, name, reports, count);
+    core_check_invariants(h->core);
+}
+
+static void assert_all_run(struct harness *h, const struct jobset *jobset)
+{
+    harness_run_all(h);
+    assert_false(core_is_hearing(h->core));
+    assert_int_equal((int)jobset->jobs[0]->ready, 3);
+}
+
+static void nothing_starts_before_every_machine_was_heard(void **state)
+{
+    struct harness h;
+    harness_init(&h, 5, 1, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    harness_run_all(&h);
+    size_t told = h.told.len;
+    boot_on_a_backup(&h);
+    for (int machine = 1; machine <= 4; machine++) {
+        comes_back(&h, machine, NULL, 0);
+        harness_run_all(&h);
+        assert_int_equal(h.told.len, told);
+        assert_true(core_is_hearing(h.core));
+    }
+    assert_true(jobset->attempt > 0); /* its tasks are gone */
+    comes_back(&h, 5, NULL, 0);
+    assert_int_equal(h.told.len, told + 3);
+    assert_all_run(&h, jobset);
+    harness_done(&h);
+}
+
+/* Where all is as the log says, nothing is touched. */
+static void what_runs_runs_on(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 1, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    harness_run_all(&h);
+    boot_on_a_backup(&h);
+    for (int machine = 1; machine <= 3; machine++) {
+        struct task_report report = {.kind = REPORT_STARTED};
+        for (size_t i = 0; i < h.told.len; i++)
+            if ((int)h.told.items[i].machine + 1 == machine)
+                report.task = h.told.items[i].task;
+        comes_back(&h, machine, &report, 1);
+    }
+    assert_false(core_is_hearing(h.core));
+    assert_int_equal(jobset->attempt, 0);
+    assert_int_equal((int)jobset->jobs[0]->ready, 3);
+    harness_done(&h);
+}
+
+/* A task of the lost part is told to stop, and waited for. */
+static void a_stranger_ends_first(void **state)
+{
+    struct harness h;
+    harness_init(&h, 4, 1, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    harness_run_all(&h);
+    size_t told = h.told.len;
+    boot_on_a_backup(&h);
+    struct task_report stranger = {.kind = REPORT_STARTED, .task = 4711};
+    comes_back(&h, 4, &stranger, 1);
+    assert_non_null(find_effect(&h, EFFECT_TASK_STOP));
+    comes_back(&h, 4, &stranger, 1); /* once more */
+    for (int machine = 1; machine <= 3; machine++)
+        comes_back(&h, machine, NULL, 0);
+    assert_true(core_is_hearing(h.core));
+    assert_int_equal(h.told.len, told);
+    stranger.kind = REPORT_EXITED;
+    harness_report(&h, &stranger, 3);
+    assert_int_equal(h.told.len, told + 3);
+    assert_all_run(&h, jobset);
+    harness_done(&h);
+}
+
+/* A machine that stays away has ended its tasks when its lease is over. Times of JobSets that have come
+ * meanwhile ask for few ticks. */
+static void leases_are_waited_for_at_the_longest(void **state)
+{
+    struct harness h;
+    harness_init(&h, 5, 1, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    harness_run_all(&h);
+    size_t told = h.told.len;
+    int64_t lease_ns = core_cluster(h.core)->policy.lease_ns, boot_ns = h.now_ns;
+    boot_on_a_backup(&h);
+    for (int machine = 1; machine <= 4; machine++)
+        comes_back(&h, machine, NULL, 0);
+    harness_write(&h, WRITE_CREATE, "", JOBSET("b", "", RJOB("x", 1, "", 1, ""))); /* users may write */
+    assert_int_equal(h.last_code, 201);
+    while (core_is_hearing(h.core)) {
+        int64_t due_ns = core_deadline(h.core);
+        assert_true(due_ns > h.now_ns && due_ns <= boot_ns + 3 * lease_ns);
+        assert_int_equal(h.told.len, told);
+        harness_wait(&h, due_ns - h.now_ns);
+    }
+    assert_true(h.now_ns >= boot_ns + lease_ns);
+    assert_int_equal(h.told.len, told + 4);
+    harness_run_all(&h);
+    assert_int_equal((int)jobset->jobs[0]->ready, 3);
+    harness_done(&h);
+}
+
+/* The log says that they were told to start; whether they were, only their agents know. */
+static void orders_are_repeated_afterwards(void **state)
+{
+    struct harness h;
+    harness_init(&h, 4, 1, 0);
+    struct jobset *jobset = harness_create(&h, SET);
+    boot_on_a_backup(&h);
+    for (int machine = 1; machine <= 3; machine++) {
+        harness_hello(&h, (const char *[]){"m-1", "m-2", "m-3"}[machine - 1], NULL, 0);
+        assert_null(find_effect(&h, EFFECT_TASK_START));
+    }
+    harness_hello(&h, "m-4", NULL, 0);
+    assert_non_null(find_effect(&h, EFFECT_TASK_START));
+    assert_int_equal(jobset->attempt, 0);
+    assert_all_run(&h, jobset);
+    harness_done(&h);
+}
+
+/* Nor do processes that go on hear of their next attempt. */
+static void the_next_attempt_waits_too(void **state)
+{
+    struct harness h;
+    harness_init(&h, 4, 1, 0);
+    struct jobset *jobset = harness_create(&h, IN_PLACE);
+    harness_run_all(&h);
+    size_t told = h.told.len;
+    boot_on_a_backup(&h);
+    for (int machine = 1; machine <= 3; machine++)
+        comes_back(&h, machine, NULL, 0);
+    harness_run_all(&h);
+    assert_int_equal(h.told.len, told);
+    comes_back(&h, 4, NULL, 0);
+    assert_all_run(&h, jobset);
+    assert_int_equal(jobset->attempt, 1);
+    harness_done(&h);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(nothing_starts_before_every_machine_was_heard),
+        cmocka_unit_test(what_runs_runs_on),
+        cmocka_unit_test(a_stranger_ends_first),
+        cmocka_unit_test(leases_are_waited_for_at_the_longest),
+        cmocka_unit_test(orders_are_repeated_afterwards),
+        cmocka_unit_test(the_next_attempt_waits_too),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
