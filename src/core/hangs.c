@@ -31,16 +31,16 @@ static void blame_all(struct core *core, struct step *step, const struct hang_or
         const struct task *task = order->blamed[i].task;
         report(core, step, &order->blamed[i]);
         if (order->verdict == HANG_MACHINES)
-            step_note_late(step, true, reasons[HANG_MACHINES], ref_task(task), STR_FORMAT,
-                           STR_ARG(order->blamed[i].evidence));
+            step_note(step, true, reasons[HANG_MACHINES], ref_task(task), STR_FORMAT,
+                      STR_ARG(order->blamed[i].evidence));
     }
 }
 
 static void carry_out(struct core *core, struct step *step, const struct hang_order *order)
 {
     CHECK(order->verdict < HANG_VERDICTS && reasons[order->verdict]);
-    step_note_late(step, true, reasons[order->verdict], ref_jobset(order->jobset), STR_FORMAT,
-                   STR_ARG(order->text));
+    step_note(step, true, reasons[order->verdict], ref_jobset(order->jobset), STR_FORMAT,
+              STR_ARG(order->text));
     blame_all(core, step, order);
     if (order->verdict == HANG_MACHINES) {
         for (size_t i = 0; i < order->blamed_count; i++)

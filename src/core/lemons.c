@@ -88,13 +88,13 @@ bool core_judge_lemons(struct core *core, struct step *step)
             continue; /* it has left the cluster file */
         lemon_describe(verdict.lemon, settings, &why);
         if (verdict.turned && verdict.lemon->is_lemon)
-            step_note_late(step, true, "LemonDetected", ref_machine(machine),
-                           "The machine fails repeatedly: " STR_FORMAT " in %lld days",
-                           STR_ARG(buf_str(&why)), (long long)settings->window_days);
+            step_note(step, true, "LemonDetected", ref_machine(machine),
+                      "The machine fails repeatedly: " STR_FORMAT " in %lld days", STR_ARG(buf_str(&why)),
+                      (long long)settings->window_days);
         else if (verdict.turned)
-            step_note_late(step, false, "LemonCleared", ref_machine(machine),
-                           "It has failed too rarely in the last %lld days to remain a lemon",
-                           (long long)settings->window_days);
+            step_note(step, false, "LemonCleared", ref_machine(machine),
+                      "It has failed too rarely in the last %lld days to remain a lemon",
+                      (long long)settings->window_days);
         if (verdict.turned)
             step_changed(step, CHANGE_MODIFIED, ref_machine(machine));
         if (!verdict.lemon->is_lemon)

@@ -23,8 +23,8 @@ static bool end_unneeded(struct step *step)
 static void give_up(struct step *step, struct jobset *jobset, struct str why)
 {
     CHECK(slice_find(step->slices, jobset->uid));
-    step_note_late(step, true, "CrossConnectFailed", ref_jobset(jobset),
-                   "the slice gives its cubes back and looks for others: " STR_FORMAT, STR_ARG(why));
+    step_note(step, true, "CrossConnectFailed", ref_jobset(jobset),
+              "the slice gives its cubes back and looks for others: " STR_FORMAT, STR_ARG(why));
     jobs_slice_failed(step, jobset);
     slice_end(step, jobset->uid);
 }
@@ -36,7 +36,7 @@ static bool leave(struct step *step, struct jobset *jobset, struct slice *slice,
     CHECK(slice->lost && !slice->told);
     slice->told = jobs_slice_lost(step, jobset, why);
     if (slice->told)
-        step_note_late(step, true, "SliceLost", ref_jobset(jobset), STR_FORMAT, STR_ARG(why));
+        step_note(step, true, "SliceLost", ref_jobset(jobset), STR_FORMAT, STR_ARG(why));
     return slice->told;
 }
 
@@ -90,8 +90,8 @@ static bool move_is_due(struct step *step, struct jobset *jobset, struct slice *
         slice->noticed_ns = step->now_ns;
         slice->leave_ns = step->now_ns + (grace_ns < SLICE_SAVE_MAX_NS ? grace_ns : SLICE_SAVE_MAX_NS);
         step->slices->pods[slice->place.pod]->stale = true;
-        step_note_late(step, false, "SliceMoves", ref_jobset(jobset),
-                       "a cube of its slice is drained, and others are free: its ranks save and move");
+        step_note(step, false, "SliceMoves", ref_jobset(jobset),
+                  "a cube of its slice is drained, and others are free: its ranks save and move");
     }
     return step->now_ns >= slice->leave_ns || jobset_has_answered(jobset, slice->noticed_ns);
 }
@@ -116,8 +116,8 @@ static void reroute(struct step *step, const struct jobset *jobset, struct slice
 {
     slice_give_tables(step, slice);
     jobs_slice_rerouted(step, jobset);
-    step_note_late(step, true, "SliceRerouted", ref_jobset(jobset),
-                   "its ranks go on with the tables " STR_FORMAT, STR_ARG(buf_str(&slice->tables_name)));
+    step_note(step, true, "SliceRerouted", ref_jobset(jobset), "its ranks go on with the tables " STR_FORMAT,
+              STR_ARG(buf_str(&slice->tables_name)));
 }
 
 /* Returns whether jobs must settle again. */
@@ -136,8 +136,8 @@ static bool act(struct step *step, struct jobset *jobset, struct slice *slice)
             return leave(step, jobset, slice, buf_str(&why));
         slice->told = true;
         slice_give_tables(step, slice);
-        step_note_late(step, false, "CrossConnected", ref_jobset(jobset), "the gang starts: " STR_FORMAT,
-                       STR_ARG(buf_str(&why)));
+        step_note(step, false, "CrossConnected", ref_jobset(jobset), "the gang starts: " STR_FORMAT,
+                  STR_ARG(buf_str(&why)));
         jobs_slice_connected(step, jobset);
         return true;
     case SLICE_PHASES:

@@ -81,8 +81,8 @@ static void take_finding(struct core *core, struct step *step, const struct pace
     struct fault *fault = core_sighted(core, step, &sighting);
     if (!finding->slow || !fault)
         return;
-    step_note_late(step, true, "SlowMachine", ref_jobset(jobset), STR_FORMAT ": " STR_FORMAT,
-                   STR_ARG(machine->name), STR_ARG(buf_str(&evidence)));
+    step_note(step, true, "SlowMachine", ref_jobset(jobset), STR_FORMAT ": " STR_FORMAT,
+              STR_ARG(machine->name), STR_ARG(buf_str(&evidence)));
     /* A machine that becomes suspect now affects all its JobSets (core_sub_health). The fault table may
      * give the code no level. */
     if (suspect && fault->level >= LEVEL_SUB_HEALTH)

@@ -88,11 +88,6 @@ void step_changed(struct step *step, enum change_type type, struct object_ref ob
     step_tell(step, type, shown);
 }
 
-/* The uids of late notes begin in the middle of the step's range, because objects take them from both
- * ends. */
-enum { LATE_NOTES_FIRST = 1 << 19 };
-_Static_assert(LATE_NOTES_FIRST > 4 * TASKS_PER_JOBSET_MAX, "behind all objects of a step");
-
 static void add_note(struct step *step, bool warning, const char *reason, struct object_ref about,
                      struct str text, obj_id uid)
 {
@@ -114,20 +109,4 @@ void step_note(struct step *step, bool warning, const char *reason, struct objec
     buf_vprintf(&text, format, args);
     va_end(args);
     add_note(step, warning, reason, about, buf_str(&text), step_uid(step));
-}
-
-void step_note_late(struct step *step, bool warning, const char *reason, struct object_ref about,
-                    const char *format, ...)
-{
-    about = shown_as(about);
-    if (!about.any || step->late_note_count >= NOTES_PER_STEP_MAX)
-        return;
-    struct buf text BUF_CLEANUP = {0};
-    va_list args;
-    va_start(args, format);
-    buf_vprintf(&text, format, args);
-    va_end(args);
-    CHECK(step->next_index < LATE_NOTES_FIRST);
-    add_note(step, warning, reason, about, buf_str(&text),
-             step_first_uid(step) + LATE_NOTES_FIRST + ++step->late_note_count);
 }

@@ -60,10 +60,7 @@ struct step {
     uint64_t epoch;  /* of the newest boot */
     int64_t now_ns;
     uint32_t next_index; /* number of objects made in this step, for uids */
-    uint32_t
-        object_count; /* number of uids taken by step_uid_top, from the top of the range (object/change.c) */
     uint32_t note_count; /* number of notes left in this step */
-    uint32_t late_note_count; /* by step_note_late, likewise */
     machine_id
         suspect;   /* a machine whose ranks peers have reported gone, for core.c to judge; MACHINE_NONE */
     bool room;             /* machines have more room than before: for admission */
@@ -78,15 +75,8 @@ static inline obj_id step_first_uid(const struct step *step)
 }
 static inline obj_id step_uid(struct step *step)
 {
-    CHECK(step->next_index + step->object_count < (1u << 20) - 2);
+    CHECK(step->next_index < (1u << 20) - 2);
     return step_first_uid(step) + ++step->next_index;
-}
-/* The same from the top of the range: uids recorded in existing logs do not shift. */
-static inline obj_id step_uid_top(struct step *step)
-{
-    uint32_t range = 1u << 20;
-    CHECK(++step->object_count < range - 1 - step->next_index);
-    return step_first_uid(step) + range - 1 - step->object_count;
 }
 static inline int64_t step_now_us(const struct step *step)
 {
@@ -116,11 +106,6 @@ void step_changed(struct step *step, enum change_type type, struct object_ref ob
 void step_tell(struct step *step, enum change_type type, struct object_ref object);
 void step_note(struct step *step, bool warning, const char *reason, struct object_ref about,
                const char *format, ...) __attribute__((format(printf, 5, 6)));
-
-/* Adds a note of a reason that is newer than the first version: allocates its uid from a separate range,
- * so that uids recorded in existing logs do not shift. */
-void step_note_late(struct step *step, bool warning, const char *reason, struct object_ref about,
-                    const char *format, ...) __attribute__((format(printf, 5, 6)));
 
 static inline struct object_ref ref_jobset(const struct jobset *jobset)
 {

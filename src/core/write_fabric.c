@@ -21,9 +21,9 @@ static bool read_document(const struct writing *writing, struct arena *arena, st
 /* Tells of the drain, in words that Nodes use for theirs. */
 static void note_drain(struct step *step, struct object_ref object, bool drain)
 {
-    step_note_late(step, false, drain ? "DrainRequested" : "DrainEnded", object,
-                   drain ? "takes no new slices; running slices are routed around it, or move"
-                         : "takes slices again once it is ready");
+    step_note(step, false, drain ? "DrainRequested" : "DrainEnded", object,
+              drain ? "takes no new slices; running slices are routed around it, or move"
+                    : "takes slices again once it is ready");
 }
 
 bool write_fabric(const struct writing *writing)

@@ -307,8 +307,8 @@ static void delete_excess(struct step *step, struct pod_group *group)
     for (size_t i = room > 0 ? (size_t)room : 0; total && i < waiting.len; i++) {
         struct task *task = waiting.items[i]->jobset->jobs[0]->indexes[0].task;
         CHECK(waiting.items[i]->jobset->form == FORM_POD && waiting.items[i]->state == WORKLOAD_PENDING);
-        step_note_late(step, false, "ExcessPodDeleted", ref_task(task),
-                       "Excess pod deleted: group %s has its %lld Pods", group->key.data, (long long)total);
+        step_note(step, false, "ExcessPodDeleted", ref_task(task),
+                  "Excess pod deleted: group %s has its %lld Pods", group->key.data, (long long)total);
         group_let_go(step, waiting.items[i]);
         task_evict(step, task, -1);
         step->admit->acted = true;

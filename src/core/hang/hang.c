@@ -274,12 +274,12 @@ static void tell(struct step *step, const struct hang_watch *watch, const struct
     char since[24];
     duration_format(step->now_ns - watch->since_ns, since);
     if (jobset->progress.attempt == jobset->attempt)
-        step_note_late(step, true, "HangSuspected", ref_jobset(jobset),
-                       "no step for %s, the last was %lld: its ranks' records are collected", since,
-                       (long long)jobset->progress.step);
+        step_note(step, true, "HangSuspected", ref_jobset(jobset),
+                  "no step for %s, the last was %lld: its ranks' records are collected", since,
+                  (long long)jobset->progress.step);
     else
-        step_note_late(step, true, "HangSuspected", ref_jobset(jobset),
-                       "no first step for %s: its ranks' records are collected", since);
+        step_note(step, true, "HangSuspected", ref_jobset(jobset),
+                  "no first step for %s: its ranks' records are collected", since);
 }
 
 static void look(struct step *step, struct hang_watch *watch)

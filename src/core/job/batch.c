@@ -54,7 +54,7 @@ struct job *job_new(struct step *step, struct jobset *jobset, uint32_t position,
     store_add_job(step->jobs, job);
     step_changed(step, CHANGE_ADDED, ref_job(job));
     if (suspended && jobset->form != FORM_POD)
-        step_note_late(step, false, "Suspended", ref_job(job), "Job suspended");
+        step_note(step, false, "Suspended", ref_job(job), "Job suspended");
     return job;
 }
 
@@ -85,17 +85,17 @@ static void note_pod(struct step *step, struct pods_noted *noted, const struct t
 {
     CHECK(noted->reason && noted->verb && !task_is_spare(task));
     if (noted->count++ < PODS_NOTED_MAX)
-        step_note_late(step, false, noted->reason, ref_job(task->job), "%s pod: " STR_FORMAT, noted->verb,
-                       STR_ARG(task->name));
+        step_note(step, false, noted->reason, ref_job(task->job), "%s pod: " STR_FORMAT, noted->verb,
+                  STR_ARG(task->name));
     noted->last = task;
 }
 
 static void note_pods_done(struct step *step, const struct pods_noted *noted)
 {
     if (noted->count > PODS_NOTED_MAX)
-        step_note_late(step, false, noted->reason, ref_job(noted->last->job),
-                       "(combined from similar events): %s pod: " STR_FORMAT, noted->verb,
-                       STR_ARG(noted->last->name));
+        step_note(step, false, noted->reason, ref_job(noted->last->job),
+                  "(combined from similar events): %s pod: " STR_FORMAT, noted->verb,
+                  STR_ARG(noted->last->name));
 }
 
 /* Deletes the Job's pods with events, if the Job itself deletes them. The pods of a deleted Job go

@@ -50,9 +50,9 @@ static void tell(struct step *step, const struct jobset *jobset, const struct re
     const struct end_signature *root = end_signatures_root(&record->signatures);
     if (!root || (before && before->kind == root->kind && before->rank == root->rank))
         return;
-    step_note_late(step, true, "RestartCause", ref_jobset(jobset), "restart %u: rank %u on %s: %s%s%s",
-                   number_of(jobset, record), root->rank, root->machine[0] ? root->machine : "no machine",
-                   signature_name(root->kind), root->line[0] ? ": " : "", root->line);
+    step_note(step, true, "RestartCause", ref_jobset(jobset), "restart %u: rank %u on %s: %s%s%s",
+              number_of(jobset, record), root->rank, root->machine[0] ? root->machine : "no machine",
+              signature_name(root->kind), root->line[0] ? ": " : "", root->line);
 }
 
 static void add(struct step *step, struct jobset *jobset, struct restart_record *record,

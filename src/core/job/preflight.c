@@ -163,9 +163,9 @@ void preflight_begin(struct step *step, struct gang *gang)
     }
     gang->preflight = preflight;
     list_gang(step->jobs, gang);
-    step_note_late(step, false, "PreflightStarted", ref_jobset(gang->jobset),
-                   "%zu of %zu machines are to be tested before the gang starts", wanting,
-                   preflight->machines.len);
+    step_note(step, false, "PreflightStarted", ref_jobset(gang->jobset),
+              "%zu of %zu machines are to be tested before the gang starts", wanting,
+              preflight->machines.len);
 }
 
 /* --- going on ------------------------------------------------------------------------------------------- */
@@ -225,8 +225,8 @@ static void pass(struct step *step, struct gang *gang)
     int64_t took_ns = step->now_ns - gang->preflight->begun_ns;
     char took[24];
     duration_format(took_ns - took_ns % NS_PER_MS, took);
-    step_note_late(step, false, "PreflightPassed", ref_jobset(gang->jobset), "%zu machines, after %s",
-                   gang->preflight->machines.len, took);
+    step_note(step, false, "PreflightPassed", ref_jobset(gang->jobset), "%zu machines, after %s",
+              gang->preflight->machines.len, took);
     preflight_drop(step, gang);
     for (size_t t = 0; t < gang->tasks.len; t++)
         task_start_if_free(step, gang->tasks.items[t]);
@@ -354,9 +354,9 @@ static void alone_ended(struct step *step, struct machine *machine, const struct
     if (end->outcome == ERRAND_OK || machine->state != MACHINE_READY)
         return; /* core.c's files have booked the passed tests, whoever ran them */
     if (is_unable(end) || !machine->errands) {
-        step_note_late(step, true, "PreflightUnable", ref_machine(machine),
-                       "the machine is let through untested: " STR_FORMAT,
-                       STR_ARG(str_head_utf8(end->output, SIGNAL_EVIDENCE_MAX)));
+        step_note(step, true, "PreflightUnable", ref_machine(machine),
+                  "the machine is let through untested: " STR_FORMAT,
+                  STR_ARG(str_head_utf8(end->output, SIGNAL_EVIDENCE_MAX)));
         preflight_excuse(step, machine);
     } else if (end->outcome != ERRAND_FAILED || !blame_failed_tests(step, machine->id, end->output)) {
         struct buf why BUF_CLEANUP = {0};
@@ -385,9 +385,9 @@ void preflight_errand_ended(struct step *step, const struct errand *errand, cons
 static void give_up_places(struct step *step, struct gang *gang, const struct machine *machine,
                            struct str why)
 {
-    step_note_late(step, true, "PreflightFailed", ref_jobset(gang->jobset),
-                   "machine " STR_FORMAT " is replaced before the gang starts: " STR_FORMAT,
-                   STR_ARG(machine->name), STR_ARG(why));
+    step_note(step, true, "PreflightFailed", ref_jobset(gang->jobset),
+              "machine " STR_FORMAT " is replaced before the gang starts: " STR_FORMAT,
+              STR_ARG(machine->name), STR_ARG(why));
     preflight_drop(step, gang);
     gang_unplace(step, gang);
 }

@@ -141,10 +141,10 @@ void slice_gang_placed(struct step *step, struct gang *gang, const struct slice_
                                 .name = gang->jobset->name,
                                 .moves = jobset_slice_moves(gang->jobset)};
     slice_begin(step, &owner, place);
-    step_note_late(step, false, "CrossConnecting", ref_jobset(gang->jobset),
-                   "slice %s has %u cube%s of pod " STR_FORMAT ": its cross-connects are being made", text,
-                   place->cubes.count, place->cubes.count == 1 ? "" : "s",
-                   STR_ARG(step->cluster->pods[place->pod].name));
+    step_note(step, false, "CrossConnecting", ref_jobset(gang->jobset),
+              "slice %s has %u cube%s of pod " STR_FORMAT ": its cross-connects are being made", text,
+              place->cubes.count, place->cubes.count == 1 ? "" : "s",
+              STR_ARG(step->cluster->pods[place->pod].name));
 }
 
 bool slice_start_waits(const struct step *step, const struct task *task)

@@ -64,7 +64,7 @@ static void enter(struct step *step, struct object *object)
 struct object *object_create(struct step *step, enum object_kind kind, struct arena *arena,
                              struct doc *document)
 {
-    struct object *object = object_make(step->objects, kind, step_uid_top(step), document);
+    struct object *object = object_make(step->objects, kind, step_uid(step), document);
     vec_push(&step->objects->dead_arenas, *arena); /* the caller may still read what it wrote */
     *arena = (struct arena){0};
     enter(step, object);
@@ -205,7 +205,7 @@ const struct object *object_put_checked(struct step *step, enum object_kind kind
     CHECK(object_kind_info(kind));
     if (is_full(step, kind, namespace_of(document)))
         return NULL;
-    struct object *object = object_adopt(kind, step_uid_top(step), arena, document);
+    struct object *object = object_adopt(kind, step_uid(step), arena, document);
     enter(step, object);
     return object;
 }

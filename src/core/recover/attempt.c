@@ -69,9 +69,9 @@ static void note_wait(struct step *step, struct jobset *jobset)
                   "%d attempts in a row ended without a new step: the next attempt begins in %d s",
                   jobset->recovery.ladder.stalled, (int)((wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
     else if (wait_ns > 0 && jobset->recovery.crashes.due_ns > step->now_ns)
-        step_note_late(step, true, "CrashLoopBackOff", ref_jobset(jobset),
-                       "%d crashes in a row without a new step: the next attempt begins in %d s",
-                       jobset->recovery.crashes.count, (int)((wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
+        step_note(step, true, "CrashLoopBackOff", ref_jobset(jobset),
+                  "%d crashes in a row without a new step: the next attempt begins in %d s",
+                  jobset->recovery.crashes.count, (int)((wait_ns + NS_PER_SECOND - 1) / NS_PER_SECOND));
     else if (wait_ns > 0)
         step_note(step, true, "CrashLoopBackOff", ref_jobset(jobset),
                   "%d restarts in less than %d s: the next attempt begins in %d s", RESTART_RECORDS_MAX,

@@ -89,9 +89,9 @@ bool catch_up(struct step *step, struct jobset *jobset)
         return false;
     inplace_cancel(jobset);
     restart_begin(step, jobset, seen + 1, "LogRestored", NULL);
-    step_note_late(step, true, "LogRestored", ref_jobset(jobset),
-                   "machines have seen attempt %d, the log only %d: it goes on as attempt %d", seen, before,
-                   seen + 1);
+    step_note(step, true, "LogRestored", ref_jobset(jobset),
+              "machines have seen attempt %d, the log only %d: it goes on as attempt %d", seen, before,
+              seen + 1);
     jobset->recovery.in_place_restarts += seen + 1 - before;
     attempt_raise(step, jobset, seen + 1);
     jobset->executions++;

@@ -76,8 +76,8 @@ static void leave(struct step *step, struct jobset *jobset, const struct machine
     move->due_ns = step->now_ns + LEAVE_MAX_NS;
     if (!move->planned)
         restart_suspect(jobset, machine->id);
-    step_note_late(step, !move->planned, move->planned ? "LeftMachine" : "LeftSubHealthy", ref_jobset(jobset),
-                   "leaves " STR_FORMAT ": %s", STR_ARG(machine->name), why);
+    step_note(step, !move->planned, move->planned ? "LeftMachine" : "LeftSubHealthy", ref_jobset(jobset),
+              "leaves " STR_FORMAT ": %s", STR_ARG(machine->name), why);
     if (move->planned) {
         struct end_fault order;
         end_fault_ordered(ORDER_MAINTENANCE, machine->name, STR(""), str_from(why), step->now_ns, &order);
@@ -139,9 +139,9 @@ static void make_room(struct step *step, struct jobset *jobset)
     move->by_spares = true;
     lifecycle_move(&move_lifecycle, &move->state, MOVE_ROOM);
     move->due_ns = step->now_ns + jobset->spec.recovery.limit_ns[RUNG_REPLACE_MACHINE];
-    step_note_late(step, false, "HotSwitch", ref_jobset(jobset),
-                   "others are started for its ranks on " STR_FORMAT ": %s",
-                   STR_ARG(step->cluster->machines[move->machine].name), move->why);
+    step_note(step, false, "HotSwitch", ref_jobset(jobset),
+              "others are started for its ranks on " STR_FORMAT ": %s",
+              STR_ARG(step->cluster->machines[move->machine].name), move->why);
     spare_resized(step, jobset);
     jobset_mark(step, jobset);
 }
@@ -162,8 +162,8 @@ static void stay(struct step *step, struct jobset *jobset, const char *reason, c
     CHECK(jobset->recovery.move.machine < step->cluster->machine_count);
     const struct move *move = &jobset->recovery.move;
     move_end(jobset);
-    step_note_late(step, true, reason, ref_jobset(jobset), "stays on " STR_FORMAT ", %s: %s",
-                   STR_ARG(step->cluster->machines[move->machine].name), because, move->why);
+    step_note(step, true, reason, ref_jobset(jobset), "stays on " STR_FORMAT ", %s: %s",
+              STR_ARG(step->cluster->machines[move->machine].name), because, move->why);
     spare_resized(step, jobset);
 }
 

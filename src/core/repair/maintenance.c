@@ -185,10 +185,10 @@ static void enter(struct step *step, struct maintenance *window, enum maintenanc
     window->phase = phase;
     step->repairs->changed = true;
     if (window->holds)
-        step_note_late(step, false, reasons[phase], ref_object(object), "of the controller: leases are %s",
-                       phase == MAINTENANCE_ACTIVE ? "held" : "held no more");
+        step_note(step, false, reasons[phase], ref_object(object), "of the controller: leases are %s",
+                  phase == MAINTENANCE_ACTIVE ? "held" : "held no more");
     else
-        step_note_late(step, false, reasons[phase], ref_object(object), "%zu machines", window->machines.len);
+        step_note(step, false, reasons[phase], ref_object(object), "%zu machines", window->machines.len);
     if (phase == MAINTENANCE_ACTIVE && window->hook.len)
         begin_repairs(step, window, window->hook);
     else if (phase == MAINTENANCE_DONE && window->qualify && !window->hook.len && !late)

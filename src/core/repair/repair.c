@@ -76,10 +76,10 @@ void repair_note(struct step *step, const struct repair *repair, bool warning, c
     buf_vprintf(&text, format, args);
     va_end(args);
     if (!repair_is_of_place(repair))
-        step_note_late(step, warning, reason, ref_machine(machine_of(step, repair)), STR_FORMAT,
-                       STR_ARG(buf_str(&text)));
+        step_note(step, warning, reason, ref_machine(machine_of(step, repair)), STR_FORMAT,
+                  STR_ARG(buf_str(&text)));
     if (object)
-        step_note_late(step, warning, reason, ref_object(object), STR_FORMAT, STR_ARG(buf_str(&text)));
+        step_note(step, warning, reason, ref_object(object), STR_FORMAT, STR_ARG(buf_str(&text)));
 }
 
 /* Whether the ticket is a question: no action was tried, and the machine is kept out only by codes unknown

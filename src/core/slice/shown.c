@@ -181,7 +181,7 @@ static void tell(struct step *step, struct shown *shown, uint64_t sum, enum obje
         return;
     shown->sum = sum;
     if (is_new) {
-        shown->uid = step_uid_top(step);
+        shown->uid = step_uid(step);
         shown->created_ns = step->now_ns;
     }
     step_changed(step, is_new ? CHANGE_ADDED : CHANGE_MODIFIED, ref_fabric(kind, thing));
