@@ -345,7 +345,8 @@ static struct running {
     uv_signal_t term, interrupt, hangup;
     struct standby *standby;       /* NULL: the log is this controller's alone */
     struct controller *controller; /* NULL: it does not lead */
-    bool again;                    /* it goes on as a standby */
+    bool ending;                   /* by a signal */
+    bool hands_over, handed_over;
 } running;
 static char **own_argv;
 
@@ -363,27 +364,36 @@ static void on_lost(const char *why)
     begin_again();
 }
 
-static void end_running(struct running *it)
+static void on_handed_over(void *context)
 {
-    if (it->controller)
-        controller_stop(it->controller);
-    if (it->standby && !it->controller)
-        standby_stop(it->standby);
-    else
-        standby_close(it->standby);
+    struct running *it = context;
+    it->handed_over = true;
+    uv_stop(&it->loop);
 }
 
+/* A signal that comes while the lead is handed over is heard; the process ends when that is done. */
 static void on_signal(uv_signal_t *handle, int signal_number)
 {
-    end_running(handle->data);
+    struct running *it = handle->data;
+    it->ending = true;
+    if (it->controller && it->standby) {
+        it->hands_over = true;
+        controller_hand_over(it->controller, on_handed_over, it);
+    } else if (it->controller) {
+        controller_stop(it->controller);
+    } else if (it->standby) {
+        standby_leave(it->standby);
+    }
 }
 
 static void on_step_down(void *context)
 {
     struct running *it = context;
+    if (it->hands_over)
+        return;
     fprintf(stderr, "this controller hands over, as it was asked to, and goes on as a standby\n");
-    it->again = true;
-    end_running(it);
+    it->hands_over = true;
+    controller_hand_over(it->controller, on_handed_over, it);
 }
 
 static uint32_t on_readers(void *context, uint32_t reads)
@@ -398,7 +408,7 @@ static void on_hangup(uv_signal_t *handle, int signal_number)
 {
     struct running *it = handle->data;
     struct error error;
-    if (it->controller && controller_reload(it->controller, &error) < 0)
+    if (it->controller && !it->hands_over && controller_reload(it->controller, &error) < 0)
         fprintf(stderr, "warning: credentials are not read again: %s\n", error.text);
 }
 
@@ -408,8 +418,8 @@ static void tell_ready(const struct command *command, uint16_t api_port, uint16_
         dprintf(command->ready_fd, "%u %u\n", api_port, agent_port);
 }
 
-/* Follows the others' log until this controller leads. False: it ended before, *ret_status says how. */
-static bool follow(struct command *command, struct running *it, int *ret_status)
+/* Begins to follow the others' log. */
+static int begin_standby(struct command *command, struct running *it, struct error *error)
 {
     struct controller_options *options = &command->options;
     struct standby_options with = {.etcd = command->etcd.options,
@@ -417,29 +427,17 @@ static bool follow(struct command *command, struct running *it, int *ret_status)
                                    .api_port = options->api_port,
                                    .advertise = command->advertise,
                                    .lost = on_lost};
-    struct error error = {0};
-    *ret_status = 0;
     int rc = 0;
     if (options->encryption_keys)
-        rc = store_keys_load(options->encryption_keys, &command->etcd_keys, &error);
+        rc = store_keys_load(options->encryption_keys, &command->etcd_keys, error);
     with.etcd.keys = command->etcd_keys;
     if (rc == 0)
-        rc = standby_new(&it->loop, &with, &it->standby, &error);
+        rc = standby_new(&it->loop, &with, &it->standby, error);
     if (rc == 0) {
         options->api_port = standby_api_port(it->standby);
         tell_ready(command, options->api_port, options->agent_port);
-        uv_run(&it->loop, UV_RUN_DEFAULT);
-        rc = standby_failed(it->standby, &error);
     }
-    if (rc == 0 && standby_leads(it->standby)) {
-        options->shared = standby_shared(it->standby);
-        return true;
-    }
-    if (rc < 0) {
-        say("%s", error.text);
-        *ret_status = 1;
-    }
-    return false;
+    return rc;
 }
 
 static int lead(struct command *command, struct running *it)
@@ -459,9 +457,35 @@ static int lead(struct command *command, struct running *it)
     }
     if (command->ready_fd < 0)
         announce(command, it->controller);
-    uv_run(&it->loop, UV_RUN_DEFAULT);
+    do
+        uv_run(&it->loop, UV_RUN_DEFAULT);
+    while (it->hands_over && !it->handed_over); /* the standby may have stopped the loop */
     controller_free(it->controller);
+    it->controller = NULL;
     return 0;
+}
+
+/* Follows, leads, hands over and follows again, until a signal ends it. */
+static int run_shared(struct command *command, struct running *it)
+{
+    struct error error = {0};
+    int status = 0, rc = begin_standby(command, it, &error);
+    while (rc == 0 && status == 0) {
+        uv_run(&it->loop, UV_RUN_DEFAULT);
+        rc = standby_failed(it->standby, &error);
+        if (rc < 0 || !standby_leads(it->standby))
+            break;
+        command->options.shared = standby_shared(it->standby);
+        it->hands_over = it->handed_over = false;
+        status = lead(command, it);
+        if (status == 0)
+            standby_follow_on(it->standby);
+        if (status == 0 && it->ending)
+            standby_leave(it->standby);
+    }
+    if (rc < 0)
+        say("%s", error.text);
+    return rc < 0 ? 1 : status;
 }
 
 static int run(struct command *command)
@@ -476,8 +500,7 @@ static int run(struct command *command)
         uv_signal_start(handles[i], numbers[i] == SIGHUP ? on_hangup : on_signal, numbers[i]);
         uv_unref((uv_handle_t *)handles[i]);
     }
-    if (!command->etcd.options.endpoints || follow(command, it, &status))
-        status = lead(command, it);
+    status = command->etcd.options.endpoints ? run_shared(command, it) : lead(command, it);
     standby_close(it->standby);
     for (int i = 0; i < 3; i++)
         uv_close((uv_handle_t *)handles[i], NULL);
@@ -485,8 +508,6 @@ static int run(struct command *command)
     standby_free(it->standby);
     store_keys_free(command->etcd_keys);
     uv_loop_close(&it->loop);
-    if (it->again)
-        begin_again();
     return status;
 }
 

@@ -82,9 +82,11 @@ static int take_field(struct http_reply *reply, struct str line, const struct ht
 /* The empty line behind the header: how the body ends (RFC 9112 section 6.3). */
 static int end_header(struct http_reply *reply, struct error *error)
 {
-    if (reply->code == 101)
+    if (reply->code == 101 && reply->may_switch)
+        reply->state = HTTP_COMPLETE;
+    else if (reply->code == 101)
         return error_set(error, ERROR_CORRUPT, "the server switched protocols without being asked");
-    if (reply->code < 200) {
+    else if (reply->code < 200) {
         reply->state = HTTP_STATUS_LINE;
         reply->code = 0;
     } else if (reply->bodiless || reply->code == 204 || reply->code == 304) {

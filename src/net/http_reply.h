@@ -39,6 +39,7 @@ struct http_reply {
     enum http_reply_state state;
     int code;          /* of the final response; 0 before its status line */
     bool bodiless;     /* the request was a HEAD */
+    bool may_switch;   /* the request asked for another protocol: 101 is a final response, without a body */
     bool keep_alive;   /* the connection can serve another request once this response is complete */
     bool chunked;      /* Transfer-Encoding */
     bool has_length;   /* Content-Length */

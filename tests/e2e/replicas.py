@@ -1,4 +1,5 @@
 """Controllers that share a log on a real etcd, for the scripts about them."""
+import http.client
 import json
 import os
 import shutil
@@ -6,6 +7,8 @@ import signal
 import socket
 import subprocess
 import tempfile
+import threading
+import time
 import urllib.error
 import urllib.request
 
@@ -93,7 +96,7 @@ class Hall:
     def controller(self, i, program=PHALANX):
         self.controllers[i] = self.start(f"c{i}", [
             program, "controller", "--data", f"{self.dir}/c{i}", "--cluster", self.cluster, "--etcd", self.etcd,
-            "--etcd-lease", "30",  # no case is about leases
+            "--etcd-lease", "600",  # no case is about leases: a death is seen before one ends
             "--api", f"127.0.0.1:{self.api[i]}", "--agents", f"127.0.0.1:{self.agents[i]}"])
 
     def call(self, i, path, body=None):
@@ -127,6 +130,59 @@ class Hall:
         done = subprocess.run([PHALANX, *words], capture_output=True, text=True)
         check(done.returncode == 0, f"{words}: {done.returncode}: {done.stdout}{done.stderr}")
         return done.stdout
+
+
+class PlainClient(threading.Thread):
+    """Writes one object after the other on one connection. It sends each request once, and takes another address only
+    for a new connection: when it was told to close the one before, or none was taken."""
+
+    def __init__(self, hall, first):
+        super().__init__()
+        self.hall, self.ports = hall, hall.api[first:] + hall.api[:first]
+        self.names, self.failed, self.slowest_s, self.over, self.connection = [], [], 0, threading.Event(), None
+
+    def connect(self):
+        for port in self.ports:
+            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+            try:
+                connection.connect()
+                return connection
+            except ConnectionRefusedError:
+                continue
+        raise OSError("no address takes a connection")
+
+    def write_one(self):
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "plain-"}}
+        began = time.monotonic()
+        try:
+            if not self.connection or not self.connection.sock:  # closed behind the answer before
+                self.connection = self.connect()
+            self.connection.request("POST", MAPS, json.dumps(body), {"Content-Type": "application/json"})
+            answer = self.connection.getresponse()
+            text = answer.read()
+            if answer.status == 201:
+                self.names.append(json.loads(text)["metadata"]["name"])
+            else:
+                self.failed.append(f"{answer.status} {text[:200]}")
+        except (OSError, http.client.HTTPException) as error:
+            self.failed.append(repr(error))
+            self.connection = None
+        self.slowest_s = max(self.slowest_s, time.monotonic() - began)
+
+    def run(self):
+        while not self.over.is_set():
+            self.write_one()
+
+    def goes_on(self, count=5):
+        """Waits until so many further writes were answered."""
+        wanted = len(self.names) + len(self.failed) + count
+        wait_for("a client's next answers", lambda: len(self.names) + len(self.failed) >= wanted)
+
+    def stop(self):
+        self.over.set()
+        self.join()
+        if self.connection:
+            self.connection.close()
 
 
 def leads(hall, i):

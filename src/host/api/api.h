@@ -106,6 +106,7 @@ struct api_hooks {
 struct api_options {
     const char *address; /* IPv4 or IPv6 to listen on; NULL: 127.0.0.1 */
     uint16_t port;       /* 0: any free one, see api_port() */
+    int listening_fd;    /* > 0: this listening socket is shared instead (http/listener.h) */
     /* 0: half of what RLIMIT_NOFILE allows; never more than API_CONNECTIONS_MAX and that limit */
     uint32_t connections_max;
     /* Open connections of one source address (net/crowd.h); more are closed unheard. 0: half of all. A
@@ -135,6 +136,18 @@ int api_new(uv_loop_t *loop, const struct api_options *options, struct api **ret
  * tokens; no hook is called any more); `closed` (may be NULL) is called from the loop when the memory is
  * gone. */
 void api_close(struct api *api, void (*closed)(void *context), void *context);
+
+/* Another controller is about to serve the clients. Accepts none any more; connections of plain HTTP whose
+ * request has been answered, or that have none, go to `pass_on` with what of the next one was received, and
+ * their sockets with them. Those of TLS are served on, and told to close. api_unanswered() tells when all
+ * requests that had begun are answered. */
+typedef void api_pass_on(void *context, int fd, struct str bytes);
+void api_hand_over(struct api *api, api_pass_on *pass_on, void *context);
+size_t api_unanswered(const struct api *api); /* requests that wait for the host, or whose body comes */
+/* The other one serves now: ends watches, so that their clients go on from where they are, and connections of
+ * TLS that wait for a request. api_connections() tells when none is left. */
+void api_handed_over(struct api *api);
+size_t api_connections(const struct api *api);
 
 uint16_t api_port(const struct api *api);
 

@@ -40,6 +40,8 @@ static inline const struct change *ring_at(const struct watch_ring *ring, uint64
 }
 /* watch.c: ends the watches whose right has ended, if anything changed since the last check. */
 void watchers_check_rights(struct watch_ring *ring);
+/* watch.c: ends all watches; their clients see the end of a whole answer. */
+void watchers_end(struct watch_ring *ring);
 /* watch.c: a change of this resource has come. */
 void watchers_notice(struct watch_ring *ring, const struct change *change, uint64_t number);
 

@@ -17,6 +17,7 @@
 #include "host/api/podexec.h"
 #include "host/api/relay.h"
 #include "host/api/request.h"
+#include "host/api/ring.h"
 #include "host/api/tls.h"
 #include "host/api/work.h"
 #include "host/http/http.h"
@@ -71,6 +72,9 @@ struct server {
     struct api_tls *tls;       /* NULL: plain HTTP */
     const char *const *names;  /* api_options.names */
     size_t name_count;
+    api_pass_on *pass_on; /* NULL: clients stay */
+    void *pass_on_context;
+    bool handed_over;
     int open_parts; /* handles, http, listener, relay */
     void (*closed)(void *context);
     void *closed_context;
@@ -557,14 +561,15 @@ static void lower_crowd(struct server *server, uint32_t place, uint32_t files)
 {
     CHECK(server->crowd.counts[place] >= files);
     server->crowd.counts[place] -= (uint16_t)files;
-    listener_left(server->listener, files);
+    if (server->listener)
+        listener_left(server->listener, files);
 }
 
 static void on_left(void *context, void *connection_peer)
 {
     struct server *server = context;
     struct peer *peer = connection_peer;
-    if (!peer->tls && server->listener) /* the relay tells of its own */
+    if (!peer->tls) /* the relay tells of its own */
         lower_crowd(server, peer->place, 1);
     api_tls_peer_free(peer->tls);
     mem_free(peer);
@@ -623,14 +628,19 @@ static int open_listener(struct server *server, uv_loop_t *loop, const struct ap
                          struct error *error)
 {
     uint32_t most = connection_limit(options->connections_max), wanted = options->connections_of_address_max;
+    /* A standby's connection that says nothing has to be there, so that its end tells of the leader's. */
+    bool deferred = server->plain && (options->listening_fd <= 0 || server->tls);
     const struct listener_options listening = {.taken = on_client,
                                                .paused = on_accept_pause,
                                                .context = server,
                                                .open_max = most,
-                                               .deferred = server->plain};
+                                               .deferred = deferred};
     server->crowd.seed = uv_hrtime() ^ (uint64_t)(uintptr_t)server;
     server->of_address_max = wanted && wanted < most ? wanted : wanted ? most : most / 2;
     const char *address = options->address ? options->address : "127.0.0.1";
+    if (options->listening_fd > 0)
+        return listener_open_shared(loop, options->listening_fd, &listening, &server->listener, &server->port,
+                                    error);
     return listener_open_tcp(loop, address, options->port, &listening, &server->listener, &server->port,
                              error);
 }
@@ -725,6 +735,47 @@ void api_close(struct api *api, void (*closed)(void *context), void *context)
     server->open_parts += 1; /* two handles, less the part that close_parts() holds for its caller */
     uv_close((uv_handle_t *)&server->timer, on_handle_closed);
     uv_close((uv_handle_t *)&server->idle, on_handle_closed);
+}
+
+static enum http_giving on_give(void *context, void *connection_peer, int fd, struct str bytes)
+{
+    const struct server *server = context;
+    const struct peer *peer = connection_peer;
+    if (peer->tls) /* the client's session is with this process */
+        return server->handed_over ? HTTP_CLOSED : HTTP_SERVED;
+    server->pass_on(server->pass_on_context, fd, bytes);
+    return HTTP_GIVEN;
+}
+
+void api_hand_over(struct api *api, api_pass_on *pass_on, void *context)
+{
+    struct server *server = api->server;
+    CHECK(!api->closing && !server->pass_on);
+    server->pass_on = pass_on;
+    server->pass_on_context = context;
+    listener_close(server->listener, NULL, NULL);
+    server->listener = NULL;
+    http_give_away(server->http, on_give, server);
+}
+
+size_t api_unanswered(const struct api *api)
+{
+    return http_unanswered(api->server->http);
+}
+
+void api_handed_over(struct api *api)
+{
+    struct server *server = api->server;
+    CHECK(server->pass_on);
+    server->handed_over = true;
+    watchers_end(api->ring);
+    http_refuse_bodies(server->http);
+    http_give_away(server->http, on_give, server);
+}
+
+size_t api_connections(const struct api *api)
+{
+    return http_open(api->server->http);
 }
 
 uint16_t api_port(const struct api *api)

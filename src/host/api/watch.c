@@ -278,6 +278,19 @@ void watchers_check_rights(struct watch_ring *ring)
     }
 }
 
+void watchers_end(struct watch_ring *ring)
+{
+    for (int i = 0; i < RESOURCES; i++) {
+        list_for_each_safe(node, after, &ring->watchers[i])
+        {
+            struct watcher *watcher = container_of(node, struct watcher, node);
+            watcher->ended = true; /* behind the objects that it began with */
+            watcher->next = ring->next;
+            wake(watcher);
+        }
+    }
+}
+
 void watch_ring_tick(struct watch_ring *ring)
 {
     watchers_check_rights(ring);

@@ -14,6 +14,9 @@
 #define MAINTAIN_IDLE_NS  (500 * NS_PER_MS)
 #define MAINTAIN_BUSY_NS  (2 * NS_PER_MS)
 #define LOG_BYTES_DEFAULT (UINT64_C(4) << 30)
+/* A hand-over waits for so long for requests that have begun, then for clients that take their answers. */
+#define HAND_OVER_NS (500 * NS_PER_MS)
+#define TAKE_NS      (1000 * NS_PER_MS)
 
 static int64_t clock_ns(clockid_t clock)
 {
@@ -65,6 +68,8 @@ static void maintain(struct controller *controller)
 static void on_timer(uv_timer_t *timer)
 {
     struct controller *controller = timer->data;
+    if (controller->leave >= LEAVE_RESIGNED) /* the loop takes another turn, no more */
+        return;
     wire_gather(controller->wire);
     driver_timers(controller->driver);
     if (controller_mono_ns() >= controller->maintain_ns)
@@ -100,17 +105,99 @@ static void turn(struct controller *controller)
     wire_flush(controller->wire);
 }
 
+/* --- handing over ----------------------------------------------------------------------------- */
+
+static bool leave_is_late(const struct controller *controller)
+{
+    return controller_mono_ns() >= controller->leave_ns;
+}
+
+/* All requests that had begun are answered: gives the lead up, and lets go of everybody. */
+static void leave_resign(struct controller *controller)
+{
+    static const char why[] = "the controller has handed over to another one";
+    const struct controller_shared *shared = controller->options.shared;
+    turn(controller);
+    shared->resign(shared->context);
+    lease_stop(controller);
+    switches_end(controller);
+    readers_end(controller, why);
+    execs_finish(controller, why);
+    api_handed_over(controller->api);
+    wire_shutdown(controller->wire);
+    fault_file_close(controller);
+    controller->leave = LEAVE_RESIGNED;
+    controller->leave_ns = controller_mono_ns() + TAKE_NS;
+    uv_timer_start(&controller->timer, on_timer, 0, 0);
+}
+
+static void on_part_ended(void *context)
+{
+    struct controller *controller = context;
+    if (--controller->open_parts == 0)
+        controller->ended(controller->ended_context);
+}
+
+static void on_handle_ended(uv_handle_t *handle)
+{
+    on_part_ended(handle->data);
+}
+
+/* Once clients have taken their answers: closes what is left. */
+static void leave_close(struct controller *controller)
+{
+    api_flush(controller->api);
+    if (api_connections(controller->api) > 0 && !leave_is_late(controller)) {
+        int64_t wait_ns = controller->leave_ns - controller_mono_ns();
+        uv_timer_start(&controller->timer, on_timer, (uint64_t)(wait_ns > 0 ? wait_ns / NS_PER_MS + 1 : 0),
+                       0);
+        return;
+    }
+    controller->leave = LEAVE_CLOSED;
+    controller->stopping = true;
+    controller->open_parts = 3;
+    uv_prepare_stop(&controller->prepare);
+    uv_close((uv_handle_t *)&controller->prepare, on_handle_ended);
+    uv_close((uv_handle_t *)&controller->timer, on_handle_ended);
+    api_close(controller->api, on_part_ended, controller);
+}
+
+void controller_hand_over(struct controller *controller, void (*ended)(void *context), void *context)
+{
+    const struct controller_shared *shared = controller->options.shared;
+    CHECK(shared && !controller->stopping);
+    if (controller->leave)
+        return;
+    controller->leave = LEAVE_ANSWERS;
+    controller->leave_ns = controller_mono_ns() + HAND_OVER_NS;
+    controller->ended = ended;
+    controller->ended_context = context;
+    shared->hands_over(shared->context);
+    api_hand_over(controller->api, shared->pass_on, shared->context);
+}
+
+/* --- the loop's turn -------------------------------------------------------------------------- */
+
 static void on_prepare(uv_prepare_t *prepare)
 {
     struct controller *controller = prepare->data;
-    if (controller->stopping)
+    if (controller->leave == LEAVE_RESIGNED)
+        leave_close(controller);
+    if (controller->stopping || controller->leave >= LEAVE_RESIGNED)
         return;
     do { /* a connection that breaks while it is written to is news */
         turn(controller);
     } while (driver_has_work(controller->driver) || wire_has_kept(controller->wire));
+    if (controller->leave && (api_unanswered(controller->api) == 0 || leave_is_late(controller))) {
+        leave_resign(controller);
+        return;
+    }
     count_turn(controller);
     lease_turn(controller);
-    int64_t until_ns = driver_wait(controller->driver, controller->maintain_ns);
+    int64_t due_ns = controller->maintain_ns;
+    if (controller->leave && controller->leave_ns < due_ns)
+        due_ns = controller->leave_ns;
+    int64_t until_ns = driver_wait(controller->driver, due_ns);
     int64_t wait_ns = until_ns - controller_mono_ns();
     uint64_t wait_ms = wait_ns > 0 ? (uint64_t)((wait_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;
     uv_timer_start(&controller->timer, on_timer, wait_ms, 0);
@@ -136,7 +223,13 @@ static bool hook_hold_counts(void *context, machine_id machine)
 static void hook_submit(void *context, const struct write_event *write, struct api_request *request)
 {
     struct controller *controller = context;
-    driver_write(controller->driver, write, (uintptr_t)request);
+    if (controller->leave < LEAVE_RESIGNED) {
+        driver_write(controller->driver, write, (uintptr_t)request);
+        return;
+    }
+    prepared_write_free(write->prepared);
+    api_reply_error(request, 503, "ServiceUnavailable",
+                    "this controller has handed over to another one, which does not know of the write");
 }
 
 /* The API begins something that touches no connection of an agent: heartbeats may be answered meanwhile. */
@@ -305,6 +398,7 @@ static int listen_all(struct controller *controller, struct error *error)
     struct api_options options = {
         .address = controller->options.api_address,
         .port = controller->options.api_port,
+        .listening_fd = controller->options.shared ? controller->options.shared->listening_fd : 0,
         .hooks = {controller, hook_core, hook_now_ns, hook_submit, readers_open, readers_closed, execs_open,
                   execs_input, execs_credit, execs_resize, execs_closed, hook_hold_counts, hook_begins,
                   hook_ends},
@@ -389,11 +483,12 @@ void controller_free(struct controller *controller)
     peers_done(controller);
     vec_done(&controller->streams);
     vec_done(&controller->execs);
-    if (controller->log.context)
+    if (controller->log.context && !controller->options.shared)
         controller->log.close(controller->log.context);
     store_keys_free(controller->store_keys);
     access_free(controller->access);
-    core_free(controller->core);
+    if (!controller->options.shared)
+        core_free(controller->core);
     free(controller->data_dir);
     buf_done(&controller->account_key);
     fault_file_free(controller);

@@ -32,15 +32,21 @@
 
 struct controller;
 
-/* A log that several controllers share: the caller has taken the lead (host/standby). */
+/* A log that several controllers share: the caller has taken the lead (host/standby). Log and core stay the
+ * caller's; nobody else touches them until controller_free(). */
 struct controller_shared {
-    struct log_store log; /* the controller closes it */
-    struct core *core;    /* the state after the log's last record; the controller's from now on */
+    struct log_store log;
+    struct core *core;    /* the state after the log's last record */
+    int listening_fd;     /* of the API; shared with the caller, who accepts nobody meanwhile; 0: none */
     const char *place;    /* ADDRESS:PORT of this controller's API, for the log */
     int64_t owed_ns;      /* so long an earlier leader may go on answering heartbeats */
     void *context;
     /* The monotonic time until which nobody else can lead; heartbeats are answered until then. Any thread. */
     int64_t (*leads_until_ns)(void *context);
+    /* This controller hands over: clients that connect now are the caller's. */
+    void (*hands_over)(void *context);
+    /* A client's socket, the caller's from now on, and what of its next request was received. */
+    void (*pass_on)(void *context, int fd, struct str bytes);
     void (*resign)(void *context);                /* all is committed: another one may lead */
     void (*lost)(void *context, const char *why); /* it is not known who leads; does not return */
 };
@@ -79,6 +85,13 @@ int controller_new(uv_loop_t *loop, const struct controller_options *options,
 /* Commits what is queued, then closes every connection; tasks run on. The loop then ends by itself; free
  * after uv_run returned. */
 void controller_stop(struct controller *controller);
+/* Where the log is shared: gives the lead to another controller, without a request that fails. Clients with
+ * plain HTTP go to shared->pass_on() one by one, between two requests. Those requests that have begun are
+ * carried out and answered first, for half a second at most; then the log has all and the lead is
+ * given up. Watches end as whole answers; logs and commands end with a word about it; agents are let go.
+ * `ended`: nothing of it is left in the loop; controller_free() is allowed, but not from inside. */
+void controller_hand_over(struct controller *controller, void (*ended)(void *context), void *context);
+/* After controller_stop() and the loop's end, or after a hand-over has ended. */
 void controller_free(struct controller *controller);
 /* Reads certificates, tokens and roles again. On failure what there was serves on. */
 int controller_reload(struct controller *controller, struct error *error);

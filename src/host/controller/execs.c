@@ -123,6 +123,15 @@ void execs_end(struct controller *controller, machine_id machine, const struct e
     api_exec_end(reader, end->exit_code, why);
 }
 
+void execs_finish(struct controller *controller, const char *why)
+{
+    while (controller->execs.len) {
+        struct exec_stream stream = controller->execs.items[0];
+        vec_remove(&controller->execs, 0);
+        api_exec_end(stream.reader, -1, why);
+    }
+}
+
 void execs_machine_gone(struct controller *controller, machine_id machine)
 {
     for (size_t i = 0; i < controller->execs.len;) {

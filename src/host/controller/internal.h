@@ -39,6 +39,10 @@ struct exec_stream {
     struct api_exec *reader;
 };
 
+/* LEAVE_NOT -> LEAVE_ANSWERS: requests that have begun are answered -> LEAVE_RESIGNED: answers are taken by
+ * their clients -> LEAVE_CLOSED. */
+enum controller_leave { LEAVE_NOT, LEAVE_ANSWERS, LEAVE_RESIGNED, LEAVE_CLOSED };
+
 struct controller {
     uv_loop_t *loop;
     uv_prepare_t prepare;
@@ -73,6 +77,11 @@ struct controller {
     VEC(struct log_stream) streams;
     VEC(struct exec_stream) execs;
     uint64_t next_stream;
+    enum controller_leave leave;
+    int64_t leave_ns; /* monotonic: when the present state of leaving is given up */
+    void (*ended)(void *context);
+    void *ended_context;
+    int open_parts; /* of a hand-over: what has not been closed yet */
     bool stopping;
 };
 
@@ -127,6 +136,7 @@ void readers_closed(void *context, struct api_stream *stream);
 void readers_data(struct controller *controller, machine_id machine, const struct log_data *data);
 void readers_machine_gone(struct controller *controller,
                           machine_id machine); /* its connection is gone: its streams end */
+void readers_end(struct controller *controller, const char *why); /* all streams */
 
 /* execs.c: the API's hooks, and what an agent says */
 void execs_open(void *context, const struct task *task, const struct api_exec_options *options,
@@ -138,5 +148,6 @@ void execs_closed(void *context, struct api_exec *reader);
 void execs_data(struct controller *controller, machine_id machine, const struct exec_data *data);
 void execs_end(struct controller *controller, machine_id machine, const struct exec_end *end);
 void execs_machine_gone(struct controller *controller, machine_id machine);
+void execs_finish(struct controller *controller, const char *why); /* all commands */
 
 #endif

@@ -243,3 +243,16 @@ void readers_machine_gone(struct controller *controller, machine_id machine)
                                                         : "the connection to the task's machine broke");
     }
 }
+
+void readers_end(struct controller *controller, const char *why)
+{
+    while (controller->streams.len) {
+        struct api_stream *reader = controller->streams.items[0].reader;
+        for (size_t i = 0; i < controller->streams.len;)
+            if (controller->streams.items[i].reader == reader)
+                vec_remove(&controller->streams, i);
+            else
+                i++;
+        api_log_data(reader, STR(""), true, why);
+    }
+}

@@ -42,7 +42,8 @@ static void connection_free(struct http_connection *connection)
     mem_free(connection);
 }
 
-void http_end(struct http_connection *connection)
+/* Takes a connection out of the server; its socket is closed unless it is another one's already. */
+static void connection_leave(struct http_connection *connection, bool closes)
 {
     struct http *http = connection->http;
     CHECK(connection->state != HTTP_OVER);
@@ -54,7 +55,8 @@ void http_end(struct http_connection *connection)
     list_remove(&connection->node);
     /* A child on its way to exec may hold the socket, and its events would speak of freed memory. */
     (void)epoll_ctl(http->epoll_fd, EPOLL_CTL_DEL, connection->fd, NULL);
-    close(connection->fd);
+    if (closes)
+        close(connection->fd);
     buf_done(&connection->out);
     buf_done(&connection->body);
     http->options.left(http->options.context, connection->peer);
@@ -62,6 +64,11 @@ void http_end(struct http_connection *connection)
         list_append(&http->dead, &connection->node);
     else
         connection_free(connection);
+}
+
+void http_end(struct http_connection *connection)
+{
+    connection_leave(connection, true);
 }
 
 /* May the client still be sending, so that a close would reset the connection? */
@@ -227,6 +234,16 @@ static void answer_refusal(struct http_connection *connection, int code)
     http_answer(connection, code, STR("Content-Type: text/plain; charset=utf-8\r\n"), &text);
 }
 
+void http_refuse_bodies(struct http *http)
+{
+    list_for_each(node, &http->connections)
+    {
+        struct http_connection *connection = container_of(node, struct http_connection, node);
+        if (connection->state == HTTP_BODY)
+            answer_refusal(connection, 503);
+    }
+}
+
 /* --- receiving ----------------------------------------------------------------------------------------- */
 
 /* Reads a head from the front of the text; returns the bytes that were used. */
@@ -248,7 +265,7 @@ static size_t connection_take_head(struct http_connection *connection, struct st
         answer_refusal(connection, -rc);
         return text.len;
     }
-    connection->keeps = head->keeps;
+    connection->keeps = head->keeps && !http->give;
     connection->chunked = head->minor >= 1;
     connection->bare = str_is(head->method, "HEAD");
     connection->body_left = head->content_length;
@@ -497,12 +514,29 @@ static enum progress connection_wait(struct http_connection *connection)
     return connection->state == HTTP_WAITS ? STANDS : GOES_ON;
 }
 
+/* A head is due while connections are given away. */
+static enum progress connection_give(struct http_connection *connection)
+{
+    const struct http *http = connection->http;
+    switch (http->give(http->give_context, connection->peer, connection->fd, buf_str(&connection->in))) {
+    case HTTP_GIVEN:
+        connection_leave(connection, false);
+        return STANDS;
+    case HTTP_SERVED:
+        return connection_read(connection);
+    case HTTP_CLOSED:
+        return ENDS;
+    }
+    CHECK_UNREACHABLE();
+}
+
 static enum progress connection_step(struct http_connection *connection)
 {
     if (connection->dropped)
         return ENDS;
     switch ((enum http_state)connection->state) {
     case HTTP_HEAD:
+        return connection->http->give ? connection_give(connection) : connection_read(connection);
     case HTTP_BODY:
         return connection_read(connection);
     case HTTP_WAITS:

@@ -1,5 +1,5 @@
 /* head.h - the head of an HTTP/1.1 request, and the framing of a body in chunks (RFC 9112). Pure: bytes in,
- * values out. Private to http.
+ * values out. For the server, and for who passes requests on (host/standby/bounds.h).
  *
  * A head is taken if and only if nobody can read it in two ways:
  *   - every line ends in CRLF, and no control character but a tab stands in it;

@@ -12,6 +12,8 @@
  *       http_upgrade()  101; the socket is lent to the owner until http_release()
  *       -> owner.ended(request)                          the answer has left, or the connection is over
  *     -> owner.left(context, peer)                       the connection is over
+ *     http_give_away(http, give, context)                from now on another one serves the next requests
+ *       -> give(context, peer, fd, bytes)
  *
  *  A connection's life:
  *           ┌──────────────────── the answer has left ────────────────────┐
@@ -106,6 +108,23 @@ int http_new(uv_loop_t *loop, const struct http_options *options, struct http **
              struct error *error);
 /* Closes every connection. `closed` (may be NULL) comes from the loop when the memory is gone. */
 void http_close(struct http *http, void (*closed)(void *context), void *context);
+
+/* What becomes of a connection that waits for a request, or has begun to send one. */
+enum http_giving {
+    HTTP_GIVEN,  /* the socket is the other one's: `left` follows */
+    HTTP_SERVED, /* its requests are served on; their answers say "Connection: close" */
+    HTTP_CLOSED,
+};
+/* `bytes`: what of the next request has been received. */
+typedef enum http_giving http_give(void *context, void *peer, int fd, struct str bytes);
+/* From now on asks `give` for each connection before it reads a head; those that have a request now are asked
+ * about when that is answered. `give` is called from the loop. Calling again asks about all again. */
+void http_give_away(struct http *http, http_give *give, void *context);
+/* Answers requests whose body has not all come with 503, which says that nothing was done. */
+void http_refuse_bodies(struct http *http);
+/* Connections whose request has not been answered: its body comes, or the owner is at work. */
+size_t http_unanswered(const struct http *http);
+size_t http_open(const struct http *http); /* connections */
 
 /* Serves a connected socket that does not block, and owns it. `peer` is the owner's, until `left`. */
 void http_take(struct http *http, int fd, void *peer);

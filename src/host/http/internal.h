@@ -64,6 +64,8 @@ struct http {
     int64_t date_s;
     char date[48]; /* header line */
     bool running, closing;
+    http_give *give; /* NULL: requests are read */
+    void *give_context;
     void (*closed)(void *context);
     void *closed_context;
     struct http_head head;

@@ -1,6 +1,7 @@
 #include "host/http/listener.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <netdb.h>
 #include <netinet/in.h>
 #include <netinet/tcp.h>
@@ -21,6 +22,7 @@ struct listener {
     int open_handles, fd;
     struct listener_options options;
     uint32_t open;
+    bool rests;
     char *path; /* of a Unix socket; NULL: none */
     void (*closed)(void *context);
     void *closed_context;
@@ -32,7 +34,8 @@ static void on_clients(uv_poll_t *poll, int status, int events);
 static void listener_go_on(struct listener *listener)
 {
     uv_timer_stop(&listener->pause);
-    if (listener->open < listener->options.open_max && !uv_is_active((uv_handle_t *)&listener->poll))
+    if (listener->open < listener->options.open_max && !listener->rests &&
+        !uv_is_active((uv_handle_t *)&listener->poll))
         uv_poll_start(&listener->poll, UV_READABLE, on_clients);
 }
 
@@ -55,25 +58,33 @@ static bool listener_is_short(int errno_code)
     return errno_code == EMFILE || errno_code == ENFILE || errno_code == ENOBUFS || errno_code == ENOMEM;
 }
 
+/* False: nobody waits, or cannot be accepted now. */
+static bool listener_accept(struct listener *listener)
+{
+    const struct listener_options *options = &listener->options;
+    struct sockaddr_storage address = {0};
+    socklen_t len = sizeof address;
+    int fd = accept4(listener->fd, (struct sockaddr *)&address, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd < 0 && listener_is_short(errno))
+        listener_pause(listener, errno);
+    if (fd < 0)
+        return false;
+    uint32_t descriptors = options->taken(options->context, fd, &address, len);
+    listener->open += descriptors;
+    if (!descriptors)
+        close(fd);
+    return true;
+}
+
 static void on_clients(uv_poll_t *poll, int status, int events)
 {
     struct listener *listener = poll->data;
     const struct listener_options *options = &listener->options;
     (void)status;
     (void)events;
-    for (int i = 0; i < ACCEPTS_A_TURN && listener->open < options->open_max; i++) {
-        struct sockaddr_storage address = {0};
-        socklen_t len = sizeof address;
-        int fd = accept4(listener->fd, (struct sockaddr *)&address, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
-        if (fd < 0 && listener_is_short(errno))
-            listener_pause(listener, errno);
-        if (fd < 0)
+    for (int i = 0; i < ACCEPTS_A_TURN && listener->open < options->open_max && !listener->rests; i++)
+        if (!listener_accept(listener))
             break;
-        uint32_t descriptors = options->taken(options->context, fd, &address, len);
-        listener->open += descriptors;
-        if (!descriptors)
-            close(fd);
-    }
     if (listener->open >= options->open_max) /* the others wait in the kernel's queue */
         uv_poll_stop(poll);
 }
@@ -116,6 +127,12 @@ static void set_tcp_options(int fd, bool deferred)
         (void)setsockopt(fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &defer_s, sizeof defer_s);
 }
 
+static uint16_t listener_port_of(const struct sockaddr_storage *bound)
+{
+    return bound->ss_family == AF_INET6 ? ntohs(((const struct sockaddr_in6 *)(const void *)bound)->sin6_port)
+                                        : ntohs(((const struct sockaddr_in *)(const void *)bound)->sin_port);
+}
+
 int listener_open_tcp(uv_loop_t *loop, const char *address, uint16_t port,
                       const struct listener_options *options, struct listener **ret_listener,
                       uint16_t *ret_port, struct error *error)
@@ -145,9 +162,53 @@ int listener_open_tcp(uv_loop_t *loop, const char *address, uint16_t port,
     set_tcp_options(fd, options->deferred);
     *ret_listener = listener_new(loop, fd, NULL, options);
     if (ret_port)
-        *ret_port = bound.ss_family == AF_INET6 ? ntohs(((struct sockaddr_in6 *)(void *)&bound)->sin6_port)
-                                                : ntohs(((struct sockaddr_in *)(void *)&bound)->sin_port);
+        *ret_port = listener_port_of(&bound);
     return 0;
+}
+
+int listener_open_shared(uv_loop_t *loop, int fd, const struct listener_options *options,
+                         struct listener **ret_listener, uint16_t *ret_port, struct error *error)
+{
+    struct sockaddr_storage bound;
+    socklen_t len = sizeof bound;
+    int own = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+    if (own < 0 || getsockname(own, (struct sockaddr *)&bound, &len) < 0) {
+        int rc = error_set_errno(error, errno, "sharing a listening socket");
+        if (own >= 0)
+            close(own);
+        return rc;
+    }
+    set_tcp_options(own, options->deferred);
+    *ret_listener = listener_new(loop, own, NULL, options);
+    if (ret_port)
+        *ret_port = listener_port_of(&bound);
+    return 0;
+}
+
+int listener_socket(const struct listener *listener)
+{
+    return listener->fd;
+}
+
+void listener_prompt(struct listener *listener)
+{
+    int at_once = 0;
+    (void)setsockopt(listener->fd, IPPROTO_TCP, TCP_DEFER_ACCEPT, &at_once, sizeof at_once);
+}
+
+void listener_drain(struct listener *listener)
+{
+    while (listener->open < listener->options.open_max && listener_accept(listener))
+        ;
+}
+
+void listener_rest(struct listener *listener, bool rests)
+{
+    listener->rests = rests;
+    if (rests)
+        uv_poll_stop(&listener->poll);
+    else if (!uv_is_active((uv_handle_t *)&listener->pause))
+        listener_go_on(listener);
 }
 
 int listener_open_unix(uv_loop_t *loop, const char *path, unsigned mode,

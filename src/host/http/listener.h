@@ -4,6 +4,9 @@
  *       a client    -> taken(context, fd, address, len) = descriptors that it holds now; 0: closed at once
  *     listener_left(listener, descriptors)         they are closed
  *
+ * Two listeners may share a socket, so that its port refuses nobody while one takes the place of the other:
+ * listener_open_shared(); the one that must not accept rests.
+ *
  * At `open_max` descriptors further clients wait in the kernel's queue. So they do, for LISTENER_PAUSE_MS or
  * until a connection ends, when the process or the system has no descriptor or memory for another one. All
  * functions are the loop's.
@@ -39,6 +42,17 @@ struct listener_options {
 int listener_open_tcp(uv_loop_t *loop, const char *address, uint16_t port,
                       const struct listener_options *options, struct listener **ret_listener,
                       uint16_t *ret_port, struct error *error);
+/* Listens at another listener's socket `fd`, which stays open when either of them is closed. ERROR_IO: no
+ * descriptor is left. */
+int listener_open_shared(uv_loop_t *loop, int fd, const struct listener_options *options,
+                         struct listener **ret_listener, uint16_t *ret_port, struct error *error);
+int listener_socket(const struct listener *listener); /* stays the listener's */
+/* While it rests, clients wait in the kernel's queue. */
+void listener_rest(struct listener *listener, bool rests);
+/* Takes clients when they connect from now on, not with their first bytes: those that wait for them would be
+ * lost with the socket. */
+void listener_prompt(struct listener *listener);
+void listener_drain(struct listener *listener); /* takes all clients that wait in the kernel's queue */
 /* Listens at a Unix socket of this mode; a file at the path is removed, and the socket with the listener. */
 int listener_open_unix(uv_loop_t *loop, const char *path, unsigned mode,
                        const struct listener_options *options, struct listener **ret_listener,

@@ -166,6 +166,36 @@ void http_take(struct http *http, int fd, void *peer)
         uv_timer_start(&http->tick, on_http_tick, TICK_MS, TICK_MS);
 }
 
+void http_give_away(struct http *http, http_give *give, void *context)
+{
+    http->give = give;
+    http->give_context = context;
+    list_for_each(node, &http->connections)
+    {
+        struct http_connection *connection = container_of(node, struct http_connection, node);
+        if (connection->state == HTTP_HEAD)
+            http_make_ready(connection);
+    }
+}
+
+size_t http_unanswered(const struct http *http)
+{
+    size_t count = 0;
+    list_for_each(node, &http->connections)
+    {
+        const struct http_connection *connection = container_of(node, struct http_connection, node);
+        count += connection->state == HTTP_BODY || connection->state == HTTP_WAITS;
+    }
+    return count;
+}
+
+size_t http_open(const struct http *http)
+{
+    size_t count = 0;
+    list_for_each(node, &http->connections) count++;
+    return count;
+}
+
 void *http_peer(const struct http_connection *connection)
 {
     return connection->peer;

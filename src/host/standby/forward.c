@@ -1,224 +1,637 @@
-/* forward.c - clients of a standby, joined to the leader byte for byte. */
+/* forward.c - clients of a controller that does not lead: each of their requests is passed on to the leader.
+ *
+ * A client keeps its connection while leaders change: between two requests its way to the leader is closed
+ * and another one is taken. A request for which nobody leads is held. A request that was sent, in part or
+ * whole, is never sent again: when the leader goes before its answer is whole, the client's connection is
+ * closed, as the leader's own would be. Bytes that are no request of HTTP/1.1 (TLS, for one) are passed both
+ * ways until one side ends.
+ *
+ *   PAIR_HEAD ─ a head is whole ─► PAIR_HELD ─ the leader takes the connection ─► PAIR_ASKED
+ *     ▲ │                                                                          │   │
+ *     │ └─ no request ──────────────────────► PAIR_RAW ◄──────────── 101 ──────────┘   │
+ *     └────────────────────────────── the answer has left ─────────────────────────────┘
+ */
 #include "host/standby/internal.h"
+
+#include <unistd.h>
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "host/http/listener.h"
+#include "host/standby/bounds.h"
 
-enum { FORWARD_BACKLOG = 512, FORWARD_CLIENTS_MAX = 4096, FORWARD_BYTES = 64 << 10, RETRY_MS = 20 };
+enum {
+    CLIENTS_MAX = 4096,
+    READ_BYTES = 64 << 10,
+    AHEAD_BYTES = 64 << 10, /* of a client that are kept before they can be passed on */
+    TICK_MS = 20,           /* between two looks at clients that wait */
+    IDLE_MS = 120 * 1000,   /* a client without a request; the leader's own limits hold otherwise */
+    WAY_IDLE_MS = 60 * 1000,
+    HEAD_MS = 20 * 1000, /* for a head */
+    HELD_MS = 30 * 1000, /* a request that no leader takes is answered with 503 then */
+    GRACE_MS = 200,      /* leaving: a client without a request may still begin one, once a leader is known */
+    GRACE_ALONE_MS = 1000, /* the same, while none is known */
+    LEAVE_HELD_MS = 3000,  /* leaving: a request that no leader takes is answered with 503 */
+    LEAVE_MS = 5000,       /* leaving: whoever is left then is closed */
+};
 
-/* A client and its way to the leader. Bytes are read from one side when the other has written the last. */
-struct forward_pair {
+enum pair_state { PAIR_HEAD, PAIR_HELD, PAIR_ASKED, PAIR_RAW };
+enum way_state { WAY_NONE, WAY_BEGUN, WAY_OPEN, WAY_CLOSING };
+
+/* A client and its way to the leader. */
+struct pair {
     struct forward *forward;
     struct list_node node;
     uv_tcp_t client, leader;
     uv_connect_t connect;
-    int open;    /* handles that are not closed yet */
-    bool joined; /* the leader has taken the connection */
-    bool begun;  /* a connection to it is under way or stands */
+    uint64_t since_ms; /* when it came to its state, or last passed bytes */
+    uint8_t state;     /* enum pair_state */
+    uint8_t way;       /* enum way_state of `leader` */
+    uint8_t open;      /* handles that are not closed yet */
+    bool accepted;     /* by our listener, which counts it */
     bool closing;
+    bool stale;                /* the way is to a former leader: it serves the request at hand, no other */
+    bool client_ended;         /* its half of the connection, behind a whole request */
+    bool to_leader, to_client; /* a write is under way */
+    bool reads_client, reads_leader;
+    bool refused; /* the leader's computer took no connection: the next tick tries again */
+    struct request_bounds request;
+    struct answer_bounds answer;
+    struct buf in; /* of the client, not passed on yet */
+    size_t scanned, head_len;
 };
 
-/* A write under way, with its bytes. */
-struct forward_write {
+struct pair_write {
     uv_write_t request;
-    struct forward_pair *pair;
-    uv_stream_t *from;
-    char *bytes;
+    struct pair *pair;
+    struct buf bytes;
 };
 
 struct forward {
     uv_loop_t *loop;
-    uv_tcp_t listener;
-    bool listening, closed;
+    struct listener *listener; /* NULL: closed */
+    int open_parts;
+    bool closed, leaving;
     uint16_t port;
     uint32_t pairs_len;
     struct list_node pairs;
-    uv_timer_t retry; /* clients that wait for a leader try again */
+    uv_timer_t tick;
     bool has_leader;
     struct sockaddr_storage leader;
+    uint64_t leave_ms, leader_ms; /* the loop's time when leaving began, and when the leader became known */
+    void (*left)(void *context);
+    void *left_context;
+    struct http_head head; /* scratch */
+    char room[READ_BYTES]; /* what is read is used or copied at once */
 };
 
-/* --- a pair ------------------------------------------------------------------------------------------- */
+static void pair_go_on(struct pair *pair);
+static void way_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf);
+static void client_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf);
 
-static void pair_closed(uv_handle_t *handle)
+/* --- the end ------------------------------------------------------------------------------------------ */
+
+static void pair_free(struct pair *pair)
 {
-    struct forward_pair *pair = handle->data;
-    if (--pair->open > 0)
-        return;
-    pair->forward->pairs_len--;
+    struct forward *forward = pair->forward;
+    forward->pairs_len--;
     list_remove(&pair->node);
+    if (pair->accepted && forward->listener)
+        listener_left(forward->listener, 1);
+    bounds_answer_done(&pair->answer);
+    buf_done(&pair->in);
     mem_free(pair);
 }
 
-static void pair_close(struct forward_pair *pair)
+static void on_pair_closed(uv_handle_t *handle)
+{
+    struct pair *pair = handle->data;
+    if (--pair->open == 0)
+        pair_free(pair);
+}
+
+static void pair_close(struct pair *pair)
 {
     if (pair->closing)
         return;
     pair->closing = true;
-    uv_close((uv_handle_t *)&pair->client, pair_closed);
-    if (pair->begun && !uv_is_closing((uv_handle_t *)&pair->leader))
-        uv_close((uv_handle_t *)&pair->leader, pair_closed);
+    uv_close((uv_handle_t *)&pair->client, on_pair_closed);
+    if (pair->way == WAY_BEGUN || pair->way == WAY_OPEN)
+        uv_close((uv_handle_t *)&pair->leader, on_pair_closed);
 }
+
+static void on_way_closed(uv_handle_t *handle)
+{
+    struct pair *pair = handle->data;
+    if (pair->closing) {
+        on_pair_closed(handle);
+        return;
+    }
+    pair->open--;
+    pair->way = WAY_NONE;
+    pair->stale = pair->to_leader = pair->reads_leader = false;
+    pair_go_on(pair);
+}
+
+static void way_close(struct pair *pair)
+{
+    if (pair->way != WAY_BEGUN && pair->way != WAY_OPEN)
+        return;
+    pair->way = WAY_CLOSING;
+    uv_close((uv_handle_t *)&pair->leader, on_way_closed);
+}
+
+/* --- passing bytes ------------------------------------------------------------------------------------ */
 
 static void pair_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
 {
-    buf->base = mem_alloc(FORWARD_BYTES);
-    buf->len = FORWARD_BYTES;
+    const struct pair *pair = handle->data;
+    *buf = uv_buf_init(pair->forward->room, READ_BYTES);
 }
 
-static void pair_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf);
+static void pair_answered(struct pair *pair);
 
-static void pair_written(uv_write_t *request, int status)
+static void on_written(uv_write_t *request, int status)
 {
-    struct forward_write *write = (struct forward_write *)request->data;
-    struct forward_pair *pair = write->pair;
-    if (status < 0)
-        pair_close(pair);
-    else if (!pair->closing)
-        uv_read_start(write->from, pair_room, pair_read);
-    mem_free(write->bytes);
+    struct pair_write *write = request->data;
+    struct pair *pair = write->pair;
+    bool to_client = request->handle == (uv_stream_t *)&pair->client;
+    buf_done(&write->bytes);
     mem_free(write);
-}
-
-static void pair_shut(uv_shutdown_t *request, int status)
-{
-    mem_free(request);
-}
-
-/* One side has ended its half: the other learns of it, and may go on. When both have, the pair ends. */
-static void pair_half_end(struct forward_pair *pair, uv_stream_t *from, uv_stream_t *to)
-{
-    uv_read_stop(from);
-    uv_shutdown_t *request = mem_alloc(sizeof *request);
-    if (from == (uv_stream_t *)&pair->leader || uv_shutdown(request, to, pair_shut) < 0) {
-        mem_free(request);
-        pair_close(pair);
-    }
-}
-
-static void pair_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
-{
-    struct forward_pair *pair = stream->data;
-    bool from_client = stream == (uv_stream_t *)&pair->client;
-    uv_stream_t *to = from_client ? (uv_stream_t *)&pair->leader : (uv_stream_t *)&pair->client;
-    if (count <= 0) {
-        mem_free(buf->base);
-        if (count == UV_EOF)
-            pair_half_end(pair, stream, to);
-        else if (count < 0)
-            pair_close(pair);
+    if (pair->closing || (!to_client && pair->way != WAY_OPEN))
+        return;
+    if (to_client)
+        pair->to_client = false;
+    else
+        pair->to_leader = false;
+    if (status < 0 && !to_client && pair->state == PAIR_ASKED) {
+        pair->to_leader = true; /* it may have answered before it closed: what it says is read on */
         return;
     }
-    struct forward_write *write = mem_alloc(sizeof *write);
-    *write = (struct forward_write){.pair = pair, .from = stream, .bytes = buf->base};
+    if (status < 0) {
+        pair_close(pair);
+        return;
+    }
+    pair->since_ms = uv_now(pair->forward->loop);
+    if (to_client && pair->state == PAIR_ASKED && bounds_answer_complete(&pair->answer))
+        pair_answered(pair);
+    else
+        pair_go_on(pair);
+}
+
+/* Takes `bytes` over. */
+static void pair_write(struct pair *pair, uv_tcp_t *to, struct buf *bytes)
+{
+    struct pair_write *write = mem_alloc(sizeof *write);
+    *write = (struct pair_write){.pair = pair, .bytes = *bytes};
+    *bytes = (struct buf){0};
     write->request.data = write;
-    uv_read_stop(stream);
-    uv_buf_t out = uv_buf_init(buf->base, (unsigned)count);
-    if (uv_write(&write->request, to, &out, 1, pair_written) < 0) {
-        mem_free(write->bytes);
+    uv_buf_t out = uv_buf_init(write->bytes.data, (unsigned)write->bytes.len);
+    if (to == &pair->client)
+        pair->to_client = true;
+    else
+        pair->to_leader = true;
+    if (uv_write(&write->request, (uv_stream_t *)to, &out, 1, on_written) < 0) {
+        buf_done(&write->bytes);
         mem_free(write);
         pair_close(pair);
     }
 }
 
-static void leader_closed(uv_handle_t *handle)
+/* Sends the first `len` bytes of the client to the leader. */
+static void pair_pass(struct pair *pair, size_t len)
 {
-    struct forward_pair *pair = handle->data;
-    pair->begun = false;
-    if (pair->closing)
-        pair_closed(handle);
-    else
-        pair->open--;
+    struct buf out = {0};
+    if (len == pair->in.len) {
+        out = pair->in;
+        pair->in = (struct buf){0};
+    } else {
+        buf_add(&out, pair->in.data, len);
+        buf_drop_front(&pair->in, len);
+    }
+    pair_write(pair, &pair->leader, &out);
 }
 
-static void pair_connected(uv_connect_t *request, int status)
+/* --- the way to the leader ---------------------------------------------------------------------------- */
+
+static void on_connected(uv_connect_t *request, int status)
 {
-    struct forward_pair *pair = request->data;
-    if (pair->closing)
+    struct pair *pair = request->data;
+    if (pair->closing || pair->way != WAY_BEGUN)
         return;
-    if (status < 0) { /* nothing was sent: it waits for a leader that takes it */
-        uv_close((uv_handle_t *)&pair->leader, leader_closed);
+    if (status < 0) { /* nothing was sent: the request waits for a leader that takes it */
+        pair->refused = true;
+        way_close(pair);
         return;
     }
-    pair->joined = true;
+    pair->way = WAY_OPEN;
     uv_tcp_nodelay(&pair->leader, 1);
-    uv_read_start((uv_stream_t *)&pair->client, pair_room, pair_read);
-    uv_read_start((uv_stream_t *)&pair->leader, pair_room, pair_read);
+    pair_go_on(pair);
 }
 
-static void pair_try(struct forward_pair *pair)
+static void way_begin(struct pair *pair)
 {
     struct forward *forward = pair->forward;
-    if (pair->begun || pair->closing || !forward->has_leader)
+    if (pair->way != WAY_NONE || pair->closing || !forward->has_leader)
         return;
     uv_tcp_init(forward->loop, &pair->leader);
-    pair->leader.data = pair;
+    pair->leader.data = pair->connect.data = pair;
     pair->open++;
-    pair->begun = true;
-    pair->connect.data = pair;
-    if (uv_tcp_connect(&pair->connect, &pair->leader, (struct sockaddr *)&forward->leader, pair_connected) <
-        0)
-        uv_close((uv_handle_t *)&pair->leader, leader_closed);
+    pair->way = WAY_BEGUN;
+    if (uv_tcp_connect(&pair->connect, &pair->leader, (struct sockaddr *)&forward->leader, on_connected) < 0)
+        way_close(pair);
 }
 
-/* --- all of them -------------------------------------------------------------------------------------- */
-
-static void forward_accept(uv_stream_t *listener, int status)
+static bool pair_waits(const struct pair *pair)
 {
-    struct forward *forward = listener->data;
-    if (status < 0)
+    return pair->state == PAIR_HELD || (pair->state == PAIR_RAW && pair->way != WAY_OPEN);
+}
+
+/* Bytes of the leader behind the end of an answer, or without a request: nobody asked for them. */
+static void way_is_wrong(struct pair *pair)
+{
+    if (pair->state == PAIR_ASKED)
+        pair->stale = true; /* closed when its answer has left */
+    else
+        way_close(pair);
+}
+
+static void way_take(struct pair *pair, struct str bytes)
+{
+    struct buf out = {0};
+    size_t used = 0;
+    if (pair->state == PAIR_RAW) {
+        buf_add_str(&out, bytes);
+        pair_write(pair, &pair->client, &out);
         return;
-    struct forward_pair *pair = mem_alloc(sizeof *pair);
+    }
+    if (pair->state != PAIR_ASKED || bounds_answer_complete(&pair->answer)) {
+        way_is_wrong(pair);
+        return;
+    }
+    bool closes = pair->forward->leaving || pair->client_ended;
+    if (bounds_answer_take(&pair->answer, bytes, closes, &out, &used) < 0) {
+        buf_done(&out);
+        pair_close(pair);
+        return;
+    }
+    if (bounds_answer_switched(&pair->answer))
+        buf_add(&out, bytes.data + used, bytes.len - used);
+    else if (used < bytes.len)
+        way_is_wrong(pair);
+    if (out.len)
+        pair_write(pair, &pair->client, &out);
+    else
+        pair_go_on(pair);
+}
+
+/* The leader has ended the connection. */
+static void way_ended(struct pair *pair, bool broken)
+{
+    struct buf out = {0};
+    struct error error;
+    if (pair->state == PAIR_HEAD || pair->state == PAIR_HELD) {
+        way_close(pair);
+        return;
+    }
+    bool whole = pair->state == PAIR_ASKED && !broken && pair->answer.passed &&
+                 http_reply_closed(&pair->answer.reply, &error) == 0;
+    if (!whole && pair->state == PAIR_ASKED && !pair->to_client)
+        whole = bounds_answer_end_watch(&pair->answer, &out);
+    if (!whole) {
+        pair_close(pair);
+        return;
+    }
+    pair->stale = true;
+    if (out.len)
+        pair_write(pair, &pair->client, &out);
+    else if (!pair->to_client)
+        pair_answered(pair);
+}
+
+static void way_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
+{
+    struct pair *pair = stream->data;
+    if (count == 0 || pair->closing || pair->way != WAY_OPEN)
+        return;
+    uv_read_stop(stream);
+    pair->reads_leader = false;
+    if (count < 0)
+        way_ended(pair, count != UV_EOF);
+    else
+        way_take(pair, (struct str){buf->base, (size_t)count});
+}
+
+/* --- the client --------------------------------------------------------------------------------------- */
+
+/* The answer has left: what comes next is another request. */
+static void pair_answered(struct pair *pair)
+{
+    bool switched = bounds_answer_switched(&pair->answer);
+    bool ends = !switched && (pair->answer.closes || !pair->request.whole || pair->client_ended);
+    bool keeps_way = pair->answer.reply.keep_alive && !pair->stale;
+    bounds_answer_done(&pair->answer);
+    if (ends) {
+        pair_close(pair);
+        return;
+    }
+    pair->state = switched ? PAIR_RAW : PAIR_HEAD;
+    pair->scanned = 0;
+    if (!switched && !keeps_way)
+        way_close(pair);
+    pair_go_on(pair);
+}
+
+static void on_shut(uv_shutdown_t *request, int status)
+{
+    mem_free(request);
+}
+
+/* The client says nothing more; the leader learns of it behind what was passed on. */
+static void client_end(struct pair *pair)
+{
+    bool may_wait = pair->state == PAIR_RAW || (pair->state == PAIR_ASKED && pair->request.whole);
+    pair->client_ended = true;
+    if (!may_wait || pair->way != WAY_OPEN) {
+        pair_close(pair);
+        return;
+    }
+    uv_shutdown_t *request = mem_alloc(sizeof *request);
+    if (uv_shutdown(request, (uv_stream_t *)&pair->leader, on_shut) < 0) {
+        mem_free(request);
+        pair_close(pair);
+    }
+}
+
+static void client_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
+{
+    struct pair *pair = stream->data;
+    if (count == 0 || pair->closing)
+        return;
+    uv_read_stop(stream);
+    pair->reads_client = false;
+    if (count < 0 && count != UV_EOF) {
+        pair_close(pair);
+    } else if (count < 0) {
+        client_end(pair);
+    } else {
+        if (pair->state == PAIR_HEAD && pair->in.len == 0)
+            pair->since_ms = uv_now(pair->forward->loop);
+        buf_add(&pair->in, buf->base, (size_t)count);
+        pair_go_on(pair);
+    }
+}
+
+static void pair_enter(struct pair *pair, enum pair_state state)
+{
+    pair->state = state;
+    pair->since_ms = uv_now(pair->forward->loop);
+}
+
+/* Looks for the head of a request. */
+static void pair_look(struct pair *pair)
+{
+    if (pair->in.len == pair->scanned)
+        return;
+    int rc = bounds_request_begin(buf_str(&pair->in), pair->scanned, &pair->forward->head, &pair->request,
+                                  &pair->head_len);
+    pair->scanned = rc == 0 ? pair->in.len : 0;
+    if (rc < 0)
+        pair_enter(pair, PAIR_RAW);
+    else if (rc > 0)
+        pair_enter(pair, PAIR_HELD);
+}
+
+/* The leader takes connections: the head goes, and as much of the body as has come. */
+static void pair_ask(struct pair *pair)
+{
+    size_t len = pair->head_len, used = 0;
+    bool readable = true;
+    if (!pair->request.whole)
+        readable =
+            bounds_request_take(&pair->request, (struct str){pair->in.data + len, pair->in.len - len}, &used);
+    if (!readable) { /* the leader says what is wrong with it */
+        pair_enter(pair, PAIR_RAW);
+        return;
+    }
+    bounds_answer_begin(&pair->answer, &pair->request);
+    pair_enter(pair, PAIR_ASKED);
+    pair_pass(pair, len + used);
+}
+
+/* More of the request's body has come. */
+static void pair_ask_more(struct pair *pair)
+{
+    size_t used = 0;
+    if (!bounds_request_take(&pair->request, buf_str(&pair->in), &used)) {
+        pair_close(pair);
+        return;
+    }
+    pair_pass(pair, used);
+}
+
+/* Leaving: a watch that stands between two lines ends here; its client asks another controller. */
+static void pair_end_watch(struct pair *pair)
+{
+    struct buf out = {0};
+    if (pair->state != PAIR_ASKED || pair->to_client || pair->closing ||
+        !bounds_answer_end_watch(&pair->answer, &out))
+        return;
+    pair->stale = true;
+    pair_write(pair, &pair->client, &out);
+}
+
+static void pair_set_reading(struct pair *pair)
+{
+    bool client = !pair->client_ended && pair->in.len < AHEAD_BYTES;
+    bool leader = pair->way == WAY_OPEN && !pair->to_client;
+    if (client && !pair->reads_client)
+        client = uv_read_start((uv_stream_t *)&pair->client, pair_room, client_read) == 0;
+    else if (!client && pair->reads_client)
+        uv_read_stop((uv_stream_t *)&pair->client);
+    pair->reads_client = client;
+    if (leader && !pair->reads_leader)
+        leader = uv_read_start((uv_stream_t *)&pair->leader, pair_room, way_read) == 0;
+    else if (!leader && pair->reads_leader)
+        uv_read_stop((uv_stream_t *)&pair->leader);
+    pair->reads_leader = leader;
+}
+
+/* Does what can be done now, and waits for the rest. */
+static void pair_go_on(struct pair *pair)
+{
+    if (pair->state == PAIR_HEAD && !pair->closing)
+        pair_look(pair);
+    if (pair->closing)
+        return;
+    if (pair_waits(pair) && !pair->refused)
+        way_begin(pair);
+    bool open = pair->way == WAY_OPEN && !pair->to_leader;
+    if (pair->state == PAIR_HELD && open)
+        pair_ask(pair);
+    else if (pair->state == PAIR_ASKED && open && !pair->request.whole && pair->in.len)
+        pair_ask_more(pair);
+    if (pair->state == PAIR_RAW && pair->way == WAY_OPEN && !pair->to_leader && pair->in.len)
+        pair_pass(pair, pair->in.len);
+    if (pair->forward->leaving)
+        pair_end_watch(pair);
+    if (!pair->closing)
+        pair_set_reading(pair);
+}
+
+static struct pair *pair_new(struct forward *forward)
+{
+    struct pair *pair = mem_alloc(sizeof *pair);
     pair->forward = forward;
     uv_tcp_init(forward->loop, &pair->client);
     pair->client.data = pair;
     pair->open = 1;
+    pair->since_ms = uv_now(forward->loop);
     forward->pairs_len++;
     list_append(&forward->pairs, &pair->node);
-    if (uv_accept(listener, (uv_stream_t *)&pair->client) < 0 || forward->pairs_len > FORWARD_CLIENTS_MAX) {
+    return pair;
+}
+
+static void on_part_closed(void *context)
+{
+    ((struct forward *)context)->open_parts--;
+}
+
+/* --- time --------------------------------------------------------------------------------------------- */
+
+/* Nobody took the request: says so, and that nothing of it was done. */
+static void pair_refuse(struct pair *pair)
+{
+    static const char text[] = "no controller leads: nothing was done\n";
+    struct buf out = {0};
+    buf_printf(&out,
+               "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"
+               "Retry-After: 1\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
+               sizeof text - 1, text);
+    way_close(pair);
+    pair_enter(pair, PAIR_ASKED);
+    bounds_answer_begin(&pair->answer, &pair->request);
+    pair->answer.closes = true;
+    pair->answer.reply.state = HTTP_COMPLETE;
+    pair_write(pair, &pair->client, &out);
+}
+
+static bool pair_is_idle(const struct pair *pair)
+{
+    return pair->state == PAIR_HEAD && pair->in.len == 0;
+}
+
+static void pair_tick(struct pair *pair, uint64_t now_ms)
+{
+    uint64_t spent_ms = now_ms - pair->since_ms;
+    bool idle = pair_is_idle(pair);
+    if (pair->closing)
+        return;
+    pair->refused = false;
+    if (pair->state == PAIR_HELD && spent_ms >= HELD_MS)
+        pair_refuse(pair);
+    else if (pair->state == PAIR_HEAD && spent_ms >= (idle ? IDLE_MS : HEAD_MS))
+        pair_close(pair);
+    else if (idle && spent_ms >= WAY_IDLE_MS)
+        way_close(pair);
+    else if (pair_waits(pair))
+        way_begin(pair);
+}
+
+static void forward_unlisten(struct forward *forward)
+{
+    if (!forward->listener)
+        return;
+    listener_drain(forward->listener);
+    listener_close(forward->listener, on_part_closed, forward);
+    forward->listener = NULL;
+    forward->open_parts++;
+}
+
+/* Leaving: closes clients that begin no request, and all when the time is over. */
+static void leave_tick(struct forward *forward, uint64_t now_ms)
+{
+    uint64_t spent_ms = now_ms - forward->leave_ms;
+    bool over = spent_ms >= LEAVE_MS;
+    bool graced = (forward->has_leader && now_ms - forward->leader_ms >= GRACE_MS && spent_ms >= GRACE_MS) ||
+                  (!forward->has_leader && spent_ms >= GRACE_ALONE_MS);
+    if (graced || over)
+        forward_unlisten(forward);
+    list_for_each(node, &forward->pairs)
+    {
+        struct pair *pair = container_of(node, struct pair, node);
+        bool still = (pair->state == PAIR_RAW || pair_is_idle(pair)) && now_ms - pair->since_ms >= GRACE_MS;
+        if (over || (graced && still))
+            pair_close(pair);
+        else if (pair->state == PAIR_HELD && spent_ms >= LEAVE_HELD_MS)
+            pair_refuse(pair);
+    }
+    if (forward->listener || forward->pairs_len > 0 || !forward->left)
+        return;
+    void (*left)(void *context) = forward->left;
+    forward->left = NULL;
+    left(forward->left_context);
+}
+
+static void on_tick(uv_timer_t *timer)
+{
+    struct forward *forward = timer->data;
+    uint64_t now_ms = uv_now(forward->loop);
+    list_for_each(node, &forward->pairs) pair_tick(container_of(node, struct pair, node), now_ms);
+    if (forward->leaving)
+        leave_tick(forward, now_ms);
+}
+
+/* --- all of them -------------------------------------------------------------------------------------- */
+
+static void on_tick_closed(uv_handle_t *handle)
+{
+    on_part_closed(handle->data);
+}
+
+static uint32_t on_client(void *context, int fd, const struct sockaddr_storage *address, socklen_t len)
+{
+    struct forward *forward = context;
+    struct pair *pair = pair_new(forward);
+    if (uv_tcp_open(&pair->client, fd) < 0) {
+        pair_close(pair);
+        return 0;
+    }
+    pair->accepted = true;
+    uv_tcp_nodelay(&pair->client, 1);
+    pair_go_on(pair);
+    return 1;
+}
+
+void forward_take(struct forward *forward, int fd, struct str bytes)
+{
+    struct pair *pair = pair_new(forward);
+    if (uv_tcp_open(&pair->client, fd) < 0) {
+        close(fd);
         pair_close(pair);
         return;
     }
-    uv_tcp_nodelay(&pair->client, 1);
-    pair_try(pair);
-}
-
-static void forward_retry(uv_timer_t *timer)
-{
-    struct forward *forward = timer->data;
-    list_for_each(node, &forward->pairs) pair_try(container_of(node, struct forward_pair, node));
+    buf_add_str(&pair->in, bytes);
+    pair_go_on(pair);
 }
 
 int forward_new(uv_loop_t *loop, const char *address, uint16_t port, struct forward **ret_forward,
                 struct error *error)
 {
     struct forward *forward = mem_alloc(sizeof *forward);
-    struct sockaddr_storage place;
-    int len = sizeof place;
+    const struct listener_options options = {.taken = on_client, .context = forward, .open_max = CLIENTS_MAX};
     forward->loop = loop;
     list_init(&forward->pairs);
-    int rc = uv_ip4_addr(address, port, (struct sockaddr_in *)&place);
-    if (rc < 0)
-        rc = uv_ip6_addr(address, port, (struct sockaddr_in6 *)&place);
+    int rc = listener_open_tcp(loop, address, port, &options, &forward->listener, &forward->port, error);
     if (rc < 0) {
         mem_free(forward);
-        return error_set(error, ERROR_INVALID, "\"%s\" is no address", address);
+        return rc;
     }
-    uv_tcp_init(loop, &forward->listener);
-    uv_timer_init(loop, &forward->retry);
-    forward->listener.data = forward->retry.data = forward;
-    rc = uv_tcp_bind(&forward->listener, (struct sockaddr *)&place, 0);
-    if (rc == 0)
-        rc = uv_listen((uv_stream_t *)&forward->listener, FORWARD_BACKLOG, forward_accept);
-    if (rc == 0)
-        rc = uv_tcp_getsockname(&forward->listener, (struct sockaddr *)&place, &len);
-    forward->listening = true;
+    uv_timer_init(loop, &forward->tick);
+    forward->tick.data = forward;
+    uv_timer_start(&forward->tick, on_tick, TICK_MS, TICK_MS);
+    forward->open_parts = 1;
     *ret_forward = forward;
-    if (rc < 0)
-        return error_set(error, ERROR_IO, "listening at %s:%u: %s", address, port, uv_strerror(rc));
-    forward->port = ntohs(place.ss_family == AF_INET ? ((struct sockaddr_in *)&place)->sin_port
-                                                     : ((struct sockaddr_in6 *)&place)->sin6_port);
-    uv_timer_start(&forward->retry, forward_retry, RETRY_MS, RETRY_MS);
     return 0;
 }
 
@@ -227,36 +640,82 @@ uint16_t forward_port(const struct forward *forward)
     return forward->port;
 }
 
-void forward_to(struct forward *forward, const struct sockaddr_storage *leader)
+int forward_socket(const struct forward *forward)
 {
-    forward->has_leader = leader != NULL;
-    if (leader)
-        forward->leader = *leader;
-    forward_retry(&forward->retry);
+    return forward->listener ? listener_socket(forward->listener) : 0;
 }
 
-void forward_unlisten(struct forward *forward)
+void forward_rest(struct forward *forward, bool rests)
 {
-    if (!forward->listening)
+    if (!forward->listener)
         return;
-    forward->listening = false;
-    uv_close((uv_handle_t *)&forward->listener, NULL);
+    listener_rest(forward->listener, rests);
+    if (!rests) /* the API may have had it otherwise */
+        listener_prompt(forward->listener);
+}
+
+/* Are both places the same? Of addresses and ports alone: the rest may hold anything. */
+static bool same_place(const struct sockaddr_storage *a, const struct sockaddr_storage *b)
+{
+    const struct sockaddr_in *a4 = (const void *)a, *b4 = (const void *)b;
+    const struct sockaddr_in6 *a6 = (const void *)a, *b6 = (const void *)b;
+    if (a->ss_family != b->ss_family)
+        return false;
+    if (a->ss_family == AF_INET)
+        return a4->sin_port == b4->sin_port && a4->sin_addr.s_addr == b4->sin_addr.s_addr;
+    return a6->sin6_port == b6->sin6_port &&
+           memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr) == 0;
+}
+
+void forward_to(struct forward *forward, const struct sockaddr_storage *leader)
+{
+    if (!leader && !forward->has_leader)
+        return;
+    if (leader && forward->has_leader && same_place(leader, &forward->leader))
+        return;
+    forward->has_leader = leader != NULL;
+    if (leader) {
+        forward->leader = *leader;
+        forward->leader_ms = uv_now(forward->loop);
+    }
+    list_for_each(node, &forward->pairs)
+    {
+        struct pair *pair = container_of(node, struct pair, node);
+        if (pair->state == PAIR_ASKED || (pair->state == PAIR_RAW && pair->way == WAY_OPEN))
+            pair->stale = true;
+        else if (!pair->closing)
+            way_close(pair);
+        if (!pair->closing && pair_waits(pair))
+            way_begin(pair);
+    }
+}
+
+void forward_leave(struct forward *forward, void (*left)(void *context), void *context)
+{
+    CHECK(!forward->closed && !forward->leaving);
+    forward->leaving = true;
+    forward->left = left;
+    forward->left_context = context;
+    uv_update_time(forward->loop);
+    forward->leave_ms = uv_now(forward->loop);
+    list_for_each(node, &forward->pairs) pair_end_watch(container_of(node, struct pair, node));
+    uv_timer_start(&forward->tick, on_tick, 0, TICK_MS);
 }
 
 void forward_close(struct forward *forward)
 {
     if (!forward || forward->closed)
         return;
-    forward->closed = true;
     forward_unlisten(forward);
-    uv_close((uv_handle_t *)&forward->retry, NULL);
-    list_for_each(node, &forward->pairs) pair_close(container_of(node, struct forward_pair, node));
+    forward->closed = true;
+    uv_close((uv_handle_t *)&forward->tick, on_tick_closed);
+    list_for_each(node, &forward->pairs) pair_close(container_of(node, struct pair, node));
 }
 
 void forward_free(struct forward *forward)
 {
     if (!forward)
         return;
-    CHECK(forward->closed && forward->pairs_len == 0);
+    CHECK(forward->closed && forward->pairs_len == 0 && forward->open_parts == 0);
     mem_free(forward);
 }

@@ -21,12 +21,20 @@ void keeper_finish(struct keeper_thread *keeper); /* joins; the lease ends; NULL
 /* --- forward.c: clients --------------------------------------------------------------------------------- */
 
 struct forward;
+/* Listens at a numeric address, and passes requests of its clients on to the leader. */
 int forward_new(uv_loop_t *loop, const char *address, uint16_t port, struct forward **ret_forward,
                 struct error *error);
 uint16_t forward_port(const struct forward *forward);
-/* The leader's API; NULL: nobody leads now, and clients wait. */
+int forward_socket(const struct forward *forward); /* that listens; it stays the forwarder's */
+/* While it rests, whoever shares its socket takes new clients; those that are here stay. */
+void forward_rest(struct forward *forward, bool rests);
+/* Takes a connected client and the bytes that it has sent. */
+void forward_take(struct forward *forward, int fd, struct str bytes);
+/* The leader's API; NULL: nobody leads now, and requests wait. */
 void forward_to(struct forward *forward, const struct sockaddr_storage *leader);
-void forward_unlisten(struct forward *forward); /* the address is free; clients that are here stay */
+/* Lets go of the clients: answers say "Connection: close", watches end, those without a request are closed a
+ * little after a leader is known, and whoever is left after LEAVE_MS. `left`: nobody is left. */
+void forward_leave(struct forward *forward, void (*left)(void *context), void *context);
 void forward_close(struct forward *forward);    /* ends the clients; the loop must be run afterwards */
 void forward_free(struct forward *forward);     /* NULL is fine */
 

@@ -13,6 +13,7 @@ enum {
     LEADER_LOOK_MS = 100, /* while we lead, each of our appends is news */
     CENSUS_MS = 500,      /* between two looks at what the replicas read */
     DEAF_MS = 2000,       /* a leader that has taken over listens well before that, however often we look */
+    YIELD_MS = 1500,      /* so long the others may take what we have given up */
 };
 
 struct standby {
@@ -29,6 +30,9 @@ struct standby {
     uv_timer_t look;
     struct etcd_seen seen;
     bool leads, stopped, closed, away; /* away: it has been said that etcd does not answer */
+    bool resigned;                     /* the controller is not freed yet: state and log are its own */
+    bool leaving;                      /* it never leads again */
+    uint64_t yields_ms; /* of the loop's clock: until then it takes the lead from nobody; 0: it may */
     bool something_new;                /* while we lead: control keys are to be looked at */
     bool announced;                    /* etcd has our announcement, with this level */
     uint32_t announced_level;
@@ -275,7 +279,8 @@ static bool lease_runs(const struct standby *standby)
 static void standby_take_over(struct standby *standby, bool instead)
 {
     struct error error = {0};
-    if (!lease_runs(standby))
+    if (standby->resigned || standby->leaving || uv_now(standby->loop) < standby->yields_ms ||
+        !lease_runs(standby))
         return;
     int rc = etcd_log_lead(standby->log, keeper_lease(standby->keeper), str_from(standby->who),
                            instead ? &standby->seen : NULL, &error);
@@ -292,7 +297,7 @@ static void standby_take_over(struct standby *standby, bool instead)
     standby->leads = true;
     standby->leader_term = 0;
     forward_to(standby->forward, NULL);
-    forward_unlisten(standby->forward);
+    forward_rest(standby->forward, true);
     probe_end(standby, probe_over);
     uv_stop(standby->loop);
 }
@@ -301,12 +306,14 @@ static void standby_follow(struct standby *standby)
 {
     struct error error = {0};
     int rc = etcd_log_refresh(standby->log, &standby->seen, &error);
-    if (rc == 0)
+    if (rc == 0 && !standby->resigned && !standby->leaving)
         rc = standby_apply(standby, &error);
     if (rc < 0) {
         standby_fail(standby, rc, &error);
         return;
     }
+    if (standby->seen.leader_term)
+        standby->yields_ms = 0;
     if (standby->away)
         fprintf(stderr, "etcd answers again\n");
     standby->away = false;
@@ -321,7 +328,8 @@ static void standby_follow(struct standby *standby)
             return;
         }
     }
-    standby_announce(standby, core_level(standby->core));
+    if (!standby->leaving)
+        standby_announce(standby, core_level(standby->core));
     if (!standby->seen.leader_term)
         standby_take_over(standby, false);
     if (!standby->leads)
@@ -422,11 +430,27 @@ static int64_t shared_leads_until(void *context)
     return standby->keeper ? etcd_lease_until_ns(keeper_lease(standby->keeper)) : 0;
 }
 
+static void shared_hands_over(void *context)
+{
+    struct standby *standby = context;
+    forward_to(standby->forward, NULL);
+    forward_rest(standby->forward, false);
+}
+
+static void shared_pass_on(void *context, int fd, struct str bytes)
+{
+    forward_take(((struct standby *)context)->forward, fd, bytes);
+}
+
 static void shared_resign(void *context)
 {
     struct standby *standby = context;
     struct error error;
-    standby->stopped = true;
+    standby->leads = false;
+    standby->resigned = true;
+    uv_update_time(standby->loop);
+    standby->yields_ms = uv_now(standby->loop) + YIELD_MS;
+    uv_timer_start(&standby->look, on_look, 0, LOOK_NS / NS_PER_MS);
     if (etcd_log_resign(standby->log, &error) < 0)
         fprintf(stderr, "warning: %s\n", error.text);
 }
@@ -442,13 +466,15 @@ const struct controller_shared *standby_shared(struct standby *standby)
     standby->shared =
         (struct controller_shared){.log = standby->store,
                                    .core = standby->core,
+                                   .listening_fd = forward_socket(standby->forward),
                                    .place = standby->who,
                                    .owed_ns = etcd_lease_length_ns(keeper_lease(standby->keeper)),
                                    .context = standby,
                                    .leads_until_ns = shared_leads_until,
+                                   .hands_over = shared_hands_over,
+                                   .pass_on = shared_pass_on,
                                    .resign = shared_resign,
                                    .lost = shared_lost};
-    standby->core = NULL;
     return &standby->shared;
 }
 
@@ -464,6 +490,28 @@ void standby_on_readers(struct standby *standby, uint32_t (*readers)(void *conte
 {
     standby->readers = readers;
     standby->readers_context = context;
+}
+
+void standby_follow_on(struct standby *standby)
+{
+    CHECK(standby->resigned);
+    standby->resigned = false;
+    standby_follow(standby);
+}
+
+static void on_forward_left(void *context)
+{
+    standby_stop(context);
+}
+
+void standby_leave(struct standby *standby)
+{
+    if (standby->leaving || standby->leads) {
+        standby_stop(standby);
+        return;
+    }
+    standby->leaving = true;
+    forward_leave(standby->forward, on_forward_left, standby);
 }
 
 void standby_serving(struct standby *standby)
@@ -494,8 +542,7 @@ void standby_free(struct standby *standby)
         return;
     CHECK(standby->closed);
     forward_free(standby->forward);
-    if (!standby->shared.context) /* else the controller's */
-        etcd_log_close(standby->log);
+    etcd_log_close(standby->log);
     if (standby->core)
         core_free(standby->core);
     vec_done(&standby->effects.list);

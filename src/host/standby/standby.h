@@ -5,8 +5,10 @@
  *     uv_run(loop, UV_RUN_DEFAULT);                        // follows; forwards clients to the leader
  *     if (standby_leads(standby)) {
  *         controller_options.shared = standby_shared(standby);
- *         ... controller_new(), uv_run(), as a single controller does ...
+ *         ... controller_new(), uv_run(), as a single controller does; controller_hand_over() at its end ...
+ *         standby_follow_on(standby);                      // and the loop is run again: it follows
  *     }
+ *     standby_leave(standby);                              // and the loop is run until clients have left
  *     standby_free(standby);
  *
  * A standby applies each record as the leader's log has it, so its state is the leader's when it takes over.
@@ -14,12 +16,16 @@
  * leader's process has ended: the kernel of its computer closes the connection that the standby keeps to it,
  * and refuses the next one. That is safe though it is a guess: host/store/etcd/etcd.h.
  *
- * Clients that connect to a standby are forwarded, byte for byte, to the leader; TLS and certificates are
- * between client and leader. Agents are not: the end of their connections is evidence
- * (core/health/evidence.h) which a forwarder would fake. A standby does not listen for them, so they try the
- * next address.
+ * Requests of clients that connect to a standby are passed on to the leader, one by one, so that a client
+ * keeps its connection while the leader changes; the clients of a leader that hands over are passed on by it
+ * likewise (controller_shared.pass_on). TLS is passed on byte for byte: it is between client and leader.
+ * Agents are not: the end of their connections is evidence (core/health/evidence.h) which a forwarder would
+ * fake. A standby does not listen for them, so they try the next address.
  *
- * Files: standby.c the loop's side; keeper.c the threads that renew the lease and watch; forward.c clients.
+ * The API's port is open as long as the process follows or leads: forwarder and API share its socket.
+ *
+ * Files: standby.c the loop's side; keeper.c the threads that renew the lease and watch; forward.c clients;
+ * bounds.c where HTTP's messages end.
  *
  * Threading: all functions on the loop's thread; standby_shared()'s `leads_until_ns` from any.
  */
@@ -46,6 +52,12 @@ int standby_new(uv_loop_t *loop, const struct standby_options *options, struct s
 uint16_t standby_api_port(const struct standby *standby);
 /* The loop then ends: standby_leads() is false. */
 void standby_stop(struct standby *standby);
+/* The process ends: it never takes the lead again, lets its clients go (forward_leave()), and then the loop
+ * ends as after standby_stop(). Call it after a hand-over, not during one. A second call ends it now. */
+void standby_leave(struct standby *standby);
+/* After a hand-over, when the controller was freed: follows on with its state. It leaves the lead to another
+ * controller for a little while (YIELD_MS), and takes it again if none does. */
+void standby_follow_on(struct standby *standby);
 bool standby_leads(const struct standby *standby);
 /* Why following ended without a stop: 0: it did not. */
 int standby_failed(const struct standby *standby, struct error *error);

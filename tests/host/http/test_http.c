@@ -572,6 +572,115 @@ static void test_close(void **state)
         client_done(&clients[i]);
 }
 
+/* --- another server takes the connections -------------------------------------------------------------- */
+
+struct other {
+    enum http_giving giving;
+    int fd, asked;
+    struct buf first;
+};
+
+static enum http_giving give(void *context, void *peer, int fd, struct str bytes)
+{
+    struct other *other = context;
+    other->asked++;
+    if (other->giving == HTTP_GIVEN) {
+        other->fd = fd;
+        buf_add_str(&other->first, bytes);
+    }
+    return other->giving;
+}
+
+static void test_connections_are_given_away(void **state)
+{
+    struct bed bed;
+    struct other other = {.giving = HTTP_GIVEN, .fd = -1};
+    char rest[8] = "";
+    bed_init(&bed, 60);
+    struct client client = client_new(&bed), slow = client_new(&bed);
+    client_say(&client, GET("/hold"));
+    client_say(&slow, POST("/now", "9\r\n\r\nhalf"));
+    PATIENT_UNTIL(&bed.patience, bed.held && bed.begun == 2);
+    http_give_away(bed.http, give, &other);
+    assert_int_equal(http_unanswered(bed.http), 2);
+    client_say(&client, "GET /n"); /* the next request is the other one's */
+    uv_run(&bed.loop, UV_RUN_NOWAIT);
+    assert_int_equal(other.asked, 0);
+    http_wake(bed.held->connection);
+    CLIENT_GETS(&client, "at last");
+    PATIENT_UNTIL(&bed.patience, other.fd >= 0 && bed.left == 1);
+    ssize_t len = recv(other.fd, rest, sizeof rest, MSG_DONTWAIT);
+    if (len > 0)
+        buf_add(&other.first, rest, (size_t)len);
+    assert_true(str_is(buf_str(&other.first), "GET /n"));
+    assert_int_equal(send(other.fd, "other", 5, MSG_NOSIGNAL), 5);
+    CLIENT_GETS(&client, "other");
+    close(other.fd);
+    http_refuse_bodies(bed.http);
+    CLIENT_GETS(&slow, "503 Service Unavailable");
+    CLIENT_CLOSED(&slow);
+    client_done(&client);
+    client_done(&slow);
+    PATIENT_UNTIL(&bed.patience, http_open(bed.http) == 0);
+    buf_done(&other.first);
+    bed_done(&bed);
+}
+
+static void test_connections_that_stay(void **state)
+{
+    struct bed bed;
+    struct other other = {.giving = HTTP_SERVED, .fd = -1};
+    bed_init(&bed, 60);
+    struct client client = client_new(&bed), idle = client_new(&bed);
+    client_say(&idle, GET("/now"));
+    CLIENT_GETS(&idle, "200 OK");
+    http_give_away(bed.http, give, &other);
+    client_say(&client, GET("/now"));
+    CLIENT_GETS(&client, "Connection: close");
+    CLIENT_CLOSED(&client);
+    assert_int_equal(http_open(bed.http), 1);
+    other.giving = HTTP_CLOSED;
+    http_give_away(bed.http, give, &other);
+    CLIENT_CLOSED(&idle);
+    client_done(&client);
+    client_done(&idle);
+    bed_done(&bed);
+}
+
+/* The port is open while one listener takes the place of the other, and nobody is lost between them. */
+static void test_a_shared_socket(void **state)
+{
+    struct bed bed;
+    struct error error;
+    struct listener *second;
+    uint16_t port;
+    bed_init(&bed, 60);
+    const struct listener_options options = {.taken = taken, .context = &bed, .open_max = 100};
+    listener_rest(bed.listener, true);
+    struct client client = client_new(&bed); /* waits in the kernel's queue */
+    client_say(&client, GET("/now"));
+    assert_int_equal(
+        listener_open_shared(&bed.loop, listener_socket(bed.listener), &options, &second, &port, &error), 0);
+    assert_int_equal(port, bed.port);
+    CLIENT_GETS(&client, "200 OK");
+    listener_close(second, NULL, NULL);
+    struct client next = client_new(&bed);
+    client_say(&next, GET("/now"));
+    listener_rest(bed.listener, false);
+    CLIENT_GETS(&next, "200 OK");
+    struct client last = client_new(&bed);
+    listener_prompt(bed.listener);
+    listener_rest(bed.listener, true);
+    listener_rest(bed.listener, false);
+    listener_drain(bed.listener);
+    client_say(&last, GET("/now"));
+    CLIENT_GETS(&last, "200 OK");
+    client_done(&client);
+    client_done(&next);
+    client_done(&last);
+    bed_done(&bed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -590,6 +699,9 @@ int main(void)
         cmocka_unit_test(test_a_file_that_is_no_socket),
         cmocka_unit_test(test_no_descriptors),
         cmocka_unit_test(test_close),
+        cmocka_unit_test(test_connections_are_given_away),
+        cmocka_unit_test(test_connections_that_stay),
+        cmocka_unit_test(test_a_shared_socket),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

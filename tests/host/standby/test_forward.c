@@ -1,0 +1,396 @@
+/* Clients of a controller that does not lead, with leaders that a test plays: requests wait for a leader, a
+ * client's connection outlives leaders, no request is sent twice, and clients are let go between requests. */
+#include <arpa/inet.h>
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "host/patience.h"
+#include "host/standby/internal.h"
+
+enum { CONNECTIONS_MAX = 8 };
+
+/* A leader: its connections, and what came by each. The test writes the answers. */
+struct leader {
+    struct bed *bed;
+    int listener, fds[CONNECTIONS_MAX], count;
+    struct sockaddr_storage place;
+    struct buf in[CONNECTIONS_MAX];
+};
+
+struct bed {
+    uv_loop_t loop;
+    struct patience patience;
+    struct forward *forward;
+    bool left;
+};
+
+struct client {
+    struct bed *bed;
+    int fd;
+    struct buf in;
+    bool closed;
+};
+
+static void bed_open(struct bed *bed)
+{
+    struct error error;
+    *bed = (struct bed){0};
+    assert_int_equal(uv_loop_init(&bed->loop), 0);
+    patience_init(&bed->patience, &bed->loop);
+    if (forward_new(&bed->loop, "127.0.0.1", 0, &bed->forward, &error) < 0)
+        fail_msg("%s", error.text);
+}
+
+static void bed_close(struct bed *bed)
+{
+    forward_close(bed->forward);
+    patience_done(&bed->patience);
+    uv_run(&bed->loop, UV_RUN_DEFAULT);
+    forward_free(bed->forward);
+    assert_int_equal(uv_loop_close(&bed->loop), 0);
+}
+
+static void leader_open(struct leader *leader, struct bed *bed)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof leader->place;
+    *leader = (struct leader){.bed = bed,
+                              .listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+    assert_int_equal(bind(leader->listener, (struct sockaddr *)&at, sizeof at), 0);
+    assert_int_equal(listen(leader->listener, 8), 0);
+    assert_int_equal(getsockname(leader->listener, (struct sockaddr *)&leader->place, &len), 0);
+}
+
+/* Takes what has come. Returns whether connection `i` has brought exactly `text`. */
+static bool leader_has(struct leader *leader, int i, const char *text)
+{
+    char chunk[4096];
+    int fd = accept4(leader->listener, NULL, NULL, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    if (fd >= 0)
+        leader->fds[leader->count++] = fd;
+    for (int k = 0; k < leader->count; k++) {
+        ssize_t len = leader->fds[k] >= 0 ? recv(leader->fds[k], chunk, sizeof chunk, MSG_DONTWAIT) : -1;
+        if (len > 0)
+            buf_add(&leader->in[k], chunk, (size_t)len);
+    }
+    return i < leader->count && str_is(buf_str(&leader->in[i]), text);
+}
+
+static void leader_says(struct leader *leader, int i, const char *text)
+{
+    buf_clear(&leader->in[i]);
+    assert_int_equal(send(leader->fds[i], text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+static void leader_ends(struct leader *leader, int i)
+{
+    close(leader->fds[i]);
+    leader->fds[i] = -1;
+}
+
+static void leader_close(struct leader *leader)
+{
+    for (int i = 0; i < leader->count; i++) {
+        if (leader->fds[i] >= 0)
+            close(leader->fds[i]);
+        buf_done(&leader->in[i]);
+    }
+    close(leader->listener);
+}
+
+static void client_open(struct client *client, struct bed *bed)
+{
+    struct sockaddr_in at = {.sin_family = AF_INET,
+                             .sin_port = htons(forward_port(bed->forward)),
+                             .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    *client = (struct client){.bed = bed, .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    assert_int_equal(connect(client->fd, (struct sockaddr *)&at, sizeof at), 0);
+}
+
+static void client_says(struct client *client, const char *text)
+{
+    assert_int_equal(send(client->fd, text, strlen(text), MSG_NOSIGNAL), strlen(text));
+}
+
+static bool client_has(struct client *client, const char *text)
+{
+    char chunk[4096];
+    ssize_t len;
+    while ((len = recv(client->fd, chunk, sizeof chunk, MSG_DONTWAIT)) > 0)
+        buf_add(&client->in, chunk, (size_t)len);
+    client->closed |= len == 0 || (len < 0 && errno != EAGAIN);
+    bool has = text && str_is(buf_str(&client->in), text);
+    if (has)
+        buf_clear(&client->in);
+    return has;
+}
+
+static void client_close(struct client *client)
+{
+    close(client->fd);
+    buf_done(&client->in);
+}
+
+#define LEADER_GETS(leader, i, text) PATIENT_UNTIL(&(leader)->bed->patience, leader_has(leader, i, text))
+#define CLIENT_GETS(client, text)    PATIENT_UNTIL(&(client)->bed->patience, client_has(client, text))
+#define CLIENT_CLOSED(client)                                                                                \
+    PATIENT_UNTIL(&(client)->bed->patience, (client_has(client, NULL), (client)->closed))
+
+#define GET   "GET / HTTP/1.1\r\nHost: a\r\n\r\n"
+#define WATCH "GET /p?watch=1 HTTP/1.1\r\nHost: a\r\n\r\n"
+#define POST  "POST / HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\n"
+#define OK    "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
+#define LAST  "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok"
+#define LINES "HTTP/1.1 200 OK\r\nTransfer-Encoding: chunked\r\n\r\n"
+
+/* --- cases --------------------------------------------------------------------------------------------- */
+
+static void requests_wait_for_a_leader(void **state)
+{
+    struct bed bed;
+    struct leader first;
+    struct client client;
+    bed_open(&bed);
+    leader_open(&first, &bed);
+    client_open(&client, &bed);
+    client_says(&client, GET);
+    for (int i = 0; i < 10; i++)
+        uv_run(&bed.loop, UV_RUN_NOWAIT);
+    forward_to(bed.forward, &first.place);
+    LEADER_GETS(&first, 0, GET);
+    leader_says(&first, 0, OK);
+    CLIENT_GETS(&client, OK);
+    client_says(&client, GET); /* by the same way */
+    LEADER_GETS(&first, 0, GET);
+    client_close(&client);
+    leader_close(&first);
+    bed_close(&bed);
+}
+
+static void a_client_outlives_leaders(void **state)
+{
+    struct bed bed;
+    struct leader first, second;
+    struct client client;
+    bed_open(&bed);
+    leader_open(&first, &bed);
+    leader_open(&second, &bed);
+    client_open(&client, &bed);
+    forward_to(bed.forward, &first.place);
+    client_says(&client, POST);
+    LEADER_GETS(&first, 0, POST);
+    forward_to(bed.forward, NULL); /* it hands over: what it was asked, it answers */
+    client_says(&client, "body");
+    LEADER_GETS(&first, 0, POST "body");
+    forward_to(bed.forward, &second.place);
+    leader_says(&first, 0, LAST);
+    CLIENT_GETS(&client, OK); /* the end of the leader's connection is not the client's affair */
+    leader_ends(&first, 0);
+    client_says(&client, GET GET); /* two at once: one behind the other */
+    LEADER_GETS(&second, 0, GET);
+    leader_says(&second, 0, OK);
+    LEADER_GETS(&second, 0, GET);
+    leader_says(&second, 0, OK);
+    CLIENT_GETS(&client, OK OK);
+    assert_int_equal(first.count, 1);
+    client_close(&client);
+    leader_close(&first);
+    leader_close(&second);
+    bed_close(&bed);
+}
+
+/* A connection that nothing was sent by may end: the request takes another one. */
+static void an_idle_way_may_end(void **state)
+{
+    struct bed bed;
+    struct leader first;
+    struct client client;
+    bed_open(&bed);
+    leader_open(&first, &bed);
+    client_open(&client, &bed);
+    forward_to(bed.forward, &first.place);
+    client_says(&client, GET);
+    LEADER_GETS(&first, 0, GET);
+    leader_says(&first, 0, OK);
+    CLIENT_GETS(&client, OK);
+    leader_ends(&first, 0);
+    for (int i = 0; i < 10; i++)
+        uv_run(&bed.loop, UV_RUN_NOWAIT);
+    client_says(&client, GET);
+    LEADER_GETS(&first, 1, GET);
+    leader_says(&first, 1, OK);
+    CLIENT_GETS(&client, OK);
+    client_close(&client);
+    leader_close(&first);
+    bed_close(&bed);
+}
+
+static void nothing_is_sent_twice(void **state)
+{
+    struct bed bed;
+    struct leader first, second;
+    struct client client;
+    bed_open(&bed);
+    leader_open(&first, &bed);
+    leader_open(&second, &bed);
+    client_open(&client, &bed);
+    forward_to(bed.forward, &first.place);
+    client_says(&client, POST "body");
+    LEADER_GETS(&first, 0, POST "body");
+    leader_ends(&first, 0); /* it may have been applied */
+    forward_to(bed.forward, &second.place);
+    CLIENT_CLOSED(&client);
+    assert_false(leader_has(&second, 0, ""));
+    assert_int_equal(second.count, 0);
+    client_close(&client);
+    leader_close(&first);
+    leader_close(&second);
+    bed_close(&bed);
+}
+
+/* A watch whose leader goes ends whole, and its client goes on where it is. */
+static void watches_end_whole(void **state)
+{
+    struct bed bed;
+    struct leader first, second;
+    struct client client;
+    bed_open(&bed);
+    leader_open(&first, &bed);
+    leader_open(&second, &bed);
+    client_open(&client, &bed);
+    forward_to(bed.forward, &first.place);
+    client_says(&client, WATCH);
+    LEADER_GETS(&first, 0, WATCH);
+    leader_says(&first, 0, LINES "3\r\none\r\n");
+    CLIENT_GETS(&client, LINES "3\r\none\r\n");
+    leader_ends(&first, 0);
+    CLIENT_GETS(&client, "0\r\n\r\n");
+    forward_to(bed.forward, &second.place);
+    client_says(&client, GET);
+    LEADER_GETS(&second, 0, GET);
+    leader_says(&second, 0, OK);
+    CLIENT_GETS(&client, OK);
+    client_says(&client, GET); /* a stream that is no watch may not seem whole */
+    LEADER_GETS(&second, 0, GET);
+    leader_says(&second, 0, LINES "3\r\none\r\n");
+    CLIENT_GETS(&client, LINES "3\r\none\r\n");
+    leader_ends(&second, 0);
+    CLIENT_CLOSED(&client);
+    assert_int_equal(client.in.len, 0);
+    client_close(&client);
+    leader_close(&first);
+    leader_close(&second);
+    bed_close(&bed);
+}
+
+static void other_protocols_pass(void **state)
+{
+    static const char hello[] = "\x16\x03\x01 hello",
+                      up[] = "GET /x HTTP/1.1\r\nHost: a\r\nUpgrade: e\r\n\r\n",
+                      switched[] = "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\n\r\n";
+    struct bed bed;
+    struct leader first;
+    struct client tls, web;
+    bed_open(&bed);
+    leader_open(&first, &bed);
+    client_open(&tls, &bed);
+    client_says(&tls, hello); /* nobody leads yet */
+    forward_to(bed.forward, &first.place);
+    LEADER_GETS(&first, 0, hello);
+    leader_says(&first, 0, "hi");
+    CLIENT_GETS(&tls, "hi");
+    client_open(&web, &bed);
+    client_says(&web, up);
+    LEADER_GETS(&first, 1, up);
+    leader_says(&first, 1, switched);
+    CLIENT_GETS(&web, switched);
+    forward_to(bed.forward, NULL); /* those that are joined stay */
+    client_says(&web, "ping");
+    LEADER_GETS(&first, 1, "ping");
+    leader_says(&first, 1, "pong");
+    CLIENT_GETS(&web, "pong");
+    leader_ends(&first, 1);
+    CLIENT_CLOSED(&web);
+    client_close(&tls);
+    client_close(&web);
+    leader_close(&first);
+    bed_close(&bed);
+}
+
+static void on_left(void *context)
+{
+    ((struct bed *)context)->left = true;
+}
+
+static void leaving_lets_clients_go(void **state)
+{
+    struct bed bed;
+    struct leader first;
+    struct client busy, idle, late, watch;
+    bed_open(&bed);
+    leader_open(&first, &bed);
+    forward_to(bed.forward, &first.place);
+    client_open(&busy, &bed);
+    client_says(&busy, GET);
+    LEADER_GETS(&first, 0, GET);
+    client_open(&watch, &bed);
+    client_says(&watch, WATCH);
+    LEADER_GETS(&first, 1, WATCH);
+    leader_says(&first, 1, LINES);
+    CLIENT_GETS(&watch, LINES);
+    client_open(&idle, &bed);
+    client_open(&late, &bed);
+    forward_leave(bed.forward, on_left, &bed);
+    CLIENT_GETS(&watch, "0\r\n\r\n");
+    client_says(&late, GET); /* has connected, and asks now */
+    LEADER_GETS(&first, 2, GET);
+    leader_says(&first, 2, OK);
+    CLIENT_GETS(&late, LAST);
+    leader_says(&first, 0, OK);
+    CLIENT_GETS(&busy, LAST);
+    CLIENT_CLOSED(&busy);
+    CLIENT_CLOSED(&late);
+    CLIENT_CLOSED(&idle);
+    CLIENT_CLOSED(&watch);
+    PATIENT_UNTIL(&bed.patience, bed.left);
+    client_close(&busy);
+    client_close(&idle);
+    client_close(&late);
+    client_close(&watch);
+    leader_close(&first);
+    bed_close(&bed);
+}
+
+/* A client that another server has given away, with the beginning of its request. */
+static void clients_are_taken_over(void **state)
+{
+    struct bed bed;
+    struct leader first;
+    struct client client;
+    int ends[2];
+    bed_open(&bed);
+    leader_open(&first, &bed);
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    client = (struct client){.bed = &bed, .fd = ends[0]};
+    forward_take(bed.forward, ends[1], STR("GET / HT"));
+    client_says(&client, "TP/1.1\r\nHost: a\r\n\r\n");
+    forward_to(bed.forward, &first.place);
+    LEADER_GETS(&first, 0, GET);
+    leader_says(&first, 0, OK);
+    CLIENT_GETS(&client, OK);
+    client_close(&client);
+    leader_close(&first);
+    bed_close(&bed);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(requests_wait_for_a_leader), cmocka_unit_test(a_client_outlives_leaders),
+        cmocka_unit_test(an_idle_way_may_end),        cmocka_unit_test(nothing_is_sent_twice),
+        cmocka_unit_test(watches_end_whole),          cmocka_unit_test(other_protocols_pass),
+        cmocka_unit_test(leaving_lets_clients_go),    cmocka_unit_test(clients_are_taken_over),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
