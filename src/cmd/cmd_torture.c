@@ -9,6 +9,7 @@
 #include "cmd/usage.h"
 #include "cmd/cmd.h"
 #include "sim/campaign.h"
+#include "sim/ha/ha.h"
 
 static const char usage[] =
     "Usage: phalanx torture [--seed S | --seeds FROM..TO | --count N | --time DURATION] [options]\n"
@@ -22,13 +23,17 @@ static const char usage[] =
     "  --seeds FROM..TO   these seeds\n"
     "  --count N          so many seeds, from --seed on\n"
     "  --time DURATION    as many seeds as the time allows, from --seed on\n"
-    "  --steps N          events of the world before everything heals (default 10000)\n"
+    "  --controllers K    K controllers, 1 to 5, that share their log through a simulated etcd\n"
+    "  --steps N          events of the world before everything heals (default 10000, of several\n"
+    "                     controllers 4000)\n"
     "  --jobs K           worker processes (default 1)\n"
     "  --keep-going       look for up to 32 failing seeds instead of one\n"
     "  --replay           one run in this process, every event printed\n"
     "  --plant BUG        with a known bug: skip-fence, apply-before-log, forget-release,\n"
     "                     start-before-dead, lose-report, quota-twice, skip-finalizer,\n"
-    "                     ignore-reservation, lose-readiness, old-shard, forget-hold, hide-restore\n"
+    "                     ignore-reservation, lose-readiness, old-shard, forget-hold,\n"
+    "                     hide-restore; with --controllers: append-unguarded, trust-silence,\n"
+    "                     skip-catch-up, late-cleaning, apply-before-log\n"
     "  --help             this text\n"
     "\n"
     "Exit status: 0 all held, 1 could not run, 2 wrong usage, 3 an invariant is broken, 4 something\n"
@@ -84,6 +89,11 @@ static bool parse_option(struct command *command, int option, const char *value)
             return false;
         options->jobs = (unsigned)number;
         return true;
+    case 'o':
+        if (!parse_number(value, 1, &number) || number > TORTURE_CONTROLLERS_MAX)
+            return false;
+        options->controllers = (uint32_t)number;
+        return true;
     case 'k':
         options->failures_max = CAMPAIGN_FAILURES_MAX;
         return true;
@@ -104,6 +114,7 @@ static int parse(struct command *command, int argc, char **argv)
         {"seeds", required_argument, NULL, 'r'},
         {"count", required_argument, NULL, 'c'},
         {"time", required_argument, NULL, 't'},
+        {"controllers", required_argument, NULL, 'o'},
         {"steps", required_argument, NULL, 'n'},
         {"jobs", required_argument, NULL, 'j'},
         {"keep-going", no_argument, NULL, 'k'},
@@ -134,12 +145,22 @@ static int parse(struct command *command, int argc, char **argv)
     return 0;
 }
 
+static void draw_text(const struct campaign_options *options, uint64_t seed, char *ret_text, size_t size)
+{
+    if (options->controllers)
+        ha_draw_text(seed, options->controllers, ret_text, size);
+    else
+        torture_draw(seed, ret_text, size);
+}
+
 static void print_replay(const struct campaign_options *options, uint64_t seed)
 {
     char drawn[TORTURE_DRAW_MAX];
-    torture_draw(seed, drawn, sizeof(drawn));
+    draw_text(options, seed, drawn, sizeof(drawn));
     printf("seed %llu: %s\n", (unsigned long long)seed, drawn);
     printf("replay: phalanx torture --seed %llu", (unsigned long long)seed);
+    if (options->controllers)
+        printf(" --controllers %u", options->controllers);
     if (options->steps)
         printf(" --steps %llu", (unsigned long long)options->steps);
     if (options->plant != PLANT_NONE)
@@ -152,16 +173,20 @@ static int run_one(const struct command *command)
     struct torture_options options = {.seed = command->options.first_seed,
                                       .steps = command->options.steps,
                                       .plant = command->options.plant,
+                                      .controllers = command->options.controllers,
                                       .trace = stdout};
     struct torture_outcome outcome;
-    torture_run(&options, &outcome);
+    if (options.controllers)
+        ha_run(&options, &outcome);
+    else
+        torture_run(&options, &outcome);
     printf("%s; %llu events, %llu records, digest %016llx\n",
            outcome.result ? outcome.why : "every invariant held", (unsigned long long)outcome.events,
            (unsigned long long)outcome.records, (unsigned long long)outcome.digest);
     return outcome.result;
 }
 
-static void print_sum(const struct campaign_outcome *outcome)
+static void print_sum(const struct campaign_options *options, const struct campaign_outcome *outcome)
 {
     double wall_s = (double)outcome->wall_ns / 1e9;
     printf("%llu seeds in %.1f s (%.1f a second): %llu events of %llu worlds' %.0f virtual seconds, %llu "
@@ -176,9 +201,13 @@ static void print_sum(const struct campaign_outcome *outcome)
            (unsigned long long)outcome->finished, (unsigned long long)outcome->restarts,
            outcome->failure_count);
     printf("reached, times (seeds):");
-    for (int reach = 0; reach < REACHES; reach++)
-        printf("%s %s %llu (%llu)", reach ? "," : "", torture_reach_name(reach),
-               (unsigned long long)outcome->reached[reach], (unsigned long long)outcome->reached_by[reach]);
+    const uint64_t *times = options->controllers ? outcome->ha : outcome->reached;
+    const uint64_t *seeds = options->controllers ? outcome->ha_by : outcome->reached_by;
+    int count = options->controllers ? (int)HA_REACHES : (int)REACHES;
+    for (int reach = 0; reach < count; reach++)
+        printf("%s %s %llu (%llu)", reach ? "," : "",
+               options->controllers ? torture_ha_reach_name(reach) : torture_reach_name(reach),
+               (unsigned long long)times[reach], (unsigned long long)seeds[reach]);
     printf("\n");
 }
 
@@ -192,7 +221,7 @@ int cmd_torture(int argc, char **argv)
         return run_one(&command);
     char drawn[TORTURE_DRAW_MAX];
     if (!command.many) {
-        torture_draw(command.options.first_seed, drawn, sizeof(drawn));
+        draw_text(&command.options, command.options.first_seed, drawn, sizeof(drawn));
         printf("seed %llu: %s\n", (unsigned long long)command.options.first_seed, drawn);
     }
     struct campaign_outcome outcome;
@@ -200,7 +229,7 @@ int cmd_torture(int argc, char **argv)
         say("cannot start worker processes: %s", strerror(errno));
         return EXIT_FAILED;
     }
-    print_sum(&outcome);
+    print_sum(&command.options, &outcome);
     for (size_t i = 0; i < outcome.failure_count; i++)
         print_replay(&command.options, outcome.failures[i].seed);
     return outcome.result;

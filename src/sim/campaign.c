@@ -11,6 +11,7 @@
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "sim/ha/ha.h"
 
 /* What a worker says of a seed; below PIPE_BUF, so that it arrives whole. */
 struct verdict_message {
@@ -76,8 +77,14 @@ static _Noreturn void work(const struct campaign_options *options, uint64_t seed
         if (options->count && seed >= options->first_seed + options->count)
             _exit(0);
         struct verdict_message message = {.seed = seed};
-        struct torture_options run = {.seed = seed, .steps = options->steps, .plant = options->plant};
-        torture_run(&run, &message.outcome);
+        struct torture_options run = {.seed = seed,
+                                      .steps = options->steps,
+                                      .plant = options->plant,
+                                      .controllers = options->controllers};
+        if (run.controllers)
+            ha_run(&run, &message.outcome);
+        else
+            torture_run(&run, &message.outcome);
         if (!write_all(fd, &message, sizeof(message)))
             _exit(0); /* nobody listens any more */
     }
@@ -159,6 +166,10 @@ static void add_verdict(struct campaign *campaign, const struct verdict_message 
     for (int reach = 0; reach < REACHES; reach++) {
         sum->reached[reach] += one->reached[reach];
         sum->reached_by[reach] += one->reached[reach] > 0;
+    }
+    for (int reach = 0; reach < HA_REACHES; reach++) {
+        sum->ha[reach] += one->ha[reach];
+        sum->ha_by[reach] += one->ha[reach] > 0;
     }
     sum->faults += one->faults;
     sum->boots += one->boots;

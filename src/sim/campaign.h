@@ -13,6 +13,7 @@ struct campaign_options {
     int64_t time_ns;            /* 0: no limit */
     uint64_t steps;
     enum torture_plant plant;
+    uint32_t controllers;  /* as in torture_options */
     unsigned jobs;         /* worker processes, 1 to CAMPAIGN_JOBS_MAX */
     uint64_t failures_max; /* stop after so many; 0: the first */
     FILE *progress;        /* failures and a line now and then; NULL: silent */
@@ -31,6 +32,7 @@ struct campaign_outcome {
     uint64_t seeds;             /* that were run */
     uint64_t events, records, starts, faults, boots, jobsets, finished, restarts;
     uint64_t reached[REACHES], reached_by[REACHES]; /* how often each; by how many seeds */
+    uint64_t ha[HA_REACHES], ha_by[HA_REACHES];     /* likewise, of several controllers */
     int64_t virtual_ns, wall_ns;
     struct campaign_failure failures[CAMPAIGN_FAILURES_MAX]; /* by seed */
     size_t failure_count;

@@ -42,12 +42,21 @@ enum torture_plant {
     PLANT_OLD_SHARD,          /* a process that has joined again writes its shards as the attempt before */
     PLANT_FORGET_HOLD,        /* a restarted controller forgets what the one before granted */
     PLANT_HIDE_RESTORE,       /* a controller is not told that its log was restored from a backup */
+    PLANT_APPEND_UNGUARDED,   /* of several controllers, an append compares neither leader nor head */
+    PLANT_TRUST_SILENCE,      /* an append that etcd did not answer counts as done */
+    PLANT_SKIP_CATCH_UP,      /* who takes the lead begins without the records that it has not seen */
+    PLANT_LATE_CLEANING, /* cleaning at a take-over compares the leader alone: late, it removes records */
     PLANTS
 };
 const char *torture_plant_name(enum torture_plant plant); /* "skip-fence" ... */
 bool torture_plant_find(const char *name, enum torture_plant *ret_plant);
 
-enum { TORTURE_STEPS_DEFAULT = 10000, TORTURE_WHY_MAX = 400, TORTURE_DRAW_MAX = 1600 };
+enum {
+    TORTURE_STEPS_DEFAULT = 10000,
+    TORTURE_WHY_MAX = 400,
+    TORTURE_DRAW_MAX = 1600,
+    TORTURE_CONTROLLERS_MAX = 5,
+};
 
 /* Parts of the recovery ladder and of the driver that a run reaches; decisions come first, by rung. */
 enum torture_reach {
@@ -86,8 +95,35 @@ enum torture_reach {
 };
 const char *torture_reach_name(enum torture_reach reach); /* "restart-process", "spare used" ... */
 
+/* What a run of several controllers reaches. */
+enum torture_ha_reach {
+    HA_TAKE_OVER,    /* a controller took the lead */
+    HA_FROM_LIVING,  /* from one that lives */
+    HA_TWO_LEAD,     /* two believed that they led */
+    HA_DEPOSED,      /* a leader's write came to etcd after another one had taken over */
+    HA_LOST,         /* a leader found out that it leads no more */
+    HA_RESIGNED,     /* planned hand-over */
+    HA_KILLED,       /* a controller */
+    HA_STOPPED,      /* a controller stood still */
+    HA_CUT,          /* two places could not reach each other */
+    HA_MEMBER,       /* a member of etcd was down */
+    HA_LATE_LEASE,   /* a lease lasted longer than etcd had promised */
+    HA_UNKNOWN,      /* a transaction was carried out and its answer lost */
+    HA_JUDGED,       /* an append was sent again, and found that it was in the log */
+    HA_NO_SPACE,     /* etcd's quota was used up */
+    HA_PARTS,        /* a group needed several transactions */
+    HA_SNAPSHOT,     /* a snapshot was saved */
+    HA_LOADED,       /* a standby was slower than trimming, and went on from a snapshot */
+    HA_LEVEL,        /* the log's level was raised */
+    HA_ACKNOWLEDGED, /* writes */
+    HA_REPEATED,     /* a write was sent again */
+    HA_REACHES
+};
+const char *torture_ha_reach_name(enum torture_ha_reach reach);
+
 struct torture_options {
     uint64_t seed, steps; /* steps 0: the default */
+    uint32_t controllers; /* 0: one, with its log on a disk; 1 ... 5: they share a log (ha/ha.h) */
     enum torture_plant plant;
     FILE *trace; /* every event of the world, one a line; NULL: none */
 };
@@ -99,6 +135,7 @@ struct torture_outcome {
     uint64_t events, records;     /* of the world; of the core's log */
     uint64_t starts, faults, boots, jobsets, finished, restarts;
     uint64_t reached[REACHES]; /* how often each */
+    uint64_t ha[HA_REACHES];
     int64_t virtual_ns;
     uint64_t digest; /* of the core at the end: equal for equal options */
 };

@@ -10,9 +10,10 @@ enum { HEAL_EVENTS_MAX = 3000000 };
 const char *torture_plant_name(enum torture_plant plant)
 {
     static const char *const names[PLANTS] = {
-        "none",        "skip-fence",  "apply-before-log", "forget-release",     "start-before-dead",
-        "lose-report", "quota-twice", "skip-finalizer",   "ignore-reservation", "lose-readiness",
-        "old-shard",   "forget-hold", "hide-restore"};
+        "none",          "skip-fence",   "apply-before-log", "forget-release",     "start-before-dead",
+        "lose-report",   "quota-twice",  "skip-finalizer",   "ignore-reservation", "lose-readiness",
+        "old-shard",     "forget-hold",  "hide-restore",     "append-unguarded",   "trust-silence",
+        "skip-catch-up", "late-cleaning"};
     return (unsigned)plant < PLANTS ? names[plant] : "?";
 }
 
@@ -28,22 +29,6 @@ bool torture_plant_find(const char *name, enum torture_plant *ret_plant)
 }
 
 /* --- time and chance -------------------------------------------------------------------------- */
-
-int64_t clock_at(const struct sim_clock *clock, int64_t true_ns)
-{
-    int64_t elapsed_ns = true_ns - clock->base_ns;
-    return clock->offset_ns + elapsed_ns + (int64_t)((__int128)elapsed_ns * clock->drift_ppm / 1000000);
-}
-
-int64_t clock_when(const struct sim_clock *clock, int64_t local_ns)
-{
-    int64_t elapsed_ns = local_ns - clock->offset_ns;
-    int64_t true_ns =
-        clock->base_ns + (int64_t)((__int128)elapsed_ns * 1000000 / (1000000 + clock->drift_ppm));
-    while (clock_at(clock, true_ns) < local_ns)
-        true_ns++;
-    return true_ns;
-}
 
 struct sim_event *world_at(struct world *world, int64_t true_ns, enum sim_what what, uint32_t machine,
                            uint64_t id, uint64_t number)

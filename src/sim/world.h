@@ -36,6 +36,7 @@
 #include "drive/agent.h"
 #include "drive/drive.h"
 #include "drive/stand_in.h"
+#include "sim/clock.h"
 #include "sim/torture.h"
 
 enum { SIM_MACHINES_MAX = 32, SIM_SWITCH_PORTS = 64 };
@@ -74,16 +75,6 @@ struct sim_event {
     uint32_t machine;
     uint64_t id, number;
 };
-
-/* A clock that runs fast or slow. */
-struct sim_clock {
-    int64_t base_ns; /* true time at which it stood at `offset_ns` */
-    int64_t offset_ns;
-    int64_t drift_ppm;
-};
-int64_t clock_at(const struct sim_clock *clock, int64_t true_ns);
-int64_t clock_when(const struct sim_clock *clock,
-                   int64_t local_ns); /* the first true time at which it shows that */
 
 /* --- swarm: what this run has ----------------------------------------------------------------- */
 

@@ -1,0 +1,501 @@
+/* lead.c - leases, following and leading, by the rules of host/standby and host/store/etcd/lead.c.
+ *
+ * A process begins with a lease and the whole log. A standby looks at the control keys when its watch says
+ * so, and every LOOK_NS anyhow; it applies what is new, and takes the lead where there is no leader key, or
+ * where the leader's process is known to be gone. Who leads looks whether another one has taken over or
+ * asks it to hand over. */
+#include "sim/ha/world.h"
+
+#include "base/hash.h"
+
+#define LOOK_NS        (500 * NS_PER_MS) /* a watch may fail silently */
+#define LEADER_LOOK_NS (100 * NS_PER_MS)
+#define CENSUS_NS      (500 * NS_PER_MS)
+#define PATIENCE_NS    (10 * NS_PER_SECOND)
+
+/* --- the lease -------------------------------------------------------------------------------- */
+
+bool lease_runs(const struct ha_controller *controller)
+{
+    return ha_mono(controller) < controller->lease_until_ns;
+}
+
+/* `asked_ns`: before the request was sent. A tenth of the time is for clocks that run at another pace. */
+static void lease_lasts(struct ha_controller *controller, int64_t ttl_ns, int64_t asked_ns)
+{
+    controller->lease_length_ns = ttl_ns;
+    controller->lease_until_ns = asked_ns + ttl_ns - ttl_ns / 10;
+}
+
+static void lease_ask(struct ha_controller *controller)
+{
+    controller->lease = (int64_t)++controller->world->next_id;
+    controller->lease_until_ns = 0;
+    controller->announced = false;
+    call_lease(controller, false, ASK_GRANT, CALL_GRANT, controller->lease,
+               ha_mono(controller) + PATIENCE_NS);
+}
+
+static void renew_later(struct ha_controller *controller)
+{
+    ha_after(controller->world, controller->lease_length_ns / 4, HA_RENEW, controller->index,
+             controller->life, (uint64_t)controller->lease);
+}
+
+void lead_renew(struct ha_world *world, const struct ha_event *event)
+{
+    struct ha_controller *controller = &world->controllers[event->who];
+    if (event->id != controller->life || (int64_t)event->number != controller->lease ||
+        controller->state == HA_DOWN)
+        return;
+    int64_t until_ns = controller->lease_until_ns;
+    if (until_ns <= ha_mono(controller))
+        until_ns = ha_mono(controller) + PATIENCE_NS;
+    call_drop(&controller->keeper);
+    call_lease(controller, true, ASK_NOTHING, CALL_KEEP_ALIVE, controller->lease, until_ns);
+}
+
+void lead_kept(struct ha_controller *controller, int rc, const struct ha_message *answer)
+{
+    if (answer && answer->lease != controller->lease)
+        return;
+    if (rc == 0)
+        lease_lasts(controller, answer->ttl_ns, controller->keeper.asked_ns);
+    else if (rc == ERROR_NOT_FOUND)
+        controller->lease_until_ns = 0;
+    if (rc != ERROR_NOT_FOUND)
+        renew_later(controller);
+    if (rc < 0)
+        ha_after(controller->world, 0, HA_NEWS, controller->index, controller->life, 0);
+}
+
+/* --- looking ---------------------------------------------------------------------------------- */
+
+static void look_later(struct ha_controller *controller, int64_t delay_ns)
+{
+    ha_after(controller->world, delay_ns, HA_LOOK, controller->index, controller->life,
+             ++controller->look_number);
+}
+
+static void look(struct ha_controller *controller)
+{
+    struct sim_txn *txn = sim_txn_new();
+    sim_txn_get(txn, true, SIM_HEAD);
+    sim_txn_get(txn, true, SIM_LEADER);
+    sim_txn_get(txn, true, SIM_STEP_DOWN);
+    controller->something_new = false;
+    controller->announce_tried = false;
+    call_txn(controller, ASK_LOOK, txn, ha_mono(controller) + PATIENCE_NS, false);
+}
+
+/* Takes over what the answer says of the log's ends; false: they have gone back. */
+static bool take_head(struct ha_controller *controller, const struct ha_message *answer)
+{
+    const struct sim_pair *pair = sim_pair_find(&answer->pairs, SIM_HEAD, 0);
+    struct sim_head head = {0};
+    if (pair)
+        memcpy(&head, pair->value.data, sizeof(head));
+    if (head.last < controller->head.last)
+        ha_fail(controller->world, TORTURE_SAFETY, "c-%u: the log has gone back from record %llu to %llu",
+                controller->index + 1, (unsigned long long)controller->head.last,
+                (unsigned long long)head.last);
+    controller->head = head;
+    controller->head_mod = pair ? pair->mod : 0;
+    return !ha_failed(controller->world);
+}
+
+static void take_seen(struct ha_controller *controller, const struct ha_message *answer)
+{
+    const struct sim_pair *leader = sim_pair_find(&answer->pairs, SIM_LEADER, 0);
+    const struct sim_pair *step_down = sim_pair_find(&answer->pairs, SIM_STEP_DOWN, 0);
+    controller->seen = (struct ha_seen){0};
+    if (!leader)
+        return;
+    controller->seen.leader_term = leader->mod;
+    controller->seen.leader_lease = leader->lease;
+    memcpy(&controller->seen.leader, leader->value.data, sizeof(controller->seen.leader));
+    if (step_down)
+        memcpy(&controller->seen.step_down_term, step_down->value.data, sizeof(int64_t));
+}
+
+/* --- the log ---------------------------------------------------------------------------------- */
+
+static void followed(struct ha_controller *controller);
+
+/* Brings the state to the head that is known. */
+static void catch_up(struct ha_controller *controller)
+{
+    struct ha_world *world = controller->world;
+    bool fresh = !controller->core;
+    struct sim_txn *txn = sim_txn_new();
+    if (fresh && controller->head.base == 0 && ha_chance(world, 500000))
+        controller->core = core_new();
+    if (!controller->core || core_seq(controller->core) < controller->head.base) {
+        if (!fresh)
+            ha_reach(world, HA_LOADED);
+        sim_txn_get_last(txn, SIM_SNAPSHOT);
+        call_txn(controller, ASK_SNAPSHOT, txn, ha_mono(controller) + PATIENCE_NS, false);
+    } else if (core_seq(controller->core) < controller->head.last &&
+               !(controller->term && world->options.plant == PLANT_SKIP_CATCH_UP)) {
+        sim_txn_get_from(txn, SIM_GROUP, ha_group_key(core_seq(controller->core) + 1, 0));
+        call_txn(controller, ASK_RECORDS, txn, ha_mono(controller) + PATIENCE_NS, false);
+    } else {
+        sim_txn_unref(txn);
+        if (controller->term)
+            ha_leads(controller);
+        else
+            followed(controller);
+    }
+}
+
+/* A build that does not read the log's level refuses it, and takes no part until it is exchanged. */
+static bool reads_level(struct ha_controller *controller)
+{
+    if (!controller->old || core_level(controller->core) == 0)
+        return true;
+    controller->old = false;
+    ha_end(controller, NS_PER_SECOND, "does not read the log's level, and is exchanged");
+    return false;
+}
+
+static void on_snapshot(struct ha_controller *controller, const struct ha_message *answer)
+{
+    struct error error = {0};
+    core_free(controller->core);
+    controller->core = core_new();
+    if (answer->pairs.len > 0 &&
+        core_snapshot_read(controller->core, buf_str(&answer->pairs.items[0].value), &error) < 0)
+        ha_fail(controller->world, TORTURE_REPLAY, "c-%u: a snapshot cannot be read: %s",
+                controller->index + 1, error.text);
+    else if (!reads_level(controller))
+        return;
+    else if (core_seq(controller->core) < controller->head.base)
+        look(controller); /* a newer one is there by now, or the next look tells */
+    else
+        catch_up(controller);
+}
+
+static void on_records(struct ha_controller *controller, const struct ha_message *answer)
+{
+    if (ha_apply_groups(controller, &answer->pairs)) {
+        controller->missing = 0;
+        if (!ha_failed(controller->world) && reads_level(controller))
+            catch_up(controller);
+        return;
+    }
+    uint64_t missing = core_seq(controller->core) + 1;
+    if (controller->missing == missing)
+        ha_fail(controller->world, TORTURE_SAFETY, "c-%u: the log: record %llu is missing, or not whole",
+                controller->index + 1, (unsigned long long)missing);
+    controller->missing = missing; /* trimmed meanwhile, if nothing is wrong */
+    look(controller);
+}
+
+/* --- taking the lead -------------------------------------------------------------------------- */
+
+static void take_lead(struct ha_controller *controller, bool instead)
+{
+    struct sim_leader leader = {.controller = controller->index, .life = controller->life};
+    struct sim_txn *txn = sim_txn_new();
+    CHECK(!controller->term);
+    controller->instead = instead;
+    sim_txn_if(txn, SIM_LEADER, instead ? controller->seen.leader_term : 0);
+    sim_txn_get(txn, true, SIM_HEAD);
+    sim_txn_put(txn, SIM_LEADER, 0, (struct str){(const char *)&leader, sizeof(leader)}, controller->lease);
+    sim_txn_delete(txn, SIM_STEP_DOWN, 0, 0);
+    sim_txn_get(txn, false, SIM_HEAD);
+    sim_txn_get(txn, false, SIM_LEADER);
+    call_txn(controller, ASK_LEAD, txn, controller->lease_until_ns, false);
+}
+
+/* The head is compared too: an attempt that comes late would remove what was appended since. */
+static void drop_left_overs(struct ha_controller *controller)
+{
+    struct sim_txn *txn = ha_leader_txn(controller);
+    if (controller->world->options.plant != PLANT_LATE_CLEANING)
+        sim_txn_if(txn, SIM_HEAD, controller->head_mod);
+    sim_txn_delete(txn, SIM_GROUP, ha_group_key(controller->head.last + 1, 0), UINT64_MAX - 1);
+    call_txn(controller, ASK_DROP, txn, 0, true);
+}
+
+static void on_lead(struct ha_controller *controller, const struct ha_message *answer)
+{
+    struct ha_world *world = controller->world;
+    int64_t term = answer->revision;
+    if (!take_head(controller, answer))
+        return;
+    if (!answer->held) { /* perhaps by an earlier attempt of our own */
+        const struct sim_pair *leader = sim_pair_find(&answer->pairs, SIM_LEADER, 0);
+        if (!leader || leader->lease != controller->lease) {
+            look_later(controller, LOOK_NS); /* another one was faster: its key is news */
+            return;
+        }
+        term = leader->mod;
+    }
+    controller->term = term;
+    ha_reach(world, HA_TAKE_OVER);
+    ha_trace(world, "c-%u: has the leader key, term %lld%s, up to record %llu", controller->index + 1,
+             (long long)term, controller->instead ? ", instead of another one" : "",
+             (unsigned long long)controller->head.last);
+    if (controller->instead && controller->seen.leader_lease)
+        call_lease(controller, false, ASK_REVOKE, CALL_REVOKE, controller->seen.leader_lease,
+                   controller->lease_until_ns);
+    else
+        drop_left_overs(controller);
+}
+
+/* --- following -------------------------------------------------------------------------------- */
+
+static void announce(struct ha_controller *controller)
+{
+    struct sim_replica replica = {controller->index, controller->old ? 0 : LEVEL_NEWEST,
+                                  core_level(controller->core), 0};
+    struct sim_txn *txn = sim_txn_new();
+    controller->announce_tried = true;
+    controller->announced_level = replica.level;
+    sim_txn_put(txn, SIM_REPLICA, (uint64_t)controller->lease,
+                (struct str){(const char *)&replica, sizeof(replica)}, controller->lease);
+    call_txn(controller, ASK_ANNOUNCE, txn, ha_mono(controller) + PATIENCE_NS, false);
+}
+
+static bool announcement_is_due(const struct ha_controller *controller)
+{
+    return !controller->announce_tried &&
+           (!controller->announced || controller->announced_level != core_level(controller->core));
+}
+
+/* The log is applied up to the head that was seen. */
+static void followed(struct ha_controller *controller)
+{
+    controller->state = HA_FOLLOWS;
+    if (!lease_runs(controller))
+        lease_ask(controller);
+    else if (announcement_is_due(controller))
+        announce(controller);
+    else if (!controller->seen.leader_term || controller->seen.leader_lease == controller->lease)
+        take_lead(controller, false); /* the key is ours if a try went through without an answer */
+    else if (controller->dead_term == controller->seen.leader_term)
+        take_lead(controller, true);
+    else if (controller->something_new)
+        look(controller);
+    else
+        look_later(controller, LOOK_NS);
+}
+
+/* --- the leader's looks ----------------------------------------------------------------------- */
+
+static bool census_is_due(const struct ha_controller *controller)
+{
+    return driver_is_open(controller->driver) && core_level(controller->core) < LEVEL_NEWEST &&
+           ha_mono(controller) >= controller->census_ns;
+}
+
+bool lead_look_as_leader(struct ha_controller *controller)
+{
+    bool news = controller->something_new && ha_mono(controller) >= controller->leader_look_ns;
+    if (!news && !census_is_due(controller))
+        return false;
+    controller->leader_look_ns = ha_mono(controller) + LEADER_LOOK_NS;
+    look(controller);
+    return true;
+}
+
+bool lead_resign(struct ha_controller *controller)
+{
+    if (!controller->resigns)
+        return false;
+    struct sim_txn *txn = ha_leader_txn(controller);
+    sim_txn_delete(txn, SIM_LEADER, 0, 0);
+    sim_txn_get(txn, false, SIM_LEADER);
+    call_txn(controller, ASK_RESIGN, txn, 0, true);
+    return true;
+}
+
+static void on_look_as_leader(struct ha_controller *controller)
+{
+    struct ha_world *world = controller->world;
+    if (controller->seen.leader_term != controller->term) {
+        ha_lost(controller, "another one has taken over");
+        ha_end(controller, NS_PER_MS * ha_draw(world, 1, 300), "begins anew as a standby");
+        return;
+    }
+    if (controller->seen.step_down_term == controller->term)
+        controller->resigns = true;
+    else if (announcement_is_due(controller)) {
+        announce(controller);
+        return;
+    } else if (census_is_due(controller)) {
+        controller->census_ns = ha_mono(controller) + CENSUS_NS;
+        call_lease(controller, false, ASK_LEASES, CALL_LEASES, 0, ha_mono(controller) + PATIENCE_NS);
+        return;
+    }
+    ha_turn_soon(controller);
+}
+
+static void on_leases(struct ha_controller *controller, const struct ha_message *answer)
+{
+    struct sim_txn *txn = sim_txn_new();
+    vec_clear(&controller->leases);
+    for (size_t i = 0; i < answer->leases.len; i++)
+        vec_push(&controller->leases, answer->leases.items[i]);
+    controller->leases_ns = answer->revision;
+    sim_txn_get_from(txn, SIM_REPLICA, 0);
+    call_txn(controller, ASK_REPLICAS, txn, ha_mono(controller) + PATIENCE_NS, false);
+}
+
+/* Each lease has an announcement, and all read more than the log's level: opens what they read. */
+static void on_replicas(struct ha_controller *controller, const struct ha_message *answer)
+{
+    struct ha_world *world = controller->world;
+    uint32_t reads = LEVEL_NEWEST;
+    for (size_t i = 0; i < controller->leases.len; i++)
+        if (!sim_pair_find(&answer->pairs, SIM_REPLICA, (uint64_t)controller->leases.items[i]))
+            return;
+    for (size_t i = 0; i < answer->pairs.len; i++) {
+        struct sim_replica replica;
+        memcpy(&replica, answer->pairs.items[i].value.data, sizeof(replica));
+        reads = replica.reads < reads ? replica.reads : reads;
+    }
+    if (answer->pairs.len == 0 || reads <= core_level(controller->core))
+        return;
+    for (uint32_t i = 0; i < world->swarm.controllers; i++) {
+        const struct ha_controller *other = &world->controllers[i];
+        if (other->old && other->announced && other->announced_ns < controller->leases_ns &&
+            etcd_sim_has_lease(world, other->lease))
+            ha_fail(world, TORTURE_SAFETY, "c-%u opens level %u, which c-%u does not read",
+                    controller->index + 1, reads, i + 1);
+    }
+    driver_raise_level(controller->driver, reads);
+}
+
+/* --- answers ---------------------------------------------------------------------------------- */
+
+static void on_look(struct ha_controller *controller, const struct ha_message *answer)
+{
+    if (!take_head(controller, answer))
+        return;
+    take_seen(controller, answer);
+    if (controller->state == HA_LEADS)
+        on_look_as_leader(controller);
+    else
+        catch_up(controller);
+}
+
+static void on_grant(struct ha_controller *controller, int rc, const struct ha_message *answer)
+{
+    if (rc == ERROR_EXISTS) { /* an earlier attempt went through: a renewal tells how long it lasts */
+        call_lease(controller, false, ASK_GRANT, CALL_KEEP_ALIVE, controller->lease,
+                   ha_mono(controller) + PATIENCE_NS);
+        return;
+    }
+    if (rc < 0) {
+        ha_end(controller, NS_PER_SECOND, "etcd gives no lease");
+        return;
+    }
+    lease_lasts(controller, answer->ttl_ns, controller->main.asked_ns);
+    renew_later(controller);
+    look(controller);
+}
+
+static void lead_answer_of_leader(struct ha_controller *controller, enum ha_ask ask, int rc,
+                                  const struct ha_message *answer)
+{
+    if (ask == ASK_RESIGN) {
+        bool gone = rc == 0 && (answer->held || !sim_pair_find(&answer->pairs, SIM_LEADER, 0));
+        if (gone)
+            ha_reach(controller->world, HA_RESIGNED);
+        ha_end(controller, controller->ends ? NS_PER_SECOND : 10 * NS_PER_MS,
+               gone ? "has handed over" : "could not hand over");
+    } else if (ask == ASK_LOOK && rc == 0) {
+        on_look(controller, answer);
+    } else if (ask == ASK_LEASES && rc == 0) {
+        on_leases(controller, answer);
+    } else {
+        if (ask == ASK_REPLICAS && rc == 0)
+            on_replicas(controller, answer);
+        if (ask == ASK_ANNOUNCE)
+            controller->announced = rc == 0;
+        ha_turn_soon(controller);
+    }
+}
+
+/* A standby's call has failed: the next look may go better. */
+static void lead_fails(struct ha_controller *controller, enum ha_ask ask, int rc)
+{
+    if (controller->state == HA_STARTS || rc == ERROR_NOT_FOUND) {
+        ha_end(controller, NS_PER_SECOND, "cannot read the log");
+        return;
+    }
+    if (ask == ASK_DROP)
+        controller->term = 0;
+    look_later(controller, LOOK_NS);
+}
+
+void lead_answered(struct ha_controller *controller, enum ha_ask ask, int rc, const struct ha_message *answer)
+{
+    if (controller->state == HA_LEADS) {
+        lead_answer_of_leader(controller, ask, rc, answer);
+    } else if (ask == ASK_GRANT) {
+        on_grant(controller, rc, answer);
+    } else if (ask == ASK_ANNOUNCE) {
+        controller->announced = rc == 0;
+        followed(controller);
+    } else if (ask == ASK_REVOKE) {
+        drop_left_overs(controller); /* whether it was carried out or not */
+    } else if (rc < 0 || (ask == ASK_DROP && !answer->held)) {
+        lead_fails(controller, ask, rc);
+    } else if (ask == ASK_LOOK) {
+        on_look(controller, answer);
+    } else if (ask == ASK_SNAPSHOT) {
+        on_snapshot(controller, answer);
+    } else if (ask == ASK_RECORDS) {
+        on_records(controller, answer);
+    } else if (ask == ASK_LEAD) {
+        on_lead(controller, answer);
+    } else if (ask == ASK_DROP) {
+        catch_up(controller);
+    } else {
+        CHECK_UNREACHABLE();
+    }
+}
+
+/* --- events ----------------------------------------------------------------------------------- */
+
+void lead_begin(struct ha_controller *controller)
+{
+    controller->state = HA_STARTS;
+    lease_ask(controller);
+}
+
+/* The main loop looks at once if it waits for nothing. */
+static void look_at_news(struct ha_controller *controller)
+{
+    controller->something_new = true;
+    if (controller->state == HA_FOLLOWS && !controller->main.id)
+        look(controller);
+    else if (controller->state == HA_LEADS)
+        ha_turn_by(controller, controller->leader_look_ns);
+}
+
+void lead_news(struct ha_world *world, const struct ha_event *event)
+{
+    struct ha_controller *controller = &world->controllers[event->who];
+    if (event->id == controller->life)
+        look_at_news(controller);
+}
+
+void lead_look(struct ha_world *world, const struct ha_event *event)
+{
+    struct ha_controller *controller = &world->controllers[event->who];
+    if (event->id == controller->life && event->number == controller->look_number)
+        look_at_news(controller);
+}
+
+void lead_death(struct ha_world *world, const struct ha_event *event)
+{
+    struct ha_controller *controller = &world->controllers[event->who];
+    if (event->id != controller->life || controller->state != HA_FOLLOWS)
+        return;
+    controller->dead_term = (int64_t)event->number;
+    look_at_news(controller);
+}

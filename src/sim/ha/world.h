@@ -1,0 +1,444 @@
+/* world.h - the simulated world of several controllers. Private to src/sim/ha; ha.h is its contract.
+ *
+ *   world.c       the queue of events, chance, which places reach each other, the run's two phases
+ *   swarm.c       what a run has: drawn from the seed
+ *   fault.c       faults as they happen, and how they heal
+ *   etcd.c        the model of etcd: transactions, leases, news for watchers
+ *   call.c        calls of a controller to etcd: sent again and again, answered late or never
+ *   append.c      the log port: a leader's writes, as host/store/etcd/append.c makes them
+ *   lead.c        leases, following, take-over, hand-over, as host/standby and host/store/etcd/lead.c do it
+ *   controller.c  a controller's process: the driver that ships, turns, start, end
+ *   client.c      clients that write, and remember what they were promised
+ *   oracle.c      what must never be
+ *
+ * Names of the live code are kept where a part stands for it. Everything happens in ha_run's loop, one event
+ * at a time; the only source of chance is world->rng. Durations are in true nanoseconds. */
+#ifndef PHX_SIM_HA_WORLD_H
+#define PHX_SIM_HA_WORLD_H
+
+#include "base/heap.h"
+#include "base/map.h"
+#include "base/rng.h"
+#include "base/units.h"
+#include "core/record.h"
+#include "drive/drive.h"
+#include "sim/clock.h"
+#include "sim/ha/ha.h"
+
+enum {
+    HA_CONTROLLERS_MAX = TORTURE_CONTROLLERS_MAX,
+    HA_MEMBERS = 3,
+    HA_CLIENTS_MAX = 4,
+    HA_SLOTS = 8, /* objects that a client has at a time */
+    /* places: two of them may be cut off from each other */
+    HA_PLACE_MEMBER = HA_CONTROLLERS_MAX,
+    HA_PLACE_CLIENT = HA_PLACE_MEMBER + HA_MEMBERS,
+    HA_PLACES = HA_PLACE_CLIENT + HA_CLIENTS_MAX,
+};
+
+/* --- events of the world ---------------------------------------------------------------------- */
+
+enum ha_what {
+    HA_REQUEST, /* `message` reaches etcd's member */
+    HA_ANSWER,  /* `message` reaches its controller */
+    HA_SILENCE, /* controller: its call `id` has had no answer for too long; `number` 1: the keeper's */
+    HA_LEASE,   /* etcd: lease `id` may have ended */
+    HA_NEWS,    /* controller, life `id`: its watch has seen a change */
+    HA_RENEW,   /* controller, life `id`: its keeper renews lease `number` */
+    HA_LOOK,    /* controller, life `id`, number of the arming */
+    HA_TURN,    /* likewise */
+    HA_START,   /* controller */
+    HA_DEATH,   /* controller, life `id`: the process of leadership `number` is gone */
+    HA_CLIENT,  /* client: its next write, or a write sent again, if `number` is its newest */
+    HA_WRITE,   /* `message` reaches a controller */
+    HA_REPLY,   /* `message` reaches its client */
+    HA_FAULT,   /* the next fault */
+};
+
+struct ha_message;
+struct ha_event {
+    struct heap_node node; /* key: true time; tie: order of making */
+    enum ha_what what;
+    uint32_t who;
+    uint64_t id, number;
+    struct ha_message *message; /* owned; NULL: none */
+};
+
+/* --- etcd ------------------------------------------------------------------------------------- */
+
+enum etcd_sim_kind { SIM_HEAD, SIM_LEADER, SIM_STEP_DOWN, SIM_REPLICA, SIM_GROUP, SIM_SNAPSHOT };
+/* A key with its value. `number`: 0 for keys of which there is one. */
+struct sim_pair {
+    enum etcd_sim_kind kind;
+    uint64_t number;
+    int64_t mod, lease;
+    struct buf value;
+};
+typedef VEC(struct sim_pair) sim_pairs;
+
+enum sim_op_kind {
+    SIM_GET,      /* the key */
+    SIM_GET_FROM, /* all keys of its kind from that number on */
+    SIM_GET_LAST, /* the key of its kind with the largest number */
+    SIM_PUT,
+    SIM_DELETE, /* all keys of its kind from that number to `to` */
+};
+struct sim_op {
+    enum sim_op_kind op;
+    enum etcd_sim_kind kind;
+    uint64_t number, to;
+    int64_t lease;
+    struct buf value;
+};
+struct sim_compare {
+    enum etcd_sim_kind kind;
+    int64_t mod; /* 0: the key does not exist */
+};
+/* IF all comparisons hold THEN `then` ELSE `otherwise`. Shared by the attempts of a call. */
+struct sim_txn {
+    uint32_t refs;
+    struct sim_compare compares[2];
+    size_t compare_count;
+    VEC(struct sim_op) then;
+    VEC(struct sim_op) otherwise;
+};
+
+/* control/head */
+struct sim_head {
+    uint64_t last, base; /* the log holds records base + 1 to last */
+    uint64_t chain;      /* hash of the last record and all before */
+};
+/* control/leader: who it is in its own words. */
+struct sim_leader {
+    uint32_t controller, pad;
+    uint64_t life;
+};
+/* control/replica/LEASE */
+struct sim_replica {
+    uint32_t controller, reads, level, pad;
+};
+
+struct sim_lease {
+    int64_t id, ttl_ns;
+    int64_t ends_ns; /* as promised */
+    int64_t late_ns; /* so much later it really ends */
+};
+struct sim_etcd {
+    int64_t revision;
+    sim_pairs pairs; /* in no order that anybody sees but by kind and number */
+    VEC(struct sim_lease) leases;
+    int64_t down_until_ns[HA_MEMBERS];
+    int64_t stalled_until_ns; /* it elects a leader of its own */
+    int64_t full_until_ns;
+};
+
+/* --- messages --------------------------------------------------------------------------------- */
+
+enum ha_request_kind { CALL_TXN, CALL_GRANT, CALL_KEEP_ALIVE, CALL_REVOKE, CALL_LEASES };
+
+/* A request to etcd and, on the way back, its answer; or a write and its reply. */
+struct ha_message {
+    uint32_t controller;
+    uint64_t life;
+    /* to etcd */
+    uint64_t call; /* the attempt */
+    bool keeper;
+    uint32_t member;
+    enum ha_request_kind kind;
+    struct sim_txn *txn;
+    int64_t lease, ttl_ns;
+    int rc; /* of the answer, as host/store/etcd says it */
+    bool held;
+    int64_t revision;
+    sim_pairs pairs;
+    VEC(int64_t) leases;
+    /* a write */
+    uint32_t client;
+    uint64_t number; /* of the client's try */
+    bool forwarded;
+    int code;
+    uint64_t version; /* of the object after the write */
+    struct write_event write;
+    struct arena arena;
+};
+
+/* --- controllers ------------------------------------------------------------------------------ */
+
+enum ha_state { HA_DOWN, HA_STARTS, HA_FOLLOWS, HA_LEADS };
+
+/* What the main loop waits for, one thing at a time. */
+enum ha_ask {
+    ASK_NOTHING,
+    ASK_GRANT,    /* a lease */
+    ASK_LOOK,     /* head, leader, step-down */
+    ASK_RECORDS,  /* up to the head that is known */
+    ASK_SNAPSHOT, /* the newest */
+    ASK_ANNOUNCE,
+    ASK_LEAD,
+    ASK_REVOKE, /* the lease of whom it has replaced */
+    ASK_DROP,   /* groups that were begun and never finished */
+    ASK_PART,   /* a part of a group before the last */
+    ASK_APPEND,
+    ASK_SAVE, /* a snapshot */
+    ASK_TRIM,
+    ASK_RESIGN,
+    ASK_LEASES, /* before the replicas are counted */
+    ASK_REPLICAS,
+};
+
+struct ha_call {
+    uint64_t id; /* of the attempt under way; 0: none is */
+    enum ha_ask ask;
+    enum ha_request_kind kind;
+    struct sim_txn *txn;
+    int64_t lease, ttl_ns;
+    uint32_t member;
+    int64_t asked_ns; /* mono: before the first attempt */
+    int64_t until_ns; /* mono: no attempt is begun later */
+    bool while_leads; /* until_ns is the end of the lease as it stands then */
+    bool unsure;      /* an attempt was not answered, and may have been carried out */
+};
+
+/* What a look at the control keys has shown. */
+struct ha_seen {
+    int64_t leader_term, leader_lease;
+    struct sim_leader leader;
+    int64_t step_down_term;
+};
+
+struct ha_controller {
+    struct ha_world *world;
+    uint32_t index;
+    uint64_t life;
+    enum ha_state state;
+    struct core *core;
+    struct driver *driver; /* NULL: it does not lead */
+    struct effects effects;
+    struct sim_clock mono, wall;
+    int64_t stopped_until_ns; /* true: its process stands still */
+    int64_t busy_until_ns;    /* true: its main loop does; the keeper of its lease goes on */
+    bool old;                 /* of the release before: it reads level 0 */
+    struct ha_call main, keeper;
+    /* its lease */
+    int64_t lease, lease_length_ns, lease_until_ns; /* mono; 0: it has ended */
+    /* the log as it knows it */
+    struct sim_head head;
+    int64_t head_mod;
+    int64_t term; /* of its leadership; 0: none */
+    struct ha_seen seen;
+    bool something_new;
+    int64_t dead_term; /* the process of that leadership is known to be gone; 0: none is */
+    bool instead;      /* the take-over under way replaces a leader */
+    bool announced;
+    uint32_t announced_level;
+    int64_t announced_ns;   /* true: when etcd took it */
+    int64_t census_ns;      /* mono: the next one */
+    int64_t leader_look_ns; /* mono: as leader it looks no earlier */
+    int64_t leases_ns;      /* true: when etcd said which leases there are */
+    VEC(int64_t) leases;
+    bool resigns, ends;  /* ends: it does not come back as a standby at once */
+    bool lost;           /* it must not act any more: its process ends with this event */
+    uint64_t missing;    /* a record that was not there at the last look */
+    bool announce_tried; /* since the last look */
+    /* the append under way */
+    struct buf group;
+    uint32_t parts, part;
+    uint64_t group_first;
+    struct sim_head group_head;
+    struct buf snapshot;                    /* to be saved */
+    uint64_t snapshot_seq, snapshot_before; /* that it has saved; 0: none */
+    bool saving, trimming;
+    uint64_t turn_number, look_number;
+    int64_t turn_ns;                  /* true: of the armed turn; INT64_MAX: none */
+    VEC(struct ha_message *) inbox;   /* writes that it has not read */
+    VEC(struct ha_message *) waiting; /* writes that the driver has */
+    bool opened;                      /* the oracle has looked at what it begins with */
+};
+
+/* --- clients ---------------------------------------------------------------------------------- */
+
+/* An object as its client knows it. */
+struct ha_slot {
+    char name[24]; /* "": none */
+    enum object_kind kind;
+    uint64_t version; /* that was acknowledged; 0: none was */
+    bool promised;    /* it was acknowledged, and no delete was sent since */
+};
+struct ha_client {
+    uint32_t at;     /* the controller that it asks next */
+    uint64_t number; /* of its newest try; what answers an older one is not heard */
+    uint64_t made;   /* names so far */
+    struct ha_slot slots[HA_SLOTS];
+    uint32_t slot;        /* of the write under way */
+    enum write_verb verb; /* 0: none is */
+    uint32_t tries;
+    uint64_t sent; /* contents so far */
+};
+
+/* --- the world -------------------------------------------------------------------------------- */
+
+struct ha_swarm {
+    uint32_t controllers, clients;
+    int64_t ttl_ns;
+    int64_t delay_min_ns, delay_max_ns, spike_max_ns;
+    uint32_t spike_ppm, lose_ppm;
+    int64_t watch_lag_ns;
+    uint32_t watch_lose_ppm;
+    int64_t late_lease_ns;
+    uint32_t drift_ppm;
+    int64_t client_every_ns, fault_every_ns, call_timeout_ns;
+    uint32_t snapshot_every, part_bytes;
+    uint32_t turn_records_max;
+    bool log_waits; /* the main loop stands still while it appends, as the live one's does */
+    bool old;       /* some controllers are of the release before */
+    uint32_t weights[16];
+};
+void ha_swarm_draw(struct ha_swarm *swarm, struct rng *rng, uint32_t controllers);
+void ha_swarm_describe(const struct ha_swarm *swarm, char *ret_text, size_t size);
+
+struct ha_record {
+    uint64_t hash;   /* of number, stamp and bytes */
+    uint64_t chain;  /* and of all before */
+    uint64_t digest; /* of the state behind it, whoever came there first; 0: not known yet */
+};
+
+struct ha_world {
+    struct torture_options options;
+    struct torture_outcome *outcome;
+    struct ha_swarm swarm;
+    struct rng rng;
+    int64_t now_ns;
+    bool healing;
+    struct heap events;
+    uint64_t next_tie, next_id;
+    struct sim_etcd etcd;
+    struct ha_controller controllers[HA_CONTROLLERS_MAX];
+    struct ha_client clients[HA_CLIENTS_MAX];
+    int64_t cut_until_ns[HA_PLACES][HA_PLACES]; /* from, to */
+    VEC(struct ha_record) history;
+    uint64_t written; /* acknowledged since everything healed */
+    uint64_t epoch;   /* the largest, of a boot in the history */
+    uint64_t epoch_seq;
+    uint64_t level_asked;
+};
+
+/* --- world.c --- */
+struct ha_event *ha_at(struct ha_world *world, int64_t true_ns, enum ha_what what, uint32_t who, uint64_t id,
+                       uint64_t number);
+struct ha_event *ha_after(struct ha_world *world, int64_t delay_ns, enum ha_what what, uint32_t who,
+                          uint64_t id, uint64_t number);
+int64_t ha_draw(struct ha_world *world, int64_t low, int64_t high); /* uniform */
+int64_t ha_draw_about(struct ha_world *world, int64_t mean_ns);
+bool ha_chance(struct ha_world *world, uint32_t ppm);
+int64_t ha_delay(struct ha_world *world); /* of a message */
+/* Whether what leaves one place now comes to the other; `lose`: some of it may be lost by chance. */
+bool ha_passes(struct ha_world *world, uint32_t from, uint32_t to, bool lose);
+void ha_fail(struct ha_world *world, enum torture_result result, const char *format, ...)
+    __attribute__((format(printf, 3, 4)));
+bool ha_failed(const struct ha_world *world);
+void ha_trace(struct ha_world *world, const char *format, ...) __attribute__((format(printf, 2, 3)));
+void ha_reach(struct ha_world *world, enum torture_ha_reach reach);
+struct ha_message *ha_message_new(void);
+void ha_message_free(struct ha_message *message); /* NULL is fine */
+
+/* --- etcd.c --- */
+struct sim_txn *sim_txn_new(void);
+void sim_txn_unref(struct sim_txn *txn); /* NULL is fine */
+void sim_txn_if(struct sim_txn *txn, enum etcd_sim_kind kind, int64_t mod);
+void sim_txn_get(struct sim_txn *txn, bool held, enum etcd_sim_kind kind);
+void sim_txn_get_from(struct sim_txn *txn, enum etcd_sim_kind kind, uint64_t number);
+void sim_txn_get_last(struct sim_txn *txn, enum etcd_sim_kind kind);
+/* Puts a value, which is copied. */
+void sim_txn_put(struct sim_txn *txn, enum etcd_sim_kind kind, uint64_t number, struct str value,
+                 int64_t lease);
+void sim_txn_delete(struct sim_txn *txn, enum etcd_sim_kind kind, uint64_t number, uint64_t to);
+/* The pair of that kind, of an answer or of etcd itself; NULL: there is none. */
+const struct sim_pair *sim_pair_find(const sim_pairs *pairs, enum etcd_sim_kind kind, uint64_t number);
+void etcd_sim_request(struct ha_world *world, struct ha_event *event); /* takes its message over */
+void etcd_sim_lease(struct ha_world *world, const struct ha_event *event);
+/* Elects a leader of its own: takes no requests for so long, and leases begin anew. */
+void etcd_sim_elect(struct ha_world *world, int64_t stall_ns);
+bool etcd_sim_has_lease(struct ha_world *world, int64_t id); /* it has not ended */
+void etcd_sim_done(struct sim_etcd *etcd);
+
+/* --- call.c --- */
+/* Begins a call of the main loop, or of the keeper; `txn` is taken over. */
+void call_txn(struct ha_controller *controller, enum ha_ask ask, struct sim_txn *txn, int64_t until_ns,
+              bool while_leads);
+void call_lease(struct ha_controller *controller, bool keeper, enum ha_ask ask, enum ha_request_kind kind,
+                int64_t lease, int64_t until_ns);
+void call_answered(struct ha_world *world, struct ha_event *event); /* takes its message over */
+void call_silence(struct ha_world *world, struct ha_event *event);
+void call_drop(struct ha_call *call);
+
+/* --- append.c --- */
+struct log_port ha_log_port(struct ha_controller *controller);
+/* The answer to a call of the main loop; `rc` negative: it was given up. */
+void append_answered(struct ha_controller *controller, enum ha_ask ask, int rc,
+                     const struct ha_message *answer);
+bool append_maintain(struct ha_controller *controller); /* true: a call was begun */
+/* A transaction that holds only while the controller leads. */
+struct sim_txn *ha_leader_txn(const struct ha_controller *controller);
+/* The number of a group's key, which sorts by record and part. */
+uint64_t ha_group_key(uint64_t first, uint64_t part);
+/* Applies the groups of an answer to a standby's state, up to the known head; false: one is missing. */
+bool ha_apply_groups(struct ha_controller *controller, const sim_pairs *pairs);
+/* The records that a transaction puts with the head, as they are in etcd then; `visit` is told of each. */
+bool ha_group_visit(const sim_pairs *pairs, uint64_t first, size_t *ret_next,
+                    void (*visit)(void *context, const struct drive_record *record), void *context);
+void ha_lost(struct ha_controller *controller, const char *why);
+
+/* --- lead.c --- */
+void lead_begin(struct ha_controller *controller); /* of a process: a lease, the log */
+void lead_answered(struct ha_controller *controller, enum ha_ask ask, int rc,
+                   const struct ha_message *answer);
+void lead_kept(struct ha_controller *controller, int rc, const struct ha_message *answer);
+void lead_news(struct ha_world *world, const struct ha_event *event);
+void lead_renew(struct ha_world *world, const struct ha_event *event);
+void lead_look(struct ha_world *world, const struct ha_event *event);
+void lead_death(struct ha_world *world, const struct ha_event *event);
+/* While it leads, between two turns; true: a call was begun. */
+bool lead_look_as_leader(struct ha_controller *controller);
+bool lead_resign(struct ha_controller *controller); /* likewise */
+bool lease_runs(const struct ha_controller *controller);
+
+/* --- controller.c --- */
+int64_t ha_mono(const struct ha_controller *controller);
+/* Whether its main loop stands still; the event comes again when it goes on. */
+bool ha_stands(struct ha_controller *controller, struct ha_event *event, bool keeper);
+bool ha_reads(const struct ha_controller *controller); /* it leads, and takes input now */
+void ha_start(struct ha_world *world, uint32_t index);
+void ha_end(struct ha_controller *controller, int64_t away_ns, const char *why);
+void ha_leads(struct ha_controller *controller); /* it has the lead and the whole log: a driver */
+void ha_turn(struct ha_world *world, const struct ha_event *event);
+void ha_turn_soon(struct ha_controller *controller);
+void ha_turn_by(struct ha_controller *controller, int64_t mono_ns);    /* it has a turn then, or before */
+void ha_write_arrives(struct ha_world *world, struct ha_event *event); /* takes its message over */
+void ha_controller_done(struct ha_controller *controller);
+
+/* --- client.c --- */
+void ha_client_act(struct ha_world *world, const struct ha_event *event);
+void ha_client_hears(struct ha_world *world, const struct ha_event *event);
+/* Sends the answer to a write back; `message` is taken over. */
+void ha_client_answer(struct ha_world *world, struct ha_message *message, uint32_t from);
+
+/* --- fault.c --- */
+void ha_fault_next(struct ha_world *world);
+void ha_fault_happen(struct ha_world *world);
+void ha_fault_heal(struct ha_world *world);
+const char *ha_fault_name(int kind);
+int ha_fault_kinds(void);
+
+/* --- oracle.c --- */
+/* A transaction puts the head: is it the leader's, and does the log only grow? Its records become history. */
+void ha_oracle_head(struct ha_world *world, const struct ha_message *message, const struct sim_op *put);
+/* The controller has applied a record; `event` NULL: as a standby. */
+void ha_oracle_applied(struct ha_controller *controller, const struct drive_record *record,
+                       const struct event *event);
+void ha_oracle_opened(struct ha_controller *controller); /* a driver has opened */
+uint64_t ha_record_hash(const struct drive_record *record);
+/* One leads, a write was taken, all controllers hold the same; else why not. */
+bool ha_oracle_alive(struct ha_world *world, char *ret_why, size_t size);
+void ha_oracle_final(struct ha_world *world);
+
+#endif

@@ -1,0 +1,91 @@
+/* Torture of several controllers: seeds hold, a seed is a seed, and planted bugs are caught. */
+#include <stdarg.h>
+#include <stddef.h>
+#include <setjmp.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "sim/campaign.h"
+#include "sim/ha/ha.h"
+
+static void expect_all_hold(uint32_t controllers, uint64_t first_seed, uint64_t count)
+{
+    struct campaign_options options = {
+        .first_seed = first_seed, .count = count, .jobs = 1, .controllers = controllers, .steps = 3000};
+    struct campaign_outcome outcome;
+    assert_int_equal(campaign_run(&options, &outcome), 0);
+    for (size_t i = 0; i < outcome.failure_count; i++)
+        print_error("seed %llu: %s\n", (unsigned long long)outcome.failures[i].seed, outcome.failures[i].why);
+    assert_int_equal(outcome.failure_count, 0);
+    assert_int_equal(outcome.seeds, count);
+    for (int reach = 0; controllers == 3 && reach < HA_REACHES; reach++) {
+        if (outcome.ha[reach] == 0)
+            print_error("no seed reaches: %s\n", torture_ha_reach_name(reach));
+        assert_true(outcome.ha[reach] > 0);
+    }
+}
+
+static void test_three_controllers(void **state)
+{
+    expect_all_hold(3, 1, 200);
+}
+
+static void test_other_numbers(void **state)
+{
+    expect_all_hold(1, 1, 20);
+    expect_all_hold(2, 1, 20);
+    expect_all_hold(5, 1, 20);
+}
+
+static void test_a_seed_is_a_seed(void **state)
+{
+    struct torture_outcome first, again, other;
+    ha_run(&(struct torture_options){.seed = 5, .steps = 2000, .controllers = 3}, &first);
+    ha_run(&(struct torture_options){.seed = 5, .steps = 2000, .controllers = 3}, &again);
+    ha_run(&(struct torture_options){.seed = 6, .steps = 2000, .controllers = 3}, &other);
+    assert_int_equal(first.result, TORTURE_OK);
+    assert_memory_equal(&first, &again, sizeof(first));
+    assert_true(first.digest != 0 && first.digest != other.digest);
+    char drawn[TORTURE_DRAW_MAX];
+    ha_draw_text(5, 3, drawn, sizeof(drawn));
+    assert_string_equal(drawn, first.drawn);
+}
+
+/* Some seed catches the plant in this way, and the same seed holds without it. */
+static void expect_caught(enum torture_plant plant, enum torture_result result)
+{
+    struct campaign_options options = {
+        .first_seed = 1, .count = 200, .jobs = 1, .controllers = 3, .plant = plant};
+    struct campaign_outcome outcome;
+    assert_int_equal(campaign_run(&options, &outcome), 0);
+    if (outcome.failure_count == 0)
+        fail_msg("%s was not caught", torture_plant_name(plant));
+    print_message("%s: caught by seed %llu: %s\n", torture_plant_name(plant),
+                  (unsigned long long)outcome.failures[0].seed, outcome.failures[0].why);
+    assert_int_equal(outcome.result, result);
+    options.first_seed = outcome.failures[0].seed;
+    options.count = 1;
+    options.plant = PLANT_NONE;
+    assert_int_equal(campaign_run(&options, &outcome), 0);
+    assert_int_equal(outcome.result, TORTURE_OK);
+}
+
+static void test_plants(void **state)
+{
+    expect_caught(PLANT_APPEND_UNGUARDED, TORTURE_SAFETY);
+    expect_caught(PLANT_TRUST_SILENCE, TORTURE_SAFETY);
+    expect_caught(PLANT_SKIP_CATCH_UP, TORTURE_SAFETY);
+    expect_caught(PLANT_LATE_CLEANING, TORTURE_SAFETY);
+    expect_caught(PLANT_APPLY_BEFORE_LOG, TORTURE_SAFETY);
+}
+
+int main(void)
+{
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(test_three_controllers),
+        cmocka_unit_test(test_other_numbers),
+        cmocka_unit_test(test_a_seed_is_a_seed),
+        cmocka_unit_test(test_plants),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
