@@ -279,10 +279,13 @@ static bool lease_runs(const struct standby *standby)
 static void standby_take_over(struct standby *standby, bool instead)
 {
     struct error error = {0};
+    int64_t term = etcd_log_term(standby->log);
     if (standby->resigned || standby->leaving || uv_now(standby->loop) < standby->yields_ms ||
         !lease_runs(standby))
         return;
-    int rc = etcd_log_lead(standby->log, keeper_lease(standby->keeper), str_from(standby->who),
+    int rc = 1; /* the lead was taken before, and the log could not be read then */
+    if (!term || term != standby->seen.leader_term)
+        rc = etcd_log_lead(standby->log, keeper_lease(standby->keeper), str_from(standby->who),
                            instead ? &standby->seen : NULL, &error);
     if (rc == 0)
         return; /* another one was faster: its key is news */
@@ -330,7 +333,8 @@ static void standby_follow(struct standby *standby)
     }
     if (!standby->leaving)
         standby_announce(standby, core_level(standby->core));
-    if (!standby->seen.leader_term)
+    /* The key is ours where a take-over went through whose answer was lost. */
+    if (!standby->seen.leader_term || strcmp(standby->seen.who, standby->who) == 0)
         standby_take_over(standby, false);
     if (!standby->leads)
         follow_leader(standby);

@@ -68,10 +68,63 @@ static void the_first_leads(void **state)
     bed_close(&second);
 }
 
+/* Puts the leader key as a take-over by the only announced replica does, under its lease. */
+static void lead_in_its_name(struct etcd_client *client)
+{
+    const char *prefix = members.options.prefix;
+    struct etcd_txn txn ETCD_TXN_CLEANUP = {0};
+    struct arena arena ARENA_CLEANUP = {0};
+    struct etcd_key leader = etcd_key_of(prefix, ETCD_LEADER, 0, 0);
+    struct etcd_key from = etcd_key_of(prefix, ETCD_REPLICA, 0, 0), to = etcd_key_end(prefix, ETCD_REPLICA);
+    struct etcd_replica replica;
+    struct etcd_pair pair;
+    struct doc *reply;
+    struct error error;
+    int64_t until_ns = etcd_mono_ns() + 60 * NS_PER_SECOND;
+    assert_int_equal(etcd_range(client, etcd_key_str(&from), etcd_key_str(&to), 0, false, false, until_ns,
+                                &arena, &reply, &error),
+                     0);
+    assert_int_equal(etcd_pair_at(reply, 0, &arena, &pair, &error), 1);
+    assert_true(etcd_replica_read(pair.value, &replica));
+    etcd_txn_begin(&txn);
+    etcd_txn_then(&txn);
+    etcd_txn_put(&txn, etcd_key_str(&leader), str_from(replica.who), pair.lease);
+    if (etcd_txn_run(&txn, client, until_ns, &arena, &reply, NULL, &error) < 0)
+        fail_msg("%s", error.text);
+}
+
+/* A take-over goes through and its answer is lost: the standby finds its own key, and leads. */
+static void a_take_over_without_an_answer(void **state)
+{
+    struct bed bed = {0};
+    struct etcd_log *log;
+    struct etcd_lease *lease;
+    struct etcd_client *client;
+    struct etcd_replicas replicas = {0};
+    struct error error;
+    members_fresh(&members);
+    assert_int_equal(etcd_log_open(&members.options, &log, &error), 0);
+    assert_int_equal(etcd_lease_new(&members.options, &lease, &error), 0);
+    assert_int_equal(etcd_log_lead(log, lease, STR("another one"), NULL, &error), 1);
+    bed_open(&bed);
+    patience_init(&bed.patience, &bed.loop);
+    PATIENT_UNTIL(&bed.patience, etcd_log_replicas(log, &replicas, &error) == 0 && replicas.count == 1);
+    assert_false(standby_leads(bed.standby));
+    assert_int_equal(etcd_client_new(&members.options, &client, &error), 0);
+    lead_in_its_name(client);
+    PATIENT_UNTIL(&bed.patience, standby_leads(bed.standby));
+    etcd_client_free(client);
+    etcd_log_close(log);
+    etcd_lease_end(lease);
+    patience_done(&bed.patience);
+    bed_close(&bed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_first_leads),
+        cmocka_unit_test(a_take_over_without_an_answer),
     };
     members_need();
     members_start(&members, 1, NULL);

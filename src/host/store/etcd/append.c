@@ -36,6 +36,7 @@ int etcd_txn_lead_run(struct etcd_txn *txn, struct etcd_log *log, struct arena *
         rc = etcd_call(log->client, "/v3/kv/txn", buf_str(&txn->body), until_ns, arena, &reply, &once_unsure,
                        &why);
         unsure |= once_unsure;
+        log->unsure |= once_unsure;
     }
     /* The attempt before may have carried out the transaction that was refused. */
     if (rc < 0 && unsure)
@@ -81,7 +82,8 @@ static struct str part_of(const struct buf *group, uint32_t part)
     return (struct str){group->data + at, left < ETCD_PART_BYTES ? left : ETCD_PART_BYTES};
 }
 
-/* Puts a part of a group that needs several transactions. Nothing sees it until the head says so. */
+/* Puts a part of a group that needs several transactions. Nothing sees it until the head says so. The head is
+ * compared, so that an attempt that comes late cannot change a group that was appended since. */
 static int put_part(struct etcd_log *log, uint64_t first, uint32_t part, struct str bytes,
                     struct error *error)
 {
@@ -90,11 +92,27 @@ static int put_part(struct etcd_log *log, uint64_t first, uint32_t part, struct 
     struct etcd_key key = etcd_key_of(log->options.prefix, ETCD_GROUP, first, part);
     struct doc *reply;
     bool held;
-    etcd_txn_lead(&txn, log);
-    etcd_txn_then(&txn);
+    etcd_txn_head(&txn, log);
     etcd_txn_put(&txn, etcd_key_str(&key), bytes, 0);
     int rc = etcd_txn_lead_run(&txn, log, &arena, &reply, &held, error);
+    if (rc == 0 && held && log->left_parts < part + 1)
+        log->left_parts = part + 1;
     return rc < 0 || held ? rc : etcd_fenced(log, error, "another one has taken over");
+}
+
+/* Puts the last part of a group and the new head. A larger group that was refused may have left parts. */
+static int put_last_part(struct etcd_log *log, uint64_t first, uint32_t part, struct str bytes,
+                         const struct etcd_head *head, struct error *error)
+{
+    struct etcd_txn txn ETCD_TXN_CLEANUP = {0};
+    struct etcd_key key = etcd_key_of(log->options.prefix, ETCD_GROUP, first, part);
+    struct etcd_key next = etcd_key_of(log->options.prefix, ETCD_GROUP, first, part + 1);
+    struct etcd_key end = etcd_key_behind(log->options.prefix, ETCD_GROUP, first);
+    etcd_txn_head(&txn, log);
+    etcd_txn_put(&txn, etcd_key_str(&key), bytes, 0);
+    if (log->left_parts > part + 1)
+        etcd_txn_delete(&txn, etcd_key_str(&next), etcd_key_str(&end));
+    return etcd_put_head(log, &txn, head, error);
 }
 
 /* The comparisons failed: either an earlier attempt of the same transaction was carried out, or another one
@@ -152,7 +170,6 @@ int etcd_log_append(struct etcd_log *log, const struct store_record *records, si
                     struct error *error)
 {
     struct buf group BUF_CLEANUP = {0};
-    struct etcd_txn txn ETCD_TXN_CLEANUP = {0};
     struct etcd_head head = log->head;
     uint64_t bytes = 0;
     for (size_t i = 0; i < count; i++) {
@@ -172,16 +189,16 @@ int etcd_log_append(struct etcd_log *log, const struct store_record *records, si
     head.last_seq += count;
     head.restored = log->options.restores;
     uint32_t part = 0;
+    log->unsure = false;
     for (; rc == 0 && (size_t)(part + 1) * ETCD_PART_BYTES < group.len; part++)
         rc = put_part(log, records[0].seq, part, part_of(&group, part), error);
+    if (rc == 0)
+        rc = put_last_part(log, records[0].seq, part, part_of(&group, part), &head, error);
+    if (rc == ERROR_NO_SPACE && log->unsure) /* a part could come late, into the group of the next try */
+        return etcd_fenced(log, error, "a part of what etcd refused may still be under way");
     if (rc < 0)
         return rc;
-    struct etcd_key key = etcd_key_of(log->options.prefix, ETCD_GROUP, records[0].seq, part);
-    etcd_txn_head(&txn, log);
-    etcd_txn_put(&txn, etcd_key_str(&key), part_of(&group, part), 0);
-    rc = etcd_put_head(log, &txn, &head, error);
-    if (rc < 0)
-        return rc;
+    log->left_parts = 0;
     log->appended_records += count;
     log->appended_bytes += bytes;
     log->commits++;

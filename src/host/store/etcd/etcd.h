@@ -102,9 +102,10 @@ int64_t etcd_lease_length_ns(const struct etcd_lease *lease); /* as etcd has gra
 void etcd_lease_end(struct etcd_lease *lease);
 
 /* Takes the lead if nobody has it (`instead_of` NULL), or from the leader that was seen; its lease is revoked
- * then, so that it learns of that. `lease` must outlive our leadership. 1: we lead: the log's end is known,
- * and the keys of appends that were never finished are gone. 0: another one leads. `who`: up to
- * ETCD_WHO_MAX - 1 bytes for the others to read. */
+ * then, so that it learns of that. A leader key under `lease` itself is ours: an earlier call, whose answer
+ * was lost, has put it. `lease` must outlive our leadership. 1: we lead: the log's end is known, and the keys
+ * of appends that were never finished are gone. 0: another one leads. `who`: up to ETCD_WHO_MAX - 1 bytes for
+ * the others to read. */
 int etcd_log_lead(struct etcd_log *log, struct etcd_lease *lease, struct str who,
                   const struct etcd_seen *instead_of, struct error *error);
 int64_t etcd_log_term(const struct etcd_log *log); /* of our leadership; 0: we do not lead */

@@ -18,6 +18,8 @@ struct etcd_log {
     struct etcd_lease *lease;
     struct etcd_writer *writer;           /* the snapshot under way */
     bool left_overs;                      /* chunks that belong to no snapshot may exist */
+    uint32_t left_parts;                  /* of groups behind the head that were refused: so many at most */
+    bool unsure;                          /* an attempt of the append under way was not answered */
     int64_t revision;                     /* of the store at our last write */
     int64_t compact_revision, compact_ns; /* what is compacted next, and when (monotonic) */
     uint32_t cursors;
@@ -44,6 +46,9 @@ int etcd_take_head(struct etcd_log *log, const struct doc *range, struct arena *
 
 /* --- lead.c --- */
 int64_t etcd_lease_id(const struct etcd_lease *lease);
+/* Removes groups of appends that were begun by an earlier leader and have no head. ERROR_FENCED: another one
+ * leads, or the log has grown since its head was read. */
+int etcd_drop_left_overs(struct etcd_log *log, struct error *error);
 
 /* --- append.c --- */
 int etcd_log_append(struct etcd_log *log, const struct store_record *records, size_t count,

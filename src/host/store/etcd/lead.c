@@ -141,8 +141,9 @@ static int try_lead(struct etcd_log *log, struct etcd_lease *lease, struct str w
     return etcd_txn_run(&txn, log->client, etcd_lease_until_ns(lease), arena, ret_reply, NULL, error);
 }
 
-/* Removes groups of appends that were begun by an earlier leader and have no head. */
-static int drop_left_overs(struct etcd_log *log, struct error *error)
+/* The head is compared, too: an attempt that was not answered may come late, and would remove what was
+ * appended since. */
+int etcd_drop_left_overs(struct etcd_log *log, struct error *error)
 {
     struct arena arena ARENA_CLEANUP = {0};
     struct etcd_txn txn ETCD_TXN_CLEANUP = {0};
@@ -150,8 +151,7 @@ static int drop_left_overs(struct etcd_log *log, struct error *error)
     struct etcd_key to = etcd_key_end(log->options.prefix, ETCD_GROUP);
     struct doc *reply;
     bool held;
-    etcd_txn_lead(&txn, log);
-    etcd_txn_then(&txn);
+    etcd_txn_head(&txn, log);
     etcd_txn_delete(&txn, etcd_key_str(&from), etcd_key_str(&to));
     int rc = etcd_txn_lead_run(&txn, log, &arena, &reply, &held, error);
     return rc < 0 || held ? rc : etcd_fenced(log, error, "another one has taken over");
@@ -162,7 +162,8 @@ int etcd_log_lead(struct etcd_log *log, struct etcd_lease *lease, struct str who
 {
     struct arena arena ARENA_CLEANUP = {0};
     struct doc *reply;
-    CHECK(!log->term && who.len < ETCD_WHO_MAX);
+    CHECK(who.len < ETCD_WHO_MAX);
+    log->term = 0;
     int64_t before = instead_of ? instead_of->leader_term : 0;
     int rc = try_lead(log, lease, who, before, &arena, &reply, error);
     if (rc < 0)
@@ -182,9 +183,10 @@ int etcd_log_lead(struct etcd_log *log, struct etcd_lease *lease, struct str who
     log->lease = lease;
     log->revision = term;
     log->left_overs = true;
-    if (instead_of && instead_of->leader_lease)
+    log->left_parts = 0;
+    if (instead_of && instead_of->leader_lease && instead_of->leader_lease != lease->id)
         lease_revoke(log->client, instead_of->leader_lease, etcd_lease_until_ns(lease));
-    rc = drop_left_overs(log, error);
+    rc = etcd_drop_left_overs(log, error);
     return rc < 0 ? rc : 1;
 }
 
