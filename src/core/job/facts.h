@@ -83,6 +83,9 @@ uint32_t shrink_away_in(const struct job *job);
 /* Returns the rank of the full world's rank `full`: participating ranks are numbered first, absent ones
  * behind them. *ret_world: size of the part that the rank belongs to. */
 uint32_t shrink_rank(const struct jobset *jobset, uint32_t full, uint32_t full_world, uint32_t *ret_world);
+/* Returns the rank of the task's index in the present world: its own may be of an earlier one, in which it
+ * stops. Not for spares. */
+uint32_t task_present_rank(const struct task *task);
 void shrink_forget(struct jobset *jobset); /* no replica is absent any more: it begins anew, or has ended */
 
 /* Returns whether the agent runs the container again in its pod: as the pod says, as long as its Job allows

@@ -99,6 +99,12 @@ uint32_t jobset_replicas(const struct jobset *jobset)
     return size ? world / size : 0;
 }
 
+uint32_t task_present_rank(const struct task *task)
+{
+    uint32_t full_world, world, full = task_full_rank(task, &full_world);
+    return shrink_rank(task->job->jobset, full, full_world, &world);
+}
+
 /* Sets rank and world of a task: all tasks of the JobSet's group in spec order, without absent replicas. */
 void task_rank(struct task *task)
 {

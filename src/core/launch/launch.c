@@ -27,7 +27,7 @@ static void build_rank_table(const struct task *task, const struct cluster *clus
                 .address = machine->address,
                 .machine = machine->name,
                 .chips = member->chips_were,
-                .rank = member->rank,
+                .rank = task_present_rank(member),
             };
         }
     }
