@@ -92,6 +92,12 @@ static int standby_apply(struct standby *standby, struct error *error)
     return rc;
 }
 
+/* The lead is for others now: we have handed it over, or leave. */
+static bool standby_yields(const struct standby *standby)
+{
+    return standby->resigned || standby->leaving || uv_now(standby->loop) < standby->yields_ms;
+}
+
 /* --- the leader's process ----------------------------------------------------------------------------- */
 
 static void standby_take_over(struct standby *standby, bool instead);
@@ -141,7 +147,7 @@ static void probe_connected(uv_connect_t *request, int status)
         standby->deaf_from_ms = now_ms;
     bool dead =
         status == UV_ECONNREFUSED && (standby->leader_met || now_ms - standby->deaf_from_ms >= DEAF_MS);
-    if (dead && standby->leader_term == standby->seen.leader_term) {
+    if (dead && standby->leader_term == standby->seen.leader_term && !standby_yields(standby)) {
         probe_end(standby, probe_over);
         standby_take_over(standby, true);
     } else if (status < 0) { /* it does not listen yet, or its computer is gone: the lease will tell */
@@ -280,8 +286,7 @@ static void standby_take_over(struct standby *standby, bool instead)
 {
     struct error error = {0};
     int64_t term = etcd_log_term(standby->log);
-    if (standby->resigned || standby->leaving || uv_now(standby->loop) < standby->yields_ms ||
-        !lease_runs(standby))
+    if (!lease_runs(standby))
         return;
     int rc = 1; /* the lead was taken before, and the log could not be read then */
     if (!term || term != standby->seen.leader_term)
@@ -331,8 +336,11 @@ static void standby_follow(struct standby *standby)
             return;
         }
     }
-    if (!standby->leaving)
-        standby_announce(standby, core_level(standby->core));
+    if (standby_yields(standby)) {
+        follow_leader(standby);
+        return;
+    }
+    standby_announce(standby, core_level(standby->core));
     /* The key is ours where a take-over went through whose answer was lost. */
     if (!standby->seen.leader_term || strcmp(standby->seen.who, standby->who) == 0)
         standby_take_over(standby, false);
