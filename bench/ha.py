@@ -1,0 +1,306 @@
+"""Several controllers on a real etcd of three members: how long writes stand still when one goes, whether a request
+fails or a write is lost, and how fast the log takes records.
+
+Clients write one object after the other. One that may send again takes the next address after a failure; one that may
+not counts failures. Limit of the rows with a kill: a client's puts to etcd when the member that leads is killed, in
+turns with them, so that both see the same computer. Everything is on this one computer and its disk. The members'
+timers are tight: a heartbeat of 20 ms and an election after 200 ms.
+
+HA_KILLS (20) is the number of kills of the last part; HA_SEED (1) chooses what is killed.
+"""
+import base64
+import http.client
+import json
+import os
+import random
+import signal
+import socket
+import subprocess
+import threading
+import time
+
+from cluster import BUILD, PHALANX, ROOT, BenchError, Scratch, wait_for
+from report import figure, median
+
+ETCD = "/usr/bin/etcd"
+COUNT, ROUNDS, PATIENCE_S, TRY_S = 3, 5, 60, 0.1
+LEASE_S = 5  # a killed process is noticed by its connections; a busy computer must not cost a leader its lease
+KILLS, SEED = int(os.environ.get("HA_KILLS", "20")), int(os.environ.get("HA_SEED", "1"))
+MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def free_ports(count):
+    sockets = [socket.socket() for _ in range(count)]
+    for one in sockets:
+        one.bind(("127.0.0.1", 0))
+    ports = [one.getsockname()[1] for one in sockets]
+    for one in sockets:
+        one.close()
+    return ports
+
+
+class Client:
+    """Posts to the address that answered last, over one connection; to the next one after a failure."""
+
+    def __init__(self, ports):
+        self.ports, self.at, self.connection = ports, 0, None
+
+    def once(self, path, body):
+        """The answer's status and document; None: there was none."""
+        try:
+            if not self.connection:
+                self.connection = http.client.HTTPConnection("127.0.0.1", self.ports[self.at], timeout=TRY_S)
+            self.connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+            answer = self.connection.getresponse()
+            return answer.status, json.loads(answer.read() or b"{}")
+        except (OSError, ValueError, http.client.HTTPException):
+            self.connection.close()
+            self.connection, self.at = None, (self.at + 1) % len(self.ports)
+            return None
+
+    def until_taken(self, path, body, good):
+        """Milliseconds until an answer was good."""
+        start = time.monotonic()
+        while True:
+            answer = self.once(path, body)
+            if answer and answer[0] in good:
+                return (time.monotonic() - start) * 1e3
+            if time.monotonic() - start > PATIENCE_S:
+                raise BenchError(f"no answer to {path}: {answer}")
+
+
+class Strict(threading.Thread):
+    """Writes at one address, and at the next one after a failure, and sends nothing again: what is not answered well
+    has failed."""
+
+    def __init__(self, ports):
+        super().__init__(daemon=True)
+        self.ports, self.names, self.failed, self.longest_ms = ports, [], 0, 0
+        self.over = threading.Event()
+
+    def write(self, connection):
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "strict-"}}
+        connection.request("POST", MAPS, json.dumps(body), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        text = answer.read()
+        if answer.status == 201:
+            self.names.append(json.loads(text)["metadata"]["name"])
+        return answer.status == 201
+
+    def run(self):
+        connection, at = None, 0
+        while not self.over.is_set():
+            start = time.monotonic()
+            try:
+                connection = connection or http.client.HTTPConnection("127.0.0.1", self.ports[at], timeout=PATIENCE_S)
+                good = self.write(connection)
+            except (OSError, http.client.HTTPException):
+                good = False
+            if not good:
+                connection.close()
+                connection, at, self.failed = None, (at + 1) % len(self.ports), self.failed + 1
+                time.sleep(0.01)  # a port that refuses would be asked thousands of times
+            self.longest_ms = max(self.longest_ms, (time.monotonic() - start) * 1e3)
+
+    def goes_on(self):
+        seen = len(self.names)
+        wait_for("a client stands still", lambda: len(self.names) > seen, PATIENCE_S)
+
+    def stop(self):
+        self.over.set()
+        self.join()
+
+
+class Cluster:
+    """The members, and the controllers; all of it ends with the block."""
+
+    def __init__(self, scratch):
+        self.folder, self.processes, self.number = scratch, {}, 0
+        ports = free_ports(4 * COUNT)
+        self.client_ports, self.peer_ports = ports[:COUNT], ports[COUNT:2 * COUNT]
+        self.api, self.agents = ports[2 * COUNT:3 * COUNT], ports[3 * COUNT:]
+        self.etcd = ",".join(f"http://127.0.0.1:{port}" for port in self.client_ports)
+
+    def __enter__(self):
+        for i in range(COUNT):
+            self.member(i)
+        Client(self.client_ports).until_taken("/v3/kv/put", put("first"), (200,))
+        for i in range(COUNT):
+            self.controller(i)
+        self.write(Client(self.api))
+        return self
+
+    def __exit__(self, *_):
+        for process in self.processes.values():
+            process.kill()
+        for process in self.processes.values():
+            process.wait()
+
+    def start(self, name, words):
+        with open(self.folder.join(name + ".log"), "a") as log:
+            self.processes[name] = subprocess.Popen(words, stdout=log, stderr=log)
+
+    def member(self, i):
+        here, peer = (f"http://127.0.0.1:{ports[i]}" for ports in (self.client_ports, self.peer_ports))
+        together = ",".join(f"m{k}=http://127.0.0.1:{port}" for k, port in enumerate(self.peer_ports))
+        self.start(f"m{i}", [
+            ETCD, "--name", f"m{i}", "--data-dir", self.folder.join(f"m{i}"), "--listen-client-urls", here,
+            "--advertise-client-urls", here, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
+            "--initial-cluster", together, "--heartbeat-interval", "20", "--election-timeout", "200"])
+
+    def controller(self, i):
+        self.start(f"c{i}", [
+            PHALANX, "controller", "--data", self.folder.join(f"c{i}"), "--cluster",
+            os.path.join(ROOT, "clusters/mini.yaml"), "--etcd", self.etcd, "--etcd-lease", str(LEASE_S),
+            "--api", f"127.0.0.1:{self.api[i]}", "--agents", f"127.0.0.1:{self.agents[i]}"])
+
+    def kill(self, names):
+        for name in names:
+            self.processes[name].send_signal(signal.SIGKILL)
+
+    def revive(self, names):
+        for name in names:
+            self.processes[name].wait()
+            (self.member if name[0] == "m" else self.controller)(int(name[1:]))
+        self.leading_member()
+        self.shown()
+
+    def write(self, client):
+        """Milliseconds until the next object is written; one that is there already was written by an earlier try."""
+        self.number += 1
+        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"map-{self.number}"}}
+        return client.until_taken(MAPS, body, (201, 409))
+
+    def shown(self):
+        """What `phalanx upgrade check` says of the controllers, once all are there and one leads."""
+        def all_there():
+            done = subprocess.run([PHALANX, "upgrade", "check", "-o", "json", "--etcd", self.etcd, "--server",
+                                   f"http://127.0.0.1:{self.api[0]}"], capture_output=True, text=True)
+            found = json.loads(done.stdout)["controllers"] if done.stdout else []
+            # The announcement of one that was killed ends with its lease.
+            there = {one["address"] for one in found}
+            return found if len(there) == COUNT == len(found) and any(one["leads"] for one in found) else None
+        return wait_for("not all controllers are there", all_there, PATIENCE_S, 0.05)
+
+    def leader(self):
+        """The index of the controller that leads."""
+        address = next(one["address"] for one in self.shown() if one["leads"])
+        return self.api.index(int(address.rsplit(":", 1)[1]))
+
+    def leading_member(self):
+        """The index of the member that leads, once every one knows which that is."""
+        def known():
+            said = [Client([port]).once("/v3/maintenance/status", {}) for port in self.client_ports]
+            if not all(said):
+                return None
+            leaders = {answer[1].get("leader") for answer in said}
+            ids = [answer[1]["header"]["member_id"] for answer in said]
+            return (ids.index(leaders.pop()),) if len(leaders) == 1 and leaders <= set(ids) else None
+        return wait_for("the members know no leader", known, PATIENCE_S)[0]
+
+    def names(self):
+        connection = http.client.HTTPConnection("127.0.0.1", self.api[0], timeout=PATIENCE_S)
+        connection.request("GET", MAPS)
+        found = json.load(connection.getresponse())
+        connection.close()
+        return [item["metadata"]["name"] for item in found["items"]]
+
+
+def put(text):
+    return {"key": base64.b64encode(b"/bench/" + text.encode()).decode(), "value": ""}
+
+
+def kill_member(cluster):
+    """Milliseconds of the first put after the member that leads was killed, with a client of another one."""
+    leader = cluster.leading_member()
+    client = Client([port for i, port in enumerate(cluster.client_ports) if i != leader])
+    client.until_taken("/v3/kv/put", put("before"), (200,))
+    cluster.kill([f"m{leader}"])
+    taken_ms = client.until_taken("/v3/kv/put", put("after"), (200,))
+    cluster.revive([f"m{leader}"])
+    return taken_ms
+
+
+def kill_leader(cluster, with_member):
+    """The same for the controller that leads, also with the member that leads: its clients ask another one."""
+    leader = cluster.leader()
+    names = [f"c{leader}"] + ([f"m{cluster.leading_member()}"] if with_member else [])
+    client = Client([port for i, port in enumerate(cluster.api) if i != leader])
+    cluster.write(client)
+    cluster.kill(names)
+    taken_ms = cluster.write(client)
+    cluster.revive(names)
+    return taken_ms
+
+
+def hand_over(cluster):
+    """(longest write, requests that failed) while the leadership moves, of clients at each address."""
+    leader = cluster.leader()
+    clients = [Strict([port]) for port in cluster.api]
+    for client in clients:
+        client.start()
+        client.goes_on()
+    subprocess.run([PHALANX, "controller", "--step-down", "--etcd", cluster.etcd], check=True,
+                   stdout=subprocess.DEVNULL)
+    wait_for("the leadership did not move", lambda: cluster.leader() != leader, PATIENCE_S)
+    for client in clients:
+        client.goes_on()
+        client.stop()
+    return max(client.longest_ms for client in clients), sum(client.failed for client in clients)
+
+
+def failovers(report, cluster):
+    own, both, alone, moved = [], [], [], []
+    for _ in range(ROUNDS):
+        own.append(kill_member(cluster))
+        both.append(kill_leader(cluster, True))
+        alone.append(kill_leader(cluster, False))
+        moved.append(hand_over(cluster))
+    report.row(figure("ha", "leader and etcd member killed: first write", median(both), "ms", median(own)))
+    report.row(figure("ha", "leader killed: first write", median(alone), "ms"))
+    report.row(figure("ha", "hand-over: longest write", median([ms for ms, _ in moved]), "ms"))
+    report.row(figure("ha", "hand-over: requests failed", sum(failed for _, failed in moved), "requests"))
+
+
+def throughput(report, cluster, scratch):
+    member = cluster.client_ports[cluster.leading_member()]
+    done = subprocess.run([os.path.join(BUILD, "bench_ha_log"), f"http://127.0.0.1:{member}", scratch.path],
+                          capture_output=True, text=True)
+    if done.returncode != 0:
+        raise BenchError(f"bench_ha_log: {done.stderr}")
+    ours, own, sqlite = map(float, done.stdout.split())
+    report.row(figure("ha", "records on etcd, groups of 100", ours, "records/s", own, "SQLite", sqlite,
+                      more_is_better=True))
+
+
+def many_kills(report, cluster):
+    """Kills leader, standbys and members, one at a time, under writes; then looks at what is there."""
+    chance, writer, before = random.Random(SEED), Strict(cluster.api), set(cluster.names())
+    writer.start()
+    for _ in range(KILLS):
+        what = chance.choice(("leader", "standby", "member"))
+        leader = cluster.leader()
+        names = {"leader": f"c{leader}", "standby": f"c{(leader + chance.randint(1, COUNT - 1)) % COUNT}",
+                 "member": f"m{chance.randrange(COUNT)}"}
+        writer.goes_on()
+        cluster.kill([names[what]])
+        cluster.revive([names[what]])
+        writer.goes_on()
+    writer.stop()
+    names = set(cluster.names()) - before
+    replay = subprocess.run([PHALANX, "log", "replay", "--etcd", cluster.etcd], capture_output=True, text=True)
+    if replay.returncode != 0 or "the same state" not in replay.stdout:
+        raise BenchError(f"phalanx log replay: {replay.stdout}{replay.stderr}")
+    # A write without an answer may have made an object, and one at most.
+    doubled = len(names) - len(writer.names) - writer.failed
+    report.row(figure("ha", "kills at random: acknowledged writes lost", len(set(writer.names) - names), "writes"))
+    report.row(figure("ha", "kills at random: objects that no write made", max(0, doubled), "objects"))
+
+
+def run(report):
+    if not os.path.exists(ETCD):
+        raise BenchError("there is no /usr/bin/etcd; Debian's package etcd-server has it")
+    with Scratch() as scratch, Cluster(scratch) as cluster:
+        throughput(report, cluster, scratch)
+        failovers(report, cluster)
+        many_kills(report, cluster)
