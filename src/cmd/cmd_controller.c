@@ -378,6 +378,7 @@ static void on_signal(uv_signal_t *handle, int signal_number)
     it->ending = true;
     if (it->controller && it->standby) {
         it->hands_over = true;
+        standby_ends(it->standby);
         controller_hand_over(it->controller, on_handed_over, it);
     } else if (it->controller) {
         controller_stop(it->controller);

@@ -144,6 +144,7 @@ void api_close(struct api *api, void (*closed)(void *context), void *context);
 typedef void api_pass_on(void *context, int fd, struct str bytes);
 void api_hand_over(struct api *api, api_pass_on *pass_on, void *context);
 size_t api_unanswered(const struct api *api); /* requests that wait for the host, or whose body comes */
+size_t api_tls_connections(const struct api *api); /* with TLS, also those that have asked nothing yet */
 /* The other one serves now: ends watches, so that their clients go on from where they are, and connections of
  * TLS that wait for a request. api_connections() tells when none is left. */
 void api_handed_over(struct api *api);

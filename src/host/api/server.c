@@ -75,6 +75,7 @@ struct server {
     api_pass_on *pass_on; /* NULL: clients stay */
     void *pass_on_context;
     bool handed_over;
+    size_t tls_open; /* connections with TLS that have sent a request */
     int open_parts; /* handles, http, listener, relay */
     void (*closed)(void *context);
     void *closed_context;
@@ -569,7 +570,9 @@ static void on_left(void *context, void *connection_peer)
 {
     struct server *server = context;
     struct peer *peer = connection_peer;
-    if (!peer->tls) /* the relay tells of its own */
+    if (peer->tls) /* the relay tells of its own */
+        server->tls_open--;
+    else
         lower_crowd(server, peer->place, 1);
     api_tls_peer_free(peer->tls);
     mem_free(peer);
@@ -580,6 +583,7 @@ static void on_relay_ready(void *context, struct relay_client *client)
     struct server *server = context;
     struct peer *peer = peer_new(server, &client->address);
     peer->tls = api_tls_peer_new(&client->chain);
+    server->tls_open++;
     http_take(server->http, client->fd, peer);
 }
 
@@ -761,6 +765,12 @@ void api_hand_over(struct api *api, api_pass_on *pass_on, void *context)
 size_t api_unanswered(const struct api *api)
 {
     return http_unanswered(api->server->http);
+}
+
+size_t api_tls_connections(const struct api *api)
+{
+    const struct server *server = api->server;
+    return server->tls_open + (server->relay ? relay_shaking(server->relay) : 0);
 }
 
 void api_handed_over(struct api *api)

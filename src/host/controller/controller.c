@@ -16,6 +16,8 @@
 #define LOG_BYTES_DEFAULT (UINT64_C(4) << 30)
 /* A hand-over waits for so long for requests that have begun, then for clients that take their answers. */
 #define HAND_OVER_NS (500 * NS_PER_MS)
+/* So long clients with TLS may ask once more, and learn that their connection ends. */
+#define TLS_NS       (50 * NS_PER_MS)
 #define TAKE_NS      (1000 * NS_PER_MS)
 
 static int64_t clock_ns(clockid_t clock)
@@ -112,6 +114,18 @@ static bool leave_is_late(const struct controller *controller)
     return controller_mono_ns() >= controller->leave_ns;
 }
 
+/* When to look at it again, if nothing happens until then. */
+static int64_t leave_wait_ns(const struct controller *controller)
+{
+    return controller_mono_ns() < controller->tls_ns ? controller->tls_ns : controller->leave_ns;
+}
+
+static bool leave_is_due(const struct controller *controller)
+{
+    bool tls_done = api_tls_connections(controller->api) == 0 || controller_mono_ns() >= controller->tls_ns;
+    return leave_is_late(controller) || (tls_done && api_unanswered(controller->api) == 0);
+}
+
 /* All requests that had begun are answered: gives the lead up, and lets go of everybody. */
 static void leave_resign(struct controller *controller)
 {
@@ -170,6 +184,7 @@ void controller_hand_over(struct controller *controller, void (*ended)(void *con
         return;
     controller->leave = LEAVE_ANSWERS;
     controller->leave_ns = controller_mono_ns() + HAND_OVER_NS;
+    controller->tls_ns = controller_mono_ns() + TLS_NS;
     controller->ended = ended;
     controller->ended_context = context;
     shared->hands_over(shared->context);
@@ -188,15 +203,15 @@ static void on_prepare(uv_prepare_t *prepare)
     do { /* a connection that breaks while it is written to is news */
         turn(controller);
     } while (driver_has_work(controller->driver) || wire_has_kept(controller->wire));
-    if (controller->leave && (api_unanswered(controller->api) == 0 || leave_is_late(controller))) {
+    if (controller->leave && leave_is_due(controller)) {
         leave_resign(controller);
         return;
     }
     count_turn(controller);
     lease_turn(controller);
     int64_t due_ns = controller->maintain_ns;
-    if (controller->leave && controller->leave_ns < due_ns)
-        due_ns = controller->leave_ns;
+    if (controller->leave && leave_wait_ns(controller) < due_ns)
+        due_ns = leave_wait_ns(controller);
     int64_t until_ns = driver_wait(controller->driver, due_ns);
     int64_t wait_ns = until_ns - controller_mono_ns();
     uint64_t wait_ms = wait_ns > 0 ? (uint64_t)((wait_ns + NS_PER_MS - 1) / NS_PER_MS) : 0;

@@ -86,7 +86,8 @@ int controller_new(uv_loop_t *loop, const struct controller_options *options,
  * after uv_run returned. */
 void controller_stop(struct controller *controller);
 /* Where the log is shared: gives the lead to another controller, without a request that fails. Clients with
- * plain HTTP go to shared->pass_on() one by one, between two requests. Those requests that have begun are
+ * plain HTTP go to shared->pass_on() one by one, between two requests; those with TLS are told to connect
+ * anew, and have TLS_NS (controller.c) to ask. Those requests that have begun are
  * carried out and answered first, for half a second at most; then the log has all and the lead is
  * given up. Watches end as whole answers; logs and commands end with a word about it; agents are let go.
  * `ended`: nothing of it is left in the loop; controller_free() is allowed, but not from inside. */

@@ -79,6 +79,7 @@ struct controller {
     uint64_t next_stream;
     enum controller_leave leave;
     int64_t leave_ns; /* monotonic: when the present state of leaving is given up */
+    int64_t tls_ns;   /* monotonic: until when clients with TLS are waited for */
     void (*ended)(void *context);
     void *ended_context;
     int open_parts; /* of a hand-over: what has not been closed yet */

@@ -538,7 +538,7 @@ static void pair_tick(struct pair *pair, uint64_t now_ms)
         way_begin(pair);
 }
 
-static void forward_unlisten(struct forward *forward)
+void forward_unlisten(struct forward *forward)
 {
     if (!forward->listener)
         return;
@@ -555,8 +555,6 @@ static void leave_tick(struct forward *forward, uint64_t now_ms)
     bool over = spent_ms >= LEAVE_MS;
     bool graced = (forward->has_leader && now_ms - forward->leader_ms >= GRACE_MS && spent_ms >= GRACE_MS) ||
                   (!forward->has_leader && spent_ms >= GRACE_ALONE_MS);
-    if (graced || over)
-        forward_unlisten(forward);
     list_for_each(node, &forward->pairs)
     {
         struct pair *pair = container_of(node, struct pair, node);
@@ -566,7 +564,7 @@ static void leave_tick(struct forward *forward, uint64_t now_ms)
         else if (pair->state == PAIR_HELD && spent_ms >= LEAVE_HELD_MS)
             pair_refuse(pair);
     }
-    if (forward->listener || forward->pairs_len > 0 || !forward->left)
+    if (forward->pairs_len > 0 || !forward->left)
         return;
     void (*left)(void *context) = forward->left;
     forward->left = NULL;
@@ -693,6 +691,7 @@ void forward_to(struct forward *forward, const struct sockaddr_storage *leader)
 void forward_leave(struct forward *forward, void (*left)(void *context), void *context)
 {
     CHECK(!forward->closed && !forward->leaving);
+    forward_unlisten(forward);
     forward->leaving = true;
     forward->left = left;
     forward->left_context = context;

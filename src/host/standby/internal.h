@@ -28,14 +28,17 @@ uint16_t forward_port(const struct forward *forward);
 int forward_socket(const struct forward *forward); /* that listens; it stays the forwarder's */
 /* While it rests, whoever shares its socket takes new clients; those that are here stay. */
 void forward_rest(struct forward *forward, bool rests);
+/* Takes those that wait, and refuses further clients. */
+void forward_unlisten(struct forward *forward);
 /* Takes a connected client and the bytes that it has sent. */
 void forward_take(struct forward *forward, int fd, struct str bytes);
 /* The leader's API; NULL: nobody leads now, and requests wait. */
 void forward_to(struct forward *forward, const struct sockaddr_storage *leader);
-/* Lets go of the clients: answers say "Connection: close", watches end, those without a request are closed a
- * little after a leader is known, and whoever is left after LEAVE_MS. `left`: nobody is left. */
+/* Takes no new clients, and lets go of those that are here: answers say "Connection: close", watches end,
+ * clients without a request are closed a little after a leader is known, and all others after LEAVE_MS.
+ * `left`: nobody is left. */
 void forward_leave(struct forward *forward, void (*left)(void *context), void *context);
-void forward_close(struct forward *forward);    /* ends the clients; the loop must be run afterwards */
-void forward_free(struct forward *forward);     /* NULL is fine */
+void forward_close(struct forward *forward); /* ends the clients; the loop must be run afterwards */
+void forward_free(struct forward *forward);  /* NULL is fine */
 
 #endif

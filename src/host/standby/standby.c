@@ -31,6 +31,7 @@ struct standby {
     struct etcd_seen seen;
     bool leads, stopped, closed, away; /* away: it has been said that etcd does not answer */
     bool resigned;                     /* the controller is not freed yet: state and log are its own */
+    bool ending;                       /* the process ends after the hand-over */
     bool leaving;                      /* it never leads again */
     uint64_t yields_ms; /* of the loop's clock: until then it takes the lead from nobody; 0: it may */
     bool something_new;                /* while we lead: control keys are to be looked at */
@@ -446,7 +447,10 @@ static void shared_hands_over(void *context)
 {
     struct standby *standby = context;
     forward_to(standby->forward, NULL);
-    forward_rest(standby->forward, false);
+    if (standby->ending)
+        forward_unlisten(standby->forward);
+    else
+        forward_rest(standby->forward, false);
 }
 
 static void shared_pass_on(void *context, int fd, struct str bytes)
@@ -514,6 +518,11 @@ void standby_follow_on(struct standby *standby)
 static void on_forward_left(void *context)
 {
     standby_stop(context);
+}
+
+void standby_ends(struct standby *standby)
+{
+    standby->ending = true;
 }
 
 void standby_leave(struct standby *standby)

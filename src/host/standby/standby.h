@@ -55,6 +55,8 @@ void standby_stop(struct standby *standby);
 /* The process ends: it never takes the lead again, lets its clients go (forward_leave()), and then the loop
  * ends as after standby_stop(). Call it after a hand-over, not during one. A second call ends it now. */
 void standby_leave(struct standby *standby);
+/* Before a hand-over behind which the process ends: further clients are refused, and ask another one. */
+void standby_ends(struct standby *standby);
 /* After a hand-over, when the controller was freed: follows on with its state. It leaves the lead to another
  * controller for a little while (YIELD_MS), and takes it again if none does. */
 void standby_follow_on(struct standby *standby);
