@@ -9,8 +9,8 @@
  *     append         one transaction: IF the leader key and the head still have the revisions that the writer
  *                    knows THEN put the group and the head. A deposed leader's append changes nothing, even
  *                    if it arrives late, and an append that is sent again changes nothing either.
- *     take-over      one transaction: IF there is no leader key, or the one of the leadership that is to be
- *                    replaced, THEN put our own.
+ *     take-over      the lease of the leader that is to be replaced is revoked, and its key goes with it;
+ *                    then one transaction: IF there is no leader key THEN put our own.
  * So a wrong guess about who is alive costs a change of the leader and no more: it is always safe to take
  * over.
  *
@@ -102,7 +102,7 @@ int64_t etcd_lease_length_ns(const struct etcd_lease *lease); /* as etcd has gra
 void etcd_lease_end(struct etcd_lease *lease);
 
 /* Takes the lead if nobody has it (`instead_of` NULL), or from the leader that was seen; its lease is revoked
- * then, so that it learns of that. A leader key under `lease` itself is ours: an earlier call, whose answer
+ * first, so that it learns of that. A leader key under `lease` itself is ours: an earlier call, whose answer
  * was lost, has put it. `lease` must outlive our leadership. 1: we lead: the log's end is known, and the keys
  * of appends that were never finished are gone. 0: another one leads. `who`: up to ETCD_WHO_MAX - 1 bytes for
  * the others to read. */

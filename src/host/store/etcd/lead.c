@@ -100,13 +100,14 @@ int64_t etcd_lease_length_ns(const struct etcd_lease *lease)
 }
 
 /* Revokes a lease of whoever; that it has ended already is as good. */
-static void lease_revoke(struct etcd_client *client, int64_t id, int64_t deadline_ns)
+static int lease_revoke(struct etcd_client *client, int64_t id, int64_t deadline_ns, struct error *error)
 {
     struct arena arena ARENA_CLEANUP = {.limit_bytes = 1 << 20};
     struct buf body BUF_CLEANUP = {0};
     struct doc *reply;
     buf_printf(&body, "{\"ID\":\"%" PRId64 "\"}", id);
-    (void)etcd_call(client, "/v3/lease/revoke", buf_str(&body), deadline_ns, &arena, &reply, NULL, NULL);
+    int rc = etcd_call(client, "/v3/lease/revoke", buf_str(&body), deadline_ns, &arena, &reply, NULL, error);
+    return rc == ERROR_NOT_FOUND ? 0 : rc;
 }
 
 void etcd_lease_end(struct etcd_lease *lease)
@@ -114,7 +115,7 @@ void etcd_lease_end(struct etcd_lease *lease)
     if (!lease)
         return;
     atomic_store(&lease->until_ns, 0);
-    lease_revoke(lease->client, lease->id, etcd_mono_ns() + NS_PER_SECOND);
+    (void)lease_revoke(lease->client, lease->id, etcd_mono_ns() + NS_PER_SECOND, NULL);
     etcd_client_free(lease->client);
     mem_free(lease);
 }
@@ -164,8 +165,13 @@ int etcd_log_lead(struct etcd_log *log, struct etcd_lease *lease, struct str who
     struct doc *reply;
     CHECK(who.len < ETCD_WHO_MAX);
     log->term = 0;
-    int64_t before = instead_of ? instead_of->leader_term : 0;
-    int rc = try_lead(log, lease, who, before, &arena, &reply, error);
+    bool over = instead_of && instead_of->leader_lease && instead_of->leader_lease != lease->id;
+    int64_t before = instead_of && !over ? instead_of->leader_term : 0;
+    int rc = 0;
+    if (over) /* first: a leader that lives learns of it then, even if we die at this point */
+        rc = lease_revoke(log->client, instead_of->leader_lease, etcd_lease_until_ns(lease), error);
+    if (rc == 0)
+        rc = try_lead(log, lease, who, before, &arena, &reply, error);
     if (rc < 0)
         return error_wrap(error, "taking the lead");
     int64_t term = etcd_revision(reply);
@@ -184,8 +190,6 @@ int etcd_log_lead(struct etcd_log *log, struct etcd_lease *lease, struct str who
     log->revision = term;
     log->left_overs = true;
     log->left_parts = 0;
-    if (instead_of && instead_of->leader_lease && instead_of->leader_lease != lease->id)
-        lease_revoke(log->client, instead_of->leader_lease, etcd_lease_until_ns(lease));
     rc = etcd_drop_left_overs(log, error);
     return rc < 0 ? rc : 1;
 }

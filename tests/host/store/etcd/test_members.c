@@ -163,6 +163,29 @@ static void late_append_changes_nothing(void **state)
     etcd_lease_end(lease);
 }
 
+/* Who takes over from a leader dies before it has the key: the leader, which lives, learns of it all the
+ * same. */
+static void a_replaced_leader_learns_first(void **state)
+{
+    struct side a = {0}, b = {0};
+    struct etcd_seen seen;
+    struct error error;
+    char body[64];
+    side_open(&a);
+    side_open(&b);
+    assert_int_equal(side_lead(&a, false), 1);
+    side_lease(&b);
+    snprintf(body, sizeof body, "{\"ID\":\"%lld\"}", (long long)etcd_lease_id(b.lease));
+    members_call(&members, "/v3/lease/revoke", body); /* so its key cannot be put */
+    assert_int_equal(etcd_log_refresh(b.log, &seen, &error), 0);
+    assert_true(etcd_log_lead(b.log, b.lease, STR("b"), &seen, &error) < 0);
+    assert_int_equal(etcd_lease_renew(a.lease, &error), ERROR_FENCED);
+    assert_int_equal(etcd_log_refresh(b.log, &seen, &error), 0);
+    assert_int_equal(seen.leader_term, 0);
+    side_close(&a);
+    side_close(&b);
+}
+
 static void hand_over(void **state)
 {
     struct side a = {0}, b = {0};
@@ -665,6 +688,7 @@ int main(void)
         cmocka_unit_test_setup(one_leads, set_up),
         cmocka_unit_test_setup(a_restored_log_says_so, set_up),
         cmocka_unit_test_setup(late_append_changes_nothing, set_up),
+        cmocka_unit_test_setup(a_replaced_leader_learns_first, set_up),
         cmocka_unit_test_setup(hand_over, set_up),
         cmocka_unit_test_setup(leadership_ends_with_its_lease, set_up),
         cmocka_unit_test_setup(torn_group_is_dropped, set_up),
