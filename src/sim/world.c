@@ -10,10 +10,10 @@ enum { HEAL_EVENTS_MAX = 3000000 };
 const char *torture_plant_name(enum torture_plant plant)
 {
     static const char *const names[PLANTS] = {
-        "none",          "skip-fence",   "apply-before-log", "forget-release",     "start-before-dead",
-        "lose-report",   "quota-twice",  "skip-finalizer",   "ignore-reservation", "lose-readiness",
-        "old-shard",     "forget-hold",  "hide-restore",     "append-unguarded",   "trust-silence",
-        "skip-catch-up", "late-cleaning"};
+        "none",          "skip-fence",    "apply-before-log", "forget-release",     "start-before-dead",
+        "lose-report",   "quota-twice",   "skip-finalizer",   "ignore-reservation", "lose-readiness",
+        "old-shard",     "forget-hold",   "hide-restore",     "append-unguarded",   "trust-silence",
+        "skip-catch-up", "late-cleaning", "overstay",         "revoke-later"};
     return (unsigned)plant < PLANTS ? names[plant] : "?";
 }
 

@@ -22,12 +22,14 @@ static void put_body(const struct ha_client *client, const struct ha_slot *slot,
     buf_printf(
         body,
         "{\"apiVersion\":\"jobset.x-k8s.io/v1alpha2\",\"kind\":\"JobSet\",\"metadata\":{\"name\":\"%s\"},"
-        "\"spec\":{\"suspend\":%s,\"replicatedJobs\":[{\"name\":\"w\",\"replicas\":1,\"template\":{"
+        "\"spec\":{\"failurePolicy\":{\"maxRestarts\":30},\"suspend\":%s,\"replicatedJobs\":[{\"name\":\"w\","
+        "\"replicas\":1,\"template\":{"
         "\"spec\":{\"parallelism\":%llu,\"completions\":%llu,\"template\":{\"spec\":{"
         "\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"c\",\"image\":\"none\",\"command\":"
         "[\"sim\",\"%llu\"],\"resources\":{\"limits\":{\"google.com/tpu\":2}}}]}}}}}]}}",
         slot->name, client->sent % 3 == 0 ? "true" : "false", (unsigned long long)(slot->name[0] % 3 + 1),
-        (unsigned long long)(slot->name[0] % 3 + 1), (unsigned long long)(500 + client->sent % 5000));
+        (unsigned long long)(slot->name[0] % 3 + 1),
+        (unsigned long long)(client->sent % 4 == 0 ? 500 : 3000 + client->sent % 11 * 4000));
 }
 
 static void choose_write(struct ha_world *world, struct ha_client *client)
@@ -122,6 +124,7 @@ static void learn(struct ha_world *world, struct ha_client *client, const struct
             *slot = (struct ha_slot){0};
     } else if (done || (client->verb == WRITE_CREATE && again && reply->code == 409)) {
         slot->promised = true;
+        world->outcome->jobsets += slot->kind == OBJECT_JOBSET && client->verb == WRITE_CREATE;
         if (reply->version > 0 && reply->version < slot->version)
             ha_fail(world, TORTURE_SAFETY, "%s was acknowledged as of record %llu, and later as of %llu",
                     slot->name, (unsigned long long)slot->version, (unsigned long long)reply->version);
@@ -142,7 +145,9 @@ void ha_client_hears(struct ha_world *world, const struct ha_event *event)
         return; /* it has given that connection up */
     client->number++;
     int64_t pause_ns = ha_draw(world, NS_PER_MS, 50 * NS_PER_MS);
-    if (reply->code != 0 && reply->code != 503 && reply->code != 507) {
+    if (reply->stale)
+        ha_reach(world, HA_STALE);
+    if (reply->code != 0 && reply->code != 503 && reply->code != 507 && !reply->stale) {
         learn(world, client, reply);
         client->verb = 0;
         client->tries = 0;

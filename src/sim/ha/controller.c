@@ -83,14 +83,18 @@ static void take_write(struct ha_controller *controller, struct ha_message *mess
         message->version = world->next_id; /* the request, until it is answered */
         write->prepared = NULL;            /* the driver has it */
     } else {
+        const struct sim_pair *leader = sim_pair_find(&world->etcd.pairs, SIM_LEADER, 0);
         message->code = refused.list.items[0].reply.code;
+        message->stale = !leader || leader->mod != controller->term;
         ha_client_answer(world, message, controller->index);
     }
     vec_done(&refused.list);
 }
 
-static void read_inbox(struct ha_controller *controller)
+/* Hands over what agents and clients have sent. */
+static void read_all(struct ha_controller *controller)
 {
+    ha_conn_gather(controller);
     for (size_t i = 0; i < controller->inbox.len; i++)
         take_write(controller, controller->inbox.items[i]);
     vec_clear(&controller->inbox);
@@ -114,11 +118,11 @@ void ha_turn(struct ha_world *world, const struct ha_event *event)
     controller->turn_ns = INT64_MAX;
     if (loop_waits(controller))
         return; /* the answer brings the next turn */
-    if (!lease_runs(controller)) {
+    if (!lease_runs(controller) && world->options.plant != PLANT_OVERSTAY) {
         ha_lost(controller, "its lease has ended");
     } else {
         if (driver_is_open(controller->driver))
-            read_inbox(controller);
+            read_all(controller);
         driver_timers(controller->driver);
         do
             driver_turn(controller->driver);
@@ -161,10 +165,18 @@ static int64_t port_wall_ns(void *context)
 
 static void port_send(void *context, drive_session session, const struct from_controller *message)
 {
+    struct ha_controller *controller = context;
+    struct ha_conn *conn = ha_conn_find(controller->world, session);
+    if (conn && conn->controller_open)
+        ha_conn_send_controller(controller->world, conn, message);
 }
 
 static void port_close(void *context, drive_session session, const char *refused)
 {
+    struct ha_controller *controller = context;
+    struct ha_conn *conn = ha_conn_find(controller->world, session);
+    if (conn)
+        ha_conn_close_controller(controller->world, conn);
 }
 
 static struct ha_message *take_waiting(struct ha_controller *controller, drive_request request)
@@ -209,6 +221,11 @@ static void port_refuse(void *context, drive_request request, int code, const ch
     ha_client_answer(controller->world, message, controller->index);
 }
 
+static void port_before_step(void *context, const struct event *event)
+{
+    ha_oracle_before(context, event);
+}
+
 static void port_after_step(void *context, const struct event *event, const struct drive_record *record,
                             const struct effects *effects)
 {
@@ -242,6 +259,7 @@ void ha_leads(struct ha_controller *controller)
         .sinks = {.context = controller,
                   .reply = port_reply,
                   .refuse = port_refuse,
+                  .before_step = port_before_step,
                   .after_step = port_after_step},
     };
     uint8_t secret[GANG_KEY_BYTES];
@@ -305,6 +323,7 @@ void ha_end(struct ha_controller *controller, int64_t away_ns, const char *why)
     ha_trace(world, "c-%u: %s", controller->index + 1, why);
     if (controller->state == HA_LEADS)
         tell_death(controller);
+    ha_conn_end_of(controller);
     forget_process(controller);
     *controller = (struct ha_controller){.world = world,
                                          .index = controller->index,

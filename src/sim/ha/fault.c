@@ -8,6 +8,7 @@ enum ha_fault {
     FAULT_BUSY,      /* its main loop does; the lease is renewed all the while */
     FAULT_CUT,       /* two places do not reach each other, both ways or one */
     FAULT_CUT_OFF,   /* one place reaches nobody */
+    FAULT_SPLIT,     /* a leader reaches its agents, and neither etcd nor other controllers */
     FAULT_MEMBER,    /* a member of etcd is down */
     FAULT_ELECTION,  /* etcd elects a leader of its own */
     FAULT_FULL,      /* etcd's quota is used up */
@@ -15,14 +16,16 @@ enum ha_fault {
     FAULT_STEP_DOWN, /* an operator asks the leader to hand over */
     FAULT_TERM,      /* a leader is told to end */
     FAULT_CLOCK,     /* a wall clock is set */
+    FAULT_AGENT,     /* the process of an agent is killed */
+    FAULT_TASK,      /* a task is killed */
     HA_FAULTS
 };
 
 const char *ha_fault_name(int kind)
 {
-    static const char *const names[HA_FAULTS] = {"kill",      "kill-leader", "stop",      "busy", "cut",
-                                                 "cut-off",   "member",      "election",  "full", "suspicion",
-                                                 "step-down", "term",        "clock-jump"};
+    static const char *const names[HA_FAULTS] = {
+        "kill",     "kill-leader", "stop",      "busy",      "cut",  "cut-off",    "split", "member",
+        "election", "full",        "suspicion", "step-down", "term", "clock-jump", "agent", "task"};
     CHECK((unsigned)kind < HA_FAULTS);
     return names[kind];
 }
@@ -31,6 +34,12 @@ int ha_fault_kinds(void)
 {
     _Static_assert(HA_FAULTS <= sizeof(((struct ha_swarm *)0)->weights) / sizeof(uint32_t), "a weight each");
     return HA_FAULTS;
+}
+
+void ha_fault_suspicion_alone(uint32_t *weights)
+{
+    for (int kind = 0; kind < HA_FAULTS; kind++)
+        weights[kind] = kind == FAULT_SUSPICION;
 }
 
 void ha_fault_next(struct ha_world *world)
@@ -127,6 +136,23 @@ static void cut_off_place(struct ha_world *world, uint32_t place)
     }
 }
 
+static void suspect(struct ha_world *world);
+
+/* What is behind a leader is cut off: etcd and the other controllers, which may take it for dead. */
+static void split(struct ha_world *world, const struct ha_controller *leader)
+{
+    int64_t until_ns = world->now_ns + ha_draw_about(world, 3 * world->swarm.ttl_ns);
+    if (!leader)
+        return;
+    ha_trace(world, "c-%u: reaches its agents alone until %.3f s", leader->index + 1, (double)until_ns / 1e9);
+    for (uint32_t place = 0; place < HA_PLACE_CLIENT; place++) {
+        cut(world, leader->index, place, until_ns);
+        cut(world, place, leader->index, until_ns);
+    }
+    if (ha_chance(world, 500000))
+        suspect(world);
+}
+
 static void stop_member(struct ha_world *world)
 {
     uint32_t member = (uint32_t)rng_below(&world->rng, HA_MEMBERS);
@@ -197,6 +223,9 @@ static void happen_now(struct ha_world *world, int kind)
     case FAULT_CUT_OFF:
         cut_off_place(world, (uint32_t)rng_below(&world->rng, HA_PLACES));
         break;
+    case FAULT_SPLIT:
+        split(world, any_leader(world));
+        break;
     case FAULT_MEMBER:
         stop_member(world);
         break;
@@ -218,6 +247,12 @@ static void happen_now(struct ha_world *world, int kind)
         break;
     case FAULT_CLOCK:
         set_clock(world);
+        break;
+    case FAULT_AGENT:
+        ha_machine_crash(&world->machines[rng_below(&world->rng, HA_MACHINES)]);
+        break;
+    case FAULT_TASK:
+        ha_machine_kill_task(&world->machines[rng_below(&world->rng, HA_MACHINES)]);
         break;
     case HA_FAULTS:
         break;
@@ -245,4 +280,6 @@ void ha_fault_heal(struct ha_world *world)
         if (controller->state == HA_DOWN)
             ha_after(world, 0, HA_START, i, 0, 0);
     }
+    for (uint32_t i = 0; i < HA_MACHINES; i++)
+        ha_after(world, 0, HA_AGENT, i, 0, 0);
 }

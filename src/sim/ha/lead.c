@@ -193,13 +193,14 @@ static void on_records(struct ha_controller *controller, const struct ha_message
 
 /* --- taking the lead -------------------------------------------------------------------------- */
 
-static void take_lead(struct ha_controller *controller, bool instead)
+/* Takes the lead where there is no leader key, or under ours. */
+static void take_lead(struct ha_controller *controller)
 {
     struct sim_leader leader = {.controller = controller->index, .life = controller->life};
     struct sim_txn *txn = sim_txn_new();
     CHECK(!controller->term);
-    controller->instead = instead;
-    sim_txn_if(txn, SIM_LEADER, instead ? controller->seen.leader_term : 0);
+    bool over = controller->world->options.plant == PLANT_REVOKE_LATER;
+    sim_txn_if(txn, SIM_LEADER, over ? controller->seen.leader_term : 0);
     sim_txn_get(txn, true, SIM_HEAD);
     sim_txn_put(txn, SIM_LEADER, 0, (struct str){(const char *)&leader, sizeof(leader)}, controller->lease);
     sim_txn_delete(txn, SIM_STEP_DOWN, 0, 0);
@@ -234,12 +235,10 @@ static void on_lead(struct ha_controller *controller, const struct ha_message *a
     }
     controller->term = term;
     ha_reach(world, HA_TAKE_OVER);
-    ha_trace(world, "c-%u: has the leader key, term %lld%s, up to record %llu", controller->index + 1,
-             (long long)term, controller->instead ? ", instead of another one" : "",
-             (unsigned long long)controller->head.last);
-    if (controller->instead && controller->seen.leader_lease)
-        call_lease(controller, false, ASK_REVOKE, CALL_REVOKE, controller->seen.leader_lease,
-                   controller->lease_until_ns);
+    ha_trace(world, "c-%u: has the leader key, term %lld, up to record %llu", controller->index + 1,
+             (long long)term, (unsigned long long)controller->head.last);
+    if (!world->healing && ha_chance(world, world->swarm.taker_ppm))
+        ha_end(controller, ha_draw_about(world, 2 * world->swarm.ttl_ns), "dies with the leader key");
     else
         drop_left_overs(controller);
 }
@@ -264,6 +263,20 @@ static bool announcement_is_due(const struct ha_controller *controller)
            (!controller->announced || controller->announced_level != core_level(controller->core));
 }
 
+/* Ends the lease of a leader whose process is gone, and its key with it. Only then the lead is free: a
+ * controller that lives is told so by its keeper, whatever becomes of us. */
+static void revoke_lead(struct ha_controller *controller)
+{
+    ha_trace(controller->world, "c-%u: ends the leadership of term %lld", controller->index + 1,
+             (long long)controller->seen.leader_term);
+    controller->dead_term = 0;
+    if (controller->world->options.plant == PLANT_REVOKE_LATER)
+        take_lead(controller);
+    else
+        call_lease(controller, false, ASK_REVOKE, CALL_REVOKE, controller->seen.leader_lease,
+                   controller->lease_until_ns);
+}
+
 /* The log is applied up to the head that was seen. */
 static void followed(struct ha_controller *controller)
 {
@@ -273,9 +286,9 @@ static void followed(struct ha_controller *controller)
     else if (announcement_is_due(controller))
         announce(controller);
     else if (!controller->seen.leader_term || controller->seen.leader_lease == controller->lease)
-        take_lead(controller, false); /* the key is ours if a try went through without an answer */
+        take_lead(controller); /* the key is ours if a try went through without an answer */
     else if (controller->dead_term == controller->seen.leader_term)
-        take_lead(controller, true);
+        revoke_lead(controller);
     else if (controller->something_new)
         look(controller);
     else
@@ -292,7 +305,8 @@ static bool census_is_due(const struct ha_controller *controller)
 
 bool lead_look_as_leader(struct ha_controller *controller)
 {
-    bool news = controller->something_new && ha_mono(controller) >= controller->leader_look_ns;
+    bool news = controller->something_new && ha_mono(controller) >= controller->leader_look_ns &&
+                controller->world->options.plant != PLANT_OVERSTAY;
     if (!news && !census_is_due(controller))
         return false;
     controller->leader_look_ns = ha_mono(controller) + LEADER_LOOK_NS;
@@ -440,8 +454,6 @@ void lead_answered(struct ha_controller *controller, enum ha_ask ask, int rc, co
     } else if (ask == ASK_ANNOUNCE) {
         controller->announced = rc == 0;
         followed(controller);
-    } else if (ask == ASK_REVOKE) {
-        drop_left_overs(controller); /* whether it was carried out or not */
     } else if (rc < 0 || (ask == ASK_DROP && !answer->held)) {
         lead_fails(controller, ask, rc);
     } else if (ask == ASK_LOOK) {
@@ -450,6 +462,8 @@ void lead_answered(struct ha_controller *controller, enum ha_ask ask, int rc, co
         on_snapshot(controller, answer);
     } else if (ask == ASK_RECORDS) {
         on_records(controller, answer);
+    } else if (ask == ASK_REVOKE) {
+        take_lead(controller);
     } else if (ask == ASK_LEAD) {
         on_lead(controller, answer);
     } else if (ask == ASK_DROP) {

@@ -120,6 +120,50 @@ void ha_oracle_applied(struct ha_controller *controller, const struct drive_reco
         check_digest(controller, entry);
 }
 
+/* --- machines --------------------------------------------------------------------------------- */
+
+/* A machine is lost only when no task lives there that the controller believes to run. */
+void ha_oracle_before(struct ha_controller *controller, const struct event *event)
+{
+    struct ha_world *world = controller->world;
+    if (event->kind != EVENT_MACHINE_GONE && event->kind != EVENT_MACHINE_SILENT)
+        return;
+    const struct machine *known = cluster_find(core_cluster(controller->core), event->machine.machine);
+    if (!known || (known->state != MACHINE_READY && known->state != MACHINE_AWAY))
+        return;
+    for (uint32_t m = 0; m < HA_MACHINES; m++) {
+        const struct ha_machine *machine = &world->machines[m];
+        for (size_t i = 0; i < machine->processes.len && str_is(event->machine.machine, machine->name); i++) {
+            const struct ha_process *process = machine->processes.items[i];
+            const struct task *task = jobs_find_task(core_jobs(controller->core), process->task);
+            if (process->lives && task && !task_ended(task->state))
+                ha_fail(world, TORTURE_SAFETY, "c-%u takes %s for lost (%s) while " STR_FORMAT " lives there",
+                        controller->index + 1, machine->name,
+                        event->kind == EVENT_MACHINE_GONE ? "gone" : "silent", STR_ARG(process->launch.name));
+        }
+    }
+}
+
+void ha_oracle_spawned(struct ha_world *world, const struct ha_machine *machine,
+                       const struct ha_process *process)
+{
+    for (uint32_t m = 0; m < HA_MACHINES; m++)
+        for (size_t i = 0; i < world->machines[m].processes.len; i++) {
+            const struct ha_process *other = world->machines[m].processes.items[i];
+            if (!other->lives || other == process)
+                continue;
+            if (m == machine->index && (other->launch.chips & process->launch.chips))
+                ha_fail(world, TORTURE_SAFETY, "chips %llx of %s are held by " STR_FORMAT " and " STR_FORMAT,
+                        (unsigned long long)(other->launch.chips & process->launch.chips), machine->name,
+                        STR_ARG(other->launch.name), STR_ARG(process->launch.name));
+            if (other->launch.jobset == process->launch.jobset && other->launch.rank == process->launch.rank)
+                ha_fail(world, TORTURE_SAFETY,
+                        STR_FORMAT " begins on %s while " STR_FORMAT ", of the same rank, lives on %s",
+                        STR_ARG(process->launch.name), machine->name, STR_ARG(other->launch.name),
+                        world->machines[m].name);
+        }
+}
+
 /* What clients were promised is there. */
 static void check_promises(const struct ha_controller *controller)
 {
@@ -155,6 +199,18 @@ void ha_oracle_opened(struct ha_controller *controller)
 
 /* --- the end ---------------------------------------------------------------------------------- */
 
+static bool machines_ready(const struct ha_controller *leader, char *ret_why, size_t size)
+{
+    const struct cluster *cluster = core_cluster(leader->core);
+    for (size_t i = 0; i < cluster->machine_count; i++)
+        if (cluster->machines[i].state != MACHINE_READY) {
+            snprintf(ret_why, size, STR_FORMAT " is not ready in c-%u", STR_ARG(cluster->machines[i].name),
+                     leader->index + 1);
+            return false;
+        }
+    return true;
+}
+
 bool ha_oracle_alive(struct ha_world *world, char *ret_why, size_t size)
 {
     uint32_t leaders = 0;
@@ -177,6 +233,9 @@ bool ha_oracle_alive(struct ha_world *world, char *ret_why, size_t size)
                  key ? "c-" : "nobody, c-", key ? leader.controller + 1 : 0);
         return false;
     }
+    for (uint32_t i = 0; i < world->swarm.controllers; i++)
+        if (world->controllers[i].state == HA_LEADS && !machines_ready(&world->controllers[i], ret_why, size))
+            return false;
     snprintf(ret_why, size, "no write is acknowledged");
     return world->written >= 2;
 }

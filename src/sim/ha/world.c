@@ -6,7 +6,7 @@
 /* The second phase may take so long in virtual time. */
 #define HEAL_MAX_NS   (120 * NS_PER_SECOND)
 #define HEAL_CHECK_NS (200 * NS_PER_MS)
-enum { STEPS_DEFAULT = 4000, HEAL_EVENTS_MAX = 400000 };
+enum { STEPS_DEFAULT = 6000, HEAL_EVENTS_MAX = 400000 };
 
 const char *torture_ha_reach_name(enum torture_ha_reach reach)
 {
@@ -31,6 +31,7 @@ const char *torture_ha_reach_name(enum torture_ha_reach reach)
         "level raised",
         "write acknowledged",
         "write sent again",
+        "refused by a controller that was replaced",
     };
     CHECK((unsigned)reach < HA_REACHES);
     return names[reach];
@@ -209,6 +210,21 @@ static void ha_dispatch(struct ha_world *world, struct ha_event *event)
     case HA_FAULT:
         ha_fault_happen(world);
         break;
+    case HA_PACKET:
+        ha_conn_packet(world, event);
+        break;
+    case HA_CONNECT:
+        ha_machine_connected(world, event);
+        break;
+    case HA_AGENT:
+        ha_machine_start(world, event->who);
+        break;
+    case HA_TICK:
+        ha_machine_tick(world, event);
+        break;
+    case HA_PROCESS:
+        ha_machine_act(world, event);
+        break;
     default:
         ha_dispatch_controller(world, event);
     }
@@ -226,6 +242,7 @@ static bool ha_advance(struct ha_world *world)
     world->now_ns = node->key;
     world->outcome->events++;
     ha_dispatch(world, event);
+    ha_machine_bury(world);
     ha_message_free(event->message);
     mem_free(event);
     return true;
@@ -292,6 +309,9 @@ static void ha_init(struct ha_world *world)
             0, INT64_C(1700000000) * NS_PER_SECOND + ha_draw(world, 0, 2 * NS_PER_SECOND), drift_ppm};
         ha_after(world, ha_draw(world, 0, 200 * NS_PER_MS), HA_START, i, 0, 0);
     }
+    world->shared = machine_shared_new();
+    for (uint32_t i = 0; i < HA_MACHINES; i++)
+        ha_machine_init(world, i);
     for (uint32_t i = 0; i < swarm->clients; i++)
         ha_after(world, ha_draw(world, 0, NS_PER_SECOND), HA_CLIENT, i, 0, 0);
     ha_fault_next(world);
@@ -301,6 +321,12 @@ static void ha_done(struct ha_world *world)
 {
     for (uint32_t i = 0; i < world->swarm.controllers; i++)
         ha_controller_done(&world->controllers[i]);
+    for (uint32_t i = 0; i < HA_MACHINES; i++)
+        ha_machine_done(&world->machines[i]);
+    machine_shared_free(world->shared);
+    ha_machine_bury(world);
+    vec_done(&world->buried);
+    ha_conn_done(world);
     etcd_sim_done(&world->etcd);
     while (heap_min(&world->events)) {
         struct ha_event *event = container_of(heap_min(&world->events), struct ha_event, node);

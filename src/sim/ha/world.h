@@ -8,6 +8,8 @@
  *   append.c      the log port: a leader's writes, as host/store/etcd/append.c makes them
  *   lead.c        leases, following, take-over, hand-over, as host/standby and host/store/etcd/lead.c do it
  *   controller.c  a controller's process: the driver that ships, turns, start, end
+ *   net.c         connections of agents
+ *   machine.c     machines: the agent that ships, its shims and processes
  *   client.c      clients that write, and remember what they were promised
  *   oracle.c      what must never be
  *
@@ -20,7 +22,10 @@
 #include "base/map.h"
 #include "base/rng.h"
 #include "base/units.h"
+#include "core/agent/agent.h"
+#include "core/agent/codec.h"
 #include "core/record.h"
+#include "drive/agent.h"
 #include "drive/drive.h"
 #include "sim/clock.h"
 #include "sim/ha/ha.h"
@@ -29,11 +34,14 @@ enum {
     HA_CONTROLLERS_MAX = TORTURE_CONTROLLERS_MAX,
     HA_MEMBERS = 3,
     HA_CLIENTS_MAX = 4,
-    HA_SLOTS = 8, /* objects that a client has at a time */
+    HA_SLOTS = 8,    /* objects that a client has at a time */
+    HA_MACHINES = 4, /* of the cluster file in controller.c */
+    HA_CHIPS = 4,
     /* places: two of them may be cut off from each other */
     HA_PLACE_MEMBER = HA_CONTROLLERS_MAX,
     HA_PLACE_CLIENT = HA_PLACE_MEMBER + HA_MEMBERS,
-    HA_PLACES = HA_PLACE_CLIENT + HA_CLIENTS_MAX,
+    HA_PLACE_MACHINE = HA_PLACE_CLIENT + HA_CLIENTS_MAX,
+    HA_PLACES = HA_PLACE_MACHINE + HA_MACHINES,
 };
 
 /* --- events of the world ---------------------------------------------------------------------- */
@@ -53,6 +61,11 @@ enum ha_what {
     HA_WRITE,   /* `message` reaches a controller */
     HA_REPLY,   /* `message` reaches its client */
     HA_FAULT,   /* the next fault */
+    HA_PACKET,  /* the next packet of conn `id` arrives; `number` 1: at the agent */
+    HA_CONNECT, /* machine, agent life `id`: its try `number` to connect has an outcome */
+    HA_AGENT,   /* machine: its agent starts */
+    HA_TICK,    /* machine, agent life `id`, number of the arming */
+    HA_PROCESS, /* machine: the next act of its processes, number of the arming */
 };
 
 struct ha_message;
@@ -158,6 +171,7 @@ struct ha_message {
     bool forwarded;
     int code;
     uint64_t version; /* of the object after the write */
+    bool stale;       /* a refusal by a controller that had been replaced, and did not know it */
     struct write_event write;
     struct arena arena;
 };
@@ -175,7 +189,7 @@ enum ha_ask {
     ASK_SNAPSHOT, /* the newest */
     ASK_ANNOUNCE,
     ASK_LEAD,
-    ASK_REVOKE, /* the lease of whom it has replaced */
+    ASK_REVOKE, /* the lease of a leader whose process is gone */
     ASK_DROP,   /* groups that were begun and never finished */
     ASK_PART,   /* a part of a group before the last */
     ASK_APPEND,
@@ -228,7 +242,6 @@ struct ha_controller {
     struct ha_seen seen;
     bool something_new;
     int64_t dead_term; /* the process of that leadership is known to be gone; 0: none is */
-    bool instead;      /* the take-over under way replaces a leader */
     bool announced;
     uint32_t announced_level;
     int64_t announced_ns;   /* true: when etcd took it */
@@ -253,6 +266,55 @@ struct ha_controller {
     VEC(struct ha_message *) inbox;   /* writes that it has not read */
     VEC(struct ha_message *) waiting; /* writes that the driver has */
     bool opened;                      /* the oracle has looked at what it begins with */
+};
+
+/* --- machines --------------------------------------------------------------------------------- */
+
+struct ha_packet {
+    struct buf bytes; /* a frame; empty: the connection's end */
+    bool end;
+    int64_t due_ns;
+};
+/* One direction of a connection, in order. */
+struct ha_lane {
+    VEC(struct ha_packet) packets;
+    size_t arrived; /* so many have come, and are not read yet */
+    bool armed, ended;
+};
+struct ha_conn {
+    uint64_t id;
+    uint32_t machine, controller;
+    uint64_t agent_life, controller_life;
+    bool tether, agent_open, controller_open;
+    uint32_t shims; /* that hold it */
+    struct ha_lane to_controller, to_agent;
+};
+
+/* A task's shim and process. The record stays until the agent forgets it. */
+struct ha_process {
+    obj_id task;
+    uint64_t number;
+    bool lives, told_exited, fenced, stopping;
+    uint64_t tether;
+    int64_t started_ns, finished_ns; /* wall clock of its machine */
+    int64_t ends_ns, kill_ns;        /* true; INT64_MAX: not */
+    int32_t exit_code, signal;
+    struct arena arena;
+    struct task_launch launch;
+};
+struct ha_machine {
+    struct ha_world *world;
+    uint32_t index;
+    char name[8];
+    struct sim_clock boot, wall;
+    int64_t fence_boot_ns; /* the shims' shared memory; 0: none */
+    VEC(struct ha_process *) processes;
+    uint64_t process_number; /* of the armed event */
+    struct agent *agent;     /* NULL: not running */
+    struct machine_driver driver;
+    uint64_t agent_life, tick_number, connect_number;
+    uint32_t at;                                     /* the controller that it tries next */
+    uint64_t conn, tether, kept_tether, next_tether; /* 0: none */
 };
 
 /* --- clients ---------------------------------------------------------------------------------- */
@@ -292,6 +354,7 @@ struct ha_swarm {
     bool log_waits; /* the main loop stands still while it appends, as the live one's does */
     bool old;       /* some controllers are of the release before */
     uint32_t weights[16];
+    uint32_t taker_ppm; /* of controllers that die as soon as they have the leader key */
 };
 void ha_swarm_draw(struct ha_swarm *swarm, struct rng *rng, uint32_t controllers);
 void ha_swarm_describe(const struct ha_swarm *swarm, char *ret_text, size_t size);
@@ -314,6 +377,11 @@ struct ha_world {
     struct sim_etcd etcd;
     struct ha_controller controllers[HA_CONTROLLERS_MAX];
     struct ha_client clients[HA_CLIENTS_MAX];
+    struct ha_machine machines[HA_MACHINES];
+    struct machine_shared *shared;
+    VEC(struct ha_conn *) conns;
+    struct u64_map conns_by_id;
+    VEC(struct ha_process *) buried;            /* freed when the event is over */
     int64_t cut_until_ns[HA_PLACES][HA_PLACES]; /* from, to */
     VEC(struct ha_record) history;
     uint64_t written; /* acknowledged since everything healed */
@@ -416,6 +484,33 @@ void ha_turn_by(struct ha_controller *controller, int64_t mono_ns);    /* it has
 void ha_write_arrives(struct ha_world *world, struct ha_event *event); /* takes its message over */
 void ha_controller_done(struct ha_controller *controller);
 
+/* --- net.c --- */
+struct ha_conn *ha_conn_find(const struct ha_world *world, uint64_t id); /* NULL: gone */
+struct ha_conn *ha_conn_open(struct ha_machine *machine, struct ha_controller *controller, bool tether);
+void ha_conn_send_agent(struct ha_world *world, struct ha_conn *conn, const struct from_agent *message);
+void ha_conn_send_controller(struct ha_world *world, struct ha_conn *conn,
+                             const struct from_controller *message);
+void ha_conn_close_agent(struct ha_world *world, uint64_t id); /* the agent's descriptor; 0 is fine */
+void ha_conn_release(struct ha_world *world, uint64_t id);     /* a shim that held it is dead */
+void ha_conn_close_controller(struct ha_world *world, struct ha_conn *conn);
+void ha_conn_end_of(struct ha_controller *controller); /* its process is gone */
+void ha_conn_packet(struct ha_world *world, const struct ha_event *event);
+void ha_conn_gather(struct ha_controller *controller); /* its driver gets what has arrived */
+void ha_conn_done(struct ha_world *world);
+
+/* --- machine.c --- */
+void ha_machine_init(struct ha_world *world, uint32_t index);
+void ha_machine_start(struct ha_world *world, uint32_t index); /* its agent */
+void ha_machine_crash(struct ha_machine *machine);             /* likewise */
+void ha_machine_kill_task(struct ha_machine *machine);         /* any */
+void ha_machine_connected(struct ha_world *world, const struct ha_event *event);
+void ha_machine_tick(struct ha_world *world, const struct ha_event *event);
+void ha_machine_act(struct ha_world *world, const struct ha_event *event);
+void ha_machine_hears(struct ha_world *world, struct ha_conn *conn, const struct from_controller *message);
+void ha_machine_closed(struct ha_world *world, struct ha_conn *conn);
+void ha_machine_bury(struct ha_world *world);
+void ha_machine_done(struct ha_machine *machine);
+
 /* --- client.c --- */
 void ha_client_act(struct ha_world *world, const struct ha_event *event);
 void ha_client_hears(struct ha_world *world, const struct ha_event *event);
@@ -428,6 +523,7 @@ void ha_fault_happen(struct ha_world *world);
 void ha_fault_heal(struct ha_world *world);
 const char *ha_fault_name(int kind);
 int ha_fault_kinds(void);
+void ha_fault_suspicion_alone(uint32_t *weights); /* of all kinds */
 
 /* --- oracle.c --- */
 /* A transaction puts the head: is it the leader's, and does the log only grow? Its records become history. */
@@ -435,6 +531,11 @@ void ha_oracle_head(struct ha_world *world, const struct ha_message *message, co
 /* The controller has applied a record; `event` NULL: as a standby. */
 void ha_oracle_applied(struct ha_controller *controller, const struct drive_record *record,
                        const struct event *event);
+/* The controller is about to take a machine for lost. */
+void ha_oracle_before(struct ha_controller *controller, const struct event *event);
+/* A process begins on the machine. */
+void ha_oracle_spawned(struct ha_world *world, const struct ha_machine *machine,
+                       const struct ha_process *process);
 void ha_oracle_opened(struct ha_controller *controller); /* a driver has opened */
 uint64_t ha_record_hash(const struct drive_record *record);
 /* One leads, a write was taken, all controllers hold the same; else why not. */

@@ -55,7 +55,7 @@ static void test_a_seed_is_a_seed(void **state)
 static void expect_caught(enum torture_plant plant, enum torture_result result)
 {
     struct campaign_options options = {
-        .first_seed = 1, .count = 200, .jobs = 1, .controllers = 3, .plant = plant};
+        .first_seed = 1, .count = 600, .jobs = 1, .controllers = 3, .plant = plant};
     struct campaign_outcome outcome;
     assert_int_equal(campaign_run(&options, &outcome), 0);
     if (outcome.failure_count == 0)
@@ -76,6 +76,8 @@ static void test_plants(void **state)
     expect_caught(PLANT_TRUST_SILENCE, TORTURE_SAFETY);
     expect_caught(PLANT_SKIP_CATCH_UP, TORTURE_SAFETY);
     expect_caught(PLANT_LATE_CLEANING, TORTURE_SAFETY);
+    expect_caught(PLANT_REVOKE_LATER, TORTURE_SAFETY);
+    expect_caught(PLANT_OVERSTAY, TORTURE_LIVENESS);
     expect_caught(PLANT_APPLY_BEFORE_LOG, TORTURE_SAFETY);
 }
 
