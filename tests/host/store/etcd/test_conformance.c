@@ -290,7 +290,8 @@ static void records_of_any_size(void **state)
     bed_reopen(bed);
     void *cursor;
     struct store_record record;
-    assert_int_equal(bed->log.read(bed->log.context, 1, &cursor, &error), 0);
+    if (bed->log.read(bed->log.context, 1, &cursor, &error) < 0)
+        fail_msg("%s", error.text);
     for (int i = 0; i < 4; i++) {
         const struct store_record *want = i < 3 ? &records[i] : &beyond[0];
         assert_int_equal(bed->log.next(cursor, &record, &error), 1);
