@@ -17,9 +17,10 @@ enum {
     PAUSE_MS = 20,              /* between rounds in which no member took the connection */
 };
 /* An attempt's time begins short, since a member that lost its leader holds requests for seconds, and grows,
- * since a slow cluster must get its answer out too. */
+ * since a busy member must get a large answer out too. */
 #define ATTEMPT_FIRST_NS (250 * NS_PER_MS)
-#define ATTEMPT_MOST_NS  (4 * NS_PER_SECOND)
+#define ATTEMPT_MOST_NS  (16 * NS_PER_SECOND)
+#define LOG_IN_NS        (4 * NS_PER_SECOND)
 
 struct etcd_client {
     const struct etcd_options *options;
@@ -241,7 +242,7 @@ static int log_in(struct etcd_client *client, int64_t time_ns, struct error *err
 int etcd_client_log_in(struct etcd_client *client, size_t member, struct buf *ret_token, struct error *error)
 {
     client->at = member % client->count;
-    int rc = log_in(client, ATTEMPT_MOST_NS, error);
+    int rc = log_in(client, LOG_IN_NS, error);
     if (rc == 0)
         buf_add_str(ret_token, buf_str(&client->token));
     return rc;
