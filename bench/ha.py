@@ -26,6 +26,7 @@ ETCD = "/usr/bin/etcd"
 COUNT, ROUNDS, PATIENCE_S, TRY_S = 3, 5, 60, 0.1
 LEASE_S = 5  # a killed process is noticed by its connections; a busy computer must not cost a leader its lease
 KILLS, SEED = int(os.environ.get("HA_KILLS", "20")), int(os.environ.get("HA_SEED", "1"))
+SPACE_OBJECTS = 2000  # a namespace takes 10,000 of a kind, from all clients together
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
@@ -76,16 +77,26 @@ class Strict(threading.Thread):
     def __init__(self, ports):
         super().__init__(daemon=True)
         self.ports, self.names, self.failed, self.times = ports, [], 0, []  # begin and end of each, since 1970
-        self.over = threading.Event()
+        self.over, self.space = threading.Event(), None
+
+    @staticmethod
+    def post(connection, path, kind, metadata):
+        body = {"apiVersion": "v1", "kind": kind, "metadata": metadata}
+        connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
+        answer = connection.getresponse()
+        return answer.status, answer.read()
 
     def write(self, connection):
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "strict-"}}
-        connection.request("POST", MAPS, json.dumps(body), {"Content-Type": "application/json"})
-        answer = connection.getresponse()
-        text = answer.read()
-        if answer.status == 201:
-            self.names.append(json.loads(text)["metadata"]["name"])
-        return answer.status == 201
+        space = f"strict-{len(self.names) // SPACE_OBJECTS}"
+        if space != self.space:  # another client may have made it
+            if self.post(connection, "/api/v1/namespaces", "Namespace", {"name": space})[0] not in (201, 409):
+                return False
+            self.space = space
+        status, text = self.post(connection, f"/api/v1/namespaces/{space}/configmaps", "ConfigMap",
+                                 {"generateName": "strict-"})
+        if status == 201:
+            self.names.append(f'{space}/{json.loads(text)["metadata"]["name"]}')
+        return status == 201
 
     def run(self):
         connection, at = None, 0
@@ -212,10 +223,10 @@ class Cluster:
 
     def names(self):
         connection = http.client.HTTPConnection("127.0.0.1", self.api[0], timeout=PATIENCE_S)
-        connection.request("GET", MAPS)
+        connection.request("GET", "/api/v1/configmaps")
         found = json.load(connection.getresponse())
         connection.close()
-        return [item["metadata"]["name"] for item in found["items"]]
+        return [f'{item["metadata"]["namespace"]}/{item["metadata"]["name"]}' for item in found["items"]]
 
 
 def put(text):
