@@ -110,7 +110,7 @@ class Strict(threading.Thread):
             if not good:
                 connection.close()
                 connection, at, self.failed = None, (at + 1) % len(self.ports), self.failed + 1
-                time.sleep(0.01)  # a port that refuses would be asked thousands of times
+                self.over.wait(0.01)  # a port that refuses would be asked thousands of times
             self.times.append((start, time.time()))
 
     def during_ms(self, moment):

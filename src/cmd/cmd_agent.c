@@ -182,7 +182,6 @@ static bool number(const char *text, int64_t max, int64_t *ret_value)
     return str_to_i64(str_from(text), 0, max, ret_value);
 }
 
-/* "10.0.0.1:7600", "[::1]:7600", "name:7600". */
 static bool take_number(struct arguments *arguments, int option, const char *text)
 {
     int64_t value = 0;

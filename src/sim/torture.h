@@ -97,7 +97,7 @@ enum torture_reach {
 };
 const char *torture_reach_name(enum torture_reach reach); /* "restart-process", "spare used" ... */
 
-/* What a run of several controllers reaches. */
+/* Parts of take-over and log that a run of several controllers reaches. */
 enum torture_ha_reach {
     HA_TAKE_OVER,    /* a controller took the lead */
     HA_FROM_LIVING,  /* from one that lives */

@@ -42,7 +42,7 @@ void catch_up_note(struct step *step, struct task *task, const struct task_repor
         take_seen(step, jobset, &step->cluster->machines[task->machine], (int32_t)seen);
 }
 
-/* Whether the attempt is none that this log has begun. */
+/* Returns whether the attempt belongs to the lost part: this log has not begun it. */
 static bool is_lost(const struct jobset *jobset, const struct attempt_seen *seen)
 {
     bool older = seen->epoch > 0 && seen->epoch < jobset->recovery.attempt_epoch;
@@ -60,9 +60,13 @@ void catch_up_hello(struct step *step, const struct machine *machine, const stru
     }
 }
 
-bool catch_up_is_due(const struct jobset *jobset)
+bool catch_up_ends(struct step *step, struct task *task)
 {
-    return jobset->recovery.seen_attempt > 0;
+    if (task->job->jobset->recovery.seen_attempt == 0)
+        return false;
+    task->doomed = true;
+    task_finish(step, task, END_STOPPED);
+    return true;
 }
 
 /* A Job without a JobSet is not made anew: its Pods are. */

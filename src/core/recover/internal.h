@@ -27,8 +27,9 @@ void outage_ends(struct step *step, struct task *task); /* called before such a 
 /* catch_up.c: notes that machines know newer attempts than the log, which was restored from a backup. */
 void catch_up_note(struct step *step, struct task *task, const struct task_report *report);
 void catch_up_hello(struct step *step, const struct machine *machine, const struct hello *hello);
-/* Whether the JobSet will go on behind such an attempt before this step ends, with all tasks made anew. */
-bool catch_up_is_due(const struct jobset *jobset);
+/* Ends the task without a loss if its JobSet goes on behind such an attempt in this step, with all tasks made
+ * anew. False: it does not. */
+bool catch_up_ends(struct step *step, struct task *task);
 /* Goes on after the newest of these attempts, with all tasks made anew. False: there is none. */
 bool catch_up(struct step *step, struct jobset *jobset);
 

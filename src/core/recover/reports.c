@@ -66,11 +66,8 @@ static void task_exited(struct step *step, struct task *task, const struct task_
     else if (report->exit_code)
         task_message(task, "exit code %d", report->exit_code);
     bool ours = task->state == TASK_STOPPING;
-    if (catch_up_is_due(task->job->jobset)) {
-        task->doomed = true;
-        task_finish(step, task, END_STOPPED);
+    if (catch_up_ends(step, task))
         return;
-    }
     if (!ours && report->kind == REPORT_EXITED && report->exit_code && !report->oom && !report->fenced)
         unjoined_given_up(step, task);
     if (report->kind == REPORT_EXITED && outage_explains(step, report))
@@ -169,11 +166,8 @@ static void hello_ends(struct step *step, const struct machine *machine, struct 
     if (task->state != TASK_RUNNING && task->state != TASK_STOPPING)
         return;
     task_message(task, "gone when the agent of " STR_FORMAT " came back", STR_ARG(machine->name));
-    if (catch_up_is_due(task->job->jobset)) {
-        task->doomed = true;
-        task_finish(step, task, END_STOPPED);
+    if (catch_up_ends(step, task))
         return;
-    }
     ends_take(step, task, NULL, SIGNATURE_MACHINE_LOST);
     task_finish(step, task, task->state == TASK_STOPPING ? END_STOPPED : END_MACHINE_LOST);
 }

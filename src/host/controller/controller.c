@@ -16,7 +16,7 @@
 #define LOG_BYTES_DEFAULT (UINT64_C(4) << 30)
 /* A hand-over waits for so long for requests that have begun, then for clients that take their answers. */
 #define HAND_OVER_NS (500 * NS_PER_MS)
-/* So long clients with TLS may ask once more, and learn that their connection ends. */
+/* Clients with TLS may ask once more for so long, and learn that their connection ends. */
 #define TLS_NS       (50 * NS_PER_MS)
 #define TAKE_NS      (1000 * NS_PER_MS)
 
@@ -126,7 +126,7 @@ static bool leave_is_due(const struct controller *controller)
     return leave_is_late(controller) || (tls_done && api_unanswered(controller->api) == 0);
 }
 
-/* All requests that had begun are answered: gives the lead up, and lets go of everybody. */
+/* Gives the lead up, and lets agents and clients go. Every request that had begun is answered. */
 static void leave_resign(struct controller *controller)
 {
     static const char why[] = "the controller has handed over to another one";
@@ -157,7 +157,7 @@ static void on_handle_ended(uv_handle_t *handle)
     on_part_ended(handle->data);
 }
 
-/* Once clients have taken their answers: closes what is left. */
+/* Closes the rest, once clients have taken their answers. */
 static void leave_close(struct controller *controller)
 {
     api_flush(controller->api);

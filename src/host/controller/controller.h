@@ -43,7 +43,7 @@ struct controller_shared {
     void *context;
     /* The monotonic time until which nobody else can lead; heartbeats are answered until then. Any thread. */
     int64_t (*leads_until_ns)(void *context);
-    /* This controller hands over: clients that connect now are the caller's. */
+    /* Called when a hand-over begins: clients that connect from now on are the caller's. */
     void (*hands_over)(void *context);
     /* A client's socket, the caller's from now on, and what of its next request was received. */
     void (*pass_on)(void *context, int fd, struct str bytes);
@@ -85,7 +85,7 @@ int controller_new(uv_loop_t *loop, const struct controller_options *options,
 /* Commits what is queued, then closes every connection; tasks run on. The loop then ends by itself; free
  * after uv_run returned. */
 void controller_stop(struct controller *controller);
-/* Where the log is shared: gives the lead to another controller, without a request that fails. Clients with
+/* Gives the lead of a shared log to another controller, without a request that fails. Clients with
  * plain HTTP go to shared->pass_on() one by one, between two requests; those with TLS are told to connect
  * anew, and have TLS_NS (controller.c) to ask. Those requests that have begun are
  * carried out and answered first, for half a second at most; then the log has all and the lead is

@@ -109,7 +109,7 @@ int http_new(uv_loop_t *loop, const struct http_options *options, struct http **
 /* Closes every connection. `closed` (may be NULL) comes from the loop when the memory is gone. */
 void http_close(struct http *http, void (*closed)(void *context), void *context);
 
-/* What becomes of a connection that waits for a request, or has begun to send one. */
+/* The fate of a connection that waits for a request, or has begun to send one. */
 enum http_giving {
     HTTP_GIVEN,  /* the socket is the other one's: `left` follows */
     HTTP_SERVED, /* its requests are served on; their answers say "Connection: close" */

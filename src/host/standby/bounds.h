@@ -17,7 +17,7 @@
 #include "host/http/head.h"
 #include "net/http_reply.h"
 
-/* So that whatever the API takes is taken here; what is larger, the API refuses. */
+/* Bytes of a head that the forwarder takes: more than the API takes, so a larger head is refused there. */
 enum { BOUNDS_HEAD_MAX = 40 * 1024 };
 
 /* A request whose head has been read. */

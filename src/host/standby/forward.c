@@ -499,7 +499,7 @@ static void on_part_closed(void *context)
 
 /* --- time --------------------------------------------------------------------------------------------- */
 
-/* Nobody took the request: says so, and that nothing of it was done. */
+/* Answers a request that no leader took with 503: nothing of it was done. */
 static void pair_refuse(struct pair *pair)
 {
     static const char text[] = "no controller leads: nothing was done\n";

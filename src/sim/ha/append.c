@@ -9,7 +9,7 @@
 
 enum { GROUP_PART_BITS = 12 };
 
-/* What stands in front of a group, and of each of its records. */
+/* The headers of a group and of each of its records. */
 struct group_front {
     uint64_t first, bytes;
     uint32_t count, pad;

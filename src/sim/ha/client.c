@@ -113,7 +113,7 @@ void ha_client_answer(struct ha_world *world, struct ha_message *message, uint32
     ha_after(world, ha_delay(world), HA_REPLY, message->client, 0, 0)->message = message;
 }
 
-/* What the client knows of its object now. */
+/* Updates what the client knows of its object from the reply. */
 static void learn(struct ha_world *world, struct ha_client *client, const struct ha_message *reply)
 {
     struct ha_slot *slot = &client->slots[client->slot];

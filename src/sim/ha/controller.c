@@ -33,7 +33,7 @@ bool ha_stands(struct ha_controller *controller, struct ha_event *event, bool ke
     return true;
 }
 
-/* Whether the main loop waits for etcd, and so reads nothing. */
+/* Returns whether the main loop waits for etcd, and so reads nothing. */
 static bool loop_waits(const struct ha_controller *controller)
 {
     bool appends = controller->main.ask == ASK_PART || controller->main.ask == ASK_APPEND;
@@ -100,7 +100,7 @@ static void read_all(struct ha_controller *controller)
     vec_clear(&controller->inbox);
 }
 
-/* What is done between turns while nothing is appended: one call at a time. */
+/* Makes one call to etcd between two turns, while no append is under way. */
 static void turn_maintain(struct ha_controller *controller)
 {
     if (controller->main.id || driver_is_appending(controller->driver) || !driver_is_open(controller->driver))
@@ -304,7 +304,7 @@ static void forget_process(struct ha_controller *controller)
     buf_done(&controller->snapshot);
 }
 
-/* Their kernels see that the leader's process is gone, where they reach its host. */
+/* Standbys that reach the host of the dead leader hear from its kernel that the process is gone. */
 static void tell_death(struct ha_controller *dead)
 {
     struct ha_world *world = dead->world;

@@ -94,6 +94,11 @@ static size_t sim_place(const sim_pairs *pairs, enum etcd_sim_kind kind, uint64_
     return low;
 }
 
+static bool sim_is_at(const sim_pairs *pairs, size_t at, enum etcd_sim_kind kind, uint64_t number)
+{
+    return at < pairs->len && pairs->items[at].kind == kind && pairs->items[at].number == number;
+}
+
 const struct sim_pair *sim_pair_find(const sim_pairs *pairs, enum etcd_sim_kind kind, uint64_t number)
 {
     for (size_t i = 0; i < pairs->len; i++)
@@ -126,9 +131,7 @@ static void sim_put(struct ha_world *world, const struct sim_op *op)
 {
     struct sim_etcd *etcd = &world->etcd;
     size_t at = sim_place(&etcd->pairs, op->kind, op->number);
-    bool there = at < etcd->pairs.len && etcd->pairs.items[at].kind == op->kind &&
-                 etcd->pairs.items[at].number == op->number;
-    if (!there) {
+    if (!sim_is_at(&etcd->pairs, at, op->kind, op->number)) {
         struct sim_pair fresh = {.kind = op->kind, .number = op->number};
         vec_push(&etcd->pairs, fresh);
         memmove(&etcd->pairs.items[at + 1], &etcd->pairs.items[at],
@@ -157,8 +160,7 @@ static void sim_carry_out(struct ha_world *world, struct ha_message *message, co
     size_t end = sim_place(&etcd->pairs, op->kind, op->op == SIM_DELETE ? op->to + 1 : UINT64_MAX);
     switch (op->op) {
     case SIM_GET:
-        if (at < etcd->pairs.len && etcd->pairs.items[at].kind == op->kind &&
-            etcd->pairs.items[at].number == op->number)
+        if (sim_is_at(&etcd->pairs, at, op->kind, op->number))
             sim_answer_pair(message, &etcd->pairs.items[at]);
         break;
     case SIM_GET_FROM:
@@ -202,7 +204,7 @@ bool etcd_sim_has_lease(struct ha_world *world, int64_t id)
     return sim_lease_find(&world->etcd, id) != NULL;
 }
 
-/* Whether etcd refuses the operations as they are. */
+/* Returns the error with which etcd refuses the operations; 0: etcd takes them. */
 static int sim_refusal(struct ha_world *world, const struct sim_op *ops, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -338,7 +340,7 @@ static bool sim_member_up(const struct ha_world *world, uint32_t member)
     return world->now_ns >= world->etcd.down_until_ns[member];
 }
 
-/* Whether the member is one of two that reach each other. */
+/* Returns whether the member and another one reach each other. */
 static bool sim_has_majority(struct ha_world *world, uint32_t member)
 {
     if (world->now_ns < world->etcd.stalled_until_ns)

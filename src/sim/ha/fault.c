@@ -138,7 +138,7 @@ static void cut_off_place(struct ha_world *world, uint32_t place)
 
 static void suspect(struct ha_world *world);
 
-/* What is behind a leader is cut off: etcd and the other controllers, which may take it for dead. */
+/* Cuts a leader off from etcd and from the other controllers, which may take it for dead. */
 static void split(struct ha_world *world, const struct ha_controller *leader)
 {
     int64_t until_ns = world->now_ns + ha_draw_about(world, 3 * world->swarm.ttl_ns);

@@ -357,7 +357,7 @@ static void on_leases(struct ha_controller *controller, const struct ha_message 
     call_txn(controller, ASK_REPLICAS, txn, ha_mono(controller) + PATIENCE_NS, false);
 }
 
-/* Each lease has an announcement, and all read more than the log's level: opens what they read. */
+/* Opens the level that all replicas read, once each lease has an announcement. */
 static void on_replicas(struct ha_controller *controller, const struct ha_message *answer)
 {
     struct ha_world *world = controller->world;

@@ -37,23 +37,33 @@ static void forget_closed(struct ha_world *world, struct ha_conn *conn)
     conn_free(conn);
 }
 
+static struct ha_lane *lane_of(struct ha_conn *conn, bool to_agent)
+{
+    return to_agent ? &conn->to_agent : &conn->to_controller;
+}
+
+/* Returns the true time until which nothing passes in this direction. */
+static int64_t lane_cut_until(const struct ha_world *world, const struct ha_conn *conn, bool to_agent)
+{
+    uint32_t machine = HA_PLACE_MACHINE + conn->machine, controller = conn->controller;
+    return to_agent ? world->cut_until_ns[controller][machine] : world->cut_until_ns[machine][controller];
+}
+
 static void lane_arm(struct ha_world *world, struct ha_conn *conn, bool to_agent)
 {
-    struct ha_lane *lane = to_agent ? &conn->to_agent : &conn->to_controller;
-    uint32_t from = to_agent ? conn->controller : HA_PLACE_MACHINE + conn->machine;
-    uint32_t to = to_agent ? HA_PLACE_MACHINE + conn->machine : conn->controller;
+    struct ha_lane *lane = lane_of(conn, to_agent);
     if (lane->armed || lane->arrived == lane->packets.len)
         return;
-    int64_t due_ns = lane->packets.items[lane->arrived].due_ns;
-    if (due_ns < world->cut_until_ns[from][to])
-        due_ns = world->cut_until_ns[from][to];
+    int64_t due_ns = lane->packets.items[lane->arrived].due_ns,
+            cut_ns = lane_cut_until(world, conn, to_agent);
+    due_ns = due_ns > cut_ns ? due_ns : cut_ns;
     lane->armed = true;
     ha_at(world, due_ns, HA_PACKET, 0, conn->id, to_agent);
 }
 
 static void lane_put(struct ha_world *world, struct ha_conn *conn, bool to_agent, struct buf bytes, bool end)
 {
-    struct ha_lane *lane = to_agent ? &conn->to_agent : &conn->to_controller;
+    struct ha_lane *lane = lane_of(conn, to_agent);
     if (lane->ended) {
         buf_done(&bytes);
         return;
@@ -173,13 +183,11 @@ void ha_conn_packet(struct ha_world *world, const struct ha_event *event)
     bool to_agent = event->number;
     if (!conn)
         return;
-    struct ha_lane *lane = to_agent ? &conn->to_agent : &conn->to_controller;
-    uint32_t from = to_agent ? conn->controller : HA_PLACE_MACHINE + conn->machine;
-    uint32_t to = to_agent ? HA_PLACE_MACHINE + conn->machine : conn->controller;
+    struct ha_lane *lane = lane_of(conn, to_agent);
     lane->armed = false;
     bool here =
         lane->arrived < lane->packets.len && lane->packets.items[lane->arrived].due_ns <= world->now_ns;
-    if (here && world->now_ns >= world->cut_until_ns[from][to]) {
+    if (here && world->now_ns >= lane_cut_until(world, conn, to_agent)) {
         if (to_agent) {
             struct ha_packet packet = lane->packets.items[0];
             vec_remove(&lane->packets, 0);

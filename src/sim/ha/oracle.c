@@ -23,7 +23,7 @@ static void add_to_history(void *context, const struct drive_record *record)
     vec_push(&put->world->history, entry);
 }
 
-/* Only who has the leader key appends, whatever the transaction compared. */
+/* Appends come from the holder of the leader key alone, whatever the transaction compared. */
 static void check_writer(struct ha_world *world, const struct ha_message *message)
 {
     const struct sim_pair *key = sim_pair_find(&world->etcd.pairs, SIM_LEADER, 0);
@@ -164,7 +164,7 @@ void ha_oracle_spawned(struct ha_world *world, const struct ha_machine *machine,
         }
 }
 
-/* What clients were promised is there. */
+/* Acknowledged writes of clients are there. */
 static void check_promises(const struct ha_controller *controller)
 {
     struct ha_world *world = controller->world;

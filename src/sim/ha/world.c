@@ -230,7 +230,7 @@ static void ha_dispatch(struct ha_world *world, struct ha_event *event)
     }
 }
 
-/* One event; false: none is left. */
+/* Takes the next event. False: no event is left. */
 static bool ha_advance(struct ha_world *world)
 {
     struct heap_node *node = heap_min(&world->events);

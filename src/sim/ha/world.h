@@ -180,7 +180,7 @@ struct ha_message {
 
 enum ha_state { HA_DOWN, HA_STARTS, HA_FOLLOWS, HA_LEADS };
 
-/* What the main loop waits for, one thing at a time. */
+/* The one call to etcd that the main loop waits for. */
 enum ha_ask {
     ASK_NOTHING,
     ASK_GRANT,    /* a lease */
@@ -213,7 +213,7 @@ struct ha_call {
     bool unsure;      /* an attempt was not answered, and may have been carried out */
 };
 
-/* What a look at the control keys has shown. */
+/* The control keys as the newest look has shown them. */
 struct ha_seen {
     int64_t leader_term, leader_lease;
     struct sim_leader leader;
@@ -275,7 +275,7 @@ struct ha_packet {
     bool end;
     int64_t due_ns;
 };
-/* One direction of a connection, in order. */
+/* Packets in one direction of a connection, in order. */
 struct ha_lane {
     VEC(struct ha_packet) packets;
     size_t arrived; /* so many have come, and are not read yet */
@@ -472,7 +472,7 @@ bool lease_runs(const struct ha_controller *controller);
 
 /* --- controller.c --- */
 int64_t ha_mono(const struct ha_controller *controller);
-/* Whether its main loop stands still; the event comes again when it goes on. */
+/* Returns whether the controller's main loop stands still; the event comes again when the loop goes on. */
 bool ha_stands(struct ha_controller *controller, struct ha_event *event, bool keeper);
 bool ha_reads(const struct ha_controller *controller); /* it leads, and takes input now */
 void ha_start(struct ha_world *world, uint32_t index);
@@ -538,7 +538,7 @@ void ha_oracle_spawned(struct ha_world *world, const struct ha_machine *machine,
                        const struct ha_process *process);
 void ha_oracle_opened(struct ha_controller *controller); /* a driver has opened */
 uint64_t ha_record_hash(const struct drive_record *record);
-/* One leads, a write was taken, all controllers hold the same; else why not. */
+/* Returns whether one controller leads, a write was taken and all hold the same state; else says why not. */
 bool ha_oracle_alive(struct ha_world *world, char *ret_why, size_t size);
 void ha_oracle_final(struct ha_world *world);
 

@@ -23,6 +23,15 @@
     "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: " name "}\nspec: {" fields         \
     "replicatedJobs: [" rjobs "]}\n"
 
+/* The first effect of the last step that is of this kind; NULL: none is. */
+static inline const struct effect *find_effect(const struct harness *h, enum effect_kind kind)
+{
+    for (size_t i = 0; i < h->effects.list.len; i++)
+        if (h->effects.list.items[i].kind == kind)
+            return &h->effects.list.items[i];
+    return NULL;
+}
+
 static inline void exits(struct harness *h, const char *hostname, int code)
 {
     struct task *task = harness_task(h, hostname);

@@ -3,14 +3,6 @@
 
 #define SET JOBSET("a", "failurePolicy: {maxRestarts: 3}, ", RJOB("x", 1, "", 2, ""))
 
-static const struct effect *find_effect(const struct harness *h, enum effect_kind kind)
-{
-    for (size_t i = 0; i < h->effects.list.len; i++)
-        if (h->effects.list.items[i].kind == kind)
-            return &h->effects.list.items[i];
-    return NULL;
-}
-
 static const char *machine_of(struct harness *h, const char *hostname)
 {
     return core_cluster(h->core)->machines[harness_task(h, hostname)->machine].name.data;

@@ -4,14 +4,6 @@
 
 #include "core/agent/agent.h"
 
-static const struct effect *find_effect(const struct harness *h, enum effect_kind kind)
-{
-    for (size_t i = 0; i < h->effects.list.len; i++)
-        if (h->effects.list.items[i].kind == kind)
-            return &h->effects.list.items[i];
-    return NULL;
-}
-
 #define SET JOBSET("a", "failurePolicy: {maxRestarts: 9}, ", RJOB("x", 1, "", 3, ""))
 #define IN_PLACE                                                                                             \
     JOBSET("a", "failurePolicy: {maxRestarts: 2, restartStrategy: InPlaceRestart}, ",                        \
@@ -69,7 +61,7 @@ static void nothing_starts_before_every_machine_was_heard(void **state)
     harness_done(&h);
 }
 
-/* Where all is as the log says, nothing is touched. */
+/* The controller touches no task where the machines have what the log says. */
 static void what_runs_runs_on(void **state)
 {
     struct harness h;
@@ -160,7 +152,7 @@ static void orders_are_repeated_afterwards(void **state)
     harness_done(&h);
 }
 
-/* Nor do processes that go on hear of their next attempt. */
+/* Processes that go on do not hear of their next attempt either. */
 static void the_next_attempt_waits_too(void **state)
 {
     struct harness h;

@@ -1,4 +1,4 @@
-/* Where requests and answers end, and the connection's line in the head of an answer. */
+/* The ends of requests and answers, and the line "Connection" in the head of an answer. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

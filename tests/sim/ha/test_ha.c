@@ -51,7 +51,7 @@ static void test_a_seed_is_a_seed(void **state)
     assert_string_equal(drawn, first.drawn);
 }
 
-/* Some seed catches the plant in this way, and the same seed holds without it. */
+/* Looks for a seed that catches the plant in this way; the same seed must hold without the plant. */
 static void expect_caught(enum torture_plant plant, enum torture_result result)
 {
     struct campaign_options options = {

@@ -163,8 +163,8 @@ static void late_append_changes_nothing(void **state)
     etcd_lease_end(lease);
 }
 
-/* Who takes over from a leader dies before it has the key: the leader, which lives, learns of it all the
- * same. */
+/* A controller that takes over from a leader dies before it has the key: the leader, which lives, learns of
+ * it all the same. */
 static void a_replaced_leader_learns_first(void **state)
 {
     struct side a = {0}, b = {0};
@@ -343,7 +343,7 @@ static bool is_restored(struct side *side)
     return stats.restored;
 }
 
-/* What was copied from a backup is known as such until a leader appends. */
+/* A log that was copied from a backup is known as such until a leader appends. */
 static void a_restored_log_says_so(void **state)
 {
     struct side copier = {0}, next = {0};
@@ -637,8 +637,8 @@ static int append_large(struct side *side, size_t count, struct error *error)
     return rc;
 }
 
-/* Of a group in parts etcd refuses a later one. The next append in that place is smaller: what is left of the
- * refused group is gone, and the log reads on. */
+/* etcd refuses a later part of a group. The next append in that place is smaller: the refused group's earlier
+ * parts are gone, and the log reads on. */
 static void parts_of_a_refused_group(void **state)
 {
     struct members small, kept = members;
