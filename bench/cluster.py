@@ -204,21 +204,9 @@ class Server:
         return int(self.get("/api/v1/namespaces")["metadata"]["resourceVersion"])
 
 
-class LocalCluster:
-    """`phalanx up`: a controller and a real agent process for each machine."""
-
-    def __init__(self, scratch, cluster_file, *options, name="cluster"):
-        self.name, self.folder = name, scratch.join(name)
-        self.scratch = scratch
-        self.log = open(scratch.join(f"{name}.log"), "w")
-        self.process = subprocess.Popen(
-            [PHALANX, "up", "--insecure", "--cluster", cluster_file, "--data", self.folder, "--api", "127.0.0.1:0",
-             "--agents", "127.0.0.1:0", *options], stdout=self.log, stderr=self.log, start_new_session=True)
-        ready = os.path.join(self.folder, "ready")
-        wait_for("the cluster is not up", lambda: os.path.exists(ready) and os.path.getsize(ready), 30)
-        with open(ready) as file:
-            self.url = file.read().strip()
-        self.server = Server(self.url)
+class Machines:
+    """A cluster's machines. Who has them sets `scratch`, `name`, a folder below it with the machines' state, and
+    `server`."""
 
     def wait_ready(self, machines):
         wait_for(f"{machines} machines are not ready", lambda: self.server.ready_machines() == machines, 30, 0.1)
@@ -245,6 +233,23 @@ class LocalCluster:
                 if rank is not None:  # a spare has none
                     places[int(rank)] = pod["spec"].get("nodeName")
         return places
+
+
+class LocalCluster(Machines):
+    """`phalanx up`: a controller and a real agent process for each machine."""
+
+    def __init__(self, scratch, cluster_file, *options, name="cluster"):
+        self.name, self.folder = name, scratch.join(name)
+        self.scratch = scratch
+        self.log = open(scratch.join(f"{name}.log"), "w")
+        self.process = subprocess.Popen(
+            [PHALANX, "up", "--insecure", "--cluster", cluster_file, "--data", self.folder, "--api", "127.0.0.1:0",
+             "--agents", "127.0.0.1:0", *options], stdout=self.log, stderr=self.log, start_new_session=True)
+        ready = os.path.join(self.folder, "ready")
+        wait_for("the cluster is not up", lambda: os.path.exists(ready) and os.path.getsize(ready), 30)
+        with open(ready) as file:
+            self.url = file.read().strip()
+        self.server = Server(self.url)
 
     def __enter__(self):
         return self

@@ -19,7 +19,8 @@ import subprocess
 import threading
 import time
 
-from cluster import BUILD, PHALANX, ROOT, BenchError, Scratch, parse_time, wait_for
+import ladder
+from cluster import BUILD, PHALANX, ROOT, BenchError, Machines, Scratch, Server, parse_time, wait_for
 from report import figure, median
 
 ETCD = "/usr/bin/etcd"
@@ -130,8 +131,8 @@ class Strict(threading.Thread):
 class Cluster:
     """The members, and the controllers; all of it ends with the block."""
 
-    def __init__(self, scratch):
-        self.folder, self.processes, self.number = scratch, {}, 0
+    def __init__(self, scratch, file=os.path.join(ROOT, "clusters/mini.yaml")):
+        self.scratch, self.file, self.processes, self.number = scratch, file, {}, 0
         ports = free_ports(4 * COUNT)
         self.client_ports, self.peer_ports = ports[:COUNT], ports[COUNT:2 * COUNT]
         self.api, self.agents = ports[2 * COUNT:3 * COUNT], ports[3 * COUNT:]
@@ -153,21 +154,21 @@ class Cluster:
             process.wait()
 
     def start(self, name, words):
-        with open(self.folder.join(name + ".log"), "a") as log:
+        with open(self.scratch.join(name + ".log"), "a") as log:
             self.processes[name] = subprocess.Popen(words, stdout=log, stderr=log)
 
     def member(self, i):
         here, peer = (f"http://127.0.0.1:{ports[i]}" for ports in (self.client_ports, self.peer_ports))
         together = ",".join(f"m{k}=http://127.0.0.1:{port}" for k, port in enumerate(self.peer_ports))
         self.start(f"m{i}", [
-            ETCD, "--name", f"m{i}", "--data-dir", self.folder.join(f"m{i}"), "--listen-client-urls", here,
+            ETCD, "--name", f"m{i}", "--data-dir", self.scratch.join(f"m{i}"), "--listen-client-urls", here,
             "--advertise-client-urls", here, "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
             "--initial-cluster", together, "--heartbeat-interval", "20", "--election-timeout", "200"])
 
     def controller(self, i):
         self.start(f"c{i}", [
-            PHALANX, "controller", "--data", self.folder.join(f"c{i}"), "--cluster",
-            os.path.join(ROOT, "clusters/mini.yaml"), "--etcd", self.etcd, "--etcd-lease", str(LEASE_S),
+            PHALANX, "controller", "--data", self.scratch.join(f"c{i}"), "--cluster", self.file,
+            "--etcd", self.etcd, "--etcd-lease", str(LEASE_S),
             "--api", f"127.0.0.1:{self.api[i]}", "--agents", f"127.0.0.1:{self.agents[i]}"])
 
     def kill(self, names):
@@ -229,6 +230,31 @@ class Cluster:
         return [f'{item["metadata"]["namespace"]}/{item["metadata"]["name"]}' for item in found["items"]]
 
 
+class Trainers(Cluster, Machines):
+    """Controllers with machines: those of a job that trains."""
+
+    def __init__(self, scratch):
+        self.name = "trainers"
+        super().__init__(scratch, ladder.cluster_file(scratch, self.name, ladder.MACHINES))
+        self.server = Server(f"http://127.0.0.1:{self.api[0]}")
+
+    def __enter__(self):
+        super().__enter__()
+        for k in range(ladder.MACHINES):
+            self.agent(f"m-{k + 1}")
+        return self
+
+    def agent(self, machine):
+        self.start(machine, [
+            PHALANX, "agent", "--machine", machine, "--chips", "4", "--state",
+            self.scratch.join(f"{self.name}/machines/{machine}"), "--no-probes", "--allow-root-tasks", "--controller",
+            ",".join(f"127.0.0.1:{port}" for port in self.agents)])
+
+    def ask_standbys(self, leader):
+        """For what is asked while the leader is dead."""
+        self.server = Server(f"http://127.0.0.1:{self.api[(leader + 1) % COUNT]}")
+
+
 def put(text):
     return {"key": base64.b64encode(b"/bench/" + text.encode()).decode(), "value": ""}
 
@@ -286,6 +312,39 @@ def failovers(report, cluster):
     report.row(figure("ha", "hand-over: requests failed", sum(failed for _, failed in moved), "requests"))
 
 
+def lose_machine_and_leader(job, rank):
+    """Milliseconds until the first write, and until the next step of every rank."""
+    cluster, leader = job.cluster, job.cluster.leader()
+    client = Client([port for i, port in enumerate(cluster.api) if i != leader])
+    cluster.write(client)
+    cluster.ask_standbys(leader)
+    machine, lose, taken = job.machine_of(rank), job.lose_machine(rank), []
+
+    def lose_both():
+        cluster.kill([f"c{leader}"])
+        lose()
+        taken.append(cluster.write(client))
+
+    recovery_ms = job.recovery_ms(lose_both)
+    cluster.processes[machine].wait()
+    cluster.agent(machine)
+    cluster.revive([f"c{leader}"])
+    return taken[0], recovery_ms
+
+
+def gang(report):
+    """A machine of a running gang dies together with the controller that leads."""
+    found = []
+    with Scratch() as scratch, ladder.Job(Trainers(scratch), ladder.MACHINES, 1) as job:
+        for number in range(ROUNDS):
+            job.settle()
+            found.append(lose_machine_and_leader(job, number % ladder.RANKS))
+    name = f"leader and machine killed, {ladder.RANKS} ranks"
+    report.row(figure("ha", f"{name}: first write", median([taken for taken, _ in found]), "ms"))
+    report.row(figure("ha", f"{name}: every rank's next step", median([step for _, step in found]), "ms"))
+    report.row(figure("ha", f"{name}: step beyond first write", median([step - taken for taken, step in found]), "ms"))
+
+
 def throughput(report, cluster, scratch):
     member = cluster.client_ports[cluster.leading_member()]
     done = subprocess.run([os.path.join(BUILD, "bench_ha_log"), f"http://127.0.0.1:{member}", scratch.path],
@@ -328,3 +387,4 @@ def run(report):
         throughput(report, cluster, scratch)
         failovers(report, cluster)
         many_kills(report, cluster)
+    gang(report)

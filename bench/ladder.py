@@ -13,6 +13,7 @@ from slurm import Slurm
 from stamps import Stamps
 
 RANKS, MEGABYTES, TIMES = 4, 100, 20
+MACHINES = RANKS + 2
 PATIENCE_S = 60
 HOLD_NS = 1_500_000_000  # ranks hold their state every second
 
@@ -28,6 +29,13 @@ spec:
     - machines: %d
       chips: 4
 """
+
+
+def cluster_file(scratch, name, machines):
+    path = scratch.join(f"{name}.yaml")
+    with open(path, "w") as file:
+        file.write(CLUSTER % machines)
+    return path
 
 
 def memory_of(pid):
@@ -48,17 +56,15 @@ def answered(ask):
 
 
 class Job:
-    """Four ranks that make steps, on a cluster of its own, with so many machines beyond theirs."""
+    """Four ranks that make steps, on a cluster of their own, which ends with them."""
 
-    def __init__(self, scratch, name, machines, spares):
-        path = scratch.join(f"{name}.yaml")
-        with open(path, "w") as file:
-            file.write(CLUSTER % machines)
-        self.scratch, self.machines, self.spares, self.attempt = scratch, machines, spares, 0
-        self.stamps = Fifo(scratch, f"{name}.stamps", "=qII")
-        self.cluster = LocalCluster(scratch, path, "--revive", "300ms", name=name)
+    def __init__(self, cluster, machines, spares):
+        self.cluster, self.scratch = cluster, cluster.scratch
+        self.machines, self.spares, self.attempt = machines, spares, 0
+        self.stamps = Fifo(self.scratch, f"{cluster.name}.stamps", "=qII")
 
     def __enter__(self):
+        self.cluster.__enter__()
         self.cluster.wait_ready(self.machines)
         policy = {"failurePolicy": {"maxRestarts": 1000}}
         document = jobset("job", [task("loop"), self.stamps.path, str(MEGABYTES)], RANKS, spec=policy)
@@ -135,6 +141,10 @@ class Job:
         return found
 
 
+def local(scratch, name):
+    return LocalCluster(scratch, cluster_file(scratch, name, MACHINES), "--revive", "300ms", name=name)
+
+
 def is_controller(pid):
     with open(f"/proc/{pid}/cmdline", "rb") as file:
         return file.read().split(b"\0")[1:2] == [b"controller"]
@@ -189,11 +199,11 @@ def say(report, case, values, limit, found, machine):
 
 def run(report):
     found = peers(report)
-    with Scratch() as scratch, Job(scratch, "cold", RANKS + 2, 0) as job:
+    with Scratch() as scratch, Job(local(scratch, "cold"), MACHINES, 0) as job:
         limit = alone_ms(job)
         say(report, "process killed", job.recoveries(TIMES, job.lose_process), limit, found, 0)
         say(report, "machine lost, cold", job.recoveries(TIMES, job.lose_machine), limit, found, 1)
-    with Scratch() as scratch, Job(scratch, "warm", RANKS + 2, 1) as job:
+    with Scratch() as scratch, Job(local(scratch, "warm"), MACHINES, 1) as job:
         say(report, "machine lost, warm spare", job.recoveries(TIMES, job.lose_machine), limit, found, 1)
         both = job.recoveries(TIMES, lambda rank: job.lose_machine(rank, controller=True))
         say(report, "machine and controller lost", both, limit, found, 1)

@@ -56,9 +56,7 @@ class Repetition:
 
 def gang(report):
     with Scratch() as scratch:
-        path = scratch.join("cluster.yaml")
-        with open(path, "w") as file:
-            file.write(ladder.CLUSTER % (RANKS + SPARES))
+        path = ladder.cluster_file(scratch, "cluster", RANKS + SPARES)
         with LocalCluster(scratch, path, "--revive", "500ms") as cluster:
             server = cluster.server
             cluster.wait_ready(RANKS + SPARES)

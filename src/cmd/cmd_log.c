@@ -310,7 +310,7 @@ static int restore_to_etcd(struct command *command, const struct log_store *from
         if (rc > 0)
             rc = copy_log(from, &to, error);
         if (rc == 0)
-            rc = etcd_log_resign(log, error);
+            rc = etcd_log_resign(log, NULL, error);
         etcd_lease_end(lease);
     }
     to.close(to.context);

@@ -282,9 +282,11 @@ void process_spawn(struct world *world, struct sim_machine *machine, const struc
         tether->shims++;
     }
     world->outcome->starts++;
-    world_trace(world, "%s: spawns " STR_FORMAT " of attempt %d on chips %llx, container %u, run %u",
-                machine->name, STR_ARG(launch->name), launch->attempt, (unsigned long long)launch->chips,
-                container, run);
+    world_trace(world,
+                "%s: spawns " STR_FORMAT
+                " of attempt %d, rank %u among %zu hosts, on chips %llx, container %u, run %u",
+                machine->name, STR_ARG(launch->name), launch->attempt, launch->rank, launch->rank_table.count,
+                (unsigned long long)launch->chips, container, run);
     oracle_spawned(world, machine, process);
     vec_push(&machine->processes, process);
     arm(world, machine, process);

@@ -104,7 +104,8 @@ enum torture_ha_reach {
     HA_TWO_LEAD,     /* two believed that they led */
     HA_DEPOSED,      /* a leader's write came to etcd after another one had taken over */
     HA_LOST,         /* a leader found out that it leads no more */
-    HA_RESIGNED,     /* planned hand-over */
+    HA_HANDED_OVER,  /* planned, to a controller that was alive */
+    HA_RESIGNED,     /* planned, and none was known: to whoever took the lead */
     HA_KILLED,       /* a controller */
     HA_STOPPED,      /* a controller stood still */
     HA_CUT,          /* two places could not reach each other */

@@ -38,6 +38,8 @@ void catch_up_note(struct step *step, struct task *task, const struct task_repor
     CHECK(task->machine != MACHINE_NONE);
     struct jobset *jobset = task->job->jobset;
     int64_t seen = (int64_t)report->attempt_plus_1 - 1;
+    if (seen > task->attempt) /* told of it by the lost part, which may have given it any rank */
+        hearing_stranger(step, task->uid);
     if (!task->job->doomed && seen > jobset->attempt && seen < INT32_MAX)
         take_seen(step, jobset, &step->cluster->machines[task->machine], (int32_t)seen);
 }

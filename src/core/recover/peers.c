@@ -6,6 +6,13 @@
  * a report may be about one of those, so none counts. */
 #include "core/recover/internal.h"
 
+/* Whether no other task can have had the task's rank in the reporter's attempt: they were placed together, or
+ * the task is older than the attempt, as a rank that goes on and a spare that was given one are. */
+static bool has_only_had(const struct task *reporter, const struct task *task)
+{
+    return task->gang && (task->gang == reporter->gang || task->began_attempt < task->attempt);
+}
+
 /* Returns the peer with that rank in the reporter's attempt; NULL: none, or the peer joined later, or it
  * waits to run again in its place, so that the report is about its earlier process. An ended task keeps
  * its rank number, which another task may have by now. */
@@ -19,7 +26,7 @@ static struct task *peer_of(const struct task *reporter, uint32_t rank)
         for (uint32_t s = 0; s < job->index_count; s++) {
             struct task *task = job->indexes[s].task;
             if (task && task->rank == rank && !task_ended(task->state) && !task_is_dead(task) &&
-                !task->parked && task->gang == reporter->gang && task->attempt == reporter->attempt)
+                !task->parked && has_only_had(reporter, task) && task->attempt == reporter->attempt)
                 return task;
         }
     }

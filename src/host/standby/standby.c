@@ -29,6 +29,7 @@ struct standby {
     uv_async_t news;
     uv_timer_t look;
     struct etcd_seen seen;
+    struct etcd_replica successor;     /* to which we hand over; without a lease: to whoever takes the lead */
     bool leads, stopped, closed, away; /* away: it has been said that etcd does not answer */
     bool resigned;                     /* the controller is not freed yet: state and log are its own */
     bool ending;                       /* the process ends after the hand-over */
@@ -287,12 +288,14 @@ static void standby_take_over(struct standby *standby, bool instead)
 {
     struct error error = {0};
     int64_t term = etcd_log_term(standby->log);
+    struct etcd_lease *lease = keeper_lease(standby->keeper);
+    bool ours = standby->seen.leader_lease == etcd_lease_id(lease);
     if (!lease_runs(standby))
         return;
     int rc = 1; /* the lead was taken before, and the log could not be read then */
     if (!term || term != standby->seen.leader_term)
-        rc = etcd_log_lead(standby->log, keeper_lease(standby->keeper), str_from(standby->who),
-                           instead ? &standby->seen : NULL, &error);
+        rc = etcd_log_lead(standby->log, lease, str_from(standby->who),
+                           instead || ours ? &standby->seen : NULL, &error);
     if (rc == 0)
         return; /* another one was faster: its key is news */
     if (rc > 0)
@@ -342,7 +345,7 @@ static void standby_follow(struct standby *standby)
         return;
     }
     standby_announce(standby, core_level(standby->core));
-    /* The key is ours where a take-over went through whose answer was lost. */
+    /* The key is ours after a hand-over to us, or a take-over whose answer was lost. */
     if (!standby->seen.leader_term || strcmp(standby->seen.who, standby->who) == 0)
         standby_take_over(standby, false);
     if (!standby->leads)
@@ -443,9 +446,24 @@ static int64_t shared_leads_until(void *context)
     return standby->keeper ? etcd_lease_until_ns(keeper_lease(standby->keeper)) : 0;
 }
 
+/* Looks for another controller that is alive, and reads what is in the log. */
+static void find_successor(struct standby *standby)
+{
+    struct etcd_replicas replicas;
+    struct error error;
+    standby->successor.lease = 0;
+    if (etcd_log_replicas(standby->log, &replicas, &error) < 0)
+        return;
+    for (size_t i = 0; i < replicas.count && !standby->successor.lease; i++)
+        if (strcmp(replicas.items[i].who, standby->who) != 0 &&
+            replicas.items[i].reads >= core_level(standby->core))
+            standby->successor = replicas.items[i];
+}
+
 static void shared_hands_over(void *context)
 {
     struct standby *standby = context;
+    find_successor(standby);
     forward_to(standby->forward, NULL);
     if (standby->ending)
         forward_unlisten(standby->forward);
@@ -467,7 +485,8 @@ static void shared_resign(void *context)
     uv_update_time(standby->loop);
     standby->yields_ms = uv_now(standby->loop) + YIELD_MS;
     uv_timer_start(&standby->look, on_look, 0, LOOK_NS / NS_PER_MS);
-    if (etcd_log_resign(standby->log, &error) < 0)
+    const struct etcd_replica *successor = standby->successor.lease ? &standby->successor : NULL;
+    if (etcd_log_resign(standby->log, successor, &error) < 0)
         fprintf(stderr, "warning: %s\n", error.text);
 }
 

@@ -193,46 +193,47 @@ static void on_records(struct ha_controller *controller, const struct ha_message
 
 /* --- taking the lead -------------------------------------------------------------------------- */
 
-/* Takes the lead where there is no leader key, or under ours. */
+/* Removes groups that were begun and never finished, behind the head that is known. The head is compared too:
+ * a transaction that comes late would remove what was appended since. */
+static void txn_drop_left_overs(struct ha_controller *controller, struct sim_txn *txn)
+{
+    if (controller->world->options.plant != PLANT_LATE_CLEANING)
+        sim_txn_if(txn, SIM_HEAD, controller->head_mod);
+    sim_txn_delete(txn, SIM_GROUP, ha_group_key(controller->head.last + 1, 0), UINT64_MAX - 1);
+}
+
+static void txn_put_leader(struct ha_controller *controller, struct sim_txn *txn,
+                           const struct sim_leader *leader, int64_t lease)
+{
+    sim_txn_put(txn, SIM_LEADER, 0, (struct str){(const char *)leader, sizeof(*leader)}, lease);
+    sim_txn_delete(txn, SIM_STEP_DOWN, 0, 0);
+    txn_drop_left_overs(controller, txn);
+}
+
+/* The mod revision of the leader key in whose place ours comes; 0: there is none. */
+static int64_t instead_of(const struct ha_controller *controller)
+{
+    bool over = controller->world->options.plant == PLANT_REVOKE_LATER;
+    return over ? controller->seen.leader_term : 0;
+}
+
+/* Takes the lead where there is no leader key. */
 static void take_lead(struct ha_controller *controller)
 {
     struct sim_leader leader = {.controller = controller->index, .life = controller->life};
     struct sim_txn *txn = sim_txn_new();
     CHECK(!controller->term);
-    bool over = controller->world->options.plant == PLANT_REVOKE_LATER;
-    sim_txn_if(txn, SIM_LEADER, over ? controller->seen.leader_term : 0);
-    sim_txn_get(txn, true, SIM_HEAD);
-    sim_txn_put(txn, SIM_LEADER, 0, (struct str){(const char *)&leader, sizeof(leader)}, controller->lease);
-    sim_txn_delete(txn, SIM_STEP_DOWN, 0, 0);
+    sim_txn_if(txn, SIM_LEADER, instead_of(controller));
+    txn_put_leader(controller, txn, &leader, controller->lease);
     sim_txn_get(txn, false, SIM_HEAD);
     sim_txn_get(txn, false, SIM_LEADER);
     call_txn(controller, ASK_LEAD, txn, controller->lease_until_ns, false);
 }
 
-/* The head is compared too: an attempt that comes late would remove what was appended since. */
-static void drop_left_overs(struct ha_controller *controller)
-{
-    struct sim_txn *txn = ha_leader_txn(controller);
-    if (controller->world->options.plant != PLANT_LATE_CLEANING)
-        sim_txn_if(txn, SIM_HEAD, controller->head_mod);
-    sim_txn_delete(txn, SIM_GROUP, ha_group_key(controller->head.last + 1, 0), UINT64_MAX - 1);
-    call_txn(controller, ASK_DROP, txn, 0, true);
-}
-
-static void on_lead(struct ha_controller *controller, const struct ha_message *answer)
+/* The leader key is ours, and we know the log's end. */
+static void has_lead(struct ha_controller *controller, int64_t term)
 {
     struct ha_world *world = controller->world;
-    int64_t term = answer->revision;
-    if (!take_head(controller, answer))
-        return;
-    if (!answer->held) { /* perhaps by an earlier attempt of our own */
-        const struct sim_pair *leader = sim_pair_find(&answer->pairs, SIM_LEADER, 0);
-        if (!leader || leader->lease != controller->lease) {
-            look_later(controller, LOOK_NS); /* another one was faster: its key is news */
-            return;
-        }
-        term = leader->mod;
-    }
     controller->term = term;
     ha_reach(world, HA_TAKE_OVER);
     ha_trace(world, "c-%u: has the leader key, term %lld, up to record %llu", controller->index + 1,
@@ -240,15 +241,34 @@ static void on_lead(struct ha_controller *controller, const struct ha_message *a
     if (!world->healing && ha_chance(world, world->swarm.taker_ppm))
         ha_end(controller, ha_draw_about(world, 2 * world->swarm.ttl_ns), "dies with the leader key");
     else
-        drop_left_overs(controller);
+        catch_up(controller);
+}
+
+static void on_lead(struct ha_controller *controller, const struct ha_message *answer)
+{
+    if (answer->held) {
+        has_lead(controller, answer->revision);
+        return;
+    }
+    const struct sim_pair *leader = sim_pair_find(&answer->pairs, SIM_LEADER, 0);
+    if (!take_head(controller, answer))
+        return;
+    if (leader && leader->lease == controller->lease) /* by an earlier attempt of our own */
+        has_lead(controller, leader->mod);
+    else if ((leader ? leader->mod : 0) == instead_of(controller))
+        take_lead(controller); /* the log had grown */
+    else
+        look_later(controller, LOOK_NS); /* another one was faster: its key is news */
 }
 
 /* --- following -------------------------------------------------------------------------------- */
 
 static void announce(struct ha_controller *controller)
 {
-    struct sim_replica replica = {controller->index, controller->old ? 0 : LEVEL_NEWEST,
-                                  core_level(controller->core), 0};
+    struct sim_replica replica = {.controller = controller->index,
+                                  .reads = controller->old ? 0 : LEVEL_NEWEST,
+                                  .level = core_level(controller->core),
+                                  .life = controller->life};
     struct sim_txn *txn = sim_txn_new();
     controller->announce_tried = true;
     controller->announced_level = replica.level;
@@ -285,8 +305,10 @@ static void followed(struct ha_controller *controller)
         lease_ask(controller);
     else if (announcement_is_due(controller))
         announce(controller);
-    else if (!controller->seen.leader_term || controller->seen.leader_lease == controller->lease)
-        take_lead(controller); /* the key is ours if a try went through without an answer */
+    else if (!controller->seen.leader_term)
+        take_lead(controller);
+    else if (controller->seen.leader_lease == controller->lease) /* handed over, or put without an answer */
+        has_lead(controller, controller->seen.leader_term);
     else if (controller->dead_term == controller->seen.leader_term)
         revoke_lead(controller);
     else if (controller->something_new)
@@ -314,15 +336,59 @@ bool lead_look_as_leader(struct ha_controller *controller)
     return true;
 }
 
+/* Gives the lead to the successor, or to whoever takes it. */
+static void resign(struct ha_controller *controller)
+{
+    struct sim_txn *txn = ha_leader_txn(controller);
+    if (controller->successor_lease)
+        txn_put_leader(controller, txn, &controller->successor, controller->successor_lease);
+    else
+        sim_txn_delete(txn, SIM_LEADER, 0, 0);
+    sim_txn_get(txn, false, SIM_LEADER);
+    call_txn(controller, ASK_RESIGN, txn, 0, true);
+}
+
 bool lead_resign(struct ha_controller *controller)
 {
     if (!controller->resigns)
         return false;
-    struct sim_txn *txn = ha_leader_txn(controller);
-    sim_txn_delete(txn, SIM_LEADER, 0, 0);
-    sim_txn_get(txn, false, SIM_LEADER);
-    call_txn(controller, ASK_RESIGN, txn, 0, true);
+    if (controller->succession) {
+        resign(controller);
+        return true;
+    }
+    struct sim_txn *txn = sim_txn_new();
+    sim_txn_get_from(txn, SIM_REPLICA, 0);
+    call_txn(controller, ASK_SUCCESSOR, txn, ha_mono(controller) + PATIENCE_NS, false);
     return true;
+}
+
+/* The first of the others that is alive, and reads what is in the log. */
+static void on_successors(struct ha_controller *controller, const struct ha_message *answer)
+{
+    for (size_t i = 0; i < answer->pairs.len && !controller->successor_lease; i++) {
+        struct sim_replica replica;
+        memcpy(&replica, answer->pairs.items[i].value.data, sizeof(replica));
+        if (replica.controller == controller->index || replica.reads < core_level(controller->core))
+            continue;
+        controller->successor_lease = answer->pairs.items[i].lease;
+        controller->successor = (struct sim_leader){.controller = replica.controller, .life = replica.life};
+    }
+}
+
+static void on_resigned(struct ha_controller *controller, int rc, const struct ha_message *answer)
+{
+    if (rc == ERROR_NOT_FOUND && controller->successor_lease) { /* it has ended, and we lead on */
+        controller->successor_lease = 0;
+        resign(controller);
+        return;
+    }
+    const struct sim_pair *leader = rc == 0 ? sim_pair_find(&answer->pairs, SIM_LEADER, 0) : NULL;
+    bool ours = leader && !(controller->successor_lease && leader->lease == controller->successor_lease);
+    bool gone = rc == 0 && (answer->held || !ours);
+    if (gone)
+        ha_reach(controller->world, controller->successor_lease ? HA_HANDED_OVER : HA_RESIGNED);
+    ha_end(controller, controller->ends ? NS_PER_SECOND : 10 * NS_PER_MS,
+           gone ? "has handed over" : "could not hand over");
 }
 
 static void on_look_as_leader(struct ha_controller *controller)
@@ -415,11 +481,7 @@ static void lead_answer_of_leader(struct ha_controller *controller, enum ha_ask 
                                   const struct ha_message *answer)
 {
     if (ask == ASK_RESIGN) {
-        bool gone = rc == 0 && (answer->held || !sim_pair_find(&answer->pairs, SIM_LEADER, 0));
-        if (gone)
-            ha_reach(controller->world, HA_RESIGNED);
-        ha_end(controller, controller->ends ? NS_PER_SECOND : 10 * NS_PER_MS,
-               gone ? "has handed over" : "could not hand over");
+        on_resigned(controller, rc, answer);
     } else if (ask == ASK_LOOK && rc == 0) {
         on_look(controller, answer);
     } else if (ask == ASK_LEASES && rc == 0) {
@@ -427,6 +489,9 @@ static void lead_answer_of_leader(struct ha_controller *controller, enum ha_ask 
     } else {
         if (ask == ASK_REPLICAS && rc == 0)
             on_replicas(controller, answer);
+        if (ask == ASK_SUCCESSOR && rc == 0)
+            on_successors(controller, answer);
+        controller->succession |= ask == ASK_SUCCESSOR;
         if (ask == ASK_ANNOUNCE)
             controller->announced = rc == 0;
         ha_turn_soon(controller);
@@ -440,8 +505,6 @@ static void lead_fails(struct ha_controller *controller, enum ha_ask ask, int rc
         ha_end(controller, NS_PER_SECOND, "cannot read the log");
         return;
     }
-    if (ask == ASK_DROP)
-        controller->term = 0;
     look_later(controller, LOOK_NS);
 }
 
@@ -454,7 +517,7 @@ void lead_answered(struct ha_controller *controller, enum ha_ask ask, int rc, co
     } else if (ask == ASK_ANNOUNCE) {
         controller->announced = rc == 0;
         followed(controller);
-    } else if (rc < 0 || (ask == ASK_DROP && !answer->held)) {
+    } else if (rc < 0) {
         lead_fails(controller, ask, rc);
     } else if (ask == ASK_LOOK) {
         on_look(controller, answer);
@@ -466,8 +529,6 @@ void lead_answered(struct ha_controller *controller, enum ha_ask ask, int rc, co
         take_lead(controller);
     } else if (ask == ASK_LEAD) {
         on_lead(controller, answer);
-    } else if (ask == ASK_DROP) {
-        catch_up(controller);
     } else {
         CHECK_UNREACHABLE();
     }

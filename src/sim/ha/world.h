@@ -129,6 +129,7 @@ struct sim_leader {
 /* control/replica/LEASE */
 struct sim_replica {
     uint32_t controller, reads, level, pad;
+    uint64_t life;
 };
 
 struct sim_lease {
@@ -190,11 +191,11 @@ enum ha_ask {
     ASK_ANNOUNCE,
     ASK_LEAD,
     ASK_REVOKE, /* the lease of a leader whose process is gone */
-    ASK_DROP,   /* groups that were begun and never finished */
     ASK_PART,   /* a part of a group before the last */
     ASK_APPEND,
     ASK_SAVE, /* a snapshot */
     ASK_TRIM,
+    ASK_SUCCESSOR, /* who is alive, before the lead is given up */
     ASK_RESIGN,
     ASK_LEASES, /* before the replicas are counted */
     ASK_REPLICAS,
@@ -250,6 +251,9 @@ struct ha_controller {
     int64_t leases_ns;      /* true: when etcd said which leases there are */
     VEC(int64_t) leases;
     bool resigns, ends;  /* ends: it does not come back as a standby at once */
+    bool succession;     /* it has looked for a successor */
+    struct sim_leader successor;
+    int64_t successor_lease; /* 0: there is none: whoever takes the lead */
     bool lost;           /* it must not act any more: its process ends with this event */
     uint64_t missing;    /* a record that was not there at the last look */
     bool announce_tried; /* since the last look */

@@ -10,6 +10,12 @@
            "{name: x, replicas: 1, template: {spec: {parallelism: 3, completions: 3, backoffLimit: "         \
            "2147483647, podReplacementPolicy: Failed, " POD_OF("", "1") "}}}")
 
+#define WITH_SPARE                                                                                           \
+    "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"                                                   \
+    "metadata: {name: a, annotations: {phalanx.dev/spares: '1'}}\nspec: {failurePolicy: {maxRestarts: 9}, "  \
+    "replicatedJobs: [{name: x, replicas: 1, template: {spec: {parallelism: 3, completions: 3, "             \
+    "completionMode: Indexed, backoffLimit: 0, " POD_OF("", "1") "}}}]}\n"
+
 static void boot_on_a_backup(struct harness *h)
 {
     harness_step(h, &(struct event){.kind = EVENT_BOOT,
@@ -106,6 +112,44 @@ static void a_stranger_ends_first(void **state)
     harness_done(&h);
 }
 
+/* The lost part has given a spare a rank. The log knows the task, and may not start another one of that rank
+ * beside it. */
+static void a_spare_that_has_a_rank_ends_first(void **state)
+{
+    struct harness h;
+    harness_init(&h, 4, 1, 0);
+    struct jobset *jobset = harness_create(&h, WITH_SPARE);
+    for (int round = 0; round < 2; round++) { /* ranks, then the spare */
+        harness_run_all(&h);
+        for (size_t i = 0; i < jobset->jobs[0]->tasks.len; i++) {
+            const struct task *task = jobset->jobs[0]->tasks.items[i];
+            struct task_report joined = {.kind = REPORT_JOINED, .task = task->uid, .attempt_plus_1 = 1};
+            if (!task->joined)
+                harness_report(&h, &joined, task->machine);
+        }
+    }
+    assert_int_equal((int)jobset->jobs[0]->spares.len, 1);
+    const struct task *spare = jobset->jobs[0]->spares.items[0];
+    int last = (int)spare->machine + 1;
+    assert_int_equal(spare->state, TASK_RUNNING);
+    struct task_report report = {.kind = REPORT_STARTED, .task = spare->uid, .attempt_plus_1 = 3};
+    size_t told = h.told.len;
+    boot_on_a_backup(&h);
+    comes_back(&h, last, &report, 1);
+    assert_int_equal(jobset->attempt, 3);
+    for (int machine = 1; machine <= 4; machine++)
+        if (machine != last)
+            comes_back(&h, machine, NULL, 0);
+    assert_true(core_is_hearing(h.core));
+    assert_int_equal(h.told.len, told);
+    report.kind = REPORT_EXITED;
+    harness_report(&h, &report, (machine_id)(last - 1));
+    assert_false(core_is_hearing(h.core));
+    assert_int_equal(h.told.len, told + 3);
+    assert_all_run(&h, jobset);
+    harness_done(&h);
+}
+
 /* A machine that stays away has ended its tasks when its lease is over. Times of JobSets that have come
  * meanwhile ask for few ticks. */
 static void leases_are_waited_for_at_the_longest(void **state)
@@ -177,6 +221,7 @@ int main(void)
         cmocka_unit_test(nothing_starts_before_every_machine_was_heard),
         cmocka_unit_test(what_runs_runs_on),
         cmocka_unit_test(a_stranger_ends_first),
+        cmocka_unit_test(a_spare_that_has_a_rank_ends_first),
         cmocka_unit_test(leases_are_waited_for_at_the_longest),
         cmocka_unit_test(orders_are_repeated_afterwards),
         cmocka_unit_test(the_next_attempt_waits_too),

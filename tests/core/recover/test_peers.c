@@ -198,6 +198,47 @@ static void an_older_process_of_the_attempt_may_be_meant(void **state)
     harness_done(&h);
 }
 
+static void join_all(struct harness *h, const struct job *job)
+{
+    for (int round = 0; round < 2; round++) { /* ranks, then the spare */
+        harness_run_all(h);
+        for (size_t i = 0; i < job->tasks.len + job->spares.len; i++) {
+            const struct task *task =
+                i < job->tasks.len ? job->tasks.items[i] : job->spares.items[i - job->tasks.len];
+            struct task_report joined = {.kind = REPORT_JOINED,
+                                         .task = task->uid,
+                                         .attempt_plus_1 = (uint32_t)task->attempt + 1,
+                                         .can_rejoin = true,
+                                         .spare = task_is_spare(task)};
+            if (task->state == TASK_RUNNING && !task->joined)
+                harness_report(h, &joined, task->machine);
+        }
+    }
+}
+
+/* A rank that goes on and a spare that was given a rank were not placed together; each knows of the other. */
+static void new_peers_are_believed(void **state)
+{
+    struct harness h;
+    harness_init(&h, 4, 4, 0);
+    struct jobset *jobset =
+        harness_create(&h, "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"
+                           "metadata: {name: p, annotations: {phalanx.dev/spares: '1'}}\n"
+                           "spec: {failurePolicy: {maxRestarts: 3}, replicatedJobs: [" JOB("w", 2) "]}\n");
+    const struct job *job = jobset->jobs[0];
+    join_all(&h, job);
+    harness_lose(&h, place(&h, job->indexes[0].task));
+    join_all(&h, job);
+    const struct task *new = job->indexes[0].task, *old = job->indexes[1].task;
+    assert_true(new->gang != old->gang &&new->attempt == 1 && old->attempt == 1 && new->joined &&
+                old->joined);
+    machine_id machine = old->machine;
+    harness_news(&h, EVENT_MACHINE_AWAY, place(&h, old));
+    report_peer_gone(&h, new, 1);
+    assert_int_equal(core_cluster(h.core)->machines[machine].state, MACHINE_LOST);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +250,7 @@ int main(void)
         cmocka_unit_test(a_machine_is_given_one_more_chance),
         cmocka_unit_test(a_survivor_that_ends_first_is_the_same_incident),
         cmocka_unit_test(an_older_process_of_the_attempt_may_be_meant),
+        cmocka_unit_test(new_peers_are_believed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -458,9 +458,41 @@ static void random_losses(void **state)
     }
 }
 
+static void tells_nobody(struct harness *h, const struct event *event)
+{
+    assert_null(find_effect(h, EFFECT_TASK_REJOIN));
+    assert_null(find_effect(h, EFFECT_TASK_START));
+}
+
+/* A loss ends the wait for a last save: who is left is stopped, and is not told to make another world with a
+ * replica that has a place again. */
+#define ONLY_SHRINKS REPLICAS(1) ", phalanx.dev/recovery: shrink"
+static void a_loss_while_it_is_suspended(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 2, 0);
+    struct jobset *jobset = harness_create(&h, TRAIN(ONLY_SHRINKS, 3));
+    all_join(&h, jobset);
+    progress_to(&h, jobset, 1);
+    harness_lose(&h, machine_of(&h, "a-w-0-2"));
+    all_join(&h, jobset);
+    assert_int_equal((int)jobset->recovery.absence.replicas.len, 1);
+    progress_to(&h, jobset, 3);
+    harness_hello(&h, "m-3", NULL, 0);
+    assert_int_equal(task_at(jobset, 2)->state, TASK_PLACED);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", SUSPENDED("true", ONLY_SHRINKS, 3)), 200);
+    assert_no_condition(jobset, CONDITION_SUSPENDED); /* its ranks may save */
+    h.after = tells_nobody;
+    harness_lose(&h, machine_of(&h, "a-w-0-0"));
+    assert_condition(jobset, CONDITION_SUSPENDED, true, "SuspendedJobs", "jobset is suspended");
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(a_loss_while_it_is_suspended),
         cmocka_unit_test(orphans_come_back),
         cmocka_unit_test(orphans_do_not_wait_for_ever),
         cmocka_unit_test(a_replica_leaves_and_comes_back),

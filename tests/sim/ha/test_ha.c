@@ -27,7 +27,7 @@ static void expect_all_hold(uint32_t controllers, uint64_t first_seed, uint64_t 
 
 static void test_three_controllers(void **state)
 {
-    expect_all_hold(3, 1, 200);
+    expect_all_hold(3, 1, 600); /* what is reached least often comes about once in 300 seeds */
 }
 
 static void test_other_numbers(void **state)
@@ -77,7 +77,7 @@ static void test_plants(void **state)
     expect_caught(PLANT_SKIP_CATCH_UP, TORTURE_SAFETY);
     expect_caught(PLANT_LATE_CLEANING, TORTURE_SAFETY);
     expect_caught(PLANT_REVOKE_LATER, TORTURE_SAFETY);
-    expect_caught(PLANT_OVERSTAY, TORTURE_LIVENESS);
+    expect_caught(PLANT_OVERSTAY, TORTURE_SAFETY);
     expect_caught(PLANT_APPLY_BEFORE_LOG, TORTURE_SAFETY);
 }
 

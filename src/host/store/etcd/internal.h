@@ -44,12 +44,6 @@ int64_t etcd_deadline(const struct etcd_log *log);    /* of a read that begins n
 /* Takes the head from the answer of a range or transaction; ERROR_CORRUPT. */
 int etcd_take_head(struct etcd_log *log, const struct doc *range, struct arena *arena, struct error *error);
 
-/* --- lead.c --- */
-int64_t etcd_lease_id(const struct etcd_lease *lease);
-/* Removes groups of appends that were begun by an earlier leader and have no head. ERROR_FENCED: another one
- * leads, or the log has grown since its head was read. */
-int etcd_drop_left_overs(struct etcd_log *log, struct error *error);
-
 /* --- append.c --- */
 int etcd_log_append(struct etcd_log *log, const struct store_record *records, size_t count,
                     struct error *error);

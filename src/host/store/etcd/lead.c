@@ -122,76 +122,99 @@ void etcd_lease_end(struct etcd_lease *lease)
 
 /* --- leadership --------------------------------------------------------------------------------------- */
 
-/* The transaction that takes the lead, and shows the head and the leader of the same moment. */
+/* Removes groups of appends that were begun by an earlier leader and have no head. Only in a transaction that
+ * compares the head that we know: one that comes late would remove what was appended since. */
+static void txn_drop_left_overs(struct etcd_txn *txn, const struct etcd_log *log)
+{
+    struct etcd_key from = etcd_key_behind(log->options.prefix, ETCD_GROUP, log->head.last_seq);
+    struct etcd_key to = etcd_key_end(log->options.prefix, ETCD_GROUP);
+    etcd_txn_delete(txn, etcd_key_str(&from), etcd_key_str(&to));
+}
+
+/* Gives the lead to that lease, as far as the transaction's comparisons hold. */
+static void txn_put_leader(struct etcd_txn *txn, const struct etcd_log *log, struct str who, int64_t lease)
+{
+    struct etcd_key leader = etcd_key_of(log->options.prefix, ETCD_LEADER, 0, 0);
+    struct etcd_key step_down = etcd_key_of(log->options.prefix, ETCD_STEP_DOWN, 0, 0);
+    etcd_txn_put(txn, etcd_key_str(&leader), who, lease);
+    etcd_txn_delete(txn, etcd_key_str(&step_down), (struct str){0});
+    txn_drop_left_overs(txn, log);
+}
+
+/* The transaction that takes the lead, if the log ends where we know it to. Otherwise the answer shows head
+ * and leader of the same moment. */
 static int try_lead(struct etcd_log *log, struct etcd_lease *lease, struct str who, int64_t instead_of,
                     struct arena *arena, struct doc **ret_reply, struct error *error)
 {
     struct etcd_txn txn ETCD_TXN_CLEANUP = {0};
     struct etcd_key leader = etcd_key_of(log->options.prefix, ETCD_LEADER, 0, 0);
     struct etcd_key head = etcd_key_of(log->options.prefix, ETCD_HEAD, 0, 0);
-    struct etcd_key step_down = etcd_key_of(log->options.prefix, ETCD_STEP_DOWN, 0, 0);
     etcd_txn_begin(&txn);
     etcd_txn_if_mod(&txn, etcd_key_str(&leader), instead_of);
+    etcd_txn_if_mod(&txn, etcd_key_str(&head), log->head_mod);
     etcd_txn_then(&txn);
-    etcd_txn_get(&txn, etcd_key_str(&head));
-    etcd_txn_put(&txn, etcd_key_str(&leader), who, lease->id);
-    etcd_txn_delete(&txn, etcd_key_str(&step_down), (struct str){0});
+    txn_put_leader(&txn, log, who, lease->id);
     etcd_txn_else(&txn);
     etcd_txn_get(&txn, etcd_key_str(&head));
     etcd_txn_get(&txn, etcd_key_str(&leader));
     return etcd_txn_run(&txn, log->client, etcd_lease_until_ns(lease), arena, ret_reply, NULL, error);
 }
 
-/* The head is compared, too: an attempt that was not answered may come late, and would remove what was
- * appended since. */
-int etcd_drop_left_overs(struct etcd_log *log, struct error *error)
+/* We lead; what is known of the head is what it is, as only we change it. */
+static void leads_from(struct etcd_log *log, struct etcd_lease *lease, int64_t term)
 {
-    struct arena arena ARENA_CLEANUP = {0};
-    struct etcd_txn txn ETCD_TXN_CLEANUP = {0};
-    struct etcd_key from = etcd_key_behind(log->options.prefix, ETCD_GROUP, log->head.last_seq);
-    struct etcd_key to = etcd_key_end(log->options.prefix, ETCD_GROUP);
-    struct doc *reply;
-    bool held;
-    etcd_txn_head(&txn, log);
-    etcd_txn_delete(&txn, etcd_key_str(&from), etcd_key_str(&to));
-    int rc = etcd_txn_lead_run(&txn, log, &arena, &reply, &held, error);
-    return rc < 0 || held ? rc : etcd_fenced(log, error, "another one has taken over");
-}
-
-int etcd_log_lead(struct etcd_log *log, struct etcd_lease *lease, struct str who,
-                  const struct etcd_seen *instead_of, struct error *error)
-{
-    struct arena arena ARENA_CLEANUP = {0};
-    struct doc *reply;
-    CHECK(who.len < ETCD_WHO_MAX);
-    log->term = 0;
-    bool over = instead_of && instead_of->leader_lease && instead_of->leader_lease != lease->id;
-    int64_t before = instead_of && !over ? instead_of->leader_term : 0;
-    int rc = 0;
-    if (over) /* first: a leader that lives learns of it then, even if we die at this point */
-        rc = lease_revoke(log->client, instead_of->leader_lease, etcd_lease_until_ns(lease), error);
-    if (rc == 0)
-        rc = try_lead(log, lease, who, before, &arena, &reply, error);
-    if (rc < 0)
-        return error_wrap(error, "taking the lead");
-    int64_t term = etcd_revision(reply);
-    rc = etcd_take_head(log, etcd_txn_range(reply, 0), &arena, error);
-    if (rc < 0)
-        return rc;
-    if (!etcd_succeeded(reply)) { /* perhaps by an earlier attempt of our own */
-        struct etcd_pair pair;
-        rc = etcd_pair_at(etcd_txn_range(reply, 1), 0, &arena, &pair, error);
-        if (rc <= 0 || pair.lease != lease->id)
-            return rc < 0 ? rc : 0;
-        term = pair.mod_revision;
-    }
     log->term = term;
     log->lease = lease;
     log->revision = term;
     log->left_overs = true;
     log->left_parts = 0;
-    rc = etcd_drop_left_overs(log, error);
-    return rc < 0 ? rc : 1;
+}
+
+/* Tries until the log has not grown in between, or another one leads. Returns as etcd_log_lead(). */
+static int take_lead(struct etcd_log *log, struct etcd_lease *lease, struct str who, int64_t instead_of,
+                     struct error *error)
+{
+    while (true) {
+        struct arena arena ARENA_CLEANUP = {0};
+        struct etcd_pair pair = {0};
+        struct doc *reply;
+        int rc = try_lead(log, lease, who, instead_of, &arena, &reply, error);
+        if (rc < 0)
+            return rc;
+        if (etcd_succeeded(reply)) {
+            leads_from(log, lease, etcd_revision(reply));
+            return 1;
+        }
+        rc = etcd_take_head(log, etcd_txn_range(reply, 0), &arena, error);
+        if (rc == 0)
+            rc = etcd_pair_at(etcd_txn_range(reply, 1), 0, &arena, &pair, error);
+        if (rc < 0)
+            return rc;
+        if (rc > 0 && pair.lease == lease->id) { /* by an earlier attempt of our own */
+            leads_from(log, lease, pair.mod_revision);
+            return 1;
+        }
+        if (pair.mod_revision != instead_of)
+            return 0;
+    }
+}
+
+int etcd_log_lead(struct etcd_log *log, struct etcd_lease *lease, struct str who,
+                  const struct etcd_seen *instead_of, struct error *error)
+{
+    CHECK(who.len < ETCD_WHO_MAX);
+    log->term = 0;
+    if (instead_of && instead_of->leader_lease == lease->id) {
+        leads_from(log, lease, instead_of->leader_term);
+        return 1;
+    }
+    bool over = instead_of && instead_of->leader_lease;
+    int rc = 0;
+    if (over) /* first: a leader that lives learns of it then, even if we die at this point */
+        rc = lease_revoke(log->client, instead_of->leader_lease, etcd_lease_until_ns(lease), error);
+    if (rc == 0)
+        rc = take_lead(log, lease, who, instead_of && !over ? instead_of->leader_term : 0, error);
+    return rc < 0 ? error_wrap(error, "taking the lead") : rc;
 }
 
 int64_t etcd_log_term(const struct etcd_log *log)
@@ -199,28 +222,45 @@ int64_t etcd_log_term(const struct etcd_log *log)
     return log->term;
 }
 
-int etcd_log_resign(struct etcd_log *log, struct error *error)
+/* Puts the successor into the leader key; NULL: removes the key. ERROR_NOT_FOUND: the successor's lease has
+ * ended, and we lead on. */
+static int try_resign(struct etcd_log *log, const struct etcd_replica *successor, struct error *error)
 {
     struct arena arena ARENA_CLEANUP = {0};
     struct etcd_txn txn ETCD_TXN_CLEANUP = {0};
     struct etcd_key leader = etcd_key_of(log->options.prefix, ETCD_LEADER, 0, 0);
+    struct etcd_pair pair;
     struct doc *reply;
     bool held;
-    if (!log->term)
-        return etcd_fenced(log, error, "it has not taken the lead");
-    etcd_txn_lead(&txn, log);
-    etcd_txn_then(&txn);
-    etcd_txn_delete(&txn, etcd_key_str(&leader), (struct str){0});
+    if (successor) {
+        etcd_txn_head(&txn, log);
+        txn_put_leader(&txn, log, str_from(successor->who), successor->lease);
+    } else {
+        etcd_txn_lead(&txn, log);
+        etcd_txn_then(&txn);
+        etcd_txn_delete(&txn, etcd_key_str(&leader), (struct str){0});
+    }
     etcd_txn_else(&txn);
     etcd_txn_get(&txn, etcd_key_str(&leader));
     int rc = etcd_txn_lead_run(&txn, log, &arena, &reply, &held, error);
-    log->term = 0;
-    struct etcd_pair pair;
     if (rc < 0 || held)
         return rc;
-    /* Without a key, an earlier attempt of our own went through. */
+    /* Without a key, or with the successor's, an earlier attempt of our own went through. */
     rc = etcd_pair_at(etcd_txn_range(reply, 0), 0, &arena, &pair, error);
-    return rc > 0 ? etcd_fenced(log, error, "another one has taken over") : rc;
+    if (rc > 0 && !(successor && pair.lease == successor->lease))
+        return etcd_fenced(log, error, "another one has taken over");
+    return rc < 0 ? rc : 0;
+}
+
+int etcd_log_resign(struct etcd_log *log, const struct etcd_replica *successor, struct error *error)
+{
+    if (!log->term)
+        return etcd_fenced(log, error, "it has not taken the lead");
+    int rc = try_resign(log, successor, error);
+    if (rc == ERROR_NOT_FOUND && successor && log->term)
+        rc = try_resign(log, NULL, error);
+    log->term = 0;
+    return rc;
 }
 
 int etcd_log_ask_step_down(struct etcd_log *log, struct etcd_seen *ret_seen, struct error *error)

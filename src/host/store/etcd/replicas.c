@@ -47,7 +47,7 @@ int etcd_log_replicas(struct etcd_log *log, struct etcd_replicas *ret_replicas, 
     for (size_t i = 0; (rc = etcd_pair_at(range, i, &arena, &pair, error)) > 0; i++)
         if (replicas.count < ETCD_REPLICAS_MAX &&
             etcd_replica_read(pair.value, &replicas.items[replicas.count]))
-            replicas.count++;
+            replicas.items[replicas.count++].lease = pair.lease;
         else
             replicas.silent++;
     const struct doc *list = doc_get(leases, "leases");

@@ -199,7 +199,7 @@ static void hand_over(void **state)
     assert_int_equal(etcd_log_ask_step_down(b.log, &seen, &error), 0);
     assert_int_equal(etcd_log_refresh(b.log, &seen, &error), 0);
     assert_int_equal(seen.step_down_term, etcd_log_term(a.log));
-    assert_int_equal(etcd_log_resign(a.log, &error), 0);
+    assert_int_equal(etcd_log_resign(a.log, NULL, &error), 0);
     assert_int_equal(side_append(&a, 1, 0, &error), ERROR_FENCED);
     assert_int_equal(etcd_log_refresh(b.log, &seen, &error), 0);
     assert_int_equal(seen.leader_term, 0);
@@ -209,6 +209,89 @@ static void hand_over(void **state)
     append_well(&b, 1, 0);
     side_close(&a);
     side_close(&b);
+}
+
+/* --- torn, damaged ------------------------------------------------------------------------------------ */
+
+static void raw_put(struct etcd_key key, struct str value)
+{
+    struct etcd_client *client;
+    struct etcd_txn txn ETCD_TXN_CLEANUP = {0};
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *reply;
+    struct error error;
+    assert_int_equal(etcd_client_new(&members.options, &client, &error), 0);
+    etcd_txn_begin(&txn);
+    etcd_txn_then(&txn);
+    etcd_txn_put(&txn, etcd_key_str(&key), value, 0);
+    if (etcd_txn_run(&txn, client, etcd_mono_ns() + 60 * NS_PER_SECOND, &arena, &reply, NULL, &error) < 0)
+        fail_msg("%s", error.text);
+    etcd_client_free(client);
+}
+
+/* Announces the side, and returns its announcement as the others see it. */
+static struct etcd_replica side_announce(struct side *side, const char *who)
+{
+    struct etcd_replica replica = {.version = "1"};
+    struct etcd_replicas found;
+    struct error error;
+    side_lease(side);
+    snprintf(replica.who, sizeof replica.who, "%s", who);
+    assert_int_equal(etcd_log_announce(side->log, side->lease, &replica, &error), 0);
+    assert_int_equal(etcd_log_replicas(side->log, &found, &error), 0);
+    for (size_t i = 0; i < found.count; i++)
+        if (strcmp(found.items[i].who, who) == 0)
+            return found.items[i];
+    fail_msg("%s is not announced", who);
+    return replica;
+}
+
+/* The leader names its successor, which finds the lead in its hands. */
+static void hand_over_to_another(void **state)
+{
+    struct side a = {0}, b = {0}, c = {0};
+    struct etcd_seen seen;
+    struct error error;
+    uint8_t salts[64] = {0};
+    side_open(&a);
+    side_open(&b);
+    side_open(&c);
+    assert_int_equal(side_lead(&a, false), 1);
+    append_well(&a, 2, 0);
+    struct etcd_replica successor = side_announce(&b, "b");
+    raw_put(etcd_key_of(members.options.prefix, ETCD_GROUP, 3, 1), STR("a part that nobody finished"));
+    assert_int_equal(etcd_log_resign(a.log, &successor, &error), 0);
+    assert_int_equal(side_append(&a, 1, 0, &error), ERROR_FENCED);
+    assert_int_equal(side_lead(&c, false), 0); /* it is not free */
+    assert_int_equal(etcd_log_refresh(b.log, &seen, &error), 0);
+    assert_int_equal(seen.leader_lease, etcd_lease_id(b.lease));
+    assert_string_equal(seen.who, "b");
+    assert_int_equal(etcd_log_lead(b.log, b.lease, STR("b"), &seen, &error), 1);
+    assert_int_equal(etcd_log_term(b.log), seen.leader_term);
+    append_well(&b, 1, 0);
+    assert_int_equal(side_read(&c, 1, salts), 3);
+    side_close(&a);
+    side_close(&b);
+    side_close(&c);
+}
+
+/* The lease of the one that was to follow has ended: whoever asks next takes the lead. */
+static void hand_over_to_one_that_is_gone(void **state)
+{
+    struct side a = {0}, b = {0}, c = {0};
+    struct error error;
+    side_open(&a);
+    side_open(&b);
+    side_open(&c);
+    assert_int_equal(side_lead(&a, false), 1);
+    append_well(&a, 2, 0);
+    struct etcd_replica successor = side_announce(&b, "b");
+    side_close(&b);
+    assert_int_equal(etcd_log_resign(a.log, &successor, &error), 0);
+    assert_int_equal(side_lead(&c, false), 1);
+    append_well(&c, 1, 0);
+    side_close(&a);
+    side_close(&c);
 }
 
 static void leadership_ends_with_its_lease(void **state)
@@ -238,24 +321,6 @@ static void leadership_ends_with_its_lease(void **state)
     side_close(&b);
 }
 
-/* --- torn, damaged ------------------------------------------------------------------------------------ */
-
-static void raw_put(struct etcd_key key, struct str value)
-{
-    struct etcd_client *client;
-    struct etcd_txn txn ETCD_TXN_CLEANUP = {0};
-    struct arena arena ARENA_CLEANUP = {0};
-    struct doc *reply;
-    struct error error;
-    assert_int_equal(etcd_client_new(&members.options, &client, &error), 0);
-    etcd_txn_begin(&txn);
-    etcd_txn_then(&txn);
-    etcd_txn_put(&txn, etcd_key_str(&key), value, 0);
-    if (etcd_txn_run(&txn, client, etcd_mono_ns() + 60 * NS_PER_SECOND, &arena, &reply, NULL, &error) < 0)
-        fail_msg("%s", error.text);
-    etcd_client_free(client);
-}
-
 /* A leader dies between the parts of a group: the next one writes another group in that place. */
 static void torn_group_is_dropped(void **state)
 {
@@ -278,23 +343,24 @@ static void torn_group_is_dropped(void **state)
     side_close(&b);
 }
 
-/* An attempt to clean up after a take-over comes late, when the same leader has appended. */
-static void late_cleaning_removes_nothing(void **state)
+/* What a controller that takes over knew of the log is old: it removes nothing that was appended since. */
+static void a_take_over_removes_no_record(void **state)
 {
-    struct side a = {0};
+    struct side a = {0}, b = {0};
     struct error error;
     uint8_t salts[64] = {0};
     side_open(&a);
     assert_int_equal(side_lead(&a, false), 1);
     append_well(&a, 2, 0);
-    struct etcd_head head = a.log->head;
-    int64_t head_mod = a.log->head_mod;
+    side_open(&b);
+    side_lease(&b);
     append_well(&a, 3, 0);
-    a.log->head = head;
-    a.log->head_mod = head_mod;
-    assert_int_equal(etcd_drop_left_overs(a.log, &error), ERROR_FENCED);
-    assert_int_equal(side_read(&a, 1, salts), 5);
+    assert_int_equal(etcd_log_resign(a.log, NULL, &error), 0);
+    assert_int_equal(etcd_log_lead(b.log, b.lease, STR("b"), NULL, &error), 1);
+    assert_int_equal(side_read(&b, 1, salts), 5);
+    append_well(&b, 1, 0);
     side_close(&a);
+    side_close(&b);
 }
 
 static void damage_is_reported(void **state)
@@ -354,7 +420,7 @@ static void a_restored_log_says_so(void **state)
     assert_int_equal(side_lead(&copier, false), 1);
     append_well(&copier, 2, 0);
     append_well(&copier, 1, 0);
-    assert_int_equal(etcd_log_resign(copier.log, &error), 0);
+    assert_int_equal(etcd_log_resign(copier.log, NULL, &error), 0);
     side_close(&copier);
     side_open(&next);
     assert_int_equal(side_lead(&next, false), 1);
@@ -690,9 +756,11 @@ int main(void)
         cmocka_unit_test_setup(late_append_changes_nothing, set_up),
         cmocka_unit_test_setup(a_replaced_leader_learns_first, set_up),
         cmocka_unit_test_setup(hand_over, set_up),
+        cmocka_unit_test_setup(hand_over_to_another, set_up),
+        cmocka_unit_test_setup(hand_over_to_one_that_is_gone, set_up),
         cmocka_unit_test_setup(leadership_ends_with_its_lease, set_up),
         cmocka_unit_test_setup(torn_group_is_dropped, set_up),
-        cmocka_unit_test_setup(late_cleaning_removes_nothing, set_up),
+        cmocka_unit_test_setup(a_take_over_removes_no_record, set_up),
         cmocka_unit_test_setup(damage_is_reported, set_up),
         cmocka_unit_test_setup(members_come_and_go, set_up),
         cmocka_unit_test_setup(majority_lost, set_up),
