@@ -290,6 +290,13 @@ static void pass_verdict(struct driver *driver, machine_id id, enum verdict verd
     }
 }
 
+/* Returns the stamp at which the first task that may live on the machine was told to start. A log that was
+ * restored from a backup does not know all of them before every machine was heard. */
+static int64_t oldest_start(const struct driver *driver, machine_id id)
+{
+    return core_is_hearing(driver->core) ? 0 : jobs_oldest_start(core_jobs(driver->core), id);
+}
+
 void driver_closed(struct driver *driver, drive_session handle, bool proves, const char *why)
 {
     struct session *session = session_find(driver, handle);
@@ -297,7 +304,7 @@ void driver_closed(struct driver *driver, drive_session handle, bool proves, con
         return;
     machine_id id = session->machine;
     struct evidence *evidence = &driver->machines[id].evidence;
-    int64_t oldest_ns = jobs_oldest_start(core_jobs(driver->core), id);
+    int64_t oldest_ns = oldest_start(driver, id);
     enum verdict verdict;
     if (session->tether) {
         session_free(driver, session);

@@ -422,6 +422,24 @@ static void test_when_a_stand_in_answers(void **state)
     assert_true(stand_in_due(&clock, at_ns + NS_PER_SECOND));
 }
 
+/* A log that was restored may not know of tasks, so the end of a connection does not prove that all are dead. */
+static void test_gone_of_a_restored_log(void **state)
+{
+    struct world w;
+    world_init(&w, NULL);
+    struct driver_ports ports = world_ports(&w);
+    driver_free(w.driver);
+    w.driver = driver_new(&(struct driver_options){.version = STR("test"), .restored = true}, &ports, w.core);
+    driver_start(w.driver, 4712, world_secret, STR(CLUSTER));
+    driver_turn(w.driver);
+    world_join(&w, 1, "m-1");
+    assert_true(core_is_hearing(w.core));
+    driver_closed(w.driver, 1, true, "EOF");
+    driver_turn(w.driver);
+    STORY(&w, "over m-1; append 1; step away; ");
+    world_done(&w);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -433,6 +451,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_closed_session_is_not_answered),
         cmocka_unit_test(test_away_is_said_once),
         cmocka_unit_test(test_gone_by_evidence),
+        cmocka_unit_test(test_gone_of_a_restored_log),
         cmocka_unit_test(test_silence),
         cmocka_unit_test(test_busy_host_misses_no_heartbeat),
         cmocka_unit_test(test_host_that_stood_still),

@@ -4,6 +4,28 @@
  */
 #include "core/job/internal.h"
 
+/* Whether every rank of the Job is ready or belongs to an absent replica, for which no other rank waits. */
+static bool lacks_only_absent(const struct job *job)
+{
+    for (uint32_t i = 0; i < job->index_count; i++) {
+        const struct task *task = job->indexes[i].task;
+        if (!job->indexes[i].succeeded && !(task && (task->ready || task_is_away(task))))
+            return false;
+    }
+    return job->state == JOB_ACTIVE && job->index_count > 0;
+}
+
+/* Returns the number of the replicated job's Jobs that are not ready for want of absent replicas alone. */
+static int32_t count_without_absent(const struct jobset *jobset, uint32_t rjob)
+{
+    int32_t count = 0;
+    for (uint32_t i = 0; jobset->recovery.absence.replicas.len && i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        count += job && job->rjob_index == rjob && !job->counted.ready && lacks_only_absent(job);
+    }
+    return count;
+}
+
 static bool reached(const struct jobset *jobset, uint32_t rjob, enum depends_status wanted)
 {
     CHECK(rjob < jobset->spec.rjob_count);
@@ -11,7 +33,8 @@ static bool reached(const struct jobset *jobset, uint32_t rjob, enum depends_sta
     int32_t replicas = jobset->spec.rjobs[rjob].replicas;
     if (wanted == DEPENDS_COMPLETE)
         return status->succeeded == replicas;
-    return status->failed + status->ready + status->succeeded == replicas;
+    int32_t there = status->failed + status->ready + status->succeeded;
+    return there == replicas || there + count_without_absent(jobset, rjob) == replicas;
 }
 
 bool startup_allows(const struct jobset *jobset, uint32_t rjob)

@@ -279,6 +279,21 @@ static bool all_go_on(const struct jobset *jobset)
     return true;
 }
 
+/* Whether each rank that is not away lacks room: no process of this world is there to be disturbed. */
+static bool nobody_takes_part(const struct jobset *jobset)
+{
+    for (uint32_t i = 0; i < jobset->job_count; i++) {
+        const struct job *job = jobset->jobs[i];
+        for (uint32_t index = 0; job && index < job_index_count(job->rjob); index++) {
+            const struct task *task = job->indexes[index].task;
+            bool counts = !job->indexes[index].failed && !(task && task_is_away(task));
+            if (counts && !lacks_room(task))
+                return false;
+        }
+    }
+    return true;
+}
+
 /* Whether an absent replica is complete. */
 static bool some_are_back(const struct jobset *jobset)
 {
@@ -312,7 +327,7 @@ void shrink_look(struct step *step, struct jobset *jobset)
         absence->grow_ns = 0;
     if (absence->grow_ns || jobset_finished(jobset) || jobset->spec.suspend || jobset->deleted_ns ||
         jobset->recovery.move.state != MOVE_NONE || inplace_has_succeeded(jobset) || !some_are_back(jobset) ||
-        !all_go_on(jobset))
+        !(all_go_on(jobset) || nobody_takes_part(jobset)))
         return;
     inplace_begin_planned(step, jobset, "Grown", "replicas that were away are whole again");
 }

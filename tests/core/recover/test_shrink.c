@@ -489,10 +489,50 @@ static void a_loss_while_it_is_suspended(void **state)
     harness_done(&h);
 }
 
+/* In order, a Job waits for those before it to be ready, but not for absent replicas of them, which do not come
+ * back before it is there. Where one of them has taken its room, that one goes on instead. */
+static void a_job_made_anew_waits_for_nobody_absent(void **state)
+{
+    struct harness h;
+    harness_init(&h, 3, 2, 0);
+    struct jobset *jobset = harness_create(
+        &h,
+        "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: a, annotations: {" ONLY_SHRINKS
+        "}}\nspec: {failurePolicy: {maxRestarts: 0}, startupPolicy: {startupPolicyOrder: InOrder}, "
+        "replicatedJobs: [{name: w, replicas: 1, template: {spec: {parallelism: 2, completions: 2, "
+        "completionMode: Indexed, backoffLimit: 0, " POD_OF(
+            "",
+            "2") "}}}, {name: z, replicas: 1, template: "
+                 "{spec: {parallelism: 1, completions: 1, completionMode: Indexed, backoffLimit: 0, " POD_OF(
+                     "", "2") "}}}]}\n");
+    for (int round = 0; round < 2; round++) /* one Job after the other */
+        all_join(&h, jobset);
+    progress_to(&h, jobset, 1);
+    harness_lose(&h, machine_of(&h, "a-w-0-1"));
+    all_join(&h, jobset);
+    harness_lose(&h, machine_of(&h, "a-w-0-0"));
+    all_join(&h, jobset);
+    assert_int_equal((int)jobset->recovery.absence.replicas.len, 2);
+    obj_id before = harness_task(&h, "a-z-0-0")->uid;
+    assert_int_equal(harness_write_checked(&h, OBJECT_JOB, WRITE_DELETE, "a-z-0", NULL), 200);
+    harness_run_all(&h);
+    const struct task *task = harness_task(&h, "a-z-0-0");
+    assert_true(task->uid != before && task->state == TASK_PENDING); /* an absent rank has its place */
+    harness_wait(&h, 11 * NS_PER_SECOND);
+    harness_run_all(&h);
+    assert_int_equal(jobset->attempt, 3);
+    assert_int_equal(
+        (task_at(jobset, 0)->state == TASK_RUNNING) + (task_at(jobset, 1)->state == TASK_RUNNING), 1);
+    assert_true(task_is_away(harness_task(&h, "a-z-0-0")));
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loss_while_it_is_suspended),
+        cmocka_unit_test(a_job_made_anew_waits_for_nobody_absent),
         cmocka_unit_test(orphans_come_back),
         cmocka_unit_test(orphans_do_not_wait_for_ever),
         cmocka_unit_test(a_replica_leaves_and_comes_back),
