@@ -5,6 +5,7 @@
 /* Back-off. While tasks live the lease allows no long waits: a restarted controller must find the agent
  * within it. Each delay is drawn from its upper half, so that a cluster does not come back in one instant.
  */
+#define RETRY_NEXT_NS     (4 * NS_PER_MS) /* the next controller */
 #define RETRY_FIRST_NS    (20 * NS_PER_MS)
 #define RETRY_BUSY_MAX_NS (500 * NS_PER_MS)
 #define RETRY_IDLE_MAX_NS (2 * NS_PER_SECOND)
@@ -102,7 +103,10 @@ void agent_free(struct agent *agent)
 static void plan_retry(struct agent *agent, int64_t delay_ns)
 {
     CHECK(delay_ns >= 0 && agent->retry_delay_ns <= RETRY_IDLE_MAX_NS);
-    if (delay_ns == 0) {
+    if (delay_ns == 0 && ++agent->tries < agent->config.controllers) {
+        delay_ns = RETRY_NEXT_NS;
+    } else if (delay_ns == 0) {
+        agent->tries = 0;
         int64_t max_ns = agent_live_tasks(agent) > 0 ? RETRY_BUSY_MAX_NS : RETRY_IDLE_MAX_NS;
         delay_ns = agent->retry_delay_ns ? agent->retry_delay_ns * 2 : RETRY_FIRST_NS;
         delay_ns = delay_ns > max_ns ? max_ns : delay_ns;
@@ -249,6 +253,7 @@ static void on_welcome(struct agent *agent, const struct welcome *welcome, struc
             agent->config.chips, welcome->chips_plus_1 - 1);
     agent->fence_passed = false;
     agent->retry_delay_ns = 0;
+    agent->tries = 0;
     agent->last_heartbeat_ns = agent->hello_sent_ns;
     /* A random phase spreads the heartbeats of a cluster that connected in one instant. */
     agent->next_heartbeat_ns = agent->boot_ns + rng_range(&agent->rng, 1, agent->heartbeat_ns);

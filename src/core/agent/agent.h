@@ -12,7 +12,7 @@
  * Connection. CONNECT asks for one; the host answers CONNECTED or DISCONNECTED (which also comes when it
  * breaks; not after CLOSE). CONNECTED means that the machine's tether is open too: tasks launched later
  * hold it. Retries are spread by a seeded jitter; they are quick while tasks live, because tasks end with
- * the lease.
+ * the lease. Where there are several controllers, of which one leads, a wait comes only when each was tried.
  *
  * Lease and fence. A lease of `lease_ns` starts at the sending of the last acknowledged Hello or
  * heartbeat. The fence is AGENT_KILL_ALLOWANCE_NS earlier (a quarter of the lease if that is less): time
@@ -65,6 +65,7 @@ struct agent_config {
     uint64_t incarnation; /* wall clock ns at start */
     uint32_t chips;
     int64_t cpu_milli, memory_bytes;
+    uint32_t controllers; /* addresses that the host tries in turn, one for each CONNECT; 0: 1 */
     uint64_t seed; /* of the jitter */
     bool injection; /* its host injects faults if the controller asks for it */
 };

@@ -139,6 +139,7 @@ uint64_t agent_digest(const struct agent *agent)
                                agent->booted,
                                agent->link == LINK_DOWN ? agent->retry_ns : 0,
                                agent->retry_delay_ns,
+                               agent->tries,
                                agent->hello_sent_ns,
                                agent->hello_deadline_ns,
                                (int64_t)agent->connection,

@@ -176,6 +176,7 @@ struct agent {
     bool booted;
     uint64_t connection; /* number of the newest; 0: none yet */
     int64_t retry_ns, retry_delay_ns, hello_sent_ns, hello_deadline_ns;
+    uint32_t tries; /* of CONNECT since the last welcome, in this round of the controllers */
     uint64_t epoch_seen;
     uint64_t report_number; /* of the last Reports on this connection */
     /* lease */

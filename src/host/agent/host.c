@@ -90,7 +90,8 @@ static void machine_init(struct agent_host *host, uint32_t index, const struct a
                                   .chips = options->chips,
                                   .cpu_milli = options->cpu_milli,
                                   .memory_bytes = options->memory_bytes,
-                                  .injection = options->injection && !options->simulate};
+                                  .injection = options->injection && !options->simulate,
+                                  .controllers = host->place_count};
     if (config.cpu_milli == 0)
         config.cpu_milli = (int64_t)sysconf(_SC_NPROCESSORS_ONLN) * 1000;
     if (config.memory_bytes == 0)

@@ -349,6 +349,7 @@ void ha_machine_start(struct ha_world *world, uint32_t index)
                                   .chips = HA_CHIPS,
                                   .cpu_milli = 64000,
                                   .memory_bytes = INT64_C(1) << 40,
+                                  .controllers = world->swarm.controllers,
                                   .seed = rng_next(&world->rng)};
     struct agent_ports ports = {.context = machine,
                                 .boot_ns = port_boot_ns,

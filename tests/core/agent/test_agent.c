@@ -361,6 +361,32 @@ static void test_back_off(void **state)
     desk_done(&desk);
 }
 
+/* One of several controllers leads: an agent that lost it asks each, and waits only then. */
+static void test_each_controller_is_tried_before_a_wait(void **state)
+{
+    struct desk desk;
+    desk_init(&desk);
+    agent_free(desk.agent);
+    struct agent_config config = {.machine = STR("m-1"), .incarnation = 1, .chips = 4, .controllers = 3};
+    desk.agent = agent_new(&config);
+    desk_step(&desk, (struct agent_event){.kind = AGENT_BOOT});
+    int64_t begin_ns = desk.now_ns;
+    for (int round = 1; round <= 8; round++) {
+        int64_t most_ns = INT64_C(20) * NS_PER_MS << (round - 1), wait_ns = 0;
+        for (int place = 0; place < 3; place++) {
+            assert_non_null(effect_of(&desk, AGENT_CONNECT));
+            desk_step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
+            wait_ns = agent_deadline(desk.agent) - desk.now_ns;
+            assert_true(place == 2 || wait_ns <= 4 * NS_PER_MS);
+            tick_to(&desk, agent_deadline(desk.agent));
+        }
+        most_ns = most_ns < 2 * NS_PER_SECOND ? most_ns : 2 * NS_PER_SECOND;
+        assert_true(wait_ns >= most_ns / 2 && wait_ns <= most_ns);
+        assert_true(round > 2 || desk.now_ns - begin_ns <= 76 * NS_PER_MS);
+    }
+    desk_done(&desk);
+}
+
 static void errand(struct desk *desk, obj_id uid)
 {
     struct errand_start order = {uid, ERRAND_HOOK, STR("{\"hook\":\"reset\"}"), 60 * NS_PER_SECOND};
@@ -444,6 +470,7 @@ int main(void)
         cmocka_unit_test(test_clients),
         cmocka_unit_test(test_adoption),
         cmocka_unit_test(test_back_off),
+        cmocka_unit_test(test_each_controller_is_tried_before_a_wait),
         cmocka_unit_test(test_an_errand_is_told_until_it_is_acknowledged),
         cmocka_unit_test(test_errands_wait_for_their_turn),
     };

