@@ -422,7 +422,7 @@ static void test_when_a_stand_in_answers(void **state)
     assert_true(stand_in_due(&clock, at_ns + NS_PER_SECOND));
 }
 
-/* A log that was restored may not know of tasks, so the end of a connection does not prove that all are dead. */
+/* A log that was restored may not know of tasks, so the end of a connection does not prove them dead. */
 static void test_gone_of_a_restored_log(void **state)
 {
     struct world w;

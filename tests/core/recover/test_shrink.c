@@ -489,8 +489,8 @@ static void a_loss_while_it_is_suspended(void **state)
     harness_done(&h);
 }
 
-/* In order, a Job waits for those before it to be ready, but not for absent replicas of them, which do not come
- * back before it is there. Where one of them has taken its room, that one goes on instead. */
+/* In order, a Job waits for those before it to be ready, but not for absent replicas of them, which do not
+ * come back before it is there. Where one of them has taken its room, that one goes on instead. */
 static void a_job_made_anew_waits_for_nobody_absent(void **state)
 {
     struct harness h;

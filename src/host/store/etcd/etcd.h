@@ -10,8 +10,8 @@
  *                    knows THEN put the group and the head. A deposed leader's append changes nothing, even
  *                    if it arrives late, and an append that is sent again changes nothing either.
  *     take-over      the lease of the leader that is to be replaced is revoked, and its key goes with it;
- *                    then one transaction: IF there is no leader key and the head is the one that we know THEN
- *                    put our own, and remove what was appended behind the head without a new one.
+ *                    then one transaction: IF there is no leader key and the head is the one that we know
+ *                    THEN put our own, and remove what was appended behind the head without a new one.
  *     hand-over      one transaction of the leader: IF it leads THEN put the leader key in the name of a
  *                    controller that is alive, and under that one's lease.
  * So a wrong guess about who is alive costs a change of the leader and no more: it is always safe to take
@@ -105,17 +105,17 @@ int64_t etcd_lease_id(const struct etcd_lease *lease);        /* as in struct et
 /* Ends it at once, and the leadership with it, then frees it; NULL is fine. */
 void etcd_lease_end(struct etcd_lease *lease);
 
-/* Takes the lead if nobody has it (`instead_of` NULL), or from the leader that was seen by the last look; its
- * lease is revoked first, so that it learns of that. A leader key that was seen under `lease` itself is ours:
- * the leader before has handed over to us, or an earlier call, whose answer was lost, has put it. `lease` must
- * outlive our leadership. 1: we lead: the log's end is known, and the keys of appends that were never finished
- * are gone. 0: another one leads. `who`: up to ETCD_WHO_MAX - 1 bytes for the others to read. */
+/* Takes the lead if nobody has it (`instead_of` NULL), or from the leader that was seen by the last look;
+ * its lease is revoked first, so that it learns of that. A leader key that was seen under `lease` itself is
+ * ours: the leader before has handed over to us, or an earlier call, whose answer was lost, has put it.
+ * `lease` must outlive our leadership. 1: we lead: the log's end is known, and the keys of appends that were
+ * never finished are gone. 0: another one leads. `who`: up to ETCD_WHO_MAX - 1 bytes for the others. */
 int etcd_log_lead(struct etcd_log *log, struct etcd_lease *lease, struct str who,
                   const struct etcd_seen *instead_of, struct error *error);
 int64_t etcd_log_term(const struct etcd_log *log); /* of our leadership; 0: we do not lead */
-/* Gives the lead up, after the last append: to `successor` if its lease still runs, as etcd_log_replicas() has
- * shown it; else, and with NULL, to whoever takes it. ERROR_FENCED: we did not have it any more. */
 struct etcd_replica;
+/* Gives the lead up, after the last append: to `successor` if its lease still runs, as etcd_log_replicas()
+ * has shown it; else, and with NULL, to whoever takes it. ERROR_FENCED: we did not have it any more. */
 int etcd_log_resign(struct etcd_log *log, const struct etcd_replica *successor, struct error *error);
 /* Asks whoever leads now to hand over. ERROR_NOT_FOUND: nobody leads. */
 int etcd_log_ask_step_down(struct etcd_log *log, struct etcd_seen *ret_seen, struct error *error);
