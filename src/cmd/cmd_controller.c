@@ -427,6 +427,7 @@ static int begin_standby(struct command *command, struct running *it, struct err
                                    .api_address = options->api_address,
                                    .api_port = options->api_port,
                                    .advertise = command->advertise,
+                                   .clients = options,
                                    .lost = on_lost};
     int rc = 0;
     if (options->encryption_keys)

@@ -107,6 +107,7 @@ struct api_options {
     const char *address; /* IPv4 or IPv6 to listen on; NULL: 127.0.0.1 */
     uint16_t port;       /* 0: any free one, see api_port() */
     int listening_fd;    /* > 0: this listening socket is shared instead (http/listener.h) */
+    bool listens_not;    /* no socket listens: connections come by api_take() */
     /* 0: half of what RLIMIT_NOFILE allows; never more than API_CONNECTIONS_MAX and that limit */
     uint32_t connections_max;
     /* Open connections of one source address (net/crowd.h); more are closed unheard. 0: half of all. A
@@ -131,6 +132,11 @@ struct api_options {
 
 /* Binds and listens; requests are served once the loop runs. ERROR_IO: the address or port cannot be had. */
 int api_new(uv_loop_t *loop, const struct api_options *options, struct api **ret_api, struct error *error);
+
+/* Serves a connected socket, plain HTTP, and owns it. It need not be the client's own: `from` and `here` are
+ * the ends of the client's connection. */
+void api_take(struct api *api, int fd, const struct sockaddr_storage *from,
+              const struct sockaddr_storage *here);
 
 /* Closes the listener and every connection. Requests and streams are gone at once (the host forgets its
  * tokens; no hook is called any more); `closed` (may be NULL) is called from the loop when the memory is

@@ -545,6 +545,16 @@ static uint32_t on_client(void *context, int fd, const struct sockaddr_storage *
     return files;
 }
 
+void api_take(struct api *api, int fd, const struct sockaddr_storage *from,
+              const struct sockaddr_storage *here)
+{
+    struct server *server = api->server;
+    struct peer *peer = peer_new(server, from);
+    server->crowd.counts[peer->place]++;
+    mem_copy(&peer->here, here, sizeof peer->here);
+    http_take(server->http, fd, peer);
+}
+
 static void on_accept_pause(void *context, int errno_code)
 {
     struct server *server = context;
@@ -642,6 +652,8 @@ static int open_listener(struct server *server, uv_loop_t *loop, const struct ap
     server->crowd.seed = uv_hrtime() ^ (uint64_t)(uintptr_t)server;
     server->of_address_max = wanted && wanted < most ? wanted : wanted ? most : most / 2;
     const char *address = options->address ? options->address : "127.0.0.1";
+    if (options->listens_not)
+        return 0;
     if (options->listening_fd > 0)
         return listener_open_shared(loop, options->listening_fd, &listening, &server->listener, &server->port,
                                     error);
@@ -757,7 +769,8 @@ void api_hand_over(struct api *api, api_pass_on *pass_on, void *context)
     CHECK(!api->closing && !server->pass_on);
     server->pass_on = pass_on;
     server->pass_on_context = context;
-    listener_close(server->listener, NULL, NULL);
+    if (server->listener)
+        listener_close(server->listener, NULL, NULL);
     server->listener = NULL;
     http_give_away(server->http, on_give, server);
 }

@@ -6,6 +6,10 @@
  * closed, as the leader's own would be. Bytes that are no request of HTTP/1.1 (TLS, for one) are passed both
  * ways until one side ends.
  *
+ * Reads (rule.h) take another way, to the standby's own API, once its state is new enough for them, and cost
+ * the leader nothing. A read that is not answered there, for whatever reason, is passed on to the leader. A
+ * client that has a way to the leader reads by it, too.
+ *
  *   PAIR_HEAD ─ a head is whole ─► PAIR_HELD ─ the leader takes the connection ─► PAIR_ASKED
  *     ▲ │                                                                          │   │
  *     │ └─ no request ──────────────────────► PAIR_RAW ◄──────────── 101 ──────────┘   │
@@ -19,6 +23,7 @@
 #include "base/check.h"
 #include "host/http/listener.h"
 #include "host/standby/bounds.h"
+#include "host/standby/rule.h"
 
 enum {
     CLIENTS_MAX = 4096,
@@ -29,6 +34,7 @@ enum {
     WAY_IDLE_MS = 60 * 1000,
     HEAD_MS = 20 * 1000, /* for a head */
     HELD_MS = 30 * 1000, /* a request that no leader takes is answered with 503 then */
+    READ_MS = 3000,      /* a read of a version that does not come is the leader's then */
     GRACE_MS = 200,      /* leaving: a client without a request may still begin one, once a leader is known */
     GRACE_ALONE_MS = 1000, /* the same, while none is known */
     LEAVE_HELD_MS = 3000,  /* leaving: a request that no leader takes is answered with 503 */
@@ -38,7 +44,7 @@ enum {
 enum pair_state { PAIR_HEAD, PAIR_HELD, PAIR_ASKED, PAIR_RAW };
 enum way_state { WAY_NONE, WAY_BEGUN, WAY_OPEN, WAY_CLOSING };
 
-/* A client and its way to the leader. */
+/* A client and its way to the leader, or to the API here. */
 struct pair {
     struct forward *forward;
     struct list_node node;
@@ -50,6 +56,7 @@ struct pair {
     uint8_t open;      /* handles that are not closed yet */
     bool accepted;     /* by our listener, which counts it */
     bool closing;
+    bool here;                 /* the way is to the API here */
     bool stale;                /* the way is to a former leader: it serves the request at hand, no other */
     bool client_ended;         /* its half of the connection, behind a whole request */
     bool to_leader, to_client; /* a write is under way */
@@ -57,6 +64,9 @@ struct pair {
     bool refused; /* the leader's computer took no connection: the next tick tries again */
     struct request_bounds request;
     struct answer_bounds answer;
+    struct read_rule rule; /* of the request; `here` is taken back when the leader has to be asked */
+    bool looked;           /* the state is new enough for it */
+    struct buf asked;      /* a read that was passed on and has no answer yet */
     struct buf in; /* of the client, not passed on yet */
     size_t scanned, head_len;
 };
@@ -78,6 +88,7 @@ struct forward {
     uv_timer_t tick;
     bool has_leader;
     struct sockaddr_storage leader;
+    struct forward_reads reads;   /* `connect` NULL: all requests are the leader's */
     uint64_t leave_ms, leader_ms; /* the loop's time when leaving began, and when the leader became known */
     void (*left)(void *context);
     void *left_context;
@@ -99,6 +110,7 @@ static void pair_free(struct pair *pair)
     if (pair->accepted && forward->listener)
         listener_left(forward->listener, 1);
     bounds_answer_done(&pair->answer);
+    buf_done(&pair->asked);
     buf_done(&pair->in);
     mem_free(pair);
 }
@@ -129,7 +141,7 @@ static void on_way_closed(uv_handle_t *handle)
     }
     pair->open--;
     pair->way = WAY_NONE;
-    pair->stale = pair->to_leader = pair->reads_leader = false;
+    pair->here = pair->stale = pair->to_leader = pair->reads_leader = false;
     pair_go_on(pair);
 }
 
@@ -229,9 +241,36 @@ static void on_connected(uv_connect_t *request, int status)
     pair_go_on(pair);
 }
 
+/* Joins the client to the API here; without a descriptor for that, its request is the leader's. */
+static void way_begin_here(struct pair *pair)
+{
+    struct forward *forward = pair->forward;
+    uv_os_fd_t client;
+    int fd = uv_fileno((uv_handle_t *)&pair->client, &client) == 0
+                 ? forward->reads.connect(forward->reads.context, client)
+                 : -1;
+    if (fd < 0) {
+        pair->rule.here = false;
+        return;
+    }
+    uv_tcp_init(forward->loop, &pair->leader);
+    pair->leader.data = pair;
+    pair->open++;
+    pair->way = WAY_OPEN;
+    pair->here = true;
+    if (uv_tcp_open(&pair->leader, fd) == 0) /* a stream as good as any */
+        return;
+    close(fd);
+    pair->rule.here = false;
+    way_close(pair);
+}
+
 static void way_begin(struct pair *pair)
 {
     struct forward *forward = pair->forward;
+    bool reads = pair->state == PAIR_HELD && pair->rule.here && forward->reads.connect;
+    if (pair->way == WAY_NONE && !pair->closing && reads)
+        way_begin_here(pair);
     if (pair->way != WAY_NONE || pair->closing || !forward->has_leader)
         return;
     uv_tcp_init(forward->loop, &pair->leader);
@@ -269,6 +308,7 @@ static void way_take(struct pair *pair, struct str bytes)
         way_is_wrong(pair);
         return;
     }
+    buf_done(&pair->asked);
     bool closes = pair->forward->leaving || pair->client_ended;
     if (bounds_answer_take(&pair->answer, bytes, closes, &out, &used) < 0) {
         buf_done(&out);
@@ -285,6 +325,27 @@ static void way_take(struct pair *pair, struct str bytes)
         pair_go_on(pair);
 }
 
+/* A read that waits is the leader's. */
+static void read_elsewhere(struct pair *pair)
+{
+    CHECK(pair->state == PAIR_HELD && pair->here);
+    pair->rule.here = false;
+    way_close(pair);
+}
+
+/* A read that the API here did not answer: the leader does. */
+static void read_again(struct pair *pair)
+{
+    bounds_answer_done(&pair->answer);
+    buf_add_str(&pair->asked, buf_str(&pair->in));
+    buf_done(&pair->in);
+    pair->in = pair->asked;
+    pair->asked = (struct buf){0};
+    pair->rule.here = false;
+    pair->state = PAIR_HELD;
+    way_close(pair);
+}
+
 /* The leader has ended the connection. */
 static void way_ended(struct pair *pair, bool broken)
 {
@@ -292,6 +353,10 @@ static void way_ended(struct pair *pair, bool broken)
     struct error error;
     if (pair->state == PAIR_HEAD || pair->state == PAIR_HELD) {
         way_close(pair);
+        return;
+    }
+    if (pair->asked.len > 0) { /* nothing of its answer has come */
+        read_again(pair);
         return;
     }
     bool whole = pair->state == PAIR_ASKED && !broken && pair->answer.passed &&
@@ -398,8 +463,25 @@ static void pair_look(struct pair *pair)
     pair->scanned = rc == 0 ? pair->in.len : 0;
     if (rc < 0)
         pair_enter(pair, PAIR_RAW);
-    else if (rc > 0)
-        pair_enter(pair, PAIR_HELD);
+    if (rc <= 0)
+        return;
+    pair_enter(pair, PAIR_HELD);
+    bool by_leader = pair->way != WAY_NONE && !pair->here;
+    pair->looked = false;
+    pair->rule = rule_of(&pair->forward->head);
+    pair->rule.here &= pair->forward->reads.connect && !by_leader;
+    if (pair->here && !pair->rule.here)
+        way_close(pair);
+}
+
+/* Whether the state is new enough for the read; otherwise a look is asked for. */
+static bool may_read(const struct pair *pair)
+{
+    const struct forward_reads *reads = &pair->forward->reads;
+    if (pair->looked || (!pair->rule.newest && reads->version(reads->context) >= pair->rule.version))
+        return true;
+    reads->look(reads->context);
+    return false;
 }
 
 /* The leader takes connections: the head goes, and as much of the body as has come. */
@@ -416,6 +498,8 @@ static void pair_ask(struct pair *pair)
     }
     bounds_answer_begin(&pair->answer, &pair->request);
     pair_enter(pair, PAIR_ASKED);
+    if (pair->here)
+        buf_add(&pair->asked, pair->in.data, len);
     pair_pass(pair, len + used);
 }
 
@@ -467,7 +551,7 @@ static void pair_go_on(struct pair *pair)
     if (pair_waits(pair) && !pair->refused)
         way_begin(pair);
     bool open = pair->way == WAY_OPEN && !pair->to_leader;
-    if (pair->state == PAIR_HELD && open)
+    if (pair->state == PAIR_HELD && open && (!pair->here || may_read(pair)))
         pair_ask(pair);
     else if (pair->state == PAIR_ASKED && open && !pair->request.whole && pair->in.len)
         pair_ask_more(pair);
@@ -530,6 +614,8 @@ static void pair_tick(struct pair *pair, uint64_t now_ms)
     pair->refused = false;
     if (pair->state == PAIR_HELD && spent_ms >= HELD_MS)
         pair_refuse(pair);
+    else if (pair->state == PAIR_HELD && pair->here && spent_ms >= READ_MS)
+        read_elsewhere(pair);
     else if (pair->state == PAIR_HEAD && spent_ms >= (idle ? IDLE_MS : HEAD_MS))
         pair_close(pair);
     else if (idle && spent_ms >= WAY_IDLE_MS)
@@ -679,12 +765,51 @@ void forward_to(struct forward *forward, const struct sockaddr_storage *leader)
     list_for_each(node, &forward->pairs)
     {
         struct pair *pair = container_of(node, struct pair, node);
+        if (pair->here)
+            continue;
         if (pair->state == PAIR_ASKED || (pair->state == PAIR_RAW && pair->way == WAY_OPEN))
             pair->stale = true;
         else if (!pair->closing)
             way_close(pair);
         if (!pair->closing && pair_waits(pair))
             way_begin(pair);
+    }
+}
+
+void forward_reads(struct forward *forward, const struct forward_reads *reads)
+{
+    forward->reads = reads ? *reads : (struct forward_reads){0};
+    if (reads)
+        return;
+    list_for_each(node, &forward->pairs)
+    {
+        struct pair *pair = container_of(node, struct pair, node);
+        if (!pair->here || pair->closing)
+            continue;
+        if (pair->state == PAIR_ASKED)
+            pair->stale = true;
+        else if (pair->state == PAIR_HELD)
+            read_elsewhere(pair);
+        else
+            way_close(pair);
+    }
+}
+
+void forward_looked(struct forward *forward, bool newest)
+{
+    if (!forward->reads.connect)
+        return;
+    uint64_t version = forward->reads.version(forward->reads.context);
+    list_for_each(node, &forward->pairs)
+    {
+        struct pair *pair = container_of(node, struct pair, node);
+        if (pair->closing || pair->state != PAIR_HELD || !pair->here || pair->way != WAY_OPEN)
+            continue;
+        pair->looked = newest && version >= pair->rule.version;
+        if (pair->looked)
+            pair_go_on(pair);
+        else if (!newest)
+            read_elsewhere(pair);
     }
 }
 

@@ -6,6 +6,7 @@
 
 #include "base/list.h"
 #include "base/units.h"
+#include "core/core.h"
 #include "host/standby/standby.h"
 
 /* --- keeper.c: threads ---------------------------------------------------------------------------------- */
@@ -32,6 +33,19 @@ void forward_rest(struct forward *forward, bool rests);
 void forward_unlisten(struct forward *forward);
 /* Takes a connected client and the bytes that it has sent. */
 void forward_take(struct forward *forward, int fd, struct str bytes);
+/* Who answers reads here (rule.h); NULL: all requests are the leader's. Those that are being answered are not
+ * affected. */
+struct forward_reads {
+    void *context;
+    /* Returns a socket whose other end answers requests of the connected client; negative: none is left. */
+    int (*connect)(void *context, int client);
+    uint64_t (*version)(void *context); /* the last record of the state that is answered from */
+    void (*look)(void *context);        /* asks for forward_looked(), soon */
+};
+void forward_reads(struct forward *forward, const struct forward_reads *reads);
+/* Tells of a look that began after it was asked for: the state holds every record that was in the log then.
+ * Not `newest`: that cannot be known, and reads that need it are the leader's. */
+void forward_looked(struct forward *forward, bool newest);
 /* The leader's API; NULL: nobody leads now, and requests wait. */
 void forward_to(struct forward *forward, const struct sockaddr_storage *leader);
 /* Takes no new clients, and lets go of those that are here: answers say "Connection: close", watches end,
@@ -40,5 +54,20 @@ void forward_to(struct forward *forward, const struct sockaddr_storage *leader);
 void forward_leave(struct forward *forward, void (*left)(void *context), void *context);
 void forward_close(struct forward *forward); /* ends the clients; the loop must be run afterwards */
 void forward_free(struct forward *forward);  /* NULL is fine */
+
+/* --- reads.c: the standby's own API --------------------------------------------------------------------- */
+
+struct reads;
+/* Serves what is in the core, which the caller changes and tells of. `options` must outlive it. */
+int reads_begin(uv_loop_t *loop, const struct controller_options *options, struct core *core,
+                struct reads **ret_reads, struct error *error);
+/* Returns a socket that speaks for the connected client; negative: no descriptor is left. */
+int reads_connect(struct reads *reads, int client);
+void reads_changed(struct reads *reads, const struct effects *effects); /* right after their core_step() */
+void reads_flush(struct reads *reads);                                  /* behind a batch of them */
+/* Takes no more requests, and closes when answers that are under way have left: *owner, which must outlive
+ * it, is NULL then. The core must live until then. */
+void reads_end(struct reads **owner);
+void reads_close(struct reads *reads); /* at once; the loop must be run afterwards; NULL is fine */
 
 #endif

@@ -26,6 +26,8 @@ struct standby {
     struct effects effects;
     struct keeper_thread *keeper;
     struct forward *forward;
+    struct reads *reads;       /* NULL: it answers nothing itself */
+    struct reads *reads_ended; /* NULL: all answers from before it led have left */
     uv_async_t news;
     uv_timer_t look;
     struct etcd_seen seen;
@@ -57,6 +59,8 @@ struct standby {
 
 /* --- the log ------------------------------------------------------------------------------------------ */
 
+static void reads_anew(struct standby *standby);
+
 static int standby_load(struct standby *standby, struct error *error)
 {
     struct core *fresh = core_new();
@@ -65,9 +69,13 @@ static int standby_load(struct standby *standby, struct error *error)
         core_free(fresh);
         return rc;
     }
-    if (standby->core)
-        core_free(standby->core);
+    struct core *before = standby->core;
     standby->core = fresh;
+    reads_close(standby->reads_ended);
+    if (standby->reads)
+        reads_anew(standby); /* what it has sent was of another state */
+    if (before)
+        core_free(before);
     return 0;
 }
 
@@ -86,13 +94,72 @@ static int standby_apply(struct standby *standby, struct error *error)
             rc = drive_replay(standby->core, &stored, &standby->effects, NULL, NULL, error);
             if (rc < 0)
                 break;
+            if (standby->reads)
+                reads_changed(standby->reads, &standby->effects);
         }
         store->cursor_free(cursor);
+        if (standby->reads)
+            reads_flush(standby->reads);
     }
     if (rc == ERROR_NOT_FOUND) /* trimmed before we came to it: the snapshot has it */
         return standby_load(standby, error);
     return rc;
 }
+
+/* --- reads of clients --------------------------------------------------------------------------------- */
+
+static int on_reads_connect(void *context, int client)
+{
+    const struct standby *standby = context;
+    return reads_connect(standby->reads, client);
+}
+
+static uint64_t on_reads_version(void *context)
+{
+    return core_seq(((const struct standby *)context)->core);
+}
+
+static void on_reads_look(void *context)
+{
+    uv_async_send(&((struct standby *)context)->news);
+}
+
+/* With TLS clients speak to the leader, whatever they ask. */
+static void reads_open(struct standby *standby)
+{
+    const struct controller_options *clients = standby->options.clients;
+    const struct forward_reads reads = {standby, on_reads_connect, on_reads_version, on_reads_look};
+    struct error error;
+    if (!clients || clients->tls_cert || standby->reads || standby->closed)
+        return;
+    if (reads_begin(standby->loop, clients, standby->core, &standby->reads, &error) < 0)
+        fprintf(stderr, "warning: the leader is asked for all reads: %s\n", error.text);
+    else
+        forward_reads(standby->forward, &reads);
+}
+
+/* `now`: also what is being answered. */
+static void reads_stop(struct standby *standby, bool now)
+{
+    struct reads *reads = standby->reads;
+    standby->reads = NULL;
+    forward_reads(standby->forward, NULL);
+    if (!reads || now) {
+        reads_close(reads);
+        return;
+    }
+    reads_close(standby->reads_ended);
+    standby->reads_ended = reads;
+    reads_end(&standby->reads_ended);
+}
+
+static void reads_anew(struct standby *standby)
+{
+    reads_stop(standby, true);
+    reads_open(standby);
+}
+
+/* --- leaving the lead to others ----------------------------------------------------------------------- */
 
 /* The lead is for others now: we have handed it over, or leave. */
 static bool standby_yields(const struct standby *standby)
@@ -306,6 +373,7 @@ static void standby_take_over(struct standby *standby, bool instead)
     }
     fprintf(stderr, "this controller leads, from record %llu on\n",
             (unsigned long long)core_seq(standby->core));
+    reads_stop(standby, false);
     standby->leads = true;
     standby->leader_term = 0;
     forward_to(standby->forward, NULL);
@@ -318,8 +386,10 @@ static void standby_follow(struct standby *standby)
 {
     struct error error = {0};
     int rc = etcd_log_refresh(standby->log, &standby->seen, &error);
-    if (rc == 0 && !standby->resigned && !standby->leaving)
+    bool applies = !standby->resigned && !standby->leaving;
+    if (rc == 0 && applies)
         rc = standby_apply(standby, &error);
+    forward_looked(standby->forward, rc == 0 && applies);
     if (rc < 0) {
         standby_fail(standby, rc, &error);
         return;
@@ -414,9 +484,11 @@ int standby_new(uv_loop_t *loop, const struct standby_options *options, struct s
         snprintf(standby->who, sizeof standby->who, "%s:%u", options->api_address,
                  forward_port(standby->forward));
     rc = keeper_begin(&standby->options.etcd, &standby->news, &standby->keeper, error);
-    if (rc == 0)
-        uv_timer_start(&standby->look, on_look, 0, LOOK_NS / NS_PER_MS);
-    return rc;
+    if (rc < 0)
+        return rc;
+    reads_open(standby);
+    uv_timer_start(&standby->look, on_look, 0, LOOK_NS / NS_PER_MS);
+    return 0;
 }
 
 uint16_t standby_api_port(const struct standby *standby)
@@ -531,6 +603,7 @@ void standby_follow_on(struct standby *standby)
 {
     CHECK(standby->resigned);
     standby->resigned = false;
+    reads_open(standby);
     standby_follow(standby);
 }
 
@@ -568,6 +641,8 @@ void standby_close(struct standby *standby)
     if (!standby || standby->closed)
         return;
     standby->closed = standby->stopped = true;
+    reads_stop(standby, true);
+    reads_close(standby->reads_ended);
     keeper_finish(standby->keeper); /* nothing is sent to `news` any more */
     standby->keeper = NULL;
     uv_close((uv_handle_t *)&standby->news, NULL);

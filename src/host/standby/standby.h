@@ -16,16 +16,18 @@
  * leader's process has ended: the kernel of its computer closes the connection that the standby keeps to it,
  * and refuses the next one. That is safe though it is a guess: host/store/etcd/etcd.h.
  *
- * Requests of clients that connect to a standby are passed on to the leader, one by one, so that a client
- * keeps its connection while the leader changes; the clients of a leader that hands over are passed on by it
- * likewise (controller_shared.pass_on). TLS is passed on byte for byte: it is between client and leader.
+ * A standby answers reads from its own state (rule.h): a read that asks for no version waits until all
+ * records were applied that the log had then. Other requests of its clients are passed on to the leader, one
+ * by one, so that a client keeps its connection while the leader changes; the clients of a leader that hands
+ * over are passed on by it likewise (controller_shared.pass_on). TLS is passed on byte for byte: it is
+ * between client and leader.
  * Agents are not: the end of their connections is evidence (core/health/evidence.h) which a forwarder would
  * fake. A standby does not listen for them, so they try the next address.
  *
  * The API's port is open as long as the process follows or leads: forwarder and API share its socket.
  *
  * Files: standby.c the loop's side; keeper.c the threads that renew the lease and watch; forward.c clients;
- * bounds.c where HTTP's messages end.
+ * bounds.c where HTTP's messages end; reads.c the API of a standby; rule.c which requests that answers.
  *
  * Threading: all functions on the loop's thread; standby_shared()'s `leads_until_ns` from any.
  */
@@ -42,6 +44,7 @@ struct standby_options {
     const char *api_address; /* where clients are taken */
     uint16_t api_port;       /* 0: any */
     const char *advertise;   /* ADDRESS:PORT at which the other controllers reach our API; NULL: these two */
+    const struct controller_options *clients; /* who may read what; NULL: all reads are the leader's */
     /* Another controller leads, or may, while this one acts as the leader. Does not return. */
     void (*lost)(const char *why);
 };

@@ -384,13 +384,175 @@ static void clients_are_taken_over(void **state)
     bed_close(&bed);
 }
 
+/* --- reads --------------------------------------------------------------------------------------------- */
+
+#define READ      "GET /api/v1/pods HTTP/1.1\r\nHost: a\r\n\r\n"
+#define READ_ANY  "GET /api/v1/pods?resourceVersion=0 HTTP/1.1\r\nHost: a\r\n\r\n"
+#define READ_FIVE "GET /api/v1/pods?resourceVersion=5 HTTP/1.1\r\nHost: a\r\n\r\n"
+
+/* The API here: `side` has its ends of the connections. */
+struct here {
+    struct leader side;
+    uint64_t version;
+    int looks;
+    bool full; /* no descriptor is left */
+};
+
+static int here_connect(void *context, int client)
+{
+    struct here *here = context;
+    int ends[2];
+    if (here->full)
+        return -1;
+    assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
+    here->side.fds[here->side.count++] = ends[1];
+    return ends[0];
+}
+
+static uint64_t here_version(void *context)
+{
+    return ((const struct here *)context)->version;
+}
+
+static void here_look(void *context)
+{
+    ((struct here *)context)->looks++;
+}
+
+static void here_open(struct here *here, struct bed *bed)
+{
+    *here = (struct here){.side = {.bed = bed, .listener = -1}};
+    forward_reads(bed->forward, &(struct forward_reads){here, here_connect, here_version, here_look});
+}
+
+static void turn(struct bed *bed)
+{
+    for (int i = 0; i < 10; i++)
+        uv_run(&bed->loop, UV_RUN_NOWAIT);
+}
+
+static void reads_wait_for_a_state_that_is_new_enough(void **state)
+{
+    struct bed bed;
+    struct here here;
+    struct client client;
+    bed_open(&bed);
+    here_open(&here, &bed);
+    client_open(&client, &bed);
+    client_says(&client, READ_ANY); /* nobody leads, and nothing was looked at */
+    LEADER_GETS(&here.side, 0, READ_ANY);
+    leader_says(&here.side, 0, OK);
+    CLIENT_GETS(&client, OK);
+    assert_int_equal(here.looks, 0);
+    client_says(&client, READ);
+    PATIENT_UNTIL(&bed.patience, here.looks > 0);
+    turn(&bed);
+    assert_false(leader_has(&here.side, 0, READ));
+    forward_looked(bed.forward, true);
+    LEADER_GETS(&here.side, 0, READ);
+    leader_says(&here.side, 0, OK);
+    CLIENT_GETS(&client, OK);
+    here.version = 4;
+    client_says(&client, READ_FIVE);
+    turn(&bed);
+    forward_looked(bed.forward, true);
+    turn(&bed);
+    assert_false(leader_has(&here.side, 0, READ_FIVE));
+    here.version = 5;
+    forward_looked(bed.forward, true);
+    LEADER_GETS(&here.side, 0, READ_FIVE);
+    leader_says(&here.side, 0, OK);
+    CLIENT_GETS(&client, OK);
+    assert_int_equal(here.side.count, 1);
+    client_close(&client);
+    leader_close(&here.side);
+    bed_close(&bed);
+}
+
+/* One that needs the newest state where that cannot be known, one whose connection ends without an answer,
+ * and one for which there is no connection. */
+static void reads_that_are_not_answered_here_are_the_leaders(void **state)
+{
+    struct bed bed;
+    struct here here;
+    struct leader leader;
+    struct client client;
+    for (int way = 0; way < 4; way++) {
+        bed_open(&bed);
+        here_open(&here, &bed);
+        leader_open(&leader, &bed);
+        forward_to(bed.forward, &leader.place);
+        client_open(&client, &bed);
+        here.full = way == 2;
+        client_says(&client, way == 0 ? READ : READ_ANY);
+        if (way == 0) {
+            PATIENT_UNTIL(&bed.patience, here.looks > 0);
+            forward_looked(bed.forward, false);
+        } else if (way == 1) {
+            LEADER_GETS(&here.side, 0, READ_ANY);
+            leader_ends(&here.side, 0);
+        } else if (way == 3) {
+            LEADER_GETS(&here.side, 0, READ_ANY);
+            forward_reads(bed.forward, NULL); /* it takes the lead; what was asked is answered */
+            leader_says(&here.side, 0, OK);
+            CLIENT_GETS(&client, OK);
+            client_says(&client, READ_ANY);
+        }
+        LEADER_GETS(&leader, 0, way == 0 ? READ : READ_ANY);
+        leader_says(&leader, 0, OK);
+        CLIENT_GETS(&client, OK);
+        client_close(&client);
+        leader_close(&here.side);
+        leader_close(&leader);
+        bed_close(&bed);
+    }
+}
+
+/* Who has written reads what it has written, whatever the standby knows. */
+static void a_client_with_a_way_to_the_leader_reads_by_it(void **state)
+{
+    struct bed bed;
+    struct here here;
+    struct leader leader;
+    struct client client;
+    bed_open(&bed);
+    here_open(&here, &bed);
+    leader_open(&leader, &bed);
+    forward_to(bed.forward, &leader.place);
+    client_open(&client, &bed);
+    client_says(&client, READ_ANY);
+    LEADER_GETS(&here.side, 0, READ_ANY);
+    leader_says(&here.side, 0, OK);
+    CLIENT_GETS(&client, OK);
+    client_says(&client, POST "body");
+    LEADER_GETS(&leader, 0, POST "body");
+    leader_says(&leader, 0, OK);
+    CLIENT_GETS(&client, OK);
+    client_says(&client, READ_ANY);
+    LEADER_GETS(&leader, 0, READ_ANY);
+    leader_says(&leader, 0, OK);
+    CLIENT_GETS(&client, OK);
+    assert_int_equal(here.side.count, 1);
+    client_close(&client);
+    leader_close(&here.side);
+    leader_close(&leader);
+    bed_close(&bed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(requests_wait_for_a_leader), cmocka_unit_test(a_client_outlives_leaders),
-        cmocka_unit_test(an_idle_way_may_end),        cmocka_unit_test(nothing_is_sent_twice),
-        cmocka_unit_test(watches_end_whole),          cmocka_unit_test(other_protocols_pass),
-        cmocka_unit_test(leaving_lets_clients_go),    cmocka_unit_test(clients_are_taken_over),
+        cmocka_unit_test(reads_wait_for_a_state_that_is_new_enough),
+        cmocka_unit_test(reads_that_are_not_answered_here_are_the_leaders),
+        cmocka_unit_test(a_client_with_a_way_to_the_leader_reads_by_it),
+        cmocka_unit_test(requests_wait_for_a_leader),
+        cmocka_unit_test(a_client_outlives_leaders),
+        cmocka_unit_test(an_idle_way_may_end),
+        cmocka_unit_test(nothing_is_sent_twice),
+        cmocka_unit_test(watches_end_whole),
+        cmocka_unit_test(other_protocols_pass),
+        cmocka_unit_test(leaving_lets_clients_go),
+        cmocka_unit_test(clients_are_taken_over),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,0 +1,70 @@
+#include "host/standby/rule.h"
+
+/* Returns the next segment of a path, and takes it and its slash off; empty at the end. */
+static struct str take_segment(struct str *path)
+{
+    struct str segment, rest;
+    if (path->len > 0 && path->data[0] == '/')
+        *path = (struct str){path->data + 1, path->len - 1};
+    if (!str_cut(*path, '/', &segment, &rest)) {
+        segment = *path;
+        *path = (struct str){path->data + path->len, 0};
+        return segment;
+    }
+    *path = (struct str){segment.data + segment.len, path->len - segment.len};
+    return segment;
+}
+
+/* Whether the path names a collection or an object that every controller has. */
+static bool is_shared(struct str path)
+{
+    struct str root = take_segment(&path);
+    bool named = str_is(root, "apis");
+    if (!named && !str_is(root, "api"))
+        return false;
+    struct str group = named ? take_segment(&path) : STR("");
+    struct str version = take_segment(&path), resource = take_segment(&path);
+    if (version.len == 0 || str_is(group, "metrics.k8s.io"))
+        return false;
+    if (str_is(resource, "namespaces") && path.len > 1) {
+        struct str name = take_segment(&path), inner = take_segment(&path);
+        if (inner.len == 0)
+            return name.len > 0;
+        resource = inner;
+    }
+    take_segment(&path); /* the object's name */
+    return resource.len > 0 && path.len == 0 && !str_is(resource, "maintenances");
+}
+
+/* Returns the value of a parameter of the query; .data NULL: it is absent. */
+static struct str parameter(struct str query, const char *name)
+{
+    while (query.len > 0) {
+        struct str word = query, rest = {0}, key, value;
+        if (str_cut(query, '&', &word, &rest))
+            query = rest;
+        else
+            query = (struct str){0};
+        if (str_cut(word, '=', &key, &value) && str_is(key, name))
+            return value;
+    }
+    return (struct str){0};
+}
+
+struct read_rule rule_of(const struct http_head *head)
+{
+    struct str path = head->target, query = {0};
+    struct read_rule rule = {0};
+    bool reads = str_is(head->method, "GET") || str_is(head->method, "HEAD");
+    (void)str_cut(head->target, '?', &path, &query);
+    if (!reads || head->content_length != 0 || http_head_value(head, "Upgrade").data || !is_shared(path))
+        return rule;
+    struct str version = parameter(query, "resourceVersion");
+    int64_t number = 0;
+    if (version.len > 0 && !str_to_i64(version, 0, INT64_MAX, &number))
+        return rule; /* the leader says what is wrong with it */
+    rule.here = true;
+    rule.newest = version.len == 0;
+    rule.version = (uint64_t)number;
+    return rule;
+}
