@@ -1,10 +1,12 @@
 """Controllers that share a log on a real etcd, for the scripts about them."""
+import base64
 import http.client
 import json
 import os
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -31,10 +33,11 @@ def free_ports(count):
 
 
 class Hall:
-    """Members of etcd and three controllers, unless they are to begin later; all of it ends with the block."""
+    """Members of etcd and three controllers, unless they are to begin later; all of it ends with the block. `secure`:
+    etcd speaks TLS and has users, of which one may use what is under /phalanx/."""
 
-    def __init__(self, members=1, cluster=MINI, begins=True):
-        self.members, self.cluster, self.begins = members, cluster, begins
+    def __init__(self, members=1, cluster=MINI, begins=True, secure=False):
+        self.members, self.cluster, self.begins, self.secure = members, cluster, begins, secure
 
     def __enter__(self):
         if not os.path.exists(ETCD):
@@ -45,18 +48,54 @@ class Hall:
         self.controllers = [None] * CONTROLLERS
         ports = free_ports(2 * self.members + 2 * CONTROLLERS)
         self.api, self.agents = ports[:CONTROLLERS], ports[CONTROLLERS:2 * CONTROLLERS]
-        clients, peers = ([f"http://127.0.0.1:{port}" for port in some]
-                          for some in (ports[2 * CONTROLLERS::2], ports[2 * CONTROLLERS + 1::2]))
-        self.etcd = ",".join(clients)
+        scheme = "https" if self.secure else "http"
+        clients = [f"{scheme}://127.0.0.1:{port}" for port in ports[2 * CONTROLLERS::2]]
+        peers = [f"http://127.0.0.1:{port}" for port in ports[2 * CONTROLLERS + 1::2]]
+        self.etcd, self.options, tls = ",".join(clients), ["--etcd", ",".join(clients)], []
+        if self.secure:
+            self.phalanx("certs", "init", f"{self.dir}/certs", "--host", "127.0.0.1")
+            tls = ["--cert-file", f"{self.dir}/certs/server.crt", "--key-file", f"{self.dir}/certs/server.key"]
         together = ",".join(f"m{i}={peer}" for i, peer in enumerate(peers))
         for i, (client, peer) in enumerate(zip(clients, peers)):
             self.start(f"etcd{i}", [ETCD, "--name", f"m{i}", "--data-dir", f"{self.dir}/m{i}",
                                     "--listen-client-urls", client, "--advertise-client-urls", client,
                                     "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-                                    "--initial-cluster", together])
+                                    "--initial-cluster", together, *tls])
+        if self.secure:
+            self.make_users()
         for i in range(CONTROLLERS if self.begins else 0):
             self.controller(i)
         return self
+
+    def ask_etcd(self, path, **body):
+        """A call of etcd's gateway, as its operator would make it; None: it does not answer yet."""
+        context = ssl.create_default_context(cafile=f"{self.dir}/certs/ca.crt")
+        request = urllib.request.Request(self.etcd.split(",", maxsplit=1)[0] + path, json.dumps(body).encode())
+        try:
+            with urllib.request.urlopen(request, timeout=30, context=context) as answer:
+                return json.load(answer)
+        except urllib.error.HTTPError:
+            raise
+        except OSError:
+            return None
+
+    def make_users(self):
+        wait_for("etcd answers", lambda: self.ask_etcd("/v3/auth/user/add", name="root", password="of the operator"))
+        beyond = base64.b64encode(b"/phalanx0").decode()
+        prefix = {"permType": "READWRITE", "key": base64.b64encode(b"/phalanx/").decode(), "range_end": beyond}
+        self.ask_etcd("/v3/auth/user/add", name="phalanx", password="a secret")
+        for role, user in (("root", "root"), ("controllers", "phalanx")):
+            self.ask_etcd("/v3/auth/role/add", name=role)
+            self.ask_etcd("/v3/auth/user/grant", user=user, role=role)
+        self.ask_etcd("/v3/auth/role/grant", name="controllers", perm=prefix)
+        self.ask_etcd("/v3/auth/enable")
+        self.options += ["--etcd-ca", f"{self.dir}/certs/ca.crt", "--etcd-user-file", self.user_file("a secret")]
+
+    def user_file(self, password):
+        path = f"{self.dir}/user-{password.replace(' ', '-')}"
+        with open(os.open(path, os.O_WRONLY | os.O_CREAT, 0o600), "w") as file:
+            file.write(f"phalanx:{password}\n")
+        return path
 
     def __exit__(self, *exception):
         for process in reversed(self.processes):
@@ -95,7 +134,7 @@ class Hall:
 
     def controller(self, i, program=PHALANX):
         self.controllers[i] = self.start(f"c{i}", [
-            program, "controller", "--data", f"{self.dir}/c{i}", "--cluster", self.cluster, "--etcd", self.etcd,
+            program, "controller", "--data", f"{self.dir}/c{i}", "--cluster", self.cluster, *self.options,
             "--etcd-lease", "600",  # no case is about leases: a death is seen before one ends
             "--api", f"127.0.0.1:{self.api[i]}", "--agents", f"127.0.0.1:{self.agents[i]}"])
 

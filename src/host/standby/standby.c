@@ -142,9 +142,11 @@ static void reads_open(struct standby *standby)
 static void reads_stop(struct standby *standby, bool now)
 {
     struct reads *reads = standby->reads;
+    if (!reads)
+        return;
     standby->reads = NULL;
     forward_reads(standby->forward, NULL);
-    if (!reads || now) {
+    if (now) {
         reads_close(reads);
         return;
     }

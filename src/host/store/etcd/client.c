@@ -153,6 +153,7 @@ struct curl_slist *etcd_headers(struct str token)
 struct attempt {
     long code;
     bool sent;
+    bool distrusts; /* the member's certificate was not accepted, or ours cannot be used */
     char text[CURL_ERROR_SIZE];
 };
 
@@ -183,6 +184,8 @@ static void attempt_post(struct etcd_client *client, const char *path, struct st
         snprintf(ret->text, sizeof ret->text, "%s", curl_easy_strerror(rc));
     ret->sent = rc != CURLE_COULDNT_CONNECT && rc != CURLE_COULDNT_RESOLVE_HOST &&
                 rc != CURLE_PEER_FAILED_VERIFICATION && rc != CURLE_SSL_CONNECT_ERROR;
+    ret->distrusts =
+        rc == CURLE_PEER_FAILED_VERIFICATION || rc == CURLE_SSL_CERTPROBLEM || rc == CURLE_SSL_CACERT_BADFILE;
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, NULL);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, NULL);
     curl_slist_free_all(headers);
@@ -200,6 +203,11 @@ static int judge_answer(struct etcd_client *client, const struct attempt *attemp
         if (attempt->code >= 500)
             return error_set(error, ERROR_UNAVAILABLE, "etcd %s: HTTP %ld", client->list[client->at],
                              attempt->code);
+        struct str text = buf_str(&client->answer), rest;
+        (void)str_cut(text, '\n', &text, &rest);
+        if (attempt->code != 200) /* of the gateway itself */
+            return error_set(error, ERROR_DENIED, "etcd %s: " STR_FORMAT, client->list[client->at],
+                             STR_ARG(text));
         return error_set(error, ERROR_CORRUPT, "etcd %s: %s", client->list[client->at], why.text);
     }
     if (attempt->code != 200 || doc_get(reply, "error"))
@@ -209,12 +217,11 @@ static int judge_answer(struct etcd_client *client, const struct attempt *attemp
 }
 
 /* Asks for a token when there is none, where a user was given. */
-static int log_in(struct etcd_client *client, int64_t time_ns, struct error *error)
+static int log_in(struct etcd_client *client, int64_t time_ns, struct attempt *attempt, struct error *error)
 {
     const struct etcd_options *options = client->options;
     struct arena arena ARENA_CLEANUP = {.limit_bytes = 1 << 20};
     struct buf body BUF_CLEANUP = {0};
-    struct attempt attempt;
     struct doc *reply;
     if (!options->user || client->token.len)
         return 0;
@@ -223,15 +230,18 @@ static int log_in(struct etcd_client *client, int64_t time_ns, struct error *err
     json_pair_text(&writer, "name", options->user);
     json_pair_text(&writer, "password", options->password ? options->password : "");
     json_end_object(&writer);
-    attempt_post(client, "/v3/auth/authenticate", buf_str(&body), time_ns, &attempt);
-    if (!attempt.code)
-        return error_set(error, ERROR_UNAVAILABLE, "etcd %s: %s", client->list[client->at], attempt.text);
-    int rc = judge_answer(client, &attempt, &arena, &reply, error);
+    attempt_post(client, "/v3/auth/authenticate", buf_str(&body), time_ns, attempt);
+    if (!attempt->code)
+        return error_set(error, ERROR_UNAVAILABLE, "etcd %s: %s", client->list[client->at], attempt->text);
+    int rc = judge_answer(client, attempt, &arena, &reply, error);
+    if (rc < 0 && rc != ERROR_UNAVAILABLE) {
+        error_wrap(error, "etcd does not take user %s and its password", options->user);
+        rc = ERROR_DENIED;
+        if (error)
+            error->code = ERROR_DENIED;
+    }
     if (rc < 0)
-        return rc == ERROR_UNAVAILABLE
-                   ? rc
-                   : error_set(error, ERROR_DENIED, "etcd does not take user %s and its password",
-                               options->user);
+        return rc;
     struct str token = doc_str(doc_get(reply, "token"), STR(""));
     if (!token.len)
         return error_set(error, ERROR_CORRUPT, "etcd %s gave no token", client->list[client->at]);
@@ -241,8 +251,9 @@ static int log_in(struct etcd_client *client, int64_t time_ns, struct error *err
 
 int etcd_client_log_in(struct etcd_client *client, size_t member, struct buf *ret_token, struct error *error)
 {
+    struct attempt attempt;
     client->at = member % client->count;
-    int rc = log_in(client, LOG_IN_NS, error);
+    int rc = log_in(client, LOG_IN_NS, &attempt, error);
     if (rc == 0)
         buf_add_str(ret_token, buf_str(&client->token));
     return rc;
@@ -255,7 +266,7 @@ static int post_once(struct etcd_client *client, const char *path, struct str bo
     int rc = 0;
     for (int i = 0; i < TOKEN_CALLS_MAX; i++) {
         *attempt = (struct attempt){0};
-        rc = log_in(client, time_ns, error);
+        rc = log_in(client, time_ns, attempt, error);
         if (rc < 0)
             return rc;
         attempt_post(client, path, body, time_ns, attempt);
@@ -282,6 +293,7 @@ int etcd_call(struct etcd_client *client, const char *path, struct str body, int
               struct arena *arena, struct doc **ret_reply, bool *ret_unsure, struct error *error)
 {
     int64_t time_ns = ATTEMPT_FIRST_NS;
+    size_t distrusted = 0; /* members of this round */
     bool unsure = false;
     int rc;
     for (size_t tried = 1;; tried++) {
@@ -292,10 +304,18 @@ int etcd_call(struct etcd_client *client, const char *path, struct str body, int
         if (rc != ERROR_UNAVAILABLE)
             break;
         unsure |= attempt.sent;
+        distrusted += attempt.distrusts;
         client->at = (client->at + 1) % client->count;
         if (etcd_mono_ns() >= deadline_ns)
             break;
+        if (distrusted == client->count) { /* time does not help */
+            rc = ERROR_DENIED;
+            if (error)
+                error->code = ERROR_DENIED;
+            break;
+        }
         if (tried % client->count == 0) { /* each has been asked */
+            distrusted = 0;
             time_ns = less(2 * time_ns, ATTEMPT_MOST_NS);
             if (etcd_mono_ns() - begun_ns < PAUSE_MS * NS_PER_MS)
                 (void)poll(NULL, 0, PAUSE_MS);
