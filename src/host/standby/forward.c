@@ -1,627 +1,35 @@
-/* forward.c - clients of a controller that does not lead: each of their requests is passed on to the leader.
- *
- * A client keeps its connection while leaders change: between two requests its way to the leader is closed
- * and another one is taken. A request for which nobody leads is held. A request that was sent, in part or
- * whole, is never sent again: when the leader goes before its answer is whole, the client's connection is
- * closed, as the leader's own would be. Bytes that are no request of HTTP/1.1 (TLS, for one) are passed both
- * ways until one side ends.
- *
- * Reads (rule.h) take another way, to the standby's own API, once its state is new enough for them, and cost
- * the leader nothing. A read that is not answered there, for whatever reason, is passed on to the leader. A
- * client that has a way to the leader reads by it, too.
- *
- *   PAIR_HEAD ─ a head is whole ─► PAIR_HELD ─ the leader takes the connection ─► PAIR_ASKED
- *     ▲ │                                                                          │   │
- *     │ └─ no request ──────────────────────► PAIR_RAW ◄──────────── 101 ──────────┘   │
- *     └────────────────────────────── the answer has left ─────────────────────────────┘
- */
-#include "host/standby/internal.h"
+/* forward.c - the clients of a controller that does not lead: who is taken, and when they are let go. Each of
+ * them is a pair (pair.h). */
+#include "host/standby/pair.h"
 
 #include <unistd.h>
 
-#include "base/arena.h"
 #include "base/check.h"
 #include "host/http/listener.h"
-#include "host/standby/bounds.h"
-#include "host/standby/rule.h"
 
 enum {
     CLIENTS_MAX = 4096,
-    READ_BYTES = 64 << 10,
-    AHEAD_BYTES = 64 << 10, /* of a client that are kept before they can be passed on */
-    TICK_MS = 20,           /* between two looks at clients that wait */
-    IDLE_MS = 120 * 1000,   /* a client without a request; the leader's own limits hold otherwise */
-    WAY_IDLE_MS = 60 * 1000,
-    HEAD_MS = 20 * 1000, /* for a head */
-    HELD_MS = 30 * 1000, /* a request that no leader takes is answered with 503 then */
-    READ_MS = 3000,      /* a read of a version that does not come is the leader's then */
-    GRACE_MS = 200,      /* leaving: a client without a request may still begin one, once a leader is known */
+    TICK_MS = 20,          /* between two looks at clients that wait */
+    GRACE_MS = 200,        /* leaving: a client may still begin a request, once a leader is known */
     GRACE_ALONE_MS = 1000, /* the same, while none is known */
-    LEAVE_HELD_MS = 3000,  /* leaving: a request that no leader takes is answered with 503 */
     LEAVE_MS = 5000,       /* leaving: whoever is left then is closed */
 };
 
-enum pair_state { PAIR_HEAD, PAIR_HELD, PAIR_ASKED, PAIR_RAW };
-enum way_state { WAY_NONE, WAY_BEGUN, WAY_OPEN, WAY_CLOSING };
-
-/* A client and its way to the leader, or to the API here. */
-struct pair {
-    struct forward *forward;
-    struct list_node node;
-    uv_tcp_t client, leader;
-    uv_connect_t connect;
-    uint64_t since_ms; /* when it came to its state, or last passed bytes */
-    uint8_t state;     /* enum pair_state */
-    uint8_t way;       /* enum way_state of `leader` */
-    uint8_t open;      /* handles that are not closed yet */
-    bool accepted;     /* by our listener, which counts it */
-    bool closing;
-    bool here;                 /* the way is to the API here */
-    bool stale;                /* the way is to a former leader: it serves the request at hand, no other */
-    bool client_ended;         /* its half of the connection, behind a whole request */
-    bool to_leader, to_client; /* a write is under way */
-    bool reads_client, reads_leader;
-    bool refused; /* the leader's computer took no connection: the next tick tries again */
-    struct request_bounds request;
-    struct answer_bounds answer;
-    struct read_rule rule; /* of the request; `here` is taken back when the leader has to be asked */
-    bool looked;           /* the state is new enough for it */
-    struct buf asked;      /* a read that was passed on and has no answer yet */
-    struct buf in; /* of the client, not passed on yet */
-    size_t scanned, head_len;
-};
-
-struct pair_write {
-    uv_write_t request;
-    struct pair *pair;
-    struct buf bytes;
-};
-
 struct forward {
-    uv_loop_t *loop;
     struct listener *listener; /* NULL: closed */
     int open_parts;
-    bool closed, leaving;
+    bool closed;
     uint16_t port;
-    uint32_t pairs_len;
-    struct list_node pairs;
     uv_timer_t tick;
-    bool has_leader;
-    struct sockaddr_storage leader;
-    struct forward_reads reads;   /* `connect` NULL: all requests are the leader's */
     uint64_t leave_ms, leader_ms; /* the loop's time when leaving began, and when the leader became known */
     void (*left)(void *context);
     void *left_context;
-    struct http_head head; /* scratch */
-    char room[READ_BYTES]; /* what is read is used or copied at once */
+    struct pairs pairs;
 };
-
-static void pair_go_on(struct pair *pair);
-static void way_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf);
-static void client_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf);
-
-/* --- the end ------------------------------------------------------------------------------------------ */
-
-static void pair_free(struct pair *pair)
-{
-    struct forward *forward = pair->forward;
-    forward->pairs_len--;
-    list_remove(&pair->node);
-    if (pair->accepted && forward->listener)
-        listener_left(forward->listener, 1);
-    bounds_answer_done(&pair->answer);
-    buf_done(&pair->asked);
-    buf_done(&pair->in);
-    mem_free(pair);
-}
-
-static void on_pair_closed(uv_handle_t *handle)
-{
-    struct pair *pair = handle->data;
-    if (--pair->open == 0)
-        pair_free(pair);
-}
-
-static void pair_close(struct pair *pair)
-{
-    if (pair->closing)
-        return;
-    pair->closing = true;
-    uv_close((uv_handle_t *)&pair->client, on_pair_closed);
-    if (pair->way == WAY_BEGUN || pair->way == WAY_OPEN)
-        uv_close((uv_handle_t *)&pair->leader, on_pair_closed);
-}
-
-static void on_way_closed(uv_handle_t *handle)
-{
-    struct pair *pair = handle->data;
-    if (pair->closing) {
-        on_pair_closed(handle);
-        return;
-    }
-    pair->open--;
-    pair->way = WAY_NONE;
-    pair->here = pair->stale = pair->to_leader = pair->reads_leader = false;
-    pair_go_on(pair);
-}
-
-static void way_close(struct pair *pair)
-{
-    if (pair->way != WAY_BEGUN && pair->way != WAY_OPEN)
-        return;
-    pair->way = WAY_CLOSING;
-    uv_close((uv_handle_t *)&pair->leader, on_way_closed);
-}
-
-/* --- passing bytes ------------------------------------------------------------------------------------ */
-
-static void pair_room(uv_handle_t *handle, size_t suggested, uv_buf_t *buf)
-{
-    const struct pair *pair = handle->data;
-    *buf = uv_buf_init(pair->forward->room, READ_BYTES);
-}
-
-static void pair_answered(struct pair *pair);
-
-static void on_written(uv_write_t *request, int status)
-{
-    struct pair_write *write = request->data;
-    struct pair *pair = write->pair;
-    bool to_client = request->handle == (uv_stream_t *)&pair->client;
-    buf_done(&write->bytes);
-    mem_free(write);
-    if (pair->closing || (!to_client && pair->way != WAY_OPEN))
-        return;
-    if (to_client)
-        pair->to_client = false;
-    else
-        pair->to_leader = false;
-    if (status < 0 && !to_client && pair->state == PAIR_ASKED) {
-        pair->to_leader = true; /* it may have answered before it closed: what it says is read on */
-        return;
-    }
-    if (status < 0) {
-        pair_close(pair);
-        return;
-    }
-    pair->since_ms = uv_now(pair->forward->loop);
-    if (to_client && pair->state == PAIR_ASKED && bounds_answer_complete(&pair->answer))
-        pair_answered(pair);
-    else
-        pair_go_on(pair);
-}
-
-/* Takes `bytes` over. */
-static void pair_write(struct pair *pair, uv_tcp_t *to, struct buf *bytes)
-{
-    struct pair_write *write = mem_alloc(sizeof *write);
-    *write = (struct pair_write){.pair = pair, .bytes = *bytes};
-    *bytes = (struct buf){0};
-    write->request.data = write;
-    uv_buf_t out = uv_buf_init(write->bytes.data, (unsigned)write->bytes.len);
-    if (to == &pair->client)
-        pair->to_client = true;
-    else
-        pair->to_leader = true;
-    if (uv_write(&write->request, (uv_stream_t *)to, &out, 1, on_written) < 0) {
-        buf_done(&write->bytes);
-        mem_free(write);
-        pair_close(pair);
-    }
-}
-
-/* Sends the first `len` bytes of the client to the leader. */
-static void pair_pass(struct pair *pair, size_t len)
-{
-    struct buf out = {0};
-    if (len == pair->in.len) {
-        out = pair->in;
-        pair->in = (struct buf){0};
-    } else {
-        buf_add(&out, pair->in.data, len);
-        buf_drop_front(&pair->in, len);
-    }
-    pair_write(pair, &pair->leader, &out);
-}
-
-/* --- the way to the leader ---------------------------------------------------------------------------- */
-
-static void on_connected(uv_connect_t *request, int status)
-{
-    struct pair *pair = request->data;
-    if (pair->closing || pair->way != WAY_BEGUN)
-        return;
-    if (status < 0) { /* nothing was sent: the request waits for a leader that takes it */
-        pair->refused = true;
-        way_close(pair);
-        return;
-    }
-    pair->way = WAY_OPEN;
-    uv_tcp_nodelay(&pair->leader, 1);
-    pair_go_on(pair);
-}
-
-/* Joins the client to the API here; without a descriptor for that, its request is the leader's. */
-static void way_begin_here(struct pair *pair)
-{
-    struct forward *forward = pair->forward;
-    uv_os_fd_t client;
-    int fd = uv_fileno((uv_handle_t *)&pair->client, &client) == 0
-                 ? forward->reads.connect(forward->reads.context, client)
-                 : -1;
-    if (fd < 0) {
-        pair->rule.here = false;
-        return;
-    }
-    uv_tcp_init(forward->loop, &pair->leader);
-    pair->leader.data = pair;
-    pair->open++;
-    pair->way = WAY_OPEN;
-    pair->here = true;
-    if (uv_tcp_open(&pair->leader, fd) == 0) /* a stream as good as any */
-        return;
-    close(fd);
-    pair->rule.here = false;
-    way_close(pair);
-}
-
-static void way_begin(struct pair *pair)
-{
-    struct forward *forward = pair->forward;
-    bool reads = pair->state == PAIR_HELD && pair->rule.here && forward->reads.connect;
-    if (pair->way == WAY_NONE && !pair->closing && reads)
-        way_begin_here(pair);
-    if (pair->way != WAY_NONE || pair->closing || !forward->has_leader)
-        return;
-    uv_tcp_init(forward->loop, &pair->leader);
-    pair->leader.data = pair->connect.data = pair;
-    pair->open++;
-    pair->way = WAY_BEGUN;
-    if (uv_tcp_connect(&pair->connect, &pair->leader, (struct sockaddr *)&forward->leader, on_connected) < 0)
-        way_close(pair);
-}
-
-static bool pair_waits(const struct pair *pair)
-{
-    return pair->state == PAIR_HELD || (pair->state == PAIR_RAW && pair->way != WAY_OPEN);
-}
-
-/* Bytes of the leader behind the end of an answer, or without a request: nobody asked for them. */
-static void way_is_wrong(struct pair *pair)
-{
-    if (pair->state == PAIR_ASKED)
-        pair->stale = true; /* closed when its answer has left */
-    else
-        way_close(pair);
-}
-
-static void way_take(struct pair *pair, struct str bytes)
-{
-    struct buf out = {0};
-    size_t used = 0;
-    if (pair->state == PAIR_RAW) {
-        buf_add_str(&out, bytes);
-        pair_write(pair, &pair->client, &out);
-        return;
-    }
-    if (pair->state != PAIR_ASKED || bounds_answer_complete(&pair->answer)) {
-        way_is_wrong(pair);
-        return;
-    }
-    buf_done(&pair->asked);
-    bool closes = pair->forward->leaving || pair->client_ended;
-    if (bounds_answer_take(&pair->answer, bytes, closes, &out, &used) < 0) {
-        buf_done(&out);
-        pair_close(pair);
-        return;
-    }
-    if (bounds_answer_switched(&pair->answer))
-        buf_add(&out, bytes.data + used, bytes.len - used);
-    else if (used < bytes.len)
-        way_is_wrong(pair);
-    if (out.len)
-        pair_write(pair, &pair->client, &out);
-    else
-        pair_go_on(pair);
-}
-
-/* A read that waits is the leader's. */
-static void read_elsewhere(struct pair *pair)
-{
-    CHECK(pair->state == PAIR_HELD && pair->here);
-    pair->rule.here = false;
-    way_close(pair);
-}
-
-/* A read that the API here did not answer: the leader does. */
-static void read_again(struct pair *pair)
-{
-    bounds_answer_done(&pair->answer);
-    buf_add_str(&pair->asked, buf_str(&pair->in));
-    buf_done(&pair->in);
-    pair->in = pair->asked;
-    pair->asked = (struct buf){0};
-    pair->rule.here = false;
-    pair->state = PAIR_HELD;
-    way_close(pair);
-}
-
-/* The leader has ended the connection. */
-static void way_ended(struct pair *pair, bool broken)
-{
-    struct buf out = {0};
-    struct error error;
-    if (pair->state == PAIR_HEAD || pair->state == PAIR_HELD) {
-        way_close(pair);
-        return;
-    }
-    if (pair->asked.len > 0) { /* nothing of its answer has come */
-        read_again(pair);
-        return;
-    }
-    bool whole = pair->state == PAIR_ASKED && !broken && pair->answer.passed &&
-                 http_reply_closed(&pair->answer.reply, &error) == 0;
-    if (!whole && pair->state == PAIR_ASKED && !pair->to_client)
-        whole = bounds_answer_end_watch(&pair->answer, &out);
-    if (!whole) {
-        pair_close(pair);
-        return;
-    }
-    pair->stale = true;
-    if (out.len)
-        pair_write(pair, &pair->client, &out);
-    else if (!pair->to_client)
-        pair_answered(pair);
-}
-
-static void way_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
-{
-    struct pair *pair = stream->data;
-    if (count == 0 || pair->closing || pair->way != WAY_OPEN)
-        return;
-    uv_read_stop(stream);
-    pair->reads_leader = false;
-    if (count < 0)
-        way_ended(pair, count != UV_EOF);
-    else
-        way_take(pair, (struct str){buf->base, (size_t)count});
-}
-
-/* --- the client --------------------------------------------------------------------------------------- */
-
-/* The answer has left: what comes next is another request. */
-static void pair_answered(struct pair *pair)
-{
-    bool switched = bounds_answer_switched(&pair->answer);
-    bool ends = !switched && (pair->answer.closes || !pair->request.whole || pair->client_ended);
-    bool keeps_way = pair->answer.reply.keep_alive && !pair->stale;
-    bounds_answer_done(&pair->answer);
-    if (ends) {
-        pair_close(pair);
-        return;
-    }
-    pair->state = switched ? PAIR_RAW : PAIR_HEAD;
-    pair->scanned = 0;
-    if (!switched && !keeps_way)
-        way_close(pair);
-    pair_go_on(pair);
-}
-
-static void on_shut(uv_shutdown_t *request, int status)
-{
-    mem_free(request);
-}
-
-/* The client says nothing more; the leader learns of it behind what was passed on. */
-static void client_end(struct pair *pair)
-{
-    bool may_wait = pair->state == PAIR_RAW || (pair->state == PAIR_ASKED && pair->request.whole);
-    pair->client_ended = true;
-    if (!may_wait || pair->way != WAY_OPEN) {
-        pair_close(pair);
-        return;
-    }
-    uv_shutdown_t *request = mem_alloc(sizeof *request);
-    if (uv_shutdown(request, (uv_stream_t *)&pair->leader, on_shut) < 0) {
-        mem_free(request);
-        pair_close(pair);
-    }
-}
-
-static void client_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
-{
-    struct pair *pair = stream->data;
-    if (count == 0 || pair->closing)
-        return;
-    uv_read_stop(stream);
-    pair->reads_client = false;
-    if (count < 0 && count != UV_EOF) {
-        pair_close(pair);
-    } else if (count < 0) {
-        client_end(pair);
-    } else {
-        if (pair->state == PAIR_HEAD && pair->in.len == 0)
-            pair->since_ms = uv_now(pair->forward->loop);
-        buf_add(&pair->in, buf->base, (size_t)count);
-        pair_go_on(pair);
-    }
-}
-
-static void pair_enter(struct pair *pair, enum pair_state state)
-{
-    pair->state = state;
-    pair->since_ms = uv_now(pair->forward->loop);
-}
-
-/* Looks for the head of a request. */
-static void pair_look(struct pair *pair)
-{
-    if (pair->in.len == pair->scanned)
-        return;
-    int rc = bounds_request_begin(buf_str(&pair->in), pair->scanned, &pair->forward->head, &pair->request,
-                                  &pair->head_len);
-    pair->scanned = rc == 0 ? pair->in.len : 0;
-    if (rc < 0)
-        pair_enter(pair, PAIR_RAW);
-    if (rc <= 0)
-        return;
-    pair_enter(pair, PAIR_HELD);
-    bool by_leader = pair->way != WAY_NONE && !pair->here;
-    pair->looked = false;
-    pair->rule = rule_of(&pair->forward->head);
-    pair->rule.here &= pair->forward->reads.connect && !by_leader;
-    if (pair->here && !pair->rule.here)
-        way_close(pair);
-}
-
-/* Whether the state is new enough for the read; otherwise a look is asked for. */
-static bool may_read(const struct pair *pair)
-{
-    const struct forward_reads *reads = &pair->forward->reads;
-    if (pair->looked || (!pair->rule.newest && reads->version(reads->context) >= pair->rule.version))
-        return true;
-    reads->look(reads->context);
-    return false;
-}
-
-/* The leader takes connections: the head goes, and as much of the body as has come. */
-static void pair_ask(struct pair *pair)
-{
-    size_t len = pair->head_len, used = 0;
-    bool readable = true;
-    if (!pair->request.whole)
-        readable =
-            bounds_request_take(&pair->request, (struct str){pair->in.data + len, pair->in.len - len}, &used);
-    if (!readable) { /* the leader says what is wrong with it */
-        pair_enter(pair, PAIR_RAW);
-        return;
-    }
-    bounds_answer_begin(&pair->answer, &pair->request);
-    pair_enter(pair, PAIR_ASKED);
-    if (pair->here)
-        buf_add(&pair->asked, pair->in.data, len);
-    pair_pass(pair, len + used);
-}
-
-/* More of the request's body has come. */
-static void pair_ask_more(struct pair *pair)
-{
-    size_t used = 0;
-    if (!bounds_request_take(&pair->request, buf_str(&pair->in), &used)) {
-        pair_close(pair);
-        return;
-    }
-    pair_pass(pair, used);
-}
-
-/* Leaving: a watch that stands between two lines ends here; its client asks another controller. */
-static void pair_end_watch(struct pair *pair)
-{
-    struct buf out = {0};
-    if (pair->state != PAIR_ASKED || pair->to_client || pair->closing ||
-        !bounds_answer_end_watch(&pair->answer, &out))
-        return;
-    pair->stale = true;
-    pair_write(pair, &pair->client, &out);
-}
-
-static void pair_set_reading(struct pair *pair)
-{
-    bool client = !pair->client_ended && pair->in.len < AHEAD_BYTES;
-    bool leader = pair->way == WAY_OPEN && !pair->to_client;
-    if (client && !pair->reads_client)
-        client = uv_read_start((uv_stream_t *)&pair->client, pair_room, client_read) == 0;
-    else if (!client && pair->reads_client)
-        uv_read_stop((uv_stream_t *)&pair->client);
-    pair->reads_client = client;
-    if (leader && !pair->reads_leader)
-        leader = uv_read_start((uv_stream_t *)&pair->leader, pair_room, way_read) == 0;
-    else if (!leader && pair->reads_leader)
-        uv_read_stop((uv_stream_t *)&pair->leader);
-    pair->reads_leader = leader;
-}
-
-/* Does what can be done now, and waits for the rest. */
-static void pair_go_on(struct pair *pair)
-{
-    if (pair->state == PAIR_HEAD && !pair->closing)
-        pair_look(pair);
-    if (pair->closing)
-        return;
-    if (pair_waits(pair) && !pair->refused)
-        way_begin(pair);
-    bool open = pair->way == WAY_OPEN && !pair->to_leader;
-    if (pair->state == PAIR_HELD && open && (!pair->here || may_read(pair)))
-        pair_ask(pair);
-    else if (pair->state == PAIR_ASKED && open && !pair->request.whole && pair->in.len)
-        pair_ask_more(pair);
-    if (pair->state == PAIR_RAW && pair->way == WAY_OPEN && !pair->to_leader && pair->in.len)
-        pair_pass(pair, pair->in.len);
-    if (pair->forward->leaving)
-        pair_end_watch(pair);
-    if (!pair->closing)
-        pair_set_reading(pair);
-}
-
-static struct pair *pair_new(struct forward *forward)
-{
-    struct pair *pair = mem_alloc(sizeof *pair);
-    pair->forward = forward;
-    uv_tcp_init(forward->loop, &pair->client);
-    pair->client.data = pair;
-    pair->open = 1;
-    pair->since_ms = uv_now(forward->loop);
-    forward->pairs_len++;
-    list_append(&forward->pairs, &pair->node);
-    return pair;
-}
 
 static void on_part_closed(void *context)
 {
     ((struct forward *)context)->open_parts--;
-}
-
-/* --- time --------------------------------------------------------------------------------------------- */
-
-/* Answers a request that no leader took with 503: nothing of it was done. */
-static void pair_refuse(struct pair *pair)
-{
-    static const char text[] = "no controller leads: nothing was done\n";
-    struct buf out = {0};
-    buf_printf(&out,
-               "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"
-               "Retry-After: 1\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
-               sizeof text - 1, text);
-    way_close(pair);
-    pair_enter(pair, PAIR_ASKED);
-    bounds_answer_begin(&pair->answer, &pair->request);
-    pair->answer.closes = true;
-    pair->answer.reply.state = HTTP_COMPLETE;
-    pair_write(pair, &pair->client, &out);
-}
-
-static bool pair_is_idle(const struct pair *pair)
-{
-    return pair->state == PAIR_HEAD && pair->in.len == 0;
-}
-
-static void pair_tick(struct pair *pair, uint64_t now_ms)
-{
-    uint64_t spent_ms = now_ms - pair->since_ms;
-    bool idle = pair_is_idle(pair);
-    if (pair->closing)
-        return;
-    pair->refused = false;
-    if (pair->state == PAIR_HELD && spent_ms >= HELD_MS)
-        pair_refuse(pair);
-    else if (pair->state == PAIR_HELD && pair->here && spent_ms >= READ_MS)
-        read_elsewhere(pair);
-    else if (pair->state == PAIR_HEAD && spent_ms >= (idle ? IDLE_MS : HEAD_MS))
-        pair_close(pair);
-    else if (idle && spent_ms >= WAY_IDLE_MS)
-        way_close(pair);
-    else if (pair_waits(pair))
-        way_begin(pair);
 }
 
 void forward_unlisten(struct forward *forward)
@@ -634,35 +42,39 @@ void forward_unlisten(struct forward *forward)
     forward->open_parts++;
 }
 
+static void visit_leaving(struct pair *pair, void *context)
+{
+    pair_leave(pair, context);
+}
+
 /* Leaving: closes clients that begin no request, and all when the time is over. */
 static void leave_tick(struct forward *forward, uint64_t now_ms)
 {
-    uint64_t spent_ms = now_ms - forward->leave_ms;
-    bool over = spent_ms >= LEAVE_MS;
-    bool graced = (forward->has_leader && now_ms - forward->leader_ms >= GRACE_MS && spent_ms >= GRACE_MS) ||
-                  (!forward->has_leader && spent_ms >= GRACE_ALONE_MS);
-    list_for_each(node, &forward->pairs)
-    {
-        struct pair *pair = container_of(node, struct pair, node);
-        bool still = (pair->state == PAIR_RAW || pair_is_idle(pair)) && now_ms - pair->since_ms >= GRACE_MS;
-        if (over || (graced && still))
-            pair_close(pair);
-        else if (pair->state == PAIR_HELD && spent_ms >= LEAVE_HELD_MS)
-            pair_refuse(pair);
-    }
-    if (forward->pairs_len > 0 || !forward->left)
+    bool known = forward->pairs.has_leader;
+    struct pair_leaving leaving = {
+        .now_ms = now_ms, .spent_ms = now_ms - forward->leave_ms, .grace_ms = GRACE_MS};
+    leaving.over = leaving.spent_ms >= LEAVE_MS;
+    leaving.graced = known ? now_ms - forward->leader_ms >= GRACE_MS && leaving.spent_ms >= GRACE_MS
+                           : leaving.spent_ms >= GRACE_ALONE_MS;
+    pairs_visit(&forward->pairs, visit_leaving, &leaving);
+    if (forward->pairs.count > 0 || !forward->left)
         return;
     void (*left)(void *context) = forward->left;
     forward->left = NULL;
     left(forward->left_context);
 }
 
+static void visit_tick(struct pair *pair, void *context)
+{
+    pair_tick(pair, *(const uint64_t *)context);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct forward *forward = timer->data;
-    uint64_t now_ms = uv_now(forward->loop);
-    list_for_each(node, &forward->pairs) pair_tick(container_of(node, struct pair, node), now_ms);
-    if (forward->leaving)
+    uint64_t now_ms = uv_now(forward->pairs.loop);
+    pairs_visit(&forward->pairs, visit_tick, &now_ms);
+    if (forward->pairs.leaving)
         leave_tick(forward, now_ms);
 }
 
@@ -676,27 +88,20 @@ static void on_tick_closed(uv_handle_t *handle)
 static uint32_t on_client(void *context, int fd, const struct sockaddr_storage *address, socklen_t len)
 {
     struct forward *forward = context;
-    struct pair *pair = pair_new(forward);
-    if (uv_tcp_open(&pair->client, fd) < 0) {
-        pair_close(pair);
-        return 0;
-    }
-    pair->accepted = true;
-    uv_tcp_nodelay(&pair->client, 1);
-    pair_go_on(pair);
-    return 1;
+    return pair_begin(&forward->pairs, fd, true, (struct str){0}) != NULL;
+}
+
+static void on_client_left(void *context)
+{
+    struct forward *forward = context;
+    if (forward->listener)
+        listener_left(forward->listener, 1);
 }
 
 void forward_take(struct forward *forward, int fd, struct str bytes)
 {
-    struct pair *pair = pair_new(forward);
-    if (uv_tcp_open(&pair->client, fd) < 0) {
+    if (!pair_begin(&forward->pairs, fd, false, bytes))
         close(fd);
-        pair_close(pair);
-        return;
-    }
-    buf_add_str(&pair->in, bytes);
-    pair_go_on(pair);
 }
 
 int forward_new(uv_loop_t *loop, const char *address, uint16_t port, struct forward **ret_forward,
@@ -704,8 +109,10 @@ int forward_new(uv_loop_t *loop, const char *address, uint16_t port, struct forw
 {
     struct forward *forward = mem_alloc(sizeof *forward);
     const struct listener_options options = {.taken = on_client, .context = forward, .open_max = CLIENTS_MAX};
-    forward->loop = loop;
-    list_init(&forward->pairs);
+    forward->pairs.loop = loop;
+    forward->pairs.left = on_client_left;
+    forward->pairs.context = forward;
+    list_init(&forward->pairs.list);
     int rc = listener_open_tcp(loop, address, port, &options, &forward->listener, &forward->port, error);
     if (rc < 0) {
         mem_free(forward);
@@ -751,79 +158,80 @@ static bool same_place(const struct sockaddr_storage *a, const struct sockaddr_s
            memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr) == 0;
 }
 
+static void visit_leader(struct pair *pair, void *context)
+{
+    pair_follow(pair);
+}
+
 void forward_to(struct forward *forward, const struct sockaddr_storage *leader)
 {
-    if (!leader && !forward->has_leader)
+    struct pairs *pairs = &forward->pairs;
+    if (!leader && !pairs->has_leader)
         return;
-    if (leader && forward->has_leader && same_place(leader, &forward->leader))
+    if (leader && pairs->has_leader && same_place(leader, &pairs->leader))
         return;
-    forward->has_leader = leader != NULL;
+    pairs->has_leader = leader != NULL;
     if (leader) {
-        forward->leader = *leader;
-        forward->leader_ms = uv_now(forward->loop);
+        pairs->leader = *leader;
+        forward->leader_ms = uv_now(pairs->loop);
     }
-    list_for_each(node, &forward->pairs)
-    {
-        struct pair *pair = container_of(node, struct pair, node);
-        if (pair->here)
-            continue;
-        if (pair->state == PAIR_ASKED || (pair->state == PAIR_RAW && pair->way == WAY_OPEN))
-            pair->stale = true;
-        else if (!pair->closing)
-            way_close(pair);
-        if (!pair->closing && pair_waits(pair))
-            way_begin(pair);
-    }
+    pairs_visit(pairs, visit_leader, NULL);
+}
+
+static void visit_reads_over(struct pair *pair, void *context)
+{
+    pair_reads_over(pair);
 }
 
 void forward_reads(struct forward *forward, const struct forward_reads *reads)
 {
-    forward->reads = reads ? *reads : (struct forward_reads){0};
-    if (reads)
-        return;
-    list_for_each(node, &forward->pairs)
-    {
-        struct pair *pair = container_of(node, struct pair, node);
-        if (!pair->here || pair->closing)
-            continue;
-        if (pair->state == PAIR_ASKED)
-            pair->stale = true;
-        else if (pair->state == PAIR_HELD)
-            read_elsewhere(pair);
-        else
-            way_close(pair);
-    }
+    forward->pairs.reads = reads ? *reads : (struct forward_reads){0};
+    if (!reads)
+        pairs_visit(&forward->pairs, visit_reads_over, NULL);
+}
+
+struct look {
+    bool newest;
+    uint64_t version;
+};
+
+static void visit_looked(struct pair *pair, void *context)
+{
+    const struct look *look = context;
+    pair_looked(pair, look->newest, look->version);
 }
 
 void forward_looked(struct forward *forward, bool newest)
 {
-    if (!forward->reads.connect)
+    const struct forward_reads *reads = &forward->pairs.reads;
+    if (!reads->connect)
         return;
-    uint64_t version = forward->reads.version(forward->reads.context);
-    list_for_each(node, &forward->pairs)
-    {
-        struct pair *pair = container_of(node, struct pair, node);
-        if (pair->closing || pair->state != PAIR_HELD || !pair->here || pair->way != WAY_OPEN)
-            continue;
-        pair->looked = newest && version >= pair->rule.version;
-        if (pair->looked)
-            pair_go_on(pair);
-        else if (!newest)
-            read_elsewhere(pair);
-    }
+    struct look look = {newest, reads->version(reads->context)};
+    pairs_visit(&forward->pairs, visit_looked, &look);
+}
+
+static void visit_watch(struct pair *pair, void *context)
+{
+    pair_end_watch(pair);
 }
 
 void forward_leave(struct forward *forward, void (*left)(void *context), void *context)
 {
-    CHECK(!forward->closed && !forward->leaving);
+    struct pairs *pairs = &forward->pairs;
+    CHECK(!forward->closed && !pairs->leaving);
     forward_unlisten(forward);
-    forward->leaving = true;
+    pairs->leaving = true;
     forward->left = left;
     forward->left_context = context;
-    uv_update_time(forward->loop);
-    forward->leave_ms = uv_now(forward->loop);
-    list_for_each(node, &forward->pairs) pair_end_watch(container_of(node, struct pair, node));
+    uv_update_time(pairs->loop);
+    forward->leave_ms = uv_now(pairs->loop);
+    pairs_visit(pairs, visit_watch, NULL);
     uv_timer_start(&forward->tick, on_tick, 0, TICK_MS);
+}
+
+static void visit_close(struct pair *pair, void *context)
+{
+    pair_close(pair);
 }
 
 void forward_close(struct forward *forward)
@@ -833,13 +241,13 @@ void forward_close(struct forward *forward)
     forward_unlisten(forward);
     forward->closed = true;
     uv_close((uv_handle_t *)&forward->tick, on_tick_closed);
-    list_for_each(node, &forward->pairs) pair_close(container_of(node, struct pair, node));
+    pairs_visit(&forward->pairs, visit_close, NULL);
 }
 
 void forward_free(struct forward *forward)
 {
     if (!forward)
         return;
-    CHECK(forward->closed && forward->pairs_len == 0 && forward->open_parts == 0);
+    CHECK(forward->closed && forward->pairs.count == 0 && forward->open_parts == 0);
     mem_free(forward);
 }

@@ -1,0 +1,54 @@
+/* pair.h - a client of a controller that does not lead, and its way to whoever answers. Private to standby.
+ *
+ *     pair_begin(all, fd, ...)     the socket is the pair's from now on
+ *     pair_follow(pair)            another one leads, or nobody
+ *     pair_tick(pair, now_ms)      now and then
+ *     pair_close(pair)             the loop must be run afterwards; the pair frees itself
+ *
+ * What all pairs share is the forwarder's, which changes it and then tells each of them.
+ */
+#ifndef PHX_HOST_STANDBY_PAIR_H
+#define PHX_HOST_STANDBY_PAIR_H
+
+#include "host/standby/bounds.h"
+#include "host/standby/internal.h"
+#include "host/standby/rule.h"
+
+enum { PAIR_READ_BYTES = 64 << 10 };
+
+struct pair;
+
+/* All clients, and what they share. */
+struct pairs {
+    uv_loop_t *loop;
+    struct list_node list;
+    uint32_t count;
+    bool has_leader, leaving;
+    struct sockaddr_storage leader;
+    struct forward_reads reads;  /* `connect` NULL: all requests are the leader's */
+    void (*left)(void *context); /* a client that was accepted is gone */
+    void *context;
+    struct http_head head;      /* scratch */
+    char room[PAIR_READ_BYTES]; /* what is read is used or copied at once */
+};
+
+/* Takes a connected client and the bytes that it has sent. `accepted`: pairs.left is called at its end. NULL:
+ * the socket cannot be used, and stays the caller's. */
+struct pair *pair_begin(struct pairs *all, int fd, bool accepted, struct str bytes);
+void pair_close(struct pair *pair);
+/* Calls `visit` for each; it may close pairs. */
+void pairs_visit(struct pairs *all, void (*visit)(struct pair *pair, void *context), void *context);
+void pair_tick(struct pair *pair, uint64_t now_ms);
+/* Leaving: a watch that stands between two lines ends here; its client asks another controller. */
+void pair_end_watch(struct pair *pair);
+/* Leaving: closes a client that begins no request, and refuses one that nobody takes. */
+struct pair_leaving {
+    uint64_t now_ms, spent_ms, grace_ms;
+    bool graced, over; /* who begins nothing is closed; everybody is */
+};
+void pair_leave(struct pair *pair, const struct pair_leaving *leaving);
+void pair_follow(struct pair *pair);                                /* pairs.leader has changed */
+void pair_reads_over(struct pair *pair);                            /* pairs.reads was taken away */
+void pair_looked(struct pair *pair, bool newest, uint64_t version); /* as forward_looked() */
+
+#endif
