@@ -14,6 +14,7 @@ enum {
     CENSUS_MS = 500,      /* between two looks at what the replicas read */
     DEAF_MS = 2000,       /* a leader that has taken over listens well before that, however often we look */
     YIELD_MS = 1500,      /* so long the others may take what we have given up */
+    READS_MS = 2,         /* between two looks for the sake of reads: whoever connects can ask for them */
 };
 
 struct standby {
@@ -30,6 +31,8 @@ struct standby {
     struct reads *reads_ended; /* NULL: all answers from before it led have left */
     uv_async_t news;
     uv_timer_t look;
+    uv_timer_t reads_look; /* for reads that wait; `look` goes on */
+    uint64_t looked_ms;    /* of the loop's clock: the last look */
     struct etcd_seen seen;
     struct etcd_replica successor;     /* to which we hand over; without a lease: to whoever takes the lead */
     bool leads, stopped, closed, away; /* away: it has been said that etcd does not answer */
@@ -119,9 +122,21 @@ static uint64_t on_reads_version(void *context)
     return core_seq(((const struct standby *)context)->core);
 }
 
+static void standby_follow(struct standby *standby);
+
+static void on_reads_timer(uv_timer_t *timer)
+{
+    struct standby *standby = timer->data;
+    if (!standby->leads && !standby->stopped)
+        standby_follow(standby);
+}
+
 static void on_reads_look(void *context)
 {
-    uv_async_send(&((struct standby *)context)->news);
+    struct standby *standby = context;
+    uint64_t due_ms = standby->looked_ms + READS_MS, now_ms = uv_now(standby->loop);
+    if (!uv_is_active((uv_handle_t *)&standby->reads_look))
+        uv_timer_start(&standby->reads_look, on_reads_timer, due_ms > now_ms ? due_ms - now_ms : 0, 0);
 }
 
 /* With TLS clients speak to the leader, whatever they ask. */
@@ -389,6 +404,8 @@ static void standby_follow(struct standby *standby)
     struct error error = {0};
     int rc = etcd_log_refresh(standby->log, &standby->seen, &error);
     bool applies = !standby->resigned && !standby->leaving;
+    uv_update_time(standby->loop); /* etcd was waited for */
+    standby->looked_ms = uv_now(standby->loop);
     if (rc == 0 && applies)
         rc = standby_apply(standby, &error);
     forward_looked(standby->forward, rc == 0 && applies);
@@ -468,7 +485,8 @@ int standby_new(uv_loop_t *loop, const struct standby_options *options, struct s
     standby->options = *options;
     uv_async_init(loop, &standby->news, on_news);
     uv_timer_init(loop, &standby->look);
-    standby->news.data = standby->look.data = standby;
+    uv_timer_init(loop, &standby->reads_look);
+    standby->news.data = standby->look.data = standby->reads_look.data = standby;
     *ret_standby = standby;
     int rc = etcd_log_open(&options->etcd, &standby->log, error);
     if (rc < 0)
@@ -649,6 +667,7 @@ void standby_close(struct standby *standby)
     standby->keeper = NULL;
     uv_close((uv_handle_t *)&standby->news, NULL);
     uv_close((uv_handle_t *)&standby->look, NULL);
+    uv_close((uv_handle_t *)&standby->reads_look, NULL);
     probe_end(standby, probe_over);
     forward_close(standby->forward);
 }
