@@ -389,6 +389,8 @@ static void client_end(struct pair *pair)
 {
     bool may_wait = pair->state == PAIR_RAW || (pair->state == PAIR_ASKED && pair->request.whole);
     pair->client_ended = true;
+    if (pair->state == PAIR_HELD && pair->rule.here)
+        return; /* a read that waits for a newer state */
     if (!may_wait || pair->way != WAY_OPEN) {
         pair_close(pair);
         return;

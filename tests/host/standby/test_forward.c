@@ -464,6 +464,16 @@ static void reads_wait_for_a_state_that_is_new_enough(void **state)
     leader_says(&here.side, 0, OK);
     CLIENT_GETS(&client, OK);
     assert_int_equal(here.side.count, 1);
+    here.looks = 0;
+    client_says(&client, READ);
+    assert_int_equal(shutdown(client.fd, SHUT_WR), 0); /* nothing more */
+    PATIENT_UNTIL(&bed.patience, here.looks > 0);
+    turn(&bed);
+    forward_looked(bed.forward, true);
+    LEADER_GETS(&here.side, 0, READ);
+    leader_says(&here.side, 0, OK);
+    CLIENT_GETS(&client, LAST);
+    CLIENT_CLOSED(&client);
     client_close(&client);
     leader_close(&here.side);
     bed_close(&bed);
