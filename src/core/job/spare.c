@@ -307,12 +307,27 @@ static void take_index(struct step *step, struct task *task, int32_t index)
     task_rank(task);
 }
 
+/* Whether a process of the Job before this one still has the index. A rank that is made anew waits for its
+ * end; a spare that runs cannot. */
+static bool index_is_taken(const struct job *job, int32_t index)
+{
+    const struct job *old = job->jobset->ending[job->global_index];
+    for (; old; old = old->before) {
+        const struct task *other = old->indexes[index].task;
+        if (other && !task_ended(other->state))
+            return true;
+    }
+    return false;
+}
+
 struct task *spare_take(struct step *step, struct job *job, int32_t index)
 {
     struct jobset *jobset = job->jobset;
     CHECK(index >= 0 && (uint32_t)index < job->index_count);
     if (!jobset_parks(jobset) || job->spares.len == 0 || inplace_has_succeeded(jobset))
         return NULL; /* a succeeded rank does not come back: the policy answers, and all tasks begin anew */
+    if (index_is_taken(job, index))
+        return NULL;
     struct task *task = choose(step, job, jobset->slots.last_machines[job->first_slot + (uint32_t)index]);
     if (!task)
         return NULL;
