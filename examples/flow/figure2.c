@@ -97,9 +97,11 @@ int main(int argc, char **argv)
 {
     struct figure2 figure = {0};
     struct phx_error error = {0};
+    /* Values that are lost with a device are made again, by so many launches at most. */
+    const struct phx_flow_options options = {.rerun_launches = 8};
     if (argc != 2)
         return fprintf(stderr, "Usage: %s ADDRESS\n", argv[0]), 2;
-    int rc = phx_flow_connect(argv[1], NULL, &figure.flow, &error);
+    int rc = phx_flow_connect(argv[1], &options, &figure.flow, &error);
     if (rc == 0)
         rc = figure2_prepare(&figure, &error);
     if (rc == 0)
