@@ -351,8 +351,9 @@ static void take_census(struct standby *standby)
 
 static void standby_fail(struct standby *standby, int rc, const struct error *error)
 {
-    /* It may go well the next time; a leadership that we took and lost at once is somebody else's. */
-    if (rc == ERROR_UNAVAILABLE || rc == ERROR_NO_SPACE || rc == ERROR_FENCED) {
+    /* The next look may go well, also where etcd's users or certificates are being changed; a leadership that
+     * we took and lost at once is somebody else's. */
+    if (rc == ERROR_UNAVAILABLE || rc == ERROR_NO_SPACE || rc == ERROR_FENCED || rc == ERROR_DENIED) {
         if (!standby->away)
             fprintf(stderr, "warning: %s\n", error->text);
         standby->away = true;
