@@ -68,19 +68,22 @@ class Hall:
         return self
 
     def ask_etcd(self, path, **body):
-        """A call of etcd's gateway, as its operator would make it; None: it does not answer yet."""
-        context = ssl.create_default_context(cafile=f"{self.dir}/certs/ca.crt")
+        """A call of etcd's gateway, as its operator would make it."""
+        context = ssl.create_default_context(cafile=f"{self.dir}/certs/ca.crt") if self.secure else None
         request = urllib.request.Request(self.etcd.split(",", maxsplit=1)[0] + path, json.dumps(body).encode())
+        with urllib.request.urlopen(request, timeout=30, context=context) as answer:
+            return json.load(answer)
+
+    def etcd_answers(self, path, **body):
+        """The answer; None: there is none yet."""
         try:
-            with urllib.request.urlopen(request, timeout=30, context=context) as answer:
-                return json.load(answer)
-        except urllib.error.HTTPError:
-            raise
+            return self.ask_etcd(path, **body)
         except OSError:
             return None
 
     def make_users(self):
-        wait_for("etcd answers", lambda: self.ask_etcd("/v3/auth/user/add", name="root", password="of the operator"))
+        root = {"name": "root", "password": "of the operator"}
+        wait_for("etcd answers", lambda: self.etcd_answers("/v3/auth/user/add", **root))
         beyond = base64.b64encode(b"/phalanx0").decode()
         prefix = {"permType": "READWRITE", "key": base64.b64encode(b"/phalanx/").decode(), "range_end": beyond}
         self.ask_etcd("/v3/auth/user/add", name="phalanx", password="a secret")

@@ -28,6 +28,11 @@ void spare_look(struct step *step, struct job *job); /* makes missing spares and
 void spare_stop_all(struct step *step, struct job *job); /* called when their Job ends */
 int64_t spare_deadline(const struct job *job);           /* INT64_MAX: none */
 
+/* start.c */
+/* Returns a living task that has the index in *old or a Job before it, and moves *old on behind it; NULL:
+ * there is none. The walk begins with one of jobset->ending. */
+const struct task *next_elder(const struct job **old, int32_t index);
+
 /* fail.c */
 void job_note_failure(struct step *step, const struct job *job); /* the event of a Job that has failed */
 

@@ -312,12 +312,7 @@ static void take_index(struct step *step, struct task *task, int32_t index)
 static bool index_is_taken(const struct job *job, int32_t index)
 {
     const struct job *old = job->jobset->ending[job->global_index];
-    for (; old; old = old->before) {
-        const struct task *other = old->indexes[index].task;
-        if (other && !task_ended(other->state))
-            return true;
-    }
-    return false;
+    return next_elder(&old, index) != NULL;
 }
 
 struct task *spare_take(struct step *step, struct job *job, int32_t index)

@@ -1,6 +1,17 @@
 /* start.c - when a placed task is told to start: everything that has to hold before. */
 #include "core/job/internal.h"
 
+const struct task *next_elder(const struct job **old, int32_t index)
+{
+    while (*old) {
+        const struct task *task = (*old)->indexes[index].task; /* its predecessors ended before it was made */
+        *old = (*old)->before;
+        if (task && !task_ended(task->state))
+            return task;
+    }
+    return NULL;
+}
+
 /* Whether a living task elsewhere has the same host name: this one must not start before that one is dead.
  * On one machine the agent keeps the order, if it knows the other task by this name. */
 static bool name_is_taken(const struct task *task)
@@ -9,12 +20,10 @@ static bool name_is_taken(const struct task *task)
     if (task_is_spare(task))
         return false;
     const struct job *old = task->job->jobset->ending[task->job->global_index];
-    for (; old; old = old->before) {
-        const struct task *other =
-            old->indexes[task->index].task; /* its predecessors ended before it was made */
-        if (other && !task_ended(other->state) && (other->machine != task->machine || other->was_spare))
+    const struct task *other;
+    while ((other = next_elder(&old, task->index)))
+        if (other->machine != task->machine || other->was_spare)
             return true;
-    }
     return false;
 }
 

@@ -2,10 +2,11 @@
  *
  * The lost part of the log may have started tasks that this log does not know, on any machine: a rank that
  * is started now could be there twice. An agent that says hello names the tasks that live there, and is
- * told to stop those that are not known. One that does not say hello ends them itself, as soon as its lease
- * is over (agent/agent.h). So START and Rejoin wait until every machine has said hello since the boot and
- * the unknown tasks have ended, but not longer than the leases last. A hello renews the lease of its machine,
- * and with it the time in which an unknown task that was named there must end.
+ * told to stop those that are not known, and those that the lost part has told of a newer attempt, in which
+ * they may have any rank. An agent that does not say hello ends them itself, as soon as its lease is over
+ * (agent/agent.h). So START and Rejoin wait until every machine has said hello since the boot and all these
+ * tasks have ended, but not longer than the leases last. A hello renews the lease of its machine, and with
+ * it the time in which such a task that was named there must end.
  *
  * A hold of the leases that only the lost part knows is not waited for.
  */

@@ -56,8 +56,8 @@ bool jobs_peers_say_lost(const struct job_store *store, const struct machine *ma
 
 /* The log may lack its newest part, in which tasks were started anywhere: from now on none is started. */
 void hearing_begin(struct step *step);
-/* An agent has named a living task that this log does not know, and is told to stop it; or has said that a
- * task has ended. */
+/* An agent has named a living task that this log does not know, or one that the lost part has told of a newer
+ * attempt, and is told to stop it; or has said that a task has ended. */
 void hearing_stranger(struct step *step, obj_id task);
 void hearing_ended(struct step *step, obj_id task);
 /* Starts what waits once every machine has been heard and all strangers have ended, or in time. Called when

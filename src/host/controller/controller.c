@@ -367,17 +367,25 @@ static int boot(struct controller *controller, struct error *error)
     return 0;
 }
 
+int controller_access(const struct controller_options *options, struct access **ret_access,
+                      struct error *error)
+{
+    struct access_options with = options->access;
+    *ret_access = NULL;
+    if (!options->authenticate && !with.audit)
+        return 0;
+    with.open = !options->authenticate;
+    return access_new(&with, ret_access, error);
+}
+
 static int open_access(struct controller *controller, struct error *error)
 {
     struct controller_options *options = &controller->options;
-    if (!options->authenticate && !options->access.audit)
-        return 0;
-    options->access.open = !options->authenticate;
     if (options->authenticate && !options->access.account_key) {
         buf_printf(&controller->account_key, "%s/service-account.key", controller->data_dir);
         options->access.account_key = controller->account_key.data;
     }
-    return access_new(&options->access, &controller->access, error);
+    return controller_access(options, &controller->access, error);
 }
 
 int controller_reload(struct controller *controller, struct error *error)

@@ -78,6 +78,11 @@ struct controller_options {
     struct access_options access; /* files of users, roles, audit */
 };
 
+/* Makes the access control that the options ask for; *ret_access NULL: every user may do everything, and
+ * nothing is written of it. Without an account key in the options no ServiceAccount has tokens. */
+int controller_access(const struct controller_options *options, struct access **ret_access,
+                      struct error *error);
+
 /* Opens the log, replays it, and listens. The loop must be run by the caller afterwards (once, when this
  * fails: closing handles go then). The options' strings must outlive the controller. */
 int controller_new(uv_loop_t *loop, const struct controller_options *options,

@@ -4,18 +4,28 @@
 
 /* --- requests ------------------------------------------------------------------------------------------ */
 
+bool query_next(struct str *query, struct str *ret_key, struct str *ret_value)
+{
+    struct str word = *query, rest = {0};
+    if (query->len == 0)
+        return false;
+    (void)str_cut(*query, '&', &word, &rest);
+    *query = rest;
+    *ret_key = word;
+    *ret_value = (struct str){0};
+    (void)str_cut(word, '=', ret_key, ret_value);
+    return true;
+}
+
 /* "?watch=true", "&watch=1" and their like. */
 static bool target_watches(struct str target)
 {
-    struct str path, query, word, rest;
-    if (!str_cut(target, '?', &path, &query))
-        return false;
-    while (str_cut(query, '&', &word, &rest)) {
-        if (str_is(word, "watch=true") || str_is(word, "watch=1"))
+    struct str path, query = {0}, key, value;
+    (void)str_cut(target, '?', &path, &query);
+    while (query_next(&query, &key, &value))
+        if (str_is(key, "watch") && (str_is(value, "true") || str_is(value, "1")))
             return true;
-        query = rest;
-    }
-    return str_is(query, "watch=true") || str_is(query, "watch=1");
+    return false;
 }
 
 int bounds_request_begin(struct str bytes, size_t scanned, struct http_head *scratch,

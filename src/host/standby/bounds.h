@@ -36,6 +36,8 @@ struct request_bounds {
  * come; negative: this is no request of HTTP/1.1, or one that the API refuses. */
 int bounds_request_begin(struct str bytes, size_t scanned, struct http_head *scratch,
                          struct request_bounds *ret_request, size_t *ret_len);
+/* Takes the next parameter off a query, as it is written: "a=b" or "a". False: there is none. */
+bool query_next(struct str *query, struct str *ret_key, struct str *ret_value);
 /* Takes bytes of the body; *ret_used: how many are its own. False: it cannot be read. */
 bool bounds_request_take(struct request_bounds *request, struct str bytes, size_t *ret_used);
 

@@ -42,11 +42,6 @@ void forward_unlisten(struct forward *forward)
     forward->open_parts++;
 }
 
-static void visit_leaving(struct pair *pair, void *context)
-{
-    pair_leave(pair, context);
-}
-
 /* Leaving: closes clients that begin no request, and all when the time is over. */
 static void leave_tick(struct forward *forward, uint64_t now_ms)
 {
@@ -56,7 +51,8 @@ static void leave_tick(struct forward *forward, uint64_t now_ms)
     leaving.over = leaving.spent_ms >= LEAVE_MS;
     leaving.graced = known ? now_ms - forward->leader_ms >= GRACE_MS && leaving.spent_ms >= GRACE_MS
                            : leaving.spent_ms >= GRACE_ALONE_MS;
-    pairs_visit(&forward->pairs, visit_leaving, &leaving);
+    for (struct pair *pair = NULL; (pair = pairs_next(&forward->pairs, pair));)
+        pair_leave(pair, &leaving);
     if (forward->pairs.count > 0 || !forward->left)
         return;
     void (*left)(void *context) = forward->left;
@@ -64,16 +60,12 @@ static void leave_tick(struct forward *forward, uint64_t now_ms)
     left(forward->left_context);
 }
 
-static void visit_tick(struct pair *pair, void *context)
-{
-    pair_tick(pair, *(const uint64_t *)context);
-}
-
 static void on_tick(uv_timer_t *timer)
 {
     struct forward *forward = timer->data;
     uint64_t now_ms = uv_now(forward->pairs.loop);
-    pairs_visit(&forward->pairs, visit_tick, &now_ms);
+    for (struct pair *pair = NULL; (pair = pairs_next(&forward->pairs, pair));)
+        pair_tick(pair, now_ms);
     if (forward->pairs.leaving)
         leave_tick(forward, now_ms);
 }
@@ -158,11 +150,6 @@ static bool same_place(const struct sockaddr_storage *a, const struct sockaddr_s
            memcmp(&a6->sin6_addr, &b6->sin6_addr, sizeof a6->sin6_addr) == 0;
 }
 
-static void visit_leader(struct pair *pair, void *context)
-{
-    pair_follow(pair);
-}
-
 void forward_to(struct forward *forward, const struct sockaddr_storage *leader)
 {
     struct pairs *pairs = &forward->pairs;
@@ -175,30 +162,17 @@ void forward_to(struct forward *forward, const struct sockaddr_storage *leader)
         pairs->leader = *leader;
         forward->leader_ms = uv_now(pairs->loop);
     }
-    pairs_visit(pairs, visit_leader, NULL);
-}
-
-static void visit_reads_over(struct pair *pair, void *context)
-{
-    pair_reads_over(pair);
+    for (struct pair *pair = NULL; (pair = pairs_next(pairs, pair));)
+        pair_follow(pair);
 }
 
 void forward_reads(struct forward *forward, const struct forward_reads *reads)
 {
     forward->pairs.reads = reads ? *reads : (struct forward_reads){0};
-    if (!reads)
-        pairs_visit(&forward->pairs, visit_reads_over, NULL);
-}
-
-struct look {
-    bool newest;
-    uint64_t version;
-};
-
-static void visit_looked(struct pair *pair, void *context)
-{
-    const struct look *look = context;
-    pair_looked(pair, look->newest, look->version);
+    if (reads)
+        return;
+    for (struct pair *pair = NULL; (pair = pairs_next(&forward->pairs, pair));)
+        pair_reads_over(pair);
 }
 
 void forward_looked(struct forward *forward, bool newest)
@@ -206,13 +180,9 @@ void forward_looked(struct forward *forward, bool newest)
     const struct forward_reads *reads = &forward->pairs.reads;
     if (!reads->connect)
         return;
-    struct look look = {newest, reads->version(reads->context)};
-    pairs_visit(&forward->pairs, visit_looked, &look);
-}
-
-static void visit_watch(struct pair *pair, void *context)
-{
-    pair_end_watch(pair);
+    uint64_t version = reads->version(reads->context);
+    for (struct pair *pair = NULL; (pair = pairs_next(&forward->pairs, pair));)
+        pair_looked(pair, newest, version);
 }
 
 void forward_leave(struct forward *forward, void (*left)(void *context), void *context)
@@ -225,13 +195,9 @@ void forward_leave(struct forward *forward, void (*left)(void *context), void *c
     forward->left_context = context;
     uv_update_time(pairs->loop);
     forward->leave_ms = uv_now(pairs->loop);
-    pairs_visit(pairs, visit_watch, NULL);
+    for (struct pair *pair = NULL; (pair = pairs_next(pairs, pair));)
+        pair_end_watch(pair);
     uv_timer_start(&forward->tick, on_tick, 0, TICK_MS);
-}
-
-static void visit_close(struct pair *pair, void *context)
-{
-    pair_close(pair);
 }
 
 void forward_close(struct forward *forward)
@@ -241,7 +207,8 @@ void forward_close(struct forward *forward)
     forward_unlisten(forward);
     forward->closed = true;
     uv_close((uv_handle_t *)&forward->tick, on_tick_closed);
-    pairs_visit(&forward->pairs, visit_close, NULL);
+    for (struct pair *pair = NULL; (pair = pairs_next(&forward->pairs, pair));)
+        pair_close(pair);
 }
 
 void forward_free(struct forward *forward)

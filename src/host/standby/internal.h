@@ -33,8 +33,8 @@ void forward_rest(struct forward *forward, bool rests);
 void forward_unlisten(struct forward *forward);
 /* Takes a connected client and the bytes that it has sent. */
 void forward_take(struct forward *forward, int fd, struct str bytes);
-/* Who answers reads here (rule.h); NULL: all requests are the leader's. Those that are being answered are not
- * affected. */
+/* The API that answers reads here (rule.h); NULL: all requests are the leader's. Requests that are being
+ * answered are not affected. */
 struct forward_reads {
     void *context;
     /* Returns a socket whose other end answers requests of the connected client; negative: none is left. */

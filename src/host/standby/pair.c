@@ -558,9 +558,10 @@ struct pair *pair_begin(struct pairs *all, int fd, bool accepted, struct str byt
     return pair;
 }
 
-void pairs_visit(struct pairs *all, void (*visit)(struct pair *pair, void *context), void *context)
+struct pair *pairs_next(const struct pairs *all, const struct pair *pair)
 {
-    list_for_each(node, &all->list) visit(container_of(node, struct pair, node), context);
+    struct list_node *next = pair ? pair->node.next : all->list.next;
+    return next == &all->list ? NULL : container_of(next, struct pair, node);
 }
 
 /* --- time --------------------------------------------------------------------------------------------- */

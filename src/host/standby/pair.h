@@ -5,7 +5,7 @@
  *     pair_tick(pair, now_ms)      now and then
  *     pair_close(pair)             the loop must be run afterwards; the pair frees itself
  *
- * What all pairs share is the forwarder's, which changes it and then tells each of them.
+ * The forwarder owns what all pairs share: it changes that and then tells each of them.
  */
 #ifndef PHX_HOST_STANDBY_PAIR_H
 #define PHX_HOST_STANDBY_PAIR_H
@@ -36,8 +36,8 @@ struct pairs {
  * the socket cannot be used, and stays the caller's. */
 struct pair *pair_begin(struct pairs *all, int fd, bool accepted, struct str bytes);
 void pair_close(struct pair *pair);
-/* Calls `visit` for each; it may close pairs. */
-void pairs_visit(struct pairs *all, void (*visit)(struct pair *pair, void *context), void *context);
+/* Returns the pair behind `pair`, NULL: the first; NULL: there is none. Pairs may be closed on the way. */
+struct pair *pairs_next(const struct pairs *all, const struct pair *pair);
 void pair_tick(struct pair *pair, uint64_t now_ms);
 /* Leaving: a watch that stands between two lines ends here; its client asks another controller. */
 void pair_end_watch(struct pair *pair);

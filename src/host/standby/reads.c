@@ -13,10 +13,9 @@
 #include "base/check.h"
 #include "host/api/api.h"
 
-/* One API server, from reads_begin() until all of it has ended. */
+/* An API server, from reads_begin() until all of it has ended. */
 struct reads {
     uv_loop_t *loop;
-    const struct controller_options *options;
     struct core *core;
     struct access *access; /* NULL: everybody may read everything */
     struct api *api;
@@ -90,21 +89,12 @@ static bool hook_hold_counts(void *context, machine_id machine)
 
 /* --- begin and end ------------------------------------------------------------------------------------ */
 
-static int open_access(struct reads *reads, struct error *error)
-{
-    struct access_options options = reads->options->access;
-    if (!reads->options->authenticate && !options.audit)
-        return 0;
-    options.open = !reads->options->authenticate;
-    return access_new(&options, &reads->access, error);
-}
-
 int reads_begin(uv_loop_t *loop, const struct controller_options *options, struct core *core,
                 struct reads **ret_reads, struct error *error)
 {
     struct reads *reads = mem_alloc(sizeof *reads);
-    *reads = (struct reads){.loop = loop, .options = options, .core = core};
-    int rc = open_access(reads, error);
+    *reads = (struct reads){.loop = loop, .core = core};
+    int rc = controller_access(options, &reads->access, error);
     if (rc == 0) {
         const struct api_options with = {.listens_not = true,
                                          .hooks = {reads, hook_core, hook_now_ns, hook_submit, hook_logs,

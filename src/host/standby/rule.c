@@ -1,5 +1,7 @@
 #include "host/standby/rule.h"
 
+#include "host/standby/bounds.h"
+
 /* Returns the next segment of a path, and takes it and its slash off; empty at the end. */
 static struct str take_segment(struct str *path)
 {
@@ -39,15 +41,10 @@ static bool is_shared(struct str path)
 /* Returns the value of a parameter of the query; .data NULL: it is absent. */
 static struct str parameter(struct str query, const char *name)
 {
-    while (query.len > 0) {
-        struct str word = query, rest = {0}, key, value;
-        if (str_cut(query, '&', &word, &rest))
-            query = rest;
-        else
-            query = (struct str){0};
-        if (str_cut(word, '=', &key, &value) && str_is(key, name))
+    struct str key, value;
+    while (query_next(&query, &key, &value))
+        if (str_is(key, name))
             return value;
-    }
     return (struct str){0};
 }
 

@@ -361,7 +361,7 @@ static void test_back_off(void **state)
     desk_done(&desk);
 }
 
-/* One of several controllers leads: an agent that lost it asks each, and waits only then. */
+/* An agent that lost the leader of several controllers asks each of them, and waits only then. */
 static void test_each_controller_is_tried_before_a_wait(void **state)
 {
     struct desk desk;

@@ -147,4 +147,33 @@ static inline void progress_to(struct harness *h, const struct jobset *jobset, i
     harness_step(h, &event);
 }
 
+/* The task speaks libphalanx, has joined its attempt, and can go on under another one. */
+static inline void task_joins(struct harness *h, const struct task *task)
+{
+    struct task_report report = {.kind = REPORT_JOINED,
+                                 .task = task->uid,
+                                 .attempt_plus_1 = (uint32_t)task->attempt + 1,
+                                 .can_rejoin = true,
+                                 .spare = task_is_spare(task)};
+    harness_report(h, &report, task->machine);
+    core_check_invariants(h->core);
+}
+
+/* Ranks, and then their spares, start and join. */
+static inline void all_join_with_spares(struct harness *h, const struct jobset *jobset)
+{
+    for (int round = 0; round < 2; round++) {
+        harness_run_all(h);
+        for (uint32_t i = 0; i < jobset->job_count; i++) {
+            const struct job *job = jobset->jobs[i];
+            for (size_t t = 0; job && t < job->tasks.len; t++)
+                if (job->tasks.items[t]->state == TASK_RUNNING && !job->tasks.items[t]->joined)
+                    task_joins(h, job->tasks.items[t]);
+            for (size_t s = 0; job && s < job->spares.len; s++)
+                if (job->spares.items[s]->state == TASK_RUNNING && !job->spares.items[s]->joined)
+                    task_joins(h, job->spares.items[s]);
+        }
+    }
+}
+
 #endif

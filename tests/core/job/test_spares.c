@@ -16,34 +16,6 @@
 #define WHOLE_MACHINE "{name: x, template: {spec: {parallelism: 1, completions: 1, " POD_OF("", "4") "}}}"
 #define NONE          TRAIN("", "failurePolicy: {maxRestarts: 1}, ")
 
-static void joins(struct harness *h, struct task *task)
-{
-    struct task_report report = {.kind = REPORT_JOINED,
-                                 .task = task->uid,
-                                 .attempt_plus_1 = (uint32_t)task->attempt + 1,
-                                 .can_rejoin = true,
-                                 .spare = task_is_spare(task)};
-    harness_report(h, &report, task->machine);
-    core_check_invariants(h->core);
-}
-
-/* Ranks, and then their spares, start and join. */
-static void all_join(struct harness *h, struct jobset *jobset)
-{
-    for (int round = 0; round < 2; round++) {
-        harness_run_all(h);
-        for (uint32_t i = 0; i < jobset->job_count; i++) {
-            struct job *job = jobset->jobs[i];
-            for (size_t t = 0; job && t < job->tasks.len; t++)
-                if (job->tasks.items[t]->state == TASK_RUNNING && !job->tasks.items[t]->joined)
-                    joins(h, job->tasks.items[t]);
-            for (size_t s = 0; job && s < job->spares.len; s++)
-                if (job->spares.items[s]->state == TASK_RUNNING && !job->spares.items[s]->joined)
-                    joins(h, job->spares.items[s]);
-        }
-    }
-}
-
 struct seen {
     size_t rejoins, starts;
     bool ranks[8];
@@ -72,7 +44,7 @@ static struct jobset *begin(struct harness *h, struct seen *seen, int machines, 
     h->context = seen;
     h->after = count_effects;
     struct jobset *jobset = harness_create(h, yaml);
-    all_join(h, jobset);
+    all_join_with_spares(h, jobset);
     *seen = (struct seen){0};
     return jobset;
 }
@@ -119,7 +91,7 @@ static void one_waits_beside_the_gang(void **state)
         assert_true(job->tasks.items[t]->machine != spare->machine);
     assert_true(job->active == 3 && job->ready == 3 && jobset->rjob_status[0].ready == 1);
     assert_int_equal((int)core_ledger(h.core)->chips[OWNER_SPARE], 4);
-    joins(&h, spare);
+    task_joins(&h, spare);
     assert_counts(&h, jobset, 1, 1);
     assert_int_equal(notes(&h, "SpareReady"), 1);
     struct arena arena = {0};
@@ -169,7 +141,7 @@ static void it_takes_the_rank_of_a_lost_machine(void **state)
         assert_int_equal((int)labels_get(&labels, STR("phalanx.dev/spare"), STR("")).len, 0);
         arena_done(&arena);
         harness_check_replay(&h);
-        all_join(&h, jobset);
+        all_join_with_spares(&h, jobset);
         progress_to(&h, jobset, 8);
         assert_counts(&h, jobset, 1, 1);
         harness_check_replay(&h);
@@ -192,7 +164,7 @@ static void more_are_lost_than_there_are_spares(void **state)
     assert_int_equal(harness_task(&h, "a-w-0-2")->state, TASK_PENDING);
     harness_hello(&h, second, NULL, 0);
     assert_true(!jobset_parks(jobset));
-    all_join(&h, jobset);
+    all_join_with_spares(&h, jobset);
     progress_to(&h, jobset, 9);
     assert_int_equal(jobset->attempt, 2);
     assert_int_equal(jobset->restarts, 0);
@@ -215,7 +187,7 @@ static void two_take_two_ranks(void **state)
     harness_lose(&h, lost[1]);
     assert_true(!task_is_spare(first) && !task_is_spare(second) && first->rank != second->rank);
     assert_true(!jobset_parks(jobset) && seen.starts == 0);
-    all_join(&h, jobset);
+    all_join_with_spares(&h, jobset);
     progress_to(&h, jobset, 9);
     assert_int_equal((int)jobset->jobs[0]->active, 3);
     harness_check_replay(&h);
@@ -232,7 +204,7 @@ static void its_own_loss_is_nobodys_failure(void **state)
     harness_lose(&h, machine_name(&h, spare));
     assert_true(jobset->attempt == 0 && jobset->history.record_count == 0 && seen.rejoins == 0);
     assert_true(spare_of(jobset, 0)->uid != uid);
-    all_join(&h, jobset);
+    all_join_with_spares(&h, jobset);
     assert_counts(&h, jobset, 1, 1);
     assert_int_equal(notes(&h, "SpareLost"), 1);
     /* No machine is left for another one: the job does not mind. */
@@ -289,7 +261,7 @@ static void a_cold_one_keeps_room(void **state)
     assert_int_equal(spare->state, TASK_STARTING);
     assert_int_equal((int)seen.rejoins, 2);
     assert_int_equal((int)seen.starts, 1);
-    all_join(&h, jobset);
+    all_join_with_spares(&h, jobset);
     progress_to(&h, jobset, 9);
     assert_int_equal(jobset->attempt, 1);
     harness_check_replay(&h);
@@ -374,7 +346,7 @@ static void its_own_rank_comes_before_gangs_that_fit_nowhere(void **state)
             "spec: {replicatedJobs: [{name: w, template: {spec: {parallelism: 1, completions: 2, "
             "completionMode: Indexed, " POD_OF("", "4") "}}}]}\n");
     harness_create(&h, JOBSET("b", "", WHOLE_MACHINE));
-    all_join(&h, jobset);
+    all_join_with_spares(&h, jobset);
     harness_create(&h, JOBSET("c", "", WHOLE_MACHINE)); /* takes the room that rank 0 leaves */
     machine_id room = spare_of(jobset, 0)->machine;
     exits(&h, "a-w-0-0", 0);
@@ -399,7 +371,7 @@ static void a_resumed_job_makes_none_before_its_ranks_run(void **state)
     assert_int_equal((int)jobset->jobs[0]->spares.len, 0);
     assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", COLD), 200);
     assert_int_equal((int)jobset->jobs[0]->spares.len, 0);
-    all_join(&h, jobset);
+    all_join_with_spares(&h, jobset);
     assert_counts(&h, jobset, 1, 1);
     harness_check_replay(&h);
     harness_done(&h);
@@ -448,8 +420,8 @@ static void a_restart_of_all_makes_new_ones(void **state)
     obj_id uid = spare_of(jobset, 0)->uid;
     exits(&h, "a-w-0-1", 1);
     assert_int_equal(jobset->restarts, 1);
-    all_join(&h, jobset);
-    all_join(&h, jobset);
+    all_join_with_spares(&h, jobset);
+    all_join_with_spares(&h, jobset);
     assert_true(spare_of(jobset, 0)->uid != uid);
     assert_counts(&h, jobset, 1, 1);
     harness_check_replay(&h);
@@ -465,7 +437,7 @@ static void a_deleted_or_drained_one_is_made_anew(void **state)
     obj_id uid = spare->uid;
     assert_int_equal(delete_object(&h, OBJECT_POD, spare->name), 200);
     harness_run_all(&h);
-    all_join(&h, jobset);
+    all_join_with_spares(&h, jobset);
     assert_true(spare_of(jobset, 0)->uid != uid && jobset->attempt == 0);
     assert_counts(&h, jobset, 1, 1);
     harness_done(&h);
@@ -538,7 +510,7 @@ static void all_jobs_join(struct walk *w)
 {
     const struct job_store *store = core_jobs(w->h.core);
     for (size_t i = 0; i < store->jobsets.len; i++)
-        all_join(&w->h, store->jobsets.items[i]);
+        all_join_with_spares(&w->h, store->jobsets.items[i]);
 }
 
 static void one_event(struct walk *w)

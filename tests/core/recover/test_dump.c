@@ -35,16 +35,6 @@ static void note_rejoins(struct harness *h, const struct event *event)
     }
 }
 
-static void joins(struct harness *h, struct task *task)
-{
-    struct task_report report = {.kind = REPORT_JOINED,
-                                 .task = task->uid,
-                                 .attempt_plus_1 = (uint32_t)task->attempt + 1,
-                                 .can_rejoin = true};
-    harness_report(h, &report, task->machine);
-    core_check_invariants(h->core);
-}
-
 static void saves(struct harness *h, struct task *task, int64_t step)
 {
     struct task_report report = {.kind = REPORT_SHARD_SAVED,
@@ -61,7 +51,7 @@ static void all_join(struct harness *h, const struct jobset *jobset)
     for (uint32_t i = 0; i < jobset->job_count; i++)
         for (size_t t = 0; jobset->jobs[i] && t < jobset->jobs[i]->tasks.len; t++)
             if (!task_ended(jobset->jobs[i]->tasks.items[t]->state))
-                joins(h, jobset->jobs[i]->tasks.items[t]);
+                task_joins(h, jobset->jobs[i]->tasks.items[t]);
 }
 
 static struct jobset *begin(struct harness *h, struct told_rejoins *seen, int machines, const char *yaml)
@@ -119,7 +109,7 @@ static void a_lost_start_is_not_repeated_under_the_next_attempt(void **state)
     for (size_t i = 0; i < 2; i++) {
         struct task_report started = {.kind = REPORT_STARTED, .task = here[i]->uid};
         harness_report(&h, &started, here[i]->machine);
-        joins(&h, here[i]);
+        task_joins(&h, here[i]);
     }
     harness_hello(&h, core_cluster(h.core)->machines[zero->machine].name.data, NULL, 0);
     struct arena arena = {0};
@@ -158,9 +148,9 @@ static void survivors_save_and_all_begin_anew(void **state)
     assert_non_null(strstr(newest(jobset)->passed, "replace-machine: not allowed"));
     assert_non_null(strstr(last_note(&h, "RecoveryDecided")->message.data, "dump as attempt 1: "));
     harness_check_replay(&h);
-    joins(&h, one);
-    joins(&h, two);
-    joins(&h, three);
+    task_joins(&h, one);
+    task_joins(&h, two);
+    task_joins(&h, three);
     saves(&h, one, 39);
     saves(&h, two, 39);
     assert_int_equal((int)jobset->checkpoint.committed_step, -1);
@@ -198,9 +188,9 @@ static void a_survivor_that_others_miss_is_lost_at_once(void **state)
     struct task *one = harness_task(&h, "a-w-0-1"), *two = harness_task(&h, "a-w-0-2");
     struct task *three = harness_task(&h, "a-w-0-3");
     lose(&h, "a-w-0-0");
-    joins(&h, one);
-    joins(&h, two);
-    joins(&h, three);
+    task_joins(&h, one);
+    task_joins(&h, two);
+    task_joins(&h, three);
     struct task_report misses = {
         .kind = REPORT_PEER_GONE, .task = two->uid, .attempt_plus_1 = 2, .peer_rank = one->rank};
     assert_int_equal(one->rank, 0); /* as the rank that was lost */
@@ -220,7 +210,7 @@ static void the_next_restart_is_another(void **state)
     struct told_rejoins seen;
     struct jobset *jobset = begin(&h, &seen, 4, TRAIN(DUMP, 2, MAX(9)));
     exits(&h, "a-w-0-0", 1);
-    joins(&h, harness_task(&h, "a-w-0-1"));
+    task_joins(&h, harness_task(&h, "a-w-0-1"));
     saves(&h, harness_task(&h, "a-w-0-1"), 40);
     assert_int_equal(jobset->attempt, 2);
     assert_int_equal(jobset->restarts_counted, 1); /* it ended by itself */
@@ -241,8 +231,8 @@ static void refused(void **state)
     struct told_rejoins seen;
     struct jobset *jobset = begin(&h, &seen, 5, TRAIN(DUMP, 3, MAX(9)));
     lose(&h, "a-w-0-2");
-    joins(&h, harness_task(&h, "a-w-0-0"));
-    joins(&h, harness_task(&h, "a-w-0-1"));
+    task_joins(&h, harness_task(&h, "a-w-0-0"));
+    task_joins(&h, harness_task(&h, "a-w-0-1"));
     exits(&h, "a-w-0-1", 75);
     assert_int_equal((int)jobset->checkpoint.committed_step, -1);
     const struct note *note = last_note(&h, "DyingCheckpoint");
@@ -266,7 +256,7 @@ static void survivors_are_lost_too(void **state)
     struct told_rejoins seen;
     struct jobset *jobset = begin(&h, &seen, 6, TRAIN(DUMP, 4, MAX(9)));
     lose(&h, "a-w-0-0");
-    joins(&h, harness_task(&h, "a-w-0-1"));
+    task_joins(&h, harness_task(&h, "a-w-0-1"));
     harness_wait(&h, 40 * NS_PER_SECOND);
     lose(&h, "a-w-0-1");
     assert_int_equal(jobset->recovery.state, RECOVERY_DUMPING);
@@ -275,8 +265,8 @@ static void survivors_are_lost_too(void **state)
     assert_true(seen.by_rank[0].task == harness_task(&h, "a-w-0-2")->uid && seen.by_rank[0].world == 2);
     assert_true(seen.by_rank[0].attempt == 2 && seen.by_rank[1].full_world == 4);
     harness_check_replay(&h);
-    joins(&h, harness_task(&h, "a-w-0-2"));
-    joins(&h, harness_task(&h, "a-w-0-3"));
+    task_joins(&h, harness_task(&h, "a-w-0-2"));
+    task_joins(&h, harness_task(&h, "a-w-0-3"));
     saves(&h, harness_task(&h, "a-w-0-2"), 40);
     harness_wait(&h, 19 * NS_PER_SECOND);
     assert_int_equal(jobset->recovery.state, RECOVERY_DUMPING);
@@ -319,8 +309,8 @@ static void behind_a_rung_over_its_time(void **state)
     assert_int_equal((int)seen.count, 2);
     assert_true(zero->keep == KEEP_TOLD && zero->world == 2 && one->rank == 1);
     assert_non_null(strstr(newest(jobset)->passed, "replace-machine: it did not help in its time"));
-    joins(&h, zero);
-    joins(&h, one);
+    task_joins(&h, zero);
+    task_joins(&h, one);
     saves(&h, zero, 40);
     saves(&h, one, 40);
     assert_true(jobset->checkpoint.committed_step == 40 && jobset->checkpoint.committed_attempt == 1);

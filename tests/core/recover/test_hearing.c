@@ -26,7 +26,7 @@ static void boot_on_a_backup(struct harness *h)
 /* The machine's agent is back, and has only these tasks. */
 static void comes_back(struct harness *h, int machine, const struct task_report *reports, size_t count)
 {
-    char name[8];
+    char name[16];
     snprintf(name, sizeof name, "m-%d", machine);
     for (size_t i = 0; i < h->told.len; i++) {
         struct told *told = &h->told.items[i];
@@ -119,15 +119,7 @@ static void a_spare_that_has_a_rank_ends_first(void **state)
     struct harness h;
     harness_init(&h, 4, 1, 0);
     struct jobset *jobset = harness_create(&h, WITH_SPARE);
-    for (int round = 0; round < 2; round++) { /* ranks, then the spare */
-        harness_run_all(&h);
-        for (size_t i = 0; i < jobset->jobs[0]->tasks.len; i++) {
-            const struct task *task = jobset->jobs[0]->tasks.items[i];
-            struct task_report joined = {.kind = REPORT_JOINED, .task = task->uid, .attempt_plus_1 = 1};
-            if (!task->joined)
-                harness_report(&h, &joined, task->machine);
-        }
-    }
+    all_join_with_spares(&h, jobset);
     assert_int_equal((int)jobset->jobs[0]->spares.len, 1);
     const struct task *spare = jobset->jobs[0]->spares.items[0];
     int last = (int)spare->machine + 1;

@@ -8,31 +8,6 @@
     "parallelism: 3, completions: 3, " indexed "backoffLimit: 0, " POD_OF("", "2") "}}}]}\n"
 #define INDEXED "completionMode: Indexed, "
 
-static void joins(struct harness *h, const struct task *task)
-{
-    struct task_report report = {.kind = REPORT_JOINED,
-                                 .task = task->uid,
-                                 .attempt_plus_1 = (uint32_t)task->attempt + 1,
-                                 .can_rejoin = true,
-                                 .spare = task_is_spare(task)};
-    harness_report(h, &report, task->machine);
-    core_check_invariants(h->core);
-}
-
-static void all_join(struct harness *h, struct jobset *jobset)
-{
-    for (int round = 0; round < 2; round++) {
-        struct job *job = jobset->jobs[0];
-        harness_run_all(h);
-        for (size_t t = 0; t < job->tasks.len; t++)
-            if (job->tasks.items[t]->state == TASK_RUNNING && !job->tasks.items[t]->joined)
-                joins(h, job->tasks.items[t]);
-        for (size_t s = 0; s < job->spares.len; s++)
-            if (job->spares.items[s]->state == TASK_RUNNING && !job->spares.items[s]->joined)
-                joins(h, job->spares.items[s]);
-    }
-}
-
 static void save_all(struct harness *h, const struct jobset *jobset, int64_t step)
 {
     for (size_t t = 0; t < jobset->jobs[0]->tasks.len; t++) {
@@ -65,7 +40,7 @@ static struct jobset *begin(struct harness *h, struct seen *seen, int machines, 
     h->context = seen;
     h->after = count_effects;
     struct jobset *jobset = harness_create(h, yaml);
-    all_join(h, jobset);
+    all_join_with_spares(h, jobset);
     progress_to(h, jobset, 5);
     *seen = (struct seen){0};
     return jobset;
@@ -107,7 +82,7 @@ static void its_ranks_go_where_others_wait_for_them(void **state)
         assert_true(jobset->recovery.move.state != MOVE_NONE && jobset->attempt == 0);
         assert_int_equal((int)job->spares.len, 1 + own);
         harness_check_replay(&h);
-        all_join(&h, jobset);
+        all_join_with_spares(&h, jobset);
         assert_int_equal((int)seen.moves, 3); /* who is to save, and wait */
         assert_int_equal(jobset->attempt, 0);
         harness_wait(&h, NS_PER_SECOND);
@@ -117,7 +92,7 @@ static void its_ranks_go_where_others_wait_for_them(void **state)
         harness_run_all(&h); /* what was killed has ended */
         assert_int_equal(jobset->attempt, 1);
         assert_int_equal(jobset->recovery.move.state, MOVE_NONE);
-        all_join(&h, jobset);
+        all_join_with_spares(&h, jobset);
         assert_int_not_equal(machine_of_rank(&h, 1), left);
         assert_true(harness_task(&h, "a-w-0-0")->uid == stays);
         assert_int_equal((int)seen.rejoins, 3);
@@ -158,11 +133,11 @@ static void a_loss_comes_first(void **state)
     struct jobset *jobset = begin(&h, &seen, 5, TRAIN("", INDEXED));
     machine_id left = machine_of_rank(&h, 1);
     wants(&h, left);
-    all_join(&h, jobset);
+    all_join_with_spares(&h, jobset);
     harness_lose(&h, core_cluster(h.core)->machines[machine_of_rank(&h, 2)].name.data);
     assert_int_equal(jobset->attempt, 1);
     assert_int_equal(jobset->recovery.move.state, MOVE_NONE);
-    all_join(&h, jobset);
+    all_join_with_spares(&h, jobset);
     progress_to(&h, jobset, 9);
     assert_int_equal(notes(&h, "SpareActivated"), 1);
     harness_check_replay(&h);

@@ -19,12 +19,7 @@ static void boot(struct harness *h, bool paused)
 
 static void joins(struct harness *h, const char *hostname)
 {
-    const struct task *task = harness_task(h, hostname);
-    struct task_report report = {.kind = REPORT_JOINED,
-                                 .task = task->uid,
-                                 .can_rejoin = true,
-                                 .attempt_plus_1 = (uint32_t)task->attempt + 1};
-    harness_report(h, &report, task->machine);
+    task_joins(h, harness_task(h, hostname));
 }
 
 /* Its agent says hello and that the task has fenced itself. */

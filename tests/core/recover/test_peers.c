@@ -1,5 +1,5 @@
 /* A broken connection between ranks is evidence about the other rank's machine. */
-#include "../harness.h"
+#include "core/job/story.h"
 
 static const char *const yaml = "apiVersion: jobset.x-k8s.io/v1alpha2\n"
                                 "kind: JobSet\n"
@@ -198,24 +198,6 @@ static void an_older_process_of_the_attempt_may_be_meant(void **state)
     harness_done(&h);
 }
 
-static void join_all(struct harness *h, const struct job *job)
-{
-    for (int round = 0; round < 2; round++) { /* ranks, then the spare */
-        harness_run_all(h);
-        for (size_t i = 0; i < job->tasks.len + job->spares.len; i++) {
-            const struct task *task =
-                i < job->tasks.len ? job->tasks.items[i] : job->spares.items[i - job->tasks.len];
-            struct task_report joined = {.kind = REPORT_JOINED,
-                                         .task = task->uid,
-                                         .attempt_plus_1 = (uint32_t)task->attempt + 1,
-                                         .can_rejoin = true,
-                                         .spare = task_is_spare(task)};
-            if (task->state == TASK_RUNNING && !task->joined)
-                harness_report(h, &joined, task->machine);
-        }
-    }
-}
-
 /* A rank that goes on and a spare that was given a rank were not placed together; each knows of the other. */
 static void new_peers_are_believed(void **state)
 {
@@ -226,9 +208,9 @@ static void new_peers_are_believed(void **state)
                            "metadata: {name: p, annotations: {phalanx.dev/spares: '1'}}\n"
                            "spec: {failurePolicy: {maxRestarts: 3}, replicatedJobs: [" JOB("w", 2) "]}\n");
     const struct job *job = jobset->jobs[0];
-    join_all(&h, job);
+    all_join_with_spares(&h, jobset);
     harness_lose(&h, place(&h, job->indexes[0].task));
-    join_all(&h, job);
+    all_join_with_spares(&h, jobset);
     const struct task *new = job->indexes[0].task, *old = job->indexes[1].task;
     assert_true(new->gang != old->gang &&new->attempt == 1 && old->attempt == 1 && new->joined &&
                 old->joined);

@@ -13,16 +13,6 @@
     ", completions: " #count ", backoffLimit: 0, " POD_OF("", "2") "}}}]}\n"
 #define REPLICAS(size) "phalanx.dev/replica-size: '" #size "'"
 
-static void joins(struct harness *h, struct task *task)
-{
-    struct task_report report = {.kind = REPORT_JOINED,
-                                 .task = task->uid,
-                                 .attempt_plus_1 = (uint32_t)task->attempt + 1,
-                                 .can_rejoin = true};
-    harness_report(h, &report, task->machine);
-    core_check_invariants(h->core);
-}
-
 static void all_join(struct harness *h, struct jobset *jobset)
 {
     harness_run_all(h);
@@ -30,7 +20,7 @@ static void all_join(struct harness *h, struct jobset *jobset)
         for (size_t t = 0; jobset->jobs[i] && t < jobset->jobs[i]->tasks.len; t++) {
             struct task *task = jobset->jobs[i]->tasks.items[t];
             if (task->state == TASK_RUNNING && !task->joined && task->keep != KEEP_WAITS)
-                joins(h, task);
+                task_joins(h, task);
         }
 }
 

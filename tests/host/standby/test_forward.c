@@ -479,8 +479,8 @@ static void reads_wait_for_a_state_that_is_new_enough(void **state)
     bed_close(&bed);
 }
 
-/* One that needs the newest state where that cannot be known, one whose connection ends without an answer,
- * and one for which there is no connection. */
+/* A read that needs the newest state where that cannot be known, a read whose connection ends without an
+ * answer, and one for which there is no connection. */
 static void reads_that_are_not_answered_here_are_the_leaders(void **state)
 {
     struct bed bed;
@@ -518,7 +518,7 @@ static void reads_that_are_not_answered_here_are_the_leaders(void **state)
     }
 }
 
-/* Who has written reads what it has written, whatever the standby knows. */
+/* A client that has written reads what it has written, whatever the standby knows. */
 static void a_client_with_a_way_to_the_leader_reads_by_it(void **state)
 {
     struct bed bed;

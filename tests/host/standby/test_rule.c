@@ -1,4 +1,4 @@
-/* Which requests a standby answers itself, and how new its state must be. */
+/* The requests that a standby answers itself, and how new its state must be. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

@@ -211,8 +211,6 @@ static void hand_over(void **state)
     side_close(&b);
 }
 
-/* --- torn, damaged ------------------------------------------------------------------------------------ */
-
 static void raw_put(struct etcd_key key, struct str value)
 {
     struct etcd_client *client;
@@ -246,6 +244,17 @@ static struct etcd_replica side_announce(struct side *side, const char *who)
     return replica;
 }
 
+/* `a` leads and has appended two records, `b` is announced, `c` is there. Returns the announcement. */
+static struct etcd_replica lead_with_successor(struct side *a, struct side *b, struct side *c)
+{
+    side_open(a);
+    side_open(b);
+    side_open(c);
+    assert_int_equal(side_lead(a, false), 1);
+    append_well(a, 2, 0);
+    return side_announce(b, "b");
+}
+
 /* The leader names its successor, which finds the lead in its hands. */
 static void hand_over_to_another(void **state)
 {
@@ -253,12 +262,7 @@ static void hand_over_to_another(void **state)
     struct etcd_seen seen;
     struct error error;
     uint8_t salts[64] = {0};
-    side_open(&a);
-    side_open(&b);
-    side_open(&c);
-    assert_int_equal(side_lead(&a, false), 1);
-    append_well(&a, 2, 0);
-    struct etcd_replica successor = side_announce(&b, "b");
+    struct etcd_replica successor = lead_with_successor(&a, &b, &c);
     raw_put(etcd_key_of(members.options.prefix, ETCD_GROUP, 3, 1), STR("a part that nobody finished"));
     assert_int_equal(etcd_log_resign(a.log, &successor, &error), 0);
     assert_int_equal(side_append(&a, 1, 0, &error), ERROR_FENCED);
@@ -280,12 +284,7 @@ static void hand_over_to_one_that_is_gone(void **state)
 {
     struct side a = {0}, b = {0}, c = {0};
     struct error error;
-    side_open(&a);
-    side_open(&b);
-    side_open(&c);
-    assert_int_equal(side_lead(&a, false), 1);
-    append_well(&a, 2, 0);
-    struct etcd_replica successor = side_announce(&b, "b");
+    struct etcd_replica successor = lead_with_successor(&a, &b, &c);
     side_close(&b);
     assert_int_equal(etcd_log_resign(a.log, &successor, &error), 0);
     assert_int_equal(side_lead(&c, false), 1);
@@ -321,6 +320,8 @@ static void leadership_ends_with_its_lease(void **state)
     side_close(&b);
 }
 
+/* --- torn, damaged ------------------------------------------------------------------------------------ */
+
 /* A leader dies between the parts of a group: the next one writes another group in that place. */
 static void torn_group_is_dropped(void **state)
 {
@@ -343,7 +344,7 @@ static void torn_group_is_dropped(void **state)
     side_close(&b);
 }
 
-/* What a controller that takes over knew of the log is old: it removes nothing that was appended since. */
+/* A controller takes over with an old view of the log: it removes nothing that was appended since. */
 static void a_take_over_removes_no_record(void **state)
 {
     struct side a = {0}, b = {0};
