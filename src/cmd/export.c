@@ -39,7 +39,7 @@ static struct region *find(struct export *export, struct str name)
     return NULL;
 }
 
-/* "axis A, part I of N" (job/regions.c); absent: the whole. */
+/* "axis A, part I of N" (job/checkpoint/regions.c); absent: the whole. */
 static bool read_place(const struct doc *header, struct str name, uint32_t *ret_axis, uint32_t *ret_index,
                        uint32_t *ret_count)
 {

@@ -89,10 +89,10 @@ void core_leaving_restored(struct core *core); /* from the machines */
 int64_t core_leaving_deadline(const struct core *core); /* stamp; INT64_MAX: none */
 
 /* lemons.c */
-/* Counts a failure of the gangs that have living tasks on the machine. */
 /* Whether events on the machine are deliberate, or caused by the control plane, so that they do not count
  * towards a lemon. */
 bool core_excuses(const struct step *step, const struct machine *machine);
+/* Counts a failure of the gangs that have living tasks on the machine. */
 void core_failed_on(struct core *core, struct step *step, const struct machine *machine);
 /* Counts the machines that a new JobSet's user excludes by name. */
 void core_excluded_by(struct core *core, struct step *step, const struct jobset_spec *spec);

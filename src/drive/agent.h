@@ -89,7 +89,7 @@ void machine_closed(struct machine_driver *driver);
 void machine_message(struct machine_driver *driver, bool tether, const struct from_controller *message);
 void machine_drop(struct machine_driver *driver); /* closes both; the agent is told nothing */
 
-/* --- rank tables (rank tables.c) ------------------------------------------------------------------- */
+/* --- rank tables (rank_tables.c) ------------------------------------------------------------------- */
 
 void machine_rank_table_keep(struct machine_rank_table *rank_table, const struct packed_rank_table *packed);
 void machine_rank_table_drop(struct machine_rank_table *rank_table); /* the session has ended */

@@ -56,7 +56,7 @@
  *     progress.c    steps of ranks made one event a JobSet; paces.c: how long they work on a step
  *     switches.c    answers and health of optical switches, as events
  *     replay.c      records back into a core
- *     agent.h       the machine's side: machine.c runs an agent, rank tables.c keeps rank tables
+ *     agent.h       the machine's side: machine.c runs an agent, rank_tables.c keeps rank tables
  *
  * Limits: driver_options. One thread; nothing here locks.
  */

@@ -1,4 +1,4 @@
-/* rank tables.c - rank tables that starts refer to, on a machine's side (agent.h). */
+/* rank_tables.c - rank tables that starts refer to, on a machine's side (agent.h). */
 #include "core/agent/codec.h"
 #include "core/agent/rank_table.h"
 #include "drive/agent.h"

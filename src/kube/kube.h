@@ -7,7 +7,7 @@
  *     write:   protobuf.h -> a document      patch.h, apply.h -> the document that results
  *     read:    resource.h (find, visit) -> select.h (which of them) -> render.h or table.h (as bytes)
  *
- *   resource.[ch]    the kinds that the API serves, as one table (resource_table.c), and their objects
+ *   resource.[ch]    the kinds that the API serves, as one table, and their objects
  *   protobuf.[ch]    Kubernetes' protobuf bodies; protobuf_kinds.[ch] has the numbers of their fields
  *   members.[ch]     members of documents by path
  *   fieldset.[ch]    sets of fields (managedFields), in the form of structured-merge-diff

@@ -7,7 +7,7 @@
  *
  * A policy is fixed while a controller runs. It is a part of the cluster's document, and so of the log: a
  * replay behaves as the controller did. Limits that protect the controller, and times of the protocol
- * between controller and agents, are no policy: they are in limits.h. / */
+ * between controller and agents, are no policy: they are in limits.h. */
 #ifndef PHX_CORE_MODEL_POLICY_H
 #define PHX_CORE_MODEL_POLICY_H
 

@@ -91,10 +91,7 @@ void owners_change(struct object_store *store, obj_id uid, const struct doc *was
 
 /* Makes or replaces an object that the control plane owns (a JobSet's Service, a claim). `document` is
  * copied: apiVersion, kind, metadata.name, .namespace, .labels, .ownerReferences and the rest. Does
- * nothing if the content is equal. ERROR_INVALID, ERROR_LIMIT as for a user's write.
- *
- * The uids of such objects are counted from the top of a step's range, so that an object that a new
- * version makes in addition does not shift the uids of tasks, which old logs name. */
+ * nothing if the content is equal. ERROR_INVALID, ERROR_LIMIT as for a user's write. */
 int object_put(struct step *step, enum object_kind kind, const struct doc *document,
                const struct object **ret_object, struct error *error);
 /* Adds a new object with a document in the form that object_put would store: converted, defaulted, valid,

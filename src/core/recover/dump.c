@@ -1,5 +1,5 @@
 /* dump.c - a dying checkpoint: before all of a JobSet runs again, its surviving processes write the state
- * of all ranks, which they hold in memory, to storage (src/job/dump.c).
+ * of all ranks, which they hold in memory, to storage (src/job/checkpoint/dump.c).
  *
  * The dump is an attempt of its own, in which only survivors are members: they are told to rejoin with the
  * flag DUMP, as contiguous ranks of a smaller world, and each reports its part as saved. With the last

@@ -15,8 +15,8 @@
  * towards the backoffLimit of the rank's Job, after the kubelet's back-off. The restart replaces a
  * container's restart, so maxRestarts does not apply.
  *
- * Under the ladder (recovery.h), processes that can rejoin are not ended: they wait (rejoin.c) while lost
- * tasks are parked or made anew, as above. Such processes are *keepers*.
+ * Under the ladder (ladder/ladder.h), processes that can rejoin are not ended: they wait (rejoin.c) while
+ * lost tasks are parked or made anew, as above. Such processes are *keepers*.
  *
  * jobset.sigs.k8s.io/disable-in-place-restart: "true" on the JobSet makes its failures ordinary ones.
  */

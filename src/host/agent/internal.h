@@ -14,8 +14,8 @@
  *   user.c      the users of tasks; confine.c: what tasks may do and see
  *   volumes.c   volumes of tasks and where containers see them
  *   health.c    the machine's probes
- *   metrics.c   what it says of itself, over http.c
- *   faults.c    the socket at which daemons report faults; report.c its bodies; http.c
+ *   metrics.c   what it says of itself, over HTTP (host/http)
+ *   faults.c    the socket at which daemons report faults; report.c its bodies
  *   usage.c     CPU and memory that are used
  *   sim.c       simulated tasks
  */

@@ -1,7 +1,7 @@
 /* log_store.h - the port behind which a controller's log is kept: SQLite (store.h) or etcd (etcd/etcd.h).
  *
  * A table of functions with a context. What each has to keep is written at the function of the same name in
- * store.h; one suite of tests holds every implementation to it (tests/host/store/test_conformance.c):
+ * store.h; one suite of tests holds every implementation to it (tests/host/store/etcd/test_conformance.c):
  *   - append is all or nothing and durable on return, and numbers have no gap;
  *   - what is read is what was written, in order, or ERROR_CORRUPT;
  *   - a snapshot is there whole or not at all, and records are trimmed only behind the oldest one kept;
