@@ -63,6 +63,8 @@ static void adopt_machine(struct machine *machine, const struct machine *old)
     machine->leave_ns = old->leave_ns;
     machine->incarnation = old->incarnation;
     machine->found_plus_1 = old->found_plus_1;
+    machine->found_cpu_milli = old->found_cpu_milli;
+    machine->found_memory_bytes = old->found_memory_bytes;
     machine->errands = old->errands;
     machine->injection = old->injection;
     machine->qualified_ns = old->qualified_ns;
@@ -166,6 +168,7 @@ void node_cluster(struct core *core, struct step *step, struct str document)
         }
         step_changed(step, before ? CHANGE_MODIFIED : CHANGE_ADDED, ref_machine(machine));
     }
+    cluster_find_max(&core->cluster);
     tell_removed(core, step);
     remap_jobs(core, old);
     jobs_bind_machines(&core->jobs, core->cluster.machine_count);
@@ -201,6 +204,7 @@ void node_hello(struct core *core, struct step *step, const struct hello *hello)
     machine->errands = hello->errands;
     machine->injection = hello->injection;
     machine->found_plus_1 = hello->chips + 1;
+    machine_found(&core->cluster, machine, hello->cpu_milli, hello->memory_bytes);
     judge_chips(core, step, machine);
     if (machine->state != MACHINE_READY) {
         move(step, machine, MACHINE_READY);

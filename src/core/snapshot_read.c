@@ -601,7 +601,7 @@ static int read_machine(struct reader *reader, const Snapshot__Machine *pb)
     if (pb->id >= core->cluster.machine_count || pb->state >= MACHINE_STATES || pb->isolation >= ISOLATIONS ||
         pb->isolated_ns > core->now_ns || pb->qualified_ns > core->now_ns || pb->paired_ns > core->now_ns ||
         pb->noticed_ns > core->now_ns || pb->blamed_ns > core->now_ns || pb->n_labels > LABELS_MAX ||
-        pb->n_taints > LABELS_MAX)
+        pb->n_taints > LABELS_MAX || pb->found_cpu_milli < 0 || pb->found_memory_bytes < 0)
         return corrupt(reader, "machine", pb->id);
     struct machine *machine = &core->cluster.machines[pb->id];
     machine->state = (uint8_t)pb->state;
@@ -616,6 +616,7 @@ static int read_machine(struct reader *reader, const Snapshot__Machine *pb)
     machine->blamed_ns = pb->blamed_ns;
     machine->incarnation = pb->incarnation;
     machine->found_plus_1 = pb->found_plus_1;
+    machine_found(&core->cluster, machine, pb->found_cpu_milli, pb->found_memory_bytes);
     machine->errands = pb->errands;
     machine->injection = pb->injection;
     machine->qualified_ns = pb->qualified_ns;

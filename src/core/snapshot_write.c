@@ -465,6 +465,8 @@ static void write_machine(struct writer *writer, const struct core *core, const 
     pb.blamed_ns = machine->blamed_ns;
     pb.incarnation = machine->incarnation;
     pb.found_plus_1 = machine->found_plus_1;
+    pb.found_cpu_milli = machine->found_cpu_milli;
+    pb.found_memory_bytes = machine->found_memory_bytes;
     pb.errands = machine->errands;
     pb.injection = machine->injection;
     pb.qualified_ns = machine->qualified_ns;

@@ -78,6 +78,38 @@ static void advise_chips(const struct writing *writing, const struct pod_spec *p
     warn(writing, &text);
 }
 
+/* Appends a size, rounded down to a tenth: "3.5Mi", "22.9Gi". */
+static void add_size(struct buf *text, int64_t bytes)
+{
+    static const char *const units[] = {"Mi", "Gi", "Ti", "Pi", "Ei"};
+    size_t unit = 0;
+    int64_t tenths = bytes / 1024 * 10 / 1024;
+    for (; tenths >= 10 * 1024 && unit + 1 < sizeof units / sizeof *units; unit++)
+        tenths /= 1024;
+    buf_printf(text, "%lld.%lld%s", (long long)(tenths / 10), (long long)(tenths % 10), units[unit]);
+}
+
+/* What no machine has is not asked for on purpose. Where the cluster file says how much they have, the queue
+ * tells (gang_feasible); where it does not, amounts are no constraint, and agents have told. */
+static void advise_amounts(const struct writing *writing, const struct pod_spec *pod)
+{
+    const struct cluster *cluster = &writing->core->cluster;
+    struct buf text BUF_CLEANUP = {0};
+    if (cluster->cpu_milli_max > 0 && pod->cpu_request_milli > cluster->cpu_milli_max) {
+        buf_printf(&text, "cpu: each Pod asks for %.10g, and the largest machine has %.10g",
+                   (double)pod->cpu_request_milli / 1000, (double)cluster->cpu_milli_max / 1000);
+        warn(writing, &text);
+    }
+    if (cluster->memory_bytes_max > 0 && pod->memory_request_bytes > cluster->memory_bytes_max) {
+        buf_clear(&text);
+        buf_printf(&text, "memory: each Pod asks for ");
+        add_size(&text, pod->memory_request_bytes);
+        buf_printf(&text, ", and the largest machine has ");
+        add_size(&text, cluster->memory_bytes_max);
+        warn(writing, &text);
+    }
+}
+
 /* The annotations of workloads that this system reads, all below "phalanx.dev/". */
 static const char *const annotations_known[] = {
     "act-on-failure-target",
@@ -140,5 +172,6 @@ void write_advise(const struct writing *writing, const struct doc *document, con
         advise_priority(writing, pod);
         advise_claims(writing, namespace_, pod);
         advise_chips(writing, pod);
+        advise_amounts(writing, pod);
     }
 }

@@ -49,6 +49,7 @@ struct harness {
     VEC(struct told_errand) errands;
     struct buf log; /* u32 length, i64 stamp, record */
     struct twins twins;
+    int64_t found_cpu_milli, found_memory_bytes; /* that agents say with Hello */
     int last_code;
     char last_message[512];
     /* Called after every step, while its effects are valid; NULL: nobody. */
@@ -158,6 +159,8 @@ static inline void harness_hello(struct harness *h, const char *machine, const s
                                                .machine = str_from(machine),
                                                .incarnation = (uint64_t)h->now_ns,
                                                .chips = known->chip_count,
+                                               .cpu_milli = h->found_cpu_milli,
+                                               .memory_bytes = h->found_memory_bytes,
                                                .reports = (struct task_report *)reports,
                                                .report_count = count,
                                                .errands = true,

@@ -80,6 +80,35 @@ static void another_accelerator(void **state)
     harness_done(&h);
 }
 
+/* More than any machine has, as its agent told or the cluster file says: probably a slip of the unit. */
+static void what_no_machine_has(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    assert_string_equal(advice(&h, NAMES("", "memory: 900Ti, cpu")), ""); /* agents have not told */
+    h.found_cpu_milli = 8500;
+    h.found_memory_bytes = INT64_C(24559364) << 10;
+    harness_hello(&h, "m-2", NULL, 0);
+    h.found_memory_bytes = INT64_C(8) << 30;
+    harness_hello(&h, "m-1", NULL, 0);
+    assert_string_equal(advice(&h, NAMES("", "memory: 23Gi, cpu")), "");
+    assert_string_equal(advice(&h, NAMES("", "memory: 900Ti, google.com/tpu")),
+                        "memory: each Pod asks for 900.0Ti, and the largest machine has 23.4Gi\n");
+    assert_string_equal(advice(&h, NAMES("", "cpu: 9, google.com/tpu")),
+                        "cpu: each Pod asks for 9, and the largest machine has 8.5\n");
+    harness_check_replay(&h);
+    harness_hello(&h, "m-2", NULL, 0); /* a smaller one has taken its place */
+    assert_string_equal(advice(&h, NAMES("", "memory: 23Gi, cpu")),
+                        "memory: each Pod asks for 23.0Gi, and the largest machine has 8.0Gi\n");
+    harness_done(&h);
+    harness_init_with(&h, 2, 4, 0, "\"memory\": \"16Gi\",");
+    h.found_memory_bytes = INT64_C(8) << 30; /* the cluster file's word counts */
+    harness_hello(&h, "m-2", NULL, 0);
+    assert_string_equal(advice(&h, NAMES("", "memory: 17Gi, cpu")),
+                        "memory: each Pod asks for 17.0Gi, and the largest machine has 16.0Gi\n");
+    harness_done(&h);
+}
+
 #define MOUNTS(name) "volumes: [{name: d, persistentVolumeClaim: {claimName: " name "}}], "
 
 static void a_claim_that_does_not_exist(void **state)
@@ -118,7 +147,8 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(what_exists_gives_no_warning), cmocka_unit_test(an_unknown_priority_class),
         cmocka_unit_test(an_unknown_annotation),        cmocka_unit_test(another_accelerator),
-        cmocka_unit_test(a_claim_that_does_not_exist),  cmocka_unit_test(its_pods_wait_for_the_claim),
+        cmocka_unit_test(what_no_machine_has),          cmocka_unit_test(a_claim_that_does_not_exist),
+        cmocka_unit_test(its_pods_wait_for_the_claim),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -138,6 +138,43 @@ void cluster_number_changes_after(struct cluster *cluster, const struct cluster 
         cluster->changes->first = cluster_next_change(before) + 1; /* the cluster itself is a change */
 }
 
+static int64_t capacity_cpu(const struct machine *machine)
+{
+    return machine->cpu_milli ? machine->cpu_milli : machine->found_cpu_milli;
+}
+
+static int64_t capacity_memory(const struct machine *machine)
+{
+    return machine->memory_bytes ? machine->memory_bytes : machine->found_memory_bytes;
+}
+
+static void raise_max(struct cluster *cluster, const struct machine *machine)
+{
+    int64_t cpu_milli = capacity_cpu(machine), memory_bytes = capacity_memory(machine);
+    if (cpu_milli > cluster->cpu_milli_max)
+        cluster->cpu_milli_max = cpu_milli;
+    if (memory_bytes > cluster->memory_bytes_max)
+        cluster->memory_bytes_max = memory_bytes;
+}
+
+void cluster_find_max(struct cluster *cluster)
+{
+    cluster->cpu_milli_max = cluster->memory_bytes_max = 0;
+    for (size_t i = 0; i < cluster->machine_count; i++)
+        raise_max(cluster, &cluster->machines[i]);
+}
+
+void machine_found(struct cluster *cluster, struct machine *machine, int64_t cpu_milli, int64_t memory_bytes)
+{
+    bool lessens = machine->found_cpu_milli > cpu_milli || machine->found_memory_bytes > memory_bytes;
+    machine->found_cpu_milli = cpu_milli > 0 ? cpu_milli : 0;
+    machine->found_memory_bytes = memory_bytes > 0 ? memory_bytes : 0;
+    if (lessens) /* it may have been the largest */
+        cluster_find_max(cluster);
+    else
+        raise_max(cluster, machine);
+}
+
 void machine_take(struct machine *machine, uint64_t chips, int64_t cpu_milli, int64_t memory_bytes)
 {
     CHECK((chips & ~machine->free_mask) == 0 && (chips & ~machine_all_chips(machine)) == 0);

@@ -97,6 +97,7 @@ struct machine {
     uint8_t booked_owner, booked_chips;
     uint64_t incarnation;      /* of the last agent that registered; larger is newer */
     uint32_t found_plus_1;     /* 1 + the chips that this agent found; 0: none has registered */
+    int64_t found_cpu_milli, found_memory_bytes; /* that this agent found; 0: it did not say */
     bool errands;              /* that agent understands errands (errand/errand.h) */
     bool injection;            /* and injects faults if asked to (injections.c) */
     /* When it last passed its tests (qualification.h), alone and with a partner, while that counts; 0: not
@@ -150,6 +151,9 @@ struct cluster {
     size_t switch_count;
     uint64_t chip_count;       /* of all machines */
     uint32_t chips_max;        /* of one machine */
+    /* The largest capacity of one machine, by the cluster file or, where that has none, by its agent; 0: none
+     * is known. Derived. */
+    int64_t cpu_milli_max, memory_bytes_max;
     struct machine_changes *changes; /* owned */
     struct str_map by_name;    /* machine name -> struct machine */
     struct str chip_resource;  /* resource name shown on Nodes: "google.com/tpu" by default */
@@ -177,6 +181,9 @@ uint64_t machine_all_chips(const struct machine *machine); /* mask of the chips 
  * were free / held. */
 void machine_take(struct machine *machine, uint64_t chips, int64_t cpu_milli, int64_t memory_bytes);
 void machine_give(struct machine *machine, uint64_t chips, int64_t cpu_milli, int64_t memory_bytes);
+/* Sets what its agent found; 0: it did not say. */
+void machine_found(struct cluster *cluster, struct machine *machine, int64_t cpu_milli, int64_t memory_bytes);
+void cluster_find_max(struct cluster *cluster); /* derives the two capacities above from all machines */
 /* Notes in the journal that its state, room, labels, taints or faults have changed; the functions here that
  * change them call it themselves. */
 void machine_changed(const struct machine *machine);
