@@ -24,6 +24,7 @@ struct core *core_new(void)
     core->slices = slices_new();
     core->jobs.slices = core->slices;
     core->repairs = repairs_new();
+    core->receipts = receipts_new();
     return core;
 }
 
@@ -38,6 +39,7 @@ void core_free(struct core *core)
     hangs_free(core->hangs);
     slices_free(core->slices);
     repairs_free(core->repairs);
+    receipts_free(core->receipts);
     vec_done(&core->leaving);
     job_store_done(&core->jobs);
     object_store_free(core->objects);
@@ -152,6 +154,8 @@ static void route(struct core *core, struct step *step, const struct event *even
     case EVENT_LEVEL:
         CHECK(event->level <= LEVEL_NEWEST);
         core->level = event->level > core->level ? event->level : core->level;
+        if (core->level >= LEVEL_RECEIPTS)
+            receipts_begin(core->receipts, step->now_ns);
         break;
     case EVENT_SWITCH_REPORT:
         slices_report(step, &event->switch_report);
@@ -433,6 +437,11 @@ int64_t core_machine_mttf_s(const struct core *core)
 const struct lease_hold *core_lease_hold(const struct core *core)
 {
     return &core->hold;
+}
+
+const struct receipts *core_receipts(const struct core *core)
+{
+    return core->receipts;
 }
 
 const struct ledger *core_ledger(const struct core *core)

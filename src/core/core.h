@@ -25,13 +25,16 @@
  *                        orders, collect.c disruption.c  deletion, snapshot*.c  saving, invariants.c
  *                        audit_objects.c
  *     admit  hang        queues and quota; jobs that make no steps, judged by diagnose
- *     job                JobSets, Jobs, tasks, gangs; recovery of a job, by recovery's ladder
+ *     recover  launch    what answers an incident, by the ladder; the messages that start tasks
+ *     job                JobSets, Jobs, tasks, gangs
  *     repair             the return of machines to service
  *     slice              cubes and optical switches of gangs that ask for a shape
  *     health  lemon  errand  sched  object   faults; failure counts; agents' work; placement; stored objects
  *     model              machines and chips, from the cluster file
  *     spec               documents of users: schema, defaults, validation
- *     recovery  ledger  pace  diagnose       pure rules that know no other folder
+ *     ladder             the recovery ladder: its rules and its books
+ *     fabric  ledger  pace  diagnose         pure rules that know no other folder
+ *     receipt            what was answered to writes that may come again
  *     kinds              the table of API kinds: names, verbs, limits, rules, view
  *     root, lower half   step.h event.h effect.h note.h record.h ids.h limits.h lifecycle.h container.h
  *
@@ -127,6 +130,8 @@ struct errands;
 const struct errands *core_errands_store(const struct core *core); /* errand/errand.h */
 struct repairs;
 const struct repairs *core_repairs(const struct core *core); /* repair/repair.h */
+struct receipts;
+const struct receipts *core_receipts(const struct core *core); /* receipt/receipt.h */
 struct lease_hold;
 const struct lease_hold *core_lease_hold(const struct core *core); /* lease_hold.h */
 const struct ledger *core_ledger(const struct core *core);

@@ -73,6 +73,7 @@ struct object_ref {
     };
 };
 
+struct receipt;
 struct effect {
     enum effect_kind kind;
     uint64_t seq;                   /* of the event; with `index` the effect's id */
@@ -86,6 +87,7 @@ struct effect {
             const struct field_errors *causes; /* 422: one for each broken rule; else NULL */
             uint32_t retry_after_s;            /* 429: when to try again; 0: not known */
             struct object_ref object;          /* the object after the write; .any NULL: none */
+            const struct receipt *receipt; /* the write was applied before: this was answered; else NULL */
         } reply;
         struct {
             enum change_type type;

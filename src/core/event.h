@@ -66,6 +66,10 @@ struct write_event {
     int64_t grace_s;             /* delete: -1 means the object's own */
     struct str user;             /* the author of the write, for the record */
     enum propagation propagation; /* delete */
+    /* Empty, or REQUEST_ID_BYTES: a client may send the write again (receipt/receipt.h); from LEVEL_RECEIPTS
+     * on (record.h). With it, the hash of all that was asked for. */
+    struct str request;
+    uint64_t content;
     bool evict;                   /* delete of a Pod: only as far as its disruption budget allows */
     /* Random bits from the host: if metadata has only a generateName, the name is made from them, so the
      * check and the step give the same one. */

@@ -9,6 +9,7 @@
 #include "core/health/fault.h"
 #include "core/recover/recover.h"
 #include "core/health/lease_hold.h"
+#include "core/receipt/receipt.h"
 #include "core/repair/repair.h"
 #include "core/slice/slice.h"
 #include "core/lemon/lemon.h"
@@ -38,6 +39,7 @@ struct core {
     struct hangs *hangs;
     struct slices *slices;
     struct repairs *repairs;
+    struct receipts *receipts;
     uint64_t fault_table_version; /* version of the FaultTables that `health` uses */
     VEC(machine_id) leaving; /* quarantined machines with tasks that were told but not stopped yet;
                               * ascending */

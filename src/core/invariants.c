@@ -343,6 +343,7 @@ void core_check_invariants(const struct core *core)
     hangs_check(core->hangs, core->errands);
     repairs_check(core->repairs, &core->cluster);
     slices_check(core->slices, &core->cluster);
+    receipts_check(core->receipts);
     preflight_check(&core->jobs, &core->cluster, core->errands);
     CHECK(lease_hold_fits(&core->hold) && core->hold.until_ns == repairs_hold_until(core->repairs));
     struct arena arena ARENA_CLEANUP = {0};

@@ -9,6 +9,7 @@
 #include "core/agent/codec_pb.h"
 #include "core/limits.h"
 #include "core/object/object.h"
+#include "core/receipt/receipt.h"
 #include "core/record_switch.h"
 #include "proto/log.pb-c.h"
 
@@ -43,6 +44,9 @@ static void write_write(struct arena *arena, const struct write_event *write, Lo
     ret->propagation = write->propagation;
     ret->evict = write->evict;
     ret->draw = write->draw;
+    ret->request.data = (uint8_t *)(uintptr_t)write->request.data; /* only read */
+    ret->request.len = write->request.len;
+    ret->content = write->content;
 }
 
 static Log__MachineNews *write_news(struct arena *arena, const struct event *event)
@@ -183,6 +187,9 @@ static int read_write(const Log__Write *pb, struct write_event *ret, struct erro
         pb->propagation > PROPAGATION_ORPHAN)
         return error_set(error, ERROR_UNSUPPORTED, "write with verb %u of object kind %u", pb->verb,
                          pb->object);
+    if (pb->request.len != 0 && pb->request.len != REQUEST_ID_BYTES)
+        return error_set(error, ERROR_CORRUPT, "write with a request id of %zu bytes (%d are expected)",
+                         pb->request.len, REQUEST_ID_BYTES);
     *ret = (struct write_event){
         .verb = (enum write_verb)pb->verb,
         .object = (enum object_kind)pb->object,
@@ -196,6 +203,8 @@ static int read_write(const Log__Write *pb, struct write_event *ret, struct erro
         .propagation = (enum propagation)pb->propagation,
         .evict = pb->evict,
         .draw = pb->draw,
+        .request = {(const char *)pb->request.data, pb->request.len},
+        .content = pb->content,
     };
     return 0;
 }
@@ -304,6 +313,8 @@ int record_decode(struct arena *arena, struct str bytes, struct event *ret_event
 
 uint32_t level_of_event(const struct event *event)
 {
+    if (event->kind == EVENT_WRITE && event->write.request.len > 0)
+        return LEVEL_RECEIPTS;
     return event->kind == EVENT_BOOT && event->boot.place.len > 0 ? LEVEL_PLACE : 0;
 }
 

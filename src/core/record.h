@@ -42,8 +42,9 @@ void record_describe_named(struct buf *out, const struct event *event, const str
  * release and all later ones. The release after that may rely on it where the level is open.
  */
 enum {
-    LEVEL_PLACE = 1, /* boot.place */
-    LEVEL_NEWEST = LEVEL_PLACE,
+    LEVEL_PLACE = 1,    /* boot.place */
+    LEVEL_RECEIPTS = 2, /* write.request */
+    LEVEL_NEWEST = LEVEL_RECEIPTS,
 };
 
 uint32_t level_of_event(const struct event *event); /* the lowest level at which it may be written */

@@ -68,6 +68,13 @@ bool snapshot_read_workload(struct admit *admit, const struct job_store *jobs, i
                             const Snapshot__Workload *pb);
 bool snapshot_read_shown(struct admit *admit, int64_t now_ns, const Snapshot__QueueShown *pb);
 
+struct receipts;
+/* snapshot_receipt.c: one record for each. */
+void snapshot_write_receipts(const struct receipts *receipts,
+                             void (*put)(void *context, Snapshot__Record *record), void *context);
+/* False: it does not fit. */
+bool snapshot_read_receipt(struct receipts *receipts, int64_t now_ns, const Snapshot__Receipt *pb);
+
 struct health;
 /* snapshot_health.c: one record for each fault and each sender of faults, and the breaker's. */
 void snapshot_write_health(const struct health *health, void (*put)(void *context, Snapshot__Record *record),

@@ -64,6 +64,9 @@ static int read_header(struct reader *reader, const Snapshot__Header *pb)
     if (pb->level > LEVEL_NEWEST)
         return level_unread(pb->level, reader->error);
     core->level = pb->level;
+    if (pb->level >= LEVEL_RECEIPTS &&
+        !receipts_restore_since(core->receipts, pb->now_ns, pb->receipts_since_ns))
+        return corrupt(reader, "the time since which receipts are kept", (uint64_t)pb->receipts_since_ns);
     core->now_ns = pb->now_ns;
     core->notes.first = core->notes.next = pb->first_note;
     core->jobs.completed_total = pb->jobsets_completed;
@@ -769,6 +772,10 @@ static int read_record(struct reader *reader, const Snapshot__Record *pb)
     case SNAPSHOT__RECORD__KIND_CHECKPOINT_FOLDER:
         if (!snapshot_read_folder(&reader->core->jobs, pb->checkpoint_folder))
             return corrupt(reader, "a checkpoint folder", 0);
+        return 0;
+    case SNAPSHOT__RECORD__KIND_RECEIPT:
+        if (!snapshot_read_receipt(reader->core->receipts, reader->core->now_ns, pb->receipt))
+            return corrupt(reader, "a receipt of", pb->receipt->object);
         return 0;
     default:
         return read_fabric(reader, pb);

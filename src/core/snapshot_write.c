@@ -4,6 +4,7 @@
 #include "base/hash.h"
 #include "doc/json.h"
 #include "core/agent/codec_pb.h"
+#include "core/record.h"
 #include "core/snapshot.h"
 
 struct writer {
@@ -53,6 +54,8 @@ static void write_header(struct writer *writer, const struct core *core)
     header.epoch = core->epoch;
     header.first_epoch = core->first_epoch;
     header.uids_ahead = core->uids_ahead;
+    if (core->level >= LEVEL_RECEIPTS)
+        header.receipts_since_ns = receipts_since(core->receipts);
     header.hearing_until_ns = core->hearing.until_ns;
     header.hearing_heard = core->hearing.heard;
     header.n_hearing_strangers = core->hearing.strangers.len;
@@ -526,6 +529,7 @@ static void write_all(struct writer *writer, const struct core *core)
     snapshot_write_repairs(core->repairs, put_record, writer);
     snapshot_write_slices(core->slices, put_record, writer);
     snapshot_write_folders(&core->jobs, put_record, writer);
+    snapshot_write_receipts(core->receipts, put_record, writer);
     arena_done(&writer->arena);
 }
 

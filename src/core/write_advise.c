@@ -89,6 +89,12 @@ static void add_size(struct buf *text, int64_t bytes)
     buf_printf(text, "%lld.%lld%s", (long long)(tenths / 10), (long long)(tenths % 10), units[unit]);
 }
 
+static void add_cpu(struct buf *text, int64_t milli)
+{
+    bool whole = milli % 1000 == 0;
+    buf_printf(text, "%lld%s", (long long)(whole ? milli / 1000 : milli), whole ? "" : "m");
+}
+
 /* What no machine has is not asked for on purpose. Where the cluster file says how much they have, the queue
  * tells (gang_feasible); where it does not, amounts are no constraint, and agents have told. */
 static void advise_amounts(const struct writing *writing, const struct pod_spec *pod)
@@ -96,8 +102,10 @@ static void advise_amounts(const struct writing *writing, const struct pod_spec 
     const struct cluster *cluster = &writing->core->cluster;
     struct buf text BUF_CLEANUP = {0};
     if (cluster->cpu_milli_max > 0 && pod->cpu_request_milli > cluster->cpu_milli_max) {
-        buf_printf(&text, "cpu: each Pod asks for %.10g, and the largest machine has %.10g",
-                   (double)pod->cpu_request_milli / 1000, (double)cluster->cpu_milli_max / 1000);
+        buf_printf(&text, "cpu: each Pod asks for ");
+        add_cpu(&text, pod->cpu_request_milli);
+        buf_printf(&text, ", and the largest machine has ");
+        add_cpu(&text, cluster->cpu_milli_max);
         warn(writing, &text);
     }
     if (cluster->memory_bytes_max > 0 && pod->memory_request_bytes > cluster->memory_bytes_max) {

@@ -2,6 +2,7 @@
 #include "core/write.h"
 
 #include "doc/json.h"
+#include "core/record.h"
 
 static bool write_node(const struct writing *writing)
 {
@@ -54,17 +55,58 @@ static bool write_any(const struct writing *writing)
     return write_refuse_verb(writing);
 }
 
+/* Replies to a write that was applied before, as then; false: it was not. */
+static bool reply_again(const struct writing *writing)
+{
+    const struct write_event *write = writing->write;
+    const struct receipt *receipt =
+        write->request.len ? receipts_find(writing->core->receipts, write->request) : NULL;
+    if (!receipt)
+        return false;
+    if (receipt->content != write->content) {
+        (void)write_refuse(writing, 422, "Invalid", NULL, "the Idempotency-Key is that of another request");
+        return true;
+    }
+    struct effect *effect = effect_add(writing->step->effects, EFFECT_REPLY);
+    effect->reply.code = (int)receipt->code;
+    effect->reply.receipt = receipt;
+    return true;
+}
+
+/* Leaves a receipt of the write, which was applied: the step's REPLY is its answer. */
+static void leave_receipt(struct core *core, const struct step *step, const struct write_event *write)
+{
+    for (size_t i = 0; i < step->effects->list.len; i++) {
+        const struct effect *effect = &step->effects->list.items[i];
+        if (effect->kind != EFFECT_REPLY)
+            continue;
+        struct object_name object = {0};
+        if (effect->reply.object.any)
+            object = object_name(effect->reply.object);
+        receipts_add(core->receipts, &(struct receipt){.id = write->request,
+                                                       .content = write->content,
+                                                       .stamp_ns = step->now_ns,
+                                                       .code = (uint32_t)effect->reply.code,
+                                                       .object = object.uid,
+                                                       .name = object.name});
+        return;
+    }
+    CHECK_UNREACHABLE();
+}
+
 void core_write(struct core *core, struct step *step, const struct write_event *write)
 {
     struct writing writing = {.core = core, .step = step, .write = write, .reply = &core->reply};
-    (void)write_any(&writing);
+    bool noted = write->request.len > 0 && core->level >= LEVEL_RECEIPTS;
+    if (!reply_again(&writing) && write_any(&writing) && noted)
+        leave_receipt(core, step, write);
 }
 
 bool core_write_check(struct core *core, struct step *step, const struct write_event *write,
                       struct prepared_write **ret_prepared)
 {
     struct writing writing = {core, step, write, &core->check_reply, true, ret_prepared};
-    return write_any(&writing);
+    return !reply_again(&writing) && write_any(&writing);
 }
 
 void prepared_write_free(struct prepared_write *prepared)

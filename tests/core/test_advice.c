@@ -95,7 +95,7 @@ static void what_no_machine_has(void **state)
     assert_string_equal(advice(&h, NAMES("", "memory: 900Ti, google.com/tpu")),
                         "memory: each Pod asks for 900.0Ti, and the largest machine has 23.4Gi\n");
     assert_string_equal(advice(&h, NAMES("", "cpu: 9, google.com/tpu")),
-                        "cpu: each Pod asks for 9, and the largest machine has 8.5\n");
+                        "cpu: each Pod asks for 9, and the largest machine has 8500m\n");
     harness_check_replay(&h);
     harness_hello(&h, "m-2", NULL, 0); /* a smaller one has taken its place */
     assert_string_equal(advice(&h, NAMES("", "memory: 23Gi, cpu")),

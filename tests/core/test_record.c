@@ -28,6 +28,24 @@ static void of_levels(struct event events[EVENT_LAST + 1])
     events[EVENT_LEVEL].level = LEVEL_NEWEST;
 }
 
+static struct write_event any_write(void)
+{
+    return (struct write_event){.verb = WRITE_DELETE,
+                                .object = OBJECT_POD,
+                                .namespace_ = STR("ns"),
+                                .name = STR("name"),
+                                .body = STR("{}"),
+                                .if_version = 17,
+                                .uid_text = STR("uid"),
+                                .grace_s = -1,
+                                .user = STR("somebody"),
+                                .propagation = PROPAGATION_FOREGROUND,
+                                .evict = true,
+                                .draw = UINT64_MAX,
+                                .request = STR("16 bytes, no one"),
+                                .content = UINT64_MAX};
+}
+
 static void each_kind(struct event events[EVENT_LAST + 1])
 {
     memset(events, 0, (EVENT_LAST + 1) * sizeof(*events));
@@ -41,18 +59,7 @@ static void each_kind(struct event events[EVENT_LAST + 1])
     events[EVENT_BOOT].boot.secret.len = GANG_KEY_BYTES;
     events[EVENT_BOOT].boot.paused = true;
     events[EVENT_CLUSTER].cluster.document = STR("{\"a\":1}");
-    events[EVENT_WRITE].write = (struct write_event){.verb = WRITE_DELETE,
-                                                     .object = OBJECT_POD,
-                                                     .namespace_ = STR("ns"),
-                                                     .name = STR("name"),
-                                                     .body = STR("{}"),
-                                                     .if_version = 17,
-                                                     .uid_text = STR("uid"),
-                                                     .grace_s = -1,
-                                                     .user = STR("somebody"),
-                                                     .propagation = PROPAGATION_FOREGROUND,
-                                                     .evict = true,
-                                                     .draw = UINT64_MAX};
+    events[EVENT_WRITE].write = any_write();
     events[EVENT_MACHINE_HELLO].machine_hello.hello = (struct hello){.version = WIRE_VERSION,
                                                                      .machine = STR("m-1"),
                                                                      .incarnation = 3,
@@ -152,7 +159,8 @@ static void assert_same(const struct event *a, const struct event *b)
         assert_true(str_equal(a->write.namespace_, b->write.namespace_) &&
                     str_equal(a->write.name, b->write.name) && str_equal(a->write.body, b->write.body) &&
                     str_equal(a->write.uid_text, b->write.uid_text) &&
-                    str_equal(a->write.user, b->write.user));
+                    str_equal(a->write.user, b->write.user) &&
+                    str_equal(a->write.request, b->write.request) && a->write.content == b->write.content);
         break;
     case EVENT_MACHINE_HELLO: {
         const struct hello *x = &a->machine_hello.hello, *y = &b->machine_hello.hello;

@@ -39,8 +39,43 @@ static void a_level_is_raised_once(void **state)
     world_done(&w);
 }
 
+/* Writes a ConfigMap with an id, and returns whether the record has it. */
+static bool id_is_logged(struct world *w, const char *name)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct event event;
+    struct write_event write = {.verb = WRITE_CREATE,
+                                .object = OBJECT_CONFIG_MAP,
+                                .namespace_ = STR("default"),
+                                .name = str_from(name),
+                                .body = STR("{}"),
+                                .grace_s = -1,
+                                .request = STR("sixteen bytes: a"),
+                                .content = 7};
+    driver_write(w->driver, &write, 1);
+    driver_turn(w->driver);
+    assert_int_equal(record_decode(&arena, buf_str(&w->log.items[w->log.len - 1]), &event, NULL), 0);
+    assert_true(event.kind == EVENT_WRITE && str_is(event.write.name, name));
+    return event.write.request.len > 0;
+}
+
+static void an_id_is_written_at_its_level(void **state)
+{
+    struct world w;
+    struct driver_options options = {0};
+    world_init(&w, &options);
+    driver_raise_level(w.driver, LEVEL_PLACE);
+    driver_turn(w.driver);
+    assert_false(id_is_logged(&w, "below"));
+    driver_raise_level(w.driver, LEVEL_RECEIPTS);
+    driver_turn(w.driver);
+    assert_true(id_is_logged(&w, "above"));
+    world_done(&w);
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(a_level_is_raised_once)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(a_level_is_raised_once),
+                                       cmocka_unit_test(an_id_is_written_at_its_level)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

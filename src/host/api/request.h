@@ -5,6 +5,7 @@
  *   read.c, list.c   get, list
  *   write.c      create, replace, and the core's replies; see write.h for patches and deletions
  *   subresource.c  status, eviction
+ *   retry.c      writes that their clients send again
  *   watch.c      the ring of changes and its watchers
  *   podlog.c     pods/log
  *   podexec.c    pods/exec and pods/attach; session.c their websocket, websocket.c its frames
@@ -63,6 +64,13 @@ struct request_body {
     bool read, good;
 };
 
+/* A write that its client may send again: retry.c. */
+struct request_retry {
+    struct str key, resent; /* headers; .data NULL: absent */
+    struct str id;          /* REQUEST_ID_BYTES in the arena; empty: there is no key */
+    uint64_t content;       /* hash of all that is asked for */
+};
+
 /* The object that a write is about, as the API showed it when its work began. */
 struct request_live {
     bool taken, there; /* taken: the core is not asked again */
@@ -84,6 +92,7 @@ struct api_request {
     size_t query_count;
     struct str accept, content_type, if_none_match, user_agent;
     struct request_upgrade upgrade;
+    struct request_retry retry;
     struct buf body;
     struct request_body parsed; /* of a large body: work.h */
     struct request_live live;
@@ -251,6 +260,11 @@ void handle_report(struct api_request *request);  /* read.c: /report, as a docum
 void handle_discovery(struct api_request *request,
                       struct str path); /* /api, /apis and below, without resources */
 void handle_openapi(struct api_request *request, struct str path);
+/* retry.c, before a write is handled: makes its id of its key. False: the request has been answered, because
+ * it was applied before, or because it cannot be told any more whether it was. */
+bool retry_accept(struct api_request *request);
+/* Answers a write that was applied before. */
+void retry_answer(struct api_request *request, const struct receipt *receipt);
 void request_forget_write(struct api_request *request);
 /* guard.c, before a write goes to the core: notes the writer; false: a role or binding that gives more than
  * the user holds was refused. */

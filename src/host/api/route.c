@@ -85,7 +85,7 @@ static void route_object(struct api_request *request)
 
 static void route_resource(struct api_request *request)
 {
-    if (!guard_resource(request))
+    if (!guard_resource(request) || !retry_accept(request))
         return;
     if (resource_is_visibility(request->resource) && request->subresource.len == 0) {
         answer_no_method(request);

@@ -22,7 +22,9 @@ struct write_job *write_job_new(struct api_request *request, enum write_verb ver
                                       .namespace_ = request->namespace_,
                                       .name = request->name,
                                       .grace_s = -1,
-                                      .user = job->manager};
+                                      .user = job->manager,
+                                      .request = request->retry.id,
+                                      .content = request->retry.content};
     job->dry_run = str_is(request_query(request, "dryRun"), "All");
     request->write = job;
     return job;
@@ -42,7 +44,9 @@ static void answer_reply(struct api_request *request, const struct effect *reply
 {
     struct write_job *job = request->write;
     struct object_ref object = reply->reply.object;
-    if (reply->reply.code >= 400) {
+    if (reply->reply.receipt) {
+        retry_answer(request, reply->reply.receipt);
+    } else if (reply->reply.code >= 400) {
         request->retry_after_s = (int)reply->reply.retry_after_s;
         if (request->name.len == 0)
             request->name = job->event.name;

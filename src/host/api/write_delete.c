@@ -119,7 +119,7 @@ void write_delete_next(struct api_request *request)
 
 void handle_delete_collection(struct api_request *request)
 {
-    struct write_job *job = write_job_new(request, WRITE_DELETE);
+    struct write_job *job = write_job_new(request, WRITE_DELETE); /* without an id: it is many writes */
     struct collecting collecting = {.request = request};
     if (!read_delete_options(request, job) || !request_selector(request, &collecting.selector))
         return;

@@ -9,6 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
+#include "core/record.h"
 #include "doc/json.h"
 
 #define MAINTAIN_IDLE_NS  (500 * NS_PER_MS)
@@ -357,6 +358,8 @@ static int boot(struct controller *controller, struct error *error)
     if (refusal)
         return error_set(error, refusal->code, "the log takes no records: %s", refusal->text);
     CHECK(driver_is_open(controller->driver)); /* the store says at once */
+    if (!controller->options.shared)           /* nobody else reads the log */
+        driver_raise_level(controller->driver, LEVEL_NEWEST);
     if (core_is_hearing(controller->core))
         fprintf(stderr,
                 "the log was restored from a backup: nothing starts before every machine was heard, or "

@@ -2,6 +2,7 @@
  * them is a pair (pair.h). */
 #include "host/standby/pair.h"
 
+#include <gnutls/crypto.h>
 #include <unistd.h>
 
 #include "base/check.h"
@@ -105,6 +106,7 @@ int forward_new(uv_loop_t *loop, const char *address, uint16_t port, struct forw
     forward->pairs.left = on_client_left;
     forward->pairs.context = forward;
     list_init(&forward->pairs.list);
+    CHECK(gnutls_rnd(GNUTLS_RND_NONCE, &forward->pairs.key, sizeof forward->pairs.key) == 0);
     int rc = listener_open_tcp(loop, address, port, &options, &forward->listener, &forward->port, error);
     if (rc < 0) {
         mem_free(forward);
@@ -183,6 +185,11 @@ void forward_looked(struct forward *forward, bool newest)
     uint64_t version = reads->version(reads->context);
     for (struct pair *pair = NULL; (pair = pairs_next(&forward->pairs, pair));)
         pair_looked(pair, newest, version);
+}
+
+void forward_repeats(struct forward *forward, bool repeats)
+{
+    forward->pairs.repeats = repeats;
 }
 
 void forward_leave(struct forward *forward, void (*left)(void *context), void *context)

@@ -48,6 +48,9 @@ void forward_reads(struct forward *forward, const struct forward_reads *reads);
 void forward_looked(struct forward *forward, bool newest);
 /* The leader's API; NULL: nobody leads now, and requests wait. */
 void forward_to(struct forward *forward, const struct sockaddr_storage *leader);
+/* Whether the leader takes a write that comes again for the same one (core/receipt/receipt.h): then writes
+ * are given keys, and those whose leader goes without an answer are sent to the next one. */
+void forward_repeats(struct forward *forward, bool repeats);
 /* Takes no new clients, and lets go of those that are here: answers say "Connection: close", watches end,
  * clients without a request are closed a little after a leader is known, and all others after LEAVE_MS.
  * `left`: nobody is left. */

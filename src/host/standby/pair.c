@@ -1,10 +1,10 @@
 /* pair.c - a client of a controller that does not lead, and its way: each of its requests is passed on.
  *
  * A client keeps its connection while leaders change: between two requests its way to the leader is closed
- * and another one is taken. A request for which nobody leads is held. A request that was sent, in part or
- * whole, is never sent again: when the leader goes before its answer is whole, the client's connection is
- * closed, as the leader's own would be. Bytes that are no request of HTTP/1.1 (TLS, for one) are passed both
- * ways until one side ends.
+ * and another one is taken. A request for which nobody leads is held. A write of one object is sent to the
+ * next leader if this one goes before its answer begins (again.h); any other request that was sent, in part
+ * or whole, is never sent again: the client's connection is closed, as the leader's own would be. Bytes that
+ * are no request of HTTP/1.1 (TLS, for one) are passed both ways until one side ends.
  *
  * Reads (rule.h) take another way, to the standby's own API, once its state is new enough for them, and cost
  * the leader nothing. A read that is not answered there, for whatever reason, is passed on to the leader. A
@@ -17,17 +17,21 @@
  */
 #include "host/standby/pair.h"
 
+#include <inttypes.h>
 #include <unistd.h>
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "host/standby/again.h"
 
 enum {
-    AHEAD_BYTES = 64 << 10, /* of a client that are kept before they can be passed on */
-    IDLE_MS = 120 * 1000,   /* a client without a request; the leader's own limits hold otherwise */
+    KEPT_BYTES_MAX = 64 << 20, /* of all writes that may be sent again; beyond, they are not kept */
+    AHEAD_BYTES = 64 << 10,    /* of a client that are kept before they can be passed on */
+    IDLE_MS = 120 * 1000,      /* a client without a request; the leader's own limits hold otherwise */
     WAY_IDLE_MS = 60 * 1000,
     HEAD_MS = 20 * 1000,  /* for a head */
     HELD_MS = 30 * 1000,  /* a request that no leader takes is answered with 503 then */
+    AGAIN_MS = 1000,      /* a write whose leader was replaced waits so long for its answer */
     READ_MS = 3000,       /* a read of a version that does not come is the leader's then */
     LEAVE_HELD_MS = 3000, /* leaving: a request that no leader takes is answered with 503 */
 };
@@ -57,7 +61,10 @@ struct pair {
     struct answer_bounds answer;
     struct read_rule rule; /* of the request; `here` is taken back when the leader has to be asked */
     bool looked;           /* the state is new enough for it */
-    struct buf asked;      /* a read that was passed on and has no answer yet */
+    bool keeps;            /* the request is a write that may be sent again */
+    size_t kept_bytes;     /* of it, in pairs.kept_bytes */
+    uint64_t first_ms;     /* when it was sent first; 0: it was not */
+    struct buf asked;      /* a read here, or such a write, that was passed on and has no answer yet */
     struct buf in;         /* of the client, not passed on yet */
     size_t scanned, head_len;
 };
@@ -74,15 +81,25 @@ static void client_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
 
 /* --- the end ------------------------------------------------------------------------------------------ */
 
+/* Its answer has begun, or nobody wants it: the request is not sent again. */
+static void pair_forget(struct pair *pair)
+{
+    CHECK(pair->all->kept_bytes >= pair->kept_bytes);
+    pair->all->kept_bytes -= pair->kept_bytes;
+    pair->kept_bytes = 0;
+    pair->keeps = false;
+    buf_done(&pair->asked);
+}
+
 static void pair_free(struct pair *pair)
 {
     struct pairs *all = pair->all;
+    pair_forget(pair);
     all->count--;
     list_remove(&pair->node);
     if (pair->accepted)
         all->left(all->context);
     bounds_answer_done(&pair->answer);
-    buf_done(&pair->asked);
     buf_done(&pair->in);
     mem_free(pair);
 }
@@ -180,6 +197,15 @@ static void pair_write(struct pair *pair, uv_tcp_t *to, struct buf *bytes)
         mem_free(write);
         pair_close(pair);
     }
+}
+
+/* Keeps the first `len` bytes of the client while they may be sent again. */
+static void pair_keep(struct pair *pair, size_t len)
+{
+    if (!pair->keeps)
+        return;
+    buf_add(&pair->asked, pair->in.data, len);
+    CHECK(pair->asked.len <= AGAIN_BYTES_MAX);
 }
 
 /* Sends the first `len` bytes of the client to the leader. */
@@ -280,7 +306,7 @@ static void way_take(struct pair *pair, struct str bytes)
         way_is_wrong(pair);
         return;
     }
-    buf_done(&pair->asked);
+    pair_forget(pair);
     bool closes = pair->all->leaving || pair->client_ended;
     if (bounds_answer_take(&pair->answer, bytes, closes, &out, &used) < 0) {
         buf_done(&out);
@@ -318,6 +344,20 @@ static void read_again(struct pair *pair)
     way_close(pair);
 }
 
+/* Its leader has not answered a write: the next one does, whether it was applied or not. */
+static void write_again(struct pair *pair)
+{
+    CHECK(pair->state == PAIR_ASKED && pair->keeps && pair->first_ms > 0);
+    bounds_answer_done(&pair->answer);
+    buf_add_str(&pair->asked, buf_str(&pair->in));
+    buf_done(&pair->in);
+    pair->in = pair->asked;
+    pair->asked = (struct buf){0};
+    pair->scanned = 0;
+    pair->state = PAIR_HEAD; /* its bounds are found again */
+    way_close(pair);
+}
+
 /* The leader has ended the connection. */
 static void way_ended(struct pair *pair, bool broken)
 {
@@ -328,7 +368,10 @@ static void way_ended(struct pair *pair, bool broken)
         return;
     }
     if (pair->asked.len > 0) { /* nothing of its answer has come */
-        read_again(pair);
+        if (pair->keeps)
+            write_again(pair);
+        else
+            read_again(pair);
         return;
     }
     bool whole = pair->state == PAIR_ASKED && !broken && pair->answer.passed &&
@@ -374,6 +417,7 @@ static void pair_answered(struct pair *pair)
     }
     pair->state = switched ? PAIR_RAW : PAIR_HEAD;
     pair->scanned = 0;
+    pair->first_ms = 0;
     if (!switched && !keeps_way)
         way_close(pair);
     pair_go_on(pair);
@@ -427,6 +471,27 @@ static void pair_enter(struct pair *pair, enum pair_state state)
     pair->since_ms = uv_now(pair->all->loop);
 }
 
+/* The request at the front of `in` is a write that will be kept: gives it a key, unless it has one. */
+static void pair_begin_keeping(struct pair *pair)
+{
+    struct pairs *all = pair->all;
+    size_t bytes = pair->head_len + AGAIN_KEY_MAX + (size_t)all->head.content_length;
+    if (pair->kept_bytes == 0 && all->kept_bytes + bytes > KEPT_BYTES_MAX)
+        return;
+    all->kept_bytes += bytes - pair->kept_bytes;
+    pair->kept_bytes = bytes;
+    pair->keeps = true;
+    struct buf named = {0};
+    char key[AGAIN_KEY_MAX];
+    snprintf(key, sizeof key, "forwarded-%016" PRIx64 "-%" PRIu64, all->key, ++all->keys);
+    again_name(&named, &all->head, (struct str){pair->in.data, pair->head_len}, key);
+    size_t head_len = named.len;
+    buf_add(&named, pair->in.data + pair->head_len, pair->in.len - pair->head_len);
+    buf_done(&pair->in);
+    pair->in = named;
+    pair->head_len = head_len;
+}
+
 /* Looks for the head of a request. */
 static void pair_look(struct pair *pair)
 {
@@ -444,6 +509,8 @@ static void pair_look(struct pair *pair)
     pair->looked = false;
     pair->rule = rule_of(&pair->all->head);
     pair->rule.here &= pair->all->reads.connect && !by_leader;
+    if ((pair->all->repeats || pair->first_ms > 0) && again_may(&pair->all->head))
+        pair_begin_keeping(pair);
     if (pair->here && !pair->rule.here)
         way_close(pair);
 }
@@ -456,6 +523,16 @@ static bool may_read(const struct pair *pair)
         return true;
     reads->look(reads->context);
     return false;
+}
+
+/* Sends a write's head again, which says so, and as much of its body. */
+static void pair_pass_again(struct pair *pair, size_t len, size_t body)
+{
+    struct buf out = {0};
+    again_mark(&out, (struct str){pair->in.data, len}, uv_now(pair->all->loop) - pair->first_ms);
+    buf_add(&out, pair->in.data + len, body);
+    buf_drop_front(&pair->in, len + body);
+    pair_write(pair, &pair->leader, &out);
 }
 
 /* The leader takes connections: the head goes, and as much of the body as has come. */
@@ -474,6 +551,12 @@ static void pair_ask(struct pair *pair)
     pair_enter(pair, PAIR_ASKED);
     if (pair->here)
         buf_add(&pair->asked, pair->in.data, len);
+    pair_keep(pair, len + used);
+    if (pair->keeps && pair->first_ms > 0) {
+        pair_pass_again(pair, len, used);
+        return;
+    }
+    pair->first_ms = pair->keeps ? uv_now(pair->all->loop) : 0;
     pair_pass(pair, len + used);
 }
 
@@ -485,6 +568,7 @@ static void pair_ask_more(struct pair *pair)
         pair_close(pair);
         return;
     }
+    pair_keep(pair, used);
     pair_pass(pair, used);
 }
 
@@ -566,15 +650,17 @@ struct pair *pairs_next(const struct pairs *all, const struct pair *pair)
 
 /* --- time --------------------------------------------------------------------------------------------- */
 
-/* Answers a request that no leader took with 503: nothing of it was done. */
+/* Answers a request that no leader takes: with 503 if nothing of it was done, with 504 if that is not known.
+ */
 static void pair_refuse(struct pair *pair)
 {
-    static const char text[] = "no controller leads: nothing was done\n";
+    const char *text = pair->first_ms ? "no controller leads: whether the write was done is not known\n"
+                                      : "no controller leads: nothing was done\n";
     struct buf out = {0};
     buf_printf(&out,
-               "HTTP/1.1 503 Service Unavailable\r\nContent-Type: text/plain; charset=utf-8\r\n"
+               "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\n"
                "Retry-After: 1\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
-               sizeof text - 1, text);
+               pair->first_ms ? "504 Gateway Timeout" : "503 Service Unavailable", strlen(text), text);
     way_close(pair);
     pair_enter(pair, PAIR_ASKED);
     bounds_answer_begin(&pair->answer, &pair->request);
@@ -597,6 +683,8 @@ void pair_tick(struct pair *pair, uint64_t now_ms)
     pair->refused = false;
     if (pair->state == PAIR_HELD && spent_ms >= HELD_MS)
         pair_refuse(pair);
+    else if (pair->state == PAIR_ASKED && pair->stale && pair->keeps && spent_ms >= AGAIN_MS)
+        write_again(pair);
     else if (pair->state == PAIR_HELD && pair->here && spent_ms >= READ_MS)
         read_elsewhere(pair);
     else if (pair->state == PAIR_HEAD && spent_ms >= (idle ? IDLE_MS : HEAD_MS))

@@ -25,6 +25,9 @@ struct pairs {
     uint32_t count;
     bool has_leader, leaving;
     struct sockaddr_storage leader;
+    bool repeats;                /* as forward_repeats() */
+    uint64_t key, keys;          /* of keys: the random part, and how many were given */
+    size_t kept_bytes;           /* of writes that may be sent again */
     struct forward_reads reads;  /* `connect` NULL: all requests are the leader's */
     void (*left)(void *context); /* a client that was accepted is gone */
     void *context;

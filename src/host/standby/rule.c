@@ -17,25 +17,41 @@ static struct str take_segment(struct str *path)
     return segment;
 }
 
-/* Whether the path names a collection or an object that every controller has. */
-static bool is_shared(struct str path)
+/* As rule_path_of(); *ret_group and *ret_resource: as the path has them. */
+static enum rule_path take_path(struct str path, struct str *ret_group, struct str *ret_resource)
 {
     struct str root = take_segment(&path);
     bool named = str_is(root, "apis");
+    *ret_group = *ret_resource = (struct str){0};
     if (!named && !str_is(root, "api"))
-        return false;
-    struct str group = named ? take_segment(&path) : STR("");
+        return RULE_NO_OBJECT;
+    *ret_group = named ? take_segment(&path) : STR("");
     struct str version = take_segment(&path), resource = take_segment(&path);
-    if (version.len == 0 || str_is(group, "metrics.k8s.io"))
-        return false;
-    if (str_is(resource, "namespaces") && path.len > 1) {
-        struct str name = take_segment(&path), inner = take_segment(&path);
-        if (inner.len == 0)
-            return name.len > 0;
-        resource = inner;
+    struct str name = take_segment(&path), sub = take_segment(&path);
+    if (str_is(resource, "namespaces") && sub.len > 0) {
+        resource = sub;
+        name = take_segment(&path);
+        sub = take_segment(&path);
     }
-    take_segment(&path); /* the object's name */
-    return resource.len > 0 && path.len == 0 && !str_is(resource, "maintenances");
+    *ret_resource = resource;
+    if (version.len == 0 || resource.len == 0 || path.len > 0)
+        return RULE_NO_OBJECT;
+    return sub.len > 0 ? RULE_SUBRESOURCE : name.len > 0 ? RULE_OBJECT : RULE_COLLECTION;
+}
+
+enum rule_path rule_path_of(struct str path)
+{
+    struct str group, resource;
+    return take_path(path, &group, &resource);
+}
+
+/* Whether the path names a collection or an object that every controller has. */
+static bool is_shared(struct str path)
+{
+    struct str group, resource;
+    enum rule_path names = take_path(path, &group, &resource);
+    return (names == RULE_COLLECTION || names == RULE_OBJECT) && !str_is(group, "metrics.k8s.io") &&
+           !str_is(resource, "maintenances");
 }
 
 /* Returns the value of a parameter of the query; .data NULL: it is absent. */

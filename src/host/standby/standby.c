@@ -435,6 +435,7 @@ static void standby_follow(struct standby *standby)
         return;
     }
     standby_announce(standby, core_level(standby->core));
+    forward_repeats(standby->forward, core_level(standby->core) >= LEVEL_RECEIPTS);
     /* The key is ours after a hand-over to us, or a take-over whose answer was lost. */
     if (!standby->seen.leader_term || strcmp(standby->seen.who, standby->who) == 0)
         standby_take_over(standby, false);

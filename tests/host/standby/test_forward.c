@@ -249,6 +249,159 @@ static void nothing_is_sent_twice(void **state)
     bed_close(&bed);
 }
 
+#define MAP     "/api/v1/namespaces/default/configmaps/m"
+#define PUT     "PUT " MAP " HTTP/1.1\r\nHost: a\r\nIdempotency-Key: k\r\nContent-Length: 4\r\n\r\n"
+#define UNNAMED "PUT " MAP " HTTP/1.1\r\nHost: a\r\nContent-Length: 4\r\n\r\nbody"
+
+/* Returns whether connection `i` has brought PUT and `body`, and that it was sent before. */
+static bool leader_has_again(struct leader *leader, int i, const char *body)
+{
+    char text[512];
+    unsigned long long ms;
+    int used = 0;
+    snprintf(text, sizeof text, "%.*sPhalanx-Resent: %%llu\r\n\r\n%s%%n", (int)strlen(PUT) - 2, PUT, body);
+    if (leader_has(leader, i, "") || i >= leader->count || leader->in[i].len == 0)
+        return false;
+    return sscanf(leader->in[i].data, text, &ms, &used) == 1 && (size_t)used == leader->in[i].len;
+}
+
+#define LEADER_GETS_AGAIN(leader, i, body)                                                                   \
+    PATIENT_UNTIL(&(leader)->bed->patience, leader_has_again(leader, i, body))
+
+static void a_write_is_sent_again(void **state)
+{
+    struct bed bed;
+    struct leader first, second;
+    struct client client;
+    bed_open(&bed);
+    leader_open(&first, &bed);
+    leader_open(&second, &bed);
+    client_open(&client, &bed);
+    forward_repeats(bed.forward, true);
+    forward_to(bed.forward, &first.place);
+    client_says(&client, PUT "body");
+    LEADER_GETS(&first, 0, PUT "body");
+    leader_ends(&first, 0); /* it may have been applied */
+    forward_to(bed.forward, &second.place);
+    LEADER_GETS_AGAIN(&second, 0, "body");
+    leader_says(&second, 0, OK);
+    CLIENT_GETS(&client, OK);
+    client_says(&client, PUT "bo"); /* half of it is there when the next leader goes */
+    LEADER_GETS(&second, 0, PUT "bo");
+    leader_ends(&second, 0);
+    LEADER_GETS_AGAIN(&second, 1, "bo");
+    client_says(&client, "dy");
+    LEADER_GETS_AGAIN(&second, 1, "body");
+    leader_says(&second, 1, OK);
+    CLIENT_GETS(&client, OK);
+    client_says(&client, GET); /* what is no write goes as before */
+    LEADER_GETS(&second, 1, GET);
+    leader_ends(&second, 1);
+    CLIENT_CLOSED(&client);
+    client_close(&client);
+    leader_close(&first);
+    leader_close(&second);
+    bed_close(&bed);
+}
+
+/* The machine of the leader died: its connections do not end. */
+static void a_replaced_leader_is_not_waited_for(void **state)
+{
+    struct bed bed;
+    struct leader first, second;
+    struct client client;
+    bed_open(&bed);
+    leader_open(&first, &bed);
+    leader_open(&second, &bed);
+    client_open(&client, &bed);
+    forward_repeats(bed.forward, true);
+    forward_to(bed.forward, &first.place);
+    client_says(&client, PUT "body");
+    LEADER_GETS(&first, 0, PUT "body");
+    forward_to(bed.forward, &second.place);
+    LEADER_GETS_AGAIN(&second, 0, "body");
+    leader_says(&second, 0, OK);
+    CLIENT_GETS(&client, OK);
+    client_close(&client);
+    leader_close(&first);
+    leader_close(&second);
+    bed_close(&bed);
+}
+
+/* Returns the key that connection `i` has brought; empty: none yet. */
+static struct str key_of(struct leader *leader, int i)
+{
+    static const char name[] = "Idempotency-Key: ";
+    (void)leader_has(leader, i, "");
+    const char *line = i < leader->count && leader->in[i].len ? strstr(leader->in[i].data, name) : NULL;
+    const char *end = line ? strstr(line, "\r\n") : NULL;
+    bool whole = end && strstr(line, "\r\n\r\nbody");
+    return whole ? (struct str){line + strlen(name), (size_t)(end - line) - strlen(name)} : (struct str){0};
+}
+
+static void writes_get_keys(void **state)
+{
+    struct bed bed;
+    struct leader first;
+    struct client client;
+    char keys[2][64];
+    bed_open(&bed);
+    leader_open(&first, &bed);
+    client_open(&client, &bed);
+    forward_repeats(bed.forward, true);
+    forward_to(bed.forward, &first.place);
+    client_says(&client, UNNAMED);
+    PATIENT_UNTIL(&bed.patience, key_of(&first, 0).len > 0);
+    snprintf(keys[0], sizeof keys[0], STR_FORMAT, STR_ARG(key_of(&first, 0)));
+    leader_ends(&first, 0);
+    PATIENT_UNTIL(&bed.patience, key_of(&first, 1).len > 0);
+    assert_true(str_is(key_of(&first, 1), keys[0])); /* the same write */
+    leader_says(&first, 1, OK);
+    CLIENT_GETS(&client, OK);
+    client_says(&client, UNNAMED);
+    PATIENT_UNTIL(&bed.patience, key_of(&first, 1).len > 0);
+    snprintf(keys[1], sizeof keys[1], STR_FORMAT, STR_ARG(key_of(&first, 1)));
+    assert_string_not_equal(keys[0], keys[1]);
+    client_close(&client);
+    leader_close(&first);
+    bed_close(&bed);
+}
+
+/* The answer has begun, or the request is more than one write, or its path names nothing that is written. */
+static void what_is_not_sent_again(void **state)
+{
+    static const struct {
+        const char *asks, *answers;
+    } cases[] = {
+        {PUT "body", "HTTP/1.1 200 OK\r\nContent-Le"},
+        {"DELETE /api/v1/namespaces/default/configmaps HTTP/1.1\r\nHost: a\r\n\r\n", ""},
+        {"POST /version HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\n\r\n", ""},
+        {"PUT " MAP " HTTP/1.1\r\nHost: a\r\nPhalanx-Resent: 5\r\nContent-Length: 0\r\n\r\n", ""},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct bed bed;
+        struct leader first;
+        struct client client;
+        bed_open(&bed);
+        leader_open(&first, &bed);
+        client_open(&client, &bed);
+        forward_repeats(bed.forward, true);
+        forward_to(bed.forward, &first.place);
+        client_says(&client, cases[i].asks);
+        LEADER_GETS(&first, 0, cases[i].asks);
+        leader_says(&first, 0, cases[i].answers);
+        for (int turn = 0; turn < 10; turn++)
+            uv_run(&bed.loop, UV_RUN_NOWAIT);
+        leader_ends(&first, 0);
+        CLIENT_CLOSED(&client);
+        assert_false(leader_has(&first, 1, ""));
+        assert_int_equal(first.count, 1);
+        client_close(&client);
+        leader_close(&first);
+        bed_close(&bed);
+    }
+}
+
 /* A watch whose leader goes ends whole, and its client goes on where it is. */
 static void watches_end_whole(void **state)
 {
@@ -559,6 +712,10 @@ int main(void)
         cmocka_unit_test(a_client_outlives_leaders),
         cmocka_unit_test(an_idle_way_may_end),
         cmocka_unit_test(nothing_is_sent_twice),
+        cmocka_unit_test(a_write_is_sent_again),
+        cmocka_unit_test(a_replaced_leader_is_not_waited_for),
+        cmocka_unit_test(writes_get_keys),
+        cmocka_unit_test(what_is_not_sent_again),
         cmocka_unit_test(watches_end_whole),
         cmocka_unit_test(other_protocols_pass),
         cmocka_unit_test(leaving_lets_clients_go),
