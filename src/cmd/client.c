@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <strings.h>
+#include <sys/random.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -10,7 +11,9 @@
 #include "cmd/https.h"
 #include "cmd/usage.h"
 
-enum { CALL_TIMEOUT_MS = 60000, REPLY_MEMORY_MAX = 1 << 30 };
+enum { CALL_TIMEOUT_MS = 60000, REPLY_MEMORY_MAX = 1 << 30, KEY_TEXT_MAX = 33 };
+#define AGAIN_NS       (30 * NS_PER_SECOND) /* a write without an answer is sent again for so long */
+#define AGAIN_PAUSE_NS (50 * NS_PER_MS)     /* between two tries */
 
 /* `phalanx` has no HTTPS: full.h. */
 #pragma weak https_client_new
@@ -145,6 +148,15 @@ static void choose_server(struct buf *server)
     *server = chosen;
 }
 
+static void choose_and_connect(struct client *client)
+{
+    if (memchr(client->server.data, ',', client->server.len))
+        choose_server(&client->server);
+    while (client->server.len && client->server.data[client->server.len - 1] == '/')
+        client->server.data[--client->server.len] = 0;
+    connect_to(client);
+}
+
 int client_open(struct client *client, const struct client_options *options)
 {
     const char *server = options->server ? options->server : getenv("PHALANX_SERVER");
@@ -159,21 +171,26 @@ int client_open(struct client *client, const struct client_options *options)
             buf_add_str(&client->server, STR("http://"));
         buf_add_str(&client->server, str_from(server));
     }
-    if (memchr(client->server.data, ',', client->server.len))
-        choose_server(&client->server);
-    while (client->server.len && client->server.data[client->server.len - 1] == '/')
-        client->server.data[--client->server.len] = 0;
-    connect_to(client);
+    buf_add_str(&client->servers, buf_str(&client->server));
+    choose_and_connect(client);
     return EXIT_OK;
+}
+
+static void disconnect(struct client *client)
+{
+    http_client_free(client->http);
+    if (client->https)
+        https_client_free(client->https);
+    client->http = NULL;
+    client->https = NULL;
 }
 
 void client_close(struct client *client)
 {
     int files[] = {client->ca_fd, client->cert_fd, client->key_fd};
-    http_client_free(client->http);
-    if (client->https)
-        https_client_free(client->https);
+    disconnect(client);
     buf_done(&client->server);
+    buf_done(&client->servers);
     buf_done(&client->bearer);
     for (size_t i = 0; i < 3; i++)
         if (files[i] >= 0)
@@ -254,6 +271,52 @@ static bool on_body(void *context, int code, struct str bytes)
     return exchange->reply->text.len <= REPLY_MEMORY_MAX;
 }
 
+/* Whether the write may have got to a controller that went before it answered. */
+static bool went_unanswered(struct client *client, const struct http_request *call, enum http_result result)
+{
+    if (call->resent_ms > 0 && result == HTTP_NO_SERVER)
+        return true; /* it is not back yet */
+    if (!client->http)
+        return result == HTTP_BROKE;
+    return (result == HTTP_BROKE || result == HTTP_NOT_HTTP) && /* silence is no answer in HTTP */
+           !http_client_meets_tls(client->http, CLIENT_CONNECT_MS);
+}
+
+static void make_key(char ret_key[KEY_TEXT_MAX])
+{
+    uint8_t bytes[(KEY_TEXT_MAX - 1) / 2];
+    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
+        abort(); /* so few bytes are always given whole */
+    for (size_t i = 0; i < sizeof bytes; i++)
+        snprintf(ret_key + 2 * i, 3, "%02x", bytes[i]);
+}
+
+/* Performs a write under a key; without an answer, again. */
+static enum http_result perform_write(struct client *client, struct http_request *call,
+                                      struct client_reply *reply, struct error *error)
+{
+    char key[KEY_TEXT_MAX];
+    make_key(key);
+    call->key = key;
+    const struct timespec pause = {.tv_nsec = AGAIN_PAUSE_NS};
+    int64_t first_ns = client_clock();
+    for (;;) {
+        enum http_result result = perform(client, call, &reply->code, error);
+        int64_t spent_ns = client_clock() - first_ns;
+        if (!went_unanswered(client, call, result) || spent_ns >= AGAIN_NS)
+            return result;
+        if (call->resent_ms == 0 && !client->quiet)
+            say("the controller went before it answered; the request is sent again, and carried out once");
+        nanosleep(&pause, NULL);
+        call->resent_ms = (client_clock() - first_ns) / NS_PER_MS + 1;
+        buf_clear(&reply->text);
+        disconnect(client);
+        buf_clear(&client->server);
+        buf_add_str(&client->server, buf_str(&client->servers));
+        choose_and_connect(client);
+    }
+}
+
 int client_call(struct client *client, const struct client_request *request, struct client_reply *ret_reply)
 {
     *ret_reply = (struct client_reply){.arena = {.limit_bytes = REPLY_MEMORY_MAX}};
@@ -267,7 +330,9 @@ int client_call(struct client *client, const struct client_request *request, str
                                 .context = &exchange,
                                 .on_body = on_body};
     struct error error = {0};
-    enum http_result result = perform(client, &call, &ret_reply->code, &error);
+    bool writes = request->method && strcmp(request->method, "GET") != 0;
+    enum http_result result = writes ? perform_write(client, &call, ret_reply, &error)
+                                     : perform(client, &call, &ret_reply->code, &error);
     if (result != HTTP_ANSWERED) {
         if (result == HTTP_STOPPED)
             error_set(&error, ERROR_LIMIT, "the answer is larger than %d bytes", REPLY_MEMORY_MAX);

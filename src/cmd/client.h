@@ -75,6 +75,7 @@ struct client {
     int ca_fd, cert_fd, key_fd; /* memory files with the kubeconfig's certificates and key; -1: none */
     struct buf bearer;          /* the kubeconfig's token; empty: none */
     struct buf server;          /* URL, without a slash at its end */
+    struct buf servers;         /* all that were named, with commas */
     bool image_said;
     void (*on_tick)(void *context); /* called while a stream is silent, about once a second; NULL: nothing */
     void *tick_context;
@@ -98,6 +99,8 @@ struct client_reply {
  * reads standard input. */
 int client_open(struct client *client, const struct client_options *options);
 void client_close(struct client *client);
+/* A write whose connection breaks before its answer is sent again, to the next server that takes a
+ * connection, for up to half a minute: it is applied once (docs/ha.md, "Writes without an answer"). */
 int client_call(struct client *client, const struct client_request *request, struct client_reply *ret_reply);
 void client_reply_done(struct client_reply *reply);
 /* After a code >= 400: prints the Status behind `doing` (what the command did; may be NULL) and returns its

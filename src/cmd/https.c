@@ -110,6 +110,14 @@ static struct curl_slist *header_list(const struct http_request *request)
     char text[512];
     snprintf(text, sizeof text, "Accept: %s", request->accept ? request->accept : "application/json");
     headers = curl_slist_append(headers, text);
+    if (request->key) {
+        snprintf(text, sizeof text, "Idempotency-Key: %s", request->key);
+        headers = curl_slist_append(headers, text);
+    }
+    if (request->key && request->resent_ms > 0) {
+        snprintf(text, sizeof text, "Phalanx-Resent: %lld", (long long)request->resent_ms);
+        headers = curl_slist_append(headers, text);
+    }
     if (request->body.data) {
         snprintf(text, sizeof text, "Content-Type: %s",
                  request->content_type ? request->content_type : "application/json");
@@ -147,10 +155,11 @@ static enum http_result result_of(CURLcode rc, const struct https_call *call)
         return HTTP_STOPPED;
     if (rc == CURLE_OPERATION_TIMEDOUT)
         return HTTP_TIMED_OUT;
-    if (rc == CURLE_GOT_NOTHING || rc == CURLE_WEIRD_SERVER_REPLY || rc == CURLE_SSL_CONNECT_ERROR)
+    if (rc == CURLE_WEIRD_SERVER_REPLY || rc == CURLE_SSL_CONNECT_ERROR)
         return HTTP_NOT_HTTP;
-    return rc == CURLE_RECV_ERROR || rc == CURLE_SEND_ERROR || rc == CURLE_PARTIAL_FILE ? HTTP_BROKE
-                                                                                        : HTTP_NO_SERVER;
+    bool broke = rc == CURLE_GOT_NOTHING || rc == CURLE_RECV_ERROR || rc == CURLE_SEND_ERROR ||
+                 rc == CURLE_PARTIAL_FILE;
+    return broke ? HTTP_BROKE : HTTP_NO_SERVER;
 }
 
 enum http_result https_client_call(struct https_client *https, const struct http_request *request,

@@ -218,6 +218,10 @@ static void write_request(struct http_client *client, const struct http_request 
                request->accept ? request->accept : "application/json");
     if (request->bearer && *request->bearer)
         buf_printf(out, "Authorization: Bearer %s\r\n", request->bearer);
+    if (request->key)
+        buf_printf(out, "Idempotency-Key: %s\r\n", request->key);
+    if (request->key && request->resent_ms > 0)
+        buf_printf(out, "Phalanx-Resent: %lld\r\n", (long long)request->resent_ms);
     if (request->body.data)
         buf_printf(out, "Content-Type: %s\r\nContent-Length: %zu\r\n",
                    request->content_type ? request->content_type : "application/json", request->body.len);

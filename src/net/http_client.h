@@ -27,6 +27,8 @@ struct http_request {
     struct str body;          /* data NULL: none */
     const char *bearer;       /* token of the Authorization header; NULL or "": none */
     const char *agent;        /* User-Agent */
+    const char *key;          /* Idempotency-Key: the request may be sent again; NULL: none */
+    int64_t resent_ms;        /* with a key: how long ago the request was sent first; 0: it is now */
     int64_t timeout_ms;       /* for the whole call; 0: none */
     int64_t connect_ms;       /* for the connection alone; 0: none */
     void *context;            /* handed to the functions below, each of which may be NULL */
