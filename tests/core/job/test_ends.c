@@ -272,6 +272,50 @@ static void evidence_is_frozen(void **state)
     harness_done(&h);
 }
 
+static uint64_t ends_by(const struct harness *h, enum ledger_cause cause)
+{
+    uint64_t count = 0;
+    for (int size = 0; size < LEDGER_SIZES; size++)
+        count += core_ledger(h->core)->sizes[size].ends[cause];
+    return count;
+}
+
+/* The end of a JobSet keeps its evidence, too: when the fault occurs once more on the machine that the JobSet
+ * had, the record is as it was. Another fault is told beside it. */
+static void evidence_of_an_end_is_frozen(void **state)
+{
+    (void)state;
+    struct harness h;
+    harness_init(&h, 40, 1, 0);
+    struct jobset *jobset = harness_create(&h, JOBSET("a", "", RJOB("x", 1, "", 3, "")));
+    const struct end_faults *faults = &jobset->history.faults;
+    harness_run_all(&h);
+    see(&h, "m-2", "injected/kill", h.now_ns, "kill pod/default/a by eve");
+    fails(&h, harness_task(&h, "a-x-0-1"), SIGNATURE_NONE, "");
+    harness_run_all(&h); /* the others stop */
+    assert_true(jobset->conditions[CONDITION_FAILED].status);
+    assert_int_equal(jobset->history.record_count, 0);
+    assert_int_equal(faults->count, 1);
+    const struct end_fault before = faults->items[0];
+    const uint64_t by_user = ends_by(&h, CAUSE_PROGRAM), by_machine = ends_by(&h, CAUSE_INFRASTRUCTURE);
+    assert_string_equal(before.evidence, "kill pod/default/a by eve");
+    harness_wait(&h, 6 * NS_PER_SECOND);
+    see(&h, "m-2", "injected/kill", h.now_ns, "kill machine/m-2");
+    assert_int_equal(faults->count, 1);
+    assert_string_equal(faults->items[0].evidence, before.evidence);
+    assert_true(faults->items[0].at_ns == before.at_ns && faults->items[0].last_ns == before.last_ns);
+    see(&h, "m-2", "xid/79", h.now_ns, "raw line");
+    assert_int_equal(faults->count, 2); /* reports about this machine do reach the JobSet */
+    struct attribution end;
+    attribute(faults, &jobset->history.signatures, STR(""), jobset->finished_ns, &end);
+    assert_string_equal(end.primary->evidence, before.evidence);
+    assert_int_equal(end.domain, DOMAIN_USER);
+    assert_true(end.supporting_count == 0 && end.later_count == 1);
+    assert_string_equal(end.later[0]->code, "xid/79");
+    assert_true(ends_by(&h, CAUSE_PROGRAM) == by_user && ends_by(&h, CAUSE_INFRASTRUCTURE) == by_machine);
+    harness_done(&h);
+}
+
 /* Ends are heard of for five minutes, and what is older than ten explains nothing. */
 static void windows(void **state)
 {
@@ -288,14 +332,6 @@ static void windows(void **state)
     fails(&h, late, SIGNATURE_CHIP_BROKEN, "GPU is lost");
     assert_int_equal(jobset->history.records[0].signatures.count, 2);
     harness_done(&h);
-}
-
-static uint64_t ends_by(const struct harness *h, enum ledger_cause cause)
-{
-    uint64_t count = 0;
-    for (int size = 0; size < LEDGER_SIZES; size++)
-        count += core_ledger(h->core)->sizes[size].ends[cause];
-    return count;
 }
 
 /* The ledger's count of an end follows its cause for five minutes, and not longer. */
@@ -389,6 +425,7 @@ int main(void)
         cmocka_unit_test(faults_and_roots),
         cmocka_unit_test(what_came_later_is_no_cause),
         cmocka_unit_test(evidence_is_frozen),
+        cmocka_unit_test(evidence_of_an_end_is_frozen),
         cmocka_unit_test(windows),
         cmocka_unit_test(the_ledger_counts_again),
         cmocka_unit_test(victims_are_not_avoided),
