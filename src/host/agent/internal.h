@@ -1,6 +1,7 @@
 /* internal.h - inside the agent's host.
  *   host.c      many machines on one loop: the timer, start and end
  *   machine.c   one machine: events in, effects out, its connections
+ *   unreached.c when to say that there is no controller
  *   tasks.c     real tasks: the launcher, start records, adoption
  *   sockets.c   a socket for each container; clients.c: connections of libphalanx at them
  *   logs.c      log streams
@@ -28,6 +29,7 @@
 #include "core/agent/agent.h"
 #include "drive/agent.h"
 #include "host/agent/agent_host.h"
+#include "host/agent/unreached.h"
 #include "host/launch/launch.h"
 #include "host/wire/wire.h"
 #include "job/checkpoint/retention.h"
@@ -75,9 +77,8 @@ struct local_machine {
     struct wire_conn *conn, *tether;
     struct machine_driver driver;
     bool booted;
-    bool welcomed;           /* it has been, since the last complaint */
-    int64_t unreached_ns;    /* boottime of the first failure since a welcome; 0: none */
-    int64_t complain_ns;     /* when the next one is told of */
+    bool welcomed;                /* it has been, since the last complaint */
+    struct unreached unreached;   /* by boottime */
     int kept_tether, next_tether; /* own descriptors, -1: none; see drive/agent.h */
     char *name;
     struct live *live;          /* real tasks; NULL when simulated */

@@ -76,21 +76,15 @@ static const char *advice(const struct local_machine *machine, enum wire_reason 
                                   : "; it is tried again until it answers";
 }
 
-/* Says why the controller is not reached: after a second, after ten, then every minute. */
+/* Says why the controller is not reached, now and then (unreached.h). */
 static void complain(struct local_machine *machine, enum wire_reason reason, const char *why, bool opened)
 {
     struct agent_host *host = machine->host;
     int64_t now_ns = local_boot_ns();
     struct error text;
-    if (machine->unreached_ns == 0) {
-        machine->unreached_ns = now_ns;
-        machine->complain_ns = now_ns + NS_PER_SECOND;
-    }
-    if (now_ns < machine->complain_ns)
+    if (!unreached_says(&machine->unreached, now_ns))
         return;
-    int64_t silent_ns = now_ns - machine->unreached_ns;
-    machine->complain_ns = silent_ns < 10 * NS_PER_SECOND ? machine->unreached_ns + 10 * NS_PER_SECOND
-                                                          : now_ns + 60 * NS_PER_SECOND;
+    int64_t silent_ns = now_ns - machine->unreached.since_ns;
     error_set(&text, ERROR_UNAVAILABLE, "no controller at %s:%u for %lld s: %s%s", host->controller,
               host->port, (long long)(silent_ns / NS_PER_SECOND), why, advice(machine, reason, opened));
     local_note(machine, str_from(text.text));
@@ -102,7 +96,7 @@ static void port_welcome(void *context)
     struct local_machine *machine = context;
     struct agent_host *host = machine->host;
     struct error text;
-    machine->unreached_ns = 0;
+    machine->unreached = (struct unreached){0};
     if (machine->welcomed)
         return;
     machine->welcomed = true;
