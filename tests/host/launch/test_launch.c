@@ -1,6 +1,9 @@
 /* A task gets its command, environment, hosts, user, limits and log, and its course is reported. */
 #include "host/launch/fixture.h"
 
+#include <sched.h>
+#include <sys/mount.h>
+
 static void exit_codes_come_back(void **state)
 {
     struct fixture *f = *state;
@@ -159,6 +162,9 @@ static void hosts_resolve_from_the_first_instant(void **state)
     free(own);
 }
 
+#define UNRESOLVED                                                                                           \
+    "names of a job's other tasks do not resolve inside its tasks (the file $PHX_HOSTS_FILE has them): "
+
 static void hosts_file_without_namespace(void **state)
 {
     struct fixture *f = *state;
@@ -174,6 +180,39 @@ static void hosts_file_without_namespace(void **state)
     }
     assert_non_null(find_event(f, LAUNCH_NOTE, 1)); /* said once */
     assert_null(find_event(f, LAUNCH_NOTE, 2));
+    assert_string_equal(
+        find_event(f, LAUNCH_NOTE, 1)->text,
+        geteuid() == 0
+            ? UNRESOLVED "no private mount namespace is allowed (Operation not permitted); give the agent "
+                         "CAP_SYS_ADMIN"
+            : UNRESOLVED "no private mount namespace is allowed (Operation not permitted); run the agent as "
+                         "root, or allow user namespaces (user.max_user_namespaces, "
+                         "kernel.unprivileged_userns_clone)");
+}
+
+/* Makes /etc empty and read-only for this process and its children. */
+static bool hide_etc(void)
+{
+    return geteuid() == 0 && unshare(CLONE_NEWNS) == 0 &&
+           mount(NULL, "/", NULL, MS_SLAVE | MS_REC, NULL) == 0 &&
+           mount("none", "/etc", "tmpfs", MS_RDONLY, NULL) == 0;
+}
+
+static void hosts_file_without_etc_hosts(void **state)
+{
+    struct fixture *f = *state;
+    if (!hide_etc())
+        skip();
+    struct task_args args;
+    script(f, &args, 1, "grep -c train-1.gang $PHX_HOSTS_FILE && test ! -e /etc/hosts");
+    args.spec.hosts = STR("127.9.8.8 train-1.gang train-1\n");
+    spawn(f, &args.spec);
+    int code = await(f, LAUNCH_EXITED, 1)->event.exit.exit_code;
+    assert_int_equal(umount2("/etc", MNT_DETACH), 0);
+    assert_int_equal(code, 0);
+    assert_string_equal(await(f, LAUNCH_NOTE, 1)->text,
+                        UNRESOLVED "there is no /etc/hosts to mount on (No such file or directory); make an "
+                                   "empty /etc/hosts");
 }
 
 static void bad_commands_say_why(void **state)
@@ -375,6 +414,7 @@ int main(void)
         CASE(task_starts_clean),
         CASE(hosts_resolve_from_the_first_instant),
         CASE(hosts_file_without_namespace),
+        CASE(hosts_file_without_etc_hosts),
         CASE(bad_commands_say_why),
         CASE(large_environment_and_arguments),
         CASE(user_is_changed),
