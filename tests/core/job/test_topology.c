@@ -349,6 +349,9 @@ static void annotations_are_checked(void **state)
     refused("",
             "kueue.x-k8s.io/podset-slice-required-topology: a.b/c, kueue.x-k8s.io/podset-slice-size: \"4\"",
             "");
+    refused("", /* 8 Pods: the last slice has two */
+            "kueue.x-k8s.io/podset-slice-required-topology: a.b/c, kueue.x-k8s.io/podset-slice-size: \"3\"",
+            "");
     refused("",
             "kueue.x-k8s.io/podset-slice-required-topology-constraints: "
             "'[{\"topology\":\"a/b\",\"size\":\"4\"},{\"topology\":\"a/c\",\"size\":2}]'",
