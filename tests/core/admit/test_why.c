@@ -129,12 +129,40 @@ static void test_admission_checks(void **state)
     harness_done(&h);
 }
 
+static void assert_misconfigured(struct harness *h, const char *jobset, const char *message)
+{
+    assert_string_equal(reason_of(h, jobset, WORKLOAD_QUOTA_RESERVED), "Misconfigured");
+    assert_string_equal(message_of(h, jobset, WORKLOAD_QUOTA_RESERVED), message);
+    assert_false(holds(h, jobset, WORKLOAD_QUOTA_RESERVED));
+    assert_state(h, jobset, "pending");
+}
+
+/* A queue that is not there, or not for the namespace, is a mistake of somebody: the Workload says which, and
+ * goes on when it is mended. */
+static void test_misconfigured(void **state)
+{
+    (void)state;
+    struct harness h;
+    setup(&h, "100", "");
+    submit(&h, "a", "nowhere", 1, 4, "");
+    assert_misconfigured(&h, "a", "LocalQueue nowhere doesn't exist");
+    must_apply(&h, LOCAL_QUEUE("nowhere", "gone"));
+    assert_misconfigured(&h, "a", "ClusterQueue gone doesn't exist");
+    must_apply(&h, "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ClusterQueue\nmetadata: {name: gone}\nspec:\n"
+                   "  namespaceSelector: {matchLabels: {team: blue}}\n  resourceGroups:\n"
+                   "  - coveredResources: [google.com/tpu]\n    flavors:\n    - name: v5e\n"
+                   "      resources: [{name: google.com/tpu, nominalQuota: 4}]\n");
+    assert_misconfigured(&h, "a", "Workload namespace doesn't match ClusterQueue selector");
+    must_apply(&h, "apiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {team: blue}}\n");
+    assert_state(&h, "a", "admitted");
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_machines_are_named),
-        cmocka_unit_test(test_likes_say_the_same),
-        cmocka_unit_test(test_behind_another),
+        cmocka_unit_test(test_misconfigured),      cmocka_unit_test(test_machines_are_named),
+        cmocka_unit_test(test_likes_say_the_same), cmocka_unit_test(test_behind_another),
         cmocka_unit_test(test_admission_checks),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
