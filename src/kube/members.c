@@ -13,6 +13,11 @@ struct members members_of(struct doc *object)
     return members;
 }
 
+struct members members_searched(struct doc *object)
+{
+    return (struct members){.object = object && object->kind == DOC_OBJECT ? object : NULL, .searched = true};
+}
+
 static struct doc_member *find(const struct members *members, struct str key)
 {
     if (members->index.len) {
@@ -42,7 +47,7 @@ void members_set(struct arena *arena, struct members *members, struct str key, s
     CHECK(doc_try_add(arena, members->object, (struct doc_member){.key = key, .value = value}));
     if (members->index.len)
         str_map_put(&members->index, key, (void *)(uintptr_t)members->object->object.len);
-    else if (members->object->object.len > SMALL)
+    else if (members->object->object.len > SMALL && !members->searched)
         *members = members_of(members->object);
 }
 

@@ -14,8 +14,11 @@
 struct members {
     struct doc *object;   /* NULL: has no members */
     struct str_map index; /* key -> place + 1; empty while the object is small */
+    bool searched;        /* gets no index */
 };
 struct members members_of(struct doc *object);
+/* For a few questions: the object is searched, however large it is. */
+struct members members_searched(struct doc *object);
 struct doc *members_get(const struct members *members, struct str key); /* NULL: absent */
 void members_set(struct arena *arena, struct members *members, struct str key, struct doc *value);
 void members_done(struct members *members);

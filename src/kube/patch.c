@@ -2,6 +2,7 @@
 
 #include "base/check.h"
 #include "kube/members.h"
+#include "kube/visits.h"
 
 /* Stands for a member that was removed, until its object is settled. */
 static struct doc gone = {.kind = DOC_NULL};
@@ -42,7 +43,8 @@ enum { LARGE = 32, INDEXES = 4, MOVED_ITEMS_A_VISIT = 8 };
 struct patching {
     struct arena *arena;
     struct doc *root;
-    size_t copied, copied_bytes, visits;
+    size_t copied, copied_bytes;
+    struct visits visits;
     /* The indexes of the large objects that were visited last. A member that is removed from an object stays
      * in it as `gone`, so that the index holds; settle() takes such members out. */
     struct members indexed[INDEXES];
@@ -52,11 +54,7 @@ struct patching {
 
 static int charge(struct patching *patching, size_t visits)
 {
-    patching->visits += visits;
-    if (patching->visits <= PATCH_VISITS_MAX)
-        return 0;
-    return error_set(patching->error, ERROR_LIMIT,
-                     "the patch visits more than %d members: send it in several parts", PATCH_VISITS_MAX);
+    return visits_charge(&patching->visits, visits);
 }
 
 static int settle(struct patching *patching, struct members *members)
@@ -87,7 +85,7 @@ static struct members *index_of(struct patching *patching, struct doc *object)
         if (patching->indexed[i].object == object)
             return &patching->indexed[i];
     struct members *members = &patching->indexed[patching->next_index++ % INDEXES];
-    if (settle(patching, members) < 0 || charge(patching, doc_len(object)) < 0)
+    if (settle(patching, members) < 0 || charge(patching, VISITS_OF_INDEXED * doc_len(object)) < 0)
         return NULL;
     *members = members_of(object);
     return members;
@@ -380,7 +378,7 @@ int patch_apply(struct arena *arena, struct doc **target, const struct doc *oper
         return error_set(error, ERROR_INVALID, "a JSON patch is a list of operations");
     if (doc_len(operations) > PATCH_OPERATIONS_MAX)
         return error_set(error, ERROR_LIMIT, "at most %d operations", PATCH_OPERATIONS_MAX);
-    struct patching patching = {.arena = arena, .root = *target, .error = error};
+    struct patching patching = {.arena = arena, .root = *target, .visits = {.error = error}, .error = error};
     int rc = 0;
     for (size_t i = 0; i < doc_len(operations) && rc == 0; i++) {
         rc = apply_one(&patching, doc_at(operations, i));

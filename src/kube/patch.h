@@ -4,7 +4,9 @@
  * All work on `target` in place and allocate from `arena`; on failure `target` is left half changed and must
  * be thrown away. Bounds of a JSON patch: PATCH_OPERATIONS_MAX operations, PATCH_COPIES_MAX nodes and
  * PATCH_COPIED_BYTES_MAX bytes of text copied or added, PATCH_DEPTH_MAX levels, PATCH_VISITS_MAX members
- * looked at: large objects get an index once, which counts as a visit of each member.
+ * looked at: large objects get an index, in which each member counts as VISITS_OF_INDEXED. A strategic merge
+ * patch has the same budget of visits: each object and list that it merges counts with all its members, as
+ * often as the patch names it. A merge patch needs none: it names each member once.
  */
 #ifndef PHX_KUBE_PATCH_H
 #define PHX_KUBE_PATCH_H
@@ -29,8 +31,8 @@ struct doc *patch_merge(struct arena *arena, struct doc *target, const struct do
 int patch_apply(struct arena *arena, struct doc **target, const struct doc *operations, struct error *error);
 
 /* `schema` says which lists are keyed (NULL: none is). A list item may carry "$patch": "delete" or "replace",
- * an object also "$retainKeys", "$setElementOrder/LIST" and "$deleteFromPrimitiveList/LIST". ERROR_INVALID.
- * */
+ * an object also "$retainKeys", "$setElementOrder/LIST" and "$deleteFromPrimitiveList/LIST". ERROR_INVALID;
+ * ERROR_LIMIT. */
 int patch_strategic(struct arena *arena, const struct schema *schema, struct doc **target,
                     const struct doc *patch, struct error *error);
 

@@ -3,26 +3,38 @@
  * "Preserve Order in Strategic Merge Patch" ($setElementOrder, $deleteFromPrimitiveList, $retainKeys).
  *
  * A keyed list is merged by the first of its keys, which is what Kubernetes' patchMergeKey is for each of
- * them.
+ * them. A patch may name one item of a list many times, and each time the whole item is walked, so every walk
+ * is charged to the budget of visits.
  */
 #include "doc/json.h"
 #include "kube/members.h"
 #include "kube/patch.h"
+#include "kube/visits.h"
 
 #define ORDER_PREFIX  "$setElementOrder/"
 #define DELETE_PREFIX "$deleteFromPrimitiveList/"
 
+enum {
+    KEY_BYTES_A_VISIT = 32,
+    FEW = 4,             /* members of a patch that are searched for, where an index would take longer */
+    WALKS_OF_MEMBER = 3, /* of the target, for each of them */
+    VISITS_OF_ITEM = 2 * VISITS_OF_INDEXED, /* its key is written as text, too */
+};
+
 struct merging {
     struct arena *arena;
+    struct visits visits;
     struct error *error;
 };
 
 static int merge_object(struct merging *merging, const struct schema *schema, struct doc *target,
                         const struct doc *patch, struct doc **ret_node);
 
-/* The text by which an item of this list is known; .data NULL: it has none. */
+/* The text by which an item of this list is known; .data NULL: it has none. Counts the visit, which
+ * merge_list() checks. */
 static struct str item_key(struct merging *merging, const struct schema_field *field, const struct doc *item)
 {
+    merging->visits.count += VISITS_OF_ITEM + doc_len(item);
     if (field->list == SCHEMA_KEYED) {
         struct str first = str_from(field->keys), rest;
         (void)str_cut(first, ',', &first, &rest);
@@ -32,6 +44,7 @@ static struct str item_key(struct merging *merging, const struct schema_field *f
         return (struct str){0};
     struct buf text BUF_CLEANUP = {0};
     json_write(&text, item);
+    merging->visits.count += text.len / KEY_BYTES_A_VISIT;
     return arena_str(merging->arena, buf_str(&text));
 }
 
@@ -139,6 +152,7 @@ static int merge_list(struct merging *merging, const struct schema_field *field,
     struct listing listing = {0};
     int rc = 0;
     bool replaces = patch && replaces_list(patch);
+    merging->visits.count += doc_len(patch);
     for (size_t i = 0; !replaces && target && i < target->array.len; i++)
         listing_add(&listing, item_key(merging, field, target->array.items[i]), target->array.items[i]);
     for (size_t i = 0; gone && gone->kind == DOC_ARRAY && i < gone->array.len; i++) {
@@ -151,6 +165,8 @@ static int merge_list(struct merging *merging, const struct schema_field *field,
             rc = merge_item(merging, field, &listing, patch->array.items[i]);
     if (rc == 0)
         *ret_node = in_order(merging, field, &listing, order);
+    if (rc == 0)
+        rc = visits_charge(&merging->visits, 0);
     listing_done(&listing);
     return rc;
 }
@@ -162,61 +178,95 @@ static bool merges(const struct schema_field *field)
     return field && (field->list == SCHEMA_KEYED || field->list == SCHEMA_SET);
 }
 
-/* A member of the patch that is no directive. */
-static int merge_member(struct merging *merging, const struct schema *schema, struct members *members,
-                        const struct doc *patch, const struct doc_member *member)
+/* An object and its patch. */
+struct level {
+    const struct schema *schema; /* NULL: not known */
+    struct members members;      /* of the target */
+    const struct doc *patch;
+    struct members said; /* of the patch; without an object until the first question */
+};
+
+static void level_done(struct level *level)
 {
-    const struct schema_field *field = schema ? schema_field_of(schema, member->key) : NULL;
-    struct doc *old = members_get(members, member->key), *node = NULL;
+    members_done(&level->members);
+    members_done(&level->said);
+}
+
+/* Returns what the patch has under this key: a patch may ask of itself once for each of its members. */
+static const struct doc *said(struct level *level, struct str key)
+{
+    if (!level->said.object)
+        level->said = members_of((struct doc *)level->patch);
+    return members_get(&level->said, key);
+}
+
+/* Merges a list by the patch's value for it (NULL: none) and the directives beside that. */
+static int merge_list_member(struct merging *merging, struct level *level, const struct schema_field *field,
+                             const struct doc *value, struct doc **ret_node)
+{
+    struct str name = str_from(field->name);
+    struct doc *old = members_get(&level->members, name);
+    struct str order = arena_printf(merging->arena, ORDER_PREFIX STR_FORMAT, STR_ARG(name));
+    struct str gone = arena_printf(merging->arena, DELETE_PREFIX STR_FORMAT, STR_ARG(name));
+    return merge_list(merging, field, old && old->kind == DOC_ARRAY ? old : NULL, value, said(level, order),
+                      said(level, gone), ret_node);
+}
+
+/* A member of the patch that is no directive. */
+static int merge_member(struct merging *merging, struct level *level, const struct doc_member *member)
+{
+    const struct schema_field *field = level->schema ? schema_field_of(level->schema, member->key) : NULL;
+    struct doc *node = NULL;
     int rc = 0;
     if (merges(field) && member->value->kind == DOC_ARRAY) {
-        struct str order = arena_printf(merging->arena, ORDER_PREFIX STR_FORMAT, STR_ARG(member->key));
-        struct str gone = arena_printf(merging->arena, DELETE_PREFIX STR_FORMAT, STR_ARG(member->key));
-        rc = merge_list(merging, field, old && old->kind == DOC_ARRAY ? old : NULL, member->value,
-                        doc_get_str(patch, order), doc_get_str(patch, gone), &node);
+        rc = merge_list_member(merging, level, field, member->value, &node);
     } else if (member->value->kind == DOC_OBJECT && (!field || field->list == SCHEMA_SINGLE)) {
         const struct schema *below = field && field->kind == SCHEMA_OBJECT ? field->object : NULL;
-        rc = merge_object(merging, below, old, member->value, &node);
+        rc = merge_object(merging, below, members_get(&level->members, member->key), member->value, &node);
     } else {
         node = doc_clone(merging->arena, member->value);
     }
     if (rc == 0)
-        members_set(merging->arena, members, member->key, node);
+        members_set(merging->arena, &level->members, member->key, node);
     return rc;
 }
 
 /* "$setElementOrder/x" and "$deleteFromPrimitiveList/x" of a list that the patch says nothing else about. */
-static int order_member(struct merging *merging, const struct schema *schema, struct members *members,
-                        const struct doc *patch, struct str key)
+static int order_member(struct merging *merging, struct level *level, struct str key)
 {
     struct str name, head;
     struct doc *node = NULL;
-    if (!str_cut(key, '/', &head, &name) || !schema || doc_get_str(patch, name))
+    if (!str_cut(key, '/', &head, &name) || !level->schema || said(level, name))
         return 0;
-    const struct schema_field *field = schema_field_of(schema, name);
-    struct doc *old = members_get(members, name);
+    const struct schema_field *field = schema_field_of(level->schema, name);
+    const struct doc *old = members_get(&level->members, name);
     if (!merges(field) || !old || old->kind != DOC_ARRAY)
         return 0;
-    struct str order = arena_printf(merging->arena, ORDER_PREFIX STR_FORMAT, STR_ARG(name));
-    struct str gone = arena_printf(merging->arena, DELETE_PREFIX STR_FORMAT, STR_ARG(name));
-    int rc =
-        merge_list(merging, field, old, NULL, doc_get_str(patch, order), doc_get_str(patch, gone), &node);
+    int rc = merge_list_member(merging, level, field, NULL, &node);
     if (rc == 0)
-        members_set(merging->arena, members, name, node);
+        members_set(merging->arena, &level->members, name, node);
     return rc;
 }
 
-static void retain_keys(struct doc *target, const struct doc *names)
+/* Takes the members that `names` leaves out of the target. */
+static int retain_keys(struct merging *merging, struct doc *target, const struct doc *names)
 {
-    size_t kept = 0;
-    for (size_t i = 0; i < target->object.len; i++) {
-        bool named = false;
-        for (size_t k = 0; k < names->array.len && !named; k++)
-            named = str_equal(doc_str(names->array.items[k], STR("")), target->object.members[i].key);
-        if (named)
-            target->object.members[kept++] = target->object.members[i];
+    struct str_map places = {0}; /* key -> place + 1 */
+    size_t kept = 0, len = doc_len(target);
+    bool *named = ARENA_ARRAY(merging->arena, bool, len);
+    for (size_t i = 0; i < len; i++)
+        str_map_put(&places, target->object.members[i].key, (void *)(uintptr_t)(i + 1));
+    for (size_t i = 0; i < doc_len(names); i++) {
+        uintptr_t place = (uintptr_t)str_map_get(&places, doc_str(doc_at(names, i), STR("")));
+        if (place)
+            named[place - 1] = true;
     }
+    str_map_done(&places);
+    for (size_t i = 0; i < len; i++)
+        if (named[i])
+            target->object.members[kept++] = target->object.members[i];
     target->object.len = kept;
+    return visits_charge(&merging->visits, VISITS_OF_INDEXED * len + doc_len(names));
 }
 
 static bool is_directive(struct str key)
@@ -234,26 +284,42 @@ static void drop_nulls(struct doc *target)
     target->object.len = kept;
 }
 
+static int merge_members(struct merging *merging, const struct schema *schema, struct doc *target,
+                         const struct doc *patch)
+{
+    bool few = doc_len(patch) <= FEW;
+    size_t walks = few ? 1 + WALKS_OF_MEMBER * doc_len(patch) : VISITS_OF_INDEXED;
+    int rc = visits_charge(&merging->visits, walks * doc_len(target) + doc_len(patch));
+    if (rc < 0)
+        return rc;
+    struct level level = {
+        .schema = schema, .members = few ? members_searched(target) : members_of(target), .patch = patch};
+    for (size_t i = 0; i < doc_len(patch) && rc == 0; i++) {
+        const struct doc_member *member = &patch->object.members[i];
+        rc = is_directive(member->key) ? order_member(merging, &level, member->key)
+                                       : merge_member(merging, &level, member);
+    }
+    level_done(&level);
+    return rc;
+}
+
 static int merge_object(struct merging *merging, const struct schema *schema, struct doc *target,
                         const struct doc *patch, struct doc **ret_node)
 {
     const struct doc *retained = doc_get(patch, "$retainKeys");
     if (directive_is(patch, "delete")) {
         *ret_node = doc_new(merging->arena, DOC_NULL);
-        return 0;
+        return visits_charge(&merging->visits, doc_len(patch));
     }
     if (!target || target->kind != DOC_OBJECT || directive_is(patch, "replace"))
         target = doc_new(merging->arena, DOC_OBJECT);
+    int rc = 0;
     if (retained && retained->kind == DOC_ARRAY)
-        retain_keys(target, retained);
-    struct members members MEMBERS_CLEANUP = members_of(target);
-    for (size_t i = 0; i < patch->object.len; i++) {
-        const struct doc_member *member = &patch->object.members[i];
-        int rc = is_directive(member->key) ? order_member(merging, schema, &members, patch, member->key)
-                                           : merge_member(merging, schema, &members, patch, member);
-        if (rc < 0)
-            return rc;
-    }
+        rc = retain_keys(merging, target, retained);
+    if (rc == 0)
+        rc = merge_members(merging, schema, target, patch);
+    if (rc < 0)
+        return rc;
     drop_nulls(target); /* a null in a patch deletes */
     *ret_node = target;
     return 0;
@@ -262,7 +328,7 @@ static int merge_object(struct merging *merging, const struct schema *schema, st
 int patch_strategic(struct arena *arena, const struct schema *schema, struct doc **target,
                     const struct doc *patch, struct error *error)
 {
-    struct merging merging = {arena, error};
+    struct merging merging = {.arena = arena, .visits = {.error = error}, .error = error};
     if (patch->kind != DOC_OBJECT)
         return error_set(error, ERROR_INVALID, "a strategic merge patch is an object");
     return merge_object(&merging, schema, *target, patch, target);

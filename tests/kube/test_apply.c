@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 #include <stdio.h>
+#include <time.h>
 
 #include "doc/json.h"
 #include "base/rng.h"
@@ -410,6 +411,112 @@ static void test_strategic_primitive(void **state)
     expect(&arena, target, "{'finalizers':['b','c']}");
 }
 
+static double cpu_s(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &now);
+    return (double)now.tv_sec + (double)now.tv_nsec / 1e9;
+}
+
+/* Returns {'FIELD':{'a0':'','a1':'',...}}. */
+static struct doc *many_members(struct arena *arena, const char *field, int count)
+{
+    struct buf text BUF_CLEANUP = {0};
+    buf_printf(&text, "{'%s':{", field);
+    for (int i = 0; i < count; i++)
+        buf_printf(&text, "%s'a%d':''", i ? "," : "", i);
+    buf_add_str(&text, STR("}}"));
+    return parse(arena, text.data);
+}
+
+enum { ANNOTATIONS = 39000, NAMES = 300000 };
+
+/* Hundreds of thousands of names in directives are looked up, not searched for. */
+static void test_strategic_names(void **state)
+{
+    static const struct {
+        const char *begins, *one, *ends;
+        int count;
+        size_t left;
+    } cases[] = {
+        {"{'annotations':{'$retainKeys':['a5','a7'", ",'x%d'", "]}}", NAMES, 2},
+        {"{'annotations':{'nabcde':''", ",'$setElementOrder/n%05d':[]", "}}", NAMES / 6, ANNOTATIONS + 1},
+        {"{'nabcde':''", ",'$setElementOrder/n%05d':[]", "}", NAMES / 6, ANNOTATIONS},
+        {"{'nabcde':''", ",'$deleteFromPrimitiveList/n%05d':[]", "}", NAMES / 6, ANNOTATIONS},
+    };
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        struct arena arena ARENA_CLEANUP = {0};
+        struct buf text BUF_CLEANUP = {0};
+        struct error error = {0};
+        struct doc *target = many_members(&arena, "annotations", ANNOTATIONS);
+        buf_printf(&text, "%s", cases[i].begins);
+        for (int k = 0; k < cases[i].count; k++)
+            buf_printf(&text, cases[i].one, k);
+        buf_printf(&text, "%s", cases[i].ends);
+        const struct doc *patch = parse(&arena, text.data);
+        double began_s = cpu_s();
+        int rc = patch_strategic(&arena, &schema_object_meta, &target, patch, &error);
+        double took_s = cpu_s() - began_s;
+        if (rc < 0 || took_s > 0.5)
+            fail_msg("case %zu: %s after %.3f s", i, error.text, took_s);
+        assert_int_equal(doc_len(doc_get(target, "annotations")), cases[i].left);
+    }
+}
+
+/* A patch that names one large item again and again is refused by its budget of visits. */
+static void test_strategic_visits(void **state)
+{
+    static const char *const ones[] = {
+        "{'name':'v','emptyDir':{'y':'z'}}",
+        "{'name':'v','emptyDir':{'b':'','c':'','d':'','e':'','f':''}}",
+        "{'name':'v','emptyDir':{'$retainKeys':['a1']},'$patch':'merge'}",
+        "{'name':'v','$retainKeys':['name']}",
+    };
+    static const bool refused[] = {true, true, false, false}; /* the others leave little to walk */
+    for (size_t i = 0; i < sizeof ones / sizeof *ones; i++) {
+        struct arena arena ARENA_CLEANUP = {0};
+        struct buf text BUF_CLEANUP = {0};
+        struct error error = {0};
+        struct doc *volume = many_members(&arena, "emptyDir", ANNOTATIONS);
+        struct doc *target = parse(&arena, "{'volumes':[]}");
+        doc_set(&arena, volume, STR("name"), doc_new_str(&arena, STR("v")));
+        doc_push(&arena, doc_get(target, "volumes"), volume);
+        for (int k = 0; k < 10000; k++)
+            buf_printf(&text, "%s%s", k ? "," : "{'volumes':[", ones[i]);
+        buf_add_str(&text, STR("]}"));
+        const struct doc *patch = parse(&arena, text.data);
+        double began_s = cpu_s();
+        int rc = patch_strategic(&arena, &schema_pod_spec, &target, patch, &error);
+        double took_s = cpu_s() - began_s;
+        if (took_s > 0.5)
+            fail_msg("%s: %.3f s", ones[i], took_s);
+        assert_int_equal(rc, refused[i] ? ERROR_LIMIT : 0);
+        if (refused[i])
+            assert_non_null(strstr(error.text, "visits more than 2000000 members"));
+    }
+}
+
+/* So is one whose lists have an item with a long name. */
+static void test_strategic_long_keys(void **state)
+{
+    struct arena arena ARENA_CLEANUP = {0};
+    struct buf text BUF_CLEANUP = {0};
+    struct error error = {0};
+    buf_add_str(&text, STR("{'containers':[{'name':'c','env':[{'name':'"));
+    for (int i = 0; i < 500000; i++)
+        buf_add_char(&text, 'x');
+    buf_add_str(&text, STR("'}]}]}"));
+    struct doc *target = parse(&arena, text.data);
+    buf_clear(&text);
+    for (int k = 0; k < 10000; k++)
+        buf_printf(&text, "%s{'name':'c','env':[]}", k ? "," : "{'containers':[");
+    buf_add_str(&text, STR("]}"));
+    const struct doc *patch = parse(&arena, text.data);
+    size_t before = arena.used_bytes;
+    assert_int_equal(patch_strategic(&arena, &schema_pod_spec, &target, patch, &error), ERROR_LIMIT);
+    assert_true(arena.used_bytes - before < 128 << 20);
+}
+
 static void test_large(void **state)
 {
     /* Cost grows with the size, not its square. */
@@ -432,11 +539,19 @@ static void test_large(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_ownership),           cmocka_unit_test(test_conflict_messages),
-        cmocka_unit_test(test_migration),           cmocka_unit_test(test_refused),
-        cmocka_unit_test(test_properties),          cmocka_unit_test(test_commute),
-        cmocka_unit_test(test_large_map),           cmocka_unit_test(test_strategic),
-        cmocka_unit_test(test_strategic_primitive), cmocka_unit_test(test_large),
+        cmocka_unit_test(test_ownership),
+        cmocka_unit_test(test_conflict_messages),
+        cmocka_unit_test(test_migration),
+        cmocka_unit_test(test_refused),
+        cmocka_unit_test(test_properties),
+        cmocka_unit_test(test_commute),
+        cmocka_unit_test(test_large_map),
+        cmocka_unit_test(test_strategic),
+        cmocka_unit_test(test_strategic_primitive),
+        cmocka_unit_test(test_strategic_names),
+        cmocka_unit_test(test_strategic_visits),
+        cmocka_unit_test(test_strategic_long_keys),
+        cmocka_unit_test(test_large),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
