@@ -32,8 +32,22 @@ static void test_one_host_has_one_place(void **state)
     assert_int_not_equal(place_of(&crowd, "2001:db8::1", 1), place_of(&crowd, "2001:db8:0:1::1", 1));
 }
 
+static void test_a_place_has_a_limit(void **state)
+{
+    static struct crowd crowd;
+    assert_true(crowd_enter(&crowd, 7, 3, 5));
+    assert_false(crowd_enter(&crowd, 7, 3, 5));
+    assert_true(crowd_enter(&crowd, 7, 2, 5));
+    assert_true(crowd_enter(&crowd, 8, 1, 1));
+    crowd_leave(&crowd, 7, 3);
+    assert_true(crowd_enter(&crowd, 7, 3, 5));
+    assert_int_equal(crowd.counts[7], 5);
+    assert_false(crowd_enter(&crowd, 7, UINT16_MAX, UINT32_MAX));
+}
+
 int main(void)
 {
-    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_host_has_one_place)};
+    const struct CMUnitTest tests[] = {cmocka_unit_test(test_one_host_has_one_place),
+                                       cmocka_unit_test(test_a_place_has_a_limit)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

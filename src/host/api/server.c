@@ -535,13 +535,14 @@ static uint32_t on_client(void *context, int fd, const struct sockaddr_storage *
     uint32_t place = crowd_place(&server->crowd, from);
     bool relayed = server->relay && (!server->plain || entry_begins_tls(fd, address));
     uint32_t files = relayed ? RELAY_FILES : 1;
-    if (server->crowd.counts[place] + files > server->of_address_max) {
+    if (!crowd_enter(&server->crowd, place, files, server->of_address_max)) {
         server->api->stats.refused_connections++;
         return 0;
     }
-    if (relayed && !relay_take(server->relay, fd, from, len))
+    if (relayed && !relay_take(server->relay, fd, from, len)) {
+        crowd_leave(&server->crowd, place, files);
         return 0;
-    server->crowd.counts[place] += (uint16_t)files;
+    }
     if (!relayed)
         http_take(server->http, fd, peer_new(server, address));
     return files;
@@ -572,8 +573,7 @@ static void on_accept_pause(void *context, int errno_code)
 
 static void lower_crowd(struct server *server, uint32_t place, uint32_t files)
 {
-    CHECK(server->crowd.counts[place] >= files);
-    server->crowd.counts[place] -= (uint16_t)files;
+    crowd_leave(&server->crowd, place, files);
     if (server->listener)
         listener_left(server->listener, files);
 }

@@ -25,6 +25,8 @@ struct forward {
     uint64_t leave_ms, leader_ms; /* the loop's time when leaving began, and when the leader became known */
     void (*left)(void *context);
     void *left_context;
+    struct crowd crowd; /* clients of the listener, by source address */
+    uint32_t of_address_max;
     struct pairs pairs;
 };
 
@@ -81,27 +83,36 @@ static void on_tick_closed(uv_handle_t *handle)
 static uint32_t on_client(void *context, int fd, const struct sockaddr_storage *address, socklen_t len)
 {
     struct forward *forward = context;
-    return pair_begin(&forward->pairs, fd, true, (struct str){0}) != NULL;
+    uint32_t place = crowd_place(&forward->crowd, (const struct sockaddr *)address);
+    if (!crowd_enter(&forward->crowd, place, 1, forward->of_address_max))
+        return 0;
+    if (pair_begin(&forward->pairs, fd, place, (struct str){0}))
+        return 1;
+    crowd_leave(&forward->crowd, place, 1);
+    return 0;
 }
 
-static void on_client_left(void *context)
+static void on_client_left(void *context, uint32_t place)
 {
     struct forward *forward = context;
+    crowd_leave(&forward->crowd, place, 1);
     if (forward->listener)
         listener_left(forward->listener, 1);
 }
 
 void forward_take(struct forward *forward, int fd, struct str bytes)
 {
-    if (!pair_begin(&forward->pairs, fd, false, bytes))
+    if (!pair_begin(&forward->pairs, fd, PAIR_NO_PLACE, bytes))
         close(fd);
 }
 
-int forward_new(uv_loop_t *loop, const char *address, uint16_t port, struct forward **ret_forward,
-                struct error *error)
+int forward_new(uv_loop_t *loop, const char *address, uint16_t port, uint32_t of_address_max,
+                struct forward **ret_forward, struct error *error)
 {
     struct forward *forward = mem_alloc(sizeof *forward);
     const struct listener_options options = {.taken = on_client, .context = forward, .open_max = CLIENTS_MAX};
+    forward->crowd.seed = uv_hrtime() ^ (uint64_t)(uintptr_t)forward;
+    forward->of_address_max = of_address_max ? of_address_max : CLIENTS_MAX / 2;
     forward->pairs.loop = loop;
     forward->pairs.left = on_client_left;
     forward->pairs.context = forward;

@@ -22,9 +22,10 @@ void keeper_finish(struct keeper_thread *keeper); /* joins; the lease ends; NULL
 /* --- forward.c: clients --------------------------------------------------------------------------------- */
 
 struct forward;
-/* Listens at a numeric address, and passes requests of its clients on to the leader. */
-int forward_new(uv_loop_t *loop, const char *address, uint16_t port, struct forward **ret_forward,
-                struct error *error);
+/* Listens at a numeric address, and passes requests of its clients on to the leader. One source address has
+ * `of_address_max` connections; more are closed unheard. 0: half of all. */
+int forward_new(uv_loop_t *loop, const char *address, uint16_t port, uint32_t of_address_max,
+                struct forward **ret_forward, struct error *error);
 uint16_t forward_port(const struct forward *forward);
 int forward_socket(const struct forward *forward); /* that listens; it stays the forwarder's */
 /* While it rests, whoever shares its socket takes new clients; those that are here stay. */

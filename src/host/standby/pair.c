@@ -49,7 +49,7 @@ struct pair {
     uint8_t state;     /* enum pair_state */
     uint8_t way;       /* enum way_state of `leader` */
     uint8_t open;      /* handles that are not closed yet */
-    bool accepted;     /* by our listener, which counts it */
+    uint32_t place;    /* of its address, which our listener counts; PAIR_NO_PLACE: not accepted here */
     bool closing;
     bool here;                 /* the way is to the API here */
     bool stale;                /* the way is to a former leader: it serves the request at hand, no other */
@@ -97,8 +97,8 @@ static void pair_free(struct pair *pair)
     pair_forget(pair);
     all->count--;
     list_remove(&pair->node);
-    if (pair->accepted)
-        all->left(all->context);
+    if (pair->place != PAIR_NO_PLACE)
+        all->left(all->context, pair->place);
     bounds_answer_done(&pair->answer);
     buf_done(&pair->in);
     mem_free(pair);
@@ -621,10 +621,11 @@ static void pair_go_on(struct pair *pair)
         pair_set_reading(pair);
 }
 
-struct pair *pair_begin(struct pairs *all, int fd, bool accepted, struct str bytes)
+struct pair *pair_begin(struct pairs *all, int fd, uint32_t place, struct str bytes)
 {
     struct pair *pair = mem_alloc(sizeof *pair);
     pair->all = all;
+    pair->place = PAIR_NO_PLACE;
     uv_tcp_init(all->loop, &pair->client);
     pair->client.data = pair;
     pair->open = 1;
@@ -635,7 +636,7 @@ struct pair *pair_begin(struct pairs *all, int fd, bool accepted, struct str byt
         pair_close(pair);
         return NULL;
     }
-    pair->accepted = accepted;
+    pair->place = place;
     uv_tcp_nodelay(&pair->client, 1);
     buf_add_str(&pair->in, bytes);
     pair_go_on(pair);

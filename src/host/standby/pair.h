@@ -13,8 +13,12 @@
 #include "host/standby/bounds.h"
 #include "host/standby/internal.h"
 #include "host/standby/rule.h"
+#include "net/crowd.h"
 
-enum { PAIR_READ_BYTES = 64 << 10 };
+enum {
+    PAIR_READ_BYTES = 64 << 10,
+    PAIR_NO_PLACE = CROWD_PLACES, /* of a client that was not accepted here */
+};
 
 struct pair;
 
@@ -29,15 +33,16 @@ struct pairs {
     uint64_t key, keys;          /* of keys: the random part, and how many were given */
     size_t kept_bytes;           /* of writes that may be sent again */
     struct forward_reads reads;  /* `connect` NULL: all requests are the leader's */
-    void (*left)(void *context); /* a client that was accepted is gone */
+    void (*left)(void *context, uint32_t place); /* a client that was accepted is gone */
     void *context;
     struct http_head head;      /* scratch */
     char room[PAIR_READ_BYTES]; /* what is read is used or copied at once */
 };
 
-/* Takes a connected client and the bytes that it has sent. `accepted`: pairs.left is called at its end. NULL:
- * the socket cannot be used, and stays the caller's. */
-struct pair *pair_begin(struct pairs *all, int fd, bool accepted, struct str bytes);
+/* Takes a connected client and the bytes that it has sent. `place`: its address' in a crowd (net/crowd.h), of
+ * which pairs.left tells at its end; PAIR_NO_PLACE: that is not called. NULL: the socket cannot be used, and
+ * stays the caller's. */
+struct pair *pair_begin(struct pairs *all, int fd, uint32_t place, struct str bytes);
 void pair_close(struct pair *pair);
 /* Returns the pair behind `pair`, NULL: the first; NULL: there is none. Pairs may be closed on the way. */
 struct pair *pairs_next(const struct pairs *all, const struct pair *pair);

@@ -497,7 +497,7 @@ int standby_new(uv_loop_t *loop, const struct standby_options *options, struct s
     rc = standby_load(standby, error);
     if (rc < 0)
         return error_wrap(error, "replaying the log in etcd");
-    rc = forward_new(loop, options->api_address, options->api_port, &standby->forward, error);
+    rc = forward_new(loop, options->api_address, options->api_port, 0, &standby->forward, error);
     if (rc < 0)
         return error_wrap(error, "listening for the API");
     if (options->advertise)

@@ -8,7 +8,7 @@
 #include "host/patience.h"
 #include "host/standby/internal.h"
 
-enum { CONNECTIONS_MAX = 8 };
+enum { CONNECTIONS_MAX = 8, OF_ADDRESS_MAX = 6 };
 
 /* A leader: its connections, and what came by each. The test writes the answers. */
 struct leader {
@@ -38,7 +38,7 @@ static void bed_open(struct bed *bed)
     *bed = (struct bed){0};
     assert_int_equal(uv_loop_init(&bed->loop), 0);
     patience_init(&bed->patience, &bed->loop);
-    if (forward_new(&bed->loop, "127.0.0.1", 0, &bed->forward, &error) < 0)
+    if (forward_new(&bed->loop, "127.0.0.1", 0, OF_ADDRESS_MAX, &bed->forward, &error) < 0)
         fail_msg("%s", error.text);
 }
 
@@ -99,13 +99,21 @@ static void leader_close(struct leader *leader)
     close(leader->listener);
 }
 
-static void client_open(struct client *client, struct bed *bed)
+/* Connects from an address of 127/8. */
+static void client_open_from(struct client *client, struct bed *bed, uint32_t address)
 {
+    struct sockaddr_in from = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(address)};
     struct sockaddr_in at = {.sin_family = AF_INET,
                              .sin_port = htons(forward_port(bed->forward)),
                              .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     *client = (struct client){.bed = bed, .fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0)};
+    assert_int_equal(bind(client->fd, (struct sockaddr *)&from, sizeof from), 0);
     assert_int_equal(connect(client->fd, (struct sockaddr *)&at, sizeof at), 0);
+}
+
+static void client_open(struct client *client, struct bed *bed)
+{
+    client_open_from(client, bed, INADDR_LOOPBACK);
 }
 
 static void client_says(struct client *client, const char *text)
@@ -515,6 +523,44 @@ static void leaving_lets_clients_go(void **state)
     bed_close(&bed);
 }
 
+/* One source address has some of the connections; the others go on being served. */
+static void an_address_has_few_connections(void **state)
+{
+    struct bed bed;
+    struct leader first;
+    struct client held[OF_ADDRESS_MAX], beyond, other, next;
+    bed_open(&bed);
+    leader_open(&first, &bed);
+    forward_to(bed.forward, &first.place);
+    for (int i = 0; i < OF_ADDRESS_MAX; i++)
+        client_open(&held[i], &bed);
+    client_open(&beyond, &bed);
+    CLIENT_CLOSED(&beyond);
+    client_open_from(&other, &bed, INADDR_LOOPBACK + 1);
+    client_says(&other, GET);
+    LEADER_GETS(&first, 0, GET);
+    leader_says(&first, 0, OK);
+    CLIENT_GETS(&other, OK);
+    client_has(&held[0], NULL);
+    assert_false(held[0].closed);
+    client_says(&held[0], "this is no request\r\n\r\n"); /* passed on as it is, until one side ends */
+    LEADER_GETS(&first, 1, "this is no request\r\n\r\n");
+    leader_ends(&first, 1);
+    CLIENT_CLOSED(&held[0]);
+    client_open(&next, &bed);
+    client_says(&next, GET);
+    LEADER_GETS(&first, 2, GET);
+    leader_says(&first, 2, OK);
+    CLIENT_GETS(&next, OK);
+    for (int i = 0; i < OF_ADDRESS_MAX; i++)
+        client_close(&held[i]);
+    client_close(&beyond);
+    client_close(&other);
+    client_close(&next);
+    leader_close(&first);
+    bed_close(&bed);
+}
+
 /* A client that another server has given away, with the beginning of its request. */
 static void clients_are_taken_over(void **state)
 {
@@ -720,6 +766,7 @@ int main(void)
         cmocka_unit_test(other_protocols_pass),
         cmocka_unit_test(leaving_lets_clients_go),
         cmocka_unit_test(clients_are_taken_over),
+        cmocka_unit_test(an_address_has_few_connections),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
