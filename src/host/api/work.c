@@ -42,7 +42,7 @@ static struct worker *worker_of(struct api *api)
      * would keep the memory of the largest request. */
     (void)mallopt(M_ARENA_MAX, 1);
     struct worker *worker = mem_alloc(sizeof *worker);
-    seats_init(&worker->seats);
+    seats_init(&worker->seats, &seats_of_pool);
     list_init(&worker->works);
     CHECK(uv_mutex_init(&worker->mutex) == 0 && uv_cond_init(&worker->idle) == 0);
     api->worker = worker;
@@ -149,8 +149,8 @@ void work_start(struct api_request *request, void (*compute)(struct api_request 
     work->compute = compute;
     work->go_on = go_on;
     list_append(&worker->works, &work->node);
-    uint32_t most = request->review_version ? SEATS_WITHOUT_ROLE : SEATS_OF_A_USER;
-    enum seat seat = seats_ask(&worker->seats, user_hash(request), most, &work->ticket);
+    enum seat_class of = request->review_version ? SEAT_OF_ANYBODY : SEAT_OF_ROLE;
+    enum seat seat = seats_ask(&worker->seats, user_hash(request), of, 1, &work->ticket);
     if (seat == SEAT_REFUSED) {
         free_work(work);
         request->retry_after_s = WRITE_RETRY_AFTER_S;
