@@ -12,7 +12,7 @@
  *   discovery.c, openapi.c   what there is
  *   status.c     errors as Status objects
  *   guard_pods.c may this Pod be: Pod Security levels
- *   work.c       what is done beside the loop; seats.c  for whom, and who waits
+ *   work.c       what is done beside the loop, or in turns of it; seats.c  for whom, and who waits
  *   guard.c      who asks and may they; review.c  what they ask about that; hold.c  may they still
  * A handler leaves its outcome in the request: an answer that is whole, or one that comes later. Handlers
  * know nothing of connections, so tests and fuzzers call request_handle() without any.

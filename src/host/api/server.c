@@ -452,9 +452,10 @@ static void on_idle(uv_idle_t *idle)
 {
     struct server *server = idle->data;
     work_begins(server);
+    work_next_turn(server->api);
     write_run_retries(server->api);
     work_ends(server);
-    if (server->api->retries.len == 0)
+    if (server->api->retries.len == 0 && work_turn_is_over(server->api))
         uv_idle_stop(idle);
 }
 

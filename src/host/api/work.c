@@ -7,21 +7,22 @@
 #include "host/api/seats.h"
 #include "host/api/write.h"
 
-/* The work of one request. */
+/* The work of one request, on a thread of the pool or in its turn of the loop. */
 struct work {
     struct seat_ticket ticket; /* first */
     struct worker *worker;
-    struct api_request *request; /* NULL: the API has closed */
+    struct api_request *request; /* NULL: the API has closed, or its turn is over */
     void (*compute)(struct api_request *request);
     void (*go_on)(struct api_request *request);
     uv_work_t job;
     struct list_node node; /* in worker->works */
-    bool started;
+    bool started, on_loop;
 };
 
 /* Outlives the API until libuv has given back what was started. */
 struct worker {
-    struct seats seats;
+    struct seats seats, turns; /* of the pool; of the loop */
+    struct work *turn;         /* keeps the loop's seat until the loop's next turn; NULL: none does */
     struct list_node works;
     uv_mutex_t mutex; /* of `computing` */
     uv_cond_t idle;
@@ -43,6 +44,7 @@ static struct worker *worker_of(struct api *api)
     (void)mallopt(M_ARENA_MAX, 1);
     struct worker *worker = mem_alloc(sizeof *worker);
     seats_init(&worker->seats, &seats_of_pool);
+    seats_init(&worker->turns, &seats_of_loop);
     list_init(&worker->works);
     CHECK(uv_mutex_init(&worker->mutex) == 0 && uv_cond_init(&worker->idle) == 0);
     api->worker = worker;
@@ -138,30 +140,112 @@ static uint64_t user_hash(const struct api_request *request)
     return hash64(0, name.data, name.len);
 }
 
-void work_start(struct api_request *request, void (*compute)(struct api_request *request),
-                void (*go_on)(struct api_request *request))
+static struct work *work_new(struct api_request *request, void (*compute)(struct api_request *request),
+                             void (*go_on)(struct api_request *request))
 {
-    struct worker *worker = worker_of(request->api);
     struct work *work = mem_alloc(sizeof *work);
     CHECK(!request->work);
-    work->worker = worker;
+    work->worker = worker_of(request->api);
     work->request = request;
     work->compute = compute;
     work->go_on = go_on;
-    list_append(&worker->works, &work->node);
-    enum seat_class of = request->review_version ? SEAT_OF_ANYBODY : SEAT_OF_ROLE;
-    enum seat seat = seats_ask(&worker->seats, user_hash(request), of, 1, &work->ticket);
+    list_append(&work->worker->works, &work->node);
+    return work;
+}
+
+/* Where its seats are. */
+static struct seats *seats_of(struct work *work)
+{
+    return work->on_loop ? &work->worker->turns : &work->worker->seats;
+}
+
+/* True: it has a seat. Otherwise it waits, or was answered and is gone. */
+static bool sits_down(struct work *work, enum seat_class of, uint32_t weight)
+{
+    struct api_request *request = work->request;
+    enum seat seat = seats_ask(seats_of(work), user_hash(request), of, weight, &work->ticket);
     if (seat == SEAT_REFUSED) {
         free_work(work);
         request->retry_after_s = WRITE_RETRY_AFTER_S;
         answer_status(request, 429, "TooManyRequests",
                       "too many large requests of this user are being worked on: try again in a second");
-        return;
+        return false;
     }
     request->work = work;
     request->outcome = OUTCOME_PENDING;
-    if (seat == SEAT_TAKEN)
+    return seat == SEAT_TAKEN;
+}
+
+void work_start(struct api_request *request, void (*compute)(struct api_request *request),
+                void (*go_on)(struct api_request *request))
+{
+    struct work *work = work_new(request, compute, go_on);
+    if (sits_down(work, request->review_version ? SEAT_OF_ANYBODY : SEAT_OF_ROLE, 1))
         start(work);
+}
+
+/* --- turns of the loop ------------------------------------------------------------------------- */
+
+/* Gives the loop's seat back. Returns the work that has it now. */
+static struct work *end_turn(struct work *work)
+{
+    struct seat_ticket *next = seats_leave(&work->worker->turns, &work->ticket);
+    free_work(work);
+    return next ? container_of(next, struct work, ticket) : NULL;
+}
+
+/* Carries the work out. True: that was much, and nothing else follows in this turn of the loop. */
+static bool take_turn(struct work *work)
+{
+    struct api_request *request = work->request;
+    work->request = NULL;
+    request->work = NULL;
+    request->outcome = OUTCOME_READY;
+    work->compute(request);
+    work->go_on(request);
+    size_t bytes = request->body.len + (request->write ? request->write->live_bytes : 0);
+    if (bytes < WORK_BYTES_MIN)
+        return false;
+    work->worker->turn = work;
+    request_retry_soon(request->api);
+    return true;
+}
+
+void work_in_turn(struct api_request *request, void (*compute)(struct api_request *request),
+                  void (*go_on)(struct api_request *request))
+{
+    if (!request->api->loop || request->api->closing) {
+        compute(request);
+        go_on(request);
+        return;
+    }
+    struct work *work = work_new(request, compute, go_on);
+    size_t bytes = request->arena.used_bytes + 1;
+    work->on_loop = true;
+    if (sits_down(work, SEAT_OF_ROLE, bytes < UINT32_MAX ? (uint32_t)bytes : UINT32_MAX) && !take_turn(work))
+        CHECK(!end_turn(work)); /* who waits has waited for a turn that was much */
+}
+
+void work_next_turn(struct api *api)
+{
+    struct worker *worker = api->worker;
+    struct work *work = worker ? worker->turn : NULL;
+    if (!work)
+        return;
+    worker->turn = NULL;
+    while ((work = end_turn(work))) {
+        struct api_request *request = work->request;
+        bool much = take_turn(work);
+        if (!request_is_pending(request))
+            request_finish(request);
+        if (much)
+            return;
+    }
+}
+
+bool work_turn_is_over(const struct api *api)
+{
+    return !api->worker || !api->worker->turn;
 }
 
 void work_close(struct api *api)
@@ -175,12 +259,15 @@ void work_close(struct api *api)
     list_for_each_safe(node, after, &worker->works)
     {
         struct work *work = container_of(node, struct work, node);
-        work->request->work = NULL;
-        if (work->started)
+        if (work->request)
+            work->request->work = NULL;
+        if (work->started || work == worker->turn)
             continue;
-        seats_drop(&worker->seats, &work->ticket);
+        seats_drop(seats_of(work), &work->ticket);
         free_work(work);
     }
+    if (worker->turn)
+        CHECK(!end_turn(worker->turn));
     while (worker->computing)
         uv_cond_wait(&worker->idle, &worker->mutex);
     list_for_each(node, &worker->works) container_of(node, struct work, node)->request = NULL;

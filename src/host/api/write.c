@@ -429,6 +429,8 @@ static bool prepare_create(struct api_request *request)
 
 static bool prepare_replace(struct api_request *request)
 {
+    if (!request->live.taken)
+        write_keep_written(request, request->write->given);
     return body_accept(request, request->write->given, false, &request->write->event);
 }
 
@@ -450,7 +452,6 @@ void handle_replace(struct api_request *request)
     if (!body_parse(request, &object))
         return;
     struct write_job *job = write_job_new(request, WRITE_REPLACE);
-    write_keep_written(request, object);
     job->given = object;
     write_prepare(request, prepare_replace);
 }

@@ -34,6 +34,7 @@ struct write_job {
     const struct doc *patch; /* PATCH_NONE: NULL */
     bool own_version;        /* the client named the version it means: no second try */
     struct doc *managed;     /* of an apply: the managedFields to write */
+    size_t live_bytes;       /* of the object's text, where the core was asked for it; 0: it was not */
     int tries;
     uint32_t pending;       /* with the host */
     bool queued;            /* in api->retries */
@@ -58,13 +59,14 @@ void write_draw_name(struct write_job *job);
 void write_retry_later(struct api_request *request);
 /* The object as the API shows it now, in the request's arena; false: there is none (nothing is answered). */
 bool write_read_current(struct api_request *request, struct doc **ret_object);
-/* Computes and goes on: beside the loop (work.h) where the object is large. Only writes of stored objects
- * are: their documents are texts, of which the live one is taken before, while Jobs and Pods are asked of the
- * core. */
+/* Computes and goes on: beside the loop (work.h) where the object is large, otherwise at once. Only writes of
+ * stored objects are: their documents are texts, of which the live one is taken before, while Jobs and Pods
+ * are asked of the core. */
 void write_beside(struct api_request *request, void (*compute)(struct api_request *request),
                   void (*go_on)(struct api_request *request));
 void write_forget_live(struct api_request *request); /* the live text that write_beside() took */
-/* Runs `how`, which makes job->event of the request's body, and write_submit() if it returns true. */
+/* Runs `how`, which makes job->event of the request's body, and write_submit() if it returns true: beside the
+ * loop or at once as write_beside() does, and of Jobs, Pods and status in turn (work_in_turn()). */
 void write_prepare(struct api_request *request, bool (*how)(struct api_request *request));
 /* For a PUT of an object that was read: restores members of a Job's or Pod's spec that `object` leaves as the
  * API shows them to the form in which their user wrote them. */

@@ -64,10 +64,16 @@ void write_forget_live(struct api_request *request)
     buf_done(&request->live.text);
 }
 
+/* May the write be worked out without the core? */
+static bool stands_alone(const struct api_request *request)
+{
+    return resource_is_kept(request->resource) && !request->write->status;
+}
+
 void write_beside(struct api_request *request, void (*compute)(struct api_request *request),
                   void (*go_on)(struct api_request *request))
 {
-    if (resource_is_kept(request->resource) && !request->write->status && request->api->loop) {
+    if (stands_alone(request) && request->api->loop) {
         take_live(request);
         if (work_pays(request, request->body.len + request->live.text.len)) {
             request->live.taken = true;
@@ -102,7 +108,10 @@ void write_prepare(struct api_request *request, bool (*how)(struct api_request *
 {
     request->arena.limit_bytes = 0;
     request->write->prepare = how;
-    write_beside(request, prepare, prepared);
+    if (stands_alone(request))
+        write_beside(request, prepare, prepared);
+    else
+        work_in_turn(request, prepare, prepared);
 }
 
 bool write_read_current(struct api_request *request, struct doc **ret_object)
@@ -118,6 +127,7 @@ bool write_read_current(struct api_request *request, struct doc **ret_object)
     if (!request_find(request, &object))
         return false;
     render_of(request, object, &text);
+    request->write->live_bytes = text.len;
     CHECK(json_parse(&request->arena, buf_str(&text), &shown, NULL) == 0);
     const struct doc *written = own_document(object);
     *ret_object = written ? as_written(request, shown, written) : shown;
