@@ -33,7 +33,7 @@ static const char usage[] =
     "                     start-before-dead, lose-report, quota-twice, skip-finalizer,\n"
     "                     ignore-reservation, lose-readiness, old-shard, forget-hold,\n"
     "                     hide-restore; with --controllers: append-unguarded, trust-silence,\n"
-    "                     skip-catch-up, late-cleaning, revoke-later, overstay,\n"
+    "                     skip-catch-up, late-cleaning, revoke-later, overstay, new-ids,\n"
     "                     apply-before-log\n"
     "  --help             this text\n"
     "\n"

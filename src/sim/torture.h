@@ -46,6 +46,7 @@ enum torture_plant {
     PLANT_TRUST_SILENCE,      /* an append that etcd did not answer counts as done */
     PLANT_SKIP_CATCH_UP,      /* who takes the lead begins without the records that it has not seen */
     PLANT_LATE_CLEANING, /* cleaning at a take-over compares the leader alone: late, it removes records */
+    PLANT_NEW_IDS,       /* a write that comes again has another id */
     PLANT_OVERSTAY,      /* a leader answers agents after its lease has ended, until an append fails */
     PLANT_REVOKE_LATER,  /* a take-over from a leader puts its key, and never ends the other's lease */
     PLANTS
@@ -121,6 +122,7 @@ enum torture_ha_reach {
     HA_ACKNOWLEDGED, /* writes */
     HA_REPEATED,     /* a write was sent again */
     HA_STALE,        /* a controller that had been replaced refused a write, and did not know it yet */
+    HA_RECEIPT,      /* a write that came again was not applied again */
     HA_REACHES
 };
 const char *torture_ha_reach_name(enum torture_ha_reach reach);

@@ -13,7 +13,7 @@ const char *torture_plant_name(enum torture_plant plant)
         "none",          "skip-fence",    "apply-before-log", "forget-release",     "start-before-dead",
         "lose-report",   "quota-twice",   "skip-finalizer",   "ignore-reservation", "lose-readiness",
         "old-shard",     "forget-hold",   "hide-restore",     "append-unguarded",   "trust-silence",
-        "skip-catch-up", "late-cleaning", "overstay",         "revoke-later"};
+        "skip-catch-up", "late-cleaning", "new-ids",          "overstay",           "revoke-later"};
     return (unsigned)plant < PLANTS ? names[plant] : "?";
 }
 

@@ -1,7 +1,10 @@
 /* client.c - clients: they create, replace and delete ConfigMaps and JobSets at any controller, one write
- * at a time. A write without an answer is sent again, to the next controller, until there is one. What was
- * acknowledged is remembered for the oracle. */
+ * at a time. A write without an answer is sent again, to the next controller, until there is one; with the
+ * same id, so that it is applied once. What was acknowledged is remembered for the oracle. */
 #include "sim/ha/world.h"
+
+#include "core/receipt/receipt.h"
+#include "core/record.h"
 
 #define ANSWER_NS (2 * NS_PER_SECOND) /* a client waits so long */
 
@@ -53,6 +56,27 @@ static void choose_write(struct ha_world *world, struct ha_client *client)
     }
 }
 
+/* Has a controller the log's level of receipts? Then every leader has, or can append nothing. */
+static bool receipts_are_kept(const struct ha_world *world)
+{
+    for (uint32_t i = 0; i < world->swarm.controllers; i++)
+        if (world->controllers[i].core && core_level(world->controllers[i].core) >= LEVEL_RECEIPTS)
+            return true;
+    return false;
+}
+
+/* Gives the write its id: the client's, and which of its writes this is. */
+static void put_id(const struct ha_world *world, const struct ha_client *client, struct ha_message *message)
+{
+    char id[REQUEST_ID_BYTES] = {0};
+    uint64_t number = (uint64_t)(client - world->clients) << 32 | client->sent;
+    if (world->options.plant == PLANT_NEW_IDS)
+        number = UINT64_MAX - message->number;
+    memcpy(id, &number, sizeof number);
+    message->write.request = arena_str(&message->arena, (struct str){id, sizeof id});
+    message->write.content = client->sent;
+}
+
 static void send_write(struct ha_world *world, uint32_t index)
 {
     struct ha_client *client = &world->clients[index];
@@ -71,8 +95,13 @@ static void send_write(struct ha_world *world, uint32_t index)
                                           .body = arena_str(&message->arena, buf_str(&body)),
                                           .grace_s = -1,
                                           .user = STR("torture")};
+    put_id(world, client, message);
     if (client->tries++ > 0)
         ha_reach(world, HA_REPEATED);
+    else
+        client->noted = receipts_are_kept(world);
+    if (client->tries == 1)
+        client->first_ns = world->now_ns;
     if (!ha_passes(world, HA_PLACE_CLIENT + index, client->at, true)) {
         ha_message_free(message);
         return;
@@ -119,7 +148,11 @@ static void learn(struct ha_world *world, struct ha_client *client, const struct
     struct ha_slot *slot = &client->slots[client->slot];
     bool again = client->tries > 1; /* an earlier try may have gone through */
     bool done = reply->code == 200 || reply->code == 201;
-    if (client->verb == WRITE_DELETE) {
+    bool remembered = client->noted && world->now_ns - client->first_ns < RECEIPT_AGE_NS;
+    if (again && remembered && (reply->code == 404 || reply->code == 409)) {
+        ha_fail(world, TORTURE_SAFETY, "the %s of %s came again and is answered with %d",
+                client->verb == WRITE_CREATE ? "create" : "delete", slot->name, reply->code);
+    } else if (client->verb == WRITE_DELETE) {
         if (done || reply->code == 202 || reply->code == 404)
             *slot = (struct ha_slot){0};
     } else if (done || (client->verb == WRITE_CREATE && again && reply->code == 409)) {

@@ -85,6 +85,8 @@ static void take_write(struct ha_controller *controller, struct ha_message *mess
     } else {
         const struct sim_pair *leader = sim_pair_find(&world->etcd.pairs, SIM_LEADER, 0);
         message->code = refused.list.items[0].reply.code;
+        if (refused.list.items[0].reply.receipt)
+            ha_reach(world, HA_RECEIPT);
         message->stale = !leader || leader->mod != controller->term;
         ha_client_answer(world, message, controller->index);
     }
@@ -208,6 +210,8 @@ static void port_reply(void *context, drive_request request, const struct effect
     struct ha_controller *controller = context;
     struct ha_message *message = take_waiting(controller, request);
     message->code = effect->reply.code;
+    if (effect->reply.receipt)
+        ha_reach(controller->world, HA_RECEIPT);
     message->version = version_of(&effect->reply.object);
     ha_client_answer(controller->world, message, controller->index);
 }

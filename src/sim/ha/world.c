@@ -33,6 +33,7 @@ const char *torture_ha_reach_name(enum torture_ha_reach reach)
         "write acknowledged",
         "write sent again",
         "refused by a controller that was replaced",
+        "write that came again was answered by its receipt",
     };
     CHECK((unsigned)reach < HA_REACHES);
     return names[reach];

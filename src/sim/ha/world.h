@@ -339,6 +339,8 @@ struct ha_client {
     enum write_verb verb; /* 0: none is */
     uint32_t tries;
     uint64_t sent; /* contents so far */
+    int64_t first_ns; /* when the write was sent first */
+    bool noted;       /* every leader from then on keeps receipts */
 };
 
 /* --- the world -------------------------------------------------------------------------------- */

@@ -78,6 +78,7 @@ static void test_plants(void **state)
     assert_int_equal(caught(PLANT_SKIP_CATCH_UP), TORTURE_SAFETY);
     assert_int_equal(caught(PLANT_LATE_CLEANING), TORTURE_SAFETY);
     assert_int_equal(caught(PLANT_REVOKE_LATER), TORTURE_SAFETY);
+    assert_int_equal(caught(PLANT_NEW_IDS), TORTURE_SAFETY);
     (void)caught(PLANT_OVERSTAY); /* a machine is lost wrongly, or the one that stays is never right again */
     assert_int_equal(caught(PLANT_APPLY_BEFORE_LOG), TORTURE_SAFETY);
 }
