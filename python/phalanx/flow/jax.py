@@ -1,18 +1,17 @@
 """Functions of JAX on flow's virtual devices, where JAX is installed.
 
-    import phalanx.flow as pw
     import phalanx.flow.jax as fjax
 
     a = fjax.pmap(lambda x: x * 2.0, devices=get_devices(2))
     step = fjax.jit(train_step)
 
-    @pw.program
+    @fjax.program
     def f(v): ...
 
 JAX lowers a function to StableHLO text, ``jax.jit(f).lower(*shapes).as_text()``, and flow runs the text. The functions
-are called in programs as those of ``phalanx.flow`` are. Elements have the types that JAX gives them: float32 for
-float64 unless ``jax_enable_x64`` is set. A function of ``pmap`` runs on each device by itself: collectives over the
-axis are for ``phalanx.flow.pmap``.
+are called in programs as those of ``phalanx.flow`` are, and ``program`` is the one of ``phalanx.flow``: a program may
+call functions of both. Elements have the types that JAX gives them: float32 for float64 unless ``jax_enable_x64`` is
+set. A function of ``pmap`` runs on each device by itself: collectives over the axis are for ``phalanx.flow.pmap``.
 """
 
 import re
@@ -24,8 +23,10 @@ from ._compile import Lowered, Type, flatten_arguments, type_of
 from ._devices import Mesh, Sharding, VirtualDevice, default_flow, mesh_of
 from ._dtypes import dtype_of_text
 from ._errors import TraceError
-from ._program import Compiled, Plan
+from ._program import Compiled, Plan, program
 from ._tree import Tree, tree_flatten, tree_map, tree_unflatten
+
+__all__ = ["JaxFunction", "jit", "lower", "pmap", "program", "signature_of"]
 
 _TENSOR = re.compile(r"tensor<((?:\d+x)*)([A-Za-z][A-Za-z0-9]*(?:<[a-z0-9]+>)?)>")
 _MAIN = re.compile(r"func\.func public @main\((.*?)\)\s*->\s*(.*?)\s*\{\s*$", re.MULTILINE)
