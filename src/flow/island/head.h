@@ -226,7 +226,7 @@ struct head_places *head_places_new(uint32_t count);
 /* Enters a mesh into the tables; false: its client has too many. */
 bool head_mesh_may_add(const struct head *head, const struct head_client *client);
 void head_mesh_add(struct head *head, struct head_client *client, struct head_mesh *mesh);
-struct head_mesh *head_mesh_part(struct head_mesh *parent, const uint32_t *start,
+struct head_mesh *head_mesh_part(const struct head *head, struct head_mesh *parent, const uint32_t *start,
                                  const struct flow_mesh *shape);
 bool head_place_alive(const struct head *head, struct lower_place place);
 void head_mesh_end(struct head *head, struct head_mesh *mesh); /* with no look at slices */

@@ -196,15 +196,17 @@ void head_mesh_new(struct head *head, struct head_client *client, const struct f
     head_mesh_tell(head, client, mesh, entry->launch, effects);
 }
 
-/* Copies the parent's places. */
-static void head_slice_place(struct head_mesh *slice)
+/* Copies the parent's places. A slice is whole where its own devices live, whatever the parent has lost. */
+static void head_slice_place(const struct head *head, struct head_mesh *slice)
 {
-    slice->whole = slice->parent->whole;
-    for (uint32_t i = 0; i < slice->places->count; i++)
+    slice->whole = true;
+    for (uint32_t i = 0; i < slice->places->count; i++) {
         slice->places->places[i] = slice->parent->places->places[slice->of_parent[i]];
+        slice->whole = slice->whole && head_place_alive(head, slice->places->places[i]);
+    }
 }
 
-struct head_mesh *head_mesh_part(struct head_mesh *parent, const uint32_t *start,
+struct head_mesh *head_mesh_part(const struct head *head, struct head_mesh *parent, const uint32_t *start,
                                  const struct flow_mesh *shape)
 {
     struct head_mesh *slice = mem_alloc(sizeof *slice);
@@ -223,7 +225,8 @@ struct head_mesh *head_mesh_part(struct head_mesh *parent, const uint32_t *start
         }
         slice->of_parent[i] = at;
     }
-    head_slice_place(slice);
+    head_slice_place(head, slice);
+    slice->lost = parent->lost;
     parent->slices++;
     return slice;
 }
@@ -249,7 +252,7 @@ void head_mesh_slice(struct head *head, struct head_client *client, const struct
         head_mesh_fail(client, entry, "a client may have 4096 meshes and slices", effects);
         return;
     }
-    struct head_mesh *slice = head_mesh_part(parent, start, &shape);
+    struct head_mesh *slice = head_mesh_part(head, parent, start, &shape);
     head_mesh_add(head, client, slice);
     head_mesh_tell(head, client, slice, entry->launch, effects);
 }
@@ -304,7 +307,7 @@ void head_mesh_remap(struct head *head, const struct fault *why, struct flow_eff
         memcpy(mesh->places->places, old->places, old->count * sizeof *old->places);
         head_places_unref(old);
         if (mesh->parent)
-            head_slice_place(mesh);
+            head_slice_place(head, mesh);
         else
             head_mesh_place(head, mesh);
         if (why)

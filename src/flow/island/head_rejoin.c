@@ -88,8 +88,7 @@ void head_mesh_kept(struct head *head, struct head_client *client, const struct 
     }
     struct head_mesh *mesh;
     if (parent) {
-        mesh = head_mesh_part(parent, start, &shape);
-        mesh->lost = parent->lost;
+        mesh = head_mesh_part(head, parent, start, &shape);
     } else {
         uint64_t *births;
         struct head_places *places = head_places_read(&in, (uint32_t)devices, &births);

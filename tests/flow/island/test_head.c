@@ -55,7 +55,25 @@ static void stand_end(struct stand *stand)
     head_free(stand->head);
 }
 
-/* A client with a mesh of `devices` and program 1: one value without arguments, called `calls` times. */
+/* Program `number`: one value without arguments on the mesh of `devices`, called `calls` times. */
+static void add_program(struct stand *stand, uint64_t peer, uint32_t number, uint32_t mesh, uint32_t devices,
+                        int calls)
+{
+    struct program *program = program_new();
+    program_add_mesh(program, &(struct flow_mesh){mesh, 1, {devices}});
+    struct program_value value = {{IR_F32, 1, {devices}}, {.mesh = mesh, .axes = {1}}};
+    uint32_t last = program_call(program, 1, mesh, NULL, 0, &value, 1);
+    for (int i = 1; i < calls; i++)
+        last = program_call(program, 1, mesh, &last, 1, &value, 1);
+    program_result(program, last);
+    struct buf bytes = {0};
+    program_encode(program, &bytes);
+    say_to_head(stand, peer, &(struct flow_entry){.kind = ENTRY_PROGRAM, .program = number}, buf_str(&bytes));
+    buf_done(&bytes);
+    program_free(program);
+}
+
+/* A client with a mesh of `devices` and program 1 on it. */
 static void add_client(struct stand *stand, uint64_t peer, uint16_t weight, uint32_t devices, int calls)
 {
     struct flow_entry hello = {.kind = ENTRY_HELLO_CLIENT, .count = weight, .node = 0x80000000u};
@@ -63,18 +81,7 @@ static void add_client(struct stand *stand, uint64_t peer, uint16_t weight, uint
     say_to_head(stand, peer, &hello, STR("client"));
     struct flow_entry ask = {.kind = ENTRY_MESH_NEW, .launch = 1, .count = 1};
     say_to_head(stand, peer, &ask, (struct str){(const char *)&devices, sizeof devices});
-    struct program *program = program_new();
-    program_add_mesh(program, &(struct flow_mesh){stand->mesh, 1, {devices}});
-    struct program_value value = {{IR_F32, 1, {devices}}, {.mesh = stand->mesh, .axes = {1}}};
-    uint32_t last = program_call(program, 1, stand->mesh, NULL, 0, &value, 1);
-    for (int i = 1; i < calls; i++)
-        last = program_call(program, 1, stand->mesh, &last, 1, &value, 1);
-    program_result(program, last);
-    struct buf bytes = {0};
-    program_encode(program, &bytes);
-    say_to_head(stand, peer, &(struct flow_entry){.kind = ENTRY_PROGRAM, .program = 1}, buf_str(&bytes));
-    buf_done(&bytes);
-    program_free(program);
+    add_program(stand, peer, 1, stand->mesh, devices, calls);
 }
 
 static void launch(struct stand *stand, uint64_t peer, uint32_t client, uint64_t number)
@@ -548,6 +555,63 @@ static void broken_connection_ends_waits(void **state)
     stand_end(&stand);
 }
 
+/* The slice of one device of the mesh, with program `number` on it. */
+static void add_slice(struct stand *stand, uint32_t number, uint32_t mesh, uint32_t at)
+{
+    uint32_t place[] = {at, 1};
+    struct flow_entry ask = {.kind = ENTRY_MESH_SLICE, .launch = 1, .count = 1, .node = mesh};
+    say_to_head(stand, FIRST_CLIENT, &ask, (struct str){(const char *)place, sizeof place});
+    add_program(stand, FIRST_CLIENT, number, stand->mesh, 1, 1);
+}
+
+/* Launches the program; returns the reason of its failure, FAULT_NONE: it runs. */
+static enum fault_reason launch_on(struct stand *stand, uint32_t program, uint32_t epoch, uint64_t number)
+{
+    struct flow_entry entry = {.kind = ENTRY_LAUNCH, .program = program, .epoch = epoch, .node = 1};
+    entry.launch = number;
+    entry.handle = UINT64_C(1) << HANDLE_CLIENT_SHIFT | number;
+    say_to_head(stand, FIRST_CLIENT, &entry, (struct str){0});
+    struct fault fault = {0};
+    for (size_t i = 0; i < stand->effects.list.len; i++)
+        if (stand->effects.list.items[i].entry.kind == ENTRY_FAILED)
+            assert_true(fault_decode(buf_str(&stand->effects.list.items[i].tail), &fault));
+    assert_int_equal(launches_said(stand), fault.reason == FAULT_NONE);
+    return fault.reason;
+}
+
+/* A mesh loses a host and no device is free. A slice of what lives is as good as one made before the loss;
+ * a slice with the lost device is refused for that loss, until a host comes. */
+static void hurt_mesh_is_sliced(void **state)
+{
+    struct stand stand;
+    stand_begin(&stand, 2, 1, 1 << 20, 8);
+    add_client(&stand, FIRST_CLIENT, 1, 2, 1);
+    uint32_t mesh = stand.mesh;
+    add_slice(&stand, 2, mesh, 0);
+    flow_effects_clear(&stand.effects);
+    head_step(stand.head, &(struct flow_event){.kind = FLOW_CLOSED, .peer = 2}, &stand.effects);
+    uint32_t epoch = 0;
+    for (size_t i = 0; i < stand.effects.list.len; i++)
+        if (stand.effects.list.items[i].entry.kind == ENTRY_MESH)
+            epoch = stand.effects.list.items[i].entry.epoch;
+    assert_true(epoch > 0);
+    add_slice(&stand, 3, mesh, 0);
+    add_slice(&stand, 4, mesh, 1);
+    assert_int_equal(launch_on(&stand, 1, epoch, 1), FAULT_DEVICE_LOST);
+    assert_int_equal(launch_on(&stand, 2, epoch, 2), FAULT_NONE);
+    assert_int_equal(launch_on(&stand, 3, epoch, 3), FAULT_NONE);
+    assert_int_equal(launch_on(&stand, 4, epoch, 4), FAULT_DEVICE_LOST);
+
+    struct flow_entry hello = {.kind = ENTRY_HELLO_WORKER, .count = 1, .args = {1 << 20}};
+    open_peer(&stand, 3);
+    say_to_head(&stand, 3, &hello, (struct str){"main\0elsewhere", 14});
+    for (size_t i = 0; i < stand.effects.list.len; i++)
+        if (stand.effects.list.items[i].entry.kind == ENTRY_MESH)
+            epoch = stand.effects.list.items[i].entry.epoch;
+    assert_int_equal(launch_on(&stand, 4, epoch, 5), FAULT_NONE);
+    stand_end(&stand);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -564,6 +628,7 @@ int main(void)
         cmocka_unit_test(quotas_fail_typed),
         cmocka_unit_test(identity_takes_the_token),
         cmocka_unit_test(broken_connection_ends_waits),
+        cmocka_unit_test(hurt_mesh_is_sliced),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
