@@ -15,6 +15,7 @@
  *     gate.c         who may say HELLO to it
  *     worker_host.c  a worker's process: carries out effects
  *     runner.c       the threads that run and compile functions
+ *     compiled.c     compiled functions, one for each text
  *     gang.c         collectives among the devices of one host and between hosts
  *     board.c        shared memory between the workers of one machine
  *     watch.c        looking at a head from another process: its status, traces

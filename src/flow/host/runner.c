@@ -5,19 +5,8 @@
 #include <signal.h>
 #include <stdio.h>
 
-#include "flow/exec/executor.h"
-#include "flow/exec/user.h"
-#include "flow/ir/user.h"
+#include "flow/host/compiled.h"
 #include "flow/wire/clock.h"
-
-/* A compiled function, and the module that it was made of. */
-struct compiled {
-    const struct executor *executor;
-    struct executable *executable;
-    struct ir_module *module;
-    const struct ir_function *function;
-    _Atomic int64_t last_ns; /* of the last run; 0: it has not run */
-};
 
 struct finished {
     struct flow_event event;
@@ -48,7 +37,7 @@ struct runners {
     VEC(struct compile_order) orders;
     VEC(struct finished) finished;
     struct finished last; /* what runners_next handed out */
-    const struct executor *user, *pjrt;
+    struct compiled_functions *compiled;
     uint64_t work_limit;
     struct gang_table *gangs;
     struct loop *loop;
@@ -204,56 +193,19 @@ void runners_run(struct runners *runners, struct flow_effect *effect)
 
 void runners_drop(void *executable)
 {
-    struct compiled *compiled = executable;
-    compiled->executor->release(compiled->executable);
-    ir_module_free(compiled->module);
-    mem_free(compiled);
-}
-
-static int runners_compile_by(const struct executor *executor, struct compiled *compiled, struct error *error)
-{
-    compiled->executor = executor;
-    return executor->compile(executor, compiled->module, compiled->function, &compiled->executable, error);
-}
-
-static int runners_load(const struct runners *runners, struct str tail, struct compiled *compiled,
-                        struct error *error)
-{
-    struct str name, text;
-    if (!str_cut(tail, 0, &name, &text))
-        return error_set(error, ERROR_INVALID, "a function without a name");
-    bool user = ir_is_user(text);
-    int rc = user ? ir_parse_user(text, &compiled->module, error)
-                  : ir_parse(text, "function", &compiled->module, error);
-    if (rc < 0)
-        return rc;
-    if (!user && ir_verify(compiled->module, error) < 0)
-        return ERROR_INVALID;
-    compiled->function = ir_function(compiled->module, name);
-    if (!compiled->function)
-        return error_set(error, ERROR_NOT_FOUND, "the module has no function " STR_FORMAT, STR_ARG(name));
-    if (user)
-        return runners_compile_by(runners->user, compiled, error);
-    rc = runners->pjrt ? runners_compile_by(runners->pjrt, compiled, error) : ERROR_UNSUPPORTED;
-    if (rc != ERROR_UNSUPPORTED)
-        return rc;
-    const struct executor *fast = executor_named("onednn"); /* where the build has it */
-    return runners_compile_by(fast ? fast : executor_named("interpreter"), compiled, error);
+    compiled_drop(executable);
 }
 
 static void runners_compile_one(struct runners *runners, struct compile_order *order)
 {
-    struct compiled *compiled = mem_alloc(sizeof *compiled);
+    struct compiled *compiled;
     struct error error = {0};
     struct finished finished = {
         .event = {.kind = FLOW_COMPILED, .client = order->client, .handle = order->handle}};
-    if (runners_load(runners, buf_str(&order->text), compiled, &error) < 0) {
-        ir_module_free(compiled->module);
-        mem_free(compiled);
+    if (compiled_get(runners->compiled, buf_str(&order->text), &compiled, &finished.event.reused, &error) < 0)
         finished.fault = fault_make(FAULT_FUNCTION_FAILED, 0, 0, "%.240s", error.text);
-    } else {
+    else
         finished.event.executable = compiled;
-    }
     buf_done(&order->text);
     runners_finish(runners, &finished);
 }
@@ -294,8 +246,7 @@ struct runners *runners_new(const struct runners_options *options)
     struct runners *runners = mem_alloc(sizeof *runners);
     pthread_mutex_init(&runners->mutex, NULL);
     pthread_cond_init(&runners->to_compile, NULL);
-    runners->user = executor_user(options->functions);
-    runners->pjrt = options->pjrt;
+    runners->compiled = compiled_functions_new(options->functions, options->pjrt);
     runners->work_limit = options->work_limit;
     runners->gangs = options->gangs;
     runners->loop = options->loop;
@@ -339,6 +290,7 @@ void runners_free(struct runners *runners)
             runners_drop(event.executable);
     for (size_t i = 0; i < runners->orders.len; i++)
         buf_done(&runners->orders.items[i].text);
+    compiled_functions_free(runners->compiled);
     vec_done(&runners->orders);
     vec_done(&runners->finished);
     pthread_cond_destroy(&runners->to_compile);

@@ -29,7 +29,9 @@ void runners_free(struct runners *runners);
 
 /* Takes over the effect's args and gang hosts (they are NULL afterwards). A device has one run at a time. */
 void runners_run(struct runners *runners, struct flow_effect *effect);
+/* Texts that are equal share one executable, whoever brings them (compiled.h). */
 void runners_compile(struct runners *runners, uint32_t client, uint64_t handle, struct str tail);
+/* Also after runners_free. */
 void runners_drop(void *executable);
 
 /* How long an executable's last run took; INT64_MAX: it has not run. */

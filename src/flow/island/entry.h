@@ -145,7 +145,8 @@ enum {
     ENTRY_ARGS_INLINE = 2,
     HANDLE_CLIENT_SHIFT = 40,
     ENTRY_CLIENTS_MAX = (1 << 24) - 1,
-    LOAD_NUMBERS = 8, /* runs, failed, sent, received, put, fetched bytes, values, cells */
+    /* runs, failed, sent, received, put, fetched bytes, compiled, reused functions, values, cells */
+    LOAD_NUMBERS = 10,
 };
 #define HANDLE_PUT    (UINT64_C(1) << (HANDLE_CLIENT_SHIFT - 1))
 #define HANDLE_NUMBER (HANDLE_PUT - 1)

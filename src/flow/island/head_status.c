@@ -10,9 +10,9 @@ static void status_add_host(struct flow_status *status, const struct head_host *
     row.first_device = host->first_device;
     row.device_count = host->device_count;
     row.device_bytes = (uint64_t)host->device_bytes;
-    uint64_t *numbers[LOAD_NUMBERS] = {&row.runs,           &row.failed_runs, &row.sent_bytes,
-                                       &row.received_bytes, &row.put_bytes,   &row.fetched_bytes,
-                                       &row.values,         &row.cells};
+    uint64_t *numbers[LOAD_NUMBERS] = {
+        &row.runs,          &row.failed_runs, &row.sent_bytes, &row.received_bytes, &row.put_bytes,
+        &row.fetched_bytes, &row.compiled,    &row.reused,     &row.values,         &row.cells};
     for (int i = 0; i < LOAD_NUMBERS; i++)
         *numbers[i] = host->load[i];
     struct str address = str_head_utf8(str_from(host->address), STATUS_NAME_MAX);

@@ -87,6 +87,7 @@ struct flow_event {
     uint32_t client;
     uint64_t handle;
     void *executable;
+    bool reused; /* it was there already, compiled for the same text */
     /* RAN */
     uint32_t device;
     struct run_id run;

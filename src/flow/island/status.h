@@ -11,7 +11,7 @@
  * are the last tenant, "(others)"), STATUS_CLIENTS_MAX clients, and the STATUS_PROGRAMS_MAX programs that
  * have used the most device time.
  *
- * Binary form, valid if and only if flow_status_decode accepts it: "PHXT" u32 version=1, then the fields of
+ * Binary form, valid if and only if flow_status_decode accepts it: "PHXT" u32 version=2, then the fields of
  * struct flow_status in their order, numbers little-endian, lists and texts behind their u32 length.
  */
 #ifndef PHX_FLOW_ISLAND_STATUS_H
@@ -52,6 +52,7 @@ struct flow_status_host {
     uint64_t runs, failed_runs;          /* calls of functions on its devices */
     uint64_t sent_bytes, received_bytes; /* shards to and from other hosts */
     uint64_t put_bytes, fetched_bytes;   /* shards from and to clients */
+    uint64_t compiled, reused;           /* functions: compiled, and found compiled for the same text */
     uint64_t values, cells;              /* values of which it holds shards; shards held or to come */
     char address[STATUS_NAME_MAX + 1];   /* its beginning */
 };

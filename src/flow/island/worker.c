@@ -392,6 +392,8 @@ static void worker_compiled(struct worker *worker, const struct flow_event *even
 {
     struct worker_client *client = worker_client(worker, event->client);
     struct worker_function *function = client ? u64_map_get(&client->functions, event->handle) : NULL;
+    if (event->executable)
+        worker->load[event->reused ? LOAD_REUSED : LOAD_COMPILED]++;
     if (!function) { /* its client went in the meantime */
         if (event->executable)
             flow_add(effects, FLOW_DROP)->executable = event->executable;

@@ -153,6 +153,8 @@ enum worker_load {
     LOAD_RECEIVED,
     LOAD_PUT,
     LOAD_FETCHED,
+    LOAD_COMPILED,
+    LOAD_REUSED,
     LOAD_VALUES,
     LOAD_CELLS
 };

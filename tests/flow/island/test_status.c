@@ -26,6 +26,8 @@ static void fill(struct rng *rng, struct flow_status *status)
     }
     for (size_t i = 0; islands && i < rng_below(rng, 5); i++) {
         struct flow_status_host host = {.number = (uint32_t)i, .island = (uint32_t)rng_below(rng, islands)};
+        host.compiled = rng_below(rng, 9);
+        host.reused = rng_below(rng, 9);
         vec_push(&status->hosts, host);
         vec_push(&status->devices, ((struct flow_status_device){.host = (uint32_t)i, .used_bytes = -1}));
     }
@@ -52,6 +54,10 @@ static void read_as_written(void **state)
         assert_int_equal(flow_status_decode(buf_str(&bytes), &again, NULL), 0);
         flow_status_encode(&again, &same);
         assert_true(str_equal(buf_str(&bytes), buf_str(&same)));
+        for (size_t i = 0; i < again.hosts.len; i++) {
+            assert_int_equal(again.hosts.items[i].compiled, status.hosts.items[i].compiled);
+            assert_int_equal(again.hosts.items[i].reused, status.hosts.items[i].reused);
+        }
         if (again.clients.len)
             assert_int_equal(again.clients.items[0].priority, -3);
         flow_status_done(&again);
@@ -81,7 +87,7 @@ static void places_that_name_nothing(void **state)
     flow_status_encode(&status, &bytes);
     assert_int_equal(flow_status_decode(buf_str(&bytes), &again, &error), ERROR_CORRUPT);
     flow_status_done(&again);
-    bytes.data[4] = 2;
+    bytes.data[4] = 1;
     assert_int_equal(flow_status_decode(buf_str(&bytes), &again, &error), ERROR_UNSUPPORTED);
     flow_status_done(&again);
     flow_status_done(&status);
