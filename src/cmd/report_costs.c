@@ -73,10 +73,20 @@ static void put_owners(struct buf *out, const struct doc *status)
     table_done(&table);
 }
 
+void report_put_bounds(struct buf *out, const struct doc *size)
+{
+    double low_s = doc_real(doc_get(size, "mttfLowSeconds"), 0);
+    double high_s = doc_real(doc_get(size, "mttfHighSeconds"), 0);
+    if (low_s > 0 && high_s > 0)
+        buf_printf(out, "%.2f to %.2f", low_s / 3600, high_s / 3600);
+    else if (low_s > 0)
+        buf_printf(out, "over %.2f", low_s / 3600);
+}
+
 static void put_sizes(struct buf *out, const struct doc *status)
 {
-    static const char *const names[] = {"CHIPS UP TO", "CHIP-DAYS", "INFRASTRUCTURE",
-                                        "PROGRAM",     "ORDERED",   "MTTF (H)"};
+    static const char *const names[] = {"CHIPS UP TO", "CHIP-DAYS", "INFRASTRUCTURE", "PROGRAM",
+                                        "ORDERED",     "MTTF (H)",  "BOUNDS (H)"};
     const struct doc *sizes = doc_get(status, "sizes");
     struct text_table table = {.columns = sizeof names / sizeof *names};
     if (doc_len(sizes) == 0)
@@ -93,8 +103,13 @@ static void put_sizes(struct buf *out, const struct doc *status)
             table_add(&table, arena_printf(&table.arena, "%lld", (long long)doc_number(size, causes[c], 0)));
         }
         table_add(&table, mttf_s > 0 ? arena_printf(&table.arena, "%.2f", mttf_s / 3600) : STR("-"));
+        struct buf bounds BUF_CLEANUP = {0};
+        report_put_bounds(&bounds, size);
+        table_add(&table, bounds.len ? arena_str(&table.arena, buf_str(&bounds)) : STR("-"));
     }
-    buf_printf(out, "\nEnds of attempts by size of job and cause; MTTF: infrastructure only\n");
+    buf_printf(out,
+               "\nEnds of attempts by size of job and cause; MTTF: infrastructure only, with %.0f%% bounds\n",
+               (double)doc_number(status, "mttfConfidencePpm", 0) / 10000);
     table_print(&table, out, output_colors());
     table_done(&table);
 }
@@ -191,27 +206,66 @@ static void put_table(struct buf *out, const struct doc *report)
 
 /* --- CSV -------------------------------------------------------------------------------------- */
 
-/* Names of objects and queues need no quotes: they are DNS labels. */
+/* Names of objects and queues need no quotes: they are DNS labels. Rows of owners leave the columns of losses
+ * and sizes empty, and the other way round. */
 static void put_rows(struct buf *out, const char *scope, const struct doc *item, const struct doc *owners)
 {
     struct str namespace_ = doc_text(item, "namespace"), name = doc_text(item, "name");
     for (size_t i = 0; i < doc_len(owners); i++)
-        buf_printf(out, "%s," STR_FORMAT "," STR_FORMAT "," STR_FORMAT ",%.6f\n", scope, STR_ARG(namespace_),
-                   STR_ARG(name), STR_ARG(owners->object.members[i].key),
+        buf_printf(out, "%s," STR_FORMAT "," STR_FORMAT "," STR_FORMAT ",%.6f,,,,,,\n", scope,
+                   STR_ARG(namespace_), STR_ARG(name), STR_ARG(owners->object.members[i].key),
                    doc_real(owners->object.members[i].value, 0));
+}
+
+/* A loss: its order as the name, the cause, the count, and the chip-seconds that are assumed to be lost. */
+static void put_loss_rows(struct buf *out, const struct doc *losses)
+{
+    for (size_t i = 0; i < doc_len(losses); i++) {
+        const struct doc *loss = doc_at(losses, i);
+        buf_printf(out, "loss,," STR_FORMAT ",,%.6f," STR_FORMAT ",%lld,,,,\n",
+                   STR_ARG(doc_text(loss, "order")), doc_real(doc_get(loss, "assumedChipSeconds"), 0),
+                   STR_ARG(doc_text(loss, "cause")), (long long)doc_number(loss, "count", 0));
+    }
+}
+
+static void put_cell(struct buf *out, const struct doc *number)
+{
+    buf_add_char(out, ',');
+    if (number)
+        buf_printf(out, "%.6f", doc_real(number, 0));
+}
+
+/* A size: a row of its exposure and MTTF, and one for the ends of each cause. */
+static void put_size_rows(struct buf *out, const struct doc *sizes)
+{
+    for (size_t i = 0; i < doc_len(sizes); i++) {
+        const struct doc *size = doc_at(sizes, i), *ends = doc_get(size, "ends");
+        long long chips = (long long)doc_number(size, "chips", 0);
+        buf_printf(out, "size,,,,%.6f,,,%lld", doc_real(doc_get(size, "exposureChipSeconds"), 0), chips);
+        put_cell(out, doc_get(size, "mttfSeconds"));
+        put_cell(out, doc_get(size, "mttfLowSeconds"));
+        put_cell(out, doc_get(size, "mttfHighSeconds"));
+        buf_add_char(out, '\n');
+        for (size_t c = 0; c < doc_len(ends); c++)
+            buf_printf(out, "ends,,,,," STR_FORMAT ",%.0f,%lld,,,\n", STR_ARG(ends->object.members[c].key),
+                       doc_real(ends->object.members[c].value, 0), chips);
+    }
 }
 
 static void put_csv(struct buf *out, const struct doc *report)
 {
     const struct doc *status = doc_get(report, "status"), *queues = doc_get(status, "queues"),
                      *jobs = doc_get(status, "jobs");
-    buf_printf(out, "scope,namespace,name,owner,chip_seconds\n");
+    buf_printf(out, "scope,namespace,name,owner,chip_seconds,cause,count,chips,mttf_seconds,mttf_low_seconds,"
+                    "mttf_high_seconds\n");
     put_rows(out, "cluster", NULL, doc_dotted(status, "cluster.chipSeconds"));
     put_rows(out, "gone", NULL, doc_dotted(status, "gone.chipSeconds"));
     for (size_t i = 0; i < doc_len(queues); i++)
         put_rows(out, "queue", doc_at(queues, i), doc_get(doc_at(queues, i), "chipSeconds"));
     for (size_t i = 0; i < doc_len(jobs); i++)
         put_rows(out, "job", doc_at(jobs, i), doc_get(doc_at(jobs, i), "chipSeconds"));
+    put_loss_rows(out, doc_get(status, "losses"));
+    put_size_rows(out, doc_get(status, "sizes"));
 }
 
 /* --- the command ------------------------------------------------------------------------------ */

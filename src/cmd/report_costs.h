@@ -16,6 +16,8 @@ int report_costs(int argc, char **argv);
 extern const char report_fault_usage[];
 /* Sum of an object of chip-seconds by owner (NULL: 0). */
 double report_sum(const struct doc *owners);
+/* Appends the bounds of a size's MTTF in hours, "1.20 to 30.00" or "over 1.20"; nothing where it has none. */
+void report_put_bounds(struct buf *out, const struct doc *size);
 /* Appends the report as one self-contained HTML page with SVG figures. */
 void report_put_html(const struct doc *report, struct buf *out);
 

@@ -71,34 +71,76 @@ static void put_legend(struct buf *out, const struct doc *owners)
     buf_printf(out, "</table>\n");
 }
 
-/* Mean time to a failure by size, as bars on a logarithmic scale from an hour to a year. */
-static void put_mttf(struct buf *out, const struct doc *sizes)
+enum { MTTF_ROW = 22, MTTF_LEFT = 110, MTTF_WIDE = 440, MTTF_TEXT = 12 };
+
+/* Where a time is on the logarithmic scale from an hour to a year. */
+static double mttf_at(double seconds)
 {
-    enum { ROW = 22, LEFT = 110, WIDE = 560 };
-    buf_printf(out,
-               "<svg viewBox=\"0 0 760 %d\" width=\"760\" role=\"img\" font-size=\"12\" "
-               "font-family=\"sans-serif\">\n",
-               ROW * (int)doc_len(sizes) + 4);
-    for (size_t i = 0; i < doc_len(sizes); i++) {
-        const struct doc *size = doc_at(sizes, i);
-        double hours = doc_real(doc_get(size, "mttfSeconds"), 0) / 3600, length = 1;
-        for (double most = 8760; hours > 1 && most > 1; hours = hours / 2, most = most / 2)
-            length += WIDE / 13.1; /* log2 of the hours of a year */
-        length = length > WIDE ? WIDE : length;
-        hours = doc_real(doc_get(size, "mttfSeconds"), 0) / 3600;
-        int y = ROW * (int)i;
-        buf_printf(out, "<text x=\"0\" y=\"%d\">&#8804; %lld chips</text>", y + 15,
-                   (long long)doc_number(size, "chips", 0));
-        if (hours > 0)
-            buf_printf(out,
-                       "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"14\" fill=\"#0969da\"/>"
-                       "<text x=\"%.1f\" y=\"%d\">%.2f h, %lld ends</text>\n",
-                       LEFT, y + 4, length, LEFT + length + 6, y + 15, hours,
-                       (long long)doc_number(size, "ends.infrastructure", 0));
-        else
-            buf_printf(out, "<text x=\"%d\" y=\"%d\" fill=\"#57606a\">no failure</text>\n", LEFT, y + 15);
+    double hours = seconds / 3600, length = 1;
+    for (double most = 8760; hours > 1 && most > 1; hours = hours / 2, most = most / 2)
+        length += MTTF_WIDE / 13.1; /* log2 of the hours of a year */
+    return MTTF_LEFT + (length > MTTF_WIDE ? MTTF_WIDE : length);
+}
+
+/* A bar of the mean time, and a line from the lower bound to the upper one; without a failure the line has no
+ * end. */
+static void put_mttf_row(struct buf *out, const struct doc *size, int y)
+{
+    double mttf_s = doc_real(doc_get(size, "mttfSeconds"), 0);
+    double low_s = doc_real(doc_get(size, "mttfLowSeconds"), 0);
+    double high_s = doc_real(doc_get(size, "mttfHighSeconds"), 0);
+    buf_printf(out, "<text x=\"0\" y=\"%d\">&#8804; %lld chips</text>", y + 15,
+               (long long)doc_number(size, "chips", 0));
+    if (mttf_s > 0)
+        buf_printf(out, "<rect x=\"%d\" y=\"%d\" width=\"%.1f\" height=\"14\" fill=\"#0969da\"/>", MTTF_LEFT,
+                   y + 4, mttf_at(mttf_s) - MTTF_LEFT);
+    if (low_s > 0)
+        buf_printf(out, "<line x1=\"%.1f\" x2=\"%.1f\" y1=\"%d\" y2=\"%d\" stroke=\"#24292f\"/>",
+                   mttf_at(low_s), high_s > 0 ? mttf_at(high_s) : MTTF_LEFT + MTTF_WIDE, y + 11, y + 11);
+    buf_printf(out, "<text x=\"%d\" y=\"%d\">", MTTF_LEFT + MTTF_WIDE + MTTF_TEXT, y + 15);
+    if (mttf_s > 0)
+        buf_printf(out, "%.2f h, %lld ends", mttf_s / 3600,
+                   (long long)doc_number(size, "ends.infrastructure", 0));
+    else
+        buf_printf(out, "no failure");
+    if (low_s > 0) {
+        buf_printf(out, " (");
+        report_put_bounds(out, size);
+        buf_printf(out, " h)");
     }
+    buf_printf(out, "</text>\n");
+}
+
+static void put_mttf(struct buf *out, const struct doc *status)
+{
+    const struct doc *sizes = doc_get(status, "sizes");
+    buf_printf(out,
+               "<h2>Mean time to a failure, by size of job</h2>\n<p>Lines: %.0f%% bounds.</p>\n"
+               "<svg viewBox=\"0 0 880 %d\" width=\"880\" role=\"img\" font-size=\"12\" "
+               "font-family=\"sans-serif\">\n",
+               (double)doc_number(status, "mttfConfidencePpm", 0) / 10000,
+               MTTF_ROW * (int)doc_len(sizes) + 4);
+    for (size_t i = 0; i < doc_len(sizes); i++)
+        put_mttf_row(out, doc_at(sizes, i), MTTF_ROW * (int)i);
     buf_printf(out, "</svg>\n");
+}
+
+static void put_losses(struct buf *out, const struct doc *losses)
+{
+    buf_printf(
+        out, "<h2>Lost work</h2>\n<p>At most half an hour of each attempt that ended (first order), or that "
+             "was preempted for a job that looked for machines again (second order).</p>\n"
+             "<table><tr><th>order</th><th>cause</th><th>count</th><th>chip-hours (assumed)</th></tr>\n");
+    for (size_t i = 0; i < doc_len(losses); i++) {
+        const struct doc *loss = doc_at(losses, i);
+        buf_printf(out, "<tr><td>");
+        markup_add(out, doc_text(loss, "order"));
+        buf_printf(out, "</td><td>");
+        markup_add(out, doc_text(loss, "cause"));
+        buf_printf(out, "</td><td>%lld</td><td>%.2f</td></tr>\n", (long long)doc_number(loss, "count", 0),
+                   doc_real(doc_get(loss, "assumedChipSeconds"), 0) / 3600);
+    }
+    buf_printf(out, "</table>\n");
 }
 
 static void put_accounts(struct buf *out, const char *title, const struct doc *items)
@@ -150,8 +192,8 @@ void report_put_html(const struct doc *report, struct buf *out)
     buf_printf(out, "</p>\n<h2>Owners of all chip-seconds</h2>\n");
     put_bar(out, owners, 760, 34);
     put_legend(out, owners);
-    buf_printf(out, "<h2>Mean time to a failure, by size of job</h2>\n");
-    put_mttf(out, doc_get(status, "sizes"));
+    put_losses(out, doc_get(status, "losses"));
+    put_mttf(out, status);
     put_accounts(out, "Queues", doc_get(status, "queues"));
     put_accounts(out, "Jobs", doc_get(status, "jobs"));
     buf_printf(out, "</body></html>\n");

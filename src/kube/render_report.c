@@ -3,6 +3,7 @@
  * read. */
 #include "base/map.h"
 #include "core/core.h"
+#include "core/ledger/mttf_bounds.h"
 #include "kube/render.h"
 
 /* Sums of the JobSets of one queue. */
@@ -92,6 +93,20 @@ static void put_losses(struct json_writer *out, const struct ledger *book)
     json_end_array(out);
 }
 
+/* The mean time to a failure of a job of 2^size_class chips at this size's rate of one chip, and its bounds.
+ * Without a failure there is a lower bound alone. */
+static void put_mttf(struct json_writer *out, const struct ledger_size *size, int size_class)
+{
+    uint64_t failures = size->ends[CAUSE_INFRASTRUCTURE];
+    struct ledger_bounds bounds = ledger_mttf_bounds(failures, size->chip_us);
+    if (failures > 0)
+        pair_seconds(out, "mttfSeconds", size->chip_us / (int64_t)failures >> size_class);
+    if (size->chip_us > 0)
+        pair_seconds(out, "mttfLowSeconds", bounds.low_us >> size_class);
+    if (bounds.high_us >= 0)
+        pair_seconds(out, "mttfHighSeconds", bounds.high_us >> size_class);
+}
+
 static void put_sizes(struct json_writer *out, const struct ledger *book)
 {
     json_key(out, "sizes");
@@ -109,11 +124,11 @@ static void put_sizes(struct json_writer *out, const struct ledger *book)
         for (int cause = 0; cause < LEDGER_CAUSES; cause++)
             json_pair_int(out, ledger_cause_name((enum ledger_cause)cause), (int64_t)size->ends[cause]);
         json_end_object(out);
-        if (failures > 0) /* of a job with so many chips, at this size's rate of one chip */
-            pair_seconds(out, "mttfSeconds", size->chip_us / (int64_t)failures >> i);
+        put_mttf(out, size, i);
         json_end_object(out);
     }
     json_end_array(out);
+    json_pair_int(out, "mttfConfidencePpm", LEDGER_CONFIDENCE_PPM);
 }
 
 /* The failure rate of the reference counts jobs of more than 128 chips: smaller ones share machines. */

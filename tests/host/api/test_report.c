@@ -1,4 +1,5 @@
-/* GET /report: what a job makes of its chips, where the program and the cluster file say enough. */
+/* GET /report: what a job makes of its chips, where the program and the cluster file say enough; failures by
+ * size. */
 #include "host/api/client.h"
 
 /* clusters/mini.yaml with the peak of its chips. */
@@ -78,11 +79,40 @@ static void nobody_knows_the_peak(void **state)
     assert_int_equal(mfu_ppm(host, &arena), -1);
 }
 
+static double real_of(const struct doc *number)
+{
+    assert_non_null(number);
+    assert_true(number->kind == DOC_FLOAT || number->kind == DOC_INT);
+    return number->kind == DOC_FLOAT ? number->number : (double)doc_int(number, 0);
+}
+
+/* The row of the job's size: nothing has failed, so there is a lower bound of its MTTF alone. */
+static void bounds_without_a_failure(void **state)
+{
+    struct fake_host *host = *state;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *doc;
+    (void)run_job(host);
+    assert_int_equal(ask(host, &arena, "GET", "/report", "", NULL, &doc), 200);
+    const struct doc *status = doc_get(doc, "status"), *sizes = doc_get(status, "sizes");
+    assert_int_equal(doc_int(doc_get(status, "mttfConfidencePpm"), -1), 900000);
+    assert_int_equal(doc_len(sizes), 1);
+    const struct doc *size = doc_at(sizes, 0);
+    double chips = (double)doc_int(doc_get(size, "chips"), 0);
+    double exposure_s = real_of(doc_get(size, "exposureChipSeconds"));
+    double low_s = real_of(doc_get(size, "mttfLowSeconds"));
+    assert_true(chips > 0 && exposure_s > 0);
+    assert_true(low_s * chips * 2.995 < exposure_s && exposure_s < low_s * chips * 2.997); /* -ln 0.05 */
+    assert_null(doc_get(size, "mttfSeconds"));
+    assert_null(doc_get(size, "mttfHighSeconds"));
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(the_use_of_chips, setup, teardown),
         cmocka_unit_test_setup_teardown(nobody_knows_the_peak, setup, teardown),
+        cmocka_unit_test_setup_teardown(bounds_without_a_failure, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

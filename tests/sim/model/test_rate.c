@@ -9,6 +9,7 @@
 
 #include "sim/model/rate.h"
 #include "sim/model/gamma.h"
+#include "core/ledger/mttf_bounds.h"
 #include "base/arena.h"
 #include "base/rng.h"
 
@@ -73,6 +74,22 @@ static void bounds_of_the_mean_time_to_failure(void **state)
     mttf_bounds(1000000, 1e6, 0.9, &low, &high);
     near(low, 1 - 1.645e-3, 1e-5);
     near(high, 1 + 1.645e-3, 1e-5);
+}
+
+/* The controller's report makes the same bounds of integers. */
+static void bounds_of_the_report(void **state)
+{
+    const int64_t exposure_us = INT64_C(86400) * 1000000 * 100000;
+    for (uint64_t failures = 0; failures < 100000000; failures += 1 + failures / 7) {
+        double low, high;
+        mttf_bounds(failures, (double)exposure_us, (double)LEDGER_CONFIDENCE_PPM / 1e6, &low, &high);
+        struct ledger_bounds bounds = ledger_mttf_bounds(failures, exposure_us);
+        near((double)bounds.low_us / low, 1, 1e-3);
+        if (failures > 0)
+            near((double)bounds.high_us / high, 1, 1e-3);
+        else
+            assert_true(isinf(high) && bounds.high_us == -1);
+    }
 }
 
 /* Counts of a year of a large cluster, and more. */
@@ -193,6 +210,7 @@ int main(void)
         cmocka_unit_test(gamma_of_known_shapes),
         cmocka_unit_test(quantiles_undo_the_distribution),
         cmocka_unit_test(bounds_of_the_mean_time_to_failure),
+        cmocka_unit_test(bounds_of_the_report),
         cmocka_unit_test(bounds_of_large_counts_are_normal),
         cmocka_unit_test(the_window_of_attribution),
         cmocka_unit_test(small_jobs_are_left_out),
