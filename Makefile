@@ -66,8 +66,10 @@ bench: all
 
 # TRACE is a history of faults (docs/models.md); without that file its figure is skipped.
 figures: configure
-	@cmake --build $(BUILD) -j $(JOBS) --target phalanx > $(BUILD)/figures.log || { cat $(BUILD)/figures.log; exit 1; }
+	@cmake --build $(BUILD) -j $(JOBS) --target phalanx bench_crashloop > $(BUILD)/figures.log \
+	  || { cat $(BUILD)/figures.log; exit 1; }
 	@$(BUILD)/phalanx figure all --to $(FIGURES) $(if $(wildcard $(TRACE)),--trace $(TRACE))
+	@$(BUILD)/bench_crashloop 5 $(FIGURES) > /dev/null
 
 install: configure
 	@cmake --build $(BUILD) -j $(JOBS) --target phalanx phalanx-shim train phalanx_shared phalanx_static \

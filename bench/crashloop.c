@@ -11,20 +11,25 @@
  *   ladder    the defaults: the same two hours; a job that loses a part keeps its quota and its places
  *             (docs/recovery.md)
  *
- * One JSON object a line (bench/run gives the form); sums over SEEDS seeds.
+ * One JSON object a line (bench/run gives the form); means over SEEDS seeds. With a folder it draws how the
+ * preemptions grow from loss to loss, with what the paper says beside: DIR/crashloop.svg and .csv.
  *
- *     bench_crashloop [SEEDS]
+ *     bench_crashloop [SEEDS [DIR]]
  */
 #include <math.h>
 #include <stdio.h>
+
 #include <stdlib.h>
 
+#include "base/map.h"
 #include "base/rng.h"
 #include "core/admit/admit.h"
+#include "sim/figure/figure.h"
 
 #include "world.h"
 
 enum { MACHINES = 160, WIDTH = 128, LOSSES = 35, BACKLOG = 8, SEEDS = 5, BODY_MAX = 2048, DAYS_MAX = 21 };
+enum { QUOTED = 548 }; /* preemptions after 35 requeues */
 #define MINUTE_NS (INT64_C(60) * NS_PER_SECOND)
 #define HOUR_NS   (60 * MINUTE_NS)
 
@@ -46,6 +51,7 @@ enum { WAYS = sizeof ways / sizeof *ways };
 struct neighbours {
     struct world world;
     struct rng rng;
+    struct u64_map running;    /* tasks of each JobSet, by its uid */
     int64_t back_ns[MACHINES]; /* lost until then; 0: it is there */
     struct small {
         obj_id jobset;
@@ -58,10 +64,10 @@ struct neighbours {
     int64_t waited_ns;             /* that the large job did not run */
 };
 
-/* Over all seeds. */
+/* Sums over all seeds. */
 struct score {
-    int64_t lost, victims;
-    int64_t waited_ns;
+    int64_t lost, victims, waited_ns;
+    int64_t victims_after[LOSSES + 1]; /* by the time that the next machine was lost */
 };
 
 /* --- the cluster and its queue ---------------------------------------------------------------- */
@@ -127,16 +133,27 @@ static obj_id submit(struct world *world, const char *name, int tasks, const cha
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-/* How many of its tasks run. */
-static int running_of(const struct world *world, obj_id jobset)
+/* Counts the running tasks of each JobSet anew; what ends or starts a job makes the counts old. */
+static void count_running(struct neighbours *all)
 {
-    int count = 0;
+    const struct world *world = &all->world;
+    u64_map_done(&all->running);
     for (machine_id m = 0; m < MACHINES; m++) {
         const struct task *task =
             world->running[m] ? jobs_find_task(core_jobs(world->core), world->running[m]) : NULL;
-        count += task && task->job->jobset->uid == jobset && task->state == TASK_RUNNING;
+        if (!task || task->state != TASK_RUNNING)
+            continue;
+        obj_id jobset = task->job->jobset->uid;
+        uintptr_t count = (uintptr_t)u64_map_get(&all->running, jobset);
+        CHECK(count < MACHINES);
+        u64_map_put(&all->running, jobset, (void *)(count + 1));
     }
-    return count;
+}
+
+/* How many of its tasks ran when they were counted last. */
+static uintptr_t running_of(const struct neighbours *all, obj_id jobset)
+{
+    return (uintptr_t)u64_map_get(&all->running, jobset);
 }
 
 static void end_small(struct world *world, obj_id jobset)
@@ -158,15 +175,18 @@ static void small_jobs(struct neighbours *all)
 {
     struct world *world = &all->world;
     size_t kept = 0, idle = 0;
+    count_running(all);
     for (size_t i = 0; i < all->small_count; i++) {
         struct small *small = &all->small[i];
-        int runs = running_of(world, small->jobset);
+        bool runs = running_of(all, small->jobset) > 0;
         small->left_ns -= runs ? MINUTE_NS : 0;
         idle += !runs;
-        if (small->left_ns <= 0)
-            end_small(world, small->jobset);
-        else
+        if (small->left_ns > 0) {
             all->small[kept++] = *small;
+            continue;
+        }
+        end_small(world, small->jobset);
+        count_running(all);
     }
     all->small_count = kept;
     for (; idle < BACKLOG; idle++) {
@@ -209,34 +229,44 @@ static void come_back(struct neighbours *all)
     }
 }
 
-/* Minute by minute, until the large job has lost so many machines. */
+/* Minute by minute, until the large job has lost so many machines and runs again. */
 static void one_seed(const struct way *way, uint64_t seed, struct score *score)
 {
     struct neighbours all;
     struct world *world = &all.world;
-    int64_t ran_ns = 0;
+    int64_t ran_ns = 0, victims_after[LOSSES + 1] = {0};
+    bool runs = false;
     begin(&all, way, seed);
     all.large = submit(world, "large", WIDTH, "high", way->annotations);
     int64_t end_ns = world->now_ns + DAYS_MAX * 24 * HOUR_NS;
-    while (all.lost < LOSSES && world->now_ns < end_ns && jobs_find_uid(core_jobs(world->core), all.large)) {
+    while ((all.lost < LOSSES || !runs) && world->now_ns < end_ns &&
+           jobs_find_uid(core_jobs(world->core), all.large)) {
         world->now_ns += MINUTE_NS;
         world_settle(world);
         come_back(&all);
         small_jobs(&all);
-        bool runs = running_of(world, all.large) == WIDTH;
+        count_running(&all);
+        runs = running_of(&all, all.large) == WIDTH;
         ran_ns = runs ? ran_ns + MINUTE_NS : 0;
         all.waited_ns += runs ? 0 : MINUTE_NS;
-        if (ran_ns >= HOUR_NS / 2) {
+        victims_after[all.lost] = all.victims;
+        if (ran_ns >= HOUR_NS / 2 && all.lost < LOSSES) {
             lose_one(&all);
             ran_ns = 0;
+            runs = false;
         }
     }
     score->lost += all.lost;
     score->victims += all.victims;
     score->waited_ns += all.waited_ns;
+    for (int lost = 0; lost <= LOSSES; lost++)
+        score->victims_after[lost] += victims_after[lost];
     world_done(world);
+    u64_map_done(&all.running);
     mem_free(all.small);
 }
+
+/* --- what is said --------------------------------------------------------------------------------------- */
 
 static void say(const char *way, const char *name, double value, const char *unit)
 {
@@ -245,17 +275,10 @@ static void say(const char *way, const char *name, double value, const char *uni
     fflush(stdout);
 }
 
-int main(int argc, char **argv)
+static void say_all(const struct score scores[WAYS], double count)
 {
-    struct score scores[WAYS] = {0};
-    int64_t seeds = SEEDS;
-    if (argc > 2 || (argc == 2 && !str_to_i64(str_from(argv[1]), 1, 100000, &seeds)))
-        return 2;
     for (size_t way = 0; way < WAYS; way++) {
-        for (uint64_t seed = 1; seed <= (uint64_t)seeds; seed++)
-            one_seed(&ways[way], seed, &scores[way]);
         const struct score *score = &scores[way];
-        double count = (double)seeds;
         say(ways[way].name, "machines lost under the job", (double)score->lost / count, "");
         say(ways[way].name, "small jobs preempted", (double)score->victims / count, "");
         say(ways[way].name, "hours in which it did not run",
@@ -264,5 +287,59 @@ int main(int argc, char **argv)
             say(ways[way].name, "fewer preemptions than requeue",
                 100 * (1 - (double)score->victims / (double)scores[0].victims), "%");
     }
+}
+
+static void write_text(const char *folder, const char *name, const struct buf *text)
+{
+    char path[4096];
+    snprintf(path, sizeof path, "%s/%s", folder, name);
+    FILE *file = fopen(path, "wb");
+    if (!file || fwrite(text->data, 1, text->len, file) != text->len || fclose(file) != 0) {
+        fprintf(stderr, "bench: %s cannot be written\n", path);
+        exit(1);
+    }
+}
+
+/* How the preemptions grow from loss to loss. */
+static void draw(const struct score scores[WAYS], double count, const char *folder)
+{
+    struct figure figure = {.name = "crashloop",
+                            .title = "A job of 1,024 GPUs is lost 35 times: preempted neighbours",
+                            .x_label = "machines lost under the job",
+                            .y_label = "jobs preempted so far"};
+    struct buf csv BUF_CLEANUP = {0}, svg BUF_CLEANUP = {0};
+    figure_add_column(&figure, "lost", FIGURE_HIDDEN, 0);
+    for (size_t way = 0; way < WAYS; way++)
+        figure_add_column(&figure, ways[way].name, FIGURE_LINE, 1);
+    figure_add_column(&figure, "quoted", FIGURE_QUOTED, 0);
+    for (int lost = 0; lost <= LOSSES; lost++) {
+        figure_add(&figure, lost);
+        for (size_t way = 0; way < WAYS; way++)
+            figure_add(&figure, (double)scores[way].victims_after[lost] / count);
+        figure_add(&figure, lost == LOSSES ? QUOTED : NAN);
+    }
+    figure_add_note(&figure,
+                    "requeue: evicted and queued again; guarded: left alone for its first two hours "
+                    "(minimumRunTime); ladder: the defaults. Means of %.0f seeds.",
+                    count);
+    figure_csv(&figure, &csv);
+    figure_svg(&figure, &svg);
+    write_text(folder, "crashloop.csv", &csv);
+    write_text(folder, "crashloop.svg", &svg);
+    figure_done(&figure);
+}
+
+int main(int argc, char **argv)
+{
+    struct score scores[WAYS] = {0};
+    int64_t seeds = SEEDS;
+    if (argc > 3 || (argc > 1 && !str_to_i64(str_from(argv[1]), 1, 100000, &seeds)))
+        return 2;
+    for (size_t way = 0; way < WAYS; way++)
+        for (uint64_t seed = 1; seed <= (uint64_t)seeds; seed++)
+            one_seed(&ways[way], seed, &scores[way]);
+    say_all(scores, (double)seeds);
+    if (argc > 2)
+        draw(scores, (double)seeds, argv[2]);
     return 0;
 }
