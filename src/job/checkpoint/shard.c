@@ -40,19 +40,22 @@ static int sync_directory(const char *path, struct phx_error *error)
     return status;
 }
 
-/* Makes every missing directory on the way to `path`; several ranks may do so at once. */
+/* Makes every missing directory on the way to `path`; several ranks may do so at once. The last two, of the
+ * checkpoints and of the step, are this user's alone; the names in those above are nobody else's business. */
 static int make_directories(const char *path, struct phx_error *error)
 {
     char part[PATH_SIZE];
     size_t len = strnlen(path, sizeof part - 1);
     memcpy(part, path, len);
     part[len] = 0;
+    char *step = strrchr(part, '/');
+    size_t closed = step != NULL ? (size_t)(step - part) : 0;
     for (size_t i = 1; i <= len; i++) {
         if (part[i] != '/' && part[i] != 0)
             continue;
         char kept = part[i];
         part[i] = 0;
-        if (mkdir(part, 0777) != 0 && errno != EEXIST)
+        if (mkdir(part, i < closed ? 0711 : 0700) != 0 && errno != EEXIST)
             return job_fail_errno(error, errno, "create %.120s", part);
         part[i] = kept;
     }
@@ -64,7 +67,7 @@ static int make_directory(const struct shard_id *id, struct phx_error *error)
 {
     char path[PATH_SIZE];
     step_path(id, path);
-    if (mkdir(path, 0777) == 0 || errno == EEXIST)
+    if (mkdir(path, 0700) == 0 || errno == EEXIST)
         return 0;
     return errno == ENOENT ? make_directories(path, error)
                            : job_fail_errno(error, errno, "create %.120s", path);
@@ -304,7 +307,7 @@ static int write_file(const struct shard_id *id, bool verify, const char *name, 
     if (status != 0)
         return status;
     snprintf(temporary, sizeof temporary, "%s.tmp", name);
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
     if (fd < 0)
         return job_fail_errno(error, errno, "create %.120s", temporary);
     if (write_all(fd, parts, count) != 0)
@@ -315,9 +318,9 @@ static int write_file(const struct shard_id *id, bool verify, const char *name, 
 /* *direct: past the page cache, where this file system can. */
 static int open_large(const char *temporary, bool *ret_direct)
 {
-    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_DIRECT, 0666);
+    int fd = open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_DIRECT, 0600);
     *ret_direct = fd >= 0;
-    return fd >= 0 || errno != EINVAL ? fd : open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666);
+    return fd >= 0 || errno != EINVAL ? fd : open(temporary, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0600);
 }
 
 /* The data, then the header, when the checksum is known. 0, or errno. */

@@ -3,6 +3,7 @@
 #include "job/gang.h"
 
 #include <fcntl.h>
+#include <sys/stat.h>
 
 #include "job/checkpoint/blocks.h"
 #include "base/crc32c.h"
@@ -99,6 +100,42 @@ static void test_damage(void **unused)
     assert_int_equal(len, 0);
     id.world = 3;
     assert_int_equal(shard_read(&id, back, sizeof back, &len, &error), PHX_ERROR_INVALID);
+    gang_done(&gang);
+}
+
+static mode_t mode_of(const char *path)
+{
+    struct stat info;
+    assert_int_equal(stat(path, &info), 0);
+    return info.st_mode & 07777;
+}
+
+/* Whatever the umask: tasks have 022, and the folder above may be everybody's. */
+static void test_shards_are_their_users_alone(void **unused)
+{
+    struct gang gang;
+    gang_init(&gang, 1);
+    struct phx_error error;
+    static char large[1 << 20];
+    char above[256], dir[300], path[600];
+    uint64_t size;
+    snprintf(above, sizeof above, "%s/above", gang.dir);
+    snprintf(dir, sizeof dir, "%s/workers", above);
+    struct shard_id id = {.dir = dir, .step = 3, .attempt = 0, .rank = 0, .world = 2};
+    mode_t umask_before = umask(0);
+    assert_int_equal(write_one(&id, "x", 1, &size, &error), 0);
+    id.rank = 1;
+    assert_int_equal(write_one(&id, large, sizeof large, &size, &error), 0);
+    assert_int_equal(shard_mark_committed(&id, &error), 0);
+    umask(umask_before);
+    assert_int_equal(mode_of(above), 0711);
+    assert_int_equal(mode_of(dir), 0700);
+    snprintf(path, sizeof path, "%s/step-3", dir);
+    assert_int_equal(mode_of(path), 0700);
+    for (id.rank = 0; id.rank < 2; id.rank++) {
+        shard_file(&id, path, sizeof path);
+        assert_int_equal(mode_of(path), 0600);
+    }
     gang_done(&gang);
 }
 
@@ -291,6 +328,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_checksum),
         cmocka_unit_test(test_damage),
+        cmocka_unit_test(test_shards_are_their_users_alone),
         cmocka_unit_test(test_deletion),
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_joined_sums),
