@@ -68,10 +68,11 @@ static const struct schema sysctl = {"Sysctl", TABLE(STRING("name", REQUIRED), S
 static const struct schema pod_security = {"PodSecurityContext", TABLE(
     OBJECT("seLinuxOptions", se_linux), OBJECT("windowsOptions", windows), INT64("runAsUser"),
     INT64("runAsGroup"), BOOLEAN("runAsNonRoot"),
-    FIELD("supplementalGroups", SCHEMA_INT64, .list = SCHEMA_ATOMIC), STRING("supplementalGroupsPolicy"),
-    INT64("fsGroup"), LIST("sysctls", sysctl), STRING("fsGroupChangePolicy"),
+    FIELD("supplementalGroups", SCHEMA_INT64, .list = SCHEMA_ATOMIC),
+    STRING("supplementalGroupsPolicy", ENUM("Merge,Strict")),
+    INT64("fsGroup"), LIST("sysctls", sysctl), STRING("fsGroupChangePolicy", ENUM("OnRootMismatch")),
     OBJECT("seccompProfile", profile),
-    OBJECT("appArmorProfile", profile), STRING("seLinuxChangePolicy"))};
+    OBJECT("appArmorProfile", profile), STRING("seLinuxChangePolicy", ENUM("MountOption,Recursive")))};
 
 /* --- containers ---------------------------------------------------------------------------------------- */
 static const struct schema port = {"ContainerPort", TABLE(

@@ -1,7 +1,12 @@
 /* security.c - securityContext of pods and containers: what machines act on, and what they cannot keep.
  *
  * A field that no machine can keep is refused: profiles of a machine's own (Localhost, SELinux, AppArmor), a
- * namespace of users, an unmasked /proc.
+ * namespace of users, an unmasked /proc, a change of every file in a volume. Of the fields that choose
+ * between ways, the values that mean the machines' way are taken:
+ *
+ *     supplementalGroupsPolicy   Merge, Strict: no image has an /etc/group that names more groups
+ *     seLinuxChangePolicy        MountOption, Recursive: there are no labels to change
+ *     fsGroupChangePolicy        OnRootMismatch: the group is given once, when the volume is made
  */
 #include "core/spec/read.h"
 #include "core/spec/schema.h"

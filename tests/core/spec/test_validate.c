@@ -304,6 +304,29 @@ static void pods(void **state)
     RUN(rows);
 }
 
+/* What stands for another way than the machines' is refused. */
+static void policies_of_security(void **state)
+{
+    static const struct row rows[] = {
+        {"P0.securityContext={\"supplementalGroupsPolicy\":\"Strict\",\"fsGroupChangePolicy\":"
+         "\"OnRootMismatch\",\"seLinuxChangePolicy\":\"Recursive\"}",
+         ""},
+        {"P0.securityContext={\"supplementalGroupsPolicy\":\"Merge\",\"seLinuxChangePolicy\":"
+         "\"MountOption\"}",
+         ""},
+        {"P0.securityContext={\"supplementalGroupsPolicy\":\"Some\"}",
+         P0 ".securityContext.supplementalGroupsPolicy: Unsupported value: \"Some\": supported values: "
+            "\"Merge\", \"Strict\"\n"},
+        {"P0.securityContext={\"fsGroupChangePolicy\":\"Always\"}", /* every file of a claim, at each start */
+         P0 ".securityContext.fsGroupChangePolicy: Unsupported value: \"Always\": supported values: "
+            "\"OnRootMismatch\"\n"},
+        {"P0.securityContext={\"seLinuxChangePolicy\":\"Any\"}",
+         P0 ".securityContext.seLinuxChangePolicy: Unsupported value: \"Any\": supported values: "
+            "\"MountOption\", \"Recursive\"\n"},
+    };
+    RUN(rows);
+}
+
 static void policies(void **state)
 {
 #define FAIL(text) "spec.failurePolicy={\"rules\":[" text "]}"
@@ -504,6 +527,7 @@ int main(void)
         cmocka_unit_test(counts),
         cmocka_unit_test(pod_failure_policy),
         cmocka_unit_test(pods),
+        cmocka_unit_test(policies_of_security),
         cmocka_unit_test(policies),
         cmocka_unit_test(coordinator),
         cmocka_unit_test(volume_claims),
