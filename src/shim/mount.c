@@ -165,7 +165,8 @@ static int open_target(const struct shim *shim, const struct mount_spec *spec)
     return result;
 }
 
-/* In a user namespace flags that the machine has set stay set: they have to be named. */
+/* For kernels before 5.12, which change a mount by its path alone: a task that changes the path meanwhile
+ * keeps its mount writable. In a user namespace flags that the machine has set stay set, and are named. */
 static int make_read_only(const char *target)
 {
     static const unsigned long more[] = {0, MS_NOSUID | MS_NODEV, MS_NOSUID | MS_NODEV | MS_NOEXEC};
@@ -189,22 +190,31 @@ static void name_descriptor(struct text *path, int fd)
     text_add_number(path, (uint64_t)fd);
 }
 
-/* Whoever changes the path meanwhile does not lead the mount elsewhere: descriptors name both ends. */
-static int mount_one(const struct shim *shim, const struct mount_spec *spec, int source)
+/* Binds the source to the target. Whoever changes their paths meanwhile does not lead the mount elsewhere:
+ * descriptors name both ends. */
+static int bind_one(const struct mount_spec *spec, int source, int target)
 {
     struct text from = {.len = 0}, to = {.len = 0};
+    bool read_only = spec->letters[1] == SHIM_MOUNT_READ_ONLY;
+    int result = read_only ? bind_read_only(source, target) : 0;
+    /* EPERM: from a filter of the container around us that does not know these calls. */
+    if (read_only && result != -ENOSYS && result != -EPERM)
+        return result;
+    name_descriptor(&from, source);
+    name_descriptor(&to, target);
+    if (mount(from.data, to.data, NULL, MS_BIND | MS_REC, NULL) < 0)
+        return -errno;
+    return read_only ? make_read_only(spec->target) : 0;
+}
+
+static int mount_one(const struct shim *shim, const struct mount_spec *spec, int source)
+{
+    struct text to = {.len = 0};
     int target = source < 0 ? source : open_target(shim, spec);
     if (target < 0)
         return target;
-    name_descriptor(&from, source);
     name_descriptor(&to, target);
-    int result = 0;
-    if (spec->letters[0] == SHIM_MOUNT_HIDDEN)
-        result = hide(to.data);
-    else if (mount(from.data, to.data, NULL, MS_BIND | MS_REC, NULL) < 0)
-        result = -errno;
-    else if (spec->letters[1] == SHIM_MOUNT_READ_ONLY)
-        result = make_read_only(spec->target);
+    int result = spec->letters[0] == SHIM_MOUNT_HIDDEN ? hide(to.data) : bind_one(spec, source, target);
     close(target);
     return result;
 }

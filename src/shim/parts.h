@@ -87,6 +87,10 @@ int mount_all(struct shim *shim);
 /* Enters a mount namespace of the task's own, the first time; -errno: it is not allowed. */
 int own_mounts(const struct shim *shim);
 
+/* readonly.c: mounts what the descriptor `source` names, and all that is mounted below it, read-only on what
+ * `target` names; no path is looked up. Returns 0, or -errno; -ENOSYS before Linux 5.12. */
+int bind_read_only(int source, int target);
+
 /* readonly.c: in the child, before it gives up its user: all but its writable mounts becomes read-only.
  * Returns 0, or -errno. */
 int make_root_read_only(const struct shim *shim);

@@ -164,6 +164,44 @@ static void the_root_is_read_only(void **state)
     free(log);
 }
 
+/* The target is a link in a volume that leads to the volume's own place. So the mount covers the link, and
+ * its path then leads where the mounted folder says: not to the mount that has to be read-only. */
+static void a_read_only_mount_is_the_one_that_was_made(void **state)
+{
+    struct fixture *f = *state;
+    struct task_args args;
+    char text[1024], paths[4][256], link[300], target[300];
+    static const char *const names[] = {"volume", "fixed", "other", "place"};
+    if (!may_mount())
+        skip();
+    for (int i = 0; i < 4; i++) {
+        snprintf(paths[i], sizeof paths[i], "%s/%s", f->directory, names[i]);
+        assert_int_equal(mkdir(paths[i], 0777), 0);
+    }
+    const char *volume = paths[0], *fixed = paths[1], *other = paths[2], *place = paths[3];
+    snprintf(link, sizeof link, "%s/in", volume);
+    assert_int_equal(symlink(".", link), 0);
+    snprintf(link, sizeof link, "%s/in", fixed);
+    assert_int_equal(symlink(other, link), 0);
+    snprintf(target, sizeof target, "%s/in", place);
+    const struct launch_mount mounts[] = {{.source = other, .target = other},
+                                          {.source = volume, .target = place},
+                                          {.source = fixed, .target = target, .read_only = true}};
+    snprintf(text, sizeof text,
+             "try() { if (: >\"$1\") 2>/dev/null; then echo yes; else echo no; fi; }; try %s/a; try %s/a",
+             place, other);
+    script(f, &args, 1, text);
+    args.spec.mounts = mounts;
+    args.spec.mount_count = 3;
+    spawn(f, &args.spec);
+    const struct seen *seen = await(f, LAUNCH_EXITED, 1);
+    if (seen->event.exit.exit_code != 0)
+        fail_msg("%s", seen->text);
+    char *log = log_of(f, 1);
+    assert_string_equal(log, "no\nyes\n");
+    free(log);
+}
+
 int main(int argc, char **argv)
 {
     if (argc > 1)
@@ -173,6 +211,8 @@ int main(int argc, char **argv)
         cmocka_unit_test_setup_teardown(a_capability_gives_calls_back, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(the_filter_is_seen, fixture_setup, fixture_teardown),
         cmocka_unit_test_setup_teardown(the_root_is_read_only, fixture_setup, fixture_teardown),
+        cmocka_unit_test_setup_teardown(a_read_only_mount_is_the_one_that_was_made, fixture_setup,
+                                        fixture_teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
