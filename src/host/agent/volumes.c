@@ -26,6 +26,15 @@ enum { PATH_MAX_BYTES = 4096 };
 
 /* --- making --------------------------------------------------------------------------------------- */
 
+/* Sets the mode. With fsGroup the file is of that group, which may read it whatever the mode says. */
+static int give_to_group(int fd, const struct task_launch *launch, mode_t mode)
+{
+    bool give = launch->fs_group > 0 && geteuid() == 0;
+    if (give && fchown(fd, (uid_t)-1, (gid_t)launch->fs_group) < 0)
+        return -1;
+    return fchmod(fd, give ? mode | S_IRUSR | S_IRGRP : mode);
+}
+
 static int write_file(const char *directory, const struct task_launch *launch, const struct volume_file *file,
                       struct error *error)
 {
@@ -53,7 +62,7 @@ static int write_file(const char *directory, const struct task_launch *launch, c
     }
     bool give = launch->run_as_user >= 0 && geteuid() == 0;
     if (fd < 0 || left.len > 0 || (give && fchown(fd, (uid_t)launch->run_as_user, (gid_t)-1) < 0) ||
-        fchmod(fd, file->mode) < 0)
+        give_to_group(fd, launch, file->mode) < 0)
         rc = error_set_errno(error, errno, "writing %s", path);
     if (fd >= 0)
         close(fd);

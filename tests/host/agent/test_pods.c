@@ -24,6 +24,7 @@ struct pod {
     size_t count;
     struct volume_launch volumes[MAX];
     size_t volume_count;
+    uint32_t fs_group;
 };
 
 static struct container_launch *add(struct pod *pod, const char *name, enum container_role role,
@@ -59,7 +60,8 @@ static void start(struct bed *bed, struct pod *pod, uint64_t task)
                                  .containers = pod->containers,
                                  .container_count = pod->count,
                                  .volumes = pod->volumes,
-                                 .volume_count = pod->volume_count};
+                                 .volume_count = pod->volume_count,
+                                 .fs_group = pod->fs_group};
     wire_send_controller(bed->fake.agent,
                          &(struct from_controller){.kind = FROM_CONTROLLER_START, .start = launch});
 }
@@ -211,6 +213,28 @@ static void volumes_are_seen_by_containers_alone(void **state)
     bed_done(&bed);
 }
 
+/* A Secret's file that only its owner may read is the group's too, as on Kubernetes. */
+static void files_of_volumes_belong_to_the_fs_group(void **state)
+{
+    if (geteuid() != 0)
+        skip();
+    struct bed bed;
+    struct pod pod = {.count = 0, .fs_group = 200007};
+    struct volume_file files[] = {{STR("deep/secret"), STR("hush"), 0400}, {STR("all"), STR("x"), 0644}};
+    struct container_mount mount = {STR("keys"), STR("/mnt"), STR(""), false};
+    bed_init(&bed);
+    pod.volumes[pod.volume_count++] =
+        (struct volume_launch){.name = STR("keys"), .kind = VOLUME_FILES, .files = files, .file_count = 2};
+    struct container_launch *container =
+        add(&pod, "main", CONTAINER_MAIN, RERUN_NEVER, "stat -c '%a %g' /mnt/deep/secret /mnt/all");
+    container->mounts = &mount;
+    container->mount_count = 1;
+    start(&bed, &pod, 29);
+    RUN_UNTIL(&bed.fake, told(&bed.fake, 29)->exited);
+    assert_string_equal(read_log(&bed, 29, "main"), "440 200007\n644 200007\n");
+    bed_done(&bed);
+}
+
 static void a_volume_that_is_not_there_is_named(void **state)
 {
     struct bed bed;
@@ -302,6 +326,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(the_fence_ends_every_container),
         cmocka_unit_test(a_failing_container_runs_again_and_a_probe_kills),
         cmocka_unit_test(volumes_are_seen_by_containers_alone),
+        cmocka_unit_test(files_of_volumes_belong_to_the_fs_group),
         cmocka_unit_test(a_volume_that_is_not_there_is_named),
         cmocka_unit_test(each_run_of_a_container_has_its_own_tmp),
         cmocka_unit_test(a_volume_at_tmp_takes_its_place),
