@@ -36,6 +36,23 @@ def wait_for(what, condition, seconds=PATIENCE_S):
         time.sleep(0.02)
 
 
+def root_tasks(*paths):
+    """The option that root needs where tasks of other users cannot reach these paths: a folder above one is closed to
+    them, and no mount namespace leads around it, as in a chroot and most containers. Else nothing."""
+    def is_closed(path):
+        folder = os.path.dirname(os.path.realpath(path))
+        while os.path.dirname(folder) != folder:
+            if os.path.isdir(folder) and not os.stat(folder).st_mode & 0o001:
+                return True
+            folder = os.path.dirname(folder)
+        return False
+
+    if os.geteuid() != 0 or not any(is_closed(path) for path in paths):
+        return ()
+    alone = subprocess.run(["unshare", "--mount", "--propagation", "slave", "true"], stderr=subprocess.DEVNULL)
+    return () if alone.returncode == 0 else ("--allow-root-tasks",)
+
+
 class Watch:
     """Every change of one object, in order: a state that passes too fast to be polled is seen all the same.
 
@@ -83,14 +100,17 @@ class Cluster:
 
     headers = {}  # of every request
 
-    def __init__(self, folder, cluster_file, *options, access=("--insecure",)):
+    def __init__(self, folder, cluster_file, *options, access=("--insecure",), user=None):
+        """`user`: the one that root has it run as, whose folder it is."""
         self.folder = os.path.realpath(folder)
         os.makedirs(self.folder, exist_ok=True)
         env = dict(os.environ, PATH=BUILD + ":" + os.environ["PATH"])
-        if ROOT_TASKS and os.geteuid() == 0 and "--task-user" not in options:
+        become = [] if user is None else ["setpriv", f"--reuid={user}", f"--regid={user}", "--clear-groups"]
+        if ROOT_TASKS and os.geteuid() == 0 and user is None and "--task-user" not in options:
             options = (*options, "--allow-root-tasks")
-        self.process = subprocess.Popen([PHALANX, "up", "--cluster", cluster_file, "--data", self.folder, "--api",
-                                         "127.0.0.1:0", "--agents", "127.0.0.1:0", *access, *options], env=env)
+        self.process = subprocess.Popen([*become, PHALANX, "up", "--cluster", cluster_file, "--data", self.folder,
+                                         "--api", "127.0.0.1:0", "--agents", "127.0.0.1:0", *access, *options],
+                                        env=env)
         try:
             self.url = wait_for("the cluster is up", self.announced)
             if not access:

@@ -20,6 +20,7 @@
 #include "host/access/folder.h"
 #include "os/file.h"
 #include "os/folder.h"
+#include "os/namespace.h"
 
 static const char usage[] =
     "Usage: phalanx up [--cluster FILE] [--data DIR] [options]\n"
@@ -52,7 +53,8 @@ static const char usage[] =
     "  --probe-settings FILE  limits of the probes (docs/probes.md)\n"
     "  --checkpoint-store S   s3://... or file:///...: the agents' (docs/checkpoints.md)\n"
     "  --task-user USER       the agents', which run as root if this program does (docs/security.md)\n"
-    "  --allow-root-tasks     likewise: tasks run as root\n"
+    "  --allow-root-tasks     likewise: tasks run as root; needed where root's tasks could not reach their\n"
+    "                         files as users of their own, because a folder is closed to them\n"
     "  --isolation MODE       likewise: try (default), require or off\n"
     "  --seccomp MODE         likewise: on (default) or off\n"
     "  --hide PATH            likewise; may be repeated\n"
@@ -128,7 +130,9 @@ struct up {
     int64_t revive_ns;
     enum { UP_FOUND, UP_SECURE, UP_INSECURE } access_mode; /* UP_FOUND: commands find the credentials */
     bool quiet, stopping, up;
-    bool users_chosen;           /* tasks are the users that an option says */
+    bool task_user, root_tasks;  /* the options of these names were given */
+    bool bridges;                /* agents can lead tasks of other users past a closed folder */
+    mode_t way;                  /* of folders on the way to what tasks reach */
     char token[PKI_TOKEN_TEXT];  /* of this run, with UP_FOUND */
     char access[PATH_BYTES + 8]; /* the folder of credentials; see folder.h */
     int status;
@@ -554,15 +558,27 @@ static bool failed(const char *path)
     return false;
 }
 
-/* Makes the folder or takes one that is this user's alone (see os_folder_own). */
-static bool own_folder(const char *path, char ret_real[PATH_BYTES])
+/* Others pass through folders where tasks are other users. With --allow-root-tasks a task is another user
+ * only if it asks to be: where agents can bridge a closed folder for it, folders are closed. */
+static void choose_way(struct up *up)
+{
+    up->bridges = up->bridges && (geteuid() != 0 || os_mounts_refused() == 0);
+    up->way = up->root_tasks && !up->task_user && up->bridges ? 0700 : os_folder_way();
+}
+
+/* Makes the folder or takes one that is this user's alone. os_folder_own leaves it to the folder whether
+ * others pass; here they do not where tasks are this user, and they do where nothing bridges the folder. */
+static bool own_folder(const struct up *up, const char *path, char ret_real[PATH_BYTES])
 {
     struct error error;
-    if (os_folder_own(path, 0711, &error) < 0) {
+    int rc = os_folder_own(path, up->way, &error);
+    if (rc == 0 && !realpath(path, ret_real))
+        return failed(path);
+    if (rc == 0 && (up->way == 0700 || !up->bridges))
+        rc = os_folder_private(ret_real, up->way, &error);
+    if (rc < 0)
         fprintf(stderr, "phalanx: up: %s\n", error.text);
-        return false;
-    }
-    return realpath(path, ret_real) || failed(path);
+    return rc == 0;
 }
 
 /* Makes DATA/machines: a folder, or with --state-dir a link to that folder, so that every program finds a
@@ -573,7 +589,7 @@ static bool make_state_folder(const struct up *up)
     snprintf(path, sizeof(path), "%s/machines", up->data);
     if (!up->state_dir)
         return mkdir(path, 0755) == 0 || errno == EEXIST || failed(path);
-    if (!own_folder(up->state_dir, target))
+    if (!own_folder(up, up->state_dir, target))
         return false;
     if (symlink(target, path) == 0)
         return true;
@@ -591,7 +607,7 @@ static void make_memory(struct up *up)
 {
     struct error error;
     keeper_memory(up->data, up->memory);
-    if (os_folder_private(up->memory, 0711, &error) == 0)
+    if (os_folder_private(up->memory, up->way, &error) == 0)
         return;
     fprintf(stderr, "phalanx: up: tasks can hold no checkpoints in memory: %s\n", error.text);
     snprintf(up->memory, sizeof(up->memory), "none");
@@ -599,7 +615,7 @@ static void make_memory(struct up *up)
 
 static bool make_folders(struct up *up, const char *data)
 {
-    if (!own_folder(data, up->data))
+    if (!own_folder(up, data, up->data))
         return false;
     if (!keeper_start(&up->keeper, up->data))
         return false;
@@ -738,7 +754,10 @@ static bool hand_on(struct up *up, int option, const char *name, const char *val
     char *word = mem_alloc(bytes); /* lives as long as the process */
     snprintf(word, bytes, value ? "--%s=%s" : "--%s", name, value);
     add_words(line, (const char *const[]){word}, 1);
-    up->users_chosen |= option == 'u' || option == 'R';
+    up->task_user |= option == 'u';
+    up->root_tasks |= option == 'R';
+    if (option == 'I')
+        up->bridges = strcmp(value, "off") != 0;
     return true;
 }
 
@@ -813,19 +832,18 @@ static int parse(struct up *up, int argc, char **argv, const char **ret_data)
     return 0;
 }
 
-/* Tasks of root's cluster are users of their own, unless these could not reach their own files. */
-static void choose_users(struct up *up)
+/* Tasks of root's cluster are users of their own: they have to reach their own files. */
+static bool check_reach(const struct up *up)
 {
     char why[LONG_PATH_BYTES];
-    if (geteuid() != 0 || up->users_chosen ||
+    if (geteuid() != 0 || up->task_user || up->root_tasks ||
         (local_others_reach(up->data, why) && local_others_reach(up->self, why)))
-        return;
-    (void)hand_on(up, 'R', "allow-root-tasks", NULL);
-    fprintf(
-        stderr,
-        "phalanx: up: warning: tasks run as root: %s. For tasks with users of their own, keep the program "
-        "and --data where every user may go\n",
-        why);
+        return true;
+    fprintf(stderr,
+            "phalanx: up: tasks have users of their own, who cannot reach their files: %s. Keep the program "
+            "and --data where every user may go, or say --allow-root-tasks, with which tasks run as root\n",
+            why);
+    return false;
 }
 
 int cmd_up(int argc, char **argv)
@@ -834,12 +852,14 @@ int cmd_up(int argc, char **argv)
                     .agents = "127.0.0.1:7071",
                     .log_bytes = "10Mi",
                     .log_files = "5",
-                    .revive_ns = 10 * NS_PER_SECOND};
+                    .revive_ns = 10 * NS_PER_SECOND,
+                    .bridges = true};
     const char *data = "phalanx-data";
     int parsed = parse(&up, argc, argv, &data);
     if (parsed != 0)
         return parsed > 0 ? EXIT_OK : EXIT_USAGE;
     os_umask_own();
+    choose_way(&up);
     ssize_t length = readlink("/proc/self/exe", up.self, sizeof(up.self) - 1);
     struct buf json BUF_CLEANUP = {0};
     if (length < 0 || (up.cluster_path && !cluster_file_load(up.cluster_path, &up.cluster, &json)) ||
@@ -849,9 +869,8 @@ int cmd_up(int argc, char **argv)
     snprintf(up.self_pid, sizeof(up.self_pid), "%d", (int)getpid());
     snprintf(up.api_at, sizeof(up.api_at), "%s", up.api);
     snprintf(up.agents_at, sizeof(up.agents_at), "%s", up.agents);
-    choose_users(&up);
     int status = EXIT_FAILED;
-    if ((up.cluster_path || use_default_cluster(&up, &json)) && make_credentials(&up))
+    if (check_reach(&up) && (up.cluster_path || use_default_cluster(&up, &json)) && make_credentials(&up))
         status = run(&up);
     keeper_end(&up.keeper);
     cluster_done(&up.cluster);

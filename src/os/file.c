@@ -102,6 +102,8 @@ static bool is_fresh_mount(int folder, const struct stat *info)
 int os_folder_own(const char *path, mode_t mode, struct error *error)
 {
     struct stat link, folder;
+    const mode_t way = os_folder_way();
+    mode &= way;
     int rc = os_folder_path(path, 0755, mode, error);
     if (rc < 0)
         return rc;
@@ -119,7 +121,7 @@ int os_folder_own(const char *path, mode_t mode, struct error *error)
     else if (folder.st_mode & 022)
         rc = error_set(error, ERROR_CONFLICT,
                        "others may write into %s: chmod go-w it, or name another folder", path);
-    else if (folder.st_mode & 044 && fchmod(fd, folder.st_mode & 0711) < 0)
+    else if (folder.st_mode & 077 & ~way && fchmod(fd, folder.st_mode & way) < 0)
         rc = error_set_errno(error, errno, "closing the folder %s to others", path);
     if (fd >= 0)
         close(fd);

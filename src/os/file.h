@@ -25,9 +25,10 @@ bool os_path_is_below(const char *path, const char *folder);
 bool os_path_barrier(const char *path, uid_t user, gid_t group, char ret[PATH_MAX]);
 
 /* Makes the folder `path` with this mode, and those above it that are absent, or takes the one that is there.
- * Others may then neither list nor write it; whether they may pass through is left as it is. ERROR_CONFLICT:
- * the folder, or the link that `path` is, belongs to another user, or others may write into the folder,
- * unless it is an empty file system that was just mounted. */
+ * Others may then neither list nor write it. Whether they may pass through a folder of root that is there is
+ * left as it is; a folder of another user they never pass, whatever `mode` says. ERROR_CONFLICT: the folder,
+ * or the link that `path` is, belongs to another user, or others may write into the folder, unless it is an
+ * empty file system that was just mounted. */
 int os_folder_own(const char *path, mode_t mode, struct error *error);
 
 /* Sets the umask with which this process's files are its user's alone. Folders that root makes may be passed

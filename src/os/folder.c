@@ -140,6 +140,11 @@ int os_folder_inside(int root, const char *inner, mode_t mode, int *ret_fd, stru
     return 0;
 }
 
+mode_t os_folder_way(void)
+{
+    return geteuid() == 0 ? 0711 : 0700;
+}
+
 int os_folder_private(const char *path, mode_t mode, struct error *error)
 {
     int fd;

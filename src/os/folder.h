@@ -33,6 +33,10 @@ int os_folder_path(const char *path, mode_t above, mode_t mode, struct error *er
  * of `root`, not even one that is put there meanwhile, and nothing is made outside: ERROR_DENIED. */
 int os_folder_inside(int root, const char *inner, mode_t mode, int *ret_fd, struct error *error);
 
+/* The mode of a folder on the way to what tasks reach: root's tasks may be other users, and pass through it
+ * without listing it (0711); the tasks of any other user are that user, and nobody else passes (0700). */
+mode_t os_folder_way(void);
+
 /* As os_folder_make for the caller's own user, without a descriptor. (os_folder_own follows a link of the
  * user's, and makes what is absent above.) */
 int os_folder_private(const char *path, mode_t mode, struct error *error);

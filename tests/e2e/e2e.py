@@ -15,7 +15,8 @@ import traceback
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "deploy"))
 import localcluster  # noqa: E402
-from localcluster import BUILD, JOBSETS, NODES, PATIENCE_S, PHALANX, Cluster, GaveUp, wait_for  # noqa: E402,F401
+from localcluster import (BUILD, JOBSETS, NODES, PATIENCE_S, PHALANX, Cluster, GaveUp, root_tasks,  # noqa: E402,F401
+                          wait_for)
 
 localcluster.ROOT_TASKS = True  # tasks of most cases write into the cluster's folder
 

@@ -77,9 +77,9 @@ static void a_folder_is_its_users_own(void **state)
     snprintf(path, sizeof path, "%s/a/b", top);
     assert_int_equal(os_folder_own(path, 0700, &error), 0);
     assert_int_equal(mode_of(path), 0700);
-    assert_int_equal(chmod(path, 0755), 0); /* closed to others; they pass through as before */
+    assert_int_equal(chmod(path, 0755), 0); /* closed to others; through root's they pass as before */
     assert_int_equal(os_folder_own(path, 0700, &error), 0);
-    assert_int_equal(mode_of(path), 0711);
+    assert_int_equal(mode_of(path), geteuid() == 0 ? 0711 : 0700);
     static const mode_t open_to_others[] = {0777, 01777, 0720, 0702};
     for (size_t i = 0; i < sizeof open_to_others / sizeof *open_to_others; i++) {
         assert_int_equal(chmod(path, open_to_others[i]), 0);
@@ -102,6 +102,29 @@ static void a_folder_is_its_users_own(void **state)
     unlink(link);
     rmdir(path);
     snprintf(path, sizeof path, "%s/a", top);
+    rmdir(path);
+    rmdir(top);
+}
+
+/* As a user other than root: a folder that others could pass through is closed, and none is made so. */
+static void others_pass_through_folders_of_root_alone(void **state)
+{
+    (void)state;
+    char top[] = "/tmp/phalanx-own-XXXXXX", path[64];
+    struct error error;
+    assert_non_null(mkdtemp(top));
+    snprintf(path, sizeof path, "%s/made", top);
+    if (geteuid() == 0) {
+        assert_int_equal(chown(top, 65534, 65534), 0);
+        assert_int_equal(setresuid(-1, 65534, 0), 0);
+    }
+    assert_int_equal(os_folder_own(path, 0711, &error), 0);
+    assert_int_equal(mode_of(path), 0700);
+    assert_int_equal(chmod(path, 0755), 0);
+    assert_int_equal(os_folder_own(path, 0711, &error), 0);
+    assert_int_equal(mode_of(path), 0700);
+    if (getuid() == 0)
+        assert_int_equal(setresuid(-1, 0, -1), 0);
     rmdir(path);
     rmdir(top);
 }
@@ -142,6 +165,7 @@ int main(void)
         cmocka_unit_test(a_larger_file_is_refused_by_name),
         cmocka_unit_test(what_cannot_be_read_is_named),
         cmocka_unit_test(a_folder_is_its_users_own),
+        cmocka_unit_test(others_pass_through_folders_of_root_alone),
         cmocka_unit_test(a_path_is_below_its_folders),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

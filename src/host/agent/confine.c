@@ -197,13 +197,14 @@ static int check_reach(const struct live *live, struct arena *arena, const struc
     const char *barrier = spec->set_user ? find_barrier(arena, spec, spec->directory) : NULL;
     if (!barrier)
         return 0;
-    return error_set(error, ERROR_DENIED,
-                     "user %u may not pass through \"%s\" to the task's folder \"%s\", and %s (%s): keep the "
-                     "agent's --state elsewhere, or start the agent with --allow-root-tasks",
-                     spec->user_id, barrier, spec->directory,
-                     live->isolation_off ? "tasks see the machine as it is"
-                                         : "this machine allows no mount namespace",
-                     live->isolation_off ? "--isolation=off" : strerror(live->mounts_refused));
+    return error_set(
+        error, ERROR_DENIED,
+        "user %u may not pass through \"%s\" to the task's folder \"%s\", and %s (%s): keep the "
+        "agent's --state elsewhere%s",
+        spec->user_id, barrier, spec->directory,
+        live->isolation_off ? "tasks see the machine as it is" : "this machine allows no mount namespace",
+        live->isolation_off ? "--isolation=off" : strerror(live->mounts_refused),
+        live->users.as_agent ? ", or leave runAsUser out" : ", or start the agent with --allow-root-tasks");
 }
 
 static void keep_writable(struct cover *cover, const char *path)

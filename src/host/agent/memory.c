@@ -3,8 +3,8 @@
  *
  *     <memory-dir>/phalanx-<machine>-<hash of the state directory>/<JobSet's uid>
  *
- * The agent makes both folders. The upper one is its own (0711); the lower one belongs to the user of the
- * JobSet's tasks alone (0700). libphalanx puts files into it at a task's first hold
+ * The agent makes both folders. The upper one is its own (0711 for root, else 0700); the lower one belongs
+ * to the user of the JobSet's tasks alone (0700). libphalanx puts files into it at a task's first hold
  * (job/checkpoint/held.h) and lets go of what it holds at a good end. What is left is removed KEEP_S after
  * the JobSet's last task here was forgotten: a restart comes sooner.
  *
@@ -58,7 +58,7 @@ void local_memory_init(struct live *live, const char *memory_dir)
         return;
     snprintf(path, sizeof path, "%s/phalanx-%s-%08x", parent, machine->name,
              (unsigned)hash64(0, live->directory, strlen(live->directory)));
-    if (check_parent(parent, &error) < 0 || os_folder_private(path, 0711, &error) < 0) {
+    if (check_parent(parent, &error) < 0 || os_folder_private(path, os_folder_way(), &error) < 0) {
         error_wrap(&error, "tasks can hold no checkpoints in memory");
         local_warn(machine, str_from(error.text));
         return;
@@ -78,7 +78,8 @@ static int make_lower(const struct live *live, const struct task_launch *launch,
     struct container_launch first;
     int fd;
     local_container_launch(launch, 0, &first);
-    int rc = os_folder_private(live->memory_dir, 0711, error); /* a cleaner of old files may have been here */
+    /* A cleaner of old files may have been here. */
+    int rc = os_folder_private(live->memory_dir, os_folder_way(), error);
     if (rc == 0)
         rc = os_folder_make(AT_FDCWD, path, 0700, local_user_of(&first), local_group_of(&first), &fd, error);
     if (rc == 0)

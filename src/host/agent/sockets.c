@@ -85,7 +85,7 @@ static int make_folders(const struct task_socket *door, struct error *error)
     char all[PATH_BYTES + 64], own[PATH_BYTES + 128];
     folder_path(door->live, all);
     container_path(door->live, door->container, "", own);
-    int rc = os_folder_private(all, 0711, error);
+    int rc = os_folder_private(all, os_folder_way(), error);
     return rc == 0 ? os_folder_private(own, door->user == geteuid() ? 0700 : 0711, error) : rc;
 }
 

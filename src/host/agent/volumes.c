@@ -198,24 +198,40 @@ static int volume_path(const struct live *live, const struct task_launch *launch
     return len < 0 || len >= PATH_MAX_BYTES ? error_set(error, ERROR_INVALID, "its path is too long") : 0;
 }
 
+/* Makes the folder of a namespace's claims, or closes the agent's own that is there. */
+static int make_namespace(const char *path, mode_t mode, struct error *error)
+{
+    struct stat info;
+    int rc = os_folder_path(path, 0755, mode, error);
+    if (rc == 0 && stat(path, &info) == 0 && info.st_uid == geteuid() && info.st_mode & 077 & ~mode &&
+        chmod(path, mode) < 0)
+        rc = error_set_errno(error, errno, "closing %s to others", path);
+    return rc;
+}
+
 /* A claim belongs to the user of the task that made it, and to the group that the tasks of its namespace have
- * or that they ask for. */
+ * or that they ask for. Without such a group it is that user's alone. */
 static int make_claim(const struct live *live, const struct task_launch *launch, const char *path,
                       struct error *error)
 {
-    int64_t shared = launch->fs_group > 0 ? (int64_t)launch->fs_group : local_users_group(live, launch);
-    if (local_users_group(live, launch) < 0)
-        return os_folder_path(path, 0755, 0777, error);
     ARENA_CLEANUP struct arena arena = {0};
+    bool root = geteuid() == 0;
+    int64_t own = local_users_group(live, launch),
+            shared = root && launch->fs_group > 0 ? launch->fs_group : own;
+    uid_t user = root && launch->run_as_user > 0 ? (uid_t)launch->run_as_user : geteuid();
     const char *slash = strrchr(path, '/');
-    int fd,
-        rc = os_folder_path(arena_printf(&arena, "%.*s", (int)(slash - path), path).data, 0755, 0711, error);
+    int fd, rc = make_namespace(arena_printf(&arena, "%.*s", (int)(slash - path), path).data,
+                                own < 0 ? 0700 : 0711, error);
     struct stat info;
     if (rc < 0 || (stat(path, &info) == 0 && !os_folder_is_unfinished(&info)))
         return rc;
-    rc = os_folder_make(AT_FDCWD, path, 02770, (uid_t)launch->run_as_user, (gid_t)shared, &fd, error);
-    if (rc == 0)
-        close(fd);
+    gid_t group = shared < 0 ? (gid_t)-1 : (gid_t)shared;
+    rc = os_folder_make(AT_FDCWD, path, shared < 0 ? 0700 : 02770, user, group, &fd, error);
+    if (rc < 0)
+        return rc;
+    if (user == geteuid() && fchown(fd, (uid_t)-1, group) < 0)
+        rc = error_set_errno(error, errno, "giving %s to group %u", path, (unsigned)group);
+    close(fd);
     return rc;
 }
 
@@ -251,7 +267,7 @@ static int about_volume(const struct volume_launch *volume, int rc, struct error
 
 int local_volumes_init(struct live *live, const char *volumes_dir, struct error *error)
 {
-    int rc = volumes_dir ? os_folder_path(volumes_dir, 0755, 0755, error) : 0;
+    int rc = volumes_dir ? os_folder_path(volumes_dir, 0755, os_folder_way(), error) : 0;
     if (rc == 0 && volumes_dir && !(live->volumes_dir = realpath(volumes_dir, NULL)))
         rc = error_set_errno(error, errno, "the directory of volumes %s", volumes_dir);
     return rc;

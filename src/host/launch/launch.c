@@ -17,6 +17,7 @@
 #include "base/units.h"
 #include "host/launch/state.h"
 #include "os/file.h"
+#include "os/folder.h"
 
 int fd_raise(int fd)
 {
@@ -75,7 +76,7 @@ enum { DIRECTORY_MAX = LAUNCH_PATH_MAX - LAUNCH_NAME_MAX - 64 };
 
 static int make_directories(const char *path, char ret_real[PATH_MAX], struct error *error)
 {
-    int rc = os_folder_own(path, 0711, error); /* tasks of other users reach their own folders below it */
+    int rc = os_folder_own(path, os_folder_way(), error);
     if (rc < 0)
         return rc;
     if (!realpath(path, ret_real))

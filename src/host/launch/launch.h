@@ -81,8 +81,8 @@ typedef void launch_event_fn(void *context, const struct launch_event *event);
 enum launch_cgroups { LAUNCH_CGROUPS_WHEN_LIMITED, LAUNCH_CGROUPS_ALWAYS, LAUNCH_CGROUPS_NEVER };
 
 struct launcher_options {
-    /* State of this machine; created (0755) with its parents. Best in memory (/run/...): it need not survive
-     * a reboot, and a busy disk would hold up every start. */
+    /* State of this machine; created (os_folder_way) with its parents. Best in memory (/run/...): it need
+     * not survive a reboot, and a busy disk would hold up every start. */
     const char *directory;
     const char *log_directory; /* logs of tasks, likewise created, on a disk; NULL: in `directory` */
     const char *shim; /* path of phalanx-shim; NULL: beside this program, else /usr/libexec/phalanx/ */
