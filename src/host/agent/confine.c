@@ -167,8 +167,9 @@ static void add_needed(struct cover *cover, struct live *live, const struct task
         keep_needed(cover, live, folder_of(arena, socket));
     if (live->memory_dir && memory && os_path_is_below(memory, live->memory_dir))
         keep_needed(cover, live, live->memory_dir);
-    if (launch->checkpoint_dir.len > 0)
-        keep_needed(cover, live, arena_strdup(arena, launch->checkpoint_dir));
+    const char *checkpoints = arena_strdup(arena, launch->checkpoint_dir);
+    if (access(checkpoints, F_OK) == 0) /* root's tasks make the folder at their first checkpoint */
+        keep_needed(cover, live, checkpoints);
     if (len > 0 && spec->set_user) { /* programs beside the agent's, such as the examples' */
         self[len] = 0;
         if (find_barrier(arena, spec, self))
