@@ -358,8 +358,10 @@ static int boot(struct controller *controller, struct error *error)
     if (refusal)
         return error_set(error, refusal->code, "the log takes no records: %s", refusal->text);
     CHECK(driver_is_open(controller->driver)); /* the store says at once */
-    if (!controller->options.shared)           /* nobody else reads the log */
+    if (!controller->options.shared) {           /* nobody else reads the log */
         driver_raise_level(controller->driver, LEVEL_NEWEST);
+        driver_turn(controller->driver);
+    }
     if (core_is_hearing(controller->core))
         fprintf(stderr,
                 "the log was restored from a backup: nothing starts before every machine was heard, or "
