@@ -234,8 +234,9 @@ void head_objects_lost(struct head *head, uint32_t host, const struct fault *fau
                 object->fault = mem_alloc(sizeof *fault);
                 *object->fault = *fault;
                 object->fault->launch = object->launch;
-                if (object->kept) /* its client may wait for shards elsewhere, which were never made */
-                    head_value_fail(client, object->handle, object->fault, effects);
+                /* Its client may wait for shards elsewhere, which were never made, or were lost on their way
+                 * there (head_break.c). */
+                head_value_fail(client, object->handle, object->fault, effects);
             }
             head_object_try_release(head, client, object, effects);
         }

@@ -140,12 +140,20 @@ static void memory_nearly_full(void **state)
     assert_true(sum.launches > 1000 && sum.memory_failures > 10);
 }
 
+/* A host dies while a value is put to it and to another one, the connection to which breaks. */
+static void seeds_that_found_something(void **state)
+{
+    run_seed(163, 1 << 20, false);
+    run_seed(73, 400, false);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(breaks_and_comes_to_rest),
         cmocka_unit_test(memory_nearly_full),
         cmocka_unit_test(heads_are_killed),
+        cmocka_unit_test(seeds_that_found_something),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
