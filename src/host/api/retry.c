@@ -43,6 +43,17 @@ static bool receipts_reach(const struct api_request *request, int64_t resent_ms)
     return receipts_since(core_receipts(request_core(request))) < first_ns;
 }
 
+/* Whether the user may see the object as it is by now: who may create it need not. */
+static bool may_see(const struct api_request *request, const struct receipt *receipt)
+{
+    struct access_attributes what = request->what;
+    if (request->method != METHOD_POST || !request->api->access)
+        return true;
+    what.verb = STR("get");
+    what.name = receipt->name;
+    return access_allows(request->api->access, request->user, &what);
+}
+
 void retry_answer(struct api_request *request, const struct receipt *receipt)
 {
     struct object_ref object = {0};
@@ -51,7 +62,7 @@ void retry_answer(struct api_request *request, const struct receipt *receipt)
         !removes && receipt->name.len > 0 &&
         resource_get(request->resource, request_core(request), request->namespace_, receipt->name, &object) &&
         object_name(object).uid == receipt->object;
-    if (there)
+    if (there && may_see(request, receipt))
         answer_object(request, (int)receipt->code, object, receipt->name);
     else
         answer_success(request, receipt->object);

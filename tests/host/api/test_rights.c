@@ -1,6 +1,7 @@
 /* Watches end with the right to them: a binding that goes, a token that is withdrawn. */
 #include "client.h"
 
+#include "core/record.h"
 #include "host/api/request.h"
 
 #define ROLES     "/apis/rbac.authorization.k8s.io/v1/namespaces/default"
@@ -120,6 +121,33 @@ static void a_get_is_asked_as_a_get(void **state)
         assert_int_equal(ask(fixture.host, &arena, "GET", url, AS("bob"), NULL, NULL), 403);
         assert_int_equal(ask(fixture.host, &arena, "GET", url, AS("root"), NULL, NULL), 200);
     }
+    end(&fixture);
+}
+
+/* Who may create, and not get, is told that a write which comes again was done, and shown nothing. Another
+ * user's key is another key. */
+static void a_receipt_shows_what_its_user_may_get(void **state)
+{
+    struct fixture fixture;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *doc = NULL;
+    struct event level = {.kind = EVENT_LEVEL, .level = LEVEL_RECEIPTS};
+    begin(&fixture, *state);
+    fake_step(fixture.host, &level, NULL);
+    assert_int_equal(ask(fixture.host, &arena, "PUT", ROLES "/roles/r", AS("root"),
+                         "{\"apiVersion\":\"rbac.authorization.k8s.io/v1\",\"kind\":\"Role\",\"metadata\":{"
+                         "\"name\":\"r\"},\"rules\":[{\"apiGroups\":[\"\"],\"resources\":[\"configmaps\"],"
+                         "\"verbs\":[\"create\"]}]}",
+                         NULL),
+                     200);
+#define KEY "Idempotency-Key: k\r\n"
+    assert_int_equal(ask(fixture.host, &arena, "POST", MAPS, AS("bob") KEY, MAP("one"), NULL), 201);
+    assert_int_equal(ask(fixture.host, &arena, "POST", MAPS, AS("bob") KEY, MAP("one"), &doc), 201);
+    assert_true(text_is(doc_get(doc, "kind"), "Status") && text_is(doc_get(doc, "status"), "Success"));
+    assert_int_equal(ask(fixture.host, &arena, "POST", MAPS, AS("eve") KEY, MAP("one"), NULL), 409);
+    assert_int_equal(ask(fixture.host, &arena, "POST", MAPS, AS("root") KEY, MAP("two"), NULL), 201);
+    assert_int_equal(ask(fixture.host, &arena, "POST", MAPS, AS("root") KEY, MAP("two"), &doc), 201);
+    assert_true(text_is(doc_get(doc, "kind"), "ConfigMap"));
     end(&fixture);
 }
 
@@ -430,6 +458,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(a_watch_ends_with_its_binding, setup, teardown),
         cmocka_unit_test_setup_teardown(a_get_is_asked_as_a_get, setup, teardown),
+        cmocka_unit_test_setup_teardown(a_receipt_shows_what_its_user_may_get, setup, teardown),
         cmocka_unit_test_setup_teardown(a_watch_ends_with_its_token, setup, teardown),
         cmocka_unit_test_setup_teardown(logs_end_with_the_token, setup, teardown),
         cmocka_unit_test_setup_teardown(a_command_ends_with_its_binding, setup, teardown),
