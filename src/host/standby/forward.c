@@ -11,7 +11,7 @@
 enum {
     CLIENTS_MAX = 4096,
     TICK_MS = 20,          /* between two looks at clients that wait */
-    GRACE_MS = 200,        /* leaving: a client may still begin a request, once a leader is known */
+    GRACE_MS = 500,        /* leaving: a client may still begin a request, once a leader is known */
     GRACE_ALONE_MS = 1000, /* the same, while none is known */
     LEAVE_MS = 5000,       /* leaving: whoever is left then is closed */
 };
