@@ -102,7 +102,7 @@ static int sweep_prove(const struct torus *torus, const struct sweep_case *item,
     return rc;
 }
 
-/* One more case of `all` is proved: says so on standard error, twenty times in a sweep. */
+/* Counts a proved case of `all`, and says how many there are on standard error, twenty times in a sweep. */
 static void sweep_count(struct sweep_board *board, size_t all)
 {
     uint32_t proved = __atomic_add_fetch(&board->proved, 1, __ATOMIC_RELAXED);

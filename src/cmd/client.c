@@ -285,8 +285,7 @@ static bool went_unanswered(struct client *client, const struct http_request *ca
 static void make_key(char ret_key[KEY_TEXT_MAX])
 {
     uint8_t bytes[(KEY_TEXT_MAX - 1) / 2];
-    if (getrandom(bytes, sizeof bytes, 0) != sizeof bytes)
-        abort(); /* so few bytes are always given whole */
+    CHECK(getrandom(bytes, sizeof bytes, 0) == sizeof bytes); /* so few are always given whole */
     for (size_t i = 0; i < sizeof bytes; i++)
         snprintf(ret_key + 2 * i, 3, "%02x", bytes[i]);
 }

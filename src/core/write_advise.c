@@ -2,6 +2,7 @@
  * wants: objects that it names do not exist yet, or never will. These are warnings and not refusals,
  * because an object of the same file may come a moment later. */
 #include "base/nearest.h"
+#include "core/admit/admit.h"
 #include "core/write.h"
 
 static void warn(const struct writing *writing, const struct buf *text)
@@ -89,13 +90,7 @@ static void add_size(struct buf *text, int64_t bytes)
     buf_printf(text, "%lld.%lld%s", (long long)(tenths / 10), (long long)(tenths % 10), units[unit]);
 }
 
-static void add_cpu(struct buf *text, int64_t milli)
-{
-    bool whole = milli % 1000 == 0;
-    buf_printf(text, "%lld%s", (long long)(whole ? milli / 1000 : milli), whole ? "" : "m");
-}
-
-/* What no machine has is not asked for on purpose. Where the cluster file says how much they have, the queue
+/* A request beyond every machine is a slip. Where the cluster file says how much machines have, the queue
  * tells (gang_feasible); where it does not, amounts are no constraint, and agents have told. */
 static void advise_amounts(const struct writing *writing, const struct pod_spec *pod)
 {
@@ -103,9 +98,9 @@ static void advise_amounts(const struct writing *writing, const struct pod_spec 
     struct buf text BUF_CLEANUP = {0};
     if (cluster->cpu_milli_max > 0 && pod->cpu_request_milli > cluster->cpu_milli_max) {
         buf_printf(&text, "cpu: each Pod asks for ");
-        add_cpu(&text, pod->cpu_request_milli);
+        amount_format(&text, STR("cpu"), pod->cpu_request_milli);
         buf_printf(&text, ", and the largest machine has ");
-        add_cpu(&text, cluster->cpu_milli_max);
+        amount_format(&text, STR("cpu"), cluster->cpu_milli_max);
         warn(writing, &text);
     }
     if (cluster->memory_bytes_max > 0 && pod->memory_request_bytes > cluster->memory_bytes_max) {

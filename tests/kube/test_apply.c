@@ -496,7 +496,7 @@ static void test_strategic_visits(void **state)
     }
 }
 
-/* So is one whose lists have an item with a long name. */
+/* A patch whose lists have an item with a long name is refused, too. */
 static void test_strategic_long_keys(void **state)
 {
     struct arena arena ARENA_CLEANUP = {0};

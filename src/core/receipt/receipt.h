@@ -1,4 +1,4 @@
-/* receipt.h - what was answered to writes that carried a request id.
+/* receipt.h - the answers to writes that carried a request id.
  *
  * A client whose connection broke before it had an answer cannot know whether its write was applied. With an
  * id it sends the write again: a write whose id has a receipt changes nothing, and gets the answer of the

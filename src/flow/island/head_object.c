@@ -234,7 +234,7 @@ void head_objects_lost(struct head *head, uint32_t host, const struct fault *fau
                 object->fault = mem_alloc(sizeof *fault);
                 *object->fault = *fault;
                 object->fault->launch = object->launch;
-                /* Its client may wait for shards elsewhere, which were never made, or were lost on their way
+                /* The client may wait for shards elsewhere, which were never made, or were lost on their way
                  * there (head_break.c). */
                 head_value_fail(client, object->handle, object->fault, effects);
             }

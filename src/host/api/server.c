@@ -356,8 +356,10 @@ static void see_headers(struct api_request *request, const struct http_head *hea
     request->content_type = header(request, head, "Content-Type");
     request->if_none_match = header(request, head, "If-None-Match");
     request->user_agent = header(request, head, "User-Agent");
-    request->retry.key = header(request, head, "Idempotency-Key");
-    request->retry.resent = header(request, head, "Phalanx-Resent");
+    if (request->method != METHOD_GET) {
+        request->retry.key = header(request, head, "Idempotency-Key");
+        request->retry.resent = header(request, head, "Phalanx-Resent");
+    }
     request->compares = str_is(http_head_value(head, "Kubectl-Command"), "kubectl diff");
     if (!http_head_value(head, "Upgrade").data)
         return;

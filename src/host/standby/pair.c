@@ -81,7 +81,7 @@ static void client_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
 
 /* --- the end ------------------------------------------------------------------------------------------ */
 
-/* Its answer has begun, or nobody wants it: the request is not sent again. */
+/* The request is not sent again: its answer has begun, or nobody wants it. */
 static void pair_forget(struct pair *pair)
 {
     CHECK(pair->all->kept_bytes >= pair->kept_bytes);
@@ -199,10 +199,10 @@ static void pair_write(struct pair *pair, uv_tcp_t *to, struct buf *bytes)
     }
 }
 
-/* Keeps the first `len` bytes of the client while they may be sent again. */
+/* Keeps the first `len` bytes of the client while they may be asked again: of a read here, or a write. */
 static void pair_keep(struct pair *pair, size_t len)
 {
-    if (!pair->keeps)
+    if (!pair->here && !pair->keeps)
         return;
     buf_add(&pair->asked, pair->in.data, len);
     CHECK(pair->asked.len <= AGAIN_BYTES_MAX);
@@ -331,31 +331,32 @@ static void read_elsewhere(struct pair *pair)
     way_close(pair);
 }
 
-/* A read that the API here did not answer: the leader does. */
-static void read_again(struct pair *pair)
+/* What was asked has no answer and stands at the front of `in` again, to be asked by another way. */
+static void take_back(struct pair *pair)
 {
     bounds_answer_done(&pair->answer);
     buf_add_str(&pair->asked, buf_str(&pair->in));
     buf_done(&pair->in);
     pair->in = pair->asked;
     pair->asked = (struct buf){0};
-    pair->rule.here = false;
-    pair->state = PAIR_HELD;
     way_close(pair);
 }
 
-/* Its leader has not answered a write: the next one does, whether it was applied or not. */
+/* A read that the API here did not answer: the leader does. */
+static void read_again(struct pair *pair)
+{
+    pair->rule.here = false;
+    pair->state = PAIR_HELD;
+    take_back(pair);
+}
+
+/* A write that its leader has not answered: the next one does, whether it was applied or not. */
 static void write_again(struct pair *pair)
 {
     CHECK(pair->state == PAIR_ASKED && pair->keeps && pair->first_ms > 0);
-    bounds_answer_done(&pair->answer);
-    buf_add_str(&pair->asked, buf_str(&pair->in));
-    buf_done(&pair->in);
-    pair->in = pair->asked;
-    pair->asked = (struct buf){0};
     pair->scanned = 0;
     pair->state = PAIR_HEAD; /* its bounds are found again */
-    way_close(pair);
+    take_back(pair);
 }
 
 /* The leader has ended the connection. */
@@ -549,8 +550,6 @@ static void pair_ask(struct pair *pair)
     }
     bounds_answer_begin(&pair->answer, &pair->request);
     pair_enter(pair, PAIR_ASKED);
-    if (pair->here)
-        buf_add(&pair->asked, pair->in.data, len);
     pair_keep(pair, len + used);
     if (pair->keeps && pair->first_ms > 0) {
         pair_pass_again(pair, len, used);

@@ -18,7 +18,7 @@ struct read_rule {
     uint64_t version; /* and all records up to this one */
 };
 
-/* What a path of the API names; of the groups that clients write, by its form alone. */
+/* The thing that a path of the API names, by the path's form alone. */
 enum rule_path { RULE_NO_OBJECT, RULE_COLLECTION, RULE_OBJECT, RULE_SUBRESOURCE };
 enum rule_path rule_path_of(struct str path);
 

@@ -304,7 +304,7 @@ static void pods(void **state)
     RUN(rows);
 }
 
-/* What stands for another way than the machines' is refused. */
+/* Values that stand for another way than the machines' are refused. */
 static void policies_of_security(void **state)
 {
     static const struct row rows[] = {

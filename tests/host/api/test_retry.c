@@ -76,7 +76,7 @@ static void test_changes(void **state)
     snprintf(body, sizeof body, MAP("\"name\":\"m\",\"resourceVersion\":\"" STR_FORMAT "\""),
              STR_ARG(version));
     assert_int_equal(ask_twice(host, &arena, "PUT", MAPS "/m", KEY("put"), body, docs), 200);
-    /* What comes again shows the object as it is by now. */
+    /* A write that comes again shows the object as it is by now. */
     assert_int_equal(ask(host, &arena, "PATCH", MAPS "/m", MERGE, "{\"data\":{\"a\":\"3\"}}", NULL), 200);
     assert_int_equal(ask(host, &arena, "PUT", MAPS "/m", KEY("put"), body, &object), 200);
     assert_true(text_is(doc_path(object, "data", "a", NULL), "3"));

@@ -124,8 +124,8 @@ static void a_get_is_asked_as_a_get(void **state)
     end(&fixture);
 }
 
-/* Who may create, and not get, is told that a write which comes again was done, and shown nothing. Another
- * user's key is another key. */
+/* A user who may create, and not get, is told that a write which comes again was done, and shown nothing.
+ * Another user's key is another key. */
 static void a_receipt_shows_what_its_user_may_get(void **state)
 {
     struct fixture fixture;

@@ -120,7 +120,7 @@ static void those_without_a_role_share_a_seat(void **state)
     assert_true(list_empty(&seats.users) && seats.taken == 0 && seats.waiting == 0);
 }
 
-/* Of the loop there is one seat; what waits is counted in bytes. */
+/* The loop has one seat; work that waits for it is counted in bytes. */
 static void the_loop_is_one_seat(void **state)
 {
     (void)state;
