@@ -31,6 +31,7 @@ struct job {
     bool spoiled;      /* once is enough */
     uint64_t logged;   /* the last step that a line was printed of, and when */
     double logged_s;
+    double step_s; /* the beginning of the newest step */
 };
 
 /* ---- what phx_run_steps calls ---- */
@@ -75,6 +76,18 @@ static int spoil(struct job *job, struct phx_error *error)
     return error->code;
 }
 
+/* Begins a step: waits until the one before has had its least time. */
+static void keep_pace(struct job *job)
+{
+    double wait_s = job->step_s + (double)job->trainer.options->step_ms * 1e-3 - now_s();
+    if (wait_s > 0) {
+        struct timespec wait = {.tv_sec = (time_t)wait_s,
+                                .tv_nsec = (long)((wait_s - (double)(time_t)wait_s) * 1e9)};
+        nanosleep(&wait, NULL);
+    }
+    job->step_s = now_s();
+}
+
 static int make_step(void *argument, phx_context *ctx, uint64_t step, struct phx_error *error)
 {
     struct job *job = argument;
@@ -82,6 +95,7 @@ static int make_step(void *argument, phx_context *ctx, uint64_t step, struct phx
     bool is_last = phx_rank(ctx) + 1 == phx_world_size(ctx);
     if (options->spoil_at > 0 && step == options->spoil_at && is_last && !job->spoiled)
         return spoil(job, error);
+    keep_pace(job);
     int status = trainer_step(&job->trainer, step, &job->ring, error);
     if (status != 0)
         return status;

@@ -23,6 +23,8 @@ static const char help[] =
     "  --state-mb N          carry N MB more in the state, for measurements (0)\n"
     "  --no-rejoin           end when another rank is lost, instead of going on in this process\n"
     "  --spoil-at N          after N steps the last rank loses its weights, once, and asks to go back\n"
+    "  --step-ms N           begin a step at the earliest N ms after the one before, so that small steps\n"
+    "                        leave the processor to others (0)\n"
     "  --log-every N         print a line every N steps; 0 never (20)\n"
     "  --hash-file FILE      rank 0 writes the last line there too\n"
     "  --check-gradients     compare backpropagation with finite differences, and end\n"
@@ -83,6 +85,7 @@ static const struct option table[] = {
     {"state-mb", required_argument, NULL, 'M'},
     {"no-rejoin", no_argument, NULL, 'n'},
     {"spoil-at", required_argument, NULL, 'x'},
+    {"step-ms", required_argument, NULL, 'p'},
     {"log-every", required_argument, NULL, 'l'},
     {"hash-file", required_argument, NULL, 'h'},
     {"check-gradients", no_argument, NULL, 'g'},
@@ -132,6 +135,9 @@ int options_parse(struct options *ret_options, int argc, char **argv)
             break;
         case 'x':
             status = parse_number(name, optarg, 1, &options.spoil_at);
+            break;
+        case 'p':
+            status = parse_number(name, optarg, 0, &options.step_ms);
             break;
         case 'l':
             status = parse_number(name, optarg, 0, &options.log_every);

@@ -11,6 +11,7 @@ struct options {
     double rate;
     uint64_t state_mb; /* of state that nobody needs, for measurements */
     uint64_t spoil_at; /* steps; 0: never */
+    uint64_t step_ms;  /* the least time of a step */
     bool check_gradients, no_rejoin;
 };
 

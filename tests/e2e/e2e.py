@@ -24,6 +24,8 @@ localcluster.ROOT_TASKS = True  # tasks of most cases write into the cluster's f
 MINI = os.path.join(ROOT, "clusters/mini.yaml")
 # The same machines with a lease that no loaded computer exceeds.
 PATIENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "patient.cluster.yaml")
+# Options of train whose steps leave the processors to others: with small batches it waits more than it computes.
+LIGHT = ("--batch", "12", "--step-ms", "15")
 
 
 class Failed(Exception):
