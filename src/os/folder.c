@@ -6,6 +6,7 @@
 #include <limits.h>
 #include <linux/openat2.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/syscall.h>
@@ -172,10 +173,28 @@ static void remove_entries(int fd, dev_t device, int depth)
         close(fd);
 }
 
+/* Opens also a folder of the caller's that its mode closes. */
+static int open_to_remove(int parent_fd, const char *name)
+{
+    const int flags = O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC;
+    int fd = openat(parent_fd, name, O_RDONLY | flags);
+    if (fd >= 0 || errno != EACCES)
+        return fd;
+    char path[64];
+    int closed = openat(parent_fd, name, O_PATH | flags);
+    if (closed < 0)
+        return -1;
+    snprintf(path, sizeof path, "/proc/self/fd/%d", closed);
+    if (chmod(path, 0700) == 0)
+        fd = openat(parent_fd, name, O_RDONLY | flags);
+    close(closed);
+    return fd;
+}
+
 static void remove_below(int parent_fd, const char *name, dev_t device, int depth)
 {
     struct stat info;
-    int fd = openat(parent_fd, name, O_RDONLY | O_DIRECTORY | O_NOFOLLOW | O_CLOEXEC);
+    int fd = open_to_remove(parent_fd, name);
     if (fd >= 0 && depth < DEPTH_MAX && fstat(fd, &info) == 0 && info.st_dev == device)
         remove_entries(fd, device, depth);
     else if (fd >= 0)

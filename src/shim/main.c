@@ -216,6 +216,29 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
+/* Opens the folder above that of the log, as long as the machine's paths hold here; -1: the log is elsewhere. */
+static int open_logs(const struct shim *shim)
+{
+    static char path[4096];
+    const char *name = strrchr(shim->log_directory, '/');
+    size_t len = name ? (size_t)(name - shim->log_directory) : 0;
+    if (len == 0 || len >= sizeof path)
+        return -1;
+    memcpy(path, shim->log_directory, len);
+    return open(path, O_PATH | O_DIRECTORY | O_CLOEXEC);
+}
+
+/* Enters the log's own folder in that one, or stays in the task's. */
+static bool enter_logs(const struct shim *shim, int logs)
+{
+    if (!shim->log_directory[0])
+        return true;
+    if (logs < 0 || fchdir(logs) < 0)
+        return false;
+    const char *name = strrchr(shim->log_directory, '/') + 1;
+    return (mkdir(name, 0755) == 0 || errno == EEXIST) && chdir(name) == 0;
+}
+
 int main(void)
 {
     static struct shim shim = {.output = -1, .log = {.fd = -1, .times_fd = -1}};
@@ -229,11 +252,11 @@ int main(void)
         shim.exit.status = SIGKILL;
         finish(&shim);
     }
+    int logs = open_logs(&shim);
     if (start_task(&shim) < 0)
         finish_unstarted(&shim);
     /* Only now: on a busy disk the journal can hold up a new file for milliseconds. */
-    if (!shim.log_directory[0] ||
-        ((mkdir(shim.log_directory, 0755) == 0 || errno == EEXIST) && chdir(shim.log_directory) == 0))
+    if (enter_logs(&shim, logs))
         log_open(&shim.log, shim.header->log_limit_bytes, shim.header->log_files);
     record_start(&shim);
     int signals = open_signals();

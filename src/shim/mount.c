@@ -254,16 +254,34 @@ static int open_source(const struct mount_spec *spec)
     return fd >= 0 ? fd : -errno;
 }
 
+/* Makes the first mount if that is a root. Returns the number of mounts that are done, or < 0. */
+static int mount_root(struct shim *shim, const int *sources)
+{
+    if (shim->mount_count == 0 || shim->mounts[0].letters[0] != SHIM_MOUNT_ROOT)
+        return 0;
+    int entered = sources[0] < 0 ? sources[0] : root_enter(shim->mounts[0].source);
+    shim->has_root = entered == 0;
+    int result = judge(shim, 0, entered);
+    return result < 0 ? result : 1;
+}
+
 /* All sources are opened before the first mount, which may hide those of others. They are opened in the new
  * namespace: the kernel binds nothing from another one. */
 int mount_all(struct shim *shim)
 {
     static int sources[SHIM_MOUNTS_MAX];
-    int result = 0, own = own_mounts(shim);
+    int own = own_mounts(shim);
     for (uint32_t i = 0; i < shim->mount_count; i++)
         sources[i] = own == 0 ? open_source(&shim->mounts[i]) : own;
-    for (uint32_t i = 0; i < shim->mount_count && result == 0; i++)
+    int done = mount_root(shim, sources), result = done < 0 ? done : 0;
+    if (result == 0)
+        hosts_mount(shim);
+    for (uint32_t i = (uint32_t)done; i < shim->mount_count && result == 0; i++)
         result = judge(shim, i, mount_one(shim, &shim->mounts[i], sources[i]));
+    if (result == 0 && shim->has_root && (result = root_leave()) < 0) {
+        shim->exit.stage = SHIM_STAGE_MOUNT;
+        shim->exit.error = -result;
+    }
     for (uint32_t i = 0; i < shim->mount_count; i++)
         if (sources[i] >= 0)
             close(sources[i]);

@@ -48,6 +48,7 @@ struct shim {
     const char **argv, **envp; /* NULL-terminated, into the mapped task file */
     struct mount_spec mounts[SHIM_MOUNTS_MAX];
     uint32_t mount_count;
+    bool has_root; /* one of its own (root.c) */
     const struct shim_fence *fence;
     struct cgroups cgroups;
     struct task_log log;
@@ -82,10 +83,20 @@ void exec_poll_set(const struct shim *shim, struct pollfd *ret_fds);
 void exec_poll_done(struct shim *shim, const struct pollfd *fds);
 void exec_reaped(struct shim *shim, pid_t pid, int status);
 
-/* mount.c: the task's mounts, in this process's own namespace. < 0: exit.stage and exit.error say which. */
+/* start.c: mounts the task's hosts file over /etc/hosts, if it has one; start.hosts_error says what came of it. */
+void hosts_mount(struct shim *shim);
+
+/* mount.c: the task's mounts, its hosts file first, in this process's own namespace. < 0: exit.stage and
+ * exit.error say which. */
 int mount_all(struct shim *shim);
 /* Enters a mount namespace of the task's own, the first time; -errno: it is not allowed. */
 int own_mounts(const struct shim *shim);
+
+/* root.c: makes an overlay of the machine's root this process's root; `place` is any folder, over which the
+ * changes lie meanwhile. The machine's files can still be mounted from descriptors until root_leave, which takes
+ * them away. 0, or -errno, and then nothing has changed. */
+int root_enter(const char *place);
+int root_leave(void);
 
 /* readonly.c: mounts what the descriptor `source` names, and all that is mounted below it, read-only on what
  * `target` names; no path is looked up. Returns 0, or -errno; -ENOSYS before Linux 5.12. */

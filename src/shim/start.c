@@ -18,7 +18,7 @@
 
 /* Mounts the hosts file over /etc/hosts. Minimal images have no such file to mount on: an empty one means the
  * same to the machine, so it is made where the rights suffice. */
-static int mount_hosts(const struct shim *shim)
+static int cover_hosts(const struct shim *shim)
 {
     int result = own_mounts(shim);
     if (result < 0)
@@ -32,17 +32,22 @@ static int mount_hosts(const struct shim *shim)
     return mount("hosts", "/etc/hosts", NULL, MS_BIND, NULL) < 0 ? -errno : 0;
 }
 
-/* Writes the hosts file, and mounts it where that is allowed. */
-static int prepare_hosts(struct shim *shim)
+void hosts_mount(struct shim *shim)
 {
     const struct shim_header *header = shim->header;
-    if (header->hosts_len == 0)
-        return 0;
-    int result = file_create("hosts", shim->hosts, header->hosts_len, "/etc/hosts");
-    if (result < 0)
-        return result;
-    shim->start.hosts_error = header->flags & SHIM_PRIVATE_HOSTS ? -mount_hosts(shim) : EPERM;
-    return 0;
+    if (header->hosts_len > 0)
+        shim->start.hosts_error = header->flags & SHIM_PRIVATE_HOSTS ? -cover_hosts(shim) : EPERM;
+}
+
+static int write_files(const struct shim *shim)
+{
+    const struct shim_header *header = shim->header;
+    int result = 0;
+    if (header->rank_table_len > 0)
+        result = file_create("rank_table", shim->rank_table, header->rank_table_len, NULL);
+    if (result == 0 && header->hosts_len > 0)
+        result = file_create("hosts", shim->hosts, header->hosts_len, "/etc/hosts");
+    return result;
 }
 
 /* ---- in the vforked child: memory is the shim's, everything else its own ---- */
@@ -193,15 +198,12 @@ static int failed(struct shim *shim, enum shim_stage stage, int error)
 
 int start_task(struct shim *shim)
 {
-    const struct shim_header *header = shim->header;
-    int result = header->rank_table_len > 0
-                     ? file_create("rank_table", shim->rank_table, header->rank_table_len, NULL)
-                     : 0;
-    if (result == 0)
-        result = prepare_hosts(shim);
+    int result = write_files(shim);
     if (result < 0)
         return failed(shim, SHIM_STAGE_FILES, -result);
-    if (header->flags & SHIM_MOUNTS && (result = mount_all(shim)) < 0)
+    if (!(shim->header->flags & SHIM_MOUNTS))
+        hosts_mount(shim);
+    else if ((result = mount_all(shim)) < 0)
         return result;
     cgroup_make(shim);
     int output[2];

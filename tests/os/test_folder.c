@@ -184,6 +184,25 @@ static void links_are_removed_not_followed(void **state)
     os_folder_remove(AT_FDCWD, in_place("absent"));
 }
 
+static void folders_closed_by_their_mode_are_removed(void **state)
+{
+    if (geteuid() == 0 && chown(place, 4711, 4711) < 0)
+        skip();
+    pid_t child = fork();
+    if (child == 0) {
+        if (geteuid() == 0 && (setgid(4711) < 0 || setuid(4711) < 0))
+            _exit(2);
+        if (mkdir(in_place("tree"), 0755) < 0 || mkdir(in_place("tree/closed"), 0755) < 0 ||
+            mkdir(in_place("tree/closed/inner"), 0) < 0 || chmod(in_place("tree/closed"), 0) < 0)
+            _exit(3);
+        os_folder_remove(AT_FDCWD, in_place("tree"));
+        _exit(access(in_place("tree"), F_OK) == 0);
+    }
+    int status = 0;
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+}
+
 static void a_path_gets_its_modes(void **state)
 {
     struct error error;
@@ -240,6 +259,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(a_folder_that_its_maker_did_not_give_away_is_given, begin, end),
         cmocka_unit_test_setup_teardown(many_make_one_folder_at_once, begin, end),
         cmocka_unit_test_setup_teardown(links_are_removed_not_followed, begin, end),
+        cmocka_unit_test_setup_teardown(folders_closed_by_their_mode_are_removed, begin, end),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -6,6 +6,7 @@
 #include <cmocka.h>
 
 #include <errno.h>
+#include <stdlib.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -41,11 +42,30 @@ static void test_other_users_need_a_right(void **state)
     assert_int_equal(exit_status_of(child), EPERM);
 }
 
+static void test_roots_are_tried(void **state)
+{
+    (void)state;
+    char place[] = "/var/tmp/phx-root-XXXXXX";
+    if (geteuid() != 0 || os_mounts_refused())
+        skip();
+    assert_int_equal(os_root_refused("/no/such/place"), ENOENT);
+    assert_non_null(mkdtemp(place));
+    int refused = os_root_refused(place);
+    assert_true(refused == 0 || refused == EINVAL ||
+                refused == ENODEV);    /* the machine may have no overlays */
+    assert_int_equal(rmdir(place), 0); /* nothing was left */
+    pid_t child = fork();
+    if (child == 0)
+        _exit(chroot("/usr") == 0 && chdir("/") == 0 ? os_root_refused("/lib") : 0);
+    assert_int_equal(exit_status_of(child), EINVAL);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_chroot_allows_none),
         cmocka_unit_test(test_other_users_need_a_right),
+        cmocka_unit_test(test_roots_are_tried),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -157,7 +157,8 @@ struct live {
     struct task_users users;
     bool isolation_off, isolation_required; /* confine.c */
     int mounts_refused;                     /* errno; 0: tasks may have mounts of their own */
-    bool seccomp;                           /* likewise */
+    bool own_roots;                         /* root.c: tasks have root file systems of their own */
+    bool seccomp;                           /* confine.c */
     VEC(char *) hidden;
 };
 
@@ -327,6 +328,13 @@ int local_confine(struct live *live, const struct task_launch *launch,
 enum { LOCAL_TMP_MOUNTS_MAX = 32 };
 int local_tmp_mounts(struct live *live, obj_id task, uint32_t container, struct arena *arena,
                      struct launch_spec *spec, struct error *error);
+
+/* root.c: adds the mounts that give a container its own copy of the system's files, where the machine can.
+ * `spec` has all mounts but those of local_confine. For tasks of root: others cannot change those files, nor can
+ * anyone with a read-only root. */
+void local_root_init(struct live *live); /* what can't be is a note */
+void local_root_mounts(const struct live *live, const struct task_launch *launch, struct arena *arena,
+                       struct launch_spec *spec);
 
 void local_remove_later(struct live *live, const char *path); /* a tree, by another thread */
 

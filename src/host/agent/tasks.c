@@ -464,6 +464,8 @@ static int spawn(struct live *live, const struct task_launch *launch, uint32_t i
         rc = local_volumes_mounts(live, launch, &container, &arena, &spec, error);
     if (rc == 0)
         rc = local_tmp_mounts(live, launch->task, index, &arena, &spec, error);
+    if (rc == 0 && spec.user_id == 0 && !container.security.read_only_root)
+        local_root_mounts(live, launch, &arena, &spec);
     if (rc == 0)
         rc = local_confine(live, launch, &container, &arena, &spec, error);
     if (rc == 0)
@@ -645,6 +647,7 @@ int local_tasks_new(struct local_machine *machine, const struct agent_host_optio
     if (rc == 0)
         rc = local_store_init(live, options->checkpoint_store, error);
     if (rc == 0) {
+        local_root_init(live);
         local_logs_init(live);
         local_paces_init(live);
     }

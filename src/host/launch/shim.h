@@ -99,12 +99,14 @@ struct shim_header {
     uint32_t reserved;
 };
 
-/* Letters of a mount: 'f', 'd' or 'h', then 'r' or 'w', then '?' where the task runs without it if it
+/* Letters of a mount: 'f', 'd', 'h' or 'o', then 'r' or 'w', then '?' where the task runs without it if it
  * fails, or 'i' where what is mounted is a path inside the source that no link may lead out of. */
 enum shim_mount {
     SHIM_MOUNT_FILE = 'f',
     SHIM_MOUNT_DIRECTORY = 'd',
     SHIM_MOUNT_HIDDEN = 'h', /* an empty folder lies over the target; there is no source */
+    SHIM_MOUNT_ROOT =
+        'o', /* the first one: "/" becomes an overlay (shim/root.c); a place for it is the source */
     SHIM_MOUNT_READ_ONLY = 'r',
     SHIM_MOUNT_WRITABLE = 'w',
     SHIM_MOUNT_OPTIONAL = '?',

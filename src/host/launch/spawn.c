@@ -123,7 +123,8 @@ static void add_mounts(const struct launch_spec *spec, struct buf *file)
     buf_add_char(file, 0);
     for (size_t i = 0; i < spec->mount_count; i++) {
         const struct launch_mount *mount = &spec->mounts[i];
-        char letters[] = {mount->hidden    ? SHIM_MOUNT_HIDDEN
+        char letters[] = {mount->root      ? SHIM_MOUNT_ROOT
+                          : mount->hidden  ? SHIM_MOUNT_HIDDEN
                           : mount->is_file ? SHIM_MOUNT_FILE
                                            : SHIM_MOUNT_DIRECTORY,
                           mount->read_only ? SHIM_MOUNT_READ_ONLY : SHIM_MOUNT_WRITABLE,

@@ -27,6 +27,7 @@ static char agent_shim[PATH_MAX]; /* path of phalanx-shim, from the root: an age
 
 #define AGENT_ADDRESS    "127.0.0.9"
 #define AGENT_STOP_TASKS "STOP_TASKS" /* a variable: SIGTERM ends the agent's tasks too */
+#define AGENT_ISOLATES   "ISOLATES"   /* likewise: tasks do not see the machine as it is */
 
 static void agent_on_term(uv_signal_t *handle, int number)
 {
@@ -47,18 +48,19 @@ static int agent_run(char **argv)
     snprintf(hooks, sizeof hooks, "%s/hooks", argv[3]);
     snprintf(memory, sizeof memory, "%s/memory", argv[3]); /* only a test makes do with a disk */
     mkdir(memory, 0755);
-    struct agent_host_options options = {.allow_root_tasks = true,
-                                         .isolation_off = true, /* tasks meet the test in the state folder */
-                                         .machine = "m-1",
-                                         .controller = "127.0.0.1",
-                                         .address = AGENT_ADDRESS,
-                                         .port = (uint16_t)strtol(argv[2], NULL, 10),
-                                         .state = argv[3],
-                                         .shim = agent_shim,
-                                         .hooks_dir = hooks,
-                                         .memory_dir = memory,
-                                         .chips = 4,
-                                         .quiet = true};
+    struct agent_host_options options = {
+        .allow_root_tasks = true,
+        .isolation_off = !getenv(AGENT_ISOLATES), /* tasks meet the test in the state folder */
+        .machine = "m-1",
+        .controller = "127.0.0.1",
+        .address = AGENT_ADDRESS,
+        .port = (uint16_t)strtol(argv[2], NULL, 10),
+        .state = argv[3],
+        .shim = agent_shim,
+        .hooks_dir = hooks,
+        .memory_dir = memory,
+        .chips = 4,
+        .quiet = true};
     int rc = agent_host_new(&loop, &options, &host, &error);
     if (rc < 0) {
         fprintf(stderr, "%s\n", error.text);

@@ -6,6 +6,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -13,6 +14,8 @@
 #include <unistd.h>
 
 #include "host/agent/bed.h"
+#include "os/folder.h"
+#include "os/namespace.h"
 
 /* --- pods ----------------------------------------------------------------------------------------- */
 
@@ -292,6 +295,50 @@ static void each_run_of_a_container_has_its_own_tmp(void **state)
     bed_done(&bed);
 }
 
+/* Each run of a container finds the system's files as they are, and changes them for itself. A folder that its
+ * command names is the machine's. */
+static void each_run_of_a_container_has_its_own_root(void **state)
+{
+    struct bed bed;
+    struct pod pod = {.count = 0};
+    char command[1024], named[] = "/var/lib/phx-root-XXXXXX", old[64], second[64];
+    setenv(AGENT_ISOLATES, "1", 1);
+    bed_init(&bed);
+    unsetenv(AGENT_ISOLATES);
+    if (geteuid() != 0 || os_root_refused(bed.state)) {
+        bed_done(&bed);
+        skip();
+    }
+    assert_non_null(mkdtemp(named));
+    snprintf(second, sizeof second, "%s/second", named);
+    snprintf(old, sizeof old, "/etc/%s", strrchr(named, '/') + 1);
+    close(open(old, O_CREAT | O_WRONLY | O_CLOEXEC, 0644));
+    snprintf(command, sizeof command,
+             "for f in /phx-root-test /etc/phx-root-test; do [ ! -e $f ] && touch $f || echo seen $f; done; "
+             "echo changed >> %s; cat %s; mkdir /var/lib/phx-root-test; ls -d /.phalanx-machine 2>/dev/null; "
+             "cd %s; [ -e second ] && exit 0; touch second; exit 1",
+             old, old, named);
+    add(&pod, "main", CONTAINER_MAIN, RERUN_ON_FAILURE, command);
+    start(&bed, &pod, 31);
+    RUN_UNTIL(&bed.fake, told(&bed.fake, 31)->exited);
+    assert_string_equal(read_log(&bed, 31, "main"), "changed\n");
+    assert_int_equal(told(&bed.fake, 31)->exit_code, 0);
+    assert_int_equal(told(&bed.fake, 31)->restarts, 1);
+    assert_true(access("/phx-root-test", F_OK) < 0 && access("/etc/phx-root-test", F_OK) < 0 &&
+                access("/var/lib/phx-root-test", F_OK) < 0);
+    struct stat info;
+    assert_int_equal(stat(old, &info), 0);
+    assert_int_equal(info.st_size, 0);
+    assert_int_equal(unlink(old), 0);
+    assert_int_equal(access(second, F_OK), 0);
+    wire_send_controller(bed.fake.agent,
+                         &(struct from_controller){.kind = FROM_CONTROLLER_FORGET, .task = 31});
+    (void)read_log(&bed, 31, "main"); /* behind FORGET */
+    assert_false(exists(&bed, "volumes/31"));
+    os_folder_remove(AT_FDCWD, named);
+    bed_done(&bed);
+}
+
 /* A volume at /tmp takes its place; hostPath /tmp is the machine's own. */
 static void a_volume_at_tmp_takes_its_place(void **state)
 {
@@ -329,6 +376,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(files_of_volumes_belong_to_the_fs_group),
         cmocka_unit_test(a_volume_that_is_not_there_is_named),
         cmocka_unit_test(each_run_of_a_container_has_its_own_tmp),
+        cmocka_unit_test(each_run_of_a_container_has_its_own_root),
         cmocka_unit_test(a_volume_at_tmp_takes_its_place),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,5 +1,6 @@
 /* A task gets its command, environment, hosts, user, limits and log, and its course is reported. */
 #include "host/launch/fixture.h"
+#include "os/namespace.h"
 
 #include <sched.h>
 #include <sys/mount.h>
@@ -379,6 +380,41 @@ static void logs_live_elsewhere(void **state)
     }
 }
 
+/* The task's root is not the shim's alone: hosts, log and records are found as ever. */
+static void a_root_of_its_own(void **state)
+{
+    struct fixture *f = *state;
+    char place[192], part[224], logs[192];
+    snprintf(place, sizeof place, "%s/place", f->directory);
+    assert_int_equal(mkdir(place, 0755), 0);
+    if (os_root_refused(place))
+        skip();
+    launcher_shut(f);
+    snprintf(logs, sizeof logs, "%s/disk/logs", f->directory);
+    f->options.log_directory = logs;
+    launcher_open(f);
+    struct task_args args;
+    struct launch_mount mounts[] = {{.source = place, .target = "/", .root = true},
+                                    {.source = "/dev", .target = "/dev"},
+                                    {.source = f->directory, .target = "/made/by/it"}};
+    script(f, &args, 1,
+           "touch /phx-launch-root /made/by/it/reached; mkdir -p /tmp/phx-launch-root; grep -c peer-0 "
+           "/etc/hosts; "
+           "ls -A / | grep phalanx-machine; echo done");
+    args.spec.mounts = mounts;
+    args.spec.mount_count = sizeof mounts / sizeof *mounts;
+    args.spec.hosts = STR("10.0.0.1 peer-0\n");
+    spawn(f, &args.spec);
+    assert_int_equal(await(f, LAUNCH_EXITED, 1)->event.exit.exit_code, 0);
+    char *log = log_of(f, 1);
+    assert_string_equal(log, "1\ndone\n");
+    free(log);
+    assert_true(access("/phx-launch-root", F_OK) < 0 && access("/tmp/phx-launch-root", F_OK) < 0 &&
+                access("/made", F_OK) < 0);
+    snprintf(part, sizeof part, "%s/reached", f->directory);
+    assert_int_equal(access(part, F_OK), 0);
+}
+
 static void second_launcher_is_refused(void **state)
 {
     struct fixture *f = *state;
@@ -421,6 +457,7 @@ int main(void)
         CASE(spec_is_checked),
         CASE(forgetting_keeps_the_newest_logs),
         CASE(logs_live_elsewhere),
+        CASE(a_root_of_its_own),
         CASE(second_launcher_is_refused),
         CASE(many_at_once),
     };
