@@ -8,10 +8,10 @@
  * machine's. Thread-safe; takes about a millisecond. */
 int os_mounts_refused(void);
 
-/* Tries in a child process whether it may have a root file system of its own: an overlay of the machine's with
- * its changes in memory. `place` is any folder but "/"; nothing is left in it. Returns 0 if it may, otherwise
- * the errno of the refusal: EPERM without CAP_SYS_ADMIN, ENODEV in a kernel without overlays, EINVAL in a
- * chroot. Thread-safe. */
+/* Tries in a child process whether it may have a root file system of its own: an overlay of the machine's
+ * with its changes in memory. `place` is any folder but "/"; nothing is left in it. Returns 0 if it may,
+ * otherwise the errno of the refusal: EPERM without CAP_SYS_ADMIN, ENODEV in a kernel without overlays,
+ * EINVAL in a chroot. Thread-safe. */
 int os_root_refused(const char *place);
 
 #endif

@@ -216,7 +216,7 @@ static int open_signals(void)
     return signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
 }
 
-/* Opens the folder above that of the log, as long as the machine's paths hold here; -1: the log is elsewhere. */
+/* Opens the folder above that of the log while the machine's paths hold here; -1: the log is elsewhere. */
 static int open_logs(const struct shim *shim)
 {
     static char path[4096];

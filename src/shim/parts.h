@@ -83,7 +83,8 @@ void exec_poll_set(const struct shim *shim, struct pollfd *ret_fds);
 void exec_poll_done(struct shim *shim, const struct pollfd *fds);
 void exec_reaped(struct shim *shim, pid_t pid, int status);
 
-/* start.c: mounts the task's hosts file over /etc/hosts, if it has one; start.hosts_error says what came of it. */
+/* start.c: mounts the task's hosts file over /etc/hosts, if it has one; start.hosts_error says what came of
+ * it. */
 void hosts_mount(struct shim *shim);
 
 /* mount.c: the task's mounts, its hosts file first, in this process's own namespace. < 0: exit.stage and
@@ -93,8 +94,8 @@ int mount_all(struct shim *shim);
 int own_mounts(const struct shim *shim);
 
 /* root.c: makes an overlay of the machine's root this process's root; `place` is any folder, over which the
- * changes lie meanwhile. The machine's files can still be mounted from descriptors until root_leave, which takes
- * them away. 0, or -errno, and then nothing has changed. */
+ * changes lie meanwhile. The machine's files can still be mounted from descriptors until root_leave, which
+ * takes them away. 0, or -errno, and then nothing has changed. */
 int root_enter(const char *place);
 int root_leave(void);
 

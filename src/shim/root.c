@@ -1,11 +1,10 @@
 /* root.c - a root file system of the task's own: the machine's files, over which the task's changes lie.
  *
- * An overlay (Documentation/filesystems/overlayfs.rst of Linux) of the machine's root file system, with a tmpfs
- * for the changes: making it takes a fraction of a millisecond, several on a disk, and nothing is left of it at
- * the task's end. Other file systems that are mounted on the machine are not in it: the task's further mounts
- * bring those that it sees. The machine's root stays mounted in a folder of the new one until those mounts are
- * made, because the kernel binds nothing from outside of the mount namespace.
- */
+ * An overlay (Documentation/filesystems/overlayfs.rst of Linux) of the machine's root file system, with a
+ * tmpfs for the changes: making it takes a fraction of a millisecond, several on a disk, and nothing is left
+ * of it at the task's end. Other file systems that are mounted on the machine are not in it: the task's
+ * further mounts bring those that it sees. The machine's root stays mounted in a folder of the new one until
+ * those mounts are made, because the kernel binds nothing from outside of the mount namespace. */
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/mount.h>

@@ -330,8 +330,8 @@ int local_tmp_mounts(struct live *live, obj_id task, uint32_t container, struct 
                      struct launch_spec *spec, struct error *error);
 
 /* root.c: adds the mounts that give a container its own copy of the system's files, where the machine can.
- * `spec` has all mounts but those of local_confine. For tasks of root: others cannot change those files, nor can
- * anyone with a read-only root. */
+ * `spec` has all mounts but those of local_confine. For tasks of root: others cannot change those files, nor
+ * can anyone with a read-only root. */
 void local_root_init(struct live *live); /* what can't be is a note */
 void local_root_mounts(const struct live *live, const struct task_launch *launch, struct arena *arena,
                        struct launch_spec *spec);

@@ -1,13 +1,13 @@
-/* root.c - a root file system of a container's own: what it changes of the machine's files is seen by it alone.
+/* root.c - a container's own root file system: its changes of the system's files are seen by it alone.
  *
- * The shim makes it, an overlay of "/" (shim/root.c). It covers what a distribution installs and keeps: /bin, /boot, /etc, /lib*, /opt, /sbin, /usr, /var and files
- * in "/" itself. Everything else stays the machine's: other file systems, all other folders in "/" (/home,
- * /root, /run, /srv, a site's /data ...), and folders in /opt and /var that the container's command, arguments,
- * environment or working directory name. So homes, caches and checkpoint folders outlive a container, as
- * programs that were written for the machine expect; what programs expect of an image is private.
+ * The shim makes it, an overlay of "/" (shim/root.c). It covers what a distribution installs and keeps:
+ * /bin, /boot, /etc, /lib*, /opt, /sbin, /usr, /var and files in "/" itself. Everything else stays the
+ * machine's: other file systems, all other folders in "/" (/home, /root, /run, /srv, a site's /data ...),
+ * and folders in /opt and /var that the container's command, arguments, environment or working directory
+ * name. So homes, caches and checkpoint folders outlive a container, as programs that were written for the
+ * machine expect; what programs expect of an image is private.
  *
- * Tasks of root alone have one: other users cannot change the system's files anyway.
- */
+ * Tasks of root alone have one: other users cannot change the system's files anyway. */
 #include <dirent.h>
 #include <errno.h>
 #include <limits.h>
@@ -129,8 +129,8 @@ static void unescape(char *text)
     *to = 0;
 }
 
-/* Other file systems, by the lines of proc(5): "id parent major:minor root target ...". What is mounted in one
- * of them comes with it. */
+/* Other file systems, by the lines of proc(5): "id parent major:minor root target ...". What is mounted in
+ * one of them comes with it. */
 static void share_mounts(struct shared *shared)
 {
     char target[PATH_MAX], line[2 * PATH_MAX];

@@ -136,18 +136,19 @@ struct launch_limit {
 };
 
 /* A file or directory of the machine that only the task sees at `target`, which is made if it is absent (in
- * the task's root, or without one on the machine, whose files the task sees everywhere else). Sources are looked up before anything is mounted.
- * If an optional mount fails, the task runs without it. With `inside`, a relative path, what is mounted is
- * that file or directory in `source`; a link in it that leads out of `source` fails the mount, whoever put it
- * there and when. Such a mount is not optional. */
+ * the task's root, or without one on the machine, whose files the task sees everywhere else). Sources are
+ * looked up before anything is mounted. If an optional mount fails, the task runs without it. With `inside`,
+ * a relative path, what is mounted is that file or directory in `source`; a link in it that leads out of
+ * `source` fails the mount, whoever put it there and when. Such a mount is not optional. */
 struct launch_mount {
     const char *source, *target;
     const char *inside; /* NULL: the source itself */
     bool read_only, is_file, optional;
     bool hidden; /* the task finds an empty directory at `target`, and below it only what else is mounted */
-    /* The task's root, at `target` "/": the files of the machine's root file system, and what the task changes
-     * in them, which is held in memory and gone with the task. `source` is any directory that no other mount names. The first
-     * mount: of other file systems the task sees those that further mounts bring. */
+    /* The task's root, at `target` "/": the files of the machine's root file system, and what the task
+     * changes in them, which is held in memory and gone with the task. `source` is any directory that no
+     * other mount names. The first mount: of other file systems the task sees those that further mounts
+     * bring. */
     bool root;
 };
 

@@ -295,8 +295,8 @@ static void each_run_of_a_container_has_its_own_tmp(void **state)
     bed_done(&bed);
 }
 
-/* Each run of a container finds the system's files as they are, and changes them for itself. A folder that its
- * command names is the machine's. */
+/* Each run of a container finds the system's files as they are, and changes them for itself. A folder that
+ * its command names is the machine's. */
 static void each_run_of_a_container_has_its_own_root(void **state)
 {
     struct bed bed;
