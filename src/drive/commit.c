@@ -87,6 +87,7 @@ static void apply_one(struct driver *driver, size_t i)
 static void apply(struct driver *driver)
 {
     size_t count = driver->in_flight;
+    driver->bytes_since_snapshot += driver->record_bytes.len;
     for (size_t i = 0; i < count; i++)
         apply_one(driver, i);
     driver->in_flight = 0;
@@ -161,15 +162,27 @@ void commit_turn(struct driver *driver)
 
 /* --- snapshots -------------------------------------------------------------------------------- */
 
+static bool snapshot_is_due(const struct driver *driver)
+{
+    const struct driver_options *options = &driver->options;
+    uint64_t records = core_seq(driver->core) - driver->snapshot_seq;
+    size_t worth = 2 * driver->snapshot_size;
+    return records >= options->snapshot_every ||
+           driver->bytes_since_snapshot >=
+               (worth > options->snapshot_bytes ? worth : options->snapshot_bytes);
+}
+
 void driver_maintain(struct driver *driver)
 {
     const struct log_port *log = &driver->ports.log;
     uint64_t seq = core_seq(driver->core);
-    if (driver->snapshot_under_way || seq - driver->snapshot_seq < driver->options.snapshot_every)
+    if (driver->snapshot_under_way || !snapshot_is_due(driver))
         return;
     struct buf bytes BUF_CLEANUP = {0};
     core_snapshot_write(driver->core, &bytes);
     driver->snapshot_seq = seq;
+    driver->snapshot_size = bytes.len;
+    driver->bytes_since_snapshot = 0;
     driver->snapshot_under_way = log->snapshot(log->context, seq, core_now(driver->core), &bytes);
 }
 

@@ -73,6 +73,7 @@ enum {
     DRIVE_QUEUE_BYTES_MAX = 256 * 1024 * 1024, /* 16,384 machines that lose all their tasks fill a tenth */
     DRIVE_RANK_TABLE_INSIDE_MAX = 16,          /* it costs no more than the message beside it */
     DRIVE_SNAPSHOT_EVERY = 20000,
+    DRIVE_SNAPSHOT_BYTES = 64 * 1024 * 1024,
 };
 #define DRIVE_RETRY_NS (200 * NS_PER_MS)
 
@@ -86,7 +87,11 @@ struct driver_options {
     size_t turn_bytes_max;
     size_t queue_bytes_max;    /* above, what agents report is thrown away and asked for again */
     uint32_t rank_table_inside_max; /* ranks up to which a gang's rank table travels within each START */
-    uint32_t snapshot_every;   /* records between snapshots */
+    /* A snapshot is due after so many records, or after so many bytes of them where that is more than twice
+     * the newest snapshot: large objects that are rewritten often fill no disk, and a large state is not
+     * written down all the time. */
+    uint32_t snapshot_every;
+    size_t snapshot_bytes;
     uint64_t snapshot_seq;     /* of the newest snapshot of the log; 0: none */
     bool restored;             /* the log was restored from a backup: it may lack its newest part */
     int64_t owed_ns;           /* so long an earlier controller may have gone on answering heartbeats */

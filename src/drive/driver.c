@@ -13,6 +13,7 @@ struct driver *driver_new(const struct driver_options *options, const struct dri
     own->rank_table_inside_max =
         own->rank_table_inside_max ? own->rank_table_inside_max : DRIVE_RANK_TABLE_INSIDE_MAX;
     own->snapshot_every = own->snapshot_every ? own->snapshot_every : DRIVE_SNAPSHOT_EVERY;
+    own->snapshot_bytes = own->snapshot_bytes ? own->snapshot_bytes : DRIVE_SNAPSHOT_BYTES;
     driver->ports = *ports;
     driver->core = core;
     driver->snapshot_seq = own->snapshot_seq;

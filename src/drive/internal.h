@@ -68,6 +68,8 @@ struct driver {
     int64_t retry_ns;                 /* when it is asked again; 0: whenever something waits */
     bool lost;                        /* it is not known what is durable: nothing is done any more */
     uint64_t snapshot_seq;            /* of the newest */
+    size_t snapshot_size;             /* of it, in bytes; 0: not known, it was made before this driver */
+    size_t bytes_since_snapshot;      /* of the records that this driver has appended */
     bool snapshot_under_way;
     /* sessions */
     struct machine_sessions *machines; /* [machine_count]; NULL until the driver is open */

@@ -191,6 +191,31 @@ static void test_snapshots(void **state)
     world_done(&w);
 }
 
+/* Few large records are as good a reason as many small ones, once they outweigh the state. */
+static void test_snapshots_by_bytes(void **state)
+{
+    struct world w;
+    world_init(&w, &(struct driver_options){.snapshot_every = 1000, .snapshot_bytes = 1});
+    driver_maintain(w.driver);
+    STORY(&w, "snapshot 2; ");
+    driver_snapshot_ended(w.driver);
+    struct buf snapshot = {0};
+    core_snapshot_write(w.core, &snapshot);
+    size_t heavy = 2 * snapshot.len, appended = 0;
+    buf_done(&snapshot);
+    for (unsigned i = 1; appended < heavy; i++) {
+        driver_maintain(w.driver);
+        STORY(&w, "");
+        world_create(&w, i, "a", 1); /* again and again: refused, but recorded */
+        driver_turn(w.driver);
+        appended += vec_last(&w.log).len;
+        buf_clear(&w.story);
+    }
+    driver_maintain(w.driver);
+    assert_true(w.story.len > 0);
+    world_done(&w);
+}
+
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
@@ -204,6 +229,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_start_in_small_turns),
         cmocka_unit_test(test_slow_log_refuses_writes),
         cmocka_unit_test(test_snapshots),
+        cmocka_unit_test(test_snapshots_by_bytes),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);
