@@ -266,7 +266,8 @@ static int mount_root(struct shim *shim, const int *sources)
 }
 
 /* All sources are opened before the first mount, which may hide those of others. They are opened in the new
- * namespace: the kernel binds nothing from another one. */
+ * namespace: the kernel binds nothing from another one. The hosts file has its turn among the others: behind
+ * what is mounted at /etc, before what is at its own place. */
 int mount_all(struct shim *shim)
 {
     static int sources[SHIM_MOUNTS_MAX];
@@ -274,10 +275,16 @@ int mount_all(struct shim *shim)
     for (uint32_t i = 0; i < shim->mount_count; i++)
         sources[i] = own == 0 ? open_source(&shim->mounts[i]) : own;
     int done = mount_root(shim, sources), result = done < 0 ? done : 0;
-    if (result == 0)
-        hosts_mount(shim);
-    for (uint32_t i = (uint32_t)done; i < shim->mount_count && result == 0; i++)
+    bool hosts = false;
+    for (uint32_t i = (uint32_t)done; i < shim->mount_count && result == 0; i++) {
+        if (!hosts && strcmp(shim->mounts[i].target, "/etc/hosts") >= 0) {
+            hosts_mount(shim);
+            hosts = true;
+        }
         result = judge(shim, i, mount_one(shim, &shim->mounts[i], sources[i]));
+    }
+    if (!hosts && result == 0)
+        hosts_mount(shim);
     if (result == 0 && shim->has_root && (result = root_leave()) < 0) {
         shim->exit.stage = SHIM_STAGE_MOUNT;
         shim->exit.error = -result;

@@ -87,7 +87,7 @@ void exec_reaped(struct shim *shim, pid_t pid, int status);
  * it. */
 void hosts_mount(struct shim *shim);
 
-/* mount.c: the task's mounts, its hosts file first, in this process's own namespace. < 0: exit.stage and
+/* mount.c: the task's mounts and its hosts file, in this process's own namespace. < 0: exit.stage and
  * exit.error say which. */
 int mount_all(struct shim *shim);
 /* Enters a mount namespace of the task's own, the first time; -errno: it is not allowed. */
