@@ -606,8 +606,7 @@ static bool make_state_folder(const struct up *up)
 static void make_memory(struct up *up)
 {
     struct error error;
-    keeper_memory(up->data, up->memory);
-    if (os_folder_private(up->memory, up->way, &error) == 0)
+    if (keeper_memory(up->data, up->memory, &error) && os_folder_private(up->memory, up->way, &error) == 0)
         return;
     fprintf(stderr, "phalanx: up: tasks can hold no checkpoints in memory: %s\n", error.text);
     snprintf(up->memory, sizeof(up->memory), "none");

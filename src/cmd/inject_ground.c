@@ -10,8 +10,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "cmd/inject.h"
+#include "cmd/keeper.h"
 #include "cmd/processes.h"
 
 enum { ASK_MS = 3000, ASK_AGAIN_MS = 50, PATIENCE_S = 30 };
@@ -627,8 +627,11 @@ bool ground_memory_of(const struct ground *ground, const char *machine, char ret
         memcpy(ret_path, ground->memory, PATH_MAX);
         return ground->memory[0] != 0;
     }
-    snprintf(pattern, sizeof pattern, "/dev/shm/phalanx-up-%08x/phalanx-%s-????????",
-             (unsigned)hash64(0, ground->data, strlen(ground->data)), machine);
+    char memory[64];
+    struct error error;
+    if (!keeper_memory(ground->data, memory, &error))
+        return false;
+    snprintf(pattern, sizeof pattern, "%s/phalanx-%s-????????", memory, machine);
     if (glob(pattern, GLOB_NOSORT, NULL, &found) != 0)
         return false;
     bool fits = strlen(found.gl_pathv[0]) < PATH_MAX;

@@ -20,6 +20,7 @@
 #include "cmd/client.h"
 #include "cmd/local.h"
 #include "cmd/processes.h"
+#include "os/file.h"
 #include "os/folder.h"
 
 /* How long processes of a cluster whose `phalanx up` has ended may live, which is more than the usual grace
@@ -66,9 +67,15 @@ static bool await_all(const char *data, int number, int64_t deadline_ns)
 
 /* --- what is removed ------------------------------------------------------------------------------ */
 
-void keeper_memory(const char *data, char ret_path[64])
+bool keeper_memory(const char *data, char ret_path[64], struct error *error)
 {
-    snprintf(ret_path, 64, "/dev/shm/phalanx-up-%08x", (unsigned)hash64(0, data, strlen(data)));
+    char path[PATH_BYTES + 16];
+    uint64_t seed = 0;
+    snprintf(path, sizeof path, "%s/memory.seed", data);
+    if (os_file_seed(path, &seed, error) < 0)
+        return false;
+    snprintf(ret_path, 64, "/dev/shm/phalanx-up-%08x", (unsigned)seed);
+    return true;
 }
 
 bool keeper_groups(const char *data, char ret_own[INJECT_PATH_MAX], char ret_path[KEEPER_GROUPS_BYTES])
@@ -107,10 +114,10 @@ static void clean(const char *data)
 {
     char memory[64];
     struct stat info;
+    struct error error;
     remove_ready(data);
     local_forget(data);
-    keeper_memory(data, memory);
-    if (lstat(memory, &info) == 0 && info.st_uid == geteuid())
+    if (keeper_memory(data, memory, &error) && lstat(memory, &info) == 0 && info.st_uid == geteuid())
         os_folder_remove(AT_FDCWD, memory); /* a file that cannot be removed does no harm */
     remove_groups(data);
 }

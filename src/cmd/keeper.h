@@ -28,8 +28,9 @@ bool keeper_start(struct keeper *keeper, const char *data);
 /* Lets go of the tether and returns when the keeper has done its work. */
 void keeper_end(struct keeper *keeper);
 
-/* Returns the path of the cluster's folder in memory. */
-void keeper_memory(const char *data, char ret_path[64]);
+/* Returns the path of the cluster's folder in memory, whose name is the cluster's secret. False: `error` says
+ * why it is not known. */
+bool keeper_memory(const char *data, char ret_path[64], struct error *error);
 /* Returns the control groups of the cluster, below the caller's own. False: the caller's own is not known. */
 bool keeper_groups(const char *data, char ret_own[INJECT_PATH_MAX], char ret_path[KEEPER_GROUPS_BYTES]);
 

@@ -5,6 +5,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <string.h>
+#include <sys/random.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -36,6 +37,19 @@ int os_file_read(const char *path, size_t most, struct buf *ret_text, struct err
         return len < 0 ? error_set_errno(error, reason, "reading %s", path)
                        : error_set(error, ERROR_LIMIT, "%s is larger than %zu bytes", path, most);
     }
+}
+
+int os_file_seed(const char *path, uint64_t *ret_seed, struct error *error)
+{
+    int fd = open(path, O_RDWR | O_CREAT | O_NOFOLLOW | O_CLOEXEC, 0600);
+    if (fd < 0)
+        return error_set_errno(error, errno, "opening %s", path);
+    bool known = pread(fd, ret_seed, sizeof *ret_seed, 0) == sizeof *ret_seed;
+    bool made = !known && getrandom(ret_seed, sizeof *ret_seed, 0) == sizeof *ret_seed &&
+                pwrite(fd, ret_seed, sizeof *ret_seed, 0) == sizeof *ret_seed;
+    int rc = known || made ? 0 : error_set_errno(error, errno, "writing %s", path);
+    close(fd);
+    return rc;
 }
 
 bool os_path_is_below(const char *path, const char *folder)

@@ -7,6 +7,7 @@
 
 #include <limits.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
 
 #include "base/error.h"
@@ -15,6 +16,10 @@
 /* Reads the file at `path`, of at most `most` bytes, into *ret_text, whose earlier content is released.
  * ERROR_IO: the system refuses; ERROR_LIMIT: the file is larger. */
 int os_file_read(const char *path, size_t most, struct buf *ret_text, struct error *error);
+
+/* Returns in *ret_seed the random number that is kept in the file at `path`, which is made, for this user
+ * alone, unless it is there. What it makes of a name cannot be guessed, and stays the same. */
+int os_file_seed(const char *path, uint64_t *ret_seed, struct error *error);
 
 /* Whether `path` names `folder` or something below it, by the names alone; neither ends with a slash. */
 bool os_path_is_below(const char *path, const char *folder);

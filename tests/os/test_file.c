@@ -157,6 +157,33 @@ static void a_closed_folder_is_in_the_way(void **state)
     rmdir(place);
 }
 
+static void a_seed_is_made_once(void **state)
+{
+    (void)state;
+    char folder[] = "/tmp/phalanx-seed-XXXXXX", path[64], other[64], link[64];
+    uint64_t first, again, another;
+    struct error error;
+    struct stat info;
+    assert_non_null(mkdtemp(folder));
+    snprintf(path, sizeof path, "%s/a", folder);
+    snprintf(other, sizeof other, "%s/b", folder);
+    snprintf(link, sizeof link, "%s/link", folder);
+    assert_int_equal(os_file_seed(path, &first, &error), 0);
+    assert_int_equal(os_file_seed(path, &again, &error), 0);
+    assert_int_equal(os_file_seed(other, &another, &error), 0);
+    assert_true(first == again && first != another);
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 0777, 0600);
+    assert_int_equal(truncate(path, 3), 0); /* its maker was killed */
+    assert_int_equal(os_file_seed(path, &again, &error), 0);
+    assert_true(first != again);
+    assert_int_equal(symlink(other, link), 0);
+    assert_int_not_equal(os_file_seed(link, &again, &error), 0);
+    assert_non_null(strstr(error.text, link));
+    unlink(path), unlink(other), unlink(link);
+    assert_int_equal(rmdir(folder), 0);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -167,6 +194,7 @@ int main(void)
         cmocka_unit_test(a_folder_is_its_users_own),
         cmocka_unit_test(others_pass_through_folders_of_root_alone),
         cmocka_unit_test(a_path_is_below_its_folders),
+        cmocka_unit_test(a_seed_is_made_once),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,15 +1,16 @@
 /* memory.c - where tasks hold checkpoints in memory: a folder for each JobSet, on a file system in memory,
  * so that what is held outlives the process that held it, and the agent.
  *
- *     <memory-dir>/phalanx-<machine>-<hash of the state directory>/<JobSet's uid>
+ *     <memory-dir>/phalanx-<machine>-<8 random digits>/<JobSet's uid>
  *
  * The agent makes both folders. The upper one is its own (0711 for root, else 0700); the lower one belongs
  * to the user of the JobSet's tasks alone (0700). libphalanx puts files into it at a task's first hold
  * (job/checkpoint/held.h) and lets go of what it holds at a good end. What is left is removed KEEP_S after
  * the JobSet's last task here was forgotten: a restart comes sooner.
  *
- * /dev/shm is everybody's and the names can be guessed. So a link or another user's folder in the way is
- * refused (os/folder.h), and tasks then hold nothing in memory. */
+ * /dev/shm is everybody's. The digits, from <state>/memory.seed, keep others from putting something in the
+ * way; a link or another user's folder that is there nevertheless is refused (os/folder.h), and tasks then
+ * hold nothing in memory. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +20,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "base/hash.h"
 #include "host/agent/internal.h"
+#include "os/file.h"
 #include "os/folder.h"
 
 #define MEMORY_DIR_DEFAULT "/dev/shm"
@@ -56,9 +57,11 @@ void local_memory_init(struct live *live, const char *memory_dir)
     const char *parent = memory_dir ? memory_dir : MEMORY_DIR_DEFAULT;
     if (!parent[0])
         return;
-    snprintf(path, sizeof path, "%s/phalanx-%s-%08x", parent, machine->name,
-             (unsigned)hash64(0, live->directory, strlen(live->directory)));
-    if (check_parent(parent, &error) < 0 || os_folder_private(path, os_folder_way(), &error) < 0) {
+    uint64_t seed = 0;
+    snprintf(path, sizeof path, "%s/memory.seed", live->directory);
+    int rc = os_file_seed(path, &seed, &error);
+    snprintf(path, sizeof path, "%s/phalanx-%s-%08x", parent, machine->name, (unsigned)seed);
+    if (rc < 0 || check_parent(parent, &error) < 0 || os_folder_private(path, os_folder_way(), &error) < 0) {
         error_wrap(&error, "tasks can hold no checkpoints in memory");
         local_warn(machine, str_from(error.text));
         return;
