@@ -21,7 +21,7 @@ static const char *take_number(const char *text, uint32_t max, uint32_t *ret_num
     return at;
 }
 
-/* "x5, y3" */
+/* "x5,y3", as the controller writes it (core/slice/connect.c), also with blanks. */
 static int take_switches(const char *at, uint64_t *ret_without)
 {
     for (;;) {
@@ -31,9 +31,9 @@ static int take_switches(const char *at, uint64_t *ret_without)
         *ret_without |= UINT64_C(1) << (FACE_LINKS * axis + index);
         if (*at == '\0')
             return 0;
-        if (strncmp(at, ", ", 2) != 0)
+        if (*at++ != ',')
             return -1;
-        at += 2;
+        at += *at == ' ';
     }
 }
 

@@ -13,6 +13,8 @@ static void test_a_name_is_read(void **state)
     assert_int_equal(job_slice_parse("4x4x8-twisted without x5, z15", 0, &slice), 0);
     assert_true(slice.extent[0] == 4 && slice.extent[1] == 4 && slice.extent[2] == 8 && slice.twisted == 1);
     assert_true(slice.without == (UINT64_C(1) << 5 | UINT64_C(1) << 47));
+    assert_int_equal(job_slice_parse("4x4x8 without x5,z15", 0, &slice), 0); /* as the controller writes it */
+    assert_true(slice.without == (UINT64_C(1) << 5 | UINT64_C(1) << 47));
     assert_int_equal(job_slice_parse("16x16x24", 0, &slice), 0);
     assert_true(slice.extent[2] == 24 && slice.twisted == 0 && slice.without == 0);
 }
