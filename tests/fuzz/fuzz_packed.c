@@ -1,5 +1,5 @@
-/* Any JSON, packed and unpacked again: the same document, whatever its numbers and strings, also as members of
- * another one and as a copy; and it is charged alike. */
+/* Any JSON, packed and unpacked again: the same document, whatever its numbers and strings, also as members
+ * of another one and as a copy; and it is charged alike. */
 #include "doc/json.h"
 #include "doc/pack.h"
 
