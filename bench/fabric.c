@@ -171,8 +171,8 @@ static void bench_loads(void)
 
 static void bench_times(void)
 {
-    static const char *const cases[][2] = {
-        {"16x16x16", ""}, {"16x16x16", "x5"}, {"16x16x24", ""}, {"16x16x24", "z5"}, {"8x16x16-twisted", ""}};
+    static const char *const cases[][2] = {{"8x8x8", ""},    {"16x16x16", ""},   {"16x16x16", "x5"},
+                                           {"16x16x24", ""}, {"16x16x24", "z5"}, {"8x16x16-twisted", ""}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct torus torus = torus_of(cases[i][0]);
         kill_switches(&torus, cases[i][1]);
