@@ -558,8 +558,6 @@ void attempt_doom_jobs(struct step *step, struct jobset *jobset, uint32_t first,
         job->doomed = true;
         job->doomed_ns = step->now_ns;
         jobset->jobs[i] = NULL;
-        if (jobset->checkpoint.laggard && jobset->checkpoint.laggard->job == job)
-            jobset->checkpoint.laggard = NULL; /* its successor's tasks make checkpoints complete */
         jobset->made--;
         job_touch(job);
         job->old_place = (uint32_t)jobset->old_jobs.len;

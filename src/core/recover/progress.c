@@ -130,11 +130,11 @@ void jobs_progress(struct step *step, const struct progress_event *event)
 }
 
 /* Whether the task's shards count for a checkpoint of this attempt. A task that is restarted in place may
- * still save for an earlier one. */
+ * still save for an earlier one; the tasks of a Job that is replaced count no more. */
 static bool checkpoints(const struct task *task)
 {
-    return task->joined && task->attempt == task->job->jobset->attempt && task->end != END_MACHINE_LOST &&
-           (!task_ended(task->state) || task->state == TASK_SUCCEEDED);
+    return task->joined && !task->job->doomed && task->attempt == task->job->jobset->attempt &&
+           task->end != END_MACHINE_LOST && (!task_ended(task->state) || task->state == TASK_SUCCEEDED);
 }
 
 static bool has_saved(const struct task *task, int64_t number)
