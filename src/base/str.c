@@ -156,6 +156,22 @@ struct str str_decimal(int64_t value, char text[DECIMAL_TEXT_MAX])
     return (struct str){text + at, DECIMAL_TEXT_MAX - at};
 }
 
+static bool is_octal(char c, char max)
+{
+    return c >= '0' && c <= max;
+}
+
+void str_undo_octal(char *text)
+{
+    char *to = text;
+    for (const char *at = text; *at; to++) {
+        bool escape = at[0] == '\\' && is_octal(at[1], '3') && is_octal(at[2], '7') && is_octal(at[3], '7');
+        *to = escape ? (char)((at[1] - '0') << 6 | (at[2] - '0') << 3 | (at[3] - '0')) : *at;
+        at += escape ? 4 : 1;
+    }
+    *to = 0;
+}
+
 void buf_reserve(struct buf *buf, size_t extra)
 {
     size_t need;

@@ -53,6 +53,8 @@ bool str_take_number(struct str *text, const char *before, int64_t max, int64_t 
 size_t str_utf8_len(const char *data, size_t left);
 /* At most its first `max` bytes, cut at a character's end, so that it stays UTF-8. */
 struct str str_head_utf8(struct str a, size_t max);
+/* Undoes the octal escapes of proc(5) in place: "a\\040b" becomes "a b". Other backslashes stay. */
+void str_undo_octal(char *text);
 bool str_is_utf8(struct str a); /* well-formed UTF-8 (RFC 3629: no surrogates, no overlong forms) */
 
 /* Writes a number in decimal, which is the whole text; for names, where printf would be most of the cost. */

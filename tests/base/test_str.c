@@ -199,6 +199,26 @@ static void buffer_is_a_string(void **state)
     assert_null(buf.data);
 }
 
+static void escapes_of_proc_are_undone(void **state)
+{
+    (void)state;
+    static const char *const cases[][2] = {{"", ""},
+                                           {"/mnt/a\\040b", "/mnt/a b"},
+                                           {"\\011\\012\\134", "\t\n\\"},
+                                           {"\\134040", "\\040"},
+                                           {"\\04", "\\04"},
+                                           {"\\048", "\\048"},
+                                           {"\\477", "\\477"},
+                                           {"\\", "\\"},
+                                           {"\\377", "\377"}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[32];
+        snprintf(text, sizeof text, "%s", cases[i][0]);
+        str_undo_octal(text);
+        assert_string_equal(text, cases[i][1]);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -209,6 +229,7 @@ int main(void)
         cmocka_unit_test(numbers_are_taken_off),
         cmocka_unit_test(utf8_is_exact),
         cmocka_unit_test(head_ends_with_a_character),
+        cmocka_unit_test(escapes_of_proc_are_undone),
         cmocka_unit_test(buffer_is_a_string),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

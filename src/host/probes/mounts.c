@@ -52,21 +52,13 @@ static bool is_pseudo(struct str type)
     return strstr(list, word) != NULL;
 }
 
-/* Blanks and the like stand there as \040. */
+/* A copy without the escapes of the table. */
 static char *unescaped(struct str text)
 {
     char *copy = mem_alloc(text.len + 1);
-    size_t len = 0;
-    for (size_t i = 0; i < text.len; i++) {
-        const char *at = text.data + i;
-        if (at[0] == '\\' && i + 3 < text.len && at[1] >= '0' && at[1] <= '3' && at[2] >= '0' &&
-            at[2] <= '7' && at[3] >= '0' && at[3] <= '7') {
-            copy[len++] = (char)((at[1] - '0') * 64 + (at[2] - '0') * 8 + at[3] - '0');
-            i += 3;
-        } else {
-            copy[len++] = *at;
-        }
-    }
+    memcpy(copy, text.data, text.len);
+    copy[text.len] = 0;
+    str_undo_octal(copy);
     return copy;
 }
 
