@@ -324,6 +324,12 @@ int local_confine(struct live *live, const struct task_launch *launch,
                   const struct container_launch *container, struct arena *arena, struct launch_spec *spec,
                   struct error *error);
 
+/* tmp.c: calls `visit` with each text by which a container may name a folder: its working directory, its
+ * arguments and its variables' values. */
+void local_texts_visit(const struct launch_spec *spec, void (*visit)(void *context, const char *text),
+                       void *context);
+bool local_is_name_byte(char c); /* whether a folder's name that a text mentions goes on with `c` */
+
 /* tmp.c: adds the mounts that give a container its own /tmp and /var/tmp. `spec` is otherwise whole. */
 enum { LOCAL_TMP_MOUNTS_MAX = 32 };
 int local_tmp_mounts(struct live *live, obj_id task, uint32_t container, struct arena *arena,

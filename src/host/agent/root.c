@@ -74,7 +74,7 @@ static bool is_known(const struct shared *shared, const char *path)
     return false;
 }
 
-/* What lies in a folder that is hidden from tasks is for the covers to bring back. */
+/* Folders that are hidden from tasks: the covers bring back what lies in them. */
 static bool is_hidden(const struct live *live, const char *path)
 {
     for (size_t i = 0; i < live->hidden.len; i++)
@@ -83,11 +83,12 @@ static bool is_hidden(const struct live *live, const char *path)
     return false;
 }
 
-static void share(struct shared *shared, const char *path)
+/* Shares what is at `path`, but for links; `folder`: only a folder. */
+static void share(struct shared *shared, const char *path, bool folder)
 {
     struct stat info;
     if (shared->count == SHARED_MAX || is_known(shared, path) || is_hidden(shared->live, path) ||
-        lstat(path, &info) < 0 || S_ISLNK(info.st_mode))
+        lstat(path, &info) < 0 || S_ISLNK(info.st_mode) || (folder && !S_ISDIR(info.st_mode)))
         return;
     const char *own = arena_strdup(shared->arena, str_from(path));
     shared->mounts[shared->count++] = (struct launch_mount){
@@ -108,25 +109,12 @@ static void share_folders(struct shared *shared)
     DIR *root = opendir("/");
     const struct dirent *entry;
     while (root && (entry = readdir(root))) {
-        struct stat info;
         snprintf(path, sizeof path, "/%s", entry->d_name);
-        if (!is_covered(entry->d_name) && lstat(path, &info) == 0 && S_ISDIR(info.st_mode))
-            share(shared, path);
+        if (!is_covered(entry->d_name))
+            share(shared, path, true);
     }
     if (root)
         closedir(root);
-}
-
-/* Undoes the octal escapes of proc(5) in place. */
-static void unescape(char *text)
-{
-    char *to = text;
-    for (const char *from = text; *from; to++) {
-        bool octal = from[0] == '\\' && from[1] && from[2] && from[3];
-        *to = octal ? (char)((from[1] - '0') << 6 | (from[2] - '0') << 3 | (from[3] - '0')) : *from;
-        from += octal ? 4 : 1;
-    }
-    *to = 0;
 }
 
 /* Other file systems, by the lines of proc(5): "id parent major:minor root target ...". What is mounted in
@@ -137,9 +125,9 @@ static void share_mounts(struct shared *shared)
     FILE *file = fopen(MOUNTS, "re");
     while (file && fgets(line, sizeof line, file))
         if (sscanf(line, "%*d %*d %*s %*s %4095s", target) == 1) {
-            unescape(target);
+            str_undo_octal(target);
             if (strcmp(target, "/") != 0 && strcmp(target, "/proc") != 0)
-                share(shared, target);
+                share(shared, target, false);
         }
     if (file)
         fclose(file);
@@ -147,26 +135,24 @@ static void share_mounts(struct shared *shared)
 
 static bool is_path_byte(char c)
 {
-    return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
-           (c && strchr("/._-+@%", c));
+    return c == '/' || local_is_name_byte(c);
 }
 
 /* Folders in /opt and /var that a text names from their first to their last byte. */
-static void share_named(struct shared *shared, const char *text)
+static void share_named(void *context, const char *text)
 {
     static const char *const places[] = {"/opt/", "/var/"};
     char path[PATH_MAX];
     for (size_t i = 0; i < sizeof places / sizeof *places; i++) {
         for (const char *at = text; (at = strstr(at, places[i])); at++) {
-            struct stat info;
             size_t len = 0;
             while (is_path_byte(at[len]))
                 len++;
             if ((at > text && is_path_byte(at[-1])) || len >= sizeof path || len <= strlen(places[i]))
                 continue;
             snprintf(path, sizeof path, "%.*s", (int)(len - (at[len - 1] == '/')), at);
-            if (stat(path, &info) == 0 && S_ISDIR(info.st_mode) && strcmp(path, "/var/tmp") != 0)
-                share(shared, path);
+            if (strcmp(path, "/var/tmp") != 0)
+                share(context, path, true);
         }
     }
 }
@@ -177,24 +163,17 @@ static void share_checkpoints(struct shared *shared, const struct task_launch *l
     const char *path = arena_strdup(shared->arena, launch->checkpoint_dir);
     struct error error;
     if (path[0] == '/' && !is_known(shared, path) && os_folder_path(path, 0755, 0755, &error) == 0)
-        share(shared, path);
+        share(shared, path, false);
 }
 
 static void share_all(struct shared *shared, const struct task_launch *launch)
 {
-    const struct launch_spec *spec = shared->spec;
     share_folders(shared);
     share_mounts(shared);
     share_checkpoints(shared, launch);
     if (shared->live->memory_dir)
-        share(shared, shared->live->memory_dir);
-    if (spec->directory)
-        share_named(shared, spec->directory);
-    for (const char *const *arg = spec->argv; *arg; arg++)
-        share_named(shared, *arg);
-    for (const char *const *env = spec->env; env && *env; env++)
-        if (strchr(*env, '='))
-            share_named(shared, strchr(*env, '=') + 1);
+        share(shared, shared->live->memory_dir, false);
+    local_texts_visit(shared->spec, share_named, shared);
 }
 
 void local_root_mounts(const struct live *live, const struct task_launch *launch, struct arena *arena,

@@ -72,7 +72,7 @@ struct kept {
     size_t count;
 };
 
-static bool is_path_byte(char c)
+bool local_is_name_byte(char c)
 {
     return (c >= 'a' && c <= 'z') || (c >= 'A' && c <= 'Z') || (c >= '0' && c <= '9') ||
            (c && strchr("._-+@%", c));
@@ -93,7 +93,7 @@ static void keep_named(struct kept *kept, const char *place, const char *at, boo
 {
     size_t start = strlen(place) + 1, len = 0;
     struct stat info;
-    while (is_path_byte(at[start + len]))
+    while (local_is_name_byte(at[start + len]))
         len++;
     struct str name = {at + start, len};
     if (len == 0 || len > NAME_BYTES_MAX || str_is(name, ".") || str_is(name, ".."))
@@ -106,29 +106,29 @@ static void keep_named(struct kept *kept, const char *place, const char *at, boo
         keep(kept, path, !is_directory);
 }
 
-static void keep_in(struct kept *kept, const char *text)
+static void keep_in(void *context, const char *text)
 {
     for (int i = 0; i < PLACES; i++) {
         size_t len = strlen(places[i].path);
         for (const char *at = text; (at = strstr(at, places[i].path)); at += len) {
-            bool begins = at == text || !(is_path_byte(at[-1]) || at[-1] == '/');
+            bool begins = at == text || !(local_is_name_byte(at[-1]) || at[-1] == '/');
             if (begins && at[len] == '/')
-                keep_named(kept, places[i].path, at, at == text);
+                keep_named(context, places[i].path, at, at == text);
         }
     }
 }
 
-static void keep_all(struct kept *kept, const struct live *live, const struct launch_spec *spec)
+void local_texts_visit(const struct launch_spec *spec, void (*visit)(void *context, const char *text),
+                       void *context)
 {
-    keep_in(kept, arena_printf(kept->arena, "%s/", live->directory).data);
     if (spec->directory)
-        keep_in(kept, arena_printf(kept->arena, "%s/", spec->directory).data);
+        visit(context, spec->directory);
     for (const char *const *arg = spec->argv; *arg; arg++)
-        keep_in(kept, *arg);
+        visit(context, *arg);
     for (const char *const *env = spec->env; env && *env; env++) {
         const char *value = strchr(*env, '=');
         if (value)
-            keep_in(kept, value + 1);
+            visit(context, value + 1);
     }
 }
 
@@ -168,7 +168,8 @@ int local_tmp_mounts(struct live *live, obj_id task, uint32_t container, struct 
     }
     struct kept kept = {.arena = arena,
                         .mounts = ARENA_ARRAY(arena, struct launch_mount, LOCAL_TMP_MOUNTS_MAX)};
-    keep_all(&kept, live, spec);
+    keep_in(&kept, live->directory);
+    local_texts_visit(spec, keep_in, &kept);
     for (size_t i = 0; i < kept.count; i++)
         if (!is_taken(spec, kept.mounts[i].target))
             mounts[count++] = kept.mounts[i];
