@@ -10,10 +10,10 @@ import os
 import re
 import shutil
 import subprocess
-import time
 
 from cluster import BenchError, Scratch, wait_for
 
+SEARCH = os.environ.get("PATH", "") + ":/usr/sbin"
 PRELOAD = "/usr/lib/*/umad2sim/libumad2sim.so"
 STAMP = "%b %d %H:%M:%S %f"
 SECONDS_MAX = 300
@@ -23,8 +23,7 @@ NAME = "OpenSM torus-2QoS"
 
 def missing():
     """What has to be installed first; None: nothing."""
-    where = os.environ.get("PATH", "") + ":/usr/sbin"
-    found = shutil.which("ibsim") and shutil.which("opensm", path=where) and glob.glob(PRELOAD)
+    found = shutil.which("ibsim") and shutil.which("opensm", path=SEARCH) and glob.glob(PRELOAD)
     return None if found else "opensm and ibsim-utils (apt install opensm ibsim-utils)"
 
 
@@ -56,34 +55,45 @@ def write_settings(path, extents):
             print(f"{axis}p_link 0x{0x100000:x} 0x{0x100000 + step:x}", file=file)
 
 
+def read(path):
+    with open(path, "rb") as file:
+        return file.read()
+
+
 class OpenSM:
     """The fabric and its manager, until the end of `with`."""
 
     def __init__(self, scratch, extents):
         self.folder = scratch.join("opensm-" + "x".join(map(str, extents)))
-        self.extents, self.log = extents, os.path.join(self.folder, "opensm.log")
+        self.extents, self.log = extents, self.path("opensm.log")
         self.read, self.said = 0, []
+        self.processes = []  # ibsim, then OpenSM
+
+    def path(self, name):
+        return os.path.join(self.folder, name)
 
     def __enter__(self):
-        os.makedirs(os.path.join(self.folder, "cache"))
-        write_fabric(os.path.join(self.folder, "net"), self.extents)
-        write_settings(os.path.join(self.folder, "torus.conf"), self.extents)
+        os.makedirs(self.path("cache"))
+        write_fabric(self.path("net"), self.extents)
+        write_settings(self.path("torus.conf"), self.extents)
+        with open(self.path("opensm.conf"), "w") as file:
+            print("force_log_flush TRUE", file=file)
         chips = len(chips_of(self.extents))
         sizes = ["-N", str(2 * chips + 2), "-S", str(chips + 2), "-P", str(16 * chips)]
-        env = dict(os.environ, IBSIM_SOCKNAME=f"phalanx-{os.getpid()}", PATH=os.environ.get("PATH", "") + ":/usr/sbin")
-        quiet = {"cwd": self.folder, "stdout": subprocess.DEVNULL, "stderr": subprocess.DEVNULL}
-        self.simulator = subprocess.Popen(["ibsim", "-s", *sizes, "net"], stdin=subprocess.PIPE, text=True, env=env,
-                                          **quiet)
-        time.sleep(0.5 + chips / 2000)  # it says nothing once it listens
-        env.update(LD_PRELOAD=glob.glob(PRELOAD)[0], OSM_TMP_DIR=self.folder,
-                   OSM_CACHE_DIR=os.path.join(self.folder, "cache"))
-        self.manager = subprocess.Popen(
-            ["opensm", "-e", "-f", self.log, "-R", "torus-2QoS", "--torus_config", "torus.conf", "--qos", "-D", "0x07",
-             "-n", "32"], env=env, stdin=subprocess.DEVNULL, **quiet)
+        env = dict(os.environ, IBSIM_SOCKNAME=f"phalanx-{os.getpid()}", PATH=SEARCH)
+        with open(self.path("ibsim.out"), "wb") as out:
+            self.processes.append(subprocess.Popen(["ibsim", "-s", *sizes, "net"], env=env, cwd=self.folder, text=True,
+                                                   stdin=subprocess.PIPE, stdout=out, stderr=subprocess.STDOUT))
+        self.await_that("ibsim has the fabric", lambda: b"sim>" in read(self.path("ibsim.out")))
+        env.update(LD_PRELOAD=glob.glob(PRELOAD)[0], OSM_TMP_DIR=self.folder, OSM_CACHE_DIR=self.path("cache"))
+        self.processes.append(subprocess.Popen(
+            ["opensm", "-F", "opensm.conf", "-e", "-f", self.log, "-R", "torus-2QoS", "--torus_config", "torus.conf",
+             "--qos", "-D", "0x07", "-n", "32"], env=env, cwd=self.folder, stdin=subprocess.DEVNULL,
+            stdout=subprocess.DEVNULL, stderr=subprocess.DEVNULL))
         return self
 
     def __exit__(self, *_):
-        for process in (self.manager, self.simulator):
+        for process in reversed(self.processes):
             process.kill()
             process.wait()
 
@@ -102,10 +112,15 @@ class OpenSM:
         found = [re.match(rb"\w+ \d+ [\d:]+ \d+", line) for line in self.said if text in line]
         return [datetime.datetime.strptime(stamp[0].decode(), STAMP).timestamp() for stamp in found if stamp]
 
+    def await_that(self, what, condition):
+        def alive_and_so():
+            if any(process.poll() is not None for process in self.processes):
+                raise BenchError("ibsim or OpenSM ended")
+            return condition()
+        wait_for(what, alive_and_so, SECONDS_MAX, 0.02)
+
     def await_up(self, count):
-        if self.simulator.poll() is not None or self.manager.poll() is not None:
-            raise BenchError("ibsim or OpenSM could not start")
-        wait_for("OpenSM has the fabric up", lambda: len(self.moments(b"SUBNET UP")) >= count, SECONDS_MAX, 0.2)
+        self.await_that("OpenSM has the fabric up", lambda: len(self.moments(b"SUBNET UP")) >= count)
 
     def tables_s(self):
         self.await_up(1)
@@ -118,8 +133,8 @@ class OpenSM:
     def cut_s(self):
         """From a link's cut to a fabric that is up."""
         begun = datetime.datetime.now().replace(year=1900).timestamp()
-        self.simulator.stdin.write(CUT)
-        self.simulator.stdin.flush()
+        self.processes[0].stdin.write(CUT)
+        self.processes[0].stdin.flush()
         self.await_up(2)
         return self.moments(b"SUBNET UP")[1] - begun
 
