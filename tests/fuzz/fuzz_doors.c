@@ -1,4 +1,4 @@
-/* What strangers send before they are known: the headers by which a browser's requests are told apart, the
+/* Bytes of strangers that are not known yet: the headers by which a browser's requests are told apart, the
  * first bytes of a connection, and a namespace's range of users. */
 #include <netinet/in.h>
 

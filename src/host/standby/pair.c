@@ -331,7 +331,7 @@ static void read_elsewhere(struct pair *pair)
     way_close(pair);
 }
 
-/* What was asked has no answer and stands at the front of `in` again, to be asked by another way. */
+/* Puts a request without an answer at the front of `in` again, to be asked by another way. */
 static void take_back(struct pair *pair)
 {
     bounds_answer_done(&pair->answer);
