@@ -35,7 +35,12 @@ void packet_end(struct chips *net, const struct packet *packet, bool delivered)
     write->failed = write->failed || !delivered;
     if (--write->left)
         return;
-    struct chips_done done = {write->tag, !write->failed, net->now_ns};
+    struct chips_done done = {.tag = write->tag,
+                              .from = write->from,
+                              .at = write->failed ? CHIPS_NONE : write->at,
+                              .session = write->session,
+                              .delivered = !write->failed,
+                              .at_ns = net->now_ns};
     vec_push(&net->done, done);
     mem_free(write);
 }
@@ -48,13 +53,14 @@ static void packet_deliver(struct chips *net, struct chip *chip, const struct pa
     if (fits)
         memcpy(chip->memory + packet->address, packet->write->bytes + packet->offset, packet->len);
     net->counts.refused += !fits;
+    packet->write->at = (uint32_t)(chip - net->chips);
     packet_end(net, packet, fits);
 }
 
 bool packet_route(struct chips *net, uint32_t chip_index, struct packet *packet, bool born)
 {
     struct chip *chip = &net->chips[chip_index];
-    if (!chip->route || chip->session != packet->session || packet->to >= chip->route->chips) {
+    if (chip->session != packet->session || packet->to >= chip->table_chips) {
         net->counts.refused++;
         packet_end(net, packet, false);
         return false;
@@ -63,8 +69,7 @@ bool packet_route(struct chips *net, uint32_t chip_index, struct packet *packet,
         packet_deliver(net, chip, packet);
         return false;
     }
-    const uint8_t *table = born && chip->route->inject ? chip->route->inject : chip->route->transit;
-    packet->entry = table[(size_t)packet->to * chip->route->chips + chip->number];
+    packet->entry = (born ? chip->inject : chip->transit)[packet->to * chip->stride];
     if (packet->entry >= ROUTE_NONE || route_port(packet->entry) >= CHIP_PORTS ||
         route_vc(packet->entry) >= ROUTE_VCS) {
         net->counts.refused++;
@@ -140,6 +145,7 @@ void chips_free(struct chips *net)
     for (uint32_t chip = 0; chip < net->chip_count; chip++) {
         forget_packets(&net->chips[chip].born);
         mem_free(net->chips[chip].memory);
+        mem_free(net->chips[chip].own);
     }
     for (struct heap_node *node; (node = heap_min(&net->events));) {
         heap_remove(&net->events, node);
@@ -204,14 +210,43 @@ int64_t chips_rtt_ns(const struct chips *net, uint32_t chip, enum chip_port port
     return 2 * (int64_t)net->links[link_at(chip, port)].flight_ns;
 }
 
+/* `own`: memory with the tables, which is the chip's from now on. */
+static void load_tables(struct chips *net, uint32_t chip, uint32_t chips, size_t stride,
+                        const uint8_t *transit, const uint8_t *inject, uint8_t *own)
+{
+    struct chip *at = &net->chips[chip];
+    link_flush(net, chip);
+    mem_free(at->own);
+    at->own = own;
+    at->table_chips = chips;
+    at->stride = stride;
+    at->transit = transit;
+    at->inject = inject ? inject : transit;
+}
+
 void chips_load(struct chips *net, uint32_t chip, uint16_t number, uint32_t session,
                 const struct route *route)
 {
     CHECK(chip < net->chip_count && (!route || number < route->chips));
-    struct chip *at = &net->chips[chip];
-    at->number = number;
-    at->session = session;
-    at->route = route;
+    net->chips[chip].number = number;
+    net->chips[chip].session = session;
+    if (route)
+        load_tables(net, chip, route->chips, route->chips, route->transit + number,
+                    route->inject ? route->inject + number : NULL, NULL);
+    else
+        load_tables(net, chip, 0, 0, NULL, NULL, NULL);
+}
+
+void chips_load_own(struct chips *net, uint32_t chip, uint16_t number, uint32_t session, uint16_t chips,
+                    const uint8_t *transit, const uint8_t *inject)
+{
+    CHECK(chip < net->chip_count && number < chips);
+    uint8_t *own = mem_alloc(2 * (size_t)chips);
+    memcpy(own, transit, chips);
+    memcpy(own + chips, inject ? inject : transit, chips);
+    net->chips[chip].number = number;
+    net->chips[chip].session = session;
+    load_tables(net, chip, chips, 1, own, own + chips, own);
 }
 
 /* --- writes and time ------------------------------------------------------------------------------- */
@@ -224,6 +259,9 @@ void chips_write(struct chips *net, uint32_t chip, uint16_t to, uint32_t address
     struct chips_write *write = mem_alloc(sizeof *write + len);
     memcpy(write->bytes, bytes, len);
     write->tag = tag;
+    write->from = chip;
+    write->at = CHIPS_NONE;
+    write->session = at->session;
     write->left = (len + CHIPS_PACKET_BYTES - 1) / CHIPS_PACKET_BYTES;
     net->counts.waiting += write->left;
     for (uint32_t offset = 0; offset < len; offset += CHIPS_PACKET_BYTES) {

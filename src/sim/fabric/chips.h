@@ -56,7 +56,9 @@ struct chips_settings {
 
 struct chips_done {
     uint64_t tag;
-    bool delivered; /* else some of it was lost or refused */
+    uint32_t from, at; /* the chips that wrote and were written; `at` CHIPS_NONE: not delivered */
+    uint32_t session;  /* of `from` when it wrote */
+    bool delivered;    /* else some of it was lost or refused */
     int64_t at_ns;
 };
 struct chips_counts {
@@ -81,9 +83,15 @@ bool chips_neighbor(const struct chips *net, uint32_t chip, enum chip_port port,
 /* The time of a small frame to the neighbour and back. */
 int64_t chips_rtt_ns(const struct chips *net, uint32_t chip, enum chip_port port);
 
-/* Loads tables, which must live as long as they are loaded; `route` NULL: the chip is in no session. */
+/* Loads tables, which must live as long as they are loaded; `route` NULL: the chip is in no session. Packets
+ * that wait at the chip are refused. */
 void chips_load(struct chips *net, uint32_t chip, uint16_t number, uint32_t session,
                 const struct route *route);
+
+/* The same with the tables of this chip alone, which are copied: entries[chips] by destination; `inject`
+ * NULL: `transit` serves both. */
+void chips_load_own(struct chips *net, uint32_t chip, uint16_t number, uint32_t session, uint16_t chips,
+                    const uint8_t *transit, const uint8_t *inject);
 
 /* Begins a write to the chip with number `to` of the same session; the bytes are copied. */
 void chips_write(struct chips *net, uint32_t chip, uint16_t to, uint32_t address, const void *bytes,

@@ -90,6 +90,17 @@ static void return_credit(struct chips *net, uint32_t chip, uint32_t source)
     credit->vc = source % ROUTE_VCS;
 }
 
+void link_flush(struct chips *net, uint32_t chip)
+{
+    for (uint32_t source = 0; source < SOURCES; source++)
+        for (struct packet_queue *queue = queue_of(net, chip, source); queue->count;) {
+            struct packet packet = packet_take(queue);
+            net->counts.refused++;
+            packet_end(net, &packet, false);
+            return_credit(net, chip, source);
+        }
+}
+
 /* The next packet of a source may go by another link, which may stand idle. */
 static void wake_next(struct chips *net, uint32_t chip, uint32_t source, uint32_t but)
 {

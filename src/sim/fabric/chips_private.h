@@ -9,6 +9,7 @@
 
 struct chips_write {
     uint64_t tag;
+    uint32_t from, at, session;
     uint32_t left; /* packets that are neither delivered nor dropped */
     bool failed;
     uint8_t bytes[];
@@ -48,7 +49,10 @@ struct chip_link {
 struct chip {
     uint16_t number;
     uint32_t session;
-    const struct route *route;
+    uint32_t table_chips;            /* entries of a table; 0: none is loaded */
+    size_t stride;                   /* from an entry to that of the next destination */
+    const uint8_t *transit, *inject; /* the entry for destination 0 */
+    uint8_t *own;                    /* tables that were copied */
     struct packet_queue born;
     uint8_t *memory;
 };
@@ -93,6 +97,8 @@ bool packet_route(struct chips *net, uint32_t chip, struct packet *packet, bool 
 
 void link_light(struct chips *net, uint32_t one, uint32_t other, uint32_t flight_ns);
 void link_dark(struct chips *net, uint32_t one);
+/* Refuses the packets that wait at a chip: their tables are gone, and with these perhaps their way. */
+void link_flush(struct chips *net, uint32_t chip);
 void link_try(struct chips *net, uint32_t link); /* sends what can be sent now */
 void link_event(struct chips *net, const struct chips_event *event);
 
