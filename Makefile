@@ -73,7 +73,7 @@ figures: configure
 
 install: configure
 	@cmake --build $(BUILD) -j $(JOBS) --target phalanx phalanx-shim train phalanx_shared phalanx_static \
-	  phalanx_flow_shared phalanx_flow_static phalanx_pjrt
+	  phalanx_fabric_shared phalanx_fabric_static phalanx_flow_shared phalanx_flow_static phalanx_pjrt
 	@DESTDIR=$(DESTDIR) cmake --install $(BUILD)
 
 clean:

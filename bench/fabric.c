@@ -372,6 +372,7 @@ static void bench_switches(enum ocs_protocol protocol)
 {
     const char *name = protocol == OCS_SCPI ? "scpi" : "tl1";
     struct ocs_serve_settings settings = {
+        .orders_fd = -1,
         .address = "127.0.0.1",
         .switches = POD_SWITCHES,
         .protocol = {protocol == OCS_SCPI, protocol == OCS_TL1},

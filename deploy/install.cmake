@@ -16,7 +16,7 @@ endif()
 
 # --- libphalanx: header, shared and static library, pkg-config file
 if(TARGET phalanx_shared)
-  install(TARGETS phalanx_shared phalanx_static
+  install(TARGETS phalanx_shared phalanx_static phalanx_fabric_shared phalanx_fabric_static
     LIBRARY DESTINATION ${CMAKE_INSTALL_LIBDIR}
     ARCHIVE DESTINATION ${CMAKE_INSTALL_LIBDIR})
   # The file finds its prefix from its own place, so that it also works below a DESTDIR.

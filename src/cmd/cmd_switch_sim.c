@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/units.h"
 #include "cmd/client.h"
@@ -28,13 +29,18 @@ static const char usage[] =
     "  --tuning TIME      until mirrors have settled (25ms)\n"
     "  --script FILE      what happens, and when: a YAML list (docs/fabric.md); - is standard input\n"
     "  --seed N           of the insertion losses (1)\n"
+    "  --chips DIR        emulates the chips of the pod, too, for tasks that use libphalanx_fabric: a "
+    "socket\n"
+    "                     DIR/CUBE-MACHINE for each machine; with --cubes\n"
+    "  --orders           each line of standard input is a script that is carried out at once\n"
     "  --help             this text\n"
     "\n"
     "Examples:\n"
     "  phalanx switch-sim --write switches.yaml &\n"
     "  phalanx fabric apply 4x4x8-twisted --cubes 3,9 --switches switches.yaml\n"
     "  printf ':oxc:swit:conn:stat?\\n' | nc -q1 127.0.0.1 5025\n"
-    "  echo '[{at: 2s, switch: x5, do: stick, ports: [4]}]' | phalanx switch-sim --script -\n"
+    "  echo '- {at: 2s, switch: x5, do: stick, ports: [4]}' | phalanx switch-sim --script -\n"
+    "  phalanx switch-sim --cubes 2 --chips /tmp/chips --orders      then type: - {switch: x5, do: die}\n"
     "\n"
     "Exit status: 0 interrupted, 1 failed: the reason is printed, 2 wrong usage.\n";
 
@@ -48,6 +54,7 @@ static void stop_serving(int number)
 
 struct sim_options {
     struct ocs_serve_settings serve;
+    struct chips_serve_settings chips; /* folder NULL: none */
     const char *script, *write;
 };
 
@@ -72,7 +79,9 @@ enum {
     SIM_WRITE,
     SIM_TUNING,
     SIM_SCRIPT,
-    SIM_SEED
+    SIM_SEED,
+    SIM_CHIPS,
+    SIM_ORDERS
 };
 
 static bool take_sim_option(struct sim_options *options, int letter, const char *value)
@@ -90,6 +99,7 @@ static bool take_sim_option(struct sim_options *options, int letter, const char 
             return false;
         options->serve.ocs.a_ports = options->serve.ocs.b_ports =
             number <= SMALL_POD_CUBES ? SMALL_POD_CUBES : SLICE_CUBES_MAX;
+        options->chips.cubes = (uint32_t)number;
         return true;
     case SIM_PROTOCOL:
         return take_protocol(options, value);
@@ -115,8 +125,19 @@ static bool take_sim_option(struct sim_options *options, int letter, const char 
             return false;
         options->serve.ocs.seed = (uint64_t)number;
         return true;
+    case SIM_CHIPS:
+        options->chips.folder = value;
+        return true;
+    case SIM_ORDERS:
+        options->serve.orders_fd = STDIN_FILENO;
+        return true;
     }
     return false;
+}
+
+static void complain(const char *why)
+{
+    say("order: %s", why);
 }
 
 /* The list that host/fabric reads: whole before it has its name. */
@@ -179,9 +200,14 @@ int cmd_switch_sim(int argc, char **argv)
                                             {"tuning", required_argument, NULL, SIM_TUNING},
                                             {"script", required_argument, NULL, SIM_SCRIPT},
                                             {"seed", required_argument, NULL, SIM_SEED},
+                                            {"chips", required_argument, NULL, SIM_CHIPS},
+                                            {"orders", no_argument, NULL, SIM_ORDERS},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
-    struct sim_options asked = {.serve = {.address = "127.0.0.1",
+    struct sim_options asked = {.chips = {.memory_bytes = CHIPS_SERVE_MEMORY},
+                                .serve = {.address = "127.0.0.1",
+                                          .orders_fd = -1,
+                                          .complain = complain,
                                           .port = 5025,
                                           .switches = POD_SWITCHES,
                                           .protocol = {true, true},
@@ -199,6 +225,12 @@ int cmd_switch_sim(int argc, char **argv)
     }
     if (optind != argc)
         return usage_wrong(usage, "unexpected argument \"%s\"", argv[optind]);
+    if (asked.chips.folder && asked.chips.cubes == 0)
+        return usage_wrong(usage, "--chips needs --cubes, the number of cubes whose chips are emulated");
+    if (asked.serve.orders_fd >= 0 && asked.script && strcmp(asked.script, "-") == 0)
+        return usage_wrong(usage, "--orders and --script - both read standard input");
+    if (asked.chips.folder)
+        asked.serve.chips = &asked.chips;
     struct ocs_script script = {0};
     struct buf text BUF_CLEANUP = {0};
     struct error error = {0};

@@ -90,7 +90,7 @@ static int read_entry(const struct doc *entry, struct ocs_script *script, struct
         read_span(entry, "tuning", &act.span_ns, error) < 0)
         return ERROR_INVALID;
     act.forget = doc_bool(doc_get(entry, "forget"), false);
-    act.after = doc_int(doc_get(entry, "after"), 0);
+    act.after = doc_int(doc_get(entry, "after"), -1);
     bool listed = act.kind <= OCS_ACT_LIGHT;
     const struct doc *list = doc_get(entry, act.kind == OCS_ACT_JOIN ? "pairs" : "ports");
     if (listed && !doc_len(list))
@@ -166,6 +166,7 @@ void ocs_act_apply(const struct ocs_act *act, struct ocs *ocs, int64_t now_ns)
         ocs_restart(ocs, act->forget, now_ns);
         break;
     case OCS_ACT_DIE:
+        ocs->dead = ocs->dead || act->after < 0;
         ocs->joins_left = act->after < 0 ? 0 : (uint64_t)act->after;
         break;
     case OCS_ACT_SLOW:

@@ -9,7 +9,8 @@
  *     - {at: 3s, switch: y0, do: drop}                         all sessions end
  *     - {at: 3s, switch: y0, do: silence}                      commands are read, not answered;  answer
  *     - {at: 4s, switch: z1, do: restart, for: 500ms, forget: true}   away, then without its cross-connects
- *     - {switch: z2, do: die, after: 10}                       dead for good after 10 more cross-connects
+ *     - {switch: z2, do: die, after: 10}                       dead for good after 10 more cross-connects, or
+ *                                                              at once
  *     - {do: slow, tuning: 400ms}                              mirrors take so long from now on
  *
  * Pure. The script comes from outside: ERROR_INVALID names line, field, and what was expected.

@@ -27,9 +27,13 @@ struct serve_switch {
 struct ocs_serve {
     struct ocs_serve_settings settings;
     struct serve_switch *switches;
+    struct chips_serve *chips; /* NULL: none */
+    struct buf orders;         /* the part of a line that was read */
     size_t next_act;
     int64_t begin_ns;
 };
+
+enum { ORDER_BYTES_MAX = 64 << 10 }; /* of a line */
 
 static int64_t monotonic_ns(void)
 {
@@ -38,7 +42,7 @@ static int64_t monotonic_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* --- opening and closing --------------------------------------------------------------------------- */
+/* --- opening and closing ------------------------------------------------------------------------------- */
 
 static int listen_at(const char *address, uint16_t port, int *ret_fd, uint16_t *ret_port, struct error *error)
 {
@@ -87,6 +91,8 @@ int ocs_serve_open(const struct ocs_serve_settings *settings, struct ocs_serve *
                 rc = listen_at(settings->address, (uint16_t)port, &sw->listen_fd[protocol],
                                &sw->port[protocol], error);
         }
+    if (rc == 0 && settings->chips)
+        rc = chips_serve_open(settings->chips, &serve->chips, error);
     if (rc < 0) {
         ocs_serve_close(serve);
         return rc;
@@ -127,11 +133,14 @@ void ocs_serve_close(struct ocs_serve *serve)
             if (serve->switches[i].listen_fd[protocol] >= 0)
                 close(serve->switches[i].listen_fd[protocol]);
     }
+    if (serve->chips)
+        chips_serve_close(serve->chips);
+    buf_done(&serve->orders);
     mem_free(serve->switches);
     mem_free(serve);
 }
 
-/* --- the loop -------------------------------------------------------------------------------------- */
+/* --- what happens to switches -------------------------------------------------------------------------- */
 
 static bool switch_is_away(const struct serve_switch *sw, int64_t now_ns)
 {
@@ -149,6 +158,13 @@ static void act_on(const struct ocs_act *act, struct serve_switch *sw, int64_t n
         end_sessions(sw);
 }
 
+static void act_on_all(struct ocs_serve *serve, const struct ocs_act *act, int64_t now_ns)
+{
+    for (uint32_t i = 0; i < serve->settings.switches; i++)
+        if (act->which == OCS_ALL_SWITCHES || act->which == (int32_t)i)
+            act_on(act, &serve->switches[i], now_ns);
+}
+
 /* Does what is due; returns when the next act is, OCS_NEVER: none is left. */
 static int64_t play_script(struct ocs_serve *serve, const struct ocs_script *script, int64_t now_ns)
 {
@@ -156,12 +172,39 @@ static int64_t play_script(struct ocs_serve *serve, const struct ocs_script *scr
         const struct ocs_act *act = &script->acts.items[serve->next_act];
         if (serve->begin_ns + act->at_ns > now_ns)
             return serve->begin_ns + act->at_ns;
-        for (uint32_t i = 0; i < serve->settings.switches; i++)
-            if (act->which == OCS_ALL_SWITCHES || act->which == (int32_t)i)
-                act_on(act, &serve->switches[i], now_ns);
+        act_on_all(serve, act, now_ns);
     }
     return OCS_NEVER;
 }
+
+static void carry_out_order(struct ocs_serve *serve, struct str line, int64_t now_ns)
+{
+    struct ocs_script script = {0};
+    struct error error = {0};
+    if (str_trim(line).len == 0)
+        return;
+    if (ocs_script_parse(line, &script, &error) < 0 && serve->settings.complain)
+        serve->settings.complain(error.text);
+    for (size_t i = 0; i < script.acts.len; i++) /* `at` has no meaning here: all of it is due */
+        act_on_all(serve, &script.acts.items[i], now_ns);
+    ocs_script_done(&script);
+}
+
+/* Reads once, and carries out the lines that are whole. */
+static void take_orders(struct ocs_serve *serve, int64_t now_ns)
+{
+    char bytes[4096];
+    ssize_t got = read(serve->settings.orders_fd, bytes, sizeof bytes);
+    if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR) || serve->orders.len > ORDER_BYTES_MAX)
+        serve->settings.orders_fd = -1;
+    buf_add(&serve->orders, bytes, got > 0 ? (size_t)got : 0);
+    struct str left = buf_str(&serve->orders), line;
+    while (str_cut(left, '\n', &line, &left))
+        carry_out_order(serve, line, now_ns);
+    buf_drop_front(&serve->orders, serve->orders.len - left.len);
+}
+
+/* --- sessions ------------------------------------------------------------------------------------------ */
 
 static void take_session(struct serve_switch *sw, enum ocs_protocol protocol, int64_t now_ns)
 {
@@ -236,37 +279,58 @@ static void gather(struct ocs_serve *serve, struct pollfd *fds, struct polled *p
     *ret_count = count;
 }
 
+static void serve_polled(const struct polled *at, const struct pollfd *fd, int64_t now_ns)
+{
+    if (!at->slot) {
+        if (fd->revents)
+            take_session(at->sw, at->protocol, now_ns);
+    } else if (*at->slot && (*at->slot)->fd == fd->fd &&
+               (fd->revents || (*at->slot)->wake_ns <= now_ns || at->sw->ocs.dead) &&
+               !serve_session(at->sw, *at->slot, (fd->revents & ~POLLOUT) != 0, now_ns)) {
+        end_session(at->slot);
+    }
+}
+
+/* One wait and what came of it; false: poll() failed. */
+static bool turn(struct ocs_serve *serve, const struct ocs_script *script, struct pollfd *fds,
+                 struct polled *polled)
+{
+    size_t count;
+    sigset_t none;
+    sigemptyset(&none);
+    int64_t now_ns = monotonic_ns(), wake_ns = play_script(serve, script, now_ns);
+    gather(serve, fds, polled, &count, &wake_ns);
+    struct pollfd *orders = &fds[count], *chips = orders + 1;
+    *orders = (struct pollfd){serve->settings.orders_fd, POLLIN, 0};
+    if (serve->chips)
+        chips_serve_watch(serve->chips, chips);
+    int64_t wait_ns = wake_ns == OCS_NEVER ? 3600LL * 1000000000 : wake_ns > now_ns ? wake_ns - now_ns : 0;
+    struct timespec wait = {wait_ns / 1000000000, wait_ns % 1000000000};
+    /* The caller blocks the signals that set *stop: none is lost between the test and the wait. */
+    if (ppoll(fds, count + 1 + (serve->chips ? chips_serve_fds(serve->chips) : 0), &wait, &none) < 0)
+        return errno == EINTR;
+    now_ns = monotonic_ns();
+    for (size_t i = 0; i < count; i++)
+        serve_polled(&polled[i], &fds[i], now_ns);
+    if (orders->revents)
+        take_orders(serve, now_ns);
+    for (uint32_t i = 0; serve->chips && i < serve->settings.switches; i++)
+        chips_serve_follow(serve->chips, i, &serve->switches[i].ocs);
+    if (serve->chips)
+        chips_serve_turn(serve->chips, chips);
+    return true;
+}
+
 void ocs_serve_run(struct ocs_serve *serve, const struct ocs_script *script,
                    const volatile sig_atomic_t *stop)
 {
-    enum { FDS_MAX = OCS_SWITCHES_MAX * (2 + OCS_SESSIONS_MAX) };
-    struct pollfd fds[FDS_MAX];
-    struct polled polled[FDS_MAX];
-    sigset_t none;
-    sigemptyset(&none);
+    enum { SESSIONS_MAX = OCS_SWITCHES_MAX * (2 + OCS_SESSIONS_MAX) };
+    uint32_t chips = serve->chips ? chips_serve_fds(serve->chips) : 0;
+    struct pollfd *fds = mem_alloc((SESSIONS_MAX + 1 + chips) * sizeof *fds);
+    struct polled *polled = mem_alloc(SESSIONS_MAX * sizeof *polled);
     serve->begin_ns = monotonic_ns();
-    while (!*stop) {
-        size_t count;
-        int64_t now_ns = monotonic_ns(), wake_ns = play_script(serve, script, now_ns);
-        gather(serve, fds, polled, &count, &wake_ns);
-        int64_t wait_ns = wake_ns == OCS_NEVER ? 3600LL * 1000000000
-                          : wake_ns > now_ns   ? wake_ns - now_ns
-                                               : 0;
-        struct timespec wait = {wait_ns / 1000000000, wait_ns % 1000000000};
-        /* The caller blocks the signals that set *stop: none is lost between the test and the wait. */
-        if (ppoll(fds, count, &wait, &none) < 0 && errno != EINTR)
-            break;
-        now_ns = monotonic_ns();
-        for (size_t i = 0; i < count; i++) {
-            struct polled *at = &polled[i];
-            if (!at->slot) {
-                if (fds[i].revents)
-                    take_session(at->sw, at->protocol, now_ns);
-            } else if (*at->slot && (*at->slot)->fd == fds[i].fd &&
-                       (fds[i].revents || (*at->slot)->wake_ns <= now_ns || at->sw->ocs.dead) &&
-                       !serve_session(at->sw, *at->slot, (fds[i].revents & ~POLLOUT) != 0, now_ns)) {
-                end_session(at->slot);
-            }
-        }
-    }
+    while (!*stop && turn(serve, script, fds, polled))
+        ;
+    mem_free(fds);
+    mem_free(polled);
 }

@@ -5,6 +5,10 @@
  *     ocs_serve_run(serve, &script, &stop)          serves until *stop is set by a signal handler
  *     ocs_serve_close(serve)
  *
+ * With `chips` the chips of the pod are emulated as well (chips_serve.h): their light follows the switches.
+ * Each line that is read from `orders_fd` is a script of its own and is carried out at once, so that people
+ * can break things while the switches serve.
+ *
  * One thread and one poll() loop; the clock is CLOCK_MONOTONIC and begins with ocs_serve_run(). A switch
  * takes OCS_SESSIONS_MAX sessions at a time and closes further ones at once, as real switches do.
  */
@@ -13,6 +17,7 @@
 
 #include <signal.h>
 
+#include "sim/fabric/chips_serve.h"
 #include "sim/fabric/ocs_script.h"
 #include "sim/fabric/ocs_session.h"
 
@@ -22,8 +27,11 @@ struct ocs_serve_settings {
     const char *address; /* IPv4, such as 127.0.0.1 */
     uint16_t port;       /* of switch 0's first protocol; the others follow. 0: the system chooses each */
     uint32_t switches;
-    bool protocol[2];        /* by enum ocs_protocol */
-    struct ocs_settings ocs; /* of every switch; the seed is that of switch 0 */
+    bool protocol[2];                         /* by enum ocs_protocol */
+    struct ocs_settings ocs;                  /* of every switch; the seed is that of switch 0 */
+    const struct chips_serve_settings *chips; /* NULL: none */
+    int orders_fd;                            /* -1: none */
+    void (*complain)(const char *why);        /* called with what is wrong with an order */
 };
 struct ocs_serve;
 

@@ -1,0 +1,237 @@
+/* bring_up.c - a session from what the ranks see to the start of all chips.
+ *
+ * Every rank gives the same answers to a session of its own (core/fabric/session.h), so all build the same
+ * tables and come to the same end without a leader. */
+#include <string.h>
+
+#include "base/arena.h"
+#include "base/check.h"
+#include "job/fabric/internal.h"
+
+/* The chips of the slice by number: whose they are, and where they stand. */
+struct roll {
+    struct cube_slice slice;
+    uint32_t *labels; /* [chips] */
+    uint32_t *owners; /* [chips] rank x PHX_SLICE_CHIPS + index in the machine */
+};
+
+/* --- who has which chip -------------------------------------------------------------------------------- */
+
+/* The number in the slice of a rank's chip: ranks count machines of 2x2x1 along X, Y, Z (docs/fabric.md). */
+static uint16_t chip_number(const struct phx_fabric *fabric, uint32_t rank, uint32_t index)
+{
+    uint32_t machines_x = fabric->shape.extent[0] / 2u, machines_y = fabric->shape.extent[1] / 2u;
+    uint32_t x = rank % machines_x * 2 + index % 2, y = rank / machines_x % machines_y * 2 + index / 2;
+    return torus_chip(&fabric->torus, x, y, rank / (machines_x * machines_y));
+}
+
+static int call_chip(const struct phx_fabric *fabric, struct roll *roll, uint32_t rank, uint32_t index,
+                     struct phx_error *error)
+{
+    const struct torus *torus = &fabric->torus;
+    uint16_t number = chip_number(fabric, rank, index);
+    uint32_t x = torus->at[0][number], y = torus->at[1][number], z = torus->at[2][number];
+    uint32_t side_x = torus->shape.extent[0] / 4u, side_y = torus->shape.extent[1] / 4u;
+    uint32_t place = x / 4 + side_x * (y / 4 + side_y * (z / 4));
+    uint32_t label = fabric->words[rank].chips[index].label, cube = label / CUBE_CHIPS;
+    if (label % CUBE_CHIPS != x % 4 + 4 * (y % 4) + 16 * (z % 4) || cube >= POD_CUBES_MAX ||
+        (roll->slice.cube[place] != CUBE_NONE && roll->slice.cube[place] != cube))
+        return fabric_fail(error, PHX_ERROR_INVALID,
+                           "rank %u has chip %u of cube %u, which is not the one at (%u,%u,%u) of the slice",
+                           rank, label % CUBE_CHIPS, cube, x, y, z);
+    roll->slice.cube[place] = (uint16_t)cube;
+    roll->labels[number] = label;
+    roll->owners[number] = rank * PHX_SLICE_CHIPS + index;
+    return 0;
+}
+
+static int call_roll(const struct phx_fabric *fabric, struct roll *roll, struct arena *arena,
+                     struct phx_error *error)
+{
+    int status = 0;
+    roll->slice = (struct cube_slice){.shape = fabric->shape, .count = slice_shape_cubes(&fabric->shape)};
+    for (uint32_t place = 0; place < roll->slice.count; place++)
+        roll->slice.cube[place] = CUBE_NONE;
+    roll->labels = ARENA_ARRAY(arena, uint32_t, fabric->torus.chips);
+    roll->owners = ARENA_ARRAY(arena, uint32_t, fabric->torus.chips);
+    for (uint32_t rank = 0; rank < fabric->world && status == 0; rank++)
+        for (uint32_t index = 0; index < PHX_SLICE_CHIPS && status == 0; index++)
+            status = call_chip(fabric, roll, rank, index, error);
+    return status;
+}
+
+/* --- the orders of a session --------------------------------------------------------------------------- */
+
+/* The number of the chip with a label that the roll has. */
+static uint32_t number_of(const struct phx_fabric *fabric, const struct roll *roll, uint32_t label)
+{
+    for (uint32_t number = 0; number < fabric->torus.chips; number++)
+        if (roll->labels[number] == label)
+            return number;
+    CHECK(!"a session asks for chips of its slice alone");
+    return 0;
+}
+
+/* What a chip sees, without the links of switches that are to be avoided. */
+static void fill_neighbours(const struct phx_fabric *fabric, const struct phx_chip_about *chip,
+                            struct fabric_neighbour ret_seen[CHIP_PORTS])
+{
+    struct link_end end;
+    for (uint32_t port = 0; port < CHIP_PORTS; port++) {
+        const struct phx_chip_port *at = &chip->ports[port];
+        bool avoided =
+            cube_chip_optical((uint16_t)(chip->label / CUBE_CHIPS), chip->label % CUBE_CHIPS, port, &end) &&
+            (fabric->without >> (FACE_LINKS * end.axis + end.index) & 1);
+        ret_seen[port] = (struct fabric_neighbour){0};
+        if (at->light && !avoided)
+            ret_seen[port] = (struct fabric_neighbour){
+                .light = true, .port = at->port, .chip = at->chip, .rtt_ns = at->rtt_ns};
+    }
+}
+
+/* Loads a chip of this machine. */
+static int load_chip(struct phx_fabric *fabric, const struct fabric_order *order, uint32_t index,
+                     struct phx_error *error)
+{
+    ARENA_CLEANUP struct arena arena = {0};
+    uint32_t chips = order->route->chips;
+    uint8_t *tables = ARENA_ARRAY(&arena, uint8_t, 2 * (size_t)chips);
+    struct phx_chip_load load = {.session = order->number,
+                                 .number = order->chip_number,
+                                 .chips = (uint16_t)chips,
+                                 .transit = tables,
+                                 .inject = tables + chips,
+                                 .parent = order->parent,
+                                 .children = order->children,
+                                 .wait_ns = order->wait_ns};
+    route_chip_table(order->route, order->chip_number, false, tables);
+    route_chip_table(order->route, order->chip_number, true, tables + chips);
+    memcpy(load.buffer_bytes, order->buffer_bytes, sizeof load.buffer_bytes);
+    return fabric->driver->load(fabric->chips, index, &load, error);
+}
+
+/* Answers and carries out the orders up to the start, whose order it takes. */
+static int prepare(struct phx_fabric *fabric, struct fabric_session *session, const struct roll *roll,
+                   struct phx_error *error)
+{
+    int status = 0;
+    for (struct fabric_order order; status == 0 && fabric_session_order(session, &order);) {
+        struct fabric_neighbour seen[CHIP_PORTS];
+        uint32_t number = number_of(fabric, roll, order.chip), owner = roll->owners[number];
+        uint32_t rank = owner / PHX_SLICE_CHIPS, index = owner % PHX_SLICE_CHIPS;
+        if (order.kind == FABRIC_ASK) {
+            fill_neighbours(fabric, &fabric->words[rank].chips[index], seen);
+            fabric_session_neighbours(session, order.chip, seen);
+        } else if (order.kind == FABRIC_LOAD) {
+            if (rank == fabric->rank)
+                status = load_chip(fabric, &order, index, error);
+            fabric_session_done(session, order.chip, FABRIC_LOAD, order.number);
+        }
+    }
+    if (status == 0 && fabric_session_state(session) != FABRIC_SESSION_START)
+        status =
+            fabric_fail(error, PHX_ERROR_INVALID, "the slice's network: %s", fabric_session_error(session));
+    return status;
+}
+
+/* --- a generation -------------------------------------------------------------------------------------- */
+
+/* Takes the chips out of their session, so that nothing of it arrives any more, and forgets what has. */
+static int leave_session(struct phx_fabric *fabric, struct phx_error *error)
+{
+    struct phx_chip_event event;
+    int status = 0, found = 0;
+    for (uint32_t index = 0; index < PHX_SLICE_CHIPS && status == 0; index++)
+        status = fabric->driver->unload(fabric->chips, index, error);
+    while (status == 0 && (found = fabric->driver->next(fabric->chips, &event, error)) != 0)
+        status = found < 0 ? found : 0;
+    fabric_forget_arrivals(fabric);
+    fabric->started = 0;
+    return status;
+}
+
+/* Draws from all ranks' words what holds for all. */
+static void agree(struct phx_fabric *fabric)
+{
+    uint64_t tables = 0, least = UINT64_MAX;
+    uint32_t session = 0;
+    fabric->memory_bytes = UINT32_MAX;
+    for (uint32_t rank = 0; rank < fabric->world; rank++) {
+        const struct fabric_word *word = &fabric->words[rank];
+        if (word->tables >= tables) {
+            tables = word->tables;
+            fabric->without = word->without;
+        }
+        least = word->done < least ? word->done : least;
+        for (uint32_t index = 0; index < PHX_SLICE_CHIPS; index++) {
+            const struct phx_chip_about *chip = &word->chips[index];
+            session = chip->session > session ? chip->session : session;
+            if (chip->memory_bytes < fabric->memory_bytes)
+                fabric->memory_bytes = chip->memory_bytes;
+        }
+    }
+    fabric->slice.tables = tables;
+    fabric->behind = fabric->done > least;
+    fabric->session = session == UINT32_MAX ? 1 : session + 1;
+}
+
+static void note_live(struct phx_fabric *fabric)
+{
+    struct fabric_neighbour seen[CHIP_PORTS];
+    for (uint32_t index = 0; index < PHX_SLICE_CHIPS; index++) {
+        fill_neighbours(fabric, &fabric->words[fabric->rank].chips[index], seen);
+        fabric->live[index] = 0;
+        for (uint32_t port = 0; port < CHIP_PORTS; port++)
+            fabric->live[index] |= (uint8_t)(seen[port].light << port);
+    }
+}
+
+static int run_session(struct phx_fabric *fabric, struct phx_error *error)
+{
+    ARENA_CLEANUP struct arena arena = {0};
+    struct roll roll;
+    struct fabric_session *session;
+    struct error why = {0};
+    int status = call_roll(fabric, &roll, &arena, error);
+    if (status < 0)
+        return status;
+    struct fabric_session_terms terms = {.slice = &roll.slice,
+                                         .number = fabric->session,
+                                         .bytes_per_us = 50000,
+                                         .packet_bytes = 4096,
+                                         .route_around = !fabric->keeps_routes};
+    if (fabric_session_new(&terms, &session, &why) < 0)
+        return fabric_fail(error, PHX_ERROR_INVALID, "the slice's network: %s", why.text);
+    status = prepare(fabric, session, &roll, error);
+    if (status == 0)
+        fabric_session_summary(session, &fabric->summary);
+    fabric_session_free(session);
+    note_live(fabric);
+    if (status == 0)
+        status = phx_barrier(fabric->ctx, -1, error); /* all chips are loaded */
+    if (status == 0 && roll.owners[0] / PHX_SLICE_CHIPS == fabric->rank)
+        status =
+            fabric->driver->start(fabric->chips, roll.owners[0] % PHX_SLICE_CHIPS, fabric->session, error);
+    return status == 0 ? fabric_await_start(fabric, error) : status;
+}
+
+int fabric_bring_up(struct phx_fabric *fabric, struct phx_error *error)
+{
+    struct phx_slice slice;
+    struct fabric_word word = {.done = fabric->done};
+    fabric->generation++;
+    int status = leave_session(fabric, error);
+    if (phx_slice_get(fabric->ctx, &slice) == 1) {
+        word.tables = slice.tables;
+        word.without = slice.without;
+    }
+    for (uint32_t index = 0; index < PHX_SLICE_CHIPS && status == 0; index++)
+        status = fabric->driver->look(fabric->chips, index, &word.chips[index], error);
+    if (status == 0)
+        status = fabric_gather(fabric, &word, error);
+    if (status < 0)
+        return status;
+    agree(fabric);
+    fabric->bring_ups++;
+    return run_session(fabric, error);
+}

@@ -1,0 +1,44 @@
+/* chips_serve.h - the emulated chips of a pod for real tasks: a Unix socket for each machine.
+ *
+ *     chips_serve_open(&settings, &serve, &error)      binds <folder>/<cube>-<machine> for all machines
+ *     chips_serve_follow(serve, number, &ocs)          a switch may have changed
+ *     count = chips_serve_watch(serve, fds)            what poll() is to wait for
+ *     chips_serve_turn(serve, fds)                     serves what is ready
+ *     chips_serve_close(serve)                         removes the sockets
+ *
+ * The protocol is job/fabric/chipwire.h; its other side is the driver `emulated` of libphalanx_fabric. Chips
+ * of a machine are counted as ranks see them: along X first, then Y. The network between the chips lives in
+ * virtual time (chips.h): what is sent arrives within the turn, as far as light and tables let it.
+ *
+ * Clients are strangers to each other and may be broken: a frame that is no request ends its connection, an
+ * order that cannot be carried out is refused with a reason, and a client that does not read is let go at
+ * CHIPS_SERVE_OUT_MAX bytes. One thread.
+ */
+#ifndef PHX_SIM_FABRIC_CHIPS_SERVE_H
+#define PHX_SIM_FABRIC_CHIPS_SERVE_H
+
+#include <poll.h>
+
+#include "base/error.h"
+#include "sim/fabric/ocs.h"
+
+enum { CHIPS_SERVE_OUT_MAX = 64 << 20, CHIPS_SERVE_MEMORY = 4 << 20 };
+
+struct chips_serve_settings {
+    const char *folder;    /* is made, if it is missing */
+    uint32_t cubes;        /* 1 to POD_CUBES_MAX */
+    uint32_t memory_bytes; /* of each chip */
+};
+struct chips_serve;
+
+int chips_serve_open(const struct chips_serve_settings *settings, struct chips_serve **ret_serve,
+                     struct error *error);
+void chips_serve_close(struct chips_serve *serve);
+
+/* How many entries chips_serve_watch() fills. */
+uint32_t chips_serve_fds(const struct chips_serve *serve);
+void chips_serve_watch(const struct chips_serve *serve, struct pollfd *fds);
+void chips_serve_turn(struct chips_serve *serve, const struct pollfd *fds);
+void chips_serve_follow(struct chips_serve *serve, uint32_t switch_number, const struct ocs *ocs);
+
+#endif
