@@ -207,8 +207,8 @@ static uint32_t count_worlds(const struct jobset_spec *spec)
     return worlds;
 }
 
-/* Sets the failure domain, a rack or a cube, across which copies are distributed, and the address at which
- * the machine's ranks listen. */
+/* Sets the failure domain, a rack or a cube, across which copies are distributed, the address at which the
+ * machine's ranks listen, and where its chips are. */
 static void env_block(env_list *env, struct arena *arena, const struct machine *machine,
                       const struct cluster *cluster)
 {
@@ -216,6 +216,9 @@ static void env_block(env_list *env, struct arena *arena, const struct machine *
     env_setf(env, arena, "PHX_RACK", STR_FORMAT "/" STR_FORMAT, STR_ARG(cluster->pods[machine->pod].name),
              STR_ARG(cluster->blocks[machine->block].name));
     env_set(env, STR("PHX_ADDRESS"), machine->address);
+    struct str chips = machine_chips_at(cluster, machine, arena);
+    if (chips.len)
+        env_set(env, STR("PHX_CHIP_NETWORK"), chips);
 }
 
 static void env_task(env_list *env, struct arena *arena, const struct task *task,

@@ -47,6 +47,7 @@ struct fabric_plan {
     struct str host;        /* of switch x0 of the first pod */
     uint32_t port;          /* likewise; the others follow */
     const struct doc *list; /* addresses of 48 switches instead; NULL: none */
+    struct str chips;       /* as struct pod has it */
     int64_t timeout_ns;
 };
 struct pod_plan {

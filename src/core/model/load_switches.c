@@ -69,14 +69,34 @@ static void read_first(struct loader *loader, const struct field *switches, int6
                   plan->port, POD_SWITCHES);
 }
 
+/* Text with the placeholders {cube} and {machine}, each once, in this order. */
+static void read_chips(struct loader *loader, const struct field *chips, struct fabric_plan *plan)
+{
+    struct str text, driver, rest, before, behind;
+    if (!load_present(chips) || !load_text(loader, chips, &text))
+        return;
+    bool good = text.len <= ADDRESS_MAX && str_cut(text, ':', &driver, &rest) && driver.len > 0 &&
+                str_cut(rest, '{', &before, &behind) && str_starts(behind, STR("cube}")) &&
+                str_cut(behind, '{', &before, &behind) && str_starts(behind, STR("machine}")) &&
+                !str_cut(behind, '{', &before, &behind);
+    if (good)
+        plan->chips = text;
+    else
+        load_fail(loader, chips, "FieldValueInvalid",
+                  "Invalid value: \"" STR_FORMAT
+                  "\": must be DRIVER:ADDRESS with {cube} and then {machine} in "
+                  "it, as in emulated:/run/chips/{cube}-{machine}",
+                  STR_ARG(load_excerpt(text)));
+}
+
 void load_fabric(struct loader *loader, const struct field *fabric, struct pod_plan *pod)
 {
-    static const char *const known[] = {"protocol", "switches", "timeout", NULL};
+    static const char *const known[] = {"protocol", "switches", "timeout", "chips", NULL};
     if (!load_present(fabric))
         return;
     struct fabric_plan *plan = ARENA_NEW(&loader->scratch, struct fabric_plan);
     struct field protocol = field_get(fabric, "protocol"), switches = field_get(fabric, "switches");
-    struct field timeout = field_get(fabric, "timeout");
+    struct field timeout = field_get(fabric, "timeout"), chips = field_get(fabric, "chips");
     *plan = (struct fabric_plan){.protocol = STR("scpi"), .timeout_ns = TIMEOUT_DEFAULT_NS};
     if (!load_object(loader, fabric, known))
         return;
@@ -86,6 +106,7 @@ void load_fabric(struct loader *loader, const struct field *fabric, struct pod_p
                   "Unsupported value: \"" STR_FORMAT "\": supported values: \"scpi\", \"tl1\"",
                   STR_ARG(load_excerpt(plan->protocol)));
     load_duration(loader, &timeout, TIMEOUT_MIN_NS, TIMEOUT_MAX_NS, &plan->timeout_ns);
+    read_chips(loader, &chips, plan);
     if (!load_present(&switches))
         load_required(loader, &switches, "HOST:PORT of switch x0, or a list of 48");
     else if (switches.doc->kind != DOC_ARRAY)
@@ -135,6 +156,7 @@ void load_switches(struct loader *loader)
         uint32_t port = plan ? plan->port : 0;
         for (int64_t i = 0; i < loader->pods.items[p].count; i++, pod++, port += POD_SWITCHES) {
             cluster->pods[pod].first_switch = plan ? (uint32_t)cluster->switch_count : SWITCH_NONE;
+            cluster->pods[pod].chips = plan ? arena_str(&cluster->arena, plan->chips) : (struct str){0};
             for (uint32_t number = 0; plan && number < POD_SWITCHES; number++)
                 cluster->switches[cluster->switch_count++] = make_switch(loader, plan, pod, number, port);
         }

@@ -98,6 +98,22 @@ bool machine_label(const struct machine *machine, struct str key, struct str *re
     return find_label(&machine->user_labels, key, ret_value) || find_label(&machine->labels, key, ret_value);
 }
 
+struct str machine_chips_at(const struct cluster *cluster, const struct machine *machine, struct arena *arena)
+{
+    const struct pod *pod = &cluster->pods[machine->pod];
+    const struct block *block = &cluster->blocks[machine->block];
+    struct str head, between, tail, rest;
+    if (pod->chips.len == 0 || block->kind != BLOCK_CUBE)
+        return (struct str){0};
+    bool whole = str_cut(pod->chips, '{', &head, &rest) && str_cut(rest, '}', &between, &rest) &&
+                 str_cut(rest, '{', &between, &rest) && str_cut(rest, '}', &rest, &tail);
+    CHECK(whole); /* load_switches.c has seen both placeholders */
+    machine_id id = (machine_id)(machine - cluster->machines);
+    return arena_printf(arena, STR_FORMAT "%u" STR_FORMAT "%u" STR_FORMAT, STR_ARG(head),
+                        machine->block - pod->first_block, STR_ARG(between), id - block->first,
+                        STR_ARG(tail));
+}
+
 bool machine_schedulable(const struct machine *machine)
 {
     return machine->state == MACHINE_READY && !machine->cordoned &&

@@ -123,6 +123,7 @@ struct pod {
     uint32_t first_block, block_count;
     uint32_t cube_count;   /* its first so many blocks are cubes: cube c is block first_block + c */
     uint32_t first_switch; /* of its POD_SWITCHES in cluster->switches; SWITCH_NONE: none are managed */
+    struct str chips; /* driver and address of a machine's chips, with {cube} and {machine}; empty: none */
     machine_id first;
     uint32_t count;
 };
@@ -176,6 +177,10 @@ struct machine *cluster_find(const struct cluster *cluster, struct str name); /*
 bool machine_label(const struct machine *machine, struct str key, struct str *ret_value);
 /* Whether it is READY, not cordoned, and not isolated. */
 bool machine_schedulable(const struct machine *machine);
+/* Driver and address of the chips of a machine in a cube (phalanx/chips.h), in `arena`; empty: the cluster
+ * file names none. */
+struct str machine_chips_at(const struct cluster *cluster, const struct machine *machine,
+                            struct arena *arena);
 uint64_t machine_all_chips(const struct machine *machine); /* mask of the chips it has, free or not */
 /* Takes / gives back chips and capacity for one task (task_count changes by one). CHECKs that the chips
  * were free / held. */

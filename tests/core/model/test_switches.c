@@ -42,6 +42,25 @@ static void a_list_gives_each_switch_its_address(void **state)
     cluster_done(&cluster);
 }
 
+/* Chips are named by cube of the pod and machine of the cube; racks have none. */
+static void each_machine_of_a_cube_has_its_chips(void **state)
+{
+    struct cluster cluster;
+    struct buf out BUF_CLEANUP = {0};
+    ARENA_CLEANUP struct arena arena = {0};
+    assert_true(load(HEAD
+                     "  - {name: bare, racks: [{machines: 1, chips: 4}]}\n"
+                     "  - {cubes: 2, racks: [{machines: 1, chips: 4}], fabric: {switches: '10.0.0.1:5000',\n"
+                     "     chips: 'emulated:/run/c{cube}/m{machine}.sock'}}\n",
+                     &cluster, &out));
+    assert_int_equal(machine_chips_at(&cluster, &cluster.machines[0], &arena).len, 0);
+    assert_true(str_is(machine_chips_at(&cluster, &cluster.machines[1], &arena), "emulated:/run/c0/m0.sock"));
+    assert_true(
+        str_is(machine_chips_at(&cluster, &cluster.machines[32], &arena), "emulated:/run/c1/m15.sock"));
+    assert_int_equal(machine_chips_at(&cluster, &cluster.machines[33], &arena).len, 0);
+    cluster_done(&cluster);
+}
+
 static void mistakes_are_named(void **state)
 {
     static const struct mistake mistakes[] = {
@@ -57,6 +76,12 @@ static void mistakes_are_named(void **state)
         {"  - {namePattern: 'p{pod}', count: 2, cubes: 1, fabric: {switches: ['a:1']}}", "one pod"},
         {"  - {cubes: 1, fabric: {switches: 'a:1', timeout: 1ms}}", "spec.pods[0].fabric.timeout"},
         {"  - {cubes: 1, fabric: {switches: 'a:1', speed: 1}}", "speed"},
+        {"  - {cubes: 1, fabric: {switches: 'a:1', chips: 'emulated:/run/{cube}'}}",
+         "spec.pods[0].fabric.chips"},
+        {"  - {cubes: 1, fabric: {switches: 'a:1', chips: 'emulated:/run/{machine}/{cube}'}}",
+         "must be DRIVER:"},
+        {"  - {cubes: 1, fabric: {switches: 'a:1', chips: '/run/{cube}-{machine}'}}", "must be DRIVER:"},
+        {"  - {cubes: 1, fabric: {switches: 'a:1', chips: 'e:{cube}{machine}{n}'}}", "must be DRIVER:"},
         {"  - {cubes: 151, fabric: {switches: 'a:1'}}", "151 cubes"},
     };
     assert_mistakes(HEAD, mistakes, sizeof mistakes / sizeof *mistakes);
@@ -67,6 +92,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(ports_follow_each_other_over_the_pods),
         cmocka_unit_test(a_list_gives_each_switch_its_address),
+        cmocka_unit_test(each_machine_of_a_cube_has_its_chips),
         cmocka_unit_test(mistakes_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
