@@ -32,6 +32,7 @@ struct job {
     uint64_t logged;   /* the last step that a line was printed of, and when */
     double logged_s;
     double step_s; /* the beginning of the newest step */
+    uint32_t session; /* of the fabric, as it was told last; 0: none */
 };
 
 /* ---- what phx_run_steps calls ---- */
@@ -63,7 +64,21 @@ static int begin(void *argument, phx_context *ctx, uint64_t step, struct phx_err
                phx_attempt(ctx), trainer->count, (unsigned long long)step);
     job->logged = step;
     job->logged_s = now_s();
-    return ring_init(&job->ring, ctx, trainer_vector(trainer), error);
+    return trainer->options->fabric ? ring_init_fabric(&job->ring, ctx, error)
+                                    : ring_init(&job->ring, ctx, trainer_vector(trainer), error);
+}
+
+/* Says how the chips are linked, at the beginning and whenever that changes. */
+static void tell_fabric(struct job *job, phx_context *ctx, uint64_t step)
+{
+    struct phx_fabric_about about;
+    phx_fabric_get(job->ring.fabric, &about);
+    if (about.session == job->session)
+        return;
+    job->session = about.session;
+    if (phx_rank(ctx) == 0)
+        printf("fabric session %u at step %llu: %u chips, %u links, %u dark, %u reroutes\n", about.session,
+               (unsigned long long)step, about.chips, about.links, about.dark, about.reroutes);
 }
 
 /* As a program does whose device reports that memory is gone. */
@@ -101,6 +116,8 @@ static int make_step(void *argument, phx_context *ctx, uint64_t step, struct phx
         return status;
     job->loss.value = trainer_loss(&job->trainer);
     step++;
+    if (job->ring.fabric != NULL)
+        tell_fabric(job, ctx, step);
     if (phx_rank(ctx) == 0 && options->log_every > 0 && step % options->log_every == 0) {
         double time_s = now_s();
         printf("step %llu/%llu loss %.4f %.1f steps/s\n", (unsigned long long)step,

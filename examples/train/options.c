@@ -25,6 +25,7 @@ static const char help[] =
     "  --spoil-at N          after N steps the last rank loses its weights, once, and asks to go back\n"
     "  --step-ms N           begin a step at the earliest N ms after the one before, so that small steps\n"
     "                        leave the processor to others (0)\n"
+    "  --fabric              sum over the chips of the job's slice, instead of TCP (docs/fabric.md)\n"
     "  --log-every N         print a line every N steps; 0 never (20)\n"
     "  --hash-file FILE      rank 0 writes the last line there too\n"
     "  --check-gradients     compare backpropagation with finite differences, and end\n"
@@ -74,6 +75,13 @@ static int parse_rate(const char *text, double *ret_value)
     return 0;
 }
 
+static void take_flag(struct options *options, int letter)
+{
+    options->no_rejoin |= letter == 'n';
+    options->fabric |= letter == 'f';
+    options->check_gradients |= letter == 'g';
+}
+
 static const struct option table[] = {
     {"text", required_argument, NULL, 't'},
     {"steps", required_argument, NULL, 's'},
@@ -86,6 +94,7 @@ static const struct option table[] = {
     {"no-rejoin", no_argument, NULL, 'n'},
     {"spoil-at", required_argument, NULL, 'x'},
     {"step-ms", required_argument, NULL, 'p'},
+    {"fabric", no_argument, NULL, 'f'},
     {"log-every", required_argument, NULL, 'l'},
     {"hash-file", required_argument, NULL, 'h'},
     {"check-gradients", no_argument, NULL, 'g'},
@@ -130,9 +139,6 @@ int options_parse(struct options *ret_options, int argc, char **argv)
         case 'M':
             status = parse_number(name, optarg, 0, &options.state_mb);
             break;
-        case 'n':
-            options.no_rejoin = true;
-            break;
         case 'x':
             status = parse_number(name, optarg, 1, &options.spoil_at);
             break;
@@ -145,8 +151,10 @@ int options_parse(struct options *ret_options, int argc, char **argv)
         case 'h':
             options.hash_file = optarg;
             break;
+        case 'n':
+        case 'f':
         case 'g':
-            options.check_gradients = true;
+            take_flag(&options, letter);
             break;
         case 'H':
             fputs(help, stdout);

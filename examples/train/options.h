@@ -13,6 +13,7 @@ struct options {
     uint64_t spoil_at; /* steps; 0: never */
     uint64_t step_ms;  /* the least time of a step */
     bool check_gradients, no_rejoin;
+    bool fabric; /* sums go over the chips of the slice */
 };
 
 /* 0 go on, 1 help was printed, -1 wrong arguments (said on standard error). */
