@@ -1,6 +1,7 @@
 /* preflight_pairs.c - tests of a gang's machines in pairs, in two rounds: neighbours; then the fastest
  * with the slowest, so that a bad machine meets a good one. A machine is bad only if it failed with each
- * partner; it is a straggler if even its better time is more than twice the median (DLRover's rule).
+ * partner; it is a straggler if even its better time is more than twice the median (DLRover's rule; the
+ * cluster file may have another factor).
  *
  * A round has an epoch, which both ends must send, and a deadline: the time-out of its errands. Ends that
  * are out of step (a round that was given up, an agent that began late) therefore end by themselves. */
@@ -9,7 +10,7 @@
 #include "doc/json.h"
 #include "core/job/preflight.h"
 
-enum { STRAGGLER_FACTOR = 2, MEMBERS_MIN = 4, STRAGGLER_MEMBERS_MIN = 3 };
+enum { MEMBERS_MIN = 4, STRAGGLER_MEMBERS_MIN = 3 };
 
 static int round_of(const struct preflight *preflight)
 {
@@ -219,7 +220,7 @@ static void judge(struct step *step, struct gang *gang)
 {
     CHECK(gang->preflight->phase == PREFLIGHT_EXTREMES);
     struct preflight *preflight = gang->preflight;
-    int64_t median_ns = median_time(preflight);
+    int64_t median_ns = median_time(preflight), percent = step->cluster->qualification.straggler_percent;
     for (size_t i = 0; i < preflight->members.len; i++) {
         const struct paired *member = &preflight->members.items[i];
         struct buf why BUF_CLEANUP = {0};
@@ -231,7 +232,7 @@ static void judge(struct step *step, struct gang *gang)
                     buf_printf(&why, "%s " STR_FORMAT, r > 0 ? "," : ":",
                                STR_ARG(step->cluster->machines[member->partners[r]].name));
             preflight_blame(step, member->machine, "pair", buf_str(&why));
-        } else if (median_ns > 0 && best_ns / STRAGGLER_FACTOR > median_ns) {
+        } else if (median_ns > 0 && best_ns > median_ns / 100 * percent) {
             buf_printf(&why, "its network test took %lld us, the median is %lld us",
                        (long long)(best_ns / NS_PER_US), (long long)(median_ns / NS_PER_US));
             preflight_blame(step, member->machine, "straggler", buf_str(&why));

@@ -9,6 +9,7 @@
 #define TIMEOUT_MIN_NS     (1 * NS_PER_SECOND)
 #define TIMEOUT_MAX_NS     (3600 * NS_PER_SECOND)
 enum { PAIR_PORT_DEFAULT = 29400 };
+enum { STRAGGLER_DEFAULT = 200, STRAGGLER_MIN = 101, STRAGGLER_MAX = 100000 }; /* percent */
 
 /* The settings that a class has, or inherits. */
 struct terms {
@@ -165,21 +166,25 @@ static void read_mode(struct loader *loader, const struct field *mode)
 void load_qualification(struct loader *loader, const struct field *field)
 {
     static const char *const known[] = {"preflight", "validFor", "timeout", "pairTimeout", "pairPort",
-                                        "tests",     "seconds",  "golden",  "classes",     NULL};
+                                        "tests",     "seconds",  "golden",  "classes",     "stragglerPercent",
+                                        NULL};
     struct qualification *settings = &loader->cluster->qualification;
     struct field mode = field_get(field, "preflight"), valid = field_get(field, "validFor");
     struct field timeout = field_get(field, "timeout"), pair = field_get(field, "pairTimeout");
+    struct field straggler = field_get(field, "stragglerPercent");
     struct field port = field_get(field, "pairPort"), classes = field_get(field, "classes");
     struct terms defaults = {.seconds = QUALIFY_SECONDS_DEFAULT}, terms;
     *settings = (struct qualification){.valid_ns = VALID_DEFAULT_NS,
                                        .timeout_ns = TIMEOUT_DEFAULT_NS,
                                        .pair_timeout_ns = PAIR_DEFAULT_NS,
+                                       .straggler_percent = STRAGGLER_DEFAULT,
                                        .pair_port = PAIR_PORT_DEFAULT};
     load_object(loader, field, known);
     read_mode(loader, &mode);
     load_duration(loader, &valid, 0, VALID_MAX_NS, &settings->valid_ns);
     load_duration(loader, &timeout, TIMEOUT_MIN_NS, TIMEOUT_MAX_NS, &settings->timeout_ns);
     load_duration(loader, &pair, TIMEOUT_MIN_NS, TIMEOUT_MAX_NS, &settings->pair_timeout_ns);
+    load_int(loader, &straggler, STRAGGLER_MIN, STRAGGLER_MAX, &settings->straggler_percent);
     load_int(loader, &port, 1024, UINT16_MAX - QUALIFY_PAIR_PORTS, &settings->pair_port);
     read_terms(loader, field, &defaults, &terms);
     size_t count = load_list(loader, &classes) ? doc_len(classes.doc) : 0;

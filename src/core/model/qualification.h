@@ -55,6 +55,7 @@ struct qualification {
     enum preflight_mode preflight;       /* for gangs without a setting of their own */
     int64_t valid_ns;                    /* how long a passed test is valid */
     int64_t timeout_ns, pair_timeout_ns; /* of a machine's tests; of a round of pairs */
+    int64_t straggler_percent; /* of the median: a machine whose network test takes longer is a straggler */
     int64_t pair_port;                   /* the first of QUALIFY_PAIR_PORTS ports of machines */
     struct qualify_class *classes;       /* the first class that fits is used; the last one fits all */
     size_t class_count;

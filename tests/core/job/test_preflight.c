@@ -483,6 +483,20 @@ static void who_is_twice_as_slow_is_a_straggler(void **state)
     harness_done(&h);
 }
 
+static void the_settings_say_how_slow_a_straggler_is(void **state)
+{
+    static const struct network slow_first = {{1000, 100, 110, 90, 100}};
+    struct harness h;
+    harness_init_with(&h, 5, 1, 1, "\"qualification\":{\"stragglerPercent\":1200},");
+    harness_create(&h, PREFLIGHT("a", "pairs", "", RJOB("w", 1, "", 4, "")));
+    pass_alone(&h);
+    run_round(&h, &slow_first);
+    run_round(&h, &slow_first);
+    assert_null(fault_of_machine(core_health(h.core), STR("m-1")));
+    assert_int_equal(count_on(&h, "m-1"), 1);
+    harness_done(&h);
+}
+
 /* A cut cable tells nothing of which end is bad, but nobody else is blamed. */
 static void a_round_that_nobody_answers_ends(void **state)
 {
@@ -598,6 +612,7 @@ int main(void)
         cmocka_unit_test(pairs_meet_twice),
         cmocka_unit_test(who_fails_with_each_partner_is_bad),
         cmocka_unit_test(who_is_twice_as_slow_is_a_straggler),
+        cmocka_unit_test(the_settings_say_how_slow_a_straggler_is),
         cmocka_unit_test(a_round_that_nobody_answers_ends),
         cmocka_unit_test(random_lives),
     };

@@ -72,6 +72,7 @@ static void test_mistakes_have_a_place(void **state)
         {"    classes: [{name: a, labels: {a: 1}}]\n",
          "8:37: spec.qualification.classes[0].labels.a: Invalid value"},
         {"    pairPort: 80\n", "8:15: spec.qualification.pairPort: Invalid value: 80"},
+        {"    stragglerPercent: 100\n", "8:23: spec.qualification.stragglerPercent: Invalid value: 100"},
         {"    speed: 1\n", "spec.qualification.speed: unknown field"},
     };
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
