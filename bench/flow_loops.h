@@ -56,7 +56,7 @@ static void *loops_device_main(void *arg)
     struct loops_device *device = arg;
     struct loops_host *host = device->host;
     for (int n = 1; n <= host->launches && device->value; n++) {
-        struct run_id run = {1, (uint64_t)n, 0, 0, device->partition};
+        struct run_id run = {.client = 1, .launch = (uint64_t)n, .partition = device->partition};
         struct gang_member *member = gang_member_new(host->table, &run, host->hosts, host->partitions);
         struct tensor *arg_value = device->value;
         struct flow_launch launch = {.args = &arg_value, .gang = gang_member_gang(member)};
@@ -66,7 +66,7 @@ static void *loops_device_main(void *arg)
         gang_member_free(member);
         if (atomic_fetch_add(&host->ended[n % LOOPS_DEPTH], 1) + 1 == host->devices) {
             atomic_store(&host->ended[n % LOOPS_DEPTH], 0);
-            gang_forget(host->table, 1, (uint64_t)n);
+            gang_forget(host->table, &run);
         }
     }
     return NULL;

@@ -42,7 +42,7 @@ struct gang_run {
 struct gang_launch {
     struct list_node node;
     uint32_t client;
-    uint64_t launch;
+    uint64_t launch, head;
     struct list_node runs;
     struct u64_map by_node; /* program_node + 1 → run */
 };
@@ -171,31 +171,31 @@ void gang_table_free(struct gang_table *table)
 }
 
 /* Caller holds the mutex. */
-static struct gang_launch *gang_find_launch(struct gang_table *table, uint32_t client, uint64_t number)
+static struct gang_launch *gang_find_launch(struct gang_table *table, const struct run_id *id)
 {
     struct list_node *launches = &table->launches;
     list_for_each(node, launches)
     {
         struct gang_launch *launch = container_of(node, struct gang_launch, node);
-        if (launch->client == client && launch->launch == number)
+        if (launch->client == id->client && launch->launch == id->launch && launch->head == id->head)
             return launch;
     }
     return NULL;
 }
 
 /* Caller holds the mutex. A run of a launch that was aborted as a whole is aborted from its start. */
-static struct gang_run *gang_find_run(struct gang_table *table, uint32_t client, uint64_t number,
-                                      uint32_t program_node)
+static struct gang_run *gang_find_run(struct gang_table *table, const struct run_id *id)
 {
-    struct gang_launch *launch = gang_find_launch(table, client, number);
+    struct gang_launch *launch = gang_find_launch(table, id);
     if (!launch) {
         launch = mem_alloc(sizeof *launch);
-        launch->client = client;
-        launch->launch = number;
+        launch->client = id->client;
+        launch->launch = id->launch;
+        launch->head = id->head;
         list_init(&launch->runs);
         list_append(&table->launches, &launch->node);
     }
-    struct gang_run *run = u64_map_get(&launch->by_node, (uint64_t)program_node + 1);
+    struct gang_run *run = u64_map_get(&launch->by_node, (uint64_t)id->node + 1);
     if (run)
         return run;
     const struct gang_run *all = u64_map_get(&launch->by_node, (uint64_t)UINT32_MAX + 1);
@@ -204,14 +204,14 @@ static struct gang_run *gang_find_run(struct gang_table *table, uint32_t client,
     else
         run = mem_alloc(sizeof *run);
     run->aborted = false;
-    run->program_node = program_node;
+    run->program_node = id->node;
     list_init(&run->exchanges);
     if (all || table->closing) {
         run->aborted = true;
-        run->fault = all ? all->fault : fault_make(FAULT_CANCELLED, number, program_node, "the worker ends");
+        run->fault = all ? all->fault : fault_make(FAULT_CANCELLED, id->launch, id->node, "the worker ends");
     }
     list_append(&launch->runs, &run->node);
-    u64_map_put(&launch->by_node, (uint64_t)program_node + 1, run);
+    u64_map_put(&launch->by_node, (uint64_t)id->node + 1, run);
     return run;
 }
 
@@ -309,7 +309,9 @@ static bool gang_enter(struct gang_table *table, const struct flow_entry *entry,
     uint32_t parts = unpack_u32(&in, GANG_PARTS_MAX);
     if (in.bad || count == 0 || (uint64_t)count * size > ENTRY_TAIL_MAX)
         return false;
-    struct gang_run *run = gang_find_run(table, entry->client, entry->launch, entry->node);
+    struct run_id id = {.client = entry->client, .launch = entry->launch, .node = entry->node};
+    id.head = entry->ticket;
+    struct gang_run *run = gang_find_run(table, &id);
     struct exchange *exchange =
         gang_make_exchange(table, run, entry->handle, (uint32_t)entry->args[0], entry->args[1], count, size);
     bool good = exchange->count == count && exchange->size == size;
@@ -412,9 +414,9 @@ static void gang_wait(struct gang_table *table, struct exchange *exchange, const
 void gang_abort(struct gang_table *table, const struct run_id *id, const struct fault *fault)
 {
     pthread_mutex_lock(&table->mutex);
-    gang_abort_run(table, gang_find_run(table, id->client, id->launch, id->node), fault);
+    gang_abort_run(table, gang_find_run(table, id), fault);
     if (id->node == UINT32_MAX) {
-        struct list_node *runs = &gang_find_launch(table, id->client, id->launch)->runs;
+        struct list_node *runs = &gang_find_launch(table, id)->runs;
         list_for_each(node, runs)
         {
             gang_abort_run(table, container_of(node, struct gang_run, node), fault);
@@ -440,16 +442,17 @@ void gang_abort_all(struct gang_table *table)
     pthread_mutex_unlock(&table->mutex);
 }
 
-void gang_forget(struct gang_table *table, uint32_t client, uint64_t number)
+void gang_forget(struct gang_table *table, const struct run_id *run)
 {
     pthread_mutex_lock(&table->mutex);
-    struct gang_launch *launch = gang_find_launch(table, client, number);
+    struct gang_launch *launch = gang_find_launch(table, run);
     if (launch)
         gang_launch_free(table, launch);
     pthread_mutex_unlock(&table->mutex);
 }
 
-void gang_sweep(struct gang_table *table, bool (*expects)(void *context, uint32_t client, uint64_t launch))
+void gang_sweep(struct gang_table *table,
+                bool (*expects)(void *context, uint32_t client, uint64_t launch, uint64_t head))
 {
     pthread_mutex_lock(&table->mutex);
     struct list_node *launches = &table->launches;
@@ -458,7 +461,7 @@ void gang_sweep(struct gang_table *table, bool (*expects)(void *context, uint32_
     list_for_each_safe(node, after, launches)
     {
         struct gang_launch *launch = container_of(node, struct gang_launch, node);
-        if (!expects(table->context, launch->client, launch->launch))
+        if (!expects(table->context, launch->client, launch->launch, launch->head))
             gang_launch_free(table, launch);
     }
     pthread_mutex_unlock(&table->mutex);
@@ -547,9 +550,8 @@ static int gang_find_self(const struct gang_member *member, const uint32_t *grou
 /* The run of a member; lives until its launch is forgotten. Caller holds the mutex. */
 static struct gang_run *gang_member_run(struct gang_member *member)
 {
-    const struct run_id *run = &member->run;
     if (!member->found)
-        member->found = gang_find_run(member->table, run->client, run->launch, run->node);
+        member->found = gang_find_run(member->table, &member->run);
     return member->found;
 }
 
@@ -583,6 +585,7 @@ static int gang_all_gather(struct flow_gang *gang, const uint32_t *group, uint32
         gang_move(table);
     struct flow_entry entry = {.kind = ENTRY_GATHER, .client = member->run.client, .handle = key};
     entry.launch = member->run.launch;
+    entry.ticket = member->run.head;
     entry.node = member->run.node;
     entry.args[0] = group[0];
     entry.args[1] = round;
@@ -625,7 +628,7 @@ struct flow_gang *gang_member_gang(struct gang_member *member)
 bool gang_member_fault(struct gang_member *member, struct fault *ret)
 {
     pthread_mutex_lock(&member->table->mutex);
-    struct gang_launch *launch = gang_find_launch(member->table, member->run.client, member->run.launch);
+    struct gang_launch *launch = gang_find_launch(member->table, &member->run);
     bool aborted = false;
     struct list_node *runs = launch ? &launch->runs : NULL;
     for (struct list_node *node = runs ? runs->next : NULL; node && node != runs; node = node->next) {

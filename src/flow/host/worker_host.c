@@ -176,7 +176,7 @@ static void worker_carry_out_anywhere(struct worker_process *process, struct flo
         gang_abort(process->gangs, &effect->run, &effect->fault);
         break;
     case FLOW_FORGET:
-        gang_forget(process->gangs, effect->run.client, effect->run.launch);
+        gang_forget(process->gangs, &effect->run);
         break;
     default:
         CHECK_UNREACHABLE();
@@ -267,7 +267,7 @@ static void worker_took(void *context, uint64_t peer, const struct flow_entry *e
     struct worker_process *process = context;
     if (entry->kind == ENTRY_GATHER && peer == peer_host((uint32_t)peer)) {
         pthread_mutex_lock(&process->machine);
-        if (worker_expects(process->worker, entry->client, entry->launch))
+        if (worker_expects(process->worker, entry->client, entry->launch, entry->ticket))
             gang_take(process->gangs, entry, tail);
         pthread_mutex_unlock(&process->machine);
         return;
@@ -331,10 +331,10 @@ static void worker_woken(void *context)
         worker_feed(process, &event);
 }
 
-static bool worker_process_expects(void *context, uint32_t client, uint64_t launch)
+static bool worker_process_expects(void *context, uint32_t client, uint64_t launch, uint64_t head)
 {
     struct worker_process *process = context;
-    return worker_expects(process->worker, client, launch);
+    return worker_expects(process->worker, client, launch, head);
 }
 
 static void worker_tick(void *context)

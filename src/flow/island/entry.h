@@ -42,9 +42,9 @@
  *     FETCH          client → worker    handle, node: shard
  *     SHARD          worker → client    handle, node: shard; FAILED: tail is a fault       bytes
  *     RELEASE        client → worker *                                                     u64 handles[]
- *     DATA           worker → worker    client, launch, node: tag; FAILED: a fault         bytes
- *     GATHER         worker → worker    client, launch, node, handle: key, args: round     parts
- *     SKIP           worker → worker    client, launch, node: will not take part           fault
+ *     DATA           worker → worker +  client, launch, node: tag; FAILED: a fault         bytes
+ *     GATHER         worker → worker +  client, launch, node, handle: key, args: round     parts
+ *     SKIP           worker → worker +  client, launch, node: will not take part           fault
  *     LOAD           worker → head      count: devices; about once a second                u64[LOAD_NUMBERS],
  *                                                                                          {u64 busy ns,
  *                                                                                          queued}
@@ -57,6 +57,7 @@
  *                                       last word heard; args[0]: ns from the sender's
  *                                       clock to that of the day; DOWN: that was all
  *     * by way of the head
+ *     + ticket: the secret of the head that has stamped the launch
  *
  * A head that takes the place of a lost one is told again what there is (ENTRY_IS_KEPT):
  *     HELLO_WORKER   worker → head      node, epoch: incarnation, args[1]: birth           as above

@@ -32,6 +32,8 @@
  *     has yet to put.
  *   - A cell settles once: with a tensor or with a fault. What waits for it goes on either way.
  *   - A launch that has been stamped ends on every host of its gang, or the host is lost.
+ *   - A launch ends with its head. What workers send each other for a launch names the head that has stamped
+ *     it; a worker that has another head by then drops it, because no launch will ever claim it.
  *   - A handle belongs to one client; no other can name it.
  *
  * Peers. A machine names whom it talks to by a number: for the head that of the connection; for a worker
@@ -66,6 +68,7 @@ struct run_id {
     uint32_t step; /* of the plan */
     uint32_t node; /* of the program */
     uint32_t partition;
+    uint64_t head; /* the secret of the head that has stamped the launch */
 };
 
 enum flow_event_kind {
@@ -168,10 +171,11 @@ void worker_free(struct worker *worker, struct flow_effects *effects);
 /* The first event is OPENED of PEER_HEAD. After CLOSED of it another OPENED may follow: the head that takes
  * the place of the lost one is told what is here. */
 void worker_step(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
-/* Whether something of that launch may still come: neither over here, nor of a client that has gone. */
-bool worker_expects(struct worker *worker, uint32_t client, uint64_t launch);
+/* Whether something of a launch that `head` has stamped may still come: the launch is not over here, and
+ * neither its client nor its head has gone. */
+bool worker_expects(struct worker *worker, uint32_t client, uint64_t launch, uint64_t head);
 struct worker_counts {
-    uint64_t objects, instances, functions, programs, cells;
+    uint64_t clients, objects, instances, functions, programs, cells;
 };
 struct worker_counts worker_count(const struct worker *worker);
 

@@ -324,6 +324,7 @@ static void worker_head_entry(struct worker *worker, const struct flow_event *ev
         worker->incarnation = entry->epoch;
         worker->secret = entry->args[0];
         worker->birth = entry->args[1];
+        worker_forget_other_heads(worker);
         break;
     case ENTRY_HOST:
         worker_meet(worker, event, effects);
@@ -523,7 +524,8 @@ struct worker_counts worker_count(const struct worker *worker)
     struct worker_counts counts = {.instances = worker->instance_count,
                                    .functions = worker->function_count,
                                    .programs = worker->program_count,
-                                   .cells = worker->cells};
+                                   .cells = worker->cells,
+                                   .clients = worker->clients.len};
     for (size_t c = 0; c < worker->clients.len; c++)
         counts.objects += worker->clients.items[c]->object_list.len;
     return counts;

@@ -73,6 +73,7 @@ struct instance {
     struct list_node node; /* of the worker's list */
     uint32_t client;
     uint64_t launch;
+    uint64_t head;                  /* the secret of the head that has launched it */
     struct worker_program *program; /* NULL: not launched yet, has early data alone */
     struct cell **cells;            /* of each slot; the arrays below are behind it in the same piece */
     struct tensor **made;           /* of each slot: written in part */
@@ -190,6 +191,8 @@ void worker_data(struct worker *worker, const struct flow_event *event, struct f
 void worker_lost(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
 /* Ends what was launched by a head that is lost: no other knows of it. */
 void worker_launches_lost(struct worker *worker, struct flow_effects *effects);
+/* Drops what came early for launches of other heads than the one that is here now. */
+void worker_forget_other_heads(struct worker *worker);
 /* No launch of the client up to number `last` will come: what came early for one goes. */
 void worker_launches_over(struct worker *worker, struct worker_client *client, uint64_t last);
 void worker_ran(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);

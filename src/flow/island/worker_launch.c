@@ -63,7 +63,11 @@ static const struct plan_step *instance_step(const struct instance *instance, ui
 static struct run_id instance_run(const struct instance *instance, uint32_t step)
 {
     const struct plan_step *plan = instance_step(instance, step);
-    return (struct run_id){instance->client, instance->launch, step, plan->node, plan->partition};
+    struct run_id run = {.client = instance->client, .launch = instance->launch, .head = instance->head};
+    run.step = step;
+    run.node = plan->node;
+    run.partition = plan->partition;
+    return run;
 }
 
 /* Drops the instance's hold on a slot that nothing reads or writes any more. */
@@ -93,7 +97,8 @@ static void instance_finish(struct worker *worker, struct instance *instance, st
     struct flow_entry done = {.kind = ENTRY_DONE, .client = instance->client, .launch = instance->launch};
     done.args[0] = (uint64_t)instance->device_ns;
     flow_send(effects, PEER_HEAD, &done);
-    flow_add(effects, FLOW_FORGET)->run = (struct run_id){.client = instance->client, .launch = done.launch};
+    flow_add(effects, FLOW_FORGET)->run =
+        (struct run_id){.client = instance->client, .launch = done.launch, .head = instance->head};
     instance_free(worker, instance);
 }
 
@@ -203,6 +208,7 @@ static void instance_send(struct worker *worker, const struct instance *instance
                           const struct plan_step *step, struct flow_effects *effects)
 {
     struct flow_entry entry = {.kind = ENTRY_DATA, .client = instance->client, .launch = instance->launch};
+    entry.ticket = instance->head;
     entry.node = step->tag;
     struct flow_effect *effect = flow_send(effects, peer_host(step->peer), &entry);
     struct fault wrong;
@@ -342,6 +348,7 @@ void worker_launch(struct worker *worker, const struct flow_event *event, struct
     struct instance *instance = instance_find(client, entry->launch);
     if (!instance)
         instance = instance_new(worker, client, entry->launch);
+    instance->head = worker->secret;
     client->last_launch = entry->launch;
     const struct plan *plan = program->plan;
     instance->program = program;
@@ -368,18 +375,16 @@ void worker_launch(struct worker *worker, const struct flow_event *event, struct
 void worker_data(struct worker *worker, const struct flow_event *event, struct flow_effects *effects)
 {
     const struct flow_entry *entry = event->entry;
-    struct worker_client *client = worker_client(worker, entry->client);
-    if (!client && worker_client_may_come(worker, entry->client))
-        client = worker_client_new(worker, entry->client); /* the head's word of it is on its way */
-    if (!client)
+    if (!worker_expects(worker, entry->client, entry->launch, entry->ticket))
         return;
+    struct worker_client *client = worker_client(worker, entry->client);
+    if (!client) /* the head's word of it is on its way */
+        client = worker_client_new(worker, entry->client);
     struct instance *instance = instance_find(client, entry->launch);
     if (instance && instance->program) { /* also of a client that has gone: what was stamped ends */
         instance_receive(worker, instance, entry, event->tail, effects);
         return;
     }
-    if (client->gone || (!instance && entry->launch <= client->last_launch))
-        return; /* for a launch that a loss has ended here */
     if (!instance)
         instance = instance_new(worker, client, entry->launch);
     struct early_data early = {.entry = *entry};
@@ -396,6 +401,7 @@ static void instance_cut_off(struct worker *worker, struct instance *instance, c
     *instance->lost = fault;
     struct flow_effect *abort = flow_add(effects, FLOW_ABORT);
     abort->run = (struct run_id){.client = instance->client, .launch = instance->launch, .node = UINT32_MAX};
+    abort->run.head = instance->head;
     abort->fault = fault;
     for (size_t i = 0; i < instance->program->recvs.len; i++) {
         uint32_t step = instance->program->recvs.items[i];
@@ -441,6 +447,29 @@ void worker_launches_lost(struct worker *worker, struct flow_effects *effects)
     }
 }
 
+void worker_forget_other_heads(struct worker *worker)
+{
+    struct list_node *end = &worker->instances;
+    list_for_each_safe(node, after, end)
+    {
+        struct instance *instance = container_of(node, struct instance, node);
+        for (size_t i = instance->early.len; i-- > 0;)
+            if (instance->early.items[i].entry.ticket != worker->secret) {
+                buf_done(&instance->early.items[i].tail);
+                vec_remove(&instance->early, i);
+            }
+        if (!instance->program && instance->early.len == 0)
+            instance_free(worker, instance);
+    }
+    for (size_t c = worker->clients.len; c-- > 0;) {
+        struct worker_client *client = worker->clients.items[c];
+        if (client->token != 0 || client->instances > 0)
+            continue;
+        client->gone = true; /* only another head has known it */
+        worker_client_rest(worker, client);
+    }
+}
+
 void worker_launches_over(struct worker *worker, struct worker_client *client, uint64_t last)
 {
     if (last <= client->last_launch)
@@ -474,27 +503,33 @@ static void instance_tell_gang(struct worker *worker, struct instance *instance,
             continue;
         struct flow_entry entry = {.kind = ENTRY_SKIP, .client = instance->client, .node = plan->node};
         entry.launch = instance->launch;
+        entry.ticket = instance->head;
         fault_encode(fault, &flow_send(effects, peer_host(gang->hosts[i]), &entry)->tail);
     }
 }
 
-bool worker_expects(struct worker *worker, uint32_t id, uint64_t launch)
+bool worker_expects(struct worker *worker, uint32_t id, uint64_t launch, uint64_t head)
 {
     const struct worker_client *client = worker_client(worker, id);
+    const struct instance *instance = client ? instance_find(client, launch) : NULL;
+    if (instance && instance->program)
+        return instance->head == head;
+    if (worker->secret != 0 && worker->secret != head) /* 0: the next head has yet to tell its own */
+        return false;
     if (!client)
         return worker_client_may_come(worker, id);
-    const struct instance *instance = instance_find(client, launch);
-    return (instance && instance->program) || (!client->gone && launch > client->last_launch);
+    return !client->gone && launch > client->last_launch;
 }
 
 /* SKIP: a member on another host will not take part. */
 void worker_skip(struct worker *worker, const struct flow_event *event, struct flow_effects *effects)
 {
-    if (!worker_expects(worker, event->entry->client, event->entry->launch))
+    const struct flow_entry *entry = event->entry;
+    if (!worker_expects(worker, entry->client, entry->launch, entry->ticket))
         return;
     struct flow_effect *abort = flow_add(effects, FLOW_ABORT);
-    abort->run = (struct run_id){.client = event->entry->client, .launch = event->entry->launch};
-    abort->run.node = event->entry->node;
+    abort->run = (struct run_id){.client = entry->client, .launch = entry->launch, .node = entry->node};
+    abort->run.head = entry->ticket;
     fault_decode(event->tail, &abort->fault);
 }
 

@@ -133,7 +133,7 @@ struct member {
 static void *member_main(void *arg)
 {
     struct member *self = arg;
-    struct run_id run = {1, 1, 0, 4, self->partition};
+    struct run_id run = {.client = 1, .launch = 1, .node = 4, .partition = self->partition};
     struct gang_member *member = gang_member_new(tables[places[self->partition]], &run, places, MEMBERS);
     struct flow_gang *gang = gang_member_gang(member);
     const uint32_t all[MEMBERS] = {5, 4, 3, 2, 1, 0};
@@ -175,7 +175,7 @@ static void stop(struct member members[MEMBERS], int fd)
     for (uint32_t i = 0; i < MEMBERS; i++)
         pthread_join(members[i].thread, NULL);
     for (uint32_t h = 0; h < HOSTS; h++) {
-        gang_forget(tables[h], 1, 1);
+        gang_forget(tables[h], &(struct run_id){.client = 1, .launch = 1});
         gang_table_free(tables[h]);
         board_leave(boards[h]);
     }
@@ -218,7 +218,7 @@ static void abort_wakes_who_watches(void **state)
             assert_int_equal(members[i].rc, ERROR_UNAVAILABLE);
 }
 
-static bool expects_nothing(void *context, uint32_t client, uint64_t launch)
+static bool expects_nothing(void *context, uint32_t client, uint64_t launch, uint64_t head)
 {
     return false;
 }
@@ -230,7 +230,7 @@ static void late_parts_are_swept(void **state)
     int fd = start(members, 1, false);
     for (uint32_t i = 0; i < MEMBERS; i++)
         pthread_join(members[i].thread, NULL);
-    gang_forget(tables[1], 1, 1);
+    gang_forget(tables[1], &(struct run_id){.client = 1, .launch = 1});
     char parts[12 + 4 + 8] = {2, 0, 0, 0, 8, 0, 0, 0, 1};
     struct flow_entry entry = gather(4);
     entry.launch = 1;
@@ -240,7 +240,7 @@ static void late_parts_are_swept(void **state)
     gang_sweep(tables[1], expects_nothing);
     assert_true(board_is_empty(boards[1]));
     for (uint32_t h = 0; h < HOSTS; h++) {
-        gang_forget(tables[h], 1, 1);
+        gang_forget(tables[h], &(struct run_id){.client = 1, .launch = 1});
         gang_table_free(tables[h]);
         board_leave(boards[h]);
     }

@@ -34,7 +34,7 @@ struct member {
 static void *member_main(void *arg)
 {
     struct member *self = arg;
-    struct run_id run = {1, 1, 0, 4, self->partition};
+    struct run_id run = {.client = 1, .launch = 1, .node = 4, .partition = self->partition};
     struct gang_member *member = gang_member_new(tables[hosts[self->partition]], &run, hosts, MEMBERS);
     struct flow_gang *gang = gang_member_gang(member);
     const uint32_t all[MEMBERS] = {5, 4, 3, 2, 1, 0};
@@ -72,7 +72,7 @@ static void stop(struct member members[MEMBERS])
     for (uint32_t i = 0; i < MEMBERS; i++)
         pthread_join(members[i].thread, NULL);
     for (uint32_t h = 0; h < 2; h++) {
-        gang_forget(tables[h], 1, 1);
+        gang_forget(tables[h], &(struct run_id){.client = 1, .launch = 1});
         gang_table_free(tables[h]);
     }
 }

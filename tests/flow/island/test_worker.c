@@ -115,11 +115,55 @@ static void number_alone_gets_nothing(void **state)
     stand_end(&stand);
 }
 
+static void say_data(struct stand *stand, uint32_t client, uint64_t head)
+{
+    say(stand, peer_host(3),
+        &(struct flow_entry){.kind = ENTRY_DATA, .client = client, .launch = 1, .ticket = head}, STR("abcd"));
+}
+
+static void lose_head(struct stand *stand, uint64_t next)
+{
+    flow_effects_clear(&stand->effects);
+    worker_step(stand->worker, &(struct flow_event){.kind = FLOW_CLOSED, .peer = PEER_HEAD}, &stand->effects);
+    worker_step(stand->worker, &(struct flow_event){.kind = FLOW_OPENED, .peer = PEER_HEAD}, &stand->effects);
+    if (next)
+        say(stand, PEER_HEAD, &(struct flow_entry){.kind = ENTRY_WELCOME, .args = {next, 8}},
+            (struct str){0});
+}
+
+/* Data that comes before its launch is kept for as long as the head that has stamped the launch is there, or
+ * may be the next one. */
+static void early_data_goes_with_its_head(void **state)
+{
+    struct stand stand;
+    stand_begin(&stand);
+    say_data(&stand, CLIENT, 7);
+    say_data(&stand, CLIENT + 1, 7);
+    assert_int_equal(worker_count(stand.worker).instances, 2);
+    lose_head(&stand, 0);
+    assert_int_equal(worker_count(stand.worker).instances, 0);
+    say_data(&stand, CLIENT + 1, 7);
+    say_data(&stand, CLIENT + 2, 9);
+    assert_int_equal(worker_count(stand.worker).instances, 2);
+    say(&stand, PEER_HEAD, &(struct flow_entry){.kind = ENTRY_WELCOME, .args = {9, 8}}, (struct str){0});
+    assert_int_equal(worker_count(stand.worker).instances, 1);
+    assert_int_equal(worker_count(stand.worker).clients, 2);
+    say_data(&stand, CLIENT + 1, 7);
+    assert_int_equal(worker_count(stand.worker).instances, 1);
+    assert_true(worker_expects(stand.worker, CLIENT + 2, 1, 9));
+    assert_false(worker_expects(stand.worker, CLIENT + 1, 1, 7));
+    lose_head(&stand, 11);
+    assert_int_equal(worker_count(stand.worker).instances, 0);
+    assert_int_equal(worker_count(stand.worker).clients, 1);
+    stand_end(&stand);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(puts_are_bounded),
         cmocka_unit_test(number_alone_gets_nothing),
+        cmocka_unit_test(early_data_goes_with_its_head),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

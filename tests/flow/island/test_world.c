@@ -51,10 +51,18 @@ static void check_empty(const struct world *world, uint64_t seed)
         if (!world->workers[w].alive)
             continue;
         struct worker_counts left = worker_count(world->workers[w].worker);
-        if (left.objects || left.cells || left.programs || left.functions || left.instances)
-            fail_msg("seed %llu: without clients worker %u has %llu objects, %llu cells, %llu programs",
+        if (left.objects || left.cells || left.programs || left.functions || left.instances || left.clients)
+            fail_msg("seed %llu: without clients worker %u has %llu objects, %llu cells, %llu programs, %llu "
+                     "clients",
                      (unsigned long long)seed, w, (unsigned long long)left.objects,
-                     (unsigned long long)left.cells, (unsigned long long)left.programs);
+                     (unsigned long long)left.cells, (unsigned long long)left.programs,
+                     (unsigned long long)left.clients);
+        for (size_t i = 0; i < world->workers[w].aborts.len; i++) {
+            const struct run_id *run = &world->workers[w].aborts.items[i].id;
+            if (worker_expects(world->workers[w].worker, run->client, run->launch, run->head))
+                fail_msg("seed %llu: without clients worker %u expects a launch", (unsigned long long)seed,
+                         w);
+        }
     }
 }
 
@@ -140,11 +148,13 @@ static void memory_nearly_full(void **state)
     assert_true(sum.launches > 1000 && sum.memory_failures > 10);
 }
 
-/* A host dies while a value is put to it and to another one, the connection to which breaks. */
 static void seeds_that_found_something(void **state)
 {
+    /* A host dies while a value is put to it and to another one, the connection to which breaks. */
     run_seed(163, 1 << 20, false);
     run_seed(73, 400, false);
+    /* Data of a launch arrives when its head, its client and its sender are dead, and no head tells of it. */
+    run_seed(145, 1 << 20, true);
 }
 
 int main(int argc, char **argv)
