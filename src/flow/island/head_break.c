@@ -38,12 +38,13 @@ static bool head_object_awaits(const struct head_object *object, uint32_t host)
 
 void head_client_broke(struct head *head, struct head_client *client, uint32_t host)
 {
-    if (host >= head->hosts.len || !head->hosts.items[host].alive)
+    bool to_come = host >= head->hosts.len || head->hosts.items[host].vacant;
+    if (!to_come && !head->hosts.items[host].alive)
         return;
     head->tally.breaks++;
     for (size_t i = 0; i < client->object_list.len; i++) {
         struct head_object *object = client->object_list.items[i];
-        if (object->broke_ns == 0 && !object->births && head_object_awaits(object, host)) {
+        if (object->broke_ns == 0 && head_object_awaits(object, host)) {
             object->broke_ns = head->now_ns + 1;
             client->broke = true;
         }
@@ -55,6 +56,15 @@ static bool head_break_is_over(const struct head *head, int64_t broke_ns)
     return broke_ns != 0 && head->now_ns - broke_ns >= HEAD_BREAK_NS;
 }
 
+/* Whether a host has yet to come to this head, or to tell that it has a shard. */
+static bool head_object_is_to_be_told(const struct head *head, const struct head_object *object)
+{
+    for (uint32_t i = 0; i < object->places->count && !object->births; i++)
+        if (!object->there[i] && !head->hosts.items[object->places->places[i].host].told_all)
+            return true;
+    return object->births != NULL;
+}
+
 /* The shards that have not come will not; those that do go again. */
 static void head_client_judge_broken(const struct head *head, struct head_client *client,
                                      struct flow_effects *effects)
@@ -64,7 +74,7 @@ static void head_client_judge_broken(const struct head *head, struct head_client
         struct head_object *object = client->object_list.items[i];
         if (object->missing == 0 || object->broke_ns == 0)
             continue;
-        if (!head_break_is_over(head, object->broke_ns)) {
+        if (!head_break_is_over(head, object->broke_ns) || head_object_is_to_be_told(head, object)) {
             client->broke = true;
             continue;
         }

@@ -155,6 +155,8 @@ static void seeds_that_found_something(void **state)
     run_seed(73, 400, false);
     /* Data of a launch arrives when its head, its client and its sender are dead, and no head tells of it. */
     run_seed(145, 1 << 20, true);
+    /* A client's connection breaks while it puts a value to a host that has yet to come to the next head. */
+    run_seed(1406, 1 << 20, true);
 }
 
 int main(int argc, char **argv)
