@@ -18,6 +18,8 @@ static const struct {
     {"worker", flow_worker, "run the worker of a host: --head, --listen, --devices, --pjrt, ..."},
     {"top", flow_top, "show tenants, devices and programs of a head: ADDRESS"},
     {"trace", flow_trace, "record what devices do: ADDRESS -o FILE, --time"},
+    {"suspend", flow_suspend, "save a tenant's values and free its devices: ADDRESS TENANT, --grace"},
+    {"resume", flow_resume, "run a suspended tenant again: ADDRESS TENANT"},
     {"check", flow_check, "parse and verify StableHLO programs"},
     {"show", flow_show, "draw a function as an SVG picture: -o PICTURE.svg"},
     {"run", flow_run, "run StableHLO programs on this machine (--executor NAME, -o json)"},

@@ -16,6 +16,8 @@ int flow_run(int argc, char **argv);
 int flow_show(int argc, char **argv);
 int flow_top(int argc, char **argv);
 int flow_trace(int argc, char **argv);
+int flow_suspend(int argc, char **argv);
+int flow_resume(int argc, char **argv); /* in flow_suspend.c */
 
 /* A descriptor that is readable after SIGINT or SIGTERM, which have no other effect from now on. */
 int flow_stop_signals(void);

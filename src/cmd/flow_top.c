@@ -137,7 +137,10 @@ static void put_top_tenants(const struct flow_looks *looks, size_t rows, struct 
     for (size_t i = 0; i < looks->now.tenants.len && i < rows; i++) {
         const struct flow_status_tenant *tenant = &looks->now.tenants.items[i];
         table_add(&table, str_from(tenant->name));
-        cell(&table, "%u", tenant->clients);
+        if (tenant->suspended)
+            cell(&table, "%u, %u suspended", tenant->clients, tenant->suspended);
+        else
+            cell(&table, "%u", tenant->clients);
         cell(&table, "%.1f%%", 100 * tenant_share(looks, i));
         cell(&table, "%.2f", (double)tenant->device_ns / 1e9);
         cell(&table, "%llu", (unsigned long long)tenant->queued);
@@ -243,6 +246,7 @@ static void json_top_tenants(struct json_writer *writer, const struct flow_looks
         json_begin_object(writer);
         json_pair_text(writer, "name", tenant->name);
         json_pair_int(writer, "clients", tenant->clients);
+        json_pair_int(writer, "suspended", tenant->suspended);
         json_pair_float(writer, "share", tenant_share(looks, i));
         json_pair_float(writer, "deviceSeconds", (double)tenant->device_ns / 1e9);
         json_pair_int(writer, "queued", (int64_t)tenant->queued);

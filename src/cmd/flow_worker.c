@@ -23,6 +23,7 @@ static const char flow_worker_usage[] =
     "  --token-file FILE  the head's token (default: the file \"token\" beside the head's unix socket, of\n"
     "                     PHX_FLOW_TOKEN, or the file PHX_FLOW_TOKEN_FILE)\n"
     "  --head-grace S     seconds to seek a head that is gone, keeping all values (default 30)\n"
+    "  --save-dir DIR     folder for the values of suspended clients (default $TMPDIR or /var/tmp)\n"
     "  --functions DIR    shared objects that programs may name\n"
     "  --pjrt FILE        a PJRT plugin, which runs what it can; the processor does the rest\n"
     "  --work-limit N     operations on elements that one call of StableHLO may take (default 0: no limit)\n"
@@ -62,6 +63,9 @@ static bool flow_worker_option(struct flow_worker_options *worker, int letter)
         return true;
     case 'g':
         return usage_value(str_to_i64(str_from(optarg), 0, 86400, &worker->head_grace_s));
+    case 's':
+        worker->save_dir = optarg;
+        return true;
     case 'f':
         worker->functions = optarg;
         return true;
@@ -96,11 +100,15 @@ int flow_worker(int argc, char **argv)
                                             {"pjrt", required_argument, NULL, 'p'},
                                             {"work-limit", required_argument, NULL, 'w'},
                                             {"head-grace", required_argument, NULL, 'g'},
+                                            {"save-dir", required_argument, NULL, 's'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     struct flow_worker_options worker = {
         .devices = 1, .device_bytes = 1000000000, .island = "main", .head_grace_s = 30, .ready = stdout};
     int letter;
+    worker.save_dir = getenv("TMPDIR");
+    if (!worker.save_dir || worker.save_dir[0] == 0)
+        worker.save_dir = "/var/tmp"; /* /tmp is memory on many machines */
     while ((letter = usage_option(argc, argv, "h", options, NULL)) != -1) {
         if (letter == 'h') {
             fputs(flow_worker_usage, stdout);

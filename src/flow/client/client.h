@@ -82,6 +82,7 @@ struct client_value {
     bool released;
     bool asked, asked_quiet;         /* for its bytes; whether it is there */
     uint32_t missing, missing_quiet; /* shards that have not answered */
+    uint32_t asks;                   /* number of the last asking: answers to earlier ones do not count */
     uint32_t waiters;
     char *data; /* the whole value, once asked for */
     /* Lineage. */
@@ -148,6 +149,7 @@ struct phx_flow {
     bool away, joins;
     int64_t away_ns, reconnect_ns;
     uint64_t rejoins;
+    bool suspended; /* nothing is put until the head says that the client runs again */
     int epoll, wake;
     uint32_t id, epoch;
     uint64_t token;
@@ -201,6 +203,8 @@ bool client_judge_suspects(phx_flow *flow);
 int client_ask(phx_flow *flow, struct flow_entry *entry, struct str tail, struct client_request *request,
                struct phx_error *error);
 void client_mesh_told(phx_flow *flow, const struct flow_entry *entry, struct str tail);
+/* SUSPEND: answers that nothing more is put. All that was put before has been sent. */
+void client_suspend(phx_flow *flow, const struct flow_entry *entry);
 struct client_mesh *client_mesh(phx_flow *flow, uint32_t id);
 struct client_places *client_places_ref(struct client_places *places);
 void client_places_unref(struct client_places *places);
@@ -211,6 +215,8 @@ struct client_value *client_value_new(phx_flow *flow, uint64_t handle, const str
 void client_value_free(phx_flow *flow, struct client_value *value);
 void client_value_fail(phx_flow *flow, struct client_value *value, const struct fault *fault);
 void client_shard(phx_flow *flow, uint32_t host, const struct flow_entry *entry, struct str tail);
+/* The values that were at `from` are at `to`; what was asked there is asked again. */
+void client_values_moved(phx_flow *flow, const struct client_places *from, struct client_places *to);
 /* Fails what is being fetched from a host that is gone. */
 void client_host_lost(phx_flow *flow, const struct client_host *host, enum fault_reason reason);
 
@@ -225,6 +231,8 @@ void client_give_up(phx_flow *flow);
 void client_rejoin(phx_flow *flow, const struct flow_entry *welcome);
 /* Waits while there is no head; the caller holds the mutex. */
 void client_wait_for_head(phx_flow *flow);
+/* Waits while the client is suspended, or there is no head. */
+void client_wait_to_run(phx_flow *flow);
 
 /* Tells the head of a value that is put, and sends its shards. */
 void client_value_send(phx_flow *flow, struct client_value *value, const void *data);

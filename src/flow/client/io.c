@@ -294,6 +294,12 @@ static bool client_took(void *context, const struct flow_entry *entry, struct st
     case ENTRY_ISLANDS:
         client_answered(flow, entry, tail);
         break;
+    case ENTRY_SUSPEND:
+        client_suspend(flow, entry);
+        break;
+    case ENTRY_RESUME:
+        flow->suspended = false;
+        break;
     case ENTRY_PROGRESS:
         flow->finished = entry->launch;
         break;

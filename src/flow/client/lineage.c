@@ -256,7 +256,7 @@ bool client_rerun(phx_flow *flow, struct client_value *value, int64_t deadline_n
     struct client_rerun rerun = {.flow = flow, .first_failed = has_failed ? value->fault.launch : 0};
     bool good;
     do {
-        client_wait_for_head(flow);
+        client_wait_to_run(flow);
         rerun.number = ++flow->rerun_number;
         rerun.launches = 0;
         rerun.waits = false;

@@ -49,11 +49,20 @@ void client_mesh_told(phx_flow *flow, const struct flow_entry *entry, struct str
         vec_push(&flow->meshes, mesh);
         u64_map_put(&flow->mesh_index, mesh->id, mesh);
     }
-    client_places_unref(mesh->places);
+    struct client_places *before = mesh->places;
     mesh->places = places;
+    if (before && entry->flags & ENTRY_IS_KEPT)
+        client_values_moved(flow, before, places);
+    client_places_unref(before);
     snprintf(mesh->island, sizeof mesh->island, STR_FORMAT, (int)in.left, in.data);
     if (entry->epoch > flow->epoch)
         flow->epoch = entry->epoch;
+}
+
+void client_suspend(phx_flow *flow, const struct flow_entry *entry)
+{
+    flow->suspended = true;
+    client_send_entry(flow, &flow->head, entry, (struct str){0}, true);
 }
 
 int client_ask(phx_flow *flow, struct flow_entry *entry, struct str tail, struct client_request *request,

@@ -30,6 +30,12 @@ void client_wait_for_head(phx_flow *flow)
         ;
 }
 
+void client_wait_to_run(phx_flow *flow)
+{
+    while ((flow->away || flow->suspended) && client_wait(flow, INT64_MAX))
+        ;
+}
+
 void client_seek_head(phx_flow *flow)
 {
     struct wire *wire = NULL;
@@ -122,6 +128,7 @@ static void client_tell_value(phx_flow *flow, const struct client_value *value)
 void client_rejoin(phx_flow *flow, const struct flow_entry *welcome)
 {
     flow->joins = flow->away = flow->head.dead = false;
+    flow->suspended = false; /* the lost head's word */
     flow->rejoins++;
     if (welcome->client != flow->id)
         client_forget_values(flow);

@@ -97,6 +97,7 @@ static void client_ask_shards(phx_flow *flow, struct client_value *value, bool q
     if (*asked || value->state == CLIENT_FAILED)
         return;
     *asked = true;
+    mem_free(quiet ? NULL : value->data);
     if (!quiet)
         value->data = mem_alloc((size_t)ir_type_bytes(&value->value.type) + 1);
     client_flush(flow);
@@ -113,6 +114,7 @@ static void client_ask_shards(phx_flow *flow, struct client_value *value, bool q
         if (value->state == CLIENT_FAILED) /* also with a connection that had broken */
             return;
         struct flow_entry entry = {.kind = ENTRY_FETCH, .handle = value->handle, .node = d};
+        entry.epoch = value->asks;
         entry.flags = quiet ? ENTRY_IS_QUIET : 0;
         ++*missing;
         client_send_entry(flow, connection, &entry, (struct str){0}, true);
@@ -123,7 +125,8 @@ void client_shard(phx_flow *flow, uint32_t host, const struct flow_entry *entry,
 {
     struct client_value *value = u64_map_get(&flow->values, entry->handle);
     bool quiet = (entry->flags & ENTRY_IS_QUIET) != 0;
-    if (!value || value->state == CLIENT_FAILED || entry->node >= value->places->count)
+    if (!value || value->state == CLIENT_FAILED || entry->node >= value->places->count ||
+        entry->epoch != value->asks)
         return;
     uint32_t *missing = quiet ? &value->missing_quiet : &value->missing;
     if (*missing == 0)
@@ -148,6 +151,24 @@ void client_shard(phx_flow *flow, uint32_t host, const struct flow_entry *entry,
     if (--*missing == 0)
         value->seen = true;
     client_value_rest(flow, value);
+}
+
+void client_values_moved(phx_flow *flow, const struct client_places *from, struct client_places *to)
+{
+    for (size_t i = flow->value_list.len; i-- > 0;) { /* a released value may leave the list */
+        struct client_value *value = flow->value_list.items[i];
+        if (value->places != from)
+            continue;
+        client_places_unref(value->places);
+        value->places = client_places_ref(to);
+        if (value->missing == 0 && value->missing_quiet == 0)
+            continue;
+        value->asks++;
+        value->asked = value->asked && value->missing == 0;
+        value->asked_quiet = value->asked_quiet && value->missing_quiet == 0;
+        value->missing = value->missing_quiet = 0;
+        client_value_rest(flow, value);
+    }
 }
 
 void client_host_lost(phx_flow *flow, const struct client_host *host, enum fault_reason reason)
@@ -222,7 +243,7 @@ uint64_t phx_flow_put(phx_flow *flow, const struct phx_flow_type *type,
         return 0;
     }
     pthread_mutex_lock(&flow->mutex);
-    client_wait_for_head(flow);
+    client_wait_to_run(flow);
     const struct client_mesh *mesh = client_mesh(flow, sharding->mesh);
     uint64_t handle = 0;
     if (!mesh)

@@ -16,6 +16,7 @@
  *     worker_host.c  a worker's process: carries out effects
  *     runner.c       the threads that run and compile functions
  *     compiled.c     compiled functions, one for each text
+ *     disk.c         tensors of suspended clients in a file
  *     gang.c         collectives among the devices of one host and between hosts
  *     board.c        shared memory between the workers of one machine
  *     watch.c        looking at a head from another process: its status, traces
@@ -51,6 +52,7 @@ struct flow_worker_options {
     uint32_t devices;
     uint64_t device_bytes;
     int64_t head_grace_s;  /* how long to seek a head that is lost, before the end */
+    const char *save_dir;  /* folder for the values of suspended clients */
     const char *functions; /* folder of shared objects that programs may name; NULL: none */
     const char *pjrt;      /* a PJRT plugin that runs StableHLO (pjrt/host.h); NULL: the processor does */
     uint64_t work_limit;   /* of one call (exec/executor.h); 0: no limit */

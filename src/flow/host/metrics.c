@@ -160,6 +160,7 @@ static void metrics_write_devices(const struct flow_status *status, struct buf *
 
 enum tenant_metric {
     TENANT_CLIENTS,
+    TENANT_SUSPENDED,
     TENANT_QUEUED,
     TENANT_RUNNING,
     TENANT_LAUNCHES,
@@ -172,6 +173,7 @@ static void metrics_write_tenants(const struct flow_status *status, struct buf *
 {
     static const char *const heads[TENANT_METRICS][4] = {
         {"phalanx_flow_tenant_clients", "gauge", "Clients of the name.", ""},
+        {"phalanx_flow_tenant_suspended_clients", "gauge", "Clients that have left their devices.", ""},
         {"phalanx_flow_tenant_queued_launches", "gauge", "Launches without a ticket yet.", ""},
         {"phalanx_flow_tenant_running_launches", "gauge", "Launches with a ticket, not over.", ""},
         {"phalanx_flow_tenant_launches", "counter", "Launches that are over.", "_total"},
@@ -181,8 +183,8 @@ static void metrics_write_tenants(const struct flow_status *status, struct buf *
         metric_head(out, heads[m][0], heads[m][1], heads[m][2]);
         for (size_t i = 0; i < status->tenants.len; i++) {
             const struct flow_status_tenant *tenant = &status->tenants.items[i];
-            const uint64_t values[TENANT_SECONDS] = {tenant->clients, tenant->queued, tenant->running,
-                                                     tenant->launches, tenant->failed};
+            const uint64_t values[TENANT_SECONDS] = {tenant->clients, tenant->suspended, tenant->queued,
+                                                     tenant->running, tenant->launches,  tenant->failed};
             buf_printf(out, "%s%s{tenant=", heads[m][0], heads[m][3]);
             metric_label(out, tenant->name);
             buf_add_str(out, STR("} "));

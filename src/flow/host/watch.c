@@ -17,6 +17,9 @@ struct flow_watch {
     bool welcome, denied;
     struct buf status; /* the last one that came */
     bool has_status, trace_over;
+    bool has_answer; /* to SUSPEND or RESUME */
+    struct flow_entry answer;
+    struct fault refusal;
     const struct flow_trace_sink *sink; /* NULL: no trace is asked for */
 };
 
@@ -43,6 +46,11 @@ static bool watch_took(void *context, const struct flow_entry *entry, struct str
         buf_clear(&watch->status);
         buf_add_str(&watch->status, tail);
         watch->has_status = true;
+    } else if (entry->kind == ENTRY_SUSPEND || entry->kind == ENTRY_RESUME) {
+        watch->has_answer = true;
+        watch->answer = *entry;
+        if (entry->flags & ENTRY_IS_FAILED)
+            fault_decode(tail, &watch->refusal);
     } else if (watch->sink && entry->kind == ENTRY_HOST && !(entry->flags & ENTRY_IS_DOWN)) {
         watch->sink->host(watch->sink->context, entry->node, tail);
     } else if (watch->sink && entry->kind == ENTRY_NAME) {
@@ -127,6 +135,34 @@ int flow_watch_status(struct flow_watch *watch, int stop_fd, struct flow_status 
     flow_wire_put(watch->wire, &(struct flow_entry){.kind = ENTRY_STATUS}, (struct str){0}, NULL);
     int rc = watch_until(watch, &watch->has_status, INT64_MAX, stop_fd, error);
     return rc < 0 ? rc : flow_status_decode(buf_str(&watch->status), ret_status, error);
+}
+
+static int watch_ask(struct flow_watch *watch, const struct flow_entry *entry, const char *name, int stop_fd,
+                     struct flow_suspension *ret, struct error *error)
+{
+    watch->has_answer = false;
+    flow_wire_put(watch->wire, entry, str_from(name), NULL);
+    int rc = watch_until(watch, &watch->has_answer, INT64_MAX, stop_fd, error);
+    if (rc < 0)
+        return rc;
+    if (watch->answer.flags & ENTRY_IS_FAILED)
+        return error_set(error, ERROR_CONFLICT, "%s: %s", name, watch->refusal.text);
+    *ret = (struct flow_suspension){watch->answer.count, watch->answer.args[0]};
+    return 0;
+}
+
+int flow_watch_suspend(struct flow_watch *watch, const char *name, int64_t time_ns, int stop_fd,
+                       struct flow_suspension *ret, struct error *error)
+{
+    struct flow_entry entry = {.kind = ENTRY_SUSPEND, .args = {(uint64_t)time_ns}};
+    return watch_ask(watch, &entry, name, stop_fd, ret, error);
+}
+
+int flow_watch_resume(struct flow_watch *watch, const char *name, struct flow_suspension *ret,
+                      struct error *error)
+{
+    struct flow_entry entry = {.kind = ENTRY_RESUME};
+    return watch_ask(watch, &entry, name, -1, ret, error);
 }
 
 static void watch_ask_trace(struct flow_watch *watch, bool begins)

@@ -32,6 +32,21 @@ void flow_watch_close(struct flow_watch *watch); /* NULL allowed */
 int flow_watch_status(struct flow_watch *watch, int stop_fd, struct flow_status *ret_status,
                       struct error *error);
 
+/* What a suspension has come to. */
+struct flow_suspension {
+    uint32_t clients; /* that are suspended, or have been resumed */
+    uint64_t bytes;   /* saved, all shards together */
+};
+/* Suspends all clients of a name: their values are saved, and their devices are free for others. Waits until
+ * that is done, which may take `time_ns`; a client that is not through then runs on. ERROR_CONFLICT: a client
+ * of that name runs on, or there is none: *error says why. ERROR_UNAVAILABLE, ERROR_TIMEOUT as above. */
+int flow_watch_suspend(struct flow_watch *watch, const char *name, int64_t time_ns, int stop_fd,
+                       struct flow_suspension *ret, struct error *error);
+/* Resumes them, on devices of today. ERROR_CONFLICT: there is no room for one, which stays suspended, or none
+ * is suspended. */
+int flow_watch_resume(struct flow_watch *watch, const char *name, struct flow_suspension *ret,
+                      struct error *error);
+
 /* The functions that hear a trace. Names and hosts come before the records that need them. */
 struct flow_trace_sink {
     void *context;

@@ -6,6 +6,7 @@
 
 #include "base/map.h"
 #include "base/units.h"
+#include "flow/host/disk.h"
 #include "flow/host/gang.h"
 #include "flow/wire/clock.h"
 #include "flow/wire/loop.h"
@@ -45,6 +46,7 @@ struct worker_process {
     struct worker *worker;
     struct runners *runners;
     struct gang_table *gangs;
+    struct disk *disk;
     struct flow_effects effects;
     const struct flow_worker_options *options;
     struct board *board; /* NULL: none on this machine */
@@ -177,6 +179,15 @@ static void worker_carry_out_anywhere(struct worker_process *process, struct flo
         break;
     case FLOW_FORGET:
         gang_forget(process->gangs, &effect->run);
+        break;
+    case FLOW_SAVE:
+        disk_save(process->disk, effect);
+        break;
+    case FLOW_LOAD:
+        disk_load(process->disk, effect);
+        break;
+    case FLOW_SCRAP:
+        disk_scrap(process->disk, effect->executable);
         break;
     default:
         CHECK_UNREACHABLE();
@@ -329,6 +340,8 @@ static void worker_woken(void *context)
     struct flow_event event;
     while (runners_next(process->runners, &event))
         worker_feed(process, &event);
+    while (disk_next(process->disk, &event))
+        worker_feed(process, &event);
 }
 
 static bool worker_process_expects(void *context, uint32_t client, uint64_t launch, uint64_t head)
@@ -397,6 +410,7 @@ static int worker_connect(struct worker_process *process, struct error *error)
                                                              .loop = process->loop,
                                                              .ran = worker_device_ran,
                                                              .context = process});
+    process->disk = disk_new(options->save_dir, process->loop);
     loop_add(process->loop, head, PEER_HEAD);
     loop_stop_at(process->loop, options->stop_fd);
     worker_opened(process, PEER_HEAD);
@@ -433,6 +447,9 @@ int flow_worker_run(const struct flow_worker_options *options, struct error *err
         for (size_t i = 0; i < process.effects.list.len; i++)
             if (process.effects.list.items[i].kind == FLOW_DROP)
                 runners_drop(process.effects.list.items[i].executable);
+            else if (process.effects.list.items[i].kind == FLOW_SCRAP)
+                disk_scrap(process.disk, process.effects.list.items[i].executable);
+        disk_free(process.disk);
         gang_table_free(process.gangs);
         board_leave(process.board);
     }

@@ -22,7 +22,8 @@
  *     MESH_NEW       client → head      launch: request, count: rank, tail: dims           u32[rank] name
  *     MESH_SLICE     client → head      launch: request, node: mesh, count: rank           u32[2 * rank]
  *     MESH           head → client      launch: request or 0, node: mesh, count: rank,     u32 dims[rank],
- *                                       epoch, program: island; FAILED: tail is a fault    {u32 host, device}
+ *                                       epoch, program: island; FAILED: tail is a fault;   {u32 host, device}
+ *                                       KEPT: the values on it have moved along
  *     MESH_FREE      client → head      node: mesh
  *     FUNCTION       client → worker *  client, handle: function                           name NUL text
  *     PROGRAM        client → head      program                                            program.h
@@ -39,8 +40,9 @@
  *     VALUE          client → head      handle: a value that will be put, node: mesh       type, axes
  *     PUT            client → worker    handle, node: shard                                type, bytes
  *     PUT_DONE       worker → head      handle, node: shard
- *     FETCH          client → worker    handle, node: shard
- *     SHARD          worker → client    handle, node: shard; FAILED: tail is a fault       bytes
+ *     FETCH          client → worker    handle, node: shard, epoch: any number
+ *     SHARD          worker → client    handle, node: shard, epoch: of the FETCH;          bytes
+ *                                       FAILED: tail is a fault
  *     RELEASE        client → worker *                                                     u64 handles[]
  *     DATA           worker → worker +  client, launch, node: tag; FAILED: a fault         bytes
  *     GATHER         worker → worker +  client, launch, node, handle: key, args: round     parts
@@ -56,6 +58,18 @@
  *     TRACE          both → watcher *   node: host, or UINT32_MAX: the head; epoch: the    trace.h
  *                                       last word heard; args[0]: ns from the sender's
  *                                       clock to that of the day; DOWN: that was all
+ *     SUSPEND        watcher → head     args[0]: ns that it may take                       name of a tenant
+ *     RESUME         watcher → head                                                        name of a tenant
+ *     SUSPEND,       head → watcher     count: clients, args[0]: bytes saved; FAILED
+ *     RESUME                                                                               fault
+ *     SUSPEND        head ⇄ client      epoch: number of the suspension; the client's
+ *                                       answer: it puts nothing more
+ *     RESUME         head → client      it may put again
+ *     SAVE           head → worker      client, epoch: number of the suspension
+ *     SAVE           worker → head      client, epoch, args[0]: bytes; FAILED              fault
+ *     MOVE           head → worker      client: saved shards go to memory again; without   {u64 handle, u32
+ *                                       a tail: all, and the head is not told              shard, to host}
+ *     MOVED          worker → worker +  handle, node: shard; FAILED: a fault               type, bytes
  *     * by way of the head
  *     + ticket: the secret of the head that has stamped the launch
  *
@@ -115,6 +129,11 @@ enum entry_kind {
     ENTRY_STATUS,
     ENTRY_NAME,
     ENTRY_TRACE,
+    ENTRY_SUSPEND,
+    ENTRY_RESUME,
+    ENTRY_SAVE,
+    ENTRY_MOVE,
+    ENTRY_MOVED,
     ENTRY_KINDS,
 };
 

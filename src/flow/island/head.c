@@ -330,6 +330,9 @@ static void head_client_entry(struct head *head, struct head_client *client, con
     case ENTRY_HOST:
         head_client_broke(head, client, entry->node);
         break;
+    case ENTRY_SUSPEND:
+        head_client_stopped(client, entry);
+        break;
     case ENTRY_RELEASE:
         head_release(head, client, event->tail, effects);
         break;
@@ -367,6 +370,8 @@ static void head_entry(struct head *head, const struct flow_event *event, struct
             head_load(head, number, event->entry, event->tail);
         else if (event->entry->kind == ENTRY_TRACE)
             head_trace(head, number, event, effects);
+        else if (event->entry->kind == ENTRY_SAVE)
+            head_saved(head, number, event, effects);
     } else if (head_watch_entry(head, event, effects)) {
         return;
     } else if (event->entry->kind == ENTRY_HELLO_WORKER)
@@ -384,6 +389,7 @@ void head_client_gone(struct head *head, struct head_client *client, struct flow
     if (!client->away)
         u64_map_remove(&head->peer_index, client->peer);
     client->gone = true;
+    head_suspend_end(head, client);
     head->tally.clients_gone++;
     head_account_close(client);
     head_client_drop_queue(head, client);
@@ -424,6 +430,7 @@ static void head_closed(struct head *head, uint64_t peer, struct flow_effects *e
     head_watch_host(head, number, effects);
     head_host_lost(head, number, &fault, effects);
     head_objects_lost(head, number, &fault, effects);
+    head_suspend_host_lost(head, number);
     head_mesh_remap(head, &fault, effects);
 }
 
@@ -455,8 +462,11 @@ void head_step(struct head *head, const struct flow_event *event, struct flow_ef
         break;
     case FLOW_COMPILED:
     case FLOW_RAN:
+    case FLOW_SAVED:
+    case FLOW_LOADED:
         CHECK_UNREACHABLE();
     }
+    head_suspend_go(head, effects);
     head_schedule(head, effects);
 }
 
@@ -466,8 +476,10 @@ struct head_counts head_count(const struct head *head)
     for (size_t h = 0; h < head->hosts.len; h++) {
         const struct head_host *host = &head->hosts.items[h];
         counts.hosts += host->alive;
-        for (uint32_t d = 0; host->alive && d < host->device_count; d++)
+        for (uint32_t d = 0; host->alive && d < host->device_count; d++) {
             counts.used_bytes += host->devices[d].used_bytes;
+            counts.loads += host->devices[d].load;
+        }
     }
     for (size_t i = 0; i < head->islands.len; i++)
         counts.tickets += head->islands.items[i].next_ticket - 1;
@@ -476,7 +488,8 @@ struct head_counts head_count(const struct head *head)
         counts.clients++;
         counts.programs += client->program_list.len;
         counts.objects += client->object_list.len;
-        counts.queued += client->queue.len - client->queue_first;
+        counts.suspended += client->state == CLIENT_SUSPENDED;
+        counts.queued += client->state == CLIENT_RUNS ? client->queue.len - client->queue_first : 0;
     }
     return counts;
 }

@@ -75,7 +75,11 @@ struct head_mesh {
     struct head_mesh *parent; /* of a slice */
     uint32_t slices;          /* children that are not freed */
     uint32_t *of_parent;      /* a slice: numbers of its devices in the parent */
+    uint32_t moved;           /* client's epoch when its values moved along with it last */
     bool freed, whole;        /* whole: every place is on a live host */
+    bool parked;              /* its client is suspended: it loads no device. False of slices */
+    struct head_places *before; /* while it is resumed: where it was; NULL otherwise */
+    bool was_whole;             /* there */
     uint64_t *births;         /* of the places' hosts, while a kept mesh waits for them */
     int64_t until_ns;         /* how long it waits */
     struct fault lost;        /* why it last changed, or is not whole */
@@ -96,6 +100,9 @@ struct head_object {
     bool *there;      /* of each shard, while some are missing */
     VEC(struct head_early) early;
     bool released, charged;
+    bool parked; /* its client is suspended: saved by the hosts of its places */
+    /* Where its shards are that are not there yet: they move from these places. NULL: they do not. */
+    struct head_places *from;
     bool kept;        /* from before this head */
     uint64_t *births; /* of the places' hosts, while it is not known to be whole */
     int64_t until_ns;
@@ -154,6 +161,14 @@ struct head_function {
     struct buf text;
 };
 
+/* A suspended client keeps its place in the queue; its values are saved, and its devices are free. */
+enum head_client_state {
+    CLIENT_RUNS,
+    CLIENT_DRAINS, /* no launch gets a ticket, until what is under way is over */
+    CLIENT_SAVES,  /* hosts write its values outside memory */
+    CLIENT_SUSPENDED,
+};
+
 /* The use of devices by all clients of one name; kept as long as the head lives. */
 struct head_account {
     char name[STATUS_NAME_MAX + 1];
@@ -178,6 +193,12 @@ struct head_client {
     bool tells;       /* what there is from before */
     bool broke;       /* a connection to a host while a value was put */
     int64_t until_ns; /* how long it may be away */
+    enum head_client_state state;
+    bool stopped;             /* has answered that it puts nothing more */
+    uint32_t suspension;      /* number of the last one */
+    int64_t suspend_until_ns; /* how long it may take */
+    VEC(uint32_t) savers;     /* hosts that have yet to answer SAVE */
+    uint64_t saved_bytes;     /* by the last suspension */
     uint32_t next_mesh;
     uint32_t running;
     VEC(struct head_launch *) queue;
@@ -193,6 +214,8 @@ struct head_watcher {
     uint64_t peer;
     bool traces, ends; /* ends: some hosts have yet to answer `epoch` */
     uint32_t epoch;
+    struct head_account *suspends; /* NULL: it waits for no suspension */
+    struct fault fault;            /* why a client of it runs on */
 };
 
 struct head {
@@ -213,6 +236,7 @@ struct head {
     struct u64_map tokens; /* peer that has yet to say who it is → its token, as a pointer */
     uint64_t mark;
     uint32_t next_client, device_count;
+    uint32_t suspending; /* clients that drain or save */
     int64_t now_ns;
 };
 
@@ -229,6 +253,17 @@ void head_mesh_add(struct head *head, struct head_client *client, struct head_me
 struct head_mesh *head_mesh_part(const struct head *head, struct head_mesh *parent, const uint32_t *start,
                                  const struct flow_mesh *shape);
 bool head_place_alive(const struct head *head, struct lower_place place);
+/* Whether the mesh, or the one that it is a part of, is parked. */
+bool head_mesh_parked(const struct head_mesh *mesh);
+/* Takes the devices of a mesh that is no slice off it, and puts it on the least loaded ones again, its old
+ * ones where those are as free. False: not every device has a place. */
+void head_mesh_park(struct head *head, struct head_mesh *mesh);
+bool head_mesh_unpark(struct head *head, struct head_mesh *mesh);
+void head_slice_place(const struct head *head, struct head_mesh *slice);
+/* Returns the MESH that it adds. */
+struct flow_effect *head_mesh_tell(const struct head *head, const struct head_client *client,
+                                   const struct head_mesh *mesh, uint64_t request,
+                                   struct flow_effects *effects);
 void head_mesh_end(struct head *head, struct head_mesh *mesh); /* with no look at slices */
 /* Gives the virtual devices that are on dead hosts, or nowhere, new places; tells the clients. */
 void head_mesh_remap(struct head *head, const struct fault *why, struct flow_effects *effects);
@@ -247,6 +282,8 @@ bool head_client_pays(struct head_client *client, size_t bytes);
 void head_launch(struct head *head, struct head_client *client, const struct flow_entry *entry,
                  struct str tail, struct flow_effects *effects);
 void head_schedule(struct head *head, struct flow_effects *effects);
+/* A client that has had nothing to do has not saved up the time. */
+void head_client_comes_back(const struct head *head, struct head_client *client);
 /* Tells each client of the launches that are over and that it has not heard of; at each tick. */
 void head_tell_progress(struct head *head, struct flow_effects *effects);
 void head_done(struct head *head, uint32_t host, const struct flow_entry *entry,
@@ -291,7 +328,26 @@ void head_client_broke(struct head *head, struct head_client *client, uint32_t h
 /* Ends what waits for messages that were lost on a connection. */
 void head_judge_broken(struct head *head, struct flow_effects *effects);
 
+/* head_suspend.c: clients that leave their devices for a while */
+/* SUSPEND and RESUME of a watcher. */
+void head_suspend(struct head *head, struct head_watcher *watcher, const struct flow_event *event,
+                  struct flow_effects *effects);
+void head_resume(struct head *head, const struct head_watcher *watcher, const struct flow_event *event,
+                 struct flow_effects *effects);
+/* SUSPEND of a client: it puts nothing more. */
+void head_client_stopped(struct head_client *client, const struct flow_entry *entry);
+/* SAVE of a host. */
+void head_saved(struct head *head, uint32_t host, const struct flow_event *event,
+                struct flow_effects *effects);
+void head_suspend_host_lost(struct head *head, uint32_t host);
+/* The client is gone. */
+void head_suspend_end(struct head *head, struct head_client *client);
+/* Goes on with suspensions, after each event. */
+void head_suspend_go(struct head *head, struct flow_effects *effects);
+
 /* head_watch.c: watchers, and what they are told */
+/* NULL: no client has had that name. */
+struct head_account *head_account_find(const struct head *head, struct str name);
 /* Enters a client that has said HELLO in the account of its name. */
 void head_account_open(struct head *head, struct head_client *client, struct str name,
                        struct flow_effects *effects);
@@ -322,6 +378,11 @@ void head_value_take_early(const struct head *head, struct head_object *object, 
 struct head_object *head_object_new(struct head_client *client, uint64_t handle,
                                     const struct program_value *value);
 void head_object_charge(struct head *head, struct head_object *object);
+void head_object_uncharge(const struct head *head, struct head_object *object);
+/* A shard of the value is missing: each of them comes with PUT_DONE, from `object->from`. */
+void head_object_moves(struct head_object *object);
+void head_object_fail(const struct head_client *client, struct head_object *object, const struct fault *fault,
+                      struct flow_effects *effects);
 void head_object_release(const struct head *head, struct head_client *client, struct head_object *object,
                          struct flow_effects *effects);
 void head_object_end(const struct head *head, struct head_client *client, struct head_object *object);

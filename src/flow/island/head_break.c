@@ -2,7 +2,8 @@
  *
  * Whoever sees a connection to a host end tells the head, because what it has sent last may not have arrived.
  * Most often the host is gone, and the head hears of that too within HEAD_BREAK_NS. Otherwise the launches
- * that had both hosts in their gang at that time end, and so do the values that were being put. */
+ * that had both hosts in their gang at that time end, and so do the values that were being put, or moved
+ * between the two. */
 #include "flow/island/head.h"
 
 static bool head_launch_has(const struct head_launch *launch, uint32_t host)
@@ -11,6 +12,29 @@ static bool head_launch_has(const struct head_launch *launch, uint32_t host)
         if (launch->needs[k].host == host)
             return true;
     return false;
+}
+
+/* Whether a shard of the value is on its way between two hosts. */
+static bool head_object_crosses(const struct head_object *object, uint32_t host, uint32_t other)
+{
+    for (uint32_t i = 0; object->from && !object->parked && i < object->places->count; i++) {
+        uint32_t a = object->from->places[i].host, b = object->places->places[i].host;
+        if (!object->there[i] && ((a == host && b == other) || (a == other && b == host)))
+            return true;
+    }
+    return false;
+}
+
+static void head_moves_broke(const struct head *head, struct head_client *client, uint32_t host,
+                             uint32_t other)
+{
+    for (size_t i = 0; i < client->object_list.len; i++) {
+        struct head_object *object = client->object_list.items[i];
+        if (object->broke_ns != 0 || !head_object_crosses(object, host, other))
+            continue;
+        object->broke_ns = head->now_ns + 1;
+        client->broke = true;
+    }
 }
 
 void head_hosts_broke(struct head *head, uint32_t host, uint32_t other)
@@ -26,6 +50,8 @@ void head_hosts_broke(struct head *head, uint32_t host, uint32_t other)
             launch->broke[1] = other;
         }
     }
+    for (size_t c = 0; c < head->clients.len; c++)
+        head_moves_broke(head, head->clients.items[c], host, other);
 }
 
 static bool head_object_awaits(const struct head_object *object, uint32_t host)
@@ -44,7 +70,7 @@ void head_client_broke(struct head *head, struct head_client *client, uint32_t h
     head->tally.breaks++;
     for (size_t i = 0; i < client->object_list.len; i++) {
         struct head_object *object = client->object_list.items[i];
-        if (object->broke_ns == 0 && head_object_awaits(object, host)) {
+        if (object->broke_ns == 0 && !object->from && head_object_awaits(object, host)) {
             object->broke_ns = head->now_ns + 1;
             client->broke = true;
         }
@@ -78,15 +104,12 @@ static void head_client_judge_broken(const struct head *head, struct head_client
             client->broke = true;
             continue;
         }
-        object->missing = 0;
-        if (!object->fault) {
-            struct fault fault = fault_make(FAULT_CANCELLED, 0, 0,
-                                            "the client's connection to a host broke while it put the value");
-            fault.lost = true;
-            object->fault = mem_alloc(sizeof fault);
-            *object->fault = fault;
-            head_value_fail(client, object->handle, &fault, effects);
-        }
+        struct fault fault =
+            fault_make(FAULT_CANCELLED, 0, 0,
+                       object->from ? "the connection between two hosts broke while the value moved"
+                                    : "the client's connection to a host broke while it put the value");
+        fault.lost = true;
+        head_object_fail(client, object, &fault, effects);
         head_object_try_release(head, client, object, effects);
     }
 }

@@ -199,6 +199,13 @@ static void head_launch_refuse(struct head *head, struct head_client *client, co
     head_client_tell(client, HEAD_PROGRESS_EVERY, effects);
 }
 
+void head_client_comes_back(const struct head *head, struct head_client *client)
+{
+    for (size_t i = 0; i < head->islands.len; i++)
+        if (head->islands.items[i].pass > client->pass)
+            client->pass = head->islands.items[i].pass;
+}
+
 void head_launch(struct head *head, struct head_client *client, const struct flow_entry *entry,
                  struct str tail, struct flow_effects *effects)
 {
@@ -232,12 +239,8 @@ void head_launch(struct head *head, struct head_client *client, const struct flo
     }
     for (uint32_t i = 0; i < entry->node; i++)
         head_object_new(client, entry->handle + i, &(struct program_value){0});
-    if (client->queue_first == client->queue.len && client->running == 0) {
-        uint64_t now = 0; /* a client that comes back does not have the time saved up */
-        for (size_t i = 0; i < head->islands.len; i++)
-            now = head->islands.items[i].pass > now ? head->islands.items[i].pass : now;
-        client->pass = client->pass > now ? client->pass : now;
-    }
+    if (client->queue_first == client->queue.len && client->running == 0)
+        head_client_comes_back(head, client);
     vec_push(&client->queue, launch);
 }
 
@@ -355,7 +358,7 @@ static enum head_verdict head_judge_meshes(struct head *head, struct head_launch
             *fault = mesh->lost;
             return HEAD_FAIL;
         }
-        stale = stale || mesh->epoch > program->epoch;
+        stale = stale || mesh->epoch > program->epoch || mesh->moved > program->epoch;
     }
     if (stale && !head_program_lower(head, launch->client, program, fault, effects))
         return HEAD_FAIL;
@@ -563,7 +566,7 @@ static struct head_client *head_pick(struct head *head, struct flow_effects *eff
     struct head_client *best = NULL;
     for (size_t c = 0; c < head->clients.len; c++) {
         struct head_client *client = head->clients.items[c];
-        while (!client->gone && client->queue_first < client->queue.len) {
+        while (!client->gone && client->state == CLIENT_RUNS && client->queue_first < client->queue.len) {
             struct head_launch *launch = client->queue.items[client->queue_first];
             struct fault fault;
             enum head_verdict verdict = head_judge(head, launch, &fault, effects);
@@ -710,6 +713,7 @@ void head_client_free(struct head_client *client)
     vec_done(&client->object_list);
     vec_done(&client->program_list);
     vec_done(&client->queue);
+    vec_done(&client->savers);
     for (size_t i = 0; i < client->functions.len; i++)
         buf_done(&client->functions.items[i].text);
     vec_done(&client->functions);

@@ -51,8 +51,9 @@ static void head_mesh_fail(struct head_client *client, const struct flow_entry *
     fault_encode(&fault, &effect->tail);
 }
 
-static void head_mesh_tell(const struct head *head, const struct head_client *client,
-                           const struct head_mesh *mesh, uint64_t request, struct flow_effects *effects)
+struct flow_effect *head_mesh_tell(const struct head *head, const struct head_client *client,
+                                   const struct head_mesh *mesh, uint64_t request,
+                                   struct flow_effects *effects)
 {
     struct flow_entry entry = {.kind = ENTRY_MESH, .launch = request, .node = mesh->id};
     entry.count = (uint16_t)mesh->shape.rank;
@@ -67,6 +68,7 @@ static void head_mesh_tell(const struct head *head, const struct head_client *cl
     }
     const char *name = head->islands.items[mesh->island].name;
     buf_add_str(&effect->tail, str_from(name));
+    return effect;
 }
 
 /* The live device of the island with the least load that the mesh being placed does not have yet. */
@@ -86,6 +88,59 @@ static bool head_find_device(const struct head *head, uint32_t island, struct lo
         }
     }
     return found;
+}
+
+bool head_mesh_parked(const struct head_mesh *mesh)
+{
+    while (mesh->parent)
+        mesh = mesh->parent;
+    return mesh->parked;
+}
+
+static struct head_device *head_device_at(struct head *head, struct lower_place place)
+{
+    return &head->hosts.items[place.host].devices[place.device];
+}
+
+static void head_mesh_unload(struct head *head, const struct head_mesh *mesh)
+{
+    for (uint32_t i = 0; i < mesh->places->count; i++)
+        if (head_place_alive(head, mesh->places->places[i]))
+            head_device_at(head, mesh->places->places[i])->load--;
+}
+
+void head_mesh_park(struct head *head, struct head_mesh *mesh)
+{
+    CHECK(!mesh->parent && !mesh->births && !mesh->parked);
+    head_mesh_unload(head, mesh);
+    mesh->parked = true;
+}
+
+bool head_mesh_unpark(struct head *head, struct head_mesh *mesh)
+{
+    CHECK(mesh->parked);
+    struct head_places *places = head_places_new(mesh->places->count);
+    bool whole = true;
+    head->mark++;
+    for (uint32_t i = 0; i < places->count; i++) {
+        struct lower_place old = mesh->places->places[i], *place = &places->places[i];
+        if (!head_find_device(head, mesh->island, place)) {
+            whole = false;
+            continue;
+        }
+        struct head_device *device = head_device_at(head, *place);
+        if (head_place_alive(head, old) && head_device_at(head, old)->mark != head->mark &&
+            head_device_at(head, old)->load <= device->load) {
+            *place = old;
+            device = head_device_at(head, old);
+        }
+        device->load++;
+        device->mark = head->mark;
+    }
+    head_places_unref(mesh->places);
+    mesh->places = places;
+    mesh->parked = false;
+    return whole;
 }
 
 /* Fills the places that are dead or empty. */
@@ -197,7 +252,7 @@ void head_mesh_new(struct head *head, struct head_client *client, const struct f
 }
 
 /* Copies the parent's places. A slice is whole where its own devices live, whatever the parent has lost. */
-static void head_slice_place(const struct head *head, struct head_mesh *slice)
+void head_slice_place(const struct head *head, struct head_mesh *slice)
 {
     slice->whole = true;
     for (uint32_t i = 0; i < slice->places->count; i++) {
@@ -259,9 +314,8 @@ void head_mesh_slice(struct head *head, struct head_client *client, const struct
 
 void head_mesh_end(struct head *head, struct head_mesh *mesh)
 {
-    for (uint32_t i = 0; !mesh->parent && !mesh->births && i < mesh->places->count; i++)
-        if (head_place_alive(head, mesh->places->places[i]))
-            head->hosts.items[mesh->places->places[i].host].devices[mesh->places->places[i].device].load--;
+    if (!mesh->parent && !mesh->births && !mesh->parked)
+        head_mesh_unload(head, mesh);
     u64_map_remove(&head->mesh_index, head_mesh_key(mesh->client, mesh->id));
     for (size_t i = 0; i < head->meshes.len; i++)
         if (head->meshes.items[i] == mesh) {
@@ -299,7 +353,7 @@ void head_mesh_remap(struct head *head, const struct fault *why, struct flow_eff
     /* Parents come before their slices in the list. */
     for (size_t m = 0; m < head->meshes.len; m++) {
         struct head_mesh *mesh = head->meshes.items[m];
-        if (head_mesh_waits(mesh) || !head_mesh_is_hurt(head, mesh))
+        if (head_mesh_waits(mesh) || head_mesh_parked(mesh) || !head_mesh_is_hurt(head, mesh))
             continue;
         struct head_places *old = mesh->places;
         head->tally.remaps++;

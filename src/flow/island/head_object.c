@@ -29,16 +29,51 @@ void head_object_charge(struct head *head, struct head_object *object)
     head_object_weigh(head, object, object->shard_bytes);
 }
 
-void head_object_end(const struct head *head, struct head_client *client, struct head_object *object)
+void head_object_uncharge(const struct head *head, struct head_object *object)
 {
     if (object->charged)
         head_object_weigh(head, object, -object->shard_bytes);
+    object->charged = false;
+}
+
+void head_object_moves(struct head_object *object)
+{
+    CHECK(object->missing == 0 && !object->from && !object->births);
+    mem_free(object->there);
+    object->there = mem_alloc(object->places->count * sizeof *object->there + 1);
+    object->missing = object->places->count;
+    object->from = head_places_ref(object->places);
+    object->broke_ns = 0;
+}
+
+void head_object_fail(const struct head_client *client, struct head_object *object, const struct fault *fault,
+                      struct flow_effects *effects)
+{
+    object->missing = 0;
+    object->parked = false;
+    head_places_unref(object->from);
+    object->from = NULL;
+    mem_free(object->births);
+    object->births = NULL;
+    if (object->fault)
+        return;
+    object->fault = mem_alloc(sizeof *fault);
+    *object->fault = *fault;
+    if (object->fault->launch == 0)
+        object->fault->launch = object->launch;
+    head_value_fail(client, object->handle, object->fault, effects);
+}
+
+void head_object_end(const struct head *head, struct head_client *client, struct head_object *object)
+{
+    head_object_uncharge(head, object);
     u64_map_remove(&client->objects, object->handle);
     CHECK(client->object_list.items[object->index] == object);
     client->object_list.items[object->index] = vec_last(&client->object_list);
     client->object_list.items[object->index]->index = object->index;
     client->object_list.len--;
     head_places_unref(object->places);
+    head_places_unref(object->from);
     vec_done(&object->early);
     mem_free(object->there);
     mem_free(object->births);
@@ -64,7 +99,18 @@ static void head_object_came(const struct head *head, struct head_object *object
         object->places->places[shard].device >= head->hosts.items[host].device_count)
         return;
     object->there[shard] = true;
-    object->missing--;
+    if (--object->missing > 0)
+        return;
+    head_places_unref(object->from);
+    object->from = NULL;
+}
+
+static bool head_object_is_on(const struct head_object *object, uint32_t host)
+{
+    for (uint32_t i = 0; i < object->places->count; i++)
+        if (object->places->places[i].host == host)
+            return true;
+    return false;
 }
 
 /* Hands the release on to the hosts that hold a shard; several of the same host get one entry. */
@@ -153,10 +199,14 @@ void head_value(struct head *head, struct head_client *client, const struct flow
     if (!object)
         object = head_object_new(client, entry->handle, &value);
     object->value = value;
-    if (!mesh || flow_sharding_verify(&value.type, &value.sharding, &mesh->shape, NULL) < 0)
+    if (client->state == CLIENT_SAVES || (mesh && head_mesh_parked(mesh))) {
+        fault = fault_make(FAULT_CANCELLED, 0, 0, "the value was put while its client was suspended");
+        fault.lost = true; /* it may be put again */
+    } else if (!mesh || flow_sharding_verify(&value.type, &value.sharding, &mesh->shape, NULL) < 0) {
         fault = fault_make(FAULT_CANCELLED, 0, 0, "the value's mesh is not there, or does not divide it");
-    else if (entry->epoch < mesh->epoch || (!mesh->whole && !head_mesh_waits(mesh)))
+    } else if (entry->epoch < mesh->epoch || (!mesh->whole && !head_mesh_waits(mesh))) {
         fault = mesh->lost;
+    }
     if (fault.reason == FAULT_NONE) {
         struct ir_type shard = flow_shard_type(&value.type, &value.sharding, &mesh->shape);
         object->shard_bytes = ir_type_bytes(&shard);
@@ -193,7 +243,9 @@ void head_put_done(struct head *head, uint32_t host, const struct flow_entry *en
     if (known && object->places) {
         bool waits = object->missing > 0;
         head_object_came(head, object, host, entry->node);
-        if (waits && object->missing == 0 && !object->births)
+        if (!head_object_is_on(object, host)) /* it moved there for a head before */
+            head_release_shard(head, host, entry->handle, effects);
+        else if (waits && object->missing == 0 && !object->births)
             head_object_try_release(head, client, object, effects);
     } else if (known || over) {
         head_release_shard(head, host, entry->handle,
@@ -209,8 +261,8 @@ void head_put_done(struct head *head, uint32_t host, const struct flow_entry *en
 void head_object_try_release(const struct head *head, struct head_client *client, struct head_object *object,
                              struct flow_effects *effects)
 {
-    if (object->released && object->pending == 0 && object->missing == 0 && !object->births &&
-        (object->places || object->fault))
+    bool whole = object->parked || (object->missing == 0 && !object->births);
+    if (object->released && object->pending == 0 && whole && (object->places || object->fault))
         head_object_release(head, client, object, effects);
 }
 
@@ -224,20 +276,13 @@ void head_objects_lost(struct head *head, uint32_t host, const struct fault *fau
             struct head_object *object = client->object_list.items[i];
             bool hurt = false;
             for (uint32_t k = 0; object->missing > 0 && k < object->places->count && !hurt; k++)
-                hurt = object->places->places[k].host == host;
+                hurt = object->places->places[k].host == host ||
+                       (object->from && !object->there[k] && object->from->places[k].host == host);
             if (!hurt)
                 continue;
-            object->missing = 0;
-            mem_free(object->births);
-            object->births = NULL;
-            if (!object->fault) {
-                object->fault = mem_alloc(sizeof *fault);
-                *object->fault = *fault;
-                object->fault->launch = object->launch;
-                /* The client may wait for shards elsewhere, which were never made, or were lost on their way
-                 * there (head_break.c). */
-                head_value_fail(client, object->handle, object->fault, effects);
-            }
+            /* The client may wait for shards elsewhere, which were never made, or were lost on their way
+             * there (head_break.c). */
+            head_object_fail(client, object, fault, effects);
             head_object_try_release(head, client, object, effects);
         }
     }

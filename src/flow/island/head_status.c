@@ -99,6 +99,7 @@ static void status_add_client(struct flow_status *status, const struct head_clie
     row.values = client->object_list.len;
     row.programs = client->program_list.len;
     row.device_ns = client->device_ns;
+    status->tenants.items[tenant].suspended += client->state == CLIENT_SUSPENDED;
     status->tenants.items[tenant].queued += row.queued;
     status->tenants.items[tenant].running += row.running;
     if (status->clients.len < STATUS_CLIENTS_MAX)

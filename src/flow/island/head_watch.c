@@ -9,11 +9,19 @@ enum { WATCHERS_MAX = 16 };
 
 /* --- accounts ------------------------------------------------------------------------------------------- */
 
-static struct head_account *head_account_of(struct head *head, struct str name)
+struct head_account *head_account_find(const struct head *head, struct str name)
 {
     for (size_t i = 0; i < head->accounts.len; i++)
         if (str_is(name, head->accounts.items[i]->name))
             return head->accounts.items[i];
+    return NULL;
+}
+
+static struct head_account *head_account_of(struct head *head, struct str name)
+{
+    struct head_account *found = head_account_find(head, name);
+    if (found)
+        return found;
     if (head->accounts.len == STATUS_TENANTS_MAX)
         return vec_last(&head->accounts);
     if (head->accounts.len == STATUS_TENANTS_MAX - 1)
@@ -264,6 +272,10 @@ bool head_watch_entry(struct head *head, const struct flow_event *event, struct 
         flow_status_done(&status);
     } else if (event->entry->kind == ENTRY_TRACE) {
         head_watch_trace(head, watcher, event->entry->count != 0, effects);
+    } else if (event->entry->kind == ENTRY_SUSPEND) {
+        head_suspend(head, watcher, event, effects);
+    } else if (event->entry->kind == ENTRY_RESUME) {
+        head_resume(head, watcher, event, effects);
     } else {
         flow_add(effects, FLOW_CLOSE)->peer = event->peer;
     }

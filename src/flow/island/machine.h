@@ -20,12 +20,14 @@
  *     head_launch.c          programs, objects, the scheduler
  *     head_rejoin.c          a head in the place of a lost one
  *     head_break.c           connections that broke between others
+ *     head_suspend.c         clients that leave their devices for a while
  *     head_watch.c           watchers: accounts, traces          status.h, trace.h: what they get
  *     head_status.c          rows of the status                  status.c: as bytes
  *     worker.c               hellos, functions, messages       worker.h: the state of a worker
  *     worker_launch.c        instances of plans
  *     worker_store.c         objects and their cells
  *     worker_watch.c         what a worker counts and records
+ *     worker_suspend.c       shards on disk, and on their way to other hosts
  *
  * Invariants.
  *   - Tickets of an island are stamped without a gap, and never wait for memory or for a value that a client
@@ -78,6 +80,8 @@ enum flow_event_kind {
     FLOW_TICK,     /* time has passed */
     FLOW_COMPILED, /* worker: of `client`'s function `handle`: executable, or fault */
     FLOW_RAN,      /* worker: `device` has finished `run`: results (references are handed over), or fault */
+    FLOW_SAVED,    /* worker: of SAVE `handle`: what LOAD takes, in `executable`; or fault */
+    FLOW_LOADED,   /* worker: of LOAD `handle`: results[0] (the reference is handed over), or fault */
 };
 struct flow_event {
     enum flow_event_kind kind;
@@ -111,6 +115,9 @@ enum flow_effect_kind {
     FLOW_RUN,     /* worker: run on `device`; answer RAN. `args`: references, `hosts`: of the gang */
     FLOW_ABORT,   /* worker: collectives of `run` (its step and partition do not count) fail with `fault` */
     FLOW_FORGET,  /* worker: nothing of launch `run` is under way here any more */
+    FLOW_SAVE,    /* worker: write `payload` outside memory; answer SAVED `handle` */
+    FLOW_LOAD,    /* worker: read what SAVED has given as `executable`; answer LOADED `handle` */
+    FLOW_SCRAP,   /* worker: release what SAVED has given as `executable` */
 };
 struct flow_effect {
     enum flow_effect_kind kind;
@@ -152,7 +159,8 @@ void head_free(struct head *head);
 void head_step(struct head *head, const struct flow_event *event, struct flow_effects *effects);
 /* Numbers for tests and for people. */
 struct head_counts {
-    uint64_t hosts, clients, meshes, programs, objects, queued, running, tickets;
+    uint64_t hosts, clients, suspended, meshes, programs, objects, running, tickets;
+    uint64_t queued, loads; /* launches of clients that run; virtual devices on physical ones */
     int64_t used_bytes;
 };
 struct head_counts head_count(const struct head *head);

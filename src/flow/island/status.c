@@ -3,7 +3,7 @@
 
 #include "flow/ir/pack.h"
 
-enum { STATUS_VERSION = 2, STATUS_ROWS_MAX = 1 << 24 };
+enum { STATUS_VERSION = 3, STATUS_ROWS_MAX = 1 << 24 };
 
 const int64_t flow_status_bounds[STATUS_BUCKETS] = {20000,    50000,     100000,     200000,
                                                     500000,   1000000,   2000000,    5000000,
@@ -128,6 +128,7 @@ static void walk_tenant(struct status_walk *walk, struct flow_status_tenant *ten
 {
     walk_text(walk, tenant->name);
     walk_u32(walk, &tenant->clients, UINT32_MAX);
+    walk_u32(walk, &tenant->suspended, UINT32_MAX);
     walk_u64(walk, &tenant->launches);
     walk_u64(walk, &tenant->failed);
     walk_u64(walk, &tenant->queued);
@@ -187,7 +188,7 @@ static void walk_status(struct status_walk *walk, struct flow_status *status)
     uint32_t islands = (uint32_t)status->islands.len;
     WALK_LIST(walk, &status->hosts, 112, walk_host(walk, &status->hosts.items[i], islands))
     WALK_LIST(walk, &status->devices, 32, walk_device(walk, &status->devices.items[i]))
-    WALK_LIST(walk, &status->tenants, 48, walk_tenant(walk, &status->tenants.items[i]))
+    WALK_LIST(walk, &status->tenants, 52, walk_tenant(walk, &status->tenants.items[i]))
     uint32_t tenants = (uint32_t)status->tenants.len;
     WALK_LIST(walk, &status->clients, 68, walk_client(walk, &status->clients.items[i], tenants))
     WALK_LIST(walk, &status->programs, 40, walk_program(walk, &status->programs.items[i]))

@@ -11,7 +11,7 @@
  * are the last tenant, "(others)"), STATUS_CLIENTS_MAX clients, and the STATUS_PROGRAMS_MAX programs that
  * have used the most device time.
  *
- * Binary form, valid if and only if flow_status_decode accepts it: "PHXT" u32 version=2, then the fields of
+ * Binary form, valid if and only if flow_status_decode accepts it: "PHXT" u32 version=3, then the fields of
  * struct flow_status in their order, numbers little-endian, lists and texts behind their u32 length.
  */
 #ifndef PHX_FLOW_ISLAND_STATUS_H
@@ -65,7 +65,7 @@ struct flow_status_device {
 };
 struct flow_status_tenant {
     char name[STATUS_NAME_MAX + 1];
-    uint32_t clients; /* connected */
+    uint32_t clients, suspended; /* connected; of them those that have left their devices */
     uint64_t launches, failed, queued, running;
     uint64_t device_ns; /* of all devices together */
 };

@@ -67,6 +67,7 @@ static void worker_client_strip(struct worker *worker, struct worker_client *cli
                                 struct flow_effects *effects)
 {
     client->gone = true;
+    worker_moves_drop(worker, client);
     while (client->object_list.len > 0)
         worker_object_end(worker, client, vec_last(&client->object_list));
     for (size_t i = 0; i < client->function_list.len; i++) {
@@ -138,7 +139,12 @@ void worker_free(struct worker *worker, struct flow_effects *effects)
         client->instances--;
         worker_client_rest(worker, client);
     }
+    worker_transfers_drop(worker);
+    worker_scrap(worker, effects);
     CHECK(worker->cells == 0);
+    vec_done(&worker->transfers);
+    vec_done(&worker->spare_transfers);
+    vec_done(&worker->scraps);
     for (size_t i = 0; i < worker->spare_cells.len; i++)
         mem_free(worker->spare_cells.items[i]);
     vec_done(&worker->spare_cells);
@@ -313,6 +319,23 @@ static void worker_meet(const struct worker *worker, const struct flow_event *ev
     buf_add_str(&meet->tail, event->tail);
 }
 
+/* The head has told its secret: what is here for launches and moves of others is dropped, with the clients
+ * that only another head has known. */
+static void worker_forget_other_heads(struct worker *worker, struct flow_effects *effects)
+{
+    worker_launches_forget(worker);
+    for (size_t c = worker->clients.len; c-- > 0;) {
+        struct worker_client *client = worker->clients.items[c];
+        if (client->token != 0)
+            continue;
+        for (size_t i = client->object_list.len; i-- > 0;)
+            if (client->object_list.items[i]->head != worker->secret)
+                worker_object_end(worker, client, client->object_list.items[i]);
+        if (client->instances == 0 && client->object_list.len == 0)
+            worker_client_end(worker, client, effects);
+    }
+}
+
 static void worker_head_entry(struct worker *worker, const struct flow_event *event,
                               struct flow_effects *effects)
 {
@@ -324,7 +347,7 @@ static void worker_head_entry(struct worker *worker, const struct flow_event *ev
         worker->incarnation = entry->epoch;
         worker->secret = entry->args[0];
         worker->birth = entry->args[1];
-        worker_forget_other_heads(worker);
+        worker_forget_other_heads(worker, effects);
         break;
     case ENTRY_HOST:
         worker_meet(worker, event, effects);
@@ -353,6 +376,12 @@ static void worker_head_entry(struct worker *worker, const struct flow_event *ev
     case ENTRY_TRACE:
         worker_trace(worker, entry, effects);
         break;
+    case ENTRY_SAVE:
+        worker_save(worker, entry, effects);
+        break;
+    case ENTRY_MOVE:
+        worker_move(worker, event, effects);
+        break;
     case ENTRY_RELEASE:
         if (client && !client->gone)
             worker_release(worker, client, event->tail, (event->entry->flags & ENTRY_IS_KEPT) != 0);
@@ -372,6 +401,8 @@ static void worker_entry(struct worker *worker, const struct flow_event *event, 
         worker_data(worker, event, effects);
     } else if (!wrong && event->peer == peer_host(number) && entry->kind == ENTRY_SKIP) {
         worker_skip(worker, event, effects);
+    } else if (!wrong && event->peer == peer_host(number) && entry->kind == ENTRY_MOVED) {
+        worker_moved(worker, event, effects);
     } else if (!wrong && event->peer == peer_client(number) &&
                (entry->kind == ENTRY_PUT || entry->kind == ENTRY_FETCH)) {
         struct worker_client *client = worker_client(worker, number);
@@ -442,7 +473,7 @@ static void worker_tell_kept(const struct worker *worker, struct flow_effects *e
             for (size_t k = 0; k < object->shards.len; k++) {
                 there.node = object->shards.items[k].shard;
                 const struct cell *cell = object->shards.items[k].cell;
-                if (cell->tensor || (cell->fault && !cell->fault->lost))
+                if (cell->tensor || cell->home != CELL_IN_MEMORY || (cell->fault && !cell->fault->lost))
                     flow_send(effects, PEER_HEAD, &there);
             }
         }
@@ -492,6 +523,7 @@ void worker_step(struct worker *worker, const struct flow_event *event, struct f
             vec_clear(&worker->traced.records);
             worker->secret = 0; /* peers are let in again once the next head has told its own */
             worker_launches_lost(worker, effects);
+            worker_suspensions_lost(worker, effects);
         }
         if (event->peer == peer_host((uint32_t)event->peer)) { /* what was sent last may be lost */
             struct flow_entry down = {.kind = ENTRY_HOST, .flags = ENTRY_IS_DOWN};
@@ -510,11 +542,18 @@ void worker_step(struct worker *worker, const struct flow_event *event, struct f
     case FLOW_RAN:
         worker_ran(worker, event, effects);
         break;
+    case FLOW_SAVED:
+        worker_saved(worker, event, effects);
+        break;
+    case FLOW_LOADED:
+        worker_loaded(worker, event, effects);
+        break;
     case FLOW_TICK:
         worker_watch_tick(worker, effects);
         break;
     }
     worker_pump(worker, effects);
+    worker_scrap(worker, effects);
     if (worker->greets || worker->rejoins)
         worker_greet(worker, effects);
 }

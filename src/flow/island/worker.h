@@ -25,8 +25,13 @@ struct cell_waiter {
     uint32_t step;
     struct flow_entry fetch;
 };
+/* Where the tensor of a cell is. One that is saved leaves the cell empty until it has been loaded. */
+enum cell_home { CELL_IN_MEMORY, CELL_SAVING, CELL_SAVED, CELL_LOADING };
 struct cell {
     uint32_t references;
+    enum cell_home home;
+    void *saved;               /* SAVED, LOADING: what the host's SAVED has given */
+    struct worker_move *moves; /* that wait for it to be in memory */
     struct tensor *tensor;
     struct fault *fault; /* both NULL: empty */
     uint64_t put_bytes;  /* of a tensor that a client has put */
@@ -44,6 +49,7 @@ struct worker_object {
     uint64_t handle;
     size_t index;  /* in its client's list */
     bool released; /* as soon as it has been put, it goes */
+    uint64_t head; /* the secret of the head that has moved it here; 0: none has */
     VEC(struct worker_shard) shards;
 };
 
@@ -105,11 +111,27 @@ struct worker_client {
     uint64_t token; /* 0: another host has named the client, the head is about to */
     uint64_t last_launch;
     bool gone; /* what runs ends */
+    uint32_t suspension, saves; /* the head's number of it; saves that are under way */
+    uint64_t saved_bytes;
+    struct fault save_fault;
     uint32_t instances;
     struct u64_map objects, functions, programs, instances_by_launch;
     VEC(struct worker_object *) object_list;
     VEC(struct worker_function *) function_list;
     VEC(struct worker_program *) program_list;
+};
+
+/* A save or load under way; holds a reference to its cell. */
+struct worker_transfer {
+    uint32_t client;
+    struct cell *cell; /* NULL: the place is free */
+};
+/* A shard that goes to memory, here or on another host. Holds a reference to its cell. */
+struct worker_move {
+    struct worker_move *next; /* of the same cell */
+    uint32_t client, shard, to;
+    uint64_t handle;
+    bool quiet; /* the head is not told */
 };
 
 /* A connection whose hello names a client, or a secret, that the head has yet to tell of. */
@@ -138,6 +160,9 @@ struct worker {
     uint64_t instance_count, program_count, function_count;
     uint64_t cells; /* alive, for tests */
     VEC(struct cell *) spare_cells;
+    VEC(struct worker_transfer) transfers; /* by their number */
+    VEC(uint32_t) spare_transfers;         /* free places in it */
+    VEC(void *) scraps;                    /* saved tensors of cells that are gone */
     uint64_t put_bytes;
     int64_t now_ns, day_ns;
     uint64_t load[LOAD_NUMBERS]; /* counters: those of values and cells stay 0 here */
@@ -192,7 +217,7 @@ void worker_lost(struct worker *worker, const struct flow_event *event, struct f
 /* Ends what was launched by a head that is lost: no other knows of it. */
 void worker_launches_lost(struct worker *worker, struct flow_effects *effects);
 /* Drops what came early for launches of other heads than the one that is here now. */
-void worker_forget_other_heads(struct worker *worker);
+void worker_launches_forget(struct worker *worker);
 /* No launch of the client up to number `last` will come: what came early for one goes. */
 void worker_launches_over(struct worker *worker, struct worker_client *client, uint64_t last);
 void worker_ran(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
@@ -214,6 +239,22 @@ void worker_note_move(struct worker *worker, enum worker_load load, struct trace
 void worker_trace(struct worker *worker, const struct flow_entry *entry, struct flow_effects *effects);
 /* Tells the head what devices do, and what has been recorded. */
 void worker_watch_tick(struct worker *worker, struct flow_effects *effects);
+
+/* worker_suspend.c */
+/* SAVE, MOVE of the head; MOVED of another host. */
+void worker_save(struct worker *worker, const struct flow_entry *entry, struct flow_effects *effects);
+void worker_move(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
+void worker_moved(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
+void worker_saved(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
+void worker_loaded(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
+/* The head is lost: what it has had saved or moved stays here, in memory. */
+void worker_suspensions_lost(struct worker *worker, struct flow_effects *effects);
+/* Ends the moves of a client. */
+void worker_moves_drop(struct worker *worker, const struct worker_client *client);
+/* Ends all transfers: their answers will not come. */
+void worker_transfers_drop(struct worker *worker);
+/* Hands saved tensors that nothing needs to the host. */
+void worker_scrap(struct worker *worker, struct flow_effects *effects);
 
 /* worker.c */
 struct worker_client *worker_client(struct worker *worker, uint32_t id); /* NULL: unknown */

@@ -447,7 +447,7 @@ void worker_launches_lost(struct worker *worker, struct flow_effects *effects)
     }
 }
 
-void worker_forget_other_heads(struct worker *worker)
+void worker_launches_forget(struct worker *worker)
 {
     struct list_node *end = &worker->instances;
     list_for_each_safe(node, after, end)
@@ -460,13 +460,6 @@ void worker_forget_other_heads(struct worker *worker)
             }
         if (!instance->program && instance->early.len == 0)
             instance_free(worker, instance);
-    }
-    for (size_t c = worker->clients.len; c-- > 0;) {
-        struct worker_client *client = worker->clients.items[c];
-        if (client->token != 0 || client->instances > 0)
-            continue;
-        client->gone = true; /* only another head has known it */
-        worker_client_rest(worker, client);
     }
 }
 

@@ -30,6 +30,9 @@ void cell_unref(struct worker *worker, struct cell *cell)
         return;
     worker->cells--;
     worker->put_bytes -= cell->put_bytes;
+    CHECK(cell->home == CELL_IN_MEMORY || cell->home == CELL_SAVED);
+    if (cell->home == CELL_SAVED)
+        vec_push(&worker->scraps, cell->saved);
     tensor_unref(cell->tensor);
     mem_free(cell->fault);
     vec_done(&cell->waiters);
@@ -58,6 +61,7 @@ void worker_send_shard(struct worker *worker, const struct cell *cell, const str
                        struct flow_effects *effects)
 {
     struct flow_entry entry = {.kind = ENTRY_SHARD, .handle = fetch->handle, .node = fetch->node};
+    entry.epoch = fetch->epoch;
     entry.flags = fetch->flags & ENTRY_IS_QUIET;
     struct flow_effect *effect = flow_send(effects, peer_client(handle_client(fetch->handle)), &entry);
     if (cell->fault) {
@@ -239,8 +243,10 @@ void worker_release(struct worker *worker, struct worker_client *client, struct 
         if (!object)
             continue;
         bool empty = object->shards.len == 0;
-        for (size_t k = 0; k < object->shards.len && !empty; k++)
-            empty = !cell_settled(object->shards.items[k].cell);
+        for (size_t k = 0; k < object->shards.len && !empty; k++) {
+            const struct cell *cell = object->shards.items[k].cell;
+            empty = !cell_settled(cell) && cell->home == CELL_IN_MEMORY;
+        }
         if (empty && !kept && (handle & HANDLE_PUT))
             object->released = true;
         else

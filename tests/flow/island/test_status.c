@@ -33,6 +33,7 @@ static void fill(struct rng *rng, struct flow_status *status)
     }
     for (size_t i = 0; i < tenants; i++) {
         struct flow_status_tenant tenant = {.launches = rng_below(rng, 9), .device_ns = rng_next(rng)};
+        tenant.suspended = (uint32_t)rng_below(rng, 3);
         snprintf(tenant.name, sizeof tenant.name, "team %zu", i);
         vec_push(&status->tenants, tenant);
         struct flow_status_client client = {
@@ -58,6 +59,8 @@ static void read_as_written(void **state)
             assert_int_equal(again.hosts.items[i].compiled, status.hosts.items[i].compiled);
             assert_int_equal(again.hosts.items[i].reused, status.hosts.items[i].reused);
         }
+        for (size_t i = 0; i < again.tenants.len; i++)
+            assert_int_equal(again.tenants.items[i].suspended, status.tenants.items[i].suspended);
         if (again.clients.len)
             assert_int_equal(again.clients.items[0].priority, -3);
         flow_status_done(&again);

@@ -15,6 +15,18 @@
 #include "flow/island/world_machines.h"
 #include "flow/island/world_clients.h"
 
+/* Resumes what is suspended, as far as there is room for it; the others wait for ever, as they should. */
+static void resume_all(struct world *world)
+{
+    for (uint32_t c = 0; c < world->client_count; c++) {
+        if (!world->clients[c].alive || !world->clients[c].suspended)
+            continue;
+        world_suspend(world, c, true);
+        while (world_step(world, false))
+            ;
+    }
+}
+
 static void check_quiet(const struct world *world, uint64_t seed)
 {
     struct head_counts counts = head_count(world->head);
@@ -23,7 +35,7 @@ static void check_quiet(const struct world *world, uint64_t seed)
                  (unsigned long long)counts.queued, (unsigned long long)counts.running);
     for (uint32_t c = 0; c < world->client_count; c++) {
         const struct world_client *client = &world->clients[c];
-        if (!client->alive)
+        if (!client->alive || client->suspended)
             continue;
         if (client->finished != client->launched)
             fail_msg("seed %llu: client %u has heard of %llu of %llu launches", (unsigned long long)seed, c,
@@ -43,10 +55,11 @@ static void check_quiet(const struct world *world, uint64_t seed)
 static void check_empty(const struct world *world, uint64_t seed)
 {
     struct head_counts counts = head_count(world->head);
-    if (counts.objects || counts.used_bytes || counts.meshes || counts.clients)
-        fail_msg("seed %llu: without clients the head has %llu objects, %lld bytes in use, %llu meshes",
+    if (counts.objects || counts.used_bytes || counts.meshes || counts.clients || counts.loads)
+        fail_msg("seed %llu: without clients the head has %llu objects, %lld bytes in use, %llu meshes, %llu "
+                 "loads",
                  (unsigned long long)seed, (unsigned long long)counts.objects, (long long)counts.used_bytes,
-                 (unsigned long long)counts.meshes);
+                 (unsigned long long)counts.meshes, (unsigned long long)counts.loads);
     for (uint32_t w = 0; w < world->worker_count; w++) {
         if (!world->workers[w].alive)
             continue;
@@ -57,6 +70,9 @@ static void check_empty(const struct world *world, uint64_t seed)
                      (unsigned long long)seed, w, (unsigned long long)left.objects,
                      (unsigned long long)left.cells, (unsigned long long)left.programs,
                      (unsigned long long)left.clients);
+        if (world->workers[w].saved || world->workers[w].transfers.len)
+            fail_msg("seed %llu: without clients worker %u keeps %u saved shards", (unsigned long long)seed,
+                     w, world->workers[w].saved);
         for (size_t i = 0; i < world->workers[w].aborts.len; i++) {
             const struct run_id *run = &world->workers[w].aborts.items[i].id;
             if (worker_expects(world->workers[w].worker, run->client, run->launch, run->head))
@@ -68,16 +84,18 @@ static void check_empty(const struct world *world, uint64_t seed)
 
 static struct world sum;
 
-static void run_seed(uint64_t seed, uint64_t device_bytes, bool kills_heads)
+static void run_seed(uint64_t seed, uint64_t device_bytes, int habits)
 {
     static struct world world;
-    world_begin(&world, seed, device_bytes, kills_heads);
+    world_begin(&world, seed, device_bytes, habits);
     for (int i = 0; i < 3000; i++)
         world_step(&world, true);
     long quiet = 0;
     while (world_step(&world, false))
         if (++quiet > 2000000)
             fail_msg("seed %llu: the world does not come to rest", (unsigned long long)seed);
+    if (world.suspends)
+        resume_all(&world);
     check_quiet(&world, seed);
     for (uint32_t c = 0; c < world.client_count; c++)
         if (world.clients[c].alive)
@@ -96,6 +114,14 @@ static void run_seed(uint64_t seed, uint64_t device_bytes, bool kills_heads)
     sum.kept += world.kept;
     sum.refused += world.refused;
     sum.breaks += world.breaks;
+    sum.suspended += world.suspended;
+    sum.not_suspended += world.not_suspended;
+    sum.resumed += world.resumed;
+    sum.not_resumed += world.not_resumed;
+    sum.moved += world.moved;
+    if (world.calm && world.spoiled)
+        fail_msg("seed %llu: %llu values were lost, and nobody had died", (unsigned long long)seed,
+                 (unsigned long long)world.spoiled);
     world_end(&world);
 }
 
@@ -115,7 +141,7 @@ static void breaks_and_comes_to_rest(void **state)
 {
     memset(&sum, 0, sizeof sum);
     for (uint64_t seed = first_seed(); seed <= seeds(60); seed++)
-        run_seed(seed, 1 << 20, false);
+        run_seed(seed, 1 << 20, 0);
     printf(
         "# %llu launches, %llu shards right, %llu failures (%llu lost), %llu hosts and %llu clients killed\n",
         (unsigned long long)sum.launches, (unsigned long long)sum.shards, (unsigned long long)sum.failures,
@@ -128,7 +154,7 @@ static void heads_are_killed(void **state)
 {
     memset(&sum, 0, sizeof sum);
     for (uint64_t seed = first_seed(); seed <= seeds(60); seed++)
-        run_seed(seed, seed % 4 ? 1 << 20 : 400, true);
+        run_seed(seed, seed % 4 ? 1 << 20 : 400, WORLD_KILLS_HEADS);
     printf("# %llu launches, %llu shards right, %llu failures; %llu heads killed, %llu values told again, "
            "%llu workers refused, %llu connections broken\n",
            (unsigned long long)sum.launches, (unsigned long long)sum.shards, (unsigned long long)sum.failures,
@@ -141,31 +167,61 @@ static void memory_nearly_full(void **state)
 {
     memset(&sum, 0, sizeof sum);
     for (uint64_t seed = first_seed(); seed <= seeds(60); seed++)
-        run_seed(seed, 400, false);
+        run_seed(seed, 400, 0);
     printf("# %llu launches, %llu shards right, %llu failures, %llu for memory\n",
            (unsigned long long)sum.launches, (unsigned long long)sum.shards, (unsigned long long)sum.failures,
            (unsigned long long)sum.memory_failures);
     assert_true(sum.launches > 1000 && sum.memory_failures > 10);
 }
 
+static void clients_are_suspended(void **state)
+{
+    memset(&sum, 0, sizeof sum);
+    for (uint64_t seed = first_seed(); seed <= seeds(60); seed++)
+        run_seed(seed, seed % 4 ? 1 << 20 : 400,
+                 seed % 2 ? WORLD_SUSPENDS : WORLD_SUSPENDS | WORLD_KILLS_HEADS);
+    printf(
+        "# %llu launches, %llu shards right, %llu failures; %llu suspensions, %llu given up, %llu resumed, "
+        "%llu without room, %llu values moved\n",
+        (unsigned long long)sum.launches, (unsigned long long)sum.shards, (unsigned long long)sum.failures,
+        (unsigned long long)sum.suspended, (unsigned long long)sum.not_suspended,
+        (unsigned long long)sum.resumed, (unsigned long long)sum.not_resumed, (unsigned long long)sum.moved);
+    assert_true(sum.launches > 1000 && sum.shards > 1000 && sum.suspended > 50 && sum.not_suspended > 10 &&
+                sum.resumed > 50 && sum.moved > 100);
+}
+
+/* As long as nobody dies, a client that is suspended and resumed loses nothing. */
+static void suspension_loses_nothing(void **state)
+{
+    memset(&sum, 0, sizeof sum);
+    for (uint64_t seed = first_seed(); seed <= seeds(40); seed++)
+        run_seed(seed, 1 << 20, WORLD_SUSPENDS | WORLD_IS_CALM);
+    printf(
+        "# %llu launches, %llu shards right, %llu failures; %llu suspensions, %llu given up, %llu resumed, "
+        "%llu values moved\n",
+        (unsigned long long)sum.launches, (unsigned long long)sum.shards, (unsigned long long)sum.failures,
+        (unsigned long long)sum.suspended, (unsigned long long)sum.not_suspended,
+        (unsigned long long)sum.resumed, (unsigned long long)sum.moved);
+    assert_true(sum.shards > 1000 && sum.suspended > 50 && sum.resumed > 50 && sum.moved > 100);
+}
+
 static void seeds_that_found_something(void **state)
 {
     /* A host dies while a value is put to it and to another one, the connection to which breaks. */
-    run_seed(163, 1 << 20, false);
-    run_seed(73, 400, false);
+    run_seed(163, 1 << 20, 0);
+    run_seed(73, 400, 0);
     /* Data of a launch arrives when its head, its client and its sender are dead, and no head tells of it. */
-    run_seed(145, 1 << 20, true);
+    run_seed(145, 1 << 20, WORLD_KILLS_HEADS);
     /* A client's connection breaks while it puts a value to a host that has yet to come to the next head. */
-    run_seed(1406, 1 << 20, true);
+    run_seed(1406, 1 << 20, WORLD_KILLS_HEADS);
 }
 
 int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(breaks_and_comes_to_rest),
-        cmocka_unit_test(memory_nearly_full),
-        cmocka_unit_test(heads_are_killed),
-        cmocka_unit_test(seeds_that_found_something),
+        cmocka_unit_test(breaks_and_comes_to_rest), cmocka_unit_test(memory_nearly_full),
+        cmocka_unit_test(heads_are_killed),         cmocka_unit_test(clients_are_suspended),
+        cmocka_unit_test(suspension_loses_nothing), cmocka_unit_test(seeds_that_found_something),
     };
     if (argc > 1)
         cmocka_set_test_filter(argv[1]);

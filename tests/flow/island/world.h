@@ -11,7 +11,8 @@
 enum {
     WORLD_WORKERS_MAX = 24,
     WORLD_CLIENTS_MAX = 24,
-    WORLD_ENDS = 1 + WORLD_WORKERS_MAX + WORLD_CLIENTS_MAX,
+    WORLD_WATCHER = 1 + WORLD_WORKERS_MAX + WORLD_CLIENTS_MAX, /* the end that suspends clients */
+    WORLD_ENDS,
     WORLD_VALUE = 24, /* elements of every value */
     /* Functions by handle: each adds 1 to every element. */
     WORLD_PLAIN = 1,
@@ -52,6 +53,11 @@ struct world_compile {
     uint32_t client;
     uint64_t handle;
 };
+/* A save, or a load of `saved`, that is under way. */
+struct world_transfer {
+    uint64_t number;
+    struct tensor *tensor, *saved;
+};
 struct world_worker {
     struct worker *worker;
     bool alive;
@@ -60,6 +66,8 @@ struct world_worker {
     struct world_run runs[4];
     VEC(struct world_compile) compiles;
     VEC(struct world_abort) aborts;
+    VEC(struct world_transfer) transfers;
+    uint32_t saved;             /* tensors outside memory */
     uint64_t bound[WORLD_ENDS]; /* by end; 0: a guest */
     bool held[WORLD_ENDS];
     uint64_t ticket;
@@ -80,6 +88,7 @@ struct world_value {
     struct world_mesh mesh; /* as it was when the value was made */
     bool failed, released;
     uint32_t asked[16]; /* fetches of each shard without an answer */
+    uint32_t asks;      /* number of the last asking */
 };
 struct world_program {
     uint32_t id, args, results;
@@ -89,7 +98,7 @@ struct world_program {
     struct buf text; /* for another head */
 };
 struct world_client {
-    bool alive, welcome;
+    bool alive, welcome, suspended;
     uint32_t id, epoch;
     uint64_t token, launched, finished, values_made, puts_made;
     uint64_t births[WORLD_WORKERS_MAX * 2]; /* of each host that the head has told of */
@@ -114,17 +123,24 @@ struct world {
     int64_t now_ns;
     uint64_t tickets[4]; /* the last one that each island has stamped */
     uint64_t device_bytes;
-    bool kills_heads;
+    bool kills_heads, suspends;
+    bool calm;  /* nobody dies, nothing breaks, what is saved can be loaded */
+    bool asked; /* the watcher waits for an answer */
     /* what was reached */
     uint64_t launches, shards, failures, kills, client_deaths, memory_failures, lost_failures;
     uint64_t head_deaths, kept, refused, breaks;
+    uint64_t suspended, resumed, not_suspended, not_resumed, moved;
+    uint64_t spoiled; /* failures that no function is to blame for */
 };
 
-void world_begin(struct world *world, uint64_t seed, uint64_t device_bytes, bool kills_heads);
+enum world_habits { WORLD_KILLS_HEADS = 1, WORLD_SUSPENDS = 2, WORLD_IS_CALM = 4 };
+void world_begin(struct world *world, uint64_t seed, uint64_t device_bytes, int habits);
 /* One random event; `hurt`: also deaths and births. False: nothing can happen any more. */
 bool world_step(struct world *world, bool hurt);
 void world_end(struct world *world);
 void world_kill_client(struct world *world, uint32_t c);
+/* Asks the head to suspend a client, or to resume it. */
+void world_suspend(struct world *world, uint32_t c, bool resume);
 
 /* world_clients.h */
 void world_client_lost_head(struct world *world, uint32_t c);

@@ -6,7 +6,29 @@
 
 static const struct ir_type world_type = {IR_I32, 1, {WORLD_VALUE}};
 
-static void world_client_mesh(struct world_client *client, const struct flow_entry *entry, struct str tail)
+static bool world_same_places(const struct world_mesh *a, const struct world_mesh *b)
+{
+    return a->id == b->id && memcmp(a->births, b->births, sizeof a->births) == 0 &&
+           memcmp(a->devices, b->devices, sizeof a->devices) == 0;
+}
+
+/* What was asked at the old places is not asked again: nobody waits for it. */
+static void world_values_moved(struct world *world, struct world_client *client,
+                               const struct world_mesh *from, const struct world_mesh *to)
+{
+    for (size_t v = 0; v < client->values.len; v++) {
+        struct world_value *value = &client->values.items[v];
+        if (!world_same_places(&value->mesh, from))
+            continue;
+        world->moved += !world_same_places(&value->mesh, to);
+        value->mesh = *to;
+        value->asks++;
+        memset(value->asked, 0, sizeof value->asked);
+    }
+}
+
+static void world_client_mesh(struct world *world, struct world_client *client,
+                              const struct flow_entry *entry, struct str tail)
 {
     struct unpack in = {tail.data, tail.len, false};
     struct world_mesh mesh = {.id = entry->node, .shape = {.id = entry->node, .rank = entry->count}};
@@ -23,6 +45,8 @@ static void world_client_mesh(struct world_client *client, const struct flow_ent
     client->epoch = entry->epoch;
     for (size_t i = 0; i < client->meshes.len; i++)
         if (client->meshes.items[i].id == mesh.id) {
+            if (entry->flags & ENTRY_IS_KEPT)
+                world_values_moved(world, client, &client->meshes.items[i], &mesh);
             client->meshes.items[i] = mesh;
             return;
         }
@@ -37,19 +61,25 @@ static struct world_value *world_find_value(struct world_client *client, uint64_
     return NULL;
 }
 
+static void world_count_failure(struct world *world, const struct fault *fault)
+{
+    world->failures++;
+    world->lost_failures += fault->reason == FAULT_DEVICE_LOST;
+    world->spoiled += fault->lost || fault->reason == FAULT_CANCELLED;
+}
+
 static void world_client_shard(struct world *world, struct world_client *client,
                                const struct flow_entry *entry, struct str tail)
 {
     struct world_value *value = world_find_value(client, entry->handle);
-    if (!value)
+    if (!value || entry->epoch != value->asks)
         return;
     CHECK(entry->node < 16 && (value->asked[entry->node] > 0 || world->breaks > 0));
     value->asked[entry->node] -= value->asked[entry->node] > 0;
     if (entry->flags & ENTRY_IS_FAILED) {
         struct fault fault;
         CHECK(fault_decode(tail, &fault));
-        world->failures++;
-        world->lost_failures += fault.reason == FAULT_DEVICE_LOST;
+        world_count_failure(world, &fault);
         return;
     }
     struct flow_box box =
@@ -74,14 +104,14 @@ void world_client_lost_head(struct world *world, uint32_t c)
 {
     struct world_client *client = &world->clients[c];
     struct flow_entry hello = {.kind = ENTRY_HELLO_CLIENT, .node = 0x80000000u, .count = 1};
-    client->welcome = false;
+    client->welcome = client->suspended = false;
     if (client->id) {
         hello.flags = ENTRY_IS_KEPT;
         hello.client = client->id;
         hello.epoch = client->epoch;
         hello.args[0] = client->token;
     }
-    world_post(world, world_client_end(c), 0, &hello, STR("client"));
+    world_post(world, world_client_end(c), 0, &hello, world_client_name(c, (char[16]){0}));
 }
 
 /* The connection to a worker broke: what was asked there is given up, and the head is told. */
@@ -185,7 +215,7 @@ void world_client_took(struct world *world, uint32_t c, const struct flow_entry 
         client->births[entry->node] = entry->args[1];
         break;
     case ENTRY_MESH:
-        world_client_mesh(client, entry, tail);
+        world_client_mesh(world, client, entry, tail);
         break;
     case ENTRY_PROGRESS:
         client->finished = entry->launch;
@@ -193,9 +223,8 @@ void world_client_took(struct world *world, uint32_t c, const struct flow_entry 
     case ENTRY_FAILED: {
         struct fault fault;
         CHECK(fault_decode(tail, &fault));
-        world->failures++;
+        world_count_failure(world, &fault);
         world->memory_failures += fault.reason == FAULT_OUT_OF_MEMORY;
-        world->lost_failures += fault.reason == FAULT_DEVICE_LOST;
         for (uint32_t i = 0; i < entry->count; i++)
             if (world_find_value(client, entry->handle + i))
                 world_find_value(client, entry->handle + i)->failed = true;
@@ -203,6 +232,14 @@ void world_client_took(struct world *world, uint32_t c, const struct flow_entry 
     }
     case ENTRY_SHARD:
         world_client_shard(world, client, entry, tail);
+        break;
+    case ENTRY_SUSPEND:
+        client->suspended = true;
+        if (rng_below(&world->rng, 8)) /* else it hangs */
+            world_post(world, world_client_end(c), 0, entry, (struct str){0});
+        break;
+    case ENTRY_RESUME:
+        client->suspended = false;
         break;
     }
 }
@@ -324,6 +361,8 @@ static void world_launch(struct world *world, uint32_t c)
                 entry.args[k] = client->values.items[v].handle;
                 break;
             }
+        if (!entry.args[k] && client->suspended)
+            return; /* as the library: a put waits, and the launch behind it */
         if (!entry.args[k])
             entry.args[k] = world_put(world, c, &program.arg[k]);
         results[k].base = world_find_value(client, entry.args[k])->base + program.adds[k];
@@ -353,6 +392,7 @@ static void world_fetch(struct world *world, uint32_t c)
         return;
     value->asked[d]++;
     struct flow_entry entry = {.kind = ENTRY_FETCH, .handle = value->handle, .node = d};
+    entry.epoch = value->asks;
     world_client_to_host(world, c, value->mesh.births[d], &entry, (struct str){0});
 }
 

@@ -185,6 +185,18 @@ static void world_worker_feed(struct world *world, uint32_t w, struct flow_event
         case FLOW_FORGET:
             world_forget(worker, &effect->run);
             break;
+        case FLOW_SAVE:
+            vec_push(&worker->transfers,
+                     ((struct world_transfer){effect->handle, tensor_ref(effect->payload), NULL}));
+            break;
+        case FLOW_LOAD:
+            vec_push(&worker->transfers, ((struct world_transfer){effect->handle, NULL, effect->executable}));
+            break;
+        case FLOW_SCRAP:
+            CHECK(worker->saved > 0);
+            worker->saved--;
+            tensor_unref(effect->executable);
+            break;
         }
     }
     flow_effects_done(&effects);
@@ -222,6 +234,39 @@ static void world_end_run(struct world *world, uint32_t w, uint32_t d)
     world_worker_feed(world, w, &event);
 }
 
+static struct tensor *world_copy(const struct tensor *tensor)
+{
+    struct tensor *copy = tensor_new(&tensor->type);
+    memcpy(copy->data, tensor->data, (size_t)ir_type_bytes(&tensor->type));
+    return copy;
+}
+
+/* A save or load is over; now and then it fails. */
+static void world_end_transfer(struct world *world, uint32_t w)
+{
+    struct world_worker *worker = &world->workers[w];
+    size_t i = rng_below(&world->rng, worker->transfers.len);
+    struct world_transfer transfer = worker->transfers.items[i];
+    vec_remove(&worker->transfers, i);
+    struct flow_event event = {.kind = transfer.saved ? FLOW_LOADED : FLOW_SAVED, .handle = transfer.number};
+    struct fault fault = fault_make(FAULT_CANCELLED, 0, 0, "the disk, by chance");
+    struct tensor *loaded = NULL;
+    bool fails = rng_chance(&world->rng, 3000) && !(world->calm && transfer.saved);
+    if (fails) {
+        fault.lost = true;
+        event.fault = &fault;
+    } else if (transfer.saved) {
+        loaded = world_copy(transfer.saved);
+        event.results = &loaded;
+        event.result_count = 1;
+    } else {
+        event.executable = world_copy(transfer.tensor);
+        worker->saved++;
+    }
+    tensor_unref(transfer.tensor);
+    world_worker_feed(world, w, &event);
+}
+
 static void world_open(struct world *world, uint32_t end)
 {
     world->connected[end] = true;
@@ -242,6 +287,12 @@ static void world_add_worker(struct world *world)
     world_worker_feed(world, w, &(struct flow_event){.kind = FLOW_OPENED, .peer = PEER_HEAD});
 }
 
+/* A tenant of its own for each client. */
+static struct str world_client_name(uint32_t c, char text[16])
+{
+    return (struct str){text, (size_t)snprintf(text, 16, "client-%u", c)};
+}
+
 static void world_add_client(struct world *world)
 {
     uint32_t c = world->client_count++;
@@ -250,7 +301,33 @@ static void world_add_client(struct world *world)
     world_open(world, world_client_end(c));
     struct flow_entry hello = {.kind = ENTRY_HELLO_CLIENT, .node = 0x80000000u};
     hello.count = (uint16_t)rng_range(&world->rng, 1, 4);
-    world_post(world, world_client_end(c), 0, &hello, STR("client"));
+    world_post(world, world_client_end(c), 0, &hello, world_client_name(c, (char[16]){0}));
+}
+
+/* The watcher comes, or comes back to another head. */
+static void world_add_watcher(struct world *world)
+{
+    world->asked = false;
+    world_open(world, WORLD_WATCHER);
+    world_post(world, WORLD_WATCHER, 0, &(struct flow_entry){.kind = ENTRY_HELLO_WATCH}, (struct str){0});
+}
+
+void world_suspend(struct world *world, uint32_t c, bool resume)
+{
+    struct flow_entry entry = {.kind = resume ? ENTRY_RESUME : ENTRY_SUSPEND};
+    entry.args[0] = UINT64_C(1000000000) * (resume ? 0 : rng_range(&world->rng, 1, 20));
+    world->asked = true;
+    world_post(world, WORLD_WATCHER, 0, &entry, world_client_name(c, (char[16]){0}));
+}
+
+static void world_watcher_took(struct world *world, const struct flow_entry *entry)
+{
+    bool failed = (entry->flags & ENTRY_IS_FAILED) != 0;
+    world->asked = world->asked && entry->kind == ENTRY_WELCOME;
+    if (entry->kind == ENTRY_SUSPEND)
+        *(failed ? &world->not_suspended : &world->suspended) += 1;
+    else if (entry->kind == ENTRY_RESUME)
+        *(failed ? &world->not_resumed : &world->resumed) += 1;
 }
 
 /* Bytes on their way from `end` may still arrive, or their tail is lost; to `end` nothing arrives. */
@@ -306,6 +383,14 @@ static void world_kill_head(struct world *world)
     world_new_head(world);
 }
 
+static void world_disk_done(struct world *world, struct world_worker *worker)
+{
+    for (size_t i = 0; i < worker->transfers.len; i++)
+        tensor_unref(worker->transfers.items[i].tensor);
+    vec_done(&worker->transfers);
+    CHECK(worker->saved == 0);
+}
+
 static void world_kill_worker(struct world *world, uint32_t w)
 {
     struct world_worker *worker = &world->workers[w];
@@ -316,7 +401,13 @@ static void world_kill_worker(struct world *world, uint32_t w)
             tensor_unref(worker->runs[d].arg);
     struct flow_effects effects = {0};
     worker_free(worker->worker, &effects);
+    for (size_t i = 0; i < effects.list.len; i++)
+        if (effects.list.items[i].kind == FLOW_SCRAP) {
+            tensor_unref(effects.list.items[i].executable);
+            worker->saved--;
+        }
     flow_effects_done(&effects);
+    world_disk_done(world, worker);
     vec_done(&worker->compiles);
     vec_done(&worker->aborts);
     world_cut(world, world_worker_end(w));
@@ -343,7 +434,9 @@ void world_kill_client(struct world *world, uint32_t c)
 static void world_lose_head(struct world *world, uint32_t end)
 {
     struct flow_event event = {.kind = FLOW_CLOSED, .peer = PEER_HEAD};
-    if (end <= WORLD_WORKERS_MAX) {
+    if (end == WORLD_WATCHER) {
+        world_add_watcher(world);
+    } else if (end <= WORLD_WORKERS_MAX) {
         world->workers[end - 1].ticket = 0;
         world_worker_feed(world, end - 1, &event);
         world_open(world, end);
@@ -433,6 +526,8 @@ static void world_deliver(struct world *world, uint32_t from, uint32_t to)
             worker->ticket = message.entry.ticket;
         }
         world_worker_feed(world, to - 1, &event);
+    } else if (to == WORLD_WATCHER) {
+        world_watcher_took(world, &message.entry);
     } else {
         world_client_took(world, to - 1 - WORLD_WORKERS_MAX, &message.entry, tail);
     }
@@ -445,7 +540,7 @@ static bool world_may_deliver(const struct world *world, uint32_t from, uint32_t
     const struct world_channel *channel = &world->channels[from][to];
     if (channel->first == channel->queue.len)
         return false;
-    if (to == 0)
+    if (to == 0 || to == WORLD_WATCHER)
         return true;
     if (to <= WORLD_WORKERS_MAX)
         return world->workers[to - 1].alive &&
@@ -454,7 +549,7 @@ static bool world_may_deliver(const struct world *world, uint32_t from, uint32_t
 }
 
 struct world_choice {
-    enum { DELIVER, RUN_ENDS, COMPILED } what;
+    enum { DELIVER, RUN_ENDS, COMPILED, TRANSFER_ENDS } what;
     uint32_t a, b;
 };
 
@@ -471,6 +566,8 @@ static void world_choices(const struct world *world, struct world_choice *list, 
                 list[(*count)++] = (struct world_choice){RUN_ENDS, w, d};
         if (worker->alive && worker->compiles.len)
             list[(*count)++] = (struct world_choice){COMPILED, w, 0};
+        if (worker->alive && worker->transfers.len)
+            list[(*count)++] = (struct world_choice){TRANSFER_ENDS, w, 0};
     }
 }
 
@@ -486,6 +583,15 @@ static void world_compiled(struct world *world, uint32_t w)
     world_worker_feed(world, w, &event);
 }
 
+/* Suspends a client that runs, or resumes one that does not; now and then what makes no sense. */
+static void world_suspend_any(struct world *world)
+{
+    uint32_t c = (uint32_t)rng_below(&world->rng, world->client_count);
+    for (uint32_t tries = 0; tries < world->client_count && !world->clients[c].alive; tries++)
+        c = (c + 1) % world->client_count;
+    world_suspend(world, c, world->clients[c].suspended == (rng_below(&world->rng, 10) != 0));
+}
+
 static void world_hurt(struct world *world)
 {
     uint32_t living = 0;
@@ -494,6 +600,8 @@ static void world_hurt(struct world *world)
     uint64_t draw = rng_below(&world->rng, 1000);
     uint32_t w = (uint32_t)rng_below(&world->rng, world->worker_count);
     uint32_t c = (uint32_t)rng_below(&world->rng, world->client_count);
+    if (draw < 23 && world->calm)
+        return;
     if (draw < 4 && living > 2 && world->workers[w].alive && world->workers[w].host != UINT32_MAX)
         world_kill_worker(world, w);
     else if (draw < 10 && world->worker_count < WORLD_WORKERS_MAX && living < 6)
@@ -508,11 +616,13 @@ static void world_hurt(struct world *world)
         world_hurt_connection(world, w, c);
     else if (world->clients[c].alive && draw < 400)
         world_client_act(world, c);
+    else if (draw >= 970 && world->suspends && !world->asked)
+        world_suspend_any(world);
 }
 
 bool world_step(struct world *world, bool hurt)
 {
-    static struct world_choice list[WORLD_ENDS * WORLD_ENDS + WORLD_WORKERS_MAX * 5];
+    static struct world_choice list[WORLD_ENDS * WORLD_ENDS + WORLD_WORKERS_MAX * 6];
     size_t count = 0;
     if (hurt)
         world_hurt(world);
@@ -526,7 +636,7 @@ bool world_step(struct world *world, bool hurt)
         world_choices(world, list, &count);
         struct head_counts counts = head_count(world->head);
         world->idle = count > 0 ? 0 : world->idle + 1; /* and clients of a lost head for as long */
-        return count > 0 || world->idle < 15 ||
+        return count > 0 || world->idle < (world->suspends ? 30 : 15) ||
                (counts.queued > 0 && world->now_ns < INT64_C(1000000) * 1000000000);
     }
     world->idle = 0;
@@ -535,22 +645,28 @@ bool world_step(struct world *world, bool hurt)
         world_deliver(world, choice.a, choice.b);
     else if (choice.what == RUN_ENDS)
         world_end_run(world, choice.a, choice.b);
+    else if (choice.what == TRANSFER_ENDS)
+        world_end_transfer(world, choice.a);
     else
         world_compiled(world, choice.a);
     return true;
 }
 
-void world_begin(struct world *world, uint64_t seed, uint64_t device_bytes, bool kills_heads)
+void world_begin(struct world *world, uint64_t seed, uint64_t device_bytes, int habits)
 {
     memset(world, 0, sizeof *world);
     rng_seed(&world->rng, seed);
     world->device_bytes = device_bytes;
-    world->kills_heads = kills_heads;
+    world->kills_heads = habits & WORLD_KILLS_HEADS;
+    world->suspends = habits & WORLD_SUSPENDS;
+    world->calm = habits & WORLD_IS_CALM;
     world_new_head(world);
     for (int i = 0; i < 4; i++)
         world_add_worker(world);
     for (int i = 0; i < 3; i++)
         world_add_client(world);
+    if (world->suspends)
+        world_add_watcher(world);
 }
 
 void world_end(struct world *world)
