@@ -239,16 +239,20 @@ bool disk_next(struct disk *disk, struct flow_event *ret_event)
     return true;
 }
 
-void disk_free(struct disk *disk)
+void disk_stop(struct disk *disk)
 {
-    if (!disk)
-        return;
     pthread_mutex_lock(&disk->mutex);
     disk->stop = true;
     pthread_cond_signal(&disk->ordered);
     pthread_mutex_unlock(&disk->mutex);
     if (disk->started)
         pthread_join(disk->thread, NULL);
+    disk->started = false;
+}
+
+void disk_free(struct disk *disk)
+{
+    CHECK(disk->stop && !disk->started);
     for (size_t i = disk->first_order; i < disk->orders.len; i++)
         tensor_unref(disk->orders.items[i].tensor);
     struct flow_event event;
@@ -258,6 +262,7 @@ void disk_free(struct disk *disk)
         if (event.result_count > 0)
             tensor_unref(event.results[0]);
     }
+    CHECK(disk->pieces == 0);
     vec_done(&disk->orders);
     vec_done(&disk->answers);
     if (disk->fd >= 0)

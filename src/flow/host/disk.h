@@ -13,7 +13,9 @@ struct disk;
 /* `folder` must live as long; the file is made with the first save. Events wait in a list, and `loop` is
  * woken. */
 struct disk *disk_new(const char *folder, struct loop *loop);
-/* Waits for what is under way. Events that nobody has taken are dropped. NULL allowed. */
+/* Waits for the order under way, and drops the others: what was saved may be scrapped then. */
+void disk_stop(struct disk *disk);
+/* After disk_stop, once all that was handed out is scrapped. Events that nobody has taken are dropped. */
 void disk_free(struct disk *disk);
 
 /* SAVE: takes over the effect's payload. Thread-safe, as all below. */

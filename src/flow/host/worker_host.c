@@ -443,6 +443,7 @@ int flow_worker_run(const struct flow_worker_options *options, struct error *err
         pthread_mutex_unlock(&process.machine);
         gang_abort_all(process.gangs);
         runners_free(process.runners);
+        disk_stop(process.disk);
         worker_free(process.worker, &process.effects);
         for (size_t i = 0; i < process.effects.list.len; i++)
             if (process.effects.list.items[i].kind == FLOW_DROP)

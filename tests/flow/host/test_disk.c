@@ -18,6 +18,7 @@ struct stand {
     struct loop *loop;
     struct disk *disk;
     int rounds; /* left */
+    bool stops_early; /* once all loads are ordered */
     size_t saved_count, loaded_count;
     void *saved[TENSORS];
     struct fault fault; /* of the last event that has one */
@@ -53,6 +54,8 @@ static void take_saved(struct stand *stand, const struct flow_event *event)
     stand->saved[stand->saved_count++] = event->executable;
     if (stand->saved_count < TENSORS)
         return;
+    if (stand->stops_early)
+        loop_stop(stand->loop);
     for (uint64_t i = TENSORS; i-- > 0;)
         disk_load(stand->disk, &(struct flow_effect){.handle = i, .executable = stand->saved[i]});
 }
@@ -75,7 +78,7 @@ static void take_events(void *context)
 {
     struct stand *stand = context;
     struct flow_event event;
-    while (disk_next(stand->disk, &event)) {
+    while (!(stand->stops_early && stand->saved_count == TENSORS) && disk_next(stand->disk, &event)) {
         if (event.fault) {
             stand->fault = *event.fault;
             stand->rounds = 0;
@@ -85,7 +88,7 @@ static void take_events(void *context)
             take_loaded(stand, &event);
         }
     }
-    if (stand->rounds == 0)
+    if (stand->rounds == 0 && !stand->stops_early)
         loop_stop(stand->loop);
 }
 
@@ -103,6 +106,7 @@ static void stand_begin(struct stand *stand, const char *folder)
 
 static void stand_end(struct stand *stand)
 {
+    disk_stop(stand->disk);
     disk_free(stand->disk);
     loop_free(stand->loop);
     assert_int_equal(tensor_bytes(), 0);
@@ -119,12 +123,20 @@ static void loaded_as_saved(void **state)
     stand_end(&stand);
 }
 
-/* What nobody has taken goes with the disk. */
+/* What nobody has taken goes with the disk, in the order in which a worker ends. */
 static void ends_with_work_left(void **state)
 {
     struct stand stand;
     stand_begin(&stand, "/tmp");
     begin_round(&stand);
+    stand_end(&stand);
+    stand_begin(&stand, "/tmp");
+    stand.stops_early = true;
+    begin_round(&stand);
+    loop_run(stand.loop);
+    disk_stop(stand.disk);
+    for (int i = 0; i < TENSORS; i++) /* some of which were about to be loaded */
+        disk_scrap(stand.disk, stand.saved[i]);
     stand_end(&stand);
     stand_begin(&stand, "/tmp");
     stand_end(&stand);
