@@ -11,7 +11,6 @@ import subprocess
 import tempfile
 import threading
 import time
-import urllib.error
 import urllib.request
 
 from e2e import MINI, PHALANX, Skip, check, wait_for
@@ -34,10 +33,12 @@ def free_ports(count):
 
 class Hall:
     """Members of etcd and three controllers, unless they are to begin later; all of it ends with the block. `secure`:
-    etcd speaks TLS and has users, of which one may use what is under /phalanx/."""
+    etcd speaks TLS and has users, of which one may use what is under /phalanx/. `tls`: the controllers speak TLS, with
+    the users `admin` and, of the group `team`, `alice` and `mallory`; alice may edit the namespace default."""
 
-    def __init__(self, members=1, cluster=MINI, begins=True, secure=False):
+    def __init__(self, members=1, cluster=MINI, begins=True, secure=False, tls=False):
         self.members, self.cluster, self.begins, self.secure = members, cluster, begins, secure
+        self.tls, self.contexts = tls, {}
 
     def __enter__(self):
         if not os.path.exists(ETCD):
@@ -63,9 +64,33 @@ class Hall:
                                     "--initial-cluster", together, *tls])
         if self.secure:
             self.make_users()
+        if self.tls:
+            self.make_certificates()
         for i in range(CONTROLLERS if self.begins else 0):
             self.controller(i)
         return self
+
+    def make_certificates(self):
+        access = f"{self.dir}/access"
+        self.phalanx("certs", "init", access, "--host", "127.0.0.1")
+        for user in ("alice", "mallory"):
+            self.phalanx("certs", "client", access, "--user", user, "--group", "team")
+        with open(f"{access}/roles.yaml", "w") as file:
+            file.write("bindings:\n- {role: edit, namespaces: [default], users: [alice]}\n")
+        self.options += ["--tls-cert", f"{access}/server.crt", "--tls-key", f"{access}/server.key",
+                         "--client-ca", f"{access}/ca.crt", "--tokens", f"{access}/tokens.csv",
+                         "--roles", f"{access}/roles.yaml", "--service-account-key", f"{access}/accounts.key"]
+
+    def connection(self, i, user="admin"):
+        """A connection to address `i`, with TLS by the user's certificate (None: without one)."""
+        if not self.tls:
+            return http.client.HTTPConnection("127.0.0.1", self.api[i], timeout=60)
+        if user not in self.contexts:
+            context = ssl.create_default_context(cafile=f"{self.dir}/access/ca.crt")
+            if user:
+                context.load_cert_chain(f"{self.dir}/access/{user}.crt", f"{self.dir}/access/{user}.key")
+            self.contexts[user] = context
+        return http.client.HTTPSConnection("127.0.0.1", self.api[i], timeout=60, context=self.contexts[user])
 
     def ask_etcd(self, path, **body):
         """A call of etcd's gateway, as its operator would make it."""
@@ -136,22 +161,23 @@ class Hall:
         return process
 
     def controller(self, i, program=PHALANX):
+        audit = ["--audit-log", f"{self.dir}/audit{i}"] if self.tls else []
         self.controllers[i] = self.start(f"c{i}", [
-            program, "controller", "--data", f"{self.dir}/c{i}", "--cluster", self.cluster, *self.options,
+            program, "controller", "--data", f"{self.dir}/c{i}", "--cluster", self.cluster, *self.options, *audit,
             "--etcd-lease", "600",  # no case is about leases: a death is seen before one ends
             "--api", f"127.0.0.1:{self.api[i]}", "--agents", f"127.0.0.1:{self.agents[i]}"])
 
     def call(self, i, path, body=None):
         """The code and document of an answer of address `i`; None: no answer came."""
-        request = urllib.request.Request(f"http://127.0.0.1:{self.api[i]}{path}",
-                                         data=json.dumps(body).encode() if body else None,
-                                         headers={"Content-Type": "application/json"})
         try:
-            with urllib.request.urlopen(request, timeout=30) as answer:
-                return answer.status, json.load(answer)
-        except urllib.error.HTTPError as error:
-            return error.code, None
-        except OSError:
+            connection = self.connection(i)
+            connection.request("POST" if body else "GET", path, json.dumps(body) if body else None,
+                               {"Content-Type": "application/json"})
+            answer = connection.getresponse()
+            text = answer.read()
+            connection.close()
+            return answer.status, json.loads(text) if answer.status < 400 else None
+        except (OSError, http.client.HTTPException):
             return None
 
     def write(self, name):
@@ -180,14 +206,16 @@ class PlainClient(threading.Thread):
 
     def __init__(self, hall, first):
         super().__init__()
-        self.hall, self.ports = hall, hall.api[first:] + hall.api[:first]
+        self.hall, self.places = hall, [(first + k) % CONTROLLERS for k in range(CONTROLLERS)]
         self.names, self.failed, self.slowest_s, self.over, self.connection = [], [], 0, threading.Event(), None
+        self.connections = 0
 
     def connect(self):
-        for port in self.ports:
-            connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+        for i in self.places:
+            connection = self.hall.connection(i)
             try:
                 connection.connect()
+                self.connections += 1
                 return connection
             except ConnectionRefusedError:
                 continue

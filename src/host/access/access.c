@@ -481,6 +481,22 @@ static bool name_part(gnutls_x509_crt_t cert, const char *oid, unsigned index, s
     return true;
 }
 
+static void blobs_data(const struct access_blob *chain, size_t count, gnutls_datum_t data[PKI_CHAIN_MAX])
+{
+    for (size_t i = 0; i < count && i < PKI_CHAIN_MAX; i++)
+        data[i] = (gnutls_datum_t){(unsigned char *)chain[i].data, (unsigned)chain[i].len};
+}
+
+int access_check_controller(const struct access *access, const struct access_blob *chain, size_t count,
+                            struct error *error)
+{
+    gnutls_datum_t data[PKI_CHAIN_MAX];
+    if (!access->trust)
+        return error_set(error, ERROR_DENIED, "no client certificates are accepted here");
+    blobs_data(chain, count, data);
+    return pki_check_controller(access->trust, data, count, error);
+}
+
 int access_check_certificate(const struct access *access, const struct access_blob *chain, size_t count,
                              struct arena *arena, struct access_user *ret_user, struct error *error)
 {
@@ -488,8 +504,7 @@ int access_check_certificate(const struct access *access, const struct access_bl
     gnutls_x509_crt_t leaf;
     if (!access->trust)
         return error_set(error, ERROR_DENIED, "no client certificates are accepted here");
-    for (size_t i = 0; i < count && i < PKI_CHAIN_MAX; i++)
-        data[i] = (gnutls_datum_t){(unsigned char *)chain[i].data, (unsigned)chain[i].len};
+    blobs_data(chain, count, data);
     int rc = pki_check_chain(access->trust, data, count, GNUTLS_KP_TLS_WWW_CLIENT, &leaf, error);
     if (rc < 0)
         return rc;

@@ -113,6 +113,10 @@ struct access_blob {
 int access_check_certificate(const struct access *access, const struct access_blob *chain, size_t count,
                              struct arena *arena, struct access_user *ret_user, struct error *error);
 
+/* Whether the chain is a controller's (pki_check_controller()). ERROR_DENIED with the reason. */
+int access_check_controller(const struct access *access, const struct access_blob *chain, size_t count,
+                            struct error *error);
+
 /* --- may they ----------------------------------------------------------------------------------------- */
 
 /* Takes over changes of the API's roles and bindings; call it before questions. Cheap if nothing changed. */

@@ -64,7 +64,7 @@ static int issue(const char *folder, const char *name, const struct pki_request 
 
 int folder_init(const char *folder, const char *const *hosts, size_t host_count, struct error *error)
 {
-    static const char *const masters[] = {ACCESS_MASTERS};
+    static const char *const masters[] = {ACCESS_MASTERS}, *const controllers[] = {PKI_CONTROLLERS};
     char cert[FOLDER_PATH_MAX], key[FOLDER_PATH_MAX], agents[FOLDER_PATH_MAX], tokens[FOLDER_PATH_MAX];
     join(cert, folder, "ca", ".crt");
     join(key, folder, "ca", ".key");
@@ -78,6 +78,8 @@ int folder_init(const char *folder, const char *const *hosts, size_t host_count,
     if (rc == 0)
         rc = issue(folder, "server",
                    &(struct pki_request){.name = "phalanx-controller",
+                                         .organizations = controllers,
+                                         .organization_count = 1,
                                          .hosts = hosts,
                                          .host_count = host_count,
                                          .days = PKI_SERVER_DAYS},
@@ -98,6 +100,12 @@ int folder_client(const char *folder, const char *user, const char *const *group
                   int days, struct error *error)
 {
     int rc = check_user(user, error);
+    for (size_t i = 0; rc == 0 && i < group_count; i++)
+        if (strcmp(groups[i], PKI_CONTROLLERS) == 0)
+            rc =
+                error_set(error, ERROR_INVALID,
+                          "group " PKI_CONTROLLERS " is for controllers: their certificate, server.crt, says "
+                          "whose requests they pass on");
     if (rc < 0)
         return rc;
     return issue(folder, user,

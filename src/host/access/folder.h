@@ -1,7 +1,7 @@
 /* folder.h - the credentials of a cluster in one folder, as up and certs keep them:
  *
  *   ca.crt, ca.key            the cluster's own authority; the key is needed for issuing only
- *   server.crt, server.key    the controller's, for the API and for agents
+ *   server.crt, server.key    the controllers', for the API and for agents: O=system:controllers
  *   admin.crt, admin.key      a client in system:masters
  *   USER.crt, USER.key        other clients
  *   agents/MACHINE.crt, .key  agents: CN=system:node:MACHINE, O=system:nodes

@@ -15,7 +15,13 @@
 #include "base/check.h"
 #include "os/file.h"
 
-enum { SERIAL_BYTES = 16, CLOCK_SKEW_S = 300, DAY_S = 86400, PEM_BYTES_MAX = 1 << 20 };
+enum {
+    SERIAL_BYTES = 16,
+    CLOCK_SKEW_S = 300,
+    DAY_S = 86400,
+    PEM_BYTES_MAX = 1 << 20,
+    ORGANIZATIONS_MAX = 64
+};
 
 static int tls_error(struct error *error, int rc, const char *doing)
 {
@@ -400,4 +406,35 @@ int pki_check_chain(gnutls_x509_trust_list_t trust, const gnutls_datum_t *chain,
     }
     return rc < 0 ? error_set(error, ERROR_DENIED, "the certificate: %s", gnutls_strerror(rc))
                   : refused(error, status);
+}
+
+static bool has_organization(gnutls_x509_crt_t cert, const char *organization)
+{
+    char text[sizeof PKI_CONTROLLERS];
+    int rc = 0;
+    for (unsigned i = 0; rc != GNUTLS_E_REQUESTED_DATA_NOT_AVAILABLE && i < ORGANIZATIONS_MAX; i++) {
+        size_t len = sizeof text;
+        rc = gnutls_x509_crt_get_dn_by_oid(cert, GNUTLS_OID_X520_ORGANIZATION_NAME, i, 0, text, &len);
+        if (rc == 0 && str_is((struct str){text, len}, organization))
+            return true; /* a longer one does not fit, and is another one */
+    }
+    return false;
+}
+
+int pki_check_controller(gnutls_x509_trust_list_t trust, const gnutls_datum_t *chain, size_t count,
+                         struct error *error)
+{
+    static const char *const purposes[] = {GNUTLS_KP_TLS_WWW_SERVER, GNUTLS_KP_TLS_WWW_CLIENT};
+    for (size_t i = 0; i < sizeof purposes / sizeof *purposes; i++) {
+        gnutls_x509_crt_t leaf;
+        int rc = pki_check_chain(trust, chain, count, purposes[i], &leaf, error);
+        if (rc < 0)
+            return rc;
+        bool named = has_organization(leaf, PKI_CONTROLLERS);
+        gnutls_x509_crt_deinit(leaf);
+        if (!named)
+            return error_set(error, ERROR_DENIED, "its certificate lacks the organization %s",
+                             PKI_CONTROLLERS);
+    }
+    return 0;
 }

@@ -69,6 +69,13 @@ int pki_trust_load(const char *path, gnutls_x509_trust_list_t *ret_trust, struct
 int pki_check_chain(gnutls_x509_trust_list_t trust, const gnutls_datum_t *chain, size_t count,
                     const char *purpose, gnutls_x509_crt_t *ret_leaf, struct error *error);
 
+/* The organization of controllers' certificates. As a group it has no rights. */
+#define PKI_CONTROLLERS "system:controllers"
+/* Whether a DER chain (leaf first) is a controller's, which may say whose requests it passes on: an authority
+ * signed it for clients and for servers, of PKI_CONTROLLERS, and it is valid now. ERROR_DENIED says why not. */
+int pki_check_controller(gnutls_x509_trust_list_t trust, const gnutls_datum_t *chain, size_t count,
+                         struct error *error);
+
 /* A new file with this mode, whole or not at all; `replace`: also over an old one. */
 int pki_write_file(const char *path, struct str text, unsigned mode, bool replace, struct error *error);
 

@@ -35,6 +35,10 @@ struct access;
 struct api; /* the server */
 /* A write that has no reply yet: valid from submit until its reply, also when its client has gone. */
 struct api_request;
+/* TLS of connections (relay.h, tls.h). */
+struct relay;
+struct relay_client;
+struct api_tls;
 /* A log being read: valid from logs until the `end` of api_log_data or hooks.logs_closed. */
 struct api_stream;
 /* A command beside a task: valid from exec until api_exec_end or hooks.exec_closed. */
@@ -133,24 +137,33 @@ struct api_options {
 /* Binds and listens; requests are served once the loop runs. ERROR_IO: the address or port cannot be had. */
 int api_new(uv_loop_t *loop, const struct api_options *options, struct api **ret_api, struct error *error);
 
-/* Serves a connected socket, plain HTTP, and owns it. It need not be the client's own: `from` and `here` are
- * the ends of the client's connection. */
+/* Serves a connected socket, where plain HTTP comes and goes, and owns it. It need not be the client's own:
+ * `from` and `here` (NULL: not known) are the ends of the client's connection. `tls`: of a client whose session
+ * ends elsewhere, its certificates (relay.h); NULL: it speaks plain HTTP. */
 void api_take(struct api *api, int fd, const struct sockaddr_storage *from,
-              const struct sockaddr_storage *here);
+              const struct sockaddr_storage *here, const struct relay_client *tls);
 
 /* Closes the listener and every connection. Requests and streams are gone at once (the host forgets its
  * tokens; no hook is called any more); `closed` (may be NULL) is called from the loop when the memory is
  * gone. */
 void api_close(struct api *api, void (*closed)(void *context), void *context);
 
-/* Another controller is about to serve the clients. Accepts none any more; connections of plain HTTP whose
- * request has been answered, or that have none, go to `pass_on` with what of the next one was received, and
- * their sockets with them. Those of TLS are served on, and told to close. api_unanswered() tells when all
- * requests that had begun are answered. */
-typedef void api_pass_on(void *context, int fd, struct str bytes);
-void api_hand_over(struct api *api, api_pass_on *pass_on, void *context);
+/* Whoever serves the clients after a hand-over. */
+struct api_heir {
+    void *context;
+    /* Takes a client's socket, and what of its next request was received. `tls`: plain bytes come and go there,
+     * and the relay has the session; NULL: the client speaks plain HTTP. */
+    void (*client)(void *context, int fd, struct str bytes, const struct relay_client *tls);
+    /* Takes the sessions of TLS: the relay with its settings, which outlive it. False, or NULL: those clients
+     * cannot be taken. */
+    bool (*relay)(void *context, struct relay *relay, struct api_tls *tls);
+};
+/* Another controller is about to serve the clients. Accepts none any more; connections whose request has been
+ * answered, or that have none, go to the heir. Those of TLS that it cannot take are served on, and told to
+ * close. api_unanswered() tells when all requests that had begun are answered. */
+void api_hand_over(struct api *api, const struct api_heir *heir);
 size_t api_unanswered(const struct api *api); /* requests that wait for the host, or whose body comes */
-size_t api_tls_connections(const struct api *api); /* with TLS, also those that have asked nothing yet */
+size_t api_tls_connections(const struct api *api); /* with TLS, which the heir has not taken */
 /* The other one serves now: ends watches, so that their clients go on from where they are, and connections of
  * TLS that wait for a request. api_connections() tells when none is left. */
 void api_handed_over(struct api *api);

@@ -48,21 +48,46 @@ static void carry_begin(struct carry *carry, struct api_tls *tls)
     gnutls_transport_set_pull_timeout_function(carry->session, carry_pull_ready);
 }
 
+/* Puts the cause down for the loop. */
+static bool carry_fail(struct carry *carry, const struct error *why)
+{
+    if (carry->client.call) {
+        carry->why = mem_alloc(sizeof *carry->why);
+        *carry->why = *why;
+    }
+    return false;
+}
+
+static bool carry_make_pair(struct carry *carry);
+
+/* False: the connection is over. */
+static bool carry_has_shaken(struct carry *carry)
+{
+    struct error error;
+    carry->stage = CARRY_HEARS;
+    carry->unread_bytes = 0;
+    if (!carry->client.call)
+        return true;
+    return api_tls_check_leader(carry->session, &error) < 0 ? carry_fail(carry, &error)
+                                                            : carry_make_pair(carry);
+}
+
 static bool carry_shake(struct carry *carry, struct api_tls *tls)
 {
+    struct error error;
     if (!carry->session)
         carry_begin(carry, tls);
     int rc = gnutls_handshake(carry->session);
-    if (rc == 0) {
-        carry->stage = CARRY_HEARS;
-        carry->unread_bytes = 0;
-    } else if (gnutls_error_is_fatal(rc)) {
-        (void)gnutls_alert_send_appropriate(carry->session, rc);
-    }
-    return rc == 0 || !gnutls_error_is_fatal(rc);
+    if (rc == 0)
+        return carry_has_shaken(carry);
+    if (!gnutls_error_is_fatal(rc))
+        return true;
+    (void)gnutls_alert_send_appropriate(carry->session, rc);
+    error_set(&error, ERROR_IO, "the handshake: %s", gnutls_strerror(rc));
+    return carry_fail(carry, &error);
 }
 
-/* The server's end appears with the first bytes of a request. */
+/* The loop's end appears with the first bytes of a request, or when a leader can be asked. */
 static bool carry_make_pair(struct carry *carry)
 {
     int pair[2];
@@ -71,6 +96,7 @@ static bool carry_make_pair(struct carry *carry)
     carry->inner.fd = pair[0];
     carry->client.fd = pair[1];
     api_tls_chain_take(carry->session, &carry->client.chain);
+    carry->client.forwards = api_tls_forwards(carry->session);
     carry->stage = CARRY_FLOWS;
     return true;
 }

@@ -40,9 +40,11 @@ struct carry {
     /* Members of the loop: */
     uint32_t place; /* in the crowd */
     bool shaking;   /* counted there */
+    bool told;      /* hooks.ready was called */
     /* Under the relay's mutex: */
     struct relay_client client; /* fd -1: not ready, or handed out */
     bool ready, gone;
+    struct error *why; /* a connection of relay_connect() that fails; NULL: the cause is not known */
 };
 
 /* Moves what can be moved; false: the connection is over. `chunk` has CARRY_CHUNK_BYTES. */

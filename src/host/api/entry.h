@@ -1,4 +1,4 @@
-/* entry.h - does a new connection speak TLS? Private to server.c. No state; any thread.
+/* entry.h - does a new connection speak TLS? For api and host/standby. No state; any thread.
  *
  * Where both are served, the first byte tells TLS (22, a handshake's record) from HTTP. Plain HTTP is for
  * clients on this computer alone: any other connection is the relay's (relay.h), whatever it says.

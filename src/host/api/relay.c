@@ -35,7 +35,7 @@ struct relay {
     struct relay_hooks hooks;
     struct relay_limits limits;
     struct crowd crowd;
-    uint32_t shaking;
+    uint32_t shaking, open;
     uv_close_cb closed;
     void *closed_context;
     struct relay_thread shaker, carrier;
@@ -236,7 +236,7 @@ static void *relay_run(void *context)
     struct relay_thread *thread = context;
     struct epoll_event events[EVENTS_A_TURN];
     int64_t looked_ns = relay_now_ns();
-    if (thread->shakes) /* of this thread alone, on Linux */
+    if (thread->shakes && !api_tls_connects(thread->relay->tls)) /* of this thread alone, on Linux */
         (void)!nice(SHAKING_NICE);
     while (!relay_stops(thread)) {
         int wait_ms = list_empty(&thread->carries) ? -1 : LOOK_AGAIN_MS;
@@ -326,6 +326,26 @@ static struct carry *relay_next(struct relay *relay, struct relay_client *ret_cl
     return carry;
 }
 
+static void relay_free_carry(struct carry *carry)
+{
+    mem_free(carry->why);
+    mem_free(carry);
+}
+
+/* Tells of the end of a connection. */
+static void relay_gone(struct relay *relay, struct carry *carry)
+{
+    const struct relay_hooks *hooks = &relay->hooks;
+    struct sockaddr_storage address = carry->client.address;
+    struct error late;
+    error_set(&late, ERROR_TIMEOUT, "no handshake in time");
+    relay->open--;
+    if (carry->client.call && !carry->told)
+        hooks->failed(hooks->context, carry->client.call, carry->why ? carry->why : &late);
+    relay_free_carry(carry);
+    hooks->gone(hooks->context, &address);
+}
+
 static void relay_on_news(uv_async_t *async)
 {
     struct relay *relay = async->data;
@@ -334,13 +354,13 @@ static void relay_on_news(uv_async_t *async)
     bool gone;
     for (int i = 0; i < NEWS_A_TURN && (carry = relay_next(relay, &client, &gone)); i++) {
         relay_has_shaken(relay, carry);
-        if (client.fd >= 0)
+        if (client.fd >= 0) {
+            carry->told = true;
             relay->hooks.ready(relay->hooks.context, &client);
+        }
         api_tls_chain_done(&client.chain);
-        if (!gone)
-            continue;
-        mem_free(carry);
-        relay->hooks.gone(relay->hooks.context, &client.address);
+        if (gone)
+            relay_gone(relay, carry);
     }
     if (carry) /* the rest comes in the next turn */
         uv_async_send(&relay->async);
@@ -390,18 +410,24 @@ int relay_new(uv_loop_t *loop, struct api_tls *tls, const struct relay_hooks *ho
     return 0;
 }
 
-bool relay_take(struct relay *relay, int fd, const struct sockaddr *address, socklen_t len)
+/* Whether another connection of the place may shake hands. */
+static bool relay_has_room(const struct relay *relay, uint32_t place)
 {
-    uint32_t place = crowd_place(&relay->crowd, address);
+    return relay->shaking < relay->limits.shaking &&
+           relay->crowd.counts[place] < relay->limits.shaking_of_address;
+}
+
+/* Gives a new connection to the shaking thread. */
+static void relay_begin(struct relay *relay, int fd, uint32_t place, const struct sockaddr *address,
+                        socklen_t len, void *call)
+{
     int on = 1;
-    if (relay->shaking >= relay->limits.shaking ||
-        relay->crowd.counts[place] >= relay->limits.shaking_of_address)
-        return false;
     struct carry *carry = mem_alloc(sizeof *carry);
     carry->relay = relay;
     carry->outer = (struct carry_end){.carry = carry, .fd = fd};
     carry->inner = (struct carry_end){.carry = carry, .fd = -1};
     carry->client.fd = -1;
+    carry->client.call = call;
     memcpy(&carry->client.address, address,
            len < sizeof carry->client.address ? len : sizeof carry->client.address);
     carry->place = place;
@@ -410,9 +436,47 @@ bool relay_take(struct relay *relay, int fd, const struct sockaddr *address, soc
     list_init(&carry->news);
     relay->crowd.counts[place]++;
     relay->shaking++;
+    relay->open++;
     (void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &on, sizeof on);
     relay_give(&relay->shaker, carry);
+}
+
+bool relay_take(struct relay *relay, int fd, const struct sockaddr *address, socklen_t len)
+{
+    uint32_t place = crowd_place(&relay->crowd, address);
+    if (!relay_has_room(relay, place))
+        return false;
+    relay_begin(relay, fd, place, address, len, NULL);
     return true;
+}
+
+bool relay_connect(struct relay *relay, const struct sockaddr_storage *address, void *call)
+{
+    const struct sockaddr *to = (const struct sockaddr *)address;
+    socklen_t len = address->ss_family == AF_INET6 ? sizeof(struct sockaddr_in6) : sizeof(struct sockaddr_in);
+    uint32_t place = crowd_place(&relay->crowd, to);
+    CHECK(call && api_tls_connects(relay->tls));
+    if (!relay_has_room(relay, place))
+        return false;
+    int fd = socket(address->ss_family, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    if (fd < 0)
+        return false;
+    if (connect(fd, to, len) < 0 && errno != EINPROGRESS) {
+        close(fd);
+        return false;
+    }
+    relay_begin(relay, fd, place, to, len, call);
+    return true;
+}
+
+void relay_set_hooks(struct relay *relay, const struct relay_hooks *hooks)
+{
+    relay->hooks = *hooks;
+}
+
+uint32_t relay_open(const struct relay *relay)
+{
+    return relay->open;
 }
 
 uint32_t relay_shaking(const struct relay *relay)
@@ -432,7 +496,7 @@ void relay_close(struct relay *relay, uv_close_cb closed, void *context)
         if (client.fd >= 0)
             close(client.fd);
         api_tls_chain_done(&client.chain);
-        mem_free(carry);
+        relay_free_carry(carry);
     }
     relay_close_handle(relay, closed, context);
 }

@@ -12,6 +12,7 @@
 #include <unistd.h>
 
 #include "host/api/entry.h"
+#include "host/api/forwarded.h"
 #include "host/api/hold.h"
 #include "host/api/origin.h"
 #include "host/api/podexec.h"
@@ -49,7 +50,13 @@ struct transport {
 /* The state of a connection, also between its requests. */
 struct peer {
     struct api_tls_peer *tls; /* NULL: it speaks plain HTTP */
+    bool relayed;             /* by our own relay */
+    bool forwards;            /* API_TLS_FORWARDS: its requests are other clients' */
     char address[INET6_ADDRSTRLEN];
+    /* The client of the newest request that was passed on: */
+    struct api_tls_peer *client;
+    char client_address[INET6_ADDRSTRLEN]; /* empty: not known */
+    struct sockaddr_storage from;
     uint32_t place;           /* in server->crowd */
     struct sockaddr_in6 here; /* our end, which may be of another family; all zero: unknown */
 };
@@ -72,10 +79,8 @@ struct server {
     struct api_tls *tls;       /* NULL: plain HTTP */
     const char *const *names;  /* api_options.names */
     size_t name_count;
-    api_pass_on *pass_on; /* NULL: clients stay */
-    void *pass_on_context;
+    struct api_heir heir; /* `client` NULL: clients stay */
     bool handed_over;
-    size_t tls_open; /* connections with TLS that have sent a request */
     int open_parts; /* handles, http, listener, relay */
     void (*closed)(void *context);
     void *closed_context;
@@ -285,23 +290,63 @@ const struct access_user *transport_certificate(const struct transport *transpor
     if (!transport || !transport->api->access || !access_client_ca(transport->api->access))
         return NULL;
     const struct peer *peer = peer_of(transport);
-    return peer->tls ? api_tls_peer_user(peer->tls, transport->api->access, (int64_t)uv_hrtime(), ret_bad)
-                     : NULL;
+    struct access *access = transport->api->access;
+    int64_t now_ns = (int64_t)uv_hrtime();
+    if (!peer->tls)
+        return NULL;
+    if (!peer->forwards)
+        return api_tls_peer_user(peer->tls, access, now_ns, ret_bad);
+    *ret_bad = true; /* a controller has no rights of its own */
+    return peer->client && api_tls_peer_controls(peer->tls, access, now_ns)
+               ? api_tls_peer_user(peer->client, access, now_ns, ret_bad)
+               : NULL;
 }
 
-/* Reads the client's identity from headers and TLS. */
-static void see_identity(struct transport *transport, const struct http_head *head)
+/* Reads the client of a request that a controller passes on. Returns 0, or the status of the refusal. */
+static int see_client(struct transport *transport, const struct http_head *head)
+{
+    struct peer *peer = peer_of(transport);
+    struct api_tls_chain chain;
+    if (!api_tls_peer_controls(peer->tls, transport->api->access, (int64_t)uv_hrtime()))
+        return 421;
+    if (!forwarded_chain(head, &chain))
+        return 400;
+    struct str address = forwarded_address(head);
+    snprintf(peer->client_address, sizeof peer->client_address, STR_FORMAT, STR_ARG(address));
+    if (peer->client && api_tls_chain_equal(api_tls_peer_chain(peer->client), &chain)) {
+        api_tls_chain_done(&chain);
+        return 0; /* it is checked already */
+    }
+    api_tls_peer_free(peer->client);
+    peer->client = api_tls_peer_new(&chain);
+    return 0;
+}
+
+/* Reads the client's identity from headers and TLS. False: the request was answered. */
+static bool see_identity(struct transport *transport, const struct http_head *head)
 {
     struct api_request *request = transport->request;
+    const struct peer *peer = peer_of(transport);
     struct guard_headers *headers = ARENA_NEW(&request->arena, struct guard_headers);
     *headers = (struct guard_headers){0};
     request->headers = headers;
     if (!transport->api->access)
-        return;
+        return true;
+    int refusal = peer->forwards ? see_client(transport, head) : 0;
+    bool known = peer->forwards && refusal == 0 && peer->client_address[0];
+    headers->source = arena_str(&request->arena, str_from(known ? peer->client_address : peer->address));
+    if (refusal) {
+        answer_status(request, refusal, refusal == 421 ? "MisdirectedRequest" : "BadRequest",
+                      refusal == 421
+                          ? "the certificate that came with this connection is no controller's: it "
+                            "passes on no requests"
+                          : "the client's certificates cannot be read");
+        return false;
+    }
     for (size_t i = 0; i < head->header_count; i++)
         see_header(headers, &request->arena, head->headers[i]);
-    headers->source = arena_str(&request->arena, str_from(peer_of(transport)->address));
     headers->by_cert = transport_certificate(transport, &headers->bad_cert);
+    return true;
 }
 
 static struct origin_headers origin_of(const struct http_head *head)
@@ -380,9 +425,8 @@ static void *begin_request(void *context, struct http_connection *connection, co
     request_init(request, server->api, method_of(head->method), head->target);
     request->transport = transport;
     see_headers(request, head);
-    see_identity(transport, head);
     bool large = head->content_length > OBJECT_BYTES_MAX;
-    if (!check_origin(transport, head)) {
+    if (!see_identity(transport, head) || !check_origin(transport, head)) {
         send_answer(transport);
     } else if (large || request->bad_url || !guard_identify(request)) { /* before the body is read */
         request->body_too_large = large && !request->refused;
@@ -526,6 +570,7 @@ static void name_address(const struct sockaddr *address, char ret_text[INET6_ADD
 static struct peer *peer_new(const struct server *server, const struct sockaddr_storage *address)
 {
     struct peer *peer = mem_alloc(sizeof *peer);
+    peer->from = *address;
     peer->place = crowd_place(&server->crowd, (const struct sockaddr *)address);
     name_address((const struct sockaddr *)address, peer->address);
     return peer;
@@ -552,12 +597,18 @@ static uint32_t on_client(void *context, int fd, const struct sockaddr_storage *
 }
 
 void api_take(struct api *api, int fd, const struct sockaddr_storage *from,
-              const struct sockaddr_storage *here)
+              const struct sockaddr_storage *here, const struct relay_client *tls)
 {
     struct server *server = api->server;
     struct peer *peer = peer_new(server, from);
     server->crowd.counts[peer->place]++;
-    mem_copy(&peer->here, here, sizeof peer->here);
+    if (here)
+        mem_copy(&peer->here, here, sizeof peer->here);
+    if (tls) {
+        struct api_tls_chain chain = api_tls_chain_copy(&tls->chain);
+        peer->tls = api_tls_peer_new(&chain);
+        peer->forwards = tls->forwards;
+    }
     http_take(server->http, fd, peer);
 }
 
@@ -585,11 +636,10 @@ static void on_left(void *context, void *connection_peer)
 {
     struct server *server = context;
     struct peer *peer = connection_peer;
-    if (peer->tls) /* the relay tells of its own */
-        server->tls_open--;
-    else
+    if (!peer->relayed) /* the relay tells of its own */
         lower_crowd(server, peer->place, 1);
     api_tls_peer_free(peer->tls);
+    api_tls_peer_free(peer->client);
     mem_free(peer);
 }
 
@@ -598,7 +648,8 @@ static void on_relay_ready(void *context, struct relay_client *client)
     struct server *server = context;
     struct peer *peer = peer_new(server, &client->address);
     peer->tls = api_tls_peer_new(&client->chain);
-    server->tls_open++;
+    peer->relayed = true;
+    peer->forwards = client->forwards;
     http_take(server->http, client->fd, peer);
 }
 
@@ -637,7 +688,7 @@ static int open_http(struct server *server, uv_loop_t *loop, struct error *error
 static int open_relay(struct server *server, uv_loop_t *loop, const struct api_options *options,
                       struct error *error)
 {
-    const struct relay_hooks hooks = {server, on_relay_ready, on_relay_gone};
+    const struct relay_hooks hooks = {server, on_relay_ready, on_relay_gone, NULL};
     const struct relay_limits limits = {.shaking = options->handshakes_max,
                                         .shaking_of_address = options->handshakes_of_address_max};
     return server->tls ? relay_new(loop, server->tls, &hooks, &limits, &server->relay, error) : 0;
@@ -761,19 +812,38 @@ void api_close(struct api *api, void (*closed)(void *context), void *context)
 static enum http_giving on_give(void *context, void *connection_peer, int fd, struct str bytes)
 {
     const struct server *server = context;
+    const struct api_heir *heir = &server->heir;
     const struct peer *peer = connection_peer;
-    if (peer->tls) /* the client's session is with this process */
+    if (!peer->tls) {
+        heir->client(heir->context, fd, bytes, NULL);
+        return HTTP_GIVEN;
+    }
+    if (server->relay || !heir->relay) /* the client's session ends with this server */
         return server->handed_over ? HTTP_CLOSED : HTTP_SERVED;
-    server->pass_on(server->pass_on_context, fd, bytes);
+    struct relay_client tls = {.fd = fd, .address = peer->from, .forwards = peer->forwards};
+    tls.chain = api_tls_chain_copy(api_tls_peer_chain(peer->tls));
+    heir->client(heir->context, fd, bytes, &tls);
+    api_tls_chain_done(&tls.chain);
     return HTTP_GIVEN;
 }
 
-void api_hand_over(struct api *api, api_pass_on *pass_on, void *context)
+/* Gives sessions of TLS away, and those that begin. What they hold is counted here no more. */
+static void give_relay(struct server *server)
+{
+    struct relay *relay = server->relay;
+    struct api_tls *tls = server->tls;
+    if (!relay || !server->heir.relay || !server->heir.relay(server->heir.context, relay, tls))
+        return;
+    server->relay = NULL;
+    server->tls = NULL;
+}
+
+void api_hand_over(struct api *api, const struct api_heir *heir)
 {
     struct server *server = api->server;
-    CHECK(!api->closing && !server->pass_on);
-    server->pass_on = pass_on;
-    server->pass_on_context = context;
+    CHECK(!api->closing && !server->heir.client);
+    server->heir = *heir;
+    give_relay(server);
     if (server->listener)
         listener_close(server->listener, NULL, NULL);
     server->listener = NULL;
@@ -788,13 +858,13 @@ size_t api_unanswered(const struct api *api)
 size_t api_tls_connections(const struct api *api)
 {
     const struct server *server = api->server;
-    return server->tls_open + (server->relay ? relay_shaking(server->relay) : 0);
+    return server->relay ? relay_open(server->relay) : 0;
 }
 
 void api_handed_over(struct api *api)
 {
     struct server *server = api->server;
-    CHECK(server->pass_on);
+    CHECK(server->heir.client);
     server->handed_over = true;
     watchers_end(api->ring);
     http_refuse_bodies(server->http);

@@ -9,18 +9,22 @@
 
 #define CHECK_AGAIN_NS (60 * NS_PER_SECOND) /* a certificate that ends ends its connections about then */
 
+enum { WATCHED_FILES = 4 }; /* certificate, key, authorities, what they revoked */
+
 /* A certificate and its key; stays until the last session that began with it has ended. */
 struct served {
     struct pki_identity *identity;
-    uint32_t users; /* api_tls.served counts as one */
+    gnutls_x509_trust_list_t trust; /* of a client's side; NULL: a server's */
+    uint32_t users;                 /* api_tls.served counts as one */
     bool ask_clients;
 };
 
 struct api_tls {
     const char *cert_path, *key_path;
+    const char *ca_path;                          /* of a client's side; NULL: a server's */
     gnutls_certificate_credentials_t credentials; /* ask give_certificate() */
     gnutls_priority_t priorities;
-    struct stat cert_info, key_info;
+    struct stat infos[WATCHED_FILES]; /* of the files when they were read */
     bool ask_clients;
     pthread_mutex_t mutex; /* of `served` and of the users of each */
     struct served *served;
@@ -30,19 +34,24 @@ struct api_tls_peer {
     struct arena arena;
     struct access_user user;
     struct api_tls_chain chain;
-    bool checked, good;
+    bool checked, good, controls;
     uint64_t generation;
     int64_t checked_ns;
 };
 
 /* --- the certificate ------------------------------------------------------------------------------------ */
 
-static void look(const struct api_tls *tls, struct stat *ret_cert, struct stat *ret_key)
+static void look(const struct api_tls *tls, struct stat ret_infos[WATCHED_FILES])
 {
-    memset(ret_cert, 0, sizeof *ret_cert);
-    memset(ret_key, 0, sizeof *ret_key);
-    (void)stat(tls->cert_path, ret_cert);
-    (void)stat(tls->key_path, ret_key);
+    char revoked[PKI_PATH_MAX];
+    const char *paths[WATCHED_FILES] = {tls->cert_path, tls->key_path, tls->ca_path,
+                                        tls->ca_path ? revoked : NULL};
+    if (tls->ca_path)
+        pki_revoked_path(tls->ca_path, revoked);
+    memset(ret_infos, 0, WATCHED_FILES * sizeof *ret_infos);
+    for (int i = 0; i < WATCHED_FILES; i++)
+        if (paths[i])
+            (void)stat(paths[i], &ret_infos[i]);
 }
 
 static bool differs(const struct stat *a, const struct stat *b)
@@ -53,9 +62,20 @@ static bool differs(const struct stat *a, const struct stat *b)
 
 bool api_tls_files_changed(const struct api_tls *tls)
 {
-    struct stat cert, key;
-    look(tls, &cert, &key);
-    return differs(&cert, &tls->cert_info) || differs(&key, &tls->key_info);
+    struct stat infos[WATCHED_FILES];
+    bool changed = false;
+    look(tls, infos);
+    for (int i = 0; i < WATCHED_FILES; i++)
+        changed = changed || differs(&infos[i], &tls->infos[i]);
+    return changed;
+}
+
+static void served_free(struct served *served)
+{
+    pki_identity_free(served->identity);
+    if (served->trust)
+        gnutls_x509_trust_list_deinit(served->trust, 1);
+    mem_free(served);
 }
 
 static void served_release(struct api_tls *tls, struct served *served)
@@ -65,21 +85,34 @@ static void served_release(struct api_tls *tls, struct served *served)
     pthread_mutex_lock(&tls->mutex);
     bool last = --served->users == 0;
     pthread_mutex_unlock(&tls->mutex);
-    if (!last)
-        return;
-    pki_identity_free(served->identity);
-    mem_free(served);
+    if (last)
+        served_free(served);
+}
+
+/* A controller must be one in the eyes of its own authorities: others ask the same ones. */
+static int check_own(const struct served *served, const char *cert_path, struct error *error)
+{
+    gnutls_datum_t chain[PKI_CHAIN_MAX];
+    for (unsigned i = 0; i < served->identity->cert_count; i++)
+        chain[i] = served->identity->certs[i].cert;
+    int rc = pki_check_controller(served->trust, chain, served->identity->cert_count, error);
+    return rc < 0 ? error_wrap(error, "%s", cert_path) : 0;
 }
 
 int api_tls_reload(struct api_tls *tls, struct error *error)
 {
-    struct pki_identity *identity;
-    look(tls, &tls->cert_info, &tls->key_info);
-    int rc = pki_identity_load(tls->cert_path, tls->key_path, &identity, error);
-    if (rc < 0)
-        return rc;
+    look(tls, tls->infos);
     struct served *served = mem_alloc(sizeof *served);
-    *served = (struct served){.identity = identity, .users = 1, .ask_clients = tls->ask_clients};
+    *served = (struct served){.users = 1, .ask_clients = tls->ask_clients};
+    int rc = pki_identity_load(tls->cert_path, tls->key_path, &served->identity, error);
+    if (rc == 0 && tls->ca_path)
+        rc = pki_trust_load(tls->ca_path, &served->trust, error);
+    if (rc == 0 && tls->ca_path)
+        rc = check_own(served, tls->cert_path, error);
+    if (rc < 0) {
+        served_free(served);
+        return rc;
+    }
     pthread_mutex_lock(&tls->mutex);
     struct served *before = tls->served;
     tls->served = served;
@@ -110,13 +143,11 @@ static int give_certificate(gnutls_session_t session, const gnutls_datum_t *auth
     return 0;
 }
 
-int api_tls_new(const char *cert_path, const char *key_path, bool ask_clients, struct api_tls **ret_tls,
-                struct error *error)
+/* Takes `settings`, which name the files. */
+static int tls_open(const struct api_tls *settings, struct api_tls **ret_tls, struct error *error)
 {
     struct api_tls *tls = mem_alloc(sizeof *tls);
-    tls->cert_path = cert_path;
-    tls->key_path = key_path;
-    tls->ask_clients = ask_clients;
+    *tls = *settings;
     CHECK(pthread_mutex_init(&tls->mutex, NULL) == 0);
     int rc = api_tls_reload(tls, error);
     if (rc < 0) {
@@ -129,6 +160,26 @@ int api_tls_new(const char *cert_path, const char *key_path, bool ask_clients, s
     CHECK(gnutls_priority_init(&tls->priorities, "NORMAL:-VERS-ALL:+VERS-TLS1.3:+VERS-TLS1.2", NULL) == 0);
     *ret_tls = tls;
     return 0;
+}
+
+int api_tls_new(const char *cert_path, const char *key_path, bool ask_clients, struct api_tls **ret_tls,
+                struct error *error)
+{
+    const struct api_tls settings = {
+        .cert_path = cert_path, .key_path = key_path, .ask_clients = ask_clients};
+    return tls_open(&settings, ret_tls, error);
+}
+
+int api_tls_new_client(const char *cert_path, const char *key_path, const char *ca_path,
+                       struct api_tls **ret_tls, struct error *error)
+{
+    const struct api_tls settings = {.cert_path = cert_path, .key_path = key_path, .ca_path = ca_path};
+    return tls_open(&settings, ret_tls, error);
+}
+
+bool api_tls_connects(const struct api_tls *tls)
+{
+    return tls->ca_path != NULL;
 }
 
 void api_tls_free(struct api_tls *tls)
@@ -145,8 +196,13 @@ void api_tls_free(struct api_tls *tls)
 
 gnutls_session_t api_tls_begin(struct api_tls *tls, int fd)
 {
+    static unsigned char forwards[] = API_TLS_FORWARDS;
+    const gnutls_datum_t protocol = {forwards, sizeof forwards - 1};
+    unsigned side = api_tls_connects(tls) ? GNUTLS_CLIENT : GNUTLS_SERVER;
     gnutls_session_t session;
-    CHECK(gnutls_init(&session, GNUTLS_SERVER | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS) == 0);
+    CHECK(gnutls_init(&session, side | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS) == 0);
+    if (tls->ask_clients || side == GNUTLS_CLIENT) /* else a controller could not be told from others */
+        CHECK(gnutls_alpn_set_protocols(session, &protocol, 1, 0) == 0);
     CHECK(gnutls_priority_set(session, tls->priorities) == 0);
     CHECK(gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, tls->credentials) == 0);
     gnutls_transport_set_int(session, fd);
@@ -165,6 +221,34 @@ void api_tls_end(struct api_tls *tls, gnutls_session_t session)
     served_release(tls, served);
 }
 
+bool api_tls_forwards(gnutls_session_t session)
+{
+    gnutls_datum_t protocol;
+    return gnutls_alpn_get_selected_protocol(session, &protocol) == 0 &&
+           str_is((struct str){(const char *)protocol.data, protocol.size}, API_TLS_FORWARDS);
+}
+
+int api_tls_check_leader(gnutls_session_t session, struct error *error)
+{
+    const struct served *served = gnutls_session_get_ptr(session);
+    unsigned count = 0;
+    const gnutls_datum_t *chain = gnutls_certificate_get_peers(session, &count);
+    if (!api_tls_forwards(session))
+        return error_set(error, ERROR_DENIED,
+                         "it does not take requests that other controllers pass on: it is of an earlier "
+                         "release, or has no --client-ca");
+    return pki_check_controller(served->trust, chain, chain ? count : 0, error);
+}
+
+bool api_tls_is_controller(struct api_tls *tls, const struct api_tls_chain *chain)
+{
+    gnutls_datum_t data[PKI_CHAIN_MAX];
+    struct error error;
+    for (unsigned i = 0; i < chain->count; i++)
+        data[i] = (gnutls_datum_t){(unsigned char *)chain->certs[i].data, (unsigned)chain->certs[i].len};
+    return pki_check_controller(tls->served->trust, data, chain->count, &error) == 0;
+}
+
 /* --- clients -------------------------------------------------------------------------------------------- */
 
 void api_tls_chain_take(gnutls_session_t session, struct api_tls_chain *ret_chain)
@@ -174,6 +258,22 @@ void api_tls_chain_take(gnutls_session_t session, struct api_tls_chain *ret_chai
     *ret_chain = (struct api_tls_chain){0};
     for (unsigned i = 0; chain && i < count && i < PKI_CHAIN_MAX; i++)
         buf_add(&ret_chain->certs[ret_chain->count++], chain[i].data, chain[i].size);
+}
+
+struct api_tls_chain api_tls_chain_copy(const struct api_tls_chain *chain)
+{
+    struct api_tls_chain copy = {.count = chain->count};
+    for (unsigned i = 0; i < chain->count; i++)
+        buf_add_str(&copy.certs[i], buf_str(&chain->certs[i]));
+    return copy;
+}
+
+bool api_tls_chain_equal(const struct api_tls_chain *a, const struct api_tls_chain *b)
+{
+    bool equal = a->count == b->count;
+    for (unsigned i = 0; equal && i < a->count; i++)
+        equal = str_equal(buf_str(&a->certs[i]), buf_str(&b->certs[i]));
+    return equal;
 }
 
 void api_tls_chain_done(struct api_tls_chain *chain)
@@ -200,24 +300,43 @@ void api_tls_peer_free(struct api_tls_peer *peer)
     mem_free(peer);
 }
 
+/* Checks the chain, unless that was done a short time ago. */
+static void peer_check(struct api_tls_peer *peer, struct access *access, int64_t now_ns)
+{
+    uint64_t generation = access_generation(access);
+    struct access_blob blobs[PKI_CHAIN_MAX];
+    struct error error;
+    unsigned count = peer->chain.count;
+    if (peer->checked && peer->generation == generation && now_ns - peer->checked_ns <= CHECK_AGAIN_NS)
+        return;
+    arena_done(&peer->arena);
+    for (unsigned i = 0; i < count; i++)
+        blobs[i] =
+            (struct access_blob){(const unsigned char *)peer->chain.certs[i].data, peer->chain.certs[i].len};
+    peer->good =
+        count > 0 && access_check_certificate(access, blobs, count, &peer->arena, &peer->user, &error) == 0;
+    peer->controls = peer->good && access_in_group(&peer->user, PKI_CONTROLLERS) &&
+                     access_check_controller(access, blobs, count, &error) == 0;
+    peer->checked = true;
+    peer->generation = generation;
+    peer->checked_ns = now_ns;
+}
+
 const struct access_user *api_tls_peer_user(struct api_tls_peer *peer, struct access *access, int64_t now_ns,
                                             bool *ret_bad)
 {
-    uint64_t generation = access_generation(access);
-    bool shown = peer->chain.count > 0;
-    if (!peer->checked || peer->generation != generation || now_ns - peer->checked_ns > CHECK_AGAIN_NS) {
-        struct access_blob blobs[PKI_CHAIN_MAX];
-        struct error error;
-        arena_done(&peer->arena);
-        for (unsigned i = 0; i < peer->chain.count; i++)
-            blobs[i] = (struct access_blob){(const unsigned char *)peer->chain.certs[i].data,
-                                            peer->chain.certs[i].len};
-        peer->good = shown && access_check_certificate(access, blobs, peer->chain.count, &peer->arena,
-                                                       &peer->user, &error) == 0;
-        peer->checked = true;
-        peer->generation = generation;
-        peer->checked_ns = now_ns;
-    }
-    *ret_bad = shown && !peer->good;
+    peer_check(peer, access, now_ns);
+    *ret_bad = peer->chain.count > 0 && !peer->good;
     return peer->good ? &peer->user : NULL;
+}
+
+bool api_tls_peer_controls(struct api_tls_peer *peer, struct access *access, int64_t now_ns)
+{
+    peer_check(peer, access, now_ns);
+    return peer->controls;
+}
+
+const struct api_tls_chain *api_tls_peer_chain(const struct api_tls_peer *peer)
+{
+    return &peer->chain;
 }

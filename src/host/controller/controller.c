@@ -189,7 +189,8 @@ void controller_hand_over(struct controller *controller, void (*ended)(void *con
     controller->ended = ended;
     controller->ended_context = context;
     shared->hands_over(shared->context);
-    api_hand_over(controller->api, shared->pass_on, shared->context);
+    const struct api_heir heir = {shared->context, shared->pass_on, shared->take_relay};
+    api_hand_over(controller->api, &heir);
 }
 
 /* --- the loop's turn -------------------------------------------------------------------------- */

@@ -31,6 +31,9 @@
 #include "host/store/log_store.h"
 
 struct controller;
+struct relay;
+struct relay_client;
+struct api_tls;
 
 /* A log that several controllers share: the caller has taken the lead (host/standby). Log and core stay the
  * caller's; nobody else touches them until controller_free(). */
@@ -45,8 +48,10 @@ struct controller_shared {
     int64_t (*leads_until_ns)(void *context);
     /* Called when a hand-over begins: clients that connect from now on are the caller's. */
     void (*hands_over)(void *context);
-    /* A client's socket, the caller's from now on, and what of its next request was received. */
-    void (*pass_on)(void *context, int fd, struct str bytes);
+    /* A client's socket, the caller's from now on, and what of its next request was received; and the sessions
+     * of TLS. As api_heir (host/api/api.h). */
+    void (*pass_on)(void *context, int fd, struct str bytes, const struct relay_client *tls);
+    bool (*take_relay)(void *context, struct relay *relay, struct api_tls *tls);
     void (*resign)(void *context);                /* all is committed: another one may lead */
     void (*lost)(void *context, const char *why); /* it is not known who leads; does not return */
 };
@@ -90,9 +95,9 @@ int controller_new(uv_loop_t *loop, const struct controller_options *options,
 /* Commits what is queued, then closes every connection; tasks run on. The loop then ends by itself; free
  * after uv_run returned. */
 void controller_stop(struct controller *controller);
-/* Gives the lead of a shared log to another controller, without a request that fails. Clients with
- * plain HTTP go to shared->pass_on() one by one, between two requests; those with TLS are told to connect
- * anew, and have TLS_NS (controller.c) to ask. Those requests that have begun are
+/* Gives the lead of a shared log to another controller, without a request that fails. Clients
+ * go to shared->pass_on() one by one, between two requests; those with TLS that the caller cannot take are told
+ * to connect anew, and have TLS_NS (controller.c) to ask. Those requests that have begun are
  * carried out and answered first, for half a second at most; then the log has all and the lead is
  * given up. Watches end as whole answers; logs and commands end with a word about it; agents are let go.
  * `ended`: nothing of it is left in the loop; controller_free() is allowed, but not from inside. */

@@ -6,6 +6,7 @@
 #include <unistd.h>
 
 #include "base/check.h"
+#include "host/api/entry.h"
 #include "host/http/listener.h"
 
 enum {
@@ -27,6 +28,7 @@ struct forward {
     void *left_context;
     struct crowd crowd; /* clients of the listener, by source address */
     uint32_t of_address_max;
+    bool loopback_http; /* with TLS: clients on this computer may speak plain HTTP */
     struct pairs pairs;
 };
 
@@ -56,7 +58,8 @@ static void leave_tick(struct forward *forward, uint64_t now_ms)
                            : leaving.spent_ms >= GRACE_ALONE_MS;
     for (struct pair *pair = NULL; (pair = pairs_next(&forward->pairs, pair));)
         pair_leave(pair, &leaving);
-    if (forward->pairs.count > 0 || !forward->left)
+    bool asks = !leaving.graced && secure_shaking(forward->pairs.secure) > 0;
+    if (forward->pairs.count > 0 || asks || !forward->left)
         return;
     void (*left)(void *context) = forward->left;
     forward->left = NULL;
@@ -69,6 +72,7 @@ static void on_tick(uv_timer_t *timer)
     uint64_t now_ms = uv_now(forward->pairs.loop);
     for (struct pair *pair = NULL; (pair = pairs_next(&forward->pairs, pair));)
         pair_tick(pair, now_ms);
+    secure_tick(forward->pairs.secure, now_ms);
     if (forward->pairs.leaving)
         leave_tick(forward, now_ms);
 }
@@ -83,13 +87,19 @@ static void on_tick_closed(uv_handle_t *handle)
 static uint32_t on_client(void *context, int fd, const struct sockaddr_storage *address, socklen_t len)
 {
     struct forward *forward = context;
+    struct secure *secure = forward->pairs.secure;
+    bool plain = !secure || (forward->loopback_http && !entry_begins_tls(fd, address)), taken;
     uint32_t place = crowd_place(&forward->crowd, (const struct sockaddr *)address);
     if (!crowd_enter(&forward->crowd, place, 1, forward->of_address_max))
         return 0;
-    if (pair_begin(&forward->pairs, fd, place, (struct str){0}))
-        return 1;
-    crowd_leave(&forward->crowd, place, 1);
-    return 0;
+    if (!plain && secure_ends(secure))
+        taken = secure_take(secure, fd, address, len);
+    else
+        taken =
+            pair_begin(&forward->pairs, plain ? PAIR_PLAIN : PAIR_BYTES, fd, place, (struct str){0}, NULL);
+    if (!taken)
+        crowd_leave(&forward->crowd, place, 1);
+    return taken ? 1 : 0;
 }
 
 static void on_client_left(void *context, uint32_t place)
@@ -100,17 +110,41 @@ static void on_client_left(void *context, uint32_t place)
         listener_left(forward->listener, 1);
 }
 
-void forward_take(struct forward *forward, int fd, struct str bytes)
+static void on_secure_client(void *context, struct relay_client *client)
 {
-    if (!pair_begin(&forward->pairs, fd, PAIR_NO_PLACE, bytes))
+    struct forward *forward = context;
+    if (forward->closed ||
+        !pair_begin(&forward->pairs, PAIR_SECURE, client->fd, PAIR_NO_PLACE, (struct str){0}, client))
+        close(client->fd);
+    client->fd = -1;
+}
+
+/* The relay tells of the end, not the pair. */
+static void on_secure_left(void *context, const struct sockaddr_storage *address)
+{
+    struct forward *forward = context;
+    on_client_left(forward, crowd_place(&forward->crowd, (const struct sockaddr *)address));
+}
+
+void forward_take(struct forward *forward, int fd, struct str bytes, const struct relay_client *tls)
+{
+    if (!pair_begin(&forward->pairs, tls ? PAIR_SECURE : PAIR_PLAIN, fd, PAIR_NO_PLACE, bytes, tls))
         close(fd);
 }
 
+bool forward_adopt(struct forward *forward, struct relay *relay, struct api_tls *tls)
+{
+    return forward->pairs.secure && secure_adopt(forward->pairs.secure, relay, tls);
+}
+
 int forward_new(uv_loop_t *loop, const char *address, uint16_t port, uint32_t of_address_max,
-                struct forward **ret_forward, struct error *error)
+                const struct forward_tls *tls, struct forward **ret_forward, struct error *error)
 {
     struct forward *forward = mem_alloc(sizeof *forward);
-    const struct listener_options options = {.taken = on_client, .context = forward, .open_max = CLIENTS_MAX};
+    forward->loopback_http = tls && tls->loopback_http;
+    const struct listener_options options = {
+        .taken = on_client, .context = forward, .open_max = CLIENTS_MAX, .deferred = forward->loopback_http};
+    const struct secure_hooks hooks = {forward, on_secure_client, on_secure_left};
     forward->crowd.seed = uv_hrtime() ^ (uint64_t)(uintptr_t)forward;
     forward->of_address_max = of_address_max ? of_address_max : CLIENTS_MAX / 2;
     forward->pairs.loop = loop;
@@ -123,6 +157,8 @@ int forward_new(uv_loop_t *loop, const char *address, uint16_t port, uint32_t of
         mem_free(forward);
         return rc;
     }
+    if (tls)
+        forward->pairs.secure = secure_new(loop, tls, &hooks);
     uv_timer_init(loop, &forward->tick);
     forward->tick.data = forward;
     uv_timer_start(&forward->tick, on_tick, TICK_MS, TICK_MS);
@@ -175,6 +211,7 @@ void forward_to(struct forward *forward, const struct sockaddr_storage *leader)
         pairs->leader = *leader;
         forward->leader_ms = uv_now(pairs->loop);
     }
+    secure_follow(pairs->secure, leader);
     for (struct pair *pair = NULL; (pair = pairs_next(pairs, pair));)
         pair_follow(pair);
 }
@@ -227,6 +264,10 @@ void forward_close(struct forward *forward)
     uv_close((uv_handle_t *)&forward->tick, on_tick_closed);
     for (struct pair *pair = NULL; (pair = pairs_next(&forward->pairs, pair));)
         pair_close(pair);
+    if (forward->pairs.secure)
+        forward->open_parts++;
+    secure_close(forward->pairs.secure, on_part_closed, forward);
+    forward->pairs.secure = NULL;
 }
 
 void forward_free(struct forward *forward)

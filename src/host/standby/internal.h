@@ -22,24 +22,37 @@ void keeper_finish(struct keeper_thread *keeper); /* joins; the lease ends; NULL
 /* --- forward.c: clients --------------------------------------------------------------------------------- */
 
 struct forward;
+struct relay;
+struct relay_client;
+struct api_tls;
+/* TLS of the cluster (secure.h). The strings must outlive the forwarder. */
+struct forward_tls {
+    const char *cert, *key;
+    const char *client_ca;                              /* NULL: none */
+    bool loopback_http;                                 /* clients on this computer may speak plain HTTP */
+    uint32_t handshakes_max, handshakes_of_address_max; /* as api_options */
+};
 /* Listens at a numeric address, and passes requests of its clients on to the leader. One source address has
- * `of_address_max` connections; more are closed unheard. 0: half of all. */
+ * `of_address_max` connections; more are closed unheard. 0: half of all. `tls` NULL: plain HTTP alone. */
 int forward_new(uv_loop_t *loop, const char *address, uint16_t port, uint32_t of_address_max,
-                struct forward **ret_forward, struct error *error);
+                const struct forward_tls *tls, struct forward **ret_forward, struct error *error);
 uint16_t forward_port(const struct forward *forward);
 int forward_socket(const struct forward *forward); /* that listens; it stays the forwarder's */
 /* While it rests, whoever shares its socket takes new clients; those that are here stay. */
 void forward_rest(struct forward *forward, bool rests);
 /* Takes those that wait, and refuses further clients. */
 void forward_unlisten(struct forward *forward);
-/* Takes a connected client and the bytes that it has sent. */
-void forward_take(struct forward *forward, int fd, struct str bytes);
+/* Takes a connected client and the bytes that it has sent; `tls`: what is known of one whose session ends in a
+ * relay; and such a relay, until its last client has gone (false: it cannot be taken). */
+void forward_take(struct forward *forward, int fd, struct str bytes, const struct relay_client *tls);
+bool forward_adopt(struct forward *forward, struct relay *relay, struct api_tls *tls);
 /* The API that answers reads here (rule.h); NULL: all requests are the leader's. Requests that are being
  * answered are not affected. */
 struct forward_reads {
     void *context;
-    /* Returns a socket whose other end answers requests of the connected client; negative: none is left. */
-    int (*connect)(void *context, int client);
+    /* Returns a socket whose other end answers requests of the connected client; negative: none is left. `tls`:
+     * of a client whose session ends in a relay; NULL: it speaks plain HTTP. */
+    int (*connect)(void *context, int client, const struct relay_client *tls);
     uint64_t (*version)(void *context); /* the last record of the state that is answered from */
     void (*look)(void *context);        /* asks for forward_looked(), soon */
 };
@@ -66,7 +79,7 @@ struct reads;
 int reads_begin(uv_loop_t *loop, const struct controller_options *options, struct core *core,
                 struct reads **ret_reads, struct error *error);
 /* Returns a socket that speaks for the connected client; negative: no descriptor is left. */
-int reads_connect(struct reads *reads, int client);
+int reads_connect(struct reads *reads, int client, const struct relay_client *tls);
 void reads_changed(struct reads *reads, const struct effects *effects); /* right after their core_step() */
 void reads_flush(struct reads *reads);                                  /* behind a batch of them */
 /* Takes no more requests, and closes when answers that are under way have left: *owner, which must outlive

@@ -4,7 +4,12 @@
  * and another one is taken. A request for which nobody leads is held. A write of one object is sent to the
  * next leader if this one goes before its answer begins (again.h); any other request that was sent, in part
  * or whole, is never sent again: the client's connection is closed, as the leader's own would be. Bytes that
- * are no request of HTTP/1.1 (TLS, for one) are passed both ways until one side ends.
+ * are no request of HTTP/1.1 are passed both ways until one side ends; so are those of TLS that ends at the
+ * leader (PAIR_BYTES).
+ *
+ * Of a client whose TLS ends here (PAIR_SECURE) the leader learns by the head of each request (forwarded.h).
+ * Nothing of it may reach the leader but what was read as a request here, with such a head: bytes that cannot
+ * be read are answered with an error.
  *
  * Reads (rule.h) take another way, to the standby's own API, once its state is new enough for them, and cost
  * the leader nothing. A read that is not answered there, for whatever reason, is passed on to the leader. A
@@ -22,6 +27,7 @@
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "host/api/forwarded.h"
 #include "host/standby/again.h"
 
 enum {
@@ -49,8 +55,14 @@ struct pair {
     uint8_t state;     /* enum pair_state */
     uint8_t way;       /* enum way_state of `leader` */
     uint8_t open;      /* handles that are not closed yet */
+    uint8_t kind;      /* enum pair_kind */
     uint32_t place;    /* of its address, which our listener counts; PAIR_NO_PLACE: not accepted here */
+    struct relay_client secure; /* of a PAIR_SECURE */
+    struct secure_call
+        *calling; /* the session with the leader that WAY_BEGUN waits for; `leader` is no handle
+                                  * then */
     bool closing;
+    bool trusted;              /* the client is a controller: its requests' heads name their clients */
     bool here;                 /* the way is to the API here */
     bool stale;                /* the way is to a former leader: it serves the request at hand, no other */
     bool client_ended;         /* its half of the connection, behind a whole request */
@@ -101,6 +113,7 @@ static void pair_free(struct pair *pair)
         all->left(all->context, pair->place);
     bounds_answer_done(&pair->answer);
     buf_done(&pair->in);
+    api_tls_chain_done(&pair->secure.chain);
     mem_free(pair);
 }
 
@@ -111,12 +124,25 @@ static void on_pair_closed(uv_handle_t *handle)
         pair_free(pair);
 }
 
+/* Gives up a session with the leader that has not begun. False: there is none. */
+static bool pair_hangs_up(struct pair *pair)
+{
+    if (!pair->calling)
+        return false;
+    secure_cancel(pair->calling);
+    pair->calling = NULL;
+    pair->way = WAY_NONE;
+    return true;
+}
+
 void pair_close(struct pair *pair)
 {
     if (pair->closing)
         return;
     pair->closing = true;
     uv_close((uv_handle_t *)&pair->client, on_pair_closed);
+    if (pair_hangs_up(pair))
+        return;
     if (pair->way == WAY_BEGUN || pair->way == WAY_OPEN)
         uv_close((uv_handle_t *)&pair->leader, on_pair_closed);
 }
@@ -136,7 +162,7 @@ static void on_way_closed(uv_handle_t *handle)
 
 static void way_close(struct pair *pair)
 {
-    if (pair->way != WAY_BEGUN && pair->way != WAY_OPEN)
+    if (pair_hangs_up(pair) || (pair->way != WAY_BEGUN && pair->way != WAY_OPEN))
         return;
     pair->way = WAY_CLOSING;
     uv_close((uv_handle_t *)&pair->leader, on_way_closed);
@@ -222,6 +248,28 @@ static void pair_pass(struct pair *pair, size_t len)
     pair_write(pair, &pair->leader, &out);
 }
 
+static void pair_enter(struct pair *pair, enum pair_state state)
+{
+    pair->state = state;
+    pair->since_ms = uv_now(pair->all->loop);
+}
+
+/* Answers the request here, and ends the connection. */
+static void pair_refuse(struct pair *pair, const char *status, const char *text)
+{
+    struct buf out = {0};
+    buf_printf(&out,
+               "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\n%s"
+               "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
+               status, status[0] == '5' ? "Retry-After: 1\r\n" : "", strlen(text), text);
+    way_close(pair);
+    pair_enter(pair, PAIR_ASKED);
+    bounds_answer_begin(&pair->answer, &pair->request);
+    pair->answer.closes = true;
+    pair->answer.reply.state = HTTP_COMPLETE;
+    pair_write(pair, &pair->client, &out);
+}
+
 /* --- the way to the leader ---------------------------------------------------------------------------- */
 
 static void on_connected(uv_connect_t *request, int status)
@@ -239,28 +287,57 @@ static void on_connected(uv_connect_t *request, int status)
     pair_go_on(pair);
 }
 
+/* Takes a socket that leads to whoever answers. False: it cannot be used, and is closed. */
+static bool way_open(struct pair *pair, int fd)
+{
+    uv_tcp_init(pair->all->loop, &pair->leader);
+    pair->leader.data = pair;
+    pair->open++;
+    pair->way = WAY_OPEN;
+    if (uv_tcp_open(&pair->leader, fd) == 0) /* a stream as good as any */
+        return true;
+    close(fd);
+    way_close(pair);
+    return false;
+}
+
 /* Joins the client to the API here; without a descriptor for that, its request is the leader's. */
 static void way_begin_here(struct pair *pair)
 {
     struct pairs *all = pair->all;
     uv_os_fd_t client;
-    int fd = uv_fileno((uv_handle_t *)&pair->client, &client) == 0
-                 ? all->reads.connect(all->reads.context, client)
-                 : -1;
-    if (fd < 0) {
+    int fd =
+        uv_fileno((uv_handle_t *)&pair->client, &client) == 0
+            ? all->reads.connect(all->reads.context, client, pair->kind == PAIR_SECURE ? &pair->secure : NULL)
+            : -1;
+    pair->here = fd >= 0;
+    if (fd < 0 || !way_open(pair, fd))
         pair->rule.here = false;
+}
+
+static void on_called(void *context, int fd)
+{
+    struct pair *pair = context;
+    pair->calling = NULL;
+    pair->way = WAY_NONE;
+    if (fd >= 0 && way_open(pair, fd))
+        pair_go_on(pair);
+    else
+        pair->refused = true; /* the next tick tries again */
+}
+
+/* Calls the leader over TLS, which may have turned out to take no such calls. */
+static void way_begin_secure(struct pair *pair)
+{
+    struct secure *secure = pair->all->secure;
+    if (!secure_ends(secure)) {
+        pair_refuse(pair, "503 Service Unavailable",
+                    "the leader takes no requests from this controller: nothing was done\n");
         return;
     }
-    uv_tcp_init(all->loop, &pair->leader);
-    pair->leader.data = pair;
-    pair->open++;
-    pair->way = WAY_OPEN;
-    pair->here = true;
-    if (uv_tcp_open(&pair->leader, fd) == 0) /* a stream as good as any */
-        return;
-    close(fd);
-    pair->rule.here = false;
-    way_close(pair);
+    pair->calling = secure_call(secure, on_called, pair);
+    pair->way = pair->calling ? WAY_BEGUN : WAY_NONE;
+    pair->refused = !pair->calling;
 }
 
 static void way_begin(struct pair *pair)
@@ -271,6 +348,10 @@ static void way_begin(struct pair *pair)
         way_begin_here(pair);
     if (pair->way != WAY_NONE || pair->closing || !all->has_leader)
         return;
+    if (pair->kind == PAIR_SECURE) {
+        way_begin_secure(pair);
+        return;
+    }
     uv_tcp_init(all->loop, &pair->leader);
     pair->leader.data = pair->connect.data = pair;
     pair->open++;
@@ -293,6 +374,19 @@ static void way_is_wrong(struct pair *pair)
         way_close(pair);
 }
 
+/* The leader does not believe that we are a controller: nothing was done. The client hears of it. */
+static bool pair_is_misdirected(struct pair *pair)
+{
+    if (pair->kind != PAIR_SECURE || pair->here || pair->to_client || pair->answer.reply.code != 421)
+        return false;
+    secure_refuse(pair->all->secure, "it does not accept our certificate");
+    pair->first_ms = 0;
+    bounds_answer_done(&pair->answer);
+    pair_refuse(pair, "503 Service Unavailable",
+                "the leader takes no requests from this controller: nothing was done\n");
+    return true;
+}
+
 static void way_take(struct pair *pair, struct str bytes)
 {
     struct buf out = {0};
@@ -311,6 +405,10 @@ static void way_take(struct pair *pair, struct str bytes)
     if (bounds_answer_take(&pair->answer, bytes, closes, &out, &used) < 0) {
         buf_done(&out);
         pair_close(pair);
+        return;
+    }
+    if (pair_is_misdirected(pair)) {
+        buf_done(&out);
         return;
     }
     if (bounds_answer_switched(&pair->answer))
@@ -440,6 +538,11 @@ static void client_end(struct pair *pair)
         pair_close(pair);
         return;
     }
+    if (pair->kind == PAIR_SECURE && !pair->here) { /* a relay would end both directions */
+        if (pair->state == PAIR_RAW)
+            pair_close(pair);
+        return;
+    }
     uv_shutdown_t *request = mem_alloc(sizeof *request);
     if (uv_shutdown(request, (uv_stream_t *)&pair->leader, on_shut) < 0) {
         mem_free(request);
@@ -466,12 +569,6 @@ static void client_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf)
     }
 }
 
-static void pair_enter(struct pair *pair, enum pair_state state)
-{
-    pair->state = state;
-    pair->since_ms = uv_now(pair->all->loop);
-}
-
 /* The request at the front of `in` is a write that will be kept: gives it a key, unless it has one. */
 static void pair_begin_keeping(struct pair *pair)
 {
@@ -493,6 +590,22 @@ static void pair_begin_keeping(struct pair *pair)
     pair->head_len = head_len;
 }
 
+/* The bytes are no request that can be read here. */
+static void pair_refuse_form(struct pair *pair, int code)
+{
+    if (pair->kind != PAIR_SECURE) {
+        pair_enter(pair, PAIR_RAW);
+        return;
+    }
+    pair->request = (struct request_bounds){0};
+    pair_refuse(pair,
+                code == 431   ? "431 Request Header Fields Too Large"
+                : code == 501 ? "501 Not Implemented"
+                : code == 505 ? "505 HTTP Version Not Supported"
+                              : "400 Bad Request",
+                "the request cannot be read: nothing was done\n");
+}
+
 /* Looks for the head of a request. */
 static void pair_look(struct pair *pair)
 {
@@ -502,8 +615,10 @@ static void pair_look(struct pair *pair)
                                   &pair->head_len);
     pair->scanned = rc == 0 ? pair->in.len : 0;
     if (rc < 0)
-        pair_enter(pair, PAIR_RAW);
-    if (rc <= 0)
+        pair_refuse_form(pair, -rc);
+    if (rc > 0 && pair->secure.forwards && !pair->trusted)
+        pair_refuse(pair, "421 Misdirected Request", "the certificate of this connection is no controller's\n");
+    if (rc <= 0 || pair->state != PAIR_HEAD)
         return;
     pair_enter(pair, PAIR_HELD);
     bool by_leader = pair->way != WAY_NONE && !pair->here;
@@ -526,11 +641,26 @@ static bool may_read(const struct pair *pair)
     return false;
 }
 
-/* Sends a write's head again, which says so, and as much of its body. */
-static void pair_pass_again(struct pair *pair, size_t len, size_t body)
+/* Whether the head has to name its client: one that a controller passed on to us does. */
+static bool pair_vouches(const struct pair *pair)
 {
-    struct buf out = {0};
-    again_mark(&out, (struct str){pair->in.data, len}, uv_now(pair->all->loop) - pair->first_ms);
+    return pair->kind == PAIR_SECURE && !pair->here && !pair->trusted;
+}
+
+/* Sends a head with what has to be added to it, and as much of its body. `again`: of a write that was sent
+ * before. */
+static void pair_pass_head(struct pair *pair, size_t len, size_t body, bool again)
+{
+    struct str head = {pair->in.data, len};
+    struct buf marked BUF_CLEANUP = {0}, out = {0};
+    if (again) {
+        again_mark(&marked, head, uv_now(pair->all->loop) - pair->first_ms);
+        head = buf_str(&marked);
+    }
+    if (pair_vouches(pair))
+        forwarded_put(&out, head, &pair->secure.chain, &pair->secure.address);
+    else
+        buf_add_str(&out, head);
     buf_add(&out, pair->in.data + len, body);
     buf_drop_front(&pair->in, len + body);
     pair_write(pair, &pair->leader, &out);
@@ -545,18 +675,19 @@ static void pair_ask(struct pair *pair)
         readable =
             bounds_request_take(&pair->request, (struct str){pair->in.data + len, pair->in.len - len}, &used);
     if (!readable) { /* the leader says what is wrong with it */
-        pair_enter(pair, PAIR_RAW);
+        pair_refuse_form(pair, 400);
         return;
     }
     bounds_answer_begin(&pair->answer, &pair->request);
     pair_enter(pair, PAIR_ASKED);
     pair_keep(pair, len + used);
-    if (pair->keeps && pair->first_ms > 0) {
-        pair_pass_again(pair, len, used);
-        return;
-    }
-    pair->first_ms = pair->keeps ? uv_now(pair->all->loop) : 0;
-    pair_pass(pair, len + used);
+    bool again = pair->keeps && pair->first_ms > 0;
+    if (!again)
+        pair->first_ms = pair->keeps ? uv_now(pair->all->loop) : 0;
+    if (again || pair_vouches(pair))
+        pair_pass_head(pair, len, used, again);
+    else
+        pair_pass(pair, len + used);
 }
 
 /* More of the request's body has come. */
@@ -620,10 +751,13 @@ static void pair_go_on(struct pair *pair)
         pair_set_reading(pair);
 }
 
-struct pair *pair_begin(struct pairs *all, int fd, uint32_t place, struct str bytes)
+struct pair *pair_begin(struct pairs *all, enum pair_kind kind, int fd, uint32_t place, struct str bytes,
+                        const struct relay_client *tls)
 {
     struct pair *pair = mem_alloc(sizeof *pair);
     pair->all = all;
+    pair->kind = (uint8_t)kind;
+    pair->state = kind == PAIR_BYTES ? PAIR_RAW : PAIR_HEAD;
     pair->place = PAIR_NO_PLACE;
     uv_tcp_init(all->loop, &pair->client);
     pair->client.data = pair;
@@ -636,6 +770,11 @@ struct pair *pair_begin(struct pairs *all, int fd, uint32_t place, struct str by
         return NULL;
     }
     pair->place = place;
+    if (tls) {
+        pair->secure = *tls;
+        pair->secure.chain = api_tls_chain_copy(&tls->chain);
+        pair->trusted = secure_trusts(all->secure, tls);
+    }
     uv_tcp_nodelay(&pair->client, 1);
     buf_add_str(&pair->in, bytes);
     pair_go_on(pair);
@@ -652,21 +791,13 @@ struct pair *pairs_next(const struct pairs *all, const struct pair *pair)
 
 /* Answers a request that no leader takes: with 503 if nothing of it was done, with 504 if that is not known.
  */
-static void pair_refuse(struct pair *pair)
+static void pair_refuse_held(struct pair *pair)
 {
-    const char *text = pair->first_ms ? "no controller leads: whether the write was done is not known\n"
-                                      : "no controller leads: nothing was done\n";
-    struct buf out = {0};
-    buf_printf(&out,
-               "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\n"
-               "Retry-After: 1\r\nContent-Length: %zu\r\nConnection: close\r\n\r\n%s",
-               pair->first_ms ? "504 Gateway Timeout" : "503 Service Unavailable", strlen(text), text);
-    way_close(pair);
-    pair_enter(pair, PAIR_ASKED);
-    bounds_answer_begin(&pair->answer, &pair->request);
-    pair->answer.closes = true;
-    pair->answer.reply.state = HTTP_COMPLETE;
-    pair_write(pair, &pair->client, &out);
+    if (pair->first_ms)
+        pair_refuse(pair, "504 Gateway Timeout",
+                    "no controller leads: whether the write was done is not known\n");
+    else
+        pair_refuse(pair, "503 Service Unavailable", "no controller leads: nothing was done\n");
 }
 
 static bool pair_is_idle(const struct pair *pair)
@@ -682,7 +813,7 @@ void pair_tick(struct pair *pair, uint64_t now_ms)
         return;
     pair->refused = false;
     if (pair->state == PAIR_HELD && spent_ms >= HELD_MS)
-        pair_refuse(pair);
+        pair_refuse_held(pair);
     else if (pair->state == PAIR_ASKED && pair->stale && pair->keeps && spent_ms >= AGAIN_MS)
         write_again(pair);
     else if (pair->state == PAIR_HELD && pair->here && spent_ms >= READ_MS)
@@ -702,7 +833,7 @@ void pair_leave(struct pair *pair, const struct pair_leaving *leaving)
     if (leaving->over || (leaving->graced && still))
         pair_close(pair);
     else if (pair->state == PAIR_HELD && leaving->spent_ms >= LEAVE_HELD_MS)
-        pair_refuse(pair);
+        pair_refuse_held(pair);
 }
 
 /* --- changes ------------------------------------------------------------------------------------------ */

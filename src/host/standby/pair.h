@@ -13,6 +13,7 @@
 #include "host/standby/bounds.h"
 #include "host/standby/internal.h"
 #include "host/standby/rule.h"
+#include "host/standby/secure.h"
 #include "net/crowd.h"
 
 enum {
@@ -21,6 +22,12 @@ enum {
 };
 
 struct pair;
+
+enum pair_kind {
+    PAIR_PLAIN,  /* plain HTTP, also to the leader */
+    PAIR_SECURE, /* the client's TLS ends in a relay of ours, and its requests go to the leader over TLS */
+    PAIR_BYTES,  /* the client's TLS ends at the leader */
+};
 
 /* All clients, and what they share. */
 struct pairs {
@@ -32,6 +39,7 @@ struct pairs {
     bool repeats;                /* as forward_repeats() */
     uint64_t key, keys;          /* of keys: the random part, and how many were given */
     size_t kept_bytes;           /* of writes that may be sent again */
+    struct secure *secure;       /* NULL: plain HTTP alone */
     struct forward_reads reads;  /* `connect` NULL: all requests are the leader's */
     void (*left)(void *context, uint32_t place); /* a client that was accepted is gone */
     void *context;
@@ -39,10 +47,11 @@ struct pairs {
     char room[PAIR_READ_BYTES]; /* what is read is used or copied at once */
 };
 
-/* Takes a connected client and the bytes that it has sent. `place`: its address' in a crowd (net/crowd.h), of
+/* Takes a connected client and the bytes that it has sent. `tls`: what is known of a PAIR_SECURE. `place`: its address' in a crowd (net/crowd.h), of
  * which pairs.left tells at its end; PAIR_NO_PLACE: that is not called. NULL: the socket cannot be used, and
  * stays the caller's. */
-struct pair *pair_begin(struct pairs *all, int fd, uint32_t place, struct str bytes);
+struct pair *pair_begin(struct pairs *all, enum pair_kind kind, int fd, uint32_t place, struct str bytes,
+                        const struct relay_client *tls);
 void pair_close(struct pair *pair);
 /* Returns the pair behind `pair`, NULL: the first; NULL: there is none. Pairs may be closed on the way. */
 struct pair *pairs_next(const struct pairs *all, const struct pair *pair);

@@ -12,6 +12,7 @@
 
 #include "base/check.h"
 #include "host/api/api.h"
+#include "host/api/relay.h"
 
 /* An API server, from reads_begin() until all of it has ended. */
 struct reads {
@@ -150,7 +151,7 @@ static void on_end_tick(uv_timer_t *timer)
 }
 
 /* The forwarder sees the end of the connection, and asks the leader for what was not answered. */
-static void let_go(void *context, int fd, struct str bytes)
+static void let_go(void *context, int fd, struct str bytes, const struct relay_client *tls)
 {
     close(fd);
 }
@@ -161,7 +162,8 @@ void reads_end(struct reads **owner)
     CHECK(reads->open_parts == 0 && !reads->owner);
     reads->owner = owner;
     reads->end_ms = uv_now(reads->loop) + END_MS;
-    api_hand_over(reads->api, let_go, reads);
+    const struct api_heir nobody = {reads, let_go, NULL};
+    api_hand_over(reads->api, &nobody);
     api_handed_over(reads->api);
     uv_timer_start(&reads->tick, on_end_tick, 0, TICK_MS);
 }
@@ -180,15 +182,16 @@ void reads_flush(struct reads *reads)
     api_flush(reads->api);
 }
 
-int reads_connect(struct reads *reads, int client)
+int reads_connect(struct reads *reads, int client, const struct relay_client *tls)
 {
     int ends[2];
     struct sockaddr_storage from = {0}, here = {0};
     socklen_t from_len = sizeof from, here_len = sizeof here;
-    if (getpeername(client, (struct sockaddr *)&from, &from_len) < 0 ||
-        getsockname(client, (struct sockaddr *)&here, &here_len) < 0 ||
-        socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) < 0)
+    if (!tls && (getpeername(client, (struct sockaddr *)&from, &from_len) < 0 ||
+                 getsockname(client, (struct sockaddr *)&here, &here_len) < 0))
         return -1;
-    api_take(reads->api, ends[1], &from, &here);
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends) < 0)
+        return -1;
+    api_take(reads->api, ends[1], tls ? &tls->address : &from, tls ? NULL : &here, tls);
     return ends[0];
 }

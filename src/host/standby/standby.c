@@ -111,10 +111,10 @@ static int standby_apply(struct standby *standby, struct error *error)
 
 /* --- reads of clients --------------------------------------------------------------------------------- */
 
-static int on_reads_connect(void *context, int client)
+static int on_reads_connect(void *context, int client, const struct relay_client *tls)
 {
     const struct standby *standby = context;
-    return reads_connect(standby->reads, client);
+    return reads_connect(standby->reads, client, tls);
 }
 
 static uint64_t on_reads_version(void *context)
@@ -139,13 +139,12 @@ static void on_reads_look(void *context)
         uv_timer_start(&standby->reads_look, on_reads_timer, due_ms > now_ms ? due_ms - now_ms : 0, 0);
 }
 
-/* With TLS clients speak to the leader, whatever they ask. */
 static void reads_open(struct standby *standby)
 {
     const struct controller_options *clients = standby->options.clients;
     const struct forward_reads reads = {standby, on_reads_connect, on_reads_version, on_reads_look};
     struct error error;
-    if (!clients || clients->tls_cert || standby->reads || standby->closed)
+    if (!clients || standby->reads || standby->closed)
         return;
     if (reads_begin(standby->loop, clients, standby->core, &standby->reads, &error) < 0)
         fprintf(stderr, "warning: the leader is asked for all reads: %s\n", error.text);
@@ -479,6 +478,19 @@ static void on_look(uv_timer_t *timer)
 
 /* --- begin and end ------------------------------------------------------------------------------------ */
 
+static int open_forward(struct standby *standby, struct error *error)
+{
+    const struct standby_options *options = &standby->options;
+    const struct controller_options *clients = options->clients;
+    struct forward_tls tls = {0};
+    if (clients && clients->tls_cert)
+        tls = (struct forward_tls){clients->tls_cert,         clients->tls_key,
+                                   clients->access.client_ca, clients->loopback_http,
+                                   clients->handshakes_max,   clients->handshakes_of_address_max};
+    return forward_new(standby->loop, options->api_address, options->api_port, 0, tls.cert ? &tls : NULL,
+                       &standby->forward, error);
+}
+
 int standby_new(uv_loop_t *loop, const struct standby_options *options, struct standby **ret_standby,
                 struct error *error)
 {
@@ -497,7 +509,7 @@ int standby_new(uv_loop_t *loop, const struct standby_options *options, struct s
     rc = standby_load(standby, error);
     if (rc < 0)
         return error_wrap(error, "replaying the log in etcd");
-    rc = forward_new(loop, options->api_address, options->api_port, 0, &standby->forward, error);
+    rc = open_forward(standby, error);
     if (rc < 0)
         return error_wrap(error, "listening for the API");
     if (options->advertise)
@@ -565,9 +577,14 @@ static void shared_hands_over(void *context)
         forward_rest(standby->forward, false);
 }
 
-static void shared_pass_on(void *context, int fd, struct str bytes)
+static void shared_pass_on(void *context, int fd, struct str bytes, const struct relay_client *tls)
 {
-    forward_take(((struct standby *)context)->forward, fd, bytes);
+    forward_take(((struct standby *)context)->forward, fd, bytes, tls);
+}
+
+static bool shared_take_relay(void *context, struct relay *relay, struct api_tls *tls)
+{
+    return forward_adopt(((struct standby *)context)->forward, relay, tls);
 }
 
 static void shared_resign(void *context)
@@ -602,6 +619,7 @@ const struct controller_shared *standby_shared(struct standby *standby)
                                    .leads_until_ns = shared_leads_until,
                                    .hands_over = shared_hands_over,
                                    .pass_on = shared_pass_on,
+                                   .take_relay = shared_take_relay,
                                    .resign = shared_resign,
                                    .lost = shared_lost};
     return &standby->shared;

@@ -38,7 +38,7 @@ static void bed_open(struct bed *bed)
     *bed = (struct bed){0};
     assert_int_equal(uv_loop_init(&bed->loop), 0);
     patience_init(&bed->patience, &bed->loop);
-    if (forward_new(&bed->loop, "127.0.0.1", 0, OF_ADDRESS_MAX, &bed->forward, &error) < 0)
+    if (forward_new(&bed->loop, "127.0.0.1", 0, OF_ADDRESS_MAX, NULL, &bed->forward, &error) < 0)
         fail_msg("%s", error.text);
 }
 
@@ -572,7 +572,7 @@ static void clients_are_taken_over(void **state)
     leader_open(&first, &bed);
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0, ends), 0);
     client = (struct client){.bed = &bed, .fd = ends[0]};
-    forward_take(bed.forward, ends[1], STR("GET / HT"));
+    forward_take(bed.forward, ends[1], STR("GET / HT"), NULL);
     client_says(&client, "TP/1.1\r\nHost: a\r\n\r\n");
     forward_to(bed.forward, &first.place);
     LEADER_GETS(&first, 0, GET);
@@ -597,7 +597,7 @@ struct here {
     bool full; /* no descriptor is left */
 };
 
-static int here_connect(void *context, int client)
+static int here_connect(void *context, int client, const struct relay_client *tls)
 {
     struct here *here = context;
     int ends[2];

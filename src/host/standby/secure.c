@@ -1,0 +1,336 @@
+#include "host/standby/secure.h"
+
+#include <stdio.h>
+#include <unistd.h>
+
+#include "base/arena.h"
+#include "base/check.h"
+
+enum {
+    OUTWARD_SHAKING_MAX = 64, /* fewer than a server takes from one address (RELAY_SHAKING_OF_ADDRESS_MAX) */
+    LOOK_MS = 1000,           /* between two looks at the files */
+};
+
+/* A relay with its settings, until its last connection has gone. */
+struct side {
+    struct secure *secure;
+    struct list_node node; /* of secure.adopted, or none */
+    struct relay *relay;   /* NULL: none, or it closes */
+    struct api_tls *tls;
+};
+
+struct secure {
+    uv_loop_t *loop;
+    struct forward_tls options;
+    struct secure_hooks hooks;
+    struct side inward, outward;
+    struct list_node adopted, calls;
+    struct sockaddr_storage leader;
+    bool has_leader;
+    uint64_t round; /* grows with each leader */
+    bool refused;   /* by this leader */
+    bool said;      /* why nothing ends here */
+    uint64_t looked_ms;
+    uv_idle_t last; /* its end: there may be no relay */
+    int open_parts; /* relays that close; and it counts itself */
+    void (*closed)(void *context);
+    void *closed_context;
+};
+
+struct secure_call {
+    struct secure *secure;
+    struct list_node node;
+    uint64_t round;
+    void (*done)(void *context, int fd); /* NULL: cancelled, or a trial */
+    void *context;
+};
+
+/* --- relays ------------------------------------------------------------------------------------------- */
+
+static void part_closed(struct secure *secure)
+{
+    if (--secure->open_parts > 0)
+        return;
+    void (*closed)(void *context) = secure->closed;
+    void *context = secure->closed_context;
+    mem_free(secure);
+    closed(context);
+}
+
+static void on_relay_closed(uv_handle_t *handle)
+{
+    part_closed(handle->data);
+}
+
+static void side_close(struct side *side)
+{
+    if (!side->relay)
+        return;
+    side->secure->open_parts++;
+    relay_close(side->relay, on_relay_closed, side->secure);
+    api_tls_free(side->tls); /* no session is left */
+    side->relay = NULL;
+    side->tls = NULL;
+}
+
+static void on_client(void *context, struct relay_client *client)
+{
+    const struct secure *secure = ((struct side *)context)->secure;
+    secure->hooks.client(secure->hooks.context, client);
+}
+
+static void on_client_gone(void *context, const struct sockaddr_storage *address)
+{
+    const struct secure *secure = ((struct side *)context)->secure;
+    secure->hooks.left(secure->hooks.context, address);
+}
+
+static void on_gone_uncounted(void *context, const struct sockaddr_storage *address)
+{
+}
+
+/* --- sessions with the leader ------------------------------------------------------------------------- */
+
+static void say_refused(struct secure *secure, const char *why)
+{
+    if (!secure->refused)
+        fprintf(
+            stderr,
+            "warning: TLS connections are passed on to the leader, which answers their reads too: it takes "
+            "no requests from this controller: %s\n",
+            why);
+    secure->refused = true;
+}
+
+/* Ends the call; negative `fd`: it has failed. */
+static void call_over(struct secure_call *call, int fd)
+{
+    void (*done)(void *context, int fd) = call->done;
+    void *context = call->context;
+    list_remove(&call->node);
+    mem_free(call);
+    if (done)
+        done(context, fd);
+    else if (fd >= 0)
+        close(fd);
+}
+
+static void on_called(void *context, struct relay_client *client)
+{
+    int fd = client->fd;
+    client->fd = -1;
+    call_over(client->call, fd);
+}
+
+static void on_call_failed(void *context, void *of_call, const struct error *why)
+{
+    struct secure *secure = ((struct side *)context)->secure;
+    struct secure_call *call = of_call;
+    if (why->code == ERROR_DENIED && call->round == secure->round)
+        say_refused(secure, why->text);
+    call_over(call, -1);
+}
+
+struct secure_call *secure_call(struct secure *secure, void (*done)(void *context, int fd), void *context)
+{
+    if (!secure_ends(secure) || !secure->has_leader)
+        return NULL;
+    struct secure_call *call = mem_alloc(sizeof *call);
+    *call = (struct secure_call){.secure = secure, .round = secure->round, .done = done, .context = context};
+    list_append(&secure->calls, &call->node);
+    if (relay_connect(secure->outward.relay, &secure->leader, call))
+        return call;
+    list_remove(&call->node);
+    mem_free(call);
+    return NULL;
+}
+
+void secure_cancel(struct secure_call *call)
+{
+    call->done = NULL;
+}
+
+void secure_refuse(struct secure *secure, const char *why)
+{
+    say_refused(secure, why);
+}
+
+/* Finds out whether the leader takes requests of ours, before a client's depends on it. */
+static void try_leader(struct secure *secure)
+{
+    secure->round++;
+    secure->refused = false;
+    (void)secure_call(secure, NULL, NULL);
+}
+
+void secure_follow(struct secure *secure, const struct sockaddr_storage *leader)
+{
+    if (!secure)
+        return;
+    secure->has_leader = leader != NULL;
+    if (!leader)
+        return;
+    secure->leader = *leader;
+    try_leader(secure);
+}
+
+/* --- certificates ------------------------------------------------------------------------------------- */
+
+static int open_sides(struct secure *secure, struct error *error)
+{
+    const struct forward_tls *with = &secure->options;
+    const struct relay_hooks in = {&secure->inward, on_client, on_client_gone, NULL};
+    const struct relay_hooks out = {&secure->outward, on_called, on_gone_uncounted, on_call_failed};
+    const struct relay_limits of_clients = {.shaking = with->handshakes_max,
+                                            .shaking_of_address = with->handshakes_of_address_max};
+    const struct relay_limits of_calls = {.shaking = OUTWARD_SHAKING_MAX,
+                                          .shaking_of_address = OUTWARD_SHAKING_MAX};
+    if (!with->client_ca)
+        return error_set(error, ERROR_DENIED, "without --client-ca no controller can be told from others");
+    int rc = api_tls_new_client(with->cert, with->key, with->client_ca, &secure->outward.tls, error);
+    if (rc == 0)
+        rc = api_tls_new(with->cert, with->key, true, &secure->inward.tls, error);
+    if (rc == 0)
+        rc = relay_new(secure->loop, secure->outward.tls, &out, &of_calls, &secure->outward.relay, error);
+    if (rc == 0)
+        rc = relay_new(secure->loop, secure->inward.tls, &in, &of_clients, &secure->inward.relay, error);
+    if (rc == 0)
+        return 0;
+    side_close(&secure->outward);
+    api_tls_free(secure->outward.tls);
+    api_tls_free(secure->inward.tls);
+    secure->outward.tls = secure->inward.tls = NULL;
+    return rc;
+}
+
+/* Begins to end sessions here, if the certificate is good for it. */
+static void try_open(struct secure *secure)
+{
+    struct error error;
+    if (open_sides(secure, &error) == 0) {
+        if (secure->said)
+            fprintf(stderr, "connections with TLS end at this controller now\n");
+    } else if (!secure->said) {
+        fprintf(stderr,
+                "warning: TLS connections are passed on to the leader, which answers their reads too: %s "
+                "(docs/ha.md)\n",
+                error.text);
+    }
+    secure->said = !secure->inward.relay;
+}
+
+/* Whether the files have changed; they are read again then. */
+static bool reload(struct side *side)
+{
+    struct error error;
+    if (!api_tls_files_changed(side->tls))
+        return false;
+    if (api_tls_reload(side->tls, &error) < 0)
+        fprintf(stderr, "warning: the certificate is not read again: %s\n", error.text);
+    return true;
+}
+
+/* --- the whole ---------------------------------------------------------------------------------------- */
+
+struct secure *secure_new(uv_loop_t *loop, const struct forward_tls *tls, const struct secure_hooks *hooks)
+{
+    struct secure *secure = mem_alloc(sizeof *secure);
+    *secure = (struct secure){
+        .loop = loop, .options = *tls, .hooks = *hooks, .looked_ms = uv_now(loop), .open_parts = 1};
+    secure->inward.secure = secure->outward.secure = secure;
+    list_init(&secure->adopted);
+    list_init(&secure->calls);
+    try_open(secure);
+    return secure;
+}
+
+bool secure_ends(const struct secure *secure)
+{
+    return secure && secure->inward.relay && !secure->refused;
+}
+
+bool secure_take(struct secure *secure, int fd, const struct sockaddr_storage *address, socklen_t len)
+{
+    return relay_take(secure->inward.relay, fd, (const struct sockaddr *)address, len);
+}
+
+bool secure_adopt(struct secure *secure, struct relay *relay, struct api_tls *tls)
+{
+    if (!secure_ends(secure))
+        return false;
+    struct side *side = mem_alloc(sizeof *side);
+    const struct relay_hooks hooks = {side, on_client, on_gone_uncounted, NULL};
+    *side = (struct side){.secure = secure, .relay = relay, .tls = tls};
+    list_append(&secure->adopted, &side->node);
+    relay_set_hooks(relay, &hooks);
+    return true;
+}
+
+uint32_t secure_shaking(const struct secure *secure)
+{
+    uint32_t count = secure && secure->inward.relay ? relay_shaking(secure->inward.relay) : 0;
+    if (!secure)
+        return 0;
+    list_for_each(node, &secure->adopted) count +=
+        relay_shaking(container_of(node, struct side, node)->relay);
+    return count;
+}
+
+bool secure_trusts(const struct secure *secure, const struct relay_client *client)
+{
+    return client->forwards && secure->outward.tls &&
+           api_tls_is_controller(secure->outward.tls, &client->chain);
+}
+
+static void adopted_end(struct side *side)
+{
+    list_remove(&side->node);
+    side_close(side);
+    mem_free(side);
+}
+
+void secure_tick(struct secure *secure, uint64_t now_ms)
+{
+    if (!secure)
+        return;
+    list_for_each_safe(node, after, &secure->adopted)
+    {
+        struct side *side = container_of(node, struct side, node);
+        if (relay_open(side->relay) == 0)
+            adopted_end(side);
+    }
+    if (now_ms - secure->looked_ms < LOOK_MS)
+        return;
+    secure->looked_ms = now_ms;
+    bool changed = secure->inward.relay && reload(&secure->inward);
+    changed = (secure->inward.relay && reload(&secure->outward)) || changed;
+    if (!secure->inward.relay) {
+        try_open(secure);
+        changed = secure->inward.relay != NULL;
+    }
+    if (changed)
+        try_leader(secure);
+}
+
+void secure_close(struct secure *secure, void (*closed)(void *context), void *context)
+{
+    if (!secure)
+        return;
+    secure->closed = closed;
+    secure->closed_context = context;
+    list_for_each_safe(node, after, &secure->adopted)
+    {
+        adopted_end(container_of(node, struct side, node));
+    }
+    side_close(&secure->inward);
+    side_close(&secure->outward);
+    list_for_each_safe(node, after, &secure->calls)
+    {
+        struct secure_call *call = container_of(node, struct secure_call, node);
+        list_remove(&call->node);
+        mem_free(call);
+    }
+    uv_idle_init(secure->loop, &secure->last);
+    secure->last.data = secure;
+    uv_close((uv_handle_t *)&secure->last, on_relay_closed);
+}
