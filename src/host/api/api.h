@@ -125,6 +125,7 @@ struct api_options {
     enum pod_security_level pod_security;
     const char *tls_cert, *tls_key; /* PEM files: HTTPS; NULL: plain HTTP */
     bool loopback_http;             /* with TLS: clients on this computer may speak plain HTTP too */
+    bool from_controllers; /* other controllers may pass requests of their clients on (forwarded.h) */
     /* TLS connections that have sent no request yet, in all and of one source address; more are closed
      * unheard. 0: RELAY_SHAKING_MAX, RELAY_SHAKING_OF_ADDRESS_MAX. */
     uint32_t handshakes_max, handshakes_of_address_max;

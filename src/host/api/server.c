@@ -12,8 +12,8 @@
 #include <unistd.h>
 
 #include "host/api/entry.h"
-#include "host/api/forwarded.h"
 #include "host/api/hold.h"
+#include "host/api/identity.h"
 #include "host/api/origin.h"
 #include "host/api/podexec.h"
 #include "host/api/relay.h"
@@ -49,13 +49,8 @@ struct transport {
 
 /* The state of a connection, also between its requests. */
 struct peer {
-    struct api_tls_peer *tls; /* NULL: it speaks plain HTTP */
-    bool relayed;             /* by our own relay */
-    bool forwards;            /* API_TLS_FORWARDS: its requests are other clients' */
-    char address[INET6_ADDRSTRLEN];
-    /* The client of the newest request that was passed on: */
-    struct api_tls_peer *client;
-    char client_address[INET6_ADDRSTRLEN]; /* empty: not known */
+    struct identity identity;
+    bool relayed; /* its session of TLS is in our own relay */
     struct sockaddr_storage from;
     uint32_t place;           /* in server->crowd */
     struct sockaddr_in6 here; /* our end, which may be of another family; all zero: unknown */
@@ -237,116 +232,34 @@ static struct str header(struct api_request *request, const struct http_head *he
     return value.data ? arena_str(&request->arena, value) : value;
 }
 
-enum { AS_GROUPS_MAX = 256, AS_EXTRAS_MAX = 64 };
-
-/* "Impersonate-Extra-acme.org%2fproject": header names know no case, and the key may be escaped. */
-static struct str extra_key(struct arena *arena, struct str name)
-{
-    struct buf key BUF_CLEANUP = {0};
-    for (size_t i = 0; i < name.len; i++) {
-        unsigned code = (unsigned char)tolower((unsigned char)name.data[i]);
-        if (code == '%' && i + 2 < name.len && isxdigit((unsigned char)name.data[i + 1]) &&
-            isxdigit((unsigned char)name.data[i + 2])) {
-            (void)sscanf(name.data + i + 1, "%2x", &code); /* the header's colon or value ends it */
-            i += 2;
-        }
-        buf_add_char(&key, (char)code);
-    }
-    return arena_str(arena, buf_str(&key));
-}
-
-static void see_extra(struct guard_headers *headers, struct arena *arena, struct str name, struct str value)
-{
-    struct access_extra extra = {extra_key(arena, name), arena_str(arena, value)};
-    if (headers->as_extra_count == AS_EXTRAS_MAX || !str_is_utf8(extra.key) || !str_is_utf8(extra.value))
-        return;
-    if (!headers->as_extras)
-        headers->as_extras = ARENA_ARRAY(arena, struct access_extra, AS_EXTRAS_MAX);
-    headers->as_extras[headers->as_extra_count++] = extra;
-}
-
-static void see_header(struct guard_headers *headers, struct arena *arena, struct http_header header)
-{
-    static const struct str extra = {"Impersonate-Extra-", 18};
-    struct str name = header.name, value = header.value;
-    if (http_is_word(name, "Authorization"))
-        headers->authorization = arena_str(arena, value);
-    else if (http_is_word(name, "Impersonate-User"))
-        headers->as_user = arena_str(arena, value);
-    else if (http_is_word(name, "Impersonate-Uid"))
-        headers->as_uid = arena_str(arena, value);
-    else if (name.len > extra.len && strncasecmp(name.data, extra.data, extra.len) == 0)
-        see_extra(headers, arena, (struct str){name.data + extra.len, name.len - extra.len}, value);
-    else if (http_is_word(name, "Impersonate-Group") && headers->as_group_count < AS_GROUPS_MAX) {
-        if (!headers->as_groups)
-            headers->as_groups = ARENA_ARRAY(arena, struct str, AS_GROUPS_MAX);
-        headers->as_groups[headers->as_group_count++] = arena_str(arena, value);
-    }
-}
-
 const struct access_user *transport_certificate(const struct transport *transport, bool *ret_bad)
 {
+    const struct api *api = transport ? transport->api : NULL;
     *ret_bad = false;
-    if (!transport || !transport->api->access || !access_client_ca(transport->api->access))
+    if (!api || !api->access || !access_client_ca(api->access))
         return NULL;
-    const struct peer *peer = peer_of(transport);
-    struct access *access = transport->api->access;
-    int64_t now_ns = (int64_t)uv_hrtime();
-    if (!peer->tls)
-        return NULL;
-    if (!peer->forwards)
-        return api_tls_peer_user(peer->tls, access, now_ns, ret_bad);
-    *ret_bad = true; /* a controller has no rights of its own */
-    return peer->client && api_tls_peer_controls(peer->tls, access, now_ns)
-               ? api_tls_peer_user(peer->client, access, now_ns, ret_bad)
-               : NULL;
-}
-
-/* Reads the client of a request that a controller passes on. Returns 0, or the status of the refusal. */
-static int see_client(struct transport *transport, const struct http_head *head)
-{
-    struct peer *peer = peer_of(transport);
-    struct api_tls_chain chain;
-    if (!api_tls_peer_controls(peer->tls, transport->api->access, (int64_t)uv_hrtime()))
-        return 421;
-    if (!forwarded_chain(head, &chain))
-        return 400;
-    struct str address = forwarded_address(head);
-    snprintf(peer->client_address, sizeof peer->client_address, STR_FORMAT, STR_ARG(address));
-    if (peer->client && api_tls_chain_equal(api_tls_peer_chain(peer->client), &chain)) {
-        api_tls_chain_done(&chain);
-        return 0; /* it is checked already */
-    }
-    api_tls_peer_free(peer->client);
-    peer->client = api_tls_peer_new(&chain);
-    return 0;
+    return identity_certificate(&peer_of(transport)->identity, api->access, (int64_t)uv_hrtime(), ret_bad);
 }
 
 /* Reads the client's identity from headers and TLS. False: the request was answered. */
 static bool see_identity(struct transport *transport, const struct http_head *head)
 {
     struct api_request *request = transport->request;
-    const struct peer *peer = peer_of(transport);
+    struct access *access = transport->api->access;
     struct guard_headers *headers = ARENA_NEW(&request->arena, struct guard_headers);
     *headers = (struct guard_headers){0};
     request->headers = headers;
-    if (!transport->api->access)
+    if (!access)
         return true;
-    int refusal = peer->forwards ? see_client(transport, head) : 0;
-    bool known = peer->forwards && refusal == 0 && peer->client_address[0];
-    headers->source = arena_str(&request->arena, str_from(known ? peer->client_address : peer->address));
-    if (refusal) {
-        answer_status(request, refusal, refusal == 421 ? "MisdirectedRequest" : "BadRequest",
-                      refusal == 421
-                          ? "the certificate that came with this connection is no controller's: it "
-                            "passes on no requests"
-                          : "the client's certificates cannot be read");
-        return false;
-    }
-    for (size_t i = 0; i < head->header_count; i++)
-        see_header(headers, &request->arena, head->headers[i]);
+    int refusal = identity_read(&peer_of(transport)->identity, access, (int64_t)uv_hrtime(), head,
+                                &request->arena, headers);
     headers->by_cert = transport_certificate(transport, &headers->bad_cert);
-    return true;
+    if (refusal == 421)
+        answer_status(request, refusal, "MisdirectedRequest",
+                      "the certificate of this connection is no controller's: it passes no requests on");
+    else if (refusal)
+        answer_status(request, refusal, "BadRequest", "the client's certificates cannot be read");
+    return refusal == 0;
 }
 
 static struct origin_headers origin_of(const struct http_head *head)
@@ -372,7 +285,7 @@ static bool check_origin(struct transport *transport, const struct http_head *he
     struct origin_headers headers = origin_of(head);
     struct error error;
     struct origin_server end = {
-        .tls = peer->tls != NULL, .names = server->names, .name_count = server->name_count};
+        .tls = peer->identity.tls != NULL, .names = server->names, .name_count = server->name_count};
     if (peer->here.sin6_family != AF_UNSPEC ||
         getsockname(http_socket(transport->connection), (struct sockaddr *)&peer->here, &len) == 0)
         end.address = (const struct sockaddr *)&peer->here;
@@ -572,7 +485,7 @@ static struct peer *peer_new(const struct server *server, const struct sockaddr_
     struct peer *peer = mem_alloc(sizeof *peer);
     peer->from = *address;
     peer->place = crowd_place(&server->crowd, (const struct sockaddr *)address);
-    name_address((const struct sockaddr *)address, peer->address);
+    name_address((const struct sockaddr *)address, peer->identity.address);
     return peer;
 }
 
@@ -606,8 +519,8 @@ void api_take(struct api *api, int fd, const struct sockaddr_storage *from,
         mem_copy(&peer->here, here, sizeof peer->here);
     if (tls) {
         struct api_tls_chain chain = api_tls_chain_copy(&tls->chain);
-        peer->tls = api_tls_peer_new(&chain);
-        peer->forwards = tls->forwards;
+        peer->identity.tls = api_tls_peer_new(&chain);
+        peer->identity.forwards = tls->forwards;
     }
     http_take(server->http, fd, peer);
 }
@@ -638,8 +551,7 @@ static void on_left(void *context, void *connection_peer)
     struct peer *peer = connection_peer;
     if (!peer->relayed) /* the relay tells of its own */
         lower_crowd(server, peer->place, 1);
-    api_tls_peer_free(peer->tls);
-    api_tls_peer_free(peer->client);
+    identity_done(&peer->identity);
     mem_free(peer);
 }
 
@@ -647,9 +559,9 @@ static void on_relay_ready(void *context, struct relay_client *client)
 {
     struct server *server = context;
     struct peer *peer = peer_new(server, &client->address);
-    peer->tls = api_tls_peer_new(&client->chain);
+    peer->identity.tls = api_tls_peer_new(&client->chain);
     peer->relayed = true;
-    peer->forwards = client->forwards;
+    peer->identity.forwards = client->forwards;
     http_take(server->http, client->fd, peer);
 }
 
@@ -767,6 +679,9 @@ int api_new(uv_loop_t *loop, const struct api_options *options, struct api **ret
                  ? api_tls_new(options->tls_cert, options->tls_key,
                                options->access && access_client_ca(options->access), &server->tls, error)
                  : 0;
+    if (rc == 0 && server->tls && options->from_controllers && options->access &&
+        access_client_ca(options->access))
+        api_tls_take_forwards(server->tls);
     server->plain = !server->tls || options->loopback_http;
     if (rc == 0)
         rc = open_listener(server, loop, options, error);
@@ -814,14 +729,14 @@ static enum http_giving on_give(void *context, void *connection_peer, int fd, st
     const struct server *server = context;
     const struct api_heir *heir = &server->heir;
     const struct peer *peer = connection_peer;
-    if (!peer->tls) {
+    if (!peer->identity.tls) {
         heir->client(heir->context, fd, bytes, NULL);
         return HTTP_GIVEN;
     }
     if (server->relay || !heir->relay) /* the client's session ends with this server */
         return server->handed_over ? HTTP_CLOSED : HTTP_SERVED;
-    struct relay_client tls = {.fd = fd, .address = peer->from, .forwards = peer->forwards};
-    tls.chain = api_tls_chain_copy(api_tls_peer_chain(peer->tls));
+    struct relay_client tls = {.fd = fd, .address = peer->from, .forwards = peer->identity.forwards};
+    tls.chain = api_tls_chain_copy(api_tls_peer_chain(peer->identity.tls));
     heir->client(heir->context, fd, bytes, &tls);
     api_tls_chain_done(&tls.chain);
     return HTTP_GIVEN;

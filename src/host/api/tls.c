@@ -25,7 +25,7 @@ struct api_tls {
     gnutls_certificate_credentials_t credentials; /* ask give_certificate() */
     gnutls_priority_t priorities;
     struct stat infos[WATCHED_FILES]; /* of the files when they were read */
-    bool ask_clients;
+    bool ask_clients, forwards;       /* forwards: API_TLS_FORWARDS is offered, or taken */
     pthread_mutex_t mutex; /* of `served` and of the users of each */
     struct served *served;
 };
@@ -173,8 +173,15 @@ int api_tls_new(const char *cert_path, const char *key_path, bool ask_clients, s
 int api_tls_new_client(const char *cert_path, const char *key_path, const char *ca_path,
                        struct api_tls **ret_tls, struct error *error)
 {
-    const struct api_tls settings = {.cert_path = cert_path, .key_path = key_path, .ca_path = ca_path};
+    const struct api_tls settings = {
+        .cert_path = cert_path, .key_path = key_path, .ca_path = ca_path, .forwards = true};
     return tls_open(&settings, ret_tls, error);
+}
+
+void api_tls_take_forwards(struct api_tls *tls)
+{
+    CHECK(tls->ask_clients); /* else a controller cannot be told from others */
+    tls->forwards = true;
 }
 
 bool api_tls_connects(const struct api_tls *tls)
@@ -201,7 +208,7 @@ gnutls_session_t api_tls_begin(struct api_tls *tls, int fd)
     unsigned side = api_tls_connects(tls) ? GNUTLS_CLIENT : GNUTLS_SERVER;
     gnutls_session_t session;
     CHECK(gnutls_init(&session, side | GNUTLS_NONBLOCK | GNUTLS_NO_SIGNAL | GNUTLS_NO_TICKETS) == 0);
-    if (tls->ask_clients || side == GNUTLS_CLIENT) /* else a controller could not be told from others */
+    if (tls->forwards)
         CHECK(gnutls_alpn_set_protocols(session, &protocol, 1, 0) == 0);
     CHECK(gnutls_priority_set(session, tls->priorities) == 0);
     CHECK(gnutls_credentials_set(session, GNUTLS_CRD_CERTIFICATE, tls->credentials) == 0);

@@ -30,6 +30,8 @@ int api_tls_new(const char *cert_path, const char *key_path, bool ask_clients, s
  * certify it as a controller; others: a file cannot be read. */
 int api_tls_new_client(const char *cert_path, const char *key_path, const char *ca_path,
                        struct api_tls **ret_tls, struct error *error);
+/* A server's sessions take API_TLS_FORWARDS from now on. */
+void api_tls_take_forwards(struct api_tls *tls);
 bool api_tls_connects(const struct api_tls *tls); /* a client's side */
 /* Every session must have ended. */
 void api_tls_free(struct api_tls *tls);

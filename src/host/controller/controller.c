@@ -436,6 +436,7 @@ static int listen_all(struct controller *controller, struct error *error)
     options.access = controller->access;
     options.pod_security = controller->options.pod_security;
     options.loopback_http = controller->options.loopback_http;
+    options.from_controllers = controller->options.shared != NULL;
     options.handshakes_max = controller->options.handshakes_max;
     options.handshakes_of_address_max = controller->options.handshakes_of_address_max;
     options.names = controller->options.api_names;

@@ -15,6 +15,7 @@ enum {
     GRACE_MS = 500,        /* leaving: a client may still begin a request, once a leader is known */
     GRACE_ALONE_MS = 1000, /* the same, while none is known */
     LEAVE_MS = 5000,       /* leaving: whoever is left then is closed */
+    UNDECIDED_MS = 1000,   /* at the start: so long clients with TLS wait for a leader to be known */
 };
 
 struct forward {
@@ -29,6 +30,9 @@ struct forward {
     struct crowd crowd; /* clients of the listener, by source address */
     uint32_t of_address_max;
     bool loopback_http; /* with TLS: clients on this computer may speak plain HTTP */
+    bool rests;         /* forward_rest() */
+    bool undecided;     /* clients wait until it is known where their TLS ends */
+    uint64_t began_ms;
     struct pairs pairs;
 };
 
@@ -66,10 +70,22 @@ static void leave_tick(struct forward *forward, uint64_t now_ms)
     left(forward->left_context);
 }
 
+/* Takes clients from the moment when it is known where their TLS ends; nothing but the leader can tell. */
+static void decide_tick(struct forward *forward, uint64_t now_ms)
+{
+    if (!forward->undecided ||
+        (!secure_decided(forward->pairs.secure) && now_ms - forward->began_ms < UNDECIDED_MS))
+        return;
+    forward->undecided = false;
+    if (forward->listener)
+        listener_rest(forward->listener, forward->rests);
+}
+
 static void on_tick(uv_timer_t *timer)
 {
     struct forward *forward = timer->data;
     uint64_t now_ms = uv_now(forward->pairs.loop);
+    decide_tick(forward, now_ms);
     for (struct pair *pair = NULL; (pair = pairs_next(&forward->pairs, pair));)
         pair_tick(pair, now_ms);
     secure_tick(forward->pairs.secure, now_ms);
@@ -159,6 +175,9 @@ int forward_new(uv_loop_t *loop, const char *address, uint16_t port, uint32_t of
     }
     if (tls)
         forward->pairs.secure = secure_new(loop, tls, &hooks);
+    forward->began_ms = uv_now(loop);
+    forward->undecided = !secure_decided(forward->pairs.secure);
+    listener_rest(forward->listener, forward->undecided);
     uv_timer_init(loop, &forward->tick);
     forward->tick.data = forward;
     uv_timer_start(&forward->tick, on_tick, TICK_MS, TICK_MS);
@@ -179,9 +198,10 @@ int forward_socket(const struct forward *forward)
 
 void forward_rest(struct forward *forward, bool rests)
 {
+    forward->rests = rests;
     if (!forward->listener)
         return;
-    listener_rest(forward->listener, rests);
+    listener_rest(forward->listener, rests || forward->undecided);
     if (!rests) /* the API may have had it otherwise */
         listener_prompt(forward->listener);
 }

@@ -20,7 +20,7 @@
  *     │ └─ no request ──────────────────────► PAIR_RAW ◄──────────── 101 ──────────┘   │
  *     └────────────────────────────── the answer has left ─────────────────────────────┘
  */
-#include "host/standby/pair.h"
+#include "host/standby/way.h"
 
 #include <inttypes.h>
 #include <unistd.h>
@@ -42,52 +42,12 @@ enum {
     LEAVE_HELD_MS = 3000, /* leaving: a request that no leader takes is answered with 503 */
 };
 
-enum pair_state { PAIR_HEAD, PAIR_HELD, PAIR_ASKED, PAIR_RAW };
-enum way_state { WAY_NONE, WAY_BEGUN, WAY_OPEN, WAY_CLOSING };
-
-/* A client and its way to the leader, or to the API here. */
-struct pair {
-    struct pairs *all;
-    struct list_node node;
-    uv_tcp_t client, leader;
-    uv_connect_t connect;
-    uint64_t since_ms; /* when it came to its state, or last passed bytes */
-    uint8_t state;     /* enum pair_state */
-    uint8_t way;       /* enum way_state of `leader` */
-    uint8_t open;      /* handles that are not closed yet */
-    uint8_t kind;      /* enum pair_kind */
-    uint32_t place;    /* of its address, which our listener counts; PAIR_NO_PLACE: not accepted here */
-    struct relay_client secure; /* of a PAIR_SECURE */
-    struct secure_call
-        *calling; /* the session with the leader that WAY_BEGUN waits for; `leader` is no handle
-                                  * then */
-    bool closing;
-    bool trusted;              /* the client is a controller: its requests' heads name their clients */
-    bool here;                 /* the way is to the API here */
-    bool stale;                /* the way is to a former leader: it serves the request at hand, no other */
-    bool client_ended;         /* its half of the connection, behind a whole request */
-    bool to_leader, to_client; /* a write is under way */
-    bool reads_client, reads_leader;
-    bool refused; /* the leader's computer took no connection: the next tick tries again */
-    struct request_bounds request;
-    struct answer_bounds answer;
-    struct read_rule rule; /* of the request; `here` is taken back when the leader has to be asked */
-    bool looked;           /* the state is new enough for it */
-    bool keeps;            /* the request is a write that may be sent again */
-    size_t kept_bytes;     /* of it, in pairs.kept_bytes */
-    uint64_t first_ms;     /* when it was sent first; 0: it was not */
-    struct buf asked;      /* a read here, or such a write, that was passed on and has no answer yet */
-    struct buf in;         /* of the client, not passed on yet */
-    size_t scanned, head_len;
-};
-
 struct pair_write {
     uv_write_t request;
     struct pair *pair;
     struct buf bytes;
 };
 
-static void pair_go_on(struct pair *pair);
 static void way_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf);
 static void client_read(uv_stream_t *stream, ssize_t count, const uv_buf_t *buf);
 
@@ -117,22 +77,11 @@ static void pair_free(struct pair *pair)
     mem_free(pair);
 }
 
-static void on_pair_closed(uv_handle_t *handle)
+void pair_handle_closed(uv_handle_t *handle)
 {
     struct pair *pair = handle->data;
     if (--pair->open == 0)
         pair_free(pair);
-}
-
-/* Gives up a session with the leader that has not begun. False: there is none. */
-static bool pair_hangs_up(struct pair *pair)
-{
-    if (!pair->calling)
-        return false;
-    secure_cancel(pair->calling);
-    pair->calling = NULL;
-    pair->way = WAY_NONE;
-    return true;
 }
 
 void pair_close(struct pair *pair)
@@ -140,32 +89,11 @@ void pair_close(struct pair *pair)
     if (pair->closing)
         return;
     pair->closing = true;
-    uv_close((uv_handle_t *)&pair->client, on_pair_closed);
-    if (pair_hangs_up(pair))
+    uv_close((uv_handle_t *)&pair->client, pair_handle_closed);
+    if (way_hang_up(pair))
         return;
     if (pair->way == WAY_BEGUN || pair->way == WAY_OPEN)
-        uv_close((uv_handle_t *)&pair->leader, on_pair_closed);
-}
-
-static void on_way_closed(uv_handle_t *handle)
-{
-    struct pair *pair = handle->data;
-    if (pair->closing) {
-        on_pair_closed(handle);
-        return;
-    }
-    pair->open--;
-    pair->way = WAY_NONE;
-    pair->here = pair->stale = pair->to_leader = pair->reads_leader = false;
-    pair_go_on(pair);
-}
-
-static void way_close(struct pair *pair)
-{
-    if (pair_hangs_up(pair) || (pair->way != WAY_BEGUN && pair->way != WAY_OPEN))
-        return;
-    pair->way = WAY_CLOSING;
-    uv_close((uv_handle_t *)&pair->leader, on_way_closed);
+        uv_close((uv_handle_t *)&pair->leader, pair_handle_closed);
 }
 
 /* --- passing bytes ------------------------------------------------------------------------------------ */
@@ -255,13 +183,13 @@ static void pair_enter(struct pair *pair, enum pair_state state)
 }
 
 /* Answers the request here, and ends the connection. */
-static void pair_refuse(struct pair *pair, const char *status, const char *text)
+static void pair_refuse(struct pair *pair, const char *status, struct str text)
 {
     struct buf out = {0};
     buf_printf(&out,
                "HTTP/1.1 %s\r\nContent-Type: text/plain; charset=utf-8\r\n%s"
-               "Content-Length: %zu\r\nConnection: close\r\n\r\n%s",
-               status, status[0] == '5' ? "Retry-After: 1\r\n" : "", strlen(text), text);
+               "Content-Length: %zu\r\nConnection: close\r\n\r\n" STR_FORMAT,
+               status, status[0] == '5' ? "Retry-After: 1\r\n" : "", text.len, STR_ARG(text));
     way_close(pair);
     pair_enter(pair, PAIR_ASKED);
     bounds_answer_begin(&pair->answer, &pair->request);
@@ -270,95 +198,15 @@ static void pair_refuse(struct pair *pair, const char *status, const char *text)
     pair_write(pair, &pair->client, &out);
 }
 
+void pair_refuse_untaken(struct pair *pair, const char *why)
+{
+    struct buf text BUF_CLEANUP = {0};
+    buf_printf(&text, "%s: %s\n", why,
+               pair->first_ms ? "whether the write was done is not known" : "nothing was done");
+    pair_refuse(pair, pair->first_ms ? "504 Gateway Timeout" : "503 Service Unavailable", buf_str(&text));
+}
+
 /* --- the way to the leader ---------------------------------------------------------------------------- */
-
-static void on_connected(uv_connect_t *request, int status)
-{
-    struct pair *pair = request->data;
-    if (pair->closing || pair->way != WAY_BEGUN)
-        return;
-    if (status < 0) { /* nothing was sent: the request waits for a leader that takes it */
-        pair->refused = true;
-        way_close(pair);
-        return;
-    }
-    pair->way = WAY_OPEN;
-    uv_tcp_nodelay(&pair->leader, 1);
-    pair_go_on(pair);
-}
-
-/* Takes a socket that leads to whoever answers. False: it cannot be used, and is closed. */
-static bool way_open(struct pair *pair, int fd)
-{
-    uv_tcp_init(pair->all->loop, &pair->leader);
-    pair->leader.data = pair;
-    pair->open++;
-    pair->way = WAY_OPEN;
-    if (uv_tcp_open(&pair->leader, fd) == 0) /* a stream as good as any */
-        return true;
-    close(fd);
-    way_close(pair);
-    return false;
-}
-
-/* Joins the client to the API here; without a descriptor for that, its request is the leader's. */
-static void way_begin_here(struct pair *pair)
-{
-    struct pairs *all = pair->all;
-    uv_os_fd_t client;
-    int fd =
-        uv_fileno((uv_handle_t *)&pair->client, &client) == 0
-            ? all->reads.connect(all->reads.context, client, pair->kind == PAIR_SECURE ? &pair->secure : NULL)
-            : -1;
-    pair->here = fd >= 0;
-    if (fd < 0 || !way_open(pair, fd))
-        pair->rule.here = false;
-}
-
-static void on_called(void *context, int fd)
-{
-    struct pair *pair = context;
-    pair->calling = NULL;
-    pair->way = WAY_NONE;
-    if (fd >= 0 && way_open(pair, fd))
-        pair_go_on(pair);
-    else
-        pair->refused = true; /* the next tick tries again */
-}
-
-/* Calls the leader over TLS, which may have turned out to take no such calls. */
-static void way_begin_secure(struct pair *pair)
-{
-    struct secure *secure = pair->all->secure;
-    if (!secure_ends(secure)) {
-        pair_refuse(pair, "503 Service Unavailable",
-                    "the leader takes no requests from this controller: nothing was done\n");
-        return;
-    }
-    pair->calling = secure_call(secure, on_called, pair);
-    pair->way = pair->calling ? WAY_BEGUN : WAY_NONE;
-    pair->refused = !pair->calling;
-}
-
-static void way_begin(struct pair *pair)
-{
-    struct pairs *all = pair->all;
-    bool reads = pair->state == PAIR_HELD && pair->rule.here && all->reads.connect;
-    if (pair->way == WAY_NONE && !pair->closing && reads)
-        way_begin_here(pair);
-    if (pair->way != WAY_NONE || pair->closing || !all->has_leader)
-        return;
-    if (pair->kind == PAIR_SECURE) {
-        way_begin_secure(pair);
-        return;
-    }
-    uv_tcp_init(all->loop, &pair->leader);
-    pair->leader.data = pair->connect.data = pair;
-    pair->open++;
-    pair->way = WAY_BEGUN;
-    if (uv_tcp_connect(&pair->connect, &pair->leader, (struct sockaddr *)&all->leader, on_connected) < 0)
-        way_close(pair);
-}
 
 static bool pair_waits(const struct pair *pair)
 {
@@ -380,10 +228,9 @@ static bool pair_is_misdirected(struct pair *pair)
     if (pair->kind != PAIR_SECURE || pair->here || pair->to_client || pair->answer.reply.code != 421)
         return false;
     secure_refuse(pair->all->secure, "it does not accept our certificate");
-    pair->first_ms = 0;
+    pair->first_ms = pair->again ? pair->first_ms : 0;
     bounds_answer_done(&pair->answer);
-    pair_refuse(pair, "503 Service Unavailable",
-                "the leader takes no requests from this controller: nothing was done\n");
+    pair_refuse_untaken(pair, "the leader takes no requests from this controller");
     return true;
 }
 
@@ -603,7 +450,7 @@ static void pair_refuse_form(struct pair *pair, int code)
                 : code == 501 ? "501 Not Implemented"
                 : code == 505 ? "505 HTTP Version Not Supported"
                               : "400 Bad Request",
-                "the request cannot be read: nothing was done\n");
+                STR("the request cannot be read: nothing was done\n"));
 }
 
 /* Looks for the head of a request. */
@@ -617,7 +464,8 @@ static void pair_look(struct pair *pair)
     if (rc < 0)
         pair_refuse_form(pair, -rc);
     if (rc > 0 && pair->secure.forwards && !pair->trusted)
-        pair_refuse(pair, "421 Misdirected Request", "the certificate of this connection is no controller's\n");
+        pair_refuse(pair, "421 Misdirected Request",
+                    STR("the certificate of this connection is no controller's\n"));
     if (rc <= 0 || pair->state != PAIR_HEAD)
         return;
     pair_enter(pair, PAIR_HELD);
@@ -682,6 +530,7 @@ static void pair_ask(struct pair *pair)
     pair_enter(pair, PAIR_ASKED);
     pair_keep(pair, len + used);
     bool again = pair->keeps && pair->first_ms > 0;
+    pair->again = again;
     if (!again)
         pair->first_ms = pair->keeps ? uv_now(pair->all->loop) : 0;
     if (again || pair_vouches(pair))
@@ -729,8 +578,7 @@ static void pair_set_reading(struct pair *pair)
     pair->reads_leader = leader;
 }
 
-/* Does what can be done now, and waits for the rest. */
-static void pair_go_on(struct pair *pair)
+void pair_go_on(struct pair *pair)
 {
     if (pair->state == PAIR_HEAD && !pair->closing)
         pair_look(pair);
@@ -789,17 +637,6 @@ struct pair *pairs_next(const struct pairs *all, const struct pair *pair)
 
 /* --- time --------------------------------------------------------------------------------------------- */
 
-/* Answers a request that no leader takes: with 503 if nothing of it was done, with 504 if that is not known.
- */
-static void pair_refuse_held(struct pair *pair)
-{
-    if (pair->first_ms)
-        pair_refuse(pair, "504 Gateway Timeout",
-                    "no controller leads: whether the write was done is not known\n");
-    else
-        pair_refuse(pair, "503 Service Unavailable", "no controller leads: nothing was done\n");
-}
-
 static bool pair_is_idle(const struct pair *pair)
 {
     return pair->state == PAIR_HEAD && pair->in.len == 0;
@@ -813,7 +650,7 @@ void pair_tick(struct pair *pair, uint64_t now_ms)
         return;
     pair->refused = false;
     if (pair->state == PAIR_HELD && spent_ms >= HELD_MS)
-        pair_refuse_held(pair);
+        pair_refuse_untaken(pair, "no controller leads");
     else if (pair->state == PAIR_ASKED && pair->stale && pair->keeps && spent_ms >= AGAIN_MS)
         write_again(pair);
     else if (pair->state == PAIR_HELD && pair->here && spent_ms >= READ_MS)
@@ -833,7 +670,7 @@ void pair_leave(struct pair *pair, const struct pair_leaving *leaving)
     if (leaving->over || (leaving->graced && still))
         pair_close(pair);
     else if (pair->state == PAIR_HELD && leaving->spent_ms >= LEAVE_HELD_MS)
-        pair_refuse_held(pair);
+        pair_refuse_untaken(pair, "no controller leads");
 }
 
 /* --- changes ------------------------------------------------------------------------------------------ */

@@ -11,6 +11,8 @@ enum {
     LOOK_MS = 1000,           /* between two looks at the files */
 };
 
+static const char ends_now[] = "connections with TLS end at this controller now\n";
+
 /* A relay with its settings, until its last connection has gone. */
 struct side {
     struct secure *secure;
@@ -27,9 +29,11 @@ struct secure {
     struct list_node adopted, calls;
     struct sockaddr_storage leader;
     bool has_leader;
-    uint64_t round; /* grows with each leader */
-    bool refused;   /* by this leader */
-    bool said;      /* why nothing ends here */
+    uint64_t round;   /* grows with each leader, and when the certificate changes */
+    uint64_t decided; /* the round in which it was found out whether the leader takes our requests */
+    bool refused;     /* the newest answer to that was no */
+    bool trying;      /* a trial is under way */
+    bool said;        /* why nothing ends here */
     uint64_t looked_ms;
     uv_idle_t last; /* its end: there may be no relay */
     int open_parts; /* relays that close; and it counts itself */
@@ -41,6 +45,7 @@ struct secure_call {
     struct secure *secure;
     struct list_node node;
     uint64_t round;
+    bool tries;                          /* a trial */
     void (*done)(void *context, int fd); /* NULL: cancelled, or a trial */
     void *context;
 };
@@ -91,15 +96,21 @@ static void on_gone_uncounted(void *context, const struct sockaddr_storage *addr
 
 /* --- sessions with the leader ------------------------------------------------------------------------- */
 
-static void say_refused(struct secure *secure, const char *why)
+/* The leader takes requests of ours, or does not for the reason `why`. */
+static void decide(struct secure *secure, uint64_t round, const char *why)
 {
-    if (!secure->refused)
+    if (round != secure->round)
+        return;
+    if (why && !secure->refused)
         fprintf(
             stderr,
             "warning: TLS connections are passed on to the leader, which answers their reads too: it takes "
             "no requests from this controller: %s\n",
             why);
-    secure->refused = true;
+    else if (!why && secure->refused)
+        fprintf(stderr, "%s", ends_now);
+    secure->refused = why != NULL;
+    secure->decided = round;
 }
 
 /* Ends the call; negative `fd`: it has failed. */
@@ -107,6 +118,7 @@ static void call_over(struct secure_call *call, int fd)
 {
     void (*done)(void *context, int fd) = call->done;
     void *context = call->context;
+    call->secure->trying = call->secure->trying && !call->tries;
     list_remove(&call->node);
     mem_free(call);
     if (done)
@@ -117,32 +129,40 @@ static void call_over(struct secure_call *call, int fd)
 
 static void on_called(void *context, struct relay_client *client)
 {
+    struct secure_call *call = client->call;
     int fd = client->fd;
     client->fd = -1;
-    call_over(client->call, fd);
+    decide(call->secure, call->round, NULL);
+    call_over(call, fd);
 }
 
 static void on_call_failed(void *context, void *of_call, const struct error *why)
 {
-    struct secure *secure = ((struct side *)context)->secure;
     struct secure_call *call = of_call;
-    if (why->code == ERROR_DENIED && call->round == secure->round)
-        say_refused(secure, why->text);
+    if (why->code == ERROR_DENIED)
+        decide(call->secure, call->round, why->text);
     call_over(call, -1);
 }
 
-struct secure_call *secure_call(struct secure *secure, void (*done)(void *context, int fd), void *context)
+static struct secure_call *begin_call(struct secure *secure, const struct secure_call *made)
 {
-    if (!secure_ends(secure) || !secure->has_leader)
+    if (!secure->outward.relay || !secure->has_leader)
         return NULL;
     struct secure_call *call = mem_alloc(sizeof *call);
-    *call = (struct secure_call){.secure = secure, .round = secure->round, .done = done, .context = context};
+    *call = *made;
+    call->secure = secure;
+    call->round = secure->round;
     list_append(&secure->calls, &call->node);
     if (relay_connect(secure->outward.relay, &secure->leader, call))
         return call;
     list_remove(&call->node);
     mem_free(call);
     return NULL;
+}
+
+struct secure_call *secure_call(struct secure *secure, void (*done)(void *context, int fd), void *context)
+{
+    return begin_call(secure, &(struct secure_call){.done = done, .context = context});
 }
 
 void secure_cancel(struct secure_call *call)
@@ -152,15 +172,14 @@ void secure_cancel(struct secure_call *call)
 
 void secure_refuse(struct secure *secure, const char *why)
 {
-    say_refused(secure, why);
+    decide(secure, secure->round, why);
 }
 
 /* Finds out whether the leader takes requests of ours, before a client's depends on it. */
 static void try_leader(struct secure *secure)
 {
-    secure->round++;
-    secure->refused = false;
-    (void)secure_call(secure, NULL, NULL);
+    if (!secure->trying && secure->decided != secure->round)
+        secure->trying = begin_call(secure, &(struct secure_call){.tries = true}) != NULL;
 }
 
 void secure_follow(struct secure *secure, const struct sockaddr_storage *leader)
@@ -171,7 +190,13 @@ void secure_follow(struct secure *secure, const struct sockaddr_storage *leader)
     if (!leader)
         return;
     secure->leader = *leader;
+    secure->round++;
     try_leader(secure);
+}
+
+bool secure_decided(const struct secure *secure)
+{
+    return !secure || !secure->inward.relay || (secure->has_leader && secure->decided == secure->round);
 }
 
 /* --- certificates ------------------------------------------------------------------------------------- */
@@ -191,6 +216,8 @@ static int open_sides(struct secure *secure, struct error *error)
     if (rc == 0)
         rc = api_tls_new(with->cert, with->key, true, &secure->inward.tls, error);
     if (rc == 0)
+        api_tls_take_forwards(secure->inward.tls);
+    if (rc == 0)
         rc = relay_new(secure->loop, secure->outward.tls, &out, &of_calls, &secure->outward.relay, error);
     if (rc == 0)
         rc = relay_new(secure->loop, secure->inward.tls, &in, &of_clients, &secure->inward.relay, error);
@@ -209,7 +236,7 @@ static void try_open(struct secure *secure)
     struct error error;
     if (open_sides(secure, &error) == 0) {
         if (secure->said)
-            fprintf(stderr, "connections with TLS end at this controller now\n");
+            fprintf(stderr, "%s", ends_now);
     } else if (!secure->said) {
         fprintf(stderr,
                 "warning: TLS connections are passed on to the leader, which answers their reads too: %s "
@@ -308,8 +335,8 @@ void secure_tick(struct secure *secure, uint64_t now_ms)
         try_open(secure);
         changed = secure->inward.relay != NULL;
     }
-    if (changed)
-        try_leader(secure);
+    secure->round += changed;
+    try_leader(secure);
 }
 
 void secure_close(struct secure *secure, void (*closed)(void *context), void *context)

@@ -6,7 +6,8 @@
  * Sessions end here while secure_ends(): our own certificate is a controller's (host/access/pki.h), and the
  * leader takes requests that controllers pass on. Where it is not so, for which one line on standard error
  * gives the reason, the bytes of TLS are passed on, and the sessions are the leader's. Each new leader is
- * tried once: a session with it is opened and closed again.
+ * tried: a session with it is opened and closed again. Until that is done the answer of the leader before it
+ * counts.
  *
  * All functions are the loop's; hooks and `done` are called by the loop, never from inside.
  */
@@ -42,6 +43,8 @@ bool secure_trusts(const struct secure *secure, const struct relay_client *clien
 
 /* Another one leads, or nobody (NULL). */
 void secure_follow(struct secure *secure, const struct sockaddr_storage *leader);
+/* Whether it is known if the leader takes requests of ours, or nothing depends on that. */
+bool secure_decided(const struct secure *secure);
 /* Opens a session with the leader. NULL: not now. `done` has its plain end; negative: it cannot be had. */
 struct secure_call *secure_call(struct secure *secure, void (*done)(void *context, int fd), void *context);
 void secure_cancel(struct secure_call *call); /* `done` is not called */
