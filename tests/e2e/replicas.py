@@ -264,3 +264,90 @@ def leads(hall, i):
 def who_leads(hall):
     found = [i for i in range(CONTROLLERS) if hall.controllers[i].poll() is None and leads(hall, i)]
     return found[0] if len(found) == 1 else None
+
+
+class Watcher(threading.Thread):
+    """Watches on one address after the other, from where the watch before ended."""
+
+    def __init__(self, hall):
+        super().__init__()
+        self.hall, self.seen, self.ends, self.failed, self.over = hall, set(), 0, [], threading.Event()
+
+    def watch(self, i, version):
+        connection = self.hall.connection(i)
+        connection.request("GET", f"{MAPS}?watch=1&timeoutSeconds=30&resourceVersion={version}")
+        answer = connection.getresponse()
+        if answer.status == 410:  # a leader keeps changes from its own time on
+            return None
+        for line in answer:
+            event = json.loads(line)
+            version = event["object"]["metadata"]["resourceVersion"]
+            self.seen.add(event["object"]["metadata"]["name"])
+            if self.over.is_set():
+                break
+        else:
+            self.ends += 1
+        connection.close()
+        return version
+
+    def list(self, i):
+        connection = self.hall.connection(i)
+        connection.request("GET", MAPS)
+        found = json.load(connection.getresponse())
+        connection.close()
+        self.seen |= {item["metadata"]["name"] for item in found["items"]}
+        return found["metadata"]["resourceVersion"]
+
+    def run(self):
+        version, at = None, 0
+        while not self.over.is_set():
+            try:
+                version = self.watch(at % CONTROLLERS, version) if version else self.list(at % CONTROLLERS)
+            except ConnectionRefusedError:
+                at += 1  # it is being exchanged
+            except (OSError, http.client.HTTPException, ValueError) as error:
+                self.failed.append(repr(error))
+                version = None
+
+
+def hand_over_under_load(hall):
+    """Hands over, and exchanges controllers, under writes and a watch that send nothing twice; what was measured."""
+    wait_for("one leads", lambda: who_leads(hall) is not None)
+    for i in range(CONTROLLERS):
+        wait_for(f"address {i} answers", lambda at=i: hall.call(at, "/api/v1/nodes"))
+    clients = [PlainClient(hall, i) for i in range(CONTROLLERS)]  # of the leader and of both standbys
+    watcher = Watcher(hall)
+    for thread in [*clients, watcher]:
+        thread.start()
+    try:
+        for turn in range(6):
+            for client in clients:
+                client.goes_on()
+            old = who_leads(hall)
+            check(old is not None, "nobody leads")
+            if turn % 2 == 0:
+                hall.phalanx("controller", "--step-down", "--etcd", hall.etcd)
+                wait_for("another one leads", lambda was=old: who_leads(hall) not in (None, was))
+                continue
+            for i in (old, (old + 1) % CONTROLLERS):  # the leader, then one of the others, which may lead now
+                hall.controllers[i].terminate()
+                check(hall.controllers[i].wait() == 0, f"it ended with {hall.controllers[i].returncode}")
+                hall.controller(i)
+                wait_for(f"address {i} answers", lambda at=i: hall.call(at, "/api/v1/nodes"))
+            wait_for("one leads", lambda: who_leads(hall) is not None)
+        for client in clients:
+            client.goes_on()
+    finally:
+        for client in clients:
+            client.stop()
+    written = [name for client in clients for name in client.names]
+    failed = [why for client in clients for why in client.failed]
+    check(not failed, f"requests failed: {failed}")
+    check(len(written) == len(set(written)), "one object was answered twice")
+    check(hall.names(0) == set(written), f"{len(hall.names(0))} objects of {len(written)} acknowledged writes")
+    watcher.over.set()
+    hall.write("last")  # ends the watch
+    watcher.join()
+    check(not watcher.failed and watcher.ends > 0, f"{watcher.ends} watches ended whole, else: {watcher.failed}")
+    check("the same state" in hall.phalanx("log", "replay", "--etcd", hall.etcd), "replays differ")
+    return f"{len(written)} writes, the slowest {max(client.slowest_s for client in clients) * 1e3:.0f} ms"

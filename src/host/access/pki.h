@@ -72,7 +72,7 @@ int pki_check_chain(gnutls_x509_trust_list_t trust, const gnutls_datum_t *chain,
 /* The organization of controllers' certificates. As a group it has no rights. */
 #define PKI_CONTROLLERS "system:controllers"
 /* Whether a DER chain (leaf first) is a controller's, which may say whose requests it passes on: an authority
- * signed it for clients and for servers, of PKI_CONTROLLERS, and it is valid now. ERROR_DENIED says why not. */
+ * signed it for clients and for servers, of PKI_CONTROLLERS, and it is valid now. ERROR_DENIED: why not. */
 int pki_check_controller(gnutls_x509_trust_list_t trust, const gnutls_datum_t *chain, size_t count,
                          struct error *error);
 

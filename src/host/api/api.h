@@ -139,8 +139,8 @@ struct api_options {
 int api_new(uv_loop_t *loop, const struct api_options *options, struct api **ret_api, struct error *error);
 
 /* Serves a connected socket, where plain HTTP comes and goes, and owns it. It need not be the client's own:
- * `from` and `here` (NULL: not known) are the ends of the client's connection. `tls`: of a client whose session
- * ends elsewhere, its certificates (relay.h); NULL: it speaks plain HTTP. */
+ * `from` and `here` (NULL: not known) are the ends of the client's connection. `tls`: of a client whose
+ * session ends elsewhere, its certificates (relay.h); NULL: it speaks plain HTTP. */
 void api_take(struct api *api, int fd, const struct sockaddr_storage *from,
               const struct sockaddr_storage *here, const struct relay_client *tls);
 
@@ -152,8 +152,8 @@ void api_close(struct api *api, void (*closed)(void *context), void *context);
 /* Whoever serves the clients after a hand-over. */
 struct api_heir {
     void *context;
-    /* Takes a client's socket, and what of its next request was received. `tls`: plain bytes come and go there,
-     * and the relay has the session; NULL: the client speaks plain HTTP. */
+    /* Takes a client's socket, and what of its next request was received. `tls`: plain bytes come and go
+     * there, and the relay has the session; NULL: the client speaks plain HTTP. */
     void (*client)(void *context, int fd, struct str bytes, const struct relay_client *tls);
     /* Takes the sessions of TLS: the relay with its settings, which outlive it. False, or NULL: those clients
      * cannot be taken. */

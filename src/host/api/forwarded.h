@@ -1,5 +1,5 @@
-/* forwarded.h - the client of a request that one controller passes on to another, in the request's head. Pure.
- * For api and host/standby.
+/* forwarded.h - the client of a request that one controller passes on to another, in the request's head.
+ * Pure. For api and host/standby.
  *
  *   Client-Cert: :BASE64:                     the leaf that the client has shown, in DER (RFC 9440)
  *   Client-Cert-Chain: :BASE64:, :BASE64:     the rest of its chain
@@ -7,9 +7,10 @@
  *
  * The leader reads these lines where a controller's certificate and API_TLS_FORWARDS came with the connection
  * (tls.h), and nowhere else. It checks the certificates itself, against its own authorities and what they
- * revoked: the controller that passes the request on vouches for one thing, that the client has the leaf's key.
- * Other credentials (Authorization, Impersonate-...) pass unchanged, and mean what they mean in the client's
- * own mouth. Lines of these names that a client sends are removed before the controller adds its own.
+ * revoked: the controller that passes the request on vouches for one thing, that the client has the leaf's
+ * key. Other credentials (Authorization, Impersonate-...) pass unchanged, and mean what they mean in the
+ * client's own mouth. Lines of these names that a client sends are removed before the controller adds its
+ * own.
  */
 #ifndef PHX_HOST_API_FORWARDED_H
 #define PHX_HOST_API_FORWARDED_H

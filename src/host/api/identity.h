@@ -21,13 +21,13 @@ struct identity {
     char client_address[INET6_ADDRSTRLEN]; /* empty: not known */
 };
 
-/* Reads what a head says of its client, but for the certificate's user. Strings are copied to the arena. Returns
- * 0, or the status of a refusal: 421, the connection passes requests on, and its certificate is no controller's
- * or no longer; 400, the client's certificates cannot be read. */
+/* Reads what a head says of its client, but for the certificate's user. Strings are copied to the arena.
+ * Returns 0, or the status of a refusal: 421, the connection passes requests on, and its certificate is no
+ * controller's or no longer; 400, the client's certificates cannot be read. */
 int identity_read(struct identity *identity, struct access *access, int64_t now_ns,
                   const struct http_head *head, struct arena *arena, struct guard_headers *ret_headers);
-/* The user whom the certificate of the newest request's client names now; NULL: there is none, or (*ret_bad) it
- * is not accepted. A controller's own certificate is nobody's where it passes requests on. */
+/* The user whom the certificate of the newest request's client names now; NULL: there is none, or (*ret_bad)
+ * it is not accepted. A controller's own certificate is nobody's where it passes requests on. */
 const struct access_user *identity_certificate(const struct identity *identity, struct access *access,
                                                int64_t now_ns, bool *ret_bad);
 void identity_done(struct identity *identity);

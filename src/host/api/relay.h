@@ -63,8 +63,8 @@ struct relay_hooks {
     void (*ready)(void *context, struct relay_client *client);
     /* A connection that relay_take() took has gone, whether it was ready or not. */
     void (*gone)(void *context, const struct sockaddr_storage *address);
-    /* A connection of relay_connect() was never ready; `gone` follows. ERROR_DENIED: no leader to which requests
-     * may be passed on answers there. NULL where nothing is connected. */
+    /* A connection of relay_connect() was never ready; `gone` follows. ERROR_DENIED: no leader to which
+     * requests may be passed on answers there. NULL where nothing is connected. */
     void (*failed)(void *context, void *call, const struct error *why);
 };
 
@@ -74,10 +74,10 @@ int relay_new(uv_loop_t *loop, struct api_tls *tls, const struct relay_hooks *ho
 /* Takes a connected socket, which does not block. False: too many connections shake hands, of this address or
  * in all; the socket stays the caller's. */
 bool relay_take(struct relay *relay, int fd, const struct sockaddr *address, socklen_t len);
-/* Connects. Either `ready` or `failed` tells of it. False: as relay_take(), or no descriptor is left; nobody is
- * told. */
+/* Connects. Either `ready` or `failed` tells of it. False: as relay_take(), or no descriptor is left; nobody
+ * is told. */
 bool relay_connect(struct relay *relay, const struct sockaddr_storage *address, void *call);
-/* From now on these hooks are called, also for connections that are there: another one takes the relay over. */
+/* From now on these hooks are called, also for connections that are there: the relay changes hands. */
 void relay_set_hooks(struct relay *relay, const struct relay_hooks *hooks);
 uint32_t relay_open(const struct relay *relay); /* connections of which `gone` has not told */
 /* Connections that have sent no request yet. */

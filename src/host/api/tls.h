@@ -1,12 +1,12 @@
-/* tls.h - TLS of the API: a server's certificate, its sessions, and the users that clients' certificates name;
- * and a controller's sessions with the one that leads. For api and host/standby.
+/* tls.h - TLS of the API: a server's certificate, its sessions, and the users that clients' certificates
+ * name; and a controller's sessions with the one that leads. For api and host/standby.
  *
  * Clients are asked for a certificate when there is an authority to check it by, and never refused for it in
  * the handshake: a bad one is answered with 401, which clients can show.
  *
- * A controller that passes requests on offers the protocol API_TLS_FORWARDS (ALPN, RFC 7301) in its handshake.
- * A server that takes it reads the client of each request from the request's head (forwarded.h), if the peer's
- * certificate is a controller's (host/access/pki.h). An earlier release takes no such protocol.
+ * A controller that passes requests on offers the protocol API_TLS_FORWARDS (ALPN, RFC 7301) in its
+ * handshake. A server that takes it reads the client of each request from the request's head (forwarded.h),
+ * if the peer's certificate is a controller's (host/access/pki.h). An earlier release takes no such protocol.
  *
  * api_tls_begin(), api_tls_end() and api_tls_check_leader() may be called by any thread (relay.h); everything
  * else is the loop's.

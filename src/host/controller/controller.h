@@ -48,8 +48,8 @@ struct controller_shared {
     int64_t (*leads_until_ns)(void *context);
     /* Called when a hand-over begins: clients that connect from now on are the caller's. */
     void (*hands_over)(void *context);
-    /* A client's socket, the caller's from now on, and what of its next request was received; and the sessions
-     * of TLS. As api_heir (host/api/api.h). */
+    /* A client's socket, the caller's from now on, and what of its next request was received; and the
+     * sessions of TLS. As api_heir (host/api/api.h). */
     void (*pass_on)(void *context, int fd, struct str bytes, const struct relay_client *tls);
     bool (*take_relay)(void *context, struct relay *relay, struct api_tls *tls);
     void (*resign)(void *context);                /* all is committed: another one may lead */
@@ -96,8 +96,8 @@ int controller_new(uv_loop_t *loop, const struct controller_options *options,
  * after uv_run returned. */
 void controller_stop(struct controller *controller);
 /* Gives the lead of a shared log to another controller, without a request that fails. Clients
- * go to shared->pass_on() one by one, between two requests; those with TLS that the caller cannot take are told
- * to connect anew, and have TLS_NS (controller.c) to ask. Those requests that have begun are
+ * go to shared->pass_on() one by one, between two requests; those with TLS that the caller cannot take are
+ * told to connect anew, and have TLS_NS (controller.c) to ask. Those requests that have begun are
  * carried out and answered first, for half a second at most; then the log has all and the lead is
  * given up. Watches end as whole answers; logs and commands end with a word about it; agents are let go.
  * `ended`: nothing of it is left in the loop; controller_free() is allowed, but not from inside. */

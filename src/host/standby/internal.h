@@ -42,16 +42,16 @@ int forward_socket(const struct forward *forward); /* that listens; it stays the
 void forward_rest(struct forward *forward, bool rests);
 /* Takes those that wait, and refuses further clients. */
 void forward_unlisten(struct forward *forward);
-/* Takes a connected client and the bytes that it has sent; `tls`: what is known of one whose session ends in a
- * relay; and such a relay, until its last client has gone (false: it cannot be taken). */
+/* Takes a connected client and the bytes that it has sent; `tls`: what is known of one whose session ends in
+ * a relay; and such a relay, until its last client has gone (false: it cannot be taken). */
 void forward_take(struct forward *forward, int fd, struct str bytes, const struct relay_client *tls);
 bool forward_adopt(struct forward *forward, struct relay *relay, struct api_tls *tls);
 /* The API that answers reads here (rule.h); NULL: all requests are the leader's. Requests that are being
  * answered are not affected. */
 struct forward_reads {
     void *context;
-    /* Returns a socket whose other end answers requests of the connected client; negative: none is left. `tls`:
-     * of a client whose session ends in a relay; NULL: it speaks plain HTTP. */
+    /* Returns a socket whose other end answers requests of the connected client; negative: none is left.
+     * `tls`: of a client whose session ends in a relay; NULL: it speaks plain HTTP. */
     int (*connect)(void *context, int client, const struct relay_client *tls);
     uint64_t (*version)(void *context); /* the last record of the state that is answered from */
     void (*look)(void *context);        /* asks for forward_looked(), soon */

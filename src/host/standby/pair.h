@@ -47,9 +47,9 @@ struct pairs {
     char room[PAIR_READ_BYTES]; /* what is read is used or copied at once */
 };
 
-/* Takes a connected client and the bytes that it has sent. `tls`: what is known of a PAIR_SECURE. `place`: its address' in a crowd (net/crowd.h), of
- * which pairs.left tells at its end; PAIR_NO_PLACE: that is not called. NULL: the socket cannot be used, and
- * stays the caller's. */
+/* Takes a connected client and the bytes that it has sent. `tls`: what is known of a PAIR_SECURE. `place`:
+ * its address' in a crowd (net/crowd.h), of which pairs.left tells at its end; PAIR_NO_PLACE: that is not
+ * called. NULL: the socket cannot be used, and stays the caller's. */
 struct pair *pair_begin(struct pairs *all, enum pair_kind kind, int fd, uint32_t place, struct str bytes,
                         const struct relay_client *tls);
 void pair_close(struct pair *pair);

@@ -33,7 +33,7 @@ struct secure_hooks {
 /* Never fails: without a certificate that serves nothing ends here, and that is tried again now and then. */
 struct secure *secure_new(uv_loop_t *loop, const struct forward_tls *tls, const struct secure_hooks *hooks);
 bool secure_ends(const struct secure *secure); /* NULL: no */
-/* Takes a connected socket that does not block. False: too many shake hands; the socket stays the caller's. */
+/* Takes a connected socket that does not block. False: too many shake hands; it stays the caller's. */
 bool secure_take(struct secure *secure, int fd, const struct sockaddr_storage *address, socklen_t len);
 /* Takes the sessions of another server of this process, until they end. False: nothing ends here. */
 bool secure_adopt(struct secure *secure, struct relay *relay, struct api_tls *tls);
@@ -52,8 +52,8 @@ void secure_cancel(struct secure_call *call); /* `done` is not called */
 void secure_refuse(struct secure *secure, const char *why);
 
 void secure_tick(struct secure *secure, uint64_t now_ms);
-/* Ends all sessions; what pairs have left in them is sent. `closed` comes from the loop. NULL is fine: it never
- * comes then. */
+/* Ends all sessions; what pairs have left in them is sent. `closed` comes from the loop. NULL is fine: it
+ * never comes then. */
 void secure_close(struct secure *secure, void (*closed)(void *context), void *context);
 
 #endif

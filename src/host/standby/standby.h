@@ -19,16 +19,16 @@
  * A standby answers reads from its own state (rule.h): a read that asks for no version waits until all
  * records were applied that the log had then. Other requests of its clients are passed on to the leader, one
  * by one, so that a client keeps its connection while the leader changes; the clients of a leader that hands
- * over are passed on by it likewise (controller_shared.pass_on). TLS is passed on byte for byte: it is
- * between client and leader.
+ * over are passed on by it likewise (controller_shared.pass_on). TLS of clients ends here (secure.h), or is
+ * passed on byte for byte where it cannot: then it is between client and leader.
  * Agents are not: the end of their connections is evidence (core/health/evidence.h) which a forwarder would
  * fake. A standby does not listen for them, so they try the next address.
  *
  * The API's port is open as long as the process follows or leads: forwarder and API share its socket.
  *
  * Files: standby.c the loop's side; keeper.c the threads that renew the lease and watch; forward.c clients;
- * pair.c one of them; bounds.c where HTTP's messages end; reads.c the API of a standby; rule.c which requests
- * that answers.
+ * pair.c one of them; way.c its way to whoever answers; secure.c TLS; bounds.c where HTTP's messages end;
+ * reads.c the API of a standby; rule.c which requests that answers.
  *
  * Threading: all functions on the loop's thread; standby_shared()'s `leads_until_ns` from any.
  */

@@ -58,8 +58,8 @@ bool way_hang_up(struct pair *pair);
 /* pair.c */
 void pair_go_on(struct pair *pair); /* does what can be done now, and waits for the rest */
 void pair_handle_closed(uv_handle_t *handle);
-/* Answers a request that no leader takes, for the reason `why`, and ends the connection: with 503 if nothing of
- * it was done, with 504 if that is not known. */
+/* Answers a request that no leader takes, for the reason `why`, and ends the connection: with 503 if nothing
+ * of it was done, with 504 if that is not known. */
 void pair_refuse_untaken(struct pair *pair, const char *why);
 
 #endif

@@ -53,8 +53,8 @@ static int set_up(void **state)
 static int tear_down(void **state)
 {
     static const char *const names[] = {"c", "evil"};
-    static const char *const files[] = {"ca",    "server", "admin",      "alice",      "agents/m-1",
-                                        "short", "later",  "tokens.csv", "roles.yaml", "audit"};
+    static const char *const files[] = {"ca",       "server", "admin", "alice",      "agents/m-1", "named",
+                                        "nameless", "short",  "later", "tokens.csv", "roles.yaml", "audit"};
     for (size_t i = 0; i < 2; i++) {
         char path[400];
         for (size_t k = 0; k < sizeof files / sizeof *files; k++)
@@ -136,6 +136,40 @@ static void test_certificates(void **state)
     struct access_blob rubbish = {(const uint8_t *)"rubbish", 7};
     assert_int_equal(access_check_certificate(access, &rubbish, 1, &arena, &user, &error), ERROR_DENIED);
     assert_int_equal(access_check_certificate(access, &rubbish, 0, &arena, &user, &error), ERROR_DENIED);
+    access_free(access);
+}
+
+static int check_controller(const struct access *access, const char *path, struct error *error)
+{
+    gnutls_datum_t der = der_of(path);
+    struct access_blob chain = {der.data, der.size};
+    int rc = access_check_controller(access, &chain, 1, error);
+    gnutls_free(der.data);
+    return rc;
+}
+
+/* What says whose request it passes on has an organization that no user can have, and a server's purpose. */
+static void test_controllers(void **state)
+{
+    static const char *const organizations[] = {"team-a", PKI_CONTROLLERS};
+    struct access *access = open_with(NULL);
+    struct error error;
+    const struct pki_request named = {
+        .name = "alice", .organizations = organizations, .organization_count = 2, .days = 9};
+    const struct pki_request nameless = {.name = "ctl", .hosts = hosts, .host_count = 2, .days = 9};
+    assert_int_equal(check_controller(access, at("c/server.crt"), &error), 0);
+    assert_int_equal(
+        pki_issue(at("c/ca.crt"), at("c/ca.key"), &named, at("c/named.crt"), at("c/named.key"), &error), 0);
+    assert_int_equal(check_controller(access, at("c/named.crt"), &error), ERROR_DENIED); /* a client's */
+    assert_int_equal(pki_issue(at("c/ca.crt"), at("c/ca.key"), &nameless, at("c/nameless.crt"),
+                               at("c/nameless.key"), &error),
+                     0);
+    assert_int_equal(check_controller(access, at("c/nameless.crt"), &error), ERROR_DENIED);
+    assert_non_null(strstr(error.text, PKI_CONTROLLERS));
+    assert_int_equal(check_controller(access, at("c/admin.crt"), &error), ERROR_DENIED);
+    assert_int_equal(check_controller(access, at("evil/server.crt"), &error), ERROR_DENIED);
+    assert_int_equal(access_check_controller(access, NULL, 0, &error), ERROR_DENIED);
+    assert_int_equal(folder_client(at("c"), "eve", organizations, 2, 0, &error), ERROR_INVALID);
     access_free(access);
 }
 
@@ -494,17 +528,12 @@ static void test_audit_drops(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_certificates),
-        cmocka_unit_test(test_expired),
-        cmocka_unit_test(test_revoked),
-        cmocka_unit_test(test_files),
-        cmocka_unit_test(test_authentication),
-        cmocka_unit_test(test_roles_file),
-        cmocka_unit_test(test_roles_file_made_later),
-        cmocka_unit_test(test_escalation),
-        cmocka_unit_test(test_audit_levels),
-        cmocka_unit_test(test_audit_files),
-        cmocka_unit_test(test_audit_drops),
+        cmocka_unit_test(test_certificates), cmocka_unit_test(test_controllers),
+        cmocka_unit_test(test_expired),      cmocka_unit_test(test_revoked),
+        cmocka_unit_test(test_files),        cmocka_unit_test(test_authentication),
+        cmocka_unit_test(test_roles_file),   cmocka_unit_test(test_roles_file_made_later),
+        cmocka_unit_test(test_escalation),   cmocka_unit_test(test_audit_levels),
+        cmocka_unit_test(test_audit_files),  cmocka_unit_test(test_audit_drops),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

@@ -73,7 +73,7 @@ static void on_gone(void *context, const struct sockaddr_storage *address)
 
 static void begin(const struct relay_limits *limits)
 {
-    static const struct relay_hooks hooks = {NULL, on_client, on_gone};
+    static const struct relay_hooks hooks = {NULL, on_client, on_gone, NULL};
     struct error error;
     memset(&told, 0, sizeof told);
     told.fd = -1;
@@ -412,6 +412,118 @@ static void test_reload(void **state)
     end();
 }
 
+/* A leader's socket, and the calls to it. */
+static struct {
+    struct relay *relay;
+    int fd, opened, failed, gone;
+    enum error_code why;
+} calls;
+
+static void on_opened(void *context, struct relay_client *client)
+{
+    (void)context;
+    assert_ptr_equal(client->call, &calls);
+    calls.fd = client->fd;
+    calls.opened++;
+}
+
+static void on_failed(void *context, void *call, const struct error *why)
+{
+    (void)context;
+    assert_ptr_equal(call, &calls);
+    calls.why = why->code;
+    calls.failed++;
+}
+
+static void on_call_gone(void *context, const struct sockaddr_storage *address)
+{
+    (void)context;
+    (void)address;
+    calls.gone++;
+}
+
+/* Takes what has connected, for the relay. */
+static bool accept_for_relay(int listener)
+{
+    struct sockaddr_in from;
+    socklen_t len = sizeof from;
+    int fd = accept4(listener, (struct sockaddr *)&from, &len, SOCK_NONBLOCK | SOCK_CLOEXEC);
+    return fd >= 0 && relay_take(relay, fd, (struct sockaddr *)&from, sizeof from);
+}
+
+/* A controller calls the one that leads: one that takes such calls, one that does not, and nobody. */
+static void test_connect(void **state)
+{
+    static const struct relay_hooks hooks = {NULL, on_opened, on_call_gone, on_failed};
+    struct sockaddr_storage place = {0};
+    struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t len = sizeof place;
+    struct api_tls *client;
+    struct error error;
+    char text[16];
+    ssize_t count = -1;
+    (void)state;
+    memset(&calls, 0, sizeof calls);
+    begin(&(struct relay_limits){0});
+    int listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0);
+    assert_int_equal(bind(listener, (struct sockaddr *)&here, sizeof here), 0);
+    assert_int_equal(listen(listener, 8), 0);
+    assert_int_equal(getsockname(listener, (struct sockaddr *)&place, &len), 0);
+    assert_int_equal(api_tls_new_client(certs[3], certs[4], certs[2], &client, &error), ERROR_DENIED);
+    assert_int_equal(api_tls_new_client(certs[0], certs[1], certs[2], &client, &error), 0);
+    assert_int_equal(
+        relay_new(&loop, client, &hooks, &(struct relay_limits){.shaking = 1}, &calls.relay, &error), 0);
+    assert_true(relay_connect(calls.relay, &place, &calls)); /* it takes no requests that are passed on */
+    assert_false(relay_connect(calls.relay, &place, &calls));
+    PATIENT_UNTIL(&patience, accept_for_relay(listener));
+    PATIENT_UNTIL(&patience, calls.gone == 1);
+    assert_int_equal(calls.failed, 1);
+    assert_int_equal(calls.why, ERROR_DENIED);
+    api_tls_take_forwards(tls);
+    assert_true(relay_connect(calls.relay, &place, &calls));
+    PATIENT_UNTIL(&patience, accept_for_relay(listener));
+    PATIENT_UNTIL(&patience, calls.opened == 1); /* before anything was said */
+    assert_int_equal(told.ready, 0);
+    assert_int_equal(send(calls.fd, "request", 7, 0), 7);
+    PATIENT_UNTIL(&patience, told.ready == 1 && (count = hear(text, sizeof text)) > 0);
+    assert_int_equal(count, 7);
+    assert_int_equal(told.chain, 1);
+    assert_int_equal(send(told.fd, "answer", 6, 0), 6);
+    PATIENT_UNTIL(&patience, recv(calls.fd, text, sizeof text, MSG_DONTWAIT) == 6);
+    assert_int_equal(relay_open(calls.relay), 1);
+    close(told.fd); /* the leader ends */
+    told.fd = -1;
+    PATIENT_UNTIL(&patience, recv(calls.fd, text, sizeof text, MSG_DONTWAIT) == 0);
+    close(calls.fd);
+    PATIENT_UNTIL(&patience, calls.gone == 2);
+    assert_int_equal(relay_open(calls.relay), 0);
+    close(listener);
+    if (relay_connect(calls.relay, &place, &calls)) { /* refused there and then, or in the handshake */
+        PATIENT_UNTIL(&patience, calls.gone == 3);
+        assert_int_equal(calls.failed, 2);
+        assert_int_equal(calls.why, ERROR_IO);
+    }
+    assert_int_equal(calls.opened, 1);
+    relay_close(calls.relay, NULL, NULL);
+    api_tls_free(client);
+    end();
+}
+
+/* Another one takes the relay over: it hears of connections that were there. */
+static void test_hooks(void **state)
+{
+    static const struct relay_hooks hooks = {NULL, on_opened, on_call_gone, NULL};
+    (void)state;
+    memset(&calls, 0, sizeof calls);
+    begin(&(struct relay_limits){0});
+    struct client client = shake();
+    relay_set_hooks(relay, &hooks);
+    client_done(&client);
+    PATIENT_UNTIL(&patience, calls.gone == 1);
+    assert_int_equal(told.gone, 0);
+    end();
+}
+
 static int set_up(void **state)
 {
     static const char *const hosts[] = {"localhost"};
@@ -455,6 +567,8 @@ int main(void)
         cmocka_unit_test(test_no_watches),
         cmocka_unit_test(test_limits),
         cmocka_unit_test(test_reload),
+        cmocka_unit_test(test_connect),
+        cmocka_unit_test(test_hooks),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }

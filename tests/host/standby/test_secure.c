@@ -488,8 +488,8 @@ static void reads_are_answered_here(void **state)
     bed_close(&bed);
 }
 
-/* The leader is of an earlier release, or our own certificate is no controller's: the client's session is with
- * the leader, which sees its certificate, and all that it says. */
+/* The leader is of an earlier release, or our own certificate is no controller's: the client's session is
+ * with the leader, which sees its certificate, and all that it says. */
 static void sessions_are_the_leaders(void **state)
 {
     for (int why = 0; why < 2; why++) {
