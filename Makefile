@@ -52,7 +52,7 @@ sanitize: deps
 # names the tests of what has threads: handshakes, records of TLS, the lease's stand-in, work beside the loop, switches,
 # flow's rings, gangs and board. The tests of flow/client are left out: TSan reports races where a connection passes
 # from the caller to the thread; probably it does not know epoll_pwait2, but nobody has proved that yet.
-WITH_THREADS = host/(api/test_(relay|server|seats|write)|wire/|controller/|fabric/test_(desk|crew))|flow/(wire|host)/|flow/exec/test_gang
+WITH_THREADS = host/(api/test_(relay|server|seats|write)|standby/test_secure|wire/|controller/|fabric/test_(desk|crew))|flow/(wire|host)/|flow/exec/test_gang
 tsan: deps
 	@cmake --preset tsan -B $(BUILD)-tsan > /dev/null
 	@cmake --build $(BUILD)-tsan -j $(JOBS)

@@ -56,6 +56,30 @@ static void see_header(struct guard_headers *headers, struct arena *arena, struc
 
 /* --- certificates -------------------------------------------------------------------------------------- */
 
+void identity_controllers_done(struct identity_controllers *controllers)
+{
+    for (unsigned i = 0; i < IDENTITY_CONTROLLERS; i++)
+        api_tls_peer_free(controllers->known[i]);
+    *controllers = (struct identity_controllers){0};
+}
+
+/* Whether the certificate that came with the connection is a controller's. */
+static bool is_controllers(const struct identity *identity, struct access *access, int64_t now_ns)
+{
+    struct identity_controllers *controllers = identity->controllers;
+    const struct api_tls_chain *chain = api_tls_peer_chain(identity->tls);
+    for (unsigned i = 0; i < IDENTITY_CONTROLLERS; i++)
+        if (controllers->known[i] && api_tls_chain_equal(api_tls_peer_chain(controllers->known[i]), chain))
+            return api_tls_peer_controls(controllers->known[i], access, now_ns);
+    if (!api_tls_peer_controls(identity->tls, access, now_ns)) /* whoever knocks puts none out */
+        return false;
+    struct api_tls_chain copy = api_tls_chain_copy(chain);
+    struct api_tls_peer **place = &controllers->known[controllers->next++ % IDENTITY_CONTROLLERS];
+    api_tls_peer_free(*place);
+    *place = api_tls_peer_new(&copy);
+    return true;
+}
+
 const struct access_user *identity_certificate(const struct identity *identity, struct access *access,
                                                int64_t now_ns, bool *ret_bad)
 {
@@ -65,7 +89,7 @@ const struct access_user *identity_certificate(const struct identity *identity, 
     if (!identity->forwards)
         return api_tls_peer_user(identity->tls, access, now_ns, ret_bad);
     *ret_bad = true; /* without a client it is nobody */
-    return identity->client && api_tls_peer_controls(identity->tls, access, now_ns)
+    return identity->client && is_controllers(identity, access, now_ns)
                ? api_tls_peer_user(identity->client, access, now_ns, ret_bad)
                : NULL;
 }
@@ -75,7 +99,7 @@ static int see_client(struct identity *identity, struct access *access, int64_t 
                       const struct http_head *head)
 {
     struct api_tls_chain chain;
-    if (!api_tls_peer_controls(identity->tls, access, now_ns))
+    if (!is_controllers(identity, access, now_ns))
         return 421;
     if (!forwarded_chain(head, &chain))
         return 400;

@@ -12,8 +12,19 @@
 #include "host/api/tls.h"
 #include "host/http/http.h"
 
+enum { IDENTITY_CONTROLLERS = 5 };
+
+/* Certificates that came with connections which pass requests on. A controller opens one for each of its
+ * clients: its certificate is checked once for all of them. */
+struct identity_controllers {
+    struct api_tls_peer *known[IDENTITY_CONTROLLERS];
+    unsigned next; /* of `known`: replaced by the next one */
+};
+void identity_controllers_done(struct identity_controllers *controllers);
+
 struct identity {
     struct api_tls_peer *tls; /* NULL: it speaks plain HTTP */
+    struct identity_controllers *controllers;
     bool forwards;            /* API_TLS_FORWARDS was agreed on */
     char address[INET6_ADDRSTRLEN];
     /* The client of the newest request that was passed on: */

@@ -74,6 +74,7 @@ struct server {
     struct api_tls *tls;       /* NULL: plain HTTP */
     const char *const *names;  /* api_options.names */
     size_t name_count;
+    struct identity_controllers controllers;
     struct api_heir heir; /* `client` NULL: clients stay */
     bool handed_over;
     int open_parts; /* handles, http, listener, relay */
@@ -480,10 +481,11 @@ static void name_address(const struct sockaddr *address, char ret_text[INET6_ADD
         uv_ip4_name((const struct sockaddr_in *)(const void *)address, ret_text, INET6_ADDRSTRLEN);
 }
 
-static struct peer *peer_new(const struct server *server, const struct sockaddr_storage *address)
+static struct peer *peer_new(struct server *server, const struct sockaddr_storage *address)
 {
     struct peer *peer = mem_alloc(sizeof *peer);
     peer->from = *address;
+    peer->identity.controllers = &server->controllers;
     peer->place = crowd_place(&server->crowd, (const struct sockaddr *)address);
     name_address((const struct sockaddr *)address, peer->identity.address);
     return peer;
@@ -634,6 +636,7 @@ static void free_server(struct server *server)
     if (server->api)
         api_free_bare(server->api);
     api_tls_free(server->tls);
+    identity_controllers_done(&server->controllers);
     buf_done(&server->lines);
     mem_free(server);
 }

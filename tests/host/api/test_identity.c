@@ -23,6 +23,7 @@ enum { PATH_BYTES = 320 };
 
 static char folder[] = "/tmp/phalanx-identity-XXXXXX", ca[PATH_BYTES];
 static struct access *access_;
+static struct identity_controllers controllers;
 
 static void add_cert(struct api_tls_chain *chain, const char *user)
 {
@@ -41,7 +42,7 @@ static void add_cert(struct api_tls_chain *chain, const char *user)
 static struct identity connected(const char *user, bool forwards)
 {
     struct api_tls_chain chain = {0};
-    struct identity identity = {.forwards = forwards, .address = "10.0.0.1"};
+    struct identity identity = {.forwards = forwards, .controllers = &controllers, .address = "10.0.0.1"};
     if (user)
         add_cert(&chain, user);
     identity.tls = api_tls_peer_new(&chain);
@@ -221,6 +222,7 @@ static int remove_one(const char *path, const struct stat *info, int kind, struc
 
 static int tear_down(void **state)
 {
+    identity_controllers_done(&controllers);
     access_free(access_);
     return nftw(folder, remove_one, 8, FTW_DEPTH | FTW_PHYS);
 }
