@@ -435,6 +435,57 @@ static void controllers_pass_their_clients_on(void **state)
     bed_close(&bed);
 }
 
+/* Behind an answer with 101 there are no more requests, and bytes pass as they are. */
+static void upgrades_pass_bytes(void **state)
+{
+    static const char upgrade[] = "GET / HTTP/1.1\r\nHost: a\r\nUpgrade: websocket\r\n";
+    static const char switched[] = "HTTP/1.1 101 Switching Protocols\r\nUpgrade: websocket\r\n\r\nhello";
+    struct bed bed;
+    struct leader leader;
+    struct client alice;
+    bed_open(&bed, "server");
+    leader_open(&leader, &bed.loop, true);
+    forward_to(bed.forward, &leader.place);
+    client_open(&alice, &bed, "alice");
+    client_says(&alice, &leader, join(upgrade, "\r\n", "", ""));
+    LEADER_GETS(&bed, &leader, 0, join(upgrade, named("alice"), ADDRESS, "\r\n"));
+    leader_says(&leader, 0, switched);
+    CLIENT_GETS(&alice, switched);
+    client_says(&alice, &leader, "bytes");
+    LEADER_GETS(&bed, &leader, 0, "bytes");
+    leader_says(&leader, 0, "more");
+    CLIENT_GETS(&alice, "more");
+    leader_ends(&leader, 0);
+    CLIENT_CLOSED(&alice);
+    client_close(&alice);
+    leader_close(&leader);
+    bed_close(&bed);
+}
+
+/* A client that says no more still gets its answer. */
+static void a_client_may_end_its_half(void **state)
+{
+    static const char last[] = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nConnection: close\r\n\r\nok";
+    struct bed bed;
+    struct leader leader;
+    struct client alice;
+    bed_open(&bed, "server");
+    leader_open(&leader, &bed.loop, true);
+    forward_to(bed.forward, &leader.place);
+    client_open(&alice, &bed, "alice");
+    client_says(&alice, &leader, join(PUT, "\r\n", "body", ""));
+    LEADER_GETS(&bed, &leader, 0, join(PUT, named("alice"), ADDRESS, "\r\nbody"));
+    assert_int_equal(gnutls_bye(alice.session, GNUTLS_SHUT_WR), 0);
+    for (int i = 0; i < 50; i++) /* it is seen */
+        uv_run(&bed.loop, UV_RUN_ONCE);
+    leader_says(&leader, 0, OK);
+    CLIENT_GETS(&alice, last);
+    CLIENT_CLOSED(&alice);
+    client_close(&alice);
+    leader_close(&leader);
+    bed_close(&bed);
+}
+
 static struct {
     int fd, count;
     struct api_tls_chain chain;
@@ -617,6 +668,8 @@ int main(void)
         cmocka_unit_test(a_write_is_sent_again),
         cmocka_unit_test(what_is_no_request_goes_no_further),
         cmocka_unit_test(controllers_pass_their_clients_on),
+        cmocka_unit_test(upgrades_pass_bytes),
+        cmocka_unit_test(a_client_may_end_its_half),
         cmocka_unit_test(reads_are_answered_here),
         cmocka_unit_test(sessions_are_the_leaders),
         cmocka_unit_test(a_leader_may_change_its_mind),
