@@ -228,7 +228,7 @@ static bool pair_is_misdirected(struct pair *pair)
     if (pair->kind != PAIR_SECURE || pair->here || pair->to_client || pair->answer.reply.code != 421)
         return false;
     if (!pair->stale)
-        secure_refuse(pair->all->secure, "it does not accept our certificate");
+        secure_refuse(pair->all->secure);
     pair->first_ms = pair->again ? pair->first_ms : 0;
     bounds_answer_done(&pair->answer);
     pair_refuse_untaken(pair, "the leader takes no requests from this controller");

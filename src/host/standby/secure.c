@@ -5,6 +5,7 @@
 
 #include "base/arena.h"
 #include "base/check.h"
+#include "host/standby/trial.h"
 
 enum {
     OUTWARD_SHAKING_MAX = 64, /* fewer than a server takes from one address (RELAY_SHAKING_OF_ADDRESS_MAX) */
@@ -32,7 +33,8 @@ struct secure {
     uint64_t round;   /* grows with each leader, and when the certificate changes */
     uint64_t decided; /* the round in which it was found out whether the leader takes our requests */
     bool refused;     /* the newest answer to that was no */
-    bool trying;      /* a trial is under way */
+    struct secure_call *tries; /* a trial's session that begins */
+    struct trial *trial;       /* a trial that has asked */
     bool said;        /* why nothing ends here */
     uint64_t looked_ms;
     uv_idle_t last; /* its end: there may be no relay */
@@ -45,8 +47,7 @@ struct secure_call {
     struct secure *secure;
     struct list_node node;
     uint64_t round;
-    bool tries;                          /* a trial */
-    void (*done)(void *context, int fd); /* NULL: cancelled, or a trial */
+    void (*done)(void *context, int fd); /* NULL: cancelled */
     void *context;
 };
 
@@ -96,10 +97,10 @@ static void on_gone_uncounted(void *context, const struct sockaddr_storage *addr
 
 /* --- sessions with the leader ------------------------------------------------------------------------- */
 
-/* The leader takes requests of ours, or does not for the reason `why`. */
+/* The leader takes requests of ours, or does not for the reason `why`: that holds as long as it leads. */
 static void decide(struct secure *secure, uint64_t round, const char *why)
 {
-    if (round != secure->round)
+    if (round != secure->round || (secure->decided == round && secure->refused))
         return;
     if (why && !secure->refused)
         fprintf(
@@ -118,7 +119,6 @@ static void call_over(struct secure_call *call, int fd)
 {
     void (*done)(void *context, int fd) = call->done;
     void *context = call->context;
-    call->secure->trying = call->secure->trying && !call->tries;
     list_remove(&call->node);
     mem_free(call);
     if (done)
@@ -132,7 +132,6 @@ static void on_called(void *context, struct relay_client *client)
     struct secure_call *call = client->call;
     int fd = client->fd;
     client->fd = -1;
-    decide(call->secure, call->round, NULL);
     call_over(call, fd);
 }
 
@@ -144,14 +143,12 @@ static void on_call_failed(void *context, void *of_call, const struct error *why
     call_over(call, -1);
 }
 
-static struct secure_call *begin_call(struct secure *secure, const struct secure_call *made)
+struct secure_call *secure_call(struct secure *secure, void (*done)(void *context, int fd), void *context)
 {
     if (!secure->outward.relay || !secure->has_leader)
         return NULL;
     struct secure_call *call = mem_alloc(sizeof *call);
-    *call = *made;
-    call->secure = secure;
-    call->round = secure->round;
+    *call = (struct secure_call){.secure = secure, .round = secure->round, .done = done, .context = context};
     list_append(&secure->calls, &call->node);
     if (relay_connect(secure->outward.relay, &secure->leader, call))
         return call;
@@ -160,26 +157,51 @@ static struct secure_call *begin_call(struct secure *secure, const struct secure
     return NULL;
 }
 
-struct secure_call *secure_call(struct secure *secure, void (*done)(void *context, int fd), void *context)
-{
-    return begin_call(secure, &(struct secure_call){.done = done, .context = context});
-}
-
 void secure_cancel(struct secure_call *call)
 {
     call->done = NULL;
 }
 
-void secure_refuse(struct secure *secure, const char *why)
+static const char not_accepted[] = "it does not accept our certificate";
+
+static void on_tried(void *context, int status)
 {
-    decide(secure, secure->round, why);
+    struct secure *secure = context;
+    secure->trial = NULL;
+    if (status)
+        decide(secure, secure->round, status == 421 ? not_accepted : NULL);
+}
+
+static void on_trial_called(void *context, int fd)
+{
+    struct secure *secure = context;
+    secure->tries = NULL;
+    if (fd >= 0)
+        secure->trial = trial_begin(secure->loop, fd, on_tried, secure);
+}
+
+static void end_trial(struct secure *secure)
+{
+    if (secure->tries)
+        secure_cancel(secure->tries);
+    trial_cancel(secure->trial);
+    secure->tries = NULL;
+    secure->trial = NULL;
 }
 
 /* Finds out whether the leader takes requests of ours, before a client's depends on it. */
 static void try_leader(struct secure *secure)
 {
-    if (!secure->trying && secure->decided != secure->round)
-        secure->trying = begin_call(secure, &(struct secure_call){.tries = true}) != NULL;
+    if (!secure->tries && !secure->trial && secure->decided != secure->round)
+        secure->tries = secure_call(secure, on_trial_called, secure);
+}
+
+/* Asks anew: another one leads, or our certificate is another one. */
+static void begin_round(struct secure *secure)
+{
+    end_trial(secure);
+    secure->round++;
+    try_leader(secure);
 }
 
 void secure_follow(struct secure *secure, const struct sockaddr_storage *leader)
@@ -190,8 +212,12 @@ void secure_follow(struct secure *secure, const struct sockaddr_storage *leader)
     if (!leader)
         return;
     secure->leader = *leader;
-    secure->round++;
-    try_leader(secure);
+    begin_round(secure);
+}
+
+void secure_refuse(struct secure *secure)
+{
+    decide(secure, secure->round, not_accepted);
 }
 
 bool secure_decided(const struct secure *secure)
@@ -335,8 +361,10 @@ void secure_tick(struct secure *secure, uint64_t now_ms)
         try_open(secure);
         changed = secure->inward.relay != NULL;
     }
-    secure->round += changed;
-    try_leader(secure);
+    if (changed)
+        begin_round(secure);
+    else
+        try_leader(secure);
 }
 
 void secure_close(struct secure *secure, void (*closed)(void *context), void *context)
@@ -345,6 +373,7 @@ void secure_close(struct secure *secure, void (*closed)(void *context), void *co
         return;
     secure->closed = closed;
     secure->closed_context = context;
+    end_trial(secure);
     list_for_each_safe(node, after, &secure->adopted)
     {
         adopted_end(container_of(node, struct side, node));

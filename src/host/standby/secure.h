@@ -6,8 +6,7 @@
  * Sessions end here while secure_ends(): our own certificate is a controller's (host/access/pki.h), and the
  * leader takes requests that controllers pass on. Where it is not so, for which one line on standard error
  * gives the reason, the bytes of TLS are passed on, and the sessions are the leader's. Each new leader is
- * tried: a session with it is opened and closed again. Until that is done the answer of the leader before it
- * counts.
+ * asked (trial.h). Until it has answered, the answer of the leader before it counts.
  *
  * All functions are the loop's; hooks and `done` are called by the loop, never from inside.
  */
@@ -49,7 +48,7 @@ bool secure_decided(const struct secure *secure);
 struct secure_call *secure_call(struct secure *secure, void (*done)(void *context, int fd), void *context);
 void secure_cancel(struct secure_call *call); /* `done` is not called */
 /* The leader has answered that it takes no requests of ours. */
-void secure_refuse(struct secure *secure, const char *why);
+void secure_refuse(struct secure *secure);
 
 void secure_tick(struct secure *secure, uint64_t now_ms);
 /* Ends all sessions; what pairs have left in them is sent. `closed` comes from the loop. NULL is fine: it

@@ -27,8 +27,8 @@
  * The API's port is open as long as the process follows or leads: forwarder and API share its socket.
  *
  * Files: standby.c the loop's side; keeper.c the threads that renew the lease and watch; forward.c clients;
- * pair.c one of them; way.c its way to whoever answers; secure.c TLS; bounds.c where HTTP's messages end;
- * reads.c the API of a standby; rule.c which requests that answers.
+ * pair.c one of them; way.c its way to whoever answers; secure.c TLS; trial.c which leader takes requests;
+ * bounds.c where HTTP's messages end; reads.c the API of a standby; rule.c which requests that answers.
  *
  * Threading: all functions on the loop's thread; standby_shared()'s `leads_until_ns` from any.
  */

@@ -40,6 +40,7 @@ struct leader {
     bool forwards[CONNECTIONS_MAX];
     unsigned chain[CONNECTIONS_MAX];
     struct buf in[CONNECTIONS_MAX];
+    const char *accepts; /* the status of its answers to trials */
     struct sockaddr_storage place;
     struct api_tls *tls;
     struct relay *relay;
@@ -64,7 +65,8 @@ static void leader_open(struct leader *leader, uv_loop_t *loop, bool takes)
     struct sockaddr_in here = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     socklen_t len = sizeof leader->place;
     struct error error;
-    *leader = (struct leader){.listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0)};
+    *leader = (struct leader){.listener = socket(AF_INET, SOCK_STREAM | SOCK_NONBLOCK | SOCK_CLOEXEC, 0),
+                              .accepts = "200 OK"};
     assert_int_equal(bind(leader->listener, (struct sockaddr *)&here, sizeof here), 0);
     assert_int_equal(listen(leader->listener, 8), 0);
     assert_int_equal(getsockname(leader->listener, (struct sockaddr *)&leader->place, &len), 0);
@@ -77,6 +79,28 @@ static void leader_open(struct leader *leader, uv_loop_t *loop, bool takes)
         api_tls_take_forwards(leader->tls);
     assert_int_equal(relay_new(loop, leader->tls, &hooks, &(struct relay_limits){0}, &leader->relay, &error),
                      0);
+}
+
+/* Answers a trial, whose connection is none of those that a test sees. */
+static bool leader_is_tried(struct leader *leader, int i)
+{
+    static const char asks[] = "GET /livez HTTP/1.1\r\nHost: controller\r\nConnection: close\r\n\r\n";
+    char answer[80];
+    if (!str_is(buf_str(&leader->in[i]), asks))
+        return false;
+    int len = snprintf(answer, sizeof answer, "HTTP/1.1 %s\r\nContent-Length: 0\r\n\r\n", leader->accepts);
+    assert_true(leader->forwards[i]);
+    assert_int_equal(send(leader->fds[i], answer, (size_t)len, MSG_NOSIGNAL), len);
+    close(leader->fds[i]);
+    buf_done(&leader->in[i]);
+    for (leader->count--; i < leader->count; i++) {
+        leader->fds[i] = leader->fds[i + 1];
+        leader->forwards[i] = leader->forwards[i + 1];
+        leader->chain[i] = leader->chain[i + 1];
+        leader->in[i] = leader->in[i + 1];
+    }
+    leader->in[leader->count] = (struct buf){0};
+    return true;
 }
 
 /* Takes what has come; the loop has to be run. */
@@ -93,6 +117,8 @@ static void leader_turn(struct leader *leader)
         ssize_t count = leader->fds[i] >= 0 ? recv(leader->fds[i], chunk, sizeof chunk, MSG_DONTWAIT) : -1;
         if (count > 0)
             buf_add(&leader->in[i], chunk, (size_t)count);
+        if (leader_is_tried(leader, i))
+            return;
     }
 }
 
@@ -539,17 +565,18 @@ static void reads_are_answered_here(void **state)
     bed_close(&bed);
 }
 
-/* The leader is of an earlier release, or our own certificate is no controller's: the client's session is
- * with the leader, which sees its certificate, and all that it says. */
+/* The leader is of an earlier release, our own certificate is no controller's, or the leader does not accept
+ * it: the client's session is with the leader, which sees its certificate, and all that it says. */
 static void sessions_are_the_leaders(void **state)
 {
-    for (int why = 0; why < 2; why++) {
+    for (int why = 0; why < 3; why++) {
         struct bed bed;
         struct leader leader;
         struct client alice;
-        bed_open(&bed, why == 0 ? "server" : "plain");
+        bed_open(&bed, why == 1 ? "plain" : "server");
         forward_reads(bed.forward, &(struct forward_reads){NULL, here_connect, here_version, here_look});
-        leader_open(&leader, &bed.loop, why == 1);
+        leader_open(&leader, &bed.loop, why > 0);
+        leader.accepts = "421 Misdirected Request";
         forward_to(bed.forward, &leader.place);
         client_open(&alice, &bed, "alice"); /* before it is known */
         const char *request =
