@@ -47,6 +47,8 @@ static void join_at_switch(const struct emulation *emulation, struct ocs *ocs, u
     bool crossed = order->crossed && pod_switch_number(order->crossed_at) == number;
     ocs_init(ocs, &ports);
     ocs->dead = order->switch_out[number];
+    if (!slice_shape_is_whole(&order->slice.shape))
+        return; /* no link leaves a part of a cube */
     for (uint32_t place = 0; place < order->slice.count; place++) {
         uint32_t cube = order->slice.cube[place];
         uint32_t next = slice_next_place(&order->slice.shape, place, pod_switch_at(number).axis);
@@ -81,7 +83,10 @@ static void light_up(struct emulation *emulation)
 
 static uint32_t chip_at(const struct session_order *order, uint32_t number)
 {
-    return order->slice.cube[number / CUBE_CHIPS] * CUBE_CHIPS + number % CUBE_CHIPS;
+    const uint16_t *extent = order->slice.shape.extent;
+    uint32_t x = number % extent[0], y = number / extent[0] % extent[1], z = number / (extent[0] * extent[1]);
+    uint32_t place = x / 4 + extent[0] / 4u * (y / 4 + extent[1] / 4u * (z / 4));
+    return order->slice.cube[place] * CUBE_CHIPS + x % 4 + 4 * (y % 4) + 16 * (z % 4);
 }
 
 /* Each chip writes its label to others, at a place of its own; counts those that lie where they should. */

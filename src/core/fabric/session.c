@@ -48,9 +48,13 @@ static int session_check_terms(const struct fabric_session_terms *terms, struct 
     bool taken[POD_CUBES_MAX] = {false};
     if (slice_shape_check(&slice->shape, error) < 0)
         return ERROR_INVALID;
-    if (!slice_shape_is_whole(&slice->shape) || slice->count != slice_shape_cubes(&slice->shape))
-        return error_set(error, ERROR_INVALID,
-                         "a fabric session needs a slice of whole cubes, and all of them");
+    if (slice->count != slice_shape_cubes(&slice->shape))
+        return error_set(error, ERROR_INVALID, "a fabric session needs all cubes of its slice");
+    for (int axis = 0; axis < AXES; axis++)
+        if (terms->origin[axis] > 0 && terms->origin[axis] + slice->shape.extent[axis] > CUBE_SIDE)
+            return error_set(error, ERROR_INVALID,
+                             "a part of a cube that begins at %c %u: it has %u chips there", "xyz"[axis],
+                             terms -> origin[axis], slice -> shape.extent[axis]);
     for (uint32_t place = 0; place < slice->count; place++) {
         if (slice->cube[place] >= POD_CUBES_MAX || taken[slice->cube[place]])
             return error_set(error, ERROR_INVALID,
@@ -68,13 +72,15 @@ static int session_check_terms(const struct fabric_session_terms *terms, struct 
 static void session_label_chips(struct fabric_session *session)
 {
     const struct torus *torus = &session->torus;
+    const uint8_t *origin = session->terms.origin;
     uint32_t side_x = torus->shape.extent[0] / 4u, side_y = torus->shape.extent[1] / 4u;
     for (uint32_t cube = 0; cube < POD_CUBES_MAX; cube++)
         session->place_of[cube] = SLICE_CUBES_MAX;
     for (uint32_t place = 0; place < session->slice.count; place++)
         session->place_of[session->slice.cube[place]] = (uint16_t)place;
     for (uint32_t chip = 0; chip < torus->chips; chip++) {
-        uint32_t x = torus->at[0][chip], y = torus->at[1][chip], z = torus->at[2][chip];
+        uint32_t x = origin[0] + torus->at[0][chip], y = origin[1] + torus->at[1][chip],
+                 z = origin[2] + torus->at[2][chip];
         uint32_t place = x / 4 + side_x * (y / 4 + side_y * (z / 4));
         session->chips[chip].label =
             session->slice.cube[place] * CUBE_CHIPS + x % 4 + 4 * (y % 4) + 16 * (z % 4);

@@ -14,6 +14,7 @@
  * DISCOVER asks chips for their neighbours, breadth first from the slice's first chip. A chip is known by its
  * label, 64 x cube + place in the cube. Each answer is compared with the shape and the cubes that were
  * requested: a link that leads to another chip or port is a wrong wire, even if the whole would be a torus.
+ * Links that lead out of a part of a cube are other slices', and nothing is said of them.
  * LOAD gives each chip its number in the slice, the session number, tables that are built and proved for the
  * links with light, a flow-control buffer for each port, and its place in the clock tree. START begins at the
  * root of the tree, the slice's first chip: each chip passes it on, waits `wait_ns` and then lets data flow,
@@ -55,7 +56,8 @@ enum {
 };
 
 struct fabric_session_terms {
-    const struct cube_slice *slice; /* a shape of whole cubes, and the cube at each place */
+    const struct cube_slice *slice; /* the shape, and the cube at each place */
+    uint8_t origin[AXES];           /* of a part of a cube: its first chip there; else 0 */
     uint32_t number;                /* of the session, see above */
     uint32_t bytes_per_us;          /* of a link, 1 to FABRIC_BYTES_PER_US_MAX: 50,000 at 50 GB/s */
     uint32_t packet_bytes;          /* the largest packet */
@@ -97,7 +99,7 @@ struct fabric_session_summary {
 };
 struct fabric_session;
 
-/* ERROR_INVALID: the slice has no whole cubes, or the terms are out of range. */
+/* ERROR_INVALID: the shape is none, its cubes or origin do not fit, or the terms are out of range. */
 int fabric_session_new(const struct fabric_session_terms *terms, struct fabric_session **ret_session,
                        struct error *error);
 void fabric_session_free(struct fabric_session *session);

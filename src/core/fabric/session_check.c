@@ -24,11 +24,18 @@ bool session_chip_of(const struct fabric_session *session, uint32_t label, uint1
     const uint16_t *extent = session->slice.shape.extent;
     if (label / CUBE_CHIPS >= POD_CUBES_MAX || session->place_of[label / CUBE_CHIPS] == SLICE_CUBES_MAX)
         return false;
-    uint32_t place = session->place_of[label / CUBE_CHIPS], inside = label % CUBE_CHIPS;
-    uint32_t side_x = extent[0] / CUBE_SIDE, side_y = extent[1] / CUBE_SIDE;
-    *ret_chip = torus_chip(&session->torus, 4 * (place % side_x) + inside % 4,
-                           4 * (place / side_x % side_y) + inside / 4 % 4,
-                           4 * (place / (side_x * side_y)) + inside / 16);
+    uint32_t place = session->place_of[label / CUBE_CHIPS], inside = label % CUBE_CHIPS, at[AXES];
+    uint32_t side_x = (extent[0] + CUBE_SIDE - 1u) / CUBE_SIDE,
+             side_y = (extent[1] + CUBE_SIDE - 1u) / CUBE_SIDE;
+    at[0] = 4 * (place % side_x) + inside % 4;
+    at[1] = 4 * (place / side_x % side_y) + inside / 4 % 4;
+    at[2] = 4 * (place / (side_x * side_y)) + inside / 16;
+    for (int axis = 0; axis < AXES; axis++) {
+        if (at[axis] < session->terms.origin[axis] || at[axis] - session->terms.origin[axis] >= extent[axis])
+            return false; /* of another part of the cube */
+        at[axis] -= session->terms.origin[axis];
+    }
+    *ret_chip = torus_chip(&session->torus, at[0], at[1], at[2]);
     CHECK(session->chips[*ret_chip].label == label);
     return true;
 }
@@ -51,7 +58,7 @@ static void session_check_port(struct fabric_session *session, uint16_t chip, ui
 {
     char text[LABEL_TEXT_MAX];
     uint16_t expected = expected_number(session, chip, port);
-    if (!seen->light)
+    if (!seen->light || expected == TORUS_NONE)
         return;
     if (seen->port >= CHIP_PORTS || seen->chip >= POD_CUBES_MAX * CUBE_CHIPS) {
         session_wrong(session, chip, port, "an answer that names no chip of a pod");
@@ -83,8 +90,10 @@ void session_check_answer(struct fabric_session *session, uint16_t chip, const s
 static void session_join_ends(struct fabric_session *session, uint16_t chip, uint32_t port)
 {
     uint16_t next = expected_number(session, chip, port);
+    CHECK(port % 2 == POLARITY_PLUS);
+    if (next == TORUS_NONE)
+        return;
     struct session_chip *here = &session->chips[chip], *there = &session->chips[next];
-    CHECK(next != TORUS_NONE && port % 2 == POLARITY_PLUS);
     session->summary.links++;
     if (!(here->light >> port & 1) || !(there->light >> (port ^ 1) & 1)) {
         session->summary.dark += torus_kill_link(&session->torus, chip, port);

@@ -14,9 +14,9 @@ static void clock_offer(struct fabric_session *session, uint16_t chip, struct cl
     const struct torus *torus = &session->torus;
     for (uint32_t port = 0; port < CHIP_PORTS; port++) {
         uint16_t next = torus->next[chip * CHIP_PORTS + port];
-        struct clock_edge *edge = &edges[next];
         if (!torus_link_live(torus, chip, port) || session->chips[next].path_ns >= 0)
             continue;
+        struct clock_edge *edge = &edges[next];
         int64_t rtt_ns = session->chips[chip].rtt_ns[port];
         CHECK(rtt_ns > 0 && rtt_ns == session->chips[next].rtt_ns[port ^ 1]);
         uint64_t tie = (uint64_t)(session->chips[chip].path_ns + rtt_ns / 2) << 16 | next;

@@ -11,6 +11,7 @@
 /* The chips of the slice by number: whose they are, and where they stand. */
 struct roll {
     struct cube_slice slice;
+    uint8_t origin[AXES]; /* of a part of a cube */
     uint32_t *labels; /* [chips] */
     uint32_t *owners; /* [chips] rank x PHX_SLICE_CHIPS + index in the machine */
 };
@@ -25,20 +26,32 @@ static uint16_t chip_number(const struct phx_fabric *fabric, uint32_t rank, uint
     return torus_chip(&fabric->torus, x, y, rank / (machines_x * machines_y));
 }
 
+/* A part of a cube begins where the first rank's first chip is. */
+static void find_origin(const struct phx_fabric *fabric, struct roll *roll)
+{
+    uint32_t first = fabric->words[0].chips[0].label % CUBE_CHIPS;
+    const uint32_t at[AXES] = {first % 4, first / 4 % 4, first / 16};
+    for (int axis = 0; axis < AXES; axis++)
+        roll->origin[axis] = slice_shape_is_whole(&fabric->shape) ? 0 : (uint8_t)at[axis];
+}
+
 static int call_chip(const struct phx_fabric *fabric, struct roll *roll, uint32_t rank, uint32_t index,
                      struct phx_error *error)
 {
     const struct torus *torus = &fabric->torus;
     uint16_t number = chip_number(fabric, rank, index);
-    uint32_t x = torus->at[0][number], y = torus->at[1][number], z = torus->at[2][number];
+    uint32_t x = roll->origin[0] + torus->at[0][number], y = roll->origin[1] + torus->at[1][number],
+             z = roll->origin[2] + torus->at[2][number];
     uint32_t side_x = torus->shape.extent[0] / 4u, side_y = torus->shape.extent[1] / 4u;
     uint32_t place = x / 4 + side_x * (y / 4 + side_y * (z / 4));
     uint32_t label = fabric->words[rank].chips[index].label, cube = label / CUBE_CHIPS;
     if (label % CUBE_CHIPS != x % 4 + 4 * (y % 4) + 16 * (z % 4) || cube >= POD_CUBES_MAX ||
+        place >= roll->slice.count ||
         (roll->slice.cube[place] != CUBE_NONE && roll->slice.cube[place] != cube))
         return fabric_fail(error, PHX_ERROR_INVALID,
                            "rank %u has chip %u of cube %u, which is not the one at (%u,%u,%u) of the slice",
-                           rank, label % CUBE_CHIPS, cube, x, y, z);
+                           rank, label % CUBE_CHIPS, cube, torus->at[0][number], torus->at[1][number],
+                           torus->at[2][number]);
     roll->slice.cube[place] = (uint16_t)cube;
     roll->labels[number] = label;
     roll->owners[number] = rank * PHX_SLICE_CHIPS + index;
@@ -52,6 +65,7 @@ static int call_roll(const struct phx_fabric *fabric, struct roll *roll, struct 
     roll->slice = (struct cube_slice){.shape = fabric->shape, .count = slice_shape_cubes(&fabric->shape)};
     for (uint32_t place = 0; place < roll->slice.count; place++)
         roll->slice.cube[place] = CUBE_NONE;
+    find_origin(fabric, roll);
     roll->labels = ARENA_ARRAY(arena, uint32_t, fabric->torus.chips);
     roll->owners = ARENA_ARRAY(arena, uint32_t, fabric->torus.chips);
     for (uint32_t rank = 0; rank < fabric->world && status == 0; rank++)
@@ -200,6 +214,7 @@ static int run_session(struct phx_fabric *fabric, struct phx_error *error)
                                          .bytes_per_us = 50000,
                                          .packet_bytes = 4096,
                                          .route_around = !fabric->keeps_routes};
+    memcpy(terms.origin, roll.origin, sizeof terms.origin);
     if (fabric_session_new(&terms, &session, &why) < 0)
         return fabric_fail(error, PHX_ERROR_INVALID, "the slice's network: %s", why.text);
     status = prepare(fabric, session, &roll, error);

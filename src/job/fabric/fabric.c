@@ -37,10 +37,6 @@ static int take_slice(struct phx_fabric *fabric, struct phx_error *error)
     fabric->shape.twisted = fabric->slice.twisted;
     if (slice_shape_check(&fabric->shape, &why) < 0)
         return fabric_fail(error, PHX_ERROR_INVALID, "the job's slice: %s", why.text);
-    if (!slice_shape_is_whole(&fabric->shape))
-        return fabric_fail(
-            error, PHX_ERROR_INVALID,
-            "the job's slice is a part of a cube: only slices of whole cubes have a fabric session");
     if (slice_shape_chips(&fabric->shape) != fabric->world * PHX_SLICE_CHIPS)
         return fabric_fail(error, PHX_ERROR_INVALID, "the job's slice has %u chips, and the job %u ranks",
                            slice_shape_chips(&fabric->shape), fabric->world);

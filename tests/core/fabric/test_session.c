@@ -228,7 +228,7 @@ static void test_bad_terms_are_refused(void **state)
     struct cube_slice slices[] = {{{{4, 4, 8}, false}, 1, {9}},
                                   {{{4, 4, 8}, false}, 2, {9, 9}},
                                   {{{4, 4, 8}, false}, 2, {9, 150}},
-                                  {{{2, 2, 1}, false}, 1, {9}},
+                                  {{{2, 2, 1}, false}, 2, {9, 3}},
                                   {{{4, 4, 6}, false}, 1, {9}}};
     struct fabric_session *session = NULL;
     struct error error;
@@ -239,6 +239,14 @@ static void test_bad_terms_are_refused(void **state)
     struct cube_slice good = {{{4, 4, 8}, false}, 2, {9, 3}};
     struct fabric_session_terms terms = {.slice = &good, .packet_bytes = 1};
     assert_int_equal(fabric_session_new(&terms, &session, &error), ERROR_INVALID);
+    terms.bytes_per_us = 1;
+    terms.origin[2] = 1; /* whole cubes begin where they begin */
+    assert_int_equal(fabric_session_new(&terms, &session, &error), ERROR_INVALID);
+    struct cube_slice part = {{{4, 4, 2}, false}, 1, {9}};
+    terms.slice = &part;
+    terms.origin[2] = 3;
+    assert_int_equal(fabric_session_new(&terms, &session, &error), ERROR_INVALID);
+    assert_non_null(strstr(error.text, "begins at z 3"));
     assert_null(session);
 }
 

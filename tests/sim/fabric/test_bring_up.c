@@ -147,6 +147,59 @@ static void test_a_slice_comes_up(void **state)
     }
 }
 
+/* Two halves of a cube and a machine of another one: each chip writes to the next of its part, and nothing of
+ * one part reaches another. */
+static void test_parts_of_a_cube_are_networks_of_their_own(void **state)
+{
+    static const struct {
+        const char *shape;
+        uint16_t cube;
+        uint8_t origin[AXES];
+        uint32_t links;
+    } parts[] = {{"4x4x2", 1, {0, 0, 0}, 64}, {"4x4x2", 1, {0, 0, 2}, 64}, {"2x2x1", 2, {2, 0, 3}, 4}};
+    enum { PARTS = sizeof parts / sizeof *parts };
+    struct pod *pod = mem_alloc(sizeof *pod);
+    struct fabric_session *sessions[PARTS];
+    pod_init(pod, "4x4x8", (const uint16_t[]){1, 2});
+    for (uint32_t i = 0; i < PARTS; i++) {
+        struct cube_slice slice = {.count = 1, .cube = {parts[i].cube}};
+        struct fabric_session_summary summary;
+        assert_int_equal(slice_shape_parse(str_from(parts[i].shape), &slice.shape, NULL), 0);
+        struct fabric_session_terms terms = {
+            .slice = &slice, .number = 7, .bytes_per_us = 50000, .packet_bytes = CHIPS_PACKET_BYTES};
+        memcpy(terms.origin, parts[i].origin, sizeof terms.origin);
+        assert_int_equal(fabric_session_new(&terms, &sessions[i], NULL), 0);
+        bring_up_carry_out(pod->up, sessions[i]);
+        assert_int_equal(fabric_session_state(sessions[i]), FABRIC_SESSION_RUN);
+        fabric_session_summary(sessions[i], &summary);
+        assert_int_equal(summary.links, parts[i].links);
+        assert_int_equal(summary.dark, 0);
+    }
+    for (uint32_t i = 0; i < PARTS; i++) {
+        struct slice_shape shape;
+        slice_shape_parse(str_from(parts[i].shape), &shape, NULL);
+        uint32_t chips = slice_shape_chips(&shape), delivered = 0, word = 1 + i;
+        for (uint32_t number = 0; number < chips; number++) {
+            uint32_t x = parts[i].origin[0] + number % shape.extent[0],
+                     y = parts[i].origin[1] + number / shape.extent[0] % shape.extent[1],
+                     z = parts[i].origin[2] + number / (shape.extent[0] * shape.extent[1]);
+            chips_write(pod->net, parts[i].cube * CUBE_CHIPS + x + 4 * y + 16 * z,
+                        (uint16_t)((number + 1) % chips), 0, &word, sizeof word, 0);
+        }
+        chips_run(pod->net, INT64_MAX);
+        for (struct chips_done done; chips_take_done(pod->net, &done); delivered += done.delivered)
+            assert_int_equal(done.at / CUBE_CHIPS, parts[i].cube);
+        assert_int_equal(delivered, chips);
+    }
+    for (uint32_t z = 0; z < 4; z++) /* each half has what it wrote itself */
+        assert_int_equal(*(const uint32_t *)(const void *)chips_memory(pod->net, CUBE_CHIPS + 16 * z),
+                         1 + z / 2);
+    for (uint32_t i = 0; i < PARTS; i++)
+        fabric_session_free(sessions[i]);
+    pod_done(pod);
+    mem_free(pod);
+}
+
 static void test_a_wrong_wire_is_named(void **state)
 {
     static const uint16_t cubes[] = {3, 1, 4};
@@ -262,6 +315,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_slice_comes_up),
+        cmocka_unit_test(test_parts_of_a_cube_are_networks_of_their_own),
         cmocka_unit_test(test_a_wrong_wire_is_named),
         cmocka_unit_test(test_a_relabelled_torus_is_refused),
         cmocka_unit_test(test_a_dark_link_is_named_or_routed_around),
