@@ -13,6 +13,7 @@
 #include "core/record.h"
 #include "doc/json.h"
 #include "sim/replay/decisions.h"
+#include "sim/replay/outline.h"
 
 enum { REPLAY_WHAT_COLUMNS = 18 };
 
@@ -26,6 +27,9 @@ static const char usage[] =
     "  --until T     end behind this record or time\n"
     "  --about TEXT  only decisions whose object or reason has TEXT, such as default/train or m-17\n"
     "  --all         print records without a decision as well\n"
+    "  --decisions   the decisions alone, without times, numbers and random names: two logs of one story, "
+    "such\n"
+    "                as those of a cluster and of `phalanx sim --log`, can be compared with diff\n"
     "  -q, --quiet   only the sum at the end\n"
     "  -o json       one JSON object a line, and one with the sum\n" LOG_PLACE_HELP
     "  --help        this text\n"
@@ -36,9 +40,10 @@ struct replay {
     struct log_place place;
     struct log_limits from, until;
     struct str about;
-    bool all, quiet, json;
+    bool all, quiet, json, reduced; /* reduced: to the decisions */
     /* so far */
     struct decisions decisions;
+    struct outline *outline; /* where reduced, from the first record that is wanted */
     int64_t began_ns; /* stamp of the first record */
     uint64_t first, records, made[DECISION_KINDS], warnings;
 };
@@ -51,6 +56,7 @@ static int replay_parse(struct replay *replay, int argc, char **argv)
         {"until", required_argument, NULL, 'u'},
         {"about", required_argument, NULL, 'b'},
         {"all", no_argument, NULL, 'a'},
+        {"decisions", no_argument, NULL, 'd'},
         {"quiet", no_argument, NULL, 'q'},
         LOG_PLACE_OPTIONS,
         {"output", required_argument, NULL, 'o'},
@@ -71,6 +77,8 @@ static int replay_parse(struct replay *replay, int argc, char **argv)
             replay->about = str_from(optarg);
         else if (letter == 'a')
             replay->all = true;
+        else if (letter == 'd')
+            replay->reduced = true;
         else if (letter == 'q')
             replay->quiet = true;
         else if (letter == 'o')
@@ -79,8 +87,11 @@ static int replay_parse(struct replay *replay, int argc, char **argv)
             usable = false;
     }
     int wanted = replay->place.etcd.options.endpoints ? 0 : 1;
-    if (!usable || argc - optind != wanted) {
-        usage_wrong(usage, !usable ? NULL : "DIR or FILE is needed, or --etcd");
+    bool clash = replay->reduced && (replay->all || replay->quiet);
+    if (!usable || clash || argc - optind != wanted) {
+        usage_wrong(usage, !usable ? NULL
+                           : clash ? "--decisions excludes --all and --quiet"
+                                   : "DIR or FILE is needed, or --etcd");
         return -1;
     }
     replay->place.path = wanted ? argv[optind] : NULL;
@@ -165,6 +176,12 @@ static void replay_see(void *context, struct core *core, const struct event *eve
     }
     if (replay_is_before(replay, event))
         return;
+    if (replay->reduced && !replay->outline)
+        replay->outline = outline_new(core);
+    if (replay->reduced) {
+        outline_event(replay->outline, core, event, effects);
+        return;
+    }
     decisions_of(&replay->decisions, core, effects);
     replay->records++;
     for (size_t i = 0; i < replay->decisions.list.len; i++) {
@@ -222,6 +239,20 @@ static void replay_put_sum(const struct replay *replay, const struct core *core)
     output_write(&out);
 }
 
+static void replay_put_outline(const struct replay *replay)
+{
+    struct buf out BUF_CLEANUP = {0};
+    if (!replay->outline) /* no record was wanted */
+        return;
+    if (replay->json) {
+        outline_json(replay->outline, replay->about, &out);
+        output_escape(&out);
+    } else {
+        outline_text(replay->outline, replay->about, &out);
+    }
+    output_write(&out);
+}
+
 static int replay_run(struct replay *replay, const struct log_store *log, struct error *error)
 {
     struct core *core = core_new();
@@ -229,7 +260,9 @@ static int replay_run(struct replay *replay, const struct log_store *log, struct
     int rc = log_walk_begin(log, &replay->until, core, error);
     if (rc == 0)
         rc = log_walk(log, &replay->until, bar, core, replay_see, replay, error);
-    if (rc == 0)
+    if (rc == 0 && replay->reduced)
+        replay_put_outline(replay);
+    else if (rc == 0)
         replay_put_sum(replay, core);
     decisions_done(&replay->decisions);
     core_free(core);
@@ -251,6 +284,8 @@ int cmd_replay(int argc, char **argv)
         log.close(log.context);
     }
     log_place_done(&replay.place);
+    if (replay.outline)
+        outline_free(replay.outline);
     if (rc < 0)
         say("%s", error.text);
     return rc == 0 ? EXIT_OK : missing ? EXIT_NOT_FOUND : EXIT_FAILED;

@@ -366,17 +366,20 @@ static void describe_reports(struct buf *out, const struct reports *reports, con
     }
 }
 
-static void describe_write(struct buf *out, const struct write_event *write)
+const char *record_verb_name(enum write_verb verb)
 {
     static const char *const verbs[] = {"?", "create", "replace", "delete", "status", "metadata"};
+    _Static_assert(sizeof verbs / sizeof *verbs == WRITE_METADATA + 1, "a name for each verb");
+    CHECK(is_verb(verb));
+    return verb == WRITE_DIAGNOSE ? "diagnose" : verb == WRITE_INJECT ? "inject" : verbs[verb];
+}
+
+static void describe_write(struct buf *out, const struct write_event *write)
+{
     static const char *const objects[OBJECT_KINDS] = {"?",    "jobset", "job",      "pod",
                                                       "node", "event",  "namespace"};
-    _Static_assert(sizeof verbs / sizeof *verbs == WRITE_METADATA + 1, "a name for each verb");
-    CHECK(is_verb(write->verb) && write->object < OBJECT_KINDS);
-    buf_printf(out, "write %s %s " STR_FORMAT "/" STR_FORMAT " (%zu bytes)",
-               write->verb == WRITE_DIAGNOSE ? "diagnose"
-               : write->verb == WRITE_INJECT ? "inject"
-                                             : verbs[write->verb],
+    CHECK(write->object < OBJECT_KINDS);
+    buf_printf(out, "write %s %s " STR_FORMAT "/" STR_FORMAT " (%zu bytes)", record_verb_name(write->verb),
                objects[write->object] ? objects[write->object] : object_kind_name(write->object),
                STR_ARG(write->namespace_), STR_ARG(write->name), write->body.len);
     if (write->user.len)

@@ -15,6 +15,8 @@ void record_encode(struct buf *out, const struct event *event); /* appends */
 /* Decodes into `arena` (its limit holds). The caller sets seq and stamp_ns of *ret_event. ERROR_CORRUPT if
  * the bytes are not a record, ERROR_UNSUPPORTED if the kind is newer than this build. */
 int record_decode(struct arena *arena, struct str bytes, struct event *ret_event, struct error *error);
+/* "create", "replace", "delete", ... */
+const char *record_verb_name(enum write_verb verb);
 /* Appends one line for people: "machine-gone m-3: connection and 2 tethers closed". Tasks and JobSets are
  * numbers, or names if `core`, the state before the event, knows them: "reports m-1: joined
  * default/train-w-0-0".
