@@ -8,6 +8,7 @@
 #include "cmd/cluster_file.h"
 #include "cmd/picture.h"
 #include "cmd/sim.h"
+#include "cmd/sim_log.h"
 #include "cmd/usage.h"
 #include "doc/yaml.h"
 
@@ -29,6 +30,10 @@ static const char usage[] =
     "  --svg FILE    a figure: chips at work and machines out over time, ETTR by the size of jobs;\n"
     "                of a sweep: ETTR by the first of its fields\n"
     "  --check       read and check the scenario only\n"
+    "  --plan        one JSON object instead of a simulation: the cluster file, JobSets and failures, with\n"
+    "                their times, by which real machines tell the same story\n"
+    "  --log FILE    keeps the log of the simulated controller in a new FILE, for `phalanx replay` and\n"
+    "                `phalanx log`; of one seed and no sweep\n"
     "  -o json       one JSON object; times are seconds\n"
     "  --help        this text\n"
     "\n"
@@ -41,13 +46,13 @@ struct sim_history {
 };
 
 struct sim_order {
-    const char *path, *svg;
+    const char *path, *svg, *log;
     struct study_change changes[STUDY_FIELDS_MAX];
     size_t change_count;
     VEC(struct sim_history *) histories;
     int64_t seed; /* -1: the scenario's */
     int64_t seeds, jobs;
-    bool json, check;
+    bool json, check, plan;
 };
 
 static bool sim_parse_change(struct sim_order *order, struct str text)
@@ -70,6 +75,7 @@ static int sim_parse(struct sim_order *order, int argc, char **argv)
         {"seed", required_argument, NULL, 's'},   {"seeds", required_argument, NULL, 'n'},
         {"jobs", required_argument, NULL, 'k'},   {"svg", required_argument, NULL, 'v'},
         {"set", required_argument, NULL, 'w'},    {"check", no_argument, NULL, 'c'},
+        {"log", required_argument, NULL, 'l'},    {"plan", no_argument, NULL, 'p'},
         {"output", required_argument, NULL, 'o'}, {"json", no_argument, NULL, 'j'},
         {"help", no_argument, NULL, 'h'},         {0},
     };
@@ -88,6 +94,10 @@ static int sim_parse(struct sim_order *order, int argc, char **argv)
             usable = usage_value(str_to_i64(value, 1, STUDY_JOBS_MAX, &order->jobs)) && usable;
         else if (letter == 'v')
             order->svg = optarg;
+        else if (letter == 'l')
+            order->log = optarg;
+        else if (letter == 'p')
+            order->plan = true;
         else if (letter == 'w')
             usable = sim_parse_change(order, value) && usable;
         else if (letter == 'c')
@@ -250,15 +260,26 @@ static void sim_clear_bar(void)
 }
 
 /* Simulates one seed in this process, so that the progress bar can follow the run. */
-static void sim_run_one(const struct sim_order *order, const struct sim_scenario *scenario, struct buf *out,
+static bool sim_run_one(const struct sim_order *order, const struct sim_scenario *scenario, struct buf *out,
                         struct buf *picture)
 {
+    struct error error = {0};
+    struct sim_log *log = order->log ? sim_log_open(order->log, &error) : NULL;
+    if (order->log && !log) {
+        say("--log: %s", error.text);
+        return false;
+    }
     struct simulation_outcome *outcome = mem_alloc(sizeof *outcome);
     struct simulation_options options = {.scenario = scenario,
                                          .seed = order->seed >= 0 ? (uint64_t)order->seed : scenario->seed,
-                                         .progress = isatty(STDERR_FILENO) ? sim_bar : NULL};
+                                         .progress = isatty(STDERR_FILENO) ? sim_bar : NULL,
+                                         .keep = log ? sim_log_keep : NULL,
+                                         .keep_context = log};
     simulation_run(&options, outcome);
     sim_clear_bar();
+    bool kept = !log || sim_log_close(log, &error) == 0;
+    if (!kept)
+        say("--log: %s", error.text);
     struct json_writer json = {.out = out};
     if (order->json)
         sim_report_json(&json, scenario, outcome);
@@ -266,6 +287,7 @@ static void sim_run_one(const struct sim_order *order, const struct sim_scenario
         sim_report_text(out, scenario, outcome);
     sim_picture(picture, scenario, outcome);
     mem_free(outcome);
+    return kept;
 }
 
 static bool sim_run_study(const struct sim_order *order, struct study *study, struct buf *out,
@@ -298,14 +320,34 @@ static bool sim_run_study(const struct sim_order *order, struct study *study, st
 static int sim_run(const struct sim_order *order, struct study *study)
 {
     struct buf out BUF_CLEANUP = {0}, picture BUF_CLEANUP = {0};
-    if (study->points.len == 1 && order->seeds == 1)
-        sim_run_one(order, &study->points.items[0].scenario, &out, &picture);
-    else if (!sim_run_study(order, study, &out, &picture))
+    bool one = study->points.len == 1 && order->seeds == 1;
+    if (order->log && !one) {
+        say("--log: expected one seed and no sweep, got %zu runs", study->points.len * (size_t)order->seeds);
+        return EXIT_FAILED;
+    }
+    if (one ? !sim_run_one(order, &study->points.items[0].scenario, &out, &picture)
+            : !sim_run_study(order, study, &out, &picture))
         return EXIT_FAILED;
     if (order->json)
         buf_add_char(&out, '\n');
     output_write(&out);
     return order->svg ? picture_write(order->svg, "--svg", &picture) : EXIT_OK;
+}
+
+static int sim_plan(const struct study *study)
+{
+    const struct sim_scenario *scenario = &study->points.items[0].scenario;
+    struct buf out BUF_CLEANUP = {0};
+    struct json_writer json = {.out = &out};
+    if (study->points.len != 1 || !sim_scenario_is_planned(scenario)) {
+        say("--plan: expected a time for each job and failure, without jobsPerDay, rate, life and sweep");
+        return EXIT_FAILED;
+    }
+    sim_plan_json(&json, scenario);
+    output_escape(&out);
+    buf_add_char(&out, '\n');
+    output_write(&out);
+    return EXIT_OK;
 }
 
 static void sim_forget(struct sim_order *order)
@@ -334,7 +376,7 @@ int cmd_sim(int argc, char **argv)
     }
     int status = EXIT_FAILED;
     if (sim_load_traces(&order, &study))
-        status = order.check ? EXIT_OK : sim_run(&order, &study);
+        status = order.check ? EXIT_OK : order.plan ? sim_plan(&study) : sim_run(&order, &study);
     study_done(&study);
     sim_forget(&order);
     return status;

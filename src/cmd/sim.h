@@ -15,7 +15,11 @@ void sim_report_json(struct json_writer *json, const struct sim_scenario *scenar
 void sim_picture(struct buf *out, const struct sim_scenario *scenario,
                  const struct simulation_outcome *outcome);
 
-/* The same for a study of several seeds or points: means, and their confidence intervals. */
+/* Appends one JSON object: the cluster document, JobSets and failures with which real machines tell the
+ * scenario's story. It is planned (sim_scenario_is_planned). */
+void sim_plan_json(struct json_writer *json, const struct sim_scenario *scenario);
+
+/* The outcome of a study of several seeds or points: means, and their confidence intervals. */
 void sim_study_text(struct buf *out, const struct study *study, uint64_t seed);
 void sim_study_json(struct json_writer *json, const struct study *study, uint64_t seed);
 /* Appends both points of a study that study_read_beside read: what differs, and every figure of both with the

@@ -29,7 +29,7 @@ static void fuzz_scenario_of(const struct history *history)
     size_t left_out = 0;
     if (sim_scenario_take_history(&scenario, history, &left_out, &error) == 0) {
         assert(left_out + scenario.jobs.len <= history->jobs.len);
-        sim_scenario_cluster(&scenario, &json);
+        sim_scenario_cluster(&scenario, true, &json);
     }
     sim_scenario_done(&scenario);
 }

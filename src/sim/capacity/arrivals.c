@@ -45,32 +45,6 @@ static struct listed_job arrivals_draw(struct simulation_world *world)
 
 /* --- writes --------------------------------------------------------------------------------------- */
 
-static void arrivals_body(const struct simulation_world *world, const struct sim_job *job, struct buf *out)
-{
-    struct str annotations = world->scenario->workload.annotations;
-    struct buf own BUF_CLEANUP = {0};
-    if (job->known && job->known->recovery.len) {
-        struct json_writer json = {.out = &own};
-        json_begin_object(&json);
-        json_pair_str(&json, "phalanx.dev/recovery", job->known->recovery);
-        json_end_object(&json);
-        annotations = buf_str(&own);
-    }
-    buf_printf(
-        out,
-        "{\"apiVersion\":\"jobset.x-k8s.io/v1alpha2\",\"kind\":\"JobSet\",\"metadata\":{\"name\":\"j%llu\","
-        "\"annotations\":" STR_FORMAT "},\"spec\":{\"ttlSecondsAfterFinished\":0,\"failurePolicy\":{"
-        "\"maxRestarts\":1000000,\"rules\":[{\"name\":\"own\",\"action\":\"FailJobSet\","
-        "\"onJobFailureReasons\":[\"PodFailurePolicy\"]}]},\"replicatedJobs\":[{\"name\":\"w\",\"template\":{"
-        "\"spec\":{\"parallelism\":%u,\"completions\":%u,\"backoffLimit\":0,\"podFailurePolicy\":{\"rules\":["
-        "{"
-        "\"action\":\"FailJob\",\"onExitCodes\":{\"operator\":\"In\",\"values\":[1]}}]},\"template\":{"
-        "\"spec\":{"
-        "\"restartPolicy\":\"Never\",\"containers\":[{\"name\":\"c\",\"image\":\"i\",\"command\":[\"run\"],"
-        "\"resources\":{\"limits\":{\"nvidia.com/gpu\":%u}}}]}}}}}]}}",
-        (unsigned long long)job->number, STR_ARG(annotations), job->width, job->width, job->chips_of_rank);
-}
-
 /* Checked as a host does before it logs; true: it is on its way. */
 static bool arrivals_write(struct simulation_world *world, struct write_event *write, uint64_t number)
 {
@@ -120,30 +94,26 @@ static void arrivals_set_times(const struct simulation_world *world, struct sim_
     job->stop_ns = arrivals_span(known ? known->stop_us : -1, workload->stop_s);
     job->interval_ns = saves ? arrivals_span(known ? known->save_us : -1, workload->interval_s) : 0;
     job->write_ns = arrivals_span(known ? known->write_us : -1, workload->write_s);
-    if (!known)
-        return;
-    job->width = known->ranks;
-    job->chips_of_rank = known->chips;
-    if (known->end == HISTORY_RUNNING) /* longer than the simulation lasts */
+    if (known && known->end == HISTORY_RUNNING) /* longer than the simulation lasts */
         job->work_ns = 2 * (world->end_ns - world->began_ns);
 }
 
 static void arrivals_submit(struct simulation_world *world, const struct listed_job *listed)
 {
-    uint32_t per_machine = world->scenario->chips;
+    struct job_shape shape = sim_scenario_shape(world->scenario, listed);
     struct sim_job *job = mem_alloc(sizeof *job);
     struct buf body BUF_CLEANUP = {0};
     job->number = world->jobs_made++;
     job->chips = listed->chips;
-    job->width = (listed->chips + per_machine - 1) / per_machine;
-    job->chips_of_rank = listed->chips < per_machine ? listed->chips : per_machine;
+    job->width = shape.ranks;
+    job->chips_of_rank = shape.chips;
     job->bucket = simulation_bucket_of(listed->chips);
     job->plan = listed->fails ? FATE_FAILED : listed->cancelled ? FATE_CANCELLED : FATE_COMPLETED;
     job->submit_ns = world->now_ns;
     job->work_ns = (int64_t)(listed->runtime_s * 1e9);
     job->known = listed->known;
     arrivals_set_times(world, job);
-    arrivals_body(world, job, &body);
+    sim_scenario_jobset(world->scenario, listed, job->number, &body);
     struct write_event write = {.verb = WRITE_CREATE, .object = OBJECT_JOBSET, .body = buf_str(&body)};
     if (!arrivals_write(world, &write, job->number)) {
         world->outcome->refused++;

@@ -21,7 +21,7 @@
  *   - ranks of a run act together, and tell their step at the first one, at checkpoints, and at its end;
  *   - leases are an hour long and machines are heard of twice in that time: a death is found out when the
  *     scenario's detection says so, as closed connections;
- *   - the log keeps a running hash of its records, and nothing else.
+ *   - the log keeps a running hash of its records, and nothing else, unless the caller keeps the records.
  *
  * Files.
  *     scenario.c, scenario_cluster.c, field.c, draw.c   the scenario and its random durations
@@ -103,11 +103,15 @@ struct simulation_outcome {
     char owner_names[SIMULATION_OWNERS_MAX][24];
 };
 
+struct drive_record;
 struct simulation_options {
     const struct sim_scenario *scenario;
     uint64_t seed;
     void (*progress)(void *context, double share); /* about a hundred times; NULL: nobody looks */
     void *context;
+    /* Takes the records of the controller's log (drive/ports.h); NULL: they are only hashed. */
+    void (*keep)(void *keep_context, const struct drive_record *records, size_t count);
+    void *keep_context;
 };
 
 /* Runs the scenario to its end. The scenario's cluster must be one that the core accepts: simulation_check

@@ -302,6 +302,24 @@ static void scenario_read_annotations(struct reader *reader, struct sim_scenario
     scenario->workload.annotations = arena_str(&scenario->arena, buf_str(&json));
 }
 
+/* The words of a command line; they are for real machines alone. */
+static void scenario_read_command(struct reader *reader, struct sim_scenario *scenario,
+                                  const struct place *place)
+{
+    struct buf json BUF_CLEANUP = {0};
+    if (!field_array(reader, place))
+        return;
+    for (size_t i = 0; i < doc_len(place->doc); i++) {
+        struct place word = field_item(place, i);
+        if (word.doc->kind != DOC_STRING)
+            field_wrong(reader, &word, "a text");
+    }
+    if (doc_len(place->doc) == 0)
+        field_wrong(reader, place, "a list of words");
+    json_write(&json, place->doc);
+    scenario->workload.command = arena_str(&scenario->arena, buf_str(&json));
+}
+
 static void scenario_read_job(struct reader *reader, struct sim_scenario *scenario, const struct place *item)
 {
     static const char *const known[] = {"submit", "chips", "runtime", "count", "fails", NULL};
@@ -363,16 +381,16 @@ static void scenario_read_trace(struct reader *reader, struct trace_source *sour
 static void scenario_read_workload(struct reader *reader, struct sim_scenario *scenario,
                                    const struct place *place)
 {
-    static const char *const known[] = {"mix",         "jobsPerDay", "chipHours",    "sizes",
-                                        "failed",      "cancelled",  "checkpoint",   "launch",
-                                        "load",        "stop",       "runtimeSigma", "runtimeMax",
-                                        "annotations", "jobs",       "trace",        NULL};
+    static const char *const known[] = {"mix",          "jobsPerDay", "chipHours",   "sizes", "failed",
+                                        "cancelled",    "checkpoint", "launch",      "load",  "stop",
+                                        "runtimeSigma", "runtimeMax", "annotations", "jobs",  "trace",
+                                        "command",      NULL};
     static const char *const mixes[] = {"none", "rsc-1"};
     struct workload_model *workload = &scenario->workload;
     struct place mix = field_of(place, "mix"), sizes = field_of(place, "sizes");
     struct place rate = field_of(place, "jobsPerDay"), hours = field_of(place, "chipHours");
     struct place checkpoint = field_of(place, "checkpoint"), jobs = field_of(place, "jobs");
-    struct place annotations = field_of(place, "annotations");
+    struct place annotations = field_of(place, "annotations"), command = field_of(place, "command");
     int which = 0;
     if (!field_object(reader, place, known))
         return;
@@ -385,6 +403,7 @@ static void scenario_read_workload(struct reader *reader, struct sim_scenario *s
     scenario_read_checkpoint(reader, workload, &checkpoint);
     scenario_read_runtime(reader, workload, place);
     scenario_read_annotations(reader, scenario, &annotations);
+    scenario_read_command(reader, scenario, &command);
     if (workload->jobs_per_day > 0 && workload->size_count == 0)
         field_wrong(reader, &sizes, "the sizes of jobs, or mix: rsc-1");
     if (!field_array(reader, &jobs))
@@ -489,6 +508,7 @@ int sim_scenario_read(struct sim_scenario *ret_scenario, const struct doc *docum
                      .launch_s = 2,
                      .load_s = 298,
                      .stop_s = 5,
+                     .command = STR("[\"run\"]"),
                      .annotations = STR("{\"phalanx.dev/recovery\":\"replace-machine,requeue\"}")},
     };
     scenario_read_all(&reader, &scenario, &root);

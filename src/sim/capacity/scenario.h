@@ -79,6 +79,7 @@ struct workload_model {
     double launch_s, load_s;    /* from its start order to running processes; from there to the first step */
     double stop_s;              /* from a stop order to the end of a process */
     struct str annotations;     /* of each JobSet, a JSON object; in the scenario's arena */
+    struct str command;         /* of each rank on real machines, a JSON array; likewise */
 };
 
 /* A job that a trace or a user's list names. */
@@ -140,8 +141,20 @@ int scenario_by_submit(const void *a, const void *b);
 /* Whether the scenario waits for its machines, which a history brings. */
 bool sim_scenario_is_open(const struct sim_scenario *scenario);
 
-/* The cluster document of the scenario, as JSON; appended. */
-void sim_scenario_cluster(const struct sim_scenario *scenario, struct buf *out);
+/* The cluster document of the scenario, as JSON; appended. Not `simulated`: for `phalanx up`, with the
+ * scenario's own lease, heartbeat and watch for hangs in place of the simulated world's. */
+void sim_scenario_cluster(const struct sim_scenario *scenario, bool simulated, struct buf *out);
+
+/* How jobs are divided into ranks: as few machines as hold them. */
+struct job_shape {
+    uint32_t ranks, chips; /* chips of each rank */
+};
+struct job_shape sim_scenario_shape(const struct sim_scenario *scenario, const struct listed_job *job);
+/* The JobSet of the job with this number, counted from 0, as JSON; appended. */
+void sim_scenario_jobset(const struct sim_scenario *scenario, const struct listed_job *job, uint64_t number,
+                         struct buf *out);
+/* Whether all that happens has a time of its own: no job or failure is drawn. */
+bool sim_scenario_is_planned(const struct sim_scenario *scenario);
 
 /* The job mix of RSC-1 (arXiv 2410.21680, Fig. 6 and Table 1): 7,200 jobs a day of 44.3 chip-hours. */
 void sim_scenario_paper_mix(struct workload_model *workload);

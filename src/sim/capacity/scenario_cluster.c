@@ -65,28 +65,37 @@ static void cluster_put_racks(const struct sim_scenario *scenario, struct json_w
     }
 }
 
-/* Settings without which a simulation would be slow or unlike life: the world itself decides when a death is
- * found out, so leases are as long as they can be; a job's steps are told at checkpoints alone, so nobody
- * takes a job between two of them for one that hangs. */
-static void cluster_put_settings(const struct doc *given, struct json_writer *json)
+static void cluster_put_hangs_off(struct json_writer *json)
 {
-    json_key(json, "settings");
-    json_begin_object(json);
-    json_pair_text(json, "lease", "1h");
-    json_pair_text(json, "heartbeat", "30m");
-    json_pair_text(json, "chipResource", "nvidia.com/gpu");
-    for (size_t i = 0; given && i < doc_len(given); i++) {
-        const struct doc_member *member = &given->object.members[i];
-        if (str_is(member->key, "lease") || str_is(member->key, "heartbeat") ||
-            str_is(member->key, "chipResource") || str_is(member->key, "hangs"))
-            continue;
-        json_key_str(json, member->key);
-        json_put_doc(json, member->value);
-    }
     json_key(json, "hangs");
     json_begin_object(json);
     json_pair_bool(json, "enabled", false);
     json_end_object(json);
+}
+
+/* Settings without which a simulation would be slow or unlike life: the world itself decides when a death is
+ * found out, so leases are as long as they can be; a job's steps are told at checkpoints alone, so nobody
+ * takes a job between two of them for one that hangs. */
+static void cluster_put_settings(const struct doc *given, bool simulated, struct json_writer *json)
+{
+    json_key(json, "settings");
+    json_begin_object(json);
+    if (simulated) {
+        json_pair_text(json, "lease", "1h");
+        json_pair_text(json, "heartbeat", "30m");
+    }
+    json_pair_text(json, "chipResource", "nvidia.com/gpu");
+    for (size_t i = 0; given && i < doc_len(given); i++) {
+        const struct doc_member *member = &given->object.members[i];
+        bool of_the_world =
+            str_is(member->key, "lease") || str_is(member->key, "heartbeat") || str_is(member->key, "hangs");
+        if (str_is(member->key, "chipResource") || (simulated && of_the_world))
+            continue;
+        json_key_str(json, member->key);
+        json_put_doc(json, member->value);
+    }
+    if (simulated)
+        cluster_put_hangs_off(json);
     json_end_object(json);
 }
 
@@ -109,7 +118,7 @@ static void cluster_put_given(const struct doc *spec, struct json_writer *json)
     }
 }
 
-void sim_scenario_cluster(const struct sim_scenario *scenario, struct buf *out)
+void sim_scenario_cluster(const struct sim_scenario *scenario, bool simulated, struct buf *out)
 {
     struct json_writer json = {.out = out};
     const struct doc *settings = doc_get(scenario->spec, "settings");
@@ -118,13 +127,13 @@ void sim_scenario_cluster(const struct sim_scenario *scenario, struct buf *out)
     json_pair_text(&json, "kind", "Cluster");
     json_key(&json, "metadata");
     json_begin_object(&json);
-    json_pair_text(&json, "name", "simulated");
+    json_pair_text(&json, "name", simulated ? "simulated" : "played");
     json_end_object(&json);
     json_key(&json, "spec");
     json_begin_object(&json);
-    cluster_put_settings(settings && settings->kind == DOC_OBJECT ? settings : NULL, &json);
+    cluster_put_settings(settings && settings->kind == DOC_OBJECT ? settings : NULL, simulated, &json);
     json_pair_text(&json, "machineNames", "m-{n}");
-    json_pair_text(&json, "addresses", "10.0.0.1");
+    json_pair_text(&json, "addresses", simulated ? "10.0.0.1" : "127.0.1.1");
     json_key(&json, "pods");
     json_begin_array(&json);
     json_begin_object(&json);

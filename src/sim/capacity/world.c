@@ -40,6 +40,8 @@ static int world_append(void *context, const struct drive_record *records, size_
     for (size_t i = 0; i < count; i++)
         world->record_hash = hash_words(world->record_hash, records[i].bytes.data, records[i].bytes.len);
     world->outcome->records += count;
+    if (world->options->keep)
+        world->options->keep(world->options->keep_context, records, count);
     return APPEND_DONE;
 }
 
@@ -129,7 +131,7 @@ static void world_make_driver(struct simulation_world *world)
     struct buf json BUF_CLEANUP = {0};
     world->core = core_new();
     world->driver = driver_new(&options, &ports, world->core);
-    sim_scenario_cluster(world->scenario, &json);
+    sim_scenario_cluster(world->scenario, true, &json);
     driver_start(world->driver, hash_mix(world->options->seed), secret, buf_str(&json));
     while (driver_has_work(world->driver))
         driver_turn(world->driver);
@@ -166,7 +168,7 @@ int simulation_check(const struct sim_scenario *scenario, struct error *error)
     struct doc *document;
     struct field_errors errors = {.arena = &arena};
     struct cluster cluster;
-    sim_scenario_cluster(scenario, &json);
+    sim_scenario_cluster(scenario, true, &json);
     int rc = json_parse(&arena, buf_str(&json), &document, error);
     if (rc < 0)
         return rc;

@@ -101,6 +101,10 @@ static void mistakes(void **state)
            "s.yaml:2:11: workload.sizes: expected the sizes of jobs, or mix: rsc-1, got nothing");
     refuse("cluster: {machines: 4}\nworkload: {trace: {file: a.swf}}\n",
            "s.yaml:2:19: workload.trace.format: expected swf, sacct or phalanx, got nothing");
+    refuse("cluster: {machines: 4}\nworkload: {command: [sh, 7]}\n",
+           "s.yaml:2:26: workload.command[1]: expected a text, got 7");
+    refuse("cluster: {machines: 4}\nworkload: {command: []}\n",
+           "s.yaml:2:21: workload.command: expected a list of words, got a list");
     refuse("cluster: {machines: 4, spec: {settings: {lemons: {windowDays: 0}}}}\n",
            "s.yaml: cluster.spec.settings.lemons.windowDays: Invalid value: 0: must be from 1 to 28");
 }
