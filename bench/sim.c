@@ -46,7 +46,7 @@ static double simulate(const char *text, struct simulation_outcome *ret)
     struct sim_scenario scenario;
     if (yaml_parse_all(&arena, str_from(text), &docs, &error) < 0 ||
         sim_scenario_read(&scenario, docs.items[0], "bench", &error) < 0 ||
-        simulation_check(&scenario, &error) < 0) {
+        simulation_check(&scenario, "bench", &error) < 0) {
         fprintf(stderr, "bench: %s\n", error.text);
         exit(1);
     }

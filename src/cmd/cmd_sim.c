@@ -196,11 +196,11 @@ static bool sim_load_history(struct sim_order *order, struct sim_scenario *scena
     const struct history *history = sim_history_of(order, path, buf_str(&text));
     if (!history)
         return false;
-    int rc = sim_scenario_take_history(scenario, history, &left_out, &error);
+    int rc = sim_scenario_take_history(scenario, history, path, &left_out, &error);
     if (rc == 0)
-        rc = simulation_check(scenario, &error);
+        rc = simulation_check(scenario, path, &error);
     if (rc < 0)
-        fprintf(stderr, "%s: %s\n", path, error.text);
+        fprintf(stderr, "%s\n", error.text);
     else if (left_out > 0)
         say("%s: %zu jobs that never worked, have no chips or are too large were left out", path, left_out);
     return rc == 0;
@@ -225,7 +225,12 @@ static bool sim_load_trace(struct sim_order *order, struct sim_scenario *scenari
         fprintf(stderr, "%s\n", error.text);
         return false;
     }
-    size_t too_large = sim_scenario_take_trace(scenario, &trace);
+    size_t too_large;
+    if (sim_scenario_take_trace(scenario, &trace, path.data, &too_large, &error) < 0) {
+        trace_done(&trace);
+        fprintf(stderr, "%s\n", error.text);
+        return false;
+    }
     if (trace.left_out + too_large > 0)
         say("%s: %llu lines without work and %zu jobs that are too large were left out", path.data,
             (unsigned long long)trace.left_out, too_large);

@@ -23,6 +23,20 @@ static void plan_put_jobs(struct json_writer *json, const struct sim_scenario *s
     json_end_array(json);
 }
 
+static void plan_put_objects(struct json_writer *json, const struct sim_scenario *scenario)
+{
+    json_key(json, "objects");
+    json_begin_array(json);
+    for (size_t i = 0; i < sim_scenario_object_count(scenario); i++) {
+        struct buf object BUF_CLEANUP = {0};
+        enum sim_object kind;
+        const char *at;
+        sim_scenario_object(scenario, i, &object, &kind, &at);
+        json_put_raw(json, buf_str(&object));
+    }
+    json_end_array(json);
+}
+
 static void plan_put_failures(struct json_writer *json, const struct sim_scenario *scenario)
 {
     json_key(json, "failures");
@@ -57,6 +71,7 @@ void sim_plan_json(struct json_writer *json, const struct sim_scenario *scenario
     json_pair_float(json, "duration", (double)scenario->duration_ns / 1e9);
     json_key(json, "cluster");
     json_put_raw(json, buf_str(&cluster));
+    plan_put_objects(json, scenario);
     plan_put_jobs(json, scenario);
     plan_put_failures(json, scenario);
     json_end_object(json);

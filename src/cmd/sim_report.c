@@ -66,6 +66,48 @@ static void report_sizes(struct buf *out, const struct simulation_outcome *outco
     table_done(&table);
 }
 
+static void report_queue(struct text_table *table, struct str name, struct str quota,
+                         const struct simulation_queue *queue, const struct simulation_bucket *all)
+{
+    char span[24];
+    struct arena *arena = &table->arena;
+    const struct simulation_bucket *jobs = &queue->all;
+    table_add(table, name);
+    table_add(table, quota);
+    table_add(table, arena_printf(arena, "%llu", (unsigned long long)jobs->jobs));
+    double share = 100 * report_ratio(jobs->chip_held_s, all->chip_held_s);
+    table_add(table, isfinite(share) ? arena_printf(arena, "%.1f", share) : STR("-"));
+    report_span(report_ratio(jobs->wait_s, (double)jobs->jobs), span);
+    table_add(table, arena_printf(arena, "%s", span));
+    report_span(jobs->jobs ? queue->wait_most_s : (double)NAN, span);
+    table_add(table, arena_printf(arena, "%s", span));
+    table_add(table, arena_printf(arena, "%llu", (unsigned long long)jobs->fates[FATE_WAITING]));
+    table_add(table, arena_printf(arena, "%llu", (unsigned long long)queue->preempted));
+    double ettr = simulation_ettr(jobs),
+           with_queue = report_ratio(jobs->chip_productive_s, jobs->chip_lived_s);
+    table_add(table, isfinite(ettr) ? arena_printf(arena, "%.4f", ettr) : STR("-"));
+    table_add(table, isfinite(with_queue) ? arena_printf(arena, "%.4f", with_queue) : STR("-"));
+}
+
+static void report_queues(struct buf *out, const struct sim_scenario *scenario,
+                          const struct simulation_outcome *outcome)
+{
+    static const char *const header[] = {"QUEUE",   "QUOTA",   "JOBS",      "TIME %", "WAIT",
+                                         "LONGEST", "WAITING", "PREEMPTED", "ETTR",   "ETTR WITH QUEUE"};
+    struct simulation_bucket all = simulation_sum(outcome, 1);
+    struct text_table table = {.columns = sizeof header / sizeof *header};
+    table_heads(&table, header);
+    for (size_t i = 0; i < scenario->queues.len; i++)
+        report_queue(&table, scenario->queues.items[i].name,
+                     arena_printf(&table.arena, "%lld", (long long)scenario->queues.items[i].quota),
+                     &outcome->queues[i + 1], &all);
+    if (outcome->queues[0].all.jobs)
+        report_queue(&table, STR("(none)"), STR("-"), &outcome->queues[0], &all);
+    table_print(&table, out, false);
+    table_done(&table);
+    buf_add_char(out, '\n');
+}
+
 static void report_fates(struct buf *out, const struct simulation_bucket *all)
 {
     buf_printf(out, "jobs %llu%s", (unsigned long long)all->jobs, all->jobs ? ":" : "");
@@ -122,6 +164,8 @@ void sim_report_text(struct buf *out, const struct sim_scenario *scenario,
     buf_add_char(out, '\n');
     report_sizes(out, outcome);
     buf_add_char(out, '\n');
+    if (scenario->queues.len)
+        report_queues(out, scenario, outcome);
     report_books(out, outcome);
     buf_printf(out, "%llu records, digest %016llx\n", (unsigned long long)outcome->records,
                (unsigned long long)outcome->digest);
@@ -129,11 +173,8 @@ void sim_report_text(struct buf *out, const struct sim_scenario *scenario,
 
 /* --- JSON ----------------------------------------------------------------------------------------- */
 
-static void report_json_bucket(struct json_writer *json, uint32_t chips,
-                               const struct simulation_bucket *bucket)
+static void report_json_jobs(struct json_writer *json, const struct simulation_bucket *bucket)
 {
-    json_begin_object(json);
-    json_pair_int(json, "chips", chips);
     json_pair_int(json, "jobs", (int64_t)bucket->jobs);
     json_key(json, "fates");
     json_begin_object(json);
@@ -153,7 +194,38 @@ static void report_json_bucket(struct json_writer *json, uint32_t chips,
     json_pair_float(json, "mttfSeconds", report_ratio(bucket->run_s, (double)bucket->interruptions));
     json_pair_float(json, "ettr", simulation_ettr(bucket));
     json_pair_float(json, "ettrWithQueue", report_ratio(bucket->chip_productive_s, bucket->chip_lived_s));
+}
+
+static void report_json_bucket(struct json_writer *json, uint32_t chips,
+                               const struct simulation_bucket *bucket)
+{
+    json_begin_object(json);
+    json_pair_int(json, "chips", chips);
+    report_json_jobs(json, bucket);
     json_end_object(json);
+}
+
+/* The queues of the scenario; jobs of none have no name. */
+static void report_json_queues(struct json_writer *json, const struct sim_scenario *scenario,
+                               const struct simulation_outcome *outcome)
+{
+    json_key(json, "queues");
+    json_begin_array(json);
+    for (size_t i = 0; i <= scenario->queues.len; i++) {
+        const struct simulation_queue *queue = &outcome->queues[i];
+        if (i == 0 && queue->all.jobs == 0)
+            continue;
+        json_begin_object(json);
+        if (i > 0) {
+            json_pair_str(json, "name", scenario->queues.items[i - 1].name);
+            json_pair_int(json, "quota", scenario->queues.items[i - 1].quota);
+        }
+        report_json_jobs(json, &queue->all);
+        json_pair_float(json, "longestWaitSeconds", queue->wait_most_s);
+        json_pair_int(json, "preempted", (int64_t)queue->preempted);
+        json_end_object(json);
+    }
+    json_end_array(json);
 }
 
 static void report_json_failures(struct json_writer *json, const struct sim_scenario *scenario,
@@ -213,6 +285,8 @@ void sim_report_json(struct json_writer *json, const struct sim_scenario *scenar
         if (outcome->buckets[b].jobs)
             report_json_bucket(json, UINT32_C(1) << b, &outcome->buckets[b]);
     json_end_array(json);
+    if (scenario->queues.len)
+        report_json_queues(json, scenario, outcome);
     report_json_failures(json, scenario, outcome);
     json_key(json, "books");
     json_begin_object(json);

@@ -27,7 +27,7 @@ static void fuzz_scenario_of(const struct history *history)
     struct error error = {0};
     struct buf json BUF_CLEANUP = {0};
     size_t left_out = 0;
-    if (sim_scenario_take_history(&scenario, history, &left_out, &error) == 0) {
+    if (sim_scenario_take_history(&scenario, history, "t", &left_out, &error) == 0) {
         assert(left_out + scenario.jobs.len <= history->jobs.len);
         sim_scenario_cluster(&scenario, true, &json);
     }

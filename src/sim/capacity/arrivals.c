@@ -6,7 +6,8 @@
 
 #include "doc/json.h"
 
-#define DAY_S 86400.0
+#define DAY_S           86400.0
+#define ARRIVALS_OBJECT UINT64_MAX /* the request of a write that is no job's */
 
 /* --- the next job --------------------------------------------------------------------------------- */
 
@@ -36,7 +37,10 @@ static struct listed_job arrivals_draw(struct simulation_world *world)
 {
     const struct workload_model *workload = &world->scenario->workload;
     const struct job_size *size = arrivals_draw_size(world);
-    struct listed_job job = {.chips = size->chips, .runtime_s = arrivals_draw_runtime(world, size)};
+    struct listed_job job = {.chips = size->chips,
+                             .runtime_s = arrivals_draw_runtime(world, size),
+                             .queue = workload->queue,
+                             .priority = workload->priority};
     double fate = rng_unit(&world->arrivals);
     job.fails = fate < workload->failed;
     job.cancelled = !job.fails && fate < workload->failed + workload->cancelled;
@@ -45,13 +49,61 @@ static struct listed_job arrivals_draw(struct simulation_world *world)
 
 /* --- writes --------------------------------------------------------------------------------------- */
 
-/* Checked as a host does before it logs; true: it is on its way. */
+/* As a host does before it logs. */
+static bool arrivals_is_taken(struct simulation_world *world, struct write_event *write)
+{
+    write->grace_s = -1;
+    write->user = STR("simulation");
+    return core_check_write(world->core, write, world->now_ns, &world->checked, &write->prepared);
+}
+
+/* The object with this number of sim_scenario_object(). */
+static struct write_event arrivals_object(const struct sim_scenario *scenario, size_t number,
+                                          struct buf *body, const char **ret_at)
+{
+    static const enum object_kind kinds[] = {[SIM_FLAVOR] = OBJECT_RESOURCE_FLAVOR,
+                                             [SIM_CLUSTER_QUEUE] = OBJECT_CLUSTER_QUEUE,
+                                             [SIM_LOCAL_QUEUE] = OBJECT_LOCAL_QUEUE,
+                                             [SIM_PRIORITY_CLASS] = OBJECT_PRIORITY_CLASS};
+    enum sim_object kind;
+    sim_scenario_object(scenario, number, body, &kind, ret_at);
+    return (struct write_event){.verb = WRITE_CREATE,
+                                .object = kinds[kind],
+                                .namespace_ = kind == SIM_LOCAL_QUEUE ? STR("default") : STR(""),
+                                .body = buf_str(body)};
+}
+
+int arrivals_check(struct simulation_world *world, struct error *error)
+{
+    for (size_t i = 0; i < sim_scenario_object_count(world->scenario); i++) {
+        struct buf body BUF_CLEANUP = {0};
+        const char *at;
+        struct write_event write = arrivals_object(world->scenario, i, &body, &at);
+        bool taken = arrivals_is_taken(world, &write);
+        prepared_write_free(write.prepared);
+        if (!taken)
+            return error_set(error, ERROR_INVALID, "%s%s" STR_FORMAT, at ? at : "", at ? ": " : "",
+                             STR_ARG(world->checked.list.items[0].reply.message));
+    }
+    return 0;
+}
+
+void arrivals_prepare(struct simulation_world *world)
+{
+    for (size_t i = 0; i < sim_scenario_object_count(world->scenario); i++) {
+        struct buf body BUF_CLEANUP = {0};
+        const char *at;
+        struct write_event write = arrivals_object(world->scenario, i, &body, &at);
+        CHECK(arrivals_is_taken(world, &write));
+        driver_write(world->driver, &write, ARRIVALS_OBJECT);
+    }
+}
+
+/* True: it is on its way. */
 static bool arrivals_write(struct simulation_world *world, struct write_event *write, uint64_t number)
 {
     write->namespace_ = STR("default");
-    write->grace_s = -1;
-    write->user = STR("simulation");
-    if (!core_check_write(world->core, write, world->now_ns, &world->checked, &write->prepared))
+    if (!arrivals_is_taken(world, write))
         return false;
     driver_write(world->driver, write, number + 1);
     return true;
@@ -108,6 +160,7 @@ static void arrivals_submit(struct simulation_world *world, const struct listed_
     job->width = shape.ranks;
     job->chips_of_rank = shape.chips;
     job->bucket = simulation_bucket_of(listed->chips);
+    job->queue = listed->queue;
     job->plan = listed->fails ? FATE_FAILED : listed->cancelled ? FATE_CANCELLED : FATE_COMPLETED;
     job->submit_ns = world->now_ns;
     job->work_ns = (int64_t)(listed->runtime_s * 1e9);

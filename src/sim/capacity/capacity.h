@@ -75,6 +75,13 @@ struct simulation_bucket {
     double run_s, chip_run_s; /* processes of all ranks ran: the exposure to failures */
 };
 
+/* Jobs of one queue, or of none. */
+struct simulation_queue {
+    struct simulation_bucket all;
+    uint64_t preempted; /* workloads that lost their quota to another one, each time */
+    double wait_most_s; /* the longest wait for a first start, so far for those that wait */
+};
+
 struct simulation_sample {
     double at_s;
     uint32_t busy_chips, queued_chips, down_machines, running_jobs;
@@ -94,6 +101,7 @@ struct simulation_outcome {
     uint64_t tasks_started;
     uint64_t preempted; /* workloads whose quota another one took */
     struct simulation_bucket buckets[SIMULATION_BUCKETS];
+    struct simulation_queue queues[SCENARIO_QUEUES_MAX + 1]; /* [0]: of none; then the scenario's */
     struct simulation_failure failures[SCENARIO_FAILURES_MAX];
     double busy_chip_s, down_chip_s, all_chip_s; /* integrals over the time */
     struct simulation_sample samples[SIMULATION_SAMPLES];
@@ -117,9 +125,9 @@ struct simulation_options {
 /* Runs the scenario to its end. The scenario's cluster must be one that the core accepts: simulation_check
  * has said so. */
 void simulation_run(const struct simulation_options *options, struct simulation_outcome *ret_outcome);
-/* Whether the core takes the scenario's cluster document: 0, or ERROR_INVALID with the first of its
- * mistakes. */
-int simulation_check(const struct sim_scenario *scenario, struct error *error);
+/* Whether the core takes the scenario's cluster document, queues and priorities: 0, or ERROR_INVALID with the
+ * first of its mistakes; `file` is the scenario's, for messages. */
+int simulation_check(const struct sim_scenario *scenario, const char *file, struct error *error);
 
 /* Sums of all buckets, and of those from `chips` on. */
 struct simulation_bucket simulation_sum(const struct simulation_outcome *outcome, uint32_t chips);

@@ -40,6 +40,7 @@ struct sim_job {
     int64_t trained_ns;                  /* time of steps so far, without the present stretch */
     uint32_t next_crash;                 /* of known->crashes_us */
     uint32_t chips, width, chips_of_rank, bucket;
+    uint32_t queue;              /* 1 + its place in the scenario's queues; 0: none */
     enum job_fate plan;          /* how it ends if nothing happens to it */
     bool ended;                  /* its own part is over: it waits for the JobSet's removal */
     int64_t submit_ns, first_ns; /* first_ns 0: its processes never all ran */
@@ -164,6 +165,10 @@ void world_say(struct simulation_world *world, uint32_t machine, const struct fr
 
 /* arrivals.c */
 void arrivals_begin(struct simulation_world *world);
+/* Writes the objects that jobs need: queues, and classes of priorities. They have been checked. */
+void arrivals_prepare(struct simulation_world *world);
+/* Whether the core would take these objects. ERROR_INVALID, with the place of the queue. */
+int arrivals_check(struct simulation_world *world, struct error *error);
 void arrivals_due(struct simulation_world *world);
 void arrivals_reply(struct simulation_world *world, uint64_t number, const struct effect *effect);
 void arrivals_cancel(struct simulation_world *world, struct sim_job *job); /* its user deletes it */

@@ -7,6 +7,7 @@
 #include "core/health/signal.h"
 #include "doc/json.h"
 #include "sim/capacity/field.h"
+#include "sim/capacity/scenario_queues.h"
 
 #define DAY_S      86400.0
 #define YEAR_S     (366 * DAY_S)
@@ -322,10 +323,12 @@ static void scenario_read_command(struct reader *reader, struct sim_scenario *sc
 
 static void scenario_read_job(struct reader *reader, struct sim_scenario *scenario, const struct place *item)
 {
-    static const char *const known[] = {"submit", "chips", "runtime", "count", "fails", NULL};
+    static const char *const known[] = {"submit", "chips", "runtime",  "count",
+                                        "fails",  "queue", "priority", NULL};
     struct place submit = field_of(item, "submit"), chips = field_of(item, "chips");
     struct place runtime = field_of(item, "runtime"), count = field_of(item, "count");
-    struct place fails = field_of(item, "fails");
+    struct place fails = field_of(item, "fails"), queue = field_of(item, "queue");
+    struct place priority = field_of(item, "priority");
     struct listed_job job = {0};
     int64_t size = 0, alike = 1;
     if (!field_object(reader, item, known) || !chips.doc || !runtime.doc) {
@@ -337,6 +340,10 @@ static void scenario_read_job(struct reader *reader, struct sim_scenario *scenar
     field_span(reader, &runtime, 1, SPAN_MAX_S, &job.runtime_s);
     field_count(reader, &count, 1, 100000, &alike);
     field_bool(reader, &fails, &job.fails);
+    scenario_read_queue_name(reader, scenario, &queue, &job.queue);
+    if (job.queue)
+        job.priority = scenario->queues.items[job.queue - 1].priority;
+    scenario_read_priority(reader, scenario, &priority, &job.priority);
     job.chips = (uint32_t)size;
     for (int64_t i = 0; i < alike && !reader->failed; i++)
         vec_push(&scenario->jobs, job);
@@ -351,31 +358,47 @@ int scenario_by_submit(const void *a, const void *b)
         return first->chips < second->chips ? -1 : 1;
     if (first->runtime_s != second->runtime_s)
         return first->runtime_s < second->runtime_s ? -1 : 1;
+    if (first->queue != second->queue)
+        return first->queue < second->queue ? -1 : 1;
+    if (first->priority != second->priority)
+        return first->priority > second->priority ? -1 : 1;
     return (first->known > second->known) -
            (first->known < second->known); /* by their place in the history */
 }
 
-static void scenario_read_trace(struct reader *reader, struct trace_source *source, const struct place *place)
+static void scenario_read_trace(struct reader *reader, struct sim_scenario *scenario,
+                                const struct place *place)
 {
-    static const char *const known[] = {"file", "format", "processorsPerChip", "chipsPerNode", NULL};
+    static const char *const known[] = {"file",  "format",   "processorsPerChip", "chipsPerNode",
+                                        "queue", "priority", "priorities",        NULL};
+    static const char *const columns[] = {"none", "column"};
+    struct trace_source *source = &scenario->trace;
     struct place file = field_of(place, "file"), format = field_of(place, "format");
     struct place processors = field_of(place, "processorsPerChip"), chips = field_of(place, "chipsPerNode");
+    struct place queue = field_of(place, "queue"), priority = field_of(place, "priority");
+    struct place classes = field_of(place, "priorities");
     int64_t per_chip = 1, per_node = 8;
-    int which = -1;
+    int which = -1, tag = TRACE_QUEUE, column = 0;
     if (!field_object(reader, place, known))
         return;
     field_text(reader, &file, source->file, sizeof source->file);
     field_choice(reader, &format, trace_format_names, TRACE_FORMATS, &which);
     field_count(reader, &processors, 1, 1000000, &per_chip);
     field_count(reader, &chips, 1, 64, &per_node);
+    field_choice(reader, &queue, trace_tag_names, TRACE_TAGS, &tag);
+    field_choice(reader, &priority, columns, 2, &column);
+    scenario_read_classes(reader, scenario, &classes);
     if (!file.doc || !source->file[0])
         field_wrong(reader, &file, "the name of a file");
     if (!format.doc)
         field_wrong(reader, &format, "swf, sacct or phalanx");
+    if (column && classes.doc)
+        field_says(reader, &priority, "the column excludes priorities by QoS");
     if (reader->failed)
         return;
     source->format = (enum trace_format)which;
-    source->terms = (struct trace_terms){(uint32_t)per_chip, (uint32_t)per_node};
+    source->queue = (enum trace_tag)tag;
+    source->terms = (struct trace_terms){(uint32_t)per_chip, (uint32_t)per_node, column == 1};
 }
 
 static void scenario_read_workload(struct reader *reader, struct sim_scenario *scenario,
@@ -391,6 +414,7 @@ static void scenario_read_workload(struct reader *reader, struct sim_scenario *s
     struct place rate = field_of(place, "jobsPerDay"), hours = field_of(place, "chipHours");
     struct place checkpoint = field_of(place, "checkpoint"), jobs = field_of(place, "jobs");
     struct place annotations = field_of(place, "annotations"), command = field_of(place, "command");
+    struct place queue = field_of(place, "queue"), priority = field_of(place, "priority");
     int which = 0;
     if (!field_object(reader, place, known))
         return;
@@ -404,6 +428,10 @@ static void scenario_read_workload(struct reader *reader, struct sim_scenario *s
     scenario_read_runtime(reader, workload, place);
     scenario_read_annotations(reader, scenario, &annotations);
     scenario_read_command(reader, scenario, &command);
+    scenario_read_queue_name(reader, scenario, &queue, &workload->queue);
+    if (workload->queue)
+        workload->priority = scenario->queues.items[workload->queue - 1].priority;
+    scenario_read_priority(reader, scenario, &priority, &workload->priority);
     if (workload->jobs_per_day > 0 && workload->size_count == 0)
         field_wrong(reader, &sizes, "the sizes of jobs, or mix: rsc-1");
     if (!field_array(reader, &jobs))
@@ -421,7 +449,25 @@ static uint64_t scenario_chips(const struct sim_scenario *scenario)
     return (uint64_t)scenario->chips * (scenario->machines - (uint64_t)racks * scenario->spares_per_rack);
 }
 
-size_t sim_scenario_take_trace(struct sim_scenario *scenario, const struct trace *trace)
+/* The queue and the priority of a trace's job. */
+static int scenario_place(struct sim_scenario *scenario, const struct trace *trace, const char *file,
+                          const struct trace_job *job, struct listed_job *listed, struct error *error)
+{
+    struct str name = trace->names.items[job->tags[scenario->trace.queue]];
+    bool found;
+    listed->queue = scenario_queue_of(scenario, name, &found);
+    if (!found)
+        return scenario_no_queue(scenario, name, error);
+    listed->priority = job->priority;
+    if (!scenario_class_of(scenario, trace->names.items[job->tags[TRACE_QOS]], &listed->priority) &&
+        !scenario->trace.terms.priorities && listed->queue)
+        listed->priority = scenario->queues.items[listed->queue - 1].priority;
+    int rc = scenario_note_priority(scenario, listed->priority, error);
+    return rc < 0 ? error_wrap(error, "%s", file) : 0;
+}
+
+int sim_scenario_take_trace(struct sim_scenario *scenario, const struct trace *trace, const char *file,
+                            size_t *ret_left_out, struct error *error)
 {
     size_t left_out = 0;
     for (size_t i = 0; i < trace->jobs.len; i++) {
@@ -431,14 +477,19 @@ size_t sim_scenario_take_trace(struct sim_scenario *scenario, const struct trace
                                     .chips = job->chips,
                                     .fails = job->end == TRACE_FAILED,
                                     .cancelled = job->end == TRACE_CANCELLED};
-        if (job->chips > scenario_chips(scenario))
-            left_out++;
-        else if (job->submit_s * 1e9 < (double)scenario->duration_ns)
-            vec_push(&scenario->jobs, listed);
+        bool in_time = job->submit_s * 1e9 < (double)scenario->duration_ns;
+        left_out += job->chips > scenario_chips(scenario);
+        if (job->chips > scenario_chips(scenario) || !in_time)
+            continue;
+        int rc = scenario_place(scenario, trace, file, job, &listed, error);
+        if (rc < 0)
+            return rc;
+        vec_push(&scenario->jobs, listed);
     }
     if (scenario->jobs.len > 1)
         qsort(scenario->jobs.items, scenario->jobs.len, sizeof *scenario->jobs.items, scenario_by_submit);
-    return left_out;
+    *ret_left_out = left_out;
+    return 0;
 }
 
 bool sim_scenario_is_open(const struct sim_scenario *scenario)
@@ -465,11 +516,12 @@ static void scenario_check_sizes(struct reader *reader, const struct sim_scenari
 
 static void scenario_read_all(struct reader *reader, struct sim_scenario *scenario, const struct place *root)
 {
-    static const char *const known[] = {"name",     "duration", "seed",  "cluster",
-                                        "failures", "workload", "sweep", NULL};
+    static const char *const known[] = {"name",     "duration", "seed",   "cluster", "failures",
+                                        "workload", "sweep",    "queues", NULL};
     struct place name = field_of(root, "name"), duration = field_of(root, "duration");
     struct place seed = field_of(root, "seed"), cluster = field_of(root, "cluster");
     struct place failures = field_of(root, "failures"), workload = field_of(root, "workload");
+    struct place queues = field_of(root, "queues");
     int64_t number = 1;
     double duration_s = 30 * DAY_S;
     if (!field_object(reader, root, known)) {
@@ -483,7 +535,8 @@ static void scenario_read_all(struct reader *reader, struct sim_scenario *scenar
     scenario->has_duration = duration.doc != NULL;
     scenario->seed = (uint64_t)number;
     struct place trace = field_of(&workload, "trace");
-    scenario_read_trace(reader, &scenario->trace, &trace);
+    scenario_read_trace(reader, scenario, &trace);
+    scenario_read_queues(reader, scenario, &queues);
     scenario_read_cluster(reader, scenario, &cluster);
     scenario_read_failures(reader, scenario, &failures);
     scenario_read_workload(reader, scenario, &workload);
@@ -525,5 +578,8 @@ void sim_scenario_done(struct sim_scenario *scenario)
     vec_done(&scenario->jobs);
     vec_done(&scenario->planned);
     vec_done(&scenario->racks);
+    vec_done(&scenario->queues);
+    vec_done(&scenario->priorities);
+    vec_done(&scenario->trace.classes);
     arena_done(&scenario->arena);
 }

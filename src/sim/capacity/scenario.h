@@ -25,6 +25,10 @@ enum {
     SCENARIO_SIZES_MAX = 64,
     SCENARIO_JOBS_MAX = 20000000,
     SCENARIO_NAME_MAX = 63,
+    SCENARIO_QUEUES_MAX = 64,
+    SCENARIO_QUEUE_NAME_MAX = 50,
+    SCENARIO_MATCHES_MAX = 1000,    /* names of one queue's `match` */
+    SCENARIO_PRIORITIES_MAX = 1000, /* different ones of all jobs */
     SCENARIO_FILE_MAX = 1000,
 };
 
@@ -80,6 +84,8 @@ struct workload_model {
     double stop_s;              /* from a stop order to the end of a process */
     struct str annotations;     /* of each JobSet, a JSON object; in the scenario's arena */
     struct str command;         /* of each rank on real machines, a JSON array; likewise */
+    uint32_t queue;             /* of the stream: 1 + its place; 0: none */
+    int32_t priority;           /* likewise */
 };
 
 /* A job that a trace or a user's list names. */
@@ -87,6 +93,8 @@ struct listed_job {
     double submit_s, runtime_s; /* from the start of the simulation; work without failures */
     uint32_t chips;
     bool fails, cancelled; /* after its run time */
+    uint32_t queue;        /* 1 + its place in the scenario's queues; 0: it goes through none */
+    int32_t priority;      /* of its PriorityClass; 0: it has none */
     const struct history_job *known; /* of a cluster's history: its ranks, times and crashes; NULL: none */
 };
 
@@ -95,11 +103,30 @@ struct scenario_racks {
     uint32_t count, machines, chips; /* of each rack; of each machine */
 };
 
+/* A ClusterQueue, and the LocalQueue of its name. Everything is in the scenario's arena. */
+struct scenario_queue {
+    struct str name, cohort; /* cohort empty: none */
+    const struct str *match; /* the names that a trace has for it; "*": all that no queue matches */
+    size_t match_count;
+    int64_t quota, borrow, lend; /* chips; borrow, lend below 0: no limit */
+    int32_t priority;            /* of jobs without one of their own */
+    const struct doc *spec;      /* further fields of the ClusterQueue's spec; NULL: none */
+    const char *at;              /* "FILE:LINE:COLUMN: queues[0]" */
+};
+
+/* The priority of a trace's QoS. */
+struct scenario_class {
+    struct str name; /* in the scenario's arena */
+    int32_t priority;
+};
+
 /* A file of jobs that the scenario names; its reader is the caller's (sim_scenario_take_trace). */
 struct trace_source {
     char file[SCENARIO_FILE_MAX + 1]; /* "": none; relative to the scenario's own folder */
     enum trace_format format;
     struct trace_terms terms;
+    enum trace_tag queue;               /* which tag names the queue of a job */
+    VEC(struct scenario_class) classes; /* priorities by QoS */
 };
 
 struct sim_scenario {
@@ -116,6 +143,8 @@ struct sim_scenario {
     struct workload_model workload;
     VEC(struct listed_job) jobs; /* by submit_s */
     struct trace_source trace;
+    VEC(struct scenario_queue) queues;
+    VEC(int32_t) priorities;     /* that jobs have, ascending, without 0 */
     const struct doc *spec;      /* further fields of the cluster's spec; in `arena`; NULL: none */
     struct arena arena;
 };
@@ -125,16 +154,19 @@ int sim_scenario_read(struct sim_scenario *ret_scenario, const struct doc *docum
                       struct error *error);
 void sim_scenario_done(struct sim_scenario *scenario);
 
-/* Adds the trace's jobs that begin within the duration. Jobs that can never fit the cluster are left out;
- * returns how many those are. */
-size_t sim_scenario_take_trace(struct sim_scenario *scenario, const struct trace *trace);
+/* Adds the trace's jobs that begin within the duration, in their queues. Jobs that can never fit the cluster
+ * are left out; *ret_left_out is how many those are. `file` is the trace's, for messages; those about queues
+ * name the scenario's. ERROR_INVALID: the scenario has queues, and none for
+ * one of the trace. ERROR_LIMIT: too many priorities. */
+int sim_scenario_take_trace(struct sim_scenario *scenario, const struct trace *trace, const char *file,
+                            size_t *ret_left_out, struct error *error);
 
 /* Adds a cluster's history (TRACE_PHALANX), which must outlive the scenario: its machines, where the file
  * has none of its own; its outages, those of one machine that overlap as one; its jobs; its policy, where the
  * file says nothing; its length. Jobs that never worked, have no chips or can never fit are left out;
- * *ret_left_out is how many those are. ERROR_INVALID: neither it nor the file has machines, or there are too
- * many failures. */
-int sim_scenario_take_history(struct sim_scenario *scenario, const struct history *history,
+ * *ret_left_out is how many those are. ERROR_INVALID: neither it nor the file has machines, there are too
+ * many failures, or the file has queues and none for one of the history. */
+int sim_scenario_take_history(struct sim_scenario *scenario, const struct history *history, const char *file,
                               size_t *ret_left_out, struct error *error);
 /* Orders two struct listed_job by their submission, for qsort; equal ones by what they are. */
 int scenario_by_submit(const void *a, const void *b);
@@ -145,6 +177,8 @@ bool sim_scenario_is_open(const struct sim_scenario *scenario);
  * scenario's own lease, heartbeat and watch for hangs in place of the simulated world's. */
 void sim_scenario_cluster(const struct sim_scenario *scenario, bool simulated, struct buf *out);
 
+enum sim_object { SIM_FLAVOR, SIM_CLUSTER_QUEUE, SIM_LOCAL_QUEUE, SIM_PRIORITY_CLASS };
+
 /* How jobs are divided into ranks: as few machines as hold them. */
 struct job_shape {
     uint32_t ranks, chips; /* chips of each rank */
@@ -153,6 +187,14 @@ struct job_shape sim_scenario_shape(const struct sim_scenario *scenario, const s
 /* The JobSet of the job with this number, counted from 0, as JSON; appended. */
 void sim_scenario_jobset(const struct sim_scenario *scenario, const struct listed_job *job, uint64_t number,
                          struct buf *out);
+/* The objects that exist before the first job: a ResourceFlavor, the queues, and a PriorityClass for each
+ * priority. */
+size_t sim_scenario_object_count(const struct sim_scenario *scenario);
+/* Appends the object as JSON. *ret_at: the place of the queue that it is of; NULL: it is of none. */
+void sim_scenario_object(const struct sim_scenario *scenario, size_t number, struct buf *out,
+                         enum sim_object *ret_kind, const char **ret_at);
+/* The name of the PriorityClass of that value. */
+void sim_scenario_class_name(int32_t priority, char ret_name[32]);
 /* Whether all that happens has a time of its own: no job or failure is drawn. */
 bool sim_scenario_is_planned(const struct sim_scenario *scenario);
 

@@ -1,5 +1,6 @@
 /* scenario_history.c - a cluster's history becomes a scenario: its machines, outages, jobs and policy. */
 #include "sim/capacity/internal.h"
+#include "sim/capacity/scenario_queues.h"
 
 #include <stdio.h>
 #include <stdlib.h>
@@ -140,26 +141,45 @@ static void history_add_outages(struct sim_scenario *scenario, const struct hist
 
 /* --- jobs and policy ------------------------------------------------------------------------------ */
 
-static size_t history_add_jobs(struct sim_scenario *scenario, const struct history *history)
+static int history_add_job(struct sim_scenario *scenario, const struct history_job *job, struct error *error)
+{
+    bool found;
+    struct listed_job listed = {.submit_s = (double)job->submit_us / 1e6,
+                                .runtime_s = (double)job->run_us / 1e6,
+                                .chips = job->ranks * job->chips,
+                                .fails = job->end == HISTORY_FAILED,
+                                .cancelled = job->end == HISTORY_CANCELLED,
+                                .queue = scenario_queue_of(scenario, job->queue, &found),
+                                .known = job};
+    int64_t priority = job->priority;
+    if (!found)
+        return scenario_no_queue(scenario, job->queue, error);
+    if (priority == 0 && listed.queue)
+        priority = scenario->queues.items[listed.queue - 1].priority;
+    listed.priority = (int32_t)(priority > TRACE_PRIORITY_MAX    ? TRACE_PRIORITY_MAX
+                                : priority < -TRACE_PRIORITY_MAX ? -TRACE_PRIORITY_MAX
+                                                                 : priority);
+    vec_push(&scenario->jobs, listed);
+    return scenario_note_priority(scenario, listed.priority, error);
+}
+
+static int history_add_jobs(struct sim_scenario *scenario, const struct history *history,
+                            size_t *ret_left_out, struct error *error)
 {
     size_t left_out = 0;
-    for (size_t i = 0; i < history->jobs.len; i++) {
+    int rc = 0;
+    for (size_t i = 0; i < history->jobs.len && rc == 0; i++) {
         const struct history_job *job = &history->jobs.items[i];
-        struct listed_job listed = {.submit_s = (double)job->submit_us / 1e6,
-                                    .runtime_s = (double)job->run_us / 1e6,
-                                    .chips = job->ranks * job->chips,
-                                    .fails = job->end == HISTORY_FAILED,
-                                    .cancelled = job->end == HISTORY_CANCELLED,
-                                    .known = job};
         bool works = job->run_us > 0 || job->end == HISTORY_RUNNING;
         if (!works || job->chips == 0 || !history_fits(scenario, job))
             left_out++;
         else if (job->submit_us < scenario->duration_ns / NS_PER_US)
-            vec_push(&scenario->jobs, listed);
+            rc = history_add_job(scenario, job, error);
     }
     if (scenario->jobs.len > 1)
         qsort(scenario->jobs.items, scenario->jobs.len, sizeof *scenario->jobs.items, scenario_by_submit);
-    return left_out;
+    *ret_left_out = left_out;
+    return rc;
 }
 
 static struct doc *history_policy_value(struct arena *arena, struct str text)
@@ -200,20 +220,19 @@ static void history_add_policy(struct sim_scenario *scenario, const struct histo
     scenario->spec = spec;
 }
 
-int sim_scenario_take_history(struct sim_scenario *scenario, const struct history *history,
+int sim_scenario_take_history(struct sim_scenario *scenario, const struct history *history, const char *file,
                               size_t *ret_left_out, struct error *error)
 {
     int rc = history_add_machines(scenario, history, error);
     if (rc == 0)
         rc = history_add_models(scenario, error);
     if (rc < 0)
-        return rc;
+        return error ? error_wrap(error, "%s", file) : rc;
     if (!scenario->has_duration)
         scenario->duration_ns = history->end_us * NS_PER_US;
     if (scenario->duration_ns < NS_PER_SECOND)
         scenario->duration_ns = NS_PER_SECOND;
     history_add_outages(scenario, history);
-    *ret_left_out = history_add_jobs(scenario, history);
     history_add_policy(scenario, history);
-    return 0;
+    return history_add_jobs(scenario, history, ret_left_out, error);
 }

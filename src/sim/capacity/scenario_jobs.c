@@ -1,6 +1,8 @@
 /* scenario_jobs.c - the JobSets of a scenario, as clients would write them. */
 #include "sim/capacity/scenario.h"
 
+#include <stdio.h>
+
 #include "doc/json.h"
 
 struct job_shape sim_scenario_shape(const struct sim_scenario *scenario, const struct listed_job *job)
@@ -26,25 +28,39 @@ static void jobset_put_annotations(const struct sim_scenario *scenario, const st
     json_end_object(&json);
 }
 
+static void jobset_put_queue(const struct sim_scenario *scenario, const struct listed_job *job,
+                             struct buf *out)
+{
+    if (job->queue)
+        buf_printf(out, ",\"labels\":{\"kueue.x-k8s.io/queue-name\":\"" STR_FORMAT "\"}",
+                   STR_ARG(scenario->queues.items[job->queue - 1].name));
+}
+
 void sim_scenario_jobset(const struct sim_scenario *scenario, const struct listed_job *job, uint64_t number,
                          struct buf *out)
 {
     struct job_shape shape = sim_scenario_shape(scenario, job);
+    char name[32], class[80] = "";
+    if (job->priority) {
+        sim_scenario_class_name(job->priority, name);
+        snprintf(class, sizeof class, "\"priorityClassName\":\"%s\",", name);
+    }
     buf_printf(out,
                "{\"apiVersion\":\"jobset.x-k8s.io/v1alpha2\",\"kind\":\"JobSet\",\"metadata\":{\"name\":"
                "\"j%llu\",\"annotations\":",
                (unsigned long long)number);
     jobset_put_annotations(scenario, job, out);
+    jobset_put_queue(scenario, job, out);
     buf_printf(
         out,
         "},\"spec\":{\"ttlSecondsAfterFinished\":0,\"failurePolicy\":{\"maxRestarts\":1000000,\"rules\":[{"
         "\"name\":\"own\",\"action\":\"FailJobSet\",\"onJobFailureReasons\":[\"PodFailurePolicy\"]}]},"
         "\"replicatedJobs\":[{\"name\":\"w\",\"template\":{\"spec\":{\"parallelism\":%u,\"completions\":%u,"
         "\"backoffLimit\":0,\"podFailurePolicy\":{\"rules\":[{\"action\":\"FailJob\",\"onExitCodes\":{"
-        "\"operator\":\"In\",\"values\":[1]}}]},\"template\":{\"spec\":{\"restartPolicy\":\"Never\","
+        "\"operator\":\"In\",\"values\":[1]}}]},\"template\":{\"spec\":{%s\"restartPolicy\":\"Never\","
         "\"containers\":[{\"name\":\"c\",\"image\":\"i\",\"command\":" STR_FORMAT ","
         "\"resources\":{\"limits\":{\"nvidia.com/gpu\":%u}}}]}}}}}]}}",
-        shape.ranks, shape.ranks, STR_ARG(scenario->workload.command), shape.chips);
+        shape.ranks, shape.ranks, class, STR_ARG(scenario->workload.command), shape.chips);
 }
 
 bool sim_scenario_is_planned(const struct sim_scenario *scenario)

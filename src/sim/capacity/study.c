@@ -142,10 +142,10 @@ static int study_read_point(struct study *study, const struct doc *document, con
     if (rc < 0)
         return rc;
     if (!sim_scenario_is_open(&point.scenario))
-        rc = simulation_check(&point.scenario, error);
+        rc = simulation_check(&point.scenario, file, error);
     if (rc < 0) {
         sim_scenario_done(&point.scenario);
-        return error ? error_wrap(error, "%s", file) : rc;
+        return rc;
     }
     vec_push(&study->points, point);
     return 0;

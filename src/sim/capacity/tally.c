@@ -40,9 +40,32 @@ void tally_sample(struct simulation_world *world)
                                    .running_jobs = world->whole_runs};
 }
 
+/* What a job adds to its size and to its queue. */
+static void tally_add(struct simulation_bucket *bucket, const struct simulation_bucket *more)
+{
+    bucket->jobs += more->jobs;
+    for (int fate = 0; fate < JOB_FATES; fate++)
+        bucket->fates[fate] += more->fates[fate];
+    bucket->starts += more->starts;
+    bucket->started += more->started;
+    bucket->interruptions += more->interruptions;
+    bucket->preemptions += more->preemptions;
+    bucket->wait_s += more->wait_s;
+    bucket->held_s += more->held_s;
+    bucket->productive_s += more->productive_s;
+    bucket->lost_s += more->lost_s;
+    bucket->chip_lost_s += more->chip_lost_s;
+    bucket->written_s += more->written_s;
+    bucket->chip_held_s += more->chip_held_s;
+    bucket->chip_productive_s += more->chip_productive_s;
+    bucket->chip_lived_s += more->chip_lived_s;
+    bucket->run_s += more->run_s;
+    bucket->chip_run_s += more->chip_run_s;
+}
+
 void tally_job(struct simulation_world *world, struct sim_job *job, enum job_fate fate)
 {
-    struct simulation_bucket *bucket = &world->outcome->buckets[job->bucket];
+    struct simulation_queue *queue = &world->outcome->queues[job->queue];
     double began_s = (double)((job->first_ns ? job->first_ns : world->now_ns) - job->submit_ns) / 1e9;
     double lived_s = (double)(world->now_ns - job->submit_ns) / 1e9, held_s = lived_s - began_s;
     double kept_s = (double)(job->ended ? job->work_ns : job->saved_ns) / 1e9;
@@ -51,23 +74,27 @@ void tally_job(struct simulation_world *world, struct sim_job *job, enum job_fat
         ran_s += (double)(world->now_ns - job->run->whole_ns) / 1e9;
     if (job->run && job->run->phase == RUN_TRAINING) /* it may still be kept */
         kept_s = (double)(job->run->work_ns + world->now_ns - job->run->since_ns) / 1e9;
-    bucket->jobs++;
-    bucket->fates[fate]++;
-    bucket->starts += job->starts;
-    bucket->started += job->starts > 0;
-    bucket->interruptions += job->interruptions;
-    bucket->preemptions += job->preemptions;
-    bucket->wait_s += began_s;
-    bucket->held_s += held_s;
-    bucket->productive_s += kept_s;
-    bucket->lost_s += (double)job->lost_ns / 1e9;
-    bucket->chip_lost_s += (double)job->lost_ns / 1e9 * job->chips;
-    bucket->written_s += (double)job->written_ns / 1e9;
-    bucket->run_s += ran_s;
-    bucket->chip_run_s += ran_s * job->chips;
-    bucket->chip_held_s += held_s * job->chips;
-    bucket->chip_lived_s += lived_s * job->chips;
-    bucket->chip_productive_s += kept_s * job->chips;
+    struct simulation_bucket one = {.jobs = 1,
+                                    .starts = job->starts,
+                                    .started = job->starts > 0,
+                                    .interruptions = job->interruptions,
+                                    .preemptions = job->preemptions,
+                                    .wait_s = began_s,
+                                    .held_s = held_s,
+                                    .productive_s = kept_s,
+                                    .lost_s = (double)job->lost_ns / 1e9,
+                                    .chip_lost_s = (double)job->lost_ns / 1e9 * job->chips,
+                                    .written_s = (double)job->written_ns / 1e9,
+                                    .run_s = ran_s,
+                                    .chip_run_s = ran_s * job->chips,
+                                    .chip_held_s = held_s * job->chips,
+                                    .chip_lived_s = lived_s * job->chips,
+                                    .chip_productive_s = kept_s * job->chips};
+    one.fates[fate] = 1;
+    tally_add(&world->outcome->buckets[job->bucket], &one);
+    tally_add(&queue->all, &one);
+    if (began_s > queue->wait_most_s)
+        queue->wait_most_s = began_s;
 }
 
 static void tally_ledger(struct simulation_world *world)
@@ -104,27 +131,8 @@ void tally_end(struct simulation_world *world)
 struct simulation_bucket simulation_sum(const struct simulation_outcome *outcome, uint32_t chips)
 {
     struct simulation_bucket sum = {0};
-    for (uint32_t b = simulation_bucket_of(chips); b < SIMULATION_BUCKETS; b++) {
-        const struct simulation_bucket *bucket = &outcome->buckets[b];
-        sum.jobs += bucket->jobs;
-        for (int fate = 0; fate < JOB_FATES; fate++)
-            sum.fates[fate] += bucket->fates[fate];
-        sum.starts += bucket->starts;
-        sum.started += bucket->started;
-        sum.interruptions += bucket->interruptions;
-        sum.preemptions += bucket->preemptions;
-        sum.wait_s += bucket->wait_s;
-        sum.held_s += bucket->held_s;
-        sum.productive_s += bucket->productive_s;
-        sum.lost_s += bucket->lost_s;
-        sum.chip_lost_s += bucket->chip_lost_s;
-        sum.written_s += bucket->written_s;
-        sum.chip_held_s += bucket->chip_held_s;
-        sum.chip_productive_s += bucket->chip_productive_s;
-        sum.chip_lived_s += bucket->chip_lived_s;
-        sum.run_s += bucket->run_s;
-        sum.chip_run_s += bucket->chip_run_s;
-    }
+    for (uint32_t b = simulation_bucket_of(chips); b < SIMULATION_BUCKETS; b++)
+        tally_add(&sum, &outcome->buckets[b]);
     return sum;
 }
 

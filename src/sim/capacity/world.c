@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "base/hash.h"
+#include "core/admit/admit.h"
 #include "core/spec/spec.h"
 #include "doc/json.h"
 
@@ -83,18 +84,23 @@ static void world_reply(void *context, drive_request request, const struct effec
     arrivals_reply(context, request - 1, effect);
 }
 
-/* Whether the note says that a workload loses its quota to another one. */
-static bool world_is_preemption(const struct effect *effect)
+/* Counts a note that says that a workload loses its quota to another one. */
+static void world_count_preemption(struct simulation_world *world, const struct note *note)
 {
-    return effect->changed.object.kind == OBJECT_EVENT && effect->changed.type != CHANGE_DELETED &&
-           str_is(effect->changed.object.note->reason, "Preempted");
+    if (!str_is(note->reason, "Preempted"))
+        return;
+    const struct workload *workload = workload_find(core_admit(world->core), note->namespace_, note->name);
+    const struct sim_job *job =
+        workload && workload->jobset ? u64_map_get(&world->jobs_by_uid, workload->jobset->uid) : NULL;
+    world->outcome->preempted++;
+    world->outcome->queues[job ? job->queue : 0].preempted++;
 }
 
 static void world_changed(void *context, const struct event *cause, const struct effect *effect)
 {
     struct simulation_world *world = context;
-    if (world_is_preemption(effect))
-        world->outcome->preempted++;
+    if (effect->changed.object.kind == OBJECT_EVENT && effect->changed.type != CHANGE_DELETED)
+        world_count_preemption(world, effect->changed.object.note);
     if (effect->changed.type == CHANGE_DELETED && effect->changed.object.kind == OBJECT_JOBSET)
         arrivals_gone(context, effect->changed.object.jobset->uid);
 }
@@ -153,6 +159,7 @@ static void world_begin(struct simulation_world *world, const struct simulation_
     rng_seed(&world->times, hash_mix(options->seed ^ 3));
     world_make_driver(world);
     fleet_begin(world);
+    arrivals_prepare(world);
     world_turn(world);
     world->now_ns = BEGIN_NS;
     sources_begin(world);
@@ -161,7 +168,7 @@ static void world_begin(struct simulation_world *world, const struct simulation_
     due_set(world, &world->sample, DUE_SAMPLE, world->now_ns);
 }
 
-int simulation_check(const struct sim_scenario *scenario, struct error *error)
+static int world_check_cluster(const struct sim_scenario *scenario, struct error *error)
 {
     struct buf json BUF_CLEANUP = {0};
     struct arena arena ARENA_CLEANUP = {0};
@@ -178,6 +185,42 @@ int simulation_check(const struct sim_scenario *scenario, struct error *error)
         rc = error_set(error, ERROR_INVALID, "cluster." STR_FORMAT ": " STR_FORMAT,
                        STR_ARG(errors.list.items[0].path), STR_ARG(errors.list.items[0].message));
     field_errors_done(&errors);
+    return rc;
+}
+
+static void world_done(struct simulation_world *world)
+{
+    driver_free(world->driver);
+    runs_done(world);
+    arrivals_done(world);
+    fleet_done(world);
+    sources_done(world);
+    core_free(world->core);
+    vec_done(&world->checked.list);
+    heap_done(&world->due);
+}
+
+int simulation_check(const struct sim_scenario *scenario, const char *file, struct error *error)
+{
+    int rc = world_check_cluster(scenario, error);
+    if (rc < 0)
+        return error ? error_wrap(error, "%s", file) : rc;
+    if (sim_scenario_object_count(scenario) == 0)
+        return 0;
+    struct simulation_options options = {.scenario = scenario};
+    struct simulation_world *world = mem_alloc(sizeof *world);
+    world->outcome = mem_alloc(sizeof *world->outcome);
+    world->options = &options;
+    world->scenario = scenario;
+    world->now_ns = BEGIN_NS;
+    world_make_driver(world);
+    rc = arrivals_check(world, error);
+    mem_free(world->outcome);
+    driver_free(world->driver);
+    arrivals_done(world);
+    core_free(world->core);
+    vec_done(&world->checked.list);
+    mem_free(world);
     return rc;
 }
 
@@ -242,18 +285,6 @@ static void world_now(struct simulation_world *world)
         world_dispatch(world, container_of(node, struct due, node));
     }
     world_turn(world);
-}
-
-static void world_done(struct simulation_world *world)
-{
-    driver_free(world->driver);
-    runs_done(world);
-    arrivals_done(world);
-    fleet_done(world);
-    sources_done(world);
-    core_free(world->core);
-    vec_done(&world->checked.list);
-    heap_done(&world->due);
 }
 
 void simulation_run(const struct simulation_options *options, struct simulation_outcome *ret_outcome)

@@ -20,6 +20,9 @@ bool trace_next_line(struct trace_reader *reader);
 int trace_wrong(const struct trace_reader *reader, struct str value, const char *what, const char *wanted);
 /* A decimal number, with a fraction at most; false: it is none. */
 bool trace_number(struct str text, double *ret);
+/* Gives the job the tag; `text` is a part of the line, and empty where there is none. ERROR_INVALID: it is
+ * longer than TRACE_NAME_MAX. */
+int trace_tag(const struct trace_reader *reader, struct trace_job *job, enum trace_tag tag, struct str text);
 /* ERROR_LIMIT: too many jobs. */
 int trace_add(const struct trace_reader *reader, const struct trace_job *job);
 

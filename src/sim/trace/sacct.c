@@ -1,4 +1,6 @@
-/* sacct.c - Slurm's accounting as `sacct -P` prints it: columns separated by '|', named by the first line. */
+/* sacct.c - Slurm's accounting as `sacct -P` prints it: columns separated by '|', named by the first line.
+ *
+ * Slurm has no queues beside partitions: Partition is both tags. Of a list of partitions it is the first. */
 #include "sim/trace/internal.h"
 
 #include "base/units.h"
@@ -10,6 +12,11 @@ enum sacct_column {
     SACCT_STATE,
     SACCT_TRES,
     SACCT_NODES,
+    SACCT_PARTITION,
+    SACCT_QOS,
+    SACCT_USER,
+    SACCT_ACCOUNT,
+    SACCT_PRIORITY,
     SACCT_COLUMNS
 };
 enum { SACCT_FIELDS_MAX = 256 };
@@ -25,9 +32,11 @@ static int sacct_column_of(struct str name)
     static const struct {
         const char *name;
         enum sacct_column column;
-    } names[] = {{"JobID", SACCT_ID},     {"Submit", SACCT_SUBMIT},   {"ElapsedRaw", SACCT_ELAPSED},
-                 {"State", SACCT_STATE},  {"AllocTRES", SACCT_TRES},  {"ReqTRES", SACCT_TRES},
-                 {"NNodes", SACCT_NODES}, {"AllocNodes", SACCT_NODES}};
+    } names[] = {{"JobID", SACCT_ID},         {"Submit", SACCT_SUBMIT},    {"ElapsedRaw", SACCT_ELAPSED},
+                 {"State", SACCT_STATE},      {"AllocTRES", SACCT_TRES},   {"ReqTRES", SACCT_TRES},
+                 {"NNodes", SACCT_NODES},     {"AllocNodes", SACCT_NODES}, {"Partition", SACCT_PARTITION},
+                 {"QOS", SACCT_QOS},          {"User", SACCT_USER},        {"Account", SACCT_ACCOUNT},
+                 {"Priority", SACCT_PRIORITY}};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (str_is(name, names[i].name))
             return (int)names[i].column;
@@ -111,6 +120,31 @@ static enum trace_end sacct_end(struct str state)
     return str_starts(state, STR("CANCELLED")) ? TRACE_CANCELLED : TRACE_COMPLETED;
 }
 
+static int sacct_tags(const struct trace_reader *reader, const struct str *value, struct trace_job *job)
+{
+    static const struct {
+        enum trace_tag tag;
+        enum sacct_column column;
+    } tags[] = {{TRACE_QUEUE, SACCT_PARTITION},
+                {TRACE_PARTITION, SACCT_PARTITION},
+                {TRACE_QOS, SACCT_QOS},
+                {TRACE_USER, SACCT_USER},
+                {TRACE_ACCOUNT, SACCT_ACCOUNT}};
+    int64_t priority = 0;
+    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++) {
+        struct str text = value[tags[i].column], head, rest;
+        bool is_list = tags[i].column == SACCT_PARTITION && str_cut(text, ',', &head, &rest);
+        int rc = trace_tag(reader, job, tags[i].tag, is_list ? head : text);
+        if (rc < 0)
+            return rc;
+    }
+    if (reader->terms->priorities && value[SACCT_PRIORITY].len > 0 &&
+        !str_to_i64(value[SACCT_PRIORITY], -TRACE_PRIORITY_MAX, TRACE_PRIORITY_MAX, &priority))
+        return trace_wrong(reader, value[SACCT_PRIORITY], "Priority", "a whole number up to 1000000000");
+    job->priority = (int32_t)priority;
+    return 0;
+}
+
 static int sacct_job(struct trace_reader *reader, const struct sacct_layout *layout, const struct str *value)
 {
     struct trace_job job = {.end = sacct_end(value[SACCT_STATE])};
@@ -131,7 +165,8 @@ static int sacct_job(struct trace_reader *reader, const struct sacct_layout *lay
         return 0;
     }
     job.chips = (uint32_t)chips;
-    return trace_add(reader, &job);
+    int rc = sacct_tags(reader, value, &job);
+    return rc < 0 ? rc : trace_add(reader, &job);
 }
 
 static int sacct_line(struct trace_reader *reader, const struct sacct_layout *layout)

@@ -1,7 +1,8 @@
 /* swf.c - the Standard Workload Format 2.2 (Feitelson): 18 numbers a line; -1 is unknown.
  *
  *   1 job   2 submit s   3 wait s   4 run time s   5 processors   6, 7 use   8 requested processors   9, 10
- *   11 status: 1 completed, 0 failed, 5 cancelled; 2 to 4 are parts of jobs   12 to 18 */
+ *   11 status: 1 completed, 0 failed, 5 cancelled; 2 to 4 are parts of jobs   12 user   13 group: the account
+ *   14 program   15 queue   16 partition   17, 18   A number below 0 is no tag. */
 #include "sim/trace/internal.h"
 
 enum {
@@ -10,7 +11,11 @@ enum {
     SWF_RUNTIME = 3,
     SWF_PROCESSORS = 4,
     SWF_REQUESTED = 7,
-    SWF_STATUS = 10
+    SWF_STATUS = 10,
+    SWF_USER = 11,
+    SWF_GROUP = 12,
+    SWF_QUEUE = 14,
+    SWF_PARTITION = 15
 };
 
 static bool swf_is_blank(char c)
@@ -29,6 +34,25 @@ static bool swf_word(struct str *line, struct str *ret)
     *ret = (struct str){line->data + begin, end - begin};
     *line = (struct str){line->data + end, line->len - end};
     return ret->len > 0;
+}
+
+/* Numbers, which are names here. */
+static int swf_tags(const struct trace_reader *reader, struct trace_job *job, const struct str *word)
+{
+    static const struct {
+        enum trace_tag tag;
+        int field;
+    } tags[] = {{TRACE_QUEUE, SWF_QUEUE},
+                {TRACE_PARTITION, SWF_PARTITION},
+                {TRACE_USER, SWF_USER},
+                {TRACE_ACCOUNT, SWF_GROUP}};
+    for (size_t i = 0; i < sizeof tags / sizeof *tags; i++) {
+        struct str text = word[tags[i].field];
+        int rc = trace_tag(reader, job, tags[i].tag, text.data[0] == '-' ? (struct str){0} : text);
+        if (rc < 0)
+            return rc;
+    }
+    return 0;
 }
 
 static int swf_line(struct trace_reader *reader)
@@ -63,7 +87,8 @@ static int swf_line(struct trace_reader *reader)
                             .end = status == 0   ? TRACE_FAILED
                                    : status == 5 ? TRACE_CANCELLED
                                                  : TRACE_COMPLETED};
-    return trace_add(reader, &job);
+    int rc = swf_tags(reader, &job, word);
+    return rc < 0 ? rc : trace_add(reader, &job);
 }
 
 int swf_read(struct trace_reader *reader)

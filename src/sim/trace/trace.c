@@ -7,6 +7,8 @@ enum { TRACE_VALUE_SHOWN = 40, TRACE_DIGITS_MAX = 15 };
 
 const char *const trace_format_names[TRACE_FORMATS] = {"swf", "sacct", "phalanx"};
 
+const char *const trace_tag_names[TRACE_TAGS] = {"queue", "partition", "qos", "user", "account"};
+
 bool trace_next_line(struct trace_reader *reader)
 {
     struct str line, rest;
@@ -57,6 +59,25 @@ bool trace_number(struct str text, double *ret)
     return true;
 }
 
+static uint32_t trace_name(struct trace *trace, struct str text)
+{
+    uintptr_t place = (uintptr_t)str_map_get(&trace->name_places, text);
+    if (place)
+        return (uint32_t)place - 1;
+    struct str name = arena_str(&trace->arena, text);
+    vec_push(&trace->names, name);
+    str_map_put(&trace->name_places, name, (void *)(uintptr_t)trace->names.len);
+    return (uint32_t)trace->names.len - 1;
+}
+
+int trace_tag(const struct trace_reader *reader, struct trace_job *job, enum trace_tag tag, struct str text)
+{
+    if (text.len > TRACE_NAME_MAX)
+        return trace_wrong(reader, text, trace_tag_names[tag], "at most 255 bytes");
+    job->tags[tag] = text.len ? trace_name(reader->trace, text) : 0;
+    return 0;
+}
+
 int trace_add(const struct trace_reader *reader, const struct trace_job *job)
 {
     if (reader->trace->jobs.len == TRACE_JOBS_MAX)
@@ -75,11 +96,16 @@ static int trace_by_submit(const void *a, const void *b)
         return first->chips < second->chips ? -1 : 1;
     if (first->runtime_s != second->runtime_s)
         return first->runtime_s < second->runtime_s ? -1 : 1;
-    return (first->end > second->end) - (first->end < second->end);
+    if (first->end != second->end)
+        return first->end < second->end ? -1 : 1;
+    for (int tag = 0; tag < TRACE_TAGS; tag++)
+        if (first->tags[tag] != second->tags[tag])
+            return first->tags[tag] < second->tags[tag] ? -1 : 1;
+    return (first->priority > second->priority) - (first->priority < second->priority);
 }
 
-/* Sorts by submission. Equal jobs of one instant are interchangeable but for their size and run time, which
- * decide then, so that the order does not depend on the sorting function. */
+/* Sorts by submission; of one instant by all else, so that the order does not depend on the sorting
+ * function. */
 static void trace_order(struct trace *trace)
 {
     bool sorted = true;
@@ -98,6 +124,7 @@ int trace_read(struct trace *ret_trace, enum trace_format format, struct str tex
     struct trace trace = {0};
     struct trace_reader reader = {
         .trace = &trace, .terms = terms, .file = file, .error = error, .text = text};
+    vec_push(&trace.names, ((struct str){0}));
     CHECK(format == TRACE_SWF || format == TRACE_SACCT);
     int rc = format == TRACE_SWF ? swf_read(&reader) : sacct_read(&reader);
     if (rc < 0) {
@@ -112,4 +139,7 @@ int trace_read(struct trace *ret_trace, enum trace_format format, struct str tex
 void trace_done(struct trace *trace)
 {
     vec_done(&trace->jobs);
+    vec_done(&trace->names);
+    str_map_done(&trace->name_places);
+    arena_done(&trace->arena);
 }

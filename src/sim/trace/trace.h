@@ -12,6 +12,8 @@
  *          where a job has no gres/gpu
  *   phalanx    a cluster's history, which has machines and outages, too: history.h reads it
  *
+ * Beside its size and times a job has tags: the queue, partition, QoS, user and account that the trace names.
+ *
  * A trace says how long jobs ran, not how much work they had: the run time is taken as the work, and what
  * ended by the cluster's fault (NODE_FAIL, PREEMPTED, REQUEUED) as complete. Times begin with the first
  * submission. Jobs come out in the order of their submission. Left out and counted: steps of jobs (sacct's
@@ -22,26 +24,42 @@
 #define PHX_SIM_TRACE_TRACE_H
 
 #include "base/error.h"
+#include "base/map.h"
 #include "base/vec.h"
 
-enum { TRACE_JOBS_MAX = 20000000, TRACE_CHIPS_MAX = 16777216 };
+enum {
+    TRACE_JOBS_MAX = 20000000,
+    TRACE_CHIPS_MAX = 16777216,
+    TRACE_NAME_MAX = 255,            /* bytes of a tag */
+    TRACE_PRIORITY_MAX = 1000000000, /* as a PriorityClass has it; the least is its negative */
+};
 
 enum trace_format { TRACE_SWF, TRACE_SACCT, TRACE_PHALANX, TRACE_FORMATS };
 extern const char *const trace_format_names[TRACE_FORMATS];
+
+/* What a trace says of whose a job is. */
+enum trace_tag { TRACE_QUEUE, TRACE_PARTITION, TRACE_QOS, TRACE_USER, TRACE_ACCOUNT, TRACE_TAGS };
+extern const char *const trace_tag_names[TRACE_TAGS]; /* "queue", "partition", ... */
 
 enum trace_end { TRACE_COMPLETED, TRACE_FAILED, TRACE_CANCELLED };
 struct trace_job {
     double submit_s, runtime_s;
     uint32_t chips;
     enum trace_end end;
+    uint32_t tags[TRACE_TAGS]; /* places in trace.names; 0: it has none */
+    int32_t priority;          /* 0 where terms.priorities does not ask for it, or the format has none */
 };
 struct trace_terms {
     uint32_t processors_per_chip; /* SWF: processors of a job that stand for one chip; at least 1 */
     uint32_t chips_per_node;      /* sacct: of jobs that count nodes only; at least 1 */
+    bool priorities;              /* sacct: read the column Priority */
 };
 struct trace {
     VEC(struct trace_job) jobs;
+    VEC(struct str) names; /* of tags; names[0] is empty */
     uint64_t left_out;
+    struct arena arena;         /* private: owns the names */
+    struct str_map name_places; /* private: name -> 1 + place */
 };
 
 /* `format` is SWF or SACCT; `file` is named in messages. ERROR_INVALID, ERROR_LIMIT. On failure *ret_trace is

@@ -44,7 +44,7 @@ static void defaults(void **state)
     assert_true(scenario.workload.jobs_per_day == 5 && scenario.workload.chip_hours == 44.3);
     assert_int_equal(scenario.workload.size_count, 2);
     assert_true(scenario.workload.sizes[0].job_share == 0.75 && scenario.workload.sizes[1].time_share == 0.5);
-    assert_int_equal(simulation_check(&scenario, &error), 0);
+    assert_int_equal(simulation_check(&scenario, "s.yaml", &error), 0);
     sim_scenario_done(&scenario);
 }
 

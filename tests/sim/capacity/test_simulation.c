@@ -19,7 +19,8 @@ static void read_scenario(const char *text, struct sim_scenario *ret)
     struct doc_list docs;
     struct error error = {0};
     assert_int_equal(yaml_parse_all(&arena, str_from(text), &docs, &error), 0);
-    if (sim_scenario_read(ret, docs.items[0], "test.yaml", &error) < 0 || simulation_check(ret, &error) < 0)
+    if (sim_scenario_read(ret, docs.items[0], "test.yaml", &error) < 0 ||
+        simulation_check(ret, "test.yaml", &error) < 0)
         fail_msg("%s", error.text);
 }
 

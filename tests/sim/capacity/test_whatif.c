@@ -30,8 +30,8 @@ static struct simulation_outcome *play(const char *text, const char *file)
     if (history_read(&history, str_from(text), "t", &error) < 0 ||
         yaml_parse_all(&arena, str_from(file), &docs, &error) < 0 ||
         sim_scenario_read(&scenario, docs.items[0], "s", &error) < 0 ||
-        sim_scenario_take_history(&scenario, &history, &left_out, &error) < 0 ||
-        simulation_check(&scenario, &error) < 0)
+        sim_scenario_take_history(&scenario, &history, "t", &left_out, &error) < 0 ||
+        simulation_check(&scenario, "t", &error) < 0)
         fail_msg("%s", error.text);
     simulation_run(&(struct simulation_options){.scenario = &scenario, .seed = 1}, outcome);
     sim_scenario_done(&scenario);

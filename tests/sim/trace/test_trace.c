@@ -17,6 +17,17 @@ static void read_good(struct trace *ret, enum trace_format format, const char *t
         fail_msg("%s", error.text);
 }
 
+/* Tags by their names, in the order of enum trace_tag. */
+static void expect_tags(const struct trace *trace, size_t job, const char *const *wanted)
+{
+    for (int tag = 0; tag < TRACE_TAGS; tag++) {
+        struct str name = trace->names.items[trace->jobs.items[job].tags[tag]];
+        if (!str_is(name, wanted[tag]))
+            fail_msg("job %zu, %s: wanted \"%s\", got \"" STR_FORMAT "\"", job, trace_tag_names[tag],
+                     wanted[tag], STR_ARG(name));
+    }
+}
+
 static void refuse(enum trace_format format, const char *text, const char *why)
 {
     struct trace trace = {.left_out = 77};
@@ -32,7 +43,7 @@ static void swf(void **state)
     read_good(&trace, TRACE_SWF,
               "; Version: 2.2\n"
               "\n"
-              "1 100 5 3600 8 -1 -1 8 7200 -1 1 3 1 -1 -1 -1 -1 -1\r\n"
+              "1 100 5 3600 8 -1 -1 8 7200 -1 1 3 7 -1 2 9 -1 -1\r\n"
               "2   40 5 60.5 3 -1 -1 -1 7200 -1 0 3 1 -1 -1 -1 -1 -1\n"
               "3 300 5 -1 8 -1 -1 8 7200 -1 1 3 1 -1 -1 -1 -1 -1\n" /* never ran */
               "4 300 5 10 8 -1 -1 8 7200 -1 3 3 1 -1 -1 -1 -1 -1\n" /* a part of a job */
@@ -44,6 +55,8 @@ static void swf(void **state)
     assert_int_equal(jobs[0].end, TRACE_FAILED);
     assert_true(jobs[1].submit_s == 60 && jobs[1].runtime_s == 3600 && jobs[1].chips == 2);
     assert_int_equal(jobs[1].end, TRACE_COMPLETED);
+    expect_tags(&trace, 1, (const char *const[]){"2", "9", "", "3", "7"});
+    expect_tags(&trace, 0, (const char *const[]){"", "", "", "3", "1"});
     assert_true(jobs[2].submit_s == 260);
     assert_int_equal(jobs[2].end, TRACE_CANCELLED);
     trace_done(&trace);
@@ -85,6 +98,32 @@ static void sacct(void **state)
     trace_done(&trace);
 }
 
+static void sacct_tags(void **state)
+{
+    const char *text = "JobID|Submit|ElapsedRaw|State|NNodes|Partition|QOS|User|Account|Priority\n"
+                       "7|2025-03-01T12:00:00|60|COMPLETED|1|gpu,debug|high|ann|ml|4000\n"
+                       "8|2025-03-01T12:00:01|60|COMPLETED|1|gpu||bob||-3\n";
+    struct trace trace;
+    read_good(&trace, TRACE_SACCT, text);
+    expect_tags(&trace, 0, (const char *const[]){"gpu", "gpu", "high", "ann", "ml"});
+    expect_tags(&trace, 1, (const char *const[]){"gpu", "gpu", "", "bob", ""});
+    assert_int_equal(trace.names.len, 6);
+    assert_int_equal(trace.jobs.items[0].priority, 0);
+    trace_done(&trace);
+    struct trace_terms prior = {.processors_per_chip = 1, .chips_per_node = 8, .priorities = true};
+    struct error error = {0};
+    assert_int_equal(trace_read(&trace, TRACE_SACCT, str_from(text), "t", &prior, &error), 0);
+    assert_true(trace.jobs.items[0].priority == 4000 && trace.jobs.items[1].priority == -3);
+    trace_done(&trace);
+    assert_int_equal(trace_read(&trace, TRACE_SACCT,
+                                STR("JobID|Submit|ElapsedRaw|State|NNodes|Priority\n"
+                                    "7|2025-03-01T12:00:00|60|COMPLETED|1|4294967295\n"),
+                                "t", &prior, &error),
+                     ERROR_INVALID);
+    assert_string_equal(error.text,
+                        "t:2:38: Priority: expected a whole number up to 1000000000, got \"4294967295\"");
+}
+
 static void sacct_mistakes(void **state)
 {
     refuse(TRACE_SACCT, "", "t:1:1: expected the names of columns, got nothing");
@@ -106,10 +145,8 @@ static void sacct_mistakes(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(swf),
-        cmocka_unit_test(swf_mistakes),
-        cmocka_unit_test(sacct),
-        cmocka_unit_test(sacct_mistakes),
+        cmocka_unit_test(swf),        cmocka_unit_test(swf_mistakes),   cmocka_unit_test(sacct),
+        cmocka_unit_test(sacct_tags), cmocka_unit_test(sacct_mistakes),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
