@@ -391,7 +391,7 @@ static void scenario_read_trace(struct reader *reader, struct sim_scenario *scen
     if (!file.doc || !source->file[0])
         field_wrong(reader, &file, "the name of a file");
     if (!format.doc)
-        field_wrong(reader, &format, "swf, sacct or phalanx");
+        field_wrong(reader, &format, "one of swf, sacct, phalanx, helios, acme, alibaba, philly");
     if (column && classes.doc)
         field_says(reader, &priority, "the column excludes priorities by QoS");
     if (reader->failed)

@@ -26,7 +26,15 @@ int trace_tag(const struct trace_reader *reader, struct trace_job *job, enum tra
 /* ERROR_LIMIT: too many jobs. */
 int trace_add(const struct trace_reader *reader, const struct trace_job *job);
 
+/* "2025-03-01T12:00:00", with a space for the T, and an offset such as +08:00 behind it; without one of the
+ * cluster's own zone. */
+bool trace_date(struct str text, double *ret_s);
+/* How a job ended, in Slurm's words; what the cluster ended counts as complete, and so does an empty one. */
+enum trace_end trace_end_of(struct str state);
+
 int swf_read(struct trace_reader *reader);
 int sacct_read(struct trace_reader *reader);
+int csv_read(struct trace_reader *reader, enum trace_format format); /* HELIOS, ACME or ALIBABA */
+int philly_read(struct trace_reader *reader);
 
 #endif

@@ -3,8 +3,6 @@
  * Slurm has no queues beside partitions: Partition is both tags. Of a list of partitions it is the first. */
 #include "sim/trace/internal.h"
 
-#include "base/units.h"
-
 enum sacct_column {
     SACCT_ID,
     SACCT_SUBMIT,
@@ -98,28 +96,6 @@ static bool sacct_chips(struct str tres, double *ret)
     return true;
 }
 
-/* "2025-03-01T12:00:00", the cluster's own time. */
-static bool sacct_time(struct str text, double *ret_s)
-{
-    char stamp[24];
-    int64_t time_ns;
-    if (text.len != 19)
-        return false;
-    memcpy(stamp, text.data, 19);
-    stamp[19] = 'Z';
-    if (!time_parse((struct str){stamp, 20}, &time_ns))
-        return false;
-    *ret_s = (double)(time_ns / NS_PER_SECOND);
-    return true;
-}
-
-static enum trace_end sacct_end(struct str state)
-{
-    if (str_is(state, "FAILED") || str_is(state, "OUT_OF_MEMORY") || str_is(state, "BOOT_FAIL"))
-        return TRACE_FAILED;
-    return str_starts(state, STR("CANCELLED")) ? TRACE_CANCELLED : TRACE_COMPLETED;
-}
-
 static int sacct_tags(const struct trace_reader *reader, const struct str *value, struct trace_job *job)
 {
     static const struct {
@@ -147,11 +123,12 @@ static int sacct_tags(const struct trace_reader *reader, const struct str *value
 
 static int sacct_job(struct trace_reader *reader, const struct sacct_layout *layout, const struct str *value)
 {
-    struct trace_job job = {.end = sacct_end(value[SACCT_STATE])};
+    struct trace_job job = {.end = trace_end_of(value[SACCT_STATE])};
     double chips = 0, nodes = 0;
     if (value[SACCT_ELAPSED].len > 0 && !trace_number(value[SACCT_ELAPSED], &job.runtime_s))
         return trace_wrong(reader, value[SACCT_ELAPSED], "ElapsedRaw", "a number of seconds");
-    if (!sacct_time(value[SACCT_SUBMIT], &job.submit_s))
+    struct str submit = value[SACCT_SUBMIT];
+    if (submit.len != 19 || submit.data[10] != 'T' || !trace_date(submit, &job.submit_s))
         return trace_wrong(reader, value[SACCT_SUBMIT], "Submit", "a time such as 2025-03-01T12:00:00");
     if (!sacct_chips(value[SACCT_TRES], &chips))
         return trace_wrong(reader, value[SACCT_TRES], "AllocTRES", "gres/gpu=N");

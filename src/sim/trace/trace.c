@@ -3,9 +3,12 @@
 
 #include <stdlib.h>
 
+#include "base/units.h"
+
 enum { TRACE_VALUE_SHOWN = 40, TRACE_DIGITS_MAX = 15 };
 
-const char *const trace_format_names[TRACE_FORMATS] = {"swf", "sacct", "phalanx"};
+const char *const trace_format_names[TRACE_FORMATS] = {"swf",  "sacct",   "phalanx", "helios",
+                                                       "acme", "alibaba", "philly"};
 
 const char *const trace_tag_names[TRACE_TAGS] = {"queue", "partition", "qos", "user", "account"};
 
@@ -57,6 +60,46 @@ bool trace_number(struct str text, double *ret)
         return false;
     *ret = (negative ? -value : value) / scale;
     return true;
+}
+
+/* "+08:00", "-07:30" or "Z", in seconds. */
+static bool trace_offset(struct str text, double *ret_s)
+{
+    int64_t hours, minutes;
+    *ret_s = 0;
+    if (text.len == 0 || str_is(text, "Z"))
+        return true;
+    if (text.len != 6 || (text.data[0] != '+' && text.data[0] != '-') || text.data[3] != ':' ||
+        !str_to_i64((struct str){text.data + 1, 2}, 0, 14, &hours) ||
+        !str_to_i64((struct str){text.data + 4, 2}, 0, 59, &minutes))
+        return false;
+    *ret_s = (double)(3600 * hours + 60 * minutes) * (text.data[0] == '-' ? -1 : 1);
+    return true;
+}
+
+bool trace_date(struct str text, double *ret_s)
+{
+    enum { DATE_BYTES = 19 };
+    char stamp[DATE_BYTES + 2];
+    int64_t time_ns;
+    double offset_s;
+    if (text.len < DATE_BYTES || (text.data[10] != 'T' && text.data[10] != ' '))
+        return false;
+    memcpy(stamp, text.data, DATE_BYTES);
+    stamp[10] = 'T';
+    stamp[DATE_BYTES] = 'Z';
+    if (!time_parse((struct str){stamp, DATE_BYTES + 1}, &time_ns) ||
+        !trace_offset((struct str){text.data + DATE_BYTES, text.len - DATE_BYTES}, &offset_s))
+        return false;
+    *ret_s = (double)(time_ns / NS_PER_SECOND) - offset_s;
+    return true;
+}
+
+enum trace_end trace_end_of(struct str state)
+{
+    if (str_is(state, "FAILED") || str_is(state, "OUT_OF_MEMORY") || str_is(state, "BOOT_FAIL"))
+        return TRACE_FAILED;
+    return str_starts(state, STR("CANCELLED")) ? TRACE_CANCELLED : TRACE_COMPLETED;
 }
 
 static uint32_t trace_name(struct trace *trace, struct str text)
@@ -125,8 +168,11 @@ int trace_read(struct trace *ret_trace, enum trace_format format, struct str tex
     struct trace_reader reader = {
         .trace = &trace, .terms = terms, .file = file, .error = error, .text = text};
     vec_push(&trace.names, ((struct str){0}));
-    CHECK(format == TRACE_SWF || format == TRACE_SACCT);
-    int rc = format == TRACE_SWF ? swf_read(&reader) : sacct_read(&reader);
+    CHECK(format < TRACE_FORMATS && format != TRACE_PHALANX);
+    int rc = format == TRACE_SWF      ? swf_read(&reader)
+             : format == TRACE_SACCT  ? sacct_read(&reader)
+             : format == TRACE_PHILLY ? philly_read(&reader)
+                                      : csv_read(&reader, format);
     if (rc < 0) {
         trace_done(&trace);
         return rc;

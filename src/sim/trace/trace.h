@@ -5,11 +5,13 @@
  *         ... error.text is "FILE:LINE:COLUMN: field: what was expected, got what"
  *     trace_done(&trace);
  *
- * Formats (trace.c, swf.c, sacct.c):
+ * Formats (trace.c, swf.c, sacct.c, csv.c, philly.c):
  *   swf    the Standard Workload Format 2.2: 18 numbers a line, comments behind ';'
  *   sacct  `sacct -P -o JobID,Submit,ElapsedRaw,State,AllocTRES`: columns separated by '|', named by the
  *          first line, in any order and with others between; AllocTRES may be ReqTRES, and NNodes counts
  *          where a job has no gres/gpu
+ *   helios, acme, alibaba   published job tables, comma-separated (csv.c)
+ *   philly     Microsoft's published jobs, JSON (philly.c)
  *   phalanx    a cluster's history, which has machines and outages, too: history.h reads it
  *
  * Beside its size and times a job has tags: the queue, partition, QoS, user and account that the trace names.
@@ -34,7 +36,16 @@ enum {
     TRACE_PRIORITY_MAX = 1000000000, /* as a PriorityClass has it; the least is its negative */
 };
 
-enum trace_format { TRACE_SWF, TRACE_SACCT, TRACE_PHALANX, TRACE_FORMATS };
+enum trace_format {
+    TRACE_SWF,
+    TRACE_SACCT,
+    TRACE_PHALANX,
+    TRACE_HELIOS,
+    TRACE_ACME,
+    TRACE_ALIBABA,
+    TRACE_PHILLY,
+    TRACE_FORMATS
+};
 extern const char *const trace_format_names[TRACE_FORMATS];
 
 /* What a trace says of whose a job is. */
@@ -62,7 +73,7 @@ struct trace {
     struct str_map name_places; /* private: name -> 1 + place */
 };
 
-/* `format` is SWF or SACCT; `file` is named in messages. ERROR_INVALID, ERROR_LIMIT. On failure *ret_trace is
+/* Any format but PHALANX; `file` is named in messages. ERROR_INVALID, ERROR_LIMIT. On failure *ret_trace is
  * untouched. */
 int trace_read(struct trace *ret_trace, enum trace_format format, struct str text, const char *file,
                const struct trace_terms *terms, struct error *error);

@@ -100,7 +100,8 @@ static void mistakes(void **state)
     refuse("cluster: {machines: 4}\nworkload: {jobsPerDay: 3}\n",
            "s.yaml:2:11: workload.sizes: expected the sizes of jobs, or mix: rsc-1, got nothing");
     refuse("cluster: {machines: 4}\nworkload: {trace: {file: a.swf}}\n",
-           "s.yaml:2:19: workload.trace.format: expected swf, sacct or phalanx, got nothing");
+           "s.yaml:2:19: workload.trace.format: expected one of swf, sacct, phalanx, helios, acme, "
+           "alibaba, philly, got nothing");
     refuse("cluster: {machines: 4}\nworkload: {command: [sh, 7]}\n",
            "s.yaml:2:26: workload.command[1]: expected a text, got 7");
     refuse("cluster: {machines: 4}\nworkload: {command: []}\n",
