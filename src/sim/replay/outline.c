@@ -34,7 +34,7 @@ struct outline {
     struct str_map orders;  /* "CAUSE start UID ATTEMPT" -> 1 + place in `lines` */
     struct str_map newest;  /* object -> 1 + place of its newest line */
     struct str_map numbers; /* "UID ATTEMPT" -> 1 + place in `attempts` */
-    struct u64_map tasks;   /* uid -> 1 + place in `attempts` */
+    struct u64_map tasks;   /* uid of one that was not told to stop -> 1 + place in `attempts` */
     const struct event *event;
 };
 
@@ -120,8 +120,12 @@ static void outline_order(struct outline *outline, const struct core *core, cons
         place = outline->lines.len;
         str_map_put(&outline->orders, key, (void *)place);
     }
-    outline->attempts.items[attempt - 1].answered |= str_is(str_from(what), "stop");
-    u64_map_put(&outline->tasks, task->uid, (void *)attempt);
+    bool stops = str_is(str_from(what), "stop");
+    outline->attempts.items[attempt - 1].answered = stops; /* one that was stopped may be resumed */
+    if (stops)
+        u64_map_remove(&outline->tasks, task->uid);
+    else
+        u64_map_put(&outline->tasks, task->uid, (void *)attempt);
     struct outline_line *line = &outline->lines.items[place - 1];
     if (task->machine < cluster->machine_count)
         rank.machine = arena_str(&outline->arena, cluster->machines[task->machine].name);
