@@ -268,6 +268,22 @@ static struct str outline_fault_cause(struct outline *outline, const struct effe
     return (struct str){0};
 }
 
+/* The machine that is held for lost now, be it for its connections, its silence or what peers say; empty:
+ * none is. */
+static struct str outline_loss_cause(struct outline *outline, const struct effects *effects)
+{
+    for (size_t i = 0; i < effects->list.len; i++) {
+        const struct effect *effect = &effects->list.items[i];
+        if (effect->kind != EFFECT_CHANGED || effect->changed.object.kind != OBJECT_EVENT ||
+            effect->changed.type == CHANGE_DELETED)
+            continue;
+        const struct note *note = effect->changed.object.note;
+        if (note->regarding == OBJECT_NODE && str_is(note->reason, "MachineLost"))
+            return arena_printf(&outline->arena, "lost " STR_FORMAT, STR_ARG(note->name));
+    }
+    return (struct str){0};
+}
+
 /* The first process of an attempt that ends by itself; empty: there is none. */
 static struct str outline_end_cause(struct outline *outline, const struct reports *reports)
 {
@@ -291,7 +307,9 @@ static struct str outline_cause(struct outline *outline, const struct event *eve
 {
     struct arena *arena = &outline->arena;
     const struct write_event *write = &event->write;
-    struct str cause;
+    struct str cause = outline_loss_cause(outline, effects);
+    if (cause.len > 0)
+        return cause;
     switch (event->kind) {
     case EVENT_BOOT:
         return STR("boot");
@@ -308,9 +326,6 @@ static struct str outline_cause(struct outline *outline, const struct event *eve
                             object_kind_name(write->object), STR_ARG(write->name));
     case EVENT_MACHINE_HELLO:
         return arena_printf(arena, "hello " STR_FORMAT, STR_ARG(event->machine_hello.hello.machine));
-    case EVENT_MACHINE_GONE:
-    case EVENT_MACHINE_SILENT:
-        return arena_printf(arena, "lost " STR_FORMAT, STR_ARG(event->machine.machine));
     case EVENT_REPORTS:
         cause = outline_end_cause(outline, &event->reports.reports);
         return cause.len ? cause : outline_fault_cause(outline, effects);
