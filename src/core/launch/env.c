@@ -207,8 +207,8 @@ static uint32_t count_worlds(const struct jobset_spec *spec)
     return worlds;
 }
 
-/* Sets the failure domain, a rack or a cube, across which copies are distributed, the address at which the
- * machine's ranks listen, and where its chips are. */
+/* Sets the failure domain, a rack or a cube, across which copies are distributed, and the address at which
+ * the machine's ranks listen. */
 static void env_block(env_list *env, struct arena *arena, const struct machine *machine,
                       const struct cluster *cluster)
 {
@@ -216,9 +216,6 @@ static void env_block(env_list *env, struct arena *arena, const struct machine *
     env_setf(env, arena, "PHX_RACK", STR_FORMAT "/" STR_FORMAT, STR_ARG(cluster->pods[machine->pod].name),
              STR_ARG(cluster->blocks[machine->block].name));
     env_set(env, STR("PHX_ADDRESS"), machine->address);
-    struct str chips = machine_chips_at(cluster, machine, arena);
-    if (chips.len)
-        env_set(env, STR("PHX_CHIP_NETWORK"), chips);
 }
 
 static void env_task(env_list *env, struct arena *arena, const struct task *task,
@@ -234,6 +231,9 @@ static void env_task(env_list *env, struct arena *arena, const struct task *task
     env_setf(env, arena, "PHX_ATTEMPT", "%d", task->attempt);
     env_setf(env, arena, "PHX_WORLDS", "%u", count_worlds(&jobset->spec));
     env_block(env, arena, &cluster->machines[task->machine], cluster);
+    struct str network = machine_chips_at(cluster, &cluster->machines[task->machine], arena);
+    if (network.len && labels_get(&jobset->spec.annotations, STR(SLICE_KEY), STR("")).len)
+        env_set(env, STR("PHX_CHIP_NETWORK"), network);
     env_setf(env, arena, "TORCHELASTIC_RESTART_COUNT", "%d", task->attempt);
     struct str keep = labels_get(&jobset->spec.annotations, STR(CHECKPOINT_KEEP_KEY), STR(""));
     if (keep.len)

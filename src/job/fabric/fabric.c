@@ -64,8 +64,10 @@ static int open_chips(struct phx_fabric *fabric, const char *text, struct phx_er
     const char *address;
     text = text != NULL ? text : getenv("PHX_CHIP_NETWORK");
     if (text == NULL || text[0] == '\0')
-        return fabric_fail(error, PHX_ERROR_INVALID,
-                           "PHX_CHIP_NETWORK is not set: the cluster file names no chips for this pod");
+        return fabric_fail(
+            error, PHX_ERROR_INVALID,
+            "PHX_CHIP_NETWORK is not set: the job asks for no slice, or the cluster file names no "
+            "chips for the pod");
     int status = fabric_driver(text, &fabric->driver, &address, error);
     if (status == 0)
         status = fabric->driver->open(address, &fabric->chips, error);
@@ -114,9 +116,9 @@ int phx_fabric_open(phx_context *ctx, const struct phx_fabric_options *options, 
     for (uint32_t slot = 0; slot < 2; slot++)
         for (uint32_t chip = 0; chip < PHX_SLICE_CHIPS; chip++)
             fabric->arrivals.bits[slot][chip] = mem_alloc(ARRIVAL_WORDS * sizeof(uint64_t));
-    int status = take_slice(fabric, error);
+    int status = open_chips(fabric, asked.chips, error);
     if (status == 0)
-        status = open_chips(fabric, asked.chips, error);
+        status = take_slice(fabric, error);
     if (status == 0)
         status = count_opens(fabric, error);
     if (status == 0)
