@@ -48,13 +48,13 @@ int driver_find(const char *name, const struct phx_switch_driver **ret_driver, s
 {
     if (strchr(name, '/'))
         return load_driver(name, ret_driver, error);
-    const struct phx_switch_driver *known[] = {&driver_scpi, &driver_tl1};
-    for (int i = 0; i < 2; i++)
+    const struct phx_switch_driver *known[] = {&driver_scpi, &driver_tl1, &driver_sai};
+    for (size_t i = 0; i < sizeof known / sizeof *known; i++)
         if (strcmp(known[i]->name, name) == 0) {
             *ret_driver = known[i];
             return 0;
         }
     return error_set(error, ERROR_NOT_FOUND,
-                     "driver \"%.64s\": expected scpi, tl1, or the path of a shared library with a '/'",
+                     "driver \"%.64s\": expected scpi, tl1, sai, or the path of a shared library with a '/'",
                      name);
 }

@@ -1,11 +1,6 @@
 #include "host/fabric/session.h"
 
-#include "base/check.h"
-
-/* The peer of each port, 0: none. */
-struct peers {
-    uint16_t of[PHX_SWITCH_PORTS_MAX + 1];
-};
+#include "host/fabric/batch.h"
 
 static int read_peers(struct phx_switch *sw, struct peers *ret_peers, struct phx_switch_error *error)
 {
@@ -112,52 +107,15 @@ static int change_range(struct phx_switch *sw, bool add, const struct phx_crossc
     return rc < 0 ? rc : change_range(sw, add, pairs + count / 2, count - count / 2, refusal);
 }
 
-static bool pair_is_possible(const struct phx_switch *sw, struct phx_crossconnect pair)
+static struct switch_size size_of(const struct phx_switch *sw)
 {
-    return pair.a >= 1 && pair.a <= sw->a_ports && pair.b > sw->a_ports &&
-           pair.b <= sw->a_ports + sw->b_ports;
-}
-
-static int all_statuses(int *statuses, uint32_t count, int status)
-{
-    for (uint32_t i = 0; i < count; i++)
-        statuses[i] = status;
-    return status;
-}
-
-/* Decides which members of a batch are sent: NOT_TRIED ones. `stolen` gets what STEAL removes first. */
-static uint32_t sort_out(const struct phx_switch *sw, struct peers *now, const struct phx_crossconnect *pairs,
-                         uint32_t count, enum phx_batch_mode mode, int *statuses,
-                         struct phx_crossconnect *stolen)
-{
-    uint32_t stolen_count = 0;
-    for (uint32_t i = 0; i < count; i++) {
-        struct phx_crossconnect pair = pairs[i];
-        statuses[i] = PHX_SWITCH_NOT_TRIED;
-        if (!pair_is_possible(sw, pair)) {
-            statuses[i] = PHX_SWITCH_INVALID;
-        } else if (now->of[pair.a] == pair.b) {
-            statuses[i] = PHX_SWITCH_OK;
-        } else if (mode == PHX_SWITCH_SAFE && (now->of[pair.a] || now->of[pair.b])) {
-            statuses[i] = PHX_SWITCH_BUSY;
-        } else {
-            uint16_t b = now->of[pair.a], a = now->of[pair.b];
-            if (b)
-                stolen[stolen_count++] = (struct phx_crossconnect){pair.a, b};
-            if (a)
-                stolen[stolen_count++] = (struct phx_crossconnect){a, pair.b};
-            now->of[b] = now->of[a] = 0;
-            now->of[pair.a] = (uint16_t)pair.b;
-            now->of[pair.b] = (uint16_t)pair.a;
-        }
-    }
-    return stolen_count;
+    return (struct switch_size){sw->a_ports, sw->b_ports};
 }
 
 int session_add(struct phx_switch *sw, const struct phx_crossconnect *pairs, uint32_t count,
                 enum phx_batch_mode mode, int *ret_statuses, struct phx_switch_error *error)
 {
-    struct phx_crossconnect sent[PHX_SWITCH_PORTS_MAX], stolen[PHX_SWITCH_PORTS_MAX];
+    struct phx_crossconnect sent[PHX_SWITCH_PORTS_MAX], stolen[2 * PHX_SWITCH_PORTS_MAX];
     struct phx_switch_error refusal = {0};
     struct peers now;
     uint32_t sent_count = 0;
@@ -166,8 +124,8 @@ int session_add(struct phx_switch *sw, const struct phx_crossconnect *pairs, uin
                            PHX_SWITCH_PORTS_MAX);
     int rc = read_peers(sw, &now, error);
     if (rc < 0)
-        return all_statuses(ret_statuses, count, rc);
-    uint32_t stolen_count = sort_out(sw, &now, pairs, count, mode, ret_statuses, stolen);
+        return batch_all_statuses(ret_statuses, count, rc);
+    uint32_t stolen_count = batch_sort_out(size_of(sw), &now, pairs, count, mode, ret_statuses, stolen);
     for (uint32_t i = 0; i < count; i++)
         if (ret_statuses[i] == PHX_SWITCH_NOT_TRIED)
             sent[sent_count++] = pairs[i];
@@ -200,14 +158,11 @@ int session_remove(struct phx_switch *sw, const struct phx_crossconnect *pairs, 
                            PHX_SWITCH_PORTS_MAX);
     int rc = read_peers(sw, &now, error);
     if (rc < 0)
-        return all_statuses(ret_statuses, count, rc);
-    for (uint32_t i = 0; i < count; i++) {
-        bool possible = pair_is_possible(sw, pairs[i]);
-        bool joined = possible && now.of[pairs[i].a] == pairs[i].b;
-        ret_statuses[i] = joined ? PHX_SWITCH_NOT_TRIED : possible ? PHX_SWITCH_ABSENT : PHX_SWITCH_INVALID;
-        if (joined)
+        return batch_all_statuses(ret_statuses, count, rc);
+    batch_sort_out_removal(size_of(sw), &now, pairs, count, ret_statuses);
+    for (uint32_t i = 0; i < count; i++)
+        if (ret_statuses[i] == PHX_SWITCH_NOT_TRIED)
             sent[sent_count++] = pairs[i];
-    }
     if (!sent_count)
         return PHX_SWITCH_OK;
     rc = change_range(sw, false, sent, sent_count, &refusal);

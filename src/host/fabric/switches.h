@@ -12,7 +12,8 @@
  *     switches:
  *     - {name: x0, driver: scpi, address: "10.0.0.1:5025"}
  *     - {name: x1, driver: tl1, address: "10.0.0.2:3082", user: admin, secretFile: /etc/phalanx/ocs}
- *     - {name: x2, driver: /usr/lib/ocs.so, address: "whatever the library expects"}
+ *     - {name: x2, driver: sai, address: "/usr/lib/libsai.so?ocs2"}
+ *     - {name: x3, driver: /usr/lib/ocs.so, address: "whatever the library expects"}
  *
  * Each switch has a thread of its own while work is done, because drivers block. A session that breaks, times
  * out or garbles is opened again after a wait that doubles, at most `attempts` times; then the switch is
