@@ -1,7 +1,9 @@
 /* The TL1 driver of Polatis switches (tl1.h). TL1 does not tell the size of a switch: it is the one that the
  * configuration expects, or 64 and 64 ports. */
 #include <stdlib.h>
+#include <string.h>
 
+#include "base/vec.h"
 #include "host/fabric/internal.h"
 #include "host/fabric/session.h"
 #include "host/fabric/tl1.h"
@@ -112,8 +114,12 @@ static int tl1_shutter(struct phx_switch *sw, const uint32_t *ports, uint32_t co
                        struct phx_switch_error *error)
 {
     struct buf command BUF_CLEANUP = {0};
+    uint32_t all = sw->a_ports + sw->b_ports;
     if (!count)
         return PHX_SWITCH_OK;
+    for (uint32_t i = 0; i < count; i++)
+        if (ports[i] < 1 || ports[i] > all)
+            return switch_fail(error, PHX_SWITCH_INVALID, "port %u: the switch has %u", ports[i], all);
     buf_add_str(&command, closed ? STR("OPR-PORT-SHUTTER::") : STR("RLS-PORT-SHUTTER::"));
     for (uint32_t i = 0; i < count; i++)
         buf_printf(&command, i ? "&%u" : "%u", ports[i]);
@@ -133,23 +139,30 @@ static int tl1_alarms(struct phx_switch *sw, struct phx_switch_alarm *ret_alarms
                       uint32_t *ret_count, struct phx_switch_error *error)
 {
     struct buf command BUF_CLEANUP = {0}, text BUF_CLEANUP = {0};
+    VEC(struct phx_switch_alarm) found = {0};
     struct phx_switch_alarm alarm;
     struct str line;
-    uint32_t count = 0;
     bool clear;
     buf_printf(&command, "RTRV-ALM-ALL:::%u:;\n", ++sw->ctag);
     int rc = tl1_ask(sw, buf_str(&command), &text, error);
     if (rc < 0)
         return rc;
-    for (struct str lines = buf_str(&text); count < capacity && tl1_next_line(&lines, &line);) {
+    for (struct str lines = buf_str(&text); rc == PHX_SWITCH_OK && tl1_next_line(&lines, &line);) {
         if (!tl1_read_alarm(line, &alarm, &clear))
-            return tl1_bad_line(error, line);
-        if (!clear)
-            ret_alarms[count++] = alarm;
+            rc = tl1_bad_line(error, line);
+        else if (!clear)
+            vec_push(&found, alarm);
     }
-    qsort(ret_alarms, count, sizeof *ret_alarms, compare_alarms);
-    *ret_count = count;
-    return PHX_SWITCH_OK;
+    if (rc == PHX_SWITCH_OK) { /* the most severe ones of all, also where there is less room */
+        uint32_t count = found.len < capacity ? (uint32_t)found.len : capacity;
+        if (found.len)
+            qsort(found.items, found.len, sizeof *found.items, compare_alarms);
+        if (count)
+            memcpy(ret_alarms, found.items, count * sizeof *ret_alarms);
+        *ret_count = count;
+    }
+    vec_done(&found);
+    return rc;
 }
 
 static bool tl1_word_is_plain(const char *word)

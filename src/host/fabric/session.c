@@ -63,9 +63,9 @@ int session_ports(struct phx_switch *sw, uint32_t first, uint32_t count, struct 
                   struct phx_switch_error *error)
 {
     struct peers now;
-    if (first < 1 || count > sw->a_ports + sw->b_ports || first + count - 1 > sw->a_ports + sw->b_ports)
-        return switch_fail(error, PHX_SWITCH_INVALID, "ports %u to %u: the switch has %u", first,
-                           first + count - 1, sw->a_ports + sw->b_ports);
+    if (first < 1 || count > sw->a_ports + sw->b_ports || first > sw->a_ports + sw->b_ports + 1 - count)
+        return switch_fail(error, PHX_SWITCH_INVALID, "%u ports from %u on: the switch has %u", count, first,
+                           sw->a_ports + sw->b_ports);
     int rc = read_peers(sw, &now, error);
     if (rc < 0)
         return rc;
