@@ -11,7 +11,7 @@
 
 #include "host/fabric/sai_abi.h"
 
-enum { STUB_SWITCHES = 4, STUB_PORTS = 128, STUB_JOINS = 64, STUB_LOOKS = 2 };
+enum { STUB_SWITCHES = 48, STUB_PORTS = 128, STUB_JOINS = 64, STUB_LOOKS = 2 };
 enum { KIND_SWITCH = 1, KIND_PORT, KIND_CROSS, KIND_FACTORY };
 
 struct stub_port {
