@@ -1,13 +1,16 @@
 /* A SAI library with a small optical circuit switch for each hardware text, for tests of the driver `sai`.
  *
  * Settings of an address say how it behaves: PORTS=N: the switch comes with N and N ports, else ports must be
- * created; FAULT=WORD: what goes wrong. Port 3A does not settle but fails, 4A refuses cross-connects, and
- * mirrors move during the first two looks at a port. The factory measured all pairs of the first two ports of
- * each side. A call that comes while another runs counts: 5A is then FAILED for good. */
+ * created; FAULT=WORD: what goes wrong; GATE=PATH: the next bulk creation writes a byte to PATH.in and waits
+ * for one from PATH.out. Port 3A does not settle but fails, 4A refuses cross-connects, and mirrors move
+ * during the first two looks at a port. The factory measured all pairs of the first two ports of each side.
+ * Port 5A has failed for good once two calls ran at the same time. */
+#include <fcntl.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "host/fabric/sai_abi.h"
 
@@ -23,7 +26,7 @@ struct stub_cross {
     uint64_t a, b; /* 0: free */
 };
 struct stub_switch {
-    char hardware[64], fault[32];
+    char hardware[64], fault[32], gate[128];
     int in_use;
     uint32_t port_count;
     struct stub_port ports[STUB_PORTS];
@@ -203,6 +206,23 @@ static int stops(const struct stub_switch *stub, enum sai_bulk_mode mode)
     return mode == SAI_BULK_STOP || has_fault(stub, "stops");
 }
 
+/* Meets the test at two pipes. */
+static void pass_gate(struct stub_switch *stub)
+{
+    char path[160], byte = 'x';
+    if (!stub->gate[0])
+        return;
+    snprintf(path, sizeof path, "%s.in", stub->gate);
+    int in = open(path, O_WRONLY | O_CLOEXEC);
+    snprintf(path, sizeof path, "%s.out", stub->gate);
+    int out = open(path, O_RDONLY | O_CLOEXEC);
+    if (write(in, &byte, 1) != 1 || read(out, &byte, 1) != 1)
+        abort();
+    close(in);
+    close(out);
+    stub->gate[0] = 0;
+}
+
 static sai_status create_crosses(sai_id device, uint32_t members, const uint32_t *counts,
                                  const struct sai_attribute **attributes, enum sai_bulk_mode mode,
                                  sai_id *ret_ids, sai_status *ret_statuses)
@@ -210,6 +230,7 @@ static sai_status create_crosses(sai_id device, uint32_t members, const uint32_t
     struct stub_switch *stub = switch_of(device);
     sai_status whole = SAI_OK;
     begin_call();
+    pass_gate(stub);
     if (has_fault(stub, "silent"))
         return end_call(SAI_OK);
     if (has_fault(stub, "no-bulk"))
@@ -243,7 +264,9 @@ static sai_status get_cross(sai_id id, uint32_t count, struct sai_attribute *att
     if (!cross->a)
         return end_call(SAI_INVALID_OBJECT);
     for (uint32_t i = 0; i < count; i++)
-        attributes[i].id = has_fault(stub, "odd-pair") ? 12345 : attributes[i].number ? cross->b : cross->a;
+        attributes[i].id = has_fault(stub, "odd-pair")                                  ? 12345
+                           : (attributes[i].number == 1) != has_fault(stub, "reversed") ? cross->b
+                                                                                        : cross->a;
     return end_call(SAI_OK);
 }
 
@@ -302,6 +325,7 @@ static sai_status create_switch(sai_id *ret_device, uint32_t count, const struct
     stub->in_use = 1;
     snprintf(stub->hardware, sizeof stub->hardware, "%s", hardware);
     snprintf(stub->fault, sizeof stub->fault, "%s", setting(profile, "FAULT"));
+    snprintf(stub->gate, sizeof stub->gate, "%s", setting(profile, "GATE"));
     long ports = strtol(setting(profile, "PORTS"), NULL, 10);
     for (long i = 1; i <= ports && i <= STUB_PORTS / 2; i++)
         for (int side = 1; side >= 0; side--) {

@@ -293,7 +293,7 @@ static void power_is_measured_or_unknown(void **state)
 static void shutters_block_what_is_joined(void **state)
 {
     struct subject *subject = *state;
-    const struct phx_crossconnect pair = PAIR(2, 5);
+    const struct phx_crossconnect pair = PAIR(2, 5), behind = PAIR(7, 8);
     const uint32_t shut[] = {2, 7}, odd[] = {1, 2 * SIDE + 1};
     struct phx_switch_port ports[SIDE];
     struct phx_switch_error error = {0};
@@ -307,6 +307,7 @@ static void shutters_block_what_is_joined(void **state)
     for (uint32_t i = 0; i < SIDE; i++)
         assert_int_equal(ports[i].shutter_closed, i == 1 || i == 6);
     assert_true(ports[1].state == PHX_PORT_BLOCKED && ports[1].peer == SIDE + 5); /* joined all the same */
+    expect_added(subject, &behind, 1, PHX_SWITCH_SAFE, all_good); /* mirrors move behind a shutter as well */
     assert_int_equal(subject->driver->shutter(subject->sw, shut, 1, 0, &error), PHX_SWITCH_OK);
     assert_int_equal(subject->driver->shutter(subject->sw, odd, 2, 1, &error), PHX_SWITCH_INVALID);
     assert_int_equal(subject->driver->shutter(subject->sw, odd, 0, 1, &error), PHX_SWITCH_OK);

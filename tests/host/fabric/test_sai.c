@@ -1,11 +1,13 @@
 /* Switches behind a SAI library (stub_sai.c), through the driver's table: ports that are found or created,
  * batches and what a switch refuses, shutters, the factory's data, and libraries that answer nonsense. */
+#include <fcntl.h>
 #include <pthread.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <cmocka.h>
 
@@ -151,10 +153,25 @@ static void a_busy_port_is_refused_or_stolen(void **state)
     assert_int_equal(statuses[0], PHX_SWITCH_OK); /* 1A-1B and 2A-2B went first */
     expect_joined(sw, (struct phx_crossconnect[]){PAIR(1, 2), PAIR(5, 5)}, 2);
     struct phx_crossconnect twice[] = {PAIR(1, 3), PAIR(1, 4)}; /* the later one stands */
+    error = (struct phx_switch_error){0};
     assert_int_equal(driver->add(sw, twice, 2, PHX_SWITCH_STEAL, statuses, &error), PHX_SWITCH_OK);
+    assert_string_equal(error.message, "");
     assert_int_equal(statuses[0], PHX_SWITCH_FAILED);
     assert_int_equal(statuses[1], PHX_SWITCH_OK);
     expect_joined(sw, (struct phx_crossconnect[]){PAIR(1, 4), PAIR(5, 5)}, 2);
+    driver->close(sw);
+}
+
+/* SAI lets its user name the B port first. */
+static void a_pair_the_other_way_round_is_listed(void **state)
+{
+    const struct phx_switch_driver *driver = driver_of("sai");
+    struct phx_switch *sw = open_fresh("?PORTS=8&FAULT=reversed");
+    struct phx_crossconnect pair = PAIR(1, 2);
+    struct phx_switch_error error = {0};
+    int status;
+    assert_int_equal(driver->add(sw, &pair, 1, PHX_SWITCH_SAFE, &status, &error), PHX_SWITCH_OK);
+    expect_joined(sw, &pair, 1);
     driver->close(sw);
 }
 
@@ -269,10 +286,17 @@ static void a_library_holds_several_switches_with_settings_of_their_own(void **s
     struct phx_switch *third;
     int status;
     fresh_address(address, "");
-    snprintf(other, sizeof other, "%.200s?ocs1&PORTS=8", address);
+    snprintf(other, sizeof other, "%.200s?ocs1&FAULT=no-override", address);
     snprintf(again, sizeof again, "%.200s?ocs1&PORTS=4", address);
     snprintf(absent, sizeof absent, "%.200s?absent", address);
     struct phx_switch *one = open_switch(address), *two = open_switch(other);
+    struct phx_switch_port port;
+    uint32_t shut = 2;
+    assert_int_equal(driver->shutter(one, &shut, 1, 1, &error), PHX_SWITCH_OK);
+    assert_int_equal(driver->shutter(two, &shut, 1, 1, &error),
+                     PHX_SWITCH_UNSUPPORTED); /* as its setting says */
+    assert_int_equal(driver->ports(one, 2, 1, &port, &error), PHX_SWITCH_OK);
+    assert_true(port.shutter_closed);
     assert_int_equal(driver->add(two, &pair, 1, PHX_SWITCH_SAFE, &status, &error), PHX_SWITCH_OK);
     expect_joined(one, NULL, 0);
     expect_joined(two, &pair, 1);
@@ -282,6 +306,54 @@ static void a_library_holds_several_switches_with_settings_of_their_own(void **s
     assert_non_null(strstr(error.message, "create_switch(): absent: SAI_STATUS_INSUFFICIENT_RESOURCES (-4)"));
     driver->close(one);
     driver->close(two);
+}
+
+static void *join_one(void *context)
+{
+    struct phx_crossconnect pair = PAIR(1, 1);
+    struct phx_switch_error error = {0};
+    int status = 7;
+    int rc = driver_of("sai")->add(context, &pair, 1, PHX_SWITCH_SAFE, &status, &error);
+    return (void *)(intptr_t)(rc < 0 ? rc : status);
+}
+
+/* A call of one switch hangs: another switch of the library is refused after its timeout, and answers
+ * later. */
+static void a_library_that_hangs_is_waited_for_no_longer_than_the_timeout(void **state)
+{
+    char address[256], other[256], gate[64], in[80], out[80], settings[128], byte = 'x';
+    const struct phx_switch_driver *driver = driver_of("sai");
+    struct phx_switch_error error = {0};
+    struct phx_crossconnect pair;
+    pthread_t thread;
+    uint32_t count;
+    void *status;
+    snprintf(gate, sizeof gate, "%s/gate", folder);
+    snprintf(in, sizeof in, "%s.in", gate);
+    snprintf(out, sizeof out, "%s.out", gate);
+    assert_true(mkfifo(in, 0600) == 0 && mkfifo(out, 0600) == 0);
+    fresh_address(address, "");
+    snprintf(settings, sizeof settings, "?ocs1&GATE=%s", gate);
+    snprintf(other, sizeof other, "%.120s%s", address, settings);
+    struct phx_switch *free_one = open_switch(address), *hangs = open_switch(other);
+    assert_int_equal(pthread_create(&thread, NULL, join_one, hangs), 0);
+    int in_fd = open(in, O_RDONLY | O_CLOEXEC), out_fd = open(out, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(read(in_fd, &byte, 1), 1); /* the library is inside of the call */
+    assert_int_equal(driver->list(free_one, &pair, 1, &count, &error), PHX_SWITCH_TIMEOUT);
+    assert_non_null(strstr(error.message, "busy with another call for 100 ms"));
+    struct phx_switch_config config = {other, NULL, NULL, 50, SIDE, SIDE};
+    struct phx_switch *third;
+    assert_int_equal(driver->open(&config, &third, &error), PHX_SWITCH_TIMEOUT);
+    assert_int_equal(write(out_fd, &byte, 1), 1);
+    pthread_join(thread, &status);
+    assert_null(status);
+    expect_joined(free_one, NULL, 0);
+    close(in_fd);
+    close(out_fd);
+    unlink(in);
+    unlink(out);
+    driver->close(free_one);
+    driver->close(hangs);
 }
 
 static void *join_and_part(void *context)
@@ -349,6 +421,10 @@ static void libraries_that_lack_something_are_refused_by_name(void **state)
                 fail_msg("\"%s\": expected \"%s\"", error.message, wrong[i].why);
         }
     }
+    fresh_address(address, "?FAULT=init"); /* settings that have been corrected are taken */
+    assert_int_equal(open_sized(address, SIDE, &sw, &error), PHX_SWITCH_FAILED);
+    *strchr(address, '?') = 0;
+    driver_of("sai")->close(open_switch(address));
     snprintf(text, sizeof text, "%.200s/nowhere.so", folder);
     assert_int_equal(open_sized(text, SIDE, &sw, &error), PHX_SWITCH_INVALID);
     assert_non_null(strstr(error.message, "nowhere.so"));
@@ -410,11 +486,13 @@ int main(void)
         cmocka_unit_test(ports_are_created_once_and_the_switch_tells_what_it_is),
         cmocka_unit_test(what_is_joined_outlives_a_session),
         cmocka_unit_test(a_busy_port_is_refused_or_stolen),
+        cmocka_unit_test(a_pair_the_other_way_round_is_listed),
         cmocka_unit_test(a_failing_member_does_not_stop_the_others),
         cmocka_unit_test(mirrors_that_do_not_settle_are_taken_back),
         cmocka_unit_test(shutters_and_states_of_ports_are_those_of_sai),
         cmocka_unit_test(the_loss_nearest_to_a_frequency_is_given),
         cmocka_unit_test(a_library_holds_several_switches_with_settings_of_their_own),
+        cmocka_unit_test(a_library_that_hangs_is_waited_for_no_longer_than_the_timeout),
         cmocka_unit_test(calls_to_a_library_come_one_at_a_time),
         cmocka_unit_test(libraries_that_lack_something_are_refused_by_name),
         cmocka_unit_test(nonsense_is_garbled_and_named),
