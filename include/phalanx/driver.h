@@ -5,9 +5,9 @@
  * the pod's wiring, from 1: A side 1 ... a_ports, B side a_ports + 1 ... a_ports + b_ports.
  *
  * A driver is a table of functions. Phalanx brings drivers for the SCPI and TL1 protocols of Polatis
- * switches; a shared library can bring another. The table covers the SAI OCS functions (ports,
- * cross-connects, bulk with a status each, factory loss data) and adds optical power, alarms, shutters, and
- * batches that never take a port from another cross-connect.
+ * switches, and for vendors' SAI libraries; a shared library can bring another. The table covers the SAI OCS
+ * functions (ports, cross-connects, bulk with a status each, factory loss data) and adds optical power,
+ * alarms, shutters, and batches that never take a port from another cross-connect.
  *
  *     struct phx_switch *sw;
  *     if (driver->open(&config, &sw, &error) < 0) ...
