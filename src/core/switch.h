@@ -49,8 +49,9 @@ static inline bool circuit_equal(struct circuit a, struct circuit b)
 struct switch_apply {
     struct place place;                   /* PLACE_SWITCH, and its index in the cluster */
     struct str name;                      /* unique in the cluster: "pod-1-x5" */
-    struct str protocol;                  /* "scpi", "tl1" */
-    struct str address;                   /* "10.0.0.7:5025" */
+    struct str protocol;                  /* name of the driver: "scpi", "tl1", "sai", a library's path */
+    struct str address;                   /* "10.0.0.7:5025", or what the driver takes */
+    uint32_t cubes;                       /* of the pod: how many ports its wiring has on each side */
     uint64_t operation;                   /* larger than that of every earlier request; never 0 */
     const struct circuit *breaks, *makes; /* by ports */
     size_t break_count, make_count;       /* both 0: read only */

@@ -3,7 +3,7 @@
 
 #include "core/model/load.h"
 
-enum { ADDRESS_MAX = 255 };
+enum { ADDRESS_MAX = 255, PROTOCOL_MAX = 200 };
 #define TIMEOUT_DEFAULT_NS (10 * NS_PER_SECOND)
 #define TIMEOUT_MIN_NS     (100 * NS_PER_MS)
 #define TIMEOUT_MAX_NS     (600 * NS_PER_SECOND)
@@ -41,6 +41,20 @@ static bool read_address(struct loader *loader, const struct field *field, struc
     return false;
 }
 
+/* Drivers whose addresses are theirs alone: SAI, and shared libraries. */
+static bool has_own_addresses(const struct fabric_plan *plan)
+{
+    return str_is(plan->protocol, "sai") || str_starts(plan->protocol, STR("/"));
+}
+
+static void read_own_address(struct loader *loader, const struct field *field)
+{
+    struct str text;
+    if (load_text(loader, field, &text) && (text.len == 0 || text.len > ADDRESS_MAX))
+        load_fail(loader, field, "FieldValueInvalid", "Invalid value: must be an address of 1 to %d bytes",
+                  ADDRESS_MAX);
+}
+
 static void read_list(struct loader *loader, const struct field *switches, struct fabric_plan *plan)
 {
     size_t count = doc_len(switches->doc);
@@ -53,7 +67,10 @@ static void read_list(struct loader *loader, const struct field *switches, struc
         struct field item = field_at(switches, i);
         if (!load_present(&item))
             load_required(loader, &item, "the address of a switch");
-        (void)read_address(loader, &item, &plan->host, &plan->port);
+        if (has_own_addresses(plan))
+            read_own_address(loader, &item);
+        else
+            (void)read_address(loader, &item, &plan->host, &plan->port);
     }
 }
 
@@ -101,14 +118,20 @@ void load_fabric(struct loader *loader, const struct field *fabric, struct pod_p
     if (!load_object(loader, fabric, known))
         return;
     load_text(loader, &protocol, &plan->protocol);
-    if (!str_is(plan->protocol, "scpi") && !str_is(plan->protocol, "tl1"))
+    bool known_protocol = str_is(plan->protocol, "scpi") || str_is(plan->protocol, "tl1");
+    if (!known_protocol && (!has_own_addresses(plan) || plan->protocol.len > PROTOCOL_MAX))
         load_fail(loader, &protocol, "FieldValueNotSupported",
-                  "Unsupported value: \"" STR_FORMAT "\": supported values: \"scpi\", \"tl1\"",
+                  "Unsupported value: \"" STR_FORMAT
+                  "\": supported values: \"scpi\", \"tl1\", \"sai\", or the "
+                  "path of a shared library that begins with '/'",
                   STR_ARG(load_excerpt(plan->protocol)));
     load_duration(loader, &timeout, TIMEOUT_MIN_NS, TIMEOUT_MAX_NS, &plan->timeout_ns);
     read_chips(loader, &chips, plan);
     if (!load_present(&switches))
         load_required(loader, &switches, "HOST:PORT of switch x0, or a list of 48");
+    else if (switches.doc->kind != DOC_ARRAY && has_own_addresses(plan))
+        load_fail(loader, &switches, "FieldValueInvalid",
+                  "Invalid value: must be a list of %d addresses for this protocol", POD_SWITCHES);
     else if (switches.doc->kind != DOC_ARRAY)
         read_first(loader, &switches, pod->count, plan);
     else if (pod->count > 1)

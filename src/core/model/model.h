@@ -134,8 +134,8 @@ struct optical_switch {
     struct str name;     /* unique in the cluster: "<pod>-x5" */
     uint32_t pod;        /* index into cluster->pods */
     uint32_t number;     /* in its pod: fabric/wiring.h */
-    struct str protocol; /* "scpi" or "tl1" */
-    struct str address;  /* HOST:PORT */
+    struct str protocol; /* name of the driver: "scpi", "tl1", "sai", or a library's path */
+    struct str address;  /* HOST:PORT, or what the driver takes */
     int64_t timeout_ns;  /* of one request */
 };
 

@@ -334,6 +334,8 @@ static struct clerk *clerk_new(struct desk *desk, const struct switch_apply *app
     clerk->entry.listed = true;
     clerk->terms = (struct crew_terms){
         .timeout_ms = DESK_ANSWER_MS, .attempts = DESK_ATTEMPTS, .backoff_ms = DESK_BACKOFF_MS};
+    if (str_is(apply->protocol, "sai")) /* SAI leaves it to its user to create ports; others have a size */
+        clerk->terms.cubes = apply->cubes;
     clerk->member = (struct member){.entry = &clerk->entry, .terms = &clerk->terms, .stop = &desk->stop};
     (void)driver_find(clerk->entry.driver, &clerk->member.driver, NULL); /* reports say that there is none */
     list_init(&clerk->inbox);

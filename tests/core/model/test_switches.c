@@ -61,11 +61,34 @@ static void each_machine_of_a_cube_has_its_chips(void **state)
     cluster_done(&cluster);
 }
 
+/* The addresses of SAI and of shared libraries mean what these say. */
+static void drivers_may_have_addresses_of_their_own(void **state)
+{
+    static const char *const protocols[] = {"sai", "/usr/lib/ocs.so"};
+    for (size_t p = 0; p < 2; p++) {
+        struct cluster cluster;
+        struct buf out BUF_CLEANUP = {0}, text BUF_CLEANUP = {0};
+        buf_printf(&text, HEAD "  - cubes: 1\n    fabric:\n      protocol: %s\n      switches:\n",
+                   protocols[p]);
+        for (int i = 0; i < POD_SWITCHES; i++)
+            buf_printf(&text, "      - /usr/lib/libsai.so?ocs%d\n", i);
+        assert_true(load(text.data, &cluster, &out));
+        assert_int_equal(cluster.switch_count, POD_SWITCHES);
+        assert_true(str_is(cluster.switches[47].protocol, protocols[p]));
+        assert_true(str_is(cluster.switches[47].address, "/usr/lib/libsai.so?ocs47"));
+        cluster_done(&cluster);
+    }
+}
+
 static void mistakes_are_named(void **state)
 {
     static const struct mistake mistakes[] = {
         {"  - {cubes: 1, fabric: {protocol: snmp, switches: 'h:1'}}",
          "spec.pods[0].fabric.protocol: Unsupported"},
+        {"  - {cubes: 1, fabric: {protocol: sai, switches: '/usr/lib/libsai.so'}}", "must be a list of 48"},
+        {"  - {cubes: 1, fabric: {protocol: sai, switches: ['/usr/lib/libsai.so']}}",
+         "a pod has 48 switches"},
+        {"  - {cubes: 1, fabric: {protocol: lib/ocs.so, switches: ['a']}}", "begins with '/'"},
         {"  - {cubes: 1, fabric: {}}", "spec.pods[0].fabric.switches: Required"},
         {"  - {cubes: 1, fabric: {switches: '10.0.0.1'}}", "must be HOST:PORT"},
         {"  - {cubes: 1, fabric: {switches: '10.0.0.1:0'}}", "must be HOST:PORT"},
@@ -93,6 +116,7 @@ int main(void)
         cmocka_unit_test(ports_follow_each_other_over_the_pods),
         cmocka_unit_test(a_list_gives_each_switch_its_address),
         cmocka_unit_test(each_machine_of_a_cube_has_its_chips),
+        cmocka_unit_test(drivers_may_have_addresses_of_their_own),
         cmocka_unit_test(mistakes_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
