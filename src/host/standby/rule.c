@@ -64,13 +64,25 @@ static struct str parameter(struct str query, const char *name)
     return (struct str){0};
 }
 
+/* Whether the path asks if this process lives; /readyz asks whether writes are taken, which the leader knows. */
+static bool asks_for_life(struct str path)
+{
+    return str_is(path, "/livez") || str_is(path, "/healthz");
+}
+
 struct read_rule rule_of(const struct http_head *head)
 {
     struct str path = head->target, query = {0};
     struct read_rule rule = {0};
     bool reads = str_is(head->method, "GET") || str_is(head->method, "HEAD");
     (void)str_cut(head->target, '?', &path, &query);
-    if (!reads || head->content_length != 0 || http_head_value(head, "Upgrade").data || !is_shared(path))
+    if (!reads || head->content_length != 0 || http_head_value(head, "Upgrade").data)
+        return rule;
+    if (asks_for_life(path)) {
+        rule.here = true;
+        return rule;
+    }
+    if (!is_shared(path))
         return rule;
     struct str version = parameter(query, "resourceVersion");
     int64_t number = 0;

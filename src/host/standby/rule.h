@@ -6,6 +6,9 @@
  * write that was acknowledged before; "0" takes any state; another number, no older one. What a standby
  * does not have is asked of the leader: subresources (logs, commands), metrics, which agents bring to the
  * leader, and Maintenance, which says what agents have confirmed to it.
+ *
+ * /livez and /healthz are about the process that is asked, so a supervisor restarts no standby because nobody
+ * leads. /readyz is the leader's: whether writes are taken.
  */
 #ifndef PHX_HOST_STANDBY_RULE_H
 #define PHX_HOST_STANDBY_RULE_H

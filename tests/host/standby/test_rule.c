@@ -41,6 +41,17 @@ static void collections_and_objects(void **state)
     assert_true(rule("HEAD", "/api/v1/pods", "").here);
 }
 
+static void its_own_life(void **state)
+{
+    static const char *const targets[] = {"/livez", "/healthz", "/livez?verbose"};
+    for (size_t i = 0; i < sizeof targets / sizeof *targets; i++) {
+        struct read_rule life = rule("GET", targets[i], "");
+        assert_true(life.here && !life.newest && life.version == 0);
+    }
+    assert_false(here("/livez/etcd"));
+    assert_false(rule("POST", "/livez", "").here);
+}
+
 static void what_the_leader_has(void **state)
 {
     static const char *const targets[] = {"/",
@@ -89,6 +100,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(collections_and_objects),
+        cmocka_unit_test(its_own_life),
         cmocka_unit_test(what_the_leader_has),
         cmocka_unit_test(versions),
     };
