@@ -54,20 +54,22 @@ print(next((f[len(top):] for f in site.getsitepackages() if f.startswith(top)), 
 
 # --- systemd units and their settings
 set(PHX_UNITDIR lib/systemd/system CACHE STRING "Where systemd units go, below the prefix")
-foreach(unit phalanx-controller.service phalanx-agent.service)
+foreach(unit phalanx-controller.service phalanx-etcd.service phalanx-agent.service)
   install(CODE "set(PHX_BINDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_BINDIR}\")
     set(PHX_SHAREDIR \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/phalanx\")
     configure_file(\"${CMAKE_SOURCE_DIR}/deploy/systemd/${unit}.in\" \"${CMAKE_BINARY_DIR}/${unit}\" @ONLY)")
   install(FILES ${CMAKE_BINARY_DIR}/${unit} DESTINATION ${PHX_UNITDIR})
 endforeach()
 install(FILES ${CMAKE_SOURCE_DIR}/deploy/systemd/sysusers.conf DESTINATION lib/sysusers.d RENAME phalanx.conf)
-install(FILES ${CMAKE_SOURCE_DIR}/deploy/systemd/controller.env ${CMAKE_SOURCE_DIR}/deploy/systemd/agent.env
+install(FILES ${CMAKE_SOURCE_DIR}/deploy/systemd/controller.env ${CMAKE_SOURCE_DIR}/deploy/systemd/controller-ha.env
+  ${CMAKE_SOURCE_DIR}/deploy/systemd/etcd.env ${CMAKE_SOURCE_DIR}/deploy/systemd/agent.env
   DESTINATION ${CMAKE_INSTALL_DATADIR}/phalanx/systemd)
 
 # --- cluster files, examples, a dashboard, alerts, and operators' hooks to copy from
 install(DIRECTORY ${CMAKE_SOURCE_DIR}/clusters ${CMAKE_SOURCE_DIR}/examples ${CMAKE_SOURCE_DIR}/deploy/grafana
   ${CMAKE_SOURCE_DIR}/deploy/prometheus DESTINATION ${CMAKE_INSTALL_DATADIR}/phalanx PATTERN "__pycache__" EXCLUDE)
-install(DIRECTORY ${CMAKE_SOURCE_DIR}/deploy/hooks DESTINATION ${CMAKE_INSTALL_DATADIR}/phalanx
+install(DIRECTORY ${CMAKE_SOURCE_DIR}/deploy/hooks ${CMAKE_SOURCE_DIR}/deploy/slurm
+  ${CMAKE_SOURCE_DIR}/deploy/kubernetes DESTINATION ${CMAKE_INSTALL_DATADIR}/phalanx
   USE_SOURCE_PERMISSIONS)
 install(CODE "
   set(file \"\${CMAKE_INSTALL_PREFIX}/${CMAKE_INSTALL_DATADIR}/phalanx/examples/pytorch/jobset.yaml\")
