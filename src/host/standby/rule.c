@@ -64,7 +64,7 @@ static struct str parameter(struct str query, const char *name)
     return (struct str){0};
 }
 
-/* Whether the path asks if this process lives; /readyz asks whether writes are taken, which the leader knows. */
+/* Whether the path asks if this process lives. /readyz asks whether writes are taken: the leader knows. */
 static bool asks_for_life(struct str path)
 {
     return str_is(path, "/livez") || str_is(path, "/healthz");
