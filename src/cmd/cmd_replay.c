@@ -27,9 +27,8 @@ static const char usage[] =
     "  --until T     end behind this record or time\n"
     "  --about TEXT  only decisions whose object or reason has TEXT, such as default/train or m-17\n"
     "  --all         print records without a decision as well\n"
-    "  --decisions   the decisions alone, without times, numbers and random names: two logs of one story, "
-    "such\n"
-    "                as those of a cluster and of `phalanx sim --log`, can be compared with diff\n"
+    "  --decisions   the decisions alone, without times, numbers and random names: two logs of one\n"
+    "                story, as of a cluster and of `phalanx sim --log`, can be compared with diff\n"
     "  -q, --quiet   only the sum at the end\n"
     "  -o json       one JSON object a line, and one with the sum\n" LOG_PLACE_HELP
     "  --help        this text\n"

@@ -11,11 +11,11 @@
 static const char flow_suspend_usage[] =
     "Usage: phalanx flow suspend ADDRESS TENANT [--grace TIME] [--token-file FILE]\n"
     "\n"
-    "Suspends the clients named TENANT (as `phalanx flow top` shows it) of the head at ADDRESS: launches "
-    "that\n"
-    "have a ticket run to their end, the others wait; workers save all values to files; the devices and\n"
-    "their memory are free for other clients. Handles stay, and calls that need a value wait. Returns once\n"
-    "all is saved. A client that is not through within the grace runs on, as if nothing had been asked.\n"
+    "Suspends the clients named TENANT (as `phalanx flow top` shows it) of the head at ADDRESS:\n"
+    "launches that have a ticket run to their end, the others wait; workers save all values to files;\n"
+    "the devices and their memory are free for other clients. Handles stay, and calls that need a value\n"
+    "wait. Returns once all is saved. A client that is not through within the grace runs on, as if\n"
+    "nothing had been asked.\n"
     "\n"
     "      --grace TIME       how long it may take (default 30s)\n"
     "      --token-file FILE  the head's token (default: as for clients)\n"
@@ -24,9 +24,8 @@ static const char flow_suspend_usage[] =
 static const char flow_resume_usage[] =
     "Usage: phalanx flow resume ADDRESS TENANT [--token-file FILE]\n"
     "\n"
-    "Resumes the suspended clients named TENANT of the head at ADDRESS, on the devices that carry least "
-    "today.\n"
-    "A client for whose values they have no memory stays suspended.\n"
+    "Resumes the suspended clients named TENANT of the head at ADDRESS, on the devices that carry\n"
+    "least by then. A client for whose values they have no memory stays suspended.\n"
     "\n"
     "      --token-file FILE  the head's token (default: as for clients)\n"
     "      --help             this text\n";
