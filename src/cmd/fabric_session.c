@@ -84,9 +84,10 @@ static void light_up(struct emulation *emulation)
 static uint32_t chip_at(const struct session_order *order, uint32_t number)
 {
     const uint16_t *extent = order->slice.shape.extent;
-    uint32_t x = number % extent[0], y = number / extent[0] % extent[1], z = number / (extent[0] * extent[1]);
-    uint32_t place = x / 4 + extent[0] / 4u * (y / 4 + extent[1] / 4u * (z / 4));
-    return order->slice.cube[place] * CUBE_CHIPS + x % 4 + 4 * (y % 4) + 16 * (z % 4);
+    uint32_t inside,
+        at[AXES] = {number % extent[0], number / extent[0] % extent[1], number / (extent[0] * extent[1])};
+    uint32_t place = slice_chip_place(&order->slice.shape, at, &inside);
+    return order->slice.cube[place] * CUBE_CHIPS + inside;
 }
 
 /* Each chip writes its label to others, at a place of its own; counts those that lie where they should. */

@@ -31,6 +31,13 @@ bool crossconnects_valid(const struct crossconnects *connects)
     return true;
 }
 
+uint32_t slice_chip_place(const struct slice_shape *shape, const uint32_t at[AXES], uint32_t *ret_inside)
+{
+    uint32_t side_x = shape->extent[0] / CUBE_SIDE, side_y = shape->extent[1] / CUBE_SIDE;
+    *ret_inside = at[0] % CUBE_SIDE + CUBE_SIDE * (at[1] % CUBE_SIDE + CUBE_SIDE * (at[2] % CUBE_SIDE));
+    return at[0] / CUBE_SIDE + side_x * (at[1] / CUBE_SIDE + side_y * (at[2] / CUBE_SIDE));
+}
+
 uint32_t slice_next_place(const struct slice_shape *shape, uint32_t place, uint32_t axis)
 {
     CHECK(axis < AXES && slice_shape_is_whole(shape) && place < slice_shape_cubes(shape));

@@ -70,6 +70,10 @@ bool crossconnects_valid(const struct crossconnects *connects);
 /* The place that follows along an axis in a slice of whole cubes, by the rules of torus.h. */
 uint32_t slice_next_place(const struct slice_shape *shape, uint32_t place, uint32_t axis);
 
+/* The place of the cube that has a chip of the slice, and the chip's number in that cube, by the chip's
+ * coordinates (of a part of a cube: those in the cube). */
+uint32_t slice_chip_place(const struct slice_shape *shape, const uint32_t at[AXES], uint32_t *ret_inside);
+
 /* Gives each cube a place, such that many cross-connects that exist can stay; cubes that form the slice
  * already keep their places. ERROR_INVALID if number or cubes do not fit. */
 int crossconnect_arrange(const struct crossconnects *now, const struct slice_shape *shape,

@@ -72,18 +72,16 @@ static int session_check_terms(const struct fabric_session_terms *terms, struct 
 static void session_label_chips(struct fabric_session *session)
 {
     const struct torus *torus = &session->torus;
-    const uint8_t *origin = session->terms.origin;
-    uint32_t side_x = torus->shape.extent[0] / 4u, side_y = torus->shape.extent[1] / 4u;
     for (uint32_t cube = 0; cube < POD_CUBES_MAX; cube++)
         session->place_of[cube] = SLICE_CUBES_MAX;
     for (uint32_t place = 0; place < session->slice.count; place++)
         session->place_of[session->slice.cube[place]] = (uint16_t)place;
     for (uint32_t chip = 0; chip < torus->chips; chip++) {
-        uint32_t x = origin[0] + torus->at[0][chip], y = origin[1] + torus->at[1][chip],
-                 z = origin[2] + torus->at[2][chip];
-        uint32_t place = x / 4 + side_x * (y / 4 + side_y * (z / 4));
-        session->chips[chip].label =
-            session->slice.cube[place] * CUBE_CHIPS + x % 4 + 4 * (y % 4) + 16 * (z % 4);
+        uint32_t at[AXES], inside;
+        for (int axis = 0; axis < AXES; axis++)
+            at[axis] = session->terms.origin[axis] + torus->at[axis][chip];
+        uint32_t place = slice_chip_place(&torus->shape, at, &inside);
+        session->chips[chip].label = session->slice.cube[place] * CUBE_CHIPS + inside;
     }
 }
 
@@ -143,7 +141,6 @@ static uint32_t session_buffer(const struct fabric_session *session, uint32_t rt
 static void session_fill_load(const struct fabric_session *session, uint16_t chip, struct fabric_order *order)
 {
     const struct session_chip *at = &session->chips[chip];
-    order->chip_number = chip;
     order->route = &session->route;
     order->parent = at->parent;
     order->children = at->children;
@@ -210,8 +207,10 @@ bool fabric_session_order(struct fabric_session *session, struct fabric_order *r
     uint16_t chip =
         session->state == FABRIC_SESSION_DISCOVER ? session->queue[session->sent] : (uint16_t)session->sent;
     CHECK(session->state <= FABRIC_SESSION_STOP && chip < session->torus.chips);
-    *ret_order = (struct fabric_order){
-        .kind = kinds[session->state], .chip = session->chips[chip].label, .number = session_number(session)};
+    *ret_order = (struct fabric_order){.kind = kinds[session->state],
+                                       .chip = session->chips[chip].label,
+                                       .chip_number = chip,
+                                       .number = session_number(session)};
     if (ret_order->kind == FABRIC_LOAD)
         session_fill_load(session, chip, ret_order);
     session->sent++;

@@ -77,10 +77,10 @@ struct fabric_neighbour {
 enum fabric_order_kind { FABRIC_ASK, FABRIC_LOAD, FABRIC_START, FABRIC_STOP };
 struct fabric_order {
     enum fabric_order_kind kind;
-    uint32_t chip;   /* label */
+    uint32_t chip; /* label */
+    uint16_t chip_number;
     uint32_t number; /* of the session */
     /* FABRIC_LOAD: data must not flow until the start */
-    uint16_t chip_number;
     const struct route *route; /* valid until the next load, or the end of the session */
     uint32_t buffer_bytes[CHIP_PORTS];
     uint8_t parent;   /* port that leads to the root of the clock tree; FABRIC_NO_PORT at the root */

@@ -8,22 +8,31 @@
 #include "base/check.h"
 #include "job/fabric/internal.h"
 
-/* The chips of the slice by number: whose they are, and where they stand. */
+/* The cubes of the slice, as the ranks' chips say. */
 struct roll {
     struct cube_slice slice;
     uint8_t origin[AXES]; /* of a part of a cube */
-    uint32_t *labels; /* [chips] */
-    uint32_t *owners; /* [chips] rank x PHX_SLICE_CHIPS + index in the machine */
 };
 
-/* --- who has which chip -------------------------------------------------------------------------------- */
+/* --- who has which chip --------------------------------------------------------------------------------- */
 
-/* The number in the slice of a rank's chip: ranks count machines of 2x2x1 along X, Y, Z (docs/fabric.md). */
-static uint16_t chip_number(const struct phx_fabric *fabric, uint32_t rank, uint32_t index)
+/* Where a rank's chip is in the slice: ranks count machines of 2x2x1 along X, Y, Z (docs/fabric.md). */
+static void chip_at(const struct phx_fabric *fabric, uint32_t rank, uint32_t index, uint32_t ret_at[AXES])
 {
     uint32_t machines_x = fabric->shape.extent[0] / 2u, machines_y = fabric->shape.extent[1] / 2u;
-    uint32_t x = rank % machines_x * 2 + index % 2, y = rank / machines_x % machines_y * 2 + index / 2;
-    return torus_chip(&fabric->torus, x, y, rank / (machines_x * machines_y));
+    ret_at[0] = rank % machines_x * 2 + index % 2;
+    ret_at[1] = rank / machines_x % machines_y * 2 + index / 2;
+    ret_at[2] = rank / (machines_x * machines_y);
+}
+
+/* The rank that has a chip, and the index in its machine: chip_at() undone. */
+static uint32_t owner_of(const struct phx_fabric *fabric, uint16_t chip, uint32_t *ret_index)
+{
+    const struct torus *torus = &fabric->torus;
+    uint32_t x = torus->at[0][chip], y = torus->at[1][chip], z = torus->at[2][chip];
+    uint32_t machines_x = fabric->shape.extent[0] / 2u, machines_y = fabric->shape.extent[1] / 2u;
+    *ret_index = x % 2 + 2 * (y % 2);
+    return x / 2 + machines_x * (y / 2 + machines_y * z);
 }
 
 /* A part of a cube begins where the first rank's first chip is. */
@@ -38,53 +47,35 @@ static void find_origin(const struct phx_fabric *fabric, struct roll *roll)
 static int call_chip(const struct phx_fabric *fabric, struct roll *roll, uint32_t rank, uint32_t index,
                      struct phx_error *error)
 {
-    const struct torus *torus = &fabric->torus;
-    uint16_t number = chip_number(fabric, rank, index);
-    uint32_t x = roll->origin[0] + torus->at[0][number], y = roll->origin[1] + torus->at[1][number],
-             z = roll->origin[2] + torus->at[2][number];
-    uint32_t side_x = torus->shape.extent[0] / 4u, side_y = torus->shape.extent[1] / 4u;
-    uint32_t place = x / 4 + side_x * (y / 4 + side_y * (z / 4));
     uint32_t label = fabric->words[rank].chips[index].label, cube = label / CUBE_CHIPS;
-    if (label % CUBE_CHIPS != x % 4 + 4 * (y % 4) + 16 * (z % 4) || cube >= POD_CUBES_MAX ||
-        place >= roll->slice.count ||
+    uint32_t at[AXES], in_cube[AXES], inside;
+    chip_at(fabric, rank, index, at);
+    for (int axis = 0; axis < AXES; axis++)
+        in_cube[axis] = roll->origin[axis] + at[axis];
+    uint32_t place = slice_chip_place(&fabric->shape, in_cube, &inside);
+    if (label % CUBE_CHIPS != inside || cube >= POD_CUBES_MAX || place >= roll->slice.count ||
         (roll->slice.cube[place] != CUBE_NONE && roll->slice.cube[place] != cube))
         return fabric_fail(error, PHX_ERROR_INVALID,
                            "rank %u has chip %u of cube %u, which is not the one at (%u,%u,%u) of the slice",
-                           rank, label % CUBE_CHIPS, cube, torus->at[0][number], torus->at[1][number],
-                           torus->at[2][number]);
+                           rank, label % CUBE_CHIPS, cube, at[0], at[1], at[2]);
     roll->slice.cube[place] = (uint16_t)cube;
-    roll->labels[number] = label;
-    roll->owners[number] = rank * PHX_SLICE_CHIPS + index;
     return 0;
 }
 
-static int call_roll(const struct phx_fabric *fabric, struct roll *roll, struct arena *arena,
-                     struct phx_error *error)
+static int call_roll(const struct phx_fabric *fabric, struct roll *roll, struct phx_error *error)
 {
     int status = 0;
     roll->slice = (struct cube_slice){.shape = fabric->shape, .count = slice_shape_cubes(&fabric->shape)};
     for (uint32_t place = 0; place < roll->slice.count; place++)
         roll->slice.cube[place] = CUBE_NONE;
     find_origin(fabric, roll);
-    roll->labels = ARENA_ARRAY(arena, uint32_t, fabric->torus.chips);
-    roll->owners = ARENA_ARRAY(arena, uint32_t, fabric->torus.chips);
     for (uint32_t rank = 0; rank < fabric->world && status == 0; rank++)
         for (uint32_t index = 0; index < PHX_SLICE_CHIPS && status == 0; index++)
             status = call_chip(fabric, roll, rank, index, error);
     return status;
 }
 
-/* --- the orders of a session --------------------------------------------------------------------------- */
-
-/* The number of the chip with a label that the roll has. */
-static uint32_t number_of(const struct phx_fabric *fabric, const struct roll *roll, uint32_t label)
-{
-    for (uint32_t number = 0; number < fabric->torus.chips; number++)
-        if (roll->labels[number] == label)
-            return number;
-    CHECK(!"a session asks for chips of its slice alone");
-    return 0;
-}
+/* --- the orders of a session ---------------------------------------------------------------------------- */
 
 /* What a chip sees, without the links of switches that are to be avoided. */
 static void fill_neighbours(const struct phx_fabric *fabric, const struct phx_chip_about *chip,
@@ -125,14 +116,12 @@ static int load_chip(struct phx_fabric *fabric, const struct fabric_order *order
 }
 
 /* Answers and carries out the orders up to the start, whose order it takes. */
-static int prepare(struct phx_fabric *fabric, struct fabric_session *session, const struct roll *roll,
-                   struct phx_error *error)
+static int prepare(struct phx_fabric *fabric, struct fabric_session *session, struct phx_error *error)
 {
     int status = 0;
     for (struct fabric_order order; status == 0 && fabric_session_order(session, &order);) {
         struct fabric_neighbour seen[CHIP_PORTS];
-        uint32_t number = number_of(fabric, roll, order.chip), owner = roll->owners[number];
-        uint32_t rank = owner / PHX_SLICE_CHIPS, index = owner % PHX_SLICE_CHIPS;
+        uint32_t index, rank = owner_of(fabric, order.chip_number, &index);
         if (order.kind == FABRIC_ASK) {
             fill_neighbours(fabric, &fabric->words[rank].chips[index], seen);
             fabric_session_neighbours(session, order.chip, seen);
@@ -202,11 +191,10 @@ static void note_live(struct phx_fabric *fabric)
 
 static int run_session(struct phx_fabric *fabric, struct phx_error *error)
 {
-    ARENA_CLEANUP struct arena arena = {0};
     struct roll roll;
     struct fabric_session *session;
     struct error why = {0};
-    int status = call_roll(fabric, &roll, &arena, error);
+    int status = call_roll(fabric, &roll, error);
     if (status < 0)
         return status;
     struct fabric_session_terms terms = {.slice = &roll.slice,
@@ -217,16 +205,15 @@ static int run_session(struct phx_fabric *fabric, struct phx_error *error)
     memcpy(terms.origin, roll.origin, sizeof terms.origin);
     if (fabric_session_new(&terms, &session, &why) < 0)
         return fabric_fail(error, PHX_ERROR_INVALID, "the slice's network: %s", why.text);
-    status = prepare(fabric, session, &roll, error);
+    status = prepare(fabric, session, error);
     if (status == 0)
         fabric_session_summary(session, &fabric->summary);
     fabric_session_free(session);
     note_live(fabric);
     if (status == 0)
         status = phx_barrier(fabric->ctx, -1, error); /* all chips are loaded */
-    if (status == 0 && roll.owners[0] / PHX_SLICE_CHIPS == fabric->rank)
-        status =
-            fabric->driver->start(fabric->chips, roll.owners[0] % PHX_SLICE_CHIPS, fabric->session, error);
+    if (status == 0 && fabric->rank == 0)             /* it has the root of the clock tree, chip 0 */
+        status = fabric->driver->start(fabric->chips, 0, fabric->session, error);
     return status == 0 ? fabric_await_start(fabric, error) : status;
 }
 

@@ -43,4 +43,33 @@ enum chipwire_type {
     CHIPWIRE_EVENT = 68,  /* u8 kind, u8 chip, u8 port, u32 session, u64 tag */
 };
 
+enum { CHIPWIRE_ABOUT_BYTES = 12 + PHX_CHIP_PORTS * 10 };
+
+/* The fields of LOOKED. */
+static inline void chipwire_put_about(struct jobwire_writer *writer, const struct phx_chip_about *about)
+{
+    jobwire_put(writer, about->label, 4);
+    jobwire_put(writer, about->session, 4);
+    jobwire_put(writer, about->memory_bytes, 4);
+    for (uint32_t port = 0; port < PHX_CHIP_PORTS; port++) {
+        jobwire_put(writer, about->ports[port].light, 1);
+        jobwire_put(writer, about->ports[port].port, 1);
+        jobwire_put(writer, about->ports[port].chip, 4);
+        jobwire_put(writer, about->ports[port].rtt_ns, 4);
+    }
+}
+
+static inline void chipwire_get_about(struct jobwire_reader *reader, struct phx_chip_about *ret_about)
+{
+    ret_about->label = (uint32_t)jobwire_get(reader, 4);
+    ret_about->session = (uint32_t)jobwire_get(reader, 4);
+    ret_about->memory_bytes = (uint32_t)jobwire_get(reader, 4);
+    for (uint32_t port = 0; port < PHX_CHIP_PORTS; port++) {
+        ret_about->ports[port].light = (uint8_t)jobwire_get_bool(reader);
+        ret_about->ports[port].port = (uint8_t)jobwire_get(reader, 1);
+        ret_about->ports[port].chip = (uint32_t)jobwire_get(reader, 4);
+        ret_about->ports[port].rtt_ns = (uint32_t)jobwire_get(reader, 4);
+    }
+}
+
 #endif

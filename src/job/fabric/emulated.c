@@ -211,15 +211,7 @@ static int emulated_look(struct phx_chips *chips, uint32_t chip, struct phx_chip
     int status = ask(chips, CHIPWIRE_LOOKED, &answer, error);
     if (status < 0)
         return status;
-    about.label = (uint32_t)jobwire_get(&answer, 4);
-    about.session = (uint32_t)jobwire_get(&answer, 4);
-    about.memory_bytes = (uint32_t)jobwire_get(&answer, 4);
-    for (uint32_t port = 0; port < PHX_CHIP_PORTS; port++) {
-        about.ports[port].light = (uint8_t)jobwire_get_bool(&answer);
-        about.ports[port].port = (uint8_t)jobwire_get(&answer, 1);
-        about.ports[port].chip = (uint32_t)jobwire_get(&answer, 4);
-        about.ports[port].rtt_ns = (uint32_t)jobwire_get(&answer, 4);
-    }
+    chipwire_get_about(&answer, &about);
     if (answer.broken || answer.pos != answer.len)
         return garbled(error);
     *ret_about = about;

@@ -143,19 +143,35 @@ void phx_fabric_get(const phx_fabric *fabric, struct phx_fabric_about *ret_about
 
 /* --- sums ---------------------------------------------------------------------------------------------- */
 
-/* Makes the last sum once more for ranks that have not finished it. */
-static int help_behind(struct phx_fabric *fabric, struct phx_error *error)
+static int repeat_last(struct phx_fabric *fabric, struct phx_error *error)
 {
     ARENA_CLEANUP struct arena arena = {0};
     CHECK(fabric->done > 0 && fabric->last.values != NULL);
     size_t bytes = fabric->last.count * fabric_dtype_size(fabric->last.dtype);
     void *values = ARENA_ARRAY(&arena, uint8_t, bytes);
     memcpy(values, fabric->last.values, bytes);
-    int status =
-        fabric_sum_once(fabric, values, fabric->last.count, fabric->last.dtype, fabric->done - 1, error);
-    if (status == 0)
-        fabric->behind = false;
+    return fabric_sum_once(fabric, values, fabric->last.count, fabric->last.dtype, fabric->done - 1, error);
+}
+
+/* Makes the last sum once more for ranks that have not finished it, as often as it takes. */
+static int help_behind(struct phx_fabric *fabric, struct phx_error *error)
+{
+    int status = 0;
+    while (status == 0 && fabric->behind) {
+        status = repeat_last(fabric, error);
+        if (status == 0)
+            fabric->behind = false;
+        else if (status == FABRIC_AGAIN)
+            status = bring_up(fabric, error);
+    }
     return status;
+}
+
+static int try_sum(struct phx_fabric *fabric, void *values, uint32_t count, int dtype,
+                   struct phx_error *error)
+{
+    int status = help_behind(fabric, error);
+    return status == 0 ? fabric_sum_once(fabric, values, count, dtype, fabric->done, error) : status;
 }
 
 /* One operation, as often as it takes. */
@@ -166,17 +182,9 @@ static int sum_part(struct phx_fabric *fabric, void *values, uint32_t count, int
     void *before = mem_alloc(bytes);
     int status;
     memcpy(before, values, bytes);
-    for (;;) {
-        status = fabric->behind ? help_behind(fabric, error) : 0;
-        if (status == 0)
-            status = fabric_sum_once(fabric, values, count, dtype, fabric->done, error);
-        if (status == FABRIC_AGAIN)
-            status = bring_up(fabric, error);
-        else
+    while ((status = try_sum(fabric, values, count, dtype, error)) == FABRIC_AGAIN)
+        if ((status = bring_up(fabric, error)) != 0)
             break;
-        if (status != 0)
-            break;
-    }
     if (status != 0) {
         mem_free(before);
         return status;
@@ -232,24 +240,17 @@ static int stay(struct phx_fabric *fabric, struct phx_error *error)
 {
     char key[FABRIC_KEY_MAX];
     uint32_t first = 0;
-    int status = 0;
+    int status;
     fabric_key(fabric, "bye", 0, fabric->rank, key);
-    while (status == 0 && fabric->behind) {
-        status = help_behind(fabric, error);
-        if (status == FABRIC_AGAIN)
-            status = bring_up(fabric, error);
-    }
+    status = help_behind(fabric, error);
     if (status == 0)
         status = phx_kv_put(fabric->ctx, key, "1", 1, error);
     while (status == 0 && (status = all_are_done(fabric, &first, error)) == 0) {
         status = fabric_is_asked(fabric, error);
         if (status == FABRIC_AGAIN)
             status = bring_up(fabric, error);
-        while (status == 0 && fabric->behind) {
+        if (status == 0)
             status = help_behind(fabric, error);
-            if (status == FABRIC_AGAIN)
-                status = bring_up(fabric, error);
-        }
     }
     return status < 0 ? status : 0;
 }

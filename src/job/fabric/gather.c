@@ -1,13 +1,10 @@
 /* gather.c - every rank's word to all others, by the keys of libphalanx. */
 #include <stdio.h>
 
-#include "base/arena.h"
-#include "base/str.h"
+#include "job/fabric/chipwire.h"
 #include "job/fabric/internal.h"
-#include "job/link/wire.h"
 
-enum { PORT_BYTES = 10, CHIP_BYTES = 12 + PHX_CHIP_PORTS * PORT_BYTES };
-enum { WORD_BYTES = 24 + PHX_SLICE_CHIPS * CHIP_BYTES };
+enum { WORD_BYTES = 24 + PHX_SLICE_CHIPS * CHIPWIRE_ABOUT_BYTES };
 
 void fabric_key(const struct phx_fabric *fabric, const char *name, uint32_t generation, int64_t rank,
                 char key[FABRIC_KEY_MAX])
@@ -23,18 +20,8 @@ static size_t write_word(const struct fabric_word *word, uint8_t bytes[WORD_BYTE
     jobwire_put(&out, word->done, 8);
     jobwire_put(&out, word->tables, 8);
     jobwire_put(&out, word->without, 8);
-    for (uint32_t i = 0; i < PHX_SLICE_CHIPS; i++) {
-        const struct phx_chip_about *chip = &word->chips[i];
-        jobwire_put(&out, chip->label, 4);
-        jobwire_put(&out, chip->session, 4);
-        jobwire_put(&out, chip->memory_bytes, 4);
-        for (uint32_t port = 0; port < PHX_CHIP_PORTS; port++) {
-            jobwire_put(&out, chip->ports[port].light, 1);
-            jobwire_put(&out, chip->ports[port].port, 1);
-            jobwire_put(&out, chip->ports[port].chip, 4);
-            jobwire_put(&out, chip->ports[port].rtt_ns, 4);
-        }
-    }
+    for (uint32_t i = 0; i < PHX_SLICE_CHIPS; i++)
+        chipwire_put_about(&out, &word->chips[i]);
     return out.len;
 }
 
@@ -45,18 +32,8 @@ static bool read_word(const uint8_t *bytes, size_t len, struct fabric_word *ret_
     ret_word->done = jobwire_get(&in, 8);
     ret_word->tables = jobwire_get(&in, 8);
     ret_word->without = jobwire_get(&in, 8);
-    for (uint32_t i = 0; i < PHX_SLICE_CHIPS; i++) {
-        struct phx_chip_about *chip = &ret_word->chips[i];
-        chip->label = (uint32_t)jobwire_get(&in, 4);
-        chip->session = (uint32_t)jobwire_get(&in, 4);
-        chip->memory_bytes = (uint32_t)jobwire_get(&in, 4);
-        for (uint32_t port = 0; port < PHX_CHIP_PORTS; port++) {
-            chip->ports[port].light = jobwire_get_bool(&in);
-            chip->ports[port].port = (uint8_t)jobwire_get(&in, 1);
-            chip->ports[port].chip = (uint32_t)jobwire_get(&in, 4);
-            chip->ports[port].rtt_ns = (uint32_t)jobwire_get(&in, 4);
-        }
-    }
+    for (uint32_t i = 0; i < PHX_SLICE_CHIPS; i++)
+        chipwire_get_about(&in, &ret_word->chips[i]);
     return !in.broken && in.pos == in.len;
 }
 

@@ -30,6 +30,9 @@ struct fabric_word {
     struct phx_chip_about chips[PHX_SLICE_CHIPS];
 };
 
+/* A write's tag: number of the operation, and of the write among those of the operation to the same chip. */
+enum { TAG_NUMBER_BITS = 16 };
+
 /* Which writes have arrived: bit n of a chip: number n of an operation, by the operation's parity. */
 struct fabric_arrivals {
     uint64_t *bits[2][PHX_SLICE_CHIPS];

@@ -11,7 +11,7 @@
 #include "core/fabric/collective.h"
 #include "job/fabric/internal.h"
 
-enum { TAG_NUMBER_BITS = 16, SLACK = 4096 /* elements: parts of an array are rounded up */ };
+enum { SLACK = 4096 /* elements: parts of an array are rounded up */ };
 
 struct exchange {
     struct phx_fabric *fabric;

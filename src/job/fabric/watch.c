@@ -8,7 +8,7 @@
 #include "base/check.h"
 #include "job/fabric/internal.h"
 
-enum { WAIT_MS = 20, START_SECONDS_MAX = 60, TAG_NUMBER_BITS = 16 };
+enum { WAIT_MS = 20, START_SECONDS_MAX = 60 };
 
 /* --- what has arrived ---------------------------------------------------------------------------------- */
 

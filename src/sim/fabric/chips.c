@@ -162,9 +162,10 @@ void chips_free(struct chips *net)
     mem_free(net);
 }
 
-void chips_follow(struct chips *net, uint32_t switch_number, const struct ocs *ocs)
+bool chips_follow(struct chips *net, uint32_t switch_number, const struct ocs *ocs)
 {
     struct pod_switch which = pod_switch_at(switch_number);
+    bool changed = false;
     for (int pass = 0; pass < 2; pass++) /* first all light that goes, then all that comes */
         for (uint16_t cube = 0; cube < net->settings.cubes; cube++) {
             struct link_end plus = {cube, which.axis, which.index, POLARITY_PLUS}, minus;
@@ -177,11 +178,13 @@ void chips_follow(struct chips *net, uint32_t switch_number, const struct ocs *o
                 other = link_at(minus.cube * CUBE_CHIPS + link_end_chip(minus), 2u * which.axis + 1);
             if (net->links[one].far == other)
                 continue;
+            changed = true;
             if (pass == 0 && net->links[one].far != CHIPS_NONE)
                 link_dark(net, one);
             if (pass == 1 && other != CHIPS_NONE)
                 link_light(net, one, other, net->settings.optical_ns);
         }
+    return changed;
 }
 
 void chips_ask(struct chips *net, uint32_t chip, enum chip_port port, bool asked)

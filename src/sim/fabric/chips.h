@@ -74,8 +74,9 @@ struct chips;
 struct chips *chips_new(const struct chips_settings *settings);
 void chips_free(struct chips *net);
 
-/* Gives and takes the light of optical links as the switch's cross-connects say now. */
-void chips_follow(struct chips *net, uint32_t switch_number, const struct ocs *ocs);
+/* Gives and takes the light of optical links as the switch's cross-connects say now. Returns whether any link
+ * changed. */
+bool chips_follow(struct chips *net, uint32_t switch_number, const struct ocs *ocs);
 void chips_ask(struct chips *net, uint32_t chip, enum chip_port port, bool asked);
 /* The chip and port at the other end of a trained link; false: no light, or still in training. */
 bool chips_neighbor(const struct chips *net, uint32_t chip, enum chip_port port, uint32_t *ret_chip,

@@ -28,6 +28,7 @@ struct chips_serve {
     struct stations *stations;
     struct seat *seats; /* [16 x cube + machine of the cube] */
     uint32_t count;
+    bool light_changed; /* since the last turn */
 };
 
 /* --- opening and closing ------------------------------------------------------------------------------- */
@@ -180,19 +181,22 @@ static void tell(struct chips_serve *serve, uint32_t label, struct phx_chip_even
 
 static void look(struct chips_serve *serve, struct seat *seat, uint32_t label)
 {
+    uint8_t fields[CHIPWIRE_ABOUT_BYTES];
+    struct jobwire_writer writer = {.data = fields, .cap = sizeof fields};
+    struct phx_chip_about about = {.label = label,
+                                   .session = stations_session(serve->stations, label),
+                                   .memory_bytes = serve->settings.memory_bytes};
     struct fabric_neighbour seen[CHIP_PORTS];
     chips_run(serve->net, INT64_MAX);
     stations_look(serve->stations, label, seen);
-    put_head(seat, CHIPWIRE_LOOKED, 12 + CHIP_PORTS * 10);
-    put(&seat->out, label, 4);
-    put(&seat->out, stations_session(serve->stations, label), 4);
-    put(&seat->out, serve->settings.memory_bytes, 4);
-    for (uint32_t port = 0; port < CHIP_PORTS; port++) {
-        put(&seat->out, seen[port].light, 1);
-        put(&seat->out, seen[port].port, 1);
-        put(&seat->out, seen[port].chip, 4);
-        put(&seat->out, seen[port].rtt_ns, 4);
-    }
+    for (uint32_t port = 0; port < CHIP_PORTS; port++)
+        about.ports[port] = (struct phx_chip_port){.light = seen[port].light,
+                                                   .port = seen[port].port,
+                                                   .chip = seen[port].chip,
+                                                   .rtt_ns = seen[port].rtt_ns};
+    chipwire_put_about(&writer, &about);
+    put_head(seat, CHIPWIRE_LOOKED, sizeof fields);
+    buf_add(&seat->out, fields, sizeof fields);
 }
 
 /* False: the frame is none. */
@@ -305,14 +309,19 @@ static void deliver(struct chips_serve *serve)
 
 void chips_serve_follow(struct chips_serve *serve, uint32_t switch_number, const struct ocs *ocs)
 {
-    chips_follow(serve->net, switch_number, ocs);
-    deliver(serve);
+    serve->light_changed |= chips_follow(serve->net, switch_number, ocs);
+}
+
+/* Tells clients of light that went; new light trains first. */
+static void tell_dark(struct chips_serve *serve)
+{
     for (uint32_t label = 0; label < serve->settings.cubes * CUBE_CHIPS; label++)
         for (uint8_t gone = stations_dark(serve->stations, label); gone; gone &= (uint8_t)(gone - 1))
             tell(serve, label,
                  (struct phx_chip_event){.kind = PHX_CHIP_DARK,
                                          .session = stations_session(serve->stations, label),
                                          .port = (uint8_t)__builtin_ctz(gone)});
+    serve->light_changed = false;
 }
 
 static void take_client(struct chips_serve *serve, struct seat *seat)
@@ -378,6 +387,9 @@ void chips_serve_watch(const struct chips_serve *serve, struct pollfd *fds)
 
 void chips_serve_turn(struct chips_serve *serve, const struct pollfd *fds)
 {
+    deliver(serve);
+    if (serve->light_changed)
+        tell_dark(serve);
     for (uint32_t i = 0; i < serve->count; i++) {
         struct seat *seat = &serve->seats[i];
         const struct pollfd *client = &fds[SEAT_FDS * i + 1];

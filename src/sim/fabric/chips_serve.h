@@ -1,7 +1,7 @@
 /* chips_serve.h - the emulated chips of a pod for real tasks: a Unix socket for each machine.
  *
  *     chips_serve_open(&settings, &serve, &error)      binds <folder>/<cube>-<machine> for all machines
- *     chips_serve_follow(serve, number, &ocs)          a switch may have changed
+ *     chips_serve_follow(serve, number, &ocs)          a switch may have changed: told in the next turn
  *     count = chips_serve_watch(serve, fds)            what poll() is to wait for
  *     chips_serve_turn(serve, fds)                     serves what is ready
  *     chips_serve_close(serve)                         removes the sockets

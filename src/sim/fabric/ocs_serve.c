@@ -20,7 +20,7 @@ struct serve_switch {
     struct ocs ocs;
     int listen_fd[2]; /* by protocol; -1: none */
     uint16_t port[2];
-    bool silent;
+    bool silent, touched;  /* it gives no answer; it may have changed since chips followed it */
     int64_t away_until_ns; /* no session is taken */
     struct serve_session *sessions[OCS_SESSIONS_MAX];
 };
@@ -150,6 +150,7 @@ static bool switch_is_away(const struct serve_switch *sw, int64_t now_ns)
 static void act_on(const struct ocs_act *act, struct serve_switch *sw, int64_t now_ns)
 {
     ocs_act_apply(act, &sw->ocs, now_ns);
+    sw->touched = true;
     if (act->kind == OCS_ACT_SILENCE || act->kind == OCS_ACT_ANSWER)
         sw->silent = act->kind == OCS_ACT_SILENCE;
     if (act->kind == OCS_ACT_RESTART)
@@ -238,6 +239,7 @@ static bool serve_session(struct serve_switch *sw, struct serve_session *session
             ocs_session_take(&session->session, (struct str){bytes, (size_t)got});
     }
     session->session.silent = sw->silent;
+    sw->touched = true;
     session->wake_ns = ocs_session_next(&session->session, &sw->ocs, now_ns, &session->out);
     if (session->out.len) {
         ssize_t sent = send(session->fd, session->out.data, session->out.len, MSG_NOSIGNAL);
@@ -291,6 +293,17 @@ static void serve_polled(const struct polled *at, const struct pollfd *fd, int64
     }
 }
 
+static void serve_chips(struct ocs_serve *serve, const struct pollfd *fds)
+{
+    for (uint32_t i = 0; i < serve->settings.switches; i++) {
+        struct serve_switch *sw = &serve->switches[i];
+        if (sw->touched)
+            chips_serve_follow(serve->chips, i, &sw->ocs);
+        sw->touched = false;
+    }
+    chips_serve_turn(serve->chips, fds);
+}
+
 /* One wait and what came of it; false: poll() failed. */
 static bool turn(struct ocs_serve *serve, const struct ocs_script *script, struct pollfd *fds,
                  struct polled *polled)
@@ -314,10 +327,8 @@ static bool turn(struct ocs_serve *serve, const struct ocs_script *script, struc
         serve_polled(&polled[i], &fds[i], now_ns);
     if (orders->revents)
         take_orders(serve, now_ns);
-    for (uint32_t i = 0; serve->chips && i < serve->settings.switches; i++)
-        chips_serve_follow(serve->chips, i, &serve->switches[i].ocs);
     if (serve->chips)
-        chips_serve_turn(serve->chips, chips);
+        serve_chips(serve, chips);
     return true;
 }
 
