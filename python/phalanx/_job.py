@@ -7,7 +7,7 @@ from ctypes import byref, c_size_t, c_uint64, c_void_p
 from typing import Any, List, Mapping, NamedTuple, Optional, Tuple, Union
 
 from . import _library
-from ._errors import SpaceError, NotFoundError, raise_for
+from ._errors import SpaceError, NotFoundError
 from .checkpoint import IN_MEMORY, IN_STORAGE, Regions
 
 _PHASES = {"compute": 1, "load": 2, "communicate": 3, "save": 4}  # enum phx_phase
@@ -106,10 +106,7 @@ class Job:
     def _call(self, name: str, *arguments) -> None:
         if self._context is None:
             raise ValueError("the job was left or closed")
-        error = _library.Error()
-        code = getattr(self._library, name)(self._context, *arguments, byref(error))
-        if code != 0:
-            raise_for(code, error.rank, error.message.decode(errors="replace"))
+        _library.call(getattr(self._library, name), self._context, *arguments)
 
     # ---- membership ----
 
@@ -118,10 +115,7 @@ class Job:
         more."""
         context, self._context = self._context, None
         if context is not None:
-            error = _library.Error()
-            code = self._library.phx_leave(context, byref(error))
-            if code != 0:
-                raise_for(code, error.rank, error.message.decode(errors="replace"))
+            _library.call(self._library.phx_leave, context)
 
     def close(self) -> None:
         """Ends without a goodbye: the peers see this rank as lost. Does nothing the second time, or after
@@ -362,9 +356,7 @@ def join(
         _milliseconds(leave_timeout) if leave_timeout is not None else 0,
         int(rejoins),
     )
-    context, error = c_void_p(), _library.Error()
-    code = library.phx_join(byref(options), byref(context), byref(error))
-    if code != 0:
-        raise_for(code, error.rank, error.message.decode(errors="replace"))
+    context = c_void_p()
+    _library.call(library.phx_join, byref(options), byref(context))
     refresh_environment()
     return Job(context)

@@ -6,6 +6,8 @@ import pathlib
 from ctypes import POINTER, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import Optional
 
+from ._errors import raise_for
+
 
 class Error(ctypes.Structure):
     """struct phx_error"""
@@ -186,6 +188,14 @@ def load() -> ctypes.CDLL:
     if _loaded is None:
         _loaded = open_library("libphalanx.so.0", "PHX_LIB", _PROTOTYPES)
     return _loaded
+
+
+def call(function, *arguments) -> None:
+    """Calls a function whose last parameter is a struct phx_error, and raises the exception of its code."""
+    error = Error()
+    code = function(*arguments, ctypes.byref(error))
+    if code != 0:
+        raise_for(code, error.rank, error.message.decode(errors="replace"))
 
 
 def environment(name: str) -> Optional[str]:

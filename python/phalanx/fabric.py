@@ -20,7 +20,6 @@ from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint32, c_uint64
 from typing import NamedTuple, Optional
 
 from . import _library
-from ._errors import raise_for
 from ._job import Job
 
 _DTYPES = {"f": 9, "d": 12, "q": 11, "l": 11}  # enum phx_dtype, by the format of a buffer
@@ -104,12 +103,9 @@ class Fabric:
         flat = view.cast("B")
         if len(flat) == 0:
             return
-        error = _library.Error()
         data = (ctypes.c_char * len(flat)).from_buffer(flat)
-        code = self._library.phx_fabric_sum(self._own(), ctypes.cast(data, c_void_p), len(flat) // view.itemsize,
-                                            _DTYPES[view.format], byref(error))  # fmt: skip
-        if code != 0:
-            raise_for(code, error.rank, error.message.decode(errors="replace"))
+        _library.call(self._library.phx_fabric_sum, self._own(), ctypes.cast(data, c_void_p),
+                      len(flat) // view.itemsize, _DTYPES[view.format])  # fmt: skip
 
     def about(self) -> About:
         about = _About()
@@ -119,10 +115,8 @@ class Fabric:
     def close(self) -> None:
         """Waits until no rank needs this one's chips any more. The fabric can't be used any more."""
         fabric, self._fabric = self._fabric, None
-        error = _library.Error()
-        code = self._library.phx_fabric_close(fabric, byref(error)) if fabric is not None else 0
-        if code != 0:
-            raise_for(code, error.rank, error.message.decode(errors="replace"))
+        if fabric is not None:
+            _library.call(self._library.phx_fabric_close, fabric)
 
     def abandon(self) -> None:
         """Ends without waiting: other ranks cannot go on without this one's chips."""
@@ -136,8 +130,6 @@ def open(job: Job, chips: Optional[str] = None, keeps_routes: bool = False) -> F
     where PHX_CHIP_NETWORK says; ``keeps_routes``: a link without light raises an error instead."""
     library = _load()
     options = _Options(ctypes.sizeof(_Options), chips.encode() if chips else None, keeps_routes)
-    fabric, error = c_void_p(), _library.Error()
-    code = library.phx_fabric_open(job._context, byref(options), byref(fabric), byref(error))
-    if code != 0:
-        raise_for(code, error.rank, error.message.decode(errors="replace"))
+    fabric = c_void_p()
+    _library.call(library.phx_fabric_open, job._context, byref(options), byref(fabric))
     return Fabric(fabric)
