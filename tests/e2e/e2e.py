@@ -5,8 +5,10 @@ true for a moment only; know that what is waited for was not true before. Tasks 
 seen wait at a Gate, they do not sleep for a time that seemed long enough.
 """
 import fcntl
+import glob
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -146,6 +148,25 @@ def small_cluster(machines):
 def said_by(what):
     """Its log."""
     return subprocess.run([PHALANX, "logs", what], capture_output=True, text=True, check=False).stdout
+
+
+def kill_rank(cluster, name, wanted):
+    """The process of one rank, by its environment and where it works; none if the job has ended."""
+
+    def hit():
+        for path in glob.glob("/proc/[0-9]*/environ"):
+            try:
+                with open(path, "rb") as file:
+                    words = file.read().split(b"\0")
+                below = os.readlink(os.path.dirname(path) + "/cwd").startswith(cluster.folder + "/")
+                if below and b"PHX_JOBSET=default/" + name.encode() in words and b"PHX_RANK=%d" % wanted in words:
+                    os.kill(int(path.split("/")[2]), signal.SIGKILL)
+                    return True
+            except OSError:  # it has ended meanwhile
+                continue
+        return bool(cluster.state(name))
+
+    wait_for(f"rank {wanted} of {name} has a process", hit)
 
 
 def wait_finished(cluster, name, seconds=PATIENCE_S):

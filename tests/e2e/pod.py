@@ -1,0 +1,78 @@
+"""An optically switched pod for tests: emulated switches, and chips if asked for, and JobSets that ask for slices."""
+import os
+import re
+import subprocess
+
+from e2e import PHALANX, check, jobset
+
+CLUSTER = """\
+apiVersion: phalanx.dev/v1
+kind: Cluster
+metadata: {name: pod}
+spec:
+  settings: {lease: 60s, heartbeat: 1s}
+  machineNames: m-{n}
+  addresses: 127.0.9.1
+  pods:
+  - name: pod-1
+    cubes: %d
+    fabric: {timeout: 5s, protocol: %s, switches: [%s]%s}
+"""
+
+
+def cluster_file(folder, addresses, cubes=1, protocol="scpi", chips=None):
+    """Writes the file of a cluster of one pod; `chips`: the folder of its emulated chips."""
+    path = os.path.join(folder, "cluster.yaml")
+    listed = ", ".join(f'"{address}"' for address in addresses)
+    more = f', chips: "emulated:{chips}/{{cube}}-{{machine}}"' if chips else ""
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(CLUSTER % (cubes, protocol, listed, more))
+    return path
+
+
+class Switches:
+    """The 48 switches of a pod until the end of `with`; with `chips`, the chips of so many cubes too."""
+
+    def __init__(self, folder, script="[]\n", name="switches", chips=0):
+        path, listed = os.path.join(folder, name + "-script.yaml"), os.path.join(folder, name + ".yaml")
+        self.folder, self.cubes, self.chips = folder, chips, os.path.join(folder, "chips") if chips else None
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(script)
+        words = [PHALANX, "switch-sim", "--port", "0", "--write", listed, "--protocol", "scpi", "--script", path,
+                 "--orders", *(["--cubes", str(chips), "--chips", self.chips] if chips else [])]
+        self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        check(self.process.stdout.readline(), "switch-sim ended")
+        with open(listed, encoding="utf-8") as file:
+            self.addresses = re.findall(r'"([^"]*:\d+)"', file.read())
+        check(len(self.addresses) == 48, self.addresses)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(10)
+        self.process.stdin.close()
+        self.process.stdout.close()
+
+    def order(self, text):
+        """Breaks something now: a line of a script."""
+        self.process.stdin.write(text + "\n")
+        self.process.stdin.flush()
+
+    def cluster_file(self, cubes=1):
+        return cluster_file(self.folder, self.addresses, self.cubes or cubes, chips=self.chips)
+
+
+def sliced(name, shape, command, tasks, **more):
+    """A JobSet that asks for a slice."""
+    document = jobset(name, command, tasks=tasks, **more)
+    document["metadata"]["annotations"] = {"phalanx.dev/slice": shape}
+    document["spec"]["replicatedJobs"][0]["template"]["spec"]["completionMode"] = "Indexed"
+    return document
+
+
+def phalanx(cluster, *words):
+    done = subprocess.run([PHALANX, *words, "--server", cluster.url], capture_output=True, text=True, check=False)
+    check(done.returncode == 0, f"phalanx {' '.join(words)}: {done.stdout}{done.stderr}")
+    return done.stdout
