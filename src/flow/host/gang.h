@@ -41,7 +41,7 @@ void gang_take(struct gang_table *table, const struct flow_entry *entry, struct 
 void gang_abort(struct gang_table *table, const struct run_id *run, const struct fault *fault);
 /* Every run, from now on: the process ends. */
 void gang_abort_all(struct gang_table *table);
-/* What is here of `run`'s launch; its node and partition do not count. */
+/* The part of `run`'s launch that is on this host; its node and partition do not count. */
 void gang_forget(struct gang_table *table, const struct run_id *run);
 /* Forgets launches that nobody expects anything of: parts on the board may come after their launch is over.
  * `expects` gets the table's context; called under the table's lock. */

@@ -32,7 +32,7 @@ void flow_watch_close(struct flow_watch *watch); /* NULL allowed */
 int flow_watch_status(struct flow_watch *watch, int stop_fd, struct flow_status *ret_status,
                       struct error *error);
 
-/* What a suspension has come to. */
+/* The outcome of a suspension. */
 struct flow_suspension {
     uint32_t clients; /* that are suspended, or have been resumed */
     uint64_t bytes;   /* saved, all shards together */

@@ -43,7 +43,7 @@ bool api_tls_files_changed(const struct api_tls *tls);
 gnutls_session_t api_tls_begin(struct api_tls *tls, int fd);
 void api_tls_end(struct api_tls *tls, gnutls_session_t session);
 
-/* Of a client's session whose handshake is over: does a controller answer, and take others' requests?
+/* Whether a controller answers in a session whose handshake is over, and takes others' requests:
  * ERROR_DENIED says why not. */
 int api_tls_check_leader(gnutls_session_t session, struct error *error);
 /* Whether API_TLS_FORWARDS was agreed on. */

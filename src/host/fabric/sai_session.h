@@ -30,7 +30,7 @@ enum { SAI_WORD_MAX = 32 };
 void sai_port_word(const struct phx_switch *sw, uint32_t port, char word[SAI_WORD_MAX]);
 void sai_pair_word(const struct phx_switch *sw, struct phx_crossconnect pair, char word[SAI_WORD_MAX]);
 
-/* What the switch joins. */
+/* The cross-connects of the switch. */
 struct sai_joined {
     struct peers peers;
     sai_id cross_connects[PHX_SWITCH_PORTS_MAX + 1]; /* by A port */

@@ -7,8 +7,8 @@
  * are no request of HTTP/1.1 are passed both ways until one side ends; so are those of TLS that ends at the
  * leader (PAIR_BYTES).
  *
- * Of a client whose TLS ends here (PAIR_SECURE) the leader learns by the head of each request (forwarded.h).
- * Nothing of it may reach the leader but what was read as a request here, with such a head: bytes that cannot
+ * The leader learns of a client whose TLS ends here (PAIR_SECURE) by the head of each request (forwarded.h).
+ * No byte of it may reach the leader but what was read as a request here, with such a head: bytes that cannot
  * be read are answered with an error.
  *
  * Reads (rule.h) take another way, to the standby's own API, once its state is new enough for them, and cost

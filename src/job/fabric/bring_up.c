@@ -77,7 +77,7 @@ static int call_roll(const struct phx_fabric *fabric, struct roll *roll, struct 
 
 /* --- the orders of a session ---------------------------------------------------------------------------- */
 
-/* What a chip sees, without the links of switches that are to be avoided. */
+/* The neighbours that a chip sees, without the links of switches that are to be avoided. */
 static void fill_neighbours(const struct phx_fabric *fabric, const struct phx_chip_about *chip,
                             struct fabric_neighbour ret_seen[CHIP_PORTS])
 {

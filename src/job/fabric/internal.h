@@ -22,7 +22,7 @@ _Static_assert(PHX_CHIP_PORTS == (int)CHIP_PORTS, "ports are those of the wiring
 /* A call has to begin again after another bringing-up. Never leaves the library. */
 enum { FABRIC_AGAIN = 1 };
 
-/* What a rank says in each generation. */
+/* The word of a rank in each generation. */
 struct fabric_word {
     uint64_t done;   /* sums that it has finished */
     uint64_t tables; /* number of the newest tables that it was told, and the switches that they avoid */
@@ -33,7 +33,7 @@ struct fabric_word {
 /* A write's tag: number of the operation, and of the write among those of the operation to the same chip. */
 enum { TAG_NUMBER_BITS = 16 };
 
-/* Which writes have arrived: bit n of a chip: number n of an operation, by the operation's parity. */
+/* The writes that have arrived: bit n of a chip: number n of an operation, by the operation's parity. */
 struct fabric_arrivals {
     uint64_t *bits[2][PHX_SLICE_CHIPS];
     uint32_t words; /* of each */

@@ -49,7 +49,7 @@ static struct listed_job arrivals_draw(struct simulation_world *world)
 
 /* --- writes --------------------------------------------------------------------------------------- */
 
-/* As a host does before it logs. */
+/* Checks a write as a host does before it logs it. */
 static bool arrivals_is_taken(struct simulation_world *world, struct write_event *write)
 {
     write->grace_s = -1;

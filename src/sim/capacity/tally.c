@@ -40,7 +40,7 @@ void tally_sample(struct simulation_world *world)
                                    .running_jobs = world->whole_runs};
 }
 
-/* What a job adds to its size and to its queue. */
+/* The figures that a job adds to its size and to its queue. */
 static void tally_add(struct simulation_bucket *bucket, const struct simulation_bucket *more)
 {
     bucket->jobs += more->jobs;

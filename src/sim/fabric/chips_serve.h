@@ -35,7 +35,7 @@ int chips_serve_open(const struct chips_serve_settings *settings, struct chips_s
                      struct error *error);
 void chips_serve_close(struct chips_serve *serve);
 
-/* How many entries chips_serve_watch() fills. */
+/* The number of entries that chips_serve_watch() fills. */
 uint32_t chips_serve_fds(const struct chips_serve *serve);
 void chips_serve_watch(const struct chips_serve *serve, struct pollfd *fds);
 void chips_serve_turn(struct chips_serve *serve, const struct pollfd *fds);

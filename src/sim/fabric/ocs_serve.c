@@ -304,7 +304,7 @@ static void serve_chips(struct ocs_serve *serve, const struct pollfd *fds)
     chips_serve_turn(serve->chips, fds);
 }
 
-/* One wait and what came of it; false: poll() failed. */
+/* Waits once and serves what is ready; false: poll() failed. */
 static bool turn(struct ocs_serve *serve, const struct ocs_script *script, struct pollfd *fds,
                  struct polled *polled)
 {

@@ -5,7 +5,7 @@
  *     ocs_serve_run(serve, &script, &stop)          serves until *stop is set by a signal handler
  *     ocs_serve_close(serve)
  *
- * With `chips` the chips of the pod are emulated as well (chips_serve.h): their light follows the switches.
+ * The chips of the pod are emulated as well with `chips` (chips_serve.h): their light follows the switches.
  * Each line that is read from `orders_fd` is a script of its own and is carried out at once, so that people
  * can break things while the switches serve.
  *

@@ -48,7 +48,7 @@ enum trace_format {
 };
 extern const char *const trace_format_names[TRACE_FORMATS];
 
-/* What a trace says of whose a job is. */
+/* The owner of a job, as a trace has it. */
 enum trace_tag { TRACE_QUEUE, TRACE_PARTITION, TRACE_QOS, TRACE_USER, TRACE_ACCOUNT, TRACE_TAGS };
 extern const char *const trace_tag_names[TRACE_TAGS]; /* "queue", "partition", ... */
 

@@ -123,7 +123,7 @@ static void loaded_as_saved(void **state)
     stand_end(&stand);
 }
 
-/* What nobody has taken goes with the disk, in the order in which a worker ends. */
+/* Answers that nobody has taken go with the disk, in the order in which a worker ends. */
 static void ends_with_work_left(void **state)
 {
     struct stand stand;

@@ -12,7 +12,7 @@ static bool world_same_places(const struct world_mesh *a, const struct world_mes
            memcmp(a->devices, b->devices, sizeof a->devices) == 0;
 }
 
-/* What was asked at the old places is not asked again: nobody waits for it. */
+/* Requests to the old places are not made again: nobody waits for it. */
 static void world_values_moved(struct world *world, struct world_client *client,
                                const struct world_mesh *from, const struct world_mesh *to)
 {

@@ -148,7 +148,7 @@ static int check_controller(const struct access *access, const char *path, struc
     return rc;
 }
 
-/* What says whose request it passes on has an organization that no user can have, and a server's purpose. */
+/* A controller's certificate has an organization that no user can have, and a server's purpose. */
 static void test_controllers(void **state)
 {
     static const char *const organizations[] = {"team-a", PKI_CONTROLLERS};

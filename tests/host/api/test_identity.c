@@ -1,5 +1,5 @@
-/* Who speaks by a connection: a client by its own certificate, or one whose request a controller passes on
- * and names in the head; and the lines by which it does. */
+/* The user who speaks by a connection: a client by its own certificate, or one whose request a controller
+ * passes on and names in the head; and the lines by which it does. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>

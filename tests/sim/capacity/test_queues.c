@@ -36,7 +36,7 @@ static void refuse(const char *yaml, const char *why)
     sim_scenario_done(&scenario);
 }
 
-/* With the jobs of a trace, where there is one. */
+/* A scenario with the jobs of a trace, where there is one. */
 static struct simulation_outcome *run(const char *yaml, enum trace_format format, const char *jobs)
 {
     struct arena arena ARENA_CLEANUP = {0};
