@@ -23,6 +23,10 @@ class GaveUp(Exception):
     """What was waited for did not come."""
 
 
+def on_give_up():
+    """Called before a wait is given up; a script may put something here that says how things stand."""
+
+
 def wait_for(what, condition, seconds=PATIENCE_S):
     """The first true value of condition(), asked for every 20 ms; GaveUp after `seconds`, behind a last look."""
     deadline = time.monotonic() + seconds
@@ -32,6 +36,7 @@ def wait_for(what, condition, seconds=PATIENCE_S):
         if value:
             return value
         if late:
+            on_give_up()
             raise GaveUp(f"gave up after {seconds} s: {what}")
         time.sleep(0.02)
 
@@ -99,6 +104,7 @@ class Cluster:
     """Any program may read it without credentials, unless `access` is another option of `phalanx up`, or empty."""
 
     headers = {}  # of every request
+    running = []  # all clusters of this script that were not stopped
 
     def __init__(self, folder, cluster_file, *options, access=("--insecure",), user=None):
         """`user`: the one that root has it run as, whose folder it is."""
@@ -120,6 +126,7 @@ class Cluster:
             self.process.wait()
             raise
         os.environ["PHALANX_SERVER"] = self.url
+        Cluster.running.append(self)
 
     def announced(self):
         """The API's URL once it is known."""
@@ -266,6 +273,8 @@ class Cluster:
         return None
 
     def stop(self):
+        if self in Cluster.running:
+            Cluster.running.remove(self)
         if self.process.poll() is not None:
             return
         self.process.send_signal(signal.SIGTERM)
@@ -273,6 +282,9 @@ class Cluster:
             self.process.wait(PATIENCE_S)
         except subprocess.TimeoutExpired:
             print("the cluster did not stop", file=sys.stderr)
+            Cluster.running.append(self)
+            on_give_up()
+            Cluster.running.remove(self)
             self.process.kill()
 
     def left_running(self):

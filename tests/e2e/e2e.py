@@ -17,9 +17,11 @@ import traceback
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
 sys.path.insert(0, os.path.join(ROOT, "deploy"))
 import localcluster  # noqa: E402
+import standing  # noqa: E402
 from localcluster import (BUILD, JOBSETS, NODES, PATIENCE_S, PHALANX, Cluster, GaveUp, root_tasks,  # noqa: E402,F401
                           wait_for)
 
+localcluster.on_give_up = lambda: standing.describe(Cluster.running)
 localcluster.ROOT_TASKS = True  # tasks of most cases write into the cluster's folder
 
 # Its lease is the default, 3 s: a computer that stands still for as long loses machines. For cases about leases.
