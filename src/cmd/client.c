@@ -11,8 +11,8 @@
 #include "cmd/https.h"
 #include "cmd/usage.h"
 
-enum { CALL_TIMEOUT_MS = 60000, REPLY_MEMORY_MAX = 1 << 30, KEY_TEXT_MAX = 33 };
-#define AGAIN_NS       (30 * NS_PER_SECOND) /* a write without an answer is sent again for so long */
+enum { CALL_TIMEOUT_MS = 60000, REPLY_MEMORY_MAX = 1 << 30, KEY_TEXT_MAX = 33, HANDSHAKES_MAX = 3 };
+#define AGAIN_NS       (30 * NS_PER_SECOND) /* a request without an answer is sent again for so long */
 #define AGAIN_PAUSE_NS (50 * NS_PER_MS)     /* between two tries */
 
 /* `phalanx` has no HTTPS: full.h. */
@@ -227,7 +227,7 @@ static int unreachable(struct client *client, enum http_result result, const str
         say("%s: it speaks HTTPS; set PHALANX_CONFIG to a kubeconfig file for it (`phalanx up` "
             "writes DIR/kubeconfig)",
             client->server.data);
-    else if (!client->quiet && result == HTTP_NOT_HTTP && answers_without_tls(client))
+    else if (!client->quiet && result == HTTP_NO_TLS && answers_without_tls(client))
         say("%s: it speaks plain HTTP, without TLS; name it as http:// with --server, PHALANX_SERVER or in "
             "the kubeconfig file",
             client->server.data);
@@ -271,11 +271,15 @@ static bool on_body(void *context, int code, struct str bytes)
     return exchange->reply->text.len <= REPLY_MEMORY_MAX;
 }
 
-/* Whether the write may have got to a controller that went before it answered. */
-static bool went_unanswered(struct client *client, const struct http_request *call, enum http_result result)
+/* Whether the controller went before it answered. A handshake that fails in the moment in which a server ends
+ * looks like one that the server refuses, which it then does HANDSHAKES_MAX times. */
+static bool went_unanswered(struct client *client, const struct http_request *call, enum http_result result,
+                            int handshakes)
 {
     if (call->resent_ms > 0 && result == HTTP_NO_SERVER)
         return true; /* it is not back yet */
+    if (result == HTTP_NO_TLS)
+        return handshakes < HANDSHAKES_MAX && !answers_without_tls(client);
     if (!client->http)
         return result == HTTP_BROKE;
     return (result == HTTP_BROKE || result == HTTP_NOT_HTTP) && /* silence is no answer in HTTP */
@@ -290,22 +294,26 @@ static void make_key(char ret_key[KEY_TEXT_MAX])
         snprintf(ret_key + 2 * i, 3, "%02x", bytes[i]);
 }
 
-/* Performs a write under a key; without an answer, again. */
-static enum http_result perform_write(struct client *client, struct http_request *call,
-                                      struct client_reply *reply, struct error *error)
+/* Performs a request, a write under a key; without an answer, again. */
+static enum http_result perform_until_answered(struct client *client, struct http_request *call,
+                                               struct client_reply *reply, struct error *error)
 {
     char key[KEY_TEXT_MAX];
+    bool writes = call->method && strcmp(call->method, "GET") != 0;
     make_key(key);
-    call->key = key;
+    call->key = writes ? key : NULL;
     const struct timespec pause = {.tv_nsec = AGAIN_PAUSE_NS};
     int64_t first_ns = client_clock();
+    int handshakes = 0;
     for (;;) {
         enum http_result result = perform(client, call, &reply->code, error);
         int64_t spent_ns = client_clock() - first_ns;
-        if (!went_unanswered(client, call, result) || spent_ns >= AGAIN_NS)
+        handshakes = result == HTTP_NO_TLS ? handshakes + 1 : 0;
+        if (!went_unanswered(client, call, result, handshakes) || spent_ns >= AGAIN_NS)
             return result;
         if (call->resent_ms == 0 && !client->quiet)
-            say("the controller went before it answered; the request is sent again, and carried out once");
+            say("the controller went before it answered; the request is sent again%s",
+                writes ? ", and carried out once" : "");
         nanosleep(&pause, NULL);
         call->resent_ms = (client_clock() - first_ns) / NS_PER_MS + 1;
         buf_clear(&reply->text);
@@ -329,9 +337,7 @@ int client_call(struct client *client, const struct client_request *request, str
                                 .context = &exchange,
                                 .on_body = on_body};
     struct error error = {0};
-    bool writes = request->method && strcmp(request->method, "GET") != 0;
-    enum http_result result = writes ? perform_write(client, &call, ret_reply, &error)
-                                     : perform(client, &call, &ret_reply->code, &error);
+    enum http_result result = perform_until_answered(client, &call, ret_reply, &error);
     if (result != HTTP_ANSWERED) {
         if (result == HTTP_STOPPED)
             error_set(&error, ERROR_LIMIT, "the answer is larger than %d bytes", REPLY_MEMORY_MAX);

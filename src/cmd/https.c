@@ -155,8 +155,10 @@ static enum http_result result_of(CURLcode rc, const struct https_call *call)
         return HTTP_STOPPED;
     if (rc == CURLE_OPERATION_TIMEDOUT)
         return HTTP_TIMED_OUT;
-    if (rc == CURLE_WEIRD_SERVER_REPLY || rc == CURLE_SSL_CONNECT_ERROR)
+    if (rc == CURLE_WEIRD_SERVER_REPLY)
         return HTTP_NOT_HTTP;
+    if (rc == CURLE_SSL_CONNECT_ERROR)
+        return HTTP_NO_TLS;
     bool broke = rc == CURLE_GOT_NOTHING || rc == CURLE_RECV_ERROR || rc == CURLE_SEND_ERROR ||
                  rc == CURLE_PARTIAL_FILE;
     return broke ? HTTP_BROKE : HTTP_NO_SERVER;

@@ -44,6 +44,7 @@ enum http_result {
     HTTP_NO_SERVER, /* the name does not resolve, or nothing takes the connection */
     HTTP_BROKE,     /* the connection broke before the answer was whole */
     HTTP_NOT_HTTP,  /* the server's bytes, or its silence, are no answer in HTTP */
+    HTTP_NO_TLS,    /* the TLS handshake failed: the server speaks none, refuses this client, or went */
 };
 
 /* `url` is http://HOST[:PORT][/PREFIX], HOST a name, an IPv4 address or an IPv6 address in brackets; the
