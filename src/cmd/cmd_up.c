@@ -100,6 +100,13 @@ static void add_words(struct words *line, const char *const *words, size_t count
         line->items[line->len++] = (char *)words[i];
 }
 
+/* Frees the words of a list that owns them. */
+static void free_words(struct words *line)
+{
+    while (line->len > 0)
+        mem_free(line->items[--line->len]);
+}
+
 struct up;
 struct child {
     struct up *up;
@@ -126,7 +133,7 @@ struct up {
     char own_group[INJECT_PATH_MAX], groups[KEEPER_GROUPS_BYTES]; /* control groups; empty: none */
     char api_at[128], agents_at[128];                             /* with the ports that were taken */
     const char *log_bytes, *log_files;                            /* options of the agents */
-    struct words to_agents, to_controller;                        /* options that are handed on as they are */
+    struct words to_agents, to_controller;                        /* options that are handed on; owned */
     int64_t revive_ns;
     enum { UP_FOUND, UP_SECURE, UP_INSECURE } access_mode; /* UP_FOUND: commands find the credentials */
     bool quiet, stopping, up;
@@ -750,7 +757,7 @@ static bool hand_on(struct up *up, int option, const char *name, const char *val
         return false;
     }
     size_t bytes = strlen(name) + (value ? strlen(value) : 0) + 4;
-    char *word = mem_alloc(bytes); /* lives as long as the process */
+    char *word = mem_alloc(bytes);
     snprintf(word, bytes, value ? "--%s=%s" : "--%s", name, value);
     add_words(line, (const char *const[]){word}, 1);
     up->task_user |= option == 'u';
@@ -845,6 +852,27 @@ static bool check_reach(const struct up *up)
     return false;
 }
 
+static int make_and_run(struct up *up, const char *data)
+{
+    os_umask_own();
+    choose_way(up);
+    ssize_t length = readlink("/proc/self/exe", up->self, sizeof(up->self) - 1);
+    struct buf json BUF_CLEANUP = {0};
+    if (length < 0 || (up->cluster_path && !cluster_file_load(up->cluster_path, &up->cluster, &json)) ||
+        !make_folders(up, data))
+        return EXIT_FAILED;
+    up->self[length] = 0;
+    snprintf(up->self_pid, sizeof(up->self_pid), "%d", (int)getpid());
+    snprintf(up->api_at, sizeof(up->api_at), "%s", up->api);
+    snprintf(up->agents_at, sizeof(up->agents_at), "%s", up->agents);
+    int status = EXIT_FAILED;
+    if (check_reach(up) && (up->cluster_path || use_default_cluster(up, &json)) && make_credentials(up))
+        status = run(up);
+    keeper_end(&up->keeper);
+    cluster_done(&up->cluster);
+    return status;
+}
+
 int cmd_up(int argc, char **argv)
 {
     struct up up = {.api = "127.0.0.1:7070",
@@ -855,23 +883,10 @@ int cmd_up(int argc, char **argv)
                     .bridges = true};
     const char *data = "phalanx-data";
     int parsed = parse(&up, argc, argv, &data);
-    if (parsed != 0)
-        return parsed > 0 ? EXIT_OK : EXIT_USAGE;
-    os_umask_own();
-    choose_way(&up);
-    ssize_t length = readlink("/proc/self/exe", up.self, sizeof(up.self) - 1);
-    struct buf json BUF_CLEANUP = {0};
-    if (length < 0 || (up.cluster_path && !cluster_file_load(up.cluster_path, &up.cluster, &json)) ||
-        !make_folders(&up, data))
-        return EXIT_FAILED;
-    up.self[length] = 0;
-    snprintf(up.self_pid, sizeof(up.self_pid), "%d", (int)getpid());
-    snprintf(up.api_at, sizeof(up.api_at), "%s", up.api);
-    snprintf(up.agents_at, sizeof(up.agents_at), "%s", up.agents);
-    int status = EXIT_FAILED;
-    if (check_reach(&up) && (up.cluster_path || use_default_cluster(&up, &json)) && make_credentials(&up))
-        status = run(&up);
-    keeper_end(&up.keeper);
-    cluster_done(&up.cluster);
+    int status = parsed > 0 ? EXIT_OK : EXIT_USAGE;
+    if (parsed == 0)
+        status = make_and_run(&up, data);
+    free_words(&up.to_agents);
+    free_words(&up.to_controller);
     return status;
 }
