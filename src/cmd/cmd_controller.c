@@ -72,6 +72,7 @@ static const char usage[] =
     "Exit status: 0 stopped by SIGTERM or SIGINT, 1 failed, 2 usage.\n";
 
 #define FAULTS_DEFAULT "/etc/phalanx/faults.yaml"
+#define AGAIN          "PHALANX_CONTROLLER_AGAIN" /* in the environment: the process has led before */
 
 enum { API_NAMES_MAX = 32, HANDSHAKES_MAX = 65535 };
 
@@ -353,13 +354,17 @@ static char **own_argv;
 /* Begins anew, as a standby, in the same process: nothing of what this one believes is of use. */
 static void begin_again(void)
 {
-    setenv("PHALANX_CONTROLLER_AGAIN", "1", 1); /* --ready-fd's file is not ours any more */
+    setenv(AGAIN, "1", 1); /* --ready-fd's file is not ours any more */
     execv("/proc/self/exe", own_argv);
     _exit(EXIT_FAILURE);
 }
 
 static void on_lost(const char *why)
 {
+    if (running.ending) {
+        fprintf(stderr, "this controller leads no more (%s); it ends, as it was told to\n", why);
+        _exit(EXIT_SUCCESS);
+    }
     fprintf(stderr, "this controller leads no more (%s); it goes on as a standby\n", why);
     begin_again();
 }
@@ -415,8 +420,27 @@ static void on_hangup(uv_signal_t *handle, int signal_number)
 
 static void tell_ready(const struct command *command, uint16_t api_port, uint16_t agent_port)
 {
-    if (command->ready_fd >= 0 && !getenv("PHALANX_CONTROLLER_AGAIN"))
+    if (command->ready_fd >= 0 && !getenv(AGAIN))
         dprintf(command->ready_fd, "%u %u\n", api_port, agent_port);
+}
+
+/* A controller that has led goes on when etcd answers again, however long that takes. */
+static int standby_new_patient(struct running *it, const struct standby_options *options, struct error *error)
+{
+    bool again = getenv(AGAIN) != NULL;
+    for (bool said = false;; said = true) {
+        int rc = standby_new(&it->loop, options, &it->standby, error);
+        if (rc != ERROR_UNAVAILABLE || !again)
+            return rc;
+        if (!said)
+            fprintf(stderr, "%s; this controller waits for it\n", error->text);
+        standby_close(it->standby);
+        uv_run(&it->loop, UV_RUN_DEFAULT); /* takes signals too */
+        standby_free(it->standby);
+        it->standby = NULL;
+        if (it->ending)
+            return rc;
+    }
 }
 
 /* Begins to follow the others' log. */
@@ -434,7 +458,7 @@ static int begin_standby(struct command *command, struct running *it, struct err
         rc = store_keys_load(options->encryption_keys, &command->etcd_keys, error);
     with.etcd.keys = command->etcd_keys;
     if (rc == 0)
-        rc = standby_new(&it->loop, &with, &it->standby, error);
+        rc = standby_new_patient(it, &with, error);
     if (rc == 0) {
         options->api_port = standby_api_port(it->standby);
         tell_ready(command, options->api_port, options->agent_port);

@@ -34,11 +34,12 @@ def free_ports(count):
 class Hall:
     """Members of etcd and three controllers, unless they are to begin later; all of it ends with the block. `secure`:
     etcd speaks TLS and has users, of which one may use what is under /phalanx/. `tls`: the controllers speak TLS, with
-    the users `admin` and, of the group `team`, `alice` and `mallory`; alice may edit the namespace default."""
+    the users `admin` and, of the group `team`, `alice` and `mallory`; alice may edit the namespace default. `lease_s`:
+    of the controllers; most cases are not about leases, and see a death before one ends."""
 
-    def __init__(self, members=1, cluster=MINI, begins=True, secure=False, tls=False):
+    def __init__(self, members=1, cluster=MINI, begins=True, secure=False, tls=False, lease_s=600):
         self.members, self.cluster, self.begins, self.secure = members, cluster, begins, secure
-        self.tls, self.contexts = tls, {}
+        self.tls, self.contexts, self.lease_s = tls, {}, lease_s
 
     def __enter__(self):
         if not os.path.exists(ETCD):
@@ -157,6 +158,7 @@ class Hall:
             log.write("started\n")
             log.flush()
             process = subprocess.Popen(words, stdout=log, stderr=log)
+        process.name = name
         self.processes.append(process)
         return process
 
@@ -164,8 +166,12 @@ class Hall:
         audit = ["--audit-log", f"{self.dir}/audit{i}"] if self.tls else []
         self.controllers[i] = self.start(f"c{i}", [
             program, "controller", "--data", f"{self.dir}/c{i}", "--cluster", self.cluster, *self.options, *audit,
-            "--etcd-lease", "600",  # no case is about leases: a death is seen before one ends
+            "--etcd-lease", str(self.lease_s),
             "--api", f"127.0.0.1:{self.api[i]}", "--agents", f"127.0.0.1:{self.agents[i]}"])
+
+    def has_said(self, i, text):
+        with open(f"{self.dir}/c{i}.log") as file:
+            return text in file.read()
 
     def call(self, i, path, body=None):
         """The code and document of an answer of address `i`; None: no answer came."""

@@ -17,6 +17,9 @@ struct keeper_thread;
 int keeper_begin(const struct etcd_options *options, uv_async_t *news, struct keeper_thread **ret_keeper,
                  struct error *error);
 struct etcd_lease *keeper_lease(struct keeper_thread *keeper);
+/* Asks etcd, until an answer comes which a majority stands behind; then `news` is sent. */
+void keeper_seek(struct keeper_thread *keeper);
+bool keeper_seeks(struct keeper_thread *keeper);  /* no answer has come yet */
 void keeper_finish(struct keeper_thread *keeper); /* joins; the lease ends; NULL is fine */
 
 /* --- forward.c: clients --------------------------------------------------------------------------------- */

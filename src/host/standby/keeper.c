@@ -1,4 +1,5 @@
-/* keeper.c - two threads: one renews the lease, whatever the loop is at; one waits for changes in etcd. */
+/* keeper.c - three threads: one renews the lease, whatever the loop is at; one waits for changes in etcd; one
+ * asks an etcd that did not answer until it does. */
 #include <pthread.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -8,14 +9,17 @@
 #include "base/arena.h"
 #include "base/check.h"
 
+#define SEEK_NS NS_PER_SECOND /* of one question */
+
 struct keeper_thread {
+    struct etcd_options options; /* of questions */
     struct etcd_lease *lease;
     struct etcd_watch *watch;
     uv_async_t *news;
-    pthread_t renewer, watcher;
-    pthread_mutex_t mutex; /* of `stopping`, with its condition */
+    pthread_t renewer, watcher, seeker;
+    pthread_mutex_t mutex; /* of `stopping` and `seeks`, with their condition */
     pthread_cond_t changed;
-    atomic_bool stopping;
+    atomic_bool stopping, seeks;
 };
 
 static int64_t keeper_now_ns(void)
@@ -49,7 +53,8 @@ static void *keep_lease(void *context)
         }
         if (rc < 0 && keeper_now_ns() >= etcd_lease_until_ns(keeper->lease))
             uv_async_send(keeper->news);
-        keeper_pause(keeper, etcd_lease_length_ns(keeper->lease) / 4);
+        if (rc != ERROR_UNAVAILABLE) /* which took its time */
+            keeper_pause(keeper, etcd_lease_length_ns(keeper->lease) / 4);
     }
     return NULL;
 }
@@ -63,6 +68,46 @@ static void *keep_watch(void *context)
     return NULL;
 }
 
+/* Waits until there is something to seek. False: the keeper stops. */
+static bool keeper_waits_to_seek(struct keeper_thread *keeper)
+{
+    pthread_mutex_lock(&keeper->mutex);
+    while (!atomic_load(&keeper->stopping) && !atomic_load(&keeper->seeks))
+        pthread_cond_wait(&keeper->changed, &keeper->mutex);
+    pthread_mutex_unlock(&keeper->mutex);
+    return !atomic_load(&keeper->stopping);
+}
+
+static void *seek(void *context)
+{
+    struct keeper_thread *keeper = context;
+    while (keeper_waits_to_seek(keeper)) {
+        struct etcd_log *log;
+        struct error error;
+        int rc = etcd_log_open(&keeper->options, &log, &error);
+        if (rc == ERROR_UNAVAILABLE)
+            continue;
+        if (rc == 0)
+            etcd_log_close(log);
+        atomic_store(&keeper->seeks, false);
+        uv_async_send(keeper->news);
+    }
+    return NULL;
+}
+
+void keeper_seek(struct keeper_thread *keeper)
+{
+    pthread_mutex_lock(&keeper->mutex);
+    atomic_store(&keeper->seeks, true);
+    pthread_cond_broadcast(&keeper->changed);
+    pthread_mutex_unlock(&keeper->mutex);
+}
+
+bool keeper_seeks(struct keeper_thread *keeper)
+{
+    return atomic_load(&keeper->seeks);
+}
+
 int keeper_begin(const struct etcd_options *options, uv_async_t *news, struct keeper_thread **ret_keeper,
                  struct error *error)
 {
@@ -70,6 +115,8 @@ int keeper_begin(const struct etcd_options *options, uv_async_t *news, struct ke
     pthread_condattr_t monotonic;
     sigset_t all, before;
     keeper->news = news;
+    keeper->options = *options;
+    keeper->options.patience_ns = SEEK_NS;
     int rc = etcd_lease_new(options, &keeper->lease, error);
     if (rc == 0)
         rc = etcd_log_watch(options, &keeper->watch, error);
@@ -86,6 +133,7 @@ int keeper_begin(const struct etcd_options *options, uv_async_t *news, struct ke
     pthread_sigmask(SIG_SETMASK, &all, &before);
     CHECK(pthread_create(&keeper->renewer, NULL, keep_lease, keeper) == 0);
     CHECK(pthread_create(&keeper->watcher, NULL, keep_watch, keeper) == 0);
+    CHECK(pthread_create(&keeper->seeker, NULL, seek, keeper) == 0);
     pthread_sigmask(SIG_SETMASK, &before, NULL);
     *ret_keeper = keeper;
     return 0;
@@ -105,7 +153,8 @@ void keeper_finish(struct keeper_thread *keeper)
     pthread_cond_broadcast(&keeper->changed);
     pthread_mutex_unlock(&keeper->mutex);
     etcd_watch_wake(keeper->watch);
-    CHECK(pthread_join(keeper->renewer, NULL) == 0 && pthread_join(keeper->watcher, NULL) == 0);
+    CHECK(pthread_join(keeper->renewer, NULL) == 0 && pthread_join(keeper->watcher, NULL) == 0 &&
+          pthread_join(keeper->seeker, NULL) == 0);
     etcd_watch_free(keeper->watch);
     etcd_lease_end(keeper->lease);
     pthread_cond_destroy(&keeper->changed);

@@ -8,7 +8,8 @@
 #include "core/record.h"
 #include "drive/drive.h"
 
-#define LOOK_NS (500 * NS_PER_MS) /* a watch may fail silently */
+#define LOOK_NS     (500 * NS_PER_MS) /* a watch may fail silently */
+#define PATIENCE_NS NS_PER_SECOND /* the loop waits no longer for etcd; without an answer the keeper asks */
 enum {
     LEADER_LOOK_MS = 100, /* while we lead, each of our appends is news */
     CENSUS_MS = 500,      /* between two looks at what the replicas read */
@@ -20,6 +21,7 @@ enum {
 struct standby {
     uv_loop_t *loop;
     struct standby_options options;
+    struct etcd_options brief; /* what the loop asks of etcd, with PATIENCE_NS */
     char who[ETCD_WHO_MAX];
     struct etcd_log *log;
     struct log_store store;
@@ -312,9 +314,20 @@ static void standby_announce(struct standby *standby, uint32_t level)
         return;
     snprintf(replica.version, sizeof replica.version, "%s", PHX_VERSION);
     snprintf(replica.who, sizeof replica.who, "%s", standby->who);
+    etcd_log_patience(standby->log, PATIENCE_NS);
     standby->announced =
         etcd_log_announce(standby->log, keeper_lease(standby->keeper), &replica, &error) == 0;
+    etcd_log_patience(standby->log, 0);
     standby->announced_level = level;
+}
+
+static int see_replicas(struct standby *standby, struct etcd_replicas *ret_replicas)
+{
+    struct error error;
+    etcd_log_patience(standby->log, PATIENCE_NS);
+    int rc = etcd_log_replicas(standby->log, ret_replicas, &error);
+    etcd_log_patience(standby->log, 0);
+    return rc;
 }
 
 /* A lease that ends without an announcement is no news, so it is looked for. */
@@ -327,7 +340,6 @@ static bool census_is_due(const struct standby *standby)
 static void take_census(struct standby *standby)
 {
     struct etcd_replicas replicas;
-    struct error error;
     uint32_t level = standby->readers(standby->readers_context, 0);
     standby_announce(standby, level);
     if (level >= LEVEL_NEWEST) {
@@ -337,7 +349,7 @@ static void take_census(struct standby *standby)
     if (!census_is_due(standby))
         return;
     standby->census_ms = uv_now(standby->loop) + CENSUS_MS;
-    if (etcd_log_replicas(standby->log, &replicas, &error) < 0 || replicas.silent > 0)
+    if (see_replicas(standby, &replicas) < 0 || replicas.silent > 0)
         return; /* a later look may see more */
     uint32_t reads = LEVEL_NEWEST;
     for (size_t i = 0; i < replicas.count; i++)
@@ -356,6 +368,8 @@ static void standby_fail(struct standby *standby, int rc, const struct error *er
         if (!standby->away)
             fprintf(stderr, "warning: %s\n", error->text);
         standby->away = true;
+        if (rc == ERROR_UNAVAILABLE)
+            keeper_seek(standby->keeper);
         return;
     }
     standby->failure = *error;
@@ -374,7 +388,7 @@ static void standby_take_over(struct standby *standby, bool instead)
     int64_t term = etcd_log_term(standby->log);
     struct etcd_lease *lease = keeper_lease(standby->keeper);
     bool ours = standby->seen.leader_lease == etcd_lease_id(lease);
-    if (!lease_runs(standby))
+    if (!lease_runs(standby) || keeper_seeks(standby->keeper))
         return;
     int rc = 1; /* the lead was taken before, and the log could not be read then */
     if (!term || term != standby->seen.leader_term)
@@ -399,16 +413,45 @@ static void standby_take_over(struct standby *standby, bool instead)
     uv_stop(standby->loop);
 }
 
+/* Looks at etcd's control keys. Without an answer the keeper seeks one, and until it has found one this is
+ * ERROR_UNAVAILABLE at once: a timer's callback that waits each time would keep the loop among its timers. */
+static int standby_see(struct standby *standby, struct error *error)
+{
+    if (keeper_seeks(standby->keeper))
+        return error_set(error, ERROR_UNAVAILABLE, "etcd does not answer");
+    etcd_log_patience(standby->log, PATIENCE_NS);
+    int rc = etcd_log_refresh(standby->log, &standby->seen, error);
+    etcd_log_patience(standby->log, 0);
+    uv_update_time(standby->loop); /* etcd was waited for */
+    if (rc == ERROR_UNAVAILABLE)
+        keeper_seek(standby->keeper);
+    return rc;
+}
+
+/* The lease ended while etcd was away. */
+static int take_new_lease(struct standby *standby, struct error *error)
+{
+    struct keeper_thread *fresh;
+    int rc = keeper_begin(&standby->brief, &standby->news, &fresh, error);
+    if (rc < 0)
+        return rc;
+    keeper_finish(standby->keeper);
+    standby->keeper = fresh;
+    standby->announced = false;
+    return 0;
+}
+
 static void standby_follow(struct standby *standby)
 {
     struct error error = {0};
-    int rc = etcd_log_refresh(standby->log, &standby->seen, &error);
+    int rc = standby_see(standby, &error);
     bool applies = !standby->resigned && !standby->leaving;
-    uv_update_time(standby->loop); /* etcd was waited for */
     standby->looked_ms = uv_now(standby->loop);
     if (rc == 0 && applies)
         rc = standby_apply(standby, &error);
     forward_looked(standby->forward, rc == 0 && applies);
+    if (rc == ERROR_UNAVAILABLE)
+        follow_leader(standby); /* which may answer still */
     if (rc < 0) {
         standby_fail(standby, rc, &error);
         return;
@@ -418,16 +461,9 @@ static void standby_follow(struct standby *standby)
     if (standby->away)
         fprintf(stderr, "etcd answers again\n");
     standby->away = false;
-    if (!lease_runs(standby)) { /* it ended while etcd was away */
-        keeper_finish(standby->keeper);
-        standby->keeper = NULL;
-        standby->announced = false;
-        rc = keeper_begin(&standby->options.etcd, &standby->news, &standby->keeper, &error);
-        if (rc < 0) {
-            standby->failure = error;
-            uv_stop(standby->loop);
-            return;
-        }
+    if (!lease_runs(standby) && (rc = take_new_lease(standby, &error)) < 0) {
+        standby_fail(standby, rc, &error);
+        return;
     }
     if (standby_yields(standby)) {
         follow_leader(standby);
@@ -448,7 +484,7 @@ static void look_as_leader(struct standby *standby)
     struct error error;
     standby->something_new = false;
     int64_t term = etcd_log_term(standby->log);
-    if (!term || etcd_log_refresh(standby->log, &standby->seen, &error) < 0)
+    if (!term || standby_see(standby, &error) < 0)
         return; /* the lease tells */
     if (standby->seen.leader_term != term)
         standby->options.lost("another one has taken over");
@@ -497,6 +533,8 @@ int standby_new(uv_loop_t *loop, const struct standby_options *options, struct s
     struct standby *standby = mem_alloc(sizeof *standby);
     standby->loop = loop;
     standby->options = *options;
+    standby->brief = options->etcd;
+    standby->brief.patience_ns = PATIENCE_NS;
     uv_async_init(loop, &standby->news, on_news);
     uv_timer_init(loop, &standby->look);
     uv_timer_init(loop, &standby->reads_look);
@@ -556,9 +594,8 @@ static int64_t shared_leads_until(void *context)
 static void find_successor(struct standby *standby)
 {
     struct etcd_replicas replicas;
-    struct error error;
     standby->successor.lease = 0;
-    if (etcd_log_replicas(standby->log, &replicas, &error) < 0)
+    if (see_replicas(standby, &replicas) < 0)
         return;
     for (size_t i = 0; i < replicas.count && !standby->successor.lease; i++)
         if (strcmp(replicas.items[i].who, standby->who) != 0 &&

@@ -6,6 +6,7 @@
 
 int etcd_fenced(struct etcd_log *log, struct error *error, const char *why)
 {
+    log->fenced = log->term ? log->term : log->fenced;
     log->term = 0;
     return error_set(error, ERROR_FENCED, "this controller leads no more: %s", why);
 }

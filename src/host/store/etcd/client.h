@@ -23,7 +23,7 @@
  * ERROR_EXISTS  that lease is there already; ERROR_CORRUPT  the answer is not what the protocol says;
  * ERROR_INVALID  anything else that etcd refuses.
  *
- * Threading: one thread at a time per client; etcd_client_wake() may be called from any.
+ * Threading: one thread at a time per client.
  */
 #ifndef PHX_HOST_STORE_ETCD_CLIENT_H
 #define PHX_HOST_STORE_ETCD_CLIENT_H

@@ -72,6 +72,9 @@ struct etcd_log;
 /* Reads the head, and changes nothing. ERROR_CORRUPT: what is under the prefix is no log. */
 int etcd_log_open(const struct etcd_options *options, struct etcd_log **ret_log, struct error *error);
 void etcd_log_close(struct etcd_log *log); /* keeps the leadership, if it has it; NULL is fine */
+/* How long each read and each announcement waits for a member that answers, from now on; 0: as the log was
+ * opened. Appends wait until the lease ends. */
+void etcd_log_patience(struct etcd_log *log, int64_t patience_ns);
 
 /* What a look at the control keys shows, all of one moment. */
 struct etcd_seen {

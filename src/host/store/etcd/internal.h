@@ -11,10 +11,12 @@ enum { ETCD_ENDPOINTS_MAX = 16, ETCD_SNAPSHOTS_MAX = 64 };
 struct etcd_log {
     struct etcd_options options; /* defaults filled in */
     struct etcd_client *client;
+    int64_t patience_ns; /* of a read that begins now */
     struct etcd_head head;
     int64_t head_mod; /* its mod revision; 0: the key does not exist */
     /* while it leads */
-    int64_t term; /* mod revision of our leader key; 0: we do not lead */
+    int64_t term;   /* mod revision of our leader key; 0: we do not lead */
+    int64_t fenced; /* the leadership that was lost, or may have been; 0: none */
     struct etcd_lease *lease;
     struct etcd_writer *writer;           /* the snapshot under way */
     bool left_overs;                      /* chunks that belong to no snapshot may exist */

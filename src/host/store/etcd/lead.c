@@ -6,6 +6,9 @@
 #include "base/units.h"
 #include "host/store/etcd/internal.h"
 
+/* A renewal waits no longer for an answer, so that the thread which renews is stopped in time. */
+#define RENEW_NS NS_PER_SECOND
+
 struct etcd_lease {
     struct etcd_options options;
     struct etcd_client *client;
@@ -42,17 +45,30 @@ static int lease_grant(struct etcd_lease *lease, struct error *error)
     return 0;
 }
 
+/* Asks for a lease until one is granted in time: that of an attempt whose answer was lost, or came late, may
+ * have ended before it was known of. */
+static int lease_take(struct etcd_lease *lease, struct error *error)
+{
+    int64_t deadline_ns = etcd_mono_ns() + lease->options.patience_ns;
+    int rc;
+    do {
+        uint64_t bits = 0;
+        CHECK(getrandom(&bits, sizeof bits, 0) == sizeof bits);
+        lease->id = (int64_t)(bits >> 1 | 1);
+        rc = lease_grant(lease, error);
+    } while (rc == ERROR_FENCED && etcd_mono_ns() < deadline_ns);
+    return rc == ERROR_FENCED ? error_set(error, ERROR_UNAVAILABLE, "etcd answers too late for its lease")
+                              : rc;
+}
+
 int etcd_lease_new(const struct etcd_options *options, struct etcd_lease **ret_lease, struct error *error)
 {
     struct etcd_lease *lease = mem_alloc(sizeof *lease);
-    uint64_t bits = 0;
     lease->options = *options;
     etcd_options_fill(&lease->options);
-    CHECK(getrandom(&bits, sizeof bits, 0) == sizeof bits);
-    lease->id = (int64_t)(bits >> 1 | 1);
     int rc = etcd_client_new(&lease->options, &lease->client, error);
     if (rc == 0)
-        rc = lease_grant(lease, error);
+        rc = lease_take(lease, error);
     if (rc < 0) {
         etcd_client_free(lease->client);
         mem_free(lease);
@@ -69,8 +85,8 @@ int etcd_lease_renew(struct etcd_lease *lease, struct error *error)
     struct doc *reply = NULL;
     int64_t asked_ns = etcd_mono_ns(), until_ns = atomic_load(&lease->until_ns);
     buf_printf(&body, "{\"ID\":\"%" PRId64 "\"}", lease->id);
-    if (until_ns <= asked_ns)
-        until_ns = asked_ns + lease->options.patience_ns;
+    if (until_ns <= asked_ns || until_ns > asked_ns + RENEW_NS)
+        until_ns = asked_ns + RENEW_NS;
     int rc = etcd_call(lease->client, "/v3/lease/keepalive", buf_str(&body), until_ns, &arena, &reply, NULL,
                        error);
     if (rc < 0 && rc != ERROR_NOT_FOUND)
@@ -190,7 +206,8 @@ static int take_lead(struct etcd_log *log, struct etcd_lease *lease, struct str 
             rc = etcd_pair_at(etcd_txn_range(reply, 1), 0, &arena, &pair, error);
         if (rc < 0)
             return rc;
-        if (rc > 0 && pair.lease == lease->id) { /* by an earlier attempt of our own */
+        if (rc > 0 && pair.lease == lease->id && pair.mod_revision != instead_of) {
+            /* an earlier attempt of our own has put it */
             leads_from(log, lease, pair.mod_revision);
             return 1;
         }
@@ -204,11 +221,13 @@ int etcd_log_lead(struct etcd_log *log, struct etcd_lease *lease, struct str who
 {
     CHECK(who.len < ETCD_WHO_MAX);
     log->term = 0;
-    if (instead_of && instead_of->leader_lease == lease->id) {
+    bool ours = instead_of && instead_of->leader_lease == lease->id;
+    if (ours && instead_of->leader_term != log->fenced) {
         leads_from(log, lease, instead_of->leader_term);
         return 1;
     }
-    bool over = instead_of && instead_of->leader_lease;
+    /* What was appended under a leadership that we have lost may still come; under the next one it cannot. */
+    bool over = instead_of && instead_of->leader_lease && !ours;
     int rc = 0;
     if (over) /* first: a leader that lives learns of it then, even if we die at this point */
         rc = lease_revoke(log->client, instead_of->leader_lease, etcd_lease_until_ns(lease), error);

@@ -42,6 +42,7 @@ int etcd_log_open(const struct etcd_options *options, struct etcd_log **ret_log,
     struct etcd_log *log = mem_alloc(sizeof *log);
     log->options = *options;
     etcd_options_fill(&log->options);
+    etcd_log_patience(log, 0);
     int rc = check_prefix(log->options.prefix, error);
     if (rc == 0)
         rc = etcd_client_new(&log->options, &log->client, error);
@@ -66,7 +67,12 @@ void etcd_log_close(struct etcd_log *log)
 
 int64_t etcd_deadline(const struct etcd_log *log)
 {
-    return etcd_mono_ns() + log->options.patience_ns;
+    return etcd_mono_ns() + log->patience_ns;
+}
+
+void etcd_log_patience(struct etcd_log *log, int64_t patience_ns)
+{
+    log->patience_ns = patience_ns ? patience_ns : log->options.patience_ns;
 }
 
 int etcd_log_watch(const struct etcd_options *options, struct etcd_watch **ret_watch, struct error *error)

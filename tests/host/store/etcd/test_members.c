@@ -344,6 +344,29 @@ static void torn_group_is_dropped(void **state)
     side_close(&b);
 }
 
+/* A controller whose lease still runs takes the lead again that it has lost: it is another leadership, under
+ * which nothing of the one before comes late, and what that left behind the log's end is gone. */
+static void a_fenced_leader_leads_anew(void **state)
+{
+    struct side a = {0};
+    struct error error;
+    struct store_verify_result result;
+    side_open(&a);
+    assert_int_equal(side_lead(&a, false), 1);
+    append_well(&a, 2, 0);
+    int64_t term = etcd_log_term(a.log);
+    raw_put(etcd_key_of(members.options.prefix, ETCD_GROUP, 3, 1), STR("of a group that was never finished"));
+    assert_int_equal(etcd_fenced(a.log, &error, "an append was not answered"), ERROR_FENCED);
+    assert_int_equal(side_lead(&a, true), 1);
+    assert_true(etcd_log_term(a.log) != term);
+    append_well(&a, 1, 0);
+    append_well(&a, 1, 0);
+    if (a.store.verify(a.log, NULL, NULL, &result, &error) < 0)
+        fail_msg("%s", error.text);
+    assert_int_equal(result.records, 4);
+    side_close(&a);
+}
+
 /* A controller takes over with an old view of the log: it removes nothing that was appended since. */
 static void a_take_over_removes_no_record(void **state)
 {
@@ -755,6 +778,7 @@ int main(void)
         cmocka_unit_test_setup(one_leads, set_up),
         cmocka_unit_test_setup(a_restored_log_says_so, set_up),
         cmocka_unit_test_setup(late_append_changes_nothing, set_up),
+        cmocka_unit_test_setup(a_fenced_leader_leads_anew, set_up),
         cmocka_unit_test_setup(a_replaced_leader_learns_first, set_up),
         cmocka_unit_test_setup(hand_over, set_up),
         cmocka_unit_test_setup(hand_over_to_another, set_up),
