@@ -1,23 +1,14 @@
 /* The flow runtime: the round trip of a value, the cost of a launch, and the paper's micro-benchmark (a
  * scalar all-reduce and an addition, its result the next one's argument): call by call, 128 calls a program,
  * and 128 computations in one call. The peer of each is processes that loop by themselves with the same
- * function and the same collective (flow_loops.h). Both sides run in turns; rates are medians over the turns,
- * and so are ratios. `bench_flow N D CASE` measures N hosts of D devices, and
- * one case (round, OpByOp, Chained, Fused), alone. */
-#include <time.h>
-
-#include "flow_up.h"
-
-static int64_t bench_now_ns(clockid_t clock)
-{
-    struct timespec now;
-    clock_gettime(clock, &now);
-    return now.tv_sec * 1000000000 + now.tv_nsec;
-}
-
+ * function and the same collective (flow_loops.h). Where BENCH_FLOW_OPENMPI has a command (openmpi.py), a
+ * second row has OpenMPI as the peer, on as many ranks as hosts of one device. All sides run in turns; rates
+ * are medians over the turns, and so are ratios. `bench_flow N D CASE SCALE` measures N hosts of D devices,
+ * one case (round, OpByOp, Chained, Fused) alone, about SCALE thousand computations a turn. */
+#include "flow_chain.h"
 #include "flow_loops.h"
 
-enum { CHAIN = 128, SHARDS_MAX = 64, SAMPLES_MAX = 2000, TURNS = 5, TEXT_MAX = 65536 };
+enum { SAMPLES = 1000, TURNS = 5, SCALE_MAX = 1000, COMMAND_MAX = 8192 };
 
 static void bench_row(const char *name, unsigned hosts, unsigned devices, double value, const char *unit)
 {
@@ -26,117 +17,76 @@ static void bench_row(const char *name, unsigned hosts, unsigned devices, double
     fflush(stdout);
 }
 
-/* Writes a function of `calls` computations over all members. */
-static void bench_text(char *text, unsigned members, int calls)
-{
-    char group[512] = "0";
-    for (unsigned i = 1; i < members; i++)
-        snprintf(group + strlen(group), sizeof group - strlen(group), ", %u", i);
-    size_t len = (size_t)snprintf(text, TEXT_MAX,
-                                  "module {\n"
-                                  "  func.func @main(%%x0: tensor<1xf32>) -> tensor<1xf32> {\n"
-                                  "    %%one = stablehlo.constant dense<1.0> : tensor<1xf32>\n");
-    for (int i = 0; i < calls; i++)
-        len += (size_t)snprintf(
-            text + len, TEXT_MAX - len,
-            "    %%r%d = \"stablehlo.all_reduce\"(%%x%d) ({\n"
-            "      ^bb0(%%a: tensor<f32>, %%b: tensor<f32>):\n"
-            "        %%s = stablehlo.maximum %%a, %%b : tensor<f32>\n"
-            "        stablehlo.return %%s : tensor<f32>\n"
-            "    }) {replica_groups = dense<[[%s]]> : tensor<1x%uxi64>, use_global_device_ids,\n"
-            "        channel_handle = #stablehlo.channel_handle<handle = 1, type = 1>}\n"
-            "        : (tensor<1xf32>) -> tensor<1xf32>\n"
-            "    %%x%d = stablehlo.add %%r%d, %%one : tensor<1xf32>\n",
-            i, i, group, members, i + 1, i);
-    snprintf(text + len, TEXT_MAX - len, "    return %%x%d : tensor<1xf32>\n  }\n}\n", calls);
-}
-
-/* A program of `calls` calls of the function, each on the result of the one before. */
-static phx_flow_program *runtime_chain(struct runtime *runtime, const char *text, int calls)
-{
-    bench_must(
-        phx_flow_function(runtime->flow, text, strlen(text), "main", &runtime->function, &runtime->error),
-        runtime);
-    phx_flow_program *program = phx_flow_program_new(runtime->flow);
-    uint32_t value = phx_flow_program_arg(program, &runtime->type, &runtime->cut);
-    for (int i = 0; i < calls; i++)
-        phx_flow_program_call(program, runtime->function, runtime->mesh.id, &value, 1, &runtime->cut, &value,
-                              1, &runtime->error);
-    phx_flow_program_result(program, value);
-    bench_must(phx_flow_program_finish(program, &runtime->error), runtime);
-    return program;
-}
-
-/* Launches `count` times, each on the result of the one before; returns the last result. *cpu_ns: of the
- * calling thread, all launches together. */
-static uint64_t runtime_launch(struct runtime *runtime, phx_flow_program *program, int count, int64_t *cpu_ns)
-{
-    float start[SHARDS_MAX] = {0};
-    uint64_t value = phx_flow_put(runtime->flow, &runtime->type, &runtime->cut, start,
-                                  (size_t)runtime->type.dims[0] * sizeof *start, &runtime->error);
-    int64_t begin_ns = bench_now_ns(CLOCK_THREAD_CPUTIME_ID);
-    for (int i = 0; i < count; i++) {
-        uint64_t next;
-        bench_must(phx_flow_launch(runtime->flow, program, &value, 1, &next, 1, &runtime->error), runtime);
-        phx_flow_release(runtime->flow, value);
-        value = next;
-    }
-    *cpu_ns = bench_now_ns(CLOCK_THREAD_CPUTIME_ID) - begin_ns;
-    return value;
-}
-
-static double runtime_rate(struct runtime *runtime, phx_flow_program *program, int launches, int calls)
-{
-    float data[SHARDS_MAX];
-    int64_t cpu_ns, begin_ns = bench_now_ns(CLOCK_MONOTONIC);
-    uint64_t value = runtime_launch(runtime, program, launches, &cpu_ns);
-    bench_must(phx_flow_get(runtime->flow, value, data, (size_t)runtime->type.dims[0] * sizeof *data, -1,
-                            NULL, &runtime->error),
-               runtime);
-    double rate = (double)launches * calls * 1e9 / (double)(bench_now_ns(CLOCK_MONOTONIC) - begin_ns);
-    if (data[0] != (float)launches * (float)calls)
-        bench_must(-1, runtime);
-    phx_flow_release(runtime->flow, value);
-    return rate;
-}
-
-static int bench_compare_rates(const void *a, const void *b)
-{
-    double x = *(const double *)a, y = *(const double *)b;
-    return (x > y) - (x < y);
-}
-
-static double bench_median(double rates[TURNS])
-{
-    qsort(rates, TURNS, sizeof *rates, bench_compare_rates);
-    return rates[TURNS / 2];
-}
-
 struct bench_case {
     const char *name;
     int launches, calls, loop_launches, loop_calls;
     const char *text;
 };
 
-/* Prints a row: the runtime and the loops, in turns. */
-static void bench_compare_loops(struct runtime *runtime, unsigned hosts, unsigned devices,
+/* Rates of all turns: the runtime's, those of a peer, and how many times the peer's rate ours was. */
+struct bench_turns {
+    double rates[TURNS], peers[TURNS], ratios[TURNS];
+};
+
+static void bench_turn(struct bench_turns *turns, int turn, double rate, double peer)
+{
+    turns->rates[turn] = rate;
+    turns->peers[turn] = peer;
+    turns->ratios[turn] = rate / peer;
+}
+
+static void bench_turns_row(struct bench_turns *turns, const char *name, unsigned hosts, unsigned devices,
+                            const char *beside, const char *peer)
+{
+    double rate = median(turns->rates, TURNS), peer_rate = median(turns->peers, TURNS),
+           ratio = median(turns->ratios, TURNS);
+    printf("{\"bench\":\"flow\",\"case\":\"%s, %u hosts x %u%s\",\"value\":%.4g,\"best\":%.4g,"
+           "\"unit\":\"computations/s\",\"peer\":\"%s\",\"peer_value\":%.4g,\"peer_best\":%.4g,"
+           "\"ratio_peer\":%.3f,\"best_ratio\":%.3f}\n",
+           name, hosts, devices, beside, rate, turns->rates[TURNS - 1], peer, peer_rate,
+           turns->peers[TURNS - 1], ratio, turns->ratios[TURNS - 1]);
+    fflush(stdout);
+}
+
+/* Computations a second that OpenMPI reaches, as the command says: "RATE computations/s". */
+static double openmpi_rate(struct runtime *runtime, const char *command, unsigned hosts,
+                           const struct bench_case *one)
+{
+    char line[COMMAND_MAX], answer[256] = "";
+    int end = 0;
+    double rate = 0;
+    snprintf(line, sizeof line, "%s %u %d %d %d", command, hosts, one->launches, one->calls / one->loop_calls,
+             one->loop_calls);
+    FILE *out = popen(line, "re");
+    bool good = out && fgets(answer, sizeof answer, out) &&
+                sscanf(answer, "%lf computations/s%n", &rate, &end) == 1 && end > 0 && rate > 0;
+    if (!out || pclose(out) != 0 || !good) {
+        answer[strcspn(answer, "\n")] = '\0';
+        snprintf(runtime->error.message, sizeof runtime->error.message,
+                 "expected \"RATE computations/s\" of OpenMPI's command and status 0, got \"%s\"", answer);
+        bench_must(-1, runtime);
+    }
+    return rate;
+}
+
+/* Prints a row beside each peer: the runtime, the loops and, where it is asked for, OpenMPI, in turns. */
+static void bench_compare_peers(struct runtime *runtime, unsigned hosts, unsigned devices,
                                 const struct bench_case *one)
 {
+    const char *openmpi = hosts > 1 && devices == 1 ? getenv("BENCH_FLOW_OPENMPI") : NULL;
     phx_flow_program *program = runtime_chain(runtime, one->text, one->calls / one->loop_calls);
-    double rates[TURNS], peers[TURNS], ratios[TURNS];
+    struct bench_turns loops, ranks;
     runtime_rate(runtime, program, 1, one->calls);
     for (int turn = 0; turn < TURNS; turn++) {
-        rates[turn] = runtime_rate(runtime, program, one->launches, one->calls);
-        peers[turn] = loops_rate(one->text, hosts, devices, one->loop_launches, one->loop_calls);
-        ratios[turn] = rates[turn] / peers[turn];
+        double rate = runtime_rate(runtime, program, one->launches, one->calls);
+        bench_turn(&loops, turn, rate,
+                   loops_rate(one->text, hosts, devices, one->loop_launches, one->loop_calls));
+        if (openmpi)
+            bench_turn(&ranks, turn, rate, openmpi_rate(runtime, openmpi, hosts, one));
     }
-    double ratio = bench_median(ratios), best = ratios[TURNS - 1];
-    double peer = bench_median(peers), rate = bench_median(rates);
-    printf("{\"bench\":\"flow\",\"case\":\"%s, %u hosts x %u\",\"value\":%.4g,\"best\":%.4g,"
-           "\"unit\":\"computations/s\",\"peer\":\"processes that loop\",\"peer_value\":%.4g,"
-           "\"ratio_peer\":%.3f,\"best_ratio\":%.3f}\n",
-           one->name, hosts, devices, rate, rates[TURNS - 1], peer, ratio, best);
-    fflush(stdout);
+    bench_turns_row(&loops, one->name, hosts, devices, "", "processes that loop");
+    if (openmpi)
+        bench_turns_row(&ranks, one->name, hosts, devices, ", beside mpirun", "OpenMPI");
     phx_flow_program_free(program);
 }
 
@@ -148,37 +98,31 @@ static double runtime_launch_us(struct runtime *runtime, phx_flow_program *progr
     return (double)cpu_ns / 900 / 1e3;
 }
 
-static int bench_compare(const void *a, const void *b)
-{
-    int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
-    return (x > y) - (x < y);
-}
-
 static double runtime_round_trip_us(struct runtime *runtime, phx_flow_program *program)
 {
-    static int64_t samples[SAMPLES_MAX];
+    static int64_t samples[SAMPLES];
     float data[SHARDS_MAX];
-    int count = 1000;
-    for (int i = 0; i < count; i++) {
-        int64_t cpu_ns, begin_ns = bench_now_ns(CLOCK_MONOTONIC);
+    for (int i = 0; i < SAMPLES; i++) {
+        int64_t cpu_ns, begin_ns = now_ns();
         uint64_t value = runtime_launch(runtime, program, 1, &cpu_ns);
         bench_must(phx_flow_get(runtime->flow, value, data, (size_t)runtime->type.dims[0] * sizeof *data, -1,
                                 NULL, &runtime->error),
                    runtime);
-        samples[i] = bench_now_ns(CLOCK_MONOTONIC) - begin_ns;
+        samples[i] = now_ns() - begin_ns;
         phx_flow_release(runtime->flow, value);
     }
-    qsort(samples, (size_t)count, sizeof *samples, bench_compare);
-    return (double)samples[count / 2] / 1e3;
+    return (double)median_ns(samples, SAMPLES) / 1e3;
 }
 
-static void bench_size(unsigned hosts, unsigned devices, const char *only)
+/* `scale`: thousands of computations a turn; 0: by the number of devices. */
+static void bench_size(unsigned hosts, unsigned devices, const char *only, int scale)
 {
     static char single[TEXT_MAX], fused[TEXT_MAX];
     struct runtime runtime;
-    int scale = hosts * devices >= 32 ? 1 : hosts * devices >= 8 ? 2 : 8;
-    bench_text(single, hosts * devices, 1);
-    bench_text(fused, hosts * devices, hosts * devices > 16 ? 32 : CHAIN);
+    if (scale == 0)
+        scale = hosts * devices >= 32 ? 1 : hosts * devices >= 8 ? 2 : 8;
+    bench_text(single, hosts * devices, 1, 0);
+    bench_text(fused, hosts * devices, hosts * devices > 16 ? 32 : CHAIN, 0);
     int fused_calls = hosts * devices > 16 ? 32 : CHAIN;
     struct bench_case cases[] = {
         {"OpByOp", 1000 * scale, 1, 1000 * scale, 1, single},
@@ -195,23 +139,24 @@ static void bench_size(unsigned hosts, unsigned devices, const char *only)
     phx_flow_program_free(one);
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++)
         if (!only || strncmp(only, cases[i].name, strlen(only)) == 0)
-            bench_compare_loops(&runtime, hosts, devices, &cases[i]);
+            bench_compare_peers(&runtime, hosts, devices, &cases[i]);
     runtime_stop(&runtime);
 }
 
 int main(int argc, char **argv)
 {
     if (argc > 1) {
-        int64_t hosts = 1, devices = 1;
+        int64_t hosts = 1, devices = 1, scale = 0;
         if (!str_to_i64(str_from(argv[1]), 1, LOOPS_HOSTS_MAX, &hosts) ||
-            (argc > 2 && !str_to_i64(str_from(argv[2]), 1, SHARDS_MAX / hosts, &devices)))
+            (argc > 2 && !str_to_i64(str_from(argv[2]), 1, SHARDS_MAX / hosts, &devices)) ||
+            (argc > 4 && !str_to_i64(str_from(argv[4]), 1, SCALE_MAX, &scale)))
             return 1;
-        bench_size((unsigned)hosts, (unsigned)devices, argc > 3 ? argv[3] : NULL);
+        bench_size((unsigned)hosts, (unsigned)devices, argc > 3 ? argv[3] : NULL, (int)scale);
         return 0;
     }
     for (unsigned hosts = 1; hosts <= LOOPS_HOSTS_MAX; hosts *= 2)
-        bench_size(hosts, 1, NULL);
+        bench_size(hosts, 1, NULL, 0);
     for (unsigned devices = 4; devices <= LOOPS_DEVICES_MAX; devices *= 4)
-        bench_size(1, devices, NULL);
+        bench_size(1, devices, NULL, 0);
     return 0;
 }

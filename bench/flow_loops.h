@@ -10,6 +10,7 @@
 #include "flow/exec/executor.h"
 #include "flow/host/board.h"
 #include "flow/host/gang.h"
+#include "timing.h"
 
 enum { LOOPS_HOSTS_MAX = 16, LOOPS_DEVICES_MAX = 64, LOOPS_DEPTH = 4 };
 
@@ -102,7 +103,7 @@ static void loops_host_main(int board_fd, struct loops_start *start, const char 
         *(float *)all[d].value->data = 0;
     }
     int64_t zero = 0;
-    atomic_compare_exchange_strong(&start->begin_ns, &zero, bench_now_ns(CLOCK_MONOTONIC));
+    atomic_compare_exchange_strong(&start->begin_ns, &zero, now_ns());
     for (uint32_t d = 0; d < devices; d++)
         pthread_create(&all[d].thread, NULL, loops_device_main, &all[d]);
     for (uint32_t d = 0; d < devices; d++) {
@@ -137,7 +138,7 @@ static double loops_rate(const char *text, uint32_t hosts, uint32_t devices, int
         waitpid(pids[h], &status, 0);
         start->wrong += status != 0;
     }
-    double rate = (double)launches * calls * 1e9 / (double)(bench_now_ns(CLOCK_MONOTONIC) - start->begin_ns);
+    double rate = (double)launches * calls * 1e9 / (double)(now_ns() - start->begin_ns);
     if (start->wrong > 0)
         exit(1);
     close(fd);

@@ -4,6 +4,7 @@ Used where Debian's opensm and ibsim-utils are installed; nothing is installed h
 chip. Its engine for tori, torus-2QoS, is asked, with 8 virtual lanes. Times are those of OpenSM's own log: the tables
 alone, without the messages that load them into switches, and, for a link that is cut, until the fabric is up again.
 """
+import contextlib
 import datetime
 import glob
 import os
@@ -18,7 +19,7 @@ PRELOAD = "/usr/lib/*/umad2sim/libumad2sim.so"
 STAMP = "%b %d %H:%M:%S %f"
 SECONDS_MAX = 300
 CUT = 'Unlink "S-0-0-0"[1]\n'
-NAME = "OpenSM torus-2QoS"
+NAME, BENCH = "OpenSM torus-2QoS", "fabric"
 
 
 def missing():
@@ -149,3 +150,9 @@ def peers(extents=((8, 8, 8),)):
                 figures[f"tables of {shape}"] = 1000 * manager.tables_s()
                 figures[f"a link of {shape} is cut: new tables and proof"] = 1000 * manager.cut_s()
     return figures
+
+
+@contextlib.contextmanager
+def prepared():
+    """OpenSM's figures; bench_fabric needs no variables."""
+    yield peers(), {}

@@ -15,6 +15,14 @@ static inline int64_t processor_ns(void)
     return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
+/* Processor time of the calling thread. */
+static inline int64_t thread_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+    return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
+}
+
 static inline int64_t now_ns(void)
 {
     struct timespec now;
