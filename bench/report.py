@@ -56,6 +56,7 @@ TARGETS = [
     ("flow", r"^.*, (8|16) hosts x 1, beside mpirun$", "ratio_peer", ">=", 1),
     ("flow", r"^processor time of a launch, client", "value", "<=", 2),
     ("flow", r"^round trip of a value, 1 hosts x 1$", "value", "<=", 20),
+    ("flow_parity", r"^(smallest computation at|no) parity", "value", "<=", 50),
     ("flow_pipeline", r"", "ratio_peer", ">=", 3),
     ("flow_tenants", r"^device in use, (4|8|16) clients", "value", ">=", 95),
     ("flow_tenants", r"^shares .* furthest off$", "value", "<=", 5),
