@@ -68,7 +68,8 @@ static phx_flow_program *runtime_chain(struct runtime *runtime, const char *text
 
 /* Launches `count` times, each on the result of the one before; returns the last result. *cpu_ns: of the
  * calling thread, all launches together. */
-static uint64_t runtime_launch(struct runtime *runtime, phx_flow_program *program, int count, int64_t *cpu_ns)
+static inline uint64_t runtime_launch(struct runtime *runtime, phx_flow_program *program, int count,
+                                      int64_t *cpu_ns)
 {
     float start[SHARDS_MAX] = {0};
     uint64_t value = phx_flow_put(runtime->flow, &runtime->type, &runtime->cut, start,
@@ -85,7 +86,7 @@ static uint64_t runtime_launch(struct runtime *runtime, phx_flow_program *progra
 }
 
 /* Computations a second of `launches` launches of `calls` each, until the last result is here. */
-static double runtime_rate(struct runtime *runtime, phx_flow_program *program, int launches, int calls)
+static inline double runtime_rate(struct runtime *runtime, phx_flow_program *program, int launches, int calls)
 {
     float data[SHARDS_MAX];
     int64_t cpu_ns, begin_ns = now_ns();

@@ -35,6 +35,16 @@ static void bench_must(int rc, const struct runtime *runtime)
     exit(1);
 }
 
+/* Connects a client to the runtime at the address, with a mesh of all of its devices. */
+static void runtime_join(struct runtime *runtime, unsigned devices)
+{
+    bench_must(phx_flow_connect(runtime->address, NULL, &runtime->flow, &runtime->error), runtime);
+    struct phx_flow_mesh_options options = {.rank = 1, .dims = {devices}};
+    bench_must(phx_flow_mesh_new(runtime->flow, &options, &runtime->mesh, &runtime->error), runtime);
+    runtime->type = (struct phx_flow_type){PHX_FLOW_FLOAT32, 1, {devices}};
+    runtime->cut = (struct phx_flow_sharding){runtime->mesh.id, {1}};
+}
+
 /* Starts a runtime and connects to it. Functions are looked for beside the bench's program. */
 static void runtime_start(struct runtime *runtime, unsigned hosts, unsigned devices)
 {
@@ -63,11 +73,7 @@ static void runtime_start(struct runtime *runtime, unsigned hosts, unsigned devi
         ready = sscanf(line, "ready %255s", runtime->address) == 1;
     if (!ready)
         exit(1);
-    bench_must(phx_flow_connect(runtime->address, NULL, &runtime->flow, &runtime->error), runtime);
-    struct phx_flow_mesh_options options = {.rank = 1, .dims = {hosts * devices}};
-    bench_must(phx_flow_mesh_new(runtime->flow, &options, &runtime->mesh, &runtime->error), runtime);
-    runtime->type = (struct phx_flow_type){PHX_FLOW_FLOAT32, 1, {hosts * devices}};
-    runtime->cut = (struct phx_flow_sharding){runtime->mesh.id, {1}};
+    runtime_join(runtime, hosts * devices);
 }
 
 static void runtime_stop(struct runtime *runtime)
