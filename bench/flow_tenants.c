@@ -85,7 +85,7 @@ static struct shares tenants_measure(struct runtime *runtime, struct flow_record
     _Atomic bool over = false;
     atomic_store(&records->count, 0);
     for (int i = 0; i < count; i++) {
-        tenants[i] = (struct tenant){.address = runtime->address,
+        tenants[i] = (struct tenant){.address = runtime->up.address,
                                      .number = (uint32_t)i,
                                      .weight = weights ? weights[i] : 1,
                                      .ahead = ahead,

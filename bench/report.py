@@ -56,6 +56,7 @@ TARGETS = [
     ("flow", r"^.*, (8|16) hosts x 1, beside mpirun$", "ratio_peer", ">=", 1),
     ("flow", r"^processor time of a launch, client", "value", "<=", 2),
     ("flow", r"^round trip of a value, 1 hosts x 1$", "value", "<=", 20),
+    ("flow_lost", r"unlike an undisturbed run's$", "value", "<=", 0),
     ("flow_orders", r"^launches that came", "value", ">=", 1000000),
     ("flow_parity", r"^(smallest computation at|no) parity", "value", "<=", 50),
     ("flow_pipeline", r"", "ratio_peer", ">=", 3),
