@@ -207,6 +207,27 @@ static void put_top_programs(const struct flow_looks *looks, size_t rows, struct
     table_end(&table, looks->now.programs.len > rows ? looks->now.programs.len - rows : 0, "program", out);
 }
 
+static void put_top_memory(const struct flow_status *now, struct buf *out)
+{
+    uint64_t used = 0, all = 0, spilled = 0, host = 0;
+    char text[4][24];
+    for (size_t i = 0; i < now->devices.len; i++)
+        used += now->devices.items[i].used_bytes > 0 ? (uint64_t)now->devices.items[i].used_bytes : 0;
+    for (size_t i = 0; i < now->hosts.len; i++) {
+        all += now->hosts.items[i].device_count * now->hosts.items[i].device_bytes;
+        spilled += now->hosts.items[i].spilled_bytes;
+        host += now->hosts.items[i].host_bytes;
+    }
+    bytes_format(used, text[0]);
+    bytes_format(all, text[1]);
+    bytes_format(spilled, text[2]);
+    bytes_format(host, text[3]);
+    buf_printf(out,
+               "memory    %s/%s of devices, %s/%s of hosts; values left devices %llu times, came back %llu\n",
+               text[0], text[1], text[2], text[3], (unsigned long long)now->tally.spills,
+               (unsigned long long)now->tally.fills);
+}
+
 static void put_top_summary(const struct flow_looks *looks, struct buf *out)
 {
     const struct flow_status *now = &looks->now;
@@ -219,6 +240,7 @@ static void put_top_summary(const struct flow_looks *looks, struct buf *out)
                (unsigned long long)now->tally.hosts_lost);
     buf_printf(out, "devices   %zu, %.0f%% in use\n", now->devices.len,
                now->devices.len ? 100 * use / (double)now->devices.len : 0.0);
+    put_top_memory(now, out);
     buf_printf(out, "launches  %llu over, %llu failed, %.0f a second\n\n",
                (unsigned long long)now->tally.launches, (unsigned long long)now->tally.failed,
                (double)grown(looks->before.tally.launches, now->tally.launches) / looks_seconds(looks));
@@ -300,6 +322,23 @@ static void json_top_programs(struct json_writer *writer, const struct flow_look
     json_end_array(writer);
 }
 
+static void json_top_hosts(struct json_writer *writer, const struct flow_looks *looks)
+{
+    json_key(writer, "hostMemory");
+    json_begin_array(writer);
+    for (size_t i = 0; i < looks->now.hosts.len; i++) {
+        const struct flow_status_host *host = &looks->now.hosts.items[i];
+        json_begin_object(writer);
+        json_pair_int(writer, "host", host->number);
+        json_pair_int(writer, "usedBytes", (int64_t)host->spilled_bytes);
+        json_pair_int(writer, "bytes", (int64_t)host->host_bytes);
+        json_pair_int(writer, "spilledBytes", (int64_t)host->spilled_in_all);
+        json_pair_int(writer, "filledBytes", (int64_t)host->filled_in_all);
+        json_end_object(writer);
+    }
+    json_end_array(writer);
+}
+
 static void put_top_json(const struct flow_looks *looks, struct buf *out)
 {
     struct json_writer writer = {.out = out};
@@ -309,6 +348,8 @@ static void put_top_json(const struct flow_looks *looks, struct buf *out)
     json_pair_float(&writer, "intervalSeconds", looks_seconds(looks));
     json_pair_int(&writer, "launches", (int64_t)now->tally.launches);
     json_pair_int(&writer, "failed", (int64_t)now->tally.failed);
+    json_pair_int(&writer, "spills", (int64_t)now->tally.spills);
+    json_pair_int(&writer, "fills", (int64_t)now->tally.fills);
     json_pair_int(&writer, "hosts", (int64_t)now->hosts.len);
     json_pair_int(&writer, "hostsLost", (int64_t)now->tally.hosts_lost);
     json_key(&writer, "islands");
@@ -324,6 +365,7 @@ static void put_top_json(const struct flow_looks *looks, struct buf *out)
     json_end_array(&writer);
     json_top_tenants(&writer, looks);
     json_top_devices(&writer, looks);
+    json_top_hosts(&writer, looks);
     json_top_programs(&writer, looks);
     json_end_object(&writer);
     buf_add_char(out, '\n');

@@ -33,6 +33,9 @@ static const char flow_up_usage[] =
     "  --devices N        devices of each (default 1)\n"
     "  --islands N        islands, to which the hosts belong in turn (default 1)\n"
     "  --memory BYTES     of one device (default 1G)\n"
+    "  --host-memory BYTES\n"
+    "                     of each host, for values that leave the devices' memory when it is short\n"
+    "                     (default: as much as all its devices have together)\n"
     "  --functions DIR    shared objects that programs may name\n"
     "  --pjrt FILE        a PJRT plugin, which runs what it can; the processor does the rest\n"
     "  --work-limit N     operations on elements that one call of StableHLO may take (default 0: no limit)\n"
@@ -40,7 +43,7 @@ static const char flow_up_usage[] =
 
 struct flow_up {
     int64_t hosts, devices, islands;
-    const char *dir, *memory, *functions, *pjrt, *work_limit;
+    const char *dir, *memory, *host_memory, *functions, *pjrt, *work_limit;
     char made[64], token[300]; /* empty: none is made */
     pid_t *pids; /* the head, then workers; 0: has ended */
 };
@@ -59,6 +62,9 @@ static bool flow_up_option(struct flow_up *up, int letter)
         return true;
     case 'm':
         up->memory = optarg;
+        return true;
+    case 'M':
+        up->host_memory = optarg;
         return true;
     case 'f':
         up->functions = optarg;
@@ -150,8 +156,14 @@ static pid_t flow_up_worker(const struct flow_up *up, int64_t number)
                          NULL,
                          NULL,
                          NULL,
+                         NULL,
+                         NULL,
                          NULL};
-    size_t at = sizeof arguments / sizeof *arguments - 5;
+    size_t at = sizeof arguments / sizeof *arguments - 7;
+    if (up->host_memory) {
+        arguments[at++] = "--host-memory";
+        arguments[at++] = (char *)up->host_memory;
+    }
     if (up->functions) {
         arguments[at++] = "--functions";
         arguments[at++] = (char *)up->functions;
@@ -236,12 +248,17 @@ static void flow_up_child_ended(int signal)
 
 int flow_up(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"dir", required_argument, NULL, 'D'},     {"hosts", required_argument, NULL, 'n'},
-        {"devices", required_argument, NULL, 'd'}, {"islands", required_argument, NULL, 'i'},
-        {"memory", required_argument, NULL, 'm'},  {"functions", required_argument, NULL, 'f'},
-        {"pjrt", required_argument, NULL, 'p'},    {"work-limit", required_argument, NULL, 'w'},
-        {"help", no_argument, NULL, 'h'},          {0}};
+    static const struct option options[] = {{"dir", required_argument, NULL, 'D'},
+                                            {"hosts", required_argument, NULL, 'n'},
+                                            {"devices", required_argument, NULL, 'd'},
+                                            {"islands", required_argument, NULL, 'i'},
+                                            {"memory", required_argument, NULL, 'm'},
+                                            {"host-memory", required_argument, NULL, 'M'},
+                                            {"functions", required_argument, NULL, 'f'},
+                                            {"pjrt", required_argument, NULL, 'p'},
+                                            {"work-limit", required_argument, NULL, 'w'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
     struct flow_up up = {.hosts = 2, .devices = 1, .islands = 1, .memory = "1G"};
     int letter;
     while ((letter = usage_option(argc, argv, "h", options, NULL)) != -1) {

@@ -19,6 +19,9 @@ static const char flow_worker_usage[] =
     "  --listen ADDRESS   for clients and other workers, as they reach it; port 0: any\n"
     "  --devices N        devices of this host (default 1)\n"
     "  --memory BYTES     of one device (default 1G; k, M, G)\n"
+    "  --host-memory BYTES\n"
+    "                     for values that leave the devices' memory when it is short; 0: none leaves\n"
+    "                     (default: as much as all devices have together)\n"
     "  --island NAME      island of the host (default main)\n"
     "  --token-file FILE  the head's token (default: the file \"token\" beside the head's unix socket, of\n"
     "                     PHX_FLOW_TOKEN, or the file PHX_FLOW_TOKEN_FILE)\n"
@@ -29,7 +32,7 @@ static const char flow_worker_usage[] =
     "  --work-limit N     operations on elements that one call of StableHLO may take (default 0: no limit)\n"
     "  --help             this text\n";
 
-static bool flow_read_bytes(const char *text, uint64_t *ret)
+static bool flow_read_bytes(const char *text, int64_t least, uint64_t *ret)
 {
     struct str number = str_from(text);
     uint64_t unit = 1;
@@ -39,7 +42,7 @@ static bool flow_read_bytes(const char *text, uint64_t *ret)
         number.len -= unit > 1;
     }
     int64_t value;
-    if (!str_to_i64(number, 1, INT64_MAX / 1000000000, &value))
+    if (!str_to_i64(number, least, INT64_MAX / 1000000000, &value))
         return false;
     *ret = (uint64_t)value * unit;
     return true;
@@ -83,7 +86,9 @@ static bool flow_worker_option(struct flow_worker_options *worker, int letter)
         worker->work_limit = (uint64_t)number;
         return true;
     case 'm':
-        return usage_value(flow_read_bytes(optarg, &worker->device_bytes));
+        return usage_value(flow_read_bytes(optarg, 1, &worker->device_bytes));
+    case 'M':
+        return usage_value(flow_read_bytes(optarg, 0, &worker->host_bytes));
     }
     return false;
 }
@@ -94,6 +99,7 @@ int flow_worker(int argc, char **argv)
                                             {"listen", required_argument, NULL, 'l'},
                                             {"devices", required_argument, NULL, 'd'},
                                             {"memory", required_argument, NULL, 'm'},
+                                            {"host-memory", required_argument, NULL, 'M'},
                                             {"island", required_argument, NULL, 'i'},
                                             {"token-file", required_argument, NULL, 't'},
                                             {"functions", required_argument, NULL, 'f'},
@@ -105,6 +111,7 @@ int flow_worker(int argc, char **argv)
                                             {0}};
     struct flow_worker_options worker = {
         .devices = 1, .device_bytes = 1000000000, .island = "main", .head_grace_s = 30, .ready = stdout};
+    worker.host_bytes = UINT64_MAX; /* not given */
     int letter;
     worker.save_dir = getenv("TMPDIR");
     if (!worker.save_dir || worker.save_dir[0] == 0)
@@ -120,6 +127,10 @@ int flow_worker(int argc, char **argv)
     if (!worker.head || !worker.listen || optind < argc)
         return usage_wrong(flow_worker_usage,
                            optind < argc ? "too many arguments" : "--head and --listen are needed");
+    if (worker.host_bytes == UINT64_MAX)
+        worker.host_bytes = worker.device_bytes <= (uint64_t)INT64_MAX / worker.devices
+                                ? worker.devices * worker.device_bytes
+                                : INT64_MAX;
     setenv("OMP_NUM_THREADS", "1", 0); /* devices have threads of their own */
     struct error error;
     worker.stop_fd = flow_stop_signals();

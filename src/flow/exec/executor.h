@@ -93,6 +93,10 @@ struct executor {
     /* The most bytes that temporaries and results hold at once, arguments not counted; what one operation
      * needs inside itself is not counted either. Executors of this build free a value after its last use. */
     int64_t (*peak_bytes)(const struct executable *executable);
+    /* Frees what the memory of devices holds of a value: afterwards it is in host memory alone. A launch that
+     * takes it brings it back. Any thread; launches that read it now are not disturbed. NULL: the devices
+     * compute in host memory. */
+    void (*evict)(struct tensor *tensor);
 };
 
 /* The executor of that name ("interpreter", "onednn"), or NULL: unknown, or not in this build. */

@@ -50,7 +50,8 @@ struct flow_worker_options {
     const char *head, *listen, *island;
     const char *token_file; /* NULL: beside the head's unix socket, or of the environment (wire/token.h) */
     uint32_t devices;
-    uint64_t device_bytes;
+    uint64_t device_bytes; /* memory of one */
+    uint64_t host_bytes;   /* host memory for values that leave the devices' memory; 0: none leaves */
     int64_t head_grace_s;  /* how long to seek a head that is lost, before the end */
     const char *save_dir;  /* folder for the values of suspended clients */
     const char *functions; /* folder of shared objects that programs may name; NULL: none */

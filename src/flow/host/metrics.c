@@ -81,6 +81,8 @@ static void metrics_write_head(const struct flow_status *status, struct buf *out
     metric_count(out, "phalanx_flow_broken_connections",
                  "Connections between hosts, or of a client to a host, that broke.", tally->breaks);
     metric_count(out, "phalanx_flow_lowerings", "Times that a program was lowered.", tally->lowerings);
+    metric_count(out, "phalanx_flow_spills", "Values that left devices for host memory.", tally->spills);
+    metric_count(out, "phalanx_flow_fills", "Values that came back to devices.", tally->fills);
     metric_count(out, "phalanx_flow_moved_meshes", "Times that a mesh got other devices.", tally->remaps);
     metric_head(out, "phalanx_flow_tickets", "counter", "Tickets stamped, by island.");
     for (size_t i = 0; i < status->islands.len; i++) {
@@ -130,6 +132,14 @@ static void metrics_write_all_hosts(const struct flow_status *status, struct buf
          offsetof(struct flow_status_host, cells)},
         {"phalanx_flow_device_memory_bytes", "gauge", "Of one device of the host.",
          offsetof(struct flow_status_host, device_bytes)},
+        {"phalanx_flow_host_memory_bytes", "gauge", "Of the host, for values that leave its devices.",
+         offsetof(struct flow_status_host, host_bytes)},
+        {"phalanx_flow_host_used_bytes", "gauge", "Of it, by such values.",
+         offsetof(struct flow_status_host, spilled_bytes)},
+        {"phalanx_flow_spilled_bytes", "counter", "Of values, from the host's devices to its memory.",
+         offsetof(struct flow_status_host, spilled_in_all)},
+        {"phalanx_flow_filled_bytes", "counter", "Of values, from the host's memory to its devices.",
+         offsetof(struct flow_status_host, filled_in_all)},
     };
     for (size_t i = 0; i < sizeof of_hosts / sizeof *of_hosts; i++)
         metrics_write_hosts(status, of_hosts[i].name, of_hosts[i].type, of_hosts[i].help, of_hosts[i].offset,

@@ -39,6 +39,7 @@ struct runners {
     struct finished last; /* what runners_next handed out */
     struct compiled_functions *compiled;
     uint64_t work_limit;
+    const struct executor *pjrt; /* NULL: none */
     struct gang_table *gangs;
     struct loop *loop;
     runner_ran *ran;
@@ -191,6 +192,12 @@ void runners_run(struct runners *runners, struct flow_effect *effect)
     effect->gang_hosts = NULL;
 }
 
+void runners_evict(const struct runners *runners, struct tensor *tensor)
+{
+    if (runners->pjrt && runners->pjrt->evict)
+        runners->pjrt->evict(tensor);
+}
+
 void runners_drop(void *executable)
 {
     compiled_drop(executable);
@@ -248,6 +255,7 @@ struct runners *runners_new(const struct runners_options *options)
     pthread_cond_init(&runners->to_compile, NULL);
     runners->compiled = compiled_functions_new(options->functions, options->pjrt);
     runners->work_limit = options->work_limit;
+    runners->pjrt = options->pjrt;
     runners->gangs = options->gangs;
     runners->loop = options->loop;
     runners->ran = options->ran;

@@ -31,6 +31,8 @@ void runners_free(struct runners *runners);
 void runners_run(struct runners *runners, struct flow_effect *effect);
 /* Texts that are equal share one executable, whoever brings them (compiled.h). */
 void runners_compile(struct runners *runners, uint32_t client, uint64_t handle, struct str tail);
+/* Frees what devices hold of the tensor beside its data (exec/executor.h). */
+void runners_evict(const struct runners *runners, struct tensor *tensor);
 /* Also after runners_free. */
 void runners_drop(void *executable);
 

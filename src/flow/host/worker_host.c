@@ -189,6 +189,9 @@ static void worker_carry_out_anywhere(struct worker_process *process, struct flo
     case FLOW_SCRAP:
         disk_scrap(process->disk, effect->executable);
         break;
+    case FLOW_EVICT:
+        runners_evict(process->runners, effect->payload);
+        break;
     default:
         CHECK_UNREACHABLE();
     }
@@ -393,6 +396,7 @@ static int worker_connect(struct worker_process *process, struct error *error)
     flow_wire_name(fd, options->listen, name, sizeof name);
     process->worker = worker_new(options->island, name, options->devices, options->device_bytes);
     worker_set_clock(process->worker, flow_day_ns());
+    worker_set_host_memory(process->worker, options->host_bytes);
     process->gangs = gang_table_new(worker_send_parts, process);
     int board = board_find(options->head);
     process->board = board >= 0 ? board_join(board, options->devices) : NULL;

@@ -56,7 +56,8 @@ bool entry_valid(const struct flow_entry *entry)
         bool is_list = entry->count > ENTRY_ARGS_INLINE && !(entry->flags & ENTRY_IS_RANGE);
         return entry->tail_bytes == (is_list ? entry->count * 8u : 0);
     }
-    return entry->kind != ENTRY_RELEASE || entry->tail_bytes % 8 == 0;
+    bool is_handles = entry->kind == ENTRY_RELEASE || entry->kind == ENTRY_SPILL || entry->kind == ENTRY_FILL;
+    return !is_handles || entry->tail_bytes % 8 == 0;
 }
 
 bool entry_join(struct flow_entry *done, const struct flow_entry *next)

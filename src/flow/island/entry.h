@@ -6,7 +6,8 @@
  *
  *     kind           from → to          fields                                             tail
  *     HELLO_WORKER   worker → head      count: devices, args[0]: bytes of one device,      island NUL address
- *                                       handle: place in its machine's memory or 0
+ *                                       handle: place in its machine's memory or 0,
+                                       launch: bytes of host memory for spilled shards
  *     HELLO_CLIENT   client → head      count: weight, node: priority + 2^31               name
  *     HELLO_PEER     any → worker       client or node (host), args[0]: token
  *     WELCOME        head → both        client or node (host), args[0]: token; FAILED: the
@@ -39,11 +40,13 @@
  *     FAILED         head → client      launch, handle: first result, count: results       fault
  *     VALUE          client → head      handle: a value that will be put, node: mesh       type, axes
  *     PUT            client → worker    handle, node: shard                                type, bytes
- *     PUT_DONE       worker → head      handle, node: shard
+ *     PUT_DONE       worker → head      handle, node: shard; count: 1: it is spilled
  *     FETCH          client → worker    handle, node: shard, epoch: any number
  *     SHARD          worker → client    handle, node: shard, epoch: of the FETCH;          bytes
  *                                       FAILED: tail is a fault
  *     RELEASE        client → worker *                                                     u64 handles[]
+ *     SPILL          head → worker      values leave the memory of devices                 u64 handles[]
+ *     FILL           head → worker      spilled values come back                           u64 handles[]
  *     DATA           worker → worker +  client, launch, node: tag; FAILED: a fault         bytes
  *     GATHER         worker → worker +  client, launch, node, handle: key, args: round     parts
  *     SKIP           worker → worker +  client, launch, node: will not take part           fault
@@ -134,6 +137,8 @@ enum entry_kind {
     ENTRY_SAVE,
     ENTRY_MOVE,
     ENTRY_MOVED,
+    ENTRY_SPILL,
+    ENTRY_FILL,
     ENTRY_KINDS,
 };
 

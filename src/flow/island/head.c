@@ -17,6 +17,8 @@ struct head *head_new(const struct head_options *options)
     if (head->options.rejoin_ns == 0)
         head->options.rejoin_ns = HEAD_REJOIN_NS;
     head->next_client = options->first_client;
+    head->room_epoch = 1;
+    list_init(&head->recent);
     return head;
 }
 
@@ -125,7 +127,8 @@ static void head_hello_worker(struct head *head, const struct flow_event *event,
     struct str island, address;
     if (!str_cut(event->tail, 0, &island, &address) || island.len == 0 || island.len > 63 ||
         address.len > HEAD_ADDRESS_MAX || entry->count < 1 || entry->count > PLAN_DEVICES_MAX ||
-        entry->args[0] > INT64_MAX || head->hosts.len >= PLAN_HOSTS_MAX || !head_host_may_come(head, entry)) {
+        entry->args[0] > INT64_MAX || entry->launch > INT64_MAX || head->hosts.len >= PLAN_HOSTS_MAX ||
+        !head_host_may_come(head, entry)) {
         struct flow_entry refused = {.kind = ENTRY_WELCOME, .flags = ENTRY_IS_FAILED | ENTRY_IS_DOWN};
         flow_send(effects, event->peer, &refused);
         flow_add(effects, FLOW_CLOSE)->peer = event->peer;
@@ -138,6 +141,7 @@ static void head_hello_worker(struct head *head, const struct flow_event *event,
     host.device_count = entry->count;
     host.first_device = head->device_count;
     host.device_bytes = (int64_t)entry->args[0];
+    host.host_bytes = (int64_t)entry->launch;
     host.place = entry->handle;
     host.address = mem_alloc(address.len + 1);
     mem_copy(host.address, address.data, address.len);
@@ -166,6 +170,7 @@ static void head_hello_worker(struct head *head, const struct flow_event *event,
     head_tell_all(head, number, effects);
     *(kept ? &head->tally.hosts_back : &head->tally.hosts_came) += 1;
     head_watch_host(head, number, effects);
+    head->room_epoch++;
     head_rejoin(head, effects);
     head_mesh_remap(head, NULL, effects);
 }
@@ -455,6 +460,7 @@ void head_step(struct head *head, const struct flow_event *event, struct flow_ef
         head_closed(head, event->peer, effects);
         break;
     case FLOW_TICK:
+        head->room_epoch++; /* what one has forgotten costs a second at most */
         head_rejoin(head, effects);
         head_tell_progress(head, effects);
         head_judge_broken(head, effects);
@@ -473,9 +479,12 @@ void head_step(struct head *head, const struct flow_event *event, struct flow_ef
 struct head_counts head_count(const struct head *head)
 {
     struct head_counts counts = {.meshes = head->meshes.len, .running = head->running.len};
+    counts.spills = head->tally.spills;
+    counts.fills = head->tally.fills;
     for (size_t h = 0; h < head->hosts.len; h++) {
         const struct head_host *host = &head->hosts.items[h];
         counts.hosts += host->alive;
+        counts.spilled_bytes += host->alive ? host->spilled_bytes : 0;
         for (uint32_t d = 0; host->alive && d < host->device_count; d++) {
             counts.used_bytes += host->devices[d].used_bytes;
             counts.loads += host->devices[d].load;

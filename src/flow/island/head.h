@@ -6,6 +6,7 @@
 #ifndef PHX_FLOW_ISLAND_HEAD_H
 #define PHX_FLOW_ISLAND_HEAD_H
 
+#include "base/list.h"
 #include "base/map.h"
 #include "flow/island/machine.h"
 #include "flow/island/status.h"
@@ -37,6 +38,7 @@ struct head_device {
     uint32_t load; /* virtual devices on it */
     uint64_t mark; /* head.mark: the mesh that is being placed has it */
     int64_t used_bytes;
+    int64_t wanted_bytes, short_bytes; /* of the plan that is being made (head_spill.c); 0 otherwise */
     uint64_t busy_ns; /* of its worker's last word */
     uint32_t queued;
 };
@@ -48,6 +50,9 @@ struct head_host {
     uint64_t birth;
     uint32_t island, incarnation, first_device, device_count;
     int64_t device_bytes;
+    int64_t host_bytes, spilled_bytes;      /* its memory for spilled shards; their bytes */
+    int64_t arriving_bytes;                 /* of the plan that is being made; 0 otherwise */
+    uint64_t spilled_in_all, filled_in_all; /* bytes, since it came */
     uint64_t place; /* in the memory of its machine; 0: none */
     char *address;
     struct head_device *devices;
@@ -88,6 +93,7 @@ struct head_mesh {
 /* A shard that was there before its client's word of the value. */
 struct head_early {
     uint32_t host, shard;
+    bool spilled;
 };
 struct head_object {
     uint64_t handle;
@@ -100,6 +106,10 @@ struct head_object {
     bool *there;      /* of each shard, while some are missing */
     VEC(struct head_early) early;
     bool released, charged;
+    bool spilled;            /* in the memory of its hosts, none of a device's */
+    bool planned;            /* the plan that is being made names it */
+    uint32_t running;        /* launches under way that have it as an argument */
+    struct list_node recent; /* of head.recent while it is charged to devices */
     bool parked; /* its client is suspended: saved by the hosts of its places */
     /* Where its shards are that are not there yet: they move from these places. NULL: they do not. */
     struct head_places *from;
@@ -142,6 +152,8 @@ struct head_launch {
     struct head_program *program;
     struct flow_entry entry;
     uint64_t *args;
+    bool makes_room;  /* its arguments are spilled in part, or others must be for it */
+    uint64_t no_room; /* head.room_epoch when there was none for it; 0: not looked for */
     int64_t queued_ns;
     int64_t broke_ns;  /* when a connection inside its gang broke; 0: none did */
     uint32_t broke[2]; /* between these hosts */
@@ -235,6 +247,9 @@ struct head {
     struct u64_map mesh_index, peer_index; /* mesh id; peer → client */
     struct u64_map tokens; /* peer that has yet to say who it is → its token, as a pointer */
     uint64_t mark;
+    struct list_node recent; /* values charged to devices, the one least recently used first */
+    uint64_t spilled;        /* values charged to hosts */
+    uint64_t room_epoch;     /* raised whenever there may be more room */
     uint32_t next_client, device_count;
     uint32_t suspending; /* clients that drain or save */
     int64_t now_ns;
@@ -371,26 +386,49 @@ void head_trace(struct head *head, uint32_t host, const struct flow_event *event
                 struct flow_effects *effects);
 void head_watch_free(struct head *head);
 
+/* head_spill.c: values that make room on devices */
+/* Finds the memory for a value that comes, and charges it: on the devices of its places, or else on their
+ * hosts. False: *ret_fault says which device is full. */
+bool head_object_admit(struct head *head, struct head_object *object, struct fault *ret_fault);
+/* Charges a value from before this head as hosts have told of it; one that devices have no room for goes to
+ * host memory if it can. */
+void head_object_admit_kept(struct head *head, struct head_object *object, struct flow_effects *effects);
+/* Tells the hosts of a spilled value that it is. */
+void head_object_tell_spilled(const struct head *head, const struct head_object *object,
+                              struct flow_effects *effects);
+/* Whether each device of the gang has room for the launch, or would have once values have left it. Sets
+ * launch->makes_room. */
+bool head_launch_finds_room(struct head *head, struct head_launch *launch);
+/* What the launch lacks; *ret_never: a device could not hold it if it were empty. False: nothing. */
+bool head_launch_lacks(const struct head *head, const struct head_launch *launch, bool *ret_never,
+                       struct fault *ret_fault);
+/* Moves values so that the launch has room; false: there is none any more, and nothing has moved. */
+bool head_launch_make_room(struct head *head, struct head_launch *launch, struct flow_effects *effects);
+/* The launch is stamped: its arguments are in use, and so most recently. */
+void head_launch_use_args(struct head *head, struct head_launch *launch);
+/* It is over. */
+void head_launch_end_use(struct head *head, const struct head_launch *launch);
+
 /* head_object.c */
 void head_value_fail(const struct head_client *client, uint64_t handle, const struct fault *fault,
                      struct flow_effects *effects);
-void head_value_take_early(const struct head *head, struct head_object *object, struct flow_effects *effects);
+void head_value_take_early(struct head *head, struct head_object *object, struct flow_effects *effects);
 struct head_object *head_object_new(struct head_client *client, uint64_t handle,
                                     const struct program_value *value);
 void head_object_charge(struct head *head, struct head_object *object);
-void head_object_uncharge(const struct head *head, struct head_object *object);
+void head_object_uncharge(struct head *head, struct head_object *object);
 /* A shard of the value is missing: each of them comes with PUT_DONE, from `object->from`. */
 void head_object_moves(struct head_object *object);
 void head_object_fail(const struct head_client *client, struct head_object *object, const struct fault *fault,
                       struct flow_effects *effects);
-void head_object_release(const struct head *head, struct head_client *client, struct head_object *object,
+void head_object_release(struct head *head, struct head_client *client, struct head_object *object,
                          struct flow_effects *effects);
-void head_object_end(const struct head *head, struct head_client *client, struct head_object *object);
+void head_object_end(struct head *head, struct head_client *client, struct head_object *object);
 void head_value(struct head *head, struct head_client *client, const struct flow_entry *entry,
                 struct str tail, struct flow_effects *effects);
 void head_put_done(struct head *head, uint32_t host, const struct flow_entry *entry,
                    struct flow_effects *effects);
-void head_object_try_release(const struct head *head, struct head_client *client, struct head_object *object,
+void head_object_try_release(struct head *head, struct head_client *client, struct head_object *object,
                              struct flow_effects *effects);
 void head_objects_lost(struct head *head, uint32_t host, const struct fault *fault,
                        struct flow_effects *effects);

@@ -92,7 +92,7 @@ static bool head_object_is_to_be_told(const struct head *head, const struct head
 }
 
 /* The shards that have not come will not; those that do go again. */
-static void head_client_judge_broken(const struct head *head, struct head_client *client,
+static void head_client_judge_broken(struct head *head, struct head_client *client,
                                      struct flow_effects *effects)
 {
     client->broke = false;

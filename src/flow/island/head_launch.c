@@ -317,6 +317,7 @@ static bool head_program_lower(struct head *head, struct head_client *client, st
     }
     program->plan_count = hosts;
     program->lowered = true;
+    head->room_epoch++;
     head->tally.lowerings++;
     program->epoch = client->epoch;
     head_program_find_islands(head, program);
@@ -436,29 +437,17 @@ static bool head_program_is_crowded(struct head *head, const struct head_program
 
 static enum head_verdict head_judge_room(struct head *head, struct head_launch *launch, struct fault *fault)
 {
-    const struct head_program *program = launch->program;
-    if (head_program_is_crowded(head, program))
+    if (head_program_is_crowded(head, launch->program))
         return HEAD_WAIT;
-    for (uint32_t k = 0; k < program->need_count; k++) {
-        const struct head_need *need = &program->needs[k];
-        const struct head_host *host = &head->hosts.items[need->host];
-        if (need->bytes <= host->device_bytes - host->devices[need->device].used_bytes)
-            continue;
-        if (launch->queued_ns == INT64_MAX)
-            launch->queued_ns = head->now_ns;
-        if (need->bytes <= host->device_bytes &&
-            head->now_ns - launch->queued_ns < head->options.memory_wait_ns)
-            return HEAD_WAIT;
-        *fault = fault_make(FAULT_OUT_OF_MEMORY, launch->entry.launch, 0,
-                            "the program needs %lld bytes on device %u, %lld of %lld are in use",
-                            (long long)need->bytes, host->first_device + need->device,
-                            (long long)host->devices[need->device].used_bytes, (long long)host->device_bytes);
-        fault->island = host->island;
-        fault->device = host->first_device + need->device;
-        fault->incarnation = host->incarnation;
-        return HEAD_FAIL;
-    }
-    return HEAD_GO;
+    if (head_launch_finds_room(head, launch))
+        return HEAD_GO;
+    bool first = launch->queued_ns == INT64_MAX, never;
+    if (first)
+        launch->queued_ns = head->now_ns;
+    bool late = head->now_ns - launch->queued_ns >= head->options.memory_wait_ns;
+    if ((!first && !late) || !head_launch_lacks(head, launch, &never, fault))
+        return HEAD_WAIT;
+    return late || never ? HEAD_FAIL : HEAD_WAIT;
 }
 
 /* Decides about the first launch of a client's queue. */
@@ -554,10 +543,9 @@ static void head_stamp(struct head *head, struct head_launch *launch, struct flo
     }
     client->running++;
     vec_push(&head->running, launch);
+    head_launch_use_args(head, launch);
     head_launch_release(head, launch, effects);
     head_launch_drop_args(head, launch, effects);
-    mem_free(launch->args);
-    launch->args = NULL;
 }
 
 /* The next client to stamp for: of highest priority, then of least pass. Launches that fail leave at once. */
@@ -597,8 +585,12 @@ void head_tell_progress(struct head *head, struct flow_effects *effects)
 void head_schedule(struct head *head, struct flow_effects *effects)
 {
     struct head_client *client;
-    while ((client = head_pick(head, effects)))
+    while ((client = head_pick(head, effects))) {
+        struct head_launch *launch = client->queue.items[client->queue_first];
+        if (launch->makes_room && !head_launch_make_room(head, launch, effects))
+            return; /* a launch that has failed meanwhile has changed the order in which values leave */
         head_stamp(head, head_queue_pop(client), effects);
+    }
 }
 
 /* The last host of the gang is through, or lost. */
@@ -610,6 +602,7 @@ static void head_launch_finish(struct head *head, struct head_launch *launch, st
             host->devices[launch->needs[k].device].used_bytes -= launch->needs[k].bytes;
     }
     struct head_client *client = launch->client;
+    head_launch_end_use(head, launch);
     for (uint32_t i = 0; i < launch->entry.node && !client->gone; i++) {
         struct head_object *object = u64_map_get(&client->objects, launch->entry.handle + i);
         if (object && object->places && !object->charged)

@@ -7,18 +7,22 @@ struct head_object *head_object_new(struct head_client *client, uint64_t handle,
     struct head_object *object = mem_alloc(sizeof *object);
     object->handle = handle;
     object->value = *value;
+    list_init(&object->recent);
     object->index = client->object_list.len;
     vec_push(&client->object_list, object);
     CHECK(u64_map_put(&client->objects, handle, object) == NULL);
     return object;
 }
 
+/* Adds so many bytes for each shard where it is: on its device, or spilled on its host. */
 static void head_object_weigh(const struct head *head, const struct head_object *object, int64_t bytes)
 {
     for (uint32_t i = 0; object->places && i < object->places->count; i++) {
         struct lower_place place = object->places->places[i];
-        if (place.host < head->hosts.len && head->hosts.items[place.host].alive)
-            head->hosts.items[place.host].devices[place.device].used_bytes += bytes;
+        if (place.host >= head->hosts.len || !head->hosts.items[place.host].alive)
+            continue;
+        struct head_host *host = &head->hosts.items[place.host];
+        *(object->spilled ? &host->spilled_bytes : &host->devices[place.device].used_bytes) += bytes;
     }
 }
 
@@ -27,13 +31,21 @@ void head_object_charge(struct head *head, struct head_object *object)
     CHECK(!object->charged);
     object->charged = true;
     head_object_weigh(head, object, object->shard_bytes);
+    if (object->spilled)
+        head->spilled++;
+    else
+        list_append(&head->recent, &object->recent);
 }
 
-void head_object_uncharge(const struct head *head, struct head_object *object)
+void head_object_uncharge(struct head *head, struct head_object *object)
 {
-    if (object->charged)
-        head_object_weigh(head, object, -object->shard_bytes);
+    if (!object->charged)
+        return;
     object->charged = false;
+    head_object_weigh(head, object, -object->shard_bytes);
+    list_remove(&object->recent);
+    head->spilled -= object->spilled;
+    head->room_epoch++;
 }
 
 void head_object_moves(struct head_object *object)
@@ -64,7 +76,7 @@ void head_object_fail(const struct head_client *client, struct head_object *obje
     head_value_fail(client, object->handle, object->fault, effects);
 }
 
-void head_object_end(const struct head *head, struct head_client *client, struct head_object *object)
+void head_object_end(struct head *head, struct head_client *client, struct head_object *object)
 {
     head_object_uncharge(head, object);
     u64_map_remove(&client->objects, object->handle);
@@ -90,8 +102,8 @@ static void head_release_shard(const struct head *head, uint32_t host, uint64_t 
 
 /* A shard that a host says it has. Only the one that the value has there counts: a client that puts others
  * must not bring the launch to devices that would wait for the rest. */
-static void head_object_came(const struct head *head, struct head_object *object, uint32_t host,
-                             uint32_t shard)
+static void head_object_came(struct head *head, struct head_object *object, uint32_t host, uint32_t shard,
+                             bool spilled)
 {
     if (object->missing == 0 || shard >= object->places->count || object->there[shard] ||
         object->places->places[shard].host != host ||
@@ -99,6 +111,9 @@ static void head_object_came(const struct head *head, struct head_object *object
         object->places->places[shard].device >= head->hosts.items[host].device_count)
         return;
     object->there[shard] = true;
+    if (spilled && !object->charged) /* before this head: its other shards follow */
+        object->spilled = true;
+    head->room_epoch++;
     if (--object->missing > 0)
         return;
     head_places_unref(object->from);
@@ -114,7 +129,7 @@ static bool head_object_is_on(const struct head_object *object, uint32_t host)
 }
 
 /* Hands the release on to the hosts that hold a shard; several of the same host get one entry. */
-void head_object_release(const struct head *head, struct head_client *client, struct head_object *object,
+void head_object_release(struct head *head, struct head_client *client, struct head_object *object,
                          struct flow_effects *effects)
 {
     struct head_places *places = object->places;
@@ -133,27 +148,6 @@ void head_object_release(const struct head *head, struct head_client *client, st
     head_object_end(head, client, object);
 }
 
-/* Whether each device has room for its shard; otherwise *ret says which has not. */
-static bool head_object_fits(const struct head *head, const struct head_object *object, struct fault *ret)
-{
-    for (uint32_t i = 0; i < object->places->count; i++) {
-        struct lower_place place = object->places->places[i];
-        const struct head_host *host = &head->hosts.items[place.host];
-        int64_t used = host->devices[place.device].used_bytes;
-        if (object->shard_bytes <= host->device_bytes - used)
-            continue;
-        *ret = fault_make(FAULT_OUT_OF_MEMORY, 0, 0,
-                          "a shard has %lld bytes, %lld of %lld of device %u are in use",
-                          (long long)object->shard_bytes, (long long)used, (long long)host->device_bytes,
-                          host->first_device + place.device);
-        ret->island = host->island;
-        ret->device = host->first_device + place.device;
-        ret->incarnation = host->incarnation;
-        return false;
-    }
-    return true;
-}
-
 void head_value_fail(const struct head_client *client, uint64_t handle, const struct fault *fault,
                      struct flow_effects *effects)
 {
@@ -162,12 +156,12 @@ void head_value_fail(const struct head_client *client, uint64_t handle, const st
 }
 
 /* The shards that came before the head knew of their value; those of one that has no places go again. */
-void head_value_take_early(const struct head *head, struct head_object *object, struct flow_effects *effects)
+void head_value_take_early(struct head *head, struct head_object *object, struct flow_effects *effects)
 {
     for (size_t i = 0; i < object->early.len; i++) {
         struct head_early early = object->early.items[i];
         if (object->places)
-            head_object_came(head, object, early.host, early.shard);
+            head_object_came(head, object, early.host, early.shard, early.spilled);
         else if (head->hosts.items[early.host].alive)
             head_release_shard(head, early.host, object->handle, effects);
     }
@@ -218,8 +212,9 @@ void head_value(struct head *head, struct head_client *client, const struct flow
             head_value_take_early(head, object, effects);
             return;
         }
-        if (head_object_fits(head, object, &fault)) {
-            head_object_charge(head, object);
+        if (head_object_admit(head, object, &fault)) {
+            if (object->spilled)
+                head_object_tell_spilled(head, object, effects);
             head_value_take_early(head, object, effects);
             return;
         }
@@ -242,7 +237,7 @@ void head_put_done(struct head *head, uint32_t host, const struct flow_entry *en
                 ((entry->handle & HANDLE_NUMBER) <= client->last_put || !(entry->handle & HANDLE_PUT));
     if (known && object->places) {
         bool waits = object->missing > 0;
-        head_object_came(head, object, host, entry->node);
+        head_object_came(head, object, host, entry->node, entry->count != 0);
         if (!head_object_is_on(object, host)) /* it moved there for a head before */
             head_release_shard(head, host, entry->handle, effects);
         else if (waits && object->missing == 0 && !object->births)
@@ -254,11 +249,11 @@ void head_put_done(struct head *head, uint32_t host, const struct flow_entry *en
         if (!object)
             object = head_object_new(client, entry->handle, &(struct program_value){0});
         if (object->early.len < PROGRAM_DEVICES_MAX)
-            vec_push(&object->early, ((struct head_early){host, entry->node}));
+            vec_push(&object->early, ((struct head_early){host, entry->node, entry->count != 0}));
     }
 }
 
-void head_object_try_release(const struct head *head, struct head_client *client, struct head_object *object,
+void head_object_try_release(struct head *head, struct head_client *client, struct head_object *object,
                              struct flow_effects *effects)
 {
     bool whole = object->parked || (object->missing == 0 && !object->births);

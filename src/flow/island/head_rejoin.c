@@ -213,7 +213,7 @@ static void head_kept_judge(struct head *head, struct head_client *client, struc
     mem_free(object->births);
     object->births = NULL;
     if (fault.reason == FAULT_NONE) {
-        head_object_charge(head, object);
+        head_object_admit_kept(head, object, effects);
     } else {
         fault.launch = object->launch;
         object->missing = 0;

@@ -10,6 +10,10 @@ static void status_add_host(struct flow_status *status, const struct head_host *
     row.first_device = host->first_device;
     row.device_count = host->device_count;
     row.device_bytes = (uint64_t)host->device_bytes;
+    row.host_bytes = (uint64_t)host->host_bytes;
+    row.spilled_bytes = (uint64_t)host->spilled_bytes;
+    row.spilled_in_all = host->spilled_in_all;
+    row.filled_in_all = host->filled_in_all;
     uint64_t *numbers[LOAD_NUMBERS] = {
         &row.runs,          &row.failed_runs, &row.sent_bytes, &row.received_bytes, &row.put_bytes,
         &row.fetched_bytes, &row.compiled,    &row.reused,     &row.values,         &row.cells};

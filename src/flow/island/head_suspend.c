@@ -152,6 +152,7 @@ static void head_client_park(struct head *head, struct head_client *client, stru
         if (!object->places) /* of a launch that waits */
             continue;
         head_object_uncharge(head, object);
+        object->spilled = false;
         if (object->fault)
             continue;
         if (head_object_lives(head, object)) {
@@ -183,6 +184,9 @@ static void head_suspend_revert(struct head *head, struct head_client *client, c
             head_object_moves(object);
     }
     head_moves_send(head, client, &moves, effects);
+    for (size_t i = 0; i < client->object_list.len && client->state == CLIENT_SAVES; i++)
+        if (client->object_list.items[i]->spilled) /* hosts have forgotten it with MOVE */
+            head_object_tell_spilled(head, client->object_list.items[i], effects);
     head_suspend_state(head, client, CLIENT_RUNS);
     flow_send(effects, client->peer, &(struct flow_entry){.kind = ENTRY_RESUME});
     for (size_t i = 0; i < head->watchers.len; i++)
@@ -316,7 +320,9 @@ static void head_client_charge(struct head *head, const struct head_client *clie
             head_places_unref(object->places);
             object->places = head_places_ref(mesh->places);
         }
-        head_object_charge(head, object);
+        struct fault full;
+        if (!head_object_admit(head, object, &full)) /* head_memory_fits says so */
+            head_object_charge(head, object);
     }
 }
 
@@ -346,6 +352,7 @@ static void head_client_unplace(struct head *head, const struct head_client *cli
         if (!object->parked)
             continue;
         head_object_uncharge(head, object);
+        object->spilled = false;
         head_places_unref(object->places);
         object->places = head_places_ref(object->from);
     }
@@ -385,6 +392,9 @@ static void head_client_go_on(struct head *head, struct head_client *client, str
         head_moves_add(head, &moves, object, object->from);
     }
     head_moves_send(head, client, &moves, effects);
+    for (size_t i = 0; i < client->object_list.len; i++)
+        if (client->object_list.items[i]->spilled)
+            head_object_tell_spilled(head, client->object_list.items[i], effects);
     head_client_comes_back(head, client);
     flow_send(effects, client->peer, &(struct flow_entry){.kind = ENTRY_RESUME});
 }

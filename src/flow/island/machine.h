@@ -7,17 +7,20 @@
  *
  * Story of a launch. The client names the results itself and sends one LAUNCH to the head. The head checks
  * the arguments, queues it, and, once every device of the gang can reserve the program's peak memory, stamps
- * it with the island's next ticket and sends one LAUNCH to each host of the gang. Each worker makes an
- * instance of its plan: arguments are the cells of objects, results become cells of new objects. Devices run
- * their RUN steps strictly in the order of arrival, which is the order of tickets, so two gangs never wait
- * for each other. Each host says DONE, once for several launches where they end together. Values go between
- * worker and client directly.
+ * it with the island's next ticket and sends one LAUNCH to each host of the gang. Where memory is short,
+ * values that no launch under way uses, the least recently used first, leave it for host memory. Each worker
+ * makes an instance of its plan: arguments are the cells of objects, results become cells of new objects.
+ * Devices run their RUN steps strictly in the order of arrival, which is the order of tickets, so two gangs
+ * never wait for each other. Each host says DONE, once for several launches where they end together. Values
+ * go between worker and client directly.
  *
  * Files.
  *     entry.h, entry.c       the messages
  *     head.c                 hosts, clients, requests          head.h: the state of the head
  *     head_mesh.c            virtual devices on physical ones
- *     head_launch.c          programs, objects, the scheduler
+ *     head_launch.c          programs, the scheduler
+ *     head_object.c          values, and what they weigh
+ *     head_spill.c           values that leave devices for host memory, and come back
  *     head_rejoin.c          a head in the place of a lost one
  *     head_break.c           connections that broke between others
  *     head_suspend.c         clients that leave their devices for a while
@@ -34,6 +37,8 @@
  *     has yet to put.
  *   - A cell settles once: with a tensor or with a fault. What waits for it goes on either way.
  *   - A launch that has been stamped ends on every host of its gang, or the host is lost.
+ *   - A value is in the memory of devices or spilled to that of its hosts, all of its shards alike. Launches
+ *     under way have theirs on devices: the head says FILL before LAUNCH, and no SPILL before DONE.
  *   - A launch ends with its head. What workers send each other for a launch names the head that has stamped
  *     it; a worker that has another head by then drops it, because no launch will ever claim it.
  *   - A handle belongs to one client; no other can name it.
@@ -118,6 +123,7 @@ enum flow_effect_kind {
     FLOW_SAVE,    /* worker: write `payload` outside memory; answer SAVED `handle` */
     FLOW_LOAD,    /* worker: read what SAVED has given as `executable`; answer LOADED `handle` */
     FLOW_SCRAP,   /* worker: release what SAVED has given as `executable` */
+    FLOW_EVICT,   /* worker: no device holds `payload` from now on, host memory does; before what follows */
 };
 struct flow_effect {
     enum flow_effect_kind kind;
@@ -162,14 +168,20 @@ struct head_counts {
     uint64_t hosts, clients, suspended, meshes, programs, objects, running, tickets;
     uint64_t queued, loads; /* launches of clients that run; virtual devices on physical ones */
     int64_t used_bytes;
+    int64_t spilled_bytes;  /* on hosts now */
+    uint64_t spills, fills; /* of values, since the head began */
 };
 struct head_counts head_count(const struct head *head);
+/* Whether the value is in host memory, and known to be whole; for tests. */
+bool head_has_spilled(const struct head *head, uint64_t handle);
 /* Fills an empty status (status.h), which the caller frees with flow_status_done. */
 void head_status(const struct head *head, struct flow_status *ret_status);
 
 struct worker;
 /* `devices` of `device_bytes` each, on island `island`; peers reach it at `address`. */
 struct worker *worker_new(const char *island, const char *address, uint32_t devices, uint64_t device_bytes);
+/* Host memory for spilled shards; before the first event. 0, as without a call: none is spilled. */
+void worker_set_host_memory(struct worker *worker, uint64_t bytes);
 /* The worker's place on its machine (host/board.h), which other hosts hear of; before the first event. */
 void worker_set_place(struct worker *worker, uint64_t place);
 /* Nanoseconds from the clock of its events to that of the day, which traces of several machines share. */
@@ -186,5 +198,7 @@ struct worker_counts {
     uint64_t clients, objects, instances, functions, programs, cells;
 };
 struct worker_counts worker_count(const struct worker *worker);
+/* Whether the value is spilled here, for tests. */
+bool worker_has_spilled(const struct worker *worker, uint64_t handle);
 
 #endif

@@ -3,7 +3,7 @@
 
 #include "flow/ir/pack.h"
 
-enum { STATUS_VERSION = 3, STATUS_ROWS_MAX = 1 << 24 };
+enum { STATUS_VERSION = 4, STATUS_ROWS_MAX = 1 << 24 };
 
 const int64_t flow_status_bounds[STATUS_BUCKETS] = {20000,    50000,     100000,     200000,
                                                     500000,   1000000,   2000000,    5000000,
@@ -86,7 +86,8 @@ static void walk_tally(struct status_walk *walk, struct flow_status_tally *tally
     uint64_t *fields[] = {&tally->hosts_came,   &tally->hosts_lost,   &tally->hosts_back,
                           &tally->clients_came, &tally->clients_gone, &tally->clients_back,
                           &tally->breaks,       &tally->lowerings,    &tally->remaps,
-                          &tally->launches,     &tally->failed};
+                          &tally->spills,       &tally->fills,        &tally->launches,
+                          &tally->failed};
     for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
         walk_u64(walk, fields[i]);
 }
@@ -101,9 +102,11 @@ static void walk_island(struct status_walk *walk, struct flow_status_island *isl
 
 static void walk_host(struct status_walk *walk, struct flow_status_host *host, uint32_t islands)
 {
-    uint64_t *fields[] = {&host->device_bytes,   &host->runs,      &host->failed_runs,   &host->sent_bytes,
-                          &host->received_bytes, &host->put_bytes, &host->fetched_bytes, &host->compiled,
-                          &host->reused,         &host->values,    &host->cells};
+    uint64_t *fields[] = {&host->device_bytes,   &host->host_bytes,    &host->spilled_bytes,
+                          &host->spilled_in_all, &host->filled_in_all, &host->runs,
+                          &host->failed_runs,    &host->sent_bytes,    &host->received_bytes,
+                          &host->put_bytes,      &host->fetched_bytes, &host->compiled,
+                          &host->reused,         &host->values,        &host->cells};
     walk_u32(walk, &host->number, UINT32_MAX);
     walk_u32(walk, &host->island, islands - 1);
     walk_u32(walk, &host->incarnation, UINT32_MAX);
@@ -186,7 +189,7 @@ static void walk_status(struct status_walk *walk, struct flow_status *status)
     walk_histogram(walk, &status->times);
     WALK_LIST(walk, &status->islands, 20, walk_island(walk, &status->islands.items[i]))
     uint32_t islands = (uint32_t)status->islands.len;
-    WALK_LIST(walk, &status->hosts, 112, walk_host(walk, &status->hosts.items[i], islands))
+    WALK_LIST(walk, &status->hosts, 144, walk_host(walk, &status->hosts.items[i], islands))
     WALK_LIST(walk, &status->devices, 32, walk_device(walk, &status->devices.items[i]))
     WALK_LIST(walk, &status->tenants, 52, walk_tenant(walk, &status->tenants.items[i]))
     uint32_t tenants = (uint32_t)status->tenants.len;

@@ -11,7 +11,7 @@
  * are the last tenant, "(others)"), STATUS_CLIENTS_MAX clients, and the STATUS_PROGRAMS_MAX programs that
  * have used the most device time.
  *
- * Binary form, valid if and only if flow_status_decode accepts it: "PHXT" u32 version=3, then the fields of
+ * Binary form, valid if and only if flow_status_decode accepts it: "PHXT" u32 version=4, then the fields of
  * struct flow_status in their order, numbers little-endian, lists and texts behind their u32 length.
  */
 #ifndef PHX_FLOW_ISLAND_STATUS_H
@@ -49,6 +49,8 @@ struct flow_status_island {
 struct flow_status_host {
     uint32_t number, island, incarnation, first_device, device_count;
     uint64_t device_bytes;
+    uint64_t host_bytes, spilled_bytes;     /* its memory for spilled shards; their bytes */
+    uint64_t spilled_in_all, filled_in_all; /* bytes that have left its devices, and come back */
     uint64_t runs, failed_runs;          /* calls of functions on its devices */
     uint64_t sent_bytes, received_bytes; /* shards to and from other hosts */
     uint64_t put_bytes, fetched_bytes;   /* shards from and to clients */
@@ -86,6 +88,7 @@ struct flow_status_tally {
     uint64_t clients_came, clients_gone, clients_back;
     uint64_t breaks;            /* of connections between two that live */
     uint64_t lowerings, remaps; /* programs lowered, meshes moved */
+    uint64_t spills, fills;     /* values that left devices for host memory, and came back */
     uint64_t launches, failed;  /* over; failed: without a ticket, or with a member of the gang lost */
 };
 

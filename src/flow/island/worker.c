@@ -22,6 +22,11 @@ void worker_set_clock(struct worker *worker, int64_t day_ns)
     worker->day_ns = day_ns;
 }
 
+void worker_set_host_memory(struct worker *worker, uint64_t bytes)
+{
+    worker->host_bytes = bytes;
+}
+
 void worker_set_place(struct worker *worker, uint64_t place)
 {
     worker->place = place;
@@ -382,6 +387,10 @@ static void worker_head_entry(struct worker *worker, const struct flow_event *ev
     case ENTRY_MOVE:
         worker_move(worker, event, effects);
         break;
+    case ENTRY_SPILL:
+    case ENTRY_FILL:
+        worker_spill(worker, event->tail, entry->kind == ENTRY_SPILL, effects);
+        break;
     case ENTRY_RELEASE:
         if (client && !client->gone)
             worker_release(worker, client, event->tail, (event->entry->flags & ENTRY_IS_KEPT) != 0);
@@ -451,6 +460,7 @@ static void worker_hello(const struct worker *worker, struct flow_effects *effec
     hello.epoch = worker->incarnation;
     hello.node = worker->host;
     hello.handle = worker->place;
+    hello.launch = worker->host_bytes;
     hello.flags = worker->host == UINT32_MAX ? 0 : ENTRY_IS_KEPT;
     struct flow_effect *effect = flow_send(effects, PEER_HEAD, &hello);
     buf_add(&effect->tail, worker->island, strlen(worker->island) + 1);
@@ -470,6 +480,7 @@ static void worker_tell_kept(const struct worker *worker, struct flow_effects *e
         for (size_t i = 0; i < client->object_list.len; i++) {
             const struct worker_object *object = client->object_list.items[i];
             struct flow_entry there = {.kind = ENTRY_PUT_DONE, .handle = object->handle};
+            there.count = object->spilled;
             for (size_t k = 0; k < object->shards.len; k++) {
                 there.node = object->shards.items[k].shard;
                 const struct cell *cell = object->shards.items[k].cell;
@@ -568,4 +579,11 @@ struct worker_counts worker_count(const struct worker *worker)
     for (size_t c = 0; c < worker->clients.len; c++)
         counts.objects += worker->clients.items[c]->object_list.len;
     return counts;
+}
+
+bool worker_has_spilled(const struct worker *worker, uint64_t handle)
+{
+    const struct worker_client *client = u64_map_get(&worker->client_index, handle_client(handle));
+    const struct worker_object *object = client ? u64_map_get(&client->objects, handle) : NULL;
+    return object && object->spilled;
 }

@@ -49,6 +49,7 @@ struct worker_object {
     uint64_t handle;
     size_t index;  /* in its client's list */
     bool released; /* as soon as it has been put, it goes */
+    bool spilled;  /* the head counts it in host memory */
     uint64_t head; /* the secret of the head that has moved it here; 0: none has */
     VEC(struct worker_shard) shards;
 };
@@ -146,7 +147,7 @@ struct worker {
     uint64_t birth; /* given by the head */
     bool rejoins;   /* the head is lost, or back and yet to be greeted */
     bool greets;    /* a head is there, and is greeted once nothing runs */
-    uint64_t device_bytes, secret, place;
+    uint64_t device_bytes, host_bytes, secret, place;
     struct worker_device *devices;
     VEC(struct worker_client *) clients;
     struct u64_map client_index;
@@ -209,6 +210,9 @@ void worker_fetch(struct worker *worker, struct worker_client *client, const str
                   struct flow_effects *effects);
 /* `kept`: of values from before the head was lost, of which no more will be put. */
 void worker_release(struct worker *worker, struct worker_client *client, struct str tail, bool kept);
+
+/* SPILL (`leaves`) and FILL. A value that is still being put, or moved here, is as told when it has come. */
+void worker_spill(struct worker *worker, struct str tail, bool leaves, struct flow_effects *effects);
 
 /* worker_launch.c */
 void worker_launch(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);

@@ -162,13 +162,14 @@ void worker_object_end(struct worker *worker, struct worker_client *client, stru
 }
 
 /* Takes a shard that is put. The head counts what values weigh; a client may put without its word, so a host
- * holds at most twice what its devices have. */
+ * holds at most twice what its devices have, and its memory for spilled shards. */
 static struct tensor *worker_put_tensor(struct worker *worker, struct cell *cell, const struct ir_type *type,
                                         const struct unpack *in, struct fault *ret_fault)
 {
     uint64_t most = worker->device_bytes < UINT64_MAX / (2 * PLAN_DEVICES_MAX)
                         ? 2 * worker->device_count * worker->device_bytes
                         : UINT64_MAX;
+    most = worker->host_bytes < UINT64_MAX - most ? most + worker->host_bytes : UINT64_MAX;
     struct tensor *tensor = in->left <= most - worker->put_bytes ? tensor_new(type) : NULL;
     if (!tensor) {
         *ret_fault = fault_make(FAULT_OUT_OF_MEMORY, 0, 0, "the host has no memory for a shard of %zu bytes",
@@ -251,5 +252,21 @@ void worker_release(struct worker *worker, struct worker_client *client, struct 
             object->released = true;
         else
             worker_object_end(worker, client, object);
+    }
+}
+
+void worker_spill(struct worker *worker, struct str tail, bool leaves, struct flow_effects *effects)
+{
+    for (size_t i = 0; i + 8 <= tail.len; i += 8) {
+        uint64_t handle;
+        memcpy(&handle, tail.data + i, sizeof handle);
+        struct worker_client *client = worker_client(worker, handle_client(handle));
+        struct worker_object *object = client && !client->gone ? worker_object(client, handle, leaves) : NULL;
+        if (!object)
+            continue;
+        object->spilled = leaves;
+        for (size_t k = 0; k < object->shards.len && leaves; k++)
+            if (object->shards.items[k].cell->tensor)
+                flow_add(effects, FLOW_EVICT)->payload = tensor_ref(object->shards.items[k].cell->tensor);
     }
 }

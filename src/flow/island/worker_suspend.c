@@ -76,7 +76,7 @@ static void worker_load(struct worker *worker, uint32_t client, struct cell *cel
     cell->home = CELL_LOADING;
 }
 
-/* Takes a shard off its object, which ends with its last one. */
+/* Takes a shard off its object, which ends with its last one, unless the head has said that others come. */
 static void worker_shard_leave(struct worker *worker, uint32_t client_id, uint64_t handle, uint32_t shard)
 {
     struct worker_client *client = worker_client(worker, client_id);
@@ -87,7 +87,7 @@ static void worker_shard_leave(struct worker *worker, uint32_t client_id, uint64
             vec_remove(&object->shards, k);
             break;
         }
-    if (object && object->shards.len == 0)
+    if (object && object->shards.len == 0 && !object->spilled)
         worker_object_end(worker, client, object);
 }
 
@@ -231,6 +231,7 @@ void worker_move(struct worker *worker, const struct flow_event *event, struct f
         if (in.bad)
             return;
         struct worker_object *object = worker_object(client, move.handle, true);
+        object->spilled = false; /* the head says what is */
         struct cell *cell = cell_ref(worker_object_cell(worker, object, move.shard));
         if (cell->home == CELL_IN_MEMORY && !cell_settled(cell)) {
             struct fault fault = fault_make(FAULT_CANCELLED, 0, 0, "the shard is not on its host");

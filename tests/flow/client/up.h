@@ -21,6 +21,8 @@ struct up {
 /* Starts and waits until it is ready; false: it did not start. `memory` and `islands` NULL: defaults. */
 /* --work-limit of the workers that up_start starts. */
 static const char *up_work_limit = "0";
+/* --host-memory; NULL: the default. */
+static const char *up_host_memory = NULL;
 
 static inline bool up_start(struct up *up, const char *hosts, const char *devices, const char *memory,
                             const char *islands)
@@ -40,7 +42,8 @@ static inline bool up_start(struct up *up, const char *hosts, const char *device
         close(out[1]);
         execl(program, "phalanx", "flow", "up", "--hosts", hosts, "--devices", devices, "--memory",
               memory ? memory : "1G", "--islands", islands ? islands : "1", "--functions",
-              build ? build : "build", "--work-limit", up_work_limit, NULL);
+              build ? build : "build", "--work-limit", up_work_limit, up_host_memory ? "--host-memory" : NULL,
+              up_host_memory, NULL);
         _exit(127);
     }
     close(out[1]);

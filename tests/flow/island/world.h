@@ -58,6 +58,12 @@ struct world_transfer {
     uint64_t number;
     struct tensor *tensor, *saved;
 };
+/* A launch that has come to a worker and is not over there. */
+struct world_use {
+    uint32_t client;
+    uint64_t launch, args[2];
+    uint32_t count;
+};
 struct world_worker {
     struct worker *worker;
     bool alive;
@@ -67,6 +73,7 @@ struct world_worker {
     VEC(struct world_compile) compiles;
     VEC(struct world_abort) aborts;
     VEC(struct world_transfer) transfers;
+    VEC(struct world_use) uses;
     uint32_t saved;             /* tensors outside memory */
     uint64_t bound[WORLD_ENDS]; /* by end; 0: a guest */
     bool held[WORLD_ENDS];
@@ -122,7 +129,7 @@ struct world {
     struct flow_effects effects;
     int64_t now_ns;
     uint64_t tickets[4]; /* the last one that each island has stamped */
-    uint64_t device_bytes;
+    uint64_t device_bytes, host_bytes;
     bool kills_heads, suspends;
     bool calm;  /* nobody dies, nothing breaks, what is saved can be loaded */
     bool asked; /* the watcher waits for an answer */
@@ -130,11 +137,16 @@ struct world {
     uint64_t launches, shards, failures, kills, client_deaths, memory_failures, lost_failures;
     uint64_t head_deaths, kept, refused, breaks;
     uint64_t suspended, resumed, not_suspended, not_resumed, moved;
+    uint64_t spills, fills;
     uint64_t spoiled; /* failures that no function is to blame for */
 };
 
 enum world_habits { WORLD_KILLS_HEADS = 1, WORLD_SUSPENDS = 2, WORLD_IS_CALM = 4 };
-void world_begin(struct world *world, uint64_t seed, uint64_t device_bytes, int habits);
+/* Memory of each device, and of each host for spilled values. */
+struct world_memory {
+    uint64_t device, host;
+};
+void world_begin(struct world *world, uint64_t seed, struct world_memory memory, int habits);
 /* One random event; `hurt`: also deaths and births. False: nothing can happen any more. */
 bool world_step(struct world *world, bool hurt);
 void world_end(struct world *world);

@@ -154,6 +154,40 @@ static void world_worker_send(struct world *world, uint32_t w, const struct flow
     buf_done(&whole);
 }
 
+/* A launch comes to a worker: none of its arguments is spilled there. */
+static void world_use_begins(struct world_worker *worker, const struct flow_entry *entry)
+{
+    struct world_use use = {.client = entry->client, .launch = entry->launch, .count = entry->count};
+    CHECK(entry->count <= 2);
+    for (uint32_t i = 0; i < entry->count; i++) {
+        use.args[i] = entry->args[i];
+        CHECK(!worker_has_spilled(worker->worker, use.args[i]));
+    }
+    vec_push(&worker->uses, use);
+}
+
+static void world_use_ends(struct world_worker *worker, const struct flow_entry *done)
+{
+    for (size_t i = 0; i < worker->uses.len; i++)
+        if (worker->uses.items[i].client == done->client && worker->uses.items[i].launch == done->launch) {
+            vec_remove(&worker->uses, i);
+            return;
+        }
+}
+
+/* SPILL comes to a worker: no launch that has come before uses the values. */
+static void world_check_spill(struct world *world, const struct world_worker *worker, struct str tail)
+{
+    for (size_t i = 0; i + 8 <= tail.len; i += 8) {
+        uint64_t handle;
+        memcpy(&handle, tail.data + i, sizeof handle);
+        for (size_t u = 0; u < worker->uses.len; u++)
+            for (uint32_t k = 0; k < worker->uses.items[u].count; k++)
+                CHECK(worker->uses.items[u].args[k] != handle);
+        world->spills++;
+    }
+}
+
 static void world_worker_feed(struct world *world, uint32_t w, struct flow_event *event)
 {
     struct world_worker *worker = &world->workers[w];
@@ -163,6 +197,8 @@ static void world_worker_feed(struct world *world, uint32_t w, struct flow_event
         struct flow_effect *effect = &effects.list.items[i];
         switch (effect->kind) {
         case FLOW_SEND:
+            if (effect->entry.kind == ENTRY_DONE)
+                world_use_ends(worker, &effect->entry);
             world_worker_send(world, w, effect);
             break;
         case FLOW_BIND:
@@ -191,6 +227,9 @@ static void world_worker_feed(struct world *world, uint32_t w, struct flow_event
             break;
         case FLOW_LOAD:
             vec_push(&worker->transfers, ((struct world_transfer){effect->handle, NULL, effect->executable}));
+            break;
+        case FLOW_EVICT:
+            CHECK(effect->payload);
             break;
         case FLOW_SCRAP:
             CHECK(worker->saved > 0);
@@ -283,6 +322,7 @@ static void world_add_worker(struct world *world)
     *worker = (struct world_worker){.alive = true, .host = UINT32_MAX};
     worker->devices = (uint32_t)rng_range(&world->rng, 1, 4);
     worker->worker = worker_new(w % 2 ? "odd" : "even", address, worker->devices, world->device_bytes);
+    worker_set_host_memory(worker->worker, world->host_bytes);
     world_open(world, world_worker_end(w));
     world_worker_feed(world, w, &(struct flow_event){.kind = FLOW_OPENED, .peer = PEER_HEAD});
 }
@@ -410,6 +450,7 @@ static void world_kill_worker(struct world *world, uint32_t w)
     world_disk_done(world, worker);
     vec_done(&worker->compiles);
     vec_done(&worker->aborts);
+    vec_done(&worker->uses);
     world_cut(world, world_worker_end(w));
 }
 
@@ -438,6 +479,7 @@ static void world_lose_head(struct world *world, uint32_t end)
         world_add_watcher(world);
     } else if (end <= WORLD_WORKERS_MAX) {
         world->workers[end - 1].ticket = 0;
+        vec_clear(&world->workers[end - 1].uses); /* over before it greets another head */
         world_worker_feed(world, end - 1, &event);
         world_open(world, end);
         event.kind = FLOW_OPENED;
@@ -524,7 +566,11 @@ static void world_deliver(struct world *world, uint32_t from, uint32_t to)
         if (from == 0 && message.entry.kind == ENTRY_LAUNCH) {
             CHECK(message.entry.ticket > worker->ticket);
             worker->ticket = message.entry.ticket;
+            world_use_begins(worker, &message.entry);
         }
+        if (from == 0 && message.entry.kind == ENTRY_SPILL)
+            world_check_spill(world, worker, tail);
+        world->fills += from == 0 && message.entry.kind == ENTRY_FILL;
         world_worker_feed(world, to - 1, &event);
     } else if (to == WORLD_WATCHER) {
         world_watcher_took(world, &message.entry);
@@ -652,11 +698,12 @@ bool world_step(struct world *world, bool hurt)
     return true;
 }
 
-void world_begin(struct world *world, uint64_t seed, uint64_t device_bytes, int habits)
+void world_begin(struct world *world, uint64_t seed, struct world_memory memory, int habits)
 {
     memset(world, 0, sizeof *world);
     rng_seed(&world->rng, seed);
-    world->device_bytes = device_bytes;
+    world->device_bytes = memory.device;
+    world->host_bytes = memory.host;
     world->kills_heads = habits & WORLD_KILLS_HEADS;
     world->suspends = habits & WORLD_SUSPENDS;
     world->calm = habits & WORLD_IS_CALM;
