@@ -222,9 +222,8 @@ static void put_top_memory(const struct flow_status *now, struct buf *out)
     bytes_format(all, text[1]);
     bytes_format(spilled, text[2]);
     bytes_format(host, text[3]);
-    buf_printf(out,
-               "memory    %s/%s of devices, %s/%s of hosts; values left devices %llu times, came back %llu\n",
-               text[0], text[1], text[2], text[3], (unsigned long long)now->tally.spills,
+    buf_printf(out, "memory    %s/%s of devices, %s/%s of hosts; values spilled %llu, filled %llu\n", text[0],
+               text[1], text[2], text[3], (unsigned long long)now->tally.spills,
                (unsigned long long)now->tally.fills);
 }
 

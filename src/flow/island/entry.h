@@ -73,6 +73,7 @@
  *     MOVE           head → worker      client: saved shards go to memory again; without   {u64 handle, u32
  *                                       a tail: all, and the head is not told              shard, to host}
  *     MOVED          worker → worker +  handle, node: shard; FAILED: a fault               type, bytes
+ *     MOVED          worker → worker +  QUIET: handle, node: the shard has come
  *     * by way of the head
  *     + ticket: the secret of the head that has stamped the launch
  *

@@ -31,6 +31,7 @@
  *     worker_store.c         objects and their cells
  *     worker_watch.c         what a worker counts and records
  *     worker_suspend.c       shards on disk, and on their way to other hosts
+ *     worker_window.c        how many of them are in memory at a time
  *
  * Invariants.
  *   - Tickets of an island are stamped without a gap, and never wait for memory or for a value that a client
@@ -182,6 +183,9 @@ struct worker;
 struct worker *worker_new(const char *island, const char *address, uint32_t devices, uint64_t device_bytes);
 /* Host memory for spilled shards; before the first event. 0, as without a call: none is spilled. */
 void worker_set_host_memory(struct worker *worker, uint64_t bytes);
+/* How many bytes of saved shards are loaded, or on their way to other hosts, at a time: 64 MiB without a call,
+ * and 256 shards at most. A larger shard goes alone. */
+void worker_set_window(struct worker *worker, uint64_t bytes);
 /* The worker's place on its machine (host/board.h), which other hosts hear of; before the first event. */
 void worker_set_place(struct worker *worker, uint64_t place);
 /* Nanoseconds from the clock of its events to that of the day, which traces of several machines share. */
@@ -196,6 +200,7 @@ void worker_step(struct worker *worker, const struct flow_event *event, struct f
 bool worker_expects(struct worker *worker, uint32_t client, uint64_t launch, uint64_t head);
 struct worker_counts {
     uint64_t clients, objects, instances, functions, programs, cells;
+    uint64_t moving_bytes; /* of saved shards that are being loaded, or on their way to other hosts */
 };
 struct worker_counts worker_count(const struct worker *worker);
 /* Whether the value is spilled here, for tests. */

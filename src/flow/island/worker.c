@@ -13,6 +13,7 @@ struct worker *worker_new(const char *island, const char *address, uint32_t devi
     worker->device_count = devices;
     worker->device_bytes = device_bytes;
     worker->devices = mem_alloc(devices * sizeof *worker->devices);
+    worker->window.most = WORKER_WINDOW;
     list_init(&worker->instances);
     return worker;
 }
@@ -25,6 +26,11 @@ void worker_set_clock(struct worker *worker, int64_t day_ns)
 void worker_set_host_memory(struct worker *worker, uint64_t bytes)
 {
     worker->host_bytes = bytes;
+}
+
+void worker_set_window(struct worker *worker, uint64_t bytes)
+{
+    worker->window.most = bytes;
 }
 
 void worker_set_place(struct worker *worker, uint64_t place)
@@ -150,6 +156,8 @@ void worker_free(struct worker *worker, struct flow_effects *effects)
     vec_done(&worker->transfers);
     vec_done(&worker->spare_transfers);
     vec_done(&worker->scraps);
+    vec_done(&worker->window.loads);
+    vec_done(&worker->window.sent);
     for (size_t i = 0; i < worker->spare_cells.len; i++)
         mem_free(worker->spare_cells.items[i]);
     vec_done(&worker->spare_cells);
@@ -306,11 +314,11 @@ static void worker_program_free(struct worker *worker, struct worker_client *cli
         }
 }
 
-static void worker_meet(const struct worker *worker, const struct flow_event *event,
-                        struct flow_effects *effects)
+static void worker_meet(struct worker *worker, const struct flow_event *event, struct flow_effects *effects)
 {
     const struct flow_entry *entry = event->entry;
     if (entry->flags & ENTRY_IS_DOWN) {
+        window_host_lost(worker, entry->node);
         flow_add(effects, FLOW_CLOSE)->peer = peer_host(entry->node);
         return;
     }
@@ -537,6 +545,7 @@ void worker_step(struct worker *worker, const struct flow_event *event, struct f
             worker_suspensions_lost(worker, effects);
         }
         if (event->peer == peer_host((uint32_t)event->peer)) { /* what was sent last may be lost */
+            window_host_lost(worker, (uint32_t)event->peer);
             struct flow_entry down = {.kind = ENTRY_HOST, .flags = ENTRY_IS_DOWN};
             down.node = (uint32_t)event->peer;
             flow_send(effects, PEER_HEAD, &down);
@@ -560,10 +569,12 @@ void worker_step(struct worker *worker, const struct flow_event *event, struct f
         worker_loaded(worker, event, effects);
         break;
     case FLOW_TICK:
+        window_tick(worker);
         worker_watch_tick(worker, effects);
         break;
     }
     worker_pump(worker, effects);
+    window_go(worker, effects);
     worker_scrap(worker, effects);
     if (worker->greets || worker->rejoins)
         worker_greet(worker, effects);
@@ -575,7 +586,8 @@ struct worker_counts worker_count(const struct worker *worker)
                                    .functions = worker->function_count,
                                    .programs = worker->program_count,
                                    .cells = worker->cells,
-                                   .clients = worker->clients.len};
+                                   .clients = worker->clients.len,
+                                   .moving_bytes = worker->window.bytes};
     for (size_t c = 0; c < worker->clients.len; c++)
         counts.objects += worker->clients.items[c]->object_list.len;
     return counts;

@@ -15,7 +15,11 @@
 enum {
     WORKER_CLIENT_OBJECTS_MAX = 1 << 21, /* the head lets it have half as many */
     WORKER_GONE_MAX = 1 << 14,           /* clients that are gone and remembered: late messages name them */
+    WORKER_WINDOW = 64 << 20,            /* bytes of shards that move at a time */
+    WORKER_WINDOW_SHARDS = 256,          /* and so many of them */
 };
+#define WORKER_SENT_NS                                                                                       \
+    (INT64_C(10) * 1000 * 1000 * 1000) /* how long a host may take to say that one has come */
 
 struct instance;
 
@@ -26,11 +30,12 @@ struct cell_waiter {
     struct flow_entry fetch;
 };
 /* Where the tensor of a cell is. One that is saved leaves the cell empty until it has been loaded. */
-enum cell_home { CELL_IN_MEMORY, CELL_SAVING, CELL_SAVED, CELL_LOADING };
+enum cell_home { CELL_IN_MEMORY, CELL_SAVING, CELL_SAVED, CELL_QUEUED, CELL_LOADING };
 struct cell {
     uint32_t references;
     enum cell_home home;
-    void *saved;               /* SAVED, LOADING: what the host's SAVED has given */
+    uint64_t saved_bytes;      /* SAVED, QUEUED, LOADING: of the tensor */
+    void *saved;               /* what the host's SAVED has given */
     struct worker_move *moves; /* that wait for it to be in memory */
     struct tensor *tensor;
     struct fault *fault; /* both NULL: empty */
@@ -135,6 +140,24 @@ struct worker_move {
     bool quiet; /* the head is not told */
 };
 
+/* A shard on its way to another host. */
+struct worker_sent {
+    uint32_t to, shard;
+    uint64_t handle;
+    uint64_t
+        load; /* shards that share a tensor have its number; one of them counts its bytes, the others 0 */
+    uint64_t bytes;
+    int64_t since_ns;
+};
+/* What moves at a time (worker_window.c). */
+struct worker_window {
+    uint64_t next_load;
+    size_t loading;                    /* shards */
+    uint64_t bytes, most;              /* that are being loaded, or on their way; how many may be */
+    VEC(struct worker_transfer) loads; /* that wait, with cells QUEUED */
+    VEC(struct worker_sent) sent;
+};
+
 /* A connection whose hello names a client, or a secret, that the head has yet to tell of. */
 struct worker_guest {
     uint64_t peer;
@@ -161,6 +184,7 @@ struct worker {
     uint64_t instance_count, program_count, function_count;
     uint64_t cells; /* alive, for tests */
     VEC(struct cell *) spare_cells;
+    struct worker_window window;
     VEC(struct worker_transfer) transfers; /* by their number */
     VEC(uint32_t) spare_transfers;         /* free places in it */
     VEC(void *) scraps;                    /* saved tensors of cells that are gone */
@@ -251,6 +275,10 @@ void worker_move(struct worker *worker, const struct flow_event *event, struct f
 void worker_moved(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
 void worker_saved(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
 void worker_loaded(struct worker *worker, const struct flow_event *event, struct flow_effects *effects);
+/* Begins to load a saved cell. */
+void worker_load(struct worker *worker, uint32_t client, struct cell *cell, struct flow_effects *effects);
+/* Ends the moves that wait for a cell; the caller has a reference to it. */
+void cell_drop_moves(struct worker *worker, struct cell *cell);
 /* The head is lost: what it has had saved or moved stays here, in memory. */
 void worker_suspensions_lost(struct worker *worker, struct flow_effects *effects);
 /* Ends the moves of a client. */
@@ -259,6 +287,22 @@ void worker_moves_drop(struct worker *worker, const struct worker_client *client
 void worker_transfers_drop(struct worker *worker);
 /* Hands saved tensors that nothing needs to the host. */
 void worker_scrap(struct worker *worker, struct flow_effects *effects);
+
+/* worker_window.c */
+/* A saved cell is loaded once there is room for it. */
+void window_await_load(struct worker *worker, uint32_t client, struct cell *cell);
+void window_loaded(struct worker *worker, uint64_t bytes);
+/* A shard leaves for another host, and the host says that it has come. */
+void window_sent(struct worker *worker, const struct worker_move *move, uint64_t load, uint64_t bytes);
+void window_arrived(struct worker *worker, uint32_t host, const struct flow_entry *entry);
+/* A host, or the connection to it, is lost; the head is; time has passed. */
+void window_host_lost(struct worker *worker, uint32_t host);
+void window_head_lost(struct worker *worker);
+void window_tick(struct worker *worker);
+/* Ends what waits of a client, with its moves; NULL: of all. */
+void window_drop_loads(struct worker *worker, const struct worker_client *client);
+/* Begins the loads that there is room for; at the end of each step. */
+void window_go(struct worker *worker, struct flow_effects *effects);
 
 /* worker.c */
 struct worker_client *worker_client(struct worker *worker, uint32_t id); /* NULL: unknown */

@@ -1,7 +1,7 @@
 /* Shards of suspended clients: saved outside memory, loaded again, moved to other hosts.
  *
  * A cell is saved and loaded at most once at a time, whatever objects share it. A move waits while its cell
- * is being saved or loaded; once the cell is in memory, the head is told that the shard is there, or the
+ * is being saved or loaded, or waits for its turn (worker_window.c); once the cell is in memory, the head is told that the shard is there, or the
  * shard leaves for its new host, which tells the head. */
 #include "flow/island/worker.h"
 
@@ -67,8 +67,7 @@ void worker_save(struct worker *worker, const struct flow_entry *entry, struct f
         worker_tell_saved(client, effects);
 }
 
-static void worker_load(struct worker *worker, uint32_t client, struct cell *cell,
-                        struct flow_effects *effects)
+void worker_load(struct worker *worker, uint32_t client, struct cell *cell, struct flow_effects *effects)
 {
     struct flow_effect *load = flow_add(effects, FLOW_LOAD);
     load->handle = transfer_begin(worker, client, cell);
@@ -92,7 +91,7 @@ static void worker_shard_leave(struct worker *worker, uint32_t client_id, uint64
 }
 
 static void worker_send_moved(struct worker *worker, const struct worker_move *move, const struct cell *cell,
-                              struct flow_effects *effects)
+                              uint64_t load, struct flow_effects *effects)
 {
     struct flow_entry entry = {.kind = ENTRY_MOVED, .handle = move->handle, .node = move->shard};
     entry.ticket = worker->secret;
@@ -103,6 +102,7 @@ static void worker_send_moved(struct worker *worker, const struct worker_move *m
     } else {
         pack_type(&effect->tail, &cell->tensor->type);
         effect->payload = tensor_ref(cell->tensor);
+        window_sent(worker, move, load, (uint64_t)ir_type_bytes(&cell->tensor->type));
     }
     worker_shard_leave(worker, move->client, move->handle, move->shard);
 }
@@ -135,11 +135,12 @@ static void worker_moves_pump(struct worker *worker, uint32_t client, struct cel
                               struct flow_effects *effects)
 {
     if (cell->moves && cell->home == CELL_SAVED)
-        worker_load(worker, client, cell, effects);
+        window_await_load(worker, client, cell);
+    uint64_t load = worker->window.next_load++;
     while (cell->moves && cell->home == CELL_IN_MEMORY) {
         struct worker_move *move = move_take(&cell->moves);
         if (move->to != worker->host)
-            worker_send_moved(worker, move, cell, effects);
+            worker_send_moved(worker, move, cell, load, effects);
         else if (!move->quiet)
             worker_tell_there(move->handle, move->shard, effects);
         mem_free(move);
@@ -159,6 +160,7 @@ void worker_saved(struct worker *worker, const struct flow_event *event, struct 
     } else {
         cell->home = CELL_SAVED;
         cell->saved = event->executable;
+        cell->saved_bytes = bytes;
         tensor_unref(cell->tensor);
         cell->tensor = NULL;
         worker->put_bytes -= cell->put_bytes;
@@ -181,6 +183,7 @@ void worker_loaded(struct worker *worker, const struct flow_event *event, struct
     struct worker_transfer transfer = transfer_end(worker, event->handle);
     struct cell *cell = transfer.cell;
     CHECK(cell->home == CELL_LOADING);
+    window_loaded(worker, cell->saved_bytes);
     vec_push(&worker->scraps, cell->saved);
     cell->saved = NULL;
     cell->home = CELL_IN_MEMORY;
@@ -264,7 +267,8 @@ static struct tensor *worker_moved_tensor(const struct flow_event *event, struct
     return tensor;
 }
 
-void worker_moved(struct worker *worker, const struct flow_event *event, struct flow_effects *effects)
+static void worker_take_moved(struct worker *worker, const struct flow_event *event,
+                              struct flow_effects *effects)
 {
     const struct flow_entry *entry = event->entry;
     uint32_t id = handle_client(entry->handle);
@@ -285,8 +289,23 @@ void worker_moved(struct worker *worker, const struct flow_event *event, struct 
     worker_tell_there(entry->handle, entry->node, effects);
 }
 
+void worker_moved(struct worker *worker, const struct flow_event *event, struct flow_effects *effects)
+{
+    const struct flow_entry *entry = event->entry;
+    if (entry->flags & ENTRY_IS_QUIET) {
+        window_arrived(worker, (uint32_t)event->peer, entry);
+        return;
+    }
+    struct flow_entry come = {.kind = ENTRY_MOVED, .flags = ENTRY_IS_QUIET, .handle = entry->handle};
+    come.ticket = entry->ticket;
+    come.node = entry->node;
+    flow_send(effects, event->peer, &come); /* also of one that nothing here wants any more */
+    worker_take_moved(worker, event, effects);
+}
+
 void worker_suspensions_lost(struct worker *worker, struct flow_effects *effects)
 {
+    window_head_lost(worker);
     for (size_t c = 0; c < worker->clients.len; c++) {
         struct worker_client *client = worker->clients.items[c];
         client->suspension = 0;
@@ -294,28 +313,30 @@ void worker_suspensions_lost(struct worker *worker, struct flow_effects *effects
     }
 }
 
-static void transfer_drop_moves(struct worker *worker, struct worker_transfer *transfer)
+void cell_drop_moves(struct worker *worker, struct cell *cell)
 {
-    while (transfer->cell->moves) { /* the transfer has the cell */
-        mem_free(move_take(&transfer->cell->moves));
-        cell_unref(worker, transfer->cell);
+    while (cell->moves) {
+        mem_free(move_take(&cell->moves));
+        cell_unref(worker, cell);
     }
 }
 
 void worker_moves_drop(struct worker *worker, const struct worker_client *client)
 {
+    window_drop_loads(worker, client);
     for (size_t i = 0; i < worker->transfers.len; i++)
         if (worker->transfers.items[i].cell && worker->transfers.items[i].client == client->id)
-            transfer_drop_moves(worker, &worker->transfers.items[i]);
+            cell_drop_moves(worker, worker->transfers.items[i].cell);
 }
 
 void worker_transfers_drop(struct worker *worker)
 {
+    window_drop_loads(worker, NULL);
     for (size_t i = 0; i < worker->transfers.len; i++) {
         struct worker_transfer *transfer = &worker->transfers.items[i];
         if (!transfer->cell)
             continue;
-        transfer_drop_moves(worker, transfer);
+        cell_drop_moves(worker, transfer->cell);
         transfer->cell->home = transfer->cell->home == CELL_LOADING ? CELL_SAVED : CELL_IN_MEMORY;
         cell_unref(worker, transfer->cell);
     }

@@ -13,7 +13,8 @@ enum {
     WORLD_CLIENTS_MAX = 24,
     WORLD_WATCHER = 1 + WORLD_WORKERS_MAX + WORLD_CLIENTS_MAX, /* the end that suspends clients */
     WORLD_ENDS,
-    WORLD_VALUE = 24, /* elements of every value */
+    WORLD_VALUE = 24,   /* elements of every value */
+    WORLD_WINDOW = 100, /* bytes of shards that move: one whole value, or several shards */
     /* Functions by handle: each adds 1 to every element. */
     WORLD_PLAIN = 1,
     WORLD_MEETS = 2, /* all members of the gang must have started */

@@ -188,6 +188,16 @@ static void world_check_spill(struct world *world, const struct world_worker *wo
     }
 }
 
+/* What is being loaded or is on its way to other hosts stays within the window. */
+static void world_check_window(const struct world_worker *worker)
+{
+    int64_t loads = 0;
+    for (size_t i = 0; i < worker->transfers.len; i++)
+        if (worker->transfers.items[i].saved)
+            loads += ir_type_bytes(&worker->transfers.items[i].saved->type);
+    CHECK(loads <= WORLD_WINDOW && worker_count(worker->worker).moving_bytes <= WORLD_WINDOW);
+}
+
 static void world_worker_feed(struct world *world, uint32_t w, struct flow_event *event)
 {
     struct world_worker *worker = &world->workers[w];
@@ -239,6 +249,7 @@ static void world_worker_feed(struct world *world, uint32_t w, struct flow_event
         }
     }
     flow_effects_done(&effects);
+    world_check_window(worker);
 }
 
 static bool world_run_can_end(const struct world *world, const struct world_run *run)
@@ -323,6 +334,7 @@ static void world_add_worker(struct world *world)
     worker->devices = (uint32_t)rng_range(&world->rng, 1, 4);
     worker->worker = worker_new(w % 2 ? "odd" : "even", address, worker->devices, world->device_bytes);
     worker_set_host_memory(worker->worker, world->host_bytes);
+    worker_set_window(worker->worker, WORLD_WINDOW);
     world_open(world, world_worker_end(w));
     world_worker_feed(world, w, &(struct flow_event){.kind = FLOW_OPENED, .peer = PEER_HEAD});
 }
