@@ -28,6 +28,12 @@
 
 #include "flow/ir/ir.h"
 
+/* What a device with memory of its own holds of a tensor, beside the tensor's data. */
+struct tensor_copy {
+    _Atomic uint32_t references;
+    const void *device; /* whose it is; never looked into */
+    void (*free)(struct tensor_copy *copy);
+};
 /* A value: dense, row-major, host byte order, aligned to 64 bytes. Reference-counted with atomic counts;
  * immutable from the moment a second party can see it. */
 struct tensor {
@@ -36,12 +42,19 @@ struct tensor {
     void *data;                             /* ir_type_bytes(&type) bytes */
     void (*release)(struct tensor *tensor); /* frees data and tensor; NULL: one malloc for both */
     void *owner;                            /* for `release` */
+    struct tensor_copy *copy;               /* NULL: none; by the functions below alone */
 };
 /* A tensor of that type with one reference and undefined elements; NULL when memory is exhausted (executors
  * answer it with ERROR_LIMIT, and the island's back-pressure sees to it that it is rare). */
 struct tensor *tensor_new(const struct ir_type *type);
 struct tensor *tensor_ref(struct tensor *tensor);
 void tensor_unref(struct tensor *tensor); /* NULL allowed */
+/* Makes `copy` (its reference is handed over; NULL: none) the tensor's, in the place of the one that it has;
+ * a tensor that ends gives its copy back. Any thread, as the next ones. */
+void tensor_copy_set(struct tensor *tensor, struct tensor_copy *copy);
+/* Returns a reference to the tensor's copy on that device; NULL: it has none there. */
+struct tensor_copy *tensor_copy_take(struct tensor *tensor, const void *device);
+void tensor_copy_unref(struct tensor_copy *copy); /* NULL allowed */
 struct tensor *tensor_of_literal(const struct ir_literal *literal);
 /* Bytes of all elements of tensors that tensor_new has made and that are alive, and the most since the last
  * tensor_bytes_mark, which starts over from those alive. Any thread. */

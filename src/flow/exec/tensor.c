@@ -1,4 +1,5 @@
 /* tensor.c - values in memory. */
+#include <pthread.h>
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
@@ -60,10 +61,40 @@ struct tensor *tensor_ref(struct tensor *tensor)
     return tensor;
 }
 
+/* Over the copies of all tensors: held for a few instructions, once for each argument and result of a launch
+ * on a device with memory of its own. */
+static pthread_mutex_t tensor_copies = PTHREAD_MUTEX_INITIALIZER;
+
+void tensor_copy_unref(struct tensor_copy *copy)
+{
+    if (copy && atomic_fetch_sub_explicit(&copy->references, 1, memory_order_acq_rel) == 1)
+        copy->free(copy);
+}
+
+void tensor_copy_set(struct tensor *tensor, struct tensor_copy *copy)
+{
+    pthread_mutex_lock(&tensor_copies);
+    struct tensor_copy *old = tensor->copy;
+    tensor->copy = copy;
+    pthread_mutex_unlock(&tensor_copies);
+    tensor_copy_unref(old);
+}
+
+struct tensor_copy *tensor_copy_take(struct tensor *tensor, const void *device)
+{
+    pthread_mutex_lock(&tensor_copies);
+    struct tensor_copy *copy = tensor->copy && tensor->copy->device == device ? tensor->copy : NULL;
+    if (copy)
+        atomic_fetch_add_explicit(&copy->references, 1, memory_order_relaxed);
+    pthread_mutex_unlock(&tensor_copies);
+    return copy;
+}
+
 void tensor_unref(struct tensor *tensor)
 {
     if (!tensor || atomic_fetch_sub_explicit(&tensor->references, 1, memory_order_acq_rel) > 1)
         return;
+    tensor_copy_unref(tensor->copy);
     if (tensor->release)
         tensor->release(tensor);
     else {

@@ -159,8 +159,11 @@ static int64_t user_peak_bytes(const struct executable *executable)
 
 const struct executor *executor_user(const char *folder)
 {
-    static struct user_executor user = {{"user", user_compile, user_launch, user_release, user_peak_bytes},
-                                        NULL};
+    static struct user_executor user = {.executor = {.name = "user",
+                                                     .compile = user_compile,
+                                                     .launch = user_launch,
+                                                     .release = user_release,
+                                                     .peak_bytes = user_peak_bytes}};
     user.folder = folder;
     return &user.executor;
 }

@@ -176,6 +176,7 @@ const struct executor *executor_pjrt(const char *path, struct error *error)
                                                     .compile = program_compile,
                                                     .launch = program_launch,
                                                     .release = program_release,
+                                                    .evict = program_evict,
                                                     .peak_bytes = program_peak_bytes},
                                        .path = plugin_copy_path(path),
                                        .next = plugins};

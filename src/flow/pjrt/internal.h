@@ -33,6 +33,7 @@ int program_compile(const struct executor *executor, const struct ir_module *mod
                     const struct ir_function *function, struct executable **executable, struct error *error);
 void program_launch(struct executable *executable, const struct flow_launch *launch);
 void program_release(struct executable *executable);
+void program_evict(struct tensor *tensor);
 int64_t program_peak_bytes(const struct executable *executable);
 
 #endif

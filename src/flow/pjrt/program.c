@@ -241,32 +241,75 @@ int64_t program_peak_bytes(const struct executable *executable)
 
 /* --- launches ------------------------------------------------------------------------------------------- */
 
+/* A value in the device's memory, beside a tensor. */
+struct resident {
+    struct tensor_copy copy; /* first */
+    const struct pjrt_plugin *plugin;
+    struct pjrt_buffer *buffer;
+};
+
+static void resident_free(struct tensor_copy *copy)
+{
+    struct resident *resident = (struct resident *)copy;
+    plugin_destroy(resident->plugin, PJRT_BUFFER_DESTROY, resident->buffer);
+    mem_free(resident);
+}
+
+/* Takes over the buffer, with one reference. */
+static struct resident *resident_new(const struct pjrt_plugin *plugin, struct pjrt_buffer *buffer)
+{
+    struct resident *resident = mem_alloc(sizeof *resident);
+    resident->copy = (struct tensor_copy){1, plugin, resident_free};
+    resident->plugin = plugin;
+    resident->buffer = buffer;
+    return resident;
+}
+
+void program_evict(struct tensor *tensor)
+{
+    tensor_copy_set(tensor, NULL);
+}
+
 struct run {
     const struct executable *executable;
-    struct pjrt_buffer **args, **outputs;
-    struct pjrt_event **sent; /* the plugin has read the argument */
+    struct resident **args;     /* references */
+    struct pjrt_buffer **given; /* of the arguments */
+    struct pjrt_buffer **outputs;
+    bool *brought;            /* of each argument: by this launch */
+    struct pjrt_event **sent; /* the plugin has read the argument; NULL: there is nothing to wait for */
     struct tensor **results;
     struct error *error;
 };
 
-static int run_send(struct run *run, struct tensor *const *args)
+static int run_send_one(struct run *run, uint32_t i, struct tensor *arg)
 {
     const struct pjrt_plugin *plugin = run->executable->plugin;
+    struct pjrt_buffer_from_host send = {.size = sizeof send,
+                                         .client = plugin->client,
+                                         .data = arg->data,
+                                         .type = (int)pjrt_type_of(arg->type.element),
+                                         .dims = arg->type.dims,
+                                         .dim_count = (size_t)arg->type.rank,
+                                         .semantics = PJRT_HOST_UNTIL_TRANSFER_COMPLETES,
+                                         .device = plugin->device};
+    int rc = plugin_call(plugin, PJRT_CLIENT_BUFFER_FROM_HOST, &send, run->error);
+    if (rc < 0)
+        return rc;
+    run->args[i] = resident_new(plugin, send.buffer);
+    run->sent[i] = send.done_with_host;
+    run->brought[i] = true;
+    return 0;
+}
+
+/* Brings the arguments to the device that are not there. */
+static int run_send(struct run *run, struct tensor *const *args)
+{
     int rc = 0;
     for (uint32_t i = 0; i < run->executable->arg_count && rc == 0; i++) {
-        struct pjrt_buffer_from_host send = {.size = sizeof send,
-                                             .client = plugin->client,
-                                             .data = args[i]->data,
-                                             .type = (int)pjrt_type_of(args[i]->type.element),
-                                             .dims = args[i]->type.dims,
-                                             .dim_count = (size_t)args[i]->type.rank,
-                                             .semantics = PJRT_HOST_UNTIL_TRANSFER_COMPLETES,
-                                             .device = plugin->device};
-        rc = plugin_call(plugin, PJRT_CLIENT_BUFFER_FROM_HOST, &send, run->error);
-        if (rc < 0)
-            break;
-        run->args[i] = send.buffer;
-        run->sent[i] = send.done_with_host;
+        run->args[i] = (struct resident *)tensor_copy_take(args[i], run->executable->plugin);
+        if (!run->args[i])
+            rc = run_send_one(run, i, args[i]);
+        run->given[i] = run->args[i] ? run->args[i]->buffer : NULL;
     }
     return rc;
 }
@@ -274,19 +317,25 @@ static int run_send(struct run *run, struct tensor *const *args)
 static int run_execute(struct run *run)
 {
     const struct pjrt_plugin *plugin = run->executable->plugin;
-    struct pjrt_execute_options options = {.size = sizeof options};
+    uint32_t arg_count = run->executable->arg_count;
+    int64_t *all = mem_alloc((arg_count + 1) * sizeof *all);
+    for (uint32_t i = 0; i < arg_count; i++)
+        all[i] = i; /* other launches read them as well: none may become a result's memory */
+    struct pjrt_execute_options options = {
+        .size = sizeof options, .not_donatable = all, .not_donatable_count = arg_count};
     struct pjrt_event *complete = NULL;
-    struct pjrt_buffer *const *const arguments[] = {run->args};
+    struct pjrt_buffer *const *const arguments[] = {run->given};
     struct pjrt_buffer **const outputs[] = {run->outputs};
     struct pjrt_execute execute = {.size = sizeof execute,
                                    .loaded = run->executable->loaded,
                                    .options = &options,
                                    .arguments = arguments,
                                    .device_count = 1,
-                                   .argument_count = run->executable->arg_count,
+                                   .argument_count = arg_count,
                                    .outputs = outputs,
                                    .complete = &complete};
     int rc = plugin_call(plugin, PJRT_LOADED_EXECUTE, &execute, run->error);
+    mem_free(all);
     return rc < 0 ? rc : plugin_await(plugin, complete, run->error);
 }
 
@@ -310,18 +359,27 @@ static int run_fetch(struct run *run)
     return rc;
 }
 
-/* Arguments are read until their events are over, even if the run has failed. */
-static void run_end(struct run *run)
+/* What has run stays on the device, beside the tensors. Arguments are read until their events are over, even
+ * if the run has failed. */
+static void run_end(struct run *run, struct tensor *const *args, bool failed)
 {
     const struct executable *executable = run->executable;
     struct error ignored;
     for (uint32_t i = 0; i < executable->arg_count; i++) {
-        plugin_await(executable->plugin, run->sent[i], &ignored);
-        plugin_destroy(executable->plugin, PJRT_BUFFER_DESTROY, run->args[i]);
+        bool came = plugin_await(executable->plugin, run->sent[i], &ignored) == 0 && run->brought[i];
+        if (came && !failed)
+            tensor_copy_set(args[i], &run->args[i]->copy);
+        else if (run->args[i])
+            tensor_copy_unref(&run->args[i]->copy);
     }
     for (uint32_t i = 0; i < executable->result_count; i++)
-        plugin_destroy(executable->plugin, PJRT_BUFFER_DESTROY, run->outputs[i]);
+        if (failed)
+            plugin_destroy(executable->plugin, PJRT_BUFFER_DESTROY, run->outputs[i]);
+        else
+            tensor_copy_set(run->results[i], &resident_new(executable->plugin, run->outputs[i])->copy);
     mem_free(run->args);
+    mem_free(run->given);
+    mem_free(run->brought);
     mem_free(run->sent);
     mem_free(run->outputs);
 }
@@ -331,6 +389,8 @@ void program_launch(struct executable *executable, const struct flow_launch *lau
     struct flow_failure failure = {.island = UINT32_MAX, .device = UINT32_MAX, .incarnation = UINT32_MAX};
     struct run run = {.executable = executable,
                       .args = mem_alloc((executable->arg_count + 1) * sizeof *run.args),
+                      .given = mem_alloc((executable->arg_count + 1) * sizeof *run.given),
+                      .brought = mem_alloc(executable->arg_count + 1),
                       .sent = mem_alloc((executable->arg_count + 1) * sizeof *run.sent),
                       .outputs = mem_alloc((executable->result_count + 1) * sizeof *run.outputs),
                       .results = mem_alloc((executable->result_count + 1) * sizeof *run.results),
@@ -340,7 +400,7 @@ void program_launch(struct executable *executable, const struct flow_launch *lau
         rc = run_execute(&run);
     if (rc == 0)
         rc = run_fetch(&run);
-    run_end(&run);
+    run_end(&run, launch->args, rc < 0);
     for (uint32_t i = 0; i < executable->result_count && rc < 0; i++)
         tensor_unref(run.results[i]);
     launch->done(launch->arg, run.results, rc < 0 ? 0 : executable->result_count, rc < 0 ? &failure : NULL);

@@ -103,9 +103,10 @@ static struct seen bed_look(const struct bed *bed)
 }
 
 /* More values than devices hold are used in turn; each is right in the end. */
-static void more_values_than_devices_hold(void **state)
+static void use_more_values(const char *pjrt)
 {
     struct bed bed;
+    up_pjrt = pjrt;
     uint64_t values[VALUES];
     float data[2 * SHARD];
     bed_start(&bed, NULL);
@@ -132,6 +133,17 @@ static void more_values_than_devices_hold(void **state)
     bed_stop(&bed);
 }
 
+static void more_values_than_devices_hold(void **state)
+{
+    use_more_values(NULL);
+}
+
+static void more_values_than_a_plugin_s_devices_hold(void **state)
+{
+    use_more_values("libphalanx_pjrt.so");
+    up_pjrt = NULL;
+}
+
 /* Without host memory the eleventh value has no room. */
 static void no_host_memory(void **state)
 {
@@ -151,6 +163,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(more_values_than_devices_hold),
+        cmocka_unit_test(more_values_than_a_plugin_s_devices_hold),
         cmocka_unit_test(no_host_memory),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

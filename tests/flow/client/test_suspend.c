@@ -192,7 +192,9 @@ static void values_move(void **state)
 static void no_room_is_refused(void **state)
 {
     struct up up;
+    up_host_memory = "0";
     assert_true(up_start(&up, "1", "2", "100", NULL));
+    up_host_memory = NULL;
     struct tenant first = tenant_start(&up, "first", 0);
     struct flow_watch *watch = watch_open(&up);
     uint64_t values[4], others[5];
@@ -217,6 +219,43 @@ static void no_room_is_refused(void **state)
     assert_non_null(strstr(why.text, "no client of that name is suspended"));
     assert_int_equal(flow_watch_suspend(watch, "third", NS_PER_SECOND, -1, &done, &why), ERROR_CONFLICT);
     flow_watch_close(watch);
+    tenant_stop(&first);
+    up_stop(&up);
+}
+
+/* Launches, and gives the result back. */
+static void launch_once(struct tenant *tenant, uint64_t value, float want)
+{
+    uint64_t result = launch(tenant, value);
+    expect(tenant, result, want);
+    phx_flow_release(tenant->flow, result);
+}
+
+/* What devices have no room for comes back to host memory, and to a device with the launch that takes it. */
+static void what_has_no_room_comes_back_to_the_host(void **state)
+{
+    struct up up;
+    assert_true(up_start(&up, "1", "2", "100", NULL));
+    struct tenant first = tenant_start(&up, "first", 0);
+    struct flow_watch *watch = watch_open(&up);
+    uint64_t values[4], others[5];
+    for (int i = 0; i < 4; i++)
+        values[i] = put(&first, (float)i);
+    suspend(watch, "first", 4 * ELEMENTS * sizeof(float));
+    struct tenant second = tenant_start(&up, "second", 0);
+    for (int i = 0; i < 5; i++)
+        others[i] = put(&second, (float)(10 + i));
+    for (int i = 0; i < 5; i++)
+        expect(&second, others[i], (float)(10 + i));
+    resume(watch, "first");
+    for (int i = 0; i < 4; i++) {
+        expect(&first, values[i], (float)i);
+        launch_once(&first, values[i], (float)i + 1);
+    }
+    for (int i = 0; i < 5; i++)
+        launch_once(&second, others[i], (float)(10 + i) + 1);
+    flow_watch_close(watch);
+    tenant_stop(&second);
     tenant_stop(&first);
     up_stop(&up);
 }
@@ -257,6 +296,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(values_move),
         cmocka_unit_test(no_room_is_refused),
+        cmocka_unit_test(what_has_no_room_comes_back_to_the_host),
         cmocka_unit_test(host_lost_meanwhile),
     };
     if (argc > 1)

@@ -23,6 +23,8 @@ struct up {
 static const char *up_work_limit = "0";
 /* --host-memory; NULL: the default. */
 static const char *up_host_memory = NULL;
+/* --pjrt: a file of the build; NULL: none. */
+static const char *up_pjrt = NULL;
 
 static inline bool up_start(struct up *up, const char *hosts, const char *devices, const char *memory,
                             const char *islands)
@@ -34,16 +36,39 @@ static inline bool up_start(struct up *up, const char *hosts, const char *device
     up->pid = fork();
     if (up->pid == 0) {
         prctl(PR_SET_PDEATHSIG, SIGTERM); /* a test that is killed leaves nothing behind */
-        char program[512];
+        char program[512], pjrt[512];
         const char *build = getenv("PHX_BUILD");
-        snprintf(program, sizeof program, "%s/phalanx-full", build ? build : "build");
+        build = build ? build : "build";
+        snprintf(program, sizeof program, "%s/phalanx-full", build);
+        snprintf(pjrt, sizeof pjrt, "%s/%s", build, up_pjrt ? up_pjrt : "");
         dup2(out[1], STDOUT_FILENO);
         close(out[0]);
         close(out[1]);
-        execl(program, "phalanx", "flow", "up", "--hosts", hosts, "--devices", devices, "--memory",
-              memory ? memory : "1G", "--islands", islands ? islands : "1", "--functions",
-              build ? build : "build", "--work-limit", up_work_limit, up_host_memory ? "--host-memory" : NULL,
-              up_host_memory, NULL);
+        const char *arguments[24] = {"phalanx",
+                                     "flow",
+                                     "up",
+                                     "--hosts",
+                                     hosts,
+                                     "--devices",
+                                     devices,
+                                     "--memory",
+                                     memory ? memory : "1G",
+                                     "--islands",
+                                     islands ? islands : "1",
+                                     "--functions",
+                                     build,
+                                     "--work-limit",
+                                     up_work_limit};
+        size_t count = 15;
+        if (up_host_memory) {
+            arguments[count++] = "--host-memory";
+            arguments[count++] = up_host_memory;
+        }
+        if (up_pjrt) {
+            arguments[count++] = "--pjrt";
+            arguments[count++] = pjrt;
+        }
+        execv(program, (char *const *)arguments);
         _exit(127);
     }
     close(out[1]);

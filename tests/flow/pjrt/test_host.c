@@ -212,6 +212,42 @@ static void wrong_answers_are_found_and_nothing_is_left(void **state)
     dlclose(library);
 }
 
+/* An argument that has been there is not brought again until it is evicted, and goes with its tensor. */
+static void values_stay_on_the_device(void **state)
+{
+    const struct executor *executor = plugin("stub_pjrt.so");
+    struct ir_module *module = program_module(COPY);
+    struct tensor *arg = vector(IR_F32, (float[]){3, 4}, 2);
+    struct outcome outcome;
+    void *library = dlopen(built("stub_pjrt.so"), RTLD_NOW);
+    int (*alive)(void);
+    *(void **)&alive = dlsym(library, "stub_alive");
+    assert_int_equal(run(executor, module, "main", &arg, &outcome), 0);
+    assert_int_equal(alive(), 2); /* the argument, the result */
+    outcome_free(&outcome);
+    assert_int_equal(alive(), 1);
+    setenv("PHX_STUB", "send", 1); /* sending fails: it must not be tried */
+    assert_int_equal(run(executor, module, "main", &arg, &outcome), 0);
+    struct tensor *result = tensor_ref(outcome.results[0]);
+    outcome_free(&outcome);
+    assert_int_equal(run(executor, module, "main", &result, &outcome), 0);
+    outcome_free(&outcome);
+    executor->evict(result);
+    executor->evict(arg);
+    executor->evict(arg);
+    assert_int_equal(alive(), 0);
+    assert_true(((const float *)result->data)[1] == 4);
+    assert_int_equal(run(executor, module, "main", &arg, &outcome), ERROR_INVALID);
+    unsetenv("PHX_STUB");
+    assert_int_equal(run(executor, module, "main", &arg, &outcome), 0);
+    outcome_free(&outcome);
+    tensor_unref(arg);
+    tensor_unref(result);
+    assert_int_equal(alive(), 0);
+    dlclose(library);
+    ir_module_free(module);
+}
+
 static void the_peak_is_the_plugin_s_if_it_can_be_right(void **state)
 {
     static const struct {
@@ -242,6 +278,7 @@ int main(void)
         cmocka_unit_test(a_failure_has_the_plugin_s_words),
         cmocka_unit_test(what_a_plugin_cannot_do_is_refused),
         cmocka_unit_test(wrong_answers_are_found_and_nothing_is_left),
+        cmocka_unit_test(values_stay_on_the_device),
         cmocka_unit_test(the_peak_is_the_plugin_s_if_it_can_be_right),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
