@@ -487,6 +487,7 @@ struct head_counts head_count(const struct head *head)
         counts.spilled_bytes += host->alive ? host->spilled_bytes : 0;
         for (uint32_t d = 0; host->alive && d < host->device_count; d++) {
             counts.used_bytes += host->devices[d].used_bytes;
+            counts.idle_bytes += host->devices[d].idle_bytes;
             counts.loads += host->devices[d].load;
         }
     }

@@ -38,6 +38,7 @@ struct head_device {
     uint32_t load; /* virtual devices on it */
     uint64_t mark; /* head.mark: the mesh that is being placed has it */
     int64_t used_bytes;
+    int64_t idle_bytes;                /* of values that no launch under way takes */
     int64_t wanted_bytes, short_bytes; /* of the plan that is being made (head_spill.c); 0 otherwise */
     uint64_t busy_ns; /* of its worker's last word */
     uint32_t queued;
@@ -417,6 +418,9 @@ struct head_object *head_object_new(struct head_client *client, uint64_t handle,
                                     const struct program_value *value);
 void head_object_charge(struct head *head, struct head_object *object);
 void head_object_uncharge(struct head *head, struct head_object *object);
+/* Adds (sign 1) or takes off (-1) the value's bytes where it is on devices and no launch under way takes it:
+ * before and after each change of that. */
+void head_object_count_idle(const struct head *head, const struct head_object *object, int sign);
 /* A shard of the value is missing: each of them comes with PUT_DONE, from `object->from`. */
 void head_object_moves(struct head_object *object);
 void head_object_fail(const struct head_client *client, struct head_object *object, const struct fault *fault,

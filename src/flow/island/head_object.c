@@ -26,11 +26,23 @@ static void head_object_weigh(const struct head *head, const struct head_object 
     }
 }
 
+void head_object_count_idle(const struct head *head, const struct head_object *object, int sign)
+{
+    if (!object->charged || object->spilled || object->running > 0)
+        return;
+    for (uint32_t i = 0; i < object->places->count; i++) {
+        struct lower_place place = object->places->places[i];
+        if (head_place_alive(head, place))
+            head->hosts.items[place.host].devices[place.device].idle_bytes += sign * object->shard_bytes;
+    }
+}
+
 void head_object_charge(struct head *head, struct head_object *object)
 {
     CHECK(!object->charged);
     object->charged = true;
     head_object_weigh(head, object, object->shard_bytes);
+    head_object_count_idle(head, object, 1);
     if (object->spilled)
         head->spilled++;
     else
@@ -41,6 +53,7 @@ void head_object_uncharge(struct head *head, struct head_object *object)
 {
     if (!object->charged)
         return;
+    head_object_count_idle(head, object, -1);
     object->charged = false;
     head_object_weigh(head, object, -object->shard_bytes);
     list_remove(&object->recent);

@@ -144,9 +144,24 @@ static void plan_leave(const struct head *head, struct head_plan *plan, struct h
     }
 }
 
+/* Whether a device is short of more than may leave it. Where that is so, as when launches under way use all
+ * of it, no value need be looked at. */
+static bool plan_is_vain(const struct head *head, const struct head_plan *plan)
+{
+    for (size_t i = 0; i < plan->devices.len; i++) {
+        struct lower_place place = plan->devices.items[i];
+        const struct head_device *device = &head->hosts.items[place.host].devices[place.device];
+        if (device->short_bytes > device->idle_bytes)
+            return true;
+    }
+    return false;
+}
+
 /* Chooses the values that leave; false: not enough may. */
 static bool plan_choose(const struct head *head, struct head_plan *plan)
 {
+    if (plan->short_count > 0 && plan_is_vain(head, plan))
+        return false;
     list_for_each(node, &head->recent)
     {
         if (plan->short_count == 0)
@@ -350,6 +365,7 @@ void head_launch_use_args(struct head *head, struct head_launch *launch)
         if (!object)
             continue;
         CHECK(!object->spilled);
+        head_object_count_idle(head, object, -1);
         object->running++;
         if (!object->charged)
             continue;
@@ -362,8 +378,10 @@ void head_launch_end_use(struct head *head, const struct head_launch *launch)
 {
     for (uint32_t i = 0; i < launch->entry.count && !launch->client->gone; i++) {
         struct head_object *object = u64_map_get(&launch->client->objects, launch->args[i]);
-        if (object && object->running > 0) /* not released meanwhile, and put anew by that name */
-            object->running--;
+        if (!object || object->running == 0) /* released meanwhile, or put anew by that name */
+            continue;
+        object->running--;
+        head_object_count_idle(head, object, 1);
     }
     head->room_epoch++;
 }

@@ -170,6 +170,7 @@ struct head_counts {
     uint64_t queued, loads; /* launches of clients that run; virtual devices on physical ones */
     int64_t used_bytes;
     int64_t spilled_bytes;  /* on hosts now */
+    int64_t idle_bytes;     /* of used_bytes: of values that no launch under way takes */
     uint64_t spills, fills; /* of values, since the head began */
 };
 struct head_counts head_count(const struct head *head);
@@ -183,8 +184,8 @@ struct worker;
 struct worker *worker_new(const char *island, const char *address, uint32_t devices, uint64_t device_bytes);
 /* Host memory for spilled shards; before the first event. 0, as without a call: none is spilled. */
 void worker_set_host_memory(struct worker *worker, uint64_t bytes);
-/* How many bytes of saved shards are loaded, or on their way to other hosts, at a time: 64 MiB without a call,
- * and 256 shards at most. A larger shard goes alone. */
+/* How many bytes of saved shards are loaded, or on their way to other hosts, at a time: 64 MiB without a
+ * call, and 256 shards at most. A larger shard goes alone. */
 void worker_set_window(struct worker *worker, uint64_t bytes);
 /* The worker's place on its machine (host/board.h), which other hosts hear of; before the first event. */
 void worker_set_place(struct worker *worker, uint64_t place);

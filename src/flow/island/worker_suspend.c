@@ -1,8 +1,8 @@
 /* Shards of suspended clients: saved outside memory, loaded again, moved to other hosts.
  *
  * A cell is saved and loaded at most once at a time, whatever objects share it. A move waits while its cell
- * is being saved or loaded, or waits for its turn (worker_window.c); once the cell is in memory, the head is told that the shard is there, or the
- * shard leaves for its new host, which tells the head. */
+ * is being saved or loaded, or waits for its turn (worker_window.c); once the cell is in memory, the head is
+ * told that the shard is there, or the shard leaves for its new host, which tells the head. */
 #include "flow/island/worker.h"
 
 /* Returns the number of a new transfer. */

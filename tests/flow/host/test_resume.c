@@ -33,7 +33,7 @@ static uint64_t handle_of(uint64_t number)
 
 static void feed(struct stand *stand, const struct flow_event *event);
 
-/* Carries out what a worker's process would, but for sending: what goes to the other host stays on its way. */
+/* Carries out what a worker's process would, but what goes to the other host stays on its way. */
 static void carry_out(struct stand *stand, struct flow_effect *effect)
 {
     switch (effect->kind) {

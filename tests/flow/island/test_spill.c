@@ -166,6 +166,7 @@ static void the_least_recently_used_leaves(void **state)
            (uint64_t[][4]){{r, a}, {b}, {0}});
     assert_int_equal(used(&stand), DEVICE);
     assert_int_equal(spilled(&stand), HOST_BYTES);
+    assert_int_equal(head_count(stand.head).idle_bytes, BYTES); /* the second result */
     assert_int_equal(head_count(stand.head).spills, 3);
     assert_int_equal(head_count(stand.head).fills, 1);
     stand_end(&stand);

@@ -72,11 +72,10 @@ static void check_quiet(const struct world *world, uint64_t seed)
 static void check_empty(const struct world *world, uint64_t seed)
 {
     struct head_counts counts = head_count(world->head);
-    if (counts.objects || counts.used_bytes || counts.spilled_bytes || counts.meshes || counts.clients ||
-        counts.loads)
+    if (counts.objects || counts.used_bytes || counts.idle_bytes || counts.spilled_bytes || counts.meshes ||
+        counts.clients || counts.loads)
         fail_msg("seed %llu: without clients the head has %llu objects, %lld bytes in use, %lld spilled, "
-                 "%llu meshes, "
-                 "%llu loads",
+                 "%llu meshes, %llu loads",
                  (unsigned long long)seed, (unsigned long long)counts.objects, (long long)counts.used_bytes,
                  (long long)counts.spilled_bytes, (unsigned long long)counts.meshes,
                  (unsigned long long)counts.loads);
