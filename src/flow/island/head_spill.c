@@ -327,6 +327,14 @@ bool head_launch_lacks(const struct head *head, const struct head_launch *launch
 
 /* --- values that come ----------------------------------------------------------------------------------- */
 
+/* Whether the hosts of its places have room for the value, each of its shards being no larger than a device. */
+static bool hosts_have_room(const struct head *head, const struct head_object *object)
+{
+    bool fits = plan_arrive(head, object, object->shard_bytes);
+    plan_arrive(head, object, -object->shard_bytes);
+    return fits;
+}
+
 bool head_object_admit(struct head *head, struct head_object *object, struct fault *ret_fault)
 {
     struct head_plan plan = {0};
@@ -334,9 +342,7 @@ bool head_object_admit(struct head *head, struct head_object *object, struct fau
     plan_want_value(head, &plan, object);
     plan_measure(head, &plan);
     const struct lower_place *place = plan_lacks(head, &plan, &never);
-    bool hosts_fit = plan_arrive(head, object, object->shard_bytes);
-    plan_arrive(head, object, -object->shard_bytes);
-    object->spilled = place && !never && hosts_fit;
+    object->spilled = place && !never && hosts_have_room(head, object);
     bool fits = !place || object->spilled;
     if (fits)
         head_object_charge(head, object);

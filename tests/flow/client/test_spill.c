@@ -38,7 +38,7 @@ static void bed_start(struct bed *bed, const char *host_memory)
     assert_true(up_start(&bed->up, "2", "1", "4000", NULL));
     struct phx_flow_mesh_options options = {.rank = 1, .dims = {2}};
     struct phx_flow_mesh mesh;
-    uint64_t more;
+    uint64_t more = 0;
     if (phx_flow_connect(bed->up.address, NULL, &bed->flow, &bed->error) < 0 ||
         phx_flow_mesh_new(bed->flow, &options, &mesh, &bed->error) < 0 ||
         phx_flow_function(bed->flow, module, sizeof module - 1, "more", &more, &bed->error) < 0)

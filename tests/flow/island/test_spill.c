@@ -211,7 +211,7 @@ static void back_pressure_stays(void **state)
     stand_end(&stand);
 }
 
-/* A value that no device could hold is refused at once, and without host memory nothing leaves. */
+/* Without host memory nothing leaves: a value has no room, and a launch waits. */
 static void without_host_memory_nothing_leaves(void **state)
 {
     struct stand stand;
