@@ -13,7 +13,7 @@ static const struct {
     int (*run)(int argc, char **argv);
     const char *help;
 } actions[] = {
-    {"up", flow_up, "run a head and workers on this machine: --hosts, --devices, ..."},
+    {"up", flow_up, "run a head and workers here: --hosts, --devices, --memory, --host-memory, ..."},
     {"head", flow_head, "run the head: --listen, --metrics"},
     {"worker", flow_worker, "run the worker of a host: --head, --listen, --devices, --pjrt, ..."},
     {"top", flow_top, "show tenants, devices and programs of a head: ADDRESS"},
