@@ -327,7 +327,7 @@ bool head_launch_lacks(const struct head *head, const struct head_launch *launch
 
 /* --- values that come ----------------------------------------------------------------------------------- */
 
-/* Whether the hosts of its places have room for the value, each of its shards being no larger than a device. */
+/* Whether the hosts of its places have room for the value. No shard of it is larger than a device. */
 static bool hosts_have_room(const struct head *head, const struct head_object *object)
 {
     bool fits = plan_arrive(head, object, object->shard_bytes);
