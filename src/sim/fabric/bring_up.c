@@ -41,10 +41,11 @@ static void load_chip(struct bring_up *up, struct fabric_session *session, const
 
 static void start_all(struct bring_up *up, struct fabric_session *session, const struct fabric_order *order)
 {
-    const uint32_t *reached;
-    uint32_t count = stations_start(up->stations, order->chip, order->number, &reached);
-    for (uint32_t i = 0; i < count; i++)
-        fabric_session_done(session, reached[i], FABRIC_START, order->number);
+    struct chips_begun begun;
+    stations_start(up->stations, order->chip, order->number);
+    chips_run(up->net, INT64_MAX);
+    while (stations_take_started(up->stations, &begun))
+        fabric_session_done(session, begun.chip, FABRIC_START, begun.number);
 }
 
 static void unload_chip(struct bring_up *up, struct fabric_session *session, const struct fabric_order *order)

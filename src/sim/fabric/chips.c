@@ -2,83 +2,6 @@
 
 #include <string.h>
 
-/* --- packets --------------------------------------------------------------------------------------- */
-
-void packet_put(struct packet_queue *queue, const struct packet *packet)
-{
-    if (queue->count == queue->cap) {
-        uint32_t cap = queue->cap ? 2 * queue->cap : 4;
-        struct packet *items = mem_alloc(cap * sizeof *items);
-        for (uint32_t i = 0; i < queue->count; i++)
-            items[i] = queue->items[(queue->first + i) % queue->cap];
-        mem_free(queue->items);
-        *queue = (struct packet_queue){items, 0, queue->count, cap};
-    }
-    queue->items[(queue->first + queue->count++) % queue->cap] = *packet;
-}
-
-struct packet packet_take(struct packet_queue *queue)
-{
-    CHECK(queue->count > 0);
-    struct packet packet = queue->items[queue->first];
-    queue->first = (queue->first + 1) % queue->cap;
-    queue->count--;
-    return packet;
-}
-
-void packet_end(struct chips *net, const struct packet *packet, bool delivered)
-{
-    struct chips_write *write = packet->write;
-    CHECK(write->left > 0 && net->counts.waiting > 0);
-    net->counts.waiting--;
-    net->counts.delivered += delivered;
-    write->failed = write->failed || !delivered;
-    if (--write->left)
-        return;
-    struct chips_done done = {.tag = write->tag,
-                              .from = write->from,
-                              .at = write->failed ? CHIPS_NONE : write->at,
-                              .session = write->session,
-                              .delivered = !write->failed,
-                              .at_ns = net->now_ns};
-    vec_push(&net->done, done);
-    mem_free(write);
-}
-
-/* Puts a packet into the memory of the chip that it is for. */
-static void packet_deliver(struct chips *net, struct chip *chip, const struct packet *packet)
-{
-    bool fits = packet->address <= net->settings.memory_bytes &&
-                packet->len <= net->settings.memory_bytes - packet->address;
-    if (fits)
-        memcpy(chip->memory + packet->address, packet->write->bytes + packet->offset, packet->len);
-    net->counts.refused += !fits;
-    packet->write->at = (uint32_t)(chip - net->chips);
-    packet_end(net, packet, fits);
-}
-
-bool packet_route(struct chips *net, uint32_t chip_index, struct packet *packet, bool born)
-{
-    struct chip *chip = &net->chips[chip_index];
-    if (chip->session != packet->session || packet->to >= chip->table_chips) {
-        net->counts.refused++;
-        packet_end(net, packet, false);
-        return false;
-    }
-    if (packet->to == chip->number) {
-        packet_deliver(net, chip, packet);
-        return false;
-    }
-    packet->entry = (born ? chip->inject : chip->transit)[packet->to * chip->stride];
-    if (packet->entry >= ROUTE_NONE || route_port(packet->entry) >= CHIP_PORTS ||
-        route_vc(packet->entry) >= ROUTE_VCS) {
-        net->counts.refused++;
-        packet_end(net, packet, false);
-        return false;
-    }
-    return true;
-}
-
 /* --- the pod --------------------------------------------------------------------------------------- */
 
 static uint32_t link_at(uint32_t chip, uint32_t port)
@@ -86,24 +9,58 @@ static uint32_t link_at(uint32_t chip, uint32_t port)
     return chip * CHIP_PORTS + port;
 }
 
-/* Gives light to the copper links of a cube: those between neighbours along each axis. */
-static void light_cube(struct chips *net, uint32_t cube)
+/* Gives light to a link inside the net, at both ends. */
+static void join_ends(struct chips *net, uint32_t one, uint32_t other, uint32_t flight_ns)
+{
+    link_light(net, one, LIGHT_INSIDE, other, flight_ns);
+    link_light(net, other, LIGHT_INSIDE, one, flight_ns);
+    link_begin(net, one);
+    link_begin(net, other);
+}
+
+static void part_ends(struct chips *net, uint32_t one)
+{
+    uint32_t other = net->links[one].far;
+    uint64_t accepted[2] = {net->links[other].expected, net->links[one].expected};
+    CHECK(net->links[one].light == LIGHT_INSIDE && net->links[other].far == one);
+    link_dark(net, one, accepted[0]);
+    link_dark(net, other, accepted[1]);
+}
+
+/* The chip at the other end of a copper link; CHIPS_NONE: the port has an optical one. */
+static uint32_t copper_neighbor(uint32_t chip, uint32_t port)
 {
     static const uint32_t steps[AXES] = {1, CUBE_SIDE, CUBE_SIDE * CUBE_SIDE};
     struct link_end end;
-    for (uint32_t chip = 0; chip < CUBE_CHIPS; chip++)
-        for (uint32_t axis = 0; axis < AXES; axis++) {
-            uint32_t from = cube * CUBE_CHIPS + chip;
-            if (!cube_chip_optical((uint16_t)cube, chip, 2 * axis, &end))
-                link_light(net, link_at(from, 2 * axis), link_at(from + steps[axis], 2 * axis + 1),
-                           net->settings.copper_ns);
+    if (cube_chip_optical((uint16_t)(chip / CUBE_CHIPS), chip % CUBE_CHIPS, port, &end))
+        return CHIPS_NONE;
+    return port % 2 == POLARITY_PLUS ? chip + steps[port / 2] : chip - steps[port / 2];
+}
+
+/* Gives light to the copper links between neighbours along each axis. */
+static void light_copper(struct chips *net)
+{
+    for (uint32_t chip = 0; chip < net->chip_count; chip++)
+        for (uint32_t port = 0; chip_here(net, chip) && port < CHIP_PORTS; port += 2) {
+            uint32_t next = copper_neighbor(chip, port);
+            if (next != CHIPS_NONE && chip_here(net, next))
+                join_ends(net, link_at(chip, port), link_at(next, port + 1), net->settings.copper_ns);
         }
+}
+
+static void place_chip(struct chips *net, uint32_t chip)
+{
+    net->chips[chip].memory = mem_alloc(net->settings.memory_bytes);
+    for (uint32_t port = 0; port < CHIP_PORTS; port++)
+        net->links[link_at(chip, port)].kept = mem_alloc(net->window * sizeof(struct packet));
 }
 
 struct chips *chips_new(const struct chips_settings *settings)
 {
     CHECK(settings->cubes >= 1 && settings->cubes <= POD_CUBES_MAX && settings->buffers >= 1 &&
-          settings->buffers <= CHIPS_BUFFERS_MAX && settings->memory_bytes <= CHIPS_MEMORY_MAX);
+          settings->buffers <= CHIPS_BUFFERS_MAX && settings->memory_bytes >= 1 &&
+          settings->memory_bytes <= CHIPS_MEMORY_MAX &&
+          (!settings->one_machine || settings->machine < settings->cubes * CUBE_MACHINES));
     struct chips *net = mem_alloc(sizeof *net);
     net->settings = *settings;
     net->chip_count = settings->cubes * CUBE_CHIPS;
@@ -112,41 +69,40 @@ struct chips *chips_new(const struct chips_settings *settings)
     net->links = mem_alloc(net->chip_count * CHIP_PORTS * sizeof *net->links);
     rng_seed(&net->rng, settings->seed);
     for (uint32_t chip = 0; chip < net->chip_count; chip++)
-        net->chips[chip].memory = mem_alloc(settings->memory_bytes);
-    for (uint32_t i = 0; i < net->chip_count * CHIP_PORTS; i++) {
-        net->links[i].far = CHIPS_NONE;
-        net->links[i].kept = mem_alloc(net->window * sizeof *net->links[i].kept);
-    }
-    for (uint32_t cube = 0; cube < settings->cubes; cube++)
-        light_cube(net, cube);
+        if (!settings->one_machine ||
+            chip / CUBE_CHIPS * CUBE_MACHINES + cube_chip_machine(chip % CUBE_CHIPS) == settings->machine)
+            place_chip(net, chip);
+    light_copper(net);
     return net;
 }
 
-static void forget_packets(struct packet_queue *queue)
+static void drop_queue(struct packet_queue *queue)
 {
-    while (queue->count) {
-        struct packet packet = packet_take(queue);
-        if (--packet.write->left == 0)
-            mem_free(packet.write);
-    }
+    while (queue->count)
+        cargo_release(packet_take(queue).cargo);
     mem_free(queue->items);
 }
 
-void chips_free(struct chips *net)
+static void free_links(struct chips *net)
 {
     for (uint32_t i = 0; i < net->chip_count * CHIP_PORTS; i++)
-        if (net->links[i].far != CHIPS_NONE)
-            link_dark(net, i);
+        if (net->links[i].light == LIGHT_INSIDE)
+            part_ends(net, i);
+        else if (net->links[i].light == LIGHT_OUTSIDE)
+            link_dark(net, i, 0);
     for (uint32_t i = 0; i < net->chip_count * CHIP_PORTS; i++) {
         for (uint32_t vc = 0; vc < ROUTE_VCS; vc++)
-            forget_packets(&net->links[i].in[vc]);
+            drop_queue(&net->links[i].in[vc]);
         mem_free(net->links[i].kept);
     }
-    for (uint32_t chip = 0; chip < net->chip_count; chip++) {
-        forget_packets(&net->chips[chip].born);
-        mem_free(net->chips[chip].memory);
-        mem_free(net->chips[chip].own);
-    }
+    for (; net->outgoing_taken < net->outgoing.len; net->outgoing_taken++)
+        if (net->outgoing.items[net->outgoing_taken].frame.kind == LINK_DATA)
+            cargo_release(net->outgoing.items[net->outgoing_taken].frame.packet.cargo);
+    mem_free(net->links);
+}
+
+static void free_events(struct chips *net)
+{
     for (struct heap_node *node; (node = heap_min(&net->events));) {
         heap_remove(&net->events, node);
         mem_free(container_of(node, struct chips_event, node));
@@ -156,62 +112,147 @@ void chips_free(struct chips *net)
         mem_free(event);
     }
     heap_done(&net->events);
-    vec_done(&net->done);
+}
+
+void chips_free(struct chips *net)
+{
+    free_links(net);
+    for (uint32_t chip = 0; chip < net->chip_count; chip++) {
+        drop_queue(&net->chips[chip].born);
+        chip_forget_writes(&net->chips[chip]);
+        mem_free(net->chips[chip].memory);
+        mem_free(net->chips[chip].own);
+    }
     mem_free(net->chips);
-    mem_free(net->links);
+    free_events(net);
+    vec_done(&net->done);
+    vec_done(&net->begun);
+    vec_done(&net->outgoing);
+    vec_done(&net->notices);
     mem_free(net);
+}
+
+/* --- light --------------------------------------------------------------------------------------------- */
+
+uint32_t chips_joined(uint32_t cubes, uint32_t switch_number, const struct ocs *ocs, uint16_t cube)
+{
+    struct pod_switch which = pod_switch_at(switch_number);
+    struct link_end plus = {cube, which.axis, which.index, POLARITY_PLUS}, minus;
+    uint32_t port = link_end_port(cubes, plus), peer = ocs_peer(ocs, port);
+    if (!peer || ocs->dead || !switch_port_end(cubes, which, peer, &minus) ||
+        minus.polarity != POLARITY_MINUS || ocs->port[port].dark || ocs->port[port].shutter_closed ||
+        ocs->port[peer].shutter_closed)
+        return CHIPS_NONE;
+    return minus.cube;
 }
 
 bool chips_follow(struct chips *net, uint32_t switch_number, const struct ocs *ocs)
 {
     struct pod_switch which = pod_switch_at(switch_number);
+    struct link_end end = {0, which.axis, which.index, POLARITY_PLUS};
+    uint32_t chip = link_end_chip(end), far_chip;
     bool changed = false;
+    end.polarity = POLARITY_MINUS;
+    far_chip = link_end_chip(end);
     for (int pass = 0; pass < 2; pass++) /* first all light that goes, then all that comes */
         for (uint16_t cube = 0; cube < net->settings.cubes; cube++) {
-            struct link_end plus = {cube, which.axis, which.index, POLARITY_PLUS}, minus;
-            uint32_t one = link_at(cube * CUBE_CHIPS + link_end_chip(plus), 2u * which.axis);
-            uint32_t port = link_end_port(net->settings.cubes, plus), peer = ocs_peer(ocs, port);
-            uint32_t other = CHIPS_NONE;
-            if (peer && !ocs->dead && switch_port_end(net->settings.cubes, which, peer, &minus) &&
-                minus.polarity == POLARITY_MINUS && !ocs->port[port].dark &&
-                !ocs->port[port].shutter_closed && !ocs->port[peer].shutter_closed)
-                other = link_at(minus.cube * CUBE_CHIPS + link_end_chip(minus), 2u * which.axis + 1);
-            if (net->links[one].far == other)
+            uint32_t one = link_at(cube * CUBE_CHIPS + chip, 2u * which.axis), other = CHIPS_NONE;
+            uint32_t joined = chips_joined(net->settings.cubes, switch_number, ocs, cube);
+            const struct chip_link *link = &net->links[one];
+            if (joined != CHIPS_NONE)
+                other = link_at(joined * CUBE_CHIPS + far_chip, 2u * which.axis + 1);
+            if ((link->light == LIGHT_NONE ? CHIPS_NONE : link->far) == other)
                 continue;
             changed = true;
-            if (pass == 0 && net->links[one].far != CHIPS_NONE)
-                link_dark(net, one);
+            if (pass == 0 && link->light != LIGHT_NONE)
+                part_ends(net, one);
             if (pass == 1 && other != CHIPS_NONE)
-                link_light(net, one, other, net->settings.optical_ns);
+                join_ends(net, one, other, net->settings.optical_ns);
         }
     return changed;
 }
 
-void chips_ask(struct chips *net, uint32_t chip, enum chip_port port, bool asked)
+bool chips_leads_outside(const struct chips *net, uint32_t chip, enum chip_port port)
 {
     CHECK(chip < net->chip_count && port < CHIP_PORTS);
-    struct chip_link *link = &net->links[link_at(chip, port)];
-    link->asked = asked;
-    link_try(net, link_at(chip, port));
-    if (link->far != CHIPS_NONE)
-        link_try(net, link->far);
+    uint32_t next = copper_neighbor(chip, port);
+    return net->settings.one_machine && chip_here(net, chip) && (next == CHIPS_NONE || !chip_here(net, next));
+}
+
+void chips_light(struct chips *net, uint32_t chip, enum chip_port port, bool light)
+{
+    CHECK(chips_leads_outside(net, chip, port));
+    uint32_t link = link_at(chip, port);
+    if (net->links[link].light != LIGHT_NONE)
+        link_dark(net, link, 0); /* which frames the other end has taken is not known */
+    if (!light)
+        return;
+    link_light(net, link, LIGHT_OUTSIDE, CHIPS_NONE, 0);
+    link_begin(net, link);
+}
+
+bool chips_take_frame(struct chips *net, uint32_t *ret_chip, enum chip_port *ret_port, struct buf *bytes)
+{
+    if (net->outgoing_taken == net->outgoing.len) {
+        vec_clear(&net->outgoing);
+        net->outgoing_taken = 0;
+        return false;
+    }
+    const struct chips_outgoing *outgoing = &net->outgoing.items[net->outgoing_taken++];
+    *ret_chip = outgoing->link / CHIP_PORTS;
+    *ret_port = outgoing->link % CHIP_PORTS;
+    frame_write(&outgoing->frame, bytes);
+    if (outgoing->frame.kind == LINK_DATA)
+        cargo_release(outgoing->frame.packet.cargo);
+    return true;
+}
+
+int chips_put_frame(struct chips *net, uint32_t chip, enum chip_port port, const void *bytes, size_t len)
+{
+    struct link_frame frame;
+    uint32_t link = link_at(chip, port);
+    CHECK(chips_leads_outside(net, chip, port));
+    if (net->links[link].light == LIGHT_NONE)
+        return 0; /* it has gone before the frame came */
+    int status = frame_read(bytes, len, &frame);
+    if (status == 0 && !link_take(net, link, &frame))
+        status = ERROR_CORRUPT;
+    if (status < 0)
+        link_dark(net, link, 0);
+    if (frame.kind == LINK_DATA && frame.packet.cargo)
+        cargo_release(frame.packet.cargo);
+    return status;
+}
+
+void chips_ask(struct chips *net, uint32_t chip, enum chip_port port, bool asked)
+{
+    CHECK(chip < net->chip_count && chip_here(net, chip) && port < CHIP_PORTS);
+    link_ask(net, link_at(chip, port), asked);
+}
+
+bool chips_training(const struct chips *net, uint32_t chip, enum chip_port port)
+{
+    const struct chip_link *link = &net->links[link_at(chip, port)];
+    return link->light != LIGHT_NONE && !link->trained && net->now_ns < link->lit_ns + CHIPS_TRAIN_MAX_NS;
 }
 
 bool chips_neighbor(const struct chips *net, uint32_t chip, enum chip_port port, uint32_t *ret_chip,
                     enum chip_port *ret_port)
 {
     const struct chip_link *link = &net->links[link_at(chip, port)];
-    if (link->far == CHIPS_NONE || net->now_ns < link->trained_ns)
+    if (!link->trained)
         return false;
-    *ret_chip = link->far / CHIP_PORTS;
-    *ret_port = link->far % CHIP_PORTS;
+    *ret_chip = link->far_label;
+    *ret_port = link->far_port;
     return true;
 }
 
 int64_t chips_rtt_ns(const struct chips *net, uint32_t chip, enum chip_port port)
 {
-    return 2 * (int64_t)net->links[link_at(chip, port)].flight_ns;
+    return net->links[link_at(chip, port)].rtt_ns;
 }
+
+/* --- tables -------------------------------------------------------------------------------------------- */
 
 /* `own`: memory with the tables, which is the chip's from now on. */
 static void load_tables(struct chips *net, uint32_t chip, uint32_t chips, size_t stride,
@@ -219,6 +260,7 @@ static void load_tables(struct chips *net, uint32_t chip, uint32_t chips, size_t
 {
     struct chip *at = &net->chips[chip];
     link_flush(net, chip);
+    chip_forget_writes(at);
     mem_free(at->own);
     at->own = own;
     at->table_chips = chips;
@@ -252,42 +294,7 @@ void chips_load_own(struct chips *net, uint32_t chip, uint16_t number, uint32_t 
     load_tables(net, chip, chips, 1, own, own + chips, own);
 }
 
-/* --- writes and time ------------------------------------------------------------------------------- */
-
-void chips_write(struct chips *net, uint32_t chip, uint16_t to, uint32_t address, const void *bytes,
-                 uint32_t len, uint64_t tag)
-{
-    CHECK(chip < net->chip_count && len > 0 && len <= CHIPS_MEMORY_MAX);
-    struct chip *at = &net->chips[chip];
-    struct chips_write *write = mem_alloc(sizeof *write + len);
-    memcpy(write->bytes, bytes, len);
-    write->tag = tag;
-    write->from = chip;
-    write->at = CHIPS_NONE;
-    write->session = at->session;
-    write->left = (len + CHIPS_PACKET_BYTES - 1) / CHIPS_PACKET_BYTES;
-    net->counts.waiting += write->left;
-    for (uint32_t offset = 0; offset < len; offset += CHIPS_PACKET_BYTES) {
-        uint32_t rest = len - offset;
-        struct packet packet = {.write = write,
-                                .session = at->session,
-                                .address = address + offset,
-                                .offset = offset,
-                                .len = rest < CHIPS_PACKET_BYTES ? rest : CHIPS_PACKET_BYTES,
-                                .to = to};
-        if (!packet_route(net, chip, &packet, true))
-            continue;
-        packet_put(&at->born, &packet);
-        if (at->born.count == 1)
-            link_try(net, link_at(chip, route_port(packet.entry)));
-    }
-}
-
-const uint8_t *chips_memory(const struct chips *net, uint32_t chip)
-{
-    CHECK(chip < net->chip_count);
-    return net->chips[chip].memory;
-}
+/* --- time ---------------------------------------------------------------------------------------------- */
 
 struct chips_event *chips_schedule(struct chips *net, enum chips_event_kind kind, uint32_t link,
                                    int64_t at_ns)
@@ -304,16 +311,34 @@ struct chips_event *chips_schedule(struct chips *net, enum chips_event_kind kind
     return event;
 }
 
+static void carry_out(struct chips *net, const struct chips_event *event)
+{
+    if (event->kind == CHIPS_BEGIN) {
+        start_begins(net, event->link, event->generation);
+        return;
+    }
+    if (event->generation != net->links[event->link].generation)
+        return; /* of a light that is gone */
+    if (event->kind == CHIPS_FRAME)
+        CHECK(link_take(net, event->link, &event->frame));
+    else if (event->kind == CHIPS_TRAINED)
+        link_settle(net, event->link);
+    else
+        link_try(net, event->link);
+}
+
 int64_t chips_run(struct chips *net, int64_t until_ns)
 {
     for (struct heap_node *node; (node = heap_min(&net->events)) && node->key <= until_ns;) {
         struct chips_event *event = container_of(node, struct chips_event, node);
         heap_remove(&net->events, node);
-        net->now_ns = node->key;
-        link_event(net, event);
+        net->now_ns = node->key > net->now_ns ? node->key : net->now_ns;
+        carry_out(net, event);
         event->next_unused = net->unused;
         net->unused = event;
     }
+    if (until_ns != INT64_MAX && until_ns > net->now_ns)
+        net->now_ns = until_ns;
     return net->now_ns;
 }
 
@@ -322,15 +347,10 @@ int64_t chips_now_ns(const struct chips *net)
     return net->now_ns;
 }
 
-bool chips_take_done(struct chips *net, struct chips_done *ret_done)
+int64_t chips_next_ns(const struct chips *net)
 {
-    if (net->done_taken == net->done.len) {
-        vec_clear(&net->done);
-        net->done_taken = 0;
-        return false;
-    }
-    *ret_done = net->done.items[net->done_taken++];
-    return true;
+    const struct heap_node *node = heap_min(&net->events);
+    return node ? node->key : INT64_MAX;
 }
 
 void chips_count(const struct chips *net, struct chips_counts *ret_counts)

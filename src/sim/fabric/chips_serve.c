@@ -5,6 +5,7 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "base/arena.h"
@@ -14,21 +15,28 @@
 #include "sim/fabric/chips.h"
 #include "sim/fabric/station.h"
 
-enum { MACHINE_CHIPS = CUBE_CHIPS / CUBE_MACHINES, SEAT_FDS = 2, READ_BYTES = 64 << 10 };
+enum {
+    MACHINE_CHIPS = CUBE_CHIPS / CUBE_MACHINES,
+    SEAT_FDS = 2,
+    READ_BYTES = 64 << 10,
+    PINGS = 8,          /* between processes: the best of so many round trips is that of the link */
+    LOOK_NS = 10000000, /* until a look that waits is tried again */
+};
 
 /* A machine's socket and its client. */
 struct seat {
     int listen_fd, fd; /* -1: none */
     struct buf in, out;
+    bool waits;                    /* its next request is a look, and links are in training */
     uint32_t chips[MACHINE_CHIPS]; /* labels */
 };
 struct chips_serve {
     struct chips_serve_settings settings;
     struct chips *net;
     struct stations *stations;
-    struct seat *seats; /* [16 x cube + machine of the cube] */
-    uint32_t count;
-    bool light_changed; /* since the last turn */
+    struct seat *seats;    /* [16 x cube + machine of the cube - first] */
+    uint32_t first, count; /* machines */
+    bool light_changed;    /* since the last turn */
 };
 
 /* --- opening and closing ------------------------------------------------------------------------------- */
@@ -56,7 +64,7 @@ static int socket_address(const struct chips_serve *serve, uint32_t number, stru
 static int open_seat(struct chips_serve *serve, uint32_t number, struct error *error)
 {
     struct sockaddr_un at;
-    struct seat *seat = &serve->seats[number];
+    struct seat *seat = &serve->seats[number - serve->first];
     if (socket_address(serve, number, &at) < 0)
         return error_set(error, ERROR_INVALID, "%.100s: too long for sockets in it", serve->settings.folder);
     unlink(at.sun_path); /* of an emulator that was killed */
@@ -71,27 +79,32 @@ int chips_serve_open(const struct chips_serve_settings *settings, struct chips_s
                      struct error *error)
 {
     struct chips_settings net = {.cubes = settings->cubes,
+                                 .one_machine = settings->one_machine,
+                                 .machine = settings->machine,
                                  .memory_bytes = settings->memory_bytes,
                                  .buffers = 16,
-                                 .packet_ns = 82,
+                                 .packet_ns = settings->one_machine ? 0 : 82,
                                  .copper_ns = 20,
                                  .optical_ns = 200,
-                                 .seed = 1};
+                                 .loss_ppm = settings->loss_ppm,
+                                 .pings = settings->one_machine ? PINGS : 1,
+                                 .seed = 1 + settings->machine};
     if (mkdir(settings->folder, 0755) < 0 && errno != EEXIST)
         return error_set_errno(error, errno, "making the folder %.200s", settings->folder);
     struct chips_serve *serve = mem_alloc(sizeof *serve);
     serve->settings = *settings;
     serve->net = chips_new(&net);
     serve->stations = stations_new(serve->net, settings->cubes);
-    serve->count = settings->cubes * CUBE_MACHINES;
+    serve->first = settings->one_machine ? settings->machine : 0;
+    serve->count = settings->one_machine ? 1 : settings->cubes * CUBE_MACHINES;
     serve->seats = mem_alloc(serve->count * sizeof *serve->seats);
     for (uint32_t i = 0; i < serve->count; i++) {
         serve->seats[i].listen_fd = serve->seats[i].fd = -1;
-        label_chips(i, serve->seats[i].chips);
+        label_chips(serve->first + i, serve->seats[i].chips);
     }
     int rc = 0;
     for (uint32_t i = 0; i < serve->count && rc == 0; i++)
-        rc = open_seat(serve, i, error);
+        rc = open_seat(serve, serve->first + i, error);
     if (rc < 0) {
         chips_serve_close(serve);
         return rc;
@@ -106,6 +119,7 @@ static void end_client(struct chips_serve *serve, struct seat *seat)
         return;
     close(seat->fd);
     seat->fd = -1;
+    seat->waits = false;
     buf_clear(&seat->in);
     buf_clear(&seat->out);
     for (uint32_t i = 0; i < MACHINE_CHIPS; i++)
@@ -120,7 +134,7 @@ void chips_serve_close(struct chips_serve *serve)
         end_client(serve, seat);
         if (seat->listen_fd >= 0) {
             close(seat->listen_fd);
-            if (socket_address(serve, i, &at) == 0)
+            if (socket_address(serve, serve->first + i, &at) == 0)
                 unlink(at.sun_path);
         }
         buf_done(&seat->in);
@@ -168,13 +182,27 @@ static void put_event(struct seat *seat, const struct phx_chip_event *event)
 /* Tells the client of a chip's machine, if there is one. */
 static void tell(struct chips_serve *serve, uint32_t label, struct phx_chip_event event)
 {
-    uint32_t chip = label % CUBE_CHIPS;
-    struct seat *seat = &serve->seats[label / CUBE_CHIPS * CUBE_MACHINES + cube_chip_machine(chip)];
+    uint32_t machine = label / CUBE_CHIPS * CUBE_MACHINES + cube_chip_machine(label % CUBE_CHIPS);
+    CHECK(machine >= serve->first && machine - serve->first < serve->count);
+    struct seat *seat = &serve->seats[machine - serve->first];
     for (uint32_t i = 0; i < MACHINE_CHIPS; i++)
         if (seat->fd >= 0 && seat->chips[i] == label) {
             event.chip = (uint8_t)i;
             put_event(seat, &event);
         }
+}
+
+static int64_t monotonic_ns(void)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+}
+
+/* Lets the net do what is due: a whole pod lives in its own time, a machine's net in that of the others. */
+static void run_net(struct chips_serve *serve)
+{
+    chips_run(serve->net, serve->settings.one_machine ? monotonic_ns() : INT64_MAX);
 }
 
 /* --- requests ------------------------------------------------------------------------------------------ */
@@ -187,7 +215,6 @@ static void look(struct chips_serve *serve, struct seat *seat, uint32_t label)
                                    .session = stations_session(serve->stations, label),
                                    .memory_bytes = serve->settings.memory_bytes};
     struct fabric_neighbour seen[CHIP_PORTS];
-    chips_run(serve->net, INT64_MAX);
     stations_look(serve->stations, label, seen);
     for (uint32_t port = 0; port < CHIP_PORTS; port++)
         about.ports[port] = (struct phx_chip_port){.light = seen[port].light,
@@ -226,14 +253,11 @@ static bool load(struct chips_serve *serve, struct seat *seat, uint32_t label, s
 
 static bool start(struct chips_serve *serve, struct seat *seat, uint32_t label, struct jobwire_reader *reader)
 {
-    const uint32_t *reached;
     uint32_t session = (uint32_t)jobwire_get(reader, 4);
     if (reader->broken || reader->pos != reader->len)
         return false;
-    uint32_t count = stations_start(serve->stations, label, session, &reached);
-    put_done(seat, count == 0 ? "the chip is not loaded for this session" : NULL);
-    for (uint32_t i = 0; i < count; i++)
-        tell(serve, reached[i], (struct phx_chip_event){.kind = PHX_CHIP_STARTED, .session = session});
+    bool begun = stations_start(serve->stations, label, session);
+    put_done(seat, begun ? NULL : "the chip is not loaded for this session");
     return true;
 }
 
@@ -296,15 +320,27 @@ static bool carry_out(struct chips_serve *serve, struct seat *seat, const uint8_
 
 /* --- the loop's side ----------------------------------------------------------------------------------- */
 
-/* Lets packets arrive and says what became of writes. */
+/* Lets packets arrive and says which chips have started, and what became of writes. */
 static void deliver(struct chips_serve *serve)
 {
-    chips_run(serve->net, INT64_MAX);
+    run_net(serve);
+    for (struct chips_begun begun; stations_take_started(serve->stations, &begun);)
+        tell(serve, begun.chip, (struct phx_chip_event){.kind = PHX_CHIP_STARTED, .session = begun.number});
     for (struct chips_done done; chips_take_done(serve->net, &done);)
         tell(serve, done.delivered ? done.at : done.from,
              (struct phx_chip_event){.kind = done.delivered ? PHX_CHIP_ARRIVED : PHX_CHIP_LOST,
                                      .session = done.session,
                                      .tag = done.tag});
+}
+
+struct chips *chips_serve_net(struct chips_serve *serve)
+{
+    return serve->net;
+}
+
+void chips_serve_look_at_light(struct chips_serve *serve)
+{
+    serve->light_changed = true;
 }
 
 void chips_serve_follow(struct chips_serve *serve, uint32_t switch_number, const struct ocs *ocs)
@@ -315,12 +351,14 @@ void chips_serve_follow(struct chips_serve *serve, uint32_t switch_number, const
 /* Tells clients of light that went; new light trains first. */
 static void tell_dark(struct chips_serve *serve)
 {
-    for (uint32_t label = 0; label < serve->settings.cubes * CUBE_CHIPS; label++)
+    for (uint32_t i = 0; i < serve->count * MACHINE_CHIPS; i++) {
+        uint32_t label = serve->seats[i / MACHINE_CHIPS].chips[i % MACHINE_CHIPS];
         for (uint8_t gone = stations_dark(serve->stations, label); gone; gone &= (uint8_t)(gone - 1))
             tell(serve, label,
                  (struct phx_chip_event){.kind = PHX_CHIP_DARK,
                                          .session = stations_session(serve->stations, label),
                                          .port = (uint8_t)__builtin_ctz(gone)});
+    }
     serve->light_changed = false;
 }
 
@@ -336,27 +374,45 @@ static void take_client(struct chips_serve *serve, struct seat *seat)
     put(&seat->out, MACHINE_CHIPS, 1);
 }
 
-/* Reads once, and carries out the frames that are whole; false: the client has ended, or is none. */
+/* Whether a request is a look that must wait until links have trained. */
+static bool must_wait(struct chips_serve *serve, const struct seat *seat, const uint8_t *frame, size_t len)
+{
+    if (len < 2 || frame[0] != CHIPWIRE_LOOK || frame[1] >= MACHINE_CHIPS)
+        return false;
+    run_net(serve);
+    return !stations_may_look(serve->stations, seat->chips[frame[1]]);
+}
+
+/* Carries out the requests that have come whole; false: the client is none. */
 static bool serve_requests(struct chips_serve *serve, struct seat *seat)
+{
+    size_t used = 0;
+    seat->waits = false;
+    while (seat->in.len - used >= CHIPWIRE_HEAD && !seat->waits) {
+        const uint8_t *at = (const uint8_t *)seat->in.data + used;
+        struct jobwire_reader reader = {.data = at, .len = CHIPWIRE_HEAD};
+        size_t len = (size_t)jobwire_get(&reader, CHIPWIRE_HEAD);
+        if (len == 0 || len > CHIPWIRE_BYTES_MAX)
+            return false;
+        if (len > seat->in.len - used - CHIPWIRE_HEAD)
+            break;
+        seat->waits = must_wait(serve, seat, at + CHIPWIRE_HEAD, len);
+        if (!seat->waits && !carry_out(serve, seat, at + CHIPWIRE_HEAD, len))
+            return false;
+        used += seat->waits ? 0 : CHIPWIRE_HEAD + len;
+    }
+    buf_drop_front(&seat->in, used);
+    return true;
+}
+
+/* Reads once; false: the client has ended. */
+static bool read_some(struct seat *seat)
 {
     char bytes[READ_BYTES];
     ssize_t got = recv(seat->fd, bytes, sizeof bytes, 0);
     if (got == 0 || (got < 0 && errno != EAGAIN && errno != EINTR))
         return false;
     buf_add(&seat->in, bytes, got > 0 ? (size_t)got : 0);
-    size_t used = 0;
-    while (seat->in.len - used >= CHIPWIRE_HEAD) {
-        struct jobwire_reader reader = {.data = (const uint8_t *)seat->in.data + used, .len = CHIPWIRE_HEAD};
-        size_t len = (size_t)jobwire_get(&reader, CHIPWIRE_HEAD);
-        if (len == 0 || len > CHIPWIRE_BYTES_MAX)
-            return false;
-        if (len > seat->in.len - used - CHIPWIRE_HEAD)
-            break;
-        if (!carry_out(serve, seat, (const uint8_t *)seat->in.data + used + CHIPWIRE_HEAD, len))
-            return false;
-        used += CHIPWIRE_HEAD + len;
-    }
-    buf_drop_front(&seat->in, used);
     return true;
 }
 
@@ -381,8 +437,28 @@ void chips_serve_watch(const struct chips_serve *serve, struct pollfd *fds)
     for (uint32_t i = 0; i < serve->count; i++) {
         const struct seat *seat = &serve->seats[i];
         fds[SEAT_FDS * i] = (struct pollfd){seat->listen_fd, POLLIN, 0};
-        fds[SEAT_FDS * i + 1] = (struct pollfd){seat->fd, (short)(POLLIN | (seat->out.len ? POLLOUT : 0)), 0};
+        short events = (short)((seat->waits ? 0 : POLLIN) | (seat->out.len ? POLLOUT : 0));
+        fds[SEAT_FDS * i + 1] = (struct pollfd){seat->fd, events, 0};
     }
+}
+
+int64_t chips_serve_wake_ns(const struct chips_serve *serve)
+{
+    int64_t wake_ns = chips_next_ns(serve->net), soon_ns = monotonic_ns() + LOOK_NS;
+    for (uint32_t i = 0; i < serve->count; i++)
+        if (serve->seats[i].waits && soon_ns < wake_ns)
+            wake_ns = soon_ns;
+    return wake_ns;
+}
+
+static void serve_seat(struct chips_serve *serve, struct seat *seat, const struct pollfd fds[SEAT_FDS])
+{
+    const struct pollfd *client = &fds[1];
+    bool ready = seat->fd >= 0 && seat->fd == client->fd && (client->revents & ~POLLOUT);
+    if ((ready && !read_some(seat)) || ((ready || seat->waits) && !serve_requests(serve, seat)))
+        end_client(serve, seat);
+    if (fds[0].revents)
+        take_client(serve, seat);
 }
 
 void chips_serve_turn(struct chips_serve *serve, const struct pollfd *fds)
@@ -390,15 +466,8 @@ void chips_serve_turn(struct chips_serve *serve, const struct pollfd *fds)
     deliver(serve);
     if (serve->light_changed)
         tell_dark(serve);
-    for (uint32_t i = 0; i < serve->count; i++) {
-        struct seat *seat = &serve->seats[i];
-        const struct pollfd *client = &fds[SEAT_FDS * i + 1];
-        if (seat->fd >= 0 && seat->fd == client->fd && (client->revents & ~POLLOUT) &&
-            !serve_requests(serve, seat))
-            end_client(serve, seat);
-        if (fds[SEAT_FDS * i].revents)
-            take_client(serve, seat);
-    }
+    for (uint32_t i = 0; i < serve->count; i++)
+        serve_seat(serve, &serve->seats[i], &fds[SEAT_FDS * i]);
     deliver(serve);
     for (uint32_t i = 0; i < serve->count; i++)
         if (serve->seats[i].fd >= 0 && !send_some(&serve->seats[i]))

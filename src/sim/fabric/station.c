@@ -7,13 +7,11 @@
 struct told_chip {
     bool loaded;
     uint32_t number; /* of the session */
-    uint8_t children, light;
-    int64_t wait_ns, begin_ns;
+    uint8_t light;
 };
 struct stations {
     struct chips *net;
     struct told_chip *chips;
-    uint32_t *starting; /* chips that the start has reached */
     uint32_t count;
     int64_t first_ns, last_ns;
 };
@@ -24,15 +22,22 @@ struct stations *stations_new(struct chips *net, uint32_t cubes)
     stations->net = net;
     stations->count = cubes * CUBE_CHIPS;
     stations->chips = mem_alloc(stations->count * sizeof *stations->chips);
-    stations->starting = mem_alloc(stations->count * sizeof *stations->starting);
     return stations;
 }
 
 void stations_free(struct stations *stations)
 {
     mem_free(stations->chips);
-    mem_free(stations->starting);
     mem_free(stations);
+}
+
+bool stations_may_look(const struct stations *stations, uint32_t chip)
+{
+    CHECK(chip < stations->count);
+    for (uint32_t port = 0; port < CHIP_PORTS; port++)
+        if (chips_training(stations->net, chip, port))
+            return false;
+    return true;
 }
 
 void stations_look(const struct stations *stations, uint32_t chip,
@@ -75,86 +80,38 @@ static void stop_data(struct stations *stations, uint32_t chip)
 void stations_load(struct stations *stations, uint32_t chip, uint32_t number, uint8_t children,
                    int64_t wait_ns)
 {
-    CHECK(chip < stations->count && wait_ns >= 0);
+    CHECK(chip < stations->count);
     stop_data(stations, chip);
-    stations->chips[chip] = (struct told_chip){.loaded = true,
-                                               .number = number,
-                                               .children = children,
-                                               .light = light_of(stations, chip),
-                                               .wait_ns = wait_ns};
+    chips_arm(stations->net, chip, number, children, wait_ns);
+    stations->chips[chip] =
+        (struct told_chip){.loaded = true, .number = number, .light = light_of(stations, chip)};
 }
 
 void stations_unload(struct stations *stations, uint32_t chip)
 {
     CHECK(chip < stations->count);
     stop_data(stations, chip);
+    chips_disarm(stations->net, chip);
     chips_load(stations->net, chip, 0, 0, NULL);
     stations->chips[chip] = (struct told_chip){.number = stations->chips[chip].number};
 }
 
-static bool is_loaded(const struct stations *stations, uint32_t chip, uint32_t number)
-{
-    return stations->chips[chip].loaded && stations->chips[chip].number == number;
-}
-
-/* The start runs down the tree: reached chips pass it on at once, and begin when they have waited. */
-static uint32_t spread_start(struct stations *stations, uint32_t root, uint32_t number)
-{
-    uint32_t reached = 0;
-    if (!is_loaded(stations, root, number))
-        return 0;
-    stations->starting[reached++] = root;
-    stations->chips[root].begin_ns = chips_now_ns(stations->net);
-    for (uint32_t i = 0; i < reached; i++) {
-        struct told_chip *at = &stations->chips[stations->starting[i]];
-        for (uint32_t port = 0; port < CHIP_PORTS; port++) {
-            uint32_t far;
-            enum chip_port far_port;
-            if (!(at->children >> port & 1) || reached == stations->count ||
-                !chips_neighbor(stations->net, stations->starting[i], port, &far, &far_port) ||
-                !is_loaded(stations, far, number))
-                continue;
-            stations->chips[far].begin_ns =
-                at->begin_ns + chips_rtt_ns(stations->net, stations->starting[i], port) / 2;
-            stations->starting[reached++] = far;
-        }
-    }
-    for (uint32_t i = 0; i < reached; i++)
-        stations->chips[stations->starting[i]].begin_ns += stations->chips[stations->starting[i]].wait_ns;
-    return reached;
-}
-
-/* Lets time pass from one beginning to the next, so that each chip asks for data at its own. */
-static void begin_all(struct stations *stations, uint32_t reached)
-{
-    for (int64_t at_ns = stations->first_ns; at_ns != INT64_MAX;) {
-        int64_t next_ns = INT64_MAX;
-        chips_run(stations->net, at_ns);
-        for (uint32_t i = 0; i < reached; i++) {
-            int64_t begin_ns = stations->chips[stations->starting[i]].begin_ns;
-            for (uint32_t port = 0; begin_ns == at_ns && port < CHIP_PORTS; port++)
-                chips_ask(stations->net, stations->starting[i], port, true);
-            next_ns = begin_ns > at_ns && begin_ns < next_ns ? begin_ns : next_ns;
-        }
-        at_ns = next_ns;
-    }
-}
-
-uint32_t stations_start(struct stations *stations, uint32_t root, uint32_t number,
-                        const uint32_t **ret_reached)
+bool stations_start(struct stations *stations, uint32_t root, uint32_t number)
 {
     CHECK(root < stations->count);
-    uint32_t reached = spread_start(stations, root, number);
     stations->first_ns = INT64_MAX;
     stations->last_ns = 0;
-    for (uint32_t i = 0; i < reached; i++) {
-        int64_t begin_ns = stations->chips[stations->starting[i]].begin_ns;
-        stations->first_ns = begin_ns < stations->first_ns ? begin_ns : stations->first_ns;
-        stations->last_ns = begin_ns > stations->last_ns ? begin_ns : stations->last_ns;
-    }
-    begin_all(stations, reached);
-    *ret_reached = stations->starting;
-    return reached;
+    return chips_start(stations->net, root, number);
+}
+
+bool stations_take_started(struct stations *stations, struct chips_begun *ret_begun)
+{
+    if (!chips_take_begun(stations->net, ret_begun))
+        return false;
+    int64_t at_ns = ret_begun->at_ns;
+    stations->first_ns = at_ns < stations->first_ns ? at_ns : stations->first_ns;
+    stations->last_ns = at_ns > stations->last_ns ? at_ns : stations->last_ns;
+    return true;
 }
 
 void stations_started(const struct stations *stations, int64_t *ret_first_ns, int64_t *ret_last_ns)
