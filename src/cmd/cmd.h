@@ -50,6 +50,7 @@ int cmd_report(int argc, char **argv);
 int cmd_rerun(int argc, char **argv);
 int cmd_sim(int argc, char **argv);
 int cmd_switch_sim(int argc, char **argv);
+int cmd_chip_sim(int argc, char **argv);
 int cmd_top(int argc, char **argv);
 int cmd_torture(int argc, char **argv);
 int cmd_trace(int argc, char **argv);

@@ -31,6 +31,8 @@ static const char usage[] =
     "  --seed N           of the insertion losses (1)\n"
     "  --chips DIR        emulates the chips of the pod, too, for tasks that use libphalanx_fabric: a\n"
     "                     socket DIR/CUBE-MACHINE for each machine; with --cubes\n"
+    "  --light DIR        gives light to chips that `phalanx chip-sim --network DIR` emulates, a process\n"
+    "                     for each machine; with --cubes\n"
     "  --orders           each line of standard input is a script that is carried out at once\n"
     "  --help             this text\n"
     "\n"
@@ -54,6 +56,7 @@ static void stop_serving(int number)
 struct sim_options {
     struct ocs_serve_settings serve;
     struct chips_serve_settings chips; /* folder NULL: none */
+    struct light_serve_settings light; /* folder NULL: none */
     const char *script, *write;
 };
 
@@ -80,6 +83,7 @@ enum {
     SIM_SCRIPT,
     SIM_SEED,
     SIM_CHIPS,
+    SIM_LIGHT,
     SIM_ORDERS
 };
 
@@ -98,7 +102,7 @@ static bool take_sim_option(struct sim_options *options, int letter, const char 
             return false;
         options->serve.ocs.a_ports = options->serve.ocs.b_ports =
             number <= SMALL_POD_CUBES ? SMALL_POD_CUBES : SLICE_CUBES_MAX;
-        options->chips.cubes = (uint32_t)number;
+        options->chips.cubes = options->light.cubes = (uint32_t)number;
         return true;
     case SIM_PROTOCOL:
         return take_protocol(options, value);
@@ -126,6 +130,9 @@ static bool take_sim_option(struct sim_options *options, int letter, const char 
         return true;
     case SIM_CHIPS:
         options->chips.folder = value;
+        return true;
+    case SIM_LIGHT:
+        options->light.folder = value;
         return true;
     case SIM_ORDERS:
         options->serve.orders_fd = STDIN_FILENO;
@@ -200,6 +207,7 @@ int cmd_switch_sim(int argc, char **argv)
                                             {"script", required_argument, NULL, SIM_SCRIPT},
                                             {"seed", required_argument, NULL, SIM_SEED},
                                             {"chips", required_argument, NULL, SIM_CHIPS},
+                                            {"light", required_argument, NULL, SIM_LIGHT},
                                             {"orders", no_argument, NULL, SIM_ORDERS},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
@@ -224,12 +232,15 @@ int cmd_switch_sim(int argc, char **argv)
     }
     if (optind != argc)
         return usage_wrong(usage, "unexpected argument \"%s\"", argv[optind]);
-    if (asked.chips.folder && asked.chips.cubes == 0)
-        return usage_wrong(usage, "--chips needs --cubes, the number of cubes whose chips are emulated");
+    if ((asked.chips.folder || asked.light.folder) && asked.chips.cubes == 0)
+        return usage_wrong(usage,
+                           "--chips and --light need --cubes, the number of cubes whose chips are emulated");
     if (asked.serve.orders_fd >= 0 && asked.script && strcmp(asked.script, "-") == 0)
         return usage_wrong(usage, "--orders and --script - both read standard input");
     if (asked.chips.folder)
         asked.serve.chips = &asked.chips;
+    if (asked.light.folder)
+        asked.serve.light = &asked.light;
     struct ocs_script script = {0};
     struct buf text BUF_CLEANUP = {0};
     struct error error = {0};

@@ -27,6 +27,7 @@
 #pragma weak cmd_events
 #pragma weak cmd_explain
 #pragma weak cmd_fabric
+#pragma weak cmd_chip_sim
 #pragma weak cmd_figure
 #pragma weak cmd_flow
 #pragma weak cmd_get
@@ -100,6 +101,7 @@ static const struct command commands[] = {
     {"fabric", cmd_fabric, "plan cross-connects of a slice, and prove routes around failures"},
     {"flow", cmd_flow, "run programs over many chips from one controller"},
     {"switch-sim", cmd_switch_sim, "emulate optical switches on real sockets"},
+    {"chip-sim", cmd_chip_sim, "emulate the chips of a machine, or of many"},
     {"log", cmd_log, "show, verify or replay the controller's log"},
     {"replay", cmd_replay, "step through the controller's log: each decision with its reason"},
     {"trace", cmd_trace, "take the outside causes out of a log, for other policies"},

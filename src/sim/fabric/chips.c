@@ -27,8 +27,7 @@ static void part_ends(struct chips *net, uint32_t one)
     link_dark(net, other, accepted[1]);
 }
 
-/* The chip at the other end of a copper link; CHIPS_NONE: the port has an optical one. */
-static uint32_t copper_neighbor(uint32_t chip, uint32_t port)
+uint32_t chips_copper(uint32_t chip, enum chip_port port)
 {
     static const uint32_t steps[AXES] = {1, CUBE_SIDE, CUBE_SIDE * CUBE_SIDE};
     struct link_end end;
@@ -42,7 +41,7 @@ static void light_copper(struct chips *net)
 {
     for (uint32_t chip = 0; chip < net->chip_count; chip++)
         for (uint32_t port = 0; chip_here(net, chip) && port < CHIP_PORTS; port += 2) {
-            uint32_t next = copper_neighbor(chip, port);
+            uint32_t next = chips_copper(chip, port);
             if (next != CHIPS_NONE && chip_here(net, next))
                 join_ends(net, link_at(chip, port), link_at(next, port + 1), net->settings.copper_ns);
         }
@@ -69,8 +68,7 @@ struct chips *chips_new(const struct chips_settings *settings)
     net->links = mem_alloc(net->chip_count * CHIP_PORTS * sizeof *net->links);
     rng_seed(&net->rng, settings->seed);
     for (uint32_t chip = 0; chip < net->chip_count; chip++)
-        if (!settings->one_machine ||
-            chip / CUBE_CHIPS * CUBE_MACHINES + cube_chip_machine(chip % CUBE_CHIPS) == settings->machine)
+        if (!settings->one_machine || chips_machine(chip) == settings->machine)
             place_chip(net, chip);
     light_copper(net);
     return net;
@@ -175,7 +173,7 @@ bool chips_follow(struct chips *net, uint32_t switch_number, const struct ocs *o
 bool chips_leads_outside(const struct chips *net, uint32_t chip, enum chip_port port)
 {
     CHECK(chip < net->chip_count && port < CHIP_PORTS);
-    uint32_t next = copper_neighbor(chip, port);
+    uint32_t next = chips_copper(chip, port);
     return net->settings.one_machine && chip_here(net, chip) && (next == CHIPS_NONE || !chip_here(net, next));
 }
 
@@ -193,18 +191,22 @@ void chips_light(struct chips *net, uint32_t chip, enum chip_port port, bool lig
 
 bool chips_take_frame(struct chips *net, uint32_t *ret_chip, enum chip_port *ret_port, struct buf *bytes)
 {
-    if (net->outgoing_taken == net->outgoing.len) {
-        vec_clear(&net->outgoing);
-        net->outgoing_taken = 0;
-        return false;
+    while (net->outgoing_taken < net->outgoing.len) {
+        const struct chips_outgoing *outgoing = &net->outgoing.items[net->outgoing_taken++];
+        const struct chip_link *link = &net->links[outgoing->link];
+        bool lit = link->light != LIGHT_NONE && link->generation == outgoing->generation;
+        *ret_chip = outgoing->link / CHIP_PORTS;
+        *ret_port = outgoing->link % CHIP_PORTS;
+        if (lit)
+            frame_write(&outgoing->frame, bytes);
+        if (outgoing->frame.kind == LINK_DATA)
+            cargo_release(outgoing->frame.packet.cargo);
+        if (lit)
+            return true;
     }
-    const struct chips_outgoing *outgoing = &net->outgoing.items[net->outgoing_taken++];
-    *ret_chip = outgoing->link / CHIP_PORTS;
-    *ret_port = outgoing->link % CHIP_PORTS;
-    frame_write(&outgoing->frame, bytes);
-    if (outgoing->frame.kind == LINK_DATA)
-        cargo_release(outgoing->frame.packet.cargo);
-    return true;
+    vec_clear(&net->outgoing);
+    net->outgoing_taken = 0;
+    return false;
 }
 
 int chips_put_frame(struct chips *net, uint32_t chip, enum chip_port port, const void *bytes, size_t len)

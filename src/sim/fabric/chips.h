@@ -47,6 +47,7 @@
 
 #include "base/str.h"
 #include "core/fabric/route.h"
+#include "core/fabric/wiring.h"
 #include "sim/fabric/ocs.h"
 
 enum {
@@ -153,6 +154,13 @@ void chips_count(const struct chips *net, struct chips_counts *ret_counts);
 
 /* --- the net of one machine: what leads outside ----------------------------------------------------------- */
 
+/* The machine that has a chip: 16 x cube + machine of the cube. */
+static inline uint32_t chips_machine(uint32_t chip)
+{
+    return chip / CUBE_CHIPS * CUBE_MACHINES + cube_chip_machine(chip % CUBE_CHIPS);
+}
+/* The chip at the other end of a copper link; CHIPS_NONE: the port has an optical one. */
+uint32_t chips_copper(uint32_t chip, enum chip_port port);
 /* Whether a port of a chip of this net leads outside. */
 bool chips_leads_outside(const struct chips *net, uint32_t chip, enum chip_port port);
 /* Gives or takes the light of a link that leads outside; light that is there is given anew. */

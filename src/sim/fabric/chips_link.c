@@ -10,7 +10,7 @@ void link_send(struct chips *net, uint32_t index, const struct link_frame *frame
 {
     const struct chip_link *link = &net->links[index];
     if (link->light == LIGHT_OUTSIDE) {
-        struct chips_outgoing outgoing = {index, *frame};
+        struct chips_outgoing outgoing = {index, link->generation, *frame};
         if (frame->kind == LINK_DATA)
             frame->packet.cargo->refs++;
         vec_push(&net->outgoing, outgoing);

@@ -125,7 +125,7 @@ struct chips_event {
 
 /* A frame on its way out of the net. */
 struct chips_outgoing {
-    uint32_t link;
+    uint32_t link, generation;
     struct link_frame frame; /* holds its cargo */
 };
 

@@ -19,7 +19,7 @@ enum {
     MACHINE_CHIPS = CUBE_CHIPS / CUBE_MACHINES,
     SEAT_FDS = 2,
     READ_BYTES = 64 << 10,
-    PINGS = 8,          /* between processes: the best of so many round trips is that of the link */
+    PINGS = 4,          /* between processes: the best of so many round trips is that of the link */
     LOOK_NS = 10000000, /* until a look that waits is tried again */
 };
 
@@ -182,7 +182,7 @@ static void put_event(struct seat *seat, const struct phx_chip_event *event)
 /* Tells the client of a chip's machine, if there is one. */
 static void tell(struct chips_serve *serve, uint32_t label, struct phx_chip_event event)
 {
-    uint32_t machine = label / CUBE_CHIPS * CUBE_MACHINES + cube_chip_machine(label % CUBE_CHIPS);
+    uint32_t machine = chips_machine(label);
     CHECK(machine >= serve->first && machine - serve->first < serve->count);
     struct seat *seat = &serve->seats[machine - serve->first];
     for (uint32_t i = 0; i < MACHINE_CHIPS; i++)

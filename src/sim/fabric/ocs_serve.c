@@ -28,6 +28,7 @@ struct ocs_serve {
     struct ocs_serve_settings settings;
     struct serve_switch *switches;
     struct chips_serve *chips; /* NULL: none */
+    struct light_serve *light; /* NULL: none */
     struct buf orders;         /* the part of a line that was read */
     size_t next_act;
     int64_t begin_ns;
@@ -93,6 +94,8 @@ int ocs_serve_open(const struct ocs_serve_settings *settings, struct ocs_serve *
         }
     if (rc == 0 && settings->chips)
         rc = chips_serve_open(settings->chips, &serve->chips, error);
+    if (rc == 0 && settings->light)
+        rc = light_serve_open(settings->light, &serve->light, error);
     if (rc < 0) {
         ocs_serve_close(serve);
         return rc;
@@ -135,6 +138,8 @@ void ocs_serve_close(struct ocs_serve *serve)
     }
     if (serve->chips)
         chips_serve_close(serve->chips);
+    if (serve->light)
+        light_serve_close(serve->light);
     buf_done(&serve->orders);
     mem_free(serve->switches);
     mem_free(serve);
@@ -293,16 +298,39 @@ static void serve_polled(const struct polled *at, const struct pollfd *fd, int64
     }
 }
 
+/* --- chips and light ----------------------------------------------------------------------------------- */
+
+static uint32_t chip_fds(const struct ocs_serve *serve)
+{
+    return (serve->chips ? chips_serve_fds(serve->chips) : 0) +
+           (serve->light ? light_serve_fds(serve->light) : 0);
+}
+
+static void watch_chips(const struct ocs_serve *serve, struct pollfd *fds)
+{
+    if (serve->chips)
+        chips_serve_watch(serve->chips, fds);
+    if (serve->light)
+        light_serve_watch(serve->light, fds + (serve->chips ? chips_serve_fds(serve->chips) : 0));
+}
+
 static void serve_chips(struct ocs_serve *serve, const struct pollfd *fds)
 {
     for (uint32_t i = 0; i < serve->settings.switches; i++) {
         struct serve_switch *sw = &serve->switches[i];
-        if (sw->touched)
+        if (sw->touched && serve->chips)
             chips_serve_follow(serve->chips, i, &sw->ocs);
+        if (sw->touched && serve->light)
+            light_serve_follow(serve->light, i, &sw->ocs);
         sw->touched = false;
     }
-    chips_serve_turn(serve->chips, fds);
+    if (serve->chips)
+        chips_serve_turn(serve->chips, fds);
+    if (serve->light)
+        light_serve_turn(serve->light, fds + (serve->chips ? chips_serve_fds(serve->chips) : 0));
 }
+
+/* --- the loop ------------------------------------------------------------------------------------------ */
 
 /* Waits once and serves what is ready; false: poll() failed. */
 static bool turn(struct ocs_serve *serve, const struct ocs_script *script, struct pollfd *fds,
@@ -315,20 +343,18 @@ static bool turn(struct ocs_serve *serve, const struct ocs_script *script, struc
     gather(serve, fds, polled, &count, &wake_ns);
     struct pollfd *orders = &fds[count], *chips = orders + 1;
     *orders = (struct pollfd){serve->settings.orders_fd, POLLIN, 0};
-    if (serve->chips)
-        chips_serve_watch(serve->chips, chips);
+    watch_chips(serve, chips);
     int64_t wait_ns = wake_ns == OCS_NEVER ? 3600LL * 1000000000 : wake_ns > now_ns ? wake_ns - now_ns : 0;
     struct timespec wait = {wait_ns / 1000000000, wait_ns % 1000000000};
     /* The caller blocks the signals that set *stop: none is lost between the test and the wait. */
-    if (ppoll(fds, count + 1 + (serve->chips ? chips_serve_fds(serve->chips) : 0), &wait, &none) < 0)
+    if (ppoll(fds, count + 1 + chip_fds(serve), &wait, &none) < 0)
         return errno == EINTR;
     now_ns = monotonic_ns();
     for (size_t i = 0; i < count; i++)
         serve_polled(&polled[i], &fds[i], now_ns);
     if (orders->revents)
         take_orders(serve, now_ns);
-    if (serve->chips)
-        serve_chips(serve, chips);
+    serve_chips(serve, chips);
     return true;
 }
 
@@ -336,8 +362,7 @@ void ocs_serve_run(struct ocs_serve *serve, const struct ocs_script *script,
                    const volatile sig_atomic_t *stop)
 {
     enum { SESSIONS_MAX = OCS_SWITCHES_MAX * (2 + OCS_SESSIONS_MAX) };
-    uint32_t chips = serve->chips ? chips_serve_fds(serve->chips) : 0;
-    struct pollfd *fds = mem_alloc((SESSIONS_MAX + 1 + chips) * sizeof *fds);
+    struct pollfd *fds = mem_alloc((SESSIONS_MAX + 1 + chip_fds(serve)) * sizeof *fds);
     struct polled *polled = mem_alloc(SESSIONS_MAX * sizeof *polled);
     serve->begin_ns = monotonic_ns();
     while (!*stop && turn(serve, script, fds, polled))

@@ -5,7 +5,8 @@
  *     ocs_serve_run(serve, &script, &stop)          serves until *stop is set by a signal handler
  *     ocs_serve_close(serve)
  *
- * The chips of the pod are emulated as well with `chips` (chips_serve.h): their light follows the switches.
+ * The chips of the pod are emulated as well with `chips` (chips_serve.h): their light follows the switches. So
+ * does that of machines with emulators of their own, with `light` (light_serve.h).
  * Each line that is read from `orders_fd` is a script of its own and is carried out at once, so that people
  * can break things while the switches serve.
  *
@@ -18,6 +19,7 @@
 #include <signal.h>
 
 #include "sim/fabric/chips_serve.h"
+#include "sim/fabric/light_serve.h"
 #include "sim/fabric/ocs_script.h"
 #include "sim/fabric/ocs_session.h"
 
@@ -30,6 +32,7 @@ struct ocs_serve_settings {
     bool protocol[2];                         /* by enum ocs_protocol */
     struct ocs_settings ocs;                  /* of every switch; the seed is that of switch 0 */
     const struct chips_serve_settings *chips; /* NULL: none */
+    const struct light_serve_settings *light; /* NULL: none */
     int orders_fd;                            /* -1: none */
     void (*complain)(const char *why);        /* called with what is wrong with an order */
 };

@@ -1,5 +1,6 @@
-/* The driver of emulated chips against the emulator on real sockets: what it shows, one session over all
- * machines of a cube, light that goes, and clients that are broken or gone. */
+/* The driver of emulated chips against the emulator on real sockets, in all of its forms: one emulator for a
+ * cube, one for each machine, and the same over links that damage frames. What it shows, one session over all
+ * machines, light that goes, and clients, machines and switches that are broken or gone. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -8,6 +9,7 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 #include <cmocka.h>
 #include <pthread.h>
@@ -16,44 +18,140 @@
 #include "job/fabric/chipwire.h"
 #include "job/fabric/internal.h"
 #include "sim/fabric/chips_serve.h"
+#include "sim/fabric/light_serve.h"
+#include "sim/fabric/machine.h"
+#include "sim/fabric/machinewire.h"
 
 enum { MEMORY = 64 << 10, LENGTH = 10000 };
 #define DRIVER (&fabric_emulated)
 
+enum form { ONE_POD, MACHINES, BAD_MACHINES };
+
 /* An emulated cube whose switches join its own faces, served by a thread. */
 struct bed {
+    enum form form;
     char folder[64];
-    struct chips_serve *serve;
+    struct chips_serve
+        *serve; /* of the pod; NULL: each machine has an emulator, and the switches give light */
+    struct light_serve *light;
+    struct machine *emulators[CUBE_MACHINES];
     struct ocs ocs[POD_SWITCHES];
     pthread_t thread;
-    int wake[2];
+    int wake[2], told[2];
     struct phx_chips *machines[CUBE_MACHINES];
 };
 
-/* Each byte is an order: 'q' ends, any other is 1 + the number of a switch that dies. */
+/* What the thread is told: one byte for what, one for which. */
+enum { ORDER_END = 'q', ORDER_SWITCH_DIES = 's', ORDER_KILL = 'k', ORDER_REVIVE = 'r' };
+
+static void start_emulator(struct bed *bed, uint32_t machine)
+{
+    struct machine_settings settings = {.network = bed->folder,
+                                        .machine = machine,
+                                        .memory_bytes = MEMORY,
+                                        .loss_ppm = bed->form == BAD_MACHINES ? 20000 : 0};
+    assert_int_equal(machine_open(&settings, &bed->emulators[machine], NULL), 0);
+}
+
+static void follow_switch(struct bed *bed, uint32_t number)
+{
+    if (bed->serve)
+        chips_serve_follow(bed->serve, number, &bed->ocs[number]);
+    else
+        light_serve_follow(bed->light, number, &bed->ocs[number]);
+}
+
+static void carry_out_order(struct bed *bed, const char order[2])
+{
+    uint32_t which = (uint8_t)order[1];
+    if (order[0] == ORDER_SWITCH_DIES) {
+        bed->ocs[which].dead = true;
+        follow_switch(bed, which);
+    } else if (order[0] == ORDER_KILL) {
+        machine_close(bed->emulators[which]);
+        bed->emulators[which] = NULL;
+    } else if (order[0] == ORDER_REVIVE) {
+        start_emulator(bed, which);
+    }
+    assert_int_equal(write(bed->told[1], order, 1), 1);
+}
+
+enum { FDS_MAX = 4096 };
+
+/* Fills in what all parts wait for; returns how many. */
+static uint32_t watch_all(struct bed *bed, struct pollfd *fds, int64_t *ret_wake_ns)
+{
+    uint32_t count = 0;
+    *ret_wake_ns = INT64_MAX;
+    if (bed->serve) {
+        chips_serve_watch(bed->serve, fds);
+        return chips_serve_fds(bed->serve);
+    }
+    light_serve_watch(bed->light, fds);
+    count += light_serve_fds(bed->light);
+    for (uint32_t i = 0; i < CUBE_MACHINES; i++) {
+        int64_t wake_ns;
+        if (!bed->emulators[i])
+            continue;
+        machine_watch(bed->emulators[i], fds + count, &wake_ns);
+        count += machine_fds(bed->emulators[i]);
+        *ret_wake_ns = wake_ns < *ret_wake_ns ? wake_ns : *ret_wake_ns;
+    }
+    assert_true(count < FDS_MAX);
+    return count;
+}
+
+static void turn_all(struct bed *bed, const struct pollfd *fds)
+{
+    if (bed->serve) {
+        chips_serve_turn(bed->serve, fds);
+        return;
+    }
+    light_serve_turn(bed->light, fds);
+    fds += light_serve_fds(bed->light);
+    for (uint32_t i = 0; i < CUBE_MACHINES; i++)
+        if (bed->emulators[i]) {
+            machine_turn(bed->emulators[i], fds);
+            fds += machine_fds(bed->emulators[i]);
+        }
+}
+
+static struct timespec time_until(int64_t wake_ns)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_MONOTONIC, &now);
+    int64_t wait_ns = wake_ns - (now.tv_sec * INT64_C(1000000000) + now.tv_nsec);
+    wait_ns = wait_ns < 0 ? 0 : wait_ns > 3600000000000 ? 3600000000000 : wait_ns;
+    return (struct timespec){wait_ns / 1000000000, wait_ns % 1000000000};
+}
+
 static void *serve_all(void *context)
 {
     struct bed *bed = context;
-    uint32_t count = chips_serve_fds(bed->serve);
-    struct pollfd *fds = mem_alloc((count + 1) * sizeof *fds);
-    char order = 0;
-    while (order != 'q') {
-        chips_serve_watch(bed->serve, fds);
+    struct pollfd *fds = mem_alloc(FDS_MAX * sizeof *fds);
+    char order[2] = {0};
+    for (bool told = false; order[0] != ORDER_END;) {
+        int64_t wake_ns;
+        uint32_t count = watch_all(bed, fds, &wake_ns);
+        struct timespec wait = time_until(told ? 0 : wake_ns);
         fds[count] = (struct pollfd){bed->wake[0], POLLIN, 0};
-        assert_true(poll(fds, count + 1, -1) > 0);
-        if (fds[count].revents && read(bed->wake[0], &order, 1) == 1 && order != 'q') {
-            bed->ocs[order - 1].dead = true;
-            chips_serve_follow(bed->serve, (uint32_t)order - 1, &bed->ocs[order - 1]);
-        }
-        chips_serve_turn(bed->serve, fds);
+        assert_true(ppoll(fds, count + 1, &wait, NULL) >= 0);
+        turn_all(bed, fds);
+        told = fds[count].revents && read(bed->wake[0], order, 2) == 2;
+        if (told)
+            carry_out_order(bed, order); /* what comes of it is told in the next turn */
     }
     mem_free(fds);
     return NULL;
 }
 
-static void bed_order(struct bed *bed, char order)
+/* Returns when the order has been carried out. */
+static void bed_order(struct bed *bed, char what, uint32_t which)
 {
-    assert_int_equal(write(bed->wake[1], &order, 1), 1);
+    const char order[2] = {what, (char)which};
+    char done;
+    assert_int_equal(write(bed->wake[1], order, 2), 2);
+    assert_int_equal(read(bed->told[0], &done, 1), 1);
 }
 
 static struct phx_chips *open_machine(const struct bed *bed, uint32_t machine)
@@ -66,25 +164,61 @@ static struct phx_chips *open_machine(const struct bed *bed, uint32_t machine)
     return chips;
 }
 
-static int set_up(void **state)
+/* Waits until all ports of all chips that have a client have light: machines find each other by and by. */
+static void await_light(const struct bed *bed)
+{
+    for (uint32_t machine = 0; machine < CUBE_MACHINES; machine++)
+        for (uint32_t i = 0; i < PHX_SLICE_CHIPS; i++)
+            for (uint32_t lit = 0; lit < PHX_CHIP_PORTS;) {
+                struct phx_chip_about about;
+                assert_int_equal(DRIVER->look(bed->machines[machine], i, &about, NULL), 0);
+                for (lit = 0; lit < PHX_CHIP_PORTS && about.ports[lit].light;)
+                    lit++;
+            }
+}
+
+static int set_up(void **state, enum form form)
 {
     struct bed *bed = mem_alloc(sizeof *bed);
     struct ocs_settings ports = {.a_ports = 64, .b_ports = 64};
+    bed->form = form;
     snprintf(bed->folder, sizeof bed->folder, "/tmp/phalanx-chips-XXXXXX");
     assert_non_null(mkdtemp(bed->folder));
-    struct chips_serve_settings settings = {.folder = bed->folder, .cubes = 1, .memory_bytes = MEMORY};
-    assert_int_equal(chips_serve_open(&settings, &bed->serve, NULL), 0);
+    struct chips_serve_settings pod = {.folder = bed->folder, .cubes = 1, .memory_bytes = MEMORY};
+    struct light_serve_settings light = {.folder = bed->folder, .cubes = 1};
+    if (form == ONE_POD)
+        assert_int_equal(chips_serve_open(&pod, &bed->serve, NULL), 0);
+    else
+        assert_int_equal(light_serve_open(&light, &bed->light, NULL), 0);
+    for (uint32_t i = 0; i < CUBE_MACHINES && form != ONE_POD; i++)
+        start_emulator(bed, i);
     for (uint32_t i = 0; i < POD_SWITCHES; i++) {
         ocs_init(&bed->ocs[i], &ports);
         ocs_join(&bed->ocs[i], 1, 65, 0);
-        chips_serve_follow(bed->serve, i, &bed->ocs[i]);
+        follow_switch(bed, i);
     }
-    assert_int_equal(pipe(bed->wake), 0);
+    assert_int_equal(pipe(bed->wake) + pipe(bed->told), 0);
     assert_int_equal(pthread_create(&bed->thread, NULL, serve_all, bed), 0);
     for (uint32_t i = 0; i < CUBE_MACHINES; i++)
         bed->machines[i] = open_machine(bed, i);
+    await_light(bed);
     *state = bed;
     return 0;
+}
+
+static int set_up_pod(void **state)
+{
+    return set_up(state, ONE_POD);
+}
+
+static int set_up_machines(void **state)
+{
+    return set_up(state, MACHINES);
+}
+
+static int set_up_bad_machines(void **state)
+{
+    return set_up(state, BAD_MACHINES);
 }
 
 static int tear_down(void **state)
@@ -93,11 +227,19 @@ static int tear_down(void **state)
     for (uint32_t i = 0; i < CUBE_MACHINES; i++)
         if (bed->machines[i])
             DRIVER->close(bed->machines[i]);
-    bed_order(bed, 'q');
+    bed_order(bed, ORDER_END, 0);
     pthread_join(bed->thread, NULL);
-    close(bed->wake[0]);
-    close(bed->wake[1]);
-    chips_serve_close(bed->serve);
+    for (int i = 0; i < 2; i++) {
+        close(bed->wake[i]);
+        close(bed->told[i]);
+    }
+    for (uint32_t i = 0; i < CUBE_MACHINES; i++)
+        if (bed->emulators[i])
+            machine_close(bed->emulators[i]);
+    if (bed->serve)
+        chips_serve_close(bed->serve);
+    if (bed->light)
+        light_serve_close(bed->light);
     assert_int_equal(rmdir(bed->folder), 0); /* no socket is left */
     mem_free(bed);
     return 0;
@@ -153,10 +295,20 @@ static void load_all(const struct bed *bed, uint32_t session, int without)
             assert_int_equal(await_event(bed->machines[machine], PHX_CHIP_STARTED).session, session);
 }
 
-/* Each chip writes to the one opposite, all at once; all that is written arrives. */
+static struct phx_chip_event await_session_event(struct phx_chips *chips, uint32_t kind, uint32_t session)
+{
+    struct phx_chip_event event;
+    do
+        event = await_event(chips, kind);
+    while (event.session != session);
+    return event;
+}
+
+/* Each chip writes to the one opposite, all at once; all that is written arrives, and its reader is told. */
 static void write_all(const struct bed *bed, uint32_t session)
 {
     static uint8_t bytes[LENGTH], got[LENGTH];
+    uint32_t told[CUBE_MACHINES] = {0};
     for (uint16_t number = 0; number < CUBE_CHIPS; number++) {
         uint32_t index;
         struct phx_chips *machine = machine_of_chip(bed, number, &index);
@@ -164,21 +316,21 @@ static void write_all(const struct bed *bed, uint32_t session)
         assert_int_equal(DRIVER->write(machine, index, number ^ 63, 100, bytes, sizeof bytes, number, NULL),
                          0);
     }
-    struct phx_chip_event none;
+    struct phx_chip_event event;
     for (uint32_t machine = 0; machine < CUBE_MACHINES; machine++)
-        if (DRIVER->next(bed->machines[machine], &none, NULL) == 1) /* sends what is not sent yet */
-            assert_int_equal(none.kind, PHX_CHIP_ARRIVED);
-    for (uint32_t machine = 0; machine < CUBE_MACHINES; machine++)
+        if (DRIVER->next(bed->machines[machine], &event, NULL) == 1) /* sends what is not sent yet */
+            told[machine] += event.kind == PHX_CHIP_ARRIVED && event.session == session;
+    for (uint32_t machine = 0; machine < CUBE_MACHINES; machine++) {
+        for (; told[machine] < PHX_SLICE_CHIPS; told[machine]++)
+            await_session_event(bed->machines[machine], PHX_CHIP_ARRIVED, session);
         for (uint32_t i = 0; i < PHX_SLICE_CHIPS; i++) {
             struct phx_chip_about about;
             assert_int_equal(DRIVER->look(bed->machines[machine], i, &about, NULL), 0);
-            uint8_t expected = (uint8_t)((about.label ^ 63) + session);
-            do
-                assert_int_equal(DRIVER->read(bed->machines[machine], i, 100, got, sizeof got, NULL), 0);
-            while (got[LENGTH - 1] != expected); /* it arrives: the emulator delivers within its turn */
+            assert_int_equal(DRIVER->read(bed->machines[machine], i, 100, got, sizeof got, NULL), 0);
             for (uint32_t k = 0; k < LENGTH; k++)
-                assert_int_equal(got[k], expected);
+                assert_int_equal(got[k], (uint8_t)((about.label ^ 63) + session));
         }
+    }
 }
 
 /* --- cases --------------------------------------------------------------------------------------------- */
@@ -228,7 +380,7 @@ static void light_that_goes_is_told(void **state)
     uint32_t index;
     struct phx_chips *machine = machine_of_chip(bed, link_end_chip(plus), &index);
     load_all(bed, 1, -1);
-    bed_order(bed, (char)(1 + 21));
+    bed_order(bed, ORDER_SWITCH_DIES, 21);
     struct phx_chip_event event = await_event(machine, PHX_CHIP_DARK);
     assert_int_equal(event.chip, index);
     assert_int_equal(event.port, 2 * dead.axis);
@@ -307,15 +459,108 @@ static void chips_of_a_dead_client_take_nothing(void **state)
     write_all(bed, 4);
 }
 
+/* A write whose way is gone is told to the writer, wherever its packets were dropped. */
+static void a_lost_write_is_told(void **state)
+{
+    struct bed *bed = *state;
+    static const uint8_t bytes[2 * LENGTH];
+    load_all(bed, 5, -1);
+    assert_int_equal(DRIVER->write(bed->machines[0], 1, 63, MEMORY - 1, bytes, sizeof bytes, 99, NULL), 0);
+    assert_true(DRIVER->next(bed->machines[0], &(struct phx_chip_event){0}, NULL) >= 0);
+    struct phx_chip_event event = await_event(bed->machines[0], PHX_CHIP_LOST);
+    assert_int_equal(event.tag, 99);
+    assert_int_equal(event.chip, 1);
+    assert_int_equal(event.session, 5);
+    write_all(bed, 5);
+}
+
+/* --- machines with emulators of their own -------------------------------------------------------------- */
+
+static void await_dark(struct phx_chips *chips, uint32_t port)
+{
+    while (await_event(chips, PHX_CHIP_DARK).port != port)
+        ;
+}
+
+static void a_killed_machine_comes_back(void **state)
+{
+    struct bed *bed = *state;
+    struct phx_chip_event event;
+    struct phx_error error;
+    load_all(bed, 1, -1);
+    write_all(bed, 1);
+    bed_order(bed, ORDER_KILL, 5);
+    while (DRIVER->next(bed->machines[5], &event, &error) >= 0)
+        ;
+    await_dark(bed->machines[4], PORT_X_PLUS);
+    await_dark(bed->machines[4], PORT_X_MINUS); /* light, round the cube */
+    await_dark(bed->machines[1], PORT_Z_PLUS);
+    await_dark(bed->machines[7], PORT_Y_PLUS); /* light again */
+    DRIVER->close(bed->machines[5]);
+    bed_order(bed, ORDER_REVIVE, 5);
+    bed->machines[5] = open_machine(bed, 5);
+    await_light(bed);
+    load_all(bed, 2, -1);
+    write_all(bed, 2);
+}
+
+/* Connects to a socket of the network, says `hello`, sends the bytes, and waits until it is let go. */
+static void intrude(const struct bed *bed, int32_t at, int32_t as, const void *bytes, size_t len)
+{
+    struct machinewire_stream stream = {.fd = machinewire_connect(bed->folder, at)};
+    struct pollfd fd = {.fd = stream.fd, .events = POLLIN};
+    assert_true(stream.fd >= 0);
+    if (as >= 0)
+        machinewire_put_hello(&stream, (uint32_t)as);
+    buf_add(&stream.out, bytes, len);
+    machinewire_send(&stream);
+    while (poll(&fd, 1, 30000) == 1 && machinewire_receive(&stream))
+        ;
+    machinewire_close(&stream);
+}
+
+static void intruders_are_let_go(void **state)
+{
+    struct bed *bed = *state;
+    static const uint8_t empty[] = {0, 0, 0, 0}, long_[] = {0xff, 0xff, 0xff, 0xff},
+                         type[] = {2, 0, 0, 0, 99, 0}, no_hello[] = {2, 0, 0, 0, MACHINEWIRE_FRAME, 0},
+                         short_[] = {2, 0, 0, 0, MACHINEWIRE_FRAME, 0},
+                         other[] = {11, 0, 0, 0, MACHINEWIRE_FRAME, 63, 0, 0, 0, 0, 0, 0, 0, 0, 5};
+    for (int32_t at = MACHINEWIRE_SWITCHES; at <= 3; at += 4) {
+        intrude(bed, at, -1, empty, sizeof empty);
+        intrude(bed, at, -1, long_, sizeof long_);
+        intrude(bed, at, -1, no_hello, sizeof no_hello);
+        intrude(bed, at, 2399, NULL, 0);
+        intrude(bed, at, 2, empty, sizeof empty);
+        intrude(bed, at, 2, type, sizeof type);
+        intrude(bed, at, 2, short_, sizeof short_);
+        intrude(bed, at, 2, other, sizeof other); /* a link that machine 2 does not have */
+    }
+    /* The true machine 2 was thrown out by the one that spoke in its name, and comes again. */
+    await_light(bed);
+    load_all(bed, 6, -1);
+    write_all(bed, 6);
+}
+
+#define CASE(name, form)                                                                                     \
+    {                                                                                                        \
+#name ": " #form, name, set_up_##form, tear_down, NULL                                               \
+    }
+#define OF_ALL_FORMS(name) CASE(name, pod), CASE(name, machines), CASE(name, bad_machines)
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test_setup_teardown(a_machine_shows_its_chips, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(a_session_carries_data, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(light_that_goes_is_told, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(what_cannot_be_is_refused, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(nonsense_ends_its_connection_alone, set_up, tear_down),
-        cmocka_unit_test_setup_teardown(chips_of_a_dead_client_take_nothing, set_up, tear_down),
+        OF_ALL_FORMS(a_machine_shows_its_chips),
+        OF_ALL_FORMS(a_session_carries_data),
+        OF_ALL_FORMS(light_that_goes_is_told),
+        OF_ALL_FORMS(what_cannot_be_is_refused),
+        OF_ALL_FORMS(nonsense_ends_its_connection_alone),
+        OF_ALL_FORMS(chips_of_a_dead_client_take_nothing),
+        OF_ALL_FORMS(a_lost_write_is_told),
+        CASE(a_killed_machine_comes_back, machines),
+        CASE(a_killed_machine_comes_back, bad_machines),
+        CASE(intruders_are_let_go, machines),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
