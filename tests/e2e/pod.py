@@ -1,6 +1,7 @@
 """An optically switched pod for tests: emulated switches, and chips if asked for, and JobSets that ask for slices."""
 import os
 import re
+import signal
 import subprocess
 
 from e2e import PHALANX, check, jobset
@@ -30,26 +31,59 @@ def cluster_file(folder, addresses, cubes=1, protocol="scpi", chips=None):
     return path
 
 
-class Switches:
-    """The 48 switches of a pod until the end of `with`; with `chips`, the chips of so many cubes too."""
+class Chips:
+    """The emulators of all machines of a pod, a process for each."""
 
-    def __init__(self, folder, script="[]\n", name="switches", chips=0):
+    def __init__(self, folder, cubes):
+        self.process = subprocess.Popen([PHALANX, "chip-sim", "--network", folder, "--cubes", str(cubes)],
+                                        stdout=subprocess.PIPE, text=True)
+        self.processes = {}
+        while len(self.processes) < 16 * cubes:
+            self.read_start()
+
+    def read_start(self):
+        """Waits until a machine's emulator serves; returns the machine."""
+        line = self.process.stdout.readline()
+        found = re.fullmatch(r"machine (\d+-\d+): process (\d+)\n", line)
+        check(found, f"chip-sim says {line!r}")
+        self.processes[found[1]] = int(found[2])
+        return found[1]
+
+    def kill(self, machine):
+        """Kills the emulator of a machine, and waits until it is back."""
+        os.kill(self.processes[machine], signal.SIGKILL)
+        check(self.read_start() == machine, "the emulator of another machine began")
+
+    def end(self):
+        self.process.terminate()
+        self.process.wait(10)
+        self.process.stdout.close()
+
+
+class Switches:
+    """The 48 switches of a pod until the end of `with`; with `chips`, the chips of so many cubes too: `apart`, by a
+    process for each machine."""
+
+    def __init__(self, folder, script="[]\n", name="switches", chips=0, apart=False):
         path, listed = os.path.join(folder, name + "-script.yaml"), os.path.join(folder, name + ".yaml")
         self.folder, self.cubes, self.chips = folder, chips, os.path.join(folder, "chips") if chips else None
         with open(path, "w", encoding="utf-8") as file:
             file.write(script)
         words = [PHALANX, "switch-sim", "--port", "0", "--write", listed, "--protocol", "scpi", "--script", path,
-                 "--orders", *(["--cubes", str(chips), "--chips", self.chips] if chips else [])]
+                 "--orders", *(["--cubes", str(chips), "--light" if apart else "--chips", self.chips] if chips else [])]
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         check(self.process.stdout.readline(), "switch-sim ended")
         with open(listed, encoding="utf-8") as file:
             self.addresses = re.findall(r'"([^"]*:\d+)"', file.read())
         check(len(self.addresses) == 48, self.addresses)
+        self.emulators = Chips(self.chips, chips) if apart else None
 
     def __enter__(self):
         return self
 
     def __exit__(self, *_):
+        if self.emulators:
+            self.emulators.end()
         self.process.terminate()
         self.process.wait(10)
         self.process.stdin.close()
