@@ -28,6 +28,7 @@ static const char usage[] =
     "  --machine CUBE-MACHINE   both counted from 0, as in 1-15\n"
     "  --cubes N                a process for each machine of N cubes; one that dies is started again\n"
     "  --loss-ppm N             frames of a million that arrive damaged, and are sent again (0)\n"
+    "  --quiet                  no line for each process that serves\n"
     "  --help                   this text\n"
     "\n"
     "Examples:\n"
@@ -38,11 +39,11 @@ static const char usage[] =
     "\n"
     "Exit status: 0 interrupted, 1 failed: the reason is printed, 2 wrong usage.\n";
 
-enum { CHIP_NETWORK = 256, CHIP_MACHINE, CHIP_CUBES, CHIP_LOSS, RESTART_MS = 200 };
+enum { CHIP_NETWORK = 256, CHIP_MACHINE, CHIP_CUBES, CHIP_LOSS, CHIP_QUIET, RESTART_MS = 200 };
 
 struct chip_options {
     struct machine_settings machine;
-    bool has_machine;
+    bool has_machine, quiet;
     uint32_t cubes; /* 0: one machine */
 };
 
@@ -79,7 +80,7 @@ static bool turn(struct machine *machine, struct pollfd *fds)
     return true;
 }
 
-static int serve_machine(const struct machine_settings *settings)
+static int serve_machine(const struct machine_settings *settings, bool quiet)
 {
     struct machine *machine;
     struct error error = {0};
@@ -89,7 +90,8 @@ static int serve_machine(const struct machine_settings *settings)
         return EXIT_FAILED;
     }
     struct pollfd *fds = mem_alloc(machine_fds(machine) * sizeof *fds);
-    printf("machine %u-%u: process %d\n", cube, number, (int)getpid());
+    if (!quiet)
+        printf("machine %u-%u: process %d\n", cube, number, (int)getpid());
     fflush(stdout);
     while (!stopped && turn(machine, fds))
         ;
@@ -109,7 +111,7 @@ static pid_t start_process(const struct chip_options *options, uint32_t number)
         return pid;
     prctl(PR_SET_PDEATHSIG, SIGTERM);
     settings.machine = number;
-    _exit(getppid() == parent ? serve_machine(&settings) : EXIT_FAILED);
+    _exit(getppid() == parent ? serve_machine(&settings, options->quiet) : EXIT_FAILED);
 }
 
 static void end_processes(const pid_t *processes, uint32_t count)
@@ -200,6 +202,9 @@ static bool take_option(struct chip_options *options, int letter, const char *va
             return false;
         options->cubes = (uint32_t)number;
         return true;
+    case CHIP_QUIET:
+        options->quiet = true;
+        return true;
     case CHIP_LOSS:
         if (!usage_value(str_to_i64(str_from(value), 0, 900000, &number)))
             return false;
@@ -215,6 +220,7 @@ int cmd_chip_sim(int argc, char **argv)
                                             {"machine", required_argument, NULL, CHIP_MACHINE},
                                             {"cubes", required_argument, NULL, CHIP_CUBES},
                                             {"loss-ppm", required_argument, NULL, CHIP_LOSS},
+                                            {"quiet", no_argument, NULL, CHIP_QUIET},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
     struct chip_options asked = {.machine = {.memory_bytes = CHIPS_SERVE_MEMORY}};
@@ -239,5 +245,5 @@ int cmd_chip_sim(int argc, char **argv)
     sigprocmask(SIG_BLOCK, &ending, NULL);
     signal(SIGINT, stop_serving);
     signal(SIGTERM, stop_serving);
-    return asked.cubes ? serve_all(&asked) : serve_machine(&asked.machine);
+    return asked.cubes ? serve_all(&asked) : serve_machine(&asked.machine, asked.quiet);
 }

@@ -63,6 +63,9 @@ static const char usage[] =
     "  --handshakes-per-address N\n"
     "                         likewise, of one source address\n"
     "  --hooks DIR            scripts that repair machines (docs/repair.md)\n"
+    "  --emulate-chips        a process for the chips of each machine whose pod has chips: emulated:DIR/\n"
+    "                         {cube}-{machine}; light comes from phalanx switch-sim --light DIR\n"
+    "                         (docs/fabric.md)\n"
     "  --quiet                no messages of machines coming and going\n"
     "  --help                 this text\n"
     "\n"
@@ -78,6 +81,7 @@ static const char usage[] =
 /* A machine is judged a moment after its agent's end: a kill of everything on it takes a moment too. */
 enum {
     RESTART_DELAY_MS = 20,
+    CHIPS_DELAY_MS = 200,
     JUDGE_DELAY_MS = 20,
     PATH_BYTES = 4096,
     LONG_PATH_BYTES = PATH_BYTES + 512,
@@ -110,7 +114,8 @@ static void free_words(struct words *line)
 struct up;
 struct child {
     struct up *up;
-    const struct machine *machine; /* NULL: the controller */
+    enum { CHILD_CONTROLLER, CHILD_AGENT, CHILD_CHIPS } role;
+    const struct machine *machine; /* NULL: the controller's */
     uv_process_t process;
     uv_timer_t timer;
     bool running;
@@ -137,6 +142,7 @@ struct up {
     int64_t revive_ns;
     enum { UP_FOUND, UP_SECURE, UP_INSECURE } access_mode; /* UP_FOUND: commands find the credentials */
     bool quiet, stopping, up;
+    bool emulates_chips;
     bool task_user, root_tasks;  /* the options of these names were given */
     bool bridges;                /* agents can lead tasks of other users past a closed folder */
     mode_t way;                  /* of folders on the way to what tasks reach */
@@ -145,7 +151,8 @@ struct up {
     int status;
     struct cluster cluster;
     struct child controller;
-    struct child *machines;
+    struct child *machines; /* their agents */
+    struct child *chips;    /* of each machine */
     size_t running;
 };
 
@@ -188,6 +195,9 @@ static void stop(struct up *up, int status)
     for (size_t i = 0; i < up->cluster.machine_count; i++)
         if (up->machines[i].running)
             uv_process_kill(&up->machines[i].process, SIGTERM);
+    for (size_t i = 0; i < up->cluster.machine_count; i++)
+        if (up->chips[i].running)
+            uv_process_kill(&up->chips[i].process, SIGTERM);
     /* The controller goes last, so that the ends of tasks reach its log; on_exit sees to it. */
     if (up->running == (size_t)up->controller.running) {
         if (up->controller.running)
@@ -253,6 +263,15 @@ static void on_controller_exit(struct up *up, int64_t status, int signal_number)
     restart_after(&up->controller, RESTART_DELAY_MS * NS_PER_MS);
 }
 
+static void on_chips_exit(struct child *child, int64_t status, int signal_number)
+{
+    if (signal_number)
+        restart_after(child, CHIPS_DELAY_MS * NS_PER_MS);
+    else /* it has printed the reason */
+        say(child->up, STR_FORMAT ": its chips are not emulated: status %lld", STR_ARG(child->machine->name),
+            (long long)status);
+}
+
 static void on_exit_child(uv_process_t *process, int64_t status, int signal_number)
 {
     struct child *child = process->data;
@@ -267,8 +286,10 @@ static void on_exit_child(uv_process_t *process, int64_t status, int signal_numb
             uv_walk(&up->loop, close_if_open, NULL);
         return;
     }
-    if (child->machine)
+    if (child->role == CHILD_AGENT)
         uv_timer_start(&child->timer, judge_machine, JUDGE_DELAY_MS, 0);
+    else if (child->role == CHILD_CHIPS)
+        on_chips_exit(child, status, signal_number);
     else
         on_controller_exit(up, status, signal_number);
 }
@@ -543,10 +564,35 @@ static void start_controller(struct child *child)
     uv_read_start((uv_stream_t *)&up->ready, on_alloc, on_ready);
 }
 
+/* The emulator of a machine's chips, if the cluster file says where these are and that they are emulated. */
+static void start_chips(struct child *child)
+{
+    ARENA_CLEANUP struct arena arena = {0};
+    struct str at = machine_chips_at(&child->up->cluster, child->machine, &arena), driver, path;
+    size_t slash;
+    if (!str_cut(at, ':', &driver, &path) || !str_is(driver, "emulated"))
+        return;
+    for (slash = path.len; slash > 0 && path.data[slash - 1] != '/';)
+        slash--;
+    struct str folder = slash > 0 ? (struct str){path.data, slash - 1} : STR("."),
+               name = {path.data + slash, path.len - slash};
+    char *argv[] = {child->up->self,
+                    "chip-sim",
+                    "--quiet",
+                    "--network",
+                    (char *)arena_printf(&arena, STR_FORMAT, STR_ARG(folder)).data,
+                    "--machine",
+                    (char *)arena_printf(&arena, STR_FORMAT, STR_ARG(name)).data,
+                    NULL};
+    spawn(child, argv, -1);
+}
+
 static void start_child(struct child *child)
 {
-    if (child->machine)
+    if (child->role == CHILD_AGENT)
         start_agent(child);
+    else if (child->role == CHILD_CHIPS)
+        start_chips(child);
     else
         start_controller(child);
 }
@@ -554,6 +600,7 @@ static void start_child(struct child *child)
 static void init_child(struct up *up, struct child *child, const struct machine *machine)
 {
     child->up = up;
+    child->role = machine ? CHILD_AGENT : CHILD_CONTROLLER;
     child->machine = machine;
     uv_timer_init(&up->loop, &child->timer);
     child->timer.data = child;
@@ -679,6 +726,11 @@ static int run(struct up *up)
     init_child(up, &up->controller, NULL);
     for (size_t i = 0; i < up->cluster.machine_count; i++)
         init_child(up, &up->machines[i], &up->cluster.machines[i]);
+    up->chips = mem_alloc(up->cluster.machine_count * sizeof(*up->chips));
+    for (size_t i = 0; i < up->cluster.machine_count; i++) {
+        init_child(up, &up->chips[i], &up->cluster.machines[i]);
+        up->chips[i].role = CHILD_CHIPS;
+    }
     int numbers[] = {SIGINT, SIGTERM, SIGHUP};
     struct sigaction hangup;
     sigaction(SIGHUP, NULL, &hangup);
@@ -688,10 +740,13 @@ static int run(struct up *up)
         up->signals[i].data = up;
         uv_signal_start(&up->signals[i], on_signal, numbers[i]);
     }
+    for (size_t i = 0; up->emulates_chips && i < up->cluster.machine_count; i++)
+        start_child(&up->chips[i]);
     start_child(&up->controller);
     uv_run(&up->loop, UV_RUN_DEFAULT);
     uv_loop_close(&up->loop);
     mem_free(up->machines);
+    mem_free(up->chips);
     buf_done(&up->ready_text);
     return up->status;
 }
@@ -717,6 +772,7 @@ static const struct option options[] = {
     {"agents", required_argument, NULL, 'g'},
     {"api-host", required_argument, NULL, 'H'},
     {"revive", required_argument, NULL, 'r'},
+    {"emulate-chips", no_argument, NULL, 'e'},
     {"quiet", no_argument, NULL, 'q'},
     {"secure", no_argument, NULL, 's'},
     {"insecure", no_argument, NULL, 'i'},
@@ -801,7 +857,8 @@ static int parse(struct up *up, int argc, char **argv, const char **ret_data)
                 break;
             return -1;
         case 'q':
-            up->quiet = true;
+        case 'e':
+            *(option == 'q' ? &up->quiet : &up->emulates_chips) = true;
             break;
         case 'p':
         case 'o':

@@ -62,9 +62,9 @@ class Chips:
 
 class Switches:
     """The 48 switches of a pod until the end of `with`; with `chips`, the chips of so many cubes too: `apart`, by a
-    process for each machine."""
+    process for each machine, which are started here unless the cluster emulates its chips."""
 
-    def __init__(self, folder, script="[]\n", name="switches", chips=0, apart=False):
+    def __init__(self, folder, script="[]\n", name="switches", chips=0, apart=False, started=True):
         path, listed = os.path.join(folder, name + "-script.yaml"), os.path.join(folder, name + ".yaml")
         self.folder, self.cubes, self.chips = folder, chips, os.path.join(folder, "chips") if chips else None
         with open(path, "w", encoding="utf-8") as file:
@@ -76,7 +76,7 @@ class Switches:
         with open(listed, encoding="utf-8") as file:
             self.addresses = re.findall(r'"([^"]*:\d+)"', file.read())
         check(len(self.addresses) == 48, self.addresses)
-        self.emulators = Chips(self.chips, chips) if apart else None
+        self.emulators = Chips(self.chips, chips) if apart and started else None
 
     def __enter__(self):
         return self

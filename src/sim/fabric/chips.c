@@ -130,7 +130,7 @@ void chips_free(struct chips *net)
     mem_free(net);
 }
 
-/* --- light --------------------------------------------------------------------------------------------- */
+/* --- light -------------------------------------------------------------------------------------------- */
 
 uint32_t chips_joined(uint32_t cubes, uint32_t switch_number, const struct ocs *ocs, uint16_t cube)
 {
@@ -254,7 +254,7 @@ int64_t chips_rtt_ns(const struct chips *net, uint32_t chip, enum chip_port port
     return net->links[link_at(chip, port)].rtt_ns;
 }
 
-/* --- tables -------------------------------------------------------------------------------------------- */
+/* --- tables ------------------------------------------------------------------------------------------- */
 
 /* `own`: memory with the tables, which is the chip's from now on. */
 static void load_tables(struct chips *net, uint32_t chip, uint32_t chips, size_t stride,
@@ -296,7 +296,7 @@ void chips_load_own(struct chips *net, uint32_t chip, uint16_t number, uint32_t 
     load_tables(net, chip, chips, 1, own, own + chips, own);
 }
 
-/* --- time ---------------------------------------------------------------------------------------------- */
+/* --- time --------------------------------------------------------------------------------------------- */
 
 struct chips_event *chips_schedule(struct chips *net, enum chips_event_kind kind, uint32_t link,
                                    int64_t at_ns)

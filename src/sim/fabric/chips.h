@@ -152,7 +152,7 @@ int64_t chips_next_ns(const struct chips *net); /* when something happens next b
 bool chips_take_done(struct chips *net, struct chips_done *ret_done);
 void chips_count(const struct chips *net, struct chips_counts *ret_counts);
 
-/* --- the net of one machine: what leads outside ----------------------------------------------------------- */
+/* --- the net of one machine: what leads outside ------------------------------------------------------- */
 
 /* The machine that has a chip: 16 x cube + machine of the cube. */
 static inline uint32_t chips_machine(uint32_t chip)

@@ -45,7 +45,7 @@ struct packet_queue {
 
 enum { SOURCES = CHIP_PORTS * ROUTE_VCS + 1, SOURCE_BORN = SOURCES - 1 };
 
-/* --- frames -------------------------------------------------------------------------------------------- */
+/* --- frames ------------------------------------------------------------------------------------------- */
 
 enum link_frame_kind {
     LINK_TRAIN = 1, /* label, port, credits; number: the sender's time. Answered by ECHO */
@@ -65,7 +65,7 @@ struct link_frame {
     struct packet packet; /* its cargo belongs to the sender, who keeps it until the frame is acknowledged */
 };
 
-/* --- links --------------------------------------------------------------------------------------------- */
+/* --- links -------------------------------------------------------------------------------------------- */
 
 enum link_light {
     LIGHT_NONE,
@@ -159,7 +159,7 @@ static inline bool chip_here(const struct chips *net, uint32_t chip)
 struct chips_event *chips_schedule(struct chips *net, enum chips_event_kind kind, uint32_t link,
                                    int64_t at_ns);
 
-/* --- packets ------------------------------------------------------------------------------------------- */
+/* --- packets ------------------------------------------------------------------------------------------ */
 
 void packet_put(struct packet_queue *queue, const struct packet *packet);
 struct packet packet_take(struct packet_queue *queue);
@@ -177,7 +177,7 @@ void packet_lose(struct chips *net, const struct packet *packet);
 bool packet_route(struct chips *net, uint32_t chip, struct packet *packet, bool born);
 void chip_forget_writes(struct chip *chip); /* of the session that it leaves */
 
-/* --- link ends ----------------------------------------------------------------------------------------- */
+/* --- link ends ---------------------------------------------------------------------------------------- */
 
 void link_light(struct chips *net, uint32_t link, enum link_light light, uint32_t far, uint32_t flight_ns);
 void link_begin(struct chips *net, uint32_t link); /* the training: when both ends have light */
@@ -192,12 +192,12 @@ void link_flush(struct chips *net, uint32_t chip);
 void link_try(struct chips *net, uint32_t link); /* sends what can be sent now */
 void link_settle(struct chips *net, uint32_t link); /* ends the training, if all is known */
 
-/* --- the start ----------------------------------------------------------------------------------------- */
+/* --- the start ---------------------------------------------------------------------------------------- */
 
 void start_arrives(struct chips *net, uint32_t chip, uint32_t number);
 void start_begins(struct chips *net, uint32_t chip, uint32_t arming);
 
-/* --- frames as bytes ----------------------------------------------------------------------------------- */
+/* --- frames as bytes ---------------------------------------------------------------------------------- */
 
 void frame_write(const struct link_frame *frame, struct buf *out);
 /* ERROR_CORRUPT: the bytes are no frame. A frame of DATA has a cargo of its own. */

@@ -15,7 +15,7 @@ struct assembly {
     size_t place;  /* among the chip's assemblies */
 };
 
-/* --- cargo and queues ---------------------------------------------------------------------------------- */
+/* --- cargo and queues --------------------------------------------------------------------------------- */
 
 struct cargo *cargo_new(uint32_t bytes)
 {
@@ -51,7 +51,7 @@ struct packet packet_take(struct packet_queue *queue)
     return packet;
 }
 
-/* --- what becomes of packets --------------------------------------------------------------------------- */
+/* --- what becomes of packets -------------------------------------------------------------------------- */
 
 static void drop_packet(struct chips *net, const struct packet *packet)
 {
@@ -132,7 +132,8 @@ void chip_forget_writes(struct chip *chip)
     u64_map_done(&chip->lost);
 }
 
-/* Counts a packet of a write that has come; true: the write is whole. False in *ret_room: too many are not. */
+/* Counts a packet of a write that has come; true: the write is whole. False in *ret_room: there are too many
+ * that are not. */
 static bool completes(struct chip *chip, const struct cargo *cargo, bool *ret_room)
 {
     uint64_t key = (uint64_t)cargo->from << 32 | cargo->serial;
@@ -202,7 +203,7 @@ bool packet_route(struct chips *net, uint32_t index, struct packet *packet, bool
     return true;
 }
 
-/* --- writes ---------------------------------------------------------------------------------------------- */
+/* --- writes ------------------------------------------------------------------------------------------- */
 
 void chips_write(struct chips *net, uint32_t index, uint16_t to, uint32_t address, const void *bytes,
                  uint32_t len, uint64_t tag)

@@ -185,8 +185,8 @@ static bool serve_neighbour(struct machine *machine, struct neighbour *neighbour
     return found == 0;
 }
 
-/* Takes a guest as the neighbour that it says it is, in place of an earlier connection; false: it says no such
- * thing. */
+/* Takes a guest as the neighbour that it says it is, in place of an earlier connection; false: it says no
+ * such thing. */
 static bool seat_guest(struct machine *machine, struct machinewire_stream *guest)
 {
     struct jobwire_reader frame;

@@ -1,7 +1,7 @@
 /* machine.h - the emulator of one machine's chips, a process of its own among those of a pod.
  *
  *     machine_open(&settings, &machine, &error)
- *     machine_watch(machine, fds, &wake_ns)       machine_fds() entries that poll() is to wait for, until then
+ *     machine_watch(machine, fds, &wake_ns)       machine_fds() entries for poll(), and how long
  *     machine_turn(machine, fds)                  serves what is ready
  *     machine_close(machine)                      its links go dark at the others
  *

@@ -93,8 +93,8 @@ void machinewire_put_light(struct machinewire_stream *stream, struct machinewire
 void machinewire_put_retrain(struct machinewire_stream *stream, struct machinewire_end end);
 void machinewire_put_lost(struct machinewire_stream *stream, const struct chips_lost *lost);
 
-/* Fields of a frame whose type was read. False: the frame does not hold them exactly, or they are beyond a pod
- * of any size. */
+/* Fields of a frame whose type was read. False: the frame does not hold them exactly, or they are beyond a
+ * pod of any size. */
 bool machinewire_get_hello(struct jobwire_reader *reader, uint32_t *ret_machine);
 /* The bytes are what the reader has left. */
 bool machinewire_get_frame(struct jobwire_reader *reader, struct machinewire_end *ret_end);

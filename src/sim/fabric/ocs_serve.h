@@ -5,8 +5,8 @@
  *     ocs_serve_run(serve, &script, &stop)          serves until *stop is set by a signal handler
  *     ocs_serve_close(serve)
  *
- * The chips of the pod are emulated as well with `chips` (chips_serve.h): their light follows the switches. So
- * does that of machines with emulators of their own, with `light` (light_serve.h).
+ * The chips of the pod are emulated as well with `chips` (chips_serve.h): their light follows the switches.
+ * So does that of machines with emulators of their own, with `light` (light_serve.h).
  * Each line that is read from `orders_fd` is a script of its own and is carried out at once, so that people
  * can break things while the switches serve.
  *

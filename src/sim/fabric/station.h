@@ -2,8 +2,8 @@
  *
  * A chip answers for itself: it says what it sees at its ports and measures round trips, and a start runs
  * from chip to chip over the emulated links (chips_arm()), as each chip was told when its tables were
- * loaded. Nothing here knows the shape of a slice. Both the session in one process (bring_up.h) and tasks that are elsewhere
- * (chips_serve.h) give their orders by these functions.
+ * loaded. Nothing here knows the shape of a slice. Both the session in one process (bring_up.h) and tasks
+ * that are elsewhere (chips_serve.h) give their orders by these functions.
  *
  * Chips are named by label, 64 x cube + chip of the cube. One owner; the net must outlive the stations.
  */

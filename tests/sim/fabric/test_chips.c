@@ -1,6 +1,7 @@
-/* The emulated chip network in both of its forms, the net of a pod, and a net for each machine whose frames a
- * carrier takes as bytes from net to net: light from emulated switches, data when both ends ask, every packet
- * once over links that damage frames, nothing across sessions, and a deadlock where the tables have a circle. */
+/* The emulated chip network in both of its forms, the net of a pod, and a net for each machine whose frames
+ * a carrier takes as bytes from net to net: light from emulated switches, data when both ends ask, every
+ * packet once over links that damage frames, one start, nothing across sessions, and a deadlock where the
+ * tables have a circle. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -45,7 +46,7 @@ static struct chips *net_of(const struct pod *pod, uint32_t chip)
     return pod->net[pod->nets == 1 ? 0 : chips_machine(chip)];
 }
 
-/* --- the carrier ----------------------------------------------------------------------------------------- */
+/* --- the carrier -------------------------------------------------------------------------------------- */
 
 static void carrier_light(struct pod *pod, uint32_t one, uint32_t other)
 {
@@ -175,7 +176,7 @@ static void pod_follow(struct pod *pod, uint32_t number)
         }
 }
 
-/* --- the pod --------------------------------------------------------------------------------------------- */
+/* --- the pod ------------------------------------------------------------------------------------------ */
 
 static bool pod_take_done(struct pod *pod, struct chips_done *ret_done)
 {
