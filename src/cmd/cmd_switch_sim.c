@@ -235,6 +235,8 @@ int cmd_switch_sim(int argc, char **argv)
     if ((asked.chips.folder || asked.light.folder) && asked.chips.cubes == 0)
         return usage_wrong(usage,
                            "--chips and --light need --cubes, the number of cubes whose chips are emulated");
+    if (asked.chips.folder && asked.light.folder)
+        return usage_wrong(usage, "--chips and --light exclude each other: chips have one emulator");
     if (asked.serve.orders_fd >= 0 && asked.script && strcmp(asked.script, "-") == 0)
         return usage_wrong(usage, "--orders and --script - both read standard input");
     if (asked.chips.folder)

@@ -9,7 +9,7 @@
 #include "sim/fabric/chips_serve.h"
 #include "sim/fabric/machinewire.h"
 
-enum { NEIGHBOURS_MAX = 4, GUESTS_MAX = 8, COPPER_EPOCH = 0 };
+enum { NEIGHBOURS_MAX = 4, GUESTS_MAX = 8, WIRES_MAX = CUBE_CHIPS / CUBE_MACHINES * CHIP_PORTS };
 
 /* A machine at the other end of copper. */
 struct neighbour {
@@ -18,16 +18,23 @@ struct neighbour {
     bool met; /* it has said who it is: the links have light */
 };
 
+/* A link end that leads outside. */
+struct wire {
+    uint32_t chip, port;
+    uint32_t neighbour; /* the machine at the other end of copper; CHIPS_NONE: the wire is a fibre */
+    uint32_t epoch;     /* of its light; 0 on copper */
+};
+
 struct machine {
     struct machine_settings settings;
     struct chips_serve *serve;
     struct chips *net; /* of `serve` */
     int listen_fd;
+    struct wire wires[WIRES_MAX];
     struct neighbour neighbours[NEIGHBOURS_MAX];
-    uint32_t neighbour_count;
+    uint32_t wire_count, neighbour_count;
     struct machinewire_stream switches;
     struct machinewire_stream guests[GUESTS_MAX]; /* connections that have not said whose they are */
-    uint32_t epochs[CUBE_CHIPS * CHIP_PORTS];     /* of fibres, by link end of the cube */
     struct buf frame;
     int64_t retry_ns; /* when those that are not there are tried again */
 };
@@ -41,22 +48,6 @@ static int64_t monotonic_ns(void)
 
 /* --- where links lead ---------------------------------------------------------------------------------- */
 
-/* The machine at the other end of a copper link of this machine; CHIPS_NONE: the link is none. */
-static uint32_t copper_leads_to(const struct machine *machine, uint32_t chip, uint32_t port)
-{
-    uint32_t next = chips_copper(chip, port);
-    if (chips_machine(chip) != machine->settings.machine || next == CHIPS_NONE ||
-        chips_machine(next) == machine->settings.machine)
-        return CHIPS_NONE;
-    return chips_machine(next);
-}
-
-/* For each link end of the cube; those of other machines lead nowhere. */
-#define FOR_LINK_ENDS(machine, chip, port)                                                                   \
-    for (uint32_t chip = (machine)->settings.machine / CUBE_MACHINES * CUBE_CHIPS, end_ = chip + CUBE_CHIPS; \
-         chip < end_; chip++)                                                                                \
-        for (uint32_t port = 0; port < CHIP_PORTS; port++)
-
 static struct neighbour *find_neighbour(struct machine *machine, uint32_t number)
 {
     for (uint32_t i = 0; i < machine->neighbour_count; i++)
@@ -65,17 +56,45 @@ static struct neighbour *find_neighbour(struct machine *machine, uint32_t number
     return NULL;
 }
 
-static void find_neighbours(struct machine *machine)
+/* NULL: no link end of this machine that leads outside. */
+static struct wire *find_wire(struct machine *machine, uint32_t chip, uint32_t port)
 {
-    FOR_LINK_ENDS(machine, chip, port)
-    {
-        uint32_t number = copper_leads_to(machine, chip, port);
-        if (number == CHIPS_NONE || find_neighbour(machine, number))
-            continue;
-        CHECK(machine->neighbour_count < NEIGHBOURS_MAX);
-        machine->neighbours[machine->neighbour_count++] =
-            (struct neighbour){.machine = number, .stream = {.fd = -1}};
-    }
+    for (uint32_t i = 0; i < machine->wire_count; i++)
+        if (machine->wires[i].chip == chip && machine->wires[i].port == port)
+            return &machine->wires[i];
+    return NULL;
+}
+
+static void add_wire(struct machine *machine, uint32_t chip, uint32_t port)
+{
+    uint32_t next = chips_copper(chip, port),
+             neighbour = next == CHIPS_NONE ? CHIPS_NONE : chips_machine(next);
+    if (!chips_leads_outside(machine->net, chip, port))
+        return;
+    CHECK(machine->wire_count < WIRES_MAX);
+    machine->wires[machine->wire_count++] = (struct wire){chip, port, neighbour, 0};
+    if (neighbour == CHIPS_NONE || find_neighbour(machine, neighbour))
+        return;
+    CHECK(machine->neighbour_count < NEIGHBOURS_MAX);
+    machine->neighbours[machine->neighbour_count++] =
+        (struct neighbour){.machine = neighbour, .stream = {.fd = -1}};
+}
+
+static void find_wires(struct machine *machine)
+{
+    uint32_t first = machine->settings.machine / CUBE_MACHINES * CUBE_CHIPS;
+    for (uint32_t chip = first; chip < first + CUBE_CHIPS; chip++)
+        for (uint32_t port = 0; port < CHIP_PORTS; port++)
+            add_wire(machine, chip, port);
+}
+
+/* Gives or takes the light of all wires to a neighbour; CHIPS_NONE: of all fibres. */
+static void light_wires(struct machine *machine, uint32_t neighbour, bool light)
+{
+    for (uint32_t i = 0; i < machine->wire_count; i++)
+        if (machine->wires[i].neighbour == neighbour)
+            chips_light(machine->net, machine->wires[i].chip, machine->wires[i].port, light);
+    chips_serve_look_at_light(machine->serve);
 }
 
 /* --- opening and closing ------------------------------------------------------------------------------- */
@@ -94,7 +113,6 @@ int machine_open(const struct machine_settings *settings, struct machine **ret_m
     machine->listen_fd = machine->switches.fd = -1;
     for (uint32_t i = 0; i < GUESTS_MAX; i++)
         machine->guests[i].fd = -1;
-    find_neighbours(machine);
     int status =
         machinewire_listen(settings->network, (int32_t)settings->machine, &machine->listen_fd, error);
     if (status == 0)
@@ -104,6 +122,7 @@ int machine_open(const struct machine_settings *settings, struct machine **ret_m
         return status;
     }
     machine->net = chips_serve_net(machine->serve);
+    find_wires(machine);
     *ret_machine = machine;
     return 0;
 }
@@ -130,19 +149,11 @@ void machine_close(struct machine *machine)
 
 /* --- copper -------------------------------------------------------------------------------------------- */
 
-static void light_copper(struct machine *machine, const struct neighbour *neighbour, bool light)
-{
-    FOR_LINK_ENDS(machine, chip, port)
-    if (copper_leads_to(machine, chip, port) == neighbour->machine)
-        chips_light(machine->net, chip, port, light);
-    chips_serve_look_at_light(machine->serve);
-}
-
 static void end_neighbour(struct machine *machine, struct neighbour *neighbour)
 {
     machinewire_close(&neighbour->stream);
     if (neighbour->met)
-        light_copper(machine, neighbour, false);
+        light_wires(machine, neighbour->machine, false);
     neighbour->met = false;
 }
 
@@ -154,7 +165,7 @@ static bool meet_neighbour(struct machine *machine, struct neighbour *neighbour,
     if (!machinewire_get_hello(reader, &number) || number != neighbour->machine)
         return false;
     neighbour->met = true;
-    light_copper(machine, neighbour, true);
+    light_wires(machine, neighbour->machine, true);
     return true;
 }
 
@@ -163,8 +174,10 @@ static bool copper_frame(struct machine *machine, const struct neighbour *neighb
                          struct jobwire_reader *reader)
 {
     struct machinewire_end end;
-    if (!machinewire_get_frame(reader, &end) ||
-        copper_leads_to(machine, end.chip, end.port) != neighbour->machine)
+    if (!machinewire_get_frame(reader, &end))
+        return false;
+    const struct wire *wire = find_wire(machine, end.chip, end.port);
+    if (!wire || wire->neighbour != neighbour->machine)
         return false;
     return chips_put_frame(machine->net, end.chip, end.port, reader->data + reader->pos,
                            reader->len - reader->pos) == 0;
@@ -205,7 +218,7 @@ static bool seat_guest(struct machine *machine, struct machinewire_stream *guest
     *guest = (struct machinewire_stream){.fd = -1};
     machinewire_put_hello(&neighbour->stream, machine->settings.machine);
     neighbour->met = true;
-    light_copper(machine, neighbour, true);
+    light_wires(machine, neighbour->machine, true);
     if (!serve_neighbour(machine, neighbour))
         end_neighbour(machine, neighbour);
     return true;
@@ -213,36 +226,26 @@ static bool seat_guest(struct machine *machine, struct machinewire_stream *guest
 
 /* --- the switches -------------------------------------------------------------------------------------- */
 
-static bool has_fibre(const struct machine *machine, const struct machinewire_end *end)
+static struct wire *find_fibre(struct machine *machine, const struct machinewire_end *end)
 {
-    return chips_machine(end->chip) == machine->settings.machine &&
-           chips_copper(end->chip, end->port) == CHIPS_NONE;
-}
-
-static uint32_t *epoch_of(struct machine *machine, uint32_t chip, uint32_t port)
-{
-    return &machine->epochs[chip % CUBE_CHIPS * CHIP_PORTS + port];
+    struct wire *wire = find_wire(machine, end->chip, end->port);
+    return wire && wire->neighbour == CHIPS_NONE ? wire : NULL;
 }
 
 static void end_switches(struct machine *machine)
 {
     machinewire_close(&machine->switches);
-    FOR_LINK_ENDS(machine, chip, port)
-    {
-        struct machinewire_end end = {chip, port, 0};
-        if (has_fibre(machine, &end))
-            chips_light(machine->net, chip, port, false);
-    }
-    chips_serve_look_at_light(machine->serve);
+    light_wires(machine, CHIPS_NONE, false);
 }
 
 static bool light_changes(struct machine *machine, struct jobwire_reader *reader)
 {
     struct machinewire_end end;
     bool light;
-    if (!machinewire_get_light(reader, &end, &light) || !has_fibre(machine, &end))
+    struct wire *fibre = machinewire_get_light(reader, &end, &light) ? find_fibre(machine, &end) : NULL;
+    if (!fibre)
         return false;
-    *epoch_of(machine, end.chip, end.port) = end.epoch;
+    fibre->epoch = end.epoch;
     chips_light(machine->net, end.chip, end.port, light);
     chips_serve_look_at_light(machine->serve);
     return true;
@@ -251,9 +254,10 @@ static bool light_changes(struct machine *machine, struct jobwire_reader *reader
 static bool fibre_frame(struct machine *machine, struct jobwire_reader *reader)
 {
     struct machinewire_end end;
-    if (!machinewire_get_frame(reader, &end) || !has_fibre(machine, &end))
+    const struct wire *fibre = machinewire_get_frame(reader, &end) ? find_fibre(machine, &end) : NULL;
+    if (!fibre)
         return false;
-    if (end.epoch == *epoch_of(machine, end.chip, end.port) &&
+    if (end.epoch == fibre->epoch &&
         chips_put_frame(machine->net, end.chip, end.port, reader->data + reader->pos,
                         reader->len - reader->pos) < 0) {
         machinewire_put_retrain(&machine->switches, end);
@@ -320,24 +324,27 @@ static void retry_soon(struct machine *machine)
     machine->retry_ns = soon_ns < machine->retry_ns ? soon_ns : machine->retry_ns;
 }
 
-/* Puts the net's frames on their wires. Those of a link whose wire has gone meanwhile are lost with it. */
+/* Puts a frame of the net on its wire. A wire that has gone meanwhile takes the frame with it. */
+static void carry_frame(struct machine *machine, const struct wire *wire)
+{
+    struct machinewire_end end = {wire->chip, wire->port, wire->epoch};
+    struct machinewire_stream *stream = &machine->switches;
+    if (wire->neighbour != CHIPS_NONE) { /* a frame on copper names the other end */
+        end.chip = chips_copper(wire->chip, wire->port);
+        end.port = wire->port ^ 1u;
+        stream = &find_neighbour(machine, wire->neighbour)->stream;
+    }
+    if (stream->fd >= 0)
+        machinewire_put_frame(stream, end, machine->frame.data, machine->frame.len);
+}
+
 static void carry_frames(struct machine *machine)
 {
     struct chips_lost lost;
-    struct machinewire_end end;
+    uint32_t chip;
     enum chip_port port;
-    while (chips_take_frame(machine->net, &end.chip, &port, &machine->frame)) {
-        end.port = port;
-        uint32_t number = copper_leads_to(machine, end.chip, port);
-        struct neighbour *neighbour = number == CHIPS_NONE ? NULL : find_neighbour(machine, number);
-        struct machinewire_stream *stream = neighbour ? &neighbour->stream : &machine->switches;
-        end.epoch = neighbour ? COPPER_EPOCH : *epoch_of(machine, end.chip, end.port);
-        if (neighbour) { /* its end of the link */
-            end.chip = chips_copper(end.chip, port);
-            end.port = port ^ 1u;
-        }
-        if (stream->fd >= 0)
-            machinewire_put_frame(stream, end, machine->frame.data, machine->frame.len);
+    while (chips_take_frame(machine->net, &chip, &port, &machine->frame)) {
+        carry_frame(machine, find_wire(machine, chip, port));
         buf_clear(&machine->frame);
     }
     while (chips_take_lost(machine->net, &lost))
