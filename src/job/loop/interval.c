@@ -87,6 +87,8 @@ struct interval_plan interval_decide(const struct interval_measured *measured, u
     }
     plan.hold_every = holds ? interval_steps(measured, interval_cost(&measured->hold)) : 0;
     plan.save_every = saves ? interval_steps(measured, interval_cost(&measured->save)) : 0;
+    if (holds && saves && plan.hold_every > plan.save_every) /* older than what is saved, it helps nobody */
+        plan.hold_every = plan.save_every;
     bool few = (holds && measured->hold.still.count < INTERVAL_SAMPLES) ||
                (saves && measured->save.still.count < INTERVAL_SAMPLES);
     plan.next = step + steps_in(measured, few ? INTERVAL_SOON_S : INTERVAL_AGAIN_S);

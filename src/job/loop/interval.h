@@ -55,7 +55,8 @@ uint64_t interval_steps(const struct interval_measured *measured, double cost_s)
 double interval_ettr(const struct interval_measured *measured, double cost_s, uint64_t steps);
 /* Decides after `step` steps. A tier that is not wanted gets no checkpoints, nor does either before a step
  * was measured. Until both costs are measured, a hold comes soon, a save as many steps later (so that each
- * is measured alone), and the next decision as many steps after that. */
+ * is measured alone), and the next decision as many steps after that. A hold never comes more rarely than a
+ * save, though it may seem to cost more: the computer may have stood still in the first one. */
 struct interval_plan interval_decide(const struct interval_measured *measured, uint64_t step, bool holds,
                                      bool saves);
 

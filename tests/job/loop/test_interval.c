@@ -99,6 +99,15 @@ static void what_is_behind_counts(void **unused)
     assert_true(interval_cost(&measured.save) == 10);
 }
 
+/* The first hold took longer than the first save: the computer stood still in it. */
+static void no_hold_is_rarer_than_a_save(void **unused)
+{
+    struct interval_measured measured = published(0.015, 0.013, 0.0001);
+    struct interval_plan plan = interval_decide(&measured, 100, true, true);
+    assert_true(plan.hold_every == plan.save_every && plan.save_every > 1);
+    assert_true(interval_decide(&measured, 100, true, false).hold_every > plan.hold_every);
+}
+
 static void each_tier_has_its_own(void **unused)
 {
     struct interval_measured measured = published(1, 0.1, 10);
@@ -122,6 +131,7 @@ int main(void)
         cmocka_unit_test(the_best_interval_is_that_of_ettr),
         cmocka_unit_test(it_has_bounds),
         cmocka_unit_test(both_costs_are_measured_first),
+        cmocka_unit_test(no_hold_is_rarer_than_a_save),
         cmocka_unit_test(each_tier_has_its_own),
         cmocka_unit_test(what_is_behind_counts),
     };
