@@ -25,6 +25,7 @@ static const char flow_head_usage[] =
     "  --token-file FILE  64 hexadecimal digits, which workers and clients have to show (default: of\n"
     "                     PHX_FLOW_TOKEN, or the file PHX_FLOW_TOKEN_FILE)\n"
     "  --insecure         without a token, whoever reaches HOST:PORT may use the devices\n"
+    "  --transport NAME   with workers: socket (default), ucx or auto, as for flow worker\n"
     "  --metrics ADDR:PORT  answer GET /metrics there, in the clear (docs/flow-runtime.md)\n"
     "  --help             this text\n";
 
@@ -107,10 +108,13 @@ static void head_scrapes_end(struct head_scrapes *scrapes)
 
 int flow_head(int argc, char **argv)
 {
-    static const struct option options[] = {
-        {"listen", required_argument, NULL, 'l'}, {"token-file", required_argument, NULL, 't'},
-        {"insecure", no_argument, NULL, 'i'},     {"metrics", required_argument, NULL, 'm'},
-        {"help", no_argument, NULL, 'h'},         {0}};
+    static const struct option options[] = {{"listen", required_argument, NULL, 'l'},
+                                            {"token-file", required_argument, NULL, 't'},
+                                            {"insecure", no_argument, NULL, 'i'},
+                                            {"metrics", required_argument, NULL, 'm'},
+                                            {"transport", required_argument, NULL, 'T'},
+                                            {"help", no_argument, NULL, 'h'},
+                                            {0}};
     struct flow_head_options head = {.ready = stdout};
     struct head_scrapes scrapes = {0};
     const char *metrics = NULL;
@@ -128,7 +132,7 @@ int flow_head(int argc, char **argv)
             head.insecure = true;
         else if (letter == 'm')
             metrics = optarg;
-        else
+        else if (letter != 'T' || !usage_value(wire_transport_parse(optarg, &head.transport)))
             return usage_wrong(flow_head_usage, NULL);
     }
     if (!head.listen || optind < argc)

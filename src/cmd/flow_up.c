@@ -39,11 +39,12 @@ static const char flow_up_usage[] =
     "  --functions DIR    shared objects that programs may name\n"
     "  --pjrt FILE        a PJRT plugin, which runs what it can; the processor does the rest\n"
     "  --work-limit N     operations on elements that one call of StableHLO may take (default 0: no limit)\n"
+    "  --transport NAME   of head and workers: socket (default), ucx or auto, as for flow worker\n"
     "  --help             this text\n";
 
 struct flow_up {
     int64_t hosts, devices, islands;
-    const char *dir, *memory, *host_memory, *functions, *pjrt, *work_limit;
+    const char *dir, *memory, *host_memory, *functions, *pjrt, *work_limit, *transport;
     char made[64], token[300]; /* empty: none is made */
     pid_t *pids; /* the head, then workers; 0: has ended */
 };
@@ -75,6 +76,9 @@ static bool flow_up_option(struct flow_up *up, int letter)
     case 'w':
         up->work_limit = optarg;
         return true;
+    case 'T':
+        up->transport = optarg;
+        return usage_value(wire_transport_parse(optarg, &(enum wire_transport){0}));
     }
     return false;
 }
@@ -151,7 +155,9 @@ static pid_t flow_up_worker(const struct flow_up *up, int64_t number)
                          "--memory",
                          (char *)up->memory,
                          "--work-limit",
-                         up->work_limit ? (char *)up->work_limit : "0",
+                         (char *)up->work_limit,
+                         "--transport",
+                         (char *)up->transport,
                          NULL, /* places for what may be left out */
                          NULL,
                          NULL,
@@ -184,7 +190,10 @@ static int flow_up_start_all(struct flow_up *up)
         say("%s", error.text);
         return -1;
     }
-    char *arguments[] = {"phalanx", "flow", "head", "--listen", listen, "--token-file", up->token, NULL};
+    char *arguments[] = {"phalanx",  "flow",        "head",
+                         "--listen", listen,        "--token-file",
+                         up->token,  "--transport", (char *)up->transport,
+                         NULL};
     up->pids[0] = flow_up_launch(arguments);
     for (int64_t i = 0; i < up->hosts && up->pids[0] > 0; i++) {
         up->pids[1 + i] = flow_up_worker(up, i);
@@ -257,9 +266,11 @@ int flow_up(int argc, char **argv)
                                             {"functions", required_argument, NULL, 'f'},
                                             {"pjrt", required_argument, NULL, 'p'},
                                             {"work-limit", required_argument, NULL, 'w'},
+                                            {"transport", required_argument, NULL, 'T'},
                                             {"help", no_argument, NULL, 'h'},
                                             {0}};
-    struct flow_up up = {.hosts = 2, .devices = 1, .islands = 1, .memory = "1G"};
+    struct flow_up up = {
+        .hosts = 2, .devices = 1, .islands = 1, .memory = "1G", .work_limit = "0", .transport = "socket"};
     int letter;
     while ((letter = usage_option(argc, argv, "h", options, NULL)) != -1) {
         if (letter == 'h') {

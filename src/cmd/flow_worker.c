@@ -25,6 +25,8 @@ static const char flow_worker_usage[] =
     "  --island NAME      island of the host (default main)\n"
     "  --token-file FILE  the head's token (default: the file \"token\" beside the head's unix socket, of\n"
     "                     PHX_FLOW_TOKEN, or the file PHX_FLOW_TOKEN_FILE)\n"
+    "  --transport NAME   between hosts: socket (default), ucx, or auto: ucx where this machine has RDMA\n"
+    "                     hardware. Both ends have to say so; the others stay on sockets\n"
     "  --head-grace S     seconds to seek a head that is gone, keeping all values (default 30)\n"
     "  --save-dir DIR     folder for the values of suspended clients (default $TMPDIR or /var/tmp)\n"
     "  --functions DIR    shared objects that programs may name\n"
@@ -64,6 +66,8 @@ static bool flow_worker_option(struct flow_worker_options *worker, int letter)
     case 't':
         worker->token_file = optarg;
         return true;
+    case 'T':
+        return usage_value(wire_transport_parse(optarg, &worker->transport));
     case 'g':
         return usage_value(str_to_i64(str_from(optarg), 0, 86400, &worker->head_grace_s));
     case 's':
@@ -105,6 +109,7 @@ int flow_worker(int argc, char **argv)
                                             {"functions", required_argument, NULL, 'f'},
                                             {"pjrt", required_argument, NULL, 'p'},
                                             {"work-limit", required_argument, NULL, 'w'},
+                                            {"transport", required_argument, NULL, 'T'},
                                             {"head-grace", required_argument, NULL, 'g'},
                                             {"save-dir", required_argument, NULL, 's'},
                                             {"help", no_argument, NULL, 'h'},

@@ -61,9 +61,11 @@ static void head_took(void *context, uint64_t peer, const struct flow_entry *ent
 {
     struct head_host_process *process = context;
     struct flow_entry heard = *entry;
-    if (gate_passes(&process->gate, process->loop, peer, &heard, &tail))
-        head_feed(context,
-                  &(struct flow_event){.kind = FLOW_ENTRY, .peer = peer, .entry = &heard, .tail = tail});
+    if (!gate_passes(&process->gate, process->loop, peer, &heard, &tail))
+        return;
+    head_feed(context, &(struct flow_event){.kind = FLOW_ENTRY, .peer = peer, .entry = &heard, .tail = tail});
+    if (heard.kind == ENTRY_HELLO_WORKER)
+        loop_trust(process->loop, peer);
 }
 
 static void head_peer_closed(void *context, uint64_t peer)
@@ -92,16 +94,23 @@ int flow_head_run(const struct flow_head_options *options, struct error *error)
     struct head_host_process process = {.desk = options->desk};
     struct loop_handler handler = {&process,   head_opened, head_took, head_peer_closed,
                                    head_woken, head_tick,   false,     HEAD_BACKLOG_MAX};
+    struct wire_hub *hub = NULL;
     int fd, rc = gate_open(&process.gate, options->listen, options->token_file, options->insecure, error);
     if (rc == 0)
+        rc = wire_hub_new(options->transport, &hub, error);
+    if (rc == 0)
         rc = flow_wire_listen(options->listen, &fd, error);
-    if (rc < 0)
+    if (rc < 0) {
+        wire_hub_free(hub);
         return rc;
+    }
     rc = loop_new(&handler, &process.loop, error);
     if (rc < 0) {
+        wire_hub_free(hub);
         close(fd);
         return rc;
     }
+    loop_use(process.loop, hub);
     struct head_options machine = {.secret = head_random(), .day_ns = flow_day_ns()};
     machine.first_client =
         (uint32_t)(head_random() % (ENTRY_CLIENTS_MAX / 2)); /* not those of a head before */

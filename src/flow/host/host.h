@@ -30,12 +30,14 @@
 #include <stdio.h>
 
 #include "base/error.h"
+#include "flow/wire/hub.h"
 
 struct flow_desk;
 struct flow_head_options {
     const char *listen;
     const char *token_file; /* NULL: of the environment (wire/token.h) */
     bool insecure;          /* without a token an address that others reach is not refused */
+    enum wire_transport transport; /* of connections with workers that have it too (wire/hub.h) */
     FILE *ready; /* one line "ready ADDRESS" once it listens; NULL: none */
     int stop_fd; /* readable: end; -1: never */
     struct flow_desk *desk; /* answers those who ask for metrics (metrics.h); NULL: none */
@@ -43,12 +45,13 @@ struct flow_head_options {
 /* Makes a new token for a head whose unix socket is in this folder: a file of this user alone, which workers
  * and clients of the socket find. *ret_path has `len` bytes for its name. */
 int flow_head_make_token(const char *folder, char *ret_path, size_t len, struct error *error);
-/* ERROR_DENIED: it has no token, and others would reach it. */
+/* ERROR_DENIED: it has no token, and others would reach it. Also the errors of wire_hub_new. */
 int flow_head_run(const struct flow_head_options *options, struct error *error);
 
 struct flow_worker_options {
     const char *head, *listen, *island;
     const char *token_file; /* NULL: beside the head's unix socket, or of the environment (wire/token.h) */
+    enum wire_transport transport; /* with the head and other workers (wire/hub.h) */
     uint32_t devices;
     uint64_t device_bytes; /* memory of one */
     uint64_t host_bytes;   /* host memory for values that leave the devices' memory; 0: none leaves */
@@ -61,7 +64,7 @@ struct flow_worker_options {
     int stop_fd;
 };
 /* ERROR_UNAVAILABLE: the head is gone, and none has come in its place. ERROR_DENIED: it has refused the
- * token. Also the errors of executor_pjrt. */
+ * token. Also the errors of executor_pjrt and wire_hub_new. */
 int flow_worker_run(const struct flow_worker_options *options, struct error *error);
 
 #endif

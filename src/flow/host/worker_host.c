@@ -92,12 +92,9 @@ static void worker_send(struct worker_process *process, uint64_t peer, const str
     if (peer == peer_host((uint32_t)peer)) {
         out = WORKER_OUT(peer);
         const struct worker_meeting *meeting = u64_map_get(&process->meeting_index, peer);
-        struct wire *wire;
         if (!loop_has(process->loop, out) && meeting &&
-            flow_wire_connect(meeting->address, &wire, NULL) == 0) {
-            loop_add(process->loop, wire, out);
+            loop_connect(process->loop, meeting->address, out, NULL) == 0)
             loop_send(process->loop, out, &meeting->hello, (struct str){0}, NULL);
-        }
     }
     if (entry->kind == ENTRY_HELLO_WORKER) {
         struct flow_entry hello = *entry;
@@ -310,13 +307,11 @@ static void worker_took(void *context, uint64_t peer, const struct flow_entry *e
 /* Goes to the head that has taken the place of the lost one, or gives up after the grace. */
 static void worker_seek_head(struct worker_process *process)
 {
-    struct wire *wire;
     int64_t grace_ns = process->options->head_grace_s * NS_PER_SECOND;
     if (process->refused || flow_now_ns() - process->away_ns >= grace_ns) {
         process->head_lost = true;
         loop_stop(process->loop);
-    } else if (flow_wire_connect(process->options->head, &wire, NULL) == 0) {
-        loop_add(process->loop, wire, PEER_HEAD);
+    } else if (loop_connect(process->loop, process->options->head, PEER_HEAD, NULL) == 0) {
         worker_opened(process, PEER_HEAD);
     }
 }
@@ -378,15 +373,19 @@ static void worker_send_parts(void *context, uint32_t host, const struct flow_en
 static int worker_connect(struct worker_process *process, struct error *error)
 {
     const struct flow_worker_options *options = process->options;
+    struct wire_hub *hub;
     int fd;
-    struct wire *head;
     int rc = flow_token_find(options->token_file, options->head, &process->token, error);
     if (rc == 0)
-        rc = flow_wire_listen(options->listen, &fd, error);
+        rc = wire_hub_new(options->transport, &hub, error);
+    if (rc < 0)
+        return rc;
+    loop_use(process->loop, hub);
+    rc = flow_wire_listen(options->listen, &fd, error);
     if (rc < 0)
         return rc;
     loop_listen(process->loop, fd);
-    rc = flow_wire_connect(options->head, &head, error);
+    rc = loop_connect(process->loop, options->head, PEER_HEAD, error);
     if (rc < 0)
         return rc;
     const struct executor *pjrt = options->pjrt ? executor_pjrt(options->pjrt, error) : NULL;
@@ -415,7 +414,6 @@ static int worker_connect(struct worker_process *process, struct error *error)
                                                              .ran = worker_device_ran,
                                                              .context = process});
     process->disk = disk_new(options->save_dir, process->loop);
-    loop_add(process->loop, head, PEER_HEAD);
     loop_stop_at(process->loop, options->stop_fd);
     worker_opened(process, PEER_HEAD);
     return 0;

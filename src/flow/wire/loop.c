@@ -29,6 +29,7 @@ struct connection {
 
 struct loop {
     struct loop_handler handler;
+    struct wire_hub *hub; /* NULL: none */
     int epoll, wake, listener, stop_fd;
     struct u64_map by_peer; /* by peer */
     VEC(struct connection *) list;
@@ -68,6 +69,7 @@ void loop_free(struct loop *loop)
         flow_wire_free(loop->list.items[i]->wire);
         mem_free(loop->list.items[i]);
     }
+    wire_hub_free(loop->hub);
     vec_done(&loop->list);
     vec_done(&loop->dirty);
     u64_map_done(&loop->by_peer);
@@ -79,6 +81,15 @@ void loop_free(struct loop *loop)
     if (loop->epoll >= 0)
         close(loop->epoll);
     mem_free(loop);
+}
+
+void loop_use(struct loop *loop, struct wire_hub *hub)
+{
+    CHECK(loop->list.len == 0 && !loop->hub);
+    loop->hub = hub;
+    struct epoll_event event = {.events = EPOLLIN, .data.ptr = &loop->hub};
+    if (hub)
+        CHECK(epoll_ctl(loop->epoll, EPOLL_CTL_ADD, wire_hub_fd(hub), &event) == 0);
 }
 
 void loop_listen(struct loop *loop, int fd)
@@ -94,6 +105,7 @@ void loop_add(struct loop *loop, struct wire *wire, uint64_t peer)
     connection->loop = loop;
     connection->wire = wire;
     connection->peer = peer;
+    wire->owner = connection;
     vec_push(&loop->list, connection);
     struct connection *old = u64_map_put(&loop->by_peer, peer, connection);
     CHECK(!old || old->dead);
@@ -101,6 +113,15 @@ void loop_add(struct loop *loop, struct wire *wire, uint64_t peer)
         old->replaced = true;
     struct epoll_event event = {.events = EPOLLIN, .data.ptr = connection};
     CHECK(epoll_ctl(loop->epoll, EPOLL_CTL_ADD, wire->fd, &event) == 0);
+}
+
+int loop_connect(struct loop *loop, const char *address, uint64_t peer, struct error *error)
+{
+    struct wire *wire;
+    int rc = wire_hub_connect(loop->hub, address, &wire, error);
+    if (rc == 0)
+        loop_add(loop, wire, peer);
+    return rc;
 }
 
 void loop_stop_at(struct loop *loop, int fd)
@@ -158,6 +179,14 @@ static void connection_flush(struct connection *connection)
         connection_watch(connection, rc > 0 && !connection->wire->ops->is_ready, connection->held);
 }
 
+/* What the connection has to write leaves at the end of the turn. */
+static void connection_mark(struct connection *connection)
+{
+    if (!connection->dirty)
+        vec_push(&connection->loop->dirty, connection);
+    connection->dirty = true;
+}
+
 void loop_send(struct loop *loop, uint64_t peer, const struct flow_entry *entry, struct str tail,
                struct tensor *payload)
 {
@@ -171,9 +200,7 @@ void loop_send(struct loop *loop, uint64_t peer, const struct flow_entry *entry,
         loop_kill(loop, connection);
         return;
     }
-    if (!connection->dirty)
-        vec_push(&loop->dirty, connection);
-    connection->dirty = true;
+    connection_mark(connection);
 }
 
 void loop_close(struct loop *loop, uint64_t peer)
@@ -195,9 +222,26 @@ static bool connection_entry(void *context, const struct flow_entry *entry, stru
 
 static void connection_read(struct connection *connection)
 {
-    if (!connection->dead && !connection->held &&
-        flow_wire_read(connection->wire, connection_entry, connection, NULL) < 0)
+    if (connection->dead || connection->held)
+        return;
+    if (flow_wire_read(connection->wire, connection_entry, connection, NULL) < 0)
         loop_kill(connection->loop, connection);
+    else if (!connection->writing && flow_wire_is_pending(connection->wire))
+        connection_mark(connection); /* a step of its move to UCX */
+}
+
+static void connection_trust(struct connection *connection)
+{
+    wire_hub_offer(connection->loop->hub, connection->wire);
+    if (flow_wire_is_pending(connection->wire))
+        connection_mark(connection);
+}
+
+void loop_trust(struct loop *loop, uint64_t peer)
+{
+    struct connection *connection = loop_connection(loop, peer);
+    if (connection)
+        connection_trust(connection);
 }
 
 void loop_bind(struct loop *loop, uint64_t guest, uint64_t as)
@@ -211,6 +255,8 @@ void loop_bind(struct loop *loop, uint64_t guest, uint64_t as)
                          as)) /* a peer that has two connections is sent to by the first; both are read */
         u64_map_put(&loop->by_peer, as, connection);
     connection_watch(connection, connection->writing, false);
+    if (as == peer_host((uint32_t)as))
+        connection_trust(connection);
     connection->resumes = true;
     loop_wake(loop); /* what it has sent behind its hello is read in the next turn */
 }
@@ -320,15 +366,37 @@ static bool loop_spin(struct loop *loop)
     return served > 0;
 }
 
+/* Serves connections for which UCX has something. Returns how long to wait for more. */
+static int loop_serve_hub(struct loop *loop, int timeout_ms)
+{
+    struct wire *wire;
+    bool rests = !loop->hub || wire_hub_turn(loop->hub);
+    if (!rests && timeout_ms > WIRE_HUB_AGAIN_MS)
+        timeout_ms = WIRE_HUB_AGAIN_MS;
+    while (loop->hub && (wire = wire_hub_next(loop->hub))) {
+        connection_serve(wire->owner);
+        timeout_ms = 0;
+    }
+    return timeout_ms;
+}
+
 /* Waits for events and carries them out. */
 static void loop_poll(struct loop *loop, int timeout_ms)
 {
     struct epoll_event events[LOOP_EVENTS];
+    bool served = loop->hub != NULL;
+    if (served) {
+        int left_ms = loop_serve_hub(loop, timeout_ms);
+        served = left_ms == 0 && timeout_ms > 0;
+        timeout_ms = left_ms;
+    }
     int count = epoll_wait(loop->epoll, events, LOOP_EVENTS, timeout_ms);
     for (int i = 0; i < count; i++) {
         void *what = events[i].data.ptr;
         if (what == &loop->stop_fd) {
             loop->stop = true;
+        } else if (what == &loop->hub) {
+            continue; /* served before the next wait */
         } else if (what == &loop->listener) {
             loop_take_guests(loop);
         } else if (what == &loop->wake) {
@@ -343,7 +411,7 @@ static void loop_poll(struct loop *loop, int timeout_ms)
                 connection_serve(connection);
         }
     }
-    loop->busy = count > 0;
+    loop->busy = count > 0 || served;
 }
 
 static void loop_turn(struct loop *loop, int timeout_ms)

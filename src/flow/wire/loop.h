@@ -10,6 +10,7 @@
 #ifndef PHX_FLOW_WIRE_LOOP_H
 #define PHX_FLOW_WIRE_LOOP_H
 
+#include "flow/wire/hub.h"
 #include "flow/wire/wire.h"
 
 struct loop;
@@ -28,8 +29,12 @@ struct loop_handler {
 
 int loop_new(const struct loop_handler *handler, struct loop **ret_loop, struct error *error);
 void loop_free(struct loop *loop);
+/* Takes over the hub, by which connections move to UCX; NULL: none does. Before the first connection. */
+void loop_use(struct loop *loop, struct wire_hub *hub);
 /* Takes over the descriptor. */
 void loop_listen(struct loop *loop, int fd);
+/* Connects to a peer and adds it. */
+int loop_connect(struct loop *loop, const char *address, uint64_t peer, struct error *error);
 /* Takes over the wire. A peer whose connection has ended may be added again, also before `closed` is called
  * for the old one. */
 void loop_add(struct loop *loop, struct wire *wire, uint64_t peer);
@@ -41,6 +46,9 @@ void loop_close(struct loop *loop, uint64_t peer); /* all its connections; `clos
 /* The guest is `as` from now on. A peer may have several connections: it is sent to by the oldest one that
  * lives, all are read, and `closed` is called when the last one has ended. */
 void loop_bind(struct loop *loop, uint64_t guest, uint64_t as);
+/* The peer has shown that it is a worker of this runtime: its connection may move to UCX. loop_bind as a
+ * host says so too. */
+void loop_trust(struct loop *loop, uint64_t peer);
 void loop_stop_at(struct loop *loop, int fd); /* when fd is readable; -1: never */
 void loop_set_tick(struct loop *loop, int64_t every_ns);
 void loop_run(struct loop *loop);

@@ -1,6 +1,7 @@
 /* Frames over sockets: unix:PATH and HOST:PORT. */
+#include "flow/wire/socket.h"
+
 #include "flow/wire/ring.h"
-#include "flow/wire/wire.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -16,7 +17,7 @@
 
 enum { SOCKET_BACKLOG = 512, SOCKET_BUFFER = 1 << 20, SOCKET_CONNECT_S = 5 };
 
-static ssize_t socket_read(struct wire *wire, void *data, size_t len)
+ssize_t wire_socket_read(struct wire *wire, void *data, size_t len)
 {
     ssize_t got = recv(wire->fd, data, len, MSG_DONTWAIT);
     if (got > 0)
@@ -24,7 +25,7 @@ static ssize_t socket_read(struct wire *wire, void *data, size_t len)
     return got < 0 && (errno == EAGAIN || errno == EINTR) ? 0 : -1;
 }
 
-static ssize_t socket_write(struct wire *wire, const void *data, size_t len)
+ssize_t wire_socket_write(struct wire *wire, const void *data, size_t len)
 {
     ssize_t sent = send(wire->fd, data, len, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent >= 0)
@@ -38,7 +39,7 @@ static void socket_close(struct wire *wire)
 }
 
 static const struct wire_ops wire_sockets = {
-    .name = "sockets", .read = socket_read, .write = socket_write, .close = socket_close};
+    .name = "sockets", .read = wire_socket_read, .write = wire_socket_write, .close = socket_close};
 
 /* The first bytes of a connection that was accepted say which carrier it has. */
 static ssize_t guest_read(struct wire *wire, void *data, size_t len)
@@ -101,7 +102,7 @@ static int wire_resolve(const char *address, bool passive, struct addrinfo **ret
     return 0;
 }
 
-int flow_wire_connect(const char *address, struct wire **ret_wire, struct error *error)
+int wire_socket_connect(const char *address, struct wire **ret_wire, struct error *error)
 {
     int fd = -1;
     if (strncmp(address, "unix:", 5) == 0) {
@@ -138,7 +139,16 @@ int flow_wire_connect(const char *address, struct wire **ret_wire, struct error 
             return error_set_errno(error, refused, "connecting to %s", address);
     }
     fcntl(fd, F_SETFL, fcntl(fd, F_GETFL) | O_NONBLOCK);
-    struct wire *wire = wire_of_socket(fd);
+    *ret_wire = wire_of_socket(fd);
+    return 0;
+}
+
+int flow_wire_connect(const char *address, struct wire **ret_wire, struct error *error)
+{
+    struct wire *wire;
+    int rc = wire_socket_connect(address, &wire, error);
+    if (rc < 0)
+        return rc;
     if (strncmp(address, "unix:", 5) == 0 && !wire_ring_offer(wire)) {
         flow_wire_free(wire);
         return error_set(error, ERROR_UNAVAILABLE, "%s has closed the connection", address);

@@ -1,13 +1,6 @@
 /* Frames over a carrier of bytes. */
 #include "flow/wire/wire.h"
 
-struct wire_header {
-    char magic[4];
-    uint32_t entries;
-    uint64_t bytes;
-};
-_Static_assert(sizeof(struct wire_header) == 16, "a frame's header has 16 bytes");
-
 void flow_wire_free(struct wire *wire)
 {
     if (!wire)
@@ -46,7 +39,7 @@ void flow_wire_put(struct wire *wire, const struct flow_entry *entry, struct str
         wire_close_frame(wire);
     if (wire->frame_entries == 0) {
         bool fresh = wire->out.len == wire->out_first || vec_last(&wire->out).payload ||
-                     vec_last(&wire->out).bytes.len > WIRE_READ_MAX;
+                     vec_last(&wire->out).is_step || vec_last(&wire->out).bytes.len > WIRE_READ_MAX;
         if (fresh) {
             vec_push(&wire->out, ((struct wire_chunk){.bytes = wire->spare}));
             wire->spare = (struct buf){0};
@@ -71,9 +64,29 @@ void flow_wire_put(struct wire *wire, const struct flow_entry *entry, struct str
     wire_close_frame(wire);
 }
 
+void flow_wire_put_step(struct wire *wire, enum wire_step step, struct str data, bool moves)
+{
+    struct wire_header header = {{'P', 'H', 'X', 'U'}, step, data.len};
+    struct wire_chunk chunk = {.is_step = true, .moves = moves};
+    CHECK(data.len <= WIRE_STEP_MAX);
+    wire_close_frame(wire);
+    buf_add(&chunk.bytes, &header, sizeof header);
+    buf_add_str(&chunk.bytes, data);
+    vec_push(&wire->out, chunk);
+}
+
 bool flow_wire_is_pending(const struct wire *wire)
 {
     return wire->out_first < wire->out.len;
+}
+
+/* Writes what is left of a chunk of `len` bytes, or a part of it. */
+static ssize_t wire_write_chunk(struct wire *wire, struct wire_chunk *chunk, size_t len)
+{
+    if (chunk->payload && wire->ops->write_tensor)
+        return wire->ops->write_tensor(wire, chunk->payload, wire->out_done);
+    const char *data = chunk->payload ? chunk->payload->data : chunk->bytes.data;
+    return wire->ops->write(wire, data + wire->out_done, len - wire->out_done);
 }
 
 int flow_wire_flush(struct wire *wire)
@@ -81,14 +94,15 @@ int flow_wire_flush(struct wire *wire)
     wire_close_frame(wire);
     while (wire->out_first < wire->out.len) {
         struct wire_chunk *chunk = &wire->out.items[wire->out_first];
-        const char *data = chunk->payload ? chunk->payload->data : chunk->bytes.data;
         size_t len = chunk->payload ? (size_t)ir_type_bytes(&chunk->payload->type) : chunk->bytes.len;
         while (wire->out_done < len) {
-            ssize_t moved = wire->ops->write(wire, data + wire->out_done, len - wire->out_done);
+            ssize_t moved = wire_write_chunk(wire, chunk, len);
             if (moved <= 0)
                 return moved == 0 ? 1 : ERROR_UNAVAILABLE;
             wire->out_done += (size_t)moved;
         }
+        if (chunk->moves)
+            wire->ops->moved(wire);
         tensor_unref(chunk->payload);
         wire->out_done = 0;
         if (!wire->spare.data && chunk->bytes.data) { /* memory for the next frames */
@@ -104,6 +118,32 @@ int flow_wire_flush(struct wire *wire)
     return 0;
 }
 
+/* Takes a step at the front of `in`. Returns 0 when more bytes are needed, 1 when it has been taken. */
+static int wire_take_step(struct wire *wire, const struct wire_header *header, struct error *error)
+{
+    struct str in = {wire->in.data + wire->in_used, wire->in.len - wire->in_used};
+    bool announces = header->entries == WIRE_ANNOUNCE;
+    if (header->bytes > WIRE_STEP_MAX || header->entries >= WIRE_END || (announces && header->bytes > 0) ||
+        (!announces && !wire->ops->step))
+        return error_set(error, ERROR_CORRUPT, "the peer's step to another carrier is damaged");
+    size_t size = sizeof *header + (size_t)header->bytes;
+    if (in.len < size)
+        return 0;
+    wire->in_used += size;
+    if (announces) {
+        wire->announced = true;
+        return 1;
+    }
+    struct str data = {in.data + sizeof *header, size - sizeof *header},
+               rest = {in.data + size, in.len - size};
+    int rc = wire->ops->step(wire, header->entries, data, rest);
+    if (rc < 0)
+        return error_set(error, ERROR_CORRUPT, "the peer's step to another carrier is refused");
+    if (rc > 0)
+        wire->in.len = wire->in_used;
+    return 1;
+}
+
 /* Hands out the whole entries of `in`. Returns 1 when `on_entry` wants no more now. */
 static int wire_parse(struct wire *wire,
                       bool (*on_entry)(void *context, const struct flow_entry *entry, struct str tail),
@@ -117,6 +157,12 @@ static int wire_parse(struct wire *wire,
             if (left < sizeof header)
                 return 0;
             memcpy(&header, data, sizeof header);
+            if (memcmp(header.magic, "PHXU", 4) == 0) {
+                int rc = wire_take_step(wire, &header, error);
+                if (rc <= 0)
+                    return rc;
+                continue;
+            }
             if (memcmp(header.magic, "PHXF", 4) != 0 || header.entries == 0 ||
                 header.entries > WIRE_FRAME_ENTRIES ||
                 header.bytes < header.entries * sizeof(struct flow_entry) ||
