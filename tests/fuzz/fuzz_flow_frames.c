@@ -45,8 +45,19 @@ static void input_close(struct wire *wire)
 {
 }
 
+/* A step to another carrier: refused, taken, or the last word on this one, as its first byte says. */
+static int input_step(struct wire *wire, enum wire_step step, struct str data, struct str rest)
+{
+    struct input *input = wire->carrier;
+    CHECK(step != WIRE_ANNOUNCE && step < WIRE_END && data.len <= WIRE_STEP_MAX);
+    int how = data.len ? data.data[0] % 3 : 0;
+    if (how == 1)
+        input->left = 0;
+    return how == 2 ? -1 : how;
+}
+
 static const struct wire_ops input_ops = {
-    .name = "input", .read = input_read, .write = input_write, .close = input_close};
+    .name = "input", .read = input_read, .write = input_write, .close = input_close, .step = input_step};
 
 static void world_feed(struct world *world, const struct flow_event *event)
 {

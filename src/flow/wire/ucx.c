@@ -49,6 +49,7 @@ static ssize_t carrier_read(struct wire *wire, void *data, size_t len)
             hub_send(carrier, UCX_CREDIT, stream_tell(&carrier->stream), NULL, 0);
         return (ssize_t)got;
     }
+    hub_settle(carrier->hub, carrier);
     if (carrier->broken || (carrier->ended && carrier->stream.taken >= carrier->ends_at))
         return -1;
     if (carrier_hear(carrier)) /* END may have come: all bytes may be here already */

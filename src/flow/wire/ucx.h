@@ -67,6 +67,8 @@ struct wire_hub {
 void hub_add(struct wire_hub *hub, struct ucx_carrier *carrier);
 /* Puts the carrier where wire_hub_next finds it. */
 void hub_wake(struct wire_hub *hub, struct ucx_carrier *carrier);
+/* The owner has looked at the carrier: takes it away from there. */
+void hub_settle(struct wire_hub *hub, struct ucx_carrier *carrier);
 /* The carrier's wire is gone. The hub keeps the socket until the peer has all bytes. */
 void hub_let_go(struct wire_hub *hub, struct ucx_carrier *carrier);
 /* Makes the endpoint. False: UCX refuses the address. */

@@ -193,6 +193,15 @@ void hub_wake(struct wire_hub *hub, struct ucx_carrier *carrier)
     vec_push(&hub->ready, carrier);
 }
 
+void hub_settle(struct wire_hub *hub, struct ucx_carrier *carrier)
+{
+    for (size_t i = 0; carrier->ready && i < hub->ready.len; i++)
+        if (hub->ready.items[i] == carrier) {
+            vec_remove(&hub->ready, i);
+            carrier->ready = false;
+        }
+}
+
 struct wire *wire_hub_next(struct wire_hub *hub)
 {
     if (hub->ready.len == 0)
@@ -275,12 +284,7 @@ static void hub_bury(struct wire_hub *hub)
 
 void hub_let_go(struct wire_hub *hub, struct ucx_carrier *carrier)
 {
-    for (size_t i = 0; carrier->ready && i < hub->ready.len; i++)
-        if (hub->ready.items[i] == carrier) {
-            vec_remove(&hub->ready, i);
-            break;
-        }
-    carrier->ready = false;
+    hub_settle(hub, carrier);
     carrier->wire = NULL;
     carrier->closed_ns = flow_now_ns();
     struct epoll_event event = {.events = EPOLLIN};
