@@ -14,7 +14,7 @@ static const struct {
     const char *help;
 } actions[] = {
     {"up", flow_up, "run a head and workers here: --hosts, --devices, --memory, --host-memory, ..."},
-    {"head", flow_head, "run the head: --listen, --metrics"},
+    {"head", flow_head, "run the head: --listen, --transport, --metrics"},
     {"worker", flow_worker, "run the worker of a host: --head, --listen, --devices, --pjrt, ..."},
     {"top", flow_top, "show tenants, devices and programs of a head: ADDRESS"},
     {"trace", flow_trace, "record what devices do: ADDRESS -o FILE, --time"},

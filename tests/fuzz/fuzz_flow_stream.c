@@ -1,5 +1,5 @@
-/* Messages of a peer over UCX, in any place and order, compared with a plain picture of the bytes. Each message
- * is four bytes of place, two of length, and one that says how it comes and how much is read then. */
+/* Messages of a peer over UCX, in any place and order, compared with a plain picture of the bytes. Each
+ * message is four bytes of place, two of length, and one that says how it comes and how much is read then. */
 #include <stddef.h>
 #include <stdint.h>
 #include <string.h>
