@@ -85,13 +85,16 @@ static bool is_ready(const struct doc *node)
 
 struct sums {
     int64_t machines, ready, cordoned;
-    int64_t chips, free_chips, down;
+    int64_t chips, free_chips, reserved, down; /* reserved: of the free ones */
     int64_t jobsets, running, waiting;
 };
 
-static void sum_up(struct sums *sums, const struct doc *nodes, const struct doc *jobsets)
+static void sum_up(struct sums *sums, const struct doc *nodes, const struct doc *jobsets,
+                   const struct doc *report)
 {
-    *sums = (struct sums){.machines = (int64_t)doc_len(nodes), .jobsets = (int64_t)doc_len(jobsets)};
+    *sums = (struct sums){.machines = (int64_t)doc_len(nodes),
+                          .jobsets = (int64_t)doc_len(jobsets),
+                          .reserved = doc_number(report, "cluster.chipsNow.reserved", 0)};
     for (size_t i = 0; i < doc_len(nodes); i++) {
         const struct doc *node = doc_at(nodes, i);
         bool off = doc_bool(doc_dotted(node, "spec.unschedulable"), false), up = is_ready(node);
@@ -116,8 +119,11 @@ static void put_cluster(struct buf *out, const struct sums *sums)
 {
     buf_printf(out, "machines  %lld, %lld ready, %lld cordoned\n", (long long)sums->machines,
                (long long)sums->ready, (long long)sums->cordoned);
-    buf_printf(out, "chips     %lld, %lld held, %lld free, %lld down\n", (long long)sums->chips,
-               (long long)held_of(sums), (long long)sums->free_chips, (long long)sums->down);
+    buf_printf(out, "chips     %lld, %lld held, %lld free", (long long)sums->chips, (long long)held_of(sums),
+               (long long)sums->free_chips);
+    if (sums->reserved)
+        buf_printf(out, " (%lld reserved)", (long long)sums->reserved);
+    buf_printf(out, ", %lld down\n", (long long)sums->down);
     buf_printf(out, "jobsets   %lld, %lld running, %lld waiting or starting\n\n", (long long)sums->jobsets,
                (long long)sums->running, (long long)sums->waiting);
 }
@@ -389,13 +395,13 @@ static void put_numbers(struct json_writer *writer, const char *key, const char 
 static void put_json(struct buf *out, const struct sums *sums, const struct row_list *list, bool nodes)
 {
     static const char *const machine_names[] = {"all", "ready", "cordoned"};
-    static const char *const chip_names[] = {"all", "held", "free", "down"};
+    static const char *const chip_names[] = {"all", "held", "free", "reserved", "down"};
     const int64_t machines[] = {sums->machines, sums->ready, sums->cordoned};
-    const int64_t chips[] = {sums->chips, held_of(sums), sums->free_chips, sums->down};
+    const int64_t chips[] = {sums->chips, held_of(sums), sums->free_chips, sums->reserved, sums->down};
     struct json_writer writer = {.out = out};
     json_begin_object(&writer);
     put_numbers(&writer, "machines", machine_names, machines, 3);
-    put_numbers(&writer, "chips", chip_names, chips, 4);
+    put_numbers(&writer, "chips", chip_names, chips, 5);
     json_key(&writer, nodes ? "nodes" : "jobsets");
     json_begin_array(&writer);
     for (size_t i = 0; i < list->rows.len; i++) {
@@ -421,14 +427,14 @@ static int list(struct topping *topping, const char *kind, struct client_reply *
 enum { HEAD_LINES = 4 };
 
 static void put_all(struct topping *topping, struct buf *out, bool live, const struct doc *nodes,
-                    const struct doc *jobsets, const struct doc *pods)
+                    const struct doc *jobsets, const struct doc *pods, const struct doc *report)
 {
     struct sums sums;
     struct holders holders = {0};
     struct row_list rows = {0};
     int columns, lines;
     output_size(&columns, &lines);
-    sum_up(&sums, nodes, jobsets);
+    sum_up(&sums, nodes, jobsets, report);
     count_holders(&holders, pods);
     if (topping->nodes)
         list_nodes(&rows, nodes);
@@ -449,23 +455,26 @@ static void put_all(struct topping *topping, struct buf *out, bool live, const s
 
 static int show(struct topping *topping, bool live)
 {
-    struct client_reply nodes = {0}, jobsets = {0}, pods = {0};
+    struct client_reply nodes = {0}, jobsets = {0}, pods = {0}, report = {0};
     struct buf out BUF_CLEANUP = {0};
     int rc = list(topping, "nodes", &nodes);
     if (rc == EXIT_OK)
         rc = list(topping, "jobsets", &jobsets);
     if (rc == EXIT_OK && !topping->nodes)
         rc = list(topping, "pods", &pods);
+    if (rc == EXIT_OK)
+        rc = client_get(&topping->client, STR("/report"), &report);
     if (rc == EXIT_OK) {
         if (live)
             fputs("\033[H\033[J", stdout);
         put_all(topping, &out, live, doc_get(nodes.doc, "items"), doc_get(jobsets.doc, "items"),
-                doc_get(pods.doc, "items"));
+                doc_get(pods.doc, "items"), doc_get(report.doc, "status"));
         output_write(&out);
     }
     client_reply_done(&nodes);
     client_reply_done(&jobsets);
     client_reply_done(&pods);
+    client_reply_done(&report);
     return rc;
 }
 

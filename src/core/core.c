@@ -3,6 +3,7 @@
 #include "base/hash.h"
 #include "core/admit/admit.h"
 #include "core/disruption.h"
+#include "core/job/trial.h"
 #include "core/launch/launch.h"
 #include "core/object/life.h"
 #include "core/record.h"
@@ -264,6 +265,7 @@ static void apply(struct core *core, const struct event *event, struct effects *
         step.schedule = true;
     core_slices_leave(&step);
     settle(core, &step);
+    jobs_book_reserved(&step);
     lease_hold_set(&core->hold, repairs_hold_until(core->repairs), core->seq, core->now_ns);
     core_hangs_forget(core, &step);
     jobs_show_accounts(&step);

@@ -4,6 +4,7 @@
 
 #include "core/admit/admit.h"
 #include "core/job/life.h"
+#include "core/job/trial.h"
 #include "core/object/life.h"
 #include "core/sched/capacity.h"
 
@@ -250,6 +251,9 @@ static void audit_jobset(struct audit *audit, const struct jobset *jobset)
     CHECK(jobset->restarts_counted + jobset->recovery.in_place_counted <=
           jobset->attempt + (int32_t)jobset->history.record_count);
     CHECK(jobset->checkpoint.committed_step < 0 || jobset->checkpoint.committed_attempt <= jobset->attempt);
+    CHECK(jobset->checkpoint.fallback_step == -1 ||
+          (jobset->checkpoint.fallback_step >= 0 &&
+           jobset->checkpoint.fallback_step < jobset->checkpoint.committed_step));
     CHECK(!jobset_finished(jobset) || jobset->finished_ns > 0);
     CHECK(jobset->recovery.ladder.rung < RUNGS && jobset->recovery.ladder.best_step >= -1 &&
           jobset->recovery.ladder.stalled >= 0);
@@ -292,9 +296,11 @@ static void audit_machines(struct audit *audit)
             listed++;
         }
         CHECK(listed == audit->living[m]);
-        CHECK(machine->booked_owner == machine_free_owner(machine) &&
-              machine->booked_chips == __builtin_popcountll(machine->free_mask));
-        audit->owned[machine->booked_owner] += machine->booked_chips;
+        CHECK(audit->core->jobs.reserved_anew.len || /* a test has changed reservations between steps */
+              machine->reserved_mask == jobs_reserved_chips(&audit->core->jobs, (machine_id)m));
+        CHECK(booked_equal(machine->booked, machine_to_book(machine)));
+        audit->owned[machine->booked.owner] += machine->booked.chips;
+        audit->owned[OWNER_RESERVED] += machine->booked.reserved;
     }
 }
 

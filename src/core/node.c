@@ -107,11 +107,8 @@ static void remap_jobs(struct core *core, const struct cluster *old)
 
 static void book_inventory(struct core *core, struct step *step)
 {
-    for (size_t i = 0; i < core->retired.machine_count; i++) {
-        const struct machine *machine = &core->retired.machines[i];
-        ledger_free_chips(&core->ledger, (enum ledger_owner)machine->booked_owner, -machine->booked_chips,
-                          step_now_us(step));
-    }
+    for (size_t i = 0; i < core->retired.machine_count; i++)
+        machine_book_chips(step, core->retired.machines[i].booked, -1);
     for (int owner = 0; owner < LEDGER_OWNERS; owner++)
         CHECK(!ledger_owner_is_free((enum ledger_owner)owner) || core->ledger.chips[owner] == 0);
     for (size_t i = 0; i < core->cluster.machine_count; i++)

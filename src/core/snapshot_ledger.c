@@ -3,6 +3,7 @@
 #include "core/agent/codec_pb.h"
 #include "core/internal.h"
 #include "core/job/life.h"
+#include "core/job/trial.h"
 #include "core/snapshot.h"
 
 /* Number of owners in snapshots from before the ledger was complete, and from before there were spares. */
@@ -199,14 +200,28 @@ static void derive_gone(struct core *core)
     }
 }
 
+/* Books in which reserved chips were not told from other usable ones take the present owners. */
+static void adopt_reserved(struct ledger *ledger, const struct ledger *counted)
+{
+    static const enum ledger_owner usable[] = {OWNER_IDLE, OWNER_FRAGMENTED, OWNER_STANDBY, OWNER_RESERVED};
+    int64_t more = 0;
+    for (size_t i = 0; i < sizeof usable / sizeof *usable; i++)
+        more += ledger->chips[usable[i]] - counted->chips[usable[i]];
+    if (ledger->chips[OWNER_RESERVED] || more)
+        return;
+    for (size_t i = 0; i < sizeof usable / sizeof *usable; i++)
+        ledger->chips[usable[i]] = counted->chips[usable[i]];
+}
+
 bool snapshot_ledger_restored(struct core *core, bool old)
 {
     struct ledger counted = {0}, *ledger = &core->ledger;
+    jobs_restore_reserved(&core->jobs, &core->cluster);
     for (size_t m = 0; m < core->cluster.machine_count; m++) {
         struct machine *machine = &core->cluster.machines[m];
-        machine->booked_owner = (uint8_t)machine_free_owner(machine);
-        machine->booked_chips = (uint8_t)__builtin_popcountll(machine->free_mask);
-        counted.chips[machine->booked_owner] += machine->booked_chips;
+        machine->booked = machine_to_book(machine);
+        counted.chips[machine->booked.owner] += machine->booked.chips;
+        counted.chips[OWNER_RESERVED] += machine->booked.reserved;
     }
     for (size_t i = 0; i < core->jobs.jobsets.len; i++)
         for (size_t g = 0; g < core->jobs.jobsets.items[i]->gangs.len; g++) {
@@ -219,5 +234,6 @@ bool snapshot_ledger_restored(struct core *core, bool old)
         mem_copy(ledger->chips, counted.chips, sizeof ledger->chips);
         derive_gone(core);
     }
+    adopt_reserved(ledger, &counted);
     return memcmp(ledger->chips, counted.chips, sizeof ledger->chips) == 0;
 }

@@ -325,7 +325,11 @@ static int read_jobset(struct reader *reader, const Snapshot__Jobset *pb)
     jobset->checkpoint = (struct checkpoint_state){.committed_step = pb->committed_step,
                                                    .committed_attempt = pb->committed_attempt,
                                                    .committed_ns = pb->committed_ns,
+                                                   .fallback_step = pb->fallback_step_plus_1 - 1,
                                                    .count = pb->checkpoints};
+    if (pb->fallback_step_plus_1 < 0 ||
+        (pb->fallback_step_plus_1 && pb->fallback_step_plus_1 > pb->committed_step))
+        return corrupt(reader, "the checkpoints of jobset", pb->uid);
     read_restarts(jobset, pb);
     jobset->finished_ns = pb->finished_ns;
     jobset->failures_wait = pb->failures_wait;

@@ -228,6 +228,7 @@ static void write_jobset(struct writer *writer, const struct jobset *jobset)
     pb.committed_step = jobset->checkpoint.committed_step;
     pb.committed_attempt = jobset->checkpoint.committed_attempt;
     pb.committed_ns = jobset->checkpoint.committed_ns;
+    pb.fallback_step_plus_1 = jobset->checkpoint.fallback_step + 1;
     pb.checkpoints = jobset->checkpoint.count;
     pb.closed = snapshot_write_account(&writer->arena, &jobset->usage.closed);
     if (jobset->foreign.status) {

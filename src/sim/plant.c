@@ -1,5 +1,6 @@
 /* plant.c - bugs that are planted around the driver, to see that they are caught: in what it hands to its
  * ports and what the ports hand to it, and in the core between two steps. */
+#include "core/job/trial.h"
 #include "sim/world.h"
 
 /* --- around a step ---------------------------------------------------------------------------- */
@@ -62,11 +63,11 @@ static void hide_rooms(struct world *world)
         const struct workload *workload = workload_of(core_admit(world->controller.core), jobset->uid);
         if (!jobset->grant.reserved_count || !workload || workload->state != WORKLOAD_HOLDING)
             continue;
-        struct hidden_room room = {jobset->uid, jobset->grant.reserved, jobset->grant.reserved_count};
+        struct hidden_room room = {jobset->uid, NULL, jobset->grant.reserved_count};
+        room.rooms = mem_alloc(room.count * sizeof *room.rooms);
+        mem_copy(room.rooms, jobset->grant.reserved, room.count * sizeof *room.rooms);
         vec_push(&world->controller.planted.hidden, room);
-        jobset->grant.reserved = NULL;
-        jobset->grant.reserved_count = 0;
-        store->reserving--;
+        jobset_keep_reserved(store, jobset, NULL, 0);
     }
 }
 
@@ -78,13 +79,9 @@ static void show_rooms(struct world *world)
         struct hidden_room *room = &hidden->items[i];
         struct jobset *jobset = jobs_find_uid(store, room->jobset);
         const struct workload *workload = workload_of(core_admit(world->controller.core), room->jobset);
-        if (!jobset || jobset->grant.reserved_count || !workload || workload->state != WORKLOAD_HOLDING) {
-            mem_free(room->rooms);
-            continue;
-        }
-        jobset->grant.reserved = room->rooms;
-        jobset->grant.reserved_count = room->count;
-        store->reserving++;
+        if (jobset && !jobset->grant.reserved_count && workload && workload->state == WORKLOAD_HOLDING)
+            jobset_keep_reserved(store, jobset, room->rooms, room->count);
+        mem_free(room->rooms);
     }
     vec_clear(hidden);
 }

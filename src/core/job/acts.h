@@ -168,6 +168,9 @@ void usage_resumed(struct step *step, struct jobset *jobset);
 void usage_rung_helped(struct step *step, struct jobset *jobset, int64_t at);
 /* Books so many lost chip-microseconds of the newest restart back: ranks still had the work in memory. */
 void usage_regain(struct step *step, struct jobset *jobset, int64_t chip_us);
+/* The reverse for work that a checkpoint had kept: `steps` of the `all` steps that were kept are lost to what
+ * ended the last attempt. Steps are taken to have cost the same. */
+void usage_unkeep(struct step *step, struct jobset *jobset, int64_t steps, int64_t all);
 /* Gives the chips of gangs that make no steps yet the owner for which they wait now: a machine,
  * cross-connects, tests, ending processes, the first step. Called when the JobSet was looked at; linear in
  * its gangs. */

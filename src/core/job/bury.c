@@ -106,6 +106,8 @@ void job_store_done(struct job_store *store)
     folders_done(store);
     vec_done(&store->preflights);
     vec_done(&store->testing);
+    vec_done(&store->reserving);
+    vec_done(&store->reserved_anew);
     CHECK(store->verdicts.len == 0);
     vec_done(&store->verdicts);
     vec_done(&store->dead_tasks);
@@ -177,5 +179,6 @@ void jobs_remap_machines(struct job_store *store, const machine_id *map)
             move->machine = mapped(move->machine, map);
         jobset_remap_reserved(store, jobset, map);
     }
+    jobs_look_at_reserved(store);
     preflight_remap(store, map);
 }

@@ -93,6 +93,18 @@ void usage_regain(struct step *step, struct jobset *jobset, int64_t chip_us)
     move_time(step, jobset, from, OWNER_UNKEPT, chip_us);
 }
 
+void usage_unkeep(struct step *step, struct jobset *jobset, int64_t steps, int64_t all)
+{
+    struct restart_record *record = restart_newest(jobset);
+    int64_t kept_us = jobset->usage.closed.chip_us[OWNER_KEPT];
+    CHECK(record && steps >= 0 && steps <= all && all > 0);
+    for (size_t i = 0; i < jobset->gangs.len; i++)
+        kept_us += jobset->gangs.items[i]->account.chip_us[OWNER_KEPT];
+    int64_t lost_us = (int64_t)((__int128)kept_us * steps / all);
+    move_time(step, jobset, OWNER_KEPT, usage_loser(record), lost_us);
+    record->redone_us += lost_us;
+}
+
 /* Returns for how long the present attempt has run: since all tasks of its first gang did; 0: not yet. */
 static int64_t runtime_us(const struct step *step, const struct jobset *jobset)
 {

@@ -196,7 +196,7 @@ static bool only_machines_decide(const struct step *step, const struct gang *gan
 {
     CHECK(gang->state == GANG_QUEUED);
     const struct jobset *jobset = gang->jobset;
-    return gang->refused_at && gang->feasible_shape == step->jobs->shape + 1 && !step->jobs->reserving &&
+    return gang->refused_at && gang->feasible_shape == step->jobs->shape + 1 && !step->jobs->reserving.len &&
            !step->jobs->exclusive && !jobset->old_jobs.len && !jobset->history.suspect_count;
 }
 

@@ -74,19 +74,40 @@ enum ledger_owner machine_free_owner(const struct machine *machine)
         return OWNER_CORDONED;
     if (machine->spare)
         return OWNER_STANDBY;
-    return machine->free_mask == machine_all_chips(machine) ? OWNER_IDLE : OWNER_FRAGMENTED;
+    uint64_t open = machine->free_mask & ~machine->reserved_mask;
+    return open == machine_all_chips(machine) ? OWNER_IDLE : OWNER_FRAGMENTED;
+}
+
+/* Chips that cannot be used at present, whoever they are for, have the owner that says why. */
+uint64_t machine_free_reserved(const struct machine *machine)
+{
+    enum ledger_owner owner = machine_free_owner(machine);
+    bool usable = owner == OWNER_IDLE || owner == OWNER_FRAGMENTED || owner == OWNER_STANDBY;
+    return usable ? machine->free_mask & machine->reserved_mask : 0;
+}
+
+struct booked_chips machine_to_book(const struct machine *machine)
+{
+    enum ledger_owner owner = machine_free_owner(machine);
+    int chips = __builtin_popcountll(machine->free_mask);
+    int reserved = __builtin_popcountll(machine_free_reserved(machine));
+    CHECK(chips <= CHIPS_PER_MACHINE_MAX && reserved <= chips && ledger_owner_is_free(owner));
+    return (struct booked_chips){(uint8_t)owner, (uint8_t)(chips - reserved), (uint8_t)reserved};
+}
+
+void machine_book_chips(struct step *step, struct booked_chips booked, int sign)
+{
+    CHECK(sign == 1 || sign == -1);
+    ledger_free_chips(step->ledger, (enum ledger_owner)booked.owner, sign * booked.chips, step_now_us(step));
+    ledger_free_chips(step->ledger, OWNER_RESERVED, sign * booked.reserved, step_now_us(step));
 }
 
 void machine_book_free(struct step *step, struct machine *machine)
 {
-    enum ledger_owner owner = machine_free_owner(machine);
-    int chips = __builtin_popcountll(machine->free_mask);
-    CHECK(chips <= CHIPS_PER_MACHINE_MAX && ledger_owner_is_free(owner));
-    if (owner == (enum ledger_owner)machine->booked_owner && chips == machine->booked_chips)
+    struct booked_chips now = machine_to_book(machine);
+    if (booked_equal(now, machine->booked))
         return;
-    ledger_free_chips(step->ledger, (enum ledger_owner)machine->booked_owner, -machine->booked_chips,
-                      step_now_us(step));
-    machine->booked_owner = (uint8_t)owner;
-    machine->booked_chips = (uint8_t)chips;
-    ledger_free_chips(step->ledger, owner, chips, step_now_us(step));
+    machine_book_chips(step, machine->booked, -1);
+    machine->booked = now;
+    machine_book_chips(step, machine->booked, 1);
 }

@@ -435,6 +435,9 @@ struct checkpoint_state {
     int64_t committed_step;     /* -1: none */
     int32_t committed_attempt;
     int64_t committed_ns;
+    int64_t
+        fallback_step; /* an older one that the ranks have gone back to, since newer ones were no good, and
+                            * behind which none was committed since; -1: none */
     uint64_t count;
     struct task *laggard; /* private: a task because of which a checkpoint is incomplete; NULL: unknown */
 };
@@ -632,7 +635,10 @@ struct job_store {
     struct str_map by_name;       /* "namespace/name" -> struct jobset of FORM_JOBSET */
     struct u64_map by_uid;        /* uid -> struct jobset */
     size_t exclusive;             /* private: JobSets with a job that wants an exclusive topology domain */
-    size_t reserving;             /* private: JobSets with a reservation */
+    VEC(struct jobset *) reserving; /* private: JobSets with a reservation, in no order */
+    VEC(machine_id)
+    reserved_anew;                /* private: machines whose reserved_mask is looked at before the step
+                                     * ends (reserve.c); some twice */
     size_t naming;                /* private: JobSets with a pod that names its machine */
     struct u64_map tasks;         /* uid -> struct task */
     struct str_map task_names;    /* "namespace/pod-name" -> struct task */

@@ -87,7 +87,7 @@ struct jobset *jobset_create(struct step *step, struct arena *arena, struct doc 
     jobset->created_ns = jobset->first_queued_ns = step->now_ns;
     jobset->progress.step = -1;
     jobset->progress.attempt = -1;
-    jobset->checkpoint.committed_step = -1;
+    jobset->checkpoint.committed_step = jobset->checkpoint.fallback_step = -1;
     jobset->recovery.ladder.best_step = -1;
     ledger_account_open(&jobset->usage.closed, 0, OWNER_QUEUED, 0, step_now_us(step));
     set_failures_wait(step, jobset);

@@ -158,8 +158,18 @@ void jobs_let_gangs_say_why(struct job_store *store);
 /* Books a machine's free chips under the right owner after its state changed (ready, cordoned, lost), and
  * marks the JobSets that have a spare there. `was_schedulable`: whether they were idle before. */
 void machine_book(struct step *step, const struct machine *machine, bool was_schedulable);
-/* Returns the owner of a machine's free chips in the cluster's book. */
+/* Returns the owner of a machine's free chips in the cluster's book, but of those that are reserved. */
 enum ledger_owner machine_free_owner(const struct machine *machine);
+/* Returns the free chips that the cluster's book has as reserved for a JobSet. */
+uint64_t machine_free_reserved(const struct machine *machine);
+/* Returns what the book is to say of the machine's free chips. */
+struct booked_chips machine_to_book(const struct machine *machine);
+static inline bool booked_equal(struct booked_chips a, struct booked_chips b)
+{
+    return a.owner == b.owner && a.chips == b.chips && a.reserved == b.reserved;
+}
+/* Adds a machine's chips to the book (1), or takes them out (-1). */
+void machine_book_chips(struct step *step, struct booked_chips booked, int sign);
 /* Books the machine's free chips anew; called after any change of them, or of the machine's state. */
 void machine_book_free(struct step *step, struct machine *machine);
 

@@ -361,7 +361,7 @@ static void not_below_zero(int64_t *amount)
 static void add_reserved(struct request *request)
 {
     size_t count = request->cluster->machine_count;
-    if (request->store->reserving == (request->jobset->grant.reserved_count > 0))
+    if (request->store->reserving.len == (request->jobset->grant.reserved_count > 0))
         return;
     request->reserved = mem_alloc(count * sizeof(*request->reserved));
     request->reserved_cpu_milli = mem_alloc(count * sizeof(*request->reserved_cpu_milli));

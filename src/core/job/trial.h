@@ -79,5 +79,15 @@ void jobset_keep_terms(struct jobset *jobset, const struct rjob_terms *terms);
 void jobset_keep_reserved(struct job_store *store, struct jobset *jobset, const struct room *rooms,
                           size_t count);
 void jobset_remap_reserved(struct job_store *store, struct jobset *jobset, const machine_id *map);
+/* After all are remapped: the machines of the new inventory, whose masks are empty, get theirs. */
+void jobs_look_at_reserved(struct job_store *store);
+
+/* Returns the machine's chips that are reserved for JobSets, free or not. */
+uint64_t jobs_reserved_chips(const struct job_store *store, machine_id machine);
+/* Called before a step ends: machines whose reservations have changed get their reserved_mask, and the
+ * cluster's book the owners of their free chips. */
+void jobs_book_reserved(struct step *step);
+/* The same after a snapshot is read, without booking. */
+void jobs_restore_reserved(struct job_store *store, struct cluster *cluster);
 
 #endif

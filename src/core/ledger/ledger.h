@@ -29,7 +29,7 @@
 
 /* The numbers are part of the snapshot's format. */
 enum ledger_owner {
-    OWNER_IDLE,        /* free: healthy, with the whole machine */
+    OWNER_IDLE,        /* free: healthy, with the whole machine, and nobody's */
     OWNER_DOWN,        /* free: its machine is not ready */
     OWNER_QUEUED,      /* wanted for the first time, not held (accounts only) */
     OWNER_STARTING,    /* held, from the order to start to the first step of the first attempt */
@@ -46,10 +46,10 @@ enum ledger_owner {
     OWNER_AWAITING,    /* wanted after a loss, not held; or held by ranks whose peer waits for a machine */
     OWNER_DEGRADED,    /* wanted or held by replicas that take no part while their job goes on */
     OWNER_FAILED,      /* steps run and lost because the user's program failed */
-    OWNER_FRAGMENTED,  /* free: healthy, but other chips of the machine are in use */
+    OWNER_FRAGMENTED,  /* free: healthy, but other chips of the machine are in use or reserved */
     OWNER_QUARANTINED, /* free: its machine was taken out of service for a fault */
     OWNER_REPAIR,      /* free: its machine is being reset or tested, or waits for a person */
-    OWNER_RESERVED,    /* free: admission keeps it for a job */
+    OWNER_RESERVED,    /* free and usable: admission keeps it for a JobSet (job/reserve.c) */
     OWNER_STANDBY,     /* free: its machine is a spare */
     OWNER_CORDONED,    /* free: its machine takes no new work, by order */
     LEDGER_OWNERS

@@ -59,6 +59,11 @@ struct machine_changes {
     uint64_t first; /* running number of ids.items[0]; the first of all is 1 */
 };
 
+/* The free chips of a machine: so many are reserved, and the others are the owner's (ledger/ledger.h). */
+struct booked_chips {
+    uint8_t owner, chips, reserved;
+};
+
 struct machine {
     machine_id id;
     struct machine_changes *changes; /* of its cluster */
@@ -93,8 +98,8 @@ struct machine {
     uint64_t free_mask;        /* chips that no task holds */
     int64_t cpu_used_milli, memory_used_bytes;
     uint32_t task_count;       /* tasks placed here, chips or not */
-    /* Owner and number of its free chips, as the cluster's book has them (core/ledger/ledger.h); derived. */
-    uint8_t booked_owner, booked_chips;
+    uint64_t reserved_mask; /* chips that admission keeps for JobSets, free or not (job/reserve.c); derived */
+    struct booked_chips booked; /* as the cluster's book has its free chips; derived */
     uint64_t incarnation;      /* of the last agent that registered; larger is newer */
     uint32_t found_plus_1;     /* 1 + the chips that this agent found; 0: none has registered */
     int64_t found_cpu_milli, found_memory_bytes; /* that this agent found; 0: it did not say */

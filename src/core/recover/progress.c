@@ -39,6 +39,18 @@ static void copy_metrics(struct progress *progress, const struct progress_event 
     }
 }
 
+/* The ranks begin before the newest checkpoint, which was no good to them: damaged, or wrong. What it kept is
+ * lost after all. Ranks that number their steps from 0 begin with the number of their checkpoint itself. */
+static void note_fallback(struct step *step, struct jobset *jobset, struct restart_record *record,
+                          int64_t kept, int64_t resumed)
+{
+    CHECK(resumed < kept && record == restart_newest(jobset));
+    usage_unkeep(step, jobset, kept - resumed, kept);
+    record->step_resumed_from = resumed;
+    if (resumed < jobset->checkpoint.committed_step)
+        jobset->checkpoint.fallback_step = resumed;
+}
+
 /* Books from where the ranks resumed, by their first step: from their memory, which is newer than the last
  * commit, or from checkpoints of their own. */
 static void note_resumed(struct step *step, struct jobset *jobset, const struct progress_event *event)
@@ -56,6 +68,10 @@ static void note_resumed(struct step *step, struct jobset *jobset, const struct 
     int64_t kept = record->step_resumed_from > 0 ? record->step_resumed_from : 0;
     if (event->source == STEP_READ && record->step_resumed_from < 0)
         record->step_resumed_from = resumed;
+    if (event->source == STEP_SAID && event->first_plus_1 > 0 && first < kept) {
+        note_fallback(step, jobset, record, kept, resumed);
+        return;
+    }
     if (resumed <= kept)
         return;
     usage_regain(step, jobset,
@@ -239,6 +255,7 @@ void progress_shard_saved(struct step *step, struct task *task, int64_t number)
     if (complete <= committed)
         return;
     jobset->checkpoint.committed_step = complete;
+    jobset->checkpoint.fallback_step = -1;
     jobset->checkpoint.committed_attempt = jobset->attempt;
     jobset->checkpoint.committed_ns = step->now_ns;
     jobset->checkpoint.count++;

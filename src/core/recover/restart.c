@@ -49,6 +49,12 @@ static const char *cause_of(const struct task *culprit)
     }
 }
 
+/* Returns the step of the newest checkpoint that ranks have not passed over; -1: none. */
+static int64_t newest_good(const struct checkpoint_state *checkpoint)
+{
+    return checkpoint->fallback_step >= 0 ? checkpoint->fallback_step : checkpoint->committed_step;
+}
+
 /* Returns the record to write. If it continues an incident, the first sign's suspect is cleared. */
 static struct restart_record *open_record(struct step *step, struct jobset *jobset,
                                           const struct task *culprit, int64_t *ret_fault_ns)
@@ -116,7 +122,7 @@ void restart_begin(struct step *step, struct jobset *jobset, int32_t attempt, co
         /* Steps are reported at intervals: a newer checkpoint proves that they were made. */
         .step_at_fault =
             stepped > jobset->checkpoint.committed_step ? stepped : jobset->checkpoint.committed_step,
-        .step_resumed_from = jobset->checkpoint.committed_step,
+        .step_resumed_from = newest_good(&jobset->checkpoint),
     };
     restart_copy_text(record->cause, sizeof(record->cause), str_from(culprit ? cause_of(culprit) : cause));
     if (somewhere)

@@ -86,8 +86,11 @@ static void test_machines_are_kept(void **state)
                        "Never, containers: [{name: c, image: i, command: [run], resources: {limits: "
                        "{google.com/tpu: 1}}}]}}}}}\n");
     assert_int_equal(harness_task(&h, "thief-w-0-0")->state, TASK_PENDING);
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_RESERVED], 8);
+    harness_check_replay(&h);
     answer(&h, "a", SAYS("budget", "Ready"));
     assert_state(&h, "a", "admitted");
+    assert_int_equal((int)core_ledger(h.core)->chips[OWNER_RESERVED], 0);
     harness_done(&h);
 }
 

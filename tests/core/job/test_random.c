@@ -148,7 +148,9 @@ static void check_ledger(struct trial *t)
     const struct cluster *cluster = core_cluster(t->h.core);
     for (size_t i = 0; i < cluster->machine_count; i++) {
         const struct machine *machine = &cluster->machines[i];
-        chips[machine_free_owner(machine)] += __builtin_popcountll(machine->free_mask);
+        uint64_t reserved = machine_free_reserved(machine);
+        chips[OWNER_RESERVED] += __builtin_popcountll(reserved);
+        chips[machine_free_owner(machine)] += __builtin_popcountll(machine->free_mask & ~reserved);
         all += machine->chip_count;
     }
     int64_t sum = 0;

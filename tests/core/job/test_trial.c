@@ -189,10 +189,12 @@ static void reservation_keeps_others_out(void **state)
     assert_int_equal((int)kept->grant.reserved_count, 1);
     assert_int_equal((int)kept->grant.reserved[0].machine, 1);
     assert_true(kept->grant.reserved[0].chips == 0x3);
+    assert_true(core_cluster(copy)->machines[1].reserved_mask == 0x3);
+    assert_int_equal((int)core_ledger(copy)->chips[OWNER_RESERVED], 2);
     core_free(copy);
     buf_done(&bytes);
     jobset_reserve(&step, owner, NULL);
-    assert_int_equal((int)core_jobs(h.core)->reserving, 0);
+    assert_int_equal((int)core_jobs(h.core)->reserving.len, 0);
     harness_run_all(&h);
     exits(&h, "small-w-0-0", 0);
     assert_int_equal(gang->state, GANG_PLACED);
@@ -248,7 +250,7 @@ static void reservation_ends(void **state)
     assert_int_equal(harness_task(&h, "other-w-0-0")->state, TASK_PENDING);
     resume(&h, "first", 1, 1, 4);
     assert_int_equal((int)first->grant.reserved_count, 0);
-    assert_int_equal((int)core_jobs(h.core)->reserving, 0);
+    assert_int_equal((int)core_jobs(h.core)->reserving.len, 0);
     assert_true(harness_task(&h, "other-w-0-0")->state != TASK_PENDING);
     harness_run_all(&h);
     exits(&h, "other-w-0-0", 0);
@@ -258,7 +260,7 @@ static void reservation_ends(void **state)
     wake(&h);
     assert_int_equal(harness_task(&h, "third-w-0-0")->state, TASK_PENDING);
     delete_object(&h, OBJECT_JOBSET, STR("second"));
-    assert_int_equal((int)core_jobs(h.core)->reserving, 0);
+    assert_int_equal((int)core_jobs(h.core)->reserving.len, 0);
     assert_true(harness_task(&h, "third-w-0-0")->state != TASK_PENDING);
     done(&h);
 }

@@ -155,6 +155,66 @@ static void programs_of_others(void **state)
     }
 }
 
+static void saves(struct harness *h, int64_t number)
+{
+    static const char *const hosts[] = {"a-x-0-0", "a-x-0-1", "a-x-0-2", "a-x-0-3"};
+    for (int i = 0; i < 4; i++)
+        report_task(h, hosts[i], (struct task_report){.kind = REPORT_SHARD_SAVED, .step = number});
+}
+
+/* All ranks join and make `first`, their first step. */
+static void begin_at(struct harness *h, struct jobset *jobset, int64_t first)
+{
+    static const char *const hosts[] = {"a-x-0-0", "a-x-0-1", "a-x-0-2", "a-x-0-3"};
+    harness_run_all(h);
+    for (int i = 0; i < 4; i++)
+        report_task(h, hosts[i], (struct task_report){.kind = REPORT_JOINED});
+    struct event event = {.kind = EVENT_PROGRESS};
+    event.progress = (struct progress_event){.jobset = jobset->uid,
+                                             .attempt = jobset->attempt,
+                                             .step = first,
+                                             .first_plus_1 = first + 1,
+                                             .source = STEP_SAID};
+    harness_step(h, &event);
+}
+
+/* Ranks pass over the newest checkpoint, which is wrong or damaged: what it had kept is lost after all, once,
+ * however often they begin there again. */
+static void checkpoints_that_are_no_good(void **state)
+{
+    struct harness h;
+    harness_init(&h, 1, 4, 0);
+    struct jobset *jobset =
+        harness_create(&h, JOBSET("a", "failurePolicy: {maxRestarts: 9}, ", RJOB("x", 1, "", 4, "")));
+    begin_at(&h, jobset, 1);
+    harness_wait(&h, 20 * NS_PER_SECOND); /* 20 s for 200 steps */
+    saves(&h, 200);
+    harness_wait(&h, 5 * NS_PER_SECOND);
+    exits(&h, "a-x-0-2", 1);
+    begin_at(&h, jobset, 51);
+    assert_int_equal((int)jobset->checkpoint.fallback_step, 50);
+    struct ledger_account account = jobset_account(jobset, h.now_ns);
+    assert_int_equal(seconds(account.chip_us[OWNER_KEPT]), 4 * 5); /* a quarter */
+    assert_int_equal(seconds(account.chip_us[OWNER_FAILED]), 4 * (15 + 5));
+    assert_int_equal((int)jobset->history.records[0].step_resumed_from, 50);
+    harness_check_replay(&h);
+    exits(&h, "a-x-0-1", 1); /* before it saves again */
+    begin_at(&h, jobset, 51);
+    account = jobset_account(jobset, h.now_ns);
+    assert_int_equal(seconds(account.chip_us[OWNER_KEPT]), 4 * 5);
+    harness_wait(&h, 3 * NS_PER_SECOND);
+    saves(&h, 80);
+    assert_int_equal((int)jobset->checkpoint.fallback_step, -1);
+    exits(&h, "a-x-0-1", 1);
+    begin_at(&h, jobset, 80); /* its steps count from 0: that of the checkpoint is the first one */
+    account = jobset_account(jobset, h.now_ns);
+    assert_int_equal(seconds(account.chip_us[OWNER_KEPT]), 4 * 8);
+    assert_int_equal((int)jobset->checkpoint.fallback_step, -1);
+    assert_true(ledger_account_balanced(&account));
+    assert_cluster_sums(&h, 4);
+    harness_done(&h);
+}
+
 static int64_t owned(const struct harness *h, enum ledger_owner owner)
 {
     return core_ledger(h->core)->chips[owner];
@@ -283,6 +343,7 @@ int main(void)
         cmocka_unit_test(waiting_is_queued),
         cmocka_unit_test(machines_that_are_down),
         cmocka_unit_test(programs_of_others),
+        cmocka_unit_test(checkpoints_that_are_no_good),
         cmocka_unit_test(free_chips),
         cmocka_unit_test(causes),
         cmocka_unit_test(a_machine_is_missing),
