@@ -345,7 +345,8 @@ static int sim_plan(const struct study *study)
     struct buf out BUF_CLEANUP = {0};
     struct json_writer json = {.out = &out};
     if (study->points.len != 1 || !sim_scenario_is_planned(scenario)) {
-        say("--plan: expected a time for each job and failure, without jobsPerDay, rate, life and sweep");
+        say("--plan: expected a time for each job and failure, without jobsPerDay, rate, life, corruption "
+            "and sweep");
         return EXIT_FAILED;
     }
     sim_plan_json(&json, scenario);

@@ -118,6 +118,18 @@ static void report_fates(struct buf *out, const struct simulation_bucket *all)
     buf_add_char(out, '\n');
 }
 
+static void report_corruption(struct buf *out, const struct simulation_failure *failure)
+{
+    buf_printf(out, "  %llu found (%llu by jobs), after %.1f h; ", (unsigned long long)failure->found,
+               (unsigned long long)failure->found_by_jobs,
+               report_ratio(failure->hidden_s, (double)failure->found) / 3600);
+    buf_printf(out, "%llu jobs went back, by %.1f h each, and lost %.0f chip-hours; ",
+               (unsigned long long)failure->rollbacks,
+               report_ratio(failure->lost_s, (double)failure->rollbacks) / 3600, failure->chip_lost_s / 3600);
+    buf_printf(out, "%llu jobs ended with %.0f chip-hours of wrong results\n",
+               (unsigned long long)failure->wrong_jobs, failure->wrong_chip_s / 3600);
+}
+
 static void report_failures(struct buf *out, const struct sim_scenario *scenario,
                             const struct simulation_outcome *outcome)
 {
@@ -128,6 +140,8 @@ static void report_failures(struct buf *out, const struct sim_scenario *scenario
                    "%s: %llu times, %.2f of a machine in 1,000 days; machines were out %.1f machine-days\n",
                    scenario->failures[i].name, (unsigned long long)failure->struck,
                    (double)failure->struck / kilo_days, failure->out_s / 86400);
+        if (scenario->failures[i].kind == FAILURE_CORRUPTION)
+            report_corruption(out, failure);
     }
 }
 
@@ -228,6 +242,18 @@ static void report_json_queues(struct json_writer *json, const struct sim_scenar
     json_end_array(json);
 }
 
+static void report_json_corruption(struct json_writer *json, const struct simulation_failure *failure)
+{
+    json_pair_int(json, "found", (int64_t)failure->found);
+    json_pair_int(json, "foundByJobs", (int64_t)failure->found_by_jobs);
+    json_pair_float(json, "hiddenSeconds", failure->hidden_s);
+    json_pair_int(json, "rollbacks", (int64_t)failure->rollbacks);
+    json_pair_float(json, "lostSeconds", failure->lost_s);
+    json_pair_float(json, "lostChipSeconds", failure->chip_lost_s);
+    json_pair_int(json, "wrongJobs", (int64_t)failure->wrong_jobs);
+    json_pair_float(json, "wrongChipSeconds", failure->wrong_chip_s);
+}
+
 static void report_json_failures(struct json_writer *json, const struct sim_scenario *scenario,
                                  const struct simulation_outcome *outcome)
 {
@@ -239,6 +265,8 @@ static void report_json_failures(struct json_writer *json, const struct sim_scen
         json_pair_int(json, "struck", (int64_t)outcome->failures[i].struck);
         json_pair_int(json, "missed", (int64_t)outcome->failures[i].missed);
         json_pair_float(json, "outSeconds", outcome->failures[i].out_s);
+        if (scenario->failures[i].kind == FAILURE_CORRUPTION)
+            report_json_corruption(json, &outcome->failures[i]);
         json_end_object(json);
     }
     json_end_array(json);

@@ -30,6 +30,7 @@
  *     fleet.c      machines: connections, orders, failures, repairs
  *     sources.c    when failures strike
  *     runs.c       the processes of one attempt of a job
+ *     corruption.c wrong results that nobody sees yet
  *     tally.c      what is counted
  *     study.c      many runs in processes of their own: seeds and sweeps
  *     availability.c, packing.c, torus3d.c    closed forms of pods, and packing of slices, without time
@@ -91,6 +92,12 @@ struct simulation_failure {
     uint64_t struck; /* machines that were well */
     uint64_t missed; /* strikes on machines that were out already */
     double out_s;    /* sum of the times from the failure to the return */
+    /* Of corruptions: those that were found, the time until then, and the work that jobs lost by them. */
+    uint64_t found, found_by_jobs, rollbacks; /* rollbacks: of jobs, to a checkpoint before it */
+    double hidden_s, lost_s, chip_lost_s;
+    /* Jobs that ended with wrong results, and their work since then. */
+    uint64_t wrong_jobs;
+    double wrong_chip_s;
 };
 
 struct simulation_outcome {

@@ -158,6 +158,16 @@ static void fleet_count_down(struct simulation_world *world, uint32_t machine, b
     world->down_chips = down ? world->down_chips + chips : world->down_chips - chips;
 }
 
+/* Nothing is seen of it, and the machine goes on. */
+static void fleet_goes_wrong(struct simulation_world *world, uint32_t machine)
+{
+    struct sim_node *node = &world->nodes[machine];
+    int64_t found_ns = corruption_found_ns(world, &world->scenario->failures[node->model]);
+    corruption_begins(world, machine);
+    if (found_ns < world->end_ns - world->now_ns)
+        due_set(world, &node->due, DUE_MACHINE, world->now_ns + found_ns);
+}
+
 void fleet_strike(struct simulation_world *world, uint32_t machine, uint32_t model,
                   const struct planned_failure *planned)
 {
@@ -175,6 +185,10 @@ void fleet_strike(struct simulation_world *world, uint32_t machine, uint32_t mod
     node->failed_ns = world->now_ns;
     node->repair_s = planned ? planned->repair_s : -1;
     node->signal = planned ? planned->signal : NULL;
+    if (failure->kind == FAILURE_CORRUPTION) {
+        fleet_goes_wrong(world, machine);
+        return;
+    }
     if (failure->kind != FAILURE_PROCESS)
         fleet_count_down(world, machine, true);
     if (failure->kind != FAILURE_FALSE)
@@ -213,12 +227,18 @@ static void fleet_found_out(struct simulation_world *world, uint32_t machine)
         return;
     }
     node->condition = MACHINE_OUT;
+    if (failure->kind == FAILURE_CORRUPTION) {
+        tally_advance(world);
+        fleet_count_down(world, machine, true);
+    }
     if (failure->kind == FAILURE_CRASH) {
         fleet_disconnect(world, machine);
     } else {
         fleet_signal(world, machine, SIGNAL_OCCUR);
         fleet_report_crashed(world, machine);
     }
+    if (failure->kind == FAILURE_CORRUPTION)
+        corruption_found(world, machine); /* behind the signal that explains it */
     int64_t drawn_ns = draw_ns(&failure->repair, &world->times);
     due_set(world, &node->due, DUE_MACHINE,
             world->now_ns + (node->repair_s < 0 ? drawn_ns : (int64_t)(node->repair_s * 1e9)));
@@ -236,6 +256,13 @@ static void fleet_returns(struct simulation_world *world, uint32_t machine)
     else
         fleet_signal(world, machine, SIGNAL_RECOVER);
     sources_renew(world, machine);
+}
+
+void fleet_notice(struct simulation_world *world, uint32_t machine)
+{
+    CHECK(world->nodes[machine].condition == MACHINE_HIDDEN);
+    due_drop(world, &world->nodes[machine].due);
+    fleet_found_out(world, machine);
 }
 
 void fleet_due(struct simulation_world *world, uint32_t machine)

@@ -51,6 +51,12 @@ struct sim_job {
     int64_t run_ns;              /* so far, of runs that are over */
     uint32_t starts, interruptions, preemptions;
     struct run *run; /* the newest attempt's; NULL: none */
+    /* Wrong results (corruption.c). */
+    uint32_t wrong_by;     /* 1 + the machine that made them; 0: they are right */
+    uint32_t wrong_model;  /* of that machine's failure */
+    int64_t wrong_from_ns; /* work from which on they are wrong */
+    int64_t right_ns;      /* work in the newest checkpoint from before */
+    int64_t notice_ns;     /* the job notices when trained_ns is this; INT64_MAX: it does not */
 };
 
 enum rank_state {
@@ -206,6 +212,30 @@ void runs_crash(struct simulation_world *world, struct rank *rank);
 /* The rank is no more: its machine is dead, or its end was reported. */
 void runs_forget(struct simulation_world *world, struct rank *rank);
 void runs_done(struct simulation_world *world);
+
+/* corruption.c */
+/* Whether the machine's results are wrong, and nobody knows. */
+bool corruption_hides(const struct simulation_world *world, uint32_t machine);
+/* Time from the beginning of a corruption until a test or detection finds it; INT64_MAX: neither does. */
+int64_t corruption_found_ns(struct simulation_world *world, const struct failure_model *failure);
+/* The machine's results are wrong from now on. */
+void corruption_begins(struct simulation_world *world, uint32_t machine);
+/* The run begins to train at run->restored_ns. */
+void corruption_run_trains(struct simulation_world *world, struct run *run);
+/* A checkpoint of the run's work_ns is written. */
+void corruption_run_saved(struct run *run);
+/* It is found: jobs with wrong results stop, and will begin again from before. */
+void corruption_found(struct simulation_world *world, uint32_t machine);
+/* The job has ended, unless it had to begin again from before. */
+void corruption_job_ended(struct simulation_world *world, const struct sim_job *job);
+/* runs.c: the due time of a run that trains, after the job's notice_ns has changed. */
+void runs_look_again(struct simulation_world *world, struct run *run);
+/* runs.c: work that the job has done by now and might still keep. */
+int64_t runs_work(const struct simulation_world *world, const struct sim_job *job);
+/* runs.c: a process of the run ends by itself with an error: the one on that machine, or any. */
+void runs_fail(struct simulation_world *world, struct run *run, uint32_t machine);
+/* fleet.c: the machine's hidden failure is found now. */
+void fleet_notice(struct simulation_world *world, uint32_t machine);
 
 /* tally.c */
 void tally_advance(struct simulation_world *world); /* integrals up to now; before what they are of changes */

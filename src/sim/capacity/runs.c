@@ -93,15 +93,32 @@ static int64_t run_until_crash(const struct sim_job *job)
     return left_ns > 0 ? left_ns : 0;
 }
 
+/* Time of steps until the job notices that its results are wrong; INT64_MAX: it does not. */
+static int64_t run_until_notice(const struct sim_job *job)
+{
+    if (!job->wrong_by || job->notice_ns == INT64_MAX)
+        return INT64_MAX;
+    return job->notice_ns > job->trained_ns ? job->notice_ns - job->trained_ns : 0;
+}
+
+void runs_look_again(struct simulation_world *world, struct run *run)
+{
+    if (run->phase != RUN_TRAINING)
+        return;
+    int64_t left_ns = run->job->work_ns - run->work_ns, interval_ns = run->job->interval_ns;
+    int64_t crash_ns = run_until_crash(run->job), notice_ns = run_until_notice(run->job);
+    left_ns = interval_ns && interval_ns < left_ns ? interval_ns : left_ns;
+    left_ns = crash_ns < left_ns ? crash_ns : left_ns;
+    left_ns = notice_ns < left_ns ? notice_ns : left_ns;
+    due_set(world, &run->due, DUE_RUN, run->drains ? world->now_ns : run->since_ns + left_ns);
+}
+
 /* Begins to train at run->work_ns, which is 0, restored, or just saved. */
 static void run_train(struct simulation_world *world, struct run *run)
 {
-    int64_t left_ns = run->job->work_ns - run->work_ns;
-    int64_t interval_ns = run->job->interval_ns, crash_ns = run_until_crash(run->job);
     run->phase = RUN_TRAINING;
     run->since_ns = world->now_ns;
-    left_ns = interval_ns && interval_ns < left_ns ? interval_ns : left_ns;
-    due_set(world, &run->due, DUE_RUN, world->now_ns + (crash_ns < left_ns ? crash_ns : left_ns));
+    runs_look_again(world, run);
 }
 
 static void run_note_best(struct run *run, int64_t work_ns)
@@ -125,6 +142,7 @@ static void run_saved(struct simulation_world *world, struct run *run)
     run->drains = false;
     run->job->saved_ns = run->work_ns / STEP_NS * STEP_NS;
     run->job->written_ns += world->now_ns - run->since_ns;
+    corruption_run_saved(run);
     run_tell_steps(world, run, run->work_ns);
     run_tell_saved(world, run);
     run_train(world, run);
@@ -147,6 +165,7 @@ static void run_end(struct simulation_world *world, struct run *run)
     run_note_best(run, job->work_ns);
     run_leave_whole(world, run);
     job->ended = true;
+    corruption_job_ended(world, job);
     job->saved_ns = job->work_ns;
     if (job->plan == FATE_CANCELLED) {
         run->phase = RUN_STANDS;
@@ -216,6 +235,8 @@ static struct run *run_new(struct sim_job *job, const struct task_launch *launch
     run->attempt = launch->attempt;
     run->world = launch->world;
     run->restored_ns = launch->restore_step > 0 ? launch->restore_step * STEP_NS : 0;
+    if (run->restored_ns > job->saved_ns)
+        run->restored_ns = job->saved_ns; /* newer checkpoints are wrong */
     if (job->known && job->known->keeps)
         run->restored_ns = job->saved_ns;
     run->work_ns = run->restored_ns;
@@ -282,13 +303,37 @@ static void run_launched(struct simulation_world *world, struct run *run)
     due_set(world, &run->due, DUE_RUN, world->now_ns + run->job->load_ns);
 }
 
+void runs_fail(struct simulation_world *world, struct run *run, uint32_t machine)
+{
+    struct rank *rank = run->ranks.items[0];
+    for (size_t i = 0; i < run->ranks.len; i++)
+        if (run->ranks.items[i]->machine == machine)
+            rank = run->ranks.items[i];
+    runs_crash(world, rank);
+    rank_tell_end(world, rank, -1, 6);
+}
+
 /* A process of the run dies by its own fault, which its agent sees at once. */
 static void run_crash(struct simulation_world *world, struct run *run)
 {
-    struct rank *rank = run->ranks.items[0];
     run->job->next_crash++;
-    runs_crash(world, rank);
-    rank_tell_end(world, rank, -1, 6);
+    runs_fail(world, run, run->ranks.items[0]->machine);
+}
+
+/* The job's validation of its results fails, and names the machine that made the wrong ones. */
+static void run_notices(struct simulation_world *world, struct run *run)
+{
+    uint32_t machine = run->job->wrong_by - 1;
+    CHECK(corruption_hides(world, machine)); /* when it is found, its jobs' results are right again */
+    world->outcome->failures[run->job->wrong_model].found_by_jobs++;
+    fleet_notice(world, machine);
+}
+
+int64_t runs_work(const struct simulation_world *world, const struct sim_job *job)
+{
+    const struct run *run = job->run;
+    bool works = run && (run->phase == RUN_TRAINING || run->phase == RUN_WRITING);
+    return works ? run_work(world, run) : job->saved_ns;
 }
 
 void runs_due(struct simulation_world *world, struct run *run)
@@ -299,12 +344,15 @@ void runs_due(struct simulation_world *world, struct run *run)
         run_launched(world, run);
         break;
     case RUN_LOADING:
+        corruption_run_trains(world, run);
         run_tell_steps(world, run, run->restored_ns);
         run_train(world, run);
         break;
     case RUN_TRAINING:
         if (run_until_crash(run->job) <= world->now_ns - run->since_ns)
             run_crash(world, run);
+        else if (run_until_notice(run->job) <= world->now_ns - run->since_ns)
+            run_notices(world, run);
         else if (run_work(world, run) >= run->job->work_ns)
             run_end(world, run);
         else

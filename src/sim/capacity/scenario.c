@@ -14,7 +14,8 @@
 #define HOUR_NS    (INT64_C(3600) * 1000000000)
 #define SPAN_MAX_S (10 * YEAR_S)
 
-const char *const failure_kind_names[FAILURE_KINDS] = {"crash", "fault", "false-alarm", "process"};
+const char *const failure_kind_names[FAILURE_KINDS] = {"crash", "fault", "false-alarm", "process",
+                                                       "corruption"};
 
 void sim_scenario_paper_mix(struct workload_model *workload)
 {
@@ -159,11 +160,40 @@ static void scenario_read_when(struct reader *reader, struct sim_scenario *scena
     }
 }
 
+/* detection, tests, validation: how a corruption is found, at least one of them. */
+static void scenario_read_tests(struct reader *reader, const struct place *failure,
+                                struct failure_model *model)
+{
+    static const char *const known[] = {"interval", "coverage", NULL};
+    struct place tests = field_of(failure, "tests"), validation = field_of(failure, "validation");
+    struct place interval = field_of(&tests, "interval"), coverage = field_of(&tests, "coverage");
+    struct corruption_tests *ret = &model->tests;
+    if (model->kind != FAILURE_CORRUPTION) {
+        if (tests.doc || validation.doc)
+            field_says(reader, tests.doc ? &tests : &validation, "of kind: corruption alone");
+        return;
+    }
+    *ret = (struct corruption_tests){.coverage = 1,
+                                     .validates = validation.doc != NULL,
+                                     .detects = field_of(failure, "detection").doc != NULL};
+    if (field_object(reader, &tests, known)) {
+        if (!interval.doc)
+            field_wrong(reader, &interval, "the time between two tests of a machine");
+        field_span(reader, &interval, 1, SPAN_MAX_S, &ret->interval_s);
+        field_number(reader, &coverage, 1e-3, 1, &ret->coverage);
+    }
+    field_draw(reader, &validation, &ret->validation);
+    if (!tests.doc && !ret->validates && !ret->detects)
+        field_says(reader, failure, "expected tests, validation or detection: nothing finds the corruption");
+    snprintf(model->signal, sizeof model->signal, "qualify/gpu"); /* unless the file says otherwise */
+}
+
 static void scenario_read_failure(struct reader *reader, struct sim_scenario *scenario,
                                   const struct place *failure, uint32_t number)
 {
-    static const char *const known[] = {"at",     "name",   "kind",      "rate",   "life",   "scope",
-                                        "lemons", "infant", "detection", "repair", "signal", NULL};
+    static const char *const known[] = {"at",     "name",   "kind",       "rate",      "life",
+                                        "scope",  "lemons", "infant",     "detection", "repair",
+                                        "signal", "tests",  "validation", NULL};
     static const char *const scopes[] = {"machine", "rack"};
     struct place kind = field_of(failure, "kind"), name = field_of(failure, "name");
     struct place scope = field_of(failure, "scope"), lemons = field_of(failure, "lemons");
@@ -191,6 +221,7 @@ static void scenario_read_failure(struct reader *reader, struct sim_scenario *sc
     scenario_read_infant(reader, &infant, model);
     field_draw(reader, &detection, &model->detection);
     field_draw(reader, &repair, &model->repair);
+    scenario_read_tests(reader, failure, model);
     field_text(reader, &signal, model->signal, sizeof model->signal);
     if (!scenario_signal_is_code(model->signal))
         field_wrong(reader, &signal, "a code such as xid/79");

@@ -38,9 +38,19 @@ enum failure_kind {
     FAILURE_FAULT,   /* processes on the machine die, and its probes report `signal` after the detection */
     FAILURE_FALSE,   /* the probes report `signal` although nothing is broken */
     FAILURE_PROCESS, /* one process dies by itself; the machine is well */
+    FAILURE_CORRUPTION, /* its results are wrong without any error, until a test or a job notices */
     FAILURE_KINDS
 };
 extern const char *const failure_kind_names[FAILURE_KINDS];
+
+/* How a silent corruption is found out; the first of them counts. */
+struct corruption_tests {
+    double interval_s, coverage; /* all machines are tested so often, and a test finds it with this chance;
+                                  * interval 0: none are */
+    bool validates;              /* jobs validate their results: ... */
+    struct draw validation;      /* ... they notice after so much training with wrong ones */
+    bool detects;                /* something else finds it, after failure_model.detection */
+};
 
 struct failure_model {
     char name[SCENARIO_NAME_MAX + 1];
@@ -53,6 +63,7 @@ struct failure_model {
     double infant_s;      /* for so long after the start or a repair ... */
     double infant_factor; /* ... failures are so many times as frequent */
     struct draw detection, repair;
+    struct corruption_tests tests;      /* of FAILURE_CORRUPTION */
     char signal[SCENARIO_NAME_MAX + 1]; /* code of core/health/signal.h; "" of kinds without one */
 };
 
@@ -195,7 +206,8 @@ void sim_scenario_object(const struct sim_scenario *scenario, size_t number, str
                          enum sim_object *ret_kind, const char **ret_at);
 /* The name of the PriorityClass of that value. */
 void sim_scenario_class_name(int32_t priority, char ret_name[32]);
-/* Whether all that happens has a time of its own: no job or failure is drawn. */
+/* Whether all that happens has a time of its own, and can be made to happen on real machines: no job or
+ * failure is drawn, and no result is silently wrong. */
 bool sim_scenario_is_planned(const struct sim_scenario *scenario);
 
 /* The job mix of RSC-1 (arXiv 2410.21680, Fig. 6 and Table 1): 7,200 jobs a day of 44.3 chip-hours. */

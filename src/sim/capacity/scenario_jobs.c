@@ -66,7 +66,7 @@ void sim_scenario_jobset(const struct sim_scenario *scenario, const struct liste
 bool sim_scenario_is_planned(const struct sim_scenario *scenario)
 {
     for (uint32_t i = 0; i < scenario->failure_count; i++)
-        if (!scenario->failures[i].planned)
+        if (!scenario->failures[i].planned || scenario->failures[i].kind == FAILURE_CORRUPTION)
             return false;
     return scenario->workload.jobs_per_day <= 0;
 }

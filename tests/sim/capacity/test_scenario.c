@@ -80,9 +80,10 @@ static void mistakes(void **state)
         "cluster: {machines: 4}\nduration: soon\n",
         "s.yaml:2:11: duration: expected a duration such as 30s or 2h, from 60 to 3.16224e+08 seconds, got "
         "\"soon\"");
-    refuse("cluster: {machines: 4}\nfailures:\n- {kind: explosion, rate: 1}\n",
-           "s.yaml:3:10: failures[0].kind: expected one of crash, fault, false-alarm, process, got "
-           "\"explosion\"");
+    refuse(
+        "cluster: {machines: 4}\nfailures:\n- {kind: explosion, rate: 1}\n",
+        "s.yaml:3:10: failures[0].kind: expected one of crash, fault, false-alarm, process, corruption, got "
+        "\"explosion\"");
     refuse(
         "cluster: {machines: 4}\nfailures:\n- {kind: crash}\n",
         "s.yaml:3:3: failures[0].rate: expected failures in 1,000 days, or life in place of it, got nothing");
@@ -104,6 +105,19 @@ static void mistakes(void **state)
            "alibaba, philly, got nothing");
     refuse("cluster: {machines: 4}\nworkload: {command: [sh, 7]}\n",
            "s.yaml:2:26: workload.command[1]: expected a text, got 7");
+    refuse("cluster: {machines: 4}\nfailures:\n- {kind: corruption, rate: 1}\n",
+           "s.yaml:3:3: failures[0]: expected tests, validation or detection: nothing finds the corruption");
+    refuse("cluster: {machines: 4}\nfailures:\n- {kind: corruption, rate: 1, tests: {coverage: 1}}\n",
+           "s.yaml:3:38: failures[0].tests.interval: expected the time between two tests of a machine, got "
+           "nothing");
+    refuse("cluster: {machines: 4}\nfailures:\n"
+           "- {kind: corruption, rate: 1, tests: {interval: 1d, coverage: 1.5}}\n",
+           "s.yaml:3:63: failures[0].tests.coverage: expected a number from 0.001 to 1, got 1.5");
+    refuse("cluster: {machines: 4}\nfailures:\n- {kind: crash, rate: 1, tests: {interval: 1d}}\n",
+           "s.yaml:3:33: failures[0].tests: of kind: corruption alone");
+    refuse("cluster: {machines: 4}\nfailures:\n- {kind: corruption, rate: 1, validation: often}\n",
+           "s.yaml:3:43: failures[0].validation: expected a duration such as 30s or 2h, from 0 to 3e+09 "
+           "seconds, got \"often\"");
     refuse("cluster: {machines: 4}\nworkload: {command: []}\n",
            "s.yaml:2:21: workload.command: expected a list of words, got a list");
     refuse("cluster: {machines: 4, spec: {settings: {lemons: {windowDays: 0}}}}\n",
