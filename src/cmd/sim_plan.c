@@ -69,6 +69,7 @@ void sim_plan_json(struct json_writer *json, const struct sim_scenario *scenario
     json_begin_object(json);
     json_pair_text(json, "name", scenario->name);
     json_pair_float(json, "duration", (double)scenario->duration_ns / 1e9);
+    json_pair_bool(json, "rejoins", scenario->workload.rejoins);
     json_key(json, "cluster");
     json_put_raw(json, buf_str(&cluster));
     plan_put_objects(json, scenario);

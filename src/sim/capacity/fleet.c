@@ -103,6 +103,9 @@ void fleet_told(struct simulation_world *world, uint32_t machine, const struct f
     case FROM_CONTROLLER_STOP:
         runs_stop(world, machine, &message->stop);
         break;
+    case FROM_CONTROLLER_REJOIN:
+        runs_rejoin(world, &message->rejoin);
+        break;
     case FROM_CONTROLLER_NOTICE:
         runs_notice(world, &message->notice);
         break;

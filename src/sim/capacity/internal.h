@@ -72,6 +72,7 @@ struct rank {
     struct run *run;
     uint32_t machine, place; /* place: in run->ranks */
     enum rank_state state;
+    bool rejoins; /* LAUNCHED: it has lived on from the attempt before */
     uint64_t chips;
     struct list_node on_machine;
 };
@@ -204,6 +205,8 @@ void sources_done(struct simulation_world *world);
 /* runs.c */
 void runs_start(struct simulation_world *world, uint32_t machine, const struct task_launch *launch);
 void runs_stop(struct simulation_world *world, uint32_t machine, const struct task_stop *stop);
+/* The process goes on in another attempt. */
+void runs_rejoin(struct simulation_world *world, const struct task_rejoin *order);
 void runs_notice(struct simulation_world *world, const struct task_notice *notice);
 void runs_due(struct simulation_world *world, struct run *run);
 void runs_stop_due(struct simulation_world *world, struct run *run);

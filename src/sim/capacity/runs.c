@@ -52,9 +52,12 @@ static void rank_tell_started(struct simulation_world *world, const struct rank 
          .pid = 1,
          .started_ns = world->now_ns,
          .attempt_plus_1 = attempt_plus_1},
-        {.kind = REPORT_JOINED, .task = rank->task, .attempt_plus_1 = attempt_plus_1},
+        {.kind = REPORT_JOINED,
+         .task = rank->task,
+         .attempt_plus_1 = attempt_plus_1,
+         .can_rejoin = world->scenario->workload.rejoins},
     };
-    fleet_report(world, rank->machine, reports, 2);
+    fleet_report(world, rank->machine, reports + rank->rejoins, 2 - rank->rejoins);
 }
 
 static void rank_tell_end(struct simulation_world *world, struct rank *rank, int exit_code, int signal)
@@ -228,13 +231,16 @@ void runs_notice(struct simulation_world *world, const struct task_notice *notic
 
 /* --- launch and stop ------------------------------------------------------------------------------ */
 
-static struct run *run_new(struct sim_job *job, const struct task_launch *launch)
+/* Returns the run of the job's attempt: the newest one, or, of a newer attempt, a new one. */
+static struct run *run_of(struct sim_job *job, int32_t attempt, uint32_t world, int64_t restore_step)
 {
+    if (job->run && job->run->attempt >= attempt)
+        return job->run;
     struct run *run = mem_alloc(sizeof *run);
     run->job = job;
-    run->attempt = launch->attempt;
-    run->world = launch->world;
-    run->restored_ns = launch->restore_step > 0 ? launch->restore_step * STEP_NS : 0;
+    run->attempt = attempt;
+    run->world = world;
+    run->restored_ns = restore_step > 0 ? restore_step * STEP_NS : 0;
     if (run->restored_ns > job->saved_ns)
         run->restored_ns = job->saved_ns; /* newer checkpoints are wrong */
     if (job->known && job->known->keeps)
@@ -262,9 +268,7 @@ void runs_start(struct simulation_world *world, uint32_t machine, const struct t
     struct sim_job *job = u64_map_get(&world->jobs_by_number, (uint64_t)number);
     if (!job || u64_map_get(&world->ranks, launch->task))
         return; /* told again */
-    struct run *run = job->run;
-    if (!run || run->attempt < launch->attempt)
-        run = run_new(job, launch);
+    struct run *run = run_of(job, launch->attempt, launch->world, launch->restore_step);
     struct rank *rank = mem_alloc(sizeof *rank);
     *rank = (struct rank){.task = launch->task,
                           .run = run,
@@ -288,6 +292,7 @@ static void run_launched(struct simulation_world *world, struct run *run)
         if (rank->state == RANK_LAUNCHED) {
             rank->state = RANK_RUNS;
             rank_tell_started(world, rank);
+            rank->rejoins = false;
         }
         runs += rank->state == RANK_RUNS;
     }
@@ -407,6 +412,35 @@ static void run_free(struct simulation_world *world, struct run *run)
     mem_free(run);
 }
 
+/* The run loses its rank, and ends with its last one. */
+static void rank_leave(struct simulation_world *world, struct rank *rank)
+{
+    struct run *run = rank->run;
+    run->ranks.items[rank->place] = vec_last(&run->ranks);
+    run->ranks.items[rank->place]->place = rank->place;
+    run->ranks.len--;
+    if (run->ranks.len == 0)
+        run_free(world, run);
+}
+
+void runs_rejoin(struct simulation_world *world, const struct task_rejoin *order)
+{
+    struct rank *rank = u64_map_get(&world->ranks, order->task);
+    bool lives = rank && (rank->state == RANK_RUNS || (rank->state == RANK_LAUNCHED && rank->rejoins));
+    if (!lives || rank->run->attempt >= order->attempt || !rank->run->job)
+        return;
+    struct sim_job *job = rank->run->job;
+    run_stand(world, rank->run, false);
+    struct run *run = run_of(job, order->attempt, order->world, order->restore_step);
+    rank_leave(world, rank);
+    rank->run = run;
+    rank->place = (uint32_t)run->ranks.len;
+    rank->state = RANK_LAUNCHED;
+    rank->rejoins = true;
+    vec_push(&run->ranks, rank);
+    due_set(world, &run->due, DUE_RUN, world->now_ns + job->launch_ns);
+}
+
 /* Starts processes that waited for chips of the machine. */
 static void runs_take_chips(struct simulation_world *world, uint32_t machine)
 {
@@ -422,7 +456,6 @@ static void runs_take_chips(struct simulation_world *world, uint32_t machine)
 
 void runs_forget(struct simulation_world *world, struct rank *rank)
 {
-    struct run *run = rank->run;
     uint32_t machine = rank->machine;
     if (rank->state != RANK_WAITS && (world->nodes[machine].busy & rank->chips) == rank->chips) {
         tally_advance(world);
@@ -431,12 +464,8 @@ void runs_forget(struct simulation_world *world, struct rank *rank)
     }
     list_remove(&rank->on_machine);
     u64_map_remove(&world->ranks, rank->task);
-    run->ranks.items[rank->place] = vec_last(&run->ranks);
-    run->ranks.items[rank->place]->place = rank->place;
-    run->ranks.len--;
+    rank_leave(world, rank);
     mem_free(rank);
-    if (run->ranks.len == 0)
-        run_free(world, run);
     runs_take_chips(world, machine);
 }
 

@@ -306,6 +306,8 @@ static void scenario_read_runtime(struct reader *reader, struct workload_model *
     struct place most = field_of(place, "runtimeMax");
     field_number(reader, &failed, 0, 1, &workload->failed);
     field_number(reader, &cancelled, 0, 1 - workload->failed, &workload->cancelled);
+    struct place rejoins = field_of(place, "rejoins");
+    field_bool(reader, &rejoins, &workload->rejoins);
     field_span(reader, &launch, 0.001, DAY_S, &workload->launch_s);
     field_span(reader, &load, 0, DAY_S, &workload->load_s);
     field_span(reader, &stop, 0.001, DAY_S, &workload->stop_s);
@@ -435,10 +437,10 @@ static void scenario_read_trace(struct reader *reader, struct sim_scenario *scen
 static void scenario_read_workload(struct reader *reader, struct sim_scenario *scenario,
                                    const struct place *place)
 {
-    static const char *const known[] = {"mix",          "jobsPerDay", "chipHours",   "sizes", "failed",
-                                        "cancelled",    "checkpoint", "launch",      "load",  "stop",
-                                        "runtimeSigma", "runtimeMax", "annotations", "jobs",  "trace",
-                                        "command",      NULL};
+    static const char *const known[] = {"mix",       "jobsPerDay",   "chipHours",  "sizes",       "failed",
+                                        "cancelled", "checkpoint",   "launch",     "rejoins",     "load",
+                                        "stop",      "runtimeSigma", "runtimeMax", "annotations", "jobs",
+                                        "trace",     "command",      NULL};
     static const char *const mixes[] = {"none", "rsc-1"};
     struct workload_model *workload = &scenario->workload;
     struct place mix = field_of(place, "mix"), sizes = field_of(place, "sizes");

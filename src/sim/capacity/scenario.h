@@ -93,6 +93,7 @@ struct workload_model {
     uint32_t checkpoint_chips;  /* smaller jobs write none */
     double launch_s, load_s;    /* from its start order to running processes; from there to the first step */
     double stop_s;              /* from a stop order to the end of a process */
+    bool rejoins;               /* a process outlives the loss of its peers, and goes on when it is told */
     struct str annotations;     /* of each JobSet, a JSON object; in the scenario's arena */
     struct str command;         /* of each rank on real machines, a JSON array; likewise */
     uint32_t queue;             /* of the stream: 1 + its place; 0: none */

@@ -101,6 +101,35 @@ static void a_strike_costs_the_work_since_the_checkpoint(void **state)
     }
 }
 
+/* Processes that outlive their peers are not started again: one is, whether its machine lives or not. */
+static void peers_rejoin(void **state)
+{
+    static const struct {
+        const char *kind, *rejoins;
+        int started;
+    } cases[] = {
+        {"process", "true", 5}, {"process", "false", 8}, {"crash", "true", 5}, {"crash", "false", 8}};
+    for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+        char text[1024];
+        snprintf(text, sizeof text,
+                 "duration: 1d\ncluster: {machines: 5, chips: 8, machinesPerRack: 5, sparesPerRack: 1}\n"
+                 "failures: [{kind: %s, at: [{machine: 1, time: 90m}], repair: 30d}]\n"
+                 "workload:\n  rejoins: %s\n  checkpoint: {interval: 1h, write: 0, fromChips: 1}\n"
+                 "  launch: 1s\n  load: 59s\n  jobs: [{chips: 32, runtime: 4h}]\n"
+                 "  annotations: {phalanx.dev/recovery: 'restart-process,replace-machine'}\n",
+                 cases[i].kind, cases[i].rejoins);
+        struct simulation_outcome *outcome = simulate(text, 1);
+        const struct simulation_bucket *bucket = &outcome->buckets[simulation_bucket_of(32)];
+        assert_int_equal((int)outcome->tasks_started, cases[i].started);
+        assert_int_equal(bucket->interruptions, 1);
+        assert_int_equal(bucket->preemptions, 0);
+        assert_int_equal(bucket->starts, 2);
+        assert_int_equal(bucket->fates[FATE_COMPLETED], 1);
+        assert_true(fabs(bucket->lost_s - (30 * 60 - 60)) < 2);
+        mem_free(outcome);
+    }
+}
+
 /* A process that dies alone leaves its machine in service. */
 static void a_process_restarts(void **state)
 {
@@ -291,6 +320,7 @@ int main(void)
         cmocka_unit_test(without_failures),
         cmocka_unit_test(a_strike_costs_the_work_since_the_checkpoint),
         cmocka_unit_test(a_process_restarts),
+        cmocka_unit_test(peers_rejoin),
         cmocka_unit_test(planned_failures),
         cmocka_unit_test(equal_seeds_are_equal),
         cmocka_unit_test(all_builds_agree),
