@@ -402,6 +402,20 @@ int phx_slice_get(phx_context *ctx, struct phx_slice *ret_slice);
 int phx_slice_wait(phx_context *ctx, uint64_t seen, int64_t timeout_ms, struct phx_slice *ret_slice,
                    struct phx_error *error);
 
+/* For a program that loads routing tables into this rank's chips itself; phalanx/fabric.h makes these calls.
+ * An optical switch counts as drained when every rank between phx_slice_enter and phx_slice_leave has said
+ * that its chips have tables without the switch. Any thread may call. */
+
+/* Opens a session of this rank's chips, before it looks at phx_slice_get and loads tables: waits until the
+ * controller has heard of the session, for ten seconds at most, because a controller may be away. Returns 0,
+ * or what the gang has failed with. */
+int phx_slice_enter(phx_context *ctx, struct phx_error *error);
+/* Says that the chips have the tables of this number, which avoid the switches `without` (as in struct
+ * phx_slice). */
+void phx_slice_loaded(phx_context *ctx, uint64_t tables, uint64_t without);
+/* Closes the session: the chips have no tables any more. */
+void phx_slice_leave(phx_context *ctx);
+
 /* ---- the loop ---- */
 
 /* For hold_every and save_every: the library chooses the interval from its measurements and the machines'

@@ -351,12 +351,13 @@ static void describe_jobset(struct buf *out, obj_id uid, const struct core *core
 
 static void describe_reports(struct buf *out, const struct reports *reports, const struct core *core)
 {
-    static const char *const kinds[] = {"?",           "started",   "exited",    "start-failed", "joined",
-                                        "shard-saved", "peer-gone", "preparing", "note",         "retry"};
-    _Static_assert(sizeof kinds / sizeof *kinds == REPORT_RETRY + 1, "a name for each kind");
+    static const char *const kinds[] = {"?",      "started",     "exited",    "start-failed",
+                                        "joined", "shard-saved", "peer-gone", "preparing",
+                                        "note",   "retry",       "routes"};
+    _Static_assert(sizeof kinds / sizeof *kinds == REPORT_ROUTES + 1, "a name for each kind");
     for (size_t i = 0; i < reports->count; i++) {
         const struct task_report *report = &reports->items[i];
-        buf_printf(out, " %s", kinds[report->kind <= REPORT_RETRY ? report->kind : 0]);
+        buf_printf(out, " %s", kinds[report->kind <= REPORT_ROUTES ? report->kind : 0]);
         describe_task(out, report->task, core);
         if (report->kind == REPORT_EXITED)
             buf_printf(out, " (code %d, signal %d%s%s)", report->exit_code, report->signal,

@@ -163,6 +163,9 @@ bool core_slices_act(struct core *core, struct step *step)
         if (move_is_due(step, jobset, slice) && slice->leave_ns > step->now_ns)
             slice->leave_ns = step->now_ns; /* it leaves in the next step, which is due at once */
     }
+    for (size_t p = 0; p < slices->pod_count; p++)
+        if (pod_wants_count(step, slices->pods[p]))
+            jobs_count_switch_users(step, slices->pods[p]);
     again |= core_fabric_faults(step);
     return again || step->schedule;
 }

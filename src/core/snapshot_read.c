@@ -562,6 +562,7 @@ static int read_task(struct reader *reader, const Snapshot__Task *pb)
     read_meta(&task->meta, pb->meta);
     read_gates(task, pb);
     task->saved_step = pb->saved_step;
+    task->routes = codec_read_routes(pb->routes);
     task->saved_before_count = (uint32_t)pb->n_saved_before;
     for (size_t i = 0; i < pb->n_saved_before; i++)
         task->saved_before[i] = pb->saved_before[i];

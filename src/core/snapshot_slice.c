@@ -133,6 +133,11 @@ static void write_switch(const struct pod_now *pod, uint32_t p, uint32_t number,
     pb.drain = now->drain;
     pb.leaving = now->leaving;
     pb.verify = now->verify;
+    pb.leaving_ns = now->leaving_ns;
+    pb.users = now->users;
+    pb.user_rank = now->user_rank;
+    pb.user_jobset = now->user_jobset;
+    pb.overdue = now->overdue;
     pb.shown = &shown;
     pb.circuits = ARENA_ARRAY(&arena, uint32_t, POD_CUBES_MAX);
     pb.bad = ARENA_ARRAY(&arena, uint32_t, POD_CUBES_MAX);
@@ -285,6 +290,15 @@ bool snapshot_read_switch(struct slices *slices, int64_t now_ns, const Snapshot_
     now->drain = pb->drain;
     now->leaving = pb->leaving;
     now->verify = pb->verify;
+    if (pb->leaving_ns > now_ns || (!pb->leaving && (pb->leaving_ns || pb->users)) ||
+        (pb->users == 0 && (pb->user_rank || pb->user_jobset || pb->overdue)))
+        return false;
+    now->leaving_ns = pb->leaving_ns;
+    now->users = pb->users;
+    now->user_rank = pb->user_rank;
+    now->user_jobset = pb->user_jobset;
+    now->overdue = pb->overdue;
+    pod->recount = true;
     if (!read_shown(&now->shown, now_ns, pb->shown))
         return false;
     for (size_t i = 0; i < pb->n_circuits; i++) {

@@ -377,6 +377,7 @@ static void write_task(struct writer *writer, const struct task *task)
     pb.attempt = task->attempt == task->job->jobset->attempt ? 0 : task->attempt + 1;
     pb.began_attempt = task->began_attempt == task->attempt ? 0 : task->began_attempt + 1;
     pb.saved_step = task->saved_step;
+    pb.routes = codec_write_routes(&writer->arena, &task->routes);
     pb.n_saved_before = task->saved_before_count;
     pb.saved_before = (int64_t *)task->saved_before;
     pb.n_containers = task->container_count;

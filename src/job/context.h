@@ -338,6 +338,7 @@ struct phx_context {
     uint32_t drain_reason;
     int64_t drain_deadline_ns;
     struct jobwire_tables tables; /* number 0: none yet */
+    struct jobwire_routes routes; /* of this rank's chips; session 0: it has opened none */
 };
 
 /* ---- service.c ---- */
@@ -422,6 +423,8 @@ void job_link_step(struct phx_context *ctx); /* a new step is in ctx->step */
 void job_step_from(struct phx_context *ctx, uint64_t step); /* goes on from there; takes the mutex */
 void job_link_send(struct phx_context *ctx, const struct jobwire_message *message);
 void job_link_leave(struct phx_context *ctx);
+/* slice.c: says which tables this rank's chips have loaded, if it ever opened a session of them. */
+void job_routes_say(struct phx_context *ctx);
 bool job_link_drained(const struct phx_context *ctx); /* everything, LEAVE included, is with the kernel */
 
 /* ---- member.c ---- */

@@ -256,8 +256,10 @@ static void port_carry_out(void *context, const struct agent_effect *effect)
     case AGENT_CLIENT_DRAIN:
         process_drain(world, machine, effect->client.client);
         break;
-    case AGENT_CLIENT_COMMITTED:
     case AGENT_CLIENT_TABLES:
+        routes_told(world, machine, effect);
+        break;
+    case AGENT_CLIENT_COMMITTED:
     case AGENT_LOG_OPEN:
     case AGENT_LOG_CLOSE:
         break;

@@ -249,6 +249,7 @@ void oracle_applied(struct world *world, const struct event *event, const struct
     oracle_objects(world, event);
     check_checkpoints(world);
     check_settled(world, event);
+    routes_judge(world);
     vec_push(&world->applied, disk_hash(record));
     bool compared = event->seq % DIGEST_EVERY == 0 && replays_alike(world);
     vec_push(&world->digests, compared ? core_digest(core) : 0);

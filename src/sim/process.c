@@ -78,11 +78,12 @@ static int64_t earliest(int64_t a, int64_t b)
     return a < b ? a : b;
 }
 
-static void arm(struct world *world, struct sim_machine *machine, struct process *process)
+void process_arm(struct world *world, struct sim_machine *machine, struct process *process)
 {
     int64_t due_ns = earliest(process->kill_ns, process->ends_ns);
     due_ns = earliest(due_ns, process->due_ns);
     due_ns = earliest(due_ns, process->rejoin_ns);
+    due_ns = earliest(due_ns, process->routes.act_ns);
     if (!process->fenced)
         due_ns = earliest(due_ns, fence_due(world, machine));
     process->armed = ++world->next_id;
@@ -95,7 +96,7 @@ void process_fence_moved(struct world *world, struct sim_machine *machine)
     for (size_t i = 0; i < machine->processes.len; i++) {
         struct process *process = machine->processes.items[i];
         if (process_lives(process) && fence_due(world, machine) < process->wakes_ns)
-            arm(world, machine, process);
+            process_arm(world, machine, process);
     }
 }
 
@@ -228,7 +229,7 @@ static void draw_life(struct world *world, struct process *process)
     process->step_ns = process->container == 0 ? argument(process, 3, 0) * NS_PER_MS : 0;
     process->checkpoint_every = (uint32_t)argument(process, 4, 0);
     process->step = process->saved_step = process->stand_step = -1;
-    process->rejoin_ns = INT64_MAX;
+    process->rejoin_ns = process->routes.act_ns = INT64_MAX;
     process->total = process->step_ns ? run_ns / process->step_ns : 0;
 }
 
@@ -289,7 +290,7 @@ void process_spawn(struct world *world, struct sim_machine *machine, const struc
                 (unsigned long long)launch->chips, container, run);
     oracle_spawned(world, machine, process);
     vec_push(&machine->processes, process);
-    arm(world, machine, process);
+    process_arm(world, machine, process);
 }
 
 void process_stop(struct world *world, struct sim_machine *machine, obj_id task, uint32_t container,
@@ -306,7 +307,7 @@ void process_stop(struct world *world, struct sim_machine *machine, obj_id task,
         process->ends_ns = earliest(process->ends_ns, ends_ns);
         process->exit_code = world_chance(world, 500000) ? 143 : 0;
     }
-    arm(world, machine, process);
+    process_arm(world, machine, process);
 }
 
 /* --- what it does ----------------------------------------------------------------------------- */
@@ -365,6 +366,7 @@ static void join(struct world *world, struct sim_machine *machine, struct proces
         say(world, machine, process, AGENT_CLIENT_SHARD_SAVED);
     if (process->asked)
         say(world, machine, process, AGENT_CLIENT_RETRY);
+    routes_say(world, machine, process);
 }
 
 void process_welcome(struct world *world, struct sim_machine *machine, uint64_t client, int64_t restore_step)
@@ -420,7 +422,7 @@ void process_rejoin(struct world *world, struct sim_machine *machine, uint64_t c
             process->told_name = told_name(process, order->full_world);
             oracle_takes_rank(world, machine, process);
         }
-        arm(world, machine, process);
+        process_arm(world, machine, process);
     }
 }
 
@@ -472,7 +474,7 @@ static void dump(struct world *world, struct process *process)
             } else {
                 other->ends_ns = world->now_ns + NS_PER_MS;
                 other->exit_code = 75;
-                arm(world, &world->machines[m], other);
+                process_arm(world, &world->machines[m], other);
             }
         }
 }
@@ -496,6 +498,7 @@ static void rejoin(struct world *world, struct sim_machine *machine, struct proc
                 STR_ARG(process->launch.name), process->attempt);
     oracle_rejoined(world, process);
     say(world, machine, process, AGENT_CLIENT_JOIN);
+    routes_rejoined(world, machine, process);
     if (process->dump_world == 0)
         return;
     if (!world->healing && !process->stopping)
@@ -512,7 +515,7 @@ void process_fenced_client(struct world *world, struct sim_machine *machine, uin
         process->client = 0;
         process->ends_ns = world->now_ns + NS_PER_MS;
         process->exit_code = 1;
-        arm(world, machine, process);
+        process_arm(world, machine, process);
     }
 }
 
@@ -626,11 +629,13 @@ void process_act(struct world *world, const struct sim_event *event)
         die(world, machine, process, process->exit_code, 0);
     } else if (process->state == PROCESS_RUNNING && process->rejoin_ns <= world->now_ns) {
         rejoin(world, machine, process);
+    } else if (process->state == PROCESS_RUNNING && process->routes.act_ns <= world->now_ns) {
+        routes_act(world, machine, process);
     } else if (process->state == PROCESS_RUNNING && process->due_ns <= world->now_ns) {
         make_step(world, machine, process);
     }
     if (process_lives(process)) /* it may be buried, but then it is dead */
-        arm(world, machine, process);
+        process_arm(world, machine, process);
 }
 
 void process_hasten(struct world *world)
@@ -644,7 +649,7 @@ void process_hasten(struct world *world)
                 process->ends_ns <= soon_ns || runs_for_ever(process))
                 continue;
             process->ends_ns = soon_ns;
-            arm(world, machine, process);
+            process_arm(world, machine, process);
         }
     }
 }

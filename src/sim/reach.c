@@ -40,6 +40,9 @@ const char *torture_reach_name(enum torture_reach reach)
         "slice lost",
         "slice lost, no reroute",
         "drained under a slice",
+        "session of chips",
+        "drain answered",
+        "drain answer overdue",
     };
     CHECK((unsigned)reach < REACHES);
     return names[reach];

@@ -171,6 +171,17 @@ struct conn {
 
 /* --- machines --------------------------------------------------------------------------------- */
 
+enum { SIM_PODS_MAX = 4 }; /* whose drains are counted */
+
+/* The routing tables of a process's chips (routes.c). */
+struct sim_routes {
+    bool drawn, uses;                          /* whether its chips use tables at all */
+    struct rank_routes said;                   /* what they truly have, and what it has said */
+    struct rank_routes older;                  /* what it said before */
+    uint64_t told, told_without, told_session; /* by its agent */
+    int64_t act_ns;                            /* true: when it goes on; INT64_MAX: it waits */
+};
+
 enum process_state { PROCESS_SPAWNING, PROCESS_RUNNING, PROCESS_DEAD };
 /* A task's shim and process; the record stays after its death until the agent forgets it. */
 struct process {
@@ -213,6 +224,7 @@ struct process {
     int64_t stand_ns;   /* true: so long it stands there */
     bool ignores_term, fenced, start_fails;
     int32_t exit_code, signal;
+    struct sim_routes routes;
 };
 
 /* A probe or hook that runs. */
@@ -390,6 +402,9 @@ struct world {
     size_t strangers;           /* that the core knew after the last event */
     VEC(obj_id) held;           /* before the event at hand: objects with a user's finalizer */
     VEC(struct kept_room) kept; /* likewise: rooms of preemptors */
+    struct {
+        uint64_t waited, overdue; /* switches that leave and have users; overdue ones */
+    } drains[SIM_PODS_MAX];       /* as after the last event (routes.c) */
     VEC(struct process *) buried; /* freed when the event of the world is over */
 };
 
@@ -528,6 +543,7 @@ void process_welcome(struct world *world, struct sim_machine *machine, uint64_t 
 void process_drain(struct world *world, struct sim_machine *machine, uint64_t client); /* a notice */
 void process_rejoin(struct world *world, struct sim_machine *machine, uint64_t client,
                     const struct task_rejoin *order);
+void process_arm(struct world *world, struct sim_machine *machine, struct process *process);
 void process_fence_moved(struct world *world, struct sim_machine *machine); /* each shim looks at it */
 void process_fenced_client(struct world *world, struct sim_machine *machine, uint64_t client);
 void process_forget(struct world *world, struct sim_machine *machine, obj_id task);
@@ -535,6 +551,12 @@ void process_bury_all(struct world *world);
 struct process *process_find(const struct sim_machine *machine, obj_id task, uint32_t container);
 bool process_lives(const struct process *process);
 void process_free(struct process *process);
+/* routes.c: it is told of tables; says again what its chips have, after a JOIN; goes on. */
+void routes_told(struct world *world, struct sim_machine *machine, const struct agent_effect *effect);
+void routes_say(struct world *world, struct sim_machine *machine, struct process *process);
+void routes_act(struct world *world, struct sim_machine *machine, struct process *process);
+void routes_rejoined(struct world *world, struct sim_machine *machine, struct process *process);
+void routes_judge(struct world *world);   /* no chips forward by tables with a switch that is Drained */
 void process_hasten(struct world *world); /* the second phase: stragglers end soon */
 
 /* reach.c: counts what the last event has come to. */

@@ -377,6 +377,7 @@ static void dispatch(struct agent *agent, const struct agent_event *event, struc
     case AGENT_CLIENT_SHARD_SAVED:
     case AGENT_CLIENT_PEER_GONE:
     case AGENT_CLIENT_RETRY:
+    case AGENT_CLIENT_ROUTES:
     case AGENT_CLIENT_LEFT:
         agent_client_event(agent, event, effects);
         break;

@@ -82,11 +82,12 @@ enum agent_event_kind {
     AGENT_TASK_STARTED, /* `started`, from the launcher */
     /* `exited`: ended, could not be started, or (before BOOT) had ended under an earlier agent */
     AGENT_TASK_EXITED,
-    AGENT_CLIENT_JOIN, /* `client`, from a task through libphalanx; the four below as well */
+    AGENT_CLIENT_JOIN, /* `client`, from a task through libphalanx; the six below as well */
     AGENT_CLIENT_STEP,
     AGENT_CLIENT_SHARD_SAVED,
     AGENT_CLIENT_PEER_GONE,
     AGENT_CLIENT_RETRY,
+    AGENT_CLIENT_ROUTES,
     AGENT_CLIENT_LEFT,  /* said goodbye, or its connection closed */
     AGENT_ACTED,        /* `acted`: the result of an ACT; none follows ACT_CANCEL */
     AGENT_SAW,          /* `saw`: a signal of a probe or of a daemon beside the agent */
@@ -155,6 +156,7 @@ struct agent_event {
             uint32_t peer_rank;
             struct str reason; /* RETRY; copied */
             bool can_rejoin, spare; /* JOIN */
+            struct rank_routes routes; /* ROUTES */
         } client;
     };
 };
@@ -216,7 +218,8 @@ struct agent_effect {
         struct {
             uint64_t client;
             int64_t number;
-            struct str name; /* the task's */
+            struct str name;  /* the task's */
+            uint64_t session; /* the process's open session that the controller has heard of; 0: none */
         } tables;
         struct log_open log_open;
         uint64_t stream;

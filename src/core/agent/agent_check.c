@@ -79,6 +79,7 @@ static void put_task(uint64_t *digest, const struct local_task *task)
     }
     if (task->tables) {
         put(digest, (uint64_t)task->tables_number);
+        put(digest, task->tables_session);
         put_text(digest, task->tables);
     }
     put(digest, hash_words(0, task->gang_key, sizeof task->gang_key));

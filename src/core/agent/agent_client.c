@@ -26,20 +26,24 @@ static void send_tables(const struct local_task *task, struct agent_effects *eff
     effect->tables.client = task->client;
     effect->tables.number = task->tables_number;
     effect->tables.name = str_from(task->tables);
+    effect->tables.session = task->tables_session;
 }
 
-/* Older tables, which come late, are no news. */
+/* Older tables, which come late, are no news; but they may answer the opening of a session. */
 static void take_tables(struct local_task *task, const struct task_notice *notice,
                         struct agent_effects *effects)
 {
     CHECK(notice->step > 0 && notice->tables.len <= SLICE_TABLES_MAX); /* codec.c refuses others */
-    if (notice->step <= task->tables_number)
-        return;
-    mem_free(task->tables);
-    task->tables = mem_alloc(notice->tables.len + 1);
-    mem_copy(task->tables, notice->tables.data, notice->tables.len);
-    task->tables_number = notice->step;
-    if (task->client != 0)
+    bool newer = notice->step > task->tables_number, answers = notice->session > task->tables_session;
+    if (newer) {
+        mem_free(task->tables);
+        task->tables = mem_alloc(notice->tables.len + 1);
+        mem_copy(task->tables, notice->tables.data, notice->tables.len);
+        task->tables_number = notice->step;
+    }
+    if (answers)
+        task->tables_session = notice->session;
+    if ((newer || answers) && task->client != 0)
         send_tables(task, effects);
 }
 
@@ -51,6 +55,23 @@ void agent_pend_joined(struct agent *agent, const struct local_task *task)
                                  .attempt_plus_1 = (uint32_t)task->attempt + 1,
                                  .can_rejoin = task->can_rejoin,
                                  .spare = task->spare};
+    agent_pend(agent, &report);
+}
+
+/* Only the newest word of a process counts: an older one that was not passed on yet is dropped. */
+static void take_routes(struct agent *agent, struct local_task *task, const struct rank_routes *routes)
+{
+    CHECK(task->client != 0);
+    for (size_t i = agent->pending.len; i-- > 0;) {
+        const struct task_report *older = &agent->pending.items[i].report;
+        if (older->kind == REPORT_ROUTES && older->task == task->uid)
+            agent_unpend(agent, i);
+    }
+    task->routes = *routes;
+    struct task_report report = {.kind = REPORT_ROUTES,
+                                 .task = task->uid,
+                                 .attempt_plus_1 = (uint32_t)task->attempt + 1,
+                                 .routes = *routes};
     agent_pend(agent, &report);
 }
 
@@ -217,6 +238,9 @@ void agent_client_event(struct agent *agent, const struct agent_event *event, st
         report.kind = REPORT_RETRY;
         report.message = event->client.reason;
         agent_pend(agent, &report);
+        break;
+    case AGENT_CLIENT_ROUTES:
+        take_routes(agent, task, &event->client.routes);
         break;
     case AGENT_CLIENT_LEFT:
         task->client = 0;

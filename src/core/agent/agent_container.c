@@ -77,6 +77,8 @@ static void launch_run(struct local_task *task, uint32_t index, struct agent_eff
     container->pid = container->started_ns = container->stop_by_ns = 0;
     container->runs++;
     CHECK(container->runs > 0);
+    if (task->main_count == 1 && index == 0)
+        task->routes.open = false; /* the process before has ended, and its chips have no tables */
     task->launched = true;
     task->report_due = true;
     struct agent_effect *effect = agent_effect_add(effects, AGENT_LAUNCH);

@@ -123,6 +123,8 @@ struct local_task {
     enum drain_reason drain_reason; /* all but maintenance end with the next attempt */
     int64_t tables_number;          /* of the slice's newest routing tables; 0: none */
     char *tables;                   /* their name; own; NULL: none */
+    uint64_t tables_session;        /* the session that came with them, of its process; 0: none */
+    struct rank_routes routes;      /* as its process said last */
     bool step_due, step_urgent, has_step;
     int64_t step, total;
     enum step_source step_source;

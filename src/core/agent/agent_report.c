@@ -16,7 +16,7 @@ static bool same_report(const struct task_report *a, const struct task_report *b
 
 void agent_pend(struct agent *agent, const struct task_report *report)
 {
-    CHECK(report->kind >= REPORT_STARTED && report->kind <= REPORT_RETRY);
+    CHECK(report->kind >= REPORT_STARTED && report->kind <= REPORT_ROUTES);
     CHECK(report->task != 0); /* the controller refuses a report without a task */
     for (size_t i = 0; i < agent->pending.len; i++)
         if (same_report(&agent->pending.items[i].report, report)) {
@@ -57,7 +57,8 @@ static struct task_report report_of(const struct local_task *task, struct arena 
                                  .task = task->uid,
                                  .started_ns = task->started_ns,
                                  .pid = task->pid,
-                                 .attempt_plus_1 = (uint32_t)task->attempt + 1};
+                                 .attempt_plus_1 = (uint32_t)task->attempt + 1,
+                                 .routes = task->routes};
     if (task->container_count > 0) {
         agent_containers_report(task, arena, &report);
         if (!task->ran)

@@ -31,6 +31,7 @@ _Static_assert((int)FROM_CONTROLLER_RANK_TABLE == WIRE__FROM_CONTROLLER__KIND_RA
 _Static_assert((int)REPORT_PEER_GONE == WIRE__REPORT_KIND__REPORT_KIND_PEER_GONE &&
                    (int)REPORT_NOTE == WIRE__REPORT_KIND__REPORT_KIND_NOTE &&
                    (int)REPORT_RETRY == WIRE__REPORT_KIND__REPORT_KIND_RETRY &&
+                   (int)REPORT_ROUTES == WIRE__REPORT_KIND__REPORT_KIND_ROUTES &&
                    (int)NOTICE_DRAIN == WIRE__NOTICE_KIND__NOTICE_KIND_DRAIN,
                "kinds of reports and notices");
 
@@ -300,6 +301,7 @@ static void write_notice(struct arena *arena, const struct task_notice *notice, 
     ret->reason = notice->kind == NOTICE_DRAIN ? (uint32_t)notice->reason : 0;
     if (notice->kind == NOTICE_TABLES)
         ret->tables = codec_text(arena, notice->tables);
+    ret->session = notice->session;
 }
 
 static void write_packed_rank_table(const struct packed_rank_table *rank_table, Wire__PackedRankTable *ret)
@@ -477,8 +479,10 @@ static int read_notice(const Wire__TaskNotice *pb, struct task_notice *ret, stru
                                 .reason = (enum drain_reason)pb->reason};
     if (ret->kind == NOTICE_DRAIN && ret->reason == 0)
         ret->reason = DRAIN_MAINTENANCE; /* from a controller that does not send it */
-    if (ret->kind == NOTICE_TABLES)
+    if (ret->kind == NOTICE_TABLES) {
         ret->tables = str_from(pb->tables);
+        ret->session = pb->session;
+    }
     if (ret->kind < NOTICE_CHECKPOINT_COMMITTED || ret->kind > NOTICE_TABLES)
         return error_set(error, ERROR_UNSUPPORTED, "notice of unknown kind %d", (int)ret->kind);
     if (ret->reason > DRAIN_MOVE)

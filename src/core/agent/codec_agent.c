@@ -27,9 +27,30 @@ static Wire__Signature **write_signatures(struct arena *arena, const struct sign
     return list;
 }
 
+Wire__RankRoutes *codec_write_routes(struct arena *arena, const struct rank_routes *routes)
+{
+    CHECK(routes->session > 0 || !routes->open);
+    if (routes->session == 0)
+        return NULL;
+    Wire__RankRoutes *ret = ARENA_NEW(arena, Wire__RankRoutes);
+    wire__rank_routes__init(ret);
+    ret->session = routes->session;
+    ret->open = routes->open;
+    ret->tables = routes->tables;
+    ret->without = routes->without;
+    return ret;
+}
+
+struct rank_routes codec_read_routes(const Wire__RankRoutes *pb)
+{
+    if (!pb || pb->session == 0)
+        return (struct rank_routes){0};
+    return (struct rank_routes){pb->session, pb->open, pb->tables, pb->without};
+}
+
 static void write_report(struct arena *arena, const struct task_report *report, Wire__TaskReport *ret)
 {
-    CHECK(report->kind >= REPORT_STARTED && report->kind <= REPORT_RETRY);
+    CHECK(report->kind >= REPORT_STARTED && report->kind <= REPORT_ROUTES);
     wire__task_report__init(ret);
     ret->kind = (Wire__ReportKind)report->kind;
     ret->task = report->task;
@@ -54,6 +75,7 @@ static void write_report(struct arena *arena, const struct task_report *report, 
     ret->attempt_plus_1 = report->attempt_plus_1;
     ret->can_rejoin = report->can_rejoin;
     ret->spare = report->spare;
+    ret->routes = codec_write_routes(arena, &report->routes);
 }
 
 static Wire__TaskReport **write_report_list(struct arena *arena, const struct task_report *reports,
@@ -192,7 +214,7 @@ void codec_write_heartbeat(struct arena *arena, const struct heartbeat *heartbea
 
 static bool report_kind_known(Wire__ReportKind kind)
 {
-    return kind >= WIRE__REPORT_KIND__REPORT_KIND_STARTED && kind <= WIRE__REPORT_KIND__REPORT_KIND_RETRY;
+    return kind >= WIRE__REPORT_KIND__REPORT_KIND_STARTED && kind <= WIRE__REPORT_KIND__REPORT_KIND_ROUTES;
 }
 
 /* Kinds of signatures that only a later agent knows are left out. */
@@ -247,7 +269,8 @@ static int read_report(struct arena *arena, const Wire__TaskReport *pb, struct t
                                 .warning = pb->warning,
                                 .attempt_plus_1 = pb->attempt_plus_1,
                                 .can_rejoin = pb->can_rejoin,
-                                .spare = pb->spare};
+                                .spare = pb->spare,
+                                .routes = codec_read_routes(pb->routes)};
     int rc = pb->n_signatures ? read_signatures(arena, pb, ret, error) : 0;
     if (rc < 0 || pb->n_containers == 0)
         return rc;

@@ -35,6 +35,8 @@ void codec_write_containers(struct arena *arena, const struct task_launch *launc
 Wire__GangRankTable *codec_write_rank_table(struct arena *arena, const struct gang_rank_table *rank_table);
 Wire__ContainerStatus **codec_write_statuses(struct arena *arena, const struct container_status *statuses,
                                              size_t count);
+Wire__RankRoutes *codec_write_routes(struct arena *arena, const struct rank_routes *routes);
+struct rank_routes codec_read_routes(const Wire__RankRoutes *pb); /* NULL: none */
 Wire__EnvVar **codec_write_env(struct arena *arena, const struct env_var *env, size_t count);
 
 Wire__Signal **codec_write_signals(struct arena *arena, const struct signal *signals, size_t count);

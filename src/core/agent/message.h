@@ -39,6 +39,17 @@ enum report_kind {
     REPORT_NOTE = 8,         /* for the Pod's events: `reason`, `message`, `warning`; `step` numbers them */
     REPORT_RETRY = 9,        /* its program cannot go on from its state, though no rank is lost;
                               * `message`: why */
+    REPORT_ROUTES = 10,      /* `routes`: the tables of its slice that its chips use have changed */
+};
+/* The tables of its slice that a rank's chips forward by, as its process says. A rank opens sessions of its
+ * chips one after another, under growing numbers. An opening names no tables; before the rank loads any, it
+ * waits until NOTICE_TABLES names its session, so that the log has the session before its chips have
+ * tables. */
+struct rank_routes {
+    uint64_t session; /* number of the newest; 0: it has opened none */
+    bool open;        /* it was not closed */
+    uint64_t tables;  /* number of the tables that its chips have loaded; 0: none yet */
+    uint64_t without; /* switches that these avoid, one bit for each number */
 };
 struct task_report {
     enum report_kind kind;
@@ -60,9 +71,10 @@ struct task_report {
     bool warning;
     struct signature *signatures; /* EXITED: signatures in the end of its log; at most SIGNATURES_MAX */
     size_t signature_count;
-    /* STARTED, JOINED, SHARD_SAVED, PEER_GONE, RETRY: 1 + the attempt of the report; 0: not given */
+    /* STARTED, JOINED, SHARD_SAVED, PEER_GONE, RETRY, ROUTES: 1 + the attempt of the report; 0: not given */
     uint32_t attempt_plus_1;
     bool can_rejoin, spare; /* JOINED: it can go on under another attempt; it has no rank */
+    struct rank_routes routes; /* ROUTES; STARTED repeats the newest that this agent has heard */
 };
 
 struct step_metric {
@@ -299,6 +311,7 @@ struct task_notice {
     int64_t deadline_ns; /* DRAIN: time left from now */
     enum drain_reason reason; /* DRAIN */
     struct str tables;        /* TABLES: their name: "4x4x8-twisted without x5" */
+    uint64_t session;         /* TABLES: the rank's open session, as the log has it; 0: none */
 };
 struct welcome {
     uint64_t epoch; /* of the controller; the agent refuses a smaller one than it has seen */

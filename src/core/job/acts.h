@@ -111,6 +111,11 @@ void task_set_ready(struct step *step, struct task *task, bool ready);
 void slice_tell_tables(struct step *step, const struct task *task);
 /* The same of all living tasks of a machine whose agent is back. */
 void jobs_tell_tables(struct step *step, const struct machine *machine);
+/* Takes what the task's process says about the tables of its chips; late and repeated words change
+ * nothing. */
+void slice_take_routes(struct step *step, struct task *task, const struct rank_routes *routes);
+/* The task's process has ended, and its chips have no tables. */
+void slice_rank_ended(struct step *step, struct task *task);
 
 /* --- gangs ------------------------------------------------------------------------------------ */
 

@@ -165,6 +165,7 @@ void task_finish(struct step *step, struct task *task, enum task_end end)
         spare_ended(step, task, end);
         return;
     }
+    slice_rank_ended(step, task);
     bool wanted =
         task->doomed || task->job->doomed || task->job->state != JOB_ACTIVE || job_is_hidden(task->job);
     if (task->state == TASK_PENDING || (task->state == TASK_PLACED && wanted)) {

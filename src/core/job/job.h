@@ -149,6 +149,7 @@ struct task {
     int64_t saved_step;        /* newest shard that it saved, -1: none */
     int64_t saved_before[SAVED_BEFORE_MAX]; /* the shards before it, newest first, as many as are kept */
     uint32_t saved_before_count;
+    struct rank_routes routes; /* as its agent reported last; slice_tables.c */
     uint64_t changed_seq;
     struct user_meta *meta;      /* the user's changes of its labels and annotations; NULL: none */
     /* PENDING: scheduling gates of its template that were not removed yet (gates.c). A Pod without a JobSet

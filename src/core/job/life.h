@@ -10,6 +10,8 @@
 #include "core/job/job.h"
 #include "core/step.h"
 
+struct pod_now;
+
 /* Called before anything else in a step: frees what the last step removed from the store. */
 void jobs_bury(struct job_store *store);
 void job_store_done(struct job_store *store);
@@ -73,6 +75,8 @@ void jobs_slice_failed(struct step *step, struct jobset *jobset);
 bool jobs_slice_lost(struct step *step, struct jobset *jobset, struct str why);
 /* Every living task of the JobSet is told the slice's newest routing tables. */
 void jobs_slice_rerouted(struct step *step, const struct jobset *jobset);
+/* Counts the ranks whose chips have tables that may use a switch of the pod which leaves. */
+void jobs_count_switch_users(struct step *step, struct pod_now *pod);
 /* All tasks of the JobSet on machines are stopped like evicted Pods, because its slice moves to other cubes.
  * Users read `why`. */
 void jobs_slice_leave(struct step *step, struct jobset *jobset, struct str why);

@@ -54,6 +54,7 @@ void inplace_park(struct step *step, struct task *task)
     task->stop_grace_ns = 0;
     task->saved_step = -1;
     task->saved_before_count = 0;
+    slice_rank_ended(step, task);
     task_forget_containers(task);
     if (job->jobset->checkpoint.laggard == task)
         job->jobset->checkpoint.laggard = NULL;

@@ -5,6 +5,7 @@ static void task_started(struct step *step, struct task *task, const struct task
 {
     CHECK(report->kind == REPORT_STARTED && report->task == task->uid);
     task->peers_lost = false;
+    slice_take_routes(step, task, &report->routes);
     if (task->state == TASK_STOPPING) {
         containers_take(step, task, report);
         task_tell_stop(step, task, task->stop_grace_ns);
@@ -112,6 +113,9 @@ static void apply_report(struct step *step, struct machine *machine, const struc
         case REPORT_RETRY:
             if (!rejoin_is_old_word(task, report))
                 task_note_request(step, task, REQUEST_RETRY, report->message);
+            break;
+        case REPORT_ROUTES:
+            slice_take_routes(step, task, &report->routes);
             break;
         case REPORT_PREPARING:
             task_preparing(step, task, report);

@@ -325,6 +325,8 @@ static void check_switch(const struct slices *slices, const struct switch_now *n
     CHECK(now->operation <= slices->operations && now->health < SWITCH_STATES);
     CHECK(now->drain || !now->leaving);
     CHECK(!now->leaving || !now->verify);
+    CHECK((now->leaving || now->leaving_ns == 0) && (now->leaving || now->users == 0));
+    CHECK(now->shown.uid == 0 || (now->shown.drained == SHOWN_TRUE) == switch_is_drained(now));
     for (size_t i = 0; now->leaving && i < slices->list.len; i++) {
         const struct slice *slice = slices->list.items[i];
         CHECK(slice->place.pod != now->pod->index || !(slice->connected >> now->number & 1));

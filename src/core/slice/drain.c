@@ -30,7 +30,9 @@ void drains_settle(struct step *step, struct pod_now *pod)
             continue;
         CHECK(now->shown.name.len > 0);
         now->leaving = true;
+        now->leaving_ns = step->now_ns;
         now->verify = false;
+        pod->recount = true;
         pod->stale = true;
         step->schedule = true;
         left_out |= UINT64_C(1) << number; /* slices are judged before the next one */
@@ -38,10 +40,91 @@ void drains_settle(struct step *step, struct pod_now *pod)
     }
 }
 
+/* --- the ranks' tables ---------------------------------------------------------------------------------- */
+
+static bool is_late(const struct switch_now *now, int64_t now_ns)
+{
+    return now->users > 0 && !now->overdue && switch_answer_due_ns(now) <= now_ns;
+}
+
+bool pod_wants_count(const struct step *step, const struct pod_now *pod)
+{
+    for (uint32_t number = 0; pod->switches && number < POD_SWITCHES; number++) {
+        const struct switch_now *now = &pod->switches[number];
+        CHECK(now->leaving || now->users == 0);
+        if (now->leaving && (pod->recount || is_late(now, step->now_ns)))
+            return true;
+    }
+    return false;
+}
+
+void pod_count_begin(struct pod_now *pod)
+{
+    CHECK(pod->switches);
+    pod->recount = false;
+    for (uint32_t number = 0; number < POD_SWITCHES; number++) {
+        struct switch_now *now = &pod->switches[number];
+        now->users = now->user_rank = 0;
+        now->user_jobset = 0;
+    }
+}
+
+void pod_count_rank(struct pod_now *pod, obj_id jobset, uint32_t rank, uint64_t without)
+{
+    CHECK(jobset != 0);
+    for (uint32_t number = 0; number < POD_SWITCHES; number++) {
+        struct switch_now *now = &pod->switches[number];
+        if (!now->leaving || (without >> number & 1))
+            continue;
+        bool first = now->users++ == 0 || jobset < now->user_jobset ||
+                     (jobset == now->user_jobset && rank < now->user_rank);
+        if (!first)
+            continue;
+        now->user_jobset = jobset;
+        now->user_rank = rank;
+    }
+}
+
+uint64_t pod_count_end(struct step *step, struct pod_now *pod)
+{
+    uint64_t late = 0;
+    for (uint32_t number = 0; number < POD_SWITCHES; number++) {
+        struct switch_now *now = &pod->switches[number];
+        if (is_late(now, step->now_ns))
+            late |= UINT64_C(1) << number;
+        now->overdue = now->users > 0 && switch_answer_due_ns(now) <= step->now_ns;
+    }
+    pod->stale = true;
+    return late;
+}
+
+static void say_users(const struct slices *slices, const struct switch_now *now, struct buf *why)
+{
+    const struct slice *slice = slice_find(slices, now->user_jobset);
+    buf_printf(why, "rank %u", now->user_rank);
+    if (slice)
+        buf_printf(why, " of slice " STR_FORMAT "/" STR_FORMAT, STR_ARG(slice->shown.namespace_),
+                   STR_ARG(slice->shown.name));
+    else
+        buf_add_str(why, STR(" of a slice that ends"));
+    if (now->users > 1)
+        buf_printf(why, " and %u more have", now->users - 1);
+    else
+        buf_add_str(why, STR(" has"));
+    if (now->overdue)
+        buf_printf(why, " not loaded tables without it within %d s",
+                   (int)(SLICE_ANSWER_MAX_NS / NS_PER_SECOND));
+    else
+        buf_add_str(why, STR(" not loaded tables without it yet"));
+}
+
 bool switch_drain_waits(const struct slices *slices, const struct switch_now *now, struct buf *why)
 {
-    const struct slice *slice =
-        now->drain && !now->leaving ? find_dependent(slices, now->pod, now->number) : NULL;
+    if (now->users > 0)
+        say_users(slices, now, why);
+    if (now->leaving)
+        return now->users > 0;
+    const struct slice *slice = now->drain ? find_dependent(slices, now->pod, now->number) : NULL;
     if (slice && slice->moves)
         buf_printf(why, "slice " STR_FORMAT "/" STR_FORMAT " may not be routed around it",
                    STR_ARG(slice->shown.namespace_), STR_ARG(slice->shown.name));
@@ -61,7 +144,10 @@ void switch_set_drain(struct step *step, struct switch_now *now, bool drain)
         return;
     now->drain = drain;
     if (now->leaving) { /* what it holds after the work on it is read before it counts */
-        now->leaving = false;
+        now->leaving = now->overdue = false;
+        now->leaving_ns = 0;
+        now->users = now->user_rank = 0;
+        now->user_jobset = 0;
         now->verify = true;
         now->failures = 0;
         now->retry_ns = 0;

@@ -31,6 +31,11 @@ static inline bool switch_is_out(const struct switch_now *now)
 void drains_settle(struct step *step, struct pod_now *pod);
 /* Forgets the circuits of the switch: it is read before the next change. */
 void forget_circuits(struct pod_now *pod, uint32_t number);
+/* When ranks count as late that have no tables without the switch, which leaves. */
+static inline int64_t switch_answer_due_ns(const struct switch_now *now)
+{
+    return now->leaving_ns + SLICE_ANSWER_MAX_NS;
+}
 /* Derives `tables_name`. */
 void slice_name_tables(struct slice *slice);
 void shown_done(struct shown *shown);

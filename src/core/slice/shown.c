@@ -140,6 +140,7 @@ static uint64_t sum_of_switch(const struct switch_now *now)
     uint64_t sum = add_shown(1, &now->shown);
     sum = add(sum, (uint64_t)now->health << 8 | now->known << 4 | now->lies << 3 | now->drain << 2 |
                        now->leaving << 1 | now->verify);
+    sum = add(sum, now->overdue);
     for (uint32_t cube = 0; cube < now->pod->cubes; cube++)
         sum = add(sum, (uint64_t)next[cube] << 2 | now->bad[cube]);
     return add_text(add_text(sum, buf_str(&now->reason)), buf_str(&now->alarms));
@@ -207,7 +208,7 @@ static void show_pod(struct step *step, struct pod_now *pod)
         struct switch_now *now = &pod->switches[number];
         struct shown *shown = &now->shown;
         set_condition(&shown->ready, &shown->ready_ns, switch_ready(now), step->now_ns);
-        set_condition(&shown->drained, &shown->drained_ns, truth(now->drain && now->leaving), step->now_ns);
+        set_condition(&shown->drained, &shown->drained_ns, truth(switch_is_drained(now)), step->now_ns);
         tell(step, shown, sum_of_switch(now), OBJECT_SWITCH, now);
     }
     for (uint32_t number = 0; number < pod->cubes; number++) {

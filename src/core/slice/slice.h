@@ -35,9 +35,15 @@
  *
  * Planned maintenance. A switch or cube whose drain was asked for takes no new slices:
  *
- *     switch:  drain  --every slice of the pod can do without it-->  leaving: slices route around it, Drained
+ *     switch:  drain  --every slice of the pod can do without it-->  leaving: slices route around it
+ *              leaving  --no rank's chips have tables that may use it-->  Drained
  *     cube:    drain  --there are other cubes-->  its slices save and move (core/slices.c)  -->  Drained
  *     end of the drain: the switch is read before it counts as Ready again (`verify`)
+ *
+ * Ranks say which tables their chips have loaded (struct rank_routes, job/slice_tables.c). While a switch
+ * leaves, the ranks whose tables may use it are its `users`, counted anew in each step in which a rank has
+ * said something or has ended. Users that are left after SLICE_ANSWER_MAX_NS are overdue: the condition says
+ * so and names the first of them, and the drain goes on waiting.
  *
  * API objects (kinds Cube, Switch, Slice, FabricSession) are views of the state here. `struct shown` has the
  * metadata that a view needs, and a sum of what watchers were told last: slices_show, called at the end of a
@@ -65,6 +71,8 @@
 enum { SWITCH_TRIES_MAX = 4, SLICE_OUT_MAX = 1, SLICE_MACHINE_CHIPS = 4 };
 #define SWITCH_BACKOFF_NS     (250 * NS_PER_MS)
 #define SWITCH_BACKOFF_MAX_NS (30 * NS_PER_SECOND)
+/* The time in which ranks load tables around a drained switch, before its condition says they are late. */
+#define SLICE_ANSWER_MAX_NS (30 * NS_PER_SECOND)
 
 struct step;
 
@@ -135,6 +143,11 @@ struct switch_now {
     bool drain;   /* API: spec.unschedulable */
     bool leaving; /* `drain`, and every slice can do without it: no slice depends on it */
     bool verify;  /* it came back from a drain, and has not been read since */
+    int64_t leaving_ns; /* since when it leaves; 0: it does not */
+    uint32_t users;     /* while it leaves: ranks whose chips have tables that may use it */
+    uint32_t user_rank; /* the first of them */
+    obj_id user_jobset;
+    bool overdue; /* there are users, SLICE_ANSWER_MAX_NS after it began to leave */
     struct shown shown;
 };
 struct cube_now {
@@ -152,6 +165,7 @@ struct pod_now {
     struct switch_now *switches;   /* [POD_SWITCHES]; NULL: no switches are managed */
     bool dirty;                    /* its switches are to be compared with the intent before the step ends */
     bool stale;                    /* views of its objects may have changed since watchers were told */
+    bool recount;                  /* the users of its switches may have changed; derived */
 };
 
 struct slices {
@@ -224,8 +238,23 @@ void cube_set_drain(struct step *step, struct cube_now *cube, bool drain);
 /* Whether a drain of one of the slice's cubes, or of the machine's cube, was asked for. */
 bool slice_on_drained_cube(const struct slices *slices, const struct slice *slice);
 bool slices_drain_machine(const struct slices *slices, const struct cluster *cluster, machine_id machine);
-/* Whether a slice waits that the drain of the switch would leave short: then `why` names it. */
+/* Whether the drain of the switch waits: then `why` names the slice that cannot spare the switch, or the rank
+ * whose tables may still use it. */
 bool switch_drain_waits(const struct slices *slices, const struct switch_now *now, struct buf *why);
+/* Whether a drain was asked for, and no rank's tables use the switch. */
+static inline bool switch_is_drained(const struct switch_now *now)
+{
+    return now->leaving && now->users == 0;
+}
+
+/* Counting the users of a pod's switches. True: they may have changed while a switch leaves, or their time is
+ * up. */
+bool pod_wants_count(const struct step *step, const struct pod_now *pod);
+/* Then: begin, one call for each rank of the pod that has an open session of its chips, and end. */
+void pod_count_begin(struct pod_now *pod);
+void pod_count_rank(struct pod_now *pod, obj_id jobset, uint32_t rank, uint64_t without);
+/* Returns the switches whose users have just become overdue, one bit for each number. */
+uint64_t pod_count_end(struct step *step, struct pod_now *pod);
 
 /* --- views ---------------------------------------------------------------------------------------------- */
 

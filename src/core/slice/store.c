@@ -407,6 +407,9 @@ int64_t slices_deadline(const struct slices *slices)
             const struct switch_now *now = &slices->pods[p]->switches[number];
             int64_t at_ns = now->operation ? now->due_ns : now->retry_ns ? now->retry_ns : INT64_MAX;
             due_ns = at_ns < due_ns ? at_ns : due_ns;
+            int64_t answer_ns = switch_answer_due_ns(now);
+            if (now->users > 0 && !now->overdue && answer_ns < due_ns)
+                due_ns = answer_ns;
         }
     for (size_t i = 0; i < slices->list.len; i++) {
         const struct slice *slice = slices->list.items[i];

@@ -177,6 +177,7 @@ void local_clients_send(struct live *live, const struct agent_effect *effect)
         message.type = JOBWIRE_TABLES;
         message.tables.number = (uint64_t)effect->tables.number;
         mem_copy(message.tables.name, effect->tables.name.data, effect->tables.name.len);
+        message.tables.session = effect->tables.session;
         break;
     default:
         CHECK_UNREACHABLE();
@@ -253,6 +254,11 @@ static void client_message(struct client *client, const struct jobwire_message *
     case JOBWIRE_RETRY:
         event.kind = AGENT_CLIENT_RETRY;
         event.client.reason = str_from(message->retry.reason);
+        break;
+    case JOBWIRE_ROUTES:
+        event.kind = AGENT_CLIENT_ROUTES;
+        event.client.routes = (struct rank_routes){message->routes.session, message->routes.open,
+                                                   message->routes.tables, message->routes.without};
         break;
     case JOBWIRE_LEAVE:
         event.kind = AGENT_CLIENT_LEFT;

@@ -151,6 +151,7 @@ static void on_welcome(struct phx_context *ctx, const struct jobwire_welcome *we
         job_link_send(ctx,
                       &(struct jobwire_message){.type = JOBWIRE_SHARD_SAVED, .shard_saved = ctx->saved[i]});
     job_store_again(ctx);
+    job_routes_say(ctx);
     if (ctx->step_known)
         send_step(ctx, job_now_ns());
     if (ctx->link.leaving)
@@ -176,9 +177,12 @@ static void on_drain(struct phx_context *ctx, const struct jobwire_drain *drain)
 /* An agent repeats the tables on a new connection, and older ones may come late. */
 static void on_tables(struct phx_context *ctx, const struct jobwire_tables *tables)
 {
-    if (tables->number <= ctx->tables.number)
+    uint64_t session = ctx->tables.session;
+    if (tables->number > ctx->tables.number)
+        ctx->tables = *tables;
+    else if (tables->session <= session)
         return;
-    ctx->tables = *tables;
+    ctx->tables.session = tables->session > session ? tables->session : session;
     job_changed(ctx);
 }
 

@@ -1,11 +1,12 @@
 #include "job/link/slice.h"
 
 #include <string.h>
+#include <time.h>
 
 #include "job/context.h"
 #include "job/link/error.h"
 
-enum { EXTENT_MAX = 600, FACE_LINKS = 16 };
+enum { EXTENT_MAX = 600, FACE_LINKS = 16, ANSWER_MS_MAX = 10000 };
 static const uint32_t machine_chips[3] = {2, 2, 1}; /* along X, Y, Z */
 
 /* Reads a number without a sign or leading zeros. Returns the byte behind it; NULL: none up to `max`. */
@@ -114,4 +115,58 @@ int phx_slice_wait(phx_context *ctx, uint64_t seen, int64_t timeout_ms, struct p
     }
     pthread_mutex_unlock(&ctx->mutex);
     return status;
+}
+
+/* --- the session of this rank's chips ------------------------------------------------------------------- */
+
+void job_routes_say(struct phx_context *ctx)
+{
+    if (ctx->routes.session > 0)
+        job_link_send(ctx, &(struct jobwire_message){.type = JOBWIRE_ROUTES, .routes = ctx->routes});
+}
+
+/* A number above those of this machine's earlier sessions, whichever process opened them. */
+static uint64_t next_session(const struct phx_context *ctx)
+{
+    struct timespec now;
+    clock_gettime(CLOCK_BOOTTIME, &now);
+    uint64_t at_ns = (uint64_t)now.tv_sec * 1000000000 + (uint64_t)now.tv_nsec;
+    return at_ns > ctx->routes.session ? at_ns : ctx->routes.session + 1;
+}
+
+int phx_slice_enter(phx_context *ctx, struct phx_error *error)
+{
+    int64_t deadline_ns = job_deadline_ns(ANSWER_MS_MAX);
+    int status = 0;
+    pthread_mutex_lock(&ctx->mutex);
+    ctx->routes = (struct jobwire_routes){.session = next_session(ctx), .open = true};
+    job_routes_say(ctx);
+    while (!ctx->settings.standalone && ctx->tables.session < ctx->routes.session && status == 0) {
+        status = job_failure(ctx, error);
+        if (status == 0 && !job_wait(ctx, deadline_ns))
+            break; /* a controller that is away calls no switch drained either */
+    }
+    pthread_mutex_unlock(&ctx->mutex);
+    return status;
+}
+
+void phx_slice_loaded(phx_context *ctx, uint64_t tables, uint64_t without)
+{
+    pthread_mutex_lock(&ctx->mutex);
+    if (ctx->routes.open) {
+        ctx->routes.tables = tables;
+        ctx->routes.without = without;
+        job_routes_say(ctx);
+    }
+    pthread_mutex_unlock(&ctx->mutex);
+}
+
+void phx_slice_leave(phx_context *ctx)
+{
+    pthread_mutex_lock(&ctx->mutex);
+    if (ctx->routes.open) {
+        ctx->routes = (struct jobwire_routes){.session = ctx->routes.session};
+        job_routes_say(ctx);
+    }
+    pthread_mutex_unlock(&ctx->mutex);
 }

@@ -59,6 +59,7 @@ enum jobwire_type {
     JOBWIRE_STORE = 6,
     JOBWIRE_FETCH = 7,
     JOBWIRE_RETRY = 8,
+    JOBWIRE_ROUTES = 9,
     /* agent -> task */
     JOBWIRE_WELCOME = 64,
     JOBWIRE_FENCED = 65,
@@ -129,6 +130,17 @@ struct jobwire_retry {
     char reason[JOBWIRE_REASON_MAX]; /* printable ASCII; on the wire u16 length and the bytes */
 };
 
+/* The routing tables of the job's slice that this rank's chips use. The numbers of a rank's sessions grow,
+ * also when its process is another one: CLOCK_BOOTTIME at the opening, in ns. An opening names no tables; the
+ * rank waits for TABLES with its session before it loads any. Sent with each change, and after a reconnect if
+ * it ever was. */
+struct jobwire_routes {
+    uint64_t session; /* never 0 */
+    bool open;        /* false: the chips have no tables any more */
+    uint64_t tables;  /* number of those that they have loaded; 0: none yet */
+    uint64_t without; /* optical switches that these avoid: bit 16 * axis + index */
+};
+
 /* Answer to JOIN. restore_step and restore_attempt name the newest committed checkpoint; both name the
  * shard's file. */
 struct jobwire_welcome {
@@ -168,6 +180,7 @@ struct jobwire_drain {
 struct jobwire_tables {
     uint64_t number;               /* never 0 */
     char name[JOBWIRE_REASON_MAX]; /* "4x4x8-twisted without x5" */
+    uint64_t session;              /* the open session that the controller has heard of; 0, or absent: none */
 };
 
 enum jobwire_rejoin_flags {
@@ -231,6 +244,7 @@ struct jobwire_message {
         struct jobwire_shard_saved shard_saved;
         struct jobwire_peer_gone peer_gone;
         struct jobwire_retry retry;
+        struct jobwire_routes routes;
         struct jobwire_welcome welcome;
         struct jobwire_fenced fenced;
         struct jobwire_checkpoint_committed committed;
@@ -485,6 +499,32 @@ static inline void jobwire_get_moved(struct jobwire_reader *reader, struct jobwi
         ret_moved->copy_of = (uint32_t)jobwire_get(reader, 4);
 }
 
+static inline void jobwire_put_routes(struct jobwire_writer *writer, const struct jobwire_routes *routes)
+{
+    jobwire_put(writer, routes->session, 8);
+    jobwire_put(writer, routes->open, 1);
+    jobwire_put(writer, routes->tables, 8);
+    jobwire_put(writer, routes->without, 8);
+}
+
+static inline void jobwire_get_routes(struct jobwire_reader *reader, struct jobwire_routes *ret_routes)
+{
+    ret_routes->session = jobwire_get(reader, 8);
+    ret_routes->open = jobwire_get_bool(reader);
+    ret_routes->tables = jobwire_get(reader, 8);
+    ret_routes->without = jobwire_get(reader, 8);
+    if (ret_routes->session == 0)
+        reader->broken = true;
+}
+
+static inline void jobwire_get_tables(struct jobwire_reader *reader, struct jobwire_tables *ret_tables)
+{
+    ret_tables->number = jobwire_get(reader, 8);
+    jobwire_get_reason(reader, ret_tables->name);
+    if (!reader->broken && reader->pos < reader->len)
+        ret_tables->session = jobwire_get(reader, 8);
+}
+
 static inline void jobwire_put_body(struct jobwire_writer *writer, const struct jobwire_message *message)
 {
     switch (message->type) {
@@ -508,6 +548,9 @@ static inline void jobwire_put_body(struct jobwire_writer *writer, const struct 
         break;
     case JOBWIRE_RETRY:
         jobwire_put_reason(writer, message->retry.reason);
+        break;
+    case JOBWIRE_ROUTES:
+        jobwire_put_routes(writer, &message->routes);
         break;
     case JOBWIRE_LEAVE:
         break;
@@ -535,6 +578,7 @@ static inline void jobwire_put_body(struct jobwire_writer *writer, const struct 
     case JOBWIRE_TABLES:
         jobwire_put(writer, message->tables.number, 8);
         jobwire_put_reason(writer, message->tables.name);
+        jobwire_put(writer, message->tables.session, 8);
         break;
     case JOBWIRE_STORE:
     case JOBWIRE_FETCH:
@@ -577,6 +621,9 @@ static inline void jobwire_get_body(struct jobwire_reader *reader, struct jobwir
     case JOBWIRE_RETRY:
         jobwire_get_reason(reader, message->retry.reason);
         break;
+    case JOBWIRE_ROUTES:
+        jobwire_get_routes(reader, &message->routes);
+        break;
     case JOBWIRE_WELCOME:
         message->welcome.attempt = (uint32_t)jobwire_get(reader, 4);
         message->welcome.has_restore = jobwire_get_bool(reader);
@@ -599,8 +646,7 @@ static inline void jobwire_get_body(struct jobwire_reader *reader, struct jobwir
         jobwire_get_rejoin(reader, &message->rejoin);
         break;
     case JOBWIRE_TABLES:
-        message->tables.number = jobwire_get(reader, 8);
-        jobwire_get_reason(reader, message->tables.name);
+        jobwire_get_tables(reader, &message->tables);
         break;
     case JOBWIRE_STORE:
     case JOBWIRE_FETCH:

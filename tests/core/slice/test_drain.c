@@ -69,6 +69,119 @@ static void a_switch_is_drained_when_slices_are_routed_around_it(void **state)
     end(rig);
 }
 
+/* --- the ranks' tables ---------------------------------------------------------------------------------- */
+
+static void say_routes(struct rig *rig, uint32_t rank, uint64_t session, bool open, uint64_t tables,
+                       uint64_t without)
+{
+    const struct task *task = harness_jobset(&rig->h, "a")->jobs[0]->indexes[rank].task;
+    struct task_report report = {.kind = REPORT_ROUTES,
+                                 .task = task->uid,
+                                 .attempt_plus_1 = 1,
+                                 .routes = {session, open, tables, without}};
+    harness_report(&rig->h, &report, task->machine);
+    core_check_invariants(rig->h.core);
+}
+
+/* The session that the last step answered to one task; 0: none. */
+static uint64_t answered_session(const struct rig *rig)
+{
+    for (size_t i = 0; i < rig->h.effects.list.len; i++) {
+        const struct effect *effect = &rig->h.effects.list.items[i];
+        if (effect->kind == EFFECT_TASK_NOTICE && effect->notice.notice.kind == NOTICE_TABLES)
+            return effect->notice.notice.session;
+    }
+    return 0;
+}
+
+static void assert_waits(struct rig *rig, uint32_t number, const char *why)
+{
+    struct buf said = {0};
+    assert_int_equal(switch_at(rig, number)->shown.drained, SHOWN_FALSE);
+    assert_true(switch_drain_waits(core_slices(rig->h.core), switch_at(rig, number), &said));
+    if (!str_is(buf_str(&said), why))
+        fail_msg("expected \"%s\", got \"%.*s\"", why, (int)said.len, said.data);
+    buf_done(&said);
+}
+
+/* Ranks 0, 1 and 2 of a slice have tables with all switches. */
+static void begin_with_sessions(struct rig *rig)
+{
+    begin(rig, 1);
+    harness_create(&rig->h, slice_yaml("a", "4x4x8", 32));
+    answer_all(rig);
+    run_all_tasks(rig);
+    for (uint32_t rank = 0; rank < 3; rank++) {
+        say_routes(rig, rank, 70 + rank, true, 0, 0);
+        assert_int_equal(answered_session(rig), 70 + rank);
+        say_routes(rig, rank, 70 + rank, true, 1, 0);
+    }
+}
+
+static void a_switch_is_drained_when_every_rank_has_loaded_tables_without_it(void **state)
+{
+    struct rig *rig = *state;
+    const uint64_t x5 = UINT64_C(1) << 5;
+    begin_with_sessions(rig);
+    set_drain(rig, OBJECT_SWITCH, "pod-1-x5", true);
+    assert_int_equal(count_told(rig, 2, "4x4x8 without x5"), 32);
+    assert_waits(rig, 5, "rank 0 of slice default/a and 2 more have not loaded tables without it yet");
+    say_routes(rig, 0, 70, true, 2, x5);
+    say_routes(rig, 0, 70, true, 1, 0); /* comes late */
+    say_routes(rig, 0, 70, true, 2, x5);
+    assert_waits(rig, 5, "rank 1 of slice default/a and 1 more have not loaded tables without it yet");
+    say_routes(rig, 1, 71, false, 0, 0);
+    say_routes(rig, 1, 71, true, 1, 0); /* comes late, too */
+    assert_waits(rig, 5, "rank 2 of slice default/a has not loaded tables without it yet");
+    harness_check_replay(&rig->h);
+    say_routes(rig, 2, 72, true, 2, x5);
+    assert_int_equal(switch_at(rig, 5)->shown.drained, SHOWN_TRUE);
+    assert_int_equal(notes(&rig->h, "RerouteUnanswered"), 0);
+    end(rig);
+}
+
+static void ranks_that_are_late_are_named(void **state)
+{
+    struct rig *rig = *state;
+    begin_with_sessions(rig);
+    set_drain(rig, OBJECT_SWITCH, "pod-1-x5", true);
+    say_routes(rig, 0, 70, true, 2, UINT64_C(1) << 5);
+    rig->h.now_ns += SLICE_ANSWER_MAX_NS + NS_PER_SECOND;
+    assert_true(core_deadline(rig->h.core) <= rig->h.now_ns);
+    struct event tick = {.kind = EVENT_TICK};
+    harness_step(&rig->h, &tick);
+    assert_waits(rig, 5,
+                 "rank 1 of slice default/a and 1 more have not loaded tables without it within 30 s");
+    assert_int_equal(notes(&rig->h, "RerouteUnanswered"), 1);
+    harness_check_replay(&rig->h);
+    say_routes(rig, 1, 71, true, 2, UINT64_C(1) << 5);
+    say_routes(rig, 2, 72, true, 2, UINT64_C(1) << 5);
+    assert_int_equal(notes(&rig->h, "RerouteUnanswered"), 1);
+    assert_int_equal(switch_at(rig, 5)->shown.drained, SHOWN_TRUE);
+    end(rig);
+}
+
+/* Its chips load none but the tables that the answer names. */
+static void a_rank_that_opens_a_session_does_not_undo_a_drain(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig, 1);
+    harness_create(&rig->h, slice_yaml("a", "4x4x8", 32));
+    answer_all(rig);
+    run_all_tasks(rig);
+    set_drain(rig, OBJECT_SWITCH, "pod-1-x5", true);
+    assert_int_equal(switch_at(rig, 5)->shown.drained, SHOWN_TRUE); /* no rank has a session */
+    say_routes(rig, 0, 70, true, 0, 0);
+    assert_int_equal(answered_session(rig), 70);
+    assert_int_equal(count_told(rig, 2, "4x4x8 without x5"), 1);
+    assert_int_equal(switch_at(rig, 5)->shown.drained, SHOWN_TRUE);
+    say_routes(rig, 1, 71, true, 1, 0); /* a program that loads tables before the log has its session */
+    assert_waits(rig, 5, "rank 1 of slice default/a has not loaded tables without it yet");
+    set_drain(rig, OBJECT_SWITCH, "pod-1-x5", false);
+    assert_int_equal(switch_at(rig, 5)->users, 0);
+    end(rig);
+}
+
 static void a_drain_waits_for_a_slice_that_cannot_spare_the_switch(void **state)
 {
     struct rig *rig = *state;
@@ -473,6 +586,9 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORY_OF(a_switch_is_drained_when_slices_are_routed_around_it),
+        STORY_OF(a_switch_is_drained_when_every_rank_has_loaded_tables_without_it),
+        STORY_OF(ranks_that_are_late_are_named),
+        STORY_OF(a_rank_that_opens_a_session_does_not_undo_a_drain),
         STORY_OF(a_drain_waits_for_a_slice_that_cannot_spare_the_switch),
         STORY_OF(a_cube_is_drained_when_its_slice_has_moved),
         STORY_OF(a_lost_start_is_not_said_again_when_the_notice_to_move_is_over),

@@ -19,6 +19,7 @@ struct told { /* what the agents said about one task */
     char message[200];
     int preparing, notes;
     bool not_ready;
+    struct rank_routes routes;
     size_t containers;
     uint32_t restarts; /* of the first one */
     uint8_t phases[8]; /* enum container_phase of each */
@@ -111,6 +112,9 @@ static void take_report(struct fake *fake, const struct task_report *report)
     case REPORT_SHARD_SAVED:
         entry->shards++;
         entry->saved_step = report->step;
+        break;
+    case REPORT_ROUTES:
+        entry->routes = report->routes;
         break;
     case REPORT_PEER_GONE:
     case REPORT_RETRY:

@@ -503,6 +503,25 @@ static struct jobwire_message client_hear(struct fake *fake, int fd)
     return message;
 }
 
+/* The task opens a session of its chips and hears that the controller knows it; then it has the tables. */
+static void say_routes(struct fake *fake, int fd, struct task_notice notice)
+{
+    struct jobwire_message says = {.type = JOBWIRE_ROUTES, .routes = {.session = 9, .open = true}};
+    client_say(fd, says);
+    RUN_UNTIL(fake, told(fake, 1)->routes.session == 9);
+    notice.session = 9; /* with the same tables once more */
+    wire_send_controller(fake->agent,
+                         &(struct from_controller){.kind = FROM_CONTROLLER_NOTICE, .notice = notice});
+    struct jobwire_message answer = client_hear(fake, fd);
+    assert_int_equal(answer.type, JOBWIRE_TABLES);
+    assert_int_equal(answer.tables.session, 9);
+    says.routes.tables = 2;
+    says.routes.without = 1u << 5;
+    client_say(fd, says);
+    RUN_UNTIL(fake, told(fake, 1)->routes.tables == 2);
+    assert_int_equal(told(fake, 1)->routes.without, 1u << 5);
+}
+
 static void test_clients(void **state)
 {
     struct fake fake;
@@ -553,6 +572,7 @@ static void test_clients(void **state)
     assert_int_equal(answer.type, JOBWIRE_TABLES);
     assert_int_equal(answer.tables.number, 2);
     assert_string_equal(answer.tables.name, "4x4x8 without x5");
+    say_routes(&fake, fd, notice);
     assert_int_equal(write(stale, "\xff\xff\xff\xff garbage", 12), 12); /* harms nobody else */
     step.step.step = 6;
     client_say(fd, step);

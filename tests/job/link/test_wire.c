@@ -25,7 +25,8 @@ static const uint16_t types[] = {
     JOBWIRE_JOIN,   JOBWIRE_STEP,    JOBWIRE_SHARD_SAVED, JOBWIRE_PEER_GONE,
     JOBWIRE_LEAVE,  JOBWIRE_WELCOME, JOBWIRE_FENCED,      JOBWIRE_CHECKPOINT_COMMITTED,
     JOBWIRE_DRAIN,  JOBWIRE_REJOIN,  JOBWIRE_STORE,       JOBWIRE_FETCH,
-    JOBWIRE_STORED, JOBWIRE_FETCHED, JOBWIRE_RETRY,       JOBWIRE_TABLES};
+    JOBWIRE_STORED, JOBWIRE_FETCHED, JOBWIRE_RETRY,       JOBWIRE_TABLES,
+    JOBWIRE_ROUTES};
 
 static void random_text(char text[JOBWIRE_REASON_MAX])
 {
@@ -106,6 +107,13 @@ static struct jobwire_message random_message(void)
     case JOBWIRE_TABLES:
         message.tables.number = draw();
         random_text(message.tables.name);
+        message.tables.session = draw();
+        break;
+    case JOBWIRE_ROUTES:
+        message.routes.session = draw() | 1;
+        message.routes.open = draw() & 1;
+        message.routes.tables = draw();
+        message.routes.without = draw();
         break;
     case JOBWIRE_LEAVE:
         break;
