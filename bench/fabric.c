@@ -5,6 +5,7 @@
  *     bench_fabric          some of each case, in less than two minutes of one core
  *     bench_fabric all      every shape of up to 64 cubes without each of the 48 switches, 1,000 pairs of
  *                           switches, 100 seeds of dead links
+ *     bench_fabric gather   what ranks tell each other at the start of a session alone
  *     bench_fabric place    streams of slices through a pod alone
  *     bench_fabric sweep N P  of these, shapes of up to N (64) cubes alone, by P processes (one a core)
  *     bench_fabric pairs N P  the pairs of switches alone, on random shapes of up to N (64) cubes
@@ -31,6 +32,7 @@
 #include "sim/fabric/bring_up.h"
 #include "sim/fabric/ocs_serve.h"
 
+#include "gather.h"
 #include "sweep.h"
 #include "timing.h"
 
@@ -571,6 +573,18 @@ static void bench_place(void)
     }
 }
 
+static void bench_gather(void)
+{
+    static const uint32_t worlds[] = {16, 64, 256};
+    for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++) {
+        char name[96];
+        double each_ms = worlds[i] <= 64 ? gather_ms(worlds[i], false) : 0; /* more take minutes */
+        snprintf(name, sizeof name, "all of %u ranks know what all chips see%s", worlds[i],
+                 each_ms > 0 ? "; limit: each asks for each" : "");
+        put(name, gather_ms(worlds[i], true), "ms", each_ms);
+    }
+}
+
 int main(int argc, char **argv)
 {
     everything = argc > 1 && strcmp(argv[1], "all") == 0;
@@ -587,6 +601,9 @@ int main(int argc, char **argv)
         sweep_pairs((uint32_t)cubes, 1000);
         return 0;
     }
+    bench_gather();
+    if (argc > 1 && strcmp(argv[1], "gather") == 0)
+        return 0;
     bench_place();
     if (argc > 1 && strcmp(argv[1], "place") == 0)
         return 0;

@@ -74,7 +74,7 @@ void phx_fabric_get(const phx_fabric *fabric, struct phx_fabric_about *ret_about
 int phx_fabric_close(phx_fabric *fabric, struct phx_error *error);
 
 /* Frees the fabric without waiting: other ranks cannot go on without this one's chips. For the end of an
- * attempt (phx_loop.end), and after a failure. NULL is allowed. */
+ * attempt (phx_loop.end), and after a failure, before phx_leave. NULL is allowed. */
 void phx_fabric_abandon(phx_fabric *fabric);
 
 #pragma GCC visibility pop

@@ -211,6 +211,8 @@ static int run_session(struct phx_fabric *fabric, struct phx_error *error)
     fabric_session_free(session);
     note_live(fabric);
     if (status == 0)
+        phx_slice_loaded(fabric->ctx, fabric->slice.tables, fabric->without);
+    if (status == 0)
         status = phx_barrier(fabric->ctx, -1, error); /* all chips are loaded */
     if (status == 0 && fabric->rank == 0)             /* it has the root of the clock tree, chip 0 */
         status = fabric->driver->start(fabric->chips, 0, fabric->session, error);
@@ -229,8 +231,13 @@ int fabric_bring_up(struct phx_fabric *fabric, struct phx_error *error)
     }
     for (uint32_t index = 0; index < PHX_SLICE_CHIPS && status == 0; index++)
         status = fabric->driver->look(fabric->chips, index, &word.chips[index], error);
+    struct fabric_ranks ranks = {.ctx = fabric->ctx,
+                                 .rank = fabric->rank,
+                                 .world = fabric->world,
+                                 .opened = fabric->opened,
+                                 .generation = fabric->generation};
     if (status == 0)
-        status = fabric_gather(fabric, &word, error);
+        status = fabric_gather(&ranks, &word, fabric->words, error);
     if (status < 0)
         return status;
     agree(fabric);

@@ -24,6 +24,12 @@ int fabric_fail(struct phx_error *error, int code, const char *format, ...)
     return code;
 }
 
+void fabric_key(const struct phx_fabric *fabric, const char *name, uint32_t generation, int64_t rank,
+                char key[FABRIC_KEY_MAX])
+{
+    fabric_gather_key(fabric->opened, name, generation, rank, key);
+}
+
 /* --- open ---------------------------------------------------------------------------------------------- */
 
 static int take_slice(struct phx_fabric *fabric, struct phx_error *error)
@@ -90,6 +96,15 @@ static void free_fabric(struct phx_fabric *fabric)
     mem_free(fabric);
 }
 
+/* Takes the tables out of this machine's chips, says so, and frees the fabric. */
+static void leave_chips(struct phx_fabric *fabric)
+{
+    for (uint32_t index = 0; index < PHX_SLICE_CHIPS && fabric->chips != NULL; index++)
+        fabric->driver->unload(fabric->chips, index, NULL);
+    phx_slice_leave(fabric->ctx);
+    free_fabric(fabric);
+}
+
 /* Brings the network up until nothing happens meanwhile. */
 static int bring_up(struct phx_fabric *fabric, struct phx_error *error)
 {
@@ -120,11 +135,13 @@ int phx_fabric_open(phx_context *ctx, const struct phx_fabric_options *options, 
     if (status == 0)
         status = take_slice(fabric, error);
     if (status == 0)
+        status = phx_slice_enter(ctx, error);
+    if (status == 0)
         status = count_opens(fabric, error);
     if (status == 0)
         status = bring_up(fabric, error);
     if (status != 0) {
-        free_fabric(fabric);
+        leave_chips(fabric);
         return status;
     }
     *ret_fabric = fabric;
@@ -218,12 +235,15 @@ int phx_fabric_sum(phx_fabric *fabric, void *values, size_t count, int dtype, st
 
 /* --- close --------------------------------------------------------------------------------------------- */
 
-/* 1: this rank says it is done and all others have; 0: not yet; or an error. */
+/* 1: all ranks have said that they are done; 0: not yet; or an error. Rank 0 asks for all, and tells them:
+ * the others wait for its word alone, which stands behind those of the ranks. */
 static int all_are_done(struct phx_fabric *fabric, uint32_t *first, struct phx_error *error)
 {
     char key[FABRIC_KEY_MAX], value;
     size_t len;
-    for (; *first < fabric->world; ++*first) {
+    if (fabric->rank > 0 && *first == 0)
+        *first = fabric->world;
+    for (; *first < fabric->world + (fabric->rank > 0); ++*first) {
         fabric_key(fabric, "bye", 0, *first, key);
         int status = phx_kv_get(fabric->ctx, key, &value, 1, &len, BYE_MS, error);
         if (status == PHX_ERROR_TIMEOUT || status == PHX_ERROR_NONE)
@@ -231,7 +251,9 @@ static int all_are_done(struct phx_fabric *fabric, uint32_t *first, struct phx_e
         if (status != 0)
             return status;
     }
-    return 1;
+    fabric_key(fabric, "bye", 0, fabric->world, key);
+    int status = fabric->rank == 0 ? phx_kv_put(fabric->ctx, key, "1", 1, error) : 0;
+    return status == 0 ? 1 : status;
 }
 
 /* Stays for ranks that are not done: they may need this one's chips. Asks for no new generation itself: ranks
@@ -266,9 +288,6 @@ int phx_fabric_close(phx_fabric *fabric, struct phx_error *error)
 
 void phx_fabric_abandon(phx_fabric *fabric)
 {
-    if (fabric == NULL)
-        return;
-    for (uint32_t index = 0; index < PHX_SLICE_CHIPS; index++)
-        fabric->driver->unload(fabric->chips, index, NULL);
-    free_fabric(fabric);
+    if (fabric != NULL)
+        leave_chips(fabric);
 }

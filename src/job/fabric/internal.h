@@ -14,6 +14,7 @@
 #include <stdbool.h>
 
 #include "core/fabric/session.h"
+#include "job/fabric/gather.h"
 #include "phalanx/chips.h"
 #include "phalanx/fabric.h"
 
@@ -21,14 +22,6 @@ _Static_assert(PHX_CHIP_PORTS == (int)CHIP_PORTS, "ports are those of the wiring
 
 /* A call has to begin again after another bringing-up. Never leaves the library. */
 enum { FABRIC_AGAIN = 1 };
-
-/* The word of a rank in each generation. */
-struct fabric_word {
-    uint64_t done;   /* sums that it has finished */
-    uint64_t tables; /* number of the newest tables that it was told, and the switches that they avoid */
-    uint64_t without;
-    struct phx_chip_about chips[PHX_SLICE_CHIPS];
-};
 
 /* A write's tag: number of the operation, and of the write among those of the operation to the same chip. */
 enum { TAG_NUMBER_BITS = 16 };
@@ -77,10 +70,7 @@ extern const struct phx_chips_driver fabric_emulated; /* emulated.c */
 /* The emulated chips at the other end of a socket, which is theirs from now on, also after an error. */
 int fabric_emulated_on(int fd, struct phx_chips **ret_chips, struct phx_error *error);
 
-/* gather.c: tells all ranks `word` and waits for theirs, in fabric->words. */
-int fabric_gather(struct phx_fabric *fabric, const struct fabric_word *word, struct phx_error *error);
-/* The name of a key of this fabric: "fabric/<opened>/<name>/<generation>[/<rank>]". */
-enum { FABRIC_KEY_MAX = 64 };
+/* fabric.c: the name of a key of this fabric, as fabric_gather_key(). */
 void fabric_key(const struct phx_fabric *fabric, const char *name, uint32_t generation, int64_t rank,
                 char key[FABRIC_KEY_MAX]);
 

@@ -89,6 +89,7 @@ static bool routes_change(struct phx_fabric *fabric)
         return true;
     fabric->slice.tables = slice.tables; /* light had told before the controller did */
     fabric->without = slice.without;
+    phx_slice_loaded(fabric->ctx, slice.tables, slice.without);
     return false;
 }
 
