@@ -12,6 +12,7 @@
 #include "base/arena.h"
 #include "cmd/client.h"
 #include "cmd/cmd.h"
+#include "cmd/ending.h"
 #include "cmd/usage.h"
 #include "core/fabric/wiring.h"
 #include "sim/fabric/chips_serve.h"
@@ -46,14 +47,6 @@ struct chip_options {
     bool has_machine, quiet;
     uint32_t cubes; /* 0: one machine */
 };
-
-static volatile sig_atomic_t stopped;
-
-static void stop_serving(int number)
-{
-    (void)number;
-    stopped = 1;
-}
 
 /* --- a machine ----------------------------------------------------------------------------------------- */
 
@@ -93,7 +86,8 @@ static int serve_machine(const struct machine_settings *settings, bool quiet)
     if (!quiet)
         printf("machine %u-%u: process %d\n", cube, number, (int)getpid());
     fflush(stdout);
-    while (!stopped && turn(machine, fds))
+    const volatile sig_atomic_t *ends = ending_await();
+    while (!*ends && turn(machine, fds))
         ;
     mem_free(fds);
     machine_close(machine);
@@ -238,12 +232,6 @@ int cmd_chip_sim(int argc, char **argv)
         return usage_wrong(usage, "--network DIR is missing: the folder of the sockets");
     if (asked.has_machine == (asked.cubes > 0))
         return usage_wrong(usage, "expected either --machine, or --cubes for all machines of so many cubes");
-    sigset_t ending;
-    sigemptyset(&ending);
-    sigaddset(&ending, SIGINT);
-    sigaddset(&ending, SIGTERM);
-    sigprocmask(SIG_BLOCK, &ending, NULL);
-    signal(SIGINT, stop_serving);
-    signal(SIGTERM, stop_serving);
+    (void)ending_await(); /* before there is anything to end */
     return asked.cubes ? serve_all(&asked) : serve_machine(&asked.machine, asked.quiet);
 }

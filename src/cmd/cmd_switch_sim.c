@@ -1,5 +1,4 @@
 /* phalanx switch-sim: emulated optical circuit switches on real sockets. */
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -9,6 +8,7 @@
 #include "cmd/client.h"
 #include "cmd/cluster_file.h"
 #include "cmd/cmd.h"
+#include "cmd/ending.h"
 #include "cmd/usage.h"
 #include "core/fabric/wiring.h"
 #include "sim/fabric/ocs_serve.h"
@@ -44,14 +44,6 @@ static const char usage[] =
     "  phalanx switch-sim --cubes 2 --chips /tmp/chips --orders      then type: - {switch: x5, do: die}\n"
     "\n"
     "Exit status: 0 interrupted, 1 failed: the reason is printed, 2 wrong usage.\n";
-
-static volatile sig_atomic_t stopped;
-
-static void stop_serving(int number)
-{
-    (void)number;
-    stopped = 1;
-}
 
 struct sim_options {
     struct ocs_serve_settings serve;
@@ -168,13 +160,7 @@ static int serve_switches(const struct sim_options *options, const struct ocs_sc
 {
     struct ocs_serve *serve;
     struct error error = {0};
-    sigset_t ending;
-    sigemptyset(&ending);
-    sigaddset(&ending, SIGINT);
-    sigaddset(&ending, SIGTERM);
-    sigprocmask(SIG_BLOCK, &ending, NULL);
-    signal(SIGINT, stop_serving);
-    signal(SIGTERM, stop_serving);
+    const volatile sig_atomic_t *ends = ending_await();
     if (ocs_serve_open(&options->serve, &serve, &error) < 0) {
         say("%s", error.text);
         return EXIT_FAILED;
@@ -190,7 +176,7 @@ static int serve_switches(const struct sim_options *options, const struct ocs_sc
                    ocs_serve_port(serve, last, (enum ocs_protocol)protocol));
     fflush(stdout);
     if (good)
-        ocs_serve_run(serve, script, &stopped);
+        ocs_serve_run(serve, script, ends);
     ocs_serve_close(serve);
     return good ? EXIT_OK : EXIT_FAILED;
 }
