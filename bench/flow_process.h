@@ -17,7 +17,7 @@
 struct process {
     pid_t pid;
     FILE *out;
-    char address[256]; /* of `phalanx flow up`; workers and heads say none */
+    char address[256]; /* behind the word "ready"; empty: the process says none */
 };
 
 /* Writes the folder of the bench's program: the build folder, where functions of benches are as well. */

@@ -3,8 +3,6 @@
  * through a plain ring that both look at all the time, and through a pair of sockets where each sleeps until
  * the other has written. Whether the runtime's threads look or sleep is its own rule (src/flow/wire/spin.h);
  * "runnable" says what the machine was like. */
-#include <libgen.h>
-#include <limits.h>
 #include <signal.h>
 #include <stdbool.h>
 #include <stdio.h>
@@ -18,6 +16,7 @@
 #include <unistd.h>
 
 #include "flow/wire/spin.h"
+#include "flow_process.h"
 #include "net/ring.h"
 #include "phalanx/flow.h"
 
@@ -139,41 +138,17 @@ static struct distribution limit_sockets(void)
 
 /* --- the runtime */
 
-/* Starts `phalanx flow ROLE` and waits for its line "ready ADDRESS". */
-static pid_t flow_start(const char *const *argv, char *ret_address)
-{
-    char self[PATH_MAX] = "", program[PATH_MAX + 16], line[512] = "";
-    int out[2];
-    wire_must(readlink("/proc/self/exe", self, sizeof self - 1) > 0 && pipe(out) == 0, "no pipe");
-    snprintf(program, sizeof program, "%s/phalanx-full", dirname(self));
-    pid_t pid = fork();
-    if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL);
-        dup2(out[1], STDOUT_FILENO);
-        close(out[0]);
-        close(out[1]);
-        execv(program, (char *const *)argv);
-        _exit(127);
-    }
-    close(out[1]);
-    FILE *lines = fdopen(out[0], "r");
-    wire_must(fgets(line, sizeof line, lines) && sscanf(line, "ready %255s", ret_address) == 1,
-              "phalanx flow does not start");
-    fclose(lines);
-    return pid;
-}
-
 /* Rows of one carrier. */
 static void flow_rows(const char *carrier, const char *head, const char *worker, double limit_us)
 {
     static int64_t samples[ROUNDS];
     static uint64_t values[ROUNDS];
-    char address[256], number[256], name[64];
-    pid_t pids[2];
-    pids[0] = flow_start((const char *const[]){"phalanx", "flow", "head", "--listen", head, NULL}, address);
-    pids[1] = flow_start(
-        (const char *const[]){"phalanx", "flow", "worker", "--head", address, "--listen", worker, NULL},
-        number);
+    char name[64];
+    struct process runs[2] = {0};
+    process_start(&runs[0], (const char *const[]){"phalanx", "flow", "head", "--listen", head, NULL});
+    const char *address = runs[0].address;
+    process_start(&runs[1], (const char *const[]){"phalanx", "flow", "worker", "--head", address, "--listen",
+                                                  worker, NULL});
     phx_flow *flow;
     struct phx_error error;
     struct phx_flow_mesh mesh;
@@ -205,10 +180,8 @@ static void flow_rows(const char *carrier, const char *head, const char *worker,
     snprintf(name, sizeof name, "get of 64 bytes, %s", carrier);
     wire_row(name, wire_sum_up(samples), limit_us);
     phx_flow_close(flow);
-    for (int i = 1; i >= 0; i--) {
-        kill(pids[i], SIGTERM);
-        waitpid(pids[i], NULL, 0);
-    }
+    for (int i = 1; i >= 0; i--)
+        process_stop(&runs[i], SIGTERM);
 }
 
 int main(void)
