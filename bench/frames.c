@@ -17,7 +17,7 @@
 
 enum { ROUNDS = 1000, WARM_UP = 100, BULK_ROUNDS = 5, BULK_BYTES = 16 << 20 };
 
-/* One end of the connection. */
+/* An end of the connection that is measured. */
 struct end {
     struct wire *wire;
     struct wire_hub *hub; /* NULL: not over UCX */

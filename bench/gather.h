@@ -23,7 +23,7 @@ static inline void gather_fail(const struct phx_error *error)
     _exit(1);
 }
 
-/* What the tree replaces. */
+/* Each rank asks each other one: what the tree replaces. */
 static inline int gather_each(const struct fabric_ranks *ranks, struct phx_error *error)
 {
     uint8_t bytes[GATHER_WORD_BYTES] = {0};
@@ -38,7 +38,7 @@ static inline int gather_each(const struct fabric_ranks *ranks, struct phx_error
     return status;
 }
 
-/* One rank; rank 0 leaves the median of the runs, in ms, from one barrier to the next. */
+/* The body of a rank; rank 0 leaves the median of the runs, in ms, from one barrier to the next. */
 static inline void gather_rank(uint32_t rank, uint32_t world, bool tree, double *ret_ms)
 {
     struct phx_error error;

@@ -21,7 +21,7 @@ static bool failed(const char *path)
     return false;
 }
 
-/* Others pass through folders where tasks are other users. With --allow-root-tasks a task is another user
+/* Strangers pass through folders where tasks are other users. With --allow-root-tasks a task is another user
  * only if it asks to be: where agents can bridge a closed folder for it, folders are closed. */
 void up_choose_way(struct up *up)
 {

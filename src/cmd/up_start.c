@@ -55,8 +55,8 @@ static bool spawn(struct child *child, char **argv, int ready_fd)
 
 /* --- control groups ------------------------------------------------------------------------------------- */
 
-/* Each machine has one of its own where we may make them, with no limits: so that its network can be cut
- * (`phalanx inject partition`). Sockets belong to the group in which they were made. */
+/* A machine has a control group of its own where we may make one, without limits, so that its network can be
+ * cut (`phalanx inject partition`). Sockets belong to the group in which they were made. */
 void up_make_groups(struct up *up)
 {
     if (!keeper_groups(up->data, up->own_group, up->groups))

@@ -49,7 +49,7 @@ void routes_say(struct world *world, struct sim_machine *machine, struct process
 
 /* --- what it is told ------------------------------------------------------------------------------------ */
 
-/* Some ranks look at their tables between long steps, and some never. */
+/* Ranks differ: some look at their tables between long steps, and some never. */
 static int64_t draw_delay(struct world *world)
 {
     if (world->healing)

@@ -121,7 +121,7 @@ static void be_machine(const uint8_t *data, size_t size)
     turn_switches();
 }
 
-/* What a machine's net does with steps: u8 what, u8 length, bytes. */
+/* A machine's net does steps: u8 what, u8 length, bytes. */
 static void be_link_ends(const uint8_t *data, size_t size)
 {
     static uint8_t table[16];

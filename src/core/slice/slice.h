@@ -250,7 +250,7 @@ static inline bool switch_is_drained(const struct switch_now *now)
 /* Counting the users of a pod's switches. True: they may have changed while a switch leaves, or their time is
  * up. */
 bool pod_wants_count(const struct step *step, const struct pod_now *pod);
-/* Then: begin, one call for each rank of the pod that has an open session of its chips, and end. */
+/* The count: begin, one call for each rank of the pod that has an open session of its chips, and end. */
 void pod_count_begin(struct pod_now *pod);
 void pod_count_rank(struct pod_now *pod, obj_id jobset, uint32_t rank, uint64_t without);
 /* Returns the switches whose users have just become overdue, one bit for each number. */

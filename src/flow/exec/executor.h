@@ -28,7 +28,7 @@
 
 #include "flow/ir/ir.h"
 
-/* What a device with memory of its own holds of a tensor, beside the tensor's data. */
+/* A copy of a tensor in the memory of a device that has its own, beside the tensor's data. */
 struct tensor_copy {
     _Atomic uint32_t references;
     const void *device; /* whose it is; never looked into */

@@ -400,14 +400,15 @@ void head_object_tell_spilled(const struct head *head, const struct head_object 
 /* Whether each device of the gang has room for the launch, or would have once values have left it. Sets
  * launch->makes_room. */
 bool head_launch_finds_room(struct head *head, struct head_launch *launch);
-/* What the launch lacks; *ret_never: a device could not hold it if it were empty. False: nothing. */
+/* Whether the launch lacks room, with the reason in *ret_fault. *ret_never: a device could not hold it if it
+ * were empty. */
 bool head_launch_lacks(const struct head *head, const struct head_launch *launch, bool *ret_never,
                        struct fault *ret_fault);
 /* Moves values so that the launch has room; false: there is none any more, and nothing has moved. */
 bool head_launch_make_room(struct head *head, struct head_launch *launch, struct flow_effects *effects);
 /* The launch is stamped: its arguments are in use, and so most recently. */
 void head_launch_use_args(struct head *head, struct head_launch *launch);
-/* It is over. */
+/* The launch has ended: what it used is free for others. */
 void head_launch_end_use(struct head *head, const struct head_launch *launch);
 
 /* head_object.c */

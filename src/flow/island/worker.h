@@ -149,7 +149,7 @@ struct worker_sent {
     uint64_t bytes;
     int64_t since_ns;
 };
-/* What moves at a time (worker_window.c). */
+/* The shards that move at a time (worker_window.c). */
 struct worker_window {
     uint64_t next_load;
     size_t loading;                    /* shards */

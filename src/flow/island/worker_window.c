@@ -21,7 +21,7 @@ void window_loaded(struct worker *worker, uint64_t bytes)
     worker->window.loading--;
 }
 
-/* Another shard of the same load that is on its way; NULL: none. */
+/* A further shard of the same load that is on its way; NULL: none. */
 static struct worker_sent *window_find(struct worker *worker, uint64_t load)
 {
     for (size_t i = 0; i < worker->window.sent.len; i++)

@@ -359,8 +359,8 @@ static int run_fetch(struct run *run)
     return rc;
 }
 
-/* What has run stays on the device, beside the tensors. Arguments are read until their events are over, even
- * if the run has failed. */
+/* Ends the run. Buffers stay on the device, beside the tensors. Arguments are read until their events are
+ * over, even if the run has failed. */
 static void run_end(struct run *run, struct tensor *const *args, bool failed)
 {
     const struct executable *executable = run->executable;

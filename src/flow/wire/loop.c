@@ -179,7 +179,7 @@ static void connection_flush(struct connection *connection)
         connection_watch(connection, rc > 0 && !connection->wire->ops->is_ready, connection->held);
 }
 
-/* What the connection has to write leaves at the end of the turn. */
+/* Notes that the connection has bytes to write, which leave at the end of the turn. */
 static void connection_mark(struct connection *connection)
 {
     if (!connection->dirty)

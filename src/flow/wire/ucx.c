@@ -92,7 +92,7 @@ static ssize_t carrier_write_tensor(struct wire *wire, struct tensor *tensor, si
     return (ssize_t)len;
 }
 
-/* What the owner may be told by wire_hub_next as well. */
+/* Whether wire_hub_next has to name the wire. */
 static bool carrier_is_ready(struct wire *wire)
 {
     struct ucx_carrier *carrier = wire->carrier;

@@ -79,7 +79,7 @@ void hub_send_tensor(struct ucx_carrier *carrier, uint64_t at, struct tensor *te
                      size_t len);
 
 /* --- ucx.c */
-/* What the peer says on the socket behind the move. False: the socket has ended, or it says no END. */
+/* Reads what the peer says on the socket behind the move. False: the socket has ended, or it says no END. */
 bool carrier_hear(struct ucx_carrier *carrier);
 
 #endif

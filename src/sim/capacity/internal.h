@@ -227,7 +227,7 @@ void corruption_begins(struct simulation_world *world, uint32_t machine);
 void corruption_run_trains(struct simulation_world *world, struct run *run);
 /* A checkpoint of the run's work_ns is written. */
 void corruption_run_saved(struct run *run);
-/* It is found: jobs with wrong results stop, and will begin again from before. */
+/* The corruption of the machine is found: jobs with wrong results stop, and begin again from before it. */
 void corruption_found(struct simulation_world *world, uint32_t machine);
 /* The job has ended, unless it had to begin again from before. */
 void corruption_job_ended(struct simulation_world *world, const struct sim_job *job);

@@ -86,7 +86,7 @@ struct chips_begun {
     uint32_t chip, number; /* of the session */
     int64_t at_ns;
 };
-/* Some of a write was dropped. */
+/* A write of which a packet was dropped. */
 struct chips_lost {
     uint32_t from, serial, session; /* of the write; `from` is the label of the chip that wrote */
     uint64_t tag;

@@ -74,7 +74,7 @@ bool machinewire_receive(struct machinewire_stream *stream);
 int machinewire_next(struct machinewire_stream *stream, struct jobwire_reader *ret_frame);
 /* Sends what can be sent; false: the connection has ended, or its reader is let go. */
 bool machinewire_send(struct machinewire_stream *stream);
-/* What poll() is to wait for. */
+/* The descriptor of the stream and the events that poll() is to wait for. */
 struct pollfd machinewire_poll(const struct machinewire_stream *stream);
 
 /* The path of a socket: `machine` MACHINEWIRE_SWITCHES is that of the switches. ERROR_INVALID: too long. */

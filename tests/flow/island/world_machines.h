@@ -188,7 +188,7 @@ static void world_check_spill(struct world *world, const struct world_worker *wo
     }
 }
 
-/* What is being loaded or is on its way to other hosts stays within the window. */
+/* Checks that what is being loaded or is on its way to other hosts stays within the window. */
 static void world_check_window(const struct world_worker *worker)
 {
     int64_t loads = 0;
