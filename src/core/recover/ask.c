@@ -112,8 +112,10 @@ void recovery_judge(const struct step *step, const struct task *task, struct los
     enum task_end end = (enum task_end)task->end;
     loss->cause = (uint8_t)cause_of(task, end);
     loss->place_is_bad = task->machine != MACHINE_NONE && place_is_bad(step, task, end);
-    /* a keeper that ends meanwhile is one more loss of an incident that was counted already */
-    loss->again = jobset_keeps(jobset) && task->keep != KEEP_NO;
+    /* A keeper that ends before it has joined, and a machine that is lost before the attempt has begun, are
+     * further losses of an incident that was counted already. */
+    bool waits = task->keep == KEEP_TOLD || (task->keep == KEEP_WAITS && jobset_keeps(jobset));
+    loss->again = waits || restart_is_same_incident(step, jobset, task);
     loss->runs_long = jobset->recovery.ladder.best_step < 0 && task->started_ns &&
                       step->now_ns - task->started_ns >= LADDER_RUN_NS;
 }

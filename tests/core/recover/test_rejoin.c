@@ -283,6 +283,56 @@ static void a_keeper_ends_meanwhile(void **state)
     harness_done(&h);
 }
 
+/* Such losses are no attempt without progress: with one allowed, the next loss of a process that has joined
+ * is. `second` is the further loss of the incident. */
+static void one_attempt_without_progress(void (*second)(struct harness *h, struct jobset *jobset))
+{
+    struct harness h;
+    struct rejoins seen;
+    struct jobset *jobset =
+        begin(&h, &seen, 6,
+              TRAIN(", annotations: {phalanx.dev/recovery: 'restart-process,replace-machine', "
+                    "phalanx.dev/no-progress-attempts: '1'}",
+                    "failurePolicy: {maxRestarts: 9}, "));
+    progress_to(&h, jobset, 3);
+    second(&h, jobset);
+    assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
+    all_join(&h, jobset, true);
+    assert_int_equal(jobset->recovery.ladder.stalled, 0);
+    assert_true(jobset->attempt >= 1 && harness_task(&h, "a-w-0-2")->joined);
+    exits(&h, "a-w-0-2", 1);
+    harness_run_all(&h);
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
+    assert_string_equal(jobset->conditions[CONDITION_FAILED].reason, "NoProgress");
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
+static void a_keeper_ends_before_it_joins(struct harness *h, struct jobset *jobset)
+{
+    exits(h, "a-w-0-1", 1);
+    assert_int_equal(harness_task(h, "a-w-0-0")->keep, KEEP_TOLD);
+    exits(h, "a-w-0-0", 1);
+    assert_int_equal(jobset->attempt, 2);
+}
+
+/* The rank of the second machine has joined the attempt, which has not begun: the first one has no process. */
+static void a_machine_is_lost_before_the_attempt_begins(struct harness *h, struct jobset *jobset)
+{
+    struct task *zero = harness_task(h, "a-w-0-0"), *one = harness_task(h, "a-w-0-1");
+    machine_id second = one->machine;
+    harness_lose(h, core_cluster(h->core)->machines[zero->machine].name.data);
+    assert_int_equal(jobset->attempt, 1);
+    joins(h, one, true);
+    harness_lose(h, core_cluster(h->core)->machines[second].name.data);
+}
+
+static void a_further_loss_is_no_further_attempt(void **state)
+{
+    one_attempt_without_progress(a_keeper_ends_before_it_joins);
+    one_attempt_without_progress(a_machine_is_lost_before_the_attempt_begins);
+}
+
 static void loses(struct harness *h, const struct task *reporter, const struct task *peer)
 {
     struct task_report report = {.kind = REPORT_PEER_GONE,
@@ -633,6 +683,7 @@ int main(void)
         cmocka_unit_test(hello_with_an_older_attempt),
         cmocka_unit_test(late_ones_are_started_again),
         cmocka_unit_test(a_keeper_ends_meanwhile),
+        cmocka_unit_test(a_further_loss_is_no_further_attempt),
         cmocka_unit_test(with_an_annotation_all_take_part),
         cmocka_unit_test(before_all_has_begun),
         cmocka_unit_test(ranks_that_lost_each_other_meet_anew),
