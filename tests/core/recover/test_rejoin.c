@@ -316,7 +316,7 @@ static void a_keeper_ends_before_it_joins(struct harness *h, struct jobset *jobs
     assert_int_equal(jobset->attempt, 2);
 }
 
-/* The rank of the second machine has joined the attempt, which has not begun: the first one has no process. */
+/* Rank 1 has joined the attempt, which has not begun: rank 0 has no process yet. */
 static void a_machine_is_lost_before_the_attempt_begins(struct harness *h, struct jobset *jobset)
 {
     struct task *zero = harness_task(h, "a-w-0-0"), *one = harness_task(h, "a-w-0-1");
