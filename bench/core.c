@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "core.h"
-#include "core/record.h"
+#include "core/log/record.h"
 #include "host/store/store.h"
 
 enum { JOBSETS = 10000, GROUP = 100, NO_OPS = 4000 };

@@ -2,7 +2,7 @@
  *
  * `struct str` never owns and need not be NUL-terminated. `struct buf` owns heap memory until buf_done(); its
  * bytes are always followed by a NUL that is not counted. Memory exhaustion aborts (we run with fixed limits,
- * see core/limits.h).
+ * see core/words/limits.h).
  */
 #ifndef PHX_BASE_STR_H
 #define PHX_BASE_STR_H

@@ -10,7 +10,7 @@
 #include "cmd/usage.h"
 #include "cmd/cmd.h"
 #include "cmd/log_place.h"
-#include "core/record.h"
+#include "core/log/record.h"
 #include "host/controller/controller.h"
 #include "os/file.h"
 

@@ -10,7 +10,7 @@
 #include "cmd/log_place.h"
 #include "cmd/log_walk.h"
 #include "cmd/usage.h"
-#include "core/record.h"
+#include "core/log/record.h"
 #include "doc/json.h"
 #include "sim/replay/decisions.h"
 #include "sim/replay/outline.h"

@@ -7,7 +7,7 @@
 #include "cmd/cmd.h"
 #include "cmd/etcd_place.h"
 #include "cmd/usage.h"
-#include "core/record.h"
+#include "core/log/record.h"
 
 static const char usage[] =
     "Usage: phalanx upgrade check [options]\n"

@@ -1,5 +1,5 @@
 /* Injections into a cluster that is reached by its API: an order to the agent of each machine that is hit
- * (core/injections.c), and its answer, which is an Event of the machine. */
+ * (core/react/injections.c), and its answer, which is an Event of the machine. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

@@ -3,7 +3,7 @@
 #include "core/internal.h"
 
 #include "core/admit/admit.h"
-#include "core/disruption.h"
+#include "core/react/disruption.h"
 #include "core/object/life.h"
 
 static void check_namespace(const struct core *core, struct str ns)

@@ -1,12 +1,14 @@
 #include "core/internal.h"
+#include "core/react/react.h"
+#include "core/write/write.h"
 
 #include "base/hash.h"
 #include "core/admit/admit.h"
-#include "core/disruption.h"
+#include "core/react/disruption.h"
 #include "core/job/trial.h"
 #include "core/launch/launch.h"
 #include "core/object/life.h"
-#include "core/record.h"
+#include "core/log/record.h"
 #include "core/sched/capacity.h"
 
 struct core *core_new(void)

@@ -18,12 +18,10 @@
  *     anything.
  * One owner thread; nothing here locks.
  *
- * Inside, from the lowest to the highest; a folder sees lower ones only (tests/tidy checks it):
+ * Inside, from the highest to the lowest; a folder sees lower ones only (tests/tidy checks it):
  *
- *     root, upper half   core.c routes events, then settles; write*.c API writes, node.c machines,
- *                        quarantine.c hangs.c slices.c lemons.c slow.c errands.c injections.c  verdicts into
- *                        orders, collect.c disruption.c  deletion, snapshot*.c  saving, invariants.c
- *                        audit_objects.c
+ *     core.c             routes events, then settles; invariants.c audit_objects.c
+ *     write  react  log  API writes; verdicts into orders, machines, deletion; records and snapshots
  *     admit  hang        queues and quota; jobs that make no steps, judged by diagnose
  *     recover  launch    what answers an incident, by the ladder; the messages that start tasks
  *     job                JobSets, Jobs, tasks, gangs
@@ -36,7 +34,8 @@
  *     fabric  ledger  pace  diagnose         pure rules that know no other folder
  *     receipt            what was answered to writes that may come again
  *     kinds              the table of API kinds: names, verbs, limits, rules, view
- *     root, lower half   step.h event.h effect.h note.h record.h ids.h limits.h lifecycle.h container.h
+ *     step.h event.h effect.h note.h         of the root: what a step gets, and leaves
+ *     words              ids, limits, lifecycles, containers, signals, errands, places, switches
  *
  * agent/ is the brain of one machine: another deterministic machine of this form, see agent/agent.h. Its
  * messages are words of job, too.

@@ -24,7 +24,7 @@
 
 #include "base/vec.h"
 #include "core/event.h"
-#include "core/switch.h"
+#include "core/words/switch.h"
 
 struct jobset;
 struct job;

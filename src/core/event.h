@@ -9,7 +9,7 @@
 
 #include "core/agent/message.h"
 #include "core/kinds/kinds.h"
-#include "core/switch.h"
+#include "core/words/switch.h"
 
 enum event_kind {
     EVENT_BOOT = 1,           /* a controller process took over the log */
@@ -41,7 +41,7 @@ enum write_verb {
     WRITE_METADATA = 5,
     /* A person asks which ranks the others of a JobSet, or of a Job without one, wait for (hang/hang.h). */
     WRITE_DIAGNOSE = 90,
-    /* The agent of a Node injects a fault, or takes one back (core/injections.c). */
+    /* The agent of a Node injects a fault, or takes one back (core/react/injections.c). */
     WRITE_INJECT = 180,
 };
 

@@ -8,7 +8,7 @@
 
 #include <stdio.h>
 
-#include "core/record.h"
+#include "core/log/record.h"
 
 /* --- when the log takes nothing --------------------------------------------------------------- */
 

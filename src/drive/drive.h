@@ -106,8 +106,8 @@ void driver_free(struct driver *driver); /* says nothing to anybody; NULL is all
  * (event.h). Agents and clients may come when driver_is_open(). */
 void driver_start(struct driver *driver, uint64_t identity, const uint8_t secret[GANG_KEY_BYTES],
                   struct str cluster_json);
-/* Every replica of the log reads up to `level` (core/record.h): queues the record that opens it, unless that
- * was done. The driver is open. */
+/* Every replica of the log reads up to `level` (core/log/record.h): queues the record that opens it, unless
+ * that was done. The driver is open. */
 void driver_raise_level(struct driver *driver, uint32_t level);
 bool driver_is_open(const struct driver *driver); /* the records of its start have been applied */
 
@@ -149,7 +149,7 @@ void driver_attended(struct driver *driver, int64_t attended_ns);
  * `prepared` is the driver's from now on. `request` 0: nobody waits. */
 void driver_write(struct driver *driver, const struct write_event *write, drive_request request);
 
-/* An optical switch has answered a request or failed to; its health has changed (core/switch.h). All is
+/* An optical switch has answered a request or failed to; its health has changed (core/words/switch.h). All is
  * copied; texts beyond SWITCH_TEXT_MAX are cut. */
 void driver_switch_report(struct driver *driver, const struct switch_report *report);
 void driver_switch_health(struct driver *driver, const struct switch_health *health);

@@ -6,7 +6,7 @@
 #include "base/list.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "core/record.h"
+#include "core/log/record.h"
 #include "drive/drive.h"
 
 /* An event that waits for its record to be durable. */

@@ -75,9 +75,9 @@ struct sink_port {
 
 struct switch_port {
     void *context;
-    /* Begins a request to an optical switch by the rules of core/switch.h; `apply` is copied where it is
-     * needed longer. driver_switch_report() follows from the world's loop, never from inside this call. NULL:
-     * the world has no switches. */
+    /* Begins a request to an optical switch by the rules of core/words/switch.h; `apply` is copied where it
+     * is needed longer. driver_switch_report() follows from the world's loop, never from inside this call.
+     * NULL: the world has no switches. */
     void (*apply)(void *context, const struct switch_apply *apply);
 };
 

@@ -3,7 +3,7 @@
 
 #include <inttypes.h>
 
-#include "core/record.h"
+#include "core/log/record.h"
 
 enum { RECORD_ARENA_BYTES = 256 * 1024 * 1024 };
 

@@ -1,4 +1,4 @@
-/* switches.c - answers and health of optical switches, as events (core/switch.h). */
+/* switches.c - answers and health of optical switches, as events (core/words/switch.h). */
 #include "drive/internal.h"
 
 static struct str cut_text(struct arena *arena, struct str text)

@@ -2,7 +2,7 @@
  * another request, and lose their circuits. What they hold is looked at by an oracle of its own.
  *
  * A request is on its way for a while, is carried out, and its answer is on its way again; both are lost with
- * the controller. A switch never carries out an older request after a newer one (core/switch.h).
+ * the controller. A switch never carries out an older request after a newer one (core/words/switch.h).
  */
 #include "sim/world.h"
 

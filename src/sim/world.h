@@ -32,7 +32,7 @@
 #include "core/agent/codec.h"
 #include "core/core.h"
 #include "core/health/lease_hold.h"
-#include "core/record.h"
+#include "core/log/record.h"
 #include "drive/agent.h"
 #include "drive/drive.h"
 #include "drive/stand_in.h"

@@ -23,7 +23,7 @@
 #include "doc/json.h"
 #include "doc/yaml.h"
 #include "core/core.h"
-#include "core/record.h"
+#include "core/log/record.h"
 #include "twins.h"
 
 struct told {

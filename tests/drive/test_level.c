@@ -1,7 +1,7 @@
 /* The driver raises the log's level once, and writes a boot's place only where the level is open. */
 #include "drive/world.h"
 
-#include "core/record.h"
+#include "core/log/record.h"
 
 static void last_boot(const struct world *w, struct arena *arena, struct event *ret_event)
 {

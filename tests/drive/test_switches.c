@@ -1,7 +1,7 @@
 /* Answers and health of optical switches: the driver logs them before the core sees them. */
 #include "drive/world.h"
 
-#include "core/record.h"
+#include "core/log/record.h"
 
 static void last_record(const struct world *w, struct arena *arena, struct event *ret_event)
 {

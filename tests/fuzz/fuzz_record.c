@@ -6,7 +6,7 @@
 
 #include "base/check.h"
 #include "core/core.h"
-#include "core/record.h"
+#include "core/log/record.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 

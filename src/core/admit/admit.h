@@ -337,7 +337,7 @@ int64_t admit_deadline(const struct admit *admit, int64_t now_ns); /* INT64_MAX:
 void admit_restored(struct step *step);                            /* called after a snapshot was read */
 void admit_check(const struct admit *admit);                       /* its invariants; linear */
 
-/* --- for snapshots (core/snapshot_admit.c) -------------------------------------------------------------- */
+/* --- for snapshots (core/log/snapshot_admit.c) ---------------------------------------------------------- */
 
 /* A check of this name, at the end of the list, for the caller to fill in. */
 struct workload_check *check_add(struct workload *workload, struct str name);

@@ -1,6 +1,6 @@
 #include "base/hash.h"
 #include "core/agent/agent_private.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 /* --- digest: every field that decides anything, in a fixed order, without padding or addresses ---- */
 

@@ -2,7 +2,7 @@
  * acknowledgement. The host runs them and keeps their time; an end is repeated until the controller has
  * it. */
 #include "core/agent/agent_private.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 static const char *const names[] = {"waiting", "running", "ended"};
 static const uint32_t next[] = {

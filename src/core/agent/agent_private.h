@@ -15,7 +15,7 @@
 #include "base/rng.h"
 #include "base/units.h"
 #include "core/agent/agent.h"
-#include "core/lifecycle.h"
+#include "core/words/lifecycle.h"
 
 enum link_state {
     LINK_DOWN,       /* the next try is at retry_ns */

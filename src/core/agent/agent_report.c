@@ -1,5 +1,5 @@
 #include "core/agent/agent_private.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 _Static_assert(AGENT_TASKS_MAX + AGENT_PENDING_MAX <= REPORTS_PER_EVENT_MAX,
                "all that an agent can have to say is one message");

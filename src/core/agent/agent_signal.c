@@ -4,7 +4,7 @@
  * storm therefore costs neither memory nor the controller's time. If there are too many, the least
  * important is dropped and counted: a graver one never makes room for a lesser one. */
 #include "core/agent/agent_private.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 _Static_assert((int)AGENT_SIGNALS_MAX <= (int)SIGNALS_PER_EVENT_MAX, "all that waits is one message");
 

@@ -4,7 +4,7 @@
 #include "base/crc32c.h"
 #include "base/units.h"
 #include "core/agent/codec_pb.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 /* The sum of a clock's reading and either of them fits 64 bits. */
 #define LEASE_MAX_NS     (3600 * NS_PER_SECOND)

@@ -1,7 +1,7 @@
 #include "core/agent/codec_pb.h"
 
 #include "base/check.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 _Static_assert((int)REPORT_STARTED == WIRE__REPORT_KIND__REPORT_KIND_STARTED &&
                    (int)REPORT_EXITED == WIRE__REPORT_KIND__REPORT_KIND_EXITED &&

@@ -2,7 +2,7 @@
 #include "base/check.h"
 #include "base/units.h"
 #include "core/agent/codec_pb.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 enum { RULE_CODES_MAX = 256, PROBE_COUNT_MAX = 1000000 };
 #define PROBE_TIME_MAX_NS (INT32_MAX * NS_PER_SECOND)

@@ -1,7 +1,7 @@
 #include "core/agent/codec_pb.h"
 
 #include "base/check.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 static void write_command(struct arena *arena, const struct task_launch *launch, Wire__TaskLaunch *ret)
 {

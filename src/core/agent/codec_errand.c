@@ -2,7 +2,7 @@
 #include "core/agent/codec_pb.h"
 
 #include "base/check.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 void codec_write_errand_start(struct arena *arena, const struct errand_start *start, Wire__ErrandStart *ret)
 {

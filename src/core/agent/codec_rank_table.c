@@ -4,7 +4,7 @@
 #include "base/check.h"
 #include "base/vec.h"
 #include "core/agent/codec_pb.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 static void write_entry(struct arena *arena, const struct rank_table_entry *entry, Wire__RankTableEntry *ret)
 {

@@ -2,7 +2,7 @@
 #include "core/agent/codec_pb.h"
 
 #include "base/check.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 static Wire__Signal *write_signal(struct arena *arena, const struct signal *signal)
 {

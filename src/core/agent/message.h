@@ -18,11 +18,11 @@
 #define PHX_CORE_AGENT_MESSAGE_H
 
 #include "base/str.h"
-#include "core/container.h"
-#include "core/errand/order.h"
+#include "core/words/container.h"
+#include "core/words/order.h"
 #include "core/health/signature.h"
-#include "core/health/signal.h"
-#include "core/ids.h"
+#include "core/words/signal.h"
+#include "core/words/ids.h"
 
 enum { WIRE_VERSION = 1, METRICS_MAX = 8, FRAME_BYTES_MAX = 32 * 1024 * 1024 };
 

@@ -6,7 +6,7 @@
 #include "doc/json.h"
 #include "base/map.h"
 #include "base/vec.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 _Static_assert(CHIPS_PER_MACHINE_MAX == 64, "a machine's chips are one 64-bit mask");
 

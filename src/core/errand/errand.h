@@ -3,7 +3,7 @@
  *
  *     obj_id errand = errand_begin(step, &order);   // EFFECT_ERRAND_START
  *     ...                                           // the agent runs it, reports its end
- *     X_errand_ended(step, &errand, &end)           // core/errands.c hands the end to the owner
+ *     X_errand_ended(step, &errand, &end)           // core/react/errands.c hands the end to the owner
  *
  * Every errand that is begun and not cancelled has exactly one end, which its owner gets after
  * errand_begin returned (possibly in the same step of the core): also if the machine is lost, the agent is
@@ -20,8 +20,8 @@
 
 #include "base/arena.h"
 #include "base/heap.h"
-#include "core/errand/order.h"
-#include "core/limits.h"
+#include "core/words/order.h"
+#include "core/words/limits.h"
 
 struct cluster;
 struct hello;

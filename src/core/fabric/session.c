@@ -2,7 +2,7 @@
 
 #include "core/fabric/pattern.h"
 #include "core/fabric/session_private.h"
-#include "core/lifecycle.h"
+#include "core/words/lifecycle.h"
 
 const char *const fabric_session_state_names[FABRIC_SESSION_STATES] = {"Discover", "Load",  "Start", "Run",
                                                                        "Stop",     "Ended", "Failed"};

@@ -35,9 +35,9 @@
 #include "base/map.h"
 #include "base/vec.h"
 #include "core/health/table.h"
-#include "core/ids.h"
+#include "core/words/ids.h"
 #include "core/model/model.h"
-#include "core/place.h"
+#include "core/words/place.h"
 
 struct step;
 struct sender;

@@ -1,7 +1,7 @@
 #include "core/health/lease_hold.h"
 
 #include "base/check.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 void lease_hold_set(struct lease_hold *hold, int64_t until_ns, uint64_t seq, int64_t now_ns)
 {

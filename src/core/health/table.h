@@ -13,7 +13,7 @@
 #define PHX_CORE_HEALTH_TABLE_H
 
 #include "doc/doc.h"
-#include "core/health/signal.h"
+#include "core/words/signal.h"
 
 /* From nothing to the worst; where two apply, the larger wins. */
 enum fault_level {

@@ -201,7 +201,7 @@ const struct fault_rule fault_default_rules[] = {
     ROW("gpu/clocks", SUB_HEALTH, HARDWARE),
     ROW("gpu/temperature", SUB_HEALTH, HARDWARE),
 
-    /* Switches and optical links of a pod (core/fabric_faults.c): slices keep away by themselves. */
+    /* Switches and optical links of a pod (core/react/fabric_faults.c): slices keep away by themselves. */
     ROW("fabric/switch-down", SEPARATE, NETWORK, HIGH("repair-switch")),
     ROW("fabric/switch-lies", SEPARATE, NETWORK, HIGH("replace-switch")),
     ROW("fabric/switch-alarm", SUB_HEALTH, NETWORK, LOW("inspect-switch")),

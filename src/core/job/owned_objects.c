@@ -3,7 +3,7 @@
  *
  * They are created last in a step, so that the uids of Jobs and tasks do not depend on them. The Service
  * is made again if it is deleted; a claim is made once. Both go with the JobSet by their ownerReferences
- * (core/collect.c); claims whose policy says Retain have none and stay.
+ * (core/react/collect.c); claims whose policy says Retain have none and stay.
  */
 #include "core/job/internal.h"
 #include "core/object/object.h"

@@ -2,7 +2,7 @@
 #include "core/job/internal.h"
 
 #include "base/hash.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 enum { PORT_FIRST = 20000, PORT_PAIRS = 5000 };
 _Static_assert(PORT_FIRST + 2 * PORT_PAIRS < 32768, "below the ports that kernels hand out by themselves");

@@ -1,5 +1,5 @@
 /* slice_life.c - what follows for a JobSet from the state of its slice: it starts, looks for other cubes, or
- * runs again. Called by core/slices.c. */
+ * runs again. Called by core/react/slices.c. */
 #include "core/job/internal.h"
 #include "core/job/life.h"
 

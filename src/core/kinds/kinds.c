@@ -2,7 +2,7 @@
 #include "core/kinds/kinds.h"
 
 #include "base/check.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 enum {
     PER_NAMESPACE = 10000, /* objects of one kind */

@@ -145,15 +145,15 @@ enum resource_verb {
 #define VERBS_READ (VERB_GET | VERB_LIST | VERB_WATCH)
 
 /* The rules by which documents of a kind are defaulted and validated (spec/spec.h), and written to the core
- * (core/write.h). */
+ * (core/write/write.h). */
 enum kind_rules {
     RULES_NONE,     /* nobody writes it */
-    RULES_WORKLOAD, /* JobSets, Jobs, Pods: spec/workload.c; write_workload.c */
-    RULES_PODSETS,  /* Workloads: spec/podsets.c; write_podsets.c */
-    RULES_STORED,   /* spec/stored.c; write_object.c */
+    RULES_WORKLOAD, /* JobSets, Jobs, Pods: spec/workload.c; write/workload.c */
+    RULES_PODSETS,  /* Workloads: spec/podsets.c; write/podsets.c */
+    RULES_STORED,   /* spec/stored.c; write/object.c */
     RULES_NODE,     /* made by agents; clients change what write.c names */
-    RULES_FAULT,    /* write_fault.c */
-    RULES_FABRIC,   /* derived from slice/; of Cubes and Switches clients change what write_fabric.c names */
+    RULES_FAULT,    /* write/fault.c */
+    RULES_FABRIC,   /* derived from slice/; of Cubes and Switches clients change what write/fabric.c names */
 };
 
 /* The renderer of the row's objects (kube/render.h). */

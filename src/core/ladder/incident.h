@@ -16,7 +16,7 @@
 #ifndef PHX_CORE_LADDER_INCIDENT_H
 #define PHX_CORE_LADDER_INCIDENT_H
 
-#include "core/ids.h"
+#include "core/words/ids.h"
 #include "core/ladder/ladder.h"
 
 struct loss {

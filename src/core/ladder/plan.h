@@ -23,7 +23,7 @@
 #ifndef PHX_CORE_LADDER_PLAN_H
 #define PHX_CORE_LADDER_PLAN_H
 
-#include "core/lifecycle.h"
+#include "core/words/lifecycle.h"
 
 enum recovery_state {
     RECOVERY_NONE,        /* no restart in place is under way */

@@ -26,7 +26,7 @@
 #define PHX_CORE_LEMON_LEMON_H
 
 #include "base/vec.h"
-#include "core/ids.h"
+#include "core/words/ids.h"
 #include "core/model/model.h"
 
 struct step;

@@ -14,7 +14,7 @@
 #include <stddef.h>
 
 #include "base/str.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 /* The rules by which fair sharing chooses victims, tried in the order that the document gives. */
 enum fair_strategy { FAIR_LESS_OR_EQUAL_FINAL, FAIR_LESS_INITIAL };

@@ -1,7 +1,7 @@
 /* change.c - creation, changes and deletion of stored objects. */
 #include "core/object/internal.h"
 
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 /* --- finalizers ----------------------------------------------------------------------------------------- */
 

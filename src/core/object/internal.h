@@ -28,7 +28,7 @@ struct object_store {
     struct list_node owner_entries;
     struct uid_queue gone, doubtful;
     VEC(obj_id) waiting;
-    bool awake;                /* core/collect.c has work */
+    bool awake;                /* core/react/collect.c has work */
     VEC(struct object *) dead; /* freed when the next step begins */
     VEC(struct arena) dead_arenas;
     struct str_map kept_by_namespace; /* -> struct kept_bytes (keep.c) */

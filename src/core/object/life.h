@@ -1,4 +1,4 @@
-/* life.h - how stored objects change: functions for core's own files (write_object.c, collect.c, core.c,
+/* life.h - how stored objects change: functions for core's own files (write/object.c, collect.c, core.c,
  * snapshot_object.c). All others use object.h.
  */
 #ifndef PHX_CORE_OBJECT_LIFE_H

@@ -1,7 +1,7 @@
 #include "core/object/internal.h"
 
 #include "doc/pack.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 struct object_store *object_store_new(void)
 {

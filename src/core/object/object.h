@@ -10,8 +10,8 @@
  *   change.c    create, replace, delete
  *   keep.c      the form in which documents are kept, and their bytes
  *   owners.c    owners and dependents, over all kinds
- * core/write_object.c has the rules of API writes; core/collect.c the consequences of a deletion over all
- * kinds (dependents, finalizers, namespaces that end).
+ * core/write/object.c has the rules of API writes; core/react/collect.c the consequences of a deletion
+ * over all kinds (dependents, finalizers, namespaces that end).
  *
  * Deletion (Kubernetes' "Garbage Collection" and "Finalizers"): an object with finalizers, or one deleted
  * in the foreground whose dependents still live, only gets its deletionTimestamp; it is removed with the

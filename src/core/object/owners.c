@@ -72,7 +72,7 @@ struct dependents owners_dependents(const struct object_store *store, obj_id own
     return entry ? (struct dependents){entry->uids.items, entry->uids.len} : (struct dependents){0};
 }
 
-/* --- what core/collect.c has to look at ----------------------------------------------------------------- */
+/* --- what core/react/collect.c has to look at --------------------------------------------------- */
 
 static bool take(struct uid_queue *queue, obj_id *ret_uid)
 {

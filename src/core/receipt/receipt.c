@@ -6,7 +6,7 @@
 #include "base/check.h"
 #include "base/list.h"
 #include "base/map.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 struct entry {
     struct list_node node; /* by age */

@@ -20,7 +20,7 @@
 
 #include "base/str.h"
 #include "base/units.h"
-#include "core/ids.h"
+#include "core/words/ids.h"
 
 enum {
     REQUEST_ID_BYTES = 16,

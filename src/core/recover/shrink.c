@@ -17,7 +17,7 @@
  */
 #include "core/recover/internal.h"
 
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 #define SETTLE_NS     (10 * NS_PER_SECOND)
 #define GROW_EVERY_NS (60 * NS_PER_SECOND)

@@ -37,7 +37,7 @@
  *
  *     switch:  drain  --every slice of the pod can do without it-->  leaving: slices route around it
  *              leaving  --no rank's chips have tables that may use it-->  Drained
- *     cube:    drain  --there are other cubes-->  its slices save and move (core/slices.c)  -->  Drained
+ *     cube:    drain  --there are other cubes-->  its slices save and move (react/slices.c)  -->  Drained
  *     end of the drain: the switch is read before it counts as Ready again (`verify`)
  *
  * Ranks say which tables their chips have loaded (struct rank_routes, job/slice_tables.c). While a switch
@@ -66,7 +66,7 @@
 #include "core/effect.h"
 #include "core/fabric/crossconnect.h"
 #include "core/model/model.h"
-#include "core/switch.h"
+#include "core/words/switch.h"
 
 enum { SWITCH_TRIES_MAX = 4, SLICE_OUT_MAX = 1, SLICE_MACHINE_CHIPS = 4 };
 #define SWITCH_BACKOFF_NS     (250 * NS_PER_MS)

@@ -6,7 +6,7 @@
 #ifndef PHX_CORE_SPEC_CONTAINER_H
 #define PHX_CORE_SPEC_CONTAINER_H
 
-#include "core/container.h"
+#include "core/words/container.h"
 
 enum env_source { ENV_VALUE, ENV_FIELD, ENV_RESOURCE, ENV_CONFIG_MAP, ENV_SECRET };
 struct env_spec {

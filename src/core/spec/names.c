@@ -1,6 +1,6 @@
 /* names.c - the name rules of Kubernetes (RFC 1035, RFC 1123, qualified names), and the names that a
  * JobSet generates. */
-#include "core/limits.h"
+#include "core/words/limits.h"
 #include "core/spec/spec.h"
 
 enum { LABEL_BYTES_MAX = 63, SUBDOMAIN_BYTES_MAX = 253 };

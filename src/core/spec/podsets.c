@@ -3,7 +3,7 @@
  * Source of the rules: the CRD of kubernetes-sigs/kueue (apis/kueue/v1beta2) and its webhook for Workloads.
  */
 #include "base/check.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 #include "core/spec/read.h"
 #include "core/spec/validate.h"
 

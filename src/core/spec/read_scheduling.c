@@ -1,6 +1,6 @@
 /* read_scheduling.c - spec.scheduling as rules for the division of tasks into gangs. A malformed part
  * makes no rule (validate_scheduling.c refuses it in new objects). */
-#include "core/limits.h"
+#include "core/words/limits.h"
 #include "core/spec/read.h"
 #include "core/spec/validate.h"
 

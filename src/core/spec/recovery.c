@@ -1,7 +1,7 @@
 /* recovery.c - the annotations of the recovery ladder (ladder/ladder.h) and of spares: read into the
  * typed view, and checked wherever a user may write them: on the workload itself and on its Pod templates.
  * If the same one is in several places, the outermost counts. */
-#include "core/limits.h"
+#include "core/words/limits.h"
 #include "core/spec/read.h"
 #include "core/spec/validate.h"
 

@@ -1,7 +1,7 @@
 /* replicas.c - the annotations phalanx.dev/replica-size and min-replicas: the division of a workload's
  * ranks into data-parallel replicas, of which some may leave (core/recover/shrink.c). Read from the workload,
  * else from its first Pod template that has them. */
-#include "core/limits.h"
+#include "core/words/limits.h"
 #include "core/spec/read.h"
 #include "core/spec/validate.h"
 

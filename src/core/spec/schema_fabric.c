@@ -1,6 +1,6 @@
 /* schema_fabric.c - phalanx.dev/v1: Cubes, Switches, Slices and FabricSessions as they are shown, for
  * `explain` and for merges. Of a user's write, `spec.unschedulable` of a Cube or Switch is kept
- * (core/write_fabric.c). */
+ * (core/write/fabric.c). */
 #include "core/spec/schema_stored.h"
 
 /* clang-format off */

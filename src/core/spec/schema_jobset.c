@@ -1,6 +1,6 @@
 /* schema_jobset.c - batch/v1 Job, jobset.x-k8s.io/v1alpha2 JobSet, and the small kinds beside them.
  */
-#include "core/limits.h"
+#include "core/words/limits.h"
 #include "core/spec/schema_stored.h"
 
 enum { FAILURE_RULES_MAX = 64, PATTERNS_MAX = 64 };

@@ -1,5 +1,5 @@
 /* validate.c - the create-time rules of a JobSet: names that it generates, counts, network, coordinator. */
-#include "core/limits.h"
+#include "core/words/limits.h"
 #include "core/spec/validate.h"
 
 #include <stdio.h>

@@ -1,5 +1,5 @@
 /* validate_meta.c - metadata, labels, annotations. */
-#include "core/limits.h"
+#include "core/words/limits.h"
 #include "core/spec/validate.h"
 
 #include <stdio.h>

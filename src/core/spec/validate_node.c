@@ -1,6 +1,6 @@
 /* validate_node.c - the parts of a Node that users may write: labels, annotations, taints (Kubernetes,
  * pkg/apis/core/validation, ValidateNode). */
-#include "core/limits.h"
+#include "core/words/limits.h"
 #include "core/spec/validate.h"
 
 static void check_taint(const struct doc *taints, size_t at, struct field_errors *errors)

@@ -1,7 +1,7 @@
 /* validate_pod.c - pod templates: names, environment, resources, tolerations. Words as in kubernetes'
  * pkg/apis/core/validation. Errors are reported when the JobSet is written, not when the first pod cannot
  * be made. */
-#include "core/limits.h"
+#include "core/words/limits.h"
 #include "core/spec/read.h"
 #include "core/spec/schema.h"
 #include "core/spec/validate.h"

@@ -1,6 +1,6 @@
 /* validate_repair.c - rules of Repairs and Maintenances. The schema checks types. */
 #include "base/units.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 #include "core/spec/stored.h"
 #include "core/spec/validate.h"
 

@@ -1,5 +1,5 @@
 /* validate_scheduling.c - rules of spec.scheduling in a new JobSet. */
-#include "core/limits.h"
+#include "core/words/limits.h"
 #include "core/spec/validate.h"
 
 struct check {

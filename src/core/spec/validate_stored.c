@@ -1,5 +1,5 @@
 /* validate_stored.c - rules of every stored kind: types, names, finalizers, changes. */
-#include "core/limits.h"
+#include "core/words/limits.h"
 #include "core/spec/stored.h"
 #include "core/spec/validate.h"
 

@@ -1,7 +1,7 @@
 /* validate_topology.c - rules of topology annotations and node affinity in a new object (read_topology.c
  * and read_affinity.c read them, and ignore malformed ones, because a log of an earlier version may hold
  * them). */
-#include "core/limits.h"
+#include "core/words/limits.h"
 #include "core/spec/read.h"
 #include "core/spec/validate.h"
 

@@ -1,7 +1,7 @@
 /* workload.c - JobSets, Jobs and Pods through the same functions: the rules for each kind of document, and
  * a Job or Pod without a JobSet as a JobSet of one Job. */
 #include "base/check.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 #include "core/spec/read.h"
 #include "core/spec/validate.h"
 

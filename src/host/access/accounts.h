@@ -15,7 +15,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "core/ids.h"
+#include "core/words/ids.h"
 
 #define ACCOUNT_AUDIENCE "phalanx" /* of tokens for this API, and who issues them */
 enum { ACCOUNT_TOKEN_BYTES_MAX = 16 * 1024, ACCOUNT_AUDIENCES_MAX = 64 };

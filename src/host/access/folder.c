@@ -10,7 +10,7 @@
 #include "base/hash.h"
 #include "doc/json.h"
 #include "doc/yaml.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 #include "host/access/access.h"
 #include "os/file.h"
 

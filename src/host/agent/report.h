@@ -12,7 +12,7 @@
 
 #include "base/arena.h"
 #include "base/error.h"
-#include "core/health/signal.h"
+#include "core/words/signal.h"
 
 enum { REPORT_SIGNALS_MAX = 256 };
 

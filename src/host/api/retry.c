@@ -8,7 +8,7 @@
 
 #include "base/hash.h"
 #include "core/receipt/receipt.h"
-#include "core/record.h"
+#include "core/log/record.h"
 
 enum { KEY_BYTES_MAX = 255 };
 #define RESENT_MS_MAX INT64_C(86400000)

@@ -6,7 +6,7 @@
 
 #include "doc/json.h"
 #include "base/units.h"
-#include "core/errand/order.h"
+#include "core/words/order.h"
 
 enum { LOOK_MS = 20, FACTS_BYTES = 256 /* of a rank beside its record */ };
 

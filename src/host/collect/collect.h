@@ -1,5 +1,5 @@
 /* collect.h - the flight records of a task that runs on this machine, and what the kernel says of its
- * processes: what an errand of kind DIAGNOSE brings (core/errand/order.h), in the form that flight_add_answer
+ * processes: what an errand of kind DIAGNOSE brings (core/words/order.h), in the form that flight_add_answer
  * reads.
  *
  *     struct buf out = {0};

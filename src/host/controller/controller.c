@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <time.h>
 
-#include "core/record.h"
+#include "core/log/record.h"
 #include "doc/json.h"
 
 #define MAINTAIN_IDLE_NS  (500 * NS_PER_MS)

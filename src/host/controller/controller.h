@@ -107,7 +107,8 @@ void controller_free(struct controller *controller);
 /* Reads certificates, tokens and roles again. On failure what there was serves on. */
 int controller_reload(struct controller *controller, struct error *error);
 
-/* The level of the log (core/record.h), and its raise: every controller that shares the log reads `level`. */
+/* The level of the log (core/log/record.h), and its raise: every controller that shares the log reads
+ * `level`. */
 uint32_t controller_level(const struct controller *controller);
 void controller_raise_level(struct controller *controller, uint32_t level);
 

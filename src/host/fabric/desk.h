@@ -1,4 +1,4 @@
-/* desk.h - a controller's requests to optical switches, carried out on threads (core/switch.h).
+/* desk.h - a controller's requests to optical switches, carried out on threads (core/words/switch.h).
  *
  *     desk = desk_new(loop, &calls)
  *     desk_apply(desk, &apply)            from the loop's thread; the request is copied
@@ -18,7 +18,7 @@
 
 #include <uv.h>
 
-#include "core/switch.h"
+#include "core/words/switch.h"
 
 enum { DESK_PERIOD_MS = 5000, DESK_DARK_MDBM = -30000 };
 

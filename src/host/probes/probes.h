@@ -1,5 +1,5 @@
 /* probes.h - the machine's own health: kernel log, sysfs, mounts, clocks, NVML, external checks, as signals
- * (core/health/signal.h).
+ * (core/words/signal.h).
  *
  *     struct probes *probes = probes_new(&options, &error);
  *     for (;;) {                                                 // or: uv_poll on probes_fd, a timer at next
@@ -29,7 +29,7 @@
 #include "doc/doc.h"
 #include "base/error.h"
 #include "base/units.h"
-#include "core/health/signal.h"
+#include "core/words/signal.h"
 
 #define PROBES_SAME_NS (5 * NS_PER_SECOND)   /* equal events this close are one */
 #define PROBES_OFF_NS  (600 * NS_PER_SECOND) /* how long a probe that costs too much stays off */

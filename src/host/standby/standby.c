@@ -5,7 +5,7 @@
 
 #include "base/check.h"
 #include "base/vec.h"
-#include "core/record.h"
+#include "core/log/record.h"
 #include "drive/drive.h"
 
 #define LOOK_NS     (500 * NS_PER_MS) /* a watch may fail silently */

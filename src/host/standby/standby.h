@@ -72,7 +72,7 @@ const struct controller_shared *standby_shared(struct standby *standby);
 /* While it leads: `asked` is called on the loop when the leadership is asked to end. */
 void standby_on_step_down(struct standby *standby, void (*asked)(void *context), void *context);
 /* While it leads: `readers` is called on the loop with the level of records that every replica reads, or 0.
- * `readers` opens that level and returns the log's present one (core/record.h). */
+ * `readers` opens that level and returns the log's present one (core/log/record.h). */
 void standby_on_readers(struct standby *standby, uint32_t (*readers)(void *context, uint32_t reads),
                         void *context);
 /* The controller that leads takes clients now: those that waited here are joined to it. */

@@ -4,7 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
-#include "core/health/signal.h"
+#include "core/words/signal.h"
 #include "doc/json.h"
 #include "sim/capacity/field.h"
 #include "sim/capacity/scenario_queues.h"

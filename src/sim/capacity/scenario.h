@@ -64,7 +64,7 @@ struct failure_model {
     double infant_factor; /* ... failures are so many times as frequent */
     struct draw detection, repair;
     struct corruption_tests tests;      /* of FAILURE_CORRUPTION */
-    char signal[SCENARIO_NAME_MAX + 1]; /* code of core/health/signal.h; "" of kinds without one */
+    char signal[SCENARIO_NAME_MAX + 1]; /* code of core/words/signal.h; "" of kinds without one */
 };
 
 /* A failure at a time that the scenario gives. */

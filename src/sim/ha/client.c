@@ -4,7 +4,7 @@
 #include "sim/ha/world.h"
 
 #include "core/receipt/receipt.h"
-#include "core/record.h"
+#include "core/log/record.h"
 
 #define ANSWER_NS (2 * NS_PER_SECOND) /* a client waits so long */
 

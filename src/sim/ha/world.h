@@ -24,7 +24,7 @@
 #include "base/units.h"
 #include "core/agent/agent.h"
 #include "core/agent/codec.h"
-#include "core/record.h"
+#include "core/log/record.h"
 #include "drive/agent.h"
 #include "drive/drive.h"
 #include "sim/clock.h"

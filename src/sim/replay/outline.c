@@ -6,7 +6,7 @@
 #include "base/units.h"
 #include "core/admit/admit.h"
 #include "core/ladder/ladder.h"
-#include "core/record.h"
+#include "core/log/record.h"
 #include "doc/json.h"
 
 /* A rank in an order, and its machine. */

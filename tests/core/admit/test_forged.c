@@ -2,7 +2,7 @@
 #include "queues.h"
 
 #include "base/rng.h"
-#include "core/snapshot.h"
+#include "core/log/snapshot.h"
 
 #define QUEUE(quota) FLAVOR("v5e") CLUSTER_QUEUE("cq", quota, PREEMPTS) LOCAL_QUEUE("lq", "cq") CLASS_HIGH
 #define PREEMPTS     "  preemption: {withinClusterQueue: LowerPriority}\n"

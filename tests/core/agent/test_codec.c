@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "core/agent/codec.h"
 #include "core/agent/codec_pb.h"
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 enum { ROUNDS = 400 };
 

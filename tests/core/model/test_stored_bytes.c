@@ -1,5 +1,5 @@
 /* spec.settings.storedBytes of the cluster file. */
-#include "core/limits.h"
+#include "core/words/limits.h"
 #include "settings.h"
 
 #define HEAD SECTION("settings")

@@ -1,7 +1,7 @@
 /* Events that clients write: what is kept of them, in which form, and that a storm of them has an end. */
 #include "object_test.h"
 
-#include "core/limits.h"
+#include "core/words/limits.h"
 
 /* Of thousands of writes the invariants are looked at once, by put() afterwards. */
 static int write_event(struct harness *h, const char *ns, const char *name)

@@ -1,6 +1,6 @@
 /* Writes that their clients send again: each is applied once, and answered as it was (retry.c). */
 #include "core/receipt/receipt.h"
-#include "core/record.h"
+#include "core/log/record.h"
 #include "host/api/client.h"
 
 #define MAPS "/api/v1/namespaces/default/configmaps"

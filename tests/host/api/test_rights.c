@@ -1,7 +1,7 @@
 /* Watches end with the right to them: a binding that goes, a token that is withdrawn. */
 #include "client.h"
 
-#include "core/record.h"
+#include "core/log/record.h"
 #include "host/api/request.h"
 
 #define ROLES     "/apis/rbac.authorization.k8s.io/v1/namespaces/default"

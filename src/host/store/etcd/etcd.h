@@ -34,8 +34,8 @@
  *   - After etcd_log_lead() returned 1, nobody else's append succeeds.
  *   - etcd's alarm NOSPACE costs nothing that was acknowledged; the same append succeeds when it is over.
  *
- * Each controller announces itself under its lease, with the level of records that it reads (core/record.h).
- * A lease without an announcement is a controller of a release that had none.
+ * Each controller announces itself under its lease, with the level of records that it reads
+ * (core/log/record.h). A lease without an announcement is a controller of a release that had none.
  *
  * Errors, besides those of store.h: ERROR_FENCED  another controller leads, or may: what was being appended
  * is in the log or not, and this process must not act on it; open the log anew, and follow.
