@@ -113,7 +113,7 @@ static void test_seeds_that_found_something(void **state)
         204008909, 220002258, 220007325, 220008211, 220011823, 221000117, 221013907, 230000893, 240000476,
         240004333, 240004789, 220007330, 260000520, 260000656, 260000818, 260001386, 260002667, 260004099,
         261000992, 262003397, 262003452, 290026476, 300003279, 300010534, 330001635, 350305377, 360001416,
-        367002438};
+        367002438, 375009449};
     for (size_t i = 0; i < sizeof(seeds) / sizeof(*seeds); i++) {
         struct campaign_outcome outcome;
         struct campaign_options options = {.first_seed = seeds[i], .count = 1, .jobs = 1, .steps = 10000};

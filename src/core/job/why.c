@@ -71,6 +71,7 @@ static void count_change(const struct step *step, struct gang *gang)
 bool gang_set_why(struct step *step, struct gang *gang, struct buf *why)
 {
     CHECK(why->len > 0); /* a waiting gang has a reason */
+    bool first = gang->why.len == 0;
     gang_why_is_said(step, gang);
     if (str_equal(gang->why, buf_str(why))) {
         buf_done(why);
@@ -82,6 +83,8 @@ bool gang_set_why(struct step *step, struct gang *gang, struct buf *why)
     gang->why = buf_str(&gang->why_text);
     *why = (struct buf){0};
     step_changed(step, CHANGE_MODIFIED, ref_jobset(gang->jobset));
+    if (first && gang->jobset->recovery.absence.replicas.len > 0)
+        jobset_mark(step, gang->jobset); /* shrink_look: absent replicas may return when all others wait */
     return true;
 }
 
