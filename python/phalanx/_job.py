@@ -315,7 +315,7 @@ class Job:
         return Drain(drain.remaining_ms / 1000, drain.reason)
 
     def slice_tables(self) -> Tuple[int, str]:
-        """Number and name of the routing tables of this job's slice, such as (2, "4x4x8 without x5"); (0, ""):
+        """Number and name of the routing tables of this job's slice, the name such as "4x4x8 without x5"; (0, ""):
         it has none. A larger number replaces earlier tables; equal names are equal tables on every rank."""
         name = ctypes.create_string_buffer(256)
         number = self._library.phx_slice_tables(self._context, name, len(name)) if self._context else 0

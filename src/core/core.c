@@ -105,7 +105,7 @@ static void route_boot(struct core *core, struct step *step, const struct event 
     lease_hold_boot(&core->hold, step->seq);
     node_boot(core, step, event->boot.paused);
     hangs_boot(step);
-    slices_boot(step);
+    slices_boot(step, event->boot.restored);
     if (event->boot.restored)
         hearing_begin(step);
 }

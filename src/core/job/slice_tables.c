@@ -15,12 +15,12 @@ void slice_tell_tables(struct step *step, const struct task *task)
         step->slices->list.len ? slice_find(step->slices, task->job->jobset->uid) : NULL;
     if (!slice || slice->tables == 0)
         return;
-    CHECK(task->machine != MACHINE_NONE && slice->tables_name.len > 0);
+    CHECK(task->machine != MACHINE_NONE && slice->tables_name.len > 0 && slice->tables_number <= INT64_MAX);
     struct effect *effect = effect_add(step->effects, EFFECT_TASK_NOTICE);
     effect->notice.machine = task->machine;
     effect->notice.notice = (struct task_notice){.kind = NOTICE_TABLES,
                                                  .task = task->uid,
-                                                 .step = slice->tables,
+                                                 .step = (int64_t)slice->tables_number,
                                                  .session = task->routes.open ? task->routes.session : 0,
                                                  .tables = buf_str(&slice->tables_name)};
 }
@@ -68,10 +68,20 @@ static uint64_t switches_avoided(const struct slice *slice, uint64_t without)
     return slice_shape_is_whole(&slice->place.cubes.shape) ? without : UINT64_MAX;
 }
 
+/* The log was restored from a backup, and its lost part has told ranks of other tables. */
+static void replace_lost(struct step *step, const struct task *task, struct slice *slice, uint64_t number)
+{
+    CHECK(slice_tables_are_lost(step, slice, number));
+    slice_renumber_tables(step, slice);
+    step_note(step, true, "LogRestored", ref_jobset(task->job->jobset),
+              "rank %u has routing tables that the log does not know: all ranks go on with " STR_FORMAT,
+              task->rank, STR_ARG(buf_str(&slice->tables_name)));
+    jobs_slice_rerouted(step, task->job->jobset);
+}
+
 void slice_take_routes(struct step *step, struct task *task, const struct rank_routes *routes)
 {
-    const struct slice *slice =
-        step->slices->list.len ? slice_find(step->slices, task->job->jobset->uid) : NULL;
+    struct slice *slice = step->slices->list.len ? slice_find(step->slices, task->job->jobset->uid) : NULL;
     struct rank_routes *known = &task->routes;
     if (!slice || slice->tables == 0 || routes->session == 0 || routes->session < known->session)
         return;
@@ -81,11 +91,13 @@ void slice_take_routes(struct step *step, struct task *task, const struct rank_r
     if (!(same && opens))
         *known = *routes;
     if (opens && !same) { /* it loads none that are older than those that it is told now */
-        known->tables = slice->tables;
+        known->tables = slice->tables_number;
         known->without = slice->tables_out;
     }
     known->without = switches_avoided(slice, known->without);
-    if (opens)
+    if (slice_tables_are_lost(step, slice, routes->tables))
+        replace_lost(step, task, slice, routes->tables);
+    else if (opens)
         slice_tell_tables(step, task); /* also if the answer to an earlier opening was lost */
     mark_pod(step, task);
 }

@@ -76,6 +76,7 @@ static void write_slice(const struct slice *slice, void (*put)(void *context, Sn
     pb.reads_from = slice->reads_from;
     pb.moves = slice->moves;
     pb.tables = slice->tables;
+    pb.tables_number = slice->tables_number;
     pb.tables_out = slice->tables_out;
     pb.tables_ns = slice->tables_ns;
     pb.leave_ns = slice->leave_ns;
@@ -176,7 +177,8 @@ void snapshot_write_slices(const struct slices *slices, void (*put)(void *contex
     record.kind_case = SNAPSHOT__RECORD__KIND_SLICE_TOTALS;
     record.slice_totals = &pb;
     pb.operations = slices->operations;
-    if (slices->operations)
+    pb.tables_number = slices->tables_number;
+    if (slices->operations || slices->tables_number)
         put(context, &record);
     for (uint32_t p = 0; p < slices->pod_count; p++)
         for (uint32_t number = 0; slices->pods[p]->switches && number < POD_SWITCHES; number++)
@@ -195,7 +197,8 @@ void snapshot_write_slices(const struct slices *slices, void (*put)(void *contex
 bool snapshot_read_slice_totals(struct slices *slices, const Snapshot__SliceTotals *pb)
 {
     slices->operations = pb->operations;
-    return pb->operations > 0;
+    slices->tables_number = pb->tables_number;
+    return (pb->operations > 0 || pb->tables_number > 0) && pb->tables_number <= SLICE_TABLES_NUMBER_MAX;
 }
 
 bool snapshot_read_cube(struct slices *slices, int64_t now_ns, const Snapshot__Cube *pb)
@@ -225,12 +228,15 @@ bool snapshot_read_slice(struct slices *slices, const struct job_store *jobs, co
                           .reads_from = pb->reads_from,
                           .moves = pb->moves,
                           .tables = pb->tables,
+                          .tables_number = pb->tables_number ? pb->tables_number : pb->tables,
                           .tables_out = pb->tables_out,
                           .tables_ns = pb->tables_ns,
                           .leave_ns = pb->leave_ns,
                           .noticed_ns = pb->noticed_ns};
     struct error error;
     struct cube_slice *cubes = &saved.place.cubes;
+    if (pb->tables_number == 0 && pb->tables > slices->tables_number)
+        slices->tables_number = pb->tables; /* an older version wrote the record */
     if (pb->phase >= SLICE_PHASES || pb->n_cubes > SLICE_CUBES_MAX || pb->n_origin != AXES || !owner ||
         pb->begun_ns > now_ns || pb->connected_ns > now_ns || pb->tables_ns > now_ns ||
         pb->noticed_ns > now_ns || !read_shown(&saved.shown, now_ns, pb->shown) ||

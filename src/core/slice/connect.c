@@ -123,8 +123,11 @@ static void emit(struct step *step, uint32_t pod, uint32_t number)
                               .timeout_ns = config->timeout_ns};
 }
 
-void slices_boot(struct step *step)
+void slices_boot(struct step *step, bool restored)
 {
+    for (size_t i = 0; restored && i < step->slices->list.len; i++)
+        if (step->slices->list.items[i]->tables > 0)
+            slice_renumber_tables(step, step->slices->list.items[i]);
     for (uint32_t p = 0; p < step->slices->pod_count; p++) {
         step->slices->pods[p]->stale = true; /* a snapshot of an older version has no views */
         for (uint32_t number = 0; step->slices->pods[p]->switches && number < POD_SWITCHES; number++)
@@ -270,10 +273,33 @@ void slice_name_tables(struct slice *slice)
     CHECK(slice->tables_name.len <= SLICE_TABLES_MAX);
 }
 
+/* See slice.h. */
+static uint64_t next_number(const struct step *step)
+{
+    uint64_t epoch_max = SLICE_TABLES_NUMBER_MAX >> SLICE_TABLES_EPOCH_BITS;
+    uint64_t least = (step->epoch < epoch_max ? step->epoch : epoch_max) << SLICE_TABLES_EPOCH_BITS;
+    uint64_t next = step->slices->tables_number + 1;
+    return next > least ? next : least;
+}
+
+bool slice_tables_are_lost(const struct step *step, const struct slice *slice, uint64_t number)
+{
+    CHECK(slice->tables_number <= step->slices->tables_number);
+    return number > slice->tables_number && number < next_number(step);
+}
+
+void slice_renumber_tables(struct step *step, struct slice *slice)
+{
+    uint64_t number = next_number(step);
+    CHECK(slice->tables > 0 && number > slice->tables_number && number < INT64_MAX);
+    step->slices->tables_number = slice->tables_number = number;
+}
+
 void slice_give_tables(struct step *step, struct slice *slice)
 {
     CHECK(slice->phase == SLICE_CONNECTED && slice->tables < UINT32_MAX);
     slice->tables++;
+    slice_renumber_tables(step, slice);
     slice->tables_out = slice->left_out;
     slice->tables_ns = step->now_ns;
     slice_name_tables(slice);
@@ -308,6 +334,7 @@ static void check_slice(const struct slices *slices, const struct cluster *clust
     CHECK(slice->place.cubes.count == slice_shape_cubes(&slice->place.cubes.shape));
     CHECK((slice->connected & slice->left_out) == 0 && !(slice->connected & ~ALL_SWITCHES));
     CHECK(slice->phase != SLICE_CONNECTING || !slice->lost);
+    CHECK(slice->tables_number <= slices->tables_number && (slice->tables > 0) == (slice->tables_number > 0));
     /* A slice is Ready only when all of its circuits were read back. */
     bool ready = slice->phase == SLICE_CONNECTED && !slice->lost;
     CHECK(slice->shown.uid == 0 || slice->shown.ready == (ready ? SHOWN_TRUE : SHOWN_FALSE));

@@ -32,6 +32,14 @@
  * named by the shape and these switches alone (fabric/route.h makes the same tables of both everywhere), so a
  * change is one message to each rank: `tables_out` is the set that the newest tables avoid, `tables` counts
  * them. A slice that `moves` keeps its first tables, also when a switch comes back; so does a part of a cube.
+ * Agents and ranks know them by `tables_number`, and take larger numbers alone.
+ *
+ * Numbers of tables are never given twice, also when the log is restored from a backup, and its lost part has
+ * given some that agents and ranks still know: each is above all others in the log, and not below the epoch
+ * of the controller that gives it, times 2^SLICE_TABLES_EPOCH_BITS. The epoch is the time in ms, so the lost
+ * part would have had to give 2^SLICE_TABLES_EPOCH_BITS of them in every ms of its life to reach it. After
+ * such a boot, and when a rank names tables that this log has not given, the tables of the log get a new
+ * number (slice_renumber_tables): all ranks then load these, whatever the lost part has told them.
  *
  * Planned maintenance. A switch or cube whose drain was asked for takes no new slices:
  *
@@ -68,7 +76,8 @@
 #include "core/model/model.h"
 #include "core/words/switch.h"
 
-enum { SWITCH_TRIES_MAX = 4, SLICE_OUT_MAX = 1, SLICE_MACHINE_CHIPS = 4 };
+enum { SWITCH_TRIES_MAX = 4, SLICE_OUT_MAX = 1, SLICE_MACHINE_CHIPS = 4, SLICE_TABLES_EPOCH_BITS = 10 };
+#define SLICE_TABLES_NUMBER_MAX (UINT64_C(1) << 62) /* of a snapshot; a notice has room for more */
 #define SWITCH_BACKOFF_NS     (250 * NS_PER_MS)
 #define SWITCH_BACKOFF_MAX_NS (30 * NS_PER_SECOND)
 /* The time in which ranks load tables around a drained switch, before its condition says they are late. */
@@ -110,6 +119,7 @@ struct slice {
     uint64_t reads_from; /* what its switches held before this request does not count; 0: all counts */
     bool moves;          /* it keeps its tables: lost with the first switch that these do not avoid */
     uint32_t tables;     /* routing tables that its ranks were given, one after another; 0: none yet */
+    uint64_t tables_number; /* the newest of them is known by it to agents and ranks; 0: none yet */
     uint64_t tables_out; /* switches that the newest of them avoid */
     int64_t tables_ns;   /* when its ranks were told of them */
     struct buf tables_name; /* slice_tables_name of them; derived */
@@ -173,6 +183,7 @@ struct slices {
     struct pod_now **pods;    /* [pod_count] of the cluster */
     size_t pod_count;
     uint64_t operations; /* number of the last request */
+    uint64_t tables_number;   /* the last one that was given, to any slice */
     uint64_t closings_seen;   /* health_closings when faults were compared with the state last; derived */
     uint64_t machines_seen;   /* number of the next change of machines to look at; derived */
     VEC(struct slice *) dead; /* freed when the next step begins; likewise: */
@@ -229,6 +240,11 @@ bool slice_wants_tables(const struct slice *slice);
 /* Gives the slice new tables: around the switches that it does without. Their name is "4x4x8-twisted", and
  * " without x5" if there is a switch that they avoid. */
 void slice_give_tables(struct step *step, struct slice *slice);
+/* Gives the slice's tables another number, so that ranks take them for newer than all that they know. */
+void slice_renumber_tables(struct step *step, struct slice *slice);
+/* Whether a rank can have tables of this number only from a controller whose log is lost: it is above that
+ * of the slice's, and no controller will give it any more. */
+bool slice_tables_are_lost(const struct step *step, const struct slice *slice, uint64_t number);
 
 /* --- planned maintenance -------------------------------------------------------------------------------- */
 
@@ -288,7 +304,8 @@ void slices_bury(struct slices *slices);
 
 /* --- for core.c ----------------------------------------------------------------------------------------- */
 
-void slices_boot(struct step *step); /* repeats the requests under way */
+/* Repeats the requests under way. `restored`: the log is from a backup. */
+void slices_boot(struct step *step, bool restored);
 /* The cluster's pods and switches are others now: what does not fit them is forgotten. `step` NULL: while a
  * snapshot is read, before any slice is. */
 void slices_cluster(struct step *step, struct slices *slices, const struct cluster *cluster);

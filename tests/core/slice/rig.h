@@ -147,6 +147,22 @@ static inline const struct slice *slice_of(struct rig *rig, const char *name)
     return slice_find(core_slices(rig->h.core), harness_jobset(&rig->h, name)->uid);
 }
 
+/* The number of the nth tables that the controller of epoch 1 gave, all slices counted; 0: 0. */
+static inline uint64_t number_of_tables(uint64_t nth)
+{
+    return nth ? (UINT64_C(1) << SLICE_TABLES_EPOCH_BITS) + nth - 1 : 0;
+}
+
+/* A rank of JobSet "a" says which tables its chips have. */
+static inline void say_routes_of(struct rig *rig, uint32_t rank, struct rank_routes routes)
+{
+    const struct task *task = harness_jobset(&rig->h, "a")->jobs[0]->indexes[rank].task;
+    struct task_report report = {
+        .kind = REPORT_ROUTES, .task = task->uid, .attempt_plus_1 = 1, .routes = routes};
+    harness_report(&rig->h, &report, task->machine);
+    core_check_invariants(rig->h.core);
+}
+
 static inline int count_started(const struct rig *rig)
 {
     int count = 0;

@@ -22,9 +22,10 @@ static const struct cube_now *cube_at(struct rig *rig, uint32_t cube)
     return &core_slices(rig->h.core)->pods[0]->all_cubes[cube];
 }
 
-/* Number of tasks that the last step told these tables. */
-static int count_told(const struct rig *rig, int64_t number, const char *name)
+/* Number of tasks that the last step told these tables, the nth that the only controller gave. */
+static int count_told(const struct rig *rig, int nth, const char *name)
 {
+    int64_t number = (int64_t)number_of_tables(nth);
     int count = 0;
     for (size_t i = 0; i < rig->h.effects.list.len; i++) {
         const struct effect *effect = &rig->h.effects.list.items[i];
@@ -74,13 +75,7 @@ static void a_switch_is_drained_when_slices_are_routed_around_it(void **state)
 static void say_routes(struct rig *rig, uint32_t rank, uint64_t session, bool open, uint64_t tables,
                        uint64_t without)
 {
-    const struct task *task = harness_jobset(&rig->h, "a")->jobs[0]->indexes[rank].task;
-    struct task_report report = {.kind = REPORT_ROUTES,
-                                 .task = task->uid,
-                                 .attempt_plus_1 = 1,
-                                 .routes = {session, open, tables, without}};
-    harness_report(&rig->h, &report, task->machine);
-    core_check_invariants(rig->h.core);
+    say_routes_of(rig, rank, (struct rank_routes){session, open, number_of_tables(tables), without});
 }
 
 /* The session that the last step answered to one task; 0: none. */
