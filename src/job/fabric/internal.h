@@ -80,6 +80,8 @@ int fabric_bring_up(struct phx_fabric *fabric, struct phx_error *error);
 /* watch.c: takes the chips' events and the controller's word. 0: go on; FABRIC_AGAIN: this rank or another
  * one has asked for a new generation; or an error. `wait`: blocks until something happens, for a while. */
 int fabric_watch(struct phx_fabric *fabric, bool wait, struct phx_error *error);
+/* Sends what writes have left to be sent, and takes the chips' events, as fabric_watch(). */
+int fabric_flush(struct phx_fabric *fabric, struct phx_error *error);
 /* FABRIC_AGAIN: a rank has asked for a new generation; 0, or an error. */
 int fabric_is_asked(struct phx_fabric *fabric, struct phx_error *error);
 /* Asks all ranks for one. */

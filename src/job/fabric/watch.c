@@ -122,12 +122,23 @@ static void wait_a_little(struct phx_fabric *fabric)
     poll(fds, 2, WAIT_MS); /* other ranks ask by a key, which has no descriptor */
 }
 
-int fabric_watch(struct phx_fabric *fabric, bool wait, struct phx_error *error)
+static int take_events(struct phx_fabric *fabric, int *taken, struct phx_error *error)
 {
     struct phx_chip_event event;
-    int found, status = 0, taken = 0;
-    for (; status == 0 && (found = fabric->driver->next(fabric->chips, &event, error)) != 0; taken++)
+    int found, status = 0;
+    for (; status == 0 && (found = fabric->driver->next(fabric->chips, &event, error)) != 0; ++*taken)
         status = found < 0 ? found : take_event(fabric, &event, error);
+    return status;
+}
+
+int fabric_flush(struct phx_fabric *fabric, struct phx_error *error)
+{
+    return take_events(fabric, &(int){0}, error);
+}
+
+int fabric_watch(struct phx_fabric *fabric, bool wait, struct phx_error *error)
+{
+    int taken = 0, status = take_events(fabric, &taken, error);
     if (status == 0)
         status = fabric_is_asked(fabric, error);
     if (status == 0 && routes_change(fabric))
