@@ -20,8 +20,9 @@
  * packet of the old session is delivered in the new one. The sums have the same bits with any tables.
  *
  * Threads. One thread at a time uses a fabric. Calls are collective: all ranks make the same calls in the
- * same order. They wait for the other ranks without a limit, and end with PHX_ERROR_PEER, PHX_ERROR_REJOIN or
- * PHX_ERROR_FENCED when the attempt is over: abandon the fabric, call phx_rejoin, and open another one.
+ * same order. They wait for the other ranks, and at the opening for the controller (answer_ms), without a
+ * limit, and end with PHX_ERROR_PEER, PHX_ERROR_REJOIN or PHX_ERROR_FENCED when the attempt is over: abandon
+ * the fabric, call phx_rejoin, and open another one.
  *
  * Results, ownership and errors are as in phalanx.h.
  */
@@ -45,12 +46,17 @@ struct phx_fabric_options {
      * of a driver with a '/' (phalanx/chips.h) and what it expects. Default: PHX_CHIP_NETWORK. */
     const char *chips;
     int keeps_routes; /* not 0: a link without light ends the calls with an error; all ranks say the same */
+    /* The time in which the controller has to answer that it knows of this rank's chips (phx_slice_enter):
+     * above 0, phx_fabric_open ends with PHX_ERROR_TIMEOUT after it, and the message says who has not
+     * answered. Default: no limit, as long as the attempt lives. */
+    int64_t answer_ms;
 };
 
 /* Brings the network of the job's slice up. Waits for the routing tables that the agent tells
  * (phx_slice_wait). On success the caller owns *ret_fabric and must pass it to phx_fabric_close or
  * phx_fabric_abandon. PHX_ERROR_INVALID: the slice does not fit the ranks, PHX_CHIP_NETWORK is wrong, or
- * the wiring is: the message names the first wrong wire; PHX_ERROR_IO: the chips cannot be reached. */
+ * the wiring is: the message names the first wrong wire; PHX_ERROR_IO: the chips cannot be reached;
+ * PHX_ERROR_TIMEOUT: see answer_ms. */
 int phx_fabric_open(phx_context *ctx, const struct phx_fabric_options *options, phx_fabric **ret_fabric,
                     struct phx_error *error);
 

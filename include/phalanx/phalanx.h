@@ -375,7 +375,8 @@ int phx_notice(phx_context *ctx, struct phx_drain *ret_drain);
 /* Returns the number of the routing tables by which the job's slice of a pod is routed now; 0: it has none,
  * or the agent has not told yet. *ret_name gets their name, at most size - 1 bytes and a NUL: the shape, and
  * the optical switches that they avoid, such as "4x4x8-twisted without x5". A name stands for the same tables
- * on every rank; a larger number replaces them. ret_name may be NULL. Any thread may call. */
+ * on every rank; a larger number replaces them, and no number is given twice. ret_name may be NULL. Any
+ * thread may call. */
 uint64_t phx_slice_tables(phx_context *ctx, char *ret_name, size_t size);
 
 enum { PHX_SLICE_CHIPS = 4 }; /* of a machine: 2x2x1 */
@@ -407,9 +408,11 @@ int phx_slice_wait(phx_context *ctx, uint64_t seen, int64_t timeout_ms, struct p
  * that its chips have tables without the switch. Any thread may call. */
 
 /* Opens a session of this rank's chips, before it looks at phx_slice_get and loads tables: waits until the
- * controller has heard of the session, for ten seconds at most, because a controller may be away. Returns 0,
- * or what the gang has failed with. */
-int phx_slice_enter(phx_context *ctx, struct phx_error *error);
+ * controller has heard of the session and has named tables to load. While a controller is away that is when
+ * it is back. Returns 0; PHX_ERROR_TIMEOUT: not within timeout_ms (-1: no limit), and the message says who
+ * has not answered, the agent or a controller; or what the gang has failed with. After an error the session
+ * is closed. */
+int phx_slice_enter(phx_context *ctx, int64_t timeout_ms, struct phx_error *error);
 /* Says that the chips have the tables of this number, which avoid the switches `without` (as in struct
  * phx_slice). */
 void phx_slice_loaded(phx_context *ctx, uint64_t tables, uint64_t without);

@@ -66,6 +66,8 @@ struct gang {
     size_t step_frames[GANG_MAX], joins[GANG_MAX], leaves[GANG_MAX], gone[GANG_MAX][GANG_MAX];
     size_t retries[GANG_MAX];
     char retry_reason[JOBWIRE_REASON_MAX]; /* the newest */
+    struct jobwire_routes routes[GANG_MAX]; /* the newest word of each rank */
+    const char *slice;                      /* name of its routing tables, number 1; NULL: none are told */
 };
 
 static inline int64_t gang_now_ms(void)
@@ -223,6 +225,14 @@ static inline void gang_send_rejoin(struct gang *gang, size_t client)
         gang_send(gang, client, &message);
 }
 
+/* `session`: which a rank has opened; 0: none. */
+static inline void gang_send_tables(struct gang *gang, size_t client, uint64_t session)
+{
+    struct jobwire_message message = {.type = JOBWIRE_TABLES, .tables = {.number = 1, .session = session}};
+    snprintf(message.tables.name, sizeof message.tables.name, "%s", gang->slice);
+    gang_send(gang, client, &message);
+}
+
 static inline void gang_on_join(struct gang *gang, size_t client, const struct jobwire_join *join)
 {
     struct gang_client *from = &gang->clients[client];
@@ -253,6 +263,8 @@ static inline void gang_on_join(struct gang *gang, size_t client, const struct j
         gang_key(gang->attempt, answer.welcome.key);
     }
     gang_send(gang, client, &answer);
+    if (gang->slice != NULL)
+        gang_send_tables(gang, client, 0);
 }
 
 static inline bool gang_copy_file(const char *from, const char *to)
@@ -323,6 +335,11 @@ static inline void gang_on_message(struct gang *gang, size_t client, const struc
     case JOBWIRE_RETRY:
         gang->retries[rank]++;
         memcpy(gang->retry_reason, message->retry.reason, sizeof gang->retry_reason);
+        break;
+    case JOBWIRE_ROUTES:
+        gang->routes[rank] = message->routes;
+        if (gang->slice != NULL && message->routes.open && message->routes.tables == 0)
+            gang_send_tables(gang, client, message->routes.session);
         break;
     case JOBWIRE_LEAVE:
         gang->leaves[rank]++;

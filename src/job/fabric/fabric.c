@@ -135,7 +135,7 @@ int phx_fabric_open(phx_context *ctx, const struct phx_fabric_options *options, 
     if (status == 0)
         status = take_slice(fabric, error);
     if (status == 0)
-        status = phx_slice_enter(ctx, error);
+        status = phx_slice_enter(ctx, asked.answer_ms > 0 ? asked.answer_ms : -1, error);
     if (status == 0)
         status = count_opens(fabric, error);
     if (status == 0)

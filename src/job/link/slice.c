@@ -6,7 +6,7 @@
 #include "job/context.h"
 #include "job/link/error.h"
 
-enum { EXTENT_MAX = 600, FACE_LINKS = 16, ANSWER_MS_MAX = 10000 };
+enum { EXTENT_MAX = 600, FACE_LINKS = 16 };
 static const uint32_t machine_chips[3] = {2, 2, 1}; /* along X, Y, Z */
 
 /* Reads a number without a sign or leading zeros. Returns the byte behind it; NULL: none up to `max`. */
@@ -134,9 +134,29 @@ static uint64_t next_session(const struct phx_context *ctx)
     return at_ns > ctx->routes.session ? at_ns : ctx->routes.session + 1;
 }
 
-int phx_slice_enter(phx_context *ctx, struct phx_error *error)
+/* The controller's answer goes by the agent. Caller holds the mutex. */
+static int fail_unanswered(const struct phx_context *ctx, int64_t timeout_ms, struct phx_error *error)
 {
-    int64_t deadline_ns = job_deadline_ns(ANSWER_MS_MAX);
+    const char *who = ctx->link.state != LINK_READY ? "its agent does not answer"
+                      : ctx->tables.number == 0 ? "no controller has named any tables: has the job a slice?"
+                                                : "the agent is there, but no controller has answered";
+    return job_fail(error, PHX_ERROR_TIMEOUT,
+                    "rank %u waited %lld ms for the controller to hear of its chips' session: %s",
+                    ctx->settings.rank, (long long)timeout_ms, who);
+}
+
+/* Caller holds the mutex. */
+static void close_session(struct phx_context *ctx)
+{
+    if (!ctx->routes.open)
+        return;
+    ctx->routes = (struct jobwire_routes){.session = ctx->routes.session};
+    job_routes_say(ctx);
+}
+
+int phx_slice_enter(phx_context *ctx, int64_t timeout_ms, struct phx_error *error)
+{
+    int64_t deadline_ns = job_deadline_ns(timeout_ms);
     int status = 0;
     pthread_mutex_lock(&ctx->mutex);
     ctx->routes = (struct jobwire_routes){.session = next_session(ctx), .open = true};
@@ -144,8 +164,10 @@ int phx_slice_enter(phx_context *ctx, struct phx_error *error)
     while (!ctx->settings.standalone && ctx->tables.session < ctx->routes.session && status == 0) {
         status = job_failure(ctx, error);
         if (status == 0 && !job_wait(ctx, deadline_ns))
-            break; /* a controller that is away calls no switch drained either */
+            status = fail_unanswered(ctx, timeout_ms, error);
     }
+    if (status != 0)
+        close_session(ctx);
     pthread_mutex_unlock(&ctx->mutex);
     return status;
 }
@@ -164,9 +186,6 @@ void phx_slice_loaded(phx_context *ctx, uint64_t tables, uint64_t without)
 void phx_slice_leave(phx_context *ctx)
 {
     pthread_mutex_lock(&ctx->mutex);
-    if (ctx->routes.open) {
-        ctx->routes = (struct jobwire_routes){.session = ctx->routes.session};
-        job_routes_say(ctx);
-    }
+    close_session(ctx);
     pthread_mutex_unlock(&ctx->mutex);
 }

@@ -268,6 +268,77 @@ static void test_tables(void **unused)
     gang_done(&gang);
 }
 
+/* The limit is passed while the agent is there but has no word of a controller; a wait without a limit ends
+ * with the answer to this opening, and with no earlier word. */
+static int wait_for_an_answer(void *unused)
+{
+    struct phx_error error = {0};
+    struct phx_slice slice;
+    phx_context *ctx = gang_join();
+    EXPECT(phx_slice_enter(ctx, 20, &error) == PHX_ERROR_TIMEOUT);
+    EXPECT(strstr(error.message, "rank 0") != NULL && strstr(error.message, "has the job a slice?") != NULL);
+    EXPECT(phx_step(ctx, 1, NULL, 0, &error) == 0);
+    EXPECT(phx_slice_wait(ctx, 0, FOREVER, &slice, &error) == 0);
+    EXPECT(phx_slice_enter(ctx, 20, &error) == PHX_ERROR_TIMEOUT);
+    EXPECT(strstr(error.message, "no controller has answered") != NULL);
+    EXPECT(phx_step(ctx, 2, NULL, 0, &error) == 0);
+    EXPECT(phx_slice_enter(ctx, FOREVER, &error) == 0);
+    EXPECT(phx_slice_get(ctx, &slice) == 1 && slice.tables == 8);
+    phx_slice_loaded(ctx, slice.tables, slice.without);
+    EXPECT(phx_leave(ctx, &error) == 0);
+    return 0;
+}
+
+static void test_a_session_waits_for_its_answer(void **unused)
+{
+    struct gang gang;
+    gang_init(&gang, 1);
+    gang_fork_all(&gang, wait_for_an_answer, NULL);
+    gang_until(&gang, gang.steps[0].step == 1);
+    uint64_t first = gang.routes[0].session;
+    assert_true(first > 0 && !gang.routes[0].open); /* it is closed after the failure */
+    struct jobwire_message message = {.type = JOBWIRE_TABLES, .tables = {.number = 7, .session = first}};
+    snprintf(message.tables.name, sizeof message.tables.name, "4x4x8");
+    gang_send_all(&gang, &message);
+    gang_until(&gang, gang.steps[0].step == 2);
+    gang_until(&gang, gang.routes[0].open);
+    assert_true(gang.routes[0].session > first && gang.routes[0].tables == 0);
+    gang_send_all(&gang, &message); /* no answer to this session */
+    message.tables.number = 8;
+    gang_send_all(&gang, &message);
+    gang_poll(&gang, 20);
+    assert_true(gang.pids[0] != 0 && gang.routes[0].tables == 0);
+    message.tables.session = gang.routes[0].session;
+    gang_send_all(&gang, &message);
+    gang_until(&gang, gang.routes[0].tables == 8);
+    gang_expect_exits(&gang, 0);
+    gang_done(&gang);
+}
+
+static int enter_without_an_agent(void *unused)
+{
+    struct phx_error error = {0};
+    phx_context *ctx = gang_join();
+    EXPECT(phx_step(ctx, 1, NULL, 0, &error) == 0);
+    while (phx_slice_enter(ctx, 20, &error) == PHX_ERROR_TIMEOUT &&
+           strstr(error.message, "its agent") == NULL)
+        ;
+    EXPECT(error.code == PHX_ERROR_TIMEOUT);
+    phx_close(ctx);
+    return 0;
+}
+
+static void test_an_agent_that_is_gone_is_named(void **unused)
+{
+    struct gang gang;
+    gang_init(&gang, 1);
+    gang_fork_all(&gang, enter_without_an_agent, NULL);
+    gang_until(&gang, gang.step_frames[0] > 0);
+    gang_stop_agent(&gang);
+    gang_expect_exits(&gang, 0);
+    gang_done(&gang);
+}
+
 static int outlive_agent(void *unused)
 {
     struct phx_error error = {0};
@@ -656,12 +727,20 @@ static void test_incomplete(void **unused)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_talk),        cmocka_unit_test(test_heartbeat),
-        cmocka_unit_test(test_loss),        cmocka_unit_test(test_leave_early),
-        cmocka_unit_test(test_fence),       cmocka_unit_test(test_drain),
-        cmocka_unit_test(test_tables),      cmocka_unit_test(test_agent_restart),
-        cmocka_unit_test(test_checkpoints), cmocka_unit_test(test_stand_alone),
-        cmocka_unit_test(test_incomplete),  cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_talk),
+        cmocka_unit_test(test_heartbeat),
+        cmocka_unit_test(test_loss),
+        cmocka_unit_test(test_leave_early),
+        cmocka_unit_test(test_fence),
+        cmocka_unit_test(test_drain),
+        cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_agent_restart),
+        cmocka_unit_test(test_checkpoints),
+        cmocka_unit_test(test_stand_alone),
+        cmocka_unit_test(test_incomplete),
+        cmocka_unit_test(test_strangers),
+        cmocka_unit_test(test_a_session_waits_for_its_answer),
+        cmocka_unit_test(test_an_agent_that_is_gone_is_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
