@@ -6,6 +6,7 @@
  *     bench_fabric all      every shape of up to 64 cubes without each of the 48 switches, 1,000 pairs of
  *                           switches, 100 seeds of dead links
  *     bench_fabric gather   what ranks tell each other at the start of a session alone
+ *     bench_fabric cache    solved tables from a folder, beside tables that are built, alone
  *     bench_fabric place    streams of slices through a pod alone
  *     bench_fabric sweep N P  of these, shapes of up to N (64) cubes alone, by P processes (one a core)
  *     bench_fabric pairs N P  the pairs of switches alone, on random shapes of up to N (64) cubes
@@ -25,8 +26,10 @@
 #include "base/rng.h"
 #include "core/fabric/bound.h"
 #include "core/fabric/crossconnect.h"
+#include "core/fabric/pattern.h"
 #include "core/fabric/prove.h"
 #include "host/fabric/switches.h"
+#include "job/fabric/cache.h"
 #include "sim/capacity/availability.h"
 #include "sim/capacity/packing.h"
 #include "sim/fabric/bring_up.h"
@@ -573,6 +576,50 @@ static void bench_place(void)
     }
 }
 
+/* Tables that are proved: built and kept, and found in the folder. `dead` names the links for people. */
+static void time_cached(const char *folder, const struct torus *torus, const char *shape, const char *dead)
+{
+    struct route built, found;
+    struct proof proof;
+    struct buf bytes = {0};
+    struct error error = {0};
+    char name[120];
+    double begin_ms = cpu_ms();
+    CHECK(route_build(torus, &built, NULL) == 0 && route_prove(torus, &built, &proof, NULL, NULL) == 0);
+    double built_ms = cpu_ms() - begin_ms;
+    begin_ms = now_ms();
+    if (route_cache_write(folder, torus, &built, &error) < 0)
+        fprintf(stderr, "%s\n", error.text), exit(1);
+    snprintf(name, sizeof name, "tables of %s without %s are kept, on the clock", shape, dead);
+    put(name, now_ms() - begin_ms, "ms", 0);
+    begin_ms = cpu_ms();
+    CHECK(route_cache_read(folder, torus, &bytes, NULL) == 0);
+    CHECK(pattern_routes(buf_str(&bytes), torus, &found, &proof, NULL, NULL) == 0);
+    snprintf(name, sizeof name, "tables of %s without %s are found and proved; limit: built", shape, dead);
+    put(name, cpu_ms() - begin_ms, "ms", built_ms);
+    buf_done(&bytes);
+    route_done(&built);
+    route_done(&found);
+}
+
+static void bench_cache(void)
+{
+    static const char *const shapes[] = {"8x8x8", "16x16x16"};
+    char folder[] = "/tmp/phalanx-routes-XXXXXX", command[64];
+    CHECK(mkdtemp(folder) != NULL);
+    for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++) {
+        struct torus torus = torus_of(shapes[i]), cut = torus_of(shapes[i]);
+        kill_switches(&torus, "x5");
+        time_cached(folder, &torus, shapes[i], "a switch");
+        torus_kill_link(&cut, 17, PORT_X_PLUS);
+        time_cached(folder, &cut, shapes[i], "a link");
+        torus_done(&torus);
+        torus_done(&cut);
+    }
+    snprintf(command, sizeof command, "rm -r %s", folder);
+    CHECK(system(command) == 0);
+}
+
 static void bench_gather(void)
 {
     static const uint32_t worlds[] = {16, 64, 256};
@@ -601,6 +648,8 @@ int main(int argc, char **argv)
         sweep_pairs((uint32_t)cubes, 1000);
         return 0;
     }
+    if (argc > 1 && strcmp(argv[1], "cache") == 0)
+        return bench_cache(), 0;
     bench_gather();
     if (argc > 1 && strcmp(argv[1], "gather") == 0)
         return 0;
@@ -612,6 +661,7 @@ int main(int argc, char **argv)
     bench_switches(OCS_SCPI);
     bench_switches(OCS_TL1);
     bench_session();
+    bench_cache();
     bench_cut("8x8x8", 15);
     bench_cut("16x16x16", 3);
     bench_times();

@@ -79,6 +79,8 @@ static void tell_fabric(struct job *job, phx_context *ctx, uint64_t step)
     if (phx_rank(ctx) == 0)
         printf("fabric session %u at step %llu: %u chips, %u links, %u dark, %u reroutes\n", about.session,
                (unsigned long long)step, about.chips, about.links, about.dark, about.reroutes);
+    if (about.cache_note[0] != '\0')
+        printf("fabric session %u: %s\n", about.session, about.cache_note);
 }
 
 /* As a program does whose device reports that memory is gone. */

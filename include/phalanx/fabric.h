@@ -15,6 +15,11 @@
  * avoid links without light, and switches that the controller takes out of use, reach every chip without a
  * circle of waiting packets. All ranks come to the same result, load their own chips, and start together.
  *
+ * Tables are proved before they are loaded. To solve them anew takes most of the time of a loss in a large
+ * slice; where the ranks have a folder for solved tables (route_cache), they find there what any of them has
+ * solved before. A file is used only after its proof, and all ranks load the same tables whatever their
+ * folders have.
+ *
  * Losses. When light goes, or the controller names other routing tables, all ranks bring the network up again
  * under a new session number, and the call under way begins again by itself with what its caller gave it. No
  * packet of the old session is delivered in the new one. The sums have the same bits with any tables.
@@ -50,6 +55,9 @@ struct phx_fabric_options {
      * above 0, phx_fabric_open ends with PHX_ERROR_TIMEOUT after it, and the message says who has not
      * answered. Default: no limit, as long as the attempt lives. */
     int64_t answer_ms;
+    /* A folder for solved tables, which is there; any ranks of any jobs may share it. Default:
+     * PHX_ROUTE_CACHE. "": none, and all tables are built. */
+    const char *route_cache;
 };
 
 /* Brings the network of the job's slice up. Waits for the routing tables that the agent tells
@@ -72,6 +80,10 @@ struct phx_fabric_about {
     uint32_t dark;     /* links that the tables avoid */
     uint32_t reroutes; /* since phx_fabric_open */
     uint64_t tables;   /* number of the routing tables that the controller has named (phx_slice_tables) */
+    int32_t cached;    /* 1: the tables came from this rank's folder for solved ones */
+    /* Why that folder did not serve at the newest bringing-up: a damaged file, no room, or tables that are
+     * not those of the other ranks. One line; "": it served, had none yet, or there is no folder. */
+    char cache_note[256];
 };
 void phx_fabric_get(const phx_fabric *fabric, struct phx_fabric_about *ret_about);
 

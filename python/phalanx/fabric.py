@@ -16,7 +16,7 @@ package, otherwise what the dynamic loader finds as ``libphalanx_fabric.so.0``.
 """
 
 import ctypes
-from ctypes import POINTER, byref, c_char_p, c_int, c_size_t, c_uint32, c_uint64, c_void_p
+from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
 from typing import NamedTuple, Optional
 
 from . import _library
@@ -29,14 +29,16 @@ _E = POINTER(_library.Error)
 class _Options(ctypes.Structure):
     """struct phx_fabric_options"""
 
-    _fields_ = [("size", c_size_t), ("chips", c_char_p), ("keeps_routes", c_int)]
+    _fields_ = [("size", c_size_t), ("chips", c_char_p), ("keeps_routes", c_int), ("answer_ms", c_int64),
+                ("route_cache", c_char_p)]  # fmt: skip
 
 
 class _About(ctypes.Structure):
     """struct phx_fabric_about"""
 
     _fields_ = [("session", c_uint32), ("chips", c_uint32), ("links", c_uint32), ("dark", c_uint32),
-                ("reroutes", c_uint32), ("tables", c_uint64)]  # fmt: skip
+                ("reroutes", c_uint32), ("tables", c_uint64), ("cached", c_int32),
+                ("cache_note", c_char * 256)]  # fmt: skip
 
 
 _PROTOTYPES = {
@@ -66,6 +68,8 @@ class About(NamedTuple):
     dark: int  # links that the tables avoid
     reroutes: int  # since the fabric was opened
     tables: int  # number of the routing tables that the controller has named
+    cached: bool  # they came from this rank's folder for solved ones
+    cache_note: str  # why that folder did not serve; empty: it did, had none yet, or there is none
 
 
 class Fabric:
@@ -110,7 +114,8 @@ class Fabric:
     def about(self) -> About:
         about = _About()
         self._library.phx_fabric_get(self._own(), byref(about))
-        return About(*(getattr(about, name) for name, _ in _About._fields_))
+        said = {name: getattr(about, name) for name, _ in _About._fields_}
+        return About(**{**said, "cached": bool(about.cached), "cache_note": about.cache_note.decode(errors="replace")})
 
     def close(self) -> None:
         """Waits until no rank needs this one's chips any more. The fabric can't be used any more."""
@@ -125,11 +130,25 @@ class Fabric:
             self._library.phx_fabric_abandon(fabric)
 
 
-def open(job: Job, chips: Optional[str] = None, keeps_routes: bool = False) -> Fabric:
+def open(
+    job: Job,
+    chips: Optional[str] = None,
+    keeps_routes: bool = False,
+    answer_timeout: Optional[float] = None,
+    route_cache: Optional[str] = None,
+) -> Fabric:
     """Brings the network of the job's slice up, on all ranks together. ``chips``: where this machine's are, if not
-    where PHX_CHIP_NETWORK says; ``keeps_routes``: a link without light raises an error instead."""
+    where PHX_CHIP_NETWORK says; ``keeps_routes``: a link without light raises an error instead; ``answer_timeout``:
+    seconds in which the controller has to know of it (None: no limit), after which TimeoutExpired says who has not
+    answered; ``route_cache``: a folder for solved routing tables, if not the one that PHX_ROUTE_CACHE names."""
     library = _load()
-    options = _Options(ctypes.sizeof(_Options), chips.encode() if chips else None, keeps_routes)
+    options = _Options(
+        ctypes.sizeof(_Options),
+        chips.encode() if chips else None,
+        keeps_routes,
+        0 if answer_timeout is None else max(1, int(answer_timeout * 1000)),
+        route_cache.encode() if route_cache is not None else None,
+    )
     fabric = c_void_p()
     _library.call(library.phx_fabric_open, job._context, byref(options), byref(fabric))
     return Fabric(fabric)

@@ -160,9 +160,10 @@ static int session_build(struct fabric_session *session, struct error *error)
     struct route route;
     struct proof *proof = &session->summary.proof;
     session->summary.from_pattern = false;
+    session->summary.refused.code = ERROR_NONE;
     for (uint32_t i = 0; i < session->terms.pattern_count && !session->summary.from_pattern; i++)
-        session->summary.from_pattern =
-            pattern_routes(session->terms.patterns[i], &session->torus, &route, proof, NULL, NULL) == 0;
+        session->summary.from_pattern = pattern_routes(session->terms.patterns[i], &session->torus, &route,
+                                                       proof, NULL, &session->summary.refused) == 0;
     if (!session->summary.from_pattern) {
         if (route_build(&session->torus, &route, error) < 0)
             return error->code;

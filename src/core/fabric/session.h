@@ -95,6 +95,7 @@ struct fabric_session_summary {
     uint32_t buffer_bytes_max; /* of one port and virtual channel */
     uint32_t reroutes;
     bool from_pattern; /* the tables came from one of the patterns */
+    struct error refused; /* why the last of the patterns did not serve; code 0: none was refused */
     struct proof proof;
 };
 struct fabric_session;

@@ -115,10 +115,40 @@ static int load_chip(struct phx_fabric *fabric, const struct fabric_order *order
     return fabric->driver->load(fabric->chips, index, &load, error);
 }
 
-/* Answers and carries out the orders up to the start, whose order it takes. */
-static int prepare(struct phx_fabric *fabric, struct fabric_session *session, struct phx_error *error)
+/* The slice's links with light at both ends, as a session sees them. */
+static void make_torus(const struct phx_fabric *fabric, struct torus *ret_torus)
+{
+    struct fabric_neighbour seen[CHIP_PORTS];
+    torus_copy(ret_torus, &fabric->torus);
+    for (uint32_t chip = 0; chip < ret_torus->chips; chip++) {
+        uint32_t index, rank = owner_of(fabric, (uint16_t)chip, &index);
+        fill_neighbours(fabric, &fabric->words[rank].chips[index], seen);
+        for (uint32_t port = 0; port < CHIP_PORTS; port++)
+            if (!seen[port].light)
+                torus_kill_link(ret_torus, (uint16_t)chip, port);
+    }
+}
+
+/* Before the first chip is loaded: whether its tables are those of all ranks, as fabric_tables_agree(). */
+static int judge_tables(struct phx_fabric *fabric, const struct fabric_session *session,
+                        const struct route *route, struct phx_error *error)
+{
+    fabric_session_summary(session, &fabric->summary);
+    struct error refused = fabric->summary.refused;
+    if (refused.code != ERROR_NONE) {
+        error_wrap(&refused, "%s", fabric->cache.folder);
+        fabric_cache_note(fabric, &refused);
+    }
+    return fabric_tables_agree(fabric, fabric_tables_digest(route), error);
+}
+
+/* Answers and carries out the orders up to the start, whose order it takes. FABRIC_AGAIN: the ranks' tables
+ * differ. *ret_route is the session's. */
+static int prepare(struct phx_fabric *fabric, struct fabric_session *session, const struct route **ret_route,
+                   struct phx_error *error)
 {
     int status = 0;
+    *ret_route = NULL;
     for (struct fabric_order order; status == 0 && fabric_session_order(session, &order);) {
         struct fabric_neighbour seen[CHIP_PORTS];
         uint32_t index, rank = owner_of(fabric, order.chip_number, &index);
@@ -126,7 +156,10 @@ static int prepare(struct phx_fabric *fabric, struct fabric_session *session, st
             fill_neighbours(fabric, &fabric->words[rank].chips[index], seen);
             fabric_session_neighbours(session, order.chip, seen);
         } else if (order.kind == FABRIC_LOAD) {
-            if (rank == fabric->rank)
+            if (*ret_route == NULL)
+                status = judge_tables(fabric, session, order.route, error);
+            *ret_route = order.route;
+            if (status == 0 && rank == fabric->rank)
                 status = load_chip(fabric, &order, index, error);
             fabric_session_done(session, order.chip, FABRIC_LOAD, order.number);
         }
@@ -173,6 +206,7 @@ static void agree(struct phx_fabric *fabric)
                 fabric->memory_bytes = chip->memory_bytes;
         }
     }
+    fabric_cache_agree(fabric);
     fabric->slice.tables = tables;
     fabric->behind = fabric->done > least;
     fabric->session = session == UINT32_MAX ? 1 : session + 1;
@@ -189,40 +223,72 @@ static void note_live(struct phx_fabric *fabric)
     }
 }
 
-static int run_session(struct phx_fabric *fabric, struct phx_error *error)
+/* `roll` and `pattern` outlive the session. */
+static int new_session(struct phx_fabric *fabric, struct roll *roll, const struct str *pattern,
+                       struct fabric_session **ret_session, struct phx_error *error)
 {
-    struct roll roll;
-    struct fabric_session *session;
     struct error why = {0};
-    int status = call_roll(fabric, &roll, error);
+    int status = call_roll(fabric, roll, error);
     if (status < 0)
         return status;
-    struct fabric_session_terms terms = {.slice = &roll.slice,
+    struct fabric_session_terms terms = {.slice = &roll->slice,
                                          .number = fabric->session,
                                          .bytes_per_us = 50000,
                                          .packet_bytes = 4096,
-                                         .route_around = !fabric->keeps_routes};
-    memcpy(terms.origin, roll.origin, sizeof terms.origin);
-    if (fabric_session_new(&terms, &session, &why) < 0)
+                                         .route_around = !fabric->keeps_routes,
+                                         .patterns = pattern,
+                                         .pattern_count = pattern->len > 0};
+    memcpy(terms.origin, roll->origin, sizeof terms.origin);
+    if (fabric_session_new(&terms, ret_session, &why) < 0)
         return fabric_fail(error, PHX_ERROR_INVALID, "the slice's network: %s", why.text);
-    status = prepare(fabric, session, error);
+    return 0;
+}
+
+/* Loads and starts this machine's chips. *ret_route: the session's tables, with which they run after 0. */
+static int load_and_start(struct phx_fabric *fabric, struct fabric_session *session,
+                          const struct route **ret_route, struct phx_error *error)
+{
+    int status = prepare(fabric, session, ret_route, error);
     if (status == 0)
         fabric_session_summary(session, &fabric->summary);
-    fabric_session_free(session);
     note_live(fabric);
     if (status == 0)
         phx_slice_loaded(fabric->ctx, fabric->slice.tables, fabric->without);
-    if (status == 0)
-        status = phx_barrier(fabric->ctx, -1, error); /* all chips are loaded */
-    if (status == 0 && fabric->rank == 0)             /* it has the root of the clock tree, chip 0 */
+    if (status >= 0) { /* all chips are loaded, or some rank has asked for another generation */
+        int met = phx_barrier(fabric->ctx, -1, error);
+        status = met < 0 ? met : status;
+    }
+    if (status == 0 && fabric->rank == 0) /* it has the root of the clock tree, chip 0 */
         status = fabric->driver->start(fabric->chips, 0, fabric->session, error);
     return status == 0 ? fabric_await_start(fabric, error) : status;
+}
+
+static int run_session(struct phx_fabric *fabric, struct phx_error *error)
+{
+    struct roll roll;
+    struct torus torus;
+    struct buf bytes BUF_CLEANUP = {0};
+    struct fabric_session *session;
+    const struct route *route;
+    make_torus(fabric, &torus);
+    fabric_cache_find(fabric, &torus, &bytes);
+    struct str pattern = buf_str(&bytes);
+    int status = new_session(fabric, &roll, &pattern, &session, error);
+    if (status == 0) {
+        status = load_and_start(fabric, session, &route, error);
+        if (status == 0 && !fabric->summary.from_pattern)
+            fabric_cache_keep(fabric, &torus, route);
+        fabric_session_free(session);
+    }
+    torus_done(&torus);
+    fabric->cache.distrusted &= status != 0;
+    return status;
 }
 
 int fabric_bring_up(struct phx_fabric *fabric, struct phx_error *error)
 {
     struct phx_slice slice;
-    struct fabric_word word = {.done = fabric->done};
+    struct fabric_word word = {.done = fabric->done, .cache = fabric_cache_word(fabric)};
     fabric->generation++;
     int status = leave_session(fabric, error);
     if (phx_slice_get(fabric->ctx, &slice) == 1) {

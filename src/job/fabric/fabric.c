@@ -83,6 +83,16 @@ static int open_chips(struct phx_fabric *fabric, const char *text, struct phx_er
     return status;
 }
 
+/* A copy of the folder's name; NULL: there is none. */
+static char *folder_of(const char *asked)
+{
+    const char *folder = asked != NULL ? asked : getenv("PHX_ROUTE_CACHE");
+    if (folder == NULL || folder[0] == '\0')
+        return NULL;
+    char *copy = mem_alloc(strlen(folder) + 1);
+    return memcpy(copy, folder, strlen(folder) + 1);
+}
+
 static void free_fabric(struct phx_fabric *fabric)
 {
     if (fabric->chips != NULL)
@@ -92,6 +102,7 @@ static void free_fabric(struct phx_fabric *fabric)
             mem_free(fabric->arrivals.bits[slot][chip]);
     torus_done(&fabric->torus);
     mem_free(fabric->words);
+    fabric_cache_done(fabric, true);
     mem_free(fabric->last.values);
     mem_free(fabric);
 }
@@ -126,6 +137,7 @@ int phx_fabric_open(phx_context *ctx, const struct phx_fabric_options *options, 
     fabric->rank = phx_rank(ctx);
     fabric->world = phx_world_size(ctx);
     fabric->keeps_routes = asked.keeps_routes != 0;
+    fabric->cache.folder = folder_of(asked.route_cache);
     fabric->words = mem_alloc(fabric->world * sizeof *fabric->words);
     fabric->arrivals.words = ARRIVAL_WORDS;
     for (uint32_t slot = 0; slot < 2; slot++)
@@ -155,7 +167,13 @@ void phx_fabric_get(const phx_fabric *fabric, struct phx_fabric_about *ret_about
                                            .links = fabric->summary.links - fabric->summary.dark,
                                            .dark = fabric->summary.dark,
                                            .reroutes = fabric->bring_ups - 1,
-                                           .tables = fabric->slice.tables};
+                                           .tables = fabric->slice.tables,
+                                           .cached = fabric->summary.from_pattern};
+    const struct error *failure =
+        fabric->cache.keeper != NULL ? route_cache_failure(fabric->cache.keeper) : NULL;
+    memcpy(ret_about->cache_note, fabric->cache.note, sizeof ret_about->cache_note);
+    if (failure != NULL)
+        snprintf(ret_about->cache_note, sizeof ret_about->cache_note, "%.250s", failure->text);
 }
 
 /* --- sums ---------------------------------------------------------------------------------------------- */
@@ -281,7 +299,9 @@ int phx_fabric_close(phx_fabric *fabric, struct phx_error *error)
 {
     if (fabric == NULL)
         return 0;
-    int status = phx_check(fabric->ctx, NULL) == 0 ? stay(fabric, error) : 0;
+    bool stays = phx_check(fabric->ctx, NULL) == 0;
+    int status = stays ? stay(fabric, error) : 0;
+    fabric_cache_done(fabric, !stays || status != 0);
     phx_fabric_abandon(fabric);
     return status;
 }

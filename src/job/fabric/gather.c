@@ -7,7 +7,7 @@
 #include "job/fabric/internal.h"
 
 enum {
-    WORD_BYTES = 24 + PHX_SLICE_CHIPS * CHIPWIRE_ABOUT_BYTES,
+    WORD_BYTES = 25 + PHX_SLICE_CHIPS * CHIPWIRE_ABOUT_BYTES,
     GROUP_RANKS = 16,                         /* of a leader */
     PIECE_RANKS = PHX_VALUE_MAX / WORD_BYTES, /* whose words fit into one value */
 };
@@ -26,6 +26,7 @@ static void write_word(const struct fabric_word *word, uint8_t bytes[WORD_BYTES]
     jobwire_put(&out, word->done, 8);
     jobwire_put(&out, word->tables, 8);
     jobwire_put(&out, word->without, 8);
+    jobwire_put(&out, word->cache, 1);
     for (uint32_t i = 0; i < PHX_SLICE_CHIPS; i++)
         chipwire_put_about(&out, &word->chips[i]);
     CHECK(!out.full && out.len == WORD_BYTES);
@@ -38,6 +39,7 @@ static bool read_word(const uint8_t *bytes, size_t len, struct fabric_word *ret_
     ret_word->done = jobwire_get(&in, 8);
     ret_word->tables = jobwire_get(&in, 8);
     ret_word->without = jobwire_get(&in, 8);
+    ret_word->cache = (uint8_t)jobwire_get(&in, 1);
     for (uint32_t i = 0; i < PHX_SLICE_CHIPS; i++)
         chipwire_get_about(&in, &ret_word->chips[i]);
     return !in.broken && in.pos == in.len;

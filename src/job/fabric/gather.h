@@ -13,11 +13,18 @@
 #include "phalanx/chips.h"
 #include "phalanx/fabric.h"
 
+/* A rank's cache of solved tables (tables.c). */
+enum fabric_word_cache {
+    FABRIC_CACHES = 1,    /* it has one */
+    FABRIC_DISTRUSTS = 2, /* the ranks' tables differed: all are to build theirs */
+};
+
 /* The word of a rank in each generation. */
 struct fabric_word {
     uint64_t done;   /* sums that it has finished */
     uint64_t tables; /* number of the newest tables that it was told, and the switches that they avoid */
     uint64_t without;
+    uint8_t cache; /* bits: enum fabric_word_cache */
     struct phx_chip_about chips[PHX_SLICE_CHIPS];
 };
 

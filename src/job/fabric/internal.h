@@ -2,6 +2,7 @@
  *
  *   driver.c    finds the driver of the machine's chips       emulated.c   the driver of emulated chips
  *   gather.c    every rank's word to all others               bring_up.c   a session from look to start
+ *   tables.c    the same tables on all ranks                  cache.c      a folder of solved ones
  *   watch.c     what ends a session early                     sum.c        the collective
  *   fabric.c    open, close, and beginning again
  *
@@ -14,6 +15,7 @@
 #include <stdbool.h>
 
 #include "core/fabric/session.h"
+#include "job/fabric/cache.h"
 #include "job/fabric/gather.h"
 #include "phalanx/chips.h"
 #include "phalanx/fabric.h"
@@ -49,6 +51,14 @@ struct phx_fabric {
     uint32_t started;              /* bits: chips of this machine that the start has reached */
     uint8_t live[PHX_SLICE_CHIPS]; /* ports of this machine's chips that the tables use */
     struct fabric_session_summary summary;
+    struct {
+        char *folder;                /* owned; NULL: the rank has none */
+        struct route_keeper *keeper; /* of the newest tables that were built; NULL: none */
+        bool used;                   /* some rank has one: digests are compared */
+        bool is_off;                 /* all ranks build their tables in this generation */
+        bool distrusted;             /* this rank asks for such a generation */
+        char note[sizeof((struct phx_fabric_about *)0)->cache_note];
+    } cache;
     uint64_t without; /* switches that the tables avoid by the controller's word */
     uint64_t done;    /* sums that this rank has finished */
     bool behind;      /* another rank has not finished the sum before this one yet */
@@ -76,6 +86,22 @@ void fabric_key(const struct phx_fabric *fabric, const char *name, uint32_t gene
 
 /* bring_up.c: takes part in a new generation: 0, FABRIC_AGAIN (a link went meanwhile), or an error. */
 int fabric_bring_up(struct phx_fabric *fabric, struct phx_error *error);
+
+/* tables.c: what the words say of caches holds for all ranks of the generation. */
+uint8_t fabric_cache_word(const struct phx_fabric *fabric);
+void fabric_cache_agree(struct phx_fabric *fabric);
+/* Appends what the cache has for the links that are alive; nothing: the tables are to be built. */
+void fabric_cache_find(struct phx_fabric *fabric, const struct torus *torus, struct buf *ret_pattern);
+/* Begins to keep tables that were built; a folder that does not take them is noted. */
+void fabric_cache_keep(struct phx_fabric *fabric, const struct torus *torus, const struct route *route);
+/* Says why the cache did not serve; phx_fabric_get(). */
+void fabric_cache_note(struct phx_fabric *fabric, const struct error *why);
+/* Lets go of the folder; `hurry` as in route_cache_end(). */
+void fabric_cache_done(struct phx_fabric *fabric, bool hurry);
+uint64_t fabric_tables_digest(const struct route *route);
+/* Compares the digest of this rank's tables with rank 0's. 0: they are the same; FABRIC_AGAIN: they differ,
+ * so another generation was asked for, in which all ranks build theirs; or an error: those differ as well. */
+int fabric_tables_agree(struct phx_fabric *fabric, uint64_t digest, struct phx_error *error);
 
 /* watch.c: takes the chips' events and the controller's word. 0: go on; FABRIC_AGAIN: this rank or another
  * one has asked for a new generation; or an error. `wait`: blocks until something happens, for a while. */
