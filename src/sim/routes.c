@@ -201,11 +201,36 @@ static void count_drains(struct world *world, const struct pod_now *pod)
     world->drains[pod->index].overdue = overdue;
 }
 
+static const struct given_tables *find_given(const struct world *world, uint64_t number)
+{
+    for (size_t i = world->given_tables.len; i-- > 0;)
+        if (world->given_tables.items[i].number == number)
+            return &world->given_tables.items[i];
+    return NULL;
+}
+
+/* No number stands for two tables, in all lives of the log. */
+static void judge_numbers(struct world *world, const struct slices *slices)
+{
+    for (size_t i = 0; i < slices->list.len; i++) {
+        const struct slice *slice = slices->list.items[i];
+        struct given_tables given = {slice->tables_number, slice->jobset, slice->tables_out};
+        const struct given_tables *known = slice->tables ? find_given(world, given.number) : &given;
+        if (!known)
+            vec_push(&world->given_tables, given);
+        else if (known->jobset != given.jobset || known->without != given.without)
+            world_fail(world, TORTURE_SAFETY,
+                       "number %llu of tables of " STR_FORMAT " stood for others before",
+                       (unsigned long long)given.number, STR_ARG(slice->shown.name));
+    }
+}
+
 void routes_judge(struct world *world)
 {
     const struct core *core = world->controller.core;
     const struct slices *slices = core_slices(core);
     const struct cluster *cluster = core_cluster(core);
+    judge_numbers(world, slices);
     for (size_t p = 0; p < slices->pod_count; p++) {
         const struct pod_now *pod = slices->pods[p];
         uint64_t drained = 0;

@@ -112,12 +112,12 @@ static void draw_holds(struct swarm *swarm, uint64_t seed)
 
 /* Gives one world of eight backups that are put back, by draws of its own. Not where the leases may be held:
  * a hold of the lost part is not waited for. Nor where the clock of the controller may go back, since the
- * epochs follow it, nor with switches, which know newer operations than the log. */
+ * epochs follow it. */
 static void draw_restores(struct swarm *swarm, uint64_t seed)
 {
     struct rng rng;
     rng_seed(&rng, seed ^ UINT64_C(0x7265730000050e0f));
-    if (swarm->cubes || swarm->weights[FAULT_HOLD] || !rng_chance(&rng, 125000))
+    if (swarm->weights[FAULT_HOLD] || !rng_chance(&rng, 125000))
         return;
     swarm->weights[FAULT_RESTORE] = (uint32_t)rng_range(&rng, 1, 6);
     swarm->weights[FAULT_CLOCK_JUMP] = 0;

@@ -358,4 +358,5 @@ void sim_switches_done(struct world *world)
     while (world->switch_requests.len > 0)
         drop_request(world, world->switch_requests.len - 1);
     vec_done(&world->switch_requests);
+    vec_done(&world->given_tables);
 }

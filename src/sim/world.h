@@ -365,6 +365,12 @@ struct sim_request {
     enum switch_outcome outcome;
     VEC(struct circuit) breaks, makes;
 };
+/* Routing tables that some life of the log has given to a slice. */
+struct given_tables {
+    uint64_t number;
+    obj_id jobset;
+    uint64_t without;
+};
 
 /* --- the world -------------------------------------------------------------------------------- */
 
@@ -398,6 +404,7 @@ struct world {
     VEC(uint64_t) digests; /* of the core after each, where it was computed; 0: it was not */
     struct u64_map shards; /* hash of (jobset, attempt, name, step): it was saved by that attempt's process */
     struct u64_map committed; /* jobset -> struct committed */
+    VEC(struct given_tables) given_tables;
     VEC(struct committed *) commits;
     size_t strangers;           /* that the core knew after the last event */
     VEC(obj_id) held;           /* before the event at hand: objects with a user's finalizer */

@@ -123,11 +123,28 @@ static void emit(struct step *step, uint32_t pod, uint32_t number)
                               .timeout_ns = config->timeout_ns};
 }
 
+/* Below it are all numbers that earlier controllers gave, also such as this log has lost (slice.h). */
+static uint64_t least_number(const struct step *step)
+{
+    uint64_t epoch_max = SLICE_TABLES_NUMBER_MAX >> SLICE_TABLES_EPOCH_BITS;
+    return (step->epoch < epoch_max ? step->epoch : epoch_max) << SLICE_TABLES_EPOCH_BITS;
+}
+
+/* Of the lost part, switches may know requests, and ranks tables. */
+static void renumber_all(struct step *step)
+{
+    struct slices *slices = step->slices;
+    uint64_t least = least_number(step);
+    slices->operations = slices->operations > least ? slices->operations : least;
+    for (size_t i = 0; i < slices->list.len; i++)
+        if (slices->list.items[i]->tables > 0)
+            slice_renumber_tables(step, slices->list.items[i]);
+}
+
 void slices_boot(struct step *step, bool restored)
 {
-    for (size_t i = 0; restored && i < step->slices->list.len; i++)
-        if (step->slices->list.items[i]->tables > 0)
-            slice_renumber_tables(step, step->slices->list.items[i]);
+    if (restored)
+        renumber_all(step);
     for (uint32_t p = 0; p < step->slices->pod_count; p++) {
         step->slices->pods[p]->stale = true; /* a snapshot of an older version has no views */
         for (uint32_t number = 0; step->slices->pods[p]->switches && number < POD_SWITCHES; number++)
@@ -273,12 +290,9 @@ void slice_name_tables(struct slice *slice)
     CHECK(slice->tables_name.len <= SLICE_TABLES_MAX);
 }
 
-/* See slice.h. */
 static uint64_t next_number(const struct step *step)
 {
-    uint64_t epoch_max = SLICE_TABLES_NUMBER_MAX >> SLICE_TABLES_EPOCH_BITS;
-    uint64_t least = (step->epoch < epoch_max ? step->epoch : epoch_max) << SLICE_TABLES_EPOCH_BITS;
-    uint64_t next = step->slices->tables_number + 1;
+    uint64_t next = step->slices->tables_number + 1, least = least_number(step);
     return next > least ? next : least;
 }
 

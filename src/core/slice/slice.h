@@ -38,8 +38,9 @@
  * given some that agents and ranks still know: each is above all others in the log, and not below the epoch
  * of the controller that gives it, times 2^SLICE_TABLES_EPOCH_BITS. The epoch is the time in ms, so the lost
  * part would have had to give 2^SLICE_TABLES_EPOCH_BITS of them in every ms of its life to reach it. After
- * such a boot, and when a rank names tables that this log has not given, the tables of the log get a new
- * number (slice_renumber_tables): all ranks then load these, whatever the lost part has told them.
+ * a boot on a backup, and when a rank names tables that this log has not given, the tables of the log get a
+ * new number (slice_renumber_tables): all ranks then load these, whatever the lost part has told them. After
+ * such a boot the requests to switches go on from there too.
  *
  * Planned maintenance. A switch or cube whose drain was asked for takes no new slices:
  *
