@@ -87,8 +87,8 @@ struct phx_fabric_about {
 };
 void phx_fabric_get(const phx_fabric *fabric, struct phx_fabric_about *ret_about);
 
-/* Waits until no rank needs this one's chips any more, unloads them, and frees the fabric whatever it
- * returns. It does not wait when the attempt is over. NULL is allowed. */
+/* Waits until no rank needs this one's chips any more and new tables are in route_cache, unloads the chips,
+ * and frees the fabric whatever it returns. It does not wait when the attempt is over. NULL is allowed. */
 int phx_fabric_close(phx_fabric *fabric, struct phx_error *error);
 
 /* Frees the fabric without waiting: other ranks cannot go on without this one's chips. For the end of an

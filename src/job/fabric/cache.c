@@ -14,6 +14,8 @@
 #include "base/arena.h"
 #include "core/fabric/pattern.h"
 
+enum { PIECE_BYTES = 1 << 20 };
+
 static void path_of(const char *folder, const struct torus *torus, struct buf *ret_path)
 {
     char key[PATTERN_KEY_MAX];
@@ -71,10 +73,14 @@ int route_cache_read(const char *folder, const struct torus *torus, struct buf *
 
 /* --- writing -------------------------------------------------------------------------------------------- */
 
-static bool write_all(int fd, const struct buf *bytes)
+/* `hurry` (NULL: never) breaks it off, with ECANCELED. */
+static bool write_all(int fd, const struct buf *bytes, const atomic_bool *hurry)
 {
     for (size_t at = 0; at < bytes->len;) {
-        ssize_t put = write(fd, bytes->data + at, bytes->len - at);
+        size_t left = bytes->len - at;
+        if (hurry != NULL && atomic_load(hurry))
+            return errno = ECANCELED, false;
+        ssize_t put = write(fd, bytes->data + at, left < PIECE_BYTES ? left : PIECE_BYTES);
         if (put < 0 && errno != EINTR)
             return false;
         at += put > 0 ? (size_t)put : 0;
@@ -90,14 +96,15 @@ static void sync_folder(const char *folder)
         fsync(fd), close(fd);
 }
 
-static int replace(const char *folder, const char *path, const struct buf *bytes, struct error *error)
+static int replace(const char *folder, const char *path, const struct buf *bytes, const atomic_bool *hurry,
+                   struct error *error)
 {
     struct buf beside BUF_CLEANUP = {0};
     buf_printf(&beside, "%s.XXXXXX", path);
     int fd = mkostemp(beside.data, O_CLOEXEC);
     if (fd < 0)
         return error_set_errno(error, errno, "%s", path);
-    bool good = fchmod(fd, 0644) == 0 && write_all(fd, bytes);
+    bool good = fchmod(fd, 0644) == 0 && write_all(fd, bytes, hurry);
     int reason = errno;
     bool closed = close(fd) == 0;
     reason = good && !closed ? errno : reason;
@@ -111,7 +118,7 @@ static int replace(const char *folder, const char *path, const struct buf *bytes
 }
 
 static int keep(const char *folder, const char *path, const struct buf *bytes, size_t most,
-                struct error *error)
+                const atomic_bool *hurry, struct error *error)
 {
     struct buf present BUF_CLEANUP = {0};
     int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
@@ -120,7 +127,7 @@ static int keep(const char *folder, const char *path, const struct buf *bytes, s
         close(fd);
     if (status == 0 && str_equal(buf_str(&present), buf_str(bytes)))
         return 0; /* another process was faster */
-    return replace(folder, path, bytes, error);
+    return replace(folder, path, bytes, hurry, error);
 }
 
 int route_cache_write(const char *folder, const struct torus *torus, const struct route *route,
@@ -129,7 +136,7 @@ int route_cache_write(const char *folder, const struct torus *torus, const struc
     struct buf path BUF_CLEANUP = {0}, bytes BUF_CLEANUP = {0};
     path_of(folder, torus, &path);
     pattern_pack(torus, route, &bytes);
-    return keep(folder, path.data, &bytes, pattern_size_max(torus), error);
+    return keep(folder, path.data, &bytes, pattern_size_max(torus), NULL, error);
 }
 
 /* --- in a thread ---------------------------------------------------------------------------------------- */
@@ -147,7 +154,8 @@ static void *run_keeper(void *context)
 {
     struct route_keeper *keeper = context;
     if (!atomic_load(&keeper->hurry))
-        keep(keeper->folder.data, keeper->path.data, &keeper->bytes, keeper->most, &keeper->error);
+        keep(keeper->folder.data, keeper->path.data, &keeper->bytes, keeper->most, &keeper->hurry,
+             &keeper->error);
     atomic_store(&keeper->ended, true);
     return NULL;
 }

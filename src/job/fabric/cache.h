@@ -31,7 +31,7 @@ struct route_keeper *route_cache_begin(const char *folder, const struct torus *t
                                        const struct route *route);
 /* What it has failed with; NULL: it has not ended, or all is well. Any thread may call. */
 const struct error *route_cache_failure(const struct route_keeper *keeper);
-/* Waits for the end and frees the keeper; `hurry`: what has not begun is left undone. NULL is allowed. */
+/* Waits for the end and frees the keeper; `hurry`: what is left to be written is left. NULL is allowed. */
 void route_cache_end(struct route_keeper *keeper, bool hurry);
 
 #endif

@@ -116,8 +116,7 @@ int fabric_tables_agree(struct phx_fabric *fabric, uint64_t digest, struct phx_e
     if (fabric->cache.is_off)
         return fabric_fail(error, PHX_ERROR_INVALID,
                            "rank %u built routing tables %016llx and rank 0 %016llx of the same links: do "
-                           "all ranks have the "
-                           "same version of libphalanx_fabric?",
+                           "all ranks have the same version of libphalanx_fabric?",
                            fabric->rank, (unsigned long long)digest, (unsigned long long)first);
     fabric->cache.distrusted = true;
     return fabric_ask_again(fabric, error);
