@@ -105,20 +105,12 @@ struct str arena_concat(struct arena *arena, const struct str *parts, size_t cou
 
 struct str arena_printf(struct arena *arena, const char *format, ...)
 {
-    char small[256];
-    va_list args, again;
+    struct buf text BUF_CLEANUP = {0};
+    va_list args;
     va_start(args, format);
-    va_copy(again, args);
-    int need = vsnprintf(small, sizeof small, format, args);
+    buf_vprintf(&text, format, args);
     va_end(args);
-    CHECK(need >= 0);
-    char *text = arena_alloc(arena, (size_t)need + 1);
-    if ((size_t)need < sizeof small)
-        memcpy(text, small, (size_t)need);
-    else
-        vsnprintf(text, (size_t)need + 1, format, again);
-    va_end(again);
-    return (struct str){text, (size_t)need};
+    return arena_str(arena, buf_str(&text));
 }
 
 void arena_done(struct arena *arena)

@@ -143,17 +143,23 @@ bool str_is_utf8(struct str a)
     return true;
 }
 
-struct str str_decimal(int64_t value, char text[DECIMAL_TEXT_MAX])
+struct str str_decimal_unsigned(uint64_t value, char text[DECIMAL_TEXT_MAX])
 {
-    uint64_t left = value < 0 ? -(uint64_t)value : (uint64_t)value;
     size_t at = DECIMAL_TEXT_MAX;
     do {
-        text[--at] = (char)('0' + left % 10);
-        left /= 10;
-    } while (left);
-    if (value < 0)
-        text[--at] = '-';
+        text[--at] = (char)('0' + value % 10);
+        value /= 10;
+    } while (value);
     return (struct str){text + at, DECIMAL_TEXT_MAX - at};
+}
+
+struct str str_decimal(int64_t value, char text[DECIMAL_TEXT_MAX])
+{
+    struct str digits = str_decimal_unsigned(value < 0 ? -(uint64_t)value : (uint64_t)value, text);
+    if (value >= 0)
+        return digits;
+    text[DECIMAL_TEXT_MAX - digits.len - 1] = '-';
+    return (struct str){digits.data - 1, digits.len + 1};
 }
 
 static bool is_octal(char c, char max)
@@ -195,11 +201,68 @@ void buf_add_slowly(struct buf *buf, const void *data, size_t len)
     buf->data[buf->len] = 0;
 }
 
+/* Appends the next argument by the conversion at `*format`, just behind its '%', and moves `*format` behind
+ * it. False: a conversion of another kind. */
+static bool add_conversion(struct buf *buf, const char **format, va_list *args)
+{
+    _Static_assert(sizeof(size_t) == sizeof(long) && sizeof(long) == sizeof(long long),
+                   "lu, llu, zu: 64 bits");
+    char digits[DECIMAL_TEXT_MAX];
+    const char *at = *format, *text;
+    bool wide = at[0] == 'l' || at[0] == 'z';
+    at += wide + (at[0] == 'l' && at[1] == 'l');
+    if (strncmp(at, ".*s", 3) == 0) {
+        int len = va_arg(*args, int);
+        text = va_arg(*args, const char *);
+        if (len < 0 || (len > 0 && !text))
+            return false;
+        buf_add(buf, text, len > 0 ? strnlen(text, (size_t)len) : 0);
+        at += 2;
+    } else if (*at == 's') {
+        text = va_arg(*args, const char *);
+        if (!text)
+            return false;
+        buf_add_str(buf, str_from(text));
+    } else if (*at == 'd') {
+        buf_add_str(buf, str_decimal(wide ? va_arg(*args, long) : va_arg(*args, int), digits));
+    } else if (*at == 'u') {
+        uint64_t value = wide ? va_arg(*args, unsigned long) : va_arg(*args, unsigned);
+        buf_add_str(buf, str_decimal_unsigned(value, digits));
+    } else if (*at == '%') {
+        buf_add_char(buf, '%');
+    } else {
+        return false;
+    }
+    *format = at + 1;
+    return true;
+}
+
+/* Formats strings and whole numbers, of which nearly all texts consist, without printf, which takes several
+ * times as long. False: the format has another conversion, and some of the text may be there. */
+static bool add_plain_format(struct buf *buf, const char *format, va_list *args)
+{
+    for (const char *at; (at = strchr(format, '%'));) {
+        buf_add(buf, format, (size_t)(at - format));
+        format = at + 1;
+        if (!add_conversion(buf, &format, args))
+            return false;
+    }
+    buf_add_str(buf, str_from(format));
+    return true;
+}
+
 void buf_vprintf(struct buf *buf, const char *format, va_list args)
 {
     va_list again;
-    va_copy(again, args);
+    size_t start = buf->len;
     buf_reserve(buf, 64);
+    va_copy(again, args);
+    bool plain = add_plain_format(buf, format, &again);
+    va_end(again);
+    if (plain)
+        return;
+    buf->len = start;
+    va_copy(again, args);
     int need = vsnprintf(buf->data + buf->len, buf->cap - buf->len, format, args);
     CHECK(need >= 0);
     if ((size_t)need >= buf->cap - buf->len) {

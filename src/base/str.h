@@ -60,6 +60,7 @@ bool str_is_utf8(struct str a); /* well-formed UTF-8 (RFC 3629: no surrogates, n
 /* Writes a number in decimal, which is the whole text; for names, where printf would be most of the cost. */
 enum { DECIMAL_TEXT_MAX = 21 };
 struct str str_decimal(int64_t value, char text[DECIMAL_TEXT_MAX]);
+struct str str_decimal_unsigned(uint64_t value, char text[DECIMAL_TEXT_MAX]);
 
 struct buf {
     char *data; /* NUL-terminated when not NULL */

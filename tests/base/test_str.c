@@ -219,9 +219,47 @@ static void escapes_of_proc_are_undone(void **state)
     }
 }
 
+/* Checks that the buffer formats like the C library, behind text that is there already. */
+static void formats_like(const char *expected, const char *format, ...) __attribute__((format(printf, 2, 3)));
+static void formats_like(const char *expected, const char *format, ...)
+{
+    struct buf buf BUF_CLEANUP = {0};
+    char text[512];
+    va_list args;
+    va_start(args, format);
+    vsnprintf(text, sizeof text, format, args);
+    va_end(args);
+    assert_string_equal(text, expected);
+    buf_add_str(&buf, STR("before "));
+    va_start(args, format);
+    buf_vprintf(&buf, format, args);
+    va_end(args);
+    assert_int_equal(buf.len, strlen("before ") + strlen(expected));
+    assert_string_equal(buf.data + strlen("before "), expected);
+}
+
+static void buffer_formats_like_printf(void **state)
+{
+    struct str part = {"abcdef", 3};
+    const char *volatile nothing = NULL;
+    formats_like("", "%s", "");
+    formats_like("100 %", "100 %%");
+    formats_like("a-abc--5", "%s-" STR_FORMAT "-%.*s-%d", "a", STR_ARG(part), 0, nothing, 5);
+    formats_like("ab", "%.*s", 5, "ab\0cd"); /* no further than its NUL */
+    formats_like("-2147483648 4294967295", "%d %u", INT32_MIN, UINT32_MAX);
+    formats_like("-9223372036854775808 18446744073709551615", "%" PRId64 " %" PRIu64, INT64_MIN, UINT64_MAX);
+    formats_like("-1 2 3 4 5", "%lld %llu %ld %lu %zu", -1LL, 2ULL, 3L, 4UL, (size_t)5);
+    formats_like("7 0a 1.50 x", "%d %02x %.2f %c", 7, 10, 1.5, 'x'); /* begins with what needs no printf */
+    formats_like("  7|7  |+7", "%3d|%-3d|%+d", 7, 7, 7);
+    formats_like("ab", "%.2s", "abc");
+    formats_like("abc", "%.*s", -1, "abc");
+    formats_like("(null)", "%s", nothing);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
+        cmocka_unit_test(buffer_formats_like_printf),
         cmocka_unit_test(order_is_total),
         cmocka_unit_test(cut_is_join_reversed),
         cmocka_unit_test(trim),
