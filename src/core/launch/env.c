@@ -5,9 +5,6 @@
  * Names and meanings: torchrun ("Environment Variables" of torch.distributed.elastic), JAX
  * (jax.distributed.initialize), Cloud TPU (TPU_WORKER_ID, TPU_WORKER_HOSTNAMES).
  */
-#include <inttypes.h>
-#include <stdio.h>
-
 #include "core/launch/internal.h"
 
 void env_set(env_list *env, struct str name, struct str value)
@@ -23,17 +20,20 @@ void env_set(env_list *env, struct str name, struct str value)
     vec_push(env, var);
 }
 
-static void env_setf(env_list *env, struct arena *arena, const char *name, const char *format, ...)
-    __attribute__((format(printf, 4, 5)));
-static void env_setf(env_list *env, struct arena *arena, const char *name, const char *format, ...)
+/* Adds one of our variables, which the list does not have yet; one that no process could be given is left
+ * out. */
+static void env_add(env_list *env, struct str name, struct str value)
 {
-    struct buf text BUF_CLEANUP = {0};
-    va_list args;
-    va_start(args, format);
-    buf_vprintf(&text, format, args);
-    va_end(args);
-    if (text.len < ENV_VALUE_MAX)
-        env_set(env, str_from(name), arena_str(arena, buf_str(&text)));
+    CHECK(name.len > 0);
+    struct env_var var = {name, value, false};
+    if (value.len < ENV_VALUE_MAX)
+        vec_push(env, var);
+}
+
+static struct str decimal(struct arena *arena, int64_t value)
+{
+    char digits[DECIMAL_TEXT_MAX];
+    return arena_str(arena, str_decimal(value, digits));
 }
 
 /* Kubernetes' $(VAR) expansion: a known name is replaced, "$$(X)" stands for "$(X)", an unknown name stays
@@ -150,42 +150,50 @@ static const struct rank_table_entry *rank_zero(const struct gang_rank_table *ra
     return NULL;
 }
 
+/* Sets where rank 0 listens. */
+static void env_master(env_list *env, struct arena *arena, const struct task *task, struct str address)
+{
+    CHECK(!task_is_spare(task));
+    struct str port = decimal(arena, task->port), rendezvous = decimal(arena, task->port + 1);
+    env_add(env, STR("MASTER_ADDR"), address);
+    env_add(env, STR("MASTER_PORT"), port);
+    env_add(env, STR("JAX_COORDINATOR_ADDRESS"), ARENA_CONCAT(arena, address, STR(":"), port));
+    env_add(env, STR("JAX_COORDINATOR_IP"), address);
+    env_add(env, STR("JAX_COORDINATOR_PORT"), port);
+    env_add(env, STR("PHX_RENDEZVOUS"), ARENA_CONCAT(arena, address, STR(":"), rendezvous));
+}
+
 static void env_world(env_list *env, struct arena *arena, const struct task *task,
                       const struct launch_common *common)
 {
     if (task_is_spare(task)) {
-        env_set(env, STR("PHX_SPARE"), STR("1"));
+        env_add(env, STR("PHX_SPARE"), STR("1"));
         return;
     }
     CHECK(task->rank < task->world && task->world == common->world);
     struct launch_place standing = place_of(common, task->rank);
     CHECK(standing.local_rank < standing.local_world || standing.local_world == 0);
     const struct rank_table_entry *master = rank_zero(&common->rank_table);
-    env_setf(env, arena, "RANK", "%u", task->rank);
-    env_setf(env, arena, "WORLD_SIZE", "%u", task->world);
-    env_setf(env, arena, "LOCAL_RANK", "%u", standing.local_rank);
-    env_setf(env, arena, "LOCAL_WORLD_SIZE", "%u", standing.local_world);
-    env_setf(env, arena, "NODE_RANK", "%u", standing.node_rank);
-    env_setf(env, arena, "GROUP_RANK", "%u", standing.node_rank);
-    env_setf(env, arena, "NNODES", "%u", common->nodes);
-    env_setf(env, arena, "TPU_WORKER_ID", "%u", task->rank);
-    env_setf(env, arena, "JAX_PROCESS_ID", "%u", task->rank);
-    env_setf(env, arena, "JAX_NUM_PROCESSES", "%u", task->world);
-    env_setf(env, arena, "PHX_RANK", "%u", task->rank);
-    env_setf(env, arena, "PHX_WORLD_SIZE", "%u", task->world);
+    struct str rank = decimal(arena, task->rank), world = decimal(arena, task->world);
+    struct str node = decimal(arena, standing.node_rank);
+    env_add(env, STR("RANK"), rank);
+    env_add(env, STR("WORLD_SIZE"), world);
+    env_add(env, STR("LOCAL_RANK"), decimal(arena, standing.local_rank));
+    env_add(env, STR("LOCAL_WORLD_SIZE"), decimal(arena, standing.local_world));
+    env_add(env, STR("NODE_RANK"), node);
+    env_add(env, STR("GROUP_RANK"), node);
+    env_add(env, STR("NNODES"), decimal(arena, common->nodes));
+    env_add(env, STR("TPU_WORKER_ID"), rank);
+    env_add(env, STR("JAX_PROCESS_ID"), rank);
+    env_add(env, STR("JAX_NUM_PROCESSES"), world);
+    env_add(env, STR("PHX_RANK"), rank);
+    env_add(env, STR("PHX_WORLD_SIZE"), world);
     uint32_t full_world;
     (void)task_full_rank(task, &full_world);
     if (full_world > task->world)
-        env_setf(env, arena, "PHX_FULL_WORLD_SIZE", "%u", full_world);
-    if (master) {
-        env_set(env, STR("MASTER_ADDR"), master->address);
-        env_setf(env, arena, "MASTER_PORT", "%u", task->port);
-        env_setf(env, arena, "JAX_COORDINATOR_ADDRESS", STR_FORMAT ":%u", STR_ARG(master->address),
-                 task->port);
-        env_setf(env, arena, "JAX_COORDINATOR_IP", STR_FORMAT, STR_ARG(master->address));
-        env_setf(env, arena, "JAX_COORDINATOR_PORT", "%u", task->port);
-        env_setf(env, arena, "PHX_RENDEZVOUS", STR_FORMAT ":%u", STR_ARG(master->address), task->port + 1u);
-    }
+        env_add(env, STR("PHX_FULL_WORLD_SIZE"), decimal(arena, full_world));
+    if (master)
+        env_master(env, arena, task, master->address);
     if (common->hostnames.data) {
         struct env_var names = {STR("TPU_WORKER_HOSTNAMES"), common->hostnames, true};
         vec_push(env, names);
@@ -213,54 +221,69 @@ static void env_block(env_list *env, struct arena *arena, const struct machine *
                       const struct cluster *cluster)
 {
     CHECK(machine->pod < cluster->pod_count && machine->block < cluster->block_count);
-    env_setf(env, arena, "PHX_RACK", STR_FORMAT "/" STR_FORMAT, STR_ARG(cluster->pods[machine->pod].name),
-             STR_ARG(cluster->blocks[machine->block].name));
-    env_set(env, STR("PHX_ADDRESS"), machine->address);
+    env_add(env, STR("PHX_RACK"),
+            ARENA_CONCAT(arena, cluster->pods[machine->pod].name, STR("/"),
+                         cluster->blocks[machine->block].name));
+    env_add(env, STR("PHX_ADDRESS"), machine->address);
+}
+
+/* Names the task's chips by their numbers on the machine. */
+static void env_chips(env_list *env, struct arena *arena, const struct task *task)
+{
+    struct str resource = task->job->rjob->job.pod.chip_resource;
+    char list[CHIPS_PER_MACHINE_MAX * 3], digits[DECIMAL_TEXT_MAX];
+    size_t len = 0;
+    for (uint32_t c = 0; c < CHIPS_PER_MACHINE_MAX; c++) {
+        if (!(task->chips >> c & 1))
+            continue;
+        struct str number = str_decimal(c, digits);
+        CHECK(len + 1 + number.len <= sizeof list);
+        if (len)
+            list[len++] = ',';
+        memcpy(list + len, number.data, number.len);
+        len += number.len;
+    }
+    if (!len)
+        return;
+    struct str chips = arena_str(arena, (struct str){list, len});
+    env_add(env, STR("PHX_CHIPS"), chips);
+    env_add(env,
+            str_starts(resource, STR("nvidia.com")) ? STR("CUDA_VISIBLE_DEVICES") : STR("TPU_VISIBLE_CHIPS"),
+            chips);
 }
 
 static void env_task(env_list *env, struct arena *arena, const struct task *task,
-                     const struct cluster *cluster)
+                     const struct cluster *cluster, const struct launch_common *common)
 {
-    const struct job *job = task->job;
-    const struct jobset *jobset = job->jobset;
+    const struct jobset *jobset = task->job->jobset;
+    const struct labels *annotations = &jobset->spec.annotations;
     CHECK(task->attempt >= 0);
+    char digits[DECIMAL_TEXT_MAX];
+    struct str attempt = decimal(arena, task->attempt);
     if (!task_is_spare(task))
-        env_setf(env, arena, "JOB_COMPLETION_INDEX", "%d", task->index);
-    env_setf(env, arena, "PHX_TASK_UID", "%" PRIu64, task->uid);
-    env_setf(env, arena, "PHX_JOBSET", STR_FORMAT, STR_ARG(jobset->key));
-    env_setf(env, arena, "PHX_ATTEMPT", "%d", task->attempt);
-    env_setf(env, arena, "PHX_WORLDS", "%u", count_worlds(&jobset->spec));
+        env_add(env, STR("JOB_COMPLETION_INDEX"), decimal(arena, task->index));
+    env_add(env, STR("PHX_TASK_UID"), arena_str(arena, str_decimal_unsigned(task->uid, digits)));
+    env_add(env, STR("PHX_JOBSET"), jobset->key);
+    env_add(env, STR("PHX_ATTEMPT"), attempt);
+    env_add(env, STR("PHX_WORLDS"), decimal(arena, count_worlds(&jobset->spec)));
     env_block(env, arena, &cluster->machines[task->machine], cluster);
     struct str network = machine_chips_at(cluster, &cluster->machines[task->machine], arena);
-    if (network.len && labels_get(&jobset->spec.annotations, STR(SLICE_KEY), STR("")).len)
-        env_set(env, STR("PHX_CHIP_NETWORK"), network);
-    env_setf(env, arena, "TORCHELASTIC_RESTART_COUNT", "%d", task->attempt);
-    struct str keep = labels_get(&jobset->spec.annotations, STR(CHECKPOINT_KEEP_KEY), STR(""));
+    if (network.len && labels_get(annotations, STR(SLICE_KEY), STR("")).len)
+        env_add(env, STR("PHX_CHIP_NETWORK"), network);
+    env_add(env, STR("TORCHELASTIC_RESTART_COUNT"), attempt);
+    struct str keep = labels_get(annotations, STR(CHECKPOINT_KEEP_KEY), STR(""));
     if (keep.len)
-        env_setf(env, arena, "PHX_CHECKPOINT_KEEP", STR_FORMAT, STR_ARG(keep));
-    struct str interval = labels_get(&jobset->spec.annotations, STR(CHECKPOINT_INTERVAL_KEY), STR(""));
+        env_add(env, STR("PHX_CHECKPOINT_KEEP"), keep);
+    struct str interval = labels_get(annotations, STR(CHECKPOINT_INTERVAL_KEY), STR(""));
     if (interval.len)
-        env_setf(env, arena, "PHX_CHECKPOINT_INTERVAL", STR_FORMAT, STR_ARG(interval));
+        env_add(env, STR("PHX_CHECKPOINT_INTERVAL"), interval);
     if (jobset->checkpoint.committed_step >= 0) {
-        env_setf(env, arena, "PHX_RESTORE_STEP", "%" PRId64, jobset->checkpoint.committed_step);
-        env_setf(env, arena, "PHX_RESTORE_ATTEMPT", "%d", jobset->checkpoint.committed_attempt);
+        env_add(env, STR("PHX_RESTORE_STEP"), decimal(arena, jobset->checkpoint.committed_step));
+        env_add(env, STR("PHX_RESTORE_ATTEMPT"), decimal(arena, jobset->checkpoint.committed_attempt));
     }
-    struct str folder = jobset_folder(arena, jobset);
     if (cluster->checkpoint_dir.len)
-        env_setf(env, arena, "PHX_CHECKPOINT_DIR", STR_FORMAT "/" STR_FORMAT "/" STR_FORMAT "/" STR_FORMAT,
-                 STR_ARG(cluster->checkpoint_dir), STR_ARG(jobset->namespace_), STR_ARG(folder),
-                 STR_ARG(job->rjob->group));
-    struct buf chips BUF_CLEANUP = {0};
-    for (uint32_t c = 0; c < CHIPS_PER_MACHINE_MAX; c++)
-        if (task->chips >> c & 1)
-            buf_printf(&chips, "%s%u", chips.len ? "," : "", c);
-    if (chips.len) {
-        const char *vendor = str_starts(job->rjob->job.pod.chip_resource, STR("nvidia.com"))
-                                 ? "CUDA_VISIBLE_DEVICES"
-                                 : "TPU_VISIBLE_CHIPS";
-        env_setf(env, arena, "PHX_CHIPS", "%s", chips.data);
-        env_setf(env, arena, vendor, "%s", chips.data);
-    }
+        env_add(env, STR("PHX_CHECKPOINT_DIR"), common->checkpoints);
+    env_chips(env, arena, task);
 }
 
 void env_ours(env_list *env, struct arena *arena, const struct task *task, const struct cluster *cluster,
@@ -268,7 +291,7 @@ void env_ours(env_list *env, struct arena *arena, const struct task *task, const
 {
     CHECK(task->machine < cluster->machine_count && common->mttf_s >= 0);
     env_world(env, arena, task, common);
-    env_task(env, arena, task, cluster);
+    env_task(env, arena, task, cluster, common);
     if (common->mttf_s > 0)
-        env_setf(env, arena, "PHX_MTTF_S", "%" PRId64, common->mttf_s);
+        env_add(env, STR("PHX_MTTF_S"), decimal(arena, common->mttf_s));
 }

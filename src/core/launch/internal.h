@@ -19,6 +19,7 @@ struct launch_place {
 };
 
 typedef VEC(struct env_var) env_list;
+enum { ENV_USUAL = 40 }; /* variables of a task, so many that most lists are made once */
 
 /* env.c */
 void env_set(env_list *env, struct str name, struct str value);

@@ -81,6 +81,10 @@ static void common_for(struct launch_common *common, const struct task *task, co
     build_rank_table(task, cluster, common->arena, &common->rank_table);
     find_places(common);
     join_hostnames(common);
+    common->folder = jobset_folder(common->arena, common->jobset);
+    common->checkpoints =
+        ARENA_CONCAT(common->arena, cluster->checkpoint_dir, STR("/"), common->jobset->namespace_, STR("/"),
+                     common->folder, STR("/"), common->group);
     if (common->machine_mttf_s > 0)
         common->mttf_s = jobset_mttf_s(common->jobset, common->machine_mttf_s);
 }
@@ -112,6 +116,7 @@ static void launch_plain(const struct launch_common *common, const struct task *
     const struct pod_spec *pod = &task->job->rjob->job.pod;
     CHECK(pod->container_count == 1);
     env_list env = {0};
+    vec_reserve(&env, ENV_USUAL);
     env_ours(&env, arena, task, cluster, common);
     env_user(&env, common, task, &cluster->machines[task->machine], &pod->containers[0], arena);
     launch->argv = ARENA_ARRAY(arena, struct str, pod->command_count + pod->arg_count);
@@ -140,7 +145,6 @@ void task_launch_build_next(struct launch_common *common, const struct task *tas
         .attempt = task->attempt, /* the JobSet may have moved on in the same step */
         .name = task->name,
         .namespace_ = jobset->namespace_,
-        .checkpoint_folder = jobset_folder(arena, jobset),
         .working_dir = pod->working_dir,
         .checkpoint_dir = cluster->checkpoint_dir,
         .run_as_user = pod->run_as_user,
@@ -158,6 +162,7 @@ void task_launch_build_next(struct launch_common *common, const struct task *tas
         .work_pattern = labels_get(&jobset->spec.annotations, STR(WORK_PATTERN_KEY), STR("")),
     };
     common_for(common, task, cluster);
+    launch.checkpoint_folder = common->folder;
     launch.rank_table = common->rank_table;
     launch_range(common, jobset->namespace_, &launch);
     if (task_is_plain(task))

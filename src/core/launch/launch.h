@@ -27,6 +27,7 @@ struct launch_common {
     struct launch_place *places; /* entries of the rank table */
     uint32_t nodes;
     struct str hostnames; /* "a.sub,b.sub,..." */
+    struct str folder, checkpoints; /* of its checkpoints, in checkpointDir; its path */
     int64_t mttf_s;       /* of the JobSet; 0: not known */
 };
 void task_launch_build_next(struct launch_common *common, const struct task *task,
