@@ -29,15 +29,33 @@ static void send_to(struct driver *driver, machine_id machine, const struct from
 
 /* --- starts ----------------------------------------------------------------------------------- */
 
+enum { LAUNCH_BYTES = 4096 }; /* more than what the START of most tasks takes */
+
 /* The starts of one event. A gang's rank table is packed with the first of them and sent once to
  * each machine: within each START it would be N times N entries. */
 struct starts {
-    struct arena arena;
+    struct arena arena; /* of what they have in common */
+    struct arena each;  /* of one of them after the other */
     struct launch_common common;
     const struct rank_table_entry *packed_of; /* entries that `rank_table` was packed from */
     struct buf bytes;                    /* of it */
     struct packed_rank_table rank_table;
+    obj_id key_of; /* the JobSet and attempt whose key `gang_key` is; 0: none yet */
+    int32_t key_attempt;
+    uint8_t gang_key[GANG_KEY_BYTES];
 };
+
+/* Copies the key of the attempt's gang, which is made with the first of its messages. */
+static void copy_gang_key(const struct driver *driver, struct starts *starts, obj_id jobset, int32_t attempt,
+                          uint8_t ret_key[GANG_KEY_BYTES])
+{
+    CHECK(jobset != 0);
+    if (starts->key_of != jobset || starts->key_attempt != attempt)
+        core_gang_key(driver->core, jobset, attempt, starts->gang_key);
+    starts->key_of = jobset;
+    starts->key_attempt = attempt;
+    memcpy(ret_key, starts->gang_key, GANG_KEY_BYTES);
+}
 
 static void pack_rank_table(struct starts *starts, const struct gang_rank_table *rank_table)
 {
@@ -71,22 +89,24 @@ static void send_start(struct driver *driver, struct starts *starts, const struc
     drive_session session = driver_session(driver, task->machine);
     if (!session)
         return;
-    struct arena arena ARENA_CLEANUP = {0};
     struct from_controller message = {.kind = FROM_CONTROLLER_START};
+    if (!starts->each.blocks)
+        arena_reserve(&starts->each, LAUNCH_BYTES);
     if (starts->common.machine_mttf_s == 0)
         starts->common.machine_mttf_s = core_machine_mttf_s(driver->core);
-    task_launch_build_next(&starts->common, task, core_cluster(driver->core), &arena, &message.start);
-    core_gang_key(driver->core, message.start.jobset, message.start.attempt, message.start.gang_key);
+    task_launch_build_next(&starts->common, task, core_cluster(driver->core), &starts->each, &message.start);
+    copy_gang_key(driver, starts, message.start.jobset, message.start.attempt, message.start.gang_key);
     send_rank_table(driver, starts, &driver->machines[task->machine], &message.start);
     send(driver, session, &message);
+    arena_clear(&starts->each);
 }
 
-static void send_rejoin(struct driver *driver, const struct task *task)
+static void send_rejoin(struct driver *driver, struct starts *starts, const struct task *task)
 {
     struct arena arena ARENA_CLEANUP = {0};
     struct from_controller message = {.kind = FROM_CONTROLLER_REJOIN};
     task_rejoin_build(task, core_cluster(driver->core), &arena, &message.rejoin);
-    core_gang_key(driver->core, task->job->jobset->uid, message.rejoin.attempt, message.rejoin.gang_key);
+    copy_gang_key(driver, starts, task->job->jobset->uid, message.rejoin.attempt, message.rejoin.gang_key);
     send_to(driver, task->machine, &message);
 }
 
@@ -115,10 +135,48 @@ static void apply_to_switch(struct driver *driver, const struct effect *effect)
         switches->apply(switches->context, &effect->switch_apply);
 }
 
+/* Sends an order that is as the core has made it. */
+static void send_order(struct driver *driver, const struct effect *effect)
+{
+    struct from_controller message = {0};
+    switch (effect->kind) {
+    case EFFECT_TASK_STOP:
+        message.kind = FROM_CONTROLLER_STOP;
+        message.stop = effect->stop.stop;
+        send_to(driver, effect->stop.machine, &message);
+        break;
+    case EFFECT_TASK_NOTICE:
+        message.kind = FROM_CONTROLLER_NOTICE;
+        message.notice = effect->notice.notice;
+        send_to(driver, effect->notice.machine, &message);
+        break;
+    case EFFECT_TASK_FORGET:
+        message.kind = FROM_CONTROLLER_FORGET;
+        message.task = effect->forget.task;
+        send_to(driver, effect->forget.machine, &message);
+        break;
+    case EFFECT_ERRAND_START:
+        message.kind = FROM_CONTROLLER_ERRAND_START;
+        message.errand_start = effect->errand_start.start;
+        send_to(driver, effect->errand_start.machine, &message);
+        break;
+    case EFFECT_ERRAND_STOP:
+        message.kind = FROM_CONTROLLER_ERRAND_STOP;
+        message.number = effect->errand_stop.errand;
+        send_to(driver, effect->errand_stop.machine, &message);
+        break;
+    case EFFECT_SAY_AGAIN:
+        message.kind = FROM_CONTROLLER_SAY_AGAIN;
+        send_to(driver, effect->say_again.machine, &message);
+        break;
+    default:
+        CHECK_UNREACHABLE();
+    }
+}
+
 static void carry_out(struct driver *driver, struct starts *starts, const struct pending *pending,
                       const struct effect *effect)
 {
-    struct from_controller message = {0};
     switch (effect->kind) {
     case EFFECT_REPLY:
         tell_reply(driver, pending, effect);
@@ -131,40 +189,19 @@ static void carry_out(struct driver *driver, struct starts *starts, const struct
     case EFFECT_TASK_START:
         send_start(driver, starts, effect->start);
         break;
-    case EFFECT_TASK_STOP:
-        message.kind = FROM_CONTROLLER_STOP;
-        message.stop = effect->stop.stop;
-        send_to(driver, effect->stop.machine, &message);
-        break;
-    case EFFECT_TASK_NOTICE:
-        message.kind = FROM_CONTROLLER_NOTICE;
-        message.notice = effect->notice.notice;
-        send_to(driver, effect->notice.machine, &message);
-        break;
     case EFFECT_TASK_REJOIN:
-        send_rejoin(driver, effect->rejoin);
-        break;
-    case EFFECT_TASK_FORGET:
-        message.kind = FROM_CONTROLLER_FORGET;
-        message.task = effect->forget.task;
-        send_to(driver, effect->forget.machine, &message);
-        break;
-    case EFFECT_ERRAND_START:
-        message.kind = FROM_CONTROLLER_ERRAND_START;
-        message.errand_start = effect->errand_start.start;
-        send_to(driver, effect->errand_start.machine, &message);
+        send_rejoin(driver, starts, effect->rejoin);
         break;
     case EFFECT_SWITCH_APPLY:
         apply_to_switch(driver, effect);
         break;
-    case EFFECT_SAY_AGAIN:
-        message.kind = FROM_CONTROLLER_SAY_AGAIN;
-        send_to(driver, effect->say_again.machine, &message);
-        break;
+    case EFFECT_TASK_STOP:
+    case EFFECT_TASK_NOTICE:
+    case EFFECT_TASK_FORGET:
+    case EFFECT_ERRAND_START:
     case EFFECT_ERRAND_STOP:
-        message.kind = FROM_CONTROLLER_ERRAND_STOP;
-        message.number = effect->errand_stop.errand;
-        send_to(driver, effect->errand_stop.machine, &message);
+    case EFFECT_SAY_AGAIN:
+        send_order(driver, effect);
         break;
     }
 }
@@ -181,6 +218,7 @@ void dispatch(struct driver *driver, const struct pending *pending)
         carry_out(driver, &starts, pending, &driver->effects.list.items[i]);
     buf_done(&starts.bytes);
     arena_done(&starts.arena);
+    arena_done(&starts.each);
     if (pending->event.kind == EVENT_REPORTS && pending->session) {
         struct from_controller ack = {.kind = FROM_CONTROLLER_REPORTS_ACK,
                                       .number = pending->event.reports.reports.number};
