@@ -61,7 +61,7 @@ static void encode_turn(struct driver *driver)
         event->stamp_ns = stamp_ns;
         CHECK(level_of_event(event) <= core_level(driver->core));
         size_t start = driver->record_bytes.len;
-        record_encode(&driver->record_bytes, event);
+        record_encode_next(&driver->record_bytes, event, &driver->record_scratch);
         struct drive_record record = {event->seq, stamp_ns, {NULL, driver->record_bytes.len - start}};
         vec_push(&driver->records, record);
     }

@@ -29,13 +29,10 @@ static void send_to(struct driver *driver, machine_id machine, const struct from
 
 /* --- starts ----------------------------------------------------------------------------------- */
 
-enum { LAUNCH_BYTES = 4096 }; /* more than what the START of most tasks takes */
-
 /* The starts of one event. A gang's rank table is packed with the first of them and sent once to
  * each machine: within each START it would be N times N entries. */
 struct starts {
     struct arena arena; /* of what they have in common */
-    struct arena each;  /* of one of them after the other */
     struct launch_common common;
     const struct rank_table_entry *packed_of; /* entries that `rank_table` was packed from */
     struct buf bytes;                    /* of it */
@@ -90,15 +87,14 @@ static void send_start(struct driver *driver, struct starts *starts, const struc
     if (!session)
         return;
     struct from_controller message = {.kind = FROM_CONTROLLER_START};
-    if (!starts->each.blocks)
-        arena_reserve(&starts->each, LAUNCH_BYTES);
     if (starts->common.machine_mttf_s == 0)
         starts->common.machine_mttf_s = core_machine_mttf_s(driver->core);
-    task_launch_build_next(&starts->common, task, core_cluster(driver->core), &starts->each, &message.start);
+    task_launch_build_next(&starts->common, task, core_cluster(driver->core), &driver->start_scratch,
+                           &message.start);
     copy_gang_key(driver, starts, message.start.jobset, message.start.attempt, message.start.gang_key);
     send_rank_table(driver, starts, &driver->machines[task->machine], &message.start);
     send(driver, session, &message);
-    arena_clear(&starts->each);
+    arena_clear(&driver->start_scratch);
 }
 
 static void send_rejoin(struct driver *driver, struct starts *starts, const struct task *task)
@@ -218,7 +214,6 @@ void dispatch(struct driver *driver, const struct pending *pending)
         carry_out(driver, &starts, pending, &driver->effects.list.items[i]);
     buf_done(&starts.bytes);
     arena_done(&starts.arena);
-    arena_done(&starts.each);
     if (pending->event.kind == EVENT_REPORTS && pending->session) {
         struct from_controller ack = {.kind = FROM_CONTROLLER_REPORTS_ACK,
                                       .number = pending->event.reports.reports.number};

@@ -30,6 +30,8 @@ void driver_free(struct driver *driver)
     sessions_done(driver);
     vec_done(&driver->records);
     buf_done(&driver->record_bytes);
+    arena_done(&driver->record_scratch);
+    arena_done(&driver->start_scratch);
     vec_done(&driver->effects.list);
     mem_free(driver);
 }

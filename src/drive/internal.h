@@ -63,6 +63,8 @@ struct driver {
     bool tick_queued;
     VEC(struct drive_record) records; /* of the append under way */
     struct buf record_bytes;          /* likewise */
+    struct arena record_scratch;      /* of the encoder */
+    struct arena start_scratch;       /* of one START after the other */
     int64_t blocked_since_ns;         /* the log has taken no record since; 0: it does */
     struct error blocked;             /* why */
     int64_t retry_ns;                 /* when it is asked again; 0: whenever something waits */

@@ -173,16 +173,22 @@ static void write_event(struct arena *arena, const struct event *event, Log__Eve
 
 void record_encode(struct buf *out, const struct event *event)
 {
+    struct arena scratch ARENA_CLEANUP = {0};
+    record_encode_next(out, event, &scratch);
+}
+
+void record_encode_next(struct buf *out, const struct event *event, struct arena *scratch)
+{
     CHECK(event->kind >= EVENT_BOOT && event->kind <= EVENT_LEVEL);
-    struct arena arena ARENA_CLEANUP = {0};
     Log__Event pb;
-    write_event(&arena, event, &pb);
+    write_event(scratch, event, &pb);
     size_t size = log__event__get_packed_size(&pb);
     buf_reserve(out, size);
     size_t packed = log__event__pack(&pb, (uint8_t *)out->data + out->len);
     CHECK(packed == size);
     out->len += packed;
     out->data[out->len] = 0;
+    arena_clear(scratch);
 }
 
 /* --- reading -------------------------------------------------------------------------------------------- */

@@ -12,6 +12,8 @@
 #include "core/event.h"
 
 void record_encode(struct buf *out, const struct event *event); /* appends */
+/* The same for one event after the other: `scratch`, empty before and after, keeps the memory in between. */
+void record_encode_next(struct buf *out, const struct event *event, struct arena *scratch);
 /* Decodes into `arena` (its limit holds). The caller sets seq and stamp_ns of *ret_event. ERROR_CORRUPT if
  * the bytes are not a record, ERROR_UNSUPPORTED if the kind is newer than this build. */
 int record_decode(struct arena *arena, struct str bytes, struct event *ret_event, struct error *error);
