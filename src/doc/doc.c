@@ -60,7 +60,7 @@ static struct doc_member *search(const struct doc *object, struct str key)
 
 static struct doc_member *find(const struct doc *object, struct str key)
 {
-    bool absent = object && object->kind == DOC_OBJECT && !(object->object.keys & doc_key_bit(key));
+    bool absent = object && object->kind == DOC_OBJECT && !(object->keys & doc_key_bit(key));
     return absent ? NULL : search(object, key);
 }
 
@@ -146,12 +146,13 @@ struct doc *doc_new_literal(struct arena *arena, struct str value)
 }
 
 /* Room for one more of `size` bytes behind `len`; the old place stays behind in the arena. */
-static bool grow(struct arena *arena, void **items, size_t len, size_t *cap, size_t size, bool bounded)
+static bool grow(struct arena *arena, void **items, uint32_t len, uint32_t *cap, size_t size, bool bounded)
 {
     if (len < *cap)
         return true;
-    size_t grown = *cap ? *cap * 2 : 4, bytes;
-    CHECK(!__builtin_mul_overflow(grown, size, &bytes));
+    uint32_t grown = *cap ? *cap * 2 : 4;
+    size_t bytes;
+    CHECK(grown > len && !__builtin_mul_overflow((size_t)grown, size, &bytes));
     void *fresh = bounded ? arena_try_alloc(arena, bytes) : arena_alloc(arena, bytes);
     if (!fresh)
         return false;
@@ -181,7 +182,7 @@ static bool add(struct arena *arena, struct doc *object, struct doc_member membe
         return false;
     object->object.members = members;
     object->object.members[object->object.len++] = member;
-    object->object.keys |= doc_key_bit(member.key);
+    object->keys |= doc_key_bit(member.key);
     return true;
 }
 

@@ -26,17 +26,22 @@ struct doc {
         double number; /* DOC_FLOAT; its source text is kept in `text` too, so that writing it is lossless */
         struct {
             struct doc **items;
-            size_t len, cap;
+            uint32_t len, cap;
         } array;
         struct {
             struct doc_member *members;
-            size_t len, cap;
-            uint64_t keys; /* doc_key_bit of every member, and perhaps of some that were taken out */
+            uint32_t len, cap;
         } object;
         size_t packed_len; /* DOC_PACKED: items or members in its text */
     };
-    struct str text; /* DOC_STRING: the string; DOC_FLOAT: the number as written; DOC_PACKED: compact JSON */
+    union {
+        /* DOC_STRING: the string; DOC_FLOAT: the number as written; DOC_PACKED: compact JSON. Others: of no
+         * length. */
+        struct str text;
+        uint64_t keys; /* DOC_OBJECT: doc_key_bit of every member, and perhaps of some that were taken out */
+    };
 };
+_Static_assert(sizeof(struct doc) == 48, "a JobSet has some sixty nodes");
 struct doc_member {
     struct str key;
     uint32_t line, column; /* of the key */
@@ -58,7 +63,7 @@ struct doc *doc_find(const struct doc *object, struct str key); /* doc_get_str w
  * and the bit of a literal key cost nothing. */
 static inline struct doc *doc_get_str(const struct doc *object, struct str key)
 {
-    if (!object || (object->kind == DOC_OBJECT && !(object->object.keys & doc_key_bit(key))))
+    if (!object || (object->kind == DOC_OBJECT && !(object->keys & doc_key_bit(key))))
         return NULL;
     return doc_find(object, key);
 }

@@ -5,9 +5,10 @@
 
 #include "base/check.h"
 
+/* Strings are decoded in place, in the arena's own copy of the text: a decoded one is never longer. */
 struct reader {
     struct arena *arena;
-    const char *data;
+    char *data;
     size_t len, at;
     size_t line_start; /* where the current line begins */
     size_t
@@ -162,8 +163,8 @@ static int skip_char(struct reader *reader)
     return 0;
 }
 
-/* Decodes the string's content, which skip_char has checked. An escape is never shorter than the
- * character. */
+/* Decodes the string's content, which skip_char has checked, to `out`, which may be where it stands: an
+ * escape is never shorter than the character. */
 static size_t decode(struct str raw, char *out)
 {
     size_t len = 0;
@@ -213,15 +214,11 @@ static int parse_string(struct reader *reader, struct str *ret_text)
         if (code < 0)
             return code;
     }
-    struct str raw = {reader->data + start, reader->at - start};
-    char *text = arena_try_alloc(reader->arena, raw.len + 1);
-    if (!text)
-        return fail_memory(reader);
-    size_t len = raw.len;
+    char *text = reader->data + start;
+    size_t len = reader->at - start;
     if (escaped)
-        len = decode(raw, text);
-    else if (len)
-        memcpy(text, raw.data, len);
+        len = decode((struct str){text, len}, text);
+    text[len] = 0; /* in place of the closing quote, or before it */
     reader->at++;
     *ret_text = (struct str){text, len};
     return 0;
@@ -381,8 +378,7 @@ static int parse_object(struct reader *reader, struct doc *node)
         skip_space(reader);
     }
     const struct doc_member *second, *first;
-    if (node->object.len > (size_t)__builtin_popcountll(node->object.keys) &&
-        doc_duplicate(node, &second, &first))
+    if (node->object.len > (size_t)__builtin_popcountll(node->keys) && doc_duplicate(node, &second, &first))
         return error_set(reader->error, ERROR_INVALID, "%u:%u: the key \"%.*s\" is already at %u:%u",
                          second->line, second->column, (int)(second->key.len < 128 ? second->key.len : 128),
                          second->key.data, first->line, first->column);
@@ -448,23 +444,39 @@ static int parse_one(struct reader *reader, struct doc **ret_doc)
     return 0;
 }
 
+/* Begins to read the text, of which the arena gets a copy. */
+static int begin(struct reader *reader, struct arena *arena, struct str text, struct error *error)
+{
+    *reader = (struct reader){.arena = arena, .len = text.len, .line = 1, .error = error};
+    reader->data = arena_try_alloc(arena, text.len + 1);
+    if (!reader->data)
+        return fail_memory(reader);
+    mem_copy(reader->data, text.data, text.len);
+    return 0;
+}
+
 int json_parse(struct arena *arena, struct str text, struct doc **ret_doc, struct error *error)
 {
-    struct reader reader = {.arena = arena, .data = text.data, .len = text.len, .line = 1, .error = error};
-    return parse_one(&reader, ret_doc);
+    struct reader reader;
+    int code = begin(&reader, arena, text, error);
+    return code < 0 ? code : parse_one(&reader, ret_doc);
 }
 
 int json_parse_python(struct arena *arena, struct str text, struct doc **ret_doc, struct error *error)
 {
-    struct reader reader = {
-        .arena = arena, .data = text.data, .len = text.len, .line = 1, .python = true, .error = error};
-    return parse_one(&reader, ret_doc);
+    struct reader reader;
+    int code = begin(&reader, arena, text, error);
+    reader.python = true;
+    return code < 0 ? code : parse_one(&reader, ret_doc);
 }
 
 int json_parse_all(struct arena *arena, struct str text, size_t count_max, struct doc **ret_array,
                    struct error *error)
 {
-    struct reader reader = {.arena = arena, .data = text.data, .len = text.len, .line = 1, .error = error};
+    struct reader reader;
+    int code = begin(&reader, arena, text, error);
+    if (code < 0)
+        return code;
     struct doc *array = doc_try_new(arena, DOC_ARRAY);
     if (!array)
         return fail_memory(&reader);
@@ -473,7 +485,7 @@ int json_parse_all(struct arena *arena, struct str text, size_t count_max, struc
         if (array->array.len == count_max)
             return error_set(error, ERROR_LIMIT, "%u:%u: more than %zu documents", reader.line,
                              column(&reader), count_max);
-        int code = parse_value(&reader, &doc);
+        code = parse_value(&reader, &doc);
         if (code < 0)
             return code;
         if (!doc_try_push(arena, array, doc))

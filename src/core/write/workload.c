@@ -8,7 +8,7 @@
 #include "core/object/life.h"
 
 /* About what a small workload takes in memory: defaults and the typed view, and its parsed text. */
-enum { PREPARED_BYTES = 6 * 1024, PREPARED_BYTES_PER_BYTE = 7 };
+enum { PREPARED_BYTES = 4 * 1024, PREPARED_BYTES_PER_BYTE = 9 };
 
 static enum form form_of(const struct writing *writing)
 {
