@@ -24,9 +24,11 @@ struct job *job_make(struct jobset *jobset, uint32_t position)
     job->rjob_index = rjob;
     job->index = index;
     job->global_index = position;
-    job->name = jobset->form != FORM_JOBSET
-                    ? jobset->name
-                    : job_name(&job->arena, jobset->name, job->rjob->name, (int32_t)index);
+    job->name = jobset->name;
+    if (jobset->form == FORM_JOBSET) { /* nearly all that its arena ever holds */
+        arena_reserve(&job->arena, jobset->name.len + job->rjob->name.len + 2 + DECIMAL_TEXT_MAX);
+        job->name = job_name(&job->arena, jobset->name, job->rjob->name, (int32_t)index);
+    }
     job->success_rule = -1;
     job->sift = true;
     job->index_count = jobset->widths[rjob];

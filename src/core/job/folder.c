@@ -15,7 +15,7 @@ struct str jobset_folder(struct arena *arena, const struct jobset *jobset)
     if (name.len)
         return name;
     uid_suffix(jobset->uid, suffix);
-    return arena_printf(arena, STR_FORMAT "-%s", STR_ARG(jobset->name), suffix);
+    return ARENA_CONCAT(arena, jobset->name, STR("-"), str_from(suffix));
 }
 
 static bool writes_to(const struct jobset *jobset, struct str namespace_, struct str name)

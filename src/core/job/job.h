@@ -305,9 +305,9 @@ enum condition_kind { /* in the order of the status */
 const char *condition_name(enum condition_kind kind); /* "Completed", "StartupPolicyInProgress", ... */
 struct condition {
     bool present, status;       /* stored only after it was True once */
-    char reason[176];
+    const char *reason;         /* NULL: it was never set */
     struct str message;
-    struct buf text;            /* private: owns `message` */
+    char *text;                 /* private: owns both */
     int64_t changed_ns;         /* last transition */
 };
 /* How a JobSet has ended: its status.terminalState. */
@@ -464,6 +464,7 @@ struct jobset_grant {
 struct jobset_slots {
     machine_id *last_machines; /* [count] last machine of each (job, index) */
     uint32_t count;
+    struct arena arena; /* private: owns the JobSet's arrays by job and by replicated job */
 };
 /* An order to start: the first one, or, `again`, one that was lost. */
 struct task_due {

@@ -142,6 +142,8 @@ struct gang *jobs_restore_gang(struct jobset *jobset, obj_id uid);
 void gang_restore_why_timer(struct job_store *store, struct gang *gang);
 /* Makes the records, if there are none yet. */
 void restart_history_need(struct restart_history *history);
+/* Gives the condition copies of both texts. */
+void condition_say(struct condition *condition, struct str reason, struct str message);
 /* Restores the ladder's answer to a restart; `passed` is copied. */
 void restart_record_decided(struct restart_record *record, enum rung rung, struct str passed);
 /* Called when all is restored: derives timers, queue and the chips taken on machines. False: the tasks do

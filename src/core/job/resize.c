@@ -7,6 +7,8 @@
  */
 #include "core/job/internal.h"
 
+enum { PLACES_BYTES = 128 }; /* of a JobSet of one Job */
+
 static uint32_t lay_out(const struct jobset *jobset, const uint32_t *widths)
 {
     uint32_t slots = 0;
@@ -17,12 +19,7 @@ static uint32_t lay_out(const struct jobset *jobset, const uint32_t *widths)
 
 void jobset_unbind(struct jobset *jobset)
 {
-    mem_free(jobset->rjob_status);
-    mem_free(jobset->jobs);
-    mem_free(jobset->ending);
-    mem_free(jobset->job_attempts);
-    mem_free(jobset->job_attempts_counted);
-    mem_free(jobset->widths);
+    arena_done(&jobset->slots.arena);
     mem_free(jobset->slots.last_machines);
 }
 
@@ -30,7 +27,8 @@ void jobset_bind(struct jobset *jobset)
 {
     size_t rjobs = jobset->spec.rjob_count;
     uint32_t count = 0;
-    jobset->widths = mem_alloc(rjobs * sizeof(*jobset->widths));
+    arena_reserve(&jobset->slots.arena, PLACES_BYTES);
+    jobset->widths = ARENA_ARRAY(&jobset->slots.arena, uint32_t, rjobs);
     for (size_t r = 0; r < rjobs; r++) {
         count += (uint32_t)jobset->spec.rjobs[r].replicas;
         jobset->widths[r] = job_index_count(&jobset->spec.rjobs[r]);
@@ -41,11 +39,11 @@ void jobset_bind(struct jobset *jobset)
     jobset->slots.last_machines = mem_alloc(jobset->slots.count * sizeof(*jobset->slots.last_machines));
     for (uint32_t i = 0; i < jobset->slots.count; i++)
         jobset->slots.last_machines[i] = MACHINE_NONE;
-    jobset->jobs = mem_alloc(count * sizeof(*jobset->jobs));
-    jobset->ending = mem_alloc(count * sizeof(*jobset->ending));
-    jobset->job_attempts = mem_alloc(count * sizeof(*jobset->job_attempts));
-    jobset->job_attempts_counted = mem_alloc(count * sizeof(*jobset->job_attempts_counted));
-    jobset->rjob_status = mem_alloc(rjobs * sizeof(*jobset->rjob_status));
+    jobset->jobs = ARENA_ARRAY(&jobset->slots.arena, struct job *, count);
+    jobset->ending = ARENA_ARRAY(&jobset->slots.arena, struct job *, count);
+    jobset->job_attempts = ARENA_ARRAY(&jobset->slots.arena, int32_t, count);
+    jobset->job_attempts_counted = ARENA_ARRAY(&jobset->slots.arena, int32_t, count);
+    jobset->rjob_status = ARENA_ARRAY(&jobset->slots.arena, struct rjob_status, rjobs);
 }
 
 void jobset_rebind(struct jobset *jobset)

@@ -166,8 +166,12 @@ bool jobs_names_taken(const struct job_store *store, enum form form, struct str 
 static void add_stems(struct job_store *store, struct jobset *jobset)
 {
     store->own_jobs += jobset->form == FORM_JOB;
-    if (jobset->form != FORM_JOBSET)
+    if (jobset->form != FORM_JOBSET || jobset->spec.rjob_count == 0)
         return;
+    size_t bytes = 0;
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++)
+        bytes += arena_round(jobset->key.len + 1 + jobset->spec.rjobs[r].name.len + 1);
+    arena_reserve(&jobset->entry.stems, bytes);
     for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
         struct str stem =
             stem_of(&jobset->entry.stems, jobset->namespace_, jobset->name, jobset->spec.rjobs[r].name);

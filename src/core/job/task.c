@@ -8,6 +8,8 @@ static void name_task(struct task *task, struct str name)
     struct arena *arena = &task->arena;
     char suffix[SUFFIX_TEXT_MAX];
     uid_suffix(task->uid, suffix);
+    /* The names are nearly all that the arena ever holds. */
+    arena_reserve(arena, 2 * arena_round(job->name.len + DECIMAL_TEXT_MAX + SUFFIX_TEXT_MAX));
     if (job->jobset->form == FORM_POD) {
         const struct doc *host = doc_path(job->jobset->document, "spec", "hostname", NULL);
         task->name = job->name;
@@ -23,10 +25,9 @@ static void name_task(struct task *task, struct str name)
     if (task_is_spare(task))
         task->hostname = arena_printf(arena, STR_FORMAT "-spare-%d", STR_ARG(job->name), -1 - task->index);
     else
-        task->hostname = arena_printf(arena, STR_FORMAT "-%d", STR_ARG(job->name), task->index);
+        task->hostname = pod_hostname(arena, job->name, task->index);
     struct str stem = job->rjob->job.indexed ? task->hostname : job->name;
-    task->name =
-        name.len ? arena_str(arena, name) : arena_printf(arena, STR_FORMAT "-%s", STR_ARG(stem), suffix);
+    task->name = name.len ? arena_str(arena, name) : ARENA_CONCAT(arena, stem, STR("-"), str_from(suffix));
 }
 
 struct task *task_make(struct job *job, obj_id uid, int32_t index, struct str name)

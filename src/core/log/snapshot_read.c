@@ -133,9 +133,8 @@ static void read_conditions(struct jobset *jobset, const Snapshot__Jobset *pb)
         struct condition *condition = &jobset->conditions[i];
         condition->present = item->present;
         condition->status = item->status;
-        copy_text(condition->reason, sizeof(condition->reason), item->reason);
-        buf_add_str(&condition->text, str_from(item->message));
-        condition->message = buf_str(&condition->text);
+        if (item->present || item->reason[0] || item->message[0])
+            condition_say(condition, str_from(item->reason), str_from(item->message));
         condition->changed_ns = item->changed_ns;
     }
 }
