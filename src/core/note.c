@@ -92,12 +92,13 @@ static void add_number(struct buf *out, uint64_t number)
     buf_add_char(out, ' ');
 }
 
-/* Appends the key by which equal notes are found: all that a reader sees except time and count. It becomes
+/* Makes the key by which equal notes are found: all that a reader sees except time and count. It becomes
  * note->text, into which the note's own strings point. */
 static struct str note_key(struct buf *out, bool warning, const char *reason, struct str message,
                            const struct object_name *about)
 {
     struct str word = str_from(reason);
+    buf_clear(out);
     buf_reserve(out, 64 + word.len + about->namespace_.len + about->name.len + message.len);
     add_number(out, warning); /* no printf: several are made for every task */
     add_number(out, (uint64_t)about->kind);
@@ -120,14 +121,6 @@ static void note_emit(struct effects *effects, enum change_type type, const stru
     effect->changed.object = (struct object_ref){OBJECT_EVENT, {.note = note}};
 }
 
-static void note_free(struct note *note)
-{
-    if (!note)
-        return;
-    mem_free(note->text);
-    mem_free(note);
-}
-
 /* Drops the oldest note to free its slot. */
 static void note_drop_first(struct note_ring *ring)
 {
@@ -144,13 +137,13 @@ static void note_drop_first(struct note_ring *ring)
 void note_ring_bury(struct note_ring *ring)
 {
     for (size_t i = 0; i < ring->dead.len; i++)
-        note_free(ring->dead.items[i]);
+        mem_free(ring->dead.items[i]);
     vec_clear(&ring->dead);
 }
 
-/* Adds a note and takes over `text`, made by note_key. The visible strings are its tail, in the order in
+/* Adds a note with a copy of `text`, made by note_key. The visible strings are its tail, in the order in
  * which note_key wrote them. */
-static struct note *note_put(struct note_ring *ring, struct buf text, size_t reason_len, size_t message_len,
+static struct note *note_put(struct note_ring *ring, struct str text, size_t reason_len, size_t message_len,
                              const struct object_name *about)
 {
     if (!ring->slots)
@@ -159,11 +152,11 @@ static struct note *note_put(struct note_ring *ring, struct buf text, size_t rea
         ring->hashes = mem_alloc(EVENT_OBJECTS_MAX * sizeof(*ring->hashes));
     if (ring->next - ring->first == EVENT_OBJECTS_MAX)
         note_drop_first(ring);
-    struct note *note = mem_alloc(sizeof(*note));
+    struct note *note = mem_alloc(sizeof(*note) + text.len + 1);
     size_t message_at = text.len - message_len, name_at = message_at - 1 - about->name.len;
     size_t namespace_at = name_at - 1 - about->namespace_.len;
     CHECK(namespace_at > reason_len && name_at > namespace_at && message_at > name_at);
-    note->text = text.data;
+    memcpy(note->text, text.data, text.len);
     note->slot = ring->next++;
     note->regarding = about->kind;
     note->regarding_uid = about->uid;
@@ -184,16 +177,14 @@ void note_add(struct note_ring *ring, const struct note_input *input, obj_id uid
 {
     CHECK(uid != 0 && input->reason && input->reason[0]);
     struct object_name about = object_name(input->about);
-    struct buf text = {0};
-    struct note *note =
-        str_map_get(&ring->by_text, note_key(&text, input->warning, input->reason, input->message, &about));
+    struct str text = note_key(&ring->key, input->warning, input->reason, input->message, &about);
+    struct note *note = str_map_get(&ring->by_text, text);
     if (note) {
         CHECK(note->warning == input->warning && note->regarding == about.kind);
         ring->hashes[note->slot % EVENT_OBJECTS_MAX] = 0;
         note->count++;
         note->last_ns = now_ns;
         note->changed_seq = seq;
-        buf_done(&text);
         note_emit(effects, CHANGE_MODIFIED, note);
         return;
     }
@@ -208,8 +199,7 @@ void note_add(struct note_ring *ring, const struct note_input *input, obj_id uid
 
 void note_restore(struct note_ring *ring, const struct note_saved *saved)
 {
-    struct buf text = {0};
-    note_key(&text, saved->warning, saved->reason, saved->message, &saved->about);
+    struct str text = note_key(&ring->key, saved->warning, saved->reason, saved->message, &saved->about);
     struct note *note = note_put(ring, text, strlen(saved->reason), saved->message.len, &saved->about);
     note->uid = saved->uid;
     note->warning = saved->warning;
@@ -222,9 +212,10 @@ void note_restore(struct note_ring *ring, const struct note_saved *saved)
 void note_ring_done(struct note_ring *ring)
 {
     for (uint64_t slot = ring->first; slot < ring->next; slot++)
-        note_free(ring->slots[slot % EVENT_OBJECTS_MAX]);
+        mem_free(ring->slots[slot % EVENT_OBJECTS_MAX]);
     note_ring_bury(ring);
     vec_done(&ring->dead);
+    buf_done(&ring->key);
     mem_free(ring->slots);
     mem_free(ring->hashes);
     str_map_done(&ring->by_text);

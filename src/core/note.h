@@ -23,13 +23,14 @@ struct note {
     int64_t first_ns, last_ns;
     uint32_t count;
     uint64_t changed_seq;
-    char *text; /* private: owns the strings */
+    char text[]; /* private: the strings point into it */
 };
 struct note_ring {
     struct note **slots; /* [EVENT_OBJECTS_MAX], by slot % EVENT_OBJECTS_MAX */
     uint64_t first, next;
     uint64_t *hashes; /* private: hash of each slot's record, for digests; 0: not known */
     struct str_map by_text; /* private */
+    struct buf key;         /* private: text of the note that is added now */
     VEC(struct note *)
     dead; /* private: dropped notes, freed when the next step begins so that effects can name them */
 };
