@@ -21,7 +21,8 @@
 /* New capacity for at least `need` items; grows `*items` (of `size` bytes each) in place. */
 void vec_grow(void **items, size_t *cap, size_t need, size_t size);
 
-#define vec_reserve(v, need) vec_grow((void **)&(v)->items, &(v)->cap, (need), sizeof *(v)->items)
+#define vec_reserve(v, need)                                                                                 \
+    ((need) <= (v)->cap ? (void)0 : vec_grow((void **)&(v)->items, &(v)->cap, (need), sizeof *(v)->items))
 #define vec_push(v, item)    (vec_reserve((v), (v)->len + 1), (void)((v)->items[(v)->len++] = (item)))
 #define vec_pop(v)           (CHECK((v)->len > 0), (v)->items[--(v)->len])
 #define vec_last(v)          ((v)->items[(v)->len - 1])

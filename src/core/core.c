@@ -84,6 +84,14 @@ static void route_cluster(struct core *core, struct step *step, const struct eve
     core_leaving_restored(core);
 }
 
+void core_keep_secret(struct core *core, struct str secret)
+{
+    CHECK(!core->has_secret && secret.len == GANG_KEY_BYTES);
+    memcpy(core->secret, secret.data, GANG_KEY_BYTES);
+    hmac_begin(&core->keys, core->secret, sizeof core->secret);
+    core->has_secret = true;
+}
+
 static void route_boot(struct core *core, struct step *step, const struct event *event)
 {
     core->epoch = event->boot.epoch > core->epoch ? event->boot.epoch : core->epoch + 1;
@@ -92,10 +100,8 @@ static void route_boot(struct core *core, struct step *step, const struct event 
     if (core->first_epoch == 0)
         core->first_epoch = core->epoch;
     core->uids_ahead = uids_ahead(core->uids_ahead, step->seq, core->epoch - core->first_epoch);
-    if (!core->has_secret && event->boot.secret.len == GANG_KEY_BYTES) {
-        memcpy(core->secret, event->boot.secret.data, GANG_KEY_BYTES);
-        core->has_secret = true;
-    }
+    if (!core->has_secret && event->boot.secret.len == GANG_KEY_BYTES)
+        core_keep_secret(core, event->boot.secret);
     step->uid_base = uid_base(core->identity, core->uids_ahead);
     step->epoch = core->epoch;
     namespaces_boot(step);
@@ -181,7 +187,8 @@ static void bury(struct core *core)
     errands_bury(core->errands);
     hangs_bury(core->hangs);
     slices_bury(core->slices);
-    cluster_done(&core->retired);
+    if (core->retired.machines)
+        cluster_done(&core->retired);
 }
 
 static struct step step_begin(struct core *core, struct effects *effects, uint64_t seq, int64_t now_ns)
@@ -229,10 +236,7 @@ enum { ROUNDS_FEW = 1000, ROUNDS_EACH = 64 };
 
 static uint64_t count_things(const struct core *core)
 {
-    uint64_t count = core->jobs.jobsets.len + core->cluster.machine_count;
-    for (int kind = OBJECT_JOBSET; kind < OBJECT_KINDS; kind++)
-        count += object_count(core->objects, (enum object_kind)kind);
-    return count;
+    return core->jobs.jobsets.len + core->cluster.machine_count + objects_total(core->objects);
 }
 
 /* Lets all modules act until none of them has anything left to do. */
@@ -326,7 +330,6 @@ void core_gang_key(const struct core *core, obj_id jobset, int32_t attempt, uint
 {
     static const char purpose[] = "phalanx gang";
     uint8_t input[sizeof purpose + 12];
-    struct hmac hmac;
     _Static_assert((int)GANG_KEY_BYTES == (int)SHA256_SIZE, "a key is one sum");
     memset(ret_key, 0, GANG_KEY_BYTES);
     if (!core->has_secret)
@@ -336,8 +339,7 @@ void core_gang_key(const struct core *core, obj_id jobset, int32_t attempt, uint
         input[sizeof purpose + i] = (uint8_t)(jobset >> (8 * i));
     for (int i = 0; i < 4; i++)
         input[sizeof purpose + 8 + i] = (uint8_t)((uint32_t)attempt >> (8 * i));
-    hmac_begin(&hmac, core->secret, sizeof core->secret);
-    hmac_sum(&hmac, input, sizeof input, ret_key);
+    hmac_sum(&core->keys, input, sizeof input, ret_key);
 }
 
 uint64_t core_epoch(const struct core *core)

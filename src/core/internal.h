@@ -3,6 +3,7 @@
 #ifndef PHX_CORE_INTERNAL_H
 #define PHX_CORE_INTERNAL_H
 
+#include "base/hash.h"
 #include "core/core.h"
 #include "core/errand/errand.h"
 #include "core/hang/hang.h"
@@ -22,7 +23,8 @@ struct core {
     struct hearing hearing;
     struct lease_hold hold;
     uint64_t identity; /* identity of the cluster, from its first boot; 0: none yet */
-    uint8_t secret[GANG_KEY_BYTES]; /* from which gangs' keys are made */
+    uint8_t secret[GANG_KEY_BYTES]; /* from which gangs' keys are made (core_keep_secret) */
+    struct hmac keys;               /* keyed by it */
     bool has_secret;
     uint32_t level; /* record.h */
     int64_t now_ns;
@@ -52,7 +54,9 @@ struct core {
     struct u64_map restore_places, restore_newest;
 };
 
-/* core.c: called when all else of a snapshot was read. */
+/* core.c */
+void core_keep_secret(struct core *core, struct str secret); /* of the first boot that has one */
+/* Called when all else of a snapshot was read. */
 void core_admit_restored(struct core *core);
 
 void core_check_objects(const struct core *core); /* audit_objects.c */

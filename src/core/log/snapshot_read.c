@@ -55,9 +55,8 @@ static int read_header(struct reader *reader, const Snapshot__Header *pb)
     core->identity = pb->identity;
     if (pb->secret.len != 0 && pb->secret.len != GANG_KEY_BYTES)
         return corrupt(reader, "secret", pb->secret.len);
-    core->has_secret = pb->secret.len > 0;
-    if (core->has_secret)
-        memcpy(core->secret, pb->secret.data, GANG_KEY_BYTES);
+    if (pb->secret.len > 0)
+        core_keep_secret(core, (struct str){(const char *)pb->secret.data, pb->secret.len});
     core->hold = (struct lease_hold){pb->hold_number, pb->hold_until_ns, pb->hold_owed_ns};
     if (!lease_hold_fits(&core->hold))
         return corrupt(reader, "hold", pb->hold_number);

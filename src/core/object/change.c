@@ -190,6 +190,8 @@ void object_delete(struct step *step, const struct object *deleted, enum propaga
 static bool is_full(const struct step *step, enum object_kind kind, struct str namespace_)
 {
     const struct resource *info = object_kind_info(kind);
+    if (object_count(step->objects, kind) < info->per_namespace_max)
+        return false; /* all together are fewer than one namespace may have */
     return object_count_in(step->objects, kind, info->namespaced ? namespace_ : STR("")) >=
            info->per_namespace_max;
 }

@@ -217,6 +217,11 @@ size_t object_count(const struct object_store *store, enum object_kind kind)
     return store->kinds[kind].sorted.len;
 }
 
+size_t objects_total(const struct object_store *store)
+{
+    return store->by_uid.len;
+}
+
 size_t object_count_in(const struct object_store *store, enum object_kind kind, struct str namespace_)
 {
     CHECK((unsigned)kind < OBJECT_KINDS);

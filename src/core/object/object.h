@@ -65,6 +65,7 @@ const struct object *object_find_uid(const struct object_store *store, obj_id ui
 void object_visit(const struct object_store *store, enum object_kind kind, struct str namespace_,
                   void (*visit)(void *context, const struct object *object), void *context);
 size_t object_count(const struct object_store *store, enum object_kind kind);
+size_t objects_total(const struct object_store *store); /* of all kinds */
 size_t object_count_in(const struct object_store *store, enum object_kind kind, struct str namespace_);
 /* Bytes charged for what is kept: of all objects; of one namespace ("": cluster-wide kinds); of each. */
 uint64_t objects_bytes(const struct object_store *store);

@@ -7,10 +7,8 @@
 #define LABEL_PREFIX "pod-security.kubernetes.io/"
 
 static const char *const level_names[] = {"privileged", "baseline", "restricted"};
-static const char *const mode_names[] = {"enforce", "warn", "audit"};
 _Static_assert(sizeof level_names / sizeof *level_names == POD_SECURITY_RESTRICTED + 1,
                "a name for each level");
-_Static_assert(sizeof mode_names / sizeof *mode_names == POD_SECURITY_MODES, "a name for each mode");
 
 const char *pod_security_name(enum pod_security_level level)
 {
@@ -30,27 +28,30 @@ bool pod_security_read(struct str name, enum pod_security_level *ret_level)
 
 /* --- what a namespace asks ------------------------------------------------------------------------------ */
 
-/* Returns the label LABEL_PREFIX MODE[-version]; NULL: there is none. */
-static const struct doc *find_label(const struct doc *namespace_, const char *mode, const char *suffix)
-{
-    struct buf key BUF_CLEANUP = {0};
-    buf_printf(&key, LABEL_PREFIX "%s%s", mode, suffix);
-    return doc_get_str(doc_path(namespace_, "metadata", "labels", NULL), buf_str(&key));
-}
+/* The labels of a Namespace for a mode. */
+static const struct mode_keys {
+    struct str level, version;
+} mode_keys[] = {
+    {STR(LABEL_PREFIX "enforce"), STR(LABEL_PREFIX "enforce-version")},
+    {STR(LABEL_PREFIX "warn"), STR(LABEL_PREFIX "warn-version")},
+    {STR(LABEL_PREFIX "audit"), STR(LABEL_PREFIX "audit-version")},
+};
+_Static_assert(sizeof mode_keys / sizeof *mode_keys == POD_SECURITY_MODES, "labels for each mode");
 
 void pod_security_of(const struct doc *namespace_, enum pod_security_level fallback,
                      struct pod_security_policy *ret_policy)
 {
     CHECK(fallback <= POD_SECURITY_RESTRICTED);
+    const struct doc *labels = doc_path(namespace_, "metadata", "labels", NULL);
     for (int mode = 0; mode < POD_SECURITY_MODES; mode++) {
-        const struct doc *label = find_label(namespace_, mode_names[mode], "");
+        const struct doc *label = doc_get_str(labels, mode_keys[mode].level);
         enum pod_security_level level = mode == POD_SECURITY_ENFORCE ? fallback : POD_SECURITY_PRIVILEGED;
         if (label && !pod_security_read(doc_str(label, STR("")), &level))
             level = POD_SECURITY_RESTRICTED;
         CHECK(level <= POD_SECURITY_RESTRICTED);
         ret_policy->modes[mode].level = level;
         ret_policy->modes[mode].version =
-            doc_str(find_label(namespace_, mode_names[mode], "-version"), STR("latest"));
+            doc_str(doc_get_str(labels, mode_keys[mode].version), STR("latest"));
     }
 }
 
@@ -62,25 +63,25 @@ static bool is_version(struct str text)
                                       str_to_i64(minor, 0, INT32_MAX, &number));
 }
 
-static void report(const struct doc *label, const char *mode, const char *suffix, const char *why,
-                   struct field_errors *errors)
+static void report(const struct doc *label, struct str key, const char *why, struct field_errors *errors)
 {
-    struct buf key BUF_CLEANUP = {0};
-    buf_printf(&key, LABEL_PREFIX "%s%s", mode, suffix);
-    path_invalid(errors, AT_KEY(AT(AT(NULL, "metadata"), "labels"), buf_str(&key)), label,
-                 doc_str(label, STR("")), why);
+    CHECK(label && key.len > 0);
+    path_invalid(errors, AT_KEY(AT(AT(NULL, "metadata"), "labels"), key), label, doc_str(label, STR("")),
+                 why);
 }
 
 void pod_security_check_labels(const struct doc *namespace_, struct field_errors *errors)
 {
     enum pod_security_level level;
+    const struct doc *labels = doc_path(namespace_, "metadata", "labels", NULL);
     for (int mode = 0; mode < POD_SECURITY_MODES; mode++) {
-        const struct doc *label = find_label(namespace_, mode_names[mode], ""),
-                         *version = find_label(namespace_, mode_names[mode], "-version");
+        const struct mode_keys *keys = &mode_keys[mode];
+        const struct doc *label = doc_get_str(labels, keys->level),
+                         *version = doc_get_str(labels, keys->version);
         if (label && !pod_security_read(doc_str(label, STR("")), &level))
-            report(label, mode_names[mode], "", "must be one of privileged, baseline, restricted", errors);
+            report(label, keys->level, "must be one of privileged, baseline, restricted", errors);
         if (version && !is_version(doc_str(version, STR(""))))
-            report(version, mode_names[mode], "-version", "must be \"latest\" or \"v1.x\"", errors);
+            report(version, keys->version, "must be \"latest\" or \"v1.x\"", errors);
     }
 }
 
