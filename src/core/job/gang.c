@@ -200,17 +200,30 @@ static bool only_machines_decide(const struct step *step, const struct gang *gan
            !step->jobs->exclusive && !jobset->old_jobs.len && !jobset->history.suspect_count;
 }
 
-/* Whether the gang was refused before and is refused now, and its reason is looked at later if at all. */
+/* Says the reason that a gang was told which asks for the same; false: none was since the machines have
+ * changed. */
+static bool says_known_why(struct step *step, struct gang *gang)
+{
+    struct str known = request_known_why(step->jobs, step->cluster, gang);
+    struct buf why = {0};
+    if (!known.len)
+        return false;
+    buf_add_str(&why, known);
+    keep_why(step, gang, &why);
+    gang->refused_at = cluster_next_change(step->cluster);
+    return true;
+}
+
+/* Whether the gang was refused before and is refused now, which takes no search. */
 static bool is_refused_still(struct step *step, struct gang *gang)
 {
-    bool says = gang_may_say_why(step, gang);
     if (!only_machines_decide(step, gang))
         return false;
-    if (gang->refused_at != cluster_next_change(step->cluster) &&
-        (says || !request_lacks_room(step->jobs, step->cluster, gang)))
+    bool unchanged = gang->refused_at == cluster_next_change(step->cluster);
+    if (gang_may_say_why(step, gang))
+        return unchanged ? !gang->why_due : says_known_why(step, gang);
+    if (!unchanged && !request_lacks_room(step->jobs, step->cluster, gang))
         return false;
-    if (says)
-        return !gang->why_due;
     gang->refused_at = cluster_next_change(step->cluster);
     gang_say_why_later(step, gang);
     return true;

@@ -142,6 +142,9 @@ static void add_tasks(struct request *request, const struct gang *gang, size_t c
 {
     const struct jobset *jobset = gang->jobset;
     CHECK(count > 0 && count <= gang->tasks.len);
+    vec_reserve(&request->prefer, count);
+    vec_reserve(&request->ordinals, count);
+    vec_reserve(&request->slots, count);
     for (size_t t = 0; t < count; t++) {
         const struct task *task = gang->tasks.items[t];
         const struct job *job = task->job;
@@ -594,13 +597,31 @@ void request_drop(struct request *request)
     mem_free(request->closed);
 }
 
+/* As much of a request as bringing a kept shape up to date needs. */
+static void request_kept(struct request *request, const struct job_store *store,
+                         const struct cluster *cluster, const struct gang *gang)
+{
+    *request = (struct request){.store = store, .cluster = cluster, .jobset = gang->jobset};
+    request->place.holder = holder;
+    request->place.capacity = store->capacity;
+}
+
 bool request_lacks_room(const struct job_store *store, const struct cluster *cluster, const struct gang *gang)
 {
-    struct request request = {.store = store, .cluster = cluster, .jobset = gang->jobset};
-    request.place.holder = holder;
-    request.place.capacity = store->capacity;
+    struct request request;
+    request_kept(&request, store, cluster, gang);
     return gang->refused_shape &&
            capacity_lacks(cluster, &request.place, &request, gang->refused_shape, gang->tasks.len);
+}
+
+struct str request_known_why(const struct job_store *store, const struct cluster *cluster,
+                             const struct gang *gang)
+{
+    struct request request;
+    request_kept(&request, store, cluster, gang);
+    if (!gang->refused_shape)
+        return (struct str){0};
+    return capacity_known_why(cluster, &request.place, &request, gang->refused_shape, gang->tasks.len);
 }
 
 bool request_place(const struct request *request, struct placement *ret_places, struct buf *why)

@@ -50,6 +50,11 @@ void request_drop(struct request *request);
 bool request_lacks_room(const struct job_store *store, const struct cluster *cluster,
                         const struct gang *gang);
 
+/* Returns why they do, if a gang that asks for the same was told so since the machines changed last; no data:
+ * unknown. Lives as long as the machines do not change. */
+struct str request_known_why(const struct job_store *store, const struct cluster *cluster,
+                             const struct gang *gang);
+
 /* Calls sched_place: a place for each task in the request's order. */
 bool request_place(const struct request *request, struct placement *ret_places, struct buf *why);
 

@@ -184,6 +184,9 @@ static void catch_up(struct shape_capacity *kept, const struct cluster *cluster,
         note_machine(kept, cluster, id, request, context);
     for (uint64_t at = kept->read; !anew && at < end; at++) {
         machine_id id = changes->ids.items[at - changes->first];
+        if (kept->caught_up[id] == end)
+            continue; /* it has changed several times */
+        kept->caught_up[id] = end;
         add_to_sums(kept, &cluster->machines[id], false);
         note_machine(kept, cluster, id, request, context);
     }
@@ -254,6 +257,7 @@ static struct shape_capacity *shape_new(const struct cluster *cluster, const str
     kept->class = ARENA_ARRAY(arena, uint8_t, machines);
     kept->refusal = ARENA_ARRAY(arena, uint8_t, machines);
     kept->holder = ARENA_ARRAY(arena, obj_id, machines);
+    kept->caught_up = ARENA_ARRAY(arena, uint64_t, machines);
     return kept;
 }
 
@@ -333,20 +337,37 @@ uint64_t capacity_asked(const struct capacity *capacity)
     return capacity ? capacity->last : 0;
 }
 
-bool capacity_lacks(const struct cluster *cluster, const struct place_request *request, const void *context,
-                    uint64_t shape, uint64_t tasks)
+/* Returns the numbered shape, brought up to date; NULL: it is not kept any more. */
+static struct shape_capacity *numbered(const struct cluster *cluster, const struct place_request *request,
+                                       const void *context, uint64_t shape)
 {
     struct capacity *capacity = request->capacity;
-    CHECK(shape > 0 && tasks > 0);
     for (size_t i = 0; capacity && cluster->changes && i < capacity->shapes.len; i++) {
         struct shape_capacity *kept = capacity->shapes.items[i];
         if (kept->number != shape)
             continue;
         kept->asked = ++capacity->asked;
         catch_up(kept, cluster, request, context);
-        return capacity_room(kept) < tasks;
+        return kept;
     }
-    return false;
+    return NULL;
+}
+
+bool capacity_lacks(const struct cluster *cluster, const struct place_request *request, const void *context,
+                    uint64_t shape, uint64_t tasks)
+{
+    CHECK(shape > 0 && tasks > 0);
+    const struct shape_capacity *kept = numbered(cluster, request, context, shape);
+    return kept && capacity_room(kept) < tasks;
+}
+
+struct str capacity_known_why(const struct cluster *cluster, const struct place_request *request,
+                              const void *context, uint64_t shape, uint64_t tasks)
+{
+    CHECK(shape > 0 && tasks > 0);
+    const struct shape_capacity *kept = numbered(cluster, request, context, shape);
+    bool known = kept && kept->why_read == kept->read && kept->why_tasks == tasks;
+    return known && capacity_room(kept) < tasks ? buf_str(&kept->why) : (struct str){0};
 }
 
 /* --- places ------------------------------------------------------------------------------------------- */

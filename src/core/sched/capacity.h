@@ -23,6 +23,10 @@ struct place_request;
  * kept any more. Of `request`, `holder` and `capacity` are used, with its context. */
 bool capacity_lacks(const struct cluster *cluster, const struct place_request *request, const void *context,
                     uint64_t shape, uint64_t tasks);
+/* Returns why the machines lack room for so many tasks of the numbered shape, as a search has told since they
+ * changed last; no data: none has, or there may be room. As capacity_lacks. */
+struct str capacity_known_why(const struct cluster *cluster, const struct place_request *request,
+                              const void *context, uint64_t shape, uint64_t tasks);
 /* CHECKs that what is kept is what a count of all machines gives. */
 void capacity_check(struct capacity *capacity, const struct cluster *cluster);
 

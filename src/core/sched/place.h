@@ -54,6 +54,7 @@ struct shape_capacity {
     uint32_t *fits, *ideal_fits; /* [machine_count] tasks: now; were it empty and ready */
     uint32_t *take;              /* [machine_count] zero between choices */
     uint8_t *class, *refusal;
+    uint64_t *caught_up; /* [machine_count] `read` behind the change with which it was judged last */
     obj_id *holder;   /* [machine_count] where it is refused because chips are taken: by whom */
     uint64_t checked; /* the next change when it was checked; 0: it has changed since */
     struct capacity_sums sums[CLASSES];
