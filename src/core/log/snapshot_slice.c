@@ -228,15 +228,13 @@ bool snapshot_read_slice(struct slices *slices, const struct job_store *jobs, co
                           .reads_from = pb->reads_from,
                           .moves = pb->moves,
                           .tables = pb->tables,
-                          .tables_number = pb->tables_number ? pb->tables_number : pb->tables,
+                          .tables_number = pb->tables_number,
                           .tables_out = pb->tables_out,
                           .tables_ns = pb->tables_ns,
                           .leave_ns = pb->leave_ns,
                           .noticed_ns = pb->noticed_ns};
     struct error error;
     struct cube_slice *cubes = &saved.place.cubes;
-    if (pb->tables_number == 0 && pb->tables > slices->tables_number)
-        slices->tables_number = pb->tables; /* an older version wrote the record */
     if (pb->phase >= SLICE_PHASES || pb->n_cubes > SLICE_CUBES_MAX || pb->n_origin != AXES || !owner ||
         pb->begun_ns > now_ns || pb->connected_ns > now_ns || pb->tables_ns > now_ns ||
         pb->noticed_ns > now_ns || !read_shown(&saved.shown, now_ns, pb->shown) ||
