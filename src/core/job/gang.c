@@ -367,7 +367,8 @@ static bool feasible(void *context, struct queued_gang *queued)
     const struct step *step = context;
     struct gang *gang = container_of(queued, struct gang, queued);
     uint64_t shape = step->jobs->shape + 1;
-    if (gang_is_gated(gang) || (gang_is_named(gang) && !gang_named_machine(step, gang)))
+    bool named = step->jobs->naming > 0 && gang_is_named(gang); /* hardly any is: no look at its task */
+    if (gang_is_gated(gang) || (named && !gang_named_machine(step, gang)))
         return false;
     if (!stands_alone(gang))
         return gang_feasible(step->jobs, step->cluster, gang, NULL);

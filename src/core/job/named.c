@@ -12,8 +12,9 @@
 
 bool gang_waits_named(const struct step *step, const struct gang *gang)
 {
-    return gang->state == GANG_QUEUED && gang_is_named(gang) && !gang->jobset->grant.terms &&
-           !gang->jobset->deleted_ns && !gang_is_gated(gang) && gang_named_machine(step, gang);
+    return step->jobs->naming > 0 && gang->state == GANG_QUEUED && gang_is_named(gang) &&
+           !gang->jobset->grant.terms && !gang->jobset->deleted_ns && !gang_is_gated(gang) &&
+           gang_named_machine(step, gang);
 }
 
 /* Sets "OutOf<resource>" for the first missing resource in a kubelet's order. False: there is enough. */
