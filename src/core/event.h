@@ -40,9 +40,9 @@ enum write_verb {
      * metadata.labels and metadata.annotations. The rest of the body is ignored. */
     WRITE_METADATA = 5,
     /* A person asks which ranks the others of a JobSet, or of a Job without one, wait for (hang/hang.h). */
-    WRITE_DIAGNOSE = 90,
+    WRITE_DIAGNOSE = 6,
     /* The agent of a Node injects a fault, or takes one back (core/react/injections.c). */
-    WRITE_INJECT = 180,
+    WRITE_INJECT = 7,
 };
 
 /* The fate of the objects that an owner leaves behind (metav1.DeletionPropagation). */

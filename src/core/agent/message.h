@@ -369,10 +369,10 @@ enum from_controller_kind {
     FROM_CONTROLLER_EXEC_RESIZE = 13,
     FROM_CONTROLLER_EXEC_CLOSE = 14, /* `number`: the stream; its command is killed */
     FROM_CONTROLLER_RANK_TABLE = 15,
-    FROM_CONTROLLER_SAY_AGAIN = 75, /* the machine's probes look again and report every standing signal */
-    FROM_CONTROLLER_ERRAND_START = 80,
-    FROM_CONTROLLER_ERRAND_STOP = 81, /* `number`: the errand; no end is reported */
-    FROM_CONTROLLER_REJOIN = 105,
+    FROM_CONTROLLER_SAY_AGAIN = 16, /* the machine's probes look again and report every standing signal */
+    FROM_CONTROLLER_ERRAND_START = 17,
+    FROM_CONTROLLER_ERRAND_STOP = 18, /* `number`: the errand; no end is reported */
+    FROM_CONTROLLER_REJOIN = 19,
 };
 struct from_controller {
     enum from_controller_kind kind;

@@ -195,7 +195,7 @@ void record_encode_next(struct buf *out, const struct event *event, struct arena
 
 static bool is_verb(uint32_t verb)
 {
-    return (verb >= WRITE_CREATE && verb <= WRITE_METADATA) || verb == WRITE_DIAGNOSE || verb == WRITE_INJECT;
+    return verb >= WRITE_CREATE && verb <= WRITE_INJECT;
 }
 
 static int read_write(const Log__Write *pb, struct write_event *ret, struct error *error)
@@ -389,10 +389,11 @@ static void describe_reports(struct buf *out, const struct reports *reports, con
 
 const char *record_verb_name(enum write_verb verb)
 {
-    static const char *const verbs[] = {"?", "create", "replace", "delete", "status", "metadata"};
-    _Static_assert(sizeof verbs / sizeof *verbs == WRITE_METADATA + 1, "a name for each verb");
+    static const char *const verbs[] = {"?",      "create",   "replace",  "delete",
+                                        "status", "metadata", "diagnose", "inject"};
+    _Static_assert(sizeof verbs / sizeof *verbs == WRITE_INJECT + 1, "a name for each verb");
     CHECK(is_verb(verb));
-    return verb == WRITE_DIAGNOSE ? "diagnose" : verb == WRITE_INJECT ? "inject" : verbs[verb];
+    return verbs[verb];
 }
 
 static void describe_write(struct buf *out, const struct write_event *write)
