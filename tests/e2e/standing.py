@@ -62,10 +62,15 @@ def describe_processes(folder):
 
 
 def describe_jobs(cluster):
+    """JobSets that have not ended, and their Pods: a test may have run dozens before."""
+    stand = set()
     for item in cluster.get("/apis/jobset.x-k8s.io/v1alpha2/jobsets").get("items", []):
-        print(f"#   jobset {item['metadata']['name']}: {item.get('status', {}).get('phalanx')}")
+        if not item.get("status", {}).get("terminalState"):
+            stand.add(item["metadata"]["name"])
+            print(f"#   jobset {item['metadata']['name']}: {item.get('status', {}).get('phalanx')}")
     for pod in cluster.get("/api/v1/pods").get("items", []):
-        print(f"#   pod {pod['metadata']['name']} on {pod['spec'].get('nodeName')}: {pod['status'].get('phase')}")
+        if pod["metadata"].get("labels", {}).get("jobset.sigs.k8s.io/jobset-name") in stand | {None}:
+            print(f"#   pod {pod['metadata']['name']} on {pod['spec'].get('nodeName')}: {pod['status'].get('phase')}")
 
 
 def describe(clusters):
