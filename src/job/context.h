@@ -82,10 +82,18 @@ enum link_state {
     LINK_READY,      /* WELCOME received */
 };
 
+/* How long a connection is kept whose other end owes an answer: it may have been lost with an agent or a
+ * rank 0 that died, or a stranger may be there. Then the connection is made again, and waited for twice as
+ * long. */
+struct job_patience {
+    int64_t due_ns, limit_ns;
+};
+
 struct job_link {
     enum link_state state;
     struct job_conn conn;
     int64_t retry_ns, backoff_ns;
+    struct job_patience patience; /* CONNECTING, JOINING */
     bool leaving; /* LEAVE has been sent, or will be */
     bool leave_sent;
 };
@@ -104,6 +112,7 @@ struct job_member {
     struct job_conn conn;
     struct seal in, out; /* from JOINING on */
     int64_t retry_ns, backoff_ns;
+    struct job_patience patience; /* CONNECTING, CONNECTED */
 };
 
 enum member_state { MEMBER_ABSENT, MEMBER_PRESENT, MEMBER_LEFT, MEMBER_GONE };
@@ -377,6 +386,8 @@ void job_committed(struct phx_context *ctx, uint64_t step, uint32_t attempt);
 
 /* Doubles a back-off up to its limit and returns the time of the next try. */
 int64_t job_backoff(int64_t *backoff_ns);
+void job_patience_begin(struct job_patience *patience); /* an answer is owed from now on */
+void job_patience_end(struct job_patience *patience);   /* it has come */
 
 /* ---- join.c ---- */
 

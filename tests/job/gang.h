@@ -63,6 +63,7 @@ struct gang {
     uint64_t saved[GANG_MAX]; /* newest step of each rank in this attempt, + 1 */
     struct jobwire_step steps[GANG_MAX];
     uint64_t first_steps[GANG_MAX]; /* of this attempt; valid when step_frames isn't 0 */
+    size_t unheard;                 /* number of JOINs that the agent will not answer */
     size_t step_frames[GANG_MAX], joins[GANG_MAX], leaves[GANG_MAX], gone[GANG_MAX][GANG_MAX];
     size_t retries[GANG_MAX];
     char retry_reason[JOBWIRE_REASON_MAX]; /* the newest */
@@ -310,6 +311,10 @@ static inline void gang_move(struct gang *gang, size_t client, const struct jobw
 static inline void gang_on_message(struct gang *gang, size_t client, const struct jobwire_message *message)
 {
     uint32_t rank = gang->clients[client].rank;
+    if (message->type == JOBWIRE_JOIN && gang->unheard > 0) {
+        gang->unheard--;
+        return;
+    }
     if (message->type == JOBWIRE_JOIN) {
         gang_on_join(gang, client, &message->join);
         return;

@@ -96,6 +96,7 @@ static void hello(struct phx_context *ctx, const uint8_t server_nonce[SEAL_NONCE
                                          .value = bytes};
     message.value_len = (uint32_t)(SEAL_NONCE_SIZE + rendezvous_put_name(&name, bytes + SEAL_NONCE_SIZE));
     ctx->member.state = MEMBER_LINK_JOINING;
+    job_patience_end(&ctx->member.patience); /* the other ranks may take their time */
     send_encoded(ctx, &message);
 }
 
@@ -150,6 +151,7 @@ static void connect_hub(struct phx_context *ctx)
         if (status == 0 || errno == EINPROGRESS) {
             job_conn_open(&ctx->member.conn, fd);
             ctx->member.state = MEMBER_LINK_CONNECTING;
+            job_patience_begin(&ctx->member.patience);
             if (status == 0)
                 connected(ctx);
             break;
@@ -345,11 +347,16 @@ void job_member_ready(struct phx_context *ctx, short events)
 
 int64_t job_member_timer(const struct phx_context *ctx)
 {
+    if (ctx->member.state == MEMBER_LINK_CONNECTING || ctx->member.state == MEMBER_LINK_CONNECTED)
+        return ctx->member.patience.due_ns;
     return ctx->member.state == MEMBER_LINK_DOWN && ctx->keyed ? ctx->member.retry_ns : JOB_NEVER;
 }
 
 void job_member_tick(struct phx_context *ctx, int64_t now_ns)
 {
     (void)now_ns;
-    connect_hub(ctx);
+    if (ctx->member.state == MEMBER_LINK_DOWN)
+        connect_hub(ctx);
+    else
+        close_link(ctx);
 }

@@ -89,6 +89,7 @@ static void join(struct phx_context *ctx)
                          (ctx->settings.spare ? JOBWIRE_JOIN_SPARE : 0);
     message.join.pid = (uint32_t)getpid();
     ctx->link.state = LINK_JOINING;
+    job_patience_begin(&ctx->link.patience);
     send_now(ctx, &message);
 }
 
@@ -114,6 +115,7 @@ static void connect_agent(struct phx_context *ctx)
     } else if (errno == EINPROGRESS) {
         job_conn_open(&ctx->link.conn, fd);
         ctx->link.state = LINK_CONNECTING;
+        job_patience_begin(&ctx->link.patience);
     } else { /* not there yet, or its queue of connections is full */
         close(fd);
         ctx->link.retry_ns = job_backoff(&ctx->link.backoff_ns);
@@ -132,6 +134,7 @@ static void on_welcome(struct phx_context *ctx, const struct jobwire_welcome *we
     }
     ctx->link.state = LINK_READY;
     ctx->link.backoff_ns = 0;
+    job_patience_end(&ctx->link.patience);
     if (!ctx->keyed)
         memcpy(ctx->key, welcome->key, sizeof ctx->key);
     ctx->keyed = true;
@@ -278,6 +281,8 @@ int64_t job_link_timer(const struct phx_context *ctx)
 {
     if (ctx->link.state == LINK_DOWN)
         return ctx->link.retry_ns;
+    if (ctx->link.state == LINK_CONNECTING || ctx->link.state == LINK_JOINING)
+        return ctx->link.patience.due_ns;
     if (ctx->link.state == LINK_READY && ctx->step_dirty && !job_conn_pending(&ctx->link.conn))
         return ctx->step_sent_ns + STEP_INTERVAL_NS;
     return JOB_NEVER;
@@ -287,6 +292,8 @@ void job_link_tick(struct phx_context *ctx, int64_t now_ns)
 {
     if (ctx->link.state == LINK_DOWN)
         connect_agent(ctx);
+    else if (ctx->link.state == LINK_CONNECTING || ctx->link.state == LINK_JOINING)
+        close_link(ctx);
     else if (ctx->link.state == LINK_READY && ctx->step_dirty)
         send_step(ctx, now_ns);
 }

@@ -12,6 +12,8 @@
 
 #define BACKOFF_MIN_NS 2000000   /* 2 ms: in a recovery the other side comes up at the same time */
 #define BACKOFF_MAX_NS 100000000 /* 100 ms: a restarted agent or coordinator is found again soon */
+#define PATIENCE_MIN_NS 5000000000 /* an agent answers at once, unless the machine is overloaded */
+#define PATIENCE_MAX_NS 60000000000
 
 int64_t job_now_ns(void)
 {
@@ -33,6 +35,18 @@ int64_t job_backoff(int64_t *backoff_ns)
     int64_t wait_ns = *backoff_ns < BACKOFF_MIN_NS ? BACKOFF_MIN_NS : *backoff_ns;
     *backoff_ns = wait_ns * 2 < BACKOFF_MAX_NS ? wait_ns * 2 : BACKOFF_MAX_NS;
     return job_now_ns() + wait_ns;
+}
+
+void job_patience_begin(struct job_patience *patience)
+{
+    int64_t limit_ns = patience->limit_ns < PATIENCE_MIN_NS ? PATIENCE_MIN_NS : patience->limit_ns;
+    patience->due_ns = job_now_ns() + limit_ns;
+    patience->limit_ns = limit_ns * 2 < PATIENCE_MAX_NS ? limit_ns * 2 : PATIENCE_MAX_NS;
+}
+
+void job_patience_end(struct job_patience *patience)
+{
+    *patience = (struct job_patience){0};
 }
 
 int job_thread_start(struct phx_context *ctx, void *(*serve)(void *ctx), pthread_t *thread, bool *started,

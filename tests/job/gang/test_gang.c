@@ -3,6 +3,8 @@
  */
 #include "job/gang.h"
 
+#include <fcntl.h>
+
 #include "job/gang/rendezvous.h"
 
 #define WORLD   5
@@ -375,7 +377,57 @@ static void test_agent_restart(void **unused)
     gang_done(&gang);
 }
 
+static int come_and_go(void *unused)
+{
+    struct phx_error error = {0};
+    phx_context *ctx = gang_join();
+    EXPECT(phx_barrier(ctx, FOREVER, &error) == 0);
+    EXPECT(phx_leave(ctx, &error) == 0);
+    return 0;
+}
+
+/* An answer may be lost with an agent that dies, so it is asked for again. */
+static void test_an_agent_that_does_not_answer_is_asked_again(void **unused)
+{
+    struct gang gang;
+    gang_init(&gang, WORLD);
+    gang.unheard = WORLD;
+    gang_fork_all(&gang, come_and_go, NULL);
+    gang_until(&gang, gang.unheard == 0);
+    gang_expect_exits(&gang, 0);
+    for (uint32_t rank = 0; rank < WORLD; rank++)
+        assert_int_equal(gang.joins[rank], 1); /* that was answered */
+    gang_done(&gang);
+}
+
 /* ---- strangers at the rendezvous ---- */
+
+static size_t accept_some(int listener, int *ret_fds, size_t cap)
+{
+    size_t count = 0;
+    while (count < cap && (ret_fds[count] = accept4(listener, NULL, NULL, SOCK_CLOEXEC)) >= 0)
+        count++;
+    return count;
+}
+
+/* Another program listens at rank 0's address, takes connections, and says nothing; then it is gone. */
+static void test_a_stranger_that_says_nothing_is_left(void **unused)
+{
+    struct gang gang;
+    size_t calls = 0;
+    int fds[4];
+    gang_init(&gang, 2);
+    assert_int_equal(listen(gang.port_fd, 8), 0);
+    assert_int_equal(fcntl(gang.port_fd, F_SETFL, O_NONBLOCK), 0);
+    gang_fork(&gang, 1, come_and_go, NULL);
+    gang_until(&gang, (calls += accept_some(gang.port_fd, fds + calls, 4 - calls)) >= 2);
+    shutdown(gang.port_fd, SHUT_RDWR); /* rank 1 has inherited the descriptor */
+    for (size_t i = 0; i < calls; i++)
+        close(fds[i]);
+    gang_fork(&gang, 0, come_and_go, NULL);
+    gang_expect_exits(&gang, 0);
+    gang_done(&gang);
+}
 
 static int dial(const struct gang *gang)
 {
@@ -734,6 +786,8 @@ int main(void)
         cmocka_unit_test(test_fence),
         cmocka_unit_test(test_drain),
         cmocka_unit_test(test_tables),
+        cmocka_unit_test(test_an_agent_that_does_not_answer_is_asked_again),
+        cmocka_unit_test(test_a_stranger_that_says_nothing_is_left),
         cmocka_unit_test(test_agent_restart),
         cmocka_unit_test(test_checkpoints),
         cmocka_unit_test(test_stand_alone),
