@@ -45,7 +45,7 @@ static void free_jobset(struct jobset *jobset)
     for (size_t i = 0; i < jobset->gangs.len; i++)
         store_free_gang(jobset->gangs.items[i]);
     for (int kind = 0; kind < CONDITION_KINDS; kind++)
-        mem_free(jobset->conditions[kind].text);
+        mem_free(jobset->conditions[kind].reason);
     vec_done(&jobset->old_jobs);
     vec_done(&jobset->work.dirty);
     vec_done(&jobset->work.uncounted);

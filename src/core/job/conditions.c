@@ -14,8 +14,7 @@ void condition_say(struct condition *condition, struct str reason, struct str me
     char *text = mem_alloc(reason.len + 1 + message.len + 1), *words = text + reason.len + 1;
     mem_copy(text, reason.data, reason.len);
     mem_copy(words, message.data, message.len);
-    mem_free(condition->text);
-    condition->text = text;
+    mem_free(condition->reason);
     condition->reason = text;
     condition->message = (struct str){words, message.len};
 }

@@ -305,9 +305,8 @@ enum condition_kind { /* in the order of the status */
 const char *condition_name(enum condition_kind kind); /* "Completed", "StartupPolicyInProgress", ... */
 struct condition {
     bool present, status;       /* stored only after it was True once */
-    const char *reason;         /* NULL: it was never set */
+    char *reason;               /* owned, with `message` behind it in the same block; NULL: never set */
     struct str message;
-    char *text;                 /* private: owns both */
     int64_t changed_ns;         /* last transition */
 };
 /* How a JobSet has ended: its status.terminalState. */

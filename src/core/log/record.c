@@ -315,6 +315,7 @@ static int read_event(struct arena *arena, const Log__Event *pb, struct event *r
 
 int record_decode(struct arena *arena, struct str bytes, struct event *ret_event, struct error *error)
 {
+    CHECK(bytes.data || bytes.len == 0);
     struct codec_memory memory;
     codec_memory_init(&memory, arena);
     Log__Event *pb = log__event__unpack(&memory.allocator, bytes.len, (const uint8_t *)bytes.data);

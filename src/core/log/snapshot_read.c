@@ -187,7 +187,6 @@ static int read_progress(struct reader *reader, const Snapshot__Progress *pb, st
 static bool machines_exist(const struct reader *reader, const uint32_t *ids, size_t count)
 {
     CHECK(ids || count == 0);
-    CHECK(ids || count == 0);
     for (size_t i = 0; i < count; i++)
         if (ids[i] != MACHINE_NONE && ids[i] >= reader->core->cluster.machine_count)
             return false;
@@ -452,8 +451,7 @@ static int read_job(struct reader *reader, const Snapshot__Job *pb)
 
 static int join_gang(struct reader *reader, struct task *task, obj_id gang)
 {
-    CHECK(task->job);
-    CHECK(!task->gang);
+    CHECK(task->job && !task->gang);
     if (!gang)
         return 0;
     size_t place = (uintptr_t)u64_map_get(&reader->core->restore_places, task->uid);

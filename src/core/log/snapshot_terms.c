@@ -45,11 +45,13 @@ void snapshot_write_terms(struct arena *arena, const struct jobset *jobset, Snap
     pb->reserved_chips = ARENA_ARRAY(arena, uint64_t, jobset->grant.reserved_count);
     pb->reserved_cpu_milli = ARENA_ARRAY(arena, int64_t, jobset->grant.reserved_count);
     pb->reserved_memory_bytes = ARENA_ARRAY(arena, int64_t, jobset->grant.reserved_count);
+    const struct room *rooms = jobset->grant.reserved;
     for (size_t i = 0; i < jobset->grant.reserved_count; i++) {
-        pb->reserved_machines[i] = jobset->grant.reserved[i].machine;
-        pb->reserved_chips[i] = jobset->grant.reserved[i].chips;
-        pb->reserved_cpu_milli[i] = jobset->grant.reserved[i].cpu_milli;
-        pb->reserved_memory_bytes[i] = jobset->grant.reserved[i].memory_bytes;
+        CHECK(i == 0 || rooms[i].machine > rooms[i - 1].machine); /* as read_rooms() wants them */
+        pb->reserved_machines[i] = rooms[i].machine;
+        pb->reserved_chips[i] = rooms[i].chips;
+        pb->reserved_cpu_milli[i] = rooms[i].cpu_milli;
+        pb->reserved_memory_bytes[i] = rooms[i].memory_bytes;
     }
 }
 

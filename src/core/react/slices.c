@@ -49,8 +49,8 @@ struct elsewhere {
 
 static enum machine_fit fit_elsewhere(const void *context, machine_id id)
 {
-    CHECK(id < ((const struct elsewhere *)context)->cluster->machine_count);
     const struct elsewhere *elsewhere = context;
+    CHECK(id < elsewhere->cluster->machine_count);
     const struct machine *machine = &elsewhere->cluster->machines[id];
     if (!machine_schedulable(machine) || machine->chip_count != SLICE_MACHINE_CHIPS)
         return MACHINE_IS_OUT;

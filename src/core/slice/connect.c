@@ -130,7 +130,7 @@ static uint64_t least_number(const struct step *step)
     return (step->epoch < epoch_max ? step->epoch : epoch_max) << SLICE_TABLES_EPOCH_BITS;
 }
 
-/* Of the lost part, switches may know requests, and ranks tables. */
+/* Switches may know requests of the lost part, and ranks its tables. */
 static void renumber_all(struct step *step)
 {
     struct slices *slices = step->slices;
@@ -145,12 +145,10 @@ void slices_boot(struct step *step, bool restored)
 {
     if (restored)
         renumber_all(step);
-    for (uint32_t p = 0; p < step->slices->pod_count; p++) {
-        step->slices->pods[p]->stale = true; /* a snapshot of an older version has no views */
+    for (uint32_t p = 0; p < step->slices->pod_count; p++)
         for (uint32_t number = 0; step->slices->pods[p]->switches && number < POD_SWITCHES; number++)
             if (step->slices->pods[p]->switches[number].operation)
                 emit(step, p, number);
-    }
 }
 
 /* Whether some slice waits for a newer reading of the switch. */

@@ -125,6 +125,15 @@ static bool find_target(const struct writing *writing, struct jobset **ret_jobse
     return *ret_jobset != NULL;
 }
 
+/* Finds them, and checks the write's preconditions on the object; false: refused. */
+static bool find_to_change(const struct writing *writing, struct jobset **ret_jobset,
+                           struct object_ref *ret_ref)
+{
+    if (!find_target(writing, ret_jobset, ret_ref))
+        return write_refuse_missing(writing);
+    return write_still_holds(writing, *ret_ref);
+}
+
 /* Checks that every name which the workload generates is free. */
 static bool check_names(const struct writing *writing, struct str ns, struct str name,
                         const struct jobset_spec *spec)
@@ -377,9 +386,7 @@ static bool delete_workload(const struct writing *writing)
     CHECK(writing->write->verb == WRITE_DELETE);
     struct jobset *jobset;
     struct object_ref ref;
-    if (!find_target(writing, &jobset, &ref))
-        return write_refuse_missing(writing);
-    if (!write_still_holds(writing, ref))
+    if (!find_to_change(writing, &jobset, &ref))
         return false;
     if (writing->write->propagation == PROPAGATION_ORPHAN && ref.kind != OBJECT_POD &&
         has_children(jobset, ref))
@@ -403,9 +410,7 @@ static bool write_foreign_status(const struct writing *writing)
     CHECK(writing->write->verb == WRITE_STATUS);
     struct jobset *jobset;
     struct object_ref ref;
-    if (!find_target(writing, &jobset, &ref))
-        return write_refuse_missing(writing);
-    if (!write_still_holds(writing, ref))
+    if (!find_to_change(writing, &jobset, &ref))
         return false;
     if (jobset->form != form_of(writing) || !jobset_is_foreign(jobset))
         return write_refuse(writing, 403, "Forbidden", NULL,
@@ -454,9 +459,7 @@ static bool write_metadata(const struct writing *writing)
     CHECK(writing->write->verb == WRITE_METADATA);
     struct jobset *jobset;
     struct object_ref ref;
-    if (!find_target(writing, &jobset, &ref))
-        return write_refuse_missing(writing);
-    if (!write_still_holds(writing, ref))
+    if (!find_to_change(writing, &jobset, &ref))
         return false;
     bool pod = ref.kind == OBJECT_POD;
     if (ref.kind == OBJECT_JOBSET || jobset->form == form_of(writing))

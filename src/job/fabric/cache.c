@@ -57,18 +57,23 @@ static int read_open(int fd, const char *path, size_t most, struct buf *ret_byte
     return read_all(fd, (size_t)info.st_size, ret_bytes) < 0 ? error_set_errno(error, errno, "%s", path) : 0;
 }
 
+static int read_file(const char *path, size_t most, struct buf *ret_bytes, struct error *error)
+{
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may be anything, such as a pipe */
+    if (fd < 0)
+        return errno == ENOENT ? error_set(error, ERROR_NOT_FOUND, "%s: there is no such file", path)
+                               : error_set_errno(error, errno, "%s", path);
+    int status = read_open(fd, path, most, ret_bytes, error);
+    close(fd);
+    return status;
+}
+
 int route_cache_read(const char *folder, const struct torus *torus, struct buf *ret_bytes,
                      struct error *error)
 {
     struct buf path BUF_CLEANUP = {0};
     path_of(folder, torus, &path);
-    int fd = open(path.data, O_RDONLY | O_CLOEXEC | O_NONBLOCK); /* it may be anything, such as a pipe */
-    if (fd < 0)
-        return errno == ENOENT ? error_set(error, ERROR_NOT_FOUND, "%s: there is no such file", path.data)
-                               : error_set_errno(error, errno, "%s", path.data);
-    int status = read_open(fd, path.data, pattern_size_max(torus), ret_bytes, error);
-    close(fd);
-    return status;
+    return read_file(path.data, pattern_size_max(torus), ret_bytes, error);
 }
 
 /* --- writing -------------------------------------------------------------------------------------------- */
@@ -121,11 +126,7 @@ static int keep(const char *folder, const char *path, const struct buf *bytes, s
                 const atomic_bool *hurry, struct error *error)
 {
     struct buf present BUF_CLEANUP = {0};
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-    int status = fd < 0 ? ERROR_NOT_FOUND : read_open(fd, path, most, &present, NULL);
-    if (fd >= 0)
-        close(fd);
-    if (status == 0 && str_equal(buf_str(&present), buf_str(bytes)))
+    if (read_file(path, most, &present, NULL) == 0 && str_equal(buf_str(&present), buf_str(bytes)))
         return 0; /* another process was faster */
     return replace(folder, path, bytes, hurry, error);
 }

@@ -5,10 +5,10 @@
  *     route_cache_write(folder, &torus, &route, &error)     tables that route_build() made
  *     route_cache_begin(folder, &torus, &route)             the same in a thread: the disk may take a second
  *
- * One file for each pattern_key(): "<folder>/4x4x8-0123456789abcdef.route". Any number of processes, on any
- * number of machines, may use a folder at the same time: a file is written beside its place, made durable and
- * renamed, so that a reader never sees a part. No file is trusted: its reader proves the tables, and makes
- * them anew where that fails.
+ * A pattern_key() has a file of its own: "<folder>/4x4x8-0123456789abcdef.route". Any number of processes, on
+ * any number of machines, may use a folder at the same time: a file is written beside its place, made durable
+ * and renamed, so that a reader never sees a part. No file is trusted: its reader proves the tables, and
+ * makes them anew where that fails.
  */
 #ifndef PHX_JOB_FABRIC_CACHE_H
 #define PHX_JOB_FABRIC_CACHE_H
@@ -29,7 +29,8 @@ struct route_keeper;
 /* Begins to keep the tables as route_cache_write() does; copies all that it is given. */
 struct route_keeper *route_cache_begin(const char *folder, const struct torus *torus,
                                        const struct route *route);
-/* What it has failed with; NULL: it has not ended, or all is well. Any thread may call. */
+/* Returns the error that the keeper has ended with; NULL: it has not ended, or all is well. Any thread may
+ * call. */
 const struct error *route_cache_failure(const struct route_keeper *keeper);
 /* Waits for the end and frees the keeper; `hurry`: what is left to be written is left. NULL is allowed. */
 void route_cache_end(struct route_keeper *keeper, bool hurry);

@@ -30,18 +30,22 @@ int64_t job_deadline_ns(int64_t timeout_ms)
     return now_ns + timeout_ms * 1000000;
 }
 
+/* Returns when a wait that begins now is over, and doubles the next one; *wait_ns 0: the shortest begins. */
+static int64_t wait_longer(int64_t *wait_ns, int64_t min_ns, int64_t max_ns)
+{
+    int64_t now_wait_ns = *wait_ns < min_ns ? min_ns : *wait_ns;
+    *wait_ns = now_wait_ns * 2 < max_ns ? now_wait_ns * 2 : max_ns;
+    return job_now_ns() + now_wait_ns;
+}
+
 int64_t job_backoff(int64_t *backoff_ns)
 {
-    int64_t wait_ns = *backoff_ns < BACKOFF_MIN_NS ? BACKOFF_MIN_NS : *backoff_ns;
-    *backoff_ns = wait_ns * 2 < BACKOFF_MAX_NS ? wait_ns * 2 : BACKOFF_MAX_NS;
-    return job_now_ns() + wait_ns;
+    return wait_longer(backoff_ns, BACKOFF_MIN_NS, BACKOFF_MAX_NS);
 }
 
 void job_patience_begin(struct job_patience *patience)
 {
-    int64_t limit_ns = patience->limit_ns < PATIENCE_MIN_NS ? PATIENCE_MIN_NS : patience->limit_ns;
-    patience->due_ns = job_now_ns() + limit_ns;
-    patience->limit_ns = limit_ns * 2 < PATIENCE_MAX_NS ? limit_ns * 2 : PATIENCE_MAX_NS;
+    patience->due_ns = wait_longer(&patience->limit_ns, PATIENCE_MIN_NS, PATIENCE_MAX_NS);
 }
 
 void job_patience_end(struct job_patience *patience)

@@ -204,7 +204,7 @@ static int tear_down(void **state)
     return 0;
 }
 
-/* What the ranks are to find. */
+/* The tables that the ranks are to find. */
 struct run {
     const struct bed *bed;
     uint32_t anew;     /* bits: ranks that build their tables */
