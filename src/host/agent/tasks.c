@@ -663,10 +663,12 @@ int local_tasks_new(struct local_machine *machine, const struct agent_host_optio
     return rc;
 }
 
-/* Adopts a task during whose start the last agent died: the launcher has not reported it yet. */
+/* Adopts a task during whose start the last agent died: the launcher has not reported it yet. The record of a
+ * task that the launcher does not have is left from an agent that died before it started the task, or amid
+ * local_tasks_forget: no end of it would ever be reported. */
 static void adopt_unreported(struct live *live)
 {
-    char path[PATH_BYTES + 64], log[LAUNCH_PATH_MAX];
+    char path[PATH_BYTES + 64];
     snprintf(path, sizeof path, "%s/starts", live->directory);
     DIR *directory = opendir(path);
     for (struct dirent *entry; directory && (entry = readdir(directory));) {
@@ -676,11 +678,11 @@ static void adopt_unreported(struct live *live)
             continue;
         bool known = false;
         for (uint32_t i = 0; i < TASK_CONTAINERS_MAX && !known; i++)
-            known = launch_log_path(live->launcher, local_container_uid((obj_id)task, i), log, NULL) == 0;
+            known = launch_has(live->launcher, local_container_uid((obj_id)task, i));
         if (known && !adopt_containers(live, (obj_id)task))
             adopt(live, &(struct launch_event){.uid = (uint64_t)task, .name = ""});
         else if (!known)
-            record_remove(live, (uint64_t)task); /* it never was */
+            record_remove(live, (uint64_t)task);
     }
     if (directory)
         closedir(directory);

@@ -53,6 +53,7 @@ static enum adopted settle(struct task *task, int fd, const struct task_file *fi
     if (adopted == ADOPTED_ALIVE) {
         task->shim_pid = file->start.shim_pid;
         task_started(task, &file->start, kind);
+        carry_out_stop(task);
     } else if (adopted == ADOPTED_DEAD) {
         struct task_file now = {0};
         if (task_file_read(fd, &now) == 0 && now.exit.magic) {

@@ -406,15 +406,52 @@ static int signal_shim(struct task *task, int signal_number, uint64_t value, str
     return error_set_errno(error, errno, "signalling the shim of task %s", task->name);
 }
 
+bool launch_has(const struct launcher *launcher, uint64_t uid)
+{
+    return u64_map_get(&launcher->by_uid, uid) != NULL;
+}
+
 static int find_live(struct launcher *launcher, uint64_t uid, struct task **ret_task, struct error *error)
 {
     struct task *task = u64_map_get(&launcher->by_uid, uid);
     if (!task)
         return error_set(error, ERROR_NOT_FOUND, "no task " UID_FORMAT " on this machine", UID_ARG(uid));
     *ret_task = task->state == TASK_STARTING || task->state == TASK_RUNNING ? task : NULL;
-    if (*ret_task && !task->watched) /* met between spawn and exec by launch_adopt, known in a moment */
-        return error_set(error, ERROR_UNAVAILABLE, "task %s is just being started", task->name);
     return 0;
+}
+
+/* As find_live, for what needs the shim. launch_adopt may have met it between spawn and exec: it is known in
+ * a moment. */
+static int find_watched(struct launcher *launcher, uint64_t uid, struct task **ret_task, struct error *error)
+{
+    int result = find_live(launcher, uid, ret_task, error);
+    if (result == 0 && *ret_task && !(*ret_task)->watched)
+        result = error_set(error, ERROR_UNAVAILABLE, "task %s is just being started", (*ret_task)->name);
+    return result;
+}
+
+static int signal_stop(struct task *task, int64_t grace_ns, struct error *error)
+{
+    uint64_t grace_ms =
+        grace_ns < 0 ? SHIM_GRACE_DEFAULT : (uint64_t)((grace_ns + NS_PER_MS - 1) / NS_PER_MS);
+    return signal_shim(task, SHIM_SIGNAL_STOP, grace_ms, error);
+}
+
+/* The grace of a task's spec is not known before its shim: any that is given counts for less. */
+static void owe_stop(struct task *task, int64_t grace_ns)
+{
+    bool shorter = grace_ns >= 0 && (task->stop_grace_ns < 0 || grace_ns < task->stop_grace_ns);
+    if (!task->stop_owed || shorter)
+        task->stop_grace_ns = grace_ns;
+    task->stop_owed = true;
+}
+
+void carry_out_stop(struct task *task)
+{
+    CHECK(task->watched);
+    if (task->stop_owed && task->state == TASK_RUNNING)
+        signal_stop(task, task->stop_grace_ns, NULL);
+    task->stop_owed = false;
 }
 
 int launch_stop(struct launcher *launcher, uint64_t uid, int64_t grace_ns, struct error *error)
@@ -423,9 +460,10 @@ int launch_stop(struct launcher *launcher, uint64_t uid, int64_t grace_ns, struc
     int result = find_live(launcher, uid, &task, error);
     if (result < 0 || !task)
         return result;
-    uint64_t grace_ms =
-        grace_ns < 0 ? SHIM_GRACE_DEFAULT : (uint64_t)((grace_ns + NS_PER_MS - 1) / NS_PER_MS);
-    return signal_shim(task, SHIM_SIGNAL_STOP, grace_ms, error);
+    if (task->watched)
+        return signal_stop(task, grace_ns, error);
+    owe_stop(task, grace_ns);
+    return 0;
 }
 
 int launch_signal(struct launcher *launcher, uint64_t uid, int signal_number, struct error *error)
@@ -433,7 +471,7 @@ int launch_signal(struct launcher *launcher, uint64_t uid, int signal_number, st
     if (signal_number < 1 || signal_number > 64)
         return error_set(error, ERROR_INVALID, "no signal %d", signal_number);
     struct task *task = NULL;
-    int result = find_live(launcher, uid, &task, error);
+    int result = find_watched(launcher, uid, &task, error);
     if (result < 0 || !task)
         return result;
     return signal_shim(task, SHIM_SIGNAL_SEND, (uint64_t)signal_number, error);
@@ -442,7 +480,7 @@ int launch_signal(struct launcher *launcher, uint64_t uid, int signal_number, st
 int exec_signal(struct launcher *launcher, uint64_t uid, uint64_t token, pid_t *ret_shim, struct error *error)
 {
     struct task *task = NULL;
-    int result = find_live(launcher, uid, &task, error);
+    int result = find_watched(launcher, uid, &task, error);
     if (result == 0 && (!task || task->state != TASK_RUNNING))
         result = error_set(error, ERROR_UNAVAILABLE, "the task is not running");
     if (result == 0)

@@ -198,14 +198,19 @@ struct launch_spec {
  * here: it comes as LAUNCH_EXITED with start_failed. */
 int launch_spawn(struct launcher *launcher, const struct launch_spec *spec, struct error *error);
 
+/* Whether the task was spawned or adopted and is not forgotten: it has reported its end or will. */
+bool launch_has(const struct launcher *launcher, uint64_t uid);
+
 /* SIGTERM to the task's process group and to orphans of it that left the group; whatever is left of the task
  * after grace_ns (0: at once; < 0: the spec's), or once its first process has ended, gets SIGKILL. The shim
  * does it, whatever becomes of the agent. Repeating it can only shorten the grace. A task that has ended
- * already: 0 and nothing happens. ERROR_NOT_FOUND: no such task; ERROR_UNAVAILABLE: adopted a moment ago,
- * before its exec: again after its LAUNCH_STARTED. */
+ * already: 0 and nothing happens. One that was adopted before its exec is stopped behind its LAUNCH_STARTED.
+ * ERROR_NOT_FOUND: no such task. */
 int launch_stop(struct launcher *launcher, uint64_t uid, int64_t grace_ns, struct error *error);
 
-/* `signal_number` (1-64) to the task's process group. Errors as launch_stop. */
+/* `signal_number` (1-64) to the task's process group. A task that has ended already: 0 and nothing happens.
+ * ERROR_NOT_FOUND: no such task; ERROR_UNAVAILABLE: adopted a moment ago, before its exec: again after its
+ * LAUNCH_STARTED. */
 int launch_signal(struct launcher *launcher, uint64_t uid, int signal_number, struct error *error);
 
 /* Called after a start of the agent: finds the tasks that an earlier agent left and reports each before it

@@ -32,6 +32,8 @@ struct task {
     bool forgotten; /* out of the map; freed by the timer once its shim is reaped */
     bool child;     /* the shim is our child, to be reaped */
     bool watched;   /* poll and pidfd are open */
+    bool stop_owed; /* launch_stop came before the shim was known */
+    int64_t stop_grace_ns;
     uint64_t uid;
     uint32_t attempt, run;
     char *name;
@@ -126,6 +128,8 @@ int task_file_strings(int fd, const struct task_file *file, struct task_strings 
 void exit_message(const struct shim_exit *record, const struct task_strings *strings, struct buf *ret_text);
 const char *stage_text(uint32_t stage);
 
+/* launch.c: carries out the stop that is owed, as the shim is watched now. */
+void carry_out_stop(struct task *task);
 /* launch.c: asks the shim of a running task to connect (shim.h). */
 int exec_signal(struct launcher *launcher, uint64_t uid, uint64_t token, pid_t *ret_shim,
                 struct error *error);

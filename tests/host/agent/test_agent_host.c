@@ -204,6 +204,39 @@ static void test_agent_is_killed(void **state)
     fake_done(&fake);
 }
 
+/* The agent dies while it forgets a task: the log is among those kept, the start record is still there. */
+static void test_agent_is_killed_while_it_forgets(void **state)
+{
+    struct fake fake;
+    char directory[64], record[128], copy[128];
+    fake_init(&fake);
+    make_state(directory);
+    snprintf(record, sizeof record, "%s/starts/1", directory);
+    snprintf(copy, sizeof copy, "%s/record", directory);
+    pid_t agent = agent_spawn(fake.port, directory);
+    RUN_UNTIL(&fake, fake.agent);
+    start_command(&fake, 1, 0, "exit 0");
+    RUN_UNTIL(&fake, told(&fake, 1)->exited);
+    assert_int_equal(link(record, copy), 0);
+    forget(&fake, 1);
+    stop_task(&fake, 4711, 0); /* unknown: the answer comes behind the forgetting */
+    RUN_UNTIL(&fake, told(&fake, 4711)->exited);
+    assert_int_equal(agent_end(agent, SIGKILL), -SIGKILL);
+    assert_int_equal(link(copy, record), 0);
+    setenv(AGENT_STOP_TASKS, "1", 1);
+    agent = agent_spawn(fake.port, directory);
+    unsetenv(AGENT_STOP_TASKS);
+    int hellos = fake.hellos;
+    RUN_UNTIL(&fake, fake.hellos > hellos);
+    assert_int_equal(fake.last_inventory, 0);
+    assert_int_equal(access(record, F_OK), -1);
+    start_command(&fake, 2, 0, "exec sleep 1000"); /* on the chips of the first */
+    RUN_UNTIL(&fake, told(&fake, 2)->started);
+    assert_int_equal(agent_end(agent, SIGTERM), 0);
+    agent_remove_state(directory);
+    fake_done(&fake);
+}
+
 /* Heartbeats keep a task beyond its first lease. False: they came so slowly that nothing is proven. */
 static bool outlives_its_lease(int64_t lease_ns)
 {
@@ -689,6 +722,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_life_of_a_task),
         cmocka_unit_test(test_commands_that_cannot_run),
         cmocka_unit_test(test_agent_is_killed),
+        cmocka_unit_test(test_agent_is_killed_while_it_forgets),
         cmocka_unit_test(test_lease_is_renewed),
         cmocka_unit_test(test_fence),
         cmocka_unit_test(test_machine_dies),

@@ -119,6 +119,50 @@ static void running_task_is_adopted(void **state)
     assert_int_equal(launch_forget(f->launcher, 7, NULL), 0);
 }
 
+/* In the place of the shim: waits for a word on the FIFO "go" before it becomes the shim. */
+static void make_slow_shim(struct fixture *f)
+{
+    char path[160];
+    snprintf(path, sizeof path, "%s/go", f->directory);
+    assert_int_equal(mkfifo(path, 0600), 0);
+    snprintf(f->shim, sizeof f->shim, "%s/slow-shim", f->directory);
+    FILE *file = fopen(f->shim, "w");
+    assert_non_null(file);
+    fprintf(file, "#!/bin/sh\nread word <%s\nexec %s \"$@\"\n", path, shim_path());
+    assert_int_equal(fclose(file), 0);
+    assert_int_equal(chmod(f->shim, 0755), 0);
+}
+
+/* An agent that dies between the start of a shim and its exec; the next is told to stop the task. */
+static void stopped_before_its_exec(void **state)
+{
+    struct fixture *f = *state;
+    struct task_args args;
+    char path[160];
+    make_slow_shim(f);
+    script(f, &args, 7, "exec sleep 1000");
+    launcher_open(f);
+    spawn(f, &args.spec);
+    launcher_shut(f); /* as after a kill: nothing of it is written down */
+    launcher_open(f);
+    assert_int_equal(launch_adopt(f->launcher, NULL), 1);
+    assert_int_equal(f->seen_len, 0);
+    assert_true(launch_has(f->launcher, 7));
+    assert_int_equal(launch_signal(f->launcher, 7, SIGUSR1, NULL), ERROR_UNAVAILABLE);
+    assert_int_equal(launch_stop(f->launcher, 7, -1, NULL), 0);
+    assert_int_equal(launch_stop(f->launcher, 7, 30 * NS_PER_SECOND, NULL), 0);
+    snprintf(path, sizeof path, "%s/go", f->directory);
+    int fd = open(path, O_WRONLY | O_CLOEXEC);
+    assert_int_equal(write(fd, "go\n", 3), 3);
+    close(fd);
+    const struct seen *exited = await(f, LAUNCH_EXITED, 7);
+    assert_non_null(find_event(f, LAUNCH_STARTED, 7));
+    assert_true(exited->event.exit.signaled && exited->event.exit.stopped);
+    assert_int_equal(exited->event.exit.signal, SIGTERM);
+    assert_int_equal(launch_forget(f->launcher, 7, NULL), 0);
+    assert_false(launch_has(f->launcher, 7));
+}
+
 static void finished_meanwhile_is_collected(void **state)
 {
     struct fixture *f = *state;
@@ -496,6 +540,7 @@ int main(void)
 #define CASE(name) cmocka_unit_test_setup_teardown(name, bare_setup, fixture_teardown)
     const struct CMUnitTest tests[] = {
         CASE(running_task_is_adopted),
+        CASE(stopped_before_its_exec),
         CASE(finished_meanwhile_is_collected),
         CASE(fence_kills_without_agent),
         CASE(fence_moves),
