@@ -158,11 +158,13 @@ static bool carry_in(struct carry *carry, char *chunk)
 
 /* --- server to client --------------------------------------------------------------------------- */
 
+/* Says that nothing follows: without close_notify a client takes its answer for cut off. */
 static void carry_say_goodbye(struct carry *carry)
 {
-    (void)gnutls_bye(carry->session, GNUTLS_SHUT_WR);
-    (void)shutdown(carry->outer.fd, SHUT_WR);
-    carry->stage = CARRY_ENDS;
+    int rc = gnutls_bye(carry->session, GNUTLS_SHUT_WR);
+    carry->stage = rc == GNUTLS_E_AGAIN || rc == GNUTLS_E_INTERRUPTED ? CARRY_PARTS : CARRY_ENDS;
+    if (carry->stage == CARRY_ENDS)
+        (void)shutdown(carry->outer.fd, SHUT_WR);
 }
 
 /* Seals bytes into records, of a size that the client chooses (RFC 8449). Returns how many have left, or -1:
@@ -223,13 +225,18 @@ static bool carry_out(struct carry *carry, char *chunk)
     return true;
 }
 
-/* A socket that is closed with unread bytes resets the connection, and the reset can overtake the answer. */
+/* A socket that is closed with unread bytes resets the connection, and the reset can overtake the answer.
+ * False: the connection is over, as the client's side is broken, or has ended and is owed nothing. */
 static bool carry_throw_away(struct carry *carry, char *chunk)
 {
     ssize_t count = CARRY_CHUNK_BYTES;
     for (int i = 0; i < CARRY_CHUNKS_A_TURN && count > 0; i++)
         count = recv(carry->outer.fd, chunk, CARRY_CHUNK_BYTES, MSG_DONTWAIT);
-    return count > 0 || (count < 0 && (errno == EAGAIN || errno == EINTR));
+    if (count == 0)
+        carry->outer_ended = true;
+    if (count == 0)
+        return carry->stage == CARRY_PARTS;
+    return count > 0 || errno == EAGAIN || errno == EINTR;
 }
 
 /* --- all of it ---------------------------------------------------------------------------------- */
@@ -242,13 +249,17 @@ bool carry_go_on(struct carry *carry, struct api_tls *tls, char *chunk)
         return false;
     if (carry->stage == CARRY_FLOWS && !carry_out(carry, chunk))
         return false;
-    return carry->stage != CARRY_ENDS || carry_throw_away(carry, chunk);
+    if (carry->stage == CARRY_PARTS)
+        carry_say_goodbye(carry);
+    return carry->stage < CARRY_PARTS || carry_throw_away(carry, chunk);
 }
 
 uint32_t carry_outer_events(const struct carry *carry)
 {
     if (carry->stage == CARRY_SHAKES)
         return carry->session && gnutls_record_get_direction(carry->session) ? EPOLLOUT : EPOLLIN;
+    if (carry->stage == CARRY_PARTS)
+        return EPOLLOUT | (carry->outer_ended ? 0 : EPOLLIN);
     bool reads = carry->stage == CARRY_ENDS || (!carry->outer_ended && carry->held.len == 0);
     return (reads ? EPOLLIN : 0) | (carry->waiting.len ? EPOLLOUT : 0);
 }

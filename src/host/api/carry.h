@@ -1,10 +1,13 @@
 /* carry.h - one connection of a relay (relay.h): its handshake, and its bytes in both directions. Private to
  * relay.c. A connection belongs to one thread at a time; nothing here blocks.
  *
- *   CARRY_SHAKES ─ handshake over ─► CARRY_HEARS ─ first bytes ─► CARRY_FLOWS ─ server ended ─► CARRY_ENDS
- *        │ failed, late                  │ late                        │ broken                      │ late,
- *        ▼                               ▼                             ▼                             ▼ ended
- *      over                            over                          over                          over
+ *   CARRY_SHAKES ─ handshake over ─► CARRY_HEARS ─ first bytes ─► CARRY_FLOWS ─ server ended ─► CARRY_PARTS
+ *        │ failed, late                  │ late                        │ broken              late │     │ the client
+ *        ▼                               ▼                             ▼                          ▼     ▼ was told
+ *      over                            over                          over                     over  CARRY_ENDS
+ *                                                                                                       │ late,
+ *                                                                                                       ▼ ended
+ *                                                                                                     over
  */
 #ifndef PHX_HOST_API_CARRY_H
 #define PHX_HOST_API_CARRY_H
@@ -12,7 +15,13 @@
 #include "base/list.h"
 #include "host/api/relay.h"
 
-enum carry_stage { CARRY_SHAKES, CARRY_HEARS, CARRY_FLOWS, CARRY_ENDS };
+enum carry_stage {
+    CARRY_SHAKES,
+    CARRY_HEARS,
+    CARRY_FLOWS,
+    CARRY_PARTS, /* TLS's close_notify waits for room in the client's socket */
+    CARRY_ENDS
+};
 enum { CARRY_CHUNK_BYTES = 16 * 1024 }; /* the most that a record holds */
 
 struct carry;
@@ -31,7 +40,8 @@ struct carry {
     gnutls_session_t session; /* NULL: it has not begun */
     enum carry_stage stage;
     size_t unread_bytes; /* received since the last byte of a request */
-    int64_t since_ns;    /* when its thread took it, the server's end hung up, or it came to CARRY_ENDS */
+    int64_t
+        since_ns; /* when its thread took it, the server's end hung up, or it came to CARRY_PARTS or CARRY_ENDS */
     struct buf held;  /* plain bytes that the server has not taken yet; at most CARRY_CHUNK_BYTES */
     size_t held_sent;
     struct buf waiting; /* plain bytes that the client has not taken yet; likewise */

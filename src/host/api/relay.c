@@ -122,10 +122,12 @@ static void relay_go_on(struct relay_thread *thread, struct carry *carry)
         relay_give(&thread->relay->carrier, carry);
         return;
     }
-    if (before != CARRY_ENDS && carry->stage == CARRY_ENDS) {
+    if (before < CARRY_PARTS && carry->stage >= CARRY_PARTS) {
         relay_forget(thread, &carry->inner);
         close(carry->inner.fd);
         carry->inner.fd = -1;
+    }
+    if (before != carry->stage && carry->stage >= CARRY_PARTS) {
         carry->since_ns = relay_now_ns();
         list_remove(&carry->node);
         list_append(&thread->carries, &carry->node);
@@ -184,7 +186,8 @@ static int64_t relay_limit_ns(const struct relay_thread *thread, const struct ca
         return SHAKE_LIMIT_NS;
     if (carry->stage == CARRY_ENDS)
         return END_LIMIT_NS;
-    return carry->inner.hung ? thread->relay->limits.rest_ms * NS_PER_MS : INT64_MAX;
+    bool rests = carry->inner.hung || carry->stage == CARRY_PARTS;
+    return rests ? thread->relay->limits.rest_ms * NS_PER_MS : INT64_MAX;
 }
 
 /* Ends connections that shake hands, take the rest of an answer, or end, for too long. */
@@ -226,7 +229,8 @@ static void relay_end_all(struct relay_thread *thread)
     {
         struct carry *carry = container_of(node, struct carry, node);
         carry->inner.hung = true; /* the server has ended: all that it left is sent, or nothing more */
-        (void)(carry->stage == CARRY_FLOWS && carry_go_on(carry, thread->relay->tls, thread->chunk));
+        bool owes = carry->stage == CARRY_FLOWS || carry->stage == CARRY_PARTS;
+        (void)(owes && carry_go_on(carry, thread->relay->tls, thread->chunk));
         relay_end(thread, carry);
     }
 }

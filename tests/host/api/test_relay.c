@@ -54,6 +54,8 @@ static struct {
     char address[64];
 } told;
 
+static int send_buffer; /* bytes of the relay's sockets to clients; 0: the kernel's default */
+
 static void on_client(void *context, struct relay_client *client)
 {
     (void)context;
@@ -101,6 +103,8 @@ static int offer(void)
     int pair[2];
     assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair), 0);
     assert_int_equal(fcntl(pair[0], F_SETFL, O_NONBLOCK), 0);
+    if (send_buffer > 0)
+        assert_int_equal(setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof send_buffer), 0);
     if (relay_take(relay, pair[0], (struct sockaddr *)&from, sizeof from))
         return pair[1];
     close(pair[0]);
@@ -288,6 +292,33 @@ static void test_last_words(void **state)
     assert_true(got >= (size_t)left);
     client_done(&client);
     mem_free(bytes);
+    end();
+}
+
+/* The client's socket is full when the server ends: close_notify waits for room, lest the client takes its
+ * answer for cut off. */
+static void test_goodbye_waits(void **state)
+{
+    static const char bytes[4000];
+    char some[4096];
+    ssize_t count;
+    size_t got = 0;
+    (void)state;
+    send_buffer = 1; /* the kernel's least: a record of this size fills it */
+    begin(&(struct relay_limits){0});
+    struct client client = shake();
+    send_buffer = 0;
+    say(&client, "x");
+    PATIENT_UNTIL(&patience, told.ready == 1);
+    assert_int_equal(send(told.fd, bytes, sizeof bytes, 0), sizeof bytes);
+    assert_int_equal(shutdown(told.fd, SHUT_WR), 0);
+    struct pollfd server = {.fd = told.fd};
+    assert_int_equal(poll(&server, 1, PATIENCE_S * 1000), 1); /* the relay has closed its end */
+    while ((count = gnutls_record_recv(client.session, some, sizeof some)) > 0)
+        got += (size_t)count;
+    assert_int_equal(count, 0);
+    assert_int_equal(got, sizeof bytes);
+    client_done(&client);
     end();
 }
 
@@ -562,6 +593,7 @@ int main(void)
         cmocka_unit_test(test_large),
         cmocka_unit_test(test_small_records),
         cmocka_unit_test(test_last_words),
+        cmocka_unit_test(test_goodbye_waits),
         cmocka_unit_test(test_rest),
         cmocka_unit_test(test_large_hello),
         cmocka_unit_test(test_no_watches),
