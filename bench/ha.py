@@ -6,18 +6,23 @@ not counts failures. Limit of the rows with a kill: a client's puts to etcd when
 turns with them, so that both see the same computer. Everything is on this one computer and its disk. The members'
 timers are tight: a heartbeat of 20 ms and an election after 200 ms.
 
-HA_KILLS (20) is the number of kills of the last part; HA_SEED (1) chooses what is killed.
+HA_KILLS (20) is the number of kills at random; HA_SEED (1) chooses what is killed. HA_PARTS names the parts that run:
+log, failovers, kills, gang; without it all do.
 """
 import base64
+import collections
 import http.client
 import json
 import os
 import random
+import re
 import signal
 import socket
 import subprocess
+import sys
 import threading
 import time
+import urllib.parse
 
 import ladder
 from cluster import BUILD, PHALANX, ROOT, BenchError, Machines, Scratch, Server, parse_time, wait_for
@@ -26,8 +31,11 @@ from report import figure, median
 ETCD = "/usr/bin/etcd"
 COUNT, ROUNDS, PATIENCE_S, TRY_S = 3, 5, 60, 0.1
 LEASE_S = 5  # a killed process is noticed by its connections; a busy computer must not cost a leader its lease
+PARTS = os.environ.get("HA_PARTS", "log,failovers,kills,gang").split(",")
 KILLS, SEED = int(os.environ.get("HA_KILLS", "20")), int(os.environ.get("HA_SEED", "1"))
 SPACE_OBJECTS = 2000  # a namespace takes 10,000 of a kind, from all clients together
+PAGE, PAUSE_S = 5000, 0.002
+SNAPSHOT_EVERY = 2000  # often enough that states are read from snapshots too
 MAPS = "/api/v1/namespaces/default/configmaps"
 
 
@@ -73,16 +81,16 @@ class Client:
 
 class Strict(threading.Thread):
     """Writes at one address, and at the next one after a failure, and sends nothing again: what is not answered well
-    has failed."""
+    has failed. Every object holds the number of its write."""
 
-    def __init__(self, ports):
+    def __init__(self, ports, pause_s=0):
         super().__init__(daemon=True)
         self.ports, self.names, self.failed, self.times = ports, [], 0, []  # begin and end of each, since 1970
-        self.over, self.space = threading.Event(), None
+        self.over, self.space, self.pause_s, self.writes, self.taken = threading.Event(), None, pause_s, 0, []
 
     @staticmethod
-    def post(connection, path, kind, metadata):
-        body = {"apiVersion": "v1", "kind": kind, "metadata": metadata}
+    def post(connection, path, kind, metadata, **more):
+        body = {"apiVersion": "v1", "kind": kind, "metadata": metadata, **more}
         connection.request("POST", path, json.dumps(body), {"Content-Type": "application/json"})
         answer = connection.getresponse()
         return answer.status, answer.read()
@@ -93,10 +101,12 @@ class Strict(threading.Thread):
             if self.post(connection, "/api/v1/namespaces", "Namespace", {"name": space})[0] not in (201, 409):
                 return False
             self.space = space
+        self.writes += 1
         status, text = self.post(connection, f"/api/v1/namespaces/{space}/configmaps", "ConfigMap",
-                                 {"generateName": "strict-"})
+                                 {"generateName": "strict-"}, data={"write": str(self.writes)})
         if status == 201:
             self.names.append(f'{space}/{json.loads(text)["metadata"]["name"]}')
+            self.taken.append(self.writes)
         return status == 201
 
     def run(self):
@@ -113,6 +123,8 @@ class Strict(threading.Thread):
                 connection, at, self.failed = None, (at + 1) % len(self.ports), self.failed + 1
                 self.over.wait(0.01)  # a port that refuses would be asked thousands of times
             self.times.append((start, time.time()))
+            if self.pause_s:
+                self.over.wait(self.pause_s)
 
     def during_ms(self, moment):
         """How long the write took that was under way then, or was the next one."""
@@ -168,18 +180,21 @@ class Cluster:
     def controller(self, i):
         self.start(f"c{i}", [
             PHALANX, "controller", "--data", self.scratch.join(f"c{i}"), "--cluster", self.file,
-            "--etcd", self.etcd, "--etcd-lease", str(LEASE_S),
+            "--etcd", self.etcd, "--etcd-lease", str(LEASE_S), "--snapshot-every", str(SNAPSHOT_EVERY),
             "--api", f"127.0.0.1:{self.api[i]}", "--agents", f"127.0.0.1:{self.agents[i]}"])
 
     def kill(self, names):
         for name in names:
             self.processes[name].send_signal(signal.SIGKILL)
 
-    def revive(self, names):
+    def begin_again(self, names):
         for name in names:
             self.processes[name].wait()
             (self.member if name[0] == "m" else self.controller)(int(name[1:]))
         self.leading_member()
+
+    def revive(self, names):
+        self.begin_again(names)
         self.shown()
 
     def write(self, client):
@@ -188,12 +203,16 @@ class Cluster:
         body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": f"map-{self.number}"}}
         return client.until_taken(MAPS, body, (201, 409))
 
+    def announced(self):
+        """What `phalanx upgrade check` says of the controllers."""
+        done = subprocess.run([PHALANX, "upgrade", "check", "-o", "json", "--etcd", self.etcd, "--server",
+                               f"http://127.0.0.1:{self.api[0]}"], capture_output=True, text=True)
+        return json.loads(done.stdout)["controllers"] if done.stdout else []
+
     def shown(self):
-        """What `phalanx upgrade check` says of the controllers, once all are there and one leads."""
+        """The same, once all are there and one leads."""
         def all_there():
-            done = subprocess.run([PHALANX, "upgrade", "check", "-o", "json", "--etcd", self.etcd, "--server",
-                                   f"http://127.0.0.1:{self.api[0]}"], capture_output=True, text=True)
-            found = json.loads(done.stdout)["controllers"] if done.stdout else []
+            found = self.announced()
             # The announcement of one that was killed ends with its lease.
             there = {one["address"] for one in found}
             return found if len(there) == COUNT == len(found) and any(one["leads"] for one in found) else None
@@ -203,6 +222,18 @@ class Cluster:
         """The index of the controller that leads."""
         address = next(one["address"] for one in self.shown() if one["leads"])
         return self.api.index(int(address.rsplit(":", 1)[1]))
+
+    def leader_at_once(self):
+        """The same, once every controller answers: announcements of dead ones may stand."""
+        def all_answer():
+            try:
+                return all(self.get(i, "/livez")[0] == 200 for i in range(COUNT))
+            except (OSError, http.client.HTTPException):
+                return False
+        wait_for("not all controllers answer", all_answer, PATIENCE_S, 0.02)
+        found = wait_for("no controller leads", lambda: [one for one in self.announced() if one["leads"]], PATIENCE_S,
+                         0.02)
+        return self.api.index(int(found[0]["address"].rsplit(":", 1)[1]))
 
     def leading_member(self):
         """The index of the member that leads, once every one knows which that is."""
@@ -222,12 +253,47 @@ class Cluster:
         return parse_time([line for line in map(json.loads, shown.splitlines())
                            if line["event"].startswith("boot ")][-1]["time"])
 
-    def names(self):
-        connection = http.client.HTTPConnection("127.0.0.1", self.api[0], timeout=PATIENCE_S)
-        connection.request("GET", "/api/v1/configmaps")
-        found = json.load(connection.getresponse())
-        connection.close()
-        return [f'{item["metadata"]["namespace"]}/{item["metadata"]["name"]}' for item in found["items"]]
+    def get(self, i, path):
+        """Status and body of an answer of controller `i`."""
+        connection = http.client.HTTPConnection("127.0.0.1", self.api[i], timeout=PATIENCE_S)
+        try:
+            connection.request("GET", path)
+            answer = connection.getresponse()
+            return answer.status, answer.read()
+        finally:
+            connection.close()
+
+    def written(self, i):
+        """The numbers of the writes whose objects controller `i` has; of one that holds none, 0."""
+        numbers, more = [], ""
+        while True:
+            status, text = self.get(i, f"/api/v1/configmaps?limit={PAGE}{more}")
+            if status != 200:
+                raise BenchError(f"controller {i}: {status} {text[:200]}")
+            found = json.loads(text)
+            numbers += [int(item.get("data", {}).get("write", 0)) for item in found["items"]]
+            if not found["metadata"].get("continue"):
+                return numbers
+            more = "&continue=" + urllib.parse.quote(found["metadata"]["continue"])
+
+    def end(self, i):
+        """Ends a controller. The record that it ended at, and the digest of its state then."""
+        self.processes[f"c{i}"].terminate()
+        status = self.processes[f"c{i}"].wait()
+        with open(self.scratch.join(f"c{i}.log")) as log:
+            ends = re.findall(r"^ended at record (\d+), digest ([0-9a-f]{16})$", log.read(), re.MULTILINE)
+        if status != 0 or not ends:
+            raise BenchError(f"controller {i} ended with {status}, and did not say where")
+        return ends[-1]
+
+    def replayed(self, record):
+        """The digest of the state that the log gives, of two ways to the record."""
+        done = subprocess.run([PHALANX, "log", "replay", "--etcd", self.etcd, "--until", record], capture_output=True,
+                              text=True)
+        found = re.findall(rf"record {record}, digest ([0-9a-f]{{16}})$", done.stdout, re.MULTILINE)
+        if done.returncode != 0 or len(found) != 2 or "the same state" not in done.stdout:
+            raise BenchError(f"phalanx log replay: {done.stdout}{done.stderr}")
+        return found[0]
 
 
 class Trainers(Cluster, Machines):
@@ -309,37 +375,40 @@ def failovers(report, cluster):
     report.row(figure("ha", "leader and etcd member killed: first write", median(both), "ms", median(own)))
     report.row(figure("ha", "leader killed: first write", median(alone), "ms"))
     report.row(figure("ha", "hand-over: first write", median([ms for ms, _ in moved]), "ms"))
+    report.row(figure("ha", "hand-over: the slowest first write", max(ms for ms, _ in moved), "ms"))
     report.row(figure("ha", "hand-over: requests failed", sum(failed for _, failed in moved), "requests"))
 
 
 def lose_machine_and_leader(job, rank):
-    """Milliseconds until the first write, and until the next step of every rank."""
+    """Milliseconds until the first write, and until the next step of every rank; the leading member of etcd dies
+    too."""
     cluster, leader = job.cluster, job.cluster.leader()
+    names = [f"c{leader}", f"m{cluster.leading_member()}"]
     client = Client([port for i, port in enumerate(cluster.api) if i != leader])
     cluster.write(client)
     cluster.ask_standbys(leader)
     machine, lose, taken = job.machine_of(rank), job.lose_machine(rank), []
 
     def lose_both():
-        cluster.kill([f"c{leader}"])
+        cluster.kill(names)
         lose()
         taken.append(cluster.write(client))
 
     recovery_ms = job.recovery_ms(lose_both)
     cluster.processes[machine].wait()
     cluster.agent(machine)
-    cluster.revive([f"c{leader}"])
+    cluster.revive(names)
     return taken[0], recovery_ms
 
 
 def gang(report):
-    """A machine of a running gang dies together with the controller that leads."""
+    """A machine of a running gang dies together with the controller that leads and etcd's leading member."""
     found = []
     with Scratch() as scratch, ladder.Job(Trainers(scratch), ladder.MACHINES, 1) as job:
         for number in range(ROUNDS):
             job.settle()
             found.append(lose_machine_and_leader(job, number % ladder.RANKS))
-    name = f"leader and machine killed, {ladder.RANKS} ranks"
+    name = f"leader, etcd member and machine killed, {ladder.RANKS} ranks"
     report.row(figure("ha", f"{name}: first write", median([taken for taken, _ in found]), "ms"))
     report.row(figure("ha", f"{name}: every rank's next step", median([step for _, step in found]), "ms"))
     report.row(figure("ha", f"{name}: step beyond first write", median([step - taken for taken, step in found]), "ms"))
@@ -356,35 +425,51 @@ def throughput(report, cluster, scratch):
                       more_is_better=True))
 
 
+def kill_at_random(cluster, chance, writer):
+    what, leader = chance.choice(("leader", "standby", "member")), cluster.leader_at_once()
+    name = {"leader": f"c{leader}", "standby": f"c{(leader + chance.randint(1, COUNT - 1)) % COUNT}",
+            "member": f"m{chance.randrange(COUNT)}"}[what]
+    writer.goes_on()
+    cluster.kill([name])
+    cluster.begin_again([name])
+    writer.goes_on()
+    return what
+
+
 def many_kills(report, cluster):
     """Kills leader, standbys and members, one at a time, under writes; then looks at what is there."""
-    chance, writer, before = random.Random(SEED), Strict(cluster.api), set(cluster.names())
+    chance, writer, kills = random.Random(SEED), Strict(cluster.api, PAUSE_S), collections.Counter()
+    before = collections.Counter(cluster.written(0))
     writer.start()
-    for _ in range(KILLS):
-        what = chance.choice(("leader", "standby", "member"))
-        leader = cluster.leader()
-        names = {"leader": f"c{leader}", "standby": f"c{(leader + chance.randint(1, COUNT - 1)) % COUNT}",
-                 "member": f"m{chance.randrange(COUNT)}"}
-        writer.goes_on()
-        cluster.kill([names[what]])
-        cluster.revive([names[what]])
-        writer.goes_on()
+    for number in range(1, KILLS + 1):
+        kills[kill_at_random(cluster, chance, writer)] += 1
+        if number % 50 == 0:
+            print(f"# {number} of {KILLS} kills ({dict(kills)}): {len(writer.taken)} writes acknowledged, "
+                  f"{writer.failed} failed", file=sys.stderr, flush=True)
+    cluster.leader_at_once()
     writer.stop()
-    names = set(cluster.names()) - before
-    replay = subprocess.run([PHALANX, "log", "replay", "--etcd", cluster.etcd], capture_output=True, text=True)
-    if replay.returncode != 0 or "the same state" not in replay.stdout:
-        raise BenchError(f"phalanx log replay: {replay.stdout}{replay.stderr}")
-    # A write without an answer may have made an object, and one at most.
-    doubled = len(names) - len(writer.names) - writer.failed
-    report.row(figure("ha", "kills at random: acknowledged writes lost", len(set(writer.names) - names), "writes"))
-    report.row(figure("ha", "kills at random: objects that no write made", max(0, doubled), "objects"))
+    lost = made = 0
+    for i in range(COUNT):  # all of them have the same objects
+        found = collections.Counter(cluster.written(i)) - before
+        lost = max(lost, sum(1 for number in writer.taken if not found[number]))
+        made = max(made, sum(count - 1 if 0 < number <= writer.writes else count for number, count in found.items()))
+    ends = [cluster.end(i) for i in range(COUNT)]
+    differ = sum(cluster.replayed(record) != digest for record, digest in ends)
+    report.row(figure("ha", "kills at random: acknowledged writes lost", lost, "writes"))
+    report.row(figure("ha", "kills at random: objects twice, or of no write", made, "objects"))
+    report.row(figure("ha", "kills at random: controllers whose digest differs from the log's", differ, "controllers"))
+    report.row(figure("ha", f"writes acknowledged amid {KILLS} kills", len(writer.taken), "writes"))
 
 
 def run(report):
     if not os.path.exists(ETCD):
         raise BenchError("there is no /usr/bin/etcd; Debian's package etcd-server has it")
     with Scratch() as scratch, Cluster(scratch) as cluster:
-        throughput(report, cluster, scratch)
-        failovers(report, cluster)
-        many_kills(report, cluster)
-    gang(report)
+        if "log" in PARTS:
+            throughput(report, cluster, scratch)
+        if "failovers" in PARTS:
+            failovers(report, cluster)
+        if "kills" in PARTS:
+            many_kills(report, cluster)
+    if "gang" in PARTS:
+        gang(report)

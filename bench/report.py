@@ -11,7 +11,7 @@ TARGETS = [
     ("ha", r"^leader and etcd member killed", "ratio_limit", "<=", 1.5),
     ("ha", r"^hand-over: first write$", "value", "<=", 50),
     ("ha", r"^hand-over: requests failed$", "value", "<=", 0),
-    ("ha", r"^leader and machine killed, .* step beyond first write$", "value", "<=", 500),
+    ("ha", r"^leader, etcd member and machine killed, .* step beyond first write$", "value", "<=", 500),
     ("ha", r"^records on etcd", "ratio_limit", ">=", 0.8),
     ("ha", r"^kills at random", "value", "<=", 0),
     ("recover", r"^every rank past its barrier, 16 machines", "value", "<", 500),

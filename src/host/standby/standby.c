@@ -1,5 +1,6 @@
 #include "host/standby/internal.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 
@@ -734,6 +735,9 @@ void standby_free(struct standby *standby)
     if (!standby)
         return;
     CHECK(standby->closed);
+    if (standby->core && !standby->failure.code) /* `phalanx log replay --until` gives the same */
+        fprintf(stderr, "ended at record %" PRIu64 ", digest %016" PRIx64 "\n", core_seq(standby->core),
+                core_digest(standby->core));
     forward_free(standby->forward);
     etcd_log_close(standby->log);
     if (standby->core)
