@@ -91,6 +91,23 @@ size_t ring_read(struct ring *ring, void *data, size_t len)
     return len;
 }
 
+bool ring_peek(struct ring *ring, size_t skip, void *data, size_t len)
+{
+    if (ring_waiting(ring) < skip + len)
+        ring->others = atomic_load_explicit(&ring->shared->written, memory_order_acquire);
+    if (ring_waiting(ring) < skip + len)
+        return false;
+    ring_take(ring, ring->own + skip, data, len);
+    return true;
+}
+
+void ring_drop(struct ring *ring, size_t len)
+{
+    CHECK(len <= ring_waiting(ring));
+    ring->own += len;
+    atomic_store(&ring->shared->read, ring->own);
+}
+
 bool ring_is_empty(struct ring *ring)
 {
     if (ring_waiting(ring) > 0)

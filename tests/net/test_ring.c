@@ -45,6 +45,31 @@ static void test_moves_what_fits(void **state)
     free(memory);
 }
 
+static void test_a_look_takes_nothing(void **state)
+{
+    void *memory = memory_new(4096);
+    struct ring writer, reader;
+    unsigned char data[4096], back[4096];
+    for (size_t i = 0; i < sizeof data; i++)
+        data[i] = (unsigned char)(i * 7);
+    ring_attach(&writer, memory, 4096);
+    ring_attach(&reader, memory, 4096);
+    assert_false(ring_peek(&reader, 0, back, 1));
+    ring_write(&writer, data, 4000);
+    ring_read(&reader, back, 4000);
+    ring_write(&writer, data, 300); /* around its end */
+    assert_true(ring_peek(&reader, 50, back, 250));
+    assert_memory_equal(back, data + 50, 250);
+    assert_false(ring_peek(&reader, 51, back, 250));
+    assert_true(ring_peek(&reader, 0, back, 300));
+    assert_memory_equal(back, data, 300);
+    ring_drop(&reader, 299);
+    assert_int_equal(ring_read(&reader, back, sizeof back), 1);
+    assert_int_equal(back[0], data[299]);
+    assert_int_equal(ring_write(&writer, data, sizeof data), sizeof data); /* all of it is free again */
+    free(memory);
+}
+
 static void test_sleepers_are_woken(void **state)
 {
     void *memory = memory_new(4096);
@@ -175,9 +200,8 @@ static void test_a_stream_arrives_whole(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_moves_what_fits),
-        cmocka_unit_test(test_sleepers_are_woken),
-        cmocka_unit_test(test_nonsense_breaks_it),
+        cmocka_unit_test(test_moves_what_fits),        cmocka_unit_test(test_a_look_takes_nothing),
+        cmocka_unit_test(test_sleepers_are_woken),     cmocka_unit_test(test_nonsense_breaks_it),
         cmocka_unit_test(test_a_stream_arrives_whole),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <linux/futex.h>
+#include <sched.h>
 #include <stdatomic.h>
 #include <stdio.h>
 #include <sys/mman.h>
@@ -23,13 +24,21 @@
 #include "flow/wire/clock.h"
 #include "net/ring.h"
 
-enum { BOARD_SPIN_NS = 20000, BOARD_IDLE = 1 << 30, BOARD_SEAT_BITS = 8 };
-#define BOARD_MAGIC UINT64_C(0x3144524f42584850) /* "PHXBORD1" */
+enum { BOARD_IDLE = 1 << 30, BOARD_SEAT_BITS = 8 };
+enum {
+    BOARD_SPIN_NS = 20 * 1000,
+    BOARD_YIELD_NS = 200 * 1000,
+    /* A core that came back so late has other work than this board's. */
+    BOARD_AWAY_NS = 500 * 1000,
+    BOARD_REST_NS = 20 * 1000 * 1000,
+};
+#define BOARD_MAGIC UINT64_C(0x3244524f42584850) /* "PHXBORD2" */
 #define BOARD_SEALS (F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL)
 
 struct board_seat {
     _Alignas(RING_LINE) _Atomic int32_t missing; /* messages until the bell is rung */
     _Atomic uint32_t bell;                       /* a futex */
+    _Atomic uint32_t asleep;                     /* threads that wait for the futex */
     _Atomic uint32_t threads;                    /* of the worker there; 0: it has left */
 };
 struct board_shared {
@@ -47,10 +56,12 @@ struct board {
     uint32_t cores;
     uint32_t attached; /* seats whose rings are attached */
     uint32_t next;     /* where board_take looks first */
+    int64_t rests_ns;  /* until then nobody yields */
     uint32_t to_wake;  /* seats in `wake` */
     uint8_t wake[BOARD_SEATS];
     struct ring out[BOARD_SEATS], in[BOARD_SEATS];
-    unsigned char message[sizeof(struct flow_entry) + BOARD_MESSAGE_MAX];
+    size_t message_len; /* of what was composed */
+    unsigned char message[sizeof(struct flow_entry) + BOARD_MESSAGE_MAX], taken[BOARD_MESSAGE_MAX];
 };
 
 static size_t board_bytes(void)
@@ -172,7 +183,8 @@ static void board_attach(struct board *board)
 static void board_wake(struct board_seat *seat)
 {
     atomic_fetch_add(&seat->bell, 1);
-    syscall(SYS_futex, &seat->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
+    if (atomic_load(&seat->asleep) > 0)
+        syscall(SYS_futex, &seat->bell, FUTEX_WAKE, INT_MAX, NULL, NULL, 0);
 }
 
 /* Whether a ring has room for a message as a whole. */
@@ -183,20 +195,30 @@ static bool board_has_room(struct ring *ring, size_t len)
     return ring->own - ring->others <= ring->capacity && ring->own - ring->others + len <= ring->capacity;
 }
 
-bool board_send(struct board *board, int seat, const struct flow_entry *entry, struct str tail)
+bool board_compose(struct board *board, const struct flow_entry *entry, struct str tail)
 {
-    board_attach(board);
-    size_t len = sizeof *entry + tail.len;
-    if (seat < 0 || (uint32_t)seat >= board->attached || tail.len > BOARD_MESSAGE_MAX ||
-        ring_is_broken(&board->out[seat]) || !board_has_room(&board->out[seat], len))
+    if (tail.len > BOARD_MESSAGE_MAX)
         return false;
     struct flow_entry sent = *entry;
     sent.tail_bytes = (uint32_t)tail.len;
     memcpy(board->message, &sent, sizeof sent);
     mem_copy(board->message + sizeof sent, tail.data, tail.len);
+    board->message_len = sizeof sent + tail.len;
+    return true;
+}
+
+bool board_post(struct board *board, int seat)
+{
+    board_attach(board);
+    size_t len = board->message_len;
+    CHECK(len > 0);
+    if (seat < 0 || (uint32_t)seat >= board->attached || ring_is_broken(&board->out[seat]) ||
+        !board_has_room(&board->out[seat], len))
+        return false;
     CHECK(ring_write(&board->out[seat], board->message, len) == len);
     struct board_seat *other = &board->shared->seats[seat];
-    if (atomic_fetch_sub(&other->missing, 1) == 1) {
+    /* A reader that begins to expect messages from now on finds this one when it looks once more. */
+    if (atomic_load(&other->missing) < BOARD_IDLE / 2 && atomic_fetch_sub(&other->missing, 1) == 1) {
         if (board->to_wake == BOARD_SEATS)
             board_flush(board);
         board->wake[board->to_wake++] = (uint8_t)seat;
@@ -215,13 +237,13 @@ void board_flush(struct board *board)
 static bool board_take_from(struct board *board, struct ring *ring, struct flow_entry *ret_entry,
                             struct str *ret_tail)
 {
-    if (ring_read(ring, ret_entry, sizeof *ret_entry) != sizeof *ret_entry ||
-        ret_entry->tail_bytes > BOARD_MESSAGE_MAX || !entry_valid(ret_entry) ||
-        ring_read(ring, board->message, ret_entry->tail_bytes) != ret_entry->tail_bytes) {
+    if (!ring_peek(ring, 0, ret_entry, sizeof *ret_entry) || ret_entry->tail_bytes > BOARD_MESSAGE_MAX ||
+        !entry_valid(ret_entry) || !ring_peek(ring, sizeof *ret_entry, board->taken, ret_entry->tail_bytes)) {
         ring->broken = true;
         return false;
     }
-    *ret_tail = (struct str){(const char *)board->message, ret_entry->tail_bytes};
+    ring_drop(ring, sizeof *ret_entry + ret_entry->tail_bytes);
+    *ret_tail = (struct str){(const char *)board->taken, ret_entry->tail_bytes};
     return true;
 }
 
@@ -267,21 +289,43 @@ static bool board_may_spin(const struct board *board)
     return threads <= board->cores;
 }
 
+static bool board_spin(const struct board_seat *seat, uint32_t bell)
+{
+    for (int64_t end_ns = flow_now_ns() + BOARD_SPIN_NS; flow_now_ns() < end_ns;)
+        for (int i = 0; i < 32; i++)
+            if (atomic_load(&seat->bell) != bell)
+                return true;
+    return false;
+}
+
+bool board_yield(struct board *board, int64_t *since_ns)
+{
+    int64_t now_ns = flow_now_ns();
+    if (*since_ns == 0 && (board_may_spin(board) || now_ns < board->rests_ns))
+        return false;
+    *since_ns = *since_ns ? *since_ns : now_ns;
+    if (now_ns - *since_ns >= BOARD_YIELD_NS)
+        return false;
+    sched_yield();
+    if (flow_now_ns() - now_ns >= BOARD_AWAY_NS)
+        board->rests_ns = now_ns + BOARD_AWAY_NS + BOARD_REST_NS;
+    return true;
+}
+
 bool board_sleep(struct board *board, uint32_t bell, int64_t timeout_ns)
 {
     struct board_seat *seat = &board->shared->seats[board->seat];
-    if (board_may_spin(board))
-        for (int64_t end_ns = flow_now_ns() + BOARD_SPIN_NS; flow_now_ns() < end_ns;)
-            for (int i = 0; i < 32; i++)
-                if (atomic_load(&seat->bell) != bell)
-                    return true;
+    if (board_may_spin(board) && board_spin(seat, bell))
+        return true;
     struct timespec timeout = {timeout_ns / NS_PER_SECOND, timeout_ns % NS_PER_SECOND};
-    while (atomic_load(&seat->bell) == bell)
-        if (syscall(SYS_futex, &seat->bell, FUTEX_WAIT, bell, timeout_ns < 0 ? NULL : &timeout, NULL, 0) <
-                0 &&
-            errno == ETIMEDOUT)
-            return false;
-    return true;
+    bool late = false;
+    atomic_fetch_add(&seat->asleep, 1);
+    while (!late && atomic_load(&seat->bell) == bell)
+        late = syscall(SYS_futex, &seat->bell, FUTEX_WAIT, bell, timeout_ns < 0 ? NULL : &timeout, NULL, 0) <
+                   0 &&
+               errno == ETIMEDOUT;
+    atomic_fetch_sub(&seat->asleep, 1);
+    return !late;
 }
 
 void board_ring(struct board *board)

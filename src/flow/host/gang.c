@@ -54,6 +54,8 @@ struct gang_table {
     bool watched;        /* by a member that waits */
     VEC(int) seats;      /* of each host; -1: not on the board */
     VEC(struct exchange *) waited, spare;
+    VEC(uint32_t) others; /* hosts of a group, while its parts are sent */
+    struct buf parts;     /* likewise: what they are sent */
     VEC(struct gang_run *) spare_runs;
     void (*slow)(void *context);
     struct list_node launches;
@@ -163,6 +165,8 @@ void gang_table_free(struct gang_table *table)
         mem_free(table->spare_runs.items[i]);
     vec_done(&table->spare_runs);
     vec_done(&table->spare);
+    vec_done(&table->others);
+    buf_done(&table->parts);
     vec_done(&table->waited);
     vec_done(&table->seats);
     pthread_cond_destroy(&table->moved);
@@ -364,6 +368,22 @@ static uint32_t gang_missing(const struct gang_table *table)
     return fewest;
 }
 
+/* Looks for messages between turns of others. Caller holds the mutex, which is released meanwhile. False:
+ * nothing has come, and none moved here. */
+static bool gang_look(struct gang_table *table, uint32_t bell)
+{
+    int64_t since_ns = 0;
+    for (;;) {
+        pthread_mutex_unlock(&table->mutex);
+        bool yielded = board_yield(table->board, &since_ns);
+        pthread_mutex_lock(&table->mutex);
+        if (gang_drain(table) || board_bell(table->board) != bell)
+            return true;
+        if (!yielded)
+            return false;
+    }
+}
+
 /* Waits for messages on the board, or for something to move here. Caller holds the mutex, which is released
  * meanwhile. *told: the wait has been reported as slow. */
 static void gang_watch(struct gang_table *table, bool *told)
@@ -372,6 +392,10 @@ static void gang_watch(struct gang_table *table, bool *told)
         return;
     table->watched = true;
     uint32_t bell = board_bell(table->board);
+    if (gang_look(table, bell)) {
+        table->watched = false;
+        return;
+    }
     board_expect(table->board, gang_missing(table));
     if (!gang_drain(table)) {
         pthread_mutex_unlock(&table->mutex);
@@ -482,6 +506,7 @@ static uint64_t gang_next_round(struct gang_member *member, uint64_t key, uint32
 static void gang_pack_parts(const struct gang_member *member, const struct exchange *exchange,
                             const uint32_t *group, struct buf *out)
 {
+    buf_clear(out);
     pack_u32(out, exchange->count);
     pack_u32(out, exchange->size);
     pack_u32(out, exchange->local);
@@ -493,39 +518,69 @@ static void gang_pack_parts(const struct gang_member *member, const struct excha
     }
 }
 
-/* The first member of each other host in the group; the caller frees the list. */
-struct gang_others {
-    VEC(uint32_t) hosts;
-};
-
-static void gang_find_others(const struct gang_member *member, const uint32_t *group, uint32_t count,
-                             struct gang_others *others)
+/* Lists the other hosts of a group. Caller holds the mutex. */
+static void gang_find_others(const struct gang_member *member, const uint32_t *group, uint32_t count)
 {
+    struct gang_table *table = member->table;
+    table->others.len = 0;
     for (uint32_t i = 0; i < count; i++) {
         uint32_t host = member->hosts[group[i]];
-        bool first = host != member->table->host;
-        for (size_t k = others->hosts.len; k-- > 0 && first;)
-            first = others->hosts.items[k] != host;
+        bool first = host != table->host;
+        for (size_t k = table->others.len; k-- > 0 && first;)
+            first = table->others.items[k] != host;
         if (first)
-            vec_push(&others->hosts, host);
+            vec_push(&table->others, host);
     }
 }
 
-/* Sends parts over the board, and keeps in `others` the hosts that they cannot reach so. Caller holds the
- * mutex. */
-static void gang_post_parts(struct gang_table *table, const struct flow_entry *entry, const struct buf *parts,
-                            struct gang_others *others)
+/* Posts what was packed on the board, and leaves in `others` the hosts that it does not reach so. Caller holds
+ * the mutex. */
+static void gang_post_parts(struct gang_table *table, const struct flow_entry *entry)
 {
+    if (!table->board || !board_compose(table->board, entry, buf_str(&table->parts)))
+        return;
     size_t left = 0;
-    for (size_t i = 0; i < others->hosts.len; i++) {
-        uint32_t host = others->hosts.items[i];
+    for (size_t i = 0; i < table->others.len; i++) {
+        uint32_t host = table->others.items[i];
         int seat = host < table->seats.len ? table->seats.items[host] : -1;
-        if (seat < 0 || !board_send(table->board, seat, entry, buf_str(parts)))
-            others->hosts.items[left++] = host;
+        if (seat < 0 || !board_post(table->board, seat))
+            table->others.items[left++] = host;
     }
-    if (table->board)
-        board_flush(table->board);
-    others->hosts.len = left;
+    board_flush(table->board);
+    table->others.len = left;
+}
+
+/* Sends what was packed to the others through the loop. Caller holds the mutex, which is released meanwhile. */
+static void gang_send_parts(struct gang_table *table, const struct flow_entry *entry)
+{
+    struct buf parts = table->parts;
+    VEC(uint32_t) hosts = {0};
+    table->parts = (struct buf){0}; /* other members use both in the meantime */
+    for (size_t i = 0; i < table->others.len; i++)
+        vec_push(&hosts, table->others.items[i]);
+    pthread_mutex_unlock(&table->mutex);
+    for (size_t i = 0; i < hosts.len; i++)
+        table->send(table->context, hosts.items[i], entry, buf_str(&parts));
+    pthread_mutex_lock(&table->mutex);
+    vec_done(&hosts);
+    buf_done(&parts);
+}
+
+/* Gives the other hosts of the group what members of this one have given. Caller holds the mutex. */
+static void gang_give_parts(const struct gang_member *member, const struct exchange *exchange,
+                            const uint32_t *group)
+{
+    struct gang_table *table = member->table;
+    struct flow_entry entry = {.kind = ENTRY_GATHER, .client = member->run.client, .handle = exchange->key};
+    entry.launch = member->run.launch;
+    entry.ticket = member->run.head;
+    entry.node = member->run.node;
+    entry.args[0] = exchange->leader;
+    entry.args[1] = exchange->round;
+    gang_pack_parts(member, exchange, group, &table->parts);
+    gang_post_parts(table, &entry);
+    if (table->others.len > 0)
+        gang_send_parts(table, &entry);
 }
 
 /* Where this member is in the group, and how many of the group are on this host. */
@@ -566,36 +621,19 @@ static int gang_all_gather(struct flow_gang *gang, const uint32_t *group, uint32
         return rc;
     if (size * (uint64_t)count > ENTRY_TAIL_MAX / 2)
         return error_set(error, ERROR_LIMIT, "a collective of %zu bytes a member", size);
-    struct gang_others others = {0};
-    gang_find_others(member, group, count, &others);
     uint64_t round = gang_next_round(member, key, group[0]);
-    struct buf parts = {0};
     pthread_mutex_lock(&table->mutex);
     struct gang_run *run = gang_member_run(member);
     struct exchange *exchange = gang_make_exchange(table, run, key, group[0], round, count, (uint32_t)size);
     if (exchange->count != count || exchange->size != size || !exchange_add(exchange, position, mine))
         gang_disagree(table, run, member->run.launch);
+    gang_find_others(member, group, count);
     exchange->local = local;
-    exchange->remote = (uint32_t)others.hosts.len;
-    if (++exchange->local_have == local && others.hosts.len > 0 && !run->aborted)
-        gang_pack_parts(member, exchange, group, &parts);
-    else
-        others.hosts.len = 0;
+    exchange->remote = (uint32_t)table->others.len;
     if (exchange->have == count)
         gang_move(table);
-    struct flow_entry entry = {.kind = ENTRY_GATHER, .client = member->run.client, .handle = key};
-    entry.launch = member->run.launch;
-    entry.ticket = member->run.head;
-    entry.node = member->run.node;
-    entry.args[0] = group[0];
-    entry.args[1] = round;
-    gang_post_parts(table, &entry, &parts, &others);
-    if (others.hosts.len > 0) {
-        pthread_mutex_unlock(&table->mutex);
-        for (size_t i = 0; i < others.hosts.len; i++)
-            table->send(table->context, others.hosts.items[i], &entry, buf_str(&parts));
-        pthread_mutex_lock(&table->mutex);
-    }
+    if (++exchange->local_have == local && exchange->remote > 0 && !run->aborted)
+        gang_give_parts(member, exchange, group);
     gang_wait(table, exchange, run);
     if (run->aborted)
         rc = error_set(error, ERROR_UNAVAILABLE, "%.240s", run->fault.text);
@@ -604,8 +642,6 @@ static int gang_all_gather(struct flow_gang *gang, const uint32_t *group, uint32
     if (++exchange->readers == local && !run->aborted)
         gang_end_exchange(table, exchange);
     pthread_mutex_unlock(&table->mutex);
-    buf_done(&parts);
-    vec_done(&others.hosts);
     return rc;
 }
 

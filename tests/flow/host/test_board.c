@@ -8,6 +8,7 @@
 #include <cmocka.h>
 #include <fcntl.h>
 #include <pthread.h>
+#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -25,6 +26,13 @@ static _Atomic int loops; /* entries that did not go over the board */
 static struct flow_entry gather(uint32_t node)
 {
     return (struct flow_entry){.kind = ENTRY_GATHER, .client = 1, .node = node};
+}
+
+static bool board_send(struct board *board, int seat, const struct flow_entry *entry, struct str tail)
+{
+    bool sent = board_compose(board, entry, tail) && board_post(board, seat);
+    board_flush(board);
+    return sent;
 }
 
 static void messages_pass(void **state)
@@ -109,6 +117,53 @@ static void head_links_it(void **state)
     close(found);
     close(fd);
     rmdir(dir);
+}
+
+struct sleeper {
+    struct board *board;
+    _Atomic pid_t thread;
+    bool rung;
+};
+
+static void *sleeper_main(void *arg)
+{
+    struct sleeper *self = arg;
+    uint32_t bell = board_bell(self->board);
+    board_expect(self->board, 1);
+    self->thread = gettid();
+    self->rung = board_sleep(self->board, bell, -1);
+    return NULL;
+}
+
+static char state_of(pid_t thread)
+{
+    char path[64], state = 0;
+    snprintf(path, sizeof path, "/proc/self/task/%d/stat", (int)thread);
+    FILE *file = fopen(path, "r");
+    assert_non_null(file);
+    assert_int_equal(fscanf(file, "%*d (%*[^)]) %c", &state), 1);
+    fclose(file);
+    return state;
+}
+
+/* A reader sleeps in the kernel until the message that it lacks comes. */
+static void a_message_wakes_a_sleeper(void **state)
+{
+    int fd = board_make();
+    struct sleeper sleeper = {.board = board_join(fd, 1)};
+    struct board *other = board_join(fd, 1000); /* more threads than cores */
+    struct flow_entry entry = gather(1);
+    pthread_t thread;
+    assert_int_equal(pthread_create(&thread, NULL, sleeper_main, &sleeper), 0);
+    while (!sleeper.thread || state_of(sleeper.thread) != 'S')
+        sched_yield();
+    assert_true(board_send(other, board_seat(other, board_place(sleeper.board)), &entry, STR("")));
+    pthread_join(thread, NULL);
+    assert_true(sleeper.rung);
+    assert_false(board_sleep(sleeper.board, board_bell(sleeper.board), 1));
+    board_leave(other);
+    board_leave(sleeper.board);
+    close(fd);
 }
 
 static void by_loop(void *context, uint32_t host, const struct flow_entry *entry, struct str tail)
@@ -254,6 +309,7 @@ int main(void)
         cmocka_unit_test(full_ring_refuses),
         cmocka_unit_test(seats_end),
         cmocka_unit_test(head_links_it),
+        cmocka_unit_test(a_message_wakes_a_sleeper),
         cmocka_unit_test(members_meet_on_board),
         cmocka_unit_test(large_parts_go_by_loop),
         cmocka_unit_test(abort_wakes_who_watches),
