@@ -12,7 +12,9 @@
  * Connection. CONNECT asks for one; the host answers CONNECTED or DISCONNECTED (which also comes when it
  * breaks; not after CLOSE). CONNECTED means that the machine's tether is open too: tasks launched later
  * hold it. Retries are spread by a seeded jitter; they are quick while tasks live, because tasks end with
- * the lease. Where there are several controllers, of which one leads, a wait comes only when each was tried.
+ * the lease. Where there are several controllers, of which one leads, a wait comes only when each was tried;
+ * and a controller that leaves a heartbeat or Hello unanswered for a quarter of the lease is given up for the
+ * others: one that stands still, or whose computer is gone, closes no connection when another takes the lead.
  *
  * Lease and fence. A lease of `lease_ns` starts at the sending of the last acknowledged Hello or
  * heartbeat. The fence is AGENT_KILL_ALLOWANCE_NS earlier (a quarter of the lease if that is less): time

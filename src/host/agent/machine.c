@@ -4,6 +4,8 @@
 
 #include "host/agent/internal.h"
 
+enum { CONNECT_OF_SEVERAL_MS = 1000 };
+
 void local_note(const struct local_machine *machine, struct str text)
 {
     if (!machine->host->quiet)
@@ -196,6 +198,8 @@ static bool port_connect(void *context)
         .host = place->controller, .port = place->port, .source = host->address, .tls = host->tls};
     struct error error;
     char source[32];
+    if (host->place_count > 1) /* a computer that is gone refuses nothing, and the next one may lead */
+        target.timeout_ms = CONNECT_OF_SEVERAL_MS;
     if (spread_source(machine, source))
         target.source = source;
     int rc = wire_connect(host->wire, &target, &conn_handlers, machine, &machine->conn, &error);
