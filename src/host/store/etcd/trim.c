@@ -167,6 +167,9 @@ int etcd_log_trim(struct etcd_log *log, int64_t keep_after_ns, struct error *err
     rc = trim_groups(log, keep_after_ns, over, error);
     if (rc == 0)
         rc = trim_chunks(log, error);
+    /* A full etcd refuses what trimming writes, but no compaction, of which its operator makes room. */
+    if (rc == ERROR_NO_SPACE)
+        (void)compact(log, true, NULL);
     if (rc != 0)
         return rc;
     return compact(log, over, error);

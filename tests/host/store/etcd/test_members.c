@@ -678,7 +678,25 @@ static void disarm(struct members *small)
     etcd_client_free(client);
 }
 
-/* The alarm NOSPACE is a full disk: nothing changes, reading goes on, and the same append succeeds later. */
+/* Whether etcd still has what was there before this revision. */
+static bool has_before(struct members *small, int64_t revision)
+{
+    struct etcd_client *client;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct buf body BUF_CLEANUP = {0};
+    struct doc *reply;
+    struct error error;
+    buf_printf(&body, "{\"key\":\"eA==\",\"revision\":\"%lld\"}", (long long)revision - 1);
+    assert_int_equal(etcd_client_new(&small->options, &client, NULL), 0);
+    int rc = etcd_call(client, "/v3/kv/range", buf_str(&body), etcd_mono_ns() + 60 * NS_PER_SECOND, &arena,
+                       &reply, NULL, &error);
+    etcd_client_free(client);
+    assert_true(rc == 0 || strstr(error.text, "compacted"));
+    return rc == 0;
+}
+
+/* The alarm NOSPACE is a full disk: nothing changes, reading goes on, and the same append succeeds later.
+ * What was trimmed before is dropped meanwhile. */
 static void full_quota(void **state)
 {
     struct members small, kept = members;
@@ -692,12 +710,16 @@ static void full_quota(void **state)
     side_open(&a);
     assert_int_equal(side_lead(&a, false), 1);
     append_well(&a, 5, 0);
+    save_well(&a, 5, 1000);
     int64_t revision = fill(&members);
     assert_int_equal(side_append(&a, 3, 0, &error), ERROR_NO_SPACE);
     assert_non_null(strstr(error.text, "NOSPACE"));
     assert_int_equal(side_append(&a, 3, 0, &error), ERROR_NO_SPACE);
     assert_int_not_equal(etcd_log_term(a.log), 0);
     assert_int_equal(side_read(&a, 1, salts), 5);
+    assert_true(has_before(&members, a.log->revision));
+    assert_int_equal(a.store.trim(a.log, INT64_MAX, &error), ERROR_NO_SPACE);
+    assert_false(has_before(&members, a.log->revision));
     snprintf(body, sizeof body, "{\"revision\":\"%lld\"}", (long long)revision);
     members_call(&members, "/v3/kv/compaction", body);
     members_call(&members, "/v3/maintenance/defragment", "{}");
