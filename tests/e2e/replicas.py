@@ -35,11 +35,12 @@ class Hall:
     """Members of etcd and three controllers, unless they are to begin later; all of it ends with the block. `secure`:
     etcd speaks TLS and has users, of which one may use what is under /phalanx/. `tls`: the controllers speak TLS, with
     the users `admin` and, of the group `team`, `alice` and `mallory`; alice may edit the namespace default. `lease_s`:
-    of the controllers; most cases are not about leases, and see a death before one ends."""
+    of the controllers; most cases are not about leases, and see a death before one ends. `quota`: of etcd, in bytes."""
 
-    def __init__(self, members=1, cluster=MINI, begins=True, secure=False, tls=False, lease_s=600):
+    def __init__(self, members=1, cluster=MINI, begins=True, secure=False, tls=False, lease_s=600, quota=None):
         self.members, self.cluster, self.begins, self.secure = members, cluster, begins, secure
         self.tls, self.contexts, self.lease_s = tls, {}, lease_s
+        self.quota = ["--quota-backend-bytes", str(quota)] if quota else []
 
     def __enter__(self):
         if not os.path.exists(ETCD):
@@ -62,7 +63,7 @@ class Hall:
             self.start(f"etcd{i}", [ETCD, "--name", f"m{i}", "--data-dir", f"{self.dir}/m{i}",
                                     "--listen-client-urls", client, "--advertise-client-urls", client,
                                     "--listen-peer-urls", peer, "--initial-advertise-peer-urls", peer,
-                                    "--initial-cluster", together, *tls])
+                                    "--initial-cluster", together, *tls, *self.quota])
         if self.secure:
             self.make_users()
         if self.tls:
@@ -273,28 +274,31 @@ def who_leads(hall):
 
 
 class Watcher(threading.Thread):
-    """Watches on one address after the other, from where the watch before ended."""
+    """Watches on one address after the other, from where the watch before ended or broke. `seen`: names of objects;
+    `repeated`: those that came in an event though the watch began behind them. Each object is written once."""
 
     def __init__(self, hall):
-        super().__init__()
-        self.hall, self.seen, self.ends, self.failed, self.over = hall, set(), 0, [], threading.Event()
+        super().__init__(daemon=True)  # it asks for ever where a case fails
+        self.hall, self.ends, self.failed, self.over = hall, 0, [], threading.Event()
+        self.seen, self.repeated, self.version = set(), [], None
 
-    def watch(self, i, version):
+    def watch(self, i):
         connection = self.hall.connection(i)
-        connection.request("GET", f"{MAPS}?watch=1&timeoutSeconds=30&resourceVersion={version}")
+        connection.request("GET", f"{MAPS}?watch=1&timeoutSeconds=30&resourceVersion={self.version}")
         answer = connection.getresponse()
         if answer.status == 410:  # a leader keeps changes from its own time on
-            return None
+            self.version = None
+            return
         for line in answer:
             event = json.loads(line)
-            version = event["object"]["metadata"]["resourceVersion"]
-            self.seen.add(event["object"]["metadata"]["name"])
+            self.version, name = (event["object"]["metadata"][key] for key in ("resourceVersion", "name"))
+            self.repeated += [name] if name in self.seen else []
+            self.seen.add(name)
             if self.over.is_set():
                 break
         else:
             self.ends += 1
         connection.close()
-        return version
 
     def list(self, i):
         connection = self.hall.connection(i)
@@ -302,18 +306,27 @@ class Watcher(threading.Thread):
         found = json.load(connection.getresponse())
         connection.close()
         self.seen |= {item["metadata"]["name"] for item in found["items"]}
-        return found["metadata"]["resourceVersion"]
+        self.version = found["metadata"]["resourceVersion"]
 
     def run(self):
-        version, at = None, 0
+        at = 0
         while not self.over.is_set():
             try:
-                version = self.watch(at % CONTROLLERS, version) if version else self.list(at % CONTROLLERS)
+                (self.watch if self.version else self.list)(at % CONTROLLERS)
             except ConnectionRefusedError:
                 at += 1  # it is being exchanged
             except (OSError, http.client.HTTPException, ValueError) as error:
                 self.failed.append(repr(error))
-                version = None
+
+    def stop(self, written):
+        """Ends it when it has seen all that was written."""
+        written = set(written)
+        wait_for("the watch has seen all that was written", lambda: written <= self.seen)
+        self.over.set()
+        self.hall.write("last")  # ends the watch
+        self.join()
+        check(self.seen - {"last"} == written, f"the watch has seen {self.seen - written} too")
+        check(not self.repeated, f"the watch has repeated {self.repeated}")
 
 
 def hand_over_under_load(hall):
@@ -351,9 +364,7 @@ def hand_over_under_load(hall):
     check(not failed, f"requests failed: {failed}")
     check(len(written) == len(set(written)), "one object was answered twice")
     check(hall.names(0) == set(written), f"{len(hall.names(0))} objects of {len(written)} acknowledged writes")
-    watcher.over.set()
-    hall.write("last")  # ends the watch
-    watcher.join()
+    watcher.stop(written)
     check(not watcher.failed and watcher.ends > 0, f"{watcher.ends} watches ended whole, else: {watcher.failed}")
     check("the same state" in hall.phalanx("log", "replay", "--etcd", hall.etcd), "replays differ")
     return f"{len(written)} writes, the slowest {max(client.slowest_s for client in clients) * 1e3:.0f} ms"
