@@ -47,6 +47,15 @@ const struct error *driver_refusal(const struct driver *driver)
 
 /* --- the commit ------------------------------------------------------------------------------- */
 
+/* Drops what a replica might not read. Whether one might is known here, behind the append before: a standby may
+ * see in the log that the level was raised, and count on the ids of writes that it passes on, while this
+ * controller still waits for the answer to that append. */
+static void drop_unread(const struct driver *driver, struct event *event)
+{
+    if (event->kind == EVENT_WRITE && core_level(driver->core) < LEVEL_RECEIPTS)
+        event->write.request = (struct str){0};
+}
+
 /* Stamps and encodes the events of a turn. Their bytes stay until the append is over. */
 static void encode_turn(struct driver *driver)
 {
@@ -59,6 +68,7 @@ static void encode_turn(struct driver *driver)
         struct event *event = &driver->queue.items[i]->event;
         event->seq = core_seq(driver->core) + 1 + i;
         event->stamp_ns = stamp_ns;
+        drop_unread(driver, event);
         CHECK(level_of_event(event) <= core_level(driver->core));
         size_t start = driver->record_bytes.len;
         record_encode_next(&driver->record_bytes, event, &driver->record_scratch);

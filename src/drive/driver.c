@@ -229,8 +229,7 @@ void driver_write(struct driver *driver, const struct write_event *write, drive_
     pending->event.write.body = arena_str(arena, write->body);
     pending->event.write.uid_text = arena_str(arena, write->uid_text);
     pending->event.write.user = arena_str(arena, write->user);
-    bool noted = core_level(driver->core) >= LEVEL_RECEIPTS;
-    pending->event.write.request = noted ? arena_str(arena, write->request) : (struct str){0};
+    pending->event.write.request = arena_str(arena, write->request);
     pending->event.write.document = NULL;
     pending->request = request;
     queue_put(driver, pending);
