@@ -1,5 +1,6 @@
 #include "cmd/up.h"
 
+#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -64,6 +65,25 @@ static bool make_state_folder(const struct up *up)
     return false;
 }
 
+/* With a log that begins anew, this is another cluster than the one that machines' states may be left from,
+ * as in a --state-dir that was kept. Machines here belong to the folder's cluster, whichever that is. */
+static void move_machines(const struct up *up)
+{
+    char path[LONG_PATH_BYTES];
+    snprintf(path, sizeof(path), "%s/log.db", up->data);
+    if (access(path, F_OK) == 0)
+        return;
+    snprintf(path, sizeof(path), "%s/machines", up->data);
+    DIR *machines = opendir(path);
+    for (struct dirent *entry; machines && (entry = readdir(machines));) {
+        snprintf(path, sizeof(path), "%s/cluster", entry->d_name);
+        if (strcmp(entry->d_name, "..") != 0)
+            unlinkat(dirfd(machines), path, 0);
+    }
+    if (machines)
+        closedir(machines);
+}
+
 /* Makes the folder in memory that agents use. Agents would keep it for their next life; a cluster here
  * removes it when it ends. */
 static void make_memory(struct up *up)
@@ -85,6 +105,7 @@ bool up_make_folders(struct up *up, const char *data)
         keeper_end(&up->keeper);
         return false;
     }
+    move_machines(up);
     up_remove_ready(up);
     make_memory(up);
     up_make_groups(up);

@@ -342,6 +342,21 @@ void core_gang_key(const struct core *core, obj_id jobset, int32_t attempt, uint
     hmac_sum(&core->keys, input, sizeof input, ret_key);
 }
 
+uint64_t core_identity(const struct core *core)
+{
+    static const char purpose[] = "phalanx cluster";
+    uint8_t input[sizeof purpose + 8], sum[SHA256_SIZE];
+    uint64_t identity = 0;
+    CHECK(core->epoch > 0);
+    memcpy(input, purpose, sizeof purpose);
+    for (int i = 0; i < 8; i++)
+        input[sizeof purpose + i] = (uint8_t)(core->identity >> (8 * i));
+    sha256(input, sizeof input, sum);
+    for (int i = 0; i < 8; i++)
+        identity = identity << 8 | sum[i];
+    return identity ? identity : 1;
+}
+
 uint64_t core_epoch(const struct core *core)
 {
     return core->epoch;

@@ -136,6 +136,7 @@ static void tether_opened(struct machine_driver *driver)
     message.hello.machine = agent_machine(driver->agent);
     message.hello.incarnation = agent_incarnation(driver->agent);
     message.hello.connection = agent_connection(driver->agent);
+    message.hello.cluster = agent_cluster(driver->agent);
     driver->ports.tether(driver->ports.context, &message);
     driver->tether_open = driver->next_tether = true;
 }

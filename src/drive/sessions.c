@@ -3,7 +3,7 @@
  *
  *     (unknown) ── Hello ──► current ── applied ──► welcome ── a newer Hello, silence, the peer ──► closed
  *         ├────── Tether ──► tether  ────────────────────────────────────────────── the peer ──► closed
- *         └── anything else, an old Hello, a machine that is not in the cluster ──► refused
+ *         └── anything else, an old Hello, a machine of none or another cluster ──► refused
  */
 #include "drive/internal.h"
 
@@ -90,6 +90,7 @@ static void session_free(struct driver *driver, struct session *session)
 static void refuse(struct driver *driver, drive_session session, const char *why)
 {
     struct from_controller message = {.kind = FROM_CONTROLLER_REFUSED, .text = str_from(why)};
+    message.cluster = core_identity(driver->core);
     send(driver, session, &message);
     driver->ports.net.close(driver->ports.net.context, session, why);
 }
@@ -319,6 +320,21 @@ void driver_closed(struct driver *driver, drive_session handle, bool proves, con
 
 /* --- first messages --------------------------------------------------------------------------- */
 
+/* A machine that has belonged to another cluster may run tasks of it: its agent would take no orders from
+ * here. */
+static bool belongs_here(struct driver *driver, drive_session session, const struct hello *hello)
+{
+    uint64_t identity = core_identity(driver->core);
+    char why[NAME_MAX_BYTES + 128];
+    if (hello->cluster == 0 || hello->cluster == identity)
+        return true;
+    snprintf(why, sizeof why,
+             "machine " STR_FORMAT " belongs to cluster %016llx, and this controller is of cluster %016llx",
+             STR_ARG(hello->machine), (unsigned long long)hello->cluster, (unsigned long long)identity);
+    refuse(driver, session, why);
+    return false;
+}
+
 /* Returns NULL after it has refused the session. */
 static struct machine *find_machine(struct driver *driver, drive_session session, const struct hello *hello)
 {
@@ -327,7 +343,7 @@ static struct machine *find_machine(struct driver *driver, drive_session session
         refuse(driver, session, "this machine is not in the cluster file");
     else if (hello->version > WIRE_VERSION)
         refuse(driver, session, "the agent speaks a newer protocol than this controller");
-    else
+    else if (belongs_here(driver, session, hello))
         return machine;
     return NULL;
 }
@@ -367,6 +383,7 @@ static void on_hello(struct driver *driver, drive_session session, const struct 
     lease_arm(driver, machine->id);
     struct pending *pending = pending_new(EVENT_MACHINE_HELLO);
     hello_copy(&pending->arena, hello, MESSAGE_BYTES_MAX, &pending->event.machine_hello.hello);
+    pending->event.machine_hello.hello.cluster = 0; /* looked at, and the log's own */
     pending->machine = machine->id;
     pending->session = session;
     queue_put(driver, pending);
@@ -383,7 +400,8 @@ void sessions_hello_applied(struct driver *driver, const struct pending *pending
     struct from_controller message = {
         .kind = FROM_CONTROLLER_WELCOME,
         .welcome = {core_epoch(driver->core), cluster->policy.lease_ns, cluster->policy.heartbeat_ns,
-                    cluster->machines[pending->machine].chip_count + 1, grant_lease(driver, sessions)},
+                    cluster->machines[pending->machine].chip_count + 1, grant_lease(driver, sessions),
+                    core_identity(driver->core)},
     };
     send(driver, pending->session, &message);
 }

@@ -4,6 +4,8 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <limits.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/random.h>
 #include <sys/stat.h>
@@ -37,6 +39,49 @@ int os_file_read(const char *path, size_t most, struct buf *ret_text, struct err
         return len < 0 ? error_set_errno(error, reason, "reading %s", path)
                        : error_set(error, ERROR_LIMIT, "%s is larger than %zu bytes", path, most);
     }
+}
+
+static bool write_durably(int fd, struct str text)
+{
+    while (text.len > 0) {
+        ssize_t len = write(fd, text.data, text.len);
+        if (len < 0 && errno != EINTR)
+            return false;
+        if (len > 0)
+            text = (struct str){text.data + len, text.len - (size_t)len};
+    }
+    return fsync(fd) == 0;
+}
+
+/* Makes the name of a file durable, which is in its folder. */
+static bool sync_folder_of(const char *path)
+{
+    char folder[PATH_MAX];
+    const char *slash = strrchr(path, '/');
+    snprintf(folder, sizeof folder, "%.*s", slash ? (int)(slash - path) + 1 : 1, slash ? path : ".");
+    int fd = open(folder, O_RDONLY | O_DIRECTORY | O_CLOEXEC);
+    bool good = fd >= 0 && fsync(fd) == 0;
+    int reason = errno;
+    if (fd >= 0)
+        close(fd);
+    errno = reason;
+    return good;
+}
+
+int os_file_replace(const char *path, struct str text, mode_t mode, struct error *error)
+{
+    struct buf fresh BUF_CLEANUP = {0};
+    buf_printf(&fresh, "%s.XXXXXX", path);
+    int fd = mkostemp(fresh.data, O_CLOEXEC);
+    if (fd < 0)
+        return error_set_errno(error, errno, "writing %s", path);
+    bool renamed = fchmod(fd, mode) == 0 && write_durably(fd, text) && rename(fresh.data, path) == 0;
+    bool good = renamed && sync_folder_of(path);
+    int reason = errno;
+    close(fd);
+    if (!renamed)
+        unlink(fresh.data);
+    return good ? 0 : error_set_errno(error, reason, "writing %s", path);
 }
 
 int os_file_seed(const char *path, uint64_t *ret_seed, struct error *error)

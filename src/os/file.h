@@ -17,6 +17,10 @@
  * ERROR_IO: the system refuses; ERROR_LIMIT: the file is larger. */
 int os_file_read(const char *path, size_t most, struct buf *ret_text, struct error *error);
 
+/* Makes `text` the file at `path`, with this mode, in place of what was there. The file is durable on return;
+ * after a loss of power before that, it is the old one or the new one, whole. */
+int os_file_replace(const char *path, struct str text, mode_t mode, struct error *error);
+
 /* Returns in *ret_seed the random number that is kept in the file at `path`, which is made, for this user
  * alone, unless it is there. What it makes of a name cannot be guessed, and stays the same. */
 int os_file_seed(const char *path, uint64_t *ret_seed, struct error *error);

@@ -281,6 +281,13 @@ static void port_carry_out(void *context, const struct agent_effect *effect)
     case AGENT_ERRAND_STOP:
         (void)errand_stop(machine, effect->task, &(enum errand_kind){0});
         break;
+    case AGENT_KEEP_CLUSTER:
+        machine->cluster = effect->cluster;
+        break;
+    case AGENT_STRANGER:
+        world_fail(world, TORTURE_SAFETY, "%s: the controller is of cluster %016llx, not %016llx",
+                   machine->name, (unsigned long long)effect->cluster, (unsigned long long)machine->cluster);
+        break;
     }
 }
 
@@ -449,6 +456,7 @@ void machine_agent_start(struct world *world, struct sim_machine *machine)
                                   .chips = world->swarm.chips,
                                   .cpu_milli = 64000,
                                   .memory_bytes = INT64_C(1) << 40,
+                                  .cluster = machine->cluster,
                                   .seed = rng_next(&world->rng)};
     machine->agent = agent_new(&config);
     drive(world, machine);
@@ -534,6 +542,7 @@ void machine_power_off(struct world *world, struct sim_machine *machine)
     machine->conn = machine->tether = machine->kept_tether = machine->next_tether = 0;
     machine->fence_boot_ns = 0;
     bool forgets = world_chance(world, world->swarm.reboot_forgets_ppm);
+    machine->cluster = forgets ? 0 : machine->cluster;
     for (size_t i = machine->processes.len; i-- > 0;) {
         struct process *process = machine->processes.items[i];
         process->tether = 0;

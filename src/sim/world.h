@@ -250,6 +250,7 @@ struct sim_machine {
     VEC(struct process *) processes;
     VEC(struct sim_act) acts; /* of the agent's process */
     VEC(struct sim_errand) errands; /* likewise: those that run */
+    uint64_t cluster;               /* that its agents have kept on its disk; 0: none */
     uint64_t standing;        /* conditions that its probes saw begin and not end: fault.c's bits */
     /* the agent's process */
     struct agent *agent; /* NULL: not running */

@@ -1,16 +1,21 @@
 /* The keys of gangs: each attempt of each JobSet has its own, from the secret of the first boot that had one,
- * and a replay or a snapshot gives the same. */
+ * and a replay or a snapshot gives the same. The identity that machines are told is of the first boot, too. */
 #include "harness.h"
 
-static void boot(struct core *core, uint64_t seq, const char *secret)
+static void boot_as(struct core *core, uint64_t seq, uint64_t identity, const char *secret)
 {
     struct effects effects = {0};
     struct event event = {
-        .kind = EVENT_BOOT, .seq = seq, .boot = {.epoch = seq, .version = STR("test"), .identity = 7}};
+        .kind = EVENT_BOOT, .seq = seq, .boot = {.epoch = seq, .version = STR("test"), .identity = identity}};
     if (secret)
         event.boot.secret = (struct str){secret, GANG_KEY_BYTES};
     core_step(core, &event, &effects);
     vec_done(&effects.list);
+}
+
+static void boot(struct core *core, uint64_t seq, const char *secret)
+{
+    boot_as(core, seq, 7, secret);
 }
 
 static const char first[] = "thirty-two bytes: the first ones", second[] = "thirty-two bytes: the other ones";
@@ -75,12 +80,33 @@ static void a_snapshot_keeps_it(void **state)
     core_free(copy);
 }
 
+static void a_cluster_has_one_identity(void **state)
+{
+    struct core *core = core_new(), *copy = core_new(), *other = core_new();
+    struct buf bytes BUF_CLEANUP = {0};
+    struct error error;
+    boot_as(core, 1, 7, first);
+    uint64_t identity = core_identity(core);
+    assert_true(identity != 0 && identity != 7); /* a hash: uids are made from the bits themselves */
+    boot_as(core, 2, 8, second);
+    core_snapshot_write(core, &bytes);
+    assert_int_equal(core_snapshot_read(copy, buf_str(&bytes), &error), 0);
+    boot_as(copy, 3, 9, NULL);
+    boot_as(other, 1, 8, first);
+    assert_true(core_identity(core) == identity && core_identity(copy) == identity);
+    assert_true(core_identity(other) != identity);
+    core_free(core);
+    core_free(copy);
+    core_free(other);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_attempt_has_its_own),
         cmocka_unit_test(the_first_secret_counts),
         cmocka_unit_test(a_snapshot_keeps_it),
+        cmocka_unit_test(a_cluster_has_one_identity),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

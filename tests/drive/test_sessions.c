@@ -37,6 +37,30 @@ static void test_nothing_is_sent_before_the_welcome(void **state)
     world_done(&w);
 }
 
+/* It may run another cluster's tasks. Nothing of it reaches the log, or is taken for this cluster's machine of
+ * that name. */
+static void test_machines_of_another_cluster_are_refused(void **state)
+{
+    struct world w;
+    world_init(&w, NULL);
+    w.cluster = 0xabcdef;
+    world_hello(&w, 1, "m-1");
+    world_tether(&w, 2, "m-1", 1);
+    driver_turn(w.driver);
+    STORY(&w, "send 1 refused; close 1; send 2 refused; close 2; ");
+    assert_non_null(strstr(w.refusal, "machine m-1 belongs to cluster 0000000000abcdef, and this"));
+    assert_int_equal(w.driver->machines[0].evidence.tethers, 0);
+    assert_true(w.told_cluster != 0 && w.told_cluster != 4711); /* no more than a hash of the identity */
+    w.cluster = w.told_cluster;
+    world_tether(&w, 3, "m-1", 2);
+    world_hello(&w, 4, "m-1");
+    driver_turn(w.driver);
+    STORY(&w, "append 1; step hello; send 4 welcome; ");
+    assert_int_equal(w.told_cluster, core_identity(w.core));
+    assert_int_equal(w.driver->machines[0].evidence.tethers, 1);
+    world_done(&w);
+}
+
 /* An agent that comes again and again while the log takes nothing leaves one Hello. */
 static void test_hello_takes_the_place_of_a_queued_one(void **state)
 {
@@ -445,6 +469,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_message),
         cmocka_unit_test(test_nothing_is_sent_before_the_welcome),
+        cmocka_unit_test(test_machines_of_another_cluster_are_refused),
         cmocka_unit_test(test_hello_takes_the_place_of_a_queued_one),
         cmocka_unit_test(test_hello_while_one_is_appended),
         cmocka_unit_test(test_late_hello_is_refused),

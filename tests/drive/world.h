@@ -37,6 +37,8 @@ struct world {
     size_t longest_append;
     obj_id started[SESSIONS_MAX]; /* the last task that each session was told to start */
     char refusal[200];            /* the last */
+    uint64_t cluster;             /* that machines say they belong to */
+    uint64_t told_cluster;        /* by the last Welcome or refusal */
 };
 
 #define STORY(w, ...)                                                                                        \
@@ -122,8 +124,12 @@ static void fake_send(void *context, drive_session session, const struct from_co
     buf_printf(&w->story, "send %u %s; ", (unsigned)session, name ? name : "?");
     if (message->kind == FROM_CONTROLLER_START)
         w->started[session] = message->start.task;
-    if (message->kind == FROM_CONTROLLER_REFUSED)
-        snprintf(w->refusal, sizeof w->refusal, STR_FORMAT, STR_ARG(message->text));
+    if (message->kind == FROM_CONTROLLER_WELCOME)
+        w->told_cluster = message->welcome.cluster;
+    if (message->kind != FROM_CONTROLLER_REFUSED)
+        return;
+    w->told_cluster = message->cluster;
+    snprintf(w->refusal, sizeof w->refusal, STR_FORMAT, STR_ARG(message->text));
 }
 
 static void fake_close(void *context, drive_session session, const char *refused)
@@ -240,6 +246,7 @@ static inline void world_say(struct world *w, drive_session session, const char 
                                            .connection = connection,
                                            .chips = 4,
                                            .rank_tables = true,
+                                           .cluster = w->cluster,
                                            .software = STR("test")}};
     driver_message(w->driver, session, &message);
 }

@@ -51,6 +51,26 @@ static void a_larger_file_is_refused_by_name(void **state)
     unlink(path);
 }
 
+static void a_file_is_replaced_whole(void **state)
+{
+    (void)state;
+    char path[64];
+    struct stat info;
+    struct error error;
+    write_temporary(path, 5000);
+    struct buf text BUF_CLEANUP = {0};
+    assert_int_equal(os_file_replace(path, STR("new\n"), 0640, NULL), 0);
+    assert_int_equal(os_file_read(path, 10, &text, NULL), 0);
+    assert_true(str_is(buf_str(&text), "new\n"));
+    assert_int_equal(stat(path, &info), 0);
+    assert_int_equal(info.st_mode & 07777, 0640);
+    unlink(path);
+    assert_int_equal(os_file_replace(path, STR("made"), 0600, NULL), 0);
+    unlink(path);
+    assert_int_equal(os_file_replace("/nonexistent/file", STR("lost"), 0600, &error), ERROR_IO);
+    assert_non_null(strstr(error.text, "/nonexistent/file"));
+}
+
 static void what_cannot_be_read_is_named(void **state)
 {
     (void)state;
@@ -190,6 +210,7 @@ int main(void)
         cmocka_unit_test(a_file_comes_whole),
         cmocka_unit_test(a_closed_folder_is_in_the_way),
         cmocka_unit_test(a_larger_file_is_refused_by_name),
+        cmocka_unit_test(a_file_is_replaced_whole),
         cmocka_unit_test(what_cannot_be_read_is_named),
         cmocka_unit_test(a_folder_is_its_users_own),
         cmocka_unit_test(others_pass_through_folders_of_root_alone),

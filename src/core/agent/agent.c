@@ -12,6 +12,9 @@
 #define RETRY_REFUSED_NS  (5 * NS_PER_SECOND)
 #define HELLO_TIMEOUT_NS  (10 * NS_PER_SECOND)
 #define LEASE_OF_SILENCE  4 /* a controller that has not answered for this part of the lease is given up */
+/* Of telling about controllers of another cluster: the second time, and each later one. */
+#define STRANGER_AGAIN_NS (10 * NS_PER_SECOND)
+#define STRANGER_LATER_NS (60 * NS_PER_SECOND)
 
 _Static_assert(RETRY_FIRST_NS <= RETRY_BUSY_MAX_NS && RETRY_BUSY_MAX_NS <= RETRY_IDLE_MAX_NS,
                "patience grows with what there is to lose");
@@ -31,7 +34,7 @@ const struct lifecycle link_lifecycle = {"link", LINK_STATES, link_names, link_n
 
 struct agent_effect *agent_effect_add(struct agent_effects *effects, enum agent_effect_kind kind)
 {
-    CHECK(kind >= AGENT_CONNECT && kind <= AGENT_CLIENT_TABLES);
+    CHECK(kind >= AGENT_CONNECT && kind <= AGENT_STRANGER);
     struct agent_effect effect = {.kind = kind};
     vec_push(&effects->list, effect);
     return &vec_last(&effects->list);
@@ -73,6 +76,7 @@ struct agent *agent_new(const struct agent_config *config)
     agent->software = text_copy(config->software);
     agent->config.machine.data = agent->machine;
     agent->config.software.data = agent->software;
+    agent->cluster = config->cluster;
     rng_seed(&agent->rng, config->seed);
     return agent;
 }
@@ -244,19 +248,55 @@ static void compare_clocks(const struct agent *agent, const struct from_controll
     effect->clock.error_ns = half_ns;
 }
 
+/* --- the cluster ---------------------------------------------------------------------------------- */
+
+/* 0: the controller has not said whose it is. */
+static bool is_stranger(const struct agent *agent, uint64_t cluster)
+{
+    return cluster != 0 && agent->cluster != 0 && cluster != agent->cluster;
+}
+
+/* Ends the connection to a controller of another cluster. While tasks live, their own controller is looked
+ * for as after any other failure. */
+static void refuse_stranger(struct agent *agent, uint64_t cluster, struct agent_effects *effects)
+{
+    CHECK(is_stranger(agent, cluster));
+    if (agent->boot_ns >= agent->stranger_say_ns) {
+        agent->stranger_say_ns =
+            agent->boot_ns + (agent->stranger_say_ns == 0 ? STRANGER_AGAIN_NS : STRANGER_LATER_NS);
+        agent_effect_add(effects, AGENT_STRANGER)->cluster = cluster;
+    }
+    agent_disconnect(agent, effects, agent_live_tasks(agent) > 0 ? 0 : RETRY_REFUSED_NS);
+}
+
+static void learn_cluster(struct agent *agent, uint64_t cluster, struct agent_effects *effects)
+{
+    CHECK(agent->cluster == 0 || agent->cluster == cluster);
+    agent->stranger_say_ns = 0;
+    if (agent->cluster == cluster)
+        return;
+    agent->cluster = cluster;
+    agent_effect_add(effects, AGENT_KEEP_CLUSTER)->cluster = cluster;
+}
+
 /* --- messages ------------------------------------------------------------------------------------- */
 
 static void on_welcome(struct agent *agent, const struct welcome *welcome, struct agent_effects *effects)
 {
     if (agent->link != LINK_HELLO)
         return;
+    if (is_stranger(agent, welcome->cluster)) {
+        refuse_stranger(agent, welcome->cluster, effects);
+        return;
+    }
     if (welcome->epoch < agent->epoch_seen) {
         agent_note(effects, "controller of epoch %llu, but one of epoch %llu was seen: not ours",
                    (unsigned long long)welcome->epoch, (unsigned long long)agent->epoch_seen);
         agent_disconnect(agent, effects, RETRY_IDLE_MAX_NS);
         return;
     }
-    CHECK(welcome->lease_ns > 0 && welcome->heartbeat_ns > 0); /* codec.c refuses others */
+    /* codec.c refuses others */
+    CHECK(welcome->lease_ns > 0 && welcome->heartbeat_ns > 0 && welcome->cluster != 0);
     agent->epoch_seen = welcome->epoch;
     agent->lease_ns = welcome->lease_ns;
     agent->heartbeat_ns = welcome->heartbeat_ns;
@@ -266,6 +306,7 @@ static void on_welcome(struct agent *agent, const struct welcome *welcome, struc
         agent_disconnect(agent, effects, 0);
         return;
     }
+    learn_cluster(agent, welcome->cluster, effects);
     lease_renew(agent, agent->hello_sent_ns, &welcome->grant, effects);
     lifecycle_move(&link_lifecycle, &agent->link, LINK_WELCOME);
     if (welcome->chips_plus_1 && welcome->chips_plus_1 - 1 != agent->config.chips)
@@ -286,6 +327,20 @@ static void on_welcome(struct agent *agent, const struct welcome *welcome, struc
     agent_containers_tick(agent, effects); /* starts that waited for the tether */
 }
 
+/* The tether may hear it before the session is open. */
+static void on_refused(struct agent *agent, const struct from_controller *message,
+                       struct agent_effects *effects)
+{
+    if (agent->link == LINK_DOWN)
+        return;
+    if (is_stranger(agent, message->cluster)) {
+        refuse_stranger(agent, message->cluster, effects);
+        return;
+    }
+    agent_note(effects, "the controller refuses this machine: " STR_FORMAT, STR_ARG(message->text));
+    agent_disconnect(agent, effects, RETRY_REFUSED_NS);
+}
+
 static void on_message(struct agent *agent, const struct from_controller *message,
                        struct agent_effects *effects)
 {
@@ -293,10 +348,8 @@ static void on_message(struct agent *agent, const struct from_controller *messag
         on_welcome(agent, &message->welcome, effects);
         return;
     }
-    if (message->kind == FROM_CONTROLLER_REFUSED &&
-        (agent->link == LINK_HELLO || agent->link == LINK_WELCOME)) {
-        agent_note(effects, "the controller refuses this machine: " STR_FORMAT, STR_ARG(message->text));
-        agent_disconnect(agent, effects, RETRY_REFUSED_NS);
+    if (message->kind == FROM_CONTROLLER_REFUSED) {
+        on_refused(agent, message, effects);
         return;
     }
     if (agent->link != LINK_WELCOME)
@@ -481,6 +534,11 @@ struct str agent_machine(const struct agent *agent)
 uint64_t agent_incarnation(const struct agent *agent)
 {
     return agent->config.incarnation;
+}
+
+uint64_t agent_cluster(const struct agent *agent)
+{
+    return agent->cluster;
 }
 
 bool agent_is_welcome(const struct agent *agent)

@@ -16,6 +16,12 @@
  * and a controller that leaves a heartbeat or Hello unanswered for a quarter of the lease is given up for the
  * others: one that stands still, or whose computer is gone, closes no connection when another takes the lead.
  *
+ * Cluster. The first Welcome says to which cluster the machine belongs, and KEEP_CLUSTER has the host remember
+ * it for later agents of this machine. A controller of another cluster is refused from then on, also by a
+ * machine without tasks: nothing that it says counts, the lease runs on from what its own controller granted,
+ * and STRANGER tells of it, at once and then at growing intervals. Hello says the cluster, so that such a
+ * controller refuses the machine first.
+ *
  * Lease and fence. A lease of `lease_ns` starts at the sending of the last acknowledged Hello or
  * heartbeat. The fence is AGENT_KILL_ALLOWANCE_NS earlier (a quarter of the lease if that is less): time
  * for the kill itself. It only moves forward. When it passes, all tasks are killed without grace and the
@@ -70,6 +76,7 @@ struct agent_config {
     uint32_t controllers; /* addresses that the host tries in turn, one for each CONNECT; 0: 1 */
     uint64_t seed; /* of the jitter */
     bool injection; /* its host injects faults if the controller asks for it */
+    uint64_t cluster; /* identity of the cluster that the machine belongs to, as it was kept; 0: none yet */
 };
 
 /* --- events --------------------------------------------------------------------------------------- */
@@ -189,6 +196,8 @@ enum agent_effect_kind {
                           * not */
     AGENT_CLIENT_REJOIN, /* `rejoin`: its process has to join again in that attempt */
     AGENT_CLIENT_TABLES, /* `tables`: those by which its slice is routed from now on */
+    AGENT_KEEP_CLUSTER,  /* `cluster`: the machine belongs to it from now on; durable before what follows */
+    AGENT_STRANGER,      /* `cluster`: whose controller was refused; a line for the operator's log */
 };
 
 struct agent_effect {
@@ -202,6 +211,7 @@ struct agent_effect {
         const struct task_launch *launch;
         struct task_stop stop;
         obj_id task;
+        uint64_t cluster;
         struct {
             uint64_t client;
             int32_t attempt; /* WELCOME: the task's; FENCED: the valid one, 0: none; COMMITTED: the
@@ -269,6 +279,8 @@ void agent_check_invariants(const struct agent *agent);
 /* For hosts, tests and the simulation's invariants. */
 struct str agent_machine(const struct agent *agent); /* its name */
 uint64_t agent_incarnation(const struct agent *agent);
+uint64_t
+agent_cluster(const struct agent *agent); /* identity of the cluster that it belongs to; 0: none yet */
 /* number of the newest connection and of its tether */
 uint64_t agent_connection(const struct agent *agent);
 bool agent_is_welcome(const struct agent *agent);     /* connected, and the controller has sent Welcome */

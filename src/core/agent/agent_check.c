@@ -145,6 +145,8 @@ uint64_t agent_digest(const struct agent *agent)
                                agent->hello_deadline_ns,
                                (int64_t)agent->connection,
                                (int64_t)agent->epoch_seen,
+                               (int64_t)agent->cluster,
+                               agent->stranger_say_ns,
                                (int64_t)agent->report_number,
                                agent->lease_ns,
                                agent->heartbeat_ns,

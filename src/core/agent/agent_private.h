@@ -180,6 +180,8 @@ struct agent {
     int64_t retry_ns, retry_delay_ns, hello_sent_ns, hello_deadline_ns;
     uint32_t tries; /* of CONNECT since the last welcome, in this round of the controllers */
     uint64_t epoch_seen;
+    uint64_t cluster;        /* that the machine belongs to; 0: none yet */
+    int64_t stranger_say_ns; /* boottime from which a refused controller is told of; 0: none since Welcome */
     uint64_t report_number; /* of the last Reports on this connection */
     /* lease */
     int64_t lease_ns, heartbeat_ns;

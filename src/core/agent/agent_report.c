@@ -104,6 +104,7 @@ void agent_send_hello(struct agent *agent, struct agent_effects *effects)
                           .software = agent->config.software,
                           .rank_tables = true,
                           .injection = agent->config.injection,
+                          .cluster = agent->cluster,
                           .report_count = agent->tasks.len};
     hello.reports = ARENA_ARRAY(&effects->arena, struct task_report, agent->tasks.len);
     for (size_t i = 0; i < agent->tasks.len; i++) {

@@ -329,6 +329,7 @@ static void write_welcome(const struct welcome *welcome, Wire__Welcome *ret, Wir
     ret->lease_ns = welcome->lease_ns;
     ret->heartbeat_ns = welcome->heartbeat_ns;
     ret->chips_plus_1 = welcome->chips_plus_1;
+    ret->cluster = welcome->cluster;
 }
 
 static void write_exec_resize(const struct exec_resize *resize, Wire__ExecResize *ret)
@@ -369,6 +370,7 @@ static void write_controller(struct arena *arena, const struct from_controller *
         break;
     case FROM_CONTROLLER_REFUSED:
         ret->refused = codec_text(arena, message->text);
+        ret->cluster = message->cluster;
         break;
     case FROM_CONTROLLER_HEARTBEAT_ACK:
         ret->heartbeat_ack = message->sent_ns;
@@ -454,7 +456,10 @@ static int read_welcome(const Wire__Welcome *pb, struct welcome *ret, struct err
     *ret = (struct welcome){.epoch = pb->epoch,
                             .lease_ns = pb->lease_ns,
                             .heartbeat_ns = pb->heartbeat_ns,
-                            .chips_plus_1 = pb->chips_plus_1};
+                            .chips_plus_1 = pb->chips_plus_1,
+                            .cluster = pb->cluster};
+    if (ret->cluster == 0)
+        return error_set(error, ERROR_INVALID, "welcome: the controller does not say whose it is");
     if (ret->lease_ns <= 0 || ret->heartbeat_ns <= 0 || ret->lease_ns > LEASE_MAX_NS ||
         ret->heartbeat_ns > LEASE_MAX_NS)
         return error_set(error, ERROR_INVALID, "welcome: lease %lld ns, heartbeat %lld ns",
@@ -547,6 +552,7 @@ int codec_get_controller(struct arena *arena, struct str bytes, struct from_cont
         break;
     case FROM_CONTROLLER_REFUSED:
         message.text = str_from(pb->refused);
+        message.cluster = pb->cluster;
         break;
     case FROM_CONTROLLER_HEARTBEAT_ACK:
         message.sent_ns = pb->heartbeat_ack;

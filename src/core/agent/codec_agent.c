@@ -128,6 +128,7 @@ void codec_write_hello(struct arena *arena, const struct hello *hello, Wire__Hel
     ret->injection = hello->injection;
     ret->n_seen = hello->seen_count;
     ret->seen = write_seen(arena, hello->seen, hello->seen_count);
+    ret->cluster = hello->cluster;
 }
 
 void codec_write_reports(struct arena *arena, const struct reports *reports, Wire__Reports *ret)
@@ -333,7 +334,8 @@ int codec_read_hello(struct arena *arena, const Wire__Hello *pb, struct hello *r
                           .errands = pb->errands,
                           .errand_ids = pb->errand_ids,
                           .errand_count = pb->n_errand_ids,
-                          .injection = pb->injection};
+                          .injection = pb->injection,
+                          .cluster = pb->cluster};
     if (hello.machine.len == 0 || hello.machine.len > NAME_MAX_BYTES)
         return error_set(error, ERROR_INVALID, "hello: machine name of %zu bytes", hello.machine.len);
     if (hello.cpu_milli < 0 || hello.memory_bytes < 0)

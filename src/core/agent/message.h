@@ -139,6 +139,7 @@ struct hello {
     struct attempt_seen *seen; /* those above 0: a controller whose log was restored from a backup goes on
                                 * behind them */
     size_t seen_count;
+    uint64_t cluster; /* identity of the cluster that the machine belongs to (core_identity); 0: none yet */
 };
 /* The usage of a machine and its containers during the last window, measured by the agent's host: with one
  * heartbeat in ten seconds, never logged. */
@@ -318,6 +319,7 @@ struct welcome {
     int64_t lease_ns, heartbeat_ns;
     uint32_t chips_plus_1; /* 1 + the machine's chips by the cluster file; 0: not given */
     struct lease_grant grant;
+    uint64_t cluster; /* identity of the controller's cluster; the agent refuses another than its own */
 };
 #define LOG_NOT_KEPT "no log of this attempt is here" /* LOG_DATA's error: another machine may have it */
 struct log_open {
@@ -354,7 +356,7 @@ struct exec_resize {
 
 enum from_controller_kind {
     FROM_CONTROLLER_WELCOME = 1,
-    FROM_CONTROLLER_REFUSED = 2, /* `text` says why; the connection closes */
+    FROM_CONTROLLER_REFUSED = 2, /* `text` says why, `cluster` whose it is; the connection closes */
     /* `sent_ns` of the heartbeat: the lease and `grant` run from there; `clock_ns` */
     FROM_CONTROLLER_HEARTBEAT_ACK = 3,
     FROM_CONTROLLER_REPORTS_ACK = 4, /* `number`: everything up to it is durable */
@@ -378,7 +380,10 @@ struct from_controller {
     enum from_controller_kind kind;
     union {
         struct welcome welcome;
-        struct str text;
+        struct {
+            struct str text;
+            uint64_t cluster; /* identity of the controller's cluster; 0: not given */
+        };
         struct {
             int64_t sent_ns;
             int64_t clock_ns; /* wall clock of the controller at the answer; 0: not given */

@@ -77,7 +77,8 @@ static char *machine_name(const char *pattern, uint32_t number)
     return name.data;
 }
 
-static void machine_init(struct agent_host *host, uint32_t index, const struct agent_host_options *options)
+static void machine_init(struct agent_host *host, uint32_t index, uint64_t cluster,
+                         const struct agent_host_options *options)
 {
     struct local_machine *machine = &host->machines[index];
     machine->host = host;
@@ -91,7 +92,8 @@ static void machine_init(struct agent_host *host, uint32_t index, const struct a
                                   .cpu_milli = options->cpu_milli,
                                   .memory_bytes = options->memory_bytes,
                                   .injection = options->injection && !options->simulate,
-                                  .controllers = host->place_count};
+                                  .controllers = host->place_count,
+                                  .cluster = cluster};
     if (config.cpu_milli == 0)
         config.cpu_milli = (int64_t)sysconf(_SC_NPROCESSORS_ONLN) * 1000;
     if (config.memory_bytes == 0)
@@ -183,6 +185,9 @@ int agent_host_new(uv_loop_t *loop, const struct agent_host_options *options, st
     int rc = check_options(options, error);
     if (rc < 0)
         return rc;
+    uint64_t cluster = 0;
+    if (!options->simulate && local_cluster_read(options->state, &cluster, error) < 0)
+        return ERROR_CORRUPT;
     struct wire_tls *tls = NULL;
     if (options->tls_ca) {
         struct wire_tls_options files = {options->tls_ca, options->tls_cert, options->tls_key};
@@ -214,7 +219,7 @@ int agent_host_new(uv_loop_t *loop, const struct agent_host_options *options, st
     host->timer.data = host;
     host->open_parts = 1;
     for (uint32_t i = 0; i < host->machine_count; i++)
-        machine_init(host, i, options);
+        machine_init(host, i, cluster, options);
     if (!host->simulate) {
         rc = local_tasks_new(&host->machines[0], options, error);
         if (rc == 0)

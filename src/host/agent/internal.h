@@ -2,6 +2,7 @@
  *   host.c      many machines on one loop: the timer, start and end
  *   machine.c   one machine: events in, effects out, its connections
  *   unreached.c when to say that there is no controller
+ *   cluster.c   the cluster that the machine belongs to
  *   tasks.c     real tasks: the launcher, start records, adoption
  *   sockets.c   a socket for each container; clients.c: connections of libphalanx at them
  *   logs.c      log streams
@@ -176,6 +177,17 @@ void local_warn(const struct local_machine *machine, struct str text); /* a quie
 void local_machine_drive(struct local_machine *machine); /* its agent is there */
 void local_close_tethers(struct local_machine *machine); /* the kept ones */
 void local_tick(struct local_machine *machine);
+/* Returns where its newest connection goes, or was tried. */
+const struct local_place *local_machine_place(const struct local_machine *machine);
+
+/* cluster.c */
+/* Reads the cluster that the machine of this state directory belongs to; 0: none yet. ERROR_CORRUPT: what is
+ * there is no identity. */
+int local_cluster_read(const char *state, uint64_t *ret_cluster, struct error *error);
+/* Writes the cluster of the machine's agent, durably. What cannot be is said. */
+void local_cluster_keep(const struct local_machine *machine);
+/* Says that a controller of another cluster was refused. */
+void local_cluster_stranger(struct local_machine *machine, uint64_t cluster);
 
 /* tasks.c */
 int local_tasks_new(struct local_machine *machine, const struct agent_host_options *options,

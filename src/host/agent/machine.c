@@ -185,6 +185,12 @@ static bool spread_source(const struct local_machine *machine, char ret_source[3
     return true;
 }
 
+const struct local_place *local_machine_place(const struct local_machine *machine)
+{
+    const struct agent_host *host = machine->host;
+    return &host->places[(machine->place + host->place_count - 1) % host->place_count];
+}
+
 static bool port_connect(void *context)
 {
     struct local_machine *machine = context;
@@ -193,7 +199,8 @@ static bool port_connect(void *context)
     if (host->tls) /* a certificate may have been renewed; a broken file leaves the one there was */
         (void)wire_tls_reload(host->tls, NULL);
     /* Conn and tether go to the same one; the next try, to the next one. */
-    const struct local_place *place = &host->places[machine->place++ % host->place_count];
+    machine->place = (machine->place + 1) % host->place_count;
+    const struct local_place *place = local_machine_place(machine);
     struct wire_target target = {
         .host = place->controller, .port = place->port, .source = host->address, .tls = host->tls};
     struct error error;
@@ -288,6 +295,12 @@ static void port_carry_out(void *context, const struct agent_effect *effect)
     case AGENT_ERRAND_STOP:
         if (live)
             local_errand_stop(live, effect->task);
+        break;
+    case AGENT_KEEP_CLUSTER:
+        local_cluster_keep(machine);
+        break;
+    case AGENT_STRANGER:
+        local_cluster_stranger(machine, effect->cluster);
         break;
     }
 }

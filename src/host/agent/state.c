@@ -76,6 +76,8 @@ static void on_timer(uv_timer_t *timer)
         rc = local_tasks_make_folders(live, &error);
     if (rc == 0 && !sockets)
         rc = renew_sockets(live, &error);
+    if (rc == 0 && !whole)
+        local_cluster_keep(live->machine);
     if (rc < 0)
         local_state_renewed(live, &error);
     else if (!whole || !sockets || live->state_fault)

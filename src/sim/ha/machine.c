@@ -243,6 +243,13 @@ static void port_carry_out(void *context, const struct agent_effect *effect)
     case AGENT_NOTE:
         ha_trace(machine->world, "%s: " STR_FORMAT, machine->name, STR_ARG(effect->note));
         break;
+    case AGENT_KEEP_CLUSTER:
+        machine->cluster = effect->cluster;
+        break;
+    case AGENT_STRANGER:
+        ha_fail(machine->world, TORTURE_SAFETY, "%s: a controller is of cluster %016llx, not %016llx",
+                machine->name, (unsigned long long)effect->cluster, (unsigned long long)machine->cluster);
+        break;
     default: /* no task here has a connection to its agent, and no errand is ordered */
         break;
     }
@@ -350,6 +357,7 @@ void ha_machine_start(struct ha_world *world, uint32_t index)
                                   .cpu_milli = 64000,
                                   .memory_bytes = INT64_C(1) << 40,
                                   .controllers = world->swarm.controllers,
+                                  .cluster = machine->cluster,
                                   .seed = rng_next(&world->rng)};
     struct agent_ports ports = {.context = machine,
                                 .boot_ns = port_boot_ns,

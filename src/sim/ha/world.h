@@ -312,6 +312,7 @@ struct ha_machine {
     char name[8];
     struct sim_clock boot, wall;
     int64_t fence_boot_ns; /* the shims' shared memory; 0: none */
+    uint64_t cluster;      /* that its agents have kept; 0: none */
     VEC(struct ha_process *) processes;
     uint64_t process_number; /* of the armed event */
     struct agent *agent;     /* NULL: not running */

@@ -7,6 +7,7 @@
 
 #define LEASE_NS (3 * NS_PER_SECOND)
 #define WALL_NS  INT64_C(1700000000000000000)
+#define DESK_CLUSTER UINT64_C(0xc1)
 
 static struct str one_arg[] __attribute__((unused)) = {{"true", 4}};
 
@@ -57,7 +58,7 @@ static inline const struct from_agent *desk_sent(const struct desk *desk, enum f
 static inline void desk_welcome(struct desk *desk)
 {
     struct from_controller welcome = {.kind = FROM_CONTROLLER_WELCOME};
-    welcome.welcome = (struct welcome){5, LEASE_NS, NS_PER_SECOND, 0, {0}};
+    welcome.welcome = (struct welcome){5, LEASE_NS, NS_PER_SECOND, 0, {0}, DESK_CLUSTER};
     desk_say(desk, welcome);
 }
 

@@ -102,9 +102,11 @@ static void test_life_of_a_task(void **state)
     assert_non_null(effect_of(&desk, AGENT_CONNECT));
     desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
     assert_int_equal(report_of(&desk, 11, REPORT_EXITED)->exit_code, 3);
-    desk_say(&desk, (struct from_controller){
-                        .kind = FROM_CONTROLLER_WELCOME,
-                        .welcome = {.epoch = 5, .lease_ns = LEASE_NS, .heartbeat_ns = NS_PER_SECOND}});
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_WELCOME,
+                                             .welcome = {.epoch = 5,
+                                                         .lease_ns = LEASE_NS,
+                                                         .heartbeat_ns = NS_PER_SECOND,
+                                                         .cluster = DESK_CLUSTER}});
     assert_null(desk_sent(&desk, FROM_AGENT_REPORTS));
     desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_FORGET, .task = 11});
     assert_int_equal(effect_of(&desk, AGENT_FORGET)->task, 11);
@@ -235,11 +237,121 @@ static void test_old_controller(void **state)
     desk_step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
     tick_to(&desk, agent_deadline(desk.agent));
     desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
-    desk_say(&desk, (struct from_controller){
-                        .kind = FROM_CONTROLLER_WELCOME,
-                        .welcome = {.epoch = 4, .lease_ns = LEASE_NS, .heartbeat_ns = NS_PER_SECOND}});
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_WELCOME,
+                                             .welcome = {.epoch = 4,
+                                                         .lease_ns = LEASE_NS,
+                                                         .heartbeat_ns = NS_PER_SECOND,
+                                                         .cluster = DESK_CLUSTER}});
     assert_false(agent_is_welcome(desk.agent));
     assert_non_null(effect_of(&desk, AGENT_CLOSE));
+    desk_done(&desk);
+}
+
+/* The fence may pass before. */
+static void again(struct desk *desk)
+{
+    do
+        tick_to(desk, agent_deadline(desk->agent));
+    while (!effect_of(desk, AGENT_CONNECT));
+    desk_step(desk, (struct agent_event){.kind = AGENT_CONNECTED});
+}
+
+static void welcome_of(struct desk *desk, uint64_t cluster, uint64_t epoch)
+{
+    desk_say(desk, (struct from_controller){.kind = FROM_CONTROLLER_WELCOME,
+                                            .welcome = {.epoch = epoch,
+                                                        .lease_ns = LEASE_NS,
+                                                        .heartbeat_ns = NS_PER_SECOND,
+                                                        .cluster = cluster}});
+}
+
+static void test_cluster_is_learnt_once(void **state)
+{
+    struct desk desk;
+    desk_init(&desk);
+    desk_step(&desk, (struct agent_event){.kind = AGENT_BOOT});
+    desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    assert_int_equal(desk_sent(&desk, FROM_AGENT_HELLO)->hello.cluster, 0);
+    desk_welcome(&desk);
+    assert_int_equal(desk.effects.list.items[0].kind, AGENT_KEEP_CLUSTER); /* ahead of all others */
+    assert_int_equal(effect_of(&desk, AGENT_KEEP_CLUSTER)->cluster, DESK_CLUSTER);
+    assert_int_equal(agent_cluster(desk.agent), DESK_CLUSTER);
+    desk_step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    again(&desk);
+    assert_int_equal(desk_sent(&desk, FROM_AGENT_HELLO)->hello.cluster, DESK_CLUSTER);
+    welcome_of(&desk, DESK_CLUSTER, 6); /* a later controller of the cluster, perhaps on a restored log */
+    assert_true(agent_is_welcome(desk.agent));
+    assert_null(effect_of(&desk, AGENT_KEEP_CLUSTER));
+    desk_done(&desk);
+}
+
+/* Its tasks go on until the end of the lease that their own controller granted, or its return. */
+static void test_controller_of_another_cluster(void **state)
+{
+    struct desk desk;
+    desk_init(&desk);
+    meet(&desk);
+    start(&desk, 11, 1, 0, 3);
+    started(&desk, 11);
+    int64_t fence_ns = agent_fence(desk.agent);
+    desk_step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    int told = 0;
+    for (int i = 0; i < 3; i++) {
+        again(&desk);
+        welcome_of(&desk, DESK_CLUSTER + 1, 9);
+        told += effect_of(&desk, AGENT_STRANGER) != NULL;
+        assert_false(agent_is_welcome(desk.agent));
+        assert_non_null(effect_of(&desk, AGENT_CLOSE));
+        assert_int_equal(agent_fence(desk.agent), fence_ns);
+        desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_STOP, .stop = {.task = 11}});
+        assert_null(effect_of(&desk, AGENT_STOP));
+    }
+    assert_int_equal(told, 1); /* at once, and not again so soon */
+    again(&desk);
+    welcome_of(&desk, DESK_CLUSTER, 5); /* what the other said of its epoch counts for nothing */
+    assert_true(agent_is_welcome(desk.agent));
+    assert_true(agent_fence(desk.agent) > fence_ns);
+    assert_true(agent_task_live(desk.agent, 11));
+    desk_done(&desk);
+}
+
+static void test_strangers_are_told_of_ever_more_rarely(void **state)
+{
+    struct desk desk;
+    desk_init(&desk);
+    meet(&desk);
+    desk_step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    int64_t first_ns = 0, second_ns = 0, third_ns = 0;
+    while (third_ns == 0) { /* without tasks, too */
+        again(&desk);
+        desk_say(&desk, (struct from_controller){
+                            .kind = FROM_CONTROLLER_REFUSED, .text = STR("no"), .cluster = DESK_CLUSTER + 1});
+        assert_null(effect_of(&desk, AGENT_NOTE));
+        if (effect_of(&desk, AGENT_STRANGER))
+            *(first_ns == 0 ? &first_ns : second_ns == 0 ? &second_ns : &third_ns) = desk.now_ns;
+    }
+    assert_true(second_ns - first_ns >= 10 * NS_PER_SECOND && second_ns - first_ns < 20 * NS_PER_SECOND);
+    assert_true(third_ns - second_ns >= 60 * NS_PER_SECOND && third_ns - second_ns < 80 * NS_PER_SECOND);
+    again(&desk);
+    desk_welcome(&desk);
+    desk_step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
+    again(&desk);
+    welcome_of(&desk, DESK_CLUSTER + 2, 5);
+    assert_int_equal(effect_of(&desk, AGENT_STRANGER)->cluster, DESK_CLUSTER + 2); /* news again */
+    desk_done(&desk);
+}
+
+/* A controller that is asked by the tether first may refuse the machine before its session is open. */
+static void test_refused_by_the_tether(void **state)
+{
+    struct desk desk;
+    desk_init(&desk);
+    desk_step(&desk, (struct agent_event){.kind = AGENT_BOOT});
+    desk_say(&desk, (struct from_controller){
+                        .kind = FROM_CONTROLLER_REFUSED, .text = STR("unknown"), .cluster = DESK_CLUSTER});
+    assert_non_null(strstr(effect_of(&desk, AGENT_NOTE)->note.data, "refuses this machine: unknown"));
+    assert_non_null(effect_of(&desk, AGENT_CLOSE));
+    assert_int_equal(agent_cluster(desk.agent), 0); /* it is not that cluster's */
     desk_done(&desk);
 }
 
@@ -308,9 +420,11 @@ static void test_clients(void **state)
                          .kind = AGENT_DISCONNECTED}); /* the shard was not acknowledged: said again */
     tick_to(&desk, agent_deadline(desk.agent));
     desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
-    desk_say(&desk, (struct from_controller){
-                        .kind = FROM_CONTROLLER_WELCOME,
-                        .welcome = {.epoch = 5, .lease_ns = LEASE_NS, .heartbeat_ns = NS_PER_SECOND}});
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_WELCOME,
+                                             .welcome = {.epoch = 5,
+                                                         .lease_ns = LEASE_NS,
+                                                         .heartbeat_ns = NS_PER_SECOND,
+                                                         .cluster = DESK_CLUSTER}});
     assert_non_null(report_of(&desk, 11, REPORT_SHARD_SAVED));
     assert_int_equal(desk_sent(&desk, FROM_AGENT_REPORTS)->reports.number, 1);
     desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = 1});
@@ -499,9 +613,11 @@ static void test_an_errand_is_told_until_it_is_acknowledged(void **state)
     desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
     const struct hello *hello = &desk_sent(&desk, FROM_AGENT_HELLO)->hello;
     assert_true(hello->errands && hello->errand_count == 1 && hello->errand_ids[0] == 21);
-    desk_say(&desk, (struct from_controller){
-                        .kind = FROM_CONTROLLER_WELCOME,
-                        .welcome = {.epoch = 5, .lease_ns = LEASE_NS, .heartbeat_ns = NS_PER_SECOND}});
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_WELCOME,
+                                             .welcome = {.epoch = 5,
+                                                         .lease_ns = LEASE_NS,
+                                                         .heartbeat_ns = NS_PER_SECOND,
+                                                         .cluster = DESK_CLUSTER}});
     reports = &desk_sent(&desk, FROM_AGENT_REPORTS)->reports;
     assert_true(reports->errand_count == 1 && reports->errands[0].errand == 21);
     desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = reports->number});
@@ -544,6 +660,10 @@ int main(void)
         cmocka_unit_test(test_order_on_chips),
         cmocka_unit_test(test_attempts),
         cmocka_unit_test(test_old_controller),
+        cmocka_unit_test(test_cluster_is_learnt_once),
+        cmocka_unit_test(test_controller_of_another_cluster),
+        cmocka_unit_test(test_strangers_are_told_of_ever_more_rarely),
+        cmocka_unit_test(test_refused_by_the_tether),
         cmocka_unit_test(test_clients),
         cmocka_unit_test(test_adoption),
         cmocka_unit_test(test_back_off),

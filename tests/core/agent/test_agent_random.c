@@ -290,7 +290,9 @@ static void game_turn(struct game *game)
                      .kind = FROM_CONTROLLER_WELCOME,
                      .welcome = {.epoch = game->epoch - (game->epoch > 0 && rng_chance(&game->rng, 50000)),
                                  .lease_ns = LEASE_NS,
-                                 .heartbeat_ns = NS_PER_SECOND}});
+                                 .heartbeat_ns = NS_PER_SECOND,
+                                 .cluster = DESK_CLUSTER + (agent_cluster(game->desk.agent) != 0 &&
+                                                            rng_chance(&game->rng, 50000))}});
         break;
     case 6:
     case 7:
@@ -337,10 +339,11 @@ static void game_settle(struct game *game)
             game->connected = true;
             game_step(game, (struct agent_event){.kind = AGENT_CONNECTED});
         }
-        game_say(game,
-                 (struct from_controller){
-                     .kind = FROM_CONTROLLER_WELCOME,
-                     .welcome = {.epoch = game->epoch, .lease_ns = LEASE_NS, .heartbeat_ns = NS_PER_SECOND}});
+        game_say(game, (struct from_controller){.kind = FROM_CONTROLLER_WELCOME,
+                                                .welcome = {.epoch = game->epoch,
+                                                            .lease_ns = LEASE_NS,
+                                                            .heartbeat_ns = NS_PER_SECOND,
+                                                            .cluster = DESK_CLUSTER}});
     }
     assert_true(agent_is_welcome(game->desk.agent));
     for (int turn = 0; turn < 3; turn++)

@@ -84,6 +84,7 @@ static void random_hello(struct rng *rng, struct arena *arena, struct hello *hel
     hello->errand_ids = ARENA_ARRAY(arena, obj_id, hello->errand_count);
     for (size_t i = 0; i < hello->errand_count; i++)
         hello->errand_ids[i] = 1 + rng_next(rng) / 2;
+    hello->cluster = rng_next(rng);
     hello->seen_count = rng_below(rng, 4);
     hello->seen = ARENA_ARRAY(arena, struct attempt_seen, hello->seen_count);
     for (size_t i = 0; i < hello->seen_count; i++)
@@ -356,12 +357,16 @@ static struct from_controller random_controller(struct rng *rng, struct arena *a
     case FROM_CONTROLLER_SAY_AGAIN: /* nothing but its kind */
         break;
     case FROM_CONTROLLER_WELCOME:
-        message.welcome =
-            (struct welcome){rng_next(rng), rng_range(rng, 1, 3600 * NS_PER_SECOND),
-                             rng_range(rng, 1, NS_PER_SECOND), (uint32_t)rng_next(rng), random_grant(rng)};
+        message.welcome = (struct welcome){rng_next(rng),
+                                           rng_range(rng, 1, 3600 * NS_PER_SECOND),
+                                           rng_range(rng, 1, NS_PER_SECOND),
+                                           (uint32_t)rng_next(rng),
+                                           random_grant(rng),
+                                           rng_next(rng) | 1};
         break;
     case FROM_CONTROLLER_REFUSED:
         message.text = random_text(rng, arena, 0);
+        message.cluster = rng_next(rng);
         break;
     case FROM_CONTROLLER_HEARTBEAT_ACK:
         message.sent_ns = (int64_t)rng_next(rng);
@@ -693,10 +698,12 @@ static void test_refusals(void **state)
 static void test_times_fit(void **state)
 {
     const struct from_controller messages[] = {
-        {.kind = FROM_CONTROLLER_WELCOME, .welcome = {.lease_ns = NS_PER_SECOND, .heartbeat_ns = INT64_MAX}},
-        {.kind = FROM_CONTROLLER_WELCOME, .welcome = {.lease_ns = INT64_MAX, .heartbeat_ns = 1}},
         {.kind = FROM_CONTROLLER_WELCOME,
-         .welcome = {.lease_ns = 1, .heartbeat_ns = 1, .grant = {1, LEASE_HOLD_MAX_NS + 1}}},
+         .welcome = {.lease_ns = NS_PER_SECOND, .heartbeat_ns = INT64_MAX, .cluster = 1}},
+        {.kind = FROM_CONTROLLER_WELCOME,
+         .welcome = {.lease_ns = INT64_MAX, .heartbeat_ns = 1, .cluster = 1}},
+        {.kind = FROM_CONTROLLER_WELCOME,
+         .welcome = {.lease_ns = 1, .heartbeat_ns = 1, .grant = {1, LEASE_HOLD_MAX_NS + 1}, .cluster = 1}},
         {.kind = FROM_CONTROLLER_HEARTBEAT_ACK, .grant = {1, LEASE_HOLD_MAX_NS + 1}},
         {.kind = FROM_CONTROLLER_NOTICE,
          .notice = {.kind = NOTICE_DRAIN, .task = 1, .deadline_ns = INT64_MAX}},

@@ -52,9 +52,11 @@ static void say(struct bench *bench, struct from_controller message)
 static void welcome(struct bench *bench)
 {
     step(bench, (struct agent_event){.kind = AGENT_CONNECTED});
-    say(bench, (struct from_controller){
-                   .kind = FROM_CONTROLLER_WELCOME,
-                   .welcome = {.epoch = 5, .lease_ns = LEASE_NS, .heartbeat_ns = NS_PER_SECOND}});
+    say(bench, (struct from_controller){.kind = FROM_CONTROLLER_WELCOME,
+                                        .welcome = {.epoch = 5,
+                                                    .lease_ns = LEASE_NS,
+                                                    .heartbeat_ns = NS_PER_SECOND,
+                                                    .cluster = DESK_CLUSTER}});
 }
 
 static void open_bench(struct bench *bench)

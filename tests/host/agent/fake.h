@@ -10,6 +10,8 @@
 #include "host/patience.h"
 #include "host/wire/wire.h"
 
+#define FAKE_CLUSTER UINT64_C(0xfa4e)
+
 struct told { /* what the agents said about one task */
     uint64_t task;
     int started, exited, start_failed, joined, shards;
@@ -42,6 +44,8 @@ struct fake {
     /* Too long to run out where no test is about that; one that is sets its own. */
     int64_t lease_ns, heartbeat_ns;
     uint64_t acked_ns, longest_gap_ns; /* uv_hrtime of the last heartbeat; the longest time between two */
+    uint64_t cluster;                  /* identity of the cluster that it is of */
+    uint64_t cluster_said;             /* that of the machine, by the last Hello */
     struct wire_conn *agent;           /* the last that said Hello */
     int hellos, tethers, closed, tethers_closed, heartbeats;
     size_t last_inventory;
@@ -141,9 +145,11 @@ static void on_hello(struct fake *fake, struct wire_conn *conn, const struct hel
     fake->hellos++;
     fake->acked_ns = uv_hrtime();
     fake->last_inventory = hello->report_count;
+    fake->cluster_said = hello->cluster;
     for (size_t i = 0; i < hello->report_count; i++)
         take_report(fake, &hello->reports[i]);
-    struct welcome welcome = {.epoch = 1, .lease_ns = fake->lease_ns, .heartbeat_ns = fake->heartbeat_ns};
+    struct welcome welcome = {
+        .epoch = 1, .lease_ns = fake->lease_ns, .heartbeat_ns = fake->heartbeat_ns, .cluster = fake->cluster};
     wire_send_controller(conn,
                          &(struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = welcome});
     if (fake->on_hello)
@@ -206,7 +212,8 @@ static const struct wire_handlers handlers = {.from_agent = from_agent, .closed 
 
 static void fake_init(struct fake *fake)
 {
-    *fake = (struct fake){.lease_ns = 60 * NS_PER_SECOND, .heartbeat_ns = 200 * NS_PER_MS};
+    *fake = (struct fake){
+        .lease_ns = 60 * NS_PER_SECOND, .heartbeat_ns = 200 * NS_PER_MS, .cluster = FAKE_CLUSTER};
     assert_int_equal(uv_loop_init(&fake->loop), 0);
     patience_init(&fake->patience, &fake->loop);
     fake->wire = wire_new(&fake->loop);

@@ -237,6 +237,48 @@ static void test_agent_is_killed_while_it_forgets(void **state)
     fake_done(&fake);
 }
 
+static void stop_the_first(struct fake *fake, struct wire_conn *conn)
+{
+    stop_task(fake, 1, 0);
+}
+
+/* The next agent knows from the state directory whose the machine is. What another cluster's controller says
+ * is not done, and the task goes on for its own. */
+static void test_controller_of_another_cluster(void **state)
+{
+    struct fake fake;
+    char directory[64], path[128], wrong[160];
+    fake_init(&fake);
+    make_state(directory);
+    snprintf(path, sizeof path, "%s/cluster", directory);
+    pid_t agent = agent_spawn(fake.port, directory);
+    RUN_UNTIL(&fake, fake.agent);
+    start_command(&fake, 1, 0, "exec sleep 1000");
+    RUN_UNTIL(&fake, told(&fake, 1)->started);
+    int64_t pid = told(&fake, 1)->pid;
+    assert_int_equal(access(path, F_OK), 0);
+    assert_int_equal(agent_end(agent, SIGKILL), -SIGKILL);
+    fake.cluster = FAKE_CLUSTER + 1;
+    fake.on_hello = stop_the_first;
+    int hellos = fake.hellos, beats = fake.heartbeats;
+    agent = agent_spawn(fake.port, directory);
+    RUN_UNTIL(&fake, fake.hellos >= hellos + 3); /* it comes again */
+    assert_true(fake.cluster_said == FAKE_CLUSTER && fake.heartbeats == beats);
+    fake.cluster = FAKE_CLUSTER;
+    fake.on_hello = NULL;
+    RUN_UNTIL(&fake, fake.heartbeats > beats);
+    assert_int_equal(told(&fake, 1)->exited, 0);
+    assert_int_equal(kill((pid_t)pid, 0), 0);
+    stop_task(&fake, 1, 0);
+    RUN_UNTIL(&fake, told(&fake, 1)->exited);
+    assert_int_equal(agent_end(agent, SIGTERM), 0);
+    snprintf(wrong, sizeof wrong, "echo nothing > %s", path);
+    assert_int_equal(system(wrong), 0);
+    assert_int_equal(agent_end(agent_spawn(fake.port, directory), 0), 1);
+    agent_remove_state(directory);
+    fake_done(&fake);
+}
+
 /* Heartbeats keep a task beyond its first lease. False: they came so slowly that nothing is proven. */
 static bool outlives_its_lease(int64_t lease_ns)
 {
@@ -723,6 +765,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_commands_that_cannot_run),
         cmocka_unit_test(test_agent_is_killed),
         cmocka_unit_test(test_agent_is_killed_while_it_forgets),
+        cmocka_unit_test(test_controller_of_another_cluster),
         cmocka_unit_test(test_lease_is_renewed),
         cmocka_unit_test(test_fence),
         cmocka_unit_test(test_machine_dies),
