@@ -64,6 +64,7 @@ struct ground {
     char data[PATH_MAX];
     char memory[PATH_MAX];     /* GROUND_MACHINE: the tasks' folder in memory; empty: none */
     pid_t agent;               /* GROUND_MACHINE: the agent that has started this program */
+    int mark;                  /* GROUND_MACHINE: mark of the order, locked (inject_order.c); -1: none */
     struct str order;          /* GROUND_MACHINE: name of the injection that is carried out */
     int64_t until_ns;          /* GROUND_MACHINE: when a lasting injection is undone, since 1970 */
     char job[TARGET_NAME_MAX]; /* "namespace/name" that selectors mean without one; empty: none */

@@ -354,6 +354,8 @@ static int keep_slow(struct ground *ground, const struct target *target, const s
     if (!there)
         return EXIT_NOT_FOUND;
     pid_t child = inject_keeper();
+    if (child == 0 && ground->where == GROUND_MACHINE)
+        close(ground->mark); /* this process undoes nothing */
     if (child == 0)
         harm_slow(ground, target, how->cpu_percent);
     if (child < 0)

@@ -76,7 +76,7 @@ int ground_open_api(struct ground *ground, const struct client_options *options,
 
 int ground_open_machine(struct ground *ground, const char *memory)
 {
-    *ground = (struct ground){.where = GROUND_MACHINE, .agent = getppid()};
+    *ground = (struct ground){.where = GROUND_MACHINE, .agent = getppid(), .mark = -1};
     if (!realpath(".", ground->data)) {
         say("%s", strerror(errno));
         return EXIT_FAILED;
@@ -584,8 +584,9 @@ static void machine_processes(const struct ground *ground, const char *machine, 
         snprintf(real, sizeof real, "%s", state);
     if (strcmp(real, state) != 0)
         processes_visit(real, seek_machine, seeking);
-    /* An agent that was started by hand may name its directory in other words. */
-    if (ground->where == GROUND_MACHINE && kill(ground->agent, 0) == 0)
+    /* An agent that was started by hand may name its directory in other words. Its number may be another
+     * process's when this one outlives it. */
+    if (ground->where == GROUND_MACHINE && has_word(ground->agent, "cmdline", "agent", 1))
         add_process(seeking->pids, ground->agent);
     if (seeking->agents)
         return;

@@ -5,7 +5,9 @@
  * comes back, so each order leaves a mark, injections/NAME.done, before anything is done.
  *
  * A process of its own undoes a lasting injection. It outlives the order, and the agent too, which may be the
- * stopped process. If it dies as well, the agent undoes what is left (host/agent/injections.c). Whichever
+ * stopped process, so the next agent finds the injection in force and leaves it until its time. While such a
+ * process lives, or the order is still carried out, the order's mark is locked. An injection whose mark is not
+ * locked is abandoned: an agent undoes it (host/agent/injections.c), and so one that is overdue. Whichever
  * process undoes an injection tells the agent, which ends the Fault that the controller opened. */
 #include <dirent.h>
 #include <errno.h>
@@ -13,6 +15,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
@@ -25,6 +28,7 @@ enum { STANDING_MAX = 16, MARK_KEPT_S = 24 * 3600 };
 #define FOR_MAX_NS (3600 * NS_PER_SECOND)
 #define OVERDUE_NS (5 * NS_PER_SECOND)
 #define FOLDER     "injections"
+enum { MARK_PATH_BYTES = sizeof FOLDER + ORDER_NAME_MAX + 16 };
 
 struct order {
     struct str name, action, object;
@@ -86,11 +90,11 @@ static bool heals(const struct order *order)
     return str_is(order->action, "heal");
 }
 
-/* "all" and "overdue" mean others (heal). */
+/* "all" and "abandoned" mean others (heal). */
 static bool is_order_name(struct str name)
 {
     return name.len > 0 && name.len < ORDER_NAME_MAX && !memchr(name.data, '/', name.len) &&
-           name.data[0] != '.' && !str_is(name, "all") && !str_is(name, "overdue");
+           name.data[0] != '.' && !str_is(name, "all") && !str_is(name, "abandoned");
 }
 
 static int read_order(struct arena *arena, const struct order_options *options, struct order *ret,
@@ -156,19 +160,37 @@ static void drop_old_marks(void)
         closedir(folder);
 }
 
-/* 1: it was there already; 0: made. */
-static int make_mark(const struct order *order, struct error *error)
+static void mark_path(struct str name, char ret_path[MARK_PATH_BYTES])
 {
-    char path[sizeof FOLDER + ORDER_NAME_MAX + 16];
+    snprintf(ret_path, MARK_PATH_BYTES, FOLDER "/" STR_FORMAT ".done", STR_ARG(name));
+}
+
+/* 1: it was there already; 0: made, and locked by this process and those that it forks. */
+static int make_mark(struct ground *ground, const struct order *order, struct error *error)
+{
+    char path[MARK_PATH_BYTES];
     if (mkdir(FOLDER, 0700) < 0 && errno != EEXIST)
         return error_set_errno(error, errno, "making %s", FOLDER);
     drop_old_marks();
-    snprintf(path, sizeof path, FOLDER "/" STR_FORMAT ".done", STR_ARG(order->name));
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
-    if (fd < 0)
+    mark_path(order->name, path);
+    ground->mark = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0600);
+    if (ground->mark < 0)
         return errno == EEXIST ? 1 : error_set_errno(error, errno, "making %s", path);
-    close(fd);
-    return 0;
+    return flock(ground->mark, LOCK_EX | LOCK_NB) < 0 ? error_set_errno(error, errno, "locking %s", path) : 0;
+}
+
+/* Whether nothing undoes the injection in its time any more. */
+static bool is_abandoned(const struct standing *one)
+{
+    char path[MARK_PATH_BYTES];
+    if (one->until_ns + OVERDUE_NS < client_wall())
+        return true;
+    mark_path(str_from(one->name), path);
+    int fd = open(path, O_RDONLY | O_CLOEXEC);
+    bool watched = fd >= 0 && flock(fd, LOCK_SH | LOCK_NB) < 0 && errno == EWOULDBLOCK;
+    if (fd >= 0)
+        close(fd);
+    return !watched;
 }
 
 /* --- undoing -------------------------------------------------------------------------------------------- */
@@ -251,11 +273,11 @@ static void tell_gone(const struct ground *ground, const standing_list *before)
 }
 
 /* Does the name mean this injection? A name means the injections of one order, "all" all of them, and
- * "overdue" those that should have been undone a while ago. */
+ * "abandoned" those that no other process undoes. */
 static bool is_meant(struct str name, const struct standing *one)
 {
-    if (str_is(name, "overdue"))
-        return one->until_ns + OVERDUE_NS < client_wall();
+    if (str_is(name, "abandoned"))
+        return is_abandoned(one);
     return str_is(name, "all") || str_is(name, one->name);
 }
 
@@ -370,7 +392,7 @@ int inject_order(const struct order_options *options)
     if (rc == 0)
         rc = check_limits(&ground, &order, &error);
     if (rc == 0)
-        rc = make_mark(&order, &error);
+        rc = make_mark(&ground, &order, &error);
     if (rc < 0) {
         say("%s", error.text);
         return EXIT_FAILED;

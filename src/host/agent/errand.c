@@ -375,10 +375,9 @@ void local_errand_start(struct live *live, const struct errand_start *start)
     uv_timer_start(&run->timer, on_begin, 0, 0);
 }
 
-void local_errand_heal(struct live *live, const char *which)
+void local_errand_heal(struct live *live)
 {
-    char body[96];
-    snprintf(body, sizeof body, "{\"spec\":{\"action\":\"heal\",\"object\":\"%s\"}}", which);
+    static const char body[] = "{\"spec\":{\"action\":\"heal\",\"object\":\"abandoned\"}}";
     local_errand_start(live, &(struct errand_start){.errand = NOBODYS,
                                                     .kind = ERRAND_INJECT,
                                                     .body = str_from(body),

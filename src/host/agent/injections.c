@@ -1,6 +1,7 @@
 /* injections.c - faults on purpose (docs/inject.md) that are in force on this machine, a record each:
- * <state>/injections/N.json. Processes of their own undo them in time. If such a process has died, the agent
- * undoes its injection: at the start all that an earlier agent has left, and once a minute overdue ones.
+ * <state>/injections/N.json. Processes of their own undo them in time, and outlive this agent: the next one
+ * leaves what stands until then. If such a process has died, or its injection is overdue, an agent undoes the
+ * injection, at its start and once a minute (cmd/inject_order.c).
  */
 #include <dirent.h>
 #include <stdio.h>
@@ -28,7 +29,7 @@ static void on_look(uv_timer_t *timer)
 {
     struct live *live = timer->data;
     if (any_stands(live))
-        local_errand_heal(live, "overdue");
+        local_errand_heal(live);
 }
 
 void local_injections_init(struct live *live)
@@ -37,9 +38,7 @@ void local_injections_init(struct live *live)
     live->injection_timer.data = live;
     live->injecting = true;
     live->machine->host->open_parts++;
-    uv_timer_start(&live->injection_timer, on_look, LOOK_MS, LOOK_MS);
-    if (any_stands(live))
-        local_errand_heal(live, "all");
+    uv_timer_start(&live->injection_timer, on_look, 0, LOOK_MS);
 }
 
 static void on_timer_closed(uv_handle_t *handle)

@@ -275,11 +275,11 @@ void local_probe_close_all(struct live *live);
 void local_errand_start(struct live *live, const struct errand_start *start);
 void local_errand_stop(struct live *live, obj_id errand);
 void local_errand_close_all(struct live *live);
-/* An errand of the agent's own: faults on purpose that stand are undone, "all" or "overdue" ones. */
-void local_errand_heal(struct live *live, const char *which);
+/* An errand of the agent's own: faults on purpose that nothing else will undo are undone. */
+void local_errand_heal(struct live *live);
 
 /* injections.c */
-void local_injections_init(struct live *live); /* undoes what stands */
+void local_injections_init(struct live *live); /* undoes what is abandoned, now and later */
 void local_injections_close(struct live *live);
 
 /* health.c */
