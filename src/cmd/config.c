@@ -1,4 +1,5 @@
-/* The kubeconfig file of $PHALANX_CONFIG or $KUBECONFIG: server and credentials of its current context. */
+/* The kubeconfig file of $PHALANX_CONFIG or $KUBECONFIG: credentials of its current context, that context's
+ * server, and after it those of the cluster's other controllers. */
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -62,6 +63,25 @@ static bool credential(const struct doc *from, const char *key, const char *conf
     return *ret_fd >= 0;
 }
 
+/* Appends the servers of the current user's other contexts whose clusters have the current one's authority:
+ * further controllers of the same cluster (`phalanx certs kubeconfig --server A,B`). */
+static void add_alternatives(struct client *client, const struct doc *config, const struct doc *context,
+                             const struct doc *cluster)
+{
+    struct str user = doc_str(doc_get(context, "user"), STR(""));
+    struct str authority = doc_str(doc_get(cluster, "certificate-authority-data"), STR(""));
+    const struct doc *others = doc_get(config, "contexts");
+    for (size_t i = 0; authority.len > 0 && i < doc_len(others); i++) {
+        const struct doc *other = doc_get(doc_at(others, i), "context");
+        const struct doc *place =
+            named(config, "clusters", doc_str(doc_get(other, "cluster"), STR("")), "cluster");
+        struct str server = doc_str(doc_get(place, "server"), STR(""));
+        if (place != cluster && server.len > 0 && str_equal(doc_str(doc_get(other, "user"), STR("")), user) &&
+            str_equal(doc_str(doc_get(place, "certificate-authority-data"), STR("")), authority))
+            buf_printf(&client->server, "," STR_FORMAT, STR_ARG(server));
+    }
+}
+
 static bool take(struct client *client, const char *path, const struct doc *config, bool server_given)
 {
     struct str context_name = doc_str(doc_get(config, "current-context"), STR(""));
@@ -75,8 +95,10 @@ static bool take(struct client *client, const char *path, const struct doc *conf
         say("%s: its current context names no cluster with a server", path);
         return false;
     }
-    if (!server_given)
+    if (!server_given) {
         buf_add_str(&client->server, server);
+        add_alternatives(client, config, context, cluster);
+    }
     if (token.len)
         buf_add_str(&client->bearer, token);
     return credential(cluster, "certificate-authority", path, &client->ca_fd) &&

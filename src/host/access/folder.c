@@ -235,13 +235,17 @@ static void set_text(struct arena *arena, struct doc *object, const char *key, c
     doc_set(arena, object, str_from(key), doc_new_str(arena, str_from(text)));
 }
 
-/* The one named entry of a kubeconfig's list; what it holds is returned. */
-static struct doc *add_entry(struct arena *arena, struct doc *config, const char *list, const char *kind)
+/* Adds a named entry to a kubeconfig's list; returns what the entry holds. */
+static struct doc *add_entry(struct arena *arena, struct doc *config, const char *list, const char *kind,
+                             struct str name)
 {
-    struct doc *array = doc_new(arena, DOC_ARRAY), *entry = doc_new(arena, DOC_OBJECT);
-    set_text(arena, entry, "name", "phalanx");
+    struct doc *array = doc_get(config, list), *entry = doc_new(arena, DOC_OBJECT);
+    if (!array) {
+        array = doc_new(arena, DOC_ARRAY);
+        doc_set(arena, config, str_from(list), array);
+    }
+    doc_set(arena, entry, STR("name"), doc_new_str(arena, name));
     doc_push(arena, array, entry);
-    doc_set(arena, config, str_from(list), array);
     return doc_need_object(arena, entry, kind);
 }
 
@@ -264,24 +268,64 @@ static int embed(struct arena *arena, struct doc *object, const char *key, const
     return 0;
 }
 
+/* A URL's host and port: "https://10.0.0.1:7070/" has 10.0.0.1:7070. */
+static struct str place_of(struct str url)
+{
+    struct str scheme, place = url, path;
+    if (memmem(url.data, url.len, "://", 3)) {
+        (void)str_cut(url, ':', &scheme, &place);
+        place = (struct str){place.data + 2, place.len - 2};
+    }
+    (void)str_cut(place, '/', &place, &path);
+    return place;
+}
+
+static int add_server(struct arena *arena, struct doc *root, const struct folder_config *config,
+                      struct str url, struct str name, struct error *error)
+{
+    const struct doc *others = doc_get(root, "clusters");
+    if (name.len == 0)
+        return error_set(error, ERROR_INVALID, "the server \"" STR_FORMAT "\" has no host", STR_ARG(url));
+    for (size_t i = 0; i < doc_len(others); i++)
+        if (str_equal(doc_str(doc_get(doc_at(others, i), "name"), STR("")), name))
+            return error_set(error, ERROR_INVALID, "the server " STR_FORMAT " is named twice", STR_ARG(name));
+    struct doc *cluster = add_entry(arena, root, "clusters", "cluster", name);
+    doc_set(arena, cluster, STR("server"), doc_new_str(arena, url));
+    struct doc *context = add_entry(arena, root, "contexts", "context", name);
+    doc_set(arena, context, STR("cluster"), doc_new_str(arena, name));
+    set_text(arena, context, "user", "phalanx");
+    if (config->namespace_)
+        set_text(arena, context, "namespace", config->namespace_);
+    if (others == NULL)
+        doc_set(arena, root, STR("current-context"), doc_new_str(arena, name));
+    return config->folder
+               ? embed(arena, cluster, "certificate-authority-data", config->folder, "ca", ".crt", error)
+               : 0;
+}
+
+static int add_servers(struct arena *arena, struct doc *root, const struct folder_config *config,
+                       struct error *error)
+{
+    struct str rest = str_from(config->server), url;
+    int rc = 0;
+    if (!strchr(config->server, ','))
+        return add_server(arena, root, config, rest, STR("phalanx"), error);
+    for (bool more = true; more && rc == 0;) {
+        more = str_cut(rest, ',', &url, &rest);
+        url = more ? url : rest;
+        rc = add_server(arena, root, config, url, place_of(url), error);
+    }
+    return rc;
+}
+
 int folder_kubeconfig(const char *path, const struct folder_config *config, struct error *error)
 {
     struct arena arena ARENA_CLEANUP = {0};
     struct doc *root = doc_new(&arena, DOC_OBJECT);
-    int rc = 0;
     set_text(&arena, root, "apiVersion", "v1");
     set_text(&arena, root, "kind", "Config");
-    set_text(&arena, root, "current-context", "phalanx");
-    struct doc *cluster = add_entry(&arena, root, "clusters", "cluster");
-    set_text(&arena, cluster, "server", config->server);
-    struct doc *context = add_entry(&arena, root, "contexts", "context");
-    set_text(&arena, context, "cluster", "phalanx");
-    set_text(&arena, context, "user", "phalanx");
-    if (config->namespace_)
-        set_text(&arena, context, "namespace", config->namespace_);
-    struct doc *user = add_entry(&arena, root, "users", "user");
-    if (config->folder)
-        rc = embed(&arena, cluster, "certificate-authority-data", config->folder, "ca", ".crt", error);
+    int rc = add_servers(&arena, root, config, error);
+    struct doc *user = add_entry(&arena, root, "users", "user", STR("phalanx"));
     if (rc == 0 && config->user)
         rc = check_user(config->user, error);
     if (rc == 0 && config->folder && config->user) {

@@ -36,13 +36,15 @@ int folder_token(const char *folder, const char *user, const char *const *groups
 int folder_session_token(const char *folder, char ret_token[PKI_TOKEN_TEXT], struct error *error);
 
 struct folder_config {
-    const char *server;     /* "https://127.0.0.1:7070" */
+    const char *server;     /* "https://127.0.0.1:7070"; several controllers' with commas */
     const char *folder;     /* NULL: plain HTTP, no credentials */
     const char *user;       /* whose certificate is embedded; NULL: none */
     const char *token;      /* or this bearer token; NULL: none */
     const char *namespace_; /* NULL: default */
 };
-/* A kubeconfig file with everything in it, mode 0600. */
+/* Writes a kubeconfig file with everything in it, mode 0600. A single server's cluster and context are named
+ * "phalanx"; of several, each has its own of both, named by its host and port, and the first is the current
+ * one. ERROR_INVALID: a server is empty, or named twice. */
 int folder_kubeconfig(const char *path, const struct folder_config *config, struct error *error);
 
 #endif
