@@ -10,6 +10,7 @@
 #include "cmd/full.h"
 #include "cmd/https.h"
 #include "cmd/usage.h"
+#include "core/words/release.h"
 
 enum { CALL_TIMEOUT_MS = 60000, REPLY_MEMORY_MAX = 1 << 30, KEY_TEXT_MAX = 33, HANDSHAKES_MAX = 3 };
 #define AGAIN_NS       (30 * NS_PER_SECOND) /* a request without an answer is sent again for so long */
@@ -255,7 +256,7 @@ static void on_field(void *context, struct str name, struct str value)
 static enum http_result perform(struct client *client, struct http_request *request, int *ret_code,
                                 struct error *error)
 {
-    request->agent = CLIENT_AGENT;
+    request->agent = this_release.user_agent;
     request->bearer = client->bearer.data;
     request->connect_ms = CLIENT_CONNECT_MS;
     request->on_field = on_field;

@@ -66,7 +66,6 @@ void url_add(struct buf *out, struct str text); /* percent-encoded */
 
 /* --- requests ---------------------------------------------------------------------------------- */
 
-#define CLIENT_AGENT "phalanx/" PHX_VERSION
 enum { CLIENT_CONNECT_MS = 5000 };
 
 struct client {

@@ -13,6 +13,7 @@
 #include "cmd/usage.h"
 #include "cmd/client.h"
 #include "cmd/https.h"
+#include "core/words/release.h"
 #include "net/websocket.h"
 
 static const char usage[] =
@@ -157,8 +158,8 @@ static void add_request(struct session *session, struct str path, const char *ke
 {
     const char *host = strstr(session->client.server.data, "://");
     struct buf *out = &session->out;
-    buf_printf(out, "GET " STR_FORMAT " HTTP/1.1\r\nHost: %s\r\nUser-Agent: phalanx/" PHX_VERSION "\r\n",
-               STR_ARG(path), host ? host + 3 : session->client.server.data);
+    buf_printf(out, "GET " STR_FORMAT " HTTP/1.1\r\nHost: %s\r\nUser-Agent: %s\r\n", STR_ARG(path),
+               host ? host + 3 : session->client.server.data, this_release.user_agent);
     if (session->client.bearer.len)
         buf_printf(out, "Authorization: Bearer %s\r\n", session->client.bearer.data);
     buf_printf(out,

@@ -7,7 +7,7 @@
 #include "cmd/cmd.h"
 #include "cmd/etcd_place.h"
 #include "cmd/usage.h"
-#include "core/log/record.h"
+#include "core/words/release.h"
 
 static const char usage[] =
     "Usage: phalanx upgrade check [options]\n"
@@ -138,7 +138,7 @@ static void print_json(const struct upgrade *upgrade, struct buf *out)
     struct json_writer writer = {.out = out};
     struct str lines = buf_str(&upgrade->stops), line;
     json_begin_object(&writer);
-    json_pair_text(&writer, "client", PHX_VERSION);
+    json_pair_text(&writer, "client", this_release.version);
     json_pair_str(&writer, "server", upgrade->api_version);
     json_key(&writer, "controllers");
     json_begin_array(&writer);
@@ -185,9 +185,9 @@ static void print_table(const struct upgrade *upgrade, struct buf *out)
     }
     table_done(&table);
     buf_printf(out,
-               "controller: phalanx " STR_FORMAT "; this program: phalanx %s, reads level %d\n"
+               "controller: phalanx " STR_FORMAT "; this program: phalanx %s, reads level %" PRIu32 "\n"
                "machines:   %zu of %zu are ready\n",
-               STR_ARG(upgrade->api_version), PHX_VERSION, LEVEL_NEWEST, upgrade->nodes_ready,
+               STR_ARG(upgrade->api_version), this_release.version, this_release.level, upgrade->nodes_ready,
                upgrade->nodes);
     if (upgrade->stop_count > 0)
         buf_printf(out, "\nA rolling upgrade would be stopped by:\n" STR_FORMAT,

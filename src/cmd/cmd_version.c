@@ -3,6 +3,7 @@
 
 #include "cmd/usage.h"
 #include "cmd/client.h"
+#include "core/words/release.h"
 
 static const char usage[] = "Usage: phalanx version [options]\n"
                             "\n"
@@ -46,13 +47,13 @@ int cmd_version(int argc, char **argv)
     struct str server = doc_text(reply.doc, "gitVersion");
     if (json) {
         json_begin_object(&writer);
-        json_pair_text(&writer, "client", PHX_VERSION);
+        json_pair_text(&writer, "client", this_release.version);
         if (server.len)
             json_pair_str(&writer, "server", server);
         json_end_object(&writer);
         buf_add_char(&out, '\n');
     } else {
-        buf_printf(&out, "client: phalanx %s\n", PHX_VERSION);
+        buf_printf(&out, "client: phalanx %s\n", this_release.version);
         if (server.len)
             buf_printf(&out, "server: " STR_FORMAT "\n", STR_ARG(server));
     }

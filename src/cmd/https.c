@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "cmd/client.h"
+#include "core/words/release.h"
 
 struct https_client {
     struct client *client;
@@ -35,7 +36,7 @@ static void set_common(struct client *client, CURL *curl, struct str path)
     buf_add_str(&url, path);
     curl_easy_setopt(curl, CURLOPT_URL, url.data);
     curl_easy_setopt(curl, CURLOPT_NOSIGNAL, 1L);
-    curl_easy_setopt(curl, CURLOPT_USERAGENT, CLIENT_AGENT);
+    curl_easy_setopt(curl, CURLOPT_USERAGENT, this_release.user_agent);
     curl_easy_setopt(curl, CURLOPT_CONNECTTIMEOUT_MS, (long)CLIENT_CONNECT_MS);
     curl_easy_setopt(curl, CURLOPT_TCP_KEEPALIVE, 1L);
     curl_easy_setopt(curl, CURLOPT_NOPROXY, "*");

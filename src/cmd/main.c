@@ -8,6 +8,7 @@
 #include "cmd/client.h"
 #include "cmd/full.h"
 #include "cmd/usage.h"
+#include "core/words/release.h"
 
 /* `phalanx` has the commands that need no more than plain HTTP; `phalanx-full` has the others: full.h. */
 #pragma weak cmd_agent
@@ -163,7 +164,7 @@ int main(int argc, char **argv)
         return EXIT_OK;
     }
     if (strcmp(name, "--version") == 0) {
-        printf("phalanx %s\n", PHX_VERSION);
+        printf("phalanx %s\n", this_release.version);
         return EXIT_OK;
     }
     for (int i = 0; i < COMMANDS; i++) {

@@ -161,7 +161,7 @@ static void route(struct core *core, struct step *step, const struct event *even
         lease_hold_over(&core->hold, event->hold_over);
         break;
     case EVENT_LEVEL:
-        CHECK(event->level <= LEVEL_NEWEST);
+        CHECK(event->level <= this_release.level);
         core->level = event->level > core->level ? event->level : core->level;
         if (core->level >= LEVEL_RECEIPTS)
             receipts_begin(core->receipts, step->now_ns);

@@ -135,7 +135,7 @@ struct event {
         struct pace_event pace;
         struct switch_report switch_report;
         struct switch_health switch_health;
-        uint32_t level;     /* from 1 to LEVEL_NEWEST */
+        uint32_t level;     /* from 1 to what this release reads */
         uint64_t hold_over; /* the hold's number; of no meaning when there was a change since */
     };
 };

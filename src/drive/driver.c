@@ -105,7 +105,7 @@ void driver_start(struct driver *driver, uint64_t identity, const uint8_t secret
 
 void driver_raise_level(struct driver *driver, uint32_t level)
 {
-    CHECK(driver->open && level <= LEVEL_NEWEST);
+    CHECK(driver->open && level <= this_release.level);
     if (level <= core_level(driver->core) || level <= driver->level_asked)
         return;
     driver->level_asked = level;

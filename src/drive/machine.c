@@ -132,7 +132,7 @@ void machine_closed(struct machine_driver *driver)
 
 static void tether_opened(struct machine_driver *driver)
 {
-    struct from_agent message = {.kind = FROM_AGENT_TETHER, .hello = {.version = WIRE_VERSION}};
+    struct from_agent message = {.kind = FROM_AGENT_TETHER, .hello = {.version = this_release.wire}};
     message.hello.machine = agent_machine(driver->agent);
     message.hello.incarnation = agent_incarnation(driver->agent);
     message.hello.connection = agent_connection(driver->agent);

@@ -1,6 +1,9 @@
 #include "core/health/fault.h"
 #include "core/repair/repair.h"
+#include "core/words/release.h"
 #include "kube/render.h"
+
+#include <stdio.h>
 
 const char *render_node_word(const struct machine *machine)
 {
@@ -146,11 +149,13 @@ static void put_healthy(struct render *render, const struct machine *machine)
 static void put_info(struct render *render)
 {
     struct json_writer *out = &render->out;
+    char runtime[64];
+    snprintf(runtime, sizeof runtime, "phalanx-shim://%s", this_release.version);
     json_key(out, "nodeInfo");
     json_begin_object(out);
-    json_pair_text(out, "kubeletVersion", "phalanx-" PHX_VERSION);
+    json_pair_text(out, "kubeletVersion", this_release.package);
     json_pair_text(out, "kubeProxyVersion", "");
-    json_pair_text(out, "containerRuntimeVersion", "phalanx-shim://" PHX_VERSION);
+    json_pair_text(out, "containerRuntimeVersion", runtime);
     json_pair_text(out, "operatingSystem", "linux");
     json_pair_text(out, "osImage", "Linux");
     json_pair_text(out, "kernelVersion", "");

@@ -1,6 +1,7 @@
 #include "kube/stored.h"
 
 #include "core/health/fault.h"
+#include "core/words/release.h"
 #include "kube/usage.h"
 
 #include <stdio.h>
@@ -304,7 +305,7 @@ static void node_cells(struct render *render, const struct machine *machine)
                                    healthy ? "" : isolation_lifecycle.names[machine->isolation]));
     json_put_text(out, machine->spare ? "spare" : "<none>");
     table_put_age(render, machine->created_ns);
-    json_put_text(out, "phalanx-" PHX_VERSION);
+    json_put_text(out, this_release.package);
     put_count(render, machine->chip_count - __builtin_popcountll(machine->free_mask), machine->chip_count);
     json_put_str(out, machine->address);
     json_put_str(out, machine->block < cluster->block_count ? cluster->blocks[machine->block].name : STR(""));

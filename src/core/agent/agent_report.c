@@ -94,7 +94,7 @@ static void list_seen(const struct agent *agent, struct arena *arena, struct hel
 void agent_send_hello(struct agent *agent, struct agent_effects *effects)
 {
     CHECK(agent->link == LINK_HELLO && agent->connection > 0);
-    struct hello hello = {.version = WIRE_VERSION,
+    struct hello hello = {.version = this_release.wire,
                           .machine = agent->config.machine,
                           .incarnation = agent->config.incarnation,
                           .connection = agent->connection,

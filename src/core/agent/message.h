@@ -20,11 +20,12 @@
 #include "base/str.h"
 #include "core/words/container.h"
 #include "core/words/order.h"
+#include "core/words/release.h"
 #include "core/health/signature.h"
 #include "core/words/signal.h"
 #include "core/words/ids.h"
 
-enum { WIRE_VERSION = 1, METRICS_MAX = 8, FRAME_BYTES_MAX = 32 * 1024 * 1024 };
+enum { METRICS_MAX = 8, FRAME_BYTES_MAX = 32 * 1024 * 1024 };
 
 /* --- agent -> controller -------------------------------------------------------------------------------- */
 
@@ -119,7 +120,7 @@ struct attempt_seen {
 enum { ATTEMPTS_SEEN_MAX = 256 };
 
 struct hello {
-    uint32_t version;     /* WIRE_VERSION */
+    uint32_t version;     /* the agent's version of the wire (release.h) */
     struct str machine;   /* name in the cluster file */
     uint64_t incarnation; /* grows with every start of the agent: wall clock ns at its start */
     /* number of the connection within this incarnation, from 1; its tether has the same number */

@@ -303,7 +303,7 @@ static int read_event(struct arena *arena, const Log__Event *pb, struct event *r
         ret->hold_over = pb->hold_over->number;
         return 0;
     case EVENT_LEVEL:
-        if (pb->level->level > LEVEL_NEWEST)
+        if (pb->level->level > this_release.level)
             return level_unread(pb->level->level, error);
         if (pb->level->level == 0)
             return error_set(error, ERROR_CORRUPT, "a raise of the level to 0");
@@ -339,12 +339,11 @@ uint32_t level_of_event(const struct event *event)
 
 int level_unread(uint32_t level, struct error *error)
 {
-    CHECK(level > LEVEL_NEWEST);
+    CHECK(level > this_release.level);
     return error_set(error, ERROR_UNSUPPORTED,
-                     "the log was raised to level %" PRIu32
-                     ", and this version reads up to level %d: run the "
-                     "version that raised it, or a newer one",
-                     level, LEVEL_NEWEST);
+                     "the log was raised to level %" PRIu32 ", and this version reads up to level %" PRIu32
+                     ": run the version that raised it, or a newer one",
+                     level, this_release.level);
 }
 
 /* --- for people ----------------------------------------------------------------------------------------- */

@@ -10,6 +10,7 @@
 #include "base/arena.h"
 #include "base/error.h"
 #include "core/event.h"
+#include "core/words/release.h"
 
 void record_encode(struct buf *out, const struct event *event); /* appends */
 /* The same for one event after the other: `scratch`, empty before and after, keeps the memory in between. */
@@ -48,11 +49,11 @@ void record_describe_named(struct buf *out, const struct event *event, const str
 enum {
     LEVEL_PLACE = 1,    /* boot.place */
     LEVEL_RECEIPTS = 2, /* write.request */
-    LEVEL_NEWEST = LEVEL_RECEIPTS,
 };
+_Static_assert((int)LEVEL_NEWEST == (int)LEVEL_RECEIPTS, "release.h names the last of the levels");
 
 uint32_t level_of_event(const struct event *event); /* the lowest level at which it may be written */
-/* Returns ERROR_UNSUPPORTED: the log is at `level`, beyond LEVEL_NEWEST. */
+/* Returns ERROR_UNSUPPORTED: the log is at `level`, beyond what this release reads. */
 int level_unread(uint32_t level, struct error *error);
 
 #endif

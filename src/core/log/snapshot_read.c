@@ -60,7 +60,7 @@ static int read_header(struct reader *reader, const Snapshot__Header *pb)
     core->hold = (struct lease_hold){pb->hold_number, pb->hold_until_ns, pb->hold_owed_ns};
     if (!lease_hold_fits(&core->hold))
         return corrupt(reader, "hold", pb->hold_number);
-    if (pb->level > LEVEL_NEWEST)
+    if (pb->level > this_release.level)
         return level_unread(pb->level, reader->error);
     core->level = pb->level;
     if (pb->level >= LEVEL_RECEIPTS &&

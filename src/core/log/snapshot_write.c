@@ -46,7 +46,7 @@ static void put(struct writer *writer, Snapshot__Record *record)
 
 static void write_header(struct writer *writer, const struct core *core)
 {
-    CHECK(core->first_epoch <= core->epoch && core->level <= LEVEL_NEWEST);
+    CHECK(core->first_epoch <= core->epoch && core->level <= this_release.level);
     Snapshot__Record record = SNAPSHOT__RECORD__INIT;
     Snapshot__Header header = SNAPSHOT__HEADER__INIT;
     record.kind_case = SNAPSHOT__RECORD__KIND_HEADER;

@@ -86,7 +86,7 @@ static void machine_init(struct agent_host *host, uint32_t index, uint64_t clust
     machine->name = machine_name(options->machine, options->first + index);
     list_init(&machine->sim_tasks);
     struct agent_config config = {.machine = str_from(machine->name),
-                                  .software = STR("phalanx " PHX_VERSION),
+                                  .software = str_from(this_release.software),
                                   .incarnation = (uint64_t)local_wall_ns(),
                                   .chips = options->chips,
                                   .cpu_milli = options->cpu_milli,

@@ -72,7 +72,7 @@ static void put_machine(struct buf *out, const struct live *live)
     int busy = __builtin_popcountll(agent_busy_chips(agent));
     put_head(out, "phalanx_agent", "info", "The agent and its machine.");
     buf_printf(out, "phalanx_agent_info{machine=\"%s\",version=\"%s\"} 1\n", live->machine->name,
-               PHX_VERSION);
+               this_release.version);
     put_gauge(out, "phalanx_agent_connected", "Whether a controller has accepted this agent.",
               agent_is_welcome(agent));
     put_head(out, "phalanx_agent_lease_seconds", "gauge", "Until tasks end by themselves.");

@@ -3,6 +3,7 @@
  * v2beta1 only). */
 #include <stdio.h>
 
+#include "core/words/release.h"
 #include "host/api/guard.h"
 #include "host/api/subresource.h"
 
@@ -10,10 +11,12 @@
 void handle_version(struct api_request *request)
 {
     struct json_writer out = answer_begin(request, 200);
+    char version[64];
+    snprintf(version, sizeof version, "v1.31.0+%s", this_release.package);
     json_begin_object(&out);
     json_pair_text(&out, "major", "1");
     json_pair_text(&out, "minor", "31");
-    json_pair_text(&out, "gitVersion", "v1.31.0+phalanx-" PHX_VERSION);
+    json_pair_text(&out, "gitVersion", version);
     json_pair_text(&out, "gitCommit", "");
     json_pair_text(&out, "gitTreeState", "clean");
     json_pair_text(&out, "buildDate", "1970-01-01T00:00:00Z");

@@ -8,6 +8,7 @@
 
 #include "base/hash.h"
 #include "core/spec/schema.h"
+#include "core/words/release.h"
 #include "host/api/request.h"
 
 struct document {
@@ -374,12 +375,14 @@ static void put_schemas(struct json_writer *out, const struct resource_group *gr
 
 static void write_document(struct json_writer *out, const struct resource_group *group)
 {
+    char version[64];
+    snprintf(version, sizeof version, "v%s", this_release.version);
     json_begin_object(out);
     json_pair_text(out, "openapi", "3.0.0");
     json_key(out, "info");
     json_begin_object(out);
     json_pair_text(out, "title", "Phalanx");
-    json_pair_text(out, "version", "v" PHX_VERSION);
+    json_pair_text(out, "version", version);
     json_end_object(out);
     json_key(out, "paths");
     json_begin_object(out);

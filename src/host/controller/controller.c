@@ -328,7 +328,7 @@ static int make_driver(struct controller *controller, struct error *error)
     if (rc < 0)
         return error_wrap(error, "asking the log for its newest snapshot");
     struct driver_options options = {
-        .version = STR(PHX_VERSION),
+        .version = str_from(this_release.version),
         .snapshot_every = controller->options.snapshot_every,
         .snapshot_seq = stats.snapshot_seq,
         .restored = stats.restored,
@@ -360,7 +360,7 @@ static int boot(struct controller *controller, struct error *error)
         return error_set(error, refusal->code, "the log takes no records: %s", refusal->text);
     CHECK(driver_is_open(controller->driver)); /* the store says at once */
     if (!controller->options.shared) {           /* nobody else reads the log */
-        driver_raise_level(controller->driver, LEVEL_NEWEST);
+        driver_raise_level(controller->driver, this_release.level);
         driver_turn(controller->driver);
     }
     if (core_is_hearing(controller->core))

@@ -309,11 +309,11 @@ static void follow_leader(struct standby *standby)
 /* Says what we read, and how far the log's level has come here. A failure is repaired by the next call. */
 static void standby_announce(struct standby *standby, uint32_t level)
 {
-    struct etcd_replica replica = {.reads = LEVEL_NEWEST, .level = level};
+    struct etcd_replica replica = {.reads = this_release.level, .level = level};
     struct error error;
     if (standby->announced && standby->announced_level == level)
         return;
-    snprintf(replica.version, sizeof replica.version, "%s", PHX_VERSION);
+    snprintf(replica.version, sizeof replica.version, "%s", this_release.version);
     snprintf(replica.who, sizeof replica.who, "%s", standby->who);
     etcd_log_patience(standby->log, PATIENCE_NS);
     standby->announced =
@@ -343,7 +343,7 @@ static void take_census(struct standby *standby)
     struct etcd_replicas replicas;
     uint32_t level = standby->readers(standby->readers_context, 0);
     standby_announce(standby, level);
-    if (level >= LEVEL_NEWEST) {
+    if (level >= this_release.level) {
         standby->census_ms = UINT64_MAX;
         return;
     }
@@ -352,7 +352,7 @@ static void take_census(struct standby *standby)
     standby->census_ms = uv_now(standby->loop) + CENSUS_MS;
     if (see_replicas(standby, &replicas) < 0 || replicas.silent > 0)
         return; /* a later look may see more */
-    uint32_t reads = LEVEL_NEWEST;
+    uint32_t reads = this_release.level;
     for (size_t i = 0; i < replicas.count; i++)
         reads = replicas.items[i].reads < reads ? replicas.items[i].reads : reads;
     if (replicas.count > 0 && reads > level)

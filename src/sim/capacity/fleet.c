@@ -25,7 +25,7 @@ void fleet_hello(struct simulation_world *world, uint32_t machine)
     struct sim_node *node = &world->nodes[machine];
     CHECK(!node->connected && list_empty(&node->ranks));
     struct from_agent message = {.kind = FROM_AGENT_TETHER,
-                                 .hello = {.version = WIRE_VERSION,
+                                 .hello = {.version = this_release.wire,
                                            .machine = fleet_name(world, machine),
                                            .incarnation = (uint64_t)world->now_ns,
                                            .connection = ++node->connection,

@@ -266,7 +266,7 @@ static void on_lead(struct ha_controller *controller, const struct ha_message *a
 static void announce(struct ha_controller *controller)
 {
     struct sim_replica replica = {.controller = controller->index,
-                                  .reads = controller->old ? 0 : LEVEL_NEWEST,
+                                  .reads = controller->old ? 0 : this_release.level,
                                   .level = core_level(controller->core),
                                   .life = controller->life};
     struct sim_txn *txn = sim_txn_new();
@@ -321,7 +321,7 @@ static void followed(struct ha_controller *controller)
 
 static bool census_is_due(const struct ha_controller *controller)
 {
-    return driver_is_open(controller->driver) && core_level(controller->core) < LEVEL_NEWEST &&
+    return driver_is_open(controller->driver) && core_level(controller->core) < this_release.level &&
            ha_mono(controller) >= controller->census_ns;
 }
 
@@ -427,7 +427,7 @@ static void on_leases(struct ha_controller *controller, const struct ha_message 
 static void on_replicas(struct ha_controller *controller, const struct ha_message *answer)
 {
     struct ha_world *world = controller->world;
-    uint32_t reads = LEVEL_NEWEST;
+    uint32_t reads = this_release.level;
     for (size_t i = 0; i < controller->leases.len; i++)
         if (!sim_pair_find(&answer->pairs, SIM_REPLICA, (uint64_t)controller->leases.items[i]))
             return;
