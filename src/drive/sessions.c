@@ -7,6 +7,7 @@
  */
 #include "drive/internal.h"
 
+#include <inttypes.h>
 #include <stdio.h>
 
 #include "core/agent/agent.h"
@@ -335,14 +336,24 @@ static bool belongs_here(struct driver *driver, drive_session session, const str
     return false;
 }
 
+static void refuse_release(struct driver *driver, drive_session session, const struct hello *hello)
+{
+    char why[160];
+    snprintf(why, sizeof why,
+             "the agent speaks version %" PRIu32 " of the wire, this controller version %" PRIu32
+             ": their releases are not neighbours",
+             hello->version, this_release.wire);
+    refuse(driver, session, why);
+}
+
 /* Returns NULL after it has refused the session. */
 static struct machine *find_machine(struct driver *driver, drive_session session, const struct hello *hello)
 {
     struct machine *machine = cluster_find(core_cluster(driver->core), hello->machine);
     if (!machine)
         refuse(driver, session, "this machine is not in the cluster file");
-    else if (hello->version > WIRE_VERSION)
-        refuse(driver, session, "the agent speaks a newer protocol than this controller");
+    else if (!release_speaks(hello->version))
+        refuse_release(driver, session, hello);
     else if (belongs_here(driver, session, hello))
         return machine;
     return NULL;
@@ -401,7 +412,7 @@ void sessions_hello_applied(struct driver *driver, const struct pending *pending
         .kind = FROM_CONTROLLER_WELCOME,
         .welcome = {core_epoch(driver->core), cluster->policy.lease_ns, cluster->policy.heartbeat_ns,
                     cluster->machines[pending->machine].chip_count + 1, grant_lease(driver, sessions),
-                    core_identity(driver->core)},
+                    core_identity(driver->core), this_release.wire},
     };
     send(driver, pending->session, &message);
 }

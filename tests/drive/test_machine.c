@@ -151,9 +151,12 @@ static void bed_wait(struct bed *bed)
 
 static void bed_welcome(struct bed *bed)
 {
-    struct from_controller welcome = {
-        .kind = FROM_CONTROLLER_WELCOME,
-        .welcome = {.epoch = 1, .lease_ns = 3 * NS_PER_SECOND, .heartbeat_ns = NS_PER_SECOND, .cluster = 1}};
+    struct from_controller welcome = {.kind = FROM_CONTROLLER_WELCOME,
+                                      .welcome = {.epoch = 1,
+                                                  .lease_ns = 3 * NS_PER_SECOND,
+                                                  .heartbeat_ns = NS_PER_SECOND,
+                                                  .cluster = 1,
+                                                  .version = WIRE_VERSION}};
     machine_message(&bed->driver, false, &welcome);
 }
 

@@ -21,6 +21,39 @@ static void test_first_message(void **state)
     world_done(&w);
 }
 
+static void say_version(struct world *w, drive_session session, enum from_agent_kind kind, uint32_t version)
+{
+    struct from_agent message = {.kind = kind,
+                                 .hello = {.version = version,
+                                           .machine = STR("m-1"),
+                                           .incarnation = 1,
+                                           .connection = session,
+                                           .chips = 4,
+                                           .software = STR("test")}};
+    driver_message(w->driver, session, &message);
+    driver_turn(w->driver);
+}
+
+static void test_agents_of_other_releases(void **state)
+{
+    struct world w;
+    world_init(&w, NULL);
+    say_version(&w, 1, FROM_AGENT_HELLO, WIRE_VERSION + 1);
+    assert_int_equal(driver_session(w.driver, 0), 1);
+    say_version(&w, 2, FROM_AGENT_HELLO, WIRE_VERSION - 1);
+    assert_int_equal(driver_session(w.driver, 0), 2);
+    buf_clear(&w.story);
+    say_version(&w, 3, FROM_AGENT_TETHER, WIRE_VERSION + 1);
+    STORY(&w, "");
+    say_version(&w, 4, FROM_AGENT_HELLO, WIRE_VERSION + 2);
+    STORY(&w, "send 4 refused; close 4; ");
+    assert_non_null(strstr(w.refusal, "version 3 of the wire, this controller version 1"));
+    say_version(&w, 5, FROM_AGENT_TETHER, UINT32_MAX);
+    STORY(&w, "send 5 refused; close 5; ");
+    assert_int_equal(driver_session(w.driver, 0), 2); /* neither took the machine's place */
+    world_done(&w);
+}
+
 static void test_nothing_is_sent_before_the_welcome(void **state)
 {
     struct world w;
@@ -468,6 +501,7 @@ int main(int argc, char **argv)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_first_message),
+        cmocka_unit_test(test_agents_of_other_releases),
         cmocka_unit_test(test_nothing_is_sent_before_the_welcome),
         cmocka_unit_test(test_machines_of_another_cluster_are_refused),
         cmocka_unit_test(test_hello_takes_the_place_of_a_queued_one),

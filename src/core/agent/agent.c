@@ -295,6 +295,15 @@ static void on_welcome(struct agent *agent, const struct welcome *welcome, struc
         agent_disconnect(agent, effects, RETRY_IDLE_MAX_NS);
         return;
     }
+    if (!release_speaks(welcome->version)) {
+        agent_note(
+            effects,
+            "the controller speaks version %u of the wire, this agent version %u: their releases are not "
+            "neighbours",
+            welcome->version, this_release.wire);
+        agent_disconnect(agent, effects, RETRY_REFUSED_NS);
+        return;
+    }
     /* codec.c refuses others */
     CHECK(welcome->lease_ns > 0 && welcome->heartbeat_ns > 0 && welcome->cluster != 0);
     agent->epoch_seen = welcome->epoch;

@@ -330,6 +330,7 @@ static void write_welcome(const struct welcome *welcome, Wire__Welcome *ret, Wir
     ret->heartbeat_ns = welcome->heartbeat_ns;
     ret->chips_plus_1 = welcome->chips_plus_1;
     ret->cluster = welcome->cluster;
+    ret->version = welcome->version;
 }
 
 static void write_exec_resize(const struct exec_resize *resize, Wire__ExecResize *ret)
@@ -457,7 +458,8 @@ static int read_welcome(const Wire__Welcome *pb, struct welcome *ret, struct err
                             .lease_ns = pb->lease_ns,
                             .heartbeat_ns = pb->heartbeat_ns,
                             .chips_plus_1 = pb->chips_plus_1,
-                            .cluster = pb->cluster};
+                            .cluster = pb->cluster,
+                            .version = pb->version};
     if (ret->cluster == 0)
         return error_set(error, ERROR_INVALID, "welcome: the controller does not say whose it is");
     if (ret->lease_ns <= 0 || ret->heartbeat_ns <= 0 || ret->lease_ns > LEASE_MAX_NS ||

@@ -290,7 +290,7 @@ static int read_report_list(struct arena *arena, Wire__TaskReport *const *list, 
     size_t known = 0;
     for (size_t i = 0; i < count; i++) {
         if (!report_kind_known(list[i]->kind))
-            continue; /* a later agent's signature of an unknown kind */
+            continue; /* a kind that only a later agent knows */
         int rc = read_report(arena, list[i], &reports[known], error);
         if (rc < 0)
             return rc;
@@ -374,9 +374,6 @@ static int read_step(const Wire__TaskStep *pb, struct task_step *ret, struct err
 {
     if (pb->step < 0 || pb->total < 0 || pb->first_plus_1 < 0)
         return error_set(error, ERROR_INVALID, "step of task %llu: negative", (unsigned long long)pb->task);
-    if (pb->source >= STEP_SOURCES)
-        return error_set(error, ERROR_INVALID, "step of task %llu: unknown source %u",
-                         (unsigned long long)pb->task, pb->source);
     if (pb->n_metrics > METRICS_MAX)
         return error_set(error, ERROR_INVALID, "step of task %llu: %zu metrics (METRICS_MAX is %d)",
                          (unsigned long long)pb->task, pb->n_metrics, METRICS_MAX);
@@ -429,15 +426,17 @@ static int read_usage(struct arena *arena, const Wire__Usage *pb, struct usage *
 int codec_read_heartbeat(struct arena *arena, const Wire__Heartbeat *pb, struct heartbeat *ret,
                          struct error *error)
 {
-    struct heartbeat heartbeat = {
-        .sent_ns = pb->sent_ns, .wall_ns = pb->wall_ns, .grant = pb->grant, .step_count = pb->n_steps};
+    struct heartbeat heartbeat = {.sent_ns = pb->sent_ns, .wall_ns = pb->wall_ns, .grant = pb->grant};
     heartbeat.steps = codec_try_array(arena, pb->n_steps, sizeof *heartbeat.steps, error);
     if (!heartbeat.steps)
         return ERROR_LIMIT;
     for (size_t i = 0; i < pb->n_steps; i++) {
-        int rc = read_step(pb->steps[i], &heartbeat.steps[i], error);
+        if (pb->steps[i]->source >= STEP_SOURCES)
+            continue; /* a source that only a later agent knows */
+        int rc = read_step(pb->steps[i], &heartbeat.steps[heartbeat.step_count], error);
         if (rc < 0)
             return rc;
+        heartbeat.step_count++;
     }
     if (pb->usage) {
         int rc = read_usage(arena, pb->usage, &heartbeat.usage, error);

@@ -321,6 +321,7 @@ struct welcome {
     uint32_t chips_plus_1; /* 1 + the machine's chips by the cluster file; 0: not given */
     struct lease_grant grant;
     uint64_t cluster; /* identity of the controller's cluster; the agent refuses another than its own */
+    uint32_t version; /* the controller's version of the wire (release.h) */
 };
 #define LOG_NOT_KEPT "no log of this attempt is here" /* LOG_DATA's error: another machine may have it */
 struct log_open {

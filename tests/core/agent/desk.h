@@ -58,7 +58,7 @@ static inline const struct from_agent *desk_sent(const struct desk *desk, enum f
 static inline void desk_welcome(struct desk *desk)
 {
     struct from_controller welcome = {.kind = FROM_CONTROLLER_WELCOME};
-    welcome.welcome = (struct welcome){5, LEASE_NS, NS_PER_SECOND, 0, {0}, DESK_CLUSTER};
+    welcome.welcome = (struct welcome){5, LEASE_NS, NS_PER_SECOND, 0, {0}, DESK_CLUSTER, WIRE_VERSION};
     desk_say(desk, welcome);
 }
 

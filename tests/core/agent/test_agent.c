@@ -106,7 +106,8 @@ static void test_life_of_a_task(void **state)
                                              .welcome = {.epoch = 5,
                                                          .lease_ns = LEASE_NS,
                                                          .heartbeat_ns = NS_PER_SECOND,
-                                                         .cluster = DESK_CLUSTER}});
+                                                         .cluster = DESK_CLUSTER,
+                                                         .version = WIRE_VERSION}});
     assert_null(desk_sent(&desk, FROM_AGENT_REPORTS));
     desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_FORGET, .task = 11});
     assert_int_equal(effect_of(&desk, AGENT_FORGET)->task, 11);
@@ -241,7 +242,8 @@ static void test_old_controller(void **state)
                                              .welcome = {.epoch = 4,
                                                          .lease_ns = LEASE_NS,
                                                          .heartbeat_ns = NS_PER_SECOND,
-                                                         .cluster = DESK_CLUSTER}});
+                                                         .cluster = DESK_CLUSTER,
+                                                         .version = WIRE_VERSION}});
     assert_false(agent_is_welcome(desk.agent));
     assert_non_null(effect_of(&desk, AGENT_CLOSE));
     desk_done(&desk);
@@ -262,7 +264,8 @@ static void welcome_of(struct desk *desk, uint64_t cluster, uint64_t epoch)
                                             .welcome = {.epoch = epoch,
                                                         .lease_ns = LEASE_NS,
                                                         .heartbeat_ns = NS_PER_SECOND,
-                                                        .cluster = cluster}});
+                                                        .cluster = cluster,
+                                                        .version = WIRE_VERSION}});
 }
 
 static void test_cluster_is_learnt_once(void **state)
@@ -355,6 +358,32 @@ static void test_refused_by_the_tether(void **state)
     desk_done(&desk);
 }
 
+static void meet_version(uint32_t version, bool welcome)
+{
+    struct desk desk;
+    desk_init(&desk);
+    desk_step(&desk, (struct agent_event){.kind = AGENT_BOOT});
+    desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    assert_int_equal(desk_sent(&desk, FROM_AGENT_HELLO)->hello.version, WIRE_VERSION);
+    desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_WELCOME,
+                                             .welcome = {.epoch = 5,
+                                                         .lease_ns = LEASE_NS,
+                                                         .heartbeat_ns = NS_PER_SECOND,
+                                                         .cluster = DESK_CLUSTER,
+                                                         .version = version}});
+    assert_int_equal(agent_is_welcome(desk.agent), welcome);
+    assert_int_equal(effect_of(&desk, AGENT_CLOSE) == NULL, welcome);
+    desk_done(&desk);
+}
+
+static void test_controllers_of_other_releases(void **state)
+{
+    meet_version(WIRE_VERSION - 1, true);
+    meet_version(WIRE_VERSION + 1, true);
+    meet_version(WIRE_VERSION + 2, false);
+    meet_version(UINT32_MAX, false);
+}
+
 static void join(struct desk *desk, uint64_t client, obj_id task, int32_t attempt)
 {
     desk_step(desk, (struct agent_event){.kind = AGENT_CLIENT_JOIN,
@@ -424,7 +453,8 @@ static void test_clients(void **state)
                                              .welcome = {.epoch = 5,
                                                          .lease_ns = LEASE_NS,
                                                          .heartbeat_ns = NS_PER_SECOND,
-                                                         .cluster = DESK_CLUSTER}});
+                                                         .cluster = DESK_CLUSTER,
+                                                         .version = WIRE_VERSION}});
     assert_non_null(report_of(&desk, 11, REPORT_SHARD_SAVED));
     assert_int_equal(desk_sent(&desk, FROM_AGENT_REPORTS)->reports.number, 1);
     desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = 1});
@@ -617,7 +647,8 @@ static void test_an_errand_is_told_until_it_is_acknowledged(void **state)
                                              .welcome = {.epoch = 5,
                                                          .lease_ns = LEASE_NS,
                                                          .heartbeat_ns = NS_PER_SECOND,
-                                                         .cluster = DESK_CLUSTER}});
+                                                         .cluster = DESK_CLUSTER,
+                                                         .version = WIRE_VERSION}});
     reports = &desk_sent(&desk, FROM_AGENT_REPORTS)->reports;
     assert_true(reports->errand_count == 1 && reports->errands[0].errand == 21);
     desk_say(&desk, (struct from_controller){.kind = FROM_CONTROLLER_REPORTS_ACK, .number = reports->number});
@@ -664,6 +695,7 @@ int main(void)
         cmocka_unit_test(test_controller_of_another_cluster),
         cmocka_unit_test(test_strangers_are_told_of_ever_more_rarely),
         cmocka_unit_test(test_refused_by_the_tether),
+        cmocka_unit_test(test_controllers_of_other_releases),
         cmocka_unit_test(test_clients),
         cmocka_unit_test(test_adoption),
         cmocka_unit_test(test_back_off),

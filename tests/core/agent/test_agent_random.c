@@ -292,7 +292,8 @@ static void game_turn(struct game *game)
                                  .lease_ns = LEASE_NS,
                                  .heartbeat_ns = NS_PER_SECOND,
                                  .cluster = DESK_CLUSTER + (agent_cluster(game->desk.agent) != 0 &&
-                                                            rng_chance(&game->rng, 50000))}});
+                                                            rng_chance(&game->rng, 50000)),
+                                 .version = WIRE_VERSION}});
         break;
     case 6:
     case 7:
@@ -343,7 +344,8 @@ static void game_settle(struct game *game)
                                                 .welcome = {.epoch = game->epoch,
                                                             .lease_ns = LEASE_NS,
                                                             .heartbeat_ns = NS_PER_SECOND,
-                                                            .cluster = DESK_CLUSTER}});
+                                                            .cluster = DESK_CLUSTER,
+                                                            .version = WIRE_VERSION}});
     }
     assert_true(agent_is_welcome(game->desk.agent));
     for (int turn = 0; turn < 3; turn++)

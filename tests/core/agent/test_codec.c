@@ -362,7 +362,8 @@ static struct from_controller random_controller(struct rng *rng, struct arena *a
                                            rng_range(rng, 1, NS_PER_SECOND),
                                            (uint32_t)rng_next(rng),
                                            random_grant(rng),
-                                           rng_next(rng) | 1};
+                                           rng_next(rng) | 1,
+                                           (uint32_t)rng_next(rng)};
         break;
     case FROM_CONTROLLER_REFUSED:
         message.text = random_text(rng, arena, 0);
@@ -692,6 +693,43 @@ static void test_refusals(void **state)
     assert_int_equal(agent.reports.count, 1);
     assert_int_equal(agent.reports.items[0].kind, REPORT_EXITED);
     assert_int_equal(agent.reports.number, 3);
+    /* Heartbeat {steps [{task 1, source 99}, {task 2}]} likewise. */
+    struct str steps = STR("\x1a\x0a\x1a\x04\x08\x01\x38\x63\x1a\x02\x08\x02");
+    assert_int_equal(codec_get_agent(&arena, steps, &agent, &error), 0);
+    assert_int_equal(agent.heartbeat.step_count, 1);
+    assert_true(agent.heartbeat.steps[0].task == 2);
+}
+
+/* Appends a message within a oneof, as a later release would send it: with a number in field 100, a text in
+ * field 101, and both again inside. */
+static void put_later(struct buf *out, uint8_t kind, struct str inner)
+{
+    static const char unknown[] = "\xa0\x06\x07\xaa\x06\x03new";
+    assert_true(inner.len + sizeof unknown - 1 < 128); /* a length of one byte */
+    buf_add(out, unknown, sizeof unknown - 1);
+    buf_printf(out, "%c%c", kind << 3 | 2, (int)(inner.len + sizeof unknown - 1));
+    buf_add(out, unknown, sizeof unknown - 1);
+    buf_add_str(out, inner);
+}
+
+/* Fields of the next release are ignored, wherever they are. */
+static void test_later_fields(void **state)
+{
+    ARENA_CLEANUP struct arena arena = {0};
+    BUF_CLEANUP struct buf hello = {0}, welcome = {0};
+    struct from_agent agent;
+    struct from_controller controller;
+    struct error error;
+    put_later(&hello, FROM_AGENT_HELLO, STR("\x08\x02\x12\x03m-1")); /* version 2, machine m-1 */
+    assert_int_equal(codec_get_agent(&arena, buf_str(&hello), &agent, &error), 0);
+    assert_int_equal(agent.kind, FROM_AGENT_HELLO);
+    assert_int_equal(agent.hello.version, 2);
+    assert_true(str_is(agent.hello.machine, "m-1"));
+    put_later(&welcome, FROM_CONTROLLER_WELCOME, STR("\x08\x05\x10\x02\x18\x04\x30\x02"));
+    assert_int_equal(codec_get_controller(&arena, buf_str(&welcome), &controller, &error), 0);
+    assert_int_equal(controller.kind, FROM_CONTROLLER_WELCOME);
+    assert_true(controller.welcome.epoch == 5 && controller.welcome.version == 2);
+    assert_true(controller.welcome.lease_ns == 1 && controller.welcome.heartbeat_ns == 2);
 }
 
 /* Times that a clock's reading could not be added to. */
@@ -807,6 +845,7 @@ int main(void)
         cmocka_unit_test(test_endless_runs_are_refused),
         cmocka_unit_test(test_frames),
         cmocka_unit_test(test_refusals),
+        cmocka_unit_test(test_later_fields),
         cmocka_unit_test(test_times_fit),
         cmocka_unit_test(test_rejoins_are_checked),
         cmocka_unit_test(test_memory_is_bounded),

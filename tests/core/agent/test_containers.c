@@ -56,7 +56,8 @@ static void welcome(struct bench *bench)
                                         .welcome = {.epoch = 5,
                                                     .lease_ns = LEASE_NS,
                                                     .heartbeat_ns = NS_PER_SECOND,
-                                                    .cluster = DESK_CLUSTER}});
+                                                    .cluster = DESK_CLUSTER,
+                                                    .version = WIRE_VERSION}});
 }
 
 static void open_bench(struct bench *bench)

@@ -28,7 +28,7 @@ static void welcomed(struct desk *desk, struct lease_grant grant)
     desk_step(desk, (struct agent_event){.kind = AGENT_CONNECTED});
     assert_non_null(desk_sent(desk, FROM_AGENT_HELLO));
     struct from_controller welcome = {.kind = FROM_CONTROLLER_WELCOME};
-    welcome.welcome = (struct welcome){5, LEASE_NS, NS_PER_SECOND, 0, grant, DESK_CLUSTER};
+    welcome.welcome = (struct welcome){5, LEASE_NS, NS_PER_SECOND, 0, grant, DESK_CLUSTER, WIRE_VERSION};
     desk_say(desk, welcome);
     assert_true(agent_is_welcome(desk->agent));
 }
@@ -152,7 +152,7 @@ static void answered_late(struct desk *desk, struct lease_grant grant)
     assert_non_null(desk_sent(desk, FROM_AGENT_HELLO));
     desk->now_ns += LEASE_NS;
     struct from_controller welcome = {.kind = FROM_CONTROLLER_WELCOME};
-    welcome.welcome = (struct welcome){5, LEASE_NS, NS_PER_SECOND, 0, grant, DESK_CLUSTER};
+    welcome.welcome = (struct welcome){5, LEASE_NS, NS_PER_SECOND, 0, grant, DESK_CLUSTER, WIRE_VERSION};
     desk_say(desk, welcome);
     assert_false(agent_is_welcome(desk->agent)); /* it asks again */
     assert_null(effect_of(desk, AGENT_STOP));

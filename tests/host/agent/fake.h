@@ -148,8 +148,11 @@ static void on_hello(struct fake *fake, struct wire_conn *conn, const struct hel
     fake->cluster_said = hello->cluster;
     for (size_t i = 0; i < hello->report_count; i++)
         take_report(fake, &hello->reports[i]);
-    struct welcome welcome = {
-        .epoch = 1, .lease_ns = fake->lease_ns, .heartbeat_ns = fake->heartbeat_ns, .cluster = fake->cluster};
+    struct welcome welcome = {.epoch = 1,
+                              .lease_ns = fake->lease_ns,
+                              .heartbeat_ns = fake->heartbeat_ns,
+                              .cluster = fake->cluster,
+                              .version = WIRE_VERSION};
     wire_send_controller(conn,
                          &(struct from_controller){.kind = FROM_CONTROLLER_WELCOME, .welcome = welcome});
     if (fake->on_hello)

@@ -38,8 +38,8 @@ static void test_strangers_are_refused(void **state)
     fake_hello(unknown);
     expect_refusal(&w, unknown, "not in the cluster file");
     newer->conn = fake_dial(newer);
-    fake_say(newer, newer->conn, FROM_AGENT_HELLO, WIRE_VERSION + 1);
-    expect_refusal(&w, newer, "newer protocol");
+    fake_say(newer, newer->conn, FROM_AGENT_HELLO, WIRE_VERSION + 2);
+    expect_refusal(&w, newer, "not neighbours");
     rude->conn = fake_dial(rude);
     fake_beat(rude, 1);
     expect_refusal(&w, rude, "hello first");
@@ -47,6 +47,18 @@ static void test_strangers_are_refused(void **state)
     fake_say(tether, tether->tether, FROM_AGENT_TETHER, WIRE_VERSION);
     expect_refusal(&w, tether, "not in the cluster file");
     assert_true(core_seq(w.controller->core) == seq); /* nothing of it reached the log */
+    world_done(&w);
+}
+
+static void test_agent_of_the_next_release_is_welcome(void **state)
+{
+    struct world w;
+    world_init(&w);
+    struct fake *newer = fake_new(&w, "m-1");
+    newer->conn = fake_dial(newer);
+    fake_say(newer, newer->conn, FROM_AGENT_HELLO, WIRE_VERSION + 1);
+    RUN_UNTIL(&w, newer->welcomes == 1);
+    assert_int_equal(world_state(&w, "m-1"), MACHINE_READY);
     world_done(&w);
 }
 
@@ -397,6 +409,7 @@ int main(int argc, char **argv)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_agent_is_welcomed_and_beats),
         cmocka_unit_test(test_strangers_are_refused),
+        cmocka_unit_test(test_agent_of_the_next_release_is_welcome),
         cmocka_unit_test(test_second_hello_ends_the_connection),
         cmocka_unit_test(test_tether_says_nothing_else),
         cmocka_unit_test(test_newest_connection_wins),
