@@ -327,6 +327,52 @@ static void policies_of_security(void **state)
     RUN(rows);
 }
 
+/* What machines cannot keep is refused, of a pod and of a container; what says nothing is taken. */
+static void security_that_cannot_be_kept(void **state)
+{
+#define SECURITY(where, text) where ".securityContext={" text "}"
+#define ARMOR(type)           "\"appArmorProfile\":{\"type\":\"" type "\"}"
+#define PROFILE(type)         "\"seccompProfile\":{\"type\":\"" type "\"}"
+#define WINDOWS               "\"windowsOptions\":{\"runAsUserName\":\"a\"}"
+    static const struct row rows[] = {
+        {SECURITY("P0", "\"sysctls\":[{\"name\":\"kernel.shm_rmid_forced\",\"value\":\"0\"}]"),
+         P0 ".securityContext.sysctls: Forbidden: tasks share the machine's kernel settings\n"},
+        {SECURITY("P0", "\"sysctls\":[]"), ""},
+        {"P0.hostUsers=false", P0 ".hostUsers: Forbidden: tasks get no user namespace of their own\n"},
+        {"P0.hostUsers=true", ""},
+        {SECURITY("P0", ARMOR("RuntimeDefault")),
+         P0 ".securityContext.appArmorProfile.type: Unsupported value: \"RuntimeDefault\": supported values: "
+            "\"Unconfined\"\n"},
+        {SECURITY("C0", ARMOR("RuntimeDefault")),
+         C0 ".securityContext.appArmorProfile.type: Unsupported value: \"RuntimeDefault\": supported values: "
+            "\"Unconfined\"\n"},
+        {SECURITY("C0", ARMOR("Unconfined")), ""},
+        {SECURITY("P0", WINDOWS), P0 ".securityContext.windowsOptions: Forbidden: machines run Linux\n"},
+        {SECURITY("C0", WINDOWS), C0 ".securityContext.windowsOptions: Forbidden: machines run Linux\n"},
+        {SECURITY("C0", "\"windowsOptions\":{}"), ""},
+        {SECURITY("P0", "\"seLinuxOptions\":{\"level\":\"s0\"}"),
+         P0 ".securityContext.seLinuxOptions: Forbidden: machines do not set SELinux labels\n"},
+        {SECURITY("P0", PROFILE("Localhost")),
+         P0 ".securityContext.seccompProfile.type: Unsupported value: \"Localhost\": supported values: "
+            "\"RuntimeDefault\", \"Unconfined\"\n"},
+        {SECURITY("P0", PROFILE("Unconfined")), ""},
+        {SECURITY("C0", "\"procMount\":\"Unmasked\""),
+         C0 ".securityContext.procMount: Unsupported value: \"Unmasked\": supported values: \"Default\"\n"},
+        {SECURITY("C0", "\"capabilities\":{\"add\":[\"ROOT\"]}"),
+         C0 ".securityContext.capabilities.add[0]: Invalid value: \"ROOT\": must be ALL or the name of a "
+            "capability, such as NET_BIND_SERVICE\n"},
+        {SECURITY("C0", "\"capabilities\":{\"drop\":[\"ALL\",\"NOBODY\"]}"),
+         C0 ".securityContext.capabilities.drop[1]: Invalid value: \"NOBODY\": must be ALL or the name of a "
+            "capability, such as NET_BIND_SERVICE\n"},
+        {SECURITY("P0", "\"supplementalGroups\":[7,-1]"),
+         P0 ".securityContext.supplementalGroups[1]: Invalid value: -1: must be between 0 and 2147483647, "
+            "inclusive\n"},
+        {SECURITY("P0", "\"fsGroup\":-1"),
+         P0 ".securityContext.fsGroup: Invalid value: -1: must be between 0 and 2147483647, inclusive\n"},
+    };
+    RUN(rows);
+}
+
 static void policies(void **state)
 {
 #define FAIL(text) "spec.failurePolicy={\"rules\":[" text "]}"
@@ -528,6 +574,7 @@ int main(void)
         cmocka_unit_test(pod_failure_policy),
         cmocka_unit_test(pods),
         cmocka_unit_test(policies_of_security),
+        cmocka_unit_test(security_that_cannot_be_kept),
         cmocka_unit_test(policies),
         cmocka_unit_test(coordinator),
         cmocka_unit_test(volume_claims),
