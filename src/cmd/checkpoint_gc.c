@@ -109,6 +109,7 @@ static int choose(struct gc *gc, struct error *error)
 
 static int delete_chosen(struct gc *gc, struct error *error)
 {
+    struct buf line BUF_CLEANUP = {0};
     for (size_t i = 0; i < gc->list.len; i++) {
         const struct found *found = &gc->list.items[i];
         if (!found->goes)
@@ -116,7 +117,9 @@ static int delete_chosen(struct gc *gc, struct error *error)
         int rc = gc->dry_run ? 0 : bucket_delete(gc->store, arena_strdup(&gc->arena, found->key), error);
         if (rc < 0)
             return rc;
-        printf("%s " STR_FORMAT "\n", gc->dry_run ? "would delete" : "deleted", STR_ARG(found->key));
+        buf_printf(&line, "%s " STR_FORMAT "\n", gc->dry_run ? "would delete" : "deleted",
+                   STR_ARG(found->key));
+        output_write(&line);
         gc->count++;
         gc->bytes += found->bytes;
     }
@@ -126,6 +129,7 @@ static int delete_chosen(struct gc *gc, struct error *error)
 static int drop_uploads(struct gc *gc, struct error *error)
 {
     struct object_list list = {0};
+    struct buf line BUF_CLEANUP = {0};
     int64_t now_ns = (int64_t)time(NULL) * NS_PER_SECOND;
     int rc = upload_list(gc->store, &gc->arena, &list, error);
     for (size_t i = 0; i < list.entries.len && rc == 0; i++) {
@@ -136,8 +140,9 @@ static int drop_uploads(struct gc *gc, struct error *error)
             rc = upload_abort(gc->store, arena_strdup(&gc->arena, entry->key),
                               arena_strdup(&gc->arena, entry->upload), error);
         if (rc == 0)
-            printf("%s the upload of " STR_FORMAT "\n", gc->dry_run ? "would abort" : "aborted",
-                   STR_ARG(entry->key));
+            buf_printf(&line, "%s the upload of " STR_FORMAT "\n", gc->dry_run ? "would abort" : "aborted",
+                       STR_ARG(entry->key));
+        output_write(&line);
         gc->count++;
     }
     vec_done(&list.entries);

@@ -181,22 +181,23 @@ static const char *status_name(int status)
 
 /* --- what is printed ------------------------------------------------------------------------------ */
 
-static void print_found(const struct check *check, const struct found *found)
+static void print_found(struct buf *out, const struct check *check, const struct found *found)
 {
-    printf("  %-8s %-8s %s", assertion_name(found->assertion), severity_name(found->severity), found->code);
+    buf_printf(out, "  %-8s %-8s %s", assertion_name(found->assertion), severity_name(found->severity),
+               found->code);
     if (found->place[0])
-        printf(" %s", found->place);
+        buf_printf(out, " %s", found->place);
     if (found->count > 1)
-        printf(" (%u times)", found->count);
+        buf_printf(out, " (%u times)", found->count);
     if (check->rounds > 1)
-        printf(" [round %lld]", (long long)found->round);
-    printf(": %s\n", found->evidence);
+        buf_printf(out, " [round %lld]", (long long)found->round);
+    buf_printf(out, ": %s\n", found->evidence);
 }
 
-static void print_text(const struct check *check)
+static void print_text(struct buf *out, const struct check *check)
 {
     char wall[24], cost[24];
-    printf("%-12s %10s %10s  %s\n", "PROBE", "TIME", "PROCESSOR", "STATE");
+    buf_printf(out, "%-12s %10s %10s  %s\n", "PROBE", "TIME", "PROCESSOR", "STATE");
     for (size_t i = 0; i < probes_count(); i++) {
         struct probes_standing standing;
         probes_standing(check->probes, i, &standing);
@@ -207,21 +208,21 @@ static void print_text(const struct check *check)
             signals += strcmp(check->found.items[k].probe, standing.name) == 0;
         duration_format(standing.wall_ns, wall);
         duration_format(standing.cost_ns, cost);
-        printf("%-12s %10s %10s  ", standing.name, wall, cost);
+        buf_printf(out, "%-12s %10s %10s  ", standing.name, wall, cost);
         if (standing.off)
-            printf("off: too costly");
+            buf_printf(out, "off: too costly");
         else if (standing.hung > 0)
-            printf("%u hung", standing.hung);
+            buf_printf(out, "%u hung", standing.hung);
         else if (standing.note[0])
-            printf("%s", standing.note);
+            buf_printf(out, "%s", standing.note);
         else
-            printf("%s", signals ? "" : "-");
-        printf("\n");
+            buf_printf(out, "%s", signals ? "" : "-");
+        buf_printf(out, "\n");
         for (size_t k = 0; k < check->found.len; k++)
             if (strcmp(check->found.items[k].probe, standing.name) == 0)
-                print_found(check, &check->found.items[k]);
+                print_found(out, check, &check->found.items[k]);
     }
-    printf("%s\n", status_name(status_of(check)));
+    buf_printf(out, "%s\n", status_name(status_of(check)));
 }
 
 static void json_probes(const struct check *check, struct json_writer *writer)
@@ -254,10 +255,9 @@ static const char *level_name(const struct check *check, const struct found *fou
     return fault_level_names[fault_table_rule(check->table, str_from(found->code), found->severity)->level];
 }
 
-static void print_json(const struct check *check)
+static void print_json(struct buf *out, const struct check *check)
 {
-    struct buf out BUF_CLEANUP = {0};
-    struct json_writer writer = {.out = &out};
+    struct json_writer writer = {.out = out};
     json_begin_object(&writer);
     json_pair_text(&writer, "status", status_name(status_of(check)));
     json_probes(check, &writer);
@@ -282,7 +282,8 @@ static void print_json(const struct check *check)
     }
     json_end_array(&writer);
     json_end_object(&writer);
-    printf("%s\n", out.data);
+    buf_add_char(out, '\n');
+    output_escape(out);
 }
 
 /* --- the command line ----------------------------------------------------------------------------- */
@@ -368,11 +369,13 @@ int cmd_check(int argc, char **argv)
     if (status == STATUS_OK)
         status = begin(&check);
     if (check.probes) {
+        struct buf out BUF_CLEANUP = {0};
         run_rounds(&check);
         if (check.json)
-            print_json(&check);
+            print_json(&out, &check);
         else
-            print_text(&check);
+            print_text(&out, &check);
+        output_write(&out);
         status = status_of(&check);
         probes_free(check.probes);
     }

@@ -145,7 +145,9 @@ static void print_record(const struct command *command, const struct store_recor
     json_pair_int(&writer, "bytes", (int64_t)record->bytes.len);
     json_pair_str(&writer, "event", buf_str(&text));
     json_end_object(&writer);
-    puts(line.data);
+    buf_add_char(&line, '\n');
+    output_escape(&line);
+    output_write(&line);
 }
 
 /* The state before record `from`, which knows the tasks' names; NULL: the log does not go back so far, or is

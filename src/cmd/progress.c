@@ -331,11 +331,12 @@ static void draw_plain(struct progress_view *view, bool last)
     int64_t now_ns = client_clock();
     for (size_t i = 0; i < view->rows.len; i++) {
         struct progress_row *row = view->rows.items[i];
-        struct buf line BUF_CLEANUP = {0};
+        struct buf line BUF_CLEANUP = {0}, out BUF_CLEANUP = {0};
         if (has_news(row)) {
             if (!view->json)
-                printf(STR_FORMAT ": " STR_FORMAT "\n", STR_ARG(row->name),
-                       STR_ARG(buf_str(&row->last_event)));
+                buf_printf(&out, STR_FORMAT ": " STR_FORMAT "\n", STR_ARG(row->name),
+                           STR_ARG(buf_str(&row->last_event)));
+            output_write(&out);
             row->restarts_shown = row->restarts;
             row->resumed_shown = row->resumed;
         }
@@ -347,13 +348,15 @@ static void draw_plain(struct progress_view *view, bool last)
         bool news = !str_equal(row->state, row->printed_state);
         if (same || (!news && !last && now_ns - row->printed_ns < PLAIN_NS))
             continue;
-        printf(STR_FORMAT "\n", STR_ARG(buf_str(&line)));
         buf_clear(&row->printed);
         buf_add_str(&row->printed, buf_str(&line));
+        buf_add_char(&line, '\n');
+        if (view->json)
+            output_escape(&line);
+        output_write(&line);
         row->printed_state = row->state;
         row->printed_ns = now_ns;
     }
-    fflush(stdout);
 }
 
 void progress_failure(struct progress_view *view, const struct doc *jobset)
@@ -378,6 +381,8 @@ void progress_failure(struct progress_view *view, const struct doc *jobset)
         put_wrapped(&out, buf_str(&why), (size_t)columns, name.len + 10, 4);
     }
     buf_add_char(&out, '\n');
+    if (view->json)
+        output_escape(&out);
     output_write(&out);
 }
 
