@@ -164,6 +164,13 @@ int origin_check(const struct origin_headers *headers, const struct origin_serve
                   STR_ARG(shown(site)));
         return 403;
     }
+    if (!server->tls && headers->upgrade && headers->origin.data && !headers->token) {
+        error_set(
+            error, ERROR_INVALID,
+            "the request asks for an upgrade over plain HTTP and has an Origin, as web pages' have: ask "
+            "over HTTPS, without Origin, or with a bearer token");
+        return 403;
+    }
     if (!server->tls && headers->body && str_trim(headers->content_type).len == 0) {
         error_set(error, ERROR_INVALID,
                   "the request has a body without Content-Type: send Content-Type: application/json or "

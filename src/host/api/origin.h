@@ -7,8 +7,11 @@
  *   - its Sec-Fetch-Site is neither "same-origin" nor "none";
  *   - over plain HTTP, its Host is no loopback name, not the address of this end of the connection, and none
  *     of the names of the server; with TLS the certificate proves the name;
- *   - over plain HTTP, it has a body without Content-Type: a page sends that without asking first.
- * Clients other than browsers send neither Origin nor Sec-Fetch-Site.
+ *   - over plain HTTP, it has a body without Content-Type: a page sends that without asking first;
+ *   - over plain HTTP, it asks for an upgrade and has an Origin, were it the server's own, whose pages open no
+ *     websockets: only a page that another server left in a browser would. Authorization, which no page can
+ *     send with a websocket, tells a library that adds an Origin of its own (Python's websocket-client).
+ * Other clients than browsers and such libraries send neither Origin nor Sec-Fetch-Site.
  */
 #ifndef PHX_HOST_API_ORIGIN_H
 #define PHX_HOST_API_ORIGIN_H
@@ -23,6 +26,8 @@ struct origin_headers {
     struct str host, origin, fetch_site, content_type;
     bool repeated; /* Host or Origin came twice */
     bool body;     /* it has a body */
+    bool upgrade;  /* it has Upgrade */
+    bool token;    /* it has Authorization */
 };
 
 /* The end of the connection that the request came to. */

@@ -269,7 +269,9 @@ static struct origin_headers origin_of(const struct http_head *head)
                                      .origin = http_head_value(head, "Origin"),
                                      .fetch_site = http_head_value(head, "Sec-Fetch-Site"),
                                      .content_type = http_head_value(head, "Content-Type"),
-                                     .body = head->content_length != 0};
+                                     .body = head->content_length != 0,
+                                     .upgrade = http_head_value(head, "Upgrade").data != NULL,
+                                     .token = http_head_value(head, "Authorization").len > 0};
     int origins = 0; /* of Host there is one at most */
     for (size_t i = 0; i < head->header_count; i++)
         origins += http_is_word(head->headers[i].name, "Origin");

@@ -97,6 +97,37 @@ static void test_origins(void **state)
     assert_int_equal(checked(&(struct row){"h:1", "http://h:1", NULL, 0}, &server), 403);
 }
 
+/* Over plain HTTP no page has a shell, were it this server's. */
+static void test_upgrades(void **state)
+{
+    static const struct {
+        const char *origin;
+        bool tls, token;
+        int code;
+    } rows[] = {
+        {NULL, false, false, 0},
+        {NULL, false, true, 0},
+        {"http://localhost:7070", false, false, 403},
+        {"http://localhost:7070", false, true, 0}, /* a library that is no browser */
+        {"https://localhost", false, false, 403},
+        {"http://evil.example", false, true, 403},
+        {"", false, true, 403},
+        {"https://localhost:7070", true, false, 0},
+        {"https://evil.example", true, false, 403},
+        {"http://localhost:7070", true, true, 403},
+    };
+    for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+        struct error error = {0};
+        struct origin_headers headers = {.host = STR("localhost:7070"),
+                                         .origin = text(rows[i].origin),
+                                         .upgrade = true,
+                                         .token = rows[i].token};
+        int code = origin_check(&headers, &(struct origin_server){.tls = rows[i].tls}, &error);
+        if (code != rows[i].code)
+            fail_msg("Origin: %s, TLS %d, token %d: %d", rows[i].origin, rows[i].tls, rows[i].token, code);
+    }
+}
+
 /* The status that a real server answers this text with. */
 static int answered(struct fake_host *host, const char *request)
 {
@@ -109,6 +140,12 @@ static int answered(struct fake_host *host, const char *request)
 }
 
 #define EVIL   "Origin: http://evil.example\r\n"
+#define OWN    "Origin: http://localhost\r\n"
+#define SOCKET                                                                                               \
+    "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"                             \
+    "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\nSec-WebSocket-Protocol: v5.channel.k8s.io\r\n"
+#define EXEC                                                                                                 \
+    "GET /api/v1/namespaces/default/pods/a/exec?command=id&stdout=true HTTP/1.1\r\nHost: localhost\r\n"
 #define OBJECT "{\"metadata\":{\"name\":\"c\"}}"
 #define MAPS   "/api/v1/namespaces/default/configmaps"
 
@@ -134,11 +171,11 @@ static void test_server(void **state)
         {"POST " MAPS " HTTP/1.1\r\nHost: localhost\r\n" EVIL
          "Content-Type: application/json\r\nContent-Length: 25\r\n\r\n" OBJECT,
          403},
-        {"GET /api/v1/namespaces/default/pods/a/exec?command=id&stdout=true HTTP/1.1\r\nHost: "
-         "localhost\r\n" EVIL "Connection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Version: 13\r\n"
-         "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==\r\n"
-         "Sec-WebSocket-Protocol: v5.channel.k8s.io\r\n\r\n",
-         403},
+        {EXEC EVIL SOCKET "\r\n", 403},
+        {EXEC OWN SOCKET "\r\n", 403},
+        {EXEC OWN SOCKET "Authorization: Bearer t\r\n\r\n", 404}, /* there is no such Pod */
+        {EXEC SOCKET "\r\n", 404},
+        {"GET /api/v1/nodes HTTP/1.1\r\nHost: localhost\r\n" OWN "\r\n", 200},
         {"POST " MAPS " HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n"
          "Content-Length: 25\r\n\r\n" OBJECT,
          201},
@@ -156,6 +193,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_names),
         cmocka_unit_test(test_origins),
+        cmocka_unit_test(test_upgrades),
         cmocka_unit_test_setup_teardown(test_server, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
