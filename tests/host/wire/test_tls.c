@@ -320,6 +320,160 @@ static void test_garbled_while_lent(void **state)
     wire_tls_free(b);
 }
 
+/* --- limits of handshakes ------------------------------------------------------------------------- */
+
+struct guest {
+    struct wire_conn *conn;
+    bool opened, closed;
+};
+
+static void guest_opened(struct wire_conn *conn)
+{
+    ((struct guest *)wire_conn_context(conn))->opened = true;
+}
+
+static void guest_hears(struct wire_conn *conn, const struct from_controller *message)
+{
+    (void)conn;
+    (void)message;
+}
+
+static void guest_closed(struct wire_conn *conn, enum wire_reason reason, const char *why)
+{
+    (void)reason;
+    (void)why;
+    struct guest *guest = wire_conn_context(conn);
+    guest->closed = true;
+    guest->conn = NULL;
+}
+
+static const struct wire_handlers guest_handlers = {
+    .opened = guest_opened, .from_controller = guest_hears, .closed = guest_closed};
+
+struct door {
+    struct wire *wire;
+    struct wire_tls *own, *agent;
+    uint16_t port;
+};
+
+static void door_open(struct door *door, uint32_t shaking_max, uint32_t of_address_max)
+{
+    struct wire_listener *listener;
+    struct error error;
+    server = (struct side){0};
+    uv_loop_init(&loop);
+    patience_init(&patience, &loop);
+    *door = (struct door){.wire = wire_new(&loop),
+                          .own = settings("good", "good/server"),
+                          .agent = settings("good", "good/agents/m-1")};
+    wire_set_limits(door->wire, shaking_max, of_address_max);
+    CHECK(wire_listen(door->wire, "127.0.0.1", 0, &server_handlers, NULL, &listener, &door->port, &error) ==
+          0);
+    wire_listener_set_tls(listener, door->own);
+}
+
+static void door_close(struct door *door)
+{
+    wire_shutdown(door->wire);
+    patience_done(&patience);
+    uv_run(&loop, UV_RUN_DEFAULT);
+    CHECK(uv_loop_close(&loop) == 0);
+    wire_tls_free(door->own);
+    wire_tls_free(door->agent);
+}
+
+static void arrive(struct door *door, struct guest *guest, const char *source, bool shakes)
+{
+    struct error error;
+    struct wire_target target = {.host = "127.0.0.1",
+                                 .port = door->port,
+                                 .source = source,
+                                 .tls = shakes ? door->agent : NULL,
+                                 .timeout_ms = PATIENCE_S * 1000};
+    *guest = (struct guest){0};
+    CHECK(wire_connect(door->wire, &target, &guest_handlers, guest, &guest->conn, &error) == 0);
+    PATIENT_UNTIL(&patience, guest->opened || guest->closed);
+}
+
+/* Guests who connect and say nothing; the last one is beyond the limit. */
+static void crowd_in(struct door *door, struct guest *guests, size_t count)
+{
+    for (size_t i = 0; i < count; i++)
+        arrive(door, &guests[i], "127.0.0.1", false);
+    PATIENT_UNTIL(&patience, guests[count - 1].closed);
+    for (size_t i = 0; i + 1 < count; i++)
+        assert_false(guests[i].closed); /* they came before, and wait for what comes next */
+    assert_int_equal(server.opened, 0);
+}
+
+/* Is an agent at one of these addresses served? Two addresses may share a place of the crowd, but not all. */
+static bool served(struct door *door, int from, int to)
+{
+    struct guest guest;
+    for (int i = from; i <= to; i++) {
+        char source[16];
+        snprintf(source, sizeof source, "127.0.0.%d", i);
+        arrive(door, &guest, source, true);
+        if (guest.opened) {
+            PATIENT_UNTIL(&patience, server.opened == 1); /* its side of the handshake ends last */
+            wire_close(guest.conn);
+            return true;
+        }
+    }
+    return false;
+}
+
+static void test_an_address_has_its_handshakes(void **state)
+{
+    struct door door;
+    struct guest guests[3];
+    (void)state;
+    door_open(&door, 100, 2);
+    crowd_in(&door, guests, 3);
+    assert_false(served(&door, 1, 1)); /* nor is an agent of the same address */
+    assert_true(served(&door, 2, 5));
+    door_close(&door);
+}
+
+static void test_all_have_their_handshakes(void **state)
+{
+    struct door door;
+    struct guest guests[3];
+    (void)state;
+    door_open(&door, 2, 100);
+    crowd_in(&door, guests, 3);
+    assert_false(served(&door, 2, 5));
+    for (int i = 0; i < 2; i++)
+        wire_close(guests[i].conn);
+    PATIENT_UNTIL(&patience, server.refused == 2); /* the server knows that they left */
+    assert_true(served(&door, 1, 1));
+    door_close(&door);
+}
+
+static int64_t clock_of(clockid_t clock)
+{
+    struct timespec time;
+    CHECK(clock_gettime(clock, &time) == 0);
+    return time.tv_sec * INT64_C(1000000000) + time.tv_nsec;
+}
+
+/* The accepting side's work is another thread's: this process has no third one that works. */
+static void test_the_loop_shakes_no_hands(void **state)
+{
+    enum { GUESTS = 20, LEAST_NS = 20000 }; /* of each one; a handshake takes ten times as long */
+    struct door door;
+    struct guest guests[GUESTS];
+    (void)state;
+    door_open(&door, 0, 0);
+    int64_t beside_ns = clock_of(CLOCK_PROCESS_CPUTIME_ID) - clock_of(CLOCK_THREAD_CPUTIME_ID);
+    for (size_t i = 0; i < GUESTS; i++)
+        arrive(&door, &guests[i], "127.0.0.1", true);
+    PATIENT_UNTIL(&patience, server.opened == GUESTS);
+    int64_t after_ns = clock_of(CLOCK_PROCESS_CPUTIME_ID) - clock_of(CLOCK_THREAD_CPUTIME_ID);
+    assert_true(after_ns - beside_ns > GUESTS * LEAST_NS);
+    door_close(&door);
+}
+
 static int set_up(void **state)
 {
     static const char *const hosts[] = {"127.0.0.1"}, *const others[] = {"10.9.9.9", "elsewhere"};
@@ -386,6 +540,9 @@ int main(void)
         cmocka_unit_test(test_revoked),
         cmocka_unit_test(test_large_hello),
         cmocka_unit_test(test_garbled_while_lent),
+        cmocka_unit_test(test_an_address_has_its_handshakes),
+        cmocka_unit_test(test_all_have_their_handshakes),
+        cmocka_unit_test(test_the_loop_shakes_no_hands),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
