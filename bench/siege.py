@@ -7,8 +7,9 @@
                other, of `test`, `replace` and `move` in turn, from a user with the role edit
 
 Meanwhile another user with that role makes and deletes small ConfigMaps: p99 of each durable write. Its limit is the
-flush of the disk, which is timed in the same seconds. The gang must not restart, and the controller's memory must not
-grow: its peak during the attack counts.
+flush of the disk, which is timed in the same seconds. The gang must not restart: its Pods are the same ones after each
+attack, and run. The controller's memory must not grow: its peak during the attack counts. An attack of which nothing
+was sent is an error, and so is one for which this process may not have enough descriptors.
 """
 import http.client
 import itertools
@@ -16,9 +17,9 @@ import json
 import multiprocessing
 import os
 import re
+import resource
 import socket
 import ssl
-import subprocess
 import sys
 import time
 
@@ -29,6 +30,7 @@ from report import figure, quantile  # noqa: E402
 
 SECONDS = float(os.environ.get("SIEGE_SECONDS", "60"))
 CONNECTIONS, REVIEWS, KEYS, OPERATIONS, RANKS = 12000, 24, 40000, 10000, 4
+DESCRIPTORS = CONNECTIONS + 256
 PATIENCE_S, MAPS = 60, "/api/v1/namespaces/default/configmaps"
 ACCOUNTS = "/api/v1/namespaces/default/serviceaccounts"
 BINDINGS = "/apis/rbac.authorization.k8s.io/v1/namespaces/default/rolebindings"
@@ -65,8 +67,16 @@ def until(seconds, attack):
             pass
 
 
-def handshakes(port, seconds):
+def count(sent):
+    """One more was sent by one of the processes of an attack."""
+    with sent.get_lock():
+        sent.value += 1
+
+
+def handshakes(port, sent, seconds):
     hello = client_hello()
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))  # of this process, not of the controller
 
     def flood(deadline):
         held = []
@@ -74,6 +84,7 @@ def handshakes(port, seconds):
             while len(held) < CONNECTIONS and time.monotonic() < deadline:
                 held.append(socket.create_connection(("127.0.0.1", port), timeout=1))
                 held[-1].sendall(hello)
+                count(sent)
         finally:
             for one in held:
                 one.close()
@@ -92,10 +103,15 @@ def send(address, method, path, body, kind, token):
         connection.close()
 
 
-def reviews(address, token, seconds):
+def request(sent, *words):
+    send(*words)
+    count(sent)
+
+
+def reviews(address, token, sent, seconds):
     body = "spec:\n  list: [" + "a," * 700000 + "a]\n"
     path = "/apis/authorization.k8s.io/v1/selfsubjectaccessreviews"
-    until(seconds, lambda _: send(address, "POST", path, body, "application/yaml", token))
+    until(seconds, lambda _: request(sent, address, "POST", path, body, "application/yaml", token))
 
 
 def patch_bodies():
@@ -107,10 +123,10 @@ def patch_bodies():
     return [json.dumps(operations, separators=(",", ":")) for operations in kinds]
 
 
-def patches(address, token, seconds):
+def patches(address, token, sent, seconds):
     bodies = itertools.cycle(patch_bodies())
-    until(seconds, lambda _: send(address, "PATCH", f"{MAPS}/large?dryRun=All", next(bodies),
-                                  "application/json-patch+json", token))
+    until(seconds, lambda _: request(sent, address, "PATCH", f"{MAPS}/large?dryRun=All", next(bodies),
+                                     "application/json-patch+json", token))
 
 
 def write_small(address, token, deadline, folder):
@@ -141,29 +157,36 @@ class Siege:
         host, port = cluster.url.rsplit("/", 1)[-1].split(":")
         self.address, self.admin = (host, int(port)), cluster.headers["Authorization"].removeprefix("Bearer ")
         self.tls_port = int(cluster.announced().rsplit(":", 1)[1])
-        self.controller = self.find_controller()
+        self.controller = self.find("controller")[0]
         self.writer = self.tenant("writer")
+        self.gang = set()
 
-    def find_controller(self):
+    def find(self, command):
+        """(process, words of its command line) of one that this cluster runs."""
         for pid in filter(str.isdigit, os.listdir("/proc")):
             try:
                 with open(f"/proc/{pid}/cmdline", "rb") as file:
                     words = file.read().decode("utf-8", "replace").split("\0")
             except OSError:
                 continue
-            if len(words) > 1 and words[1] == "controller" and any(self.cluster.folder in word for word in words):
-                return int(pid)
-        raise BenchError("the controller is not found")
+            if len(words) > 1 and words[1] == command and any(self.cluster.folder in word for word in words):
+                return int(pid), words
+        raise BenchError(f"no process of the cluster runs phalanx {command}")
 
     def agents_port(self):
-        """None where `ss` does not know it."""
-        try:
-            text = subprocess.run(["ss", "-Hltnp"], stdout=subprocess.PIPE, text=True, check=False).stdout
-        except OSError:
-            text = ""
-        lines = [line for line in text.splitlines() if f"pid={self.controller}," in line]
-        ports = {int(line.split()[3].rsplit(":", 1)[1]) for line in lines}
-        return next(iter(ports - {self.address[1], self.tls_port}), None)
+        """Where its agents connect."""
+        words = self.find("agent")[1]
+        return int(words[words.index("--controller") + 1].rsplit(":", 1)[1])
+
+    def running(self):
+        """(name, uid) of the gang's Pods that run."""
+        return {(pod["metadata"]["name"], pod["metadata"]["uid"]) for pod in self.cluster.pods("gang")
+                if pod["status"].get("phase") == "Running" and not pod["metadata"].get("deletionTimestamp")}
+
+    def start_gang(self):
+        self.ask("POST", JOBSETS, jobset("gang", ["sleep", "3600"], RANKS))
+        wait_for("the gang does not run", lambda: len(self.running()) == RANKS, PATIENCE_S)
+        self.gang = self.running()
 
     def stranger(self, name="stranger"):
         """A token of a ServiceAccount that no role names."""
@@ -196,10 +219,10 @@ class Siege:
             file.write("5")
 
     def run(self, report, name, attackers):
-        """The attackers are (function, arguments before the seconds)."""
+        """The attackers are (function, arguments before the count and the seconds)."""
         self.forget_peak()
-        before = self.memory()
-        processes = [multiprocessing.Process(target=attack, args=(*args, SECONDS), daemon=True)
+        before, sent = self.memory(), multiprocessing.Value("Q", 0)
+        processes = [multiprocessing.Process(target=attack, args=(*args, sent, SECONDS), daemon=True)
                      for attack, args in attackers]
         for process in processes:
             process.start()
@@ -210,6 +233,12 @@ class Siege:
             process.join()
         status = self.ask("GET", f"{JOBSETS}/gang")["status"]
         restarts = len(status.get("phalanx", {}).get("restarts", []))
+        if attackers and sent.value == 0:
+            raise BenchError(f"{name}: nothing was sent")
+        if self.running() != self.gang:
+            raise BenchError(f"{name}: the gang's Pods {sorted(self.gang)} ran before, now {sorted(self.running())}")
+        if attackers:
+            report.row(figure("siege", f"{name}: sent by {len(attackers)}", sent.value, ""))
         report.row(figure("siege", f"{name}: restarts", restarts, ""))
         report.row(figure("siege", f"{name}: small write, p99 of {len(writes)}", quantile(writes, 0.99), "ms",
                           limit=quantile(flushes, 0.99)))
@@ -224,19 +253,13 @@ def besiege(report, scratch):
     try:
         wait_for("the machines are not ready", cluster.machines_ready, PATIENCE_S)
         siege = Siege(scratch.path, cluster)
-        siege.ask("POST", JOBSETS, jobset("gang", ["sleep", "3600"], RANKS))
-        wait_for("the gang does not run", lambda: sum(pod["status"].get("phase") == "Running"
-                                                      for pod in cluster.pods()) == RANKS, PATIENCE_S)
+        siege.start_gang()
         siege.ask("POST", MAPS, {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"name": "large"},
                                  "data": {f"k{i:05}": "v" for i in range(KEYS)}})
         token = siege.stranger()
         siege.run(report, "nobody", [])
         siege.run(report, "handshakes", [(handshakes, (siege.tls_port,))])
-        agents = siege.agents_port()
-        if agents:
-            siege.run(report, "agents", [(handshakes, (agents,))])
-        else:
-            report.note("siege: ss finds no port of the controller's for agents, so the attack on it is left out")
+        siege.run(report, "agents", [(handshakes, (siege.agents_port(),))])
         siege.run(report, "reviews", [(reviews, (siege.address, token))] * REVIEWS)
         siege.run(report, "patches", [(patches, (siege.address, siege.tenant("attacker")))])
     finally:
@@ -246,5 +269,8 @@ def besiege(report, scratch):
 def run(report):
     if not os.path.exists(PHALANX):
         raise BenchError(f"{PHALANX} is not built")
+    hard = resource.getrlimit(resource.RLIMIT_NOFILE)[1]
+    if hard != resource.RLIM_INFINITY and hard < DESCRIPTORS:
+        raise BenchError(f"siege: a process may open {hard} descriptors (ulimit -Hn), {DESCRIPTORS} are needed")
     with Scratch() as scratch:
         besiege(report, scratch)
