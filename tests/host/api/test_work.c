@@ -2,8 +2,10 @@
 #include "client.h"
 
 #include "host/api/request.h"
+#include "host/api/seats.h"
 #include "host/api/work.h"
 
+enum { LARGE_BYTES = 20 * 1024, REVIEWS = 1 + SEATS_WITHOUT_ROLE_WAITING_MAX, REVIEWERS = REVIEWS + 1 };
 enum { ANN_PATCHES = 4, BOB_PATCHES = 2, PATCHES = ANN_PATCHES + BOB_PATCHES };
 #define MERGE "application/merge-patch+json"
 
@@ -93,6 +95,58 @@ static void small_writes_do_not_wait(void **state)
     }
 }
 
+/* Has the server a request of a user: a review or a ConfigMap that is large enough for the pool. */
+static void handle_large_of(struct api_request *request, struct fake_host *host,
+                            const struct access_user *user, bool review)
+{
+    request_init(request, host->api, METHOD_POST,
+                 review ? STR("/apis/authorization.k8s.io/v1/selfsubjectaccessreviews")
+                        : STR("/api/v1/namespaces/default/configmaps"));
+    request->content_type = STR("application/json");
+    request->user = user;
+    buf_printf(&request->body, "{\"metadata\":{\"name\":\"" STR_FORMAT "\",\"annotations\":{\"note\":\"",
+               STR_ARG(user->name));
+    for (int i = 0; i < LARGE_BYTES; i++)
+        buf_add_char(&request->body, 'x');
+    buf_add_str(&request->body, STR("\"}},\"spec\":{\"resourceAttributes\":{\"verb\":\"get\"}}}"));
+    fake_begins(host);
+    request_handle(request);
+    fake_ends(host);
+}
+
+/* Anybody may ask for reviews, under any name: however many users ask, one is worked on beside the loop at a
+ * time, some wait, and the seats of those with a role stay theirs. */
+static void reviews_share_a_seat(void **state)
+{
+    const struct access_user ann = {.name = STR("ann")}, bob = {.name = STR("bob")};
+    struct fake_host *host = *state;
+    static struct api_request reviews[REVIEWERS];
+    struct access_user users[REVIEWERS] = {0};
+    struct api_request writes[2];
+    struct arena arena ARENA_CLEANUP = {0};
+    unsigned idle = host->loop.active_reqs.count;
+    for (int i = 0; i < REVIEWERS; i++) {
+        users[i].name = arena_printf(&arena, "stranger-%d", i);
+        handle_large_of(&reviews[i], host, &users[i], true);
+        assert_int_equal(host->loop.active_reqs.count, idle + SEATS_WITHOUT_ROLE); /* in libuv's pool */
+        assert_int_equal(request_is_pending(&reviews[i]), i < REVIEWS);
+    }
+    assert_int_equal(reviews[REVIEWS].code, 429);
+    handle_large_of(&writes[0], host, &ann, false);
+    handle_large_of(&writes[1], host, &bob, false);
+    assert_int_equal(host->loop.active_reqs.count, idle + SEATS);
+    for (int i = 0; i < 2; i++) {
+        RUN_UNTIL(host, !request_is_pending(&writes[i]));
+        assert_int_equal(writes[i].code, 201);
+        request_done(&writes[i]);
+    }
+    for (int i = 0; i < REVIEWERS; i++) {
+        RUN_UNTIL(host, !request_is_pending(&reviews[i]));
+        assert_int_equal(reviews[i].code, i < REVIEWS ? 201 : 429);
+        request_done(&reviews[i]);
+    }
+}
+
 /* The API closes while some wait for their turn. */
 static void turns_end_with_the_api(void **state)
 {
@@ -117,6 +171,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup_teardown(users_take_turns, setup, teardown),
         cmocka_unit_test_setup_teardown(small_writes_do_not_wait, setup, teardown),
+        cmocka_unit_test_setup_teardown(reviews_share_a_seat, setup, teardown),
         cmocka_unit_test(turns_end_with_the_api),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
