@@ -60,7 +60,7 @@ struct http {
     struct list_node connections, ready, dead, stages[HTTP_STAGES_ALL];
     struct http_connection *current; /* whose step is being taken */
     int lingering;
-    int64_t now_ns; /* uv_hrtime() of this turn */
+    int64_t now_ns, turn_end_ns; /* uv_hrtime() of this turn, and when it leaves the loop to others */
     int64_t date_s;
     char date[48]; /* header line */
     bool running, closing;

@@ -78,17 +78,17 @@ static void http_run(struct http *http)
     if (http->options.turn_begins)
         http->options.turn_begins(http->options.context);
     http->now_ns = (int64_t)uv_hrtime();
-    int64_t end_ns = http->now_ns + TURN_NS;
+    http->turn_end_ns = http->now_ns + TURN_NS;
     do {
         count = http_look(http);
-        while (!list_empty(&http->ready) && http->now_ns < end_ns) {
+        while (!list_empty(&http->ready) && http->now_ns < http->turn_end_ns) {
             struct http_connection *connection =
                 container_of(http->ready.next, struct http_connection, ready_node);
             list_remove(&connection->ready_node);
             http_go_on(connection);
             http->now_ns = (int64_t)uv_hrtime();
         }
-    } while (count == EVENTS_A_TURN && http->now_ns < end_ns);
+    } while (count == EVENTS_A_TURN && http->now_ns < http->turn_end_ns);
     http->running = false;
     http_bury(http);
     if (http->options.turn_ends)

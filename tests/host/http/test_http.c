@@ -22,8 +22,11 @@
 
 /* --- an owner ------------------------------------------------------------------------------------------ */
 
+enum { SLOW_CLIENTS = 4, SLOW_EACH = 3, SLOW = SLOW_CLIENTS * SLOW_EACH };
+#define SLOW_NS (3 * NS_PER_MS) /* longer than a turn of the server may be */
+
 /* "/now" is answered with its body, "/early" before the body, "/later" and "/stream" when the test says so,
- * "/up" by an upgrade. */
+ * "/up" by an upgrade, "/slow" with its body after a while in which the loop does nothing else. */
 struct exchange {
     struct bed *bed;
     struct http_connection *connection;
@@ -44,6 +47,11 @@ struct bed {
     int begun, ended, left, gone, upgraded_fd, pauses, pause_errno;
     struct buf upgraded;
     bool closed;
+    uv_prepare_t prepare; /* other handles of the loop */
+    uv_check_t check;
+    int others;        /* times that one of them ran */
+    int slow_at[SLOW]; /* `others` when a slow request was served */
+    int slow;
 };
 
 static void say(struct exchange *exchange, int code, struct str text)
@@ -83,17 +91,29 @@ static int64_t read_piece(void *context, char *data, size_t max)
     return (int64_t)len;
 }
 
+static void serve_slowly(struct bed *bed)
+{
+    uint64_t until_ns = uv_hrtime() + SLOW_NS;
+    while (uv_hrtime() < until_ns)
+        ;
+    assert_true(bed->slow < SLOW);
+    bed->slow_at[bed->slow++] = bed->others;
+}
+
 static void whole(void *request)
 {
     struct exchange *exchange = request;
     struct str target = buf_str(&exchange->target);
-    if (str_is(target, "/now"))
+    bool slow = str_is(target, "/slow"), at_once = slow || str_is(target, "/now");
+    if (slow)
+        serve_slowly(exchange->bed);
+    if (at_once)
         say(exchange, 200, buf_str(&exchange->body));
     else if (str_is(target, "/stream"))
         http_stream(exchange->connection, 200, STR(""), (struct http_source){exchange->bed, read_piece});
     else if (str_is(target, "/up"))
         http_upgrade(exchange->connection, STR("Upgrade: echo\r\n"));
-    if (!str_is(target, "/now"))
+    if (!at_once)
         exchange->bed->held = exchange;
 }
 
@@ -681,6 +701,47 @@ static void test_a_shared_socket(void **state)
     bed_done(&bed);
 }
 
+static void on_prepare(uv_prepare_t *prepare)
+{
+    ((struct bed *)prepare->data)->others++;
+}
+
+static void on_check(uv_check_t *check)
+{
+    ((struct bed *)check->data)->others++;
+}
+
+/* Many requests are ready, of several clients and one behind the other, and each takes longer than the server
+ * may keep the loop: the loop's other handles run between any two. */
+static void test_turns_are_short(void **state)
+{
+    struct bed bed;
+    struct client clients[SLOW_CLIENTS];
+    (void)state;
+    bed_init(&bed, PATIENCE_S);
+    bed.prepare.data = bed.check.data = &bed;
+    assert_int_equal(uv_prepare_init(&bed.loop, &bed.prepare) + uv_check_init(&bed.loop, &bed.check), 0);
+    for (int i = 0; i < SLOW_CLIENTS; i++) {
+        clients[i] = client_new(&bed);
+        client_say(&clients[i], "GET /now HTTP/1.1\r\nHost: h\r\n\r\n"); /* it is accepted */
+        CLIENT_GETS(&clients[i], "200 OK");
+    }
+    assert_int_equal(uv_prepare_start(&bed.prepare, on_prepare) + uv_check_start(&bed.check, on_check), 0);
+    for (int i = 0; i < SLOW; i++)
+        client_say(&clients[i % SLOW_CLIENTS], "GET /slow HTTP/1.1\r\nHost: h\r\n\r\n");
+    PATIENT_UNTIL(&bed.patience, bed.slow == SLOW);
+    for (int i = 1; i < SLOW; i++)
+        assert_true(bed.slow_at[i] > bed.slow_at[i - 1]);
+    for (int i = 0; i < SLOW_CLIENTS; i++) {
+        PATIENT_UNTIL(&bed.patience,
+                      (client_has(&clients[i], NULL), count_of(&clients[i], "200 OK")) == 1 + SLOW_EACH);
+        client_done(&clients[i]);
+    }
+    uv_close((uv_handle_t *)&bed.prepare, NULL);
+    uv_close((uv_handle_t *)&bed.check, NULL);
+    bed_done(&bed);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -702,6 +763,7 @@ int main(void)
         cmocka_unit_test(test_connections_are_given_away),
         cmocka_unit_test(test_connections_that_stay),
         cmocka_unit_test(test_a_shared_socket),
+        cmocka_unit_test(test_turns_are_short),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
