@@ -33,8 +33,9 @@ static int from_name(const char *name, struct task_users *ret, struct error *err
             "--task-user \"%s\": there is no such user here; expected a name, a number, or a range "
             "such as 200000-299999",
             name);
-    *ret =
-        (struct task_users){.from = user->pw_uid, .to = user->pw_uid, .group = user->pw_gid, .fixed = true};
+    ret->from = ret->to = user->pw_uid;
+    ret->group = user->pw_gid;
+    ret->fixed = true;
     return 0;
 }
 
