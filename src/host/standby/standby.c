@@ -375,6 +375,8 @@ static void standby_fail(struct standby *standby, int rc, const struct error *er
     }
     standby->failure = *error;
     standby->failure.code = (enum error_code)rc;
+    (void)error_wrap(&standby->failure, "following the log in etcd behind record %llu",
+                     (unsigned long long)core_seq(standby->core));
     uv_stop(standby->loop);
 }
 
@@ -485,7 +487,12 @@ static void look_as_leader(struct standby *standby)
     struct error error;
     standby->something_new = false;
     int64_t term = etcd_log_term(standby->log);
-    if (!term || standby_see(standby, &error) < 0)
+    int rc = term ? standby_see(standby, &error) : ERROR_FENCED;
+    if (rc == ERROR_CORRUPT) {
+        standby->options.lost(error.text);
+        return;
+    }
+    if (rc < 0)
         return; /* the lease tells */
     if (standby->seen.leader_term != term)
         standby->options.lost("another one has taken over");

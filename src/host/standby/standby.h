@@ -46,7 +46,8 @@ struct standby_options {
     uint16_t api_port;       /* 0: any */
     const char *advertise;   /* ADDRESS:PORT at which the other controllers reach our API; NULL: these two */
     const struct controller_options *clients; /* who may read what; NULL: all reads are the leader's */
-    /* Another controller leads, or may, while this one acts as the leader. Does not return. */
+    /* While this one acts as the leader: another controller leads, or may, or the log in etcd is damaged or
+     * another one. Does not return. */
     void (*lost)(const char *why);
 };
 
@@ -65,7 +66,8 @@ void standby_ends(struct standby *standby);
  * controller for a little while (YIELD_MS), and takes it again if none does. */
 void standby_follow_on(struct standby *standby);
 bool standby_leads(const struct standby *standby);
-/* Why following ended without a stop: 0: it did not. */
+/* Why following ended without a stop: 0: it did not. ERROR_CORRUPT: the log in etcd is damaged, or does not
+ * go on from what was applied here. */
 int standby_failed(const struct standby *standby, struct error *error);
 /* What a controller that leads needs; the standby must outlive it. */
 const struct controller_shared *standby_shared(struct standby *standby);

@@ -199,6 +199,7 @@ int etcd_log_append(struct etcd_log *log, const struct store_record *records, si
         return etcd_fenced(log, error, "a part of what etcd refused may still be under way");
     if (rc < 0)
         return rc;
+    etcd_know(log, head.last_seq, head.last_crc);
     log->left_parts = 0;
     log->appended_records += count;
     log->appended_bytes += bytes;

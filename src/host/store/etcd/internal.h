@@ -14,6 +14,9 @@ struct etcd_log {
     int64_t patience_ns; /* of a read that begins now */
     struct etcd_head head;
     int64_t head_mod; /* its mod revision; 0: the key does not exist */
+    /* the newest record that was read or appended here, or behind which reading began; 0: none was */
+    uint64_t known_seq;
+    uint32_t known_crc;
     /* while it leads */
     int64_t term;   /* mod revision of our leader key; 0: we do not lead */
     int64_t fenced; /* the leadership that was lost, or may have been; 0: none */
@@ -43,6 +46,10 @@ int etcd_refusal(const struct doc *reply, const char *member, struct error *erro
 /* --- log.c --- */
 void etcd_options_fill(struct etcd_options *options); /* with the defaults */
 int64_t etcd_deadline(const struct etcd_log *log);    /* of a read that begins now */
+/* ERROR_CORRUPT: `seq` is the known record, and had another checksum then. */
+int etcd_prove(const struct etcd_log *log, uint64_t seq, uint32_t crc, struct error *error);
+/* Keeps the record as the known one, unless a newer one is known. */
+void etcd_know(struct etcd_log *log, uint64_t seq, uint32_t crc);
 /* Takes the head from the answer of a range or transaction; ERROR_CORRUPT. */
 int etcd_take_head(struct etcd_log *log, const struct doc *range, struct arena *arena, struct error *error);
 

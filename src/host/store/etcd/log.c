@@ -84,6 +84,24 @@ int etcd_log_watch(const struct etcd_options *options, struct etcd_watch **ret_w
 
 /* --- the control keys --------------------------------------------------------------------------------- */
 
+int etcd_prove(const struct etcd_log *log, uint64_t seq, uint32_t crc, struct error *error)
+{
+    if (seq != log->known_seq || crc == log->known_crc)
+        return 0;
+    return error_set(error, ERROR_CORRUPT,
+                     "record %" PRIu64 " in etcd has the checksum %08" PRIx32 ", but here it had %08" PRIx32
+                     ": etcd holds another history, as after a restore",
+                     seq, crc, log->known_crc);
+}
+
+void etcd_know(struct etcd_log *log, uint64_t seq, uint32_t crc)
+{
+    if (seq < log->known_seq)
+        return;
+    log->known_seq = seq;
+    log->known_crc = crc;
+}
+
 int etcd_take_head(struct etcd_log *log, const struct doc *range, struct arena *arena, struct error *error)
 {
     struct etcd_pair pair;
@@ -102,6 +120,9 @@ int etcd_take_head(struct etcd_log *log, const struct doc *range, struct arena *
         return error_set(error, ERROR_CORRUPT,
                          "the log in etcd has gone back from record %" PRIu64 " to %" PRIu64,
                          log->head.last_seq, head.last_seq);
+    rc = etcd_prove(log, head.last_seq, head.last_crc, error);
+    if (rc < 0)
+        return rc;
     log->head = head;
     log->head_mod = pair.mod_revision;
     return 0;
@@ -154,7 +175,8 @@ int etcd_log_refresh(struct etcd_log *log, struct etcd_seen *ret_seen, struct er
 struct etcd_cursor {
     struct etcd_log *log;
     uint64_t from_seq, end_seq;
-    uint64_t seq; /* of the record that was read last, also of those before from_seq */
+    uint32_t end_crc; /* of the record end_seq, by the head */
+    uint64_t seq;     /* of the record that was read last, also of those before from_seq */
     uint32_t previous_crc;
     /* keys that were fetched, and those that are next */
     struct arena arena;
@@ -246,6 +268,24 @@ static int next_group(struct etcd_cursor *cursor, uint64_t first)
     return 0;
 }
 
+/* Moves the cursor behind record `seq`, if that is the record which this process or the head knows. */
+static int pass(struct etcd_cursor *cursor, uint64_t seq, uint32_t crc)
+{
+    struct error *error = &cursor->error;
+    int rc = etcd_prove(cursor->log, seq, crc, error);
+    if (rc < 0)
+        return rc;
+    if (seq == cursor->end_seq && crc != cursor->end_crc)
+        return error_set(error, ERROR_CORRUPT,
+                         "the log in etcd: record %" PRIu64 " has the checksum %08" PRIx32
+                         ", but its head says %08" PRIx32,
+                         seq, crc, cursor->end_crc);
+    etcd_know(cursor->log, seq, crc);
+    cursor->seq = seq;
+    cursor->previous_crc = crc;
+    return 0;
+}
+
 static int next_record(struct etcd_cursor *cursor, struct store_record *ret_record)
 {
     struct str bytes;
@@ -272,8 +312,9 @@ static int next_record(struct etcd_cursor *cursor, struct store_record *ret_reco
     cursor->left--;
     if (cursor->left == 0 && cursor->group.rest.len > 0)
         return etcd_damaged(cursor, "there are bytes behind its group's end");
-    cursor->seq = seq;
-    cursor->previous_crc = crc;
+    rc = pass(cursor, seq, crc);
+    if (rc < 0)
+        return rc;
     *ret_record = (struct store_record){seq, stamp_ns, plain};
     return 1;
 }
@@ -321,16 +362,14 @@ static int cursor_seek(struct etcd_cursor *cursor, struct error *error)
     cursor->next = etcd_key_of(log->options.prefix, ETCD_GROUP, first, 0);
     cursor->seq = first - 1;
     rc = next_group(cursor, first);
-    if (rc < 0)
-        return error_set(error, (enum error_code)rc, "%s", cursor->error.text);
-    cursor->previous_crc = cursor->group.previous_crc;
-    if (first + cursor->group.count <= cursor->from_seq)
-        return error_set(error, ERROR_CORRUPT, "the log in etcd: record %" PRIu64 " is missing",
-                         cursor->from_seq);
-    if (first == log->head.base_seq + 1 && cursor->previous_crc != log->head.base_crc)
-        return error_set(error, ERROR_CORRUPT,
-                         "the log in etcd: record %" PRIu64 " does not follow the log's base", first);
-    return 0;
+    if (rc == 0 && first + cursor->group.count <= cursor->from_seq)
+        rc = error_set(&cursor->error, ERROR_CORRUPT, "the log in etcd: record %" PRIu64 " is missing",
+                       cursor->from_seq);
+    if (rc == 0 && first == log->head.base_seq + 1 && cursor->group.previous_crc != log->head.base_crc)
+        rc = etcd_damaged(cursor, "it does not follow the log's base");
+    if (rc == 0)
+        rc = pass(cursor, first - 1, cursor->group.previous_crc);
+    return rc == 0 ? 0 : error_set(error, (enum error_code)rc, "%s", cursor->error.text);
 }
 
 int etcd_read(struct etcd_log *log, uint64_t from_seq, struct etcd_cursor **ret_cursor, struct error *error)
@@ -344,11 +383,12 @@ int etcd_read(struct etcd_log *log, uint64_t from_seq, struct etcd_cursor **ret_
     log->cursors++;
     cursor->from_seq = from_seq;
     cursor->end_seq = log->head.last_seq;
+    cursor->end_crc = log->head.last_crc;
     cursor->limit = WINDOW_FIRST;
     int rc = 0;
     if (from_seq > log->head.last_seq) {
-        cursor->seq = log->head.last_seq;
-        cursor->previous_crc = log->head.last_crc;
+        rc = pass(cursor, log->head.last_seq, log->head.last_crc);
+        CHECK(rc == 0); /* the head was proved when it was taken */
     } else {
         rc = cursor_seek(cursor, error);
     }

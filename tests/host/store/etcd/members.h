@@ -212,6 +212,105 @@ static inline void members_call(struct members *members, const char *path, const
     etcd_client_free(client);
 }
 
+/* Runs one transaction without comparisons, past any log. Returns etcd's code. */
+static inline int members_do(struct members *members, struct etcd_txn *txn, int64_t *ret_revision,
+                             struct error *error)
+{
+    struct etcd_client *client;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct doc *reply;
+    assert_int_equal(etcd_client_new(&members->options, &client, NULL), 0);
+    int rc = etcd_txn_run(txn, client, etcd_mono_ns() + 60 * NS_PER_SECOND, &arena, &reply, NULL, error);
+    if (rc == 0 && ret_revision)
+        *ret_revision = etcd_revision(reply);
+    etcd_client_free(client);
+    return rc;
+}
+
+/* Returns etcd's code; *ret_revision (may be NULL) is the put's own. */
+static inline int members_put(struct members *members, struct etcd_key key, struct str value,
+                              int64_t *ret_revision, struct error *error)
+{
+    struct etcd_txn txn ETCD_TXN_CLEANUP = {0};
+    etcd_txn_begin(&txn);
+    etcd_txn_then(&txn);
+    etcd_txn_put(&txn, etcd_key_str(&key), value, 0);
+    return members_do(members, &txn, ret_revision, error);
+}
+
+static inline void members_put_well(struct members *members, struct etcd_key key, struct str value)
+{
+    struct error error;
+    if (members_put(members, key, value, NULL, &error) < 0)
+        fail_msg("%s", error.text);
+}
+
+/* Removes all keys of the log that members->options.prefix names. */
+static inline void members_wipe(struct members *members)
+{
+    struct etcd_txn txn ETCD_TXN_CLEANUP = {0};
+    struct error error;
+    struct str from = str_from(members->options.prefix);
+    char end[ETCD_PREFIX_MAX + 1];
+    memcpy(end, from.data, from.len);
+    end[from.len - 1]++;
+    etcd_txn_begin(&txn);
+    etcd_txn_then(&txn);
+    etcd_txn_delete(&txn, from, (struct str){end, from.len});
+    if (members_do(members, &txn, NULL, &error) < 0)
+        fail_msg("%s", error.text);
+}
+
+/* --- the quota of a single member ---------------------------------------------------------------------- */
+
+/* Uses the quota up; returns the revision of the last put that went through. */
+static inline int64_t members_fill(struct members *members)
+{
+    struct etcd_key key = {.text = "/other", .len = 6};
+    struct buf value BUF_CLEANUP = {0};
+    struct error error;
+    int64_t revision = 0;
+    int rc;
+    sample_state(&value, 1, 1 << 20);
+    do
+        rc = members_put(members, key, buf_str(&value), &revision, &error);
+    while (rc == 0);
+    assert_int_equal(rc, ERROR_NO_SPACE);
+    return revision;
+}
+
+/* Ends the alarm of the one member, as `etcdctl alarm disarm` does. */
+static inline void members_disarm(struct members *members)
+{
+    struct etcd_client *client;
+    struct arena arena ARENA_CLEANUP = {0};
+    struct buf body BUF_CLEANUP = {0};
+    struct doc *reply;
+    int64_t until_ns = etcd_mono_ns() + 60 * NS_PER_SECOND;
+    assert_int_equal(etcd_client_new(&members->options, &client, NULL), 0);
+    assert_int_equal(etcd_call(client, "/v3/maintenance/alarm", STR("{\"action\":\"GET\"}"), until_ns, &arena,
+                               &reply, NULL, NULL),
+                     0);
+    struct str member = doc_str(doc_get(doc_at(doc_get(reply, "alarms"), 0), "memberID"), STR("0"));
+    buf_printf(&body, "{\"action\":\"DEACTIVATE\",\"alarm\":\"NOSPACE\",\"memberID\":\"" STR_FORMAT "\"}",
+               STR_ARG(member));
+    assert_int_equal(
+        etcd_call(client, "/v3/maintenance/alarm", buf_str(&body), until_ns, &arena, &reply, NULL, NULL), 0);
+    etcd_client_free(client);
+}
+
+/* Drops what is older than `revision`, and ends the alarm, as an operator would. */
+static inline void members_make_room(struct members *members, int64_t revision)
+{
+    char body[64];
+    snprintf(body, sizeof body, "{\"revision\":\"%lld\"}", (long long)revision);
+    members_call(members, "/v3/kv/compaction", body);
+    members_call(members, "/v3/maintenance/defragment", "{}");
+    members_disarm(members);
+}
+
+/* --- logs ----------------------------------------------------------------------------------------------- */
+
 /* A new log each time: another prefix. */
 static inline void members_fresh(struct members *members)
 {
