@@ -1,12 +1,12 @@
 /* fault_vfs.h - a SQLite VFS for tests: files in memory, a trace of every change, a disk that fills up or
- * fails, and power loss at any point of the trace.
+ * fails or is slow, and power loss at any point of the trace.
  *
  * What power loss leaves is a choice of the seed, within what a disk promises: everything up to a file's last
  * sync is there; of what was written since, any subset survives, whole or in single sectors; a length change,
  * a creation or a removal since then happened or did not. Bytes beside a torn write are untouched
  * (SQLITE_IOCAP_POWERSAFE_OVERWRITE, as SQLite assumes of today's disks).
  *
- * Included by one test program at a time; one connection at a time, no threads.
+ * Included by one test program at a time; one connection at a time, on one thread.
  */
 #ifndef PHX_TESTS_HOST_STORE_FAULT_VFS_H
 #define PHX_TESTS_HOST_STORE_FAULT_VFS_H
@@ -17,6 +17,7 @@
 #include "base/rng.h"
 #include "base/str.h"
 #include "base/vec.h"
+#include "host/store/gate.h"
 
 enum { FAULT_SECTOR = 512, FAULT_INODES = 256, FAULT_REGIONS = 64 };
 
@@ -43,6 +44,7 @@ static struct {
     int64_t room;     /* bytes that may still be written; negative: no limit */
     int64_t sync_at;  /* this many syncs from now one fails; negative: none */
     int64_t write_at; /* the same for writes */
+    struct gate *gate; /* where syncs wait; NULL: they do not */
     int errno_value;
     void *regions[FAULT_REGIONS]; /* the shared memory of the one connection's WAL index */
     size_t region_bytes;
@@ -239,6 +241,8 @@ static int fault_truncate(sqlite3_file *file, sqlite3_int64 len)
 
 static int fault_sync(sqlite3_file *file, int flags)
 {
+    if (fault.gate)
+        gate_pass(fault.gate);
     if (fault.sync_at >= 0 && fault.sync_at-- == 0) {
         fault.errno_value = EIO;
         return SQLITE_IOERR_FSYNC;

@@ -279,24 +279,23 @@ static inline int64_t members_fill(struct members *members)
     return revision;
 }
 
-/* Ends the alarm of the one member, as `etcdctl alarm disarm` does. */
-static inline void members_disarm(struct members *members)
+/* `action`: ACTIVATE raises the alarm NOSPACE of the one member, DEACTIVATE ends it, as `etcdctl alarm disarm`
+ * does. */
+static inline void members_alarm(struct members *members, const char *action)
 {
     struct etcd_client *client;
     struct arena arena ARENA_CLEANUP = {0};
     struct buf body BUF_CLEANUP = {0};
     struct doc *reply;
+    struct error error;
     int64_t until_ns = etcd_mono_ns() + 60 * NS_PER_SECOND;
     assert_int_equal(etcd_client_new(&members->options, &client, NULL), 0);
-    assert_int_equal(etcd_call(client, "/v3/maintenance/alarm", STR("{\"action\":\"GET\"}"), until_ns, &arena,
-                               &reply, NULL, NULL),
-                     0);
-    struct str member = doc_str(doc_get(doc_at(doc_get(reply, "alarms"), 0), "memberID"), STR("0"));
-    buf_printf(&body, "{\"action\":\"DEACTIVATE\",\"alarm\":\"NOSPACE\",\"memberID\":\"" STR_FORMAT "\"}",
-               STR_ARG(member));
-    assert_int_equal(
-        etcd_call(client, "/v3/maintenance/alarm", buf_str(&body), until_ns, &arena, &reply, NULL, NULL), 0);
+    if (etcd_call(client, "/v3/maintenance/status", STR("{}"), until_ns, &arena, &reply, NULL, &error) < 0)
+        fail_msg("%s", error.text);
     etcd_client_free(client);
+    buf_printf(&body, "{\"action\":\"%s\",\"alarm\":\"NOSPACE\",\"memberID\":\"" STR_FORMAT "\"}", action,
+               STR_ARG(doc_str(doc_path(reply, "header", "member_id", NULL), STR("0"))));
+    members_call(members, "/v3/maintenance/alarm", body.data);
 }
 
 /* Drops what is older than `revision`, and ends the alarm, as an operator would. */
@@ -306,7 +305,7 @@ static inline void members_make_room(struct members *members, int64_t revision)
     snprintf(body, sizeof body, "{\"revision\":\"%lld\"}", (long long)revision);
     members_call(members, "/v3/kv/compaction", body);
     members_call(members, "/v3/maintenance/defragment", "{}");
-    members_disarm(members);
+    members_alarm(members, "DEACTIVATE");
 }
 
 /* --- logs ----------------------------------------------------------------------------------------------- */
