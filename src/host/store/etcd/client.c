@@ -149,13 +149,22 @@ struct curl_slist *etcd_headers(struct str token)
     return headers;
 }
 
-/* The outcome of one attempt: an HTTP code, or 0 and whether the request may have reached the member. */
+/* The outcome of one attempt. */
 struct attempt {
-    long code;
-    bool sent;
-    bool distrusts; /* the member's certificate was not accepted, or ours cannot be used */
+    long code;         /* of HTTP; 0: there is no answer */
+    uint32_t requests; /* that were sent: libcurl sends one again whose connection ended without an answer */
+    bool lost;         /* what became of one of them is not known: it may be carried out */
+    bool distrusts;    /* the member's certificate was not accepted, or ours cannot be used */
     char text[CURL_ERROR_SIZE];
 };
+
+static int on_traffic(CURL *curl, curl_infotype type, char *data, size_t size, void *context)
+{
+    struct attempt *attempt = context;
+    (void)curl;
+    attempt->requests += type == CURLINFO_HEADER_OUT && str_starts((struct str){data, size}, STR("POST "));
+    return 0;
+}
 
 static void attempt_post(struct etcd_client *client, const char *path, struct str body, int64_t time_ns,
                          struct attempt *ret)
@@ -177,16 +186,20 @@ static void attempt_post(struct etcd_client *client, const char *path, struct st
     curl_easy_setopt(curl, CURLOPT_WRITEFUNCTION, on_answer);
     curl_easy_setopt(curl, CURLOPT_WRITEDATA, client);
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, ret->text);
+    curl_easy_setopt(curl, CURLOPT_VERBOSE, 1L);
+    curl_easy_setopt(curl, CURLOPT_DEBUGFUNCTION, on_traffic);
+    curl_easy_setopt(curl, CURLOPT_DEBUGDATA, ret);
     CURLcode rc = curl_easy_perform(curl);
     if (rc == CURLE_OK)
         curl_easy_getinfo(curl, CURLINFO_RESPONSE_CODE, &ret->code);
     else if (!ret->text[0])
         snprintf(ret->text, sizeof ret->text, "%s", curl_easy_strerror(rc));
-    ret->sent = rc != CURLE_COULDNT_CONNECT && rc != CURLE_COULDNT_RESOLVE_HOST &&
-                rc != CURLE_PEER_FAILED_VERIFICATION && rc != CURLE_SSL_CONNECT_ERROR;
+    ret->lost = ret->requests > (ret->code ? 1 : 0);
     ret->distrusts =
         rc == CURLE_PEER_FAILED_VERIFICATION || rc == CURLE_SSL_CERTPROBLEM || rc == CURLE_SSL_CACERT_BADFILE;
     curl_easy_setopt(curl, CURLOPT_ERRORBUFFER, NULL);
+    curl_easy_setopt(curl, CURLOPT_DEBUGDATA, NULL);
+    curl_easy_setopt(curl, CURLOPT_VERBOSE, 0L);
     curl_easy_setopt(curl, CURLOPT_HTTPHEADER, NULL);
     curl_slist_free_all(headers);
 }
@@ -263,13 +276,18 @@ static int post_once(struct etcd_client *client, const char *path, struct str bo
                      struct arena *arena, struct doc **ret_reply, struct attempt *attempt,
                      struct error *error)
 {
+    bool lost = false;
     int rc = 0;
     for (int i = 0; i < TOKEN_CALLS_MAX; i++) {
         *attempt = (struct attempt){0};
         rc = log_in(client, time_ns, attempt, error);
+        if (rc == 0) {
+            attempt_post(client, path, body, time_ns, attempt);
+            lost |= attempt->lost;
+        }
+        attempt->lost = lost; /* of the body, not of what logged in */
         if (rc < 0)
             return rc;
-        attempt_post(client, path, body, time_ns, attempt);
         if (client->too_large)
             return error_set(error, ERROR_LIMIT, "etcd %s: the answer is too large",
                              client->list[client->at]);
@@ -277,6 +295,7 @@ static int post_once(struct etcd_client *client, const char *path, struct str bo
             return error_set(error, ERROR_UNAVAILABLE, "etcd %s: %s", client->list[client->at],
                              attempt->text);
         rc = judge_answer(client, attempt, arena, ret_reply, error);
+        attempt->lost |= rc == ERROR_UNAVAILABLE; /* the member waited in vain for others, which may do it */
         if (rc != ERROR_DENIED || !client->token.len)
             return rc;
         buf_clear(&client->token); /* it may have run out */
@@ -301,9 +320,9 @@ int etcd_call(struct etcd_client *client, const char *path, struct str body, int
         int64_t left_ns = deadline_ns - etcd_mono_ns(), begun_ns = etcd_mono_ns();
         rc = post_once(client, path, body, less(time_ns, left_ns > NS_PER_MS ? left_ns : NS_PER_MS), arena,
                        ret_reply, &attempt, error);
+        unsure |= attempt.lost;
         if (rc != ERROR_UNAVAILABLE)
             break;
-        unsure |= attempt.sent;
         distrusted += attempt.distrusts;
         client->at = (client->at + 1) % client->count;
         if (etcd_mono_ns() >= deadline_ns)

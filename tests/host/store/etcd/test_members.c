@@ -1,5 +1,6 @@
 /* The log on three etcd members that die, stand still and come back, under leaders that come and go: one
  * history, nothing acknowledged lost, and nothing written by a controller that leads no more. */
+#include "host/store/etcd/proxy.h"
 #include "host/store/etcd/side.h"
 
 static int set_up(void **state)
@@ -483,6 +484,50 @@ static void parts_of_a_refused_group(void **state)
     members_stop(&small);
 }
 
+struct late_append {
+    struct side *side;
+    int rc;
+    struct error error;
+};
+
+static void *append_three(void *context)
+{
+    struct late_append *late = context;
+    late->rc = side_append(late->side, 3, 0, &late->error);
+    return NULL;
+}
+
+/* An append goes through, its answer is lost, and etcd refuses it when it is sent again: that is no refusal. */
+static void a_refusal_behind_a_lost_answer(void **state)
+{
+    static const uint8_t salts[8] = {0};
+    struct members small, kept = members;
+    struct side a = {0};
+    struct late_append late = {.side = &a};
+    struct proxy proxy;
+    pthread_t thread;
+    members_start(&small, 1, NULL);
+    proxy_start(&proxy, small.client_ports[0]);
+    members.options.endpoints = proxy.endpoint; /* the side's */
+    side_open(&a);
+    assert_int_equal(side_lead(&a, false), 1);
+    append_well(&a, 2, 0);
+    proxy_lose_answer(&proxy, true);
+    assert_int_equal(pthread_create(&thread, NULL, append_three, &late), 0);
+    gate_wait(&proxy.gate, 1); /* it is sent again */
+    members_alarm(&small, "ACTIVATE");
+    gate_open(&proxy.gate);
+    pthread_join(thread, NULL);
+    assert_int_equal(late.rc, ERROR_FENCED);
+    members_alarm(&small, "DEACTIVATE");
+    assert_int_equal(side_lead(&a, true), 1);
+    assert_int_equal(side_read(&a, 1, salts), 5);
+    side_close(&a);
+    proxy_stop(&proxy);
+    members = kept;
+    members_stop(&small);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -502,6 +547,7 @@ int main(void)
         cmocka_unit_test_setup(watch_wakes, set_up),
         cmocka_unit_test(watch_waits_for_a_silent_member),
         cmocka_unit_test_setup(parts_of_a_refused_group, set_up),
+        cmocka_unit_test_setup(a_refusal_behind_a_lost_answer, set_up),
     };
     members_need();
     members_start(&members, 3, NULL);
