@@ -8,6 +8,7 @@
 #include "host/store/etcd/internal.h"
 
 #define REOPEN_NS (50 * NS_PER_MS) /* between two tries of members that do not answer */
+#define ENDS      "\"canceled\":true"
 
 struct etcd_watch {
     const struct etcd_options *options;
@@ -17,7 +18,9 @@ struct etcd_watch {
     CURLM *multi;
     CURL *curl; /* NULL: no stream is open */
     struct curl_slist *headers;
-    bool came; /* a line has come on this stream since the last wait */
+    bool came;       /* a line has come on this stream since the last wait */
+    size_t ends_len; /* so much of ENDS is at the end of what has come */
+    bool ended;      /* etcd has ended the watch, as after a compaction, though the stream is open */
     /* etcd_watch_wake() was called. A poll that ends early does not tell: it ends for libcurl's timers. */
     _Atomic bool woken;
     int64_t reopen_ns;
@@ -46,10 +49,23 @@ int etcd_watch_new(const struct etcd_options *options, struct etcd_key from, str
 
 /* --- the stream --------------------------------------------------------------------------------------- */
 
+/* Looks for ENDS, also in two pieces. Keys and values are base64, so it stands in no other place. */
+static void look_for_end(struct etcd_watch *watch, struct str bytes)
+{
+    for (size_t i = 0; i < bytes.len && !watch->ended; i++) {
+        if (bytes.data[i] == ENDS[watch->ends_len])
+            watch->ends_len++;
+        else
+            watch->ends_len = bytes.data[i] == ENDS[0];
+        watch->ended = watch->ends_len == strlen(ENDS);
+    }
+}
+
 static size_t on_change(char *data, size_t size, size_t count, void *context)
 {
     struct etcd_watch *watch = context;
     watch->came |= memchr(data, '\n', size * count) != NULL;
+    look_for_end(watch, (struct str){data, size * count});
     return size * count;
 }
 
@@ -88,7 +104,8 @@ static void stream_open(struct etcd_watch *watch)
     }
     CURL *curl = watch->curl = curl_easy_init();
     CHECK(curl);
-    watch->came = false;
+    watch->came = watch->ended = false;
+    watch->ends_len = 0;
     buf_printf(&url, "%s/v3/watch", watch->list[watch->at]);
     etcd_curl_common(curl, watch->options);
     watch->headers = etcd_headers(buf_str(&watch->token));
@@ -102,13 +119,14 @@ static void stream_open(struct etcd_watch *watch)
     curl_multi_add_handle(watch->multi, curl);
 }
 
-/* Lets libcurl work; an ended stream is closed, and the next member has its turn. */
+/* Lets libcurl work; a stream that has ended, or whose watch has, is closed, and the next member has its turn.
+ */
 static void stream_run(struct etcd_watch *watch)
 {
     int running = 0, left;
     curl_multi_perform(watch->multi, &running);
     struct CURLMsg *message = curl_multi_info_read(watch->multi, &left);
-    if (!message || message->msg != CURLMSG_DONE)
+    if (!watch->ended && (!message || message->msg != CURLMSG_DONE))
         return;
     stream_close(watch);
     watch->at = (watch->at + 1) % watch->count;
