@@ -717,6 +717,36 @@ static void reads_that_are_not_answered_here_are_the_leaders(void **state)
     }
 }
 
+/* A read of a version that does not come, though the log is looked at all the time: the leader is asked. */
+static void a_read_of_a_version_that_does_not_come(void **state)
+{
+    struct bed bed;
+    struct here here;
+    struct leader leader;
+    struct client client;
+    bed_open(&bed);
+    here_open(&here, &bed);
+    leader_open(&leader, &bed);
+    forward_to(bed.forward, &leader.place);
+    here.version = 4;
+    client_open(&client, &bed);
+    client_says(&client, READ_FIVE);
+    PATIENT_UNTIL(&bed.patience, here.looks > 0);
+    PATIENT_UNTIL(&bed.patience, (forward_looked(bed.forward, true), leader_has(&leader, 0, READ_FIVE)));
+    assert_false(leader_has(&here.side, 0, READ_FIVE));
+    leader_says(&leader, 0, OK);
+    CLIENT_GETS(&client, OK);
+    here.version = 5;
+    client_says(&client, READ_FIVE); /* by the way that it has now */
+    LEADER_GETS(&leader, 0, READ_FIVE);
+    leader_says(&leader, 0, OK);
+    CLIENT_GETS(&client, OK);
+    client_close(&client);
+    leader_close(&here.side);
+    leader_close(&leader);
+    bed_close(&bed);
+}
+
 /* A client that has written reads what it has written, whatever the standby knows. */
 static void a_client_with_a_way_to_the_leader_reads_by_it(void **state)
 {
@@ -753,6 +783,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(reads_wait_for_a_state_that_is_new_enough),
         cmocka_unit_test(reads_that_are_not_answered_here_are_the_leaders),
+        cmocka_unit_test(a_read_of_a_version_that_does_not_come),
         cmocka_unit_test(a_client_with_a_way_to_the_leader_reads_by_it),
         cmocka_unit_test(requests_wait_for_a_leader),
         cmocka_unit_test(a_client_outlives_leaders),
