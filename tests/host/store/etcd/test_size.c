@@ -155,6 +155,29 @@ static void old_revisions_are_dropped(void **state)
     side_close(&a);
 }
 
+/* Under the alarm NOSPACE etcd refuses what trimming writes, but no compaction, of which its operator makes
+ * room. */
+static void a_full_etcd_is_compacted(void **state)
+{
+    struct side a = {0};
+    struct error error;
+    side_open(&a);
+    assert_int_equal(side_lead(&a, false), 1);
+    append_well(&a, 5, 0);
+    save_well(&a, 5, 1000);
+    int64_t before = a.log->revision;
+    append_well(&a, 5, 0);
+    members_alarm(&members, "ACTIVATE");
+    assert_int_equal(head_at(before, &error), 0);
+    assert_int_equal(a.store.trim(a.log, INT64_MAX, &error), ERROR_NO_SPACE);
+    assert_true(head_at(before, &error) < 0);
+    assert_non_null(strstr(error.text, "compacted"));
+    members_alarm(&members, "DEACTIVATE");
+    trim_all(&a, INT64_MAX);
+    assert_int_equal(stats_of(&a).first_seq, 6);
+    side_close(&a);
+}
+
 /* --- followers ---------------------------------------------------------------------------------------- */
 
 /* The log is trimmed and compacted while a follower reads, and its watch is not looked at: it is told, goes on
@@ -266,6 +289,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(trim_bounds_the_size, set_up),
         cmocka_unit_test_setup(old_revisions_are_dropped, set_up),
+        cmocka_unit_test_setup(a_full_etcd_is_compacted, set_up),
         cmocka_unit_test_setup(slow_follower, set_up),
         cmocka_unit_test(a_watch_that_etcd_ends_is_set_up_again),
     };
