@@ -725,10 +725,12 @@ static void test_later_fields(void **state)
     assert_int_equal(agent.kind, FROM_AGENT_HELLO);
     assert_int_equal(agent.hello.version, 2);
     assert_true(str_is(agent.hello.machine, "m-1"));
-    put_later(&welcome, FROM_CONTROLLER_WELCOME, STR("\x08\x05\x10\x02\x18\x04\x30\x02"));
+    put_later(&welcome, FROM_CONTROLLER_WELCOME,
+              STR("\x08\x05\x10\x02\x18\x04\x31\7\0\0\0\0\0\0\0\x38\x02")); /* cluster 7, version 2 */
     assert_int_equal(codec_get_controller(&arena, buf_str(&welcome), &controller, &error), 0);
     assert_int_equal(controller.kind, FROM_CONTROLLER_WELCOME);
     assert_true(controller.welcome.epoch == 5 && controller.welcome.version == 2);
+    assert_int_equal(controller.welcome.cluster, 7);
     assert_true(controller.welcome.lease_ns == 1 && controller.welcome.heartbeat_ns == 2);
 }
 
