@@ -1,5 +1,5 @@
 /* Standbys on a real etcd: one of two leads, the other follows, and takes over when the first hands over; the
- * first follows on, and takes over in its turn. A log that is not the one that was applied ends all of that. */
+ * first follows on, and takes over in its turn. A log that is not the one that was applied ends all that. */
 #include "host/store/etcd/members.h"
 
 #include "core/log/record.h"
@@ -125,7 +125,7 @@ static void a_take_over_without_an_answer(void **state)
     bed_close(&bed);
 }
 
-/* --- another log ----------------------------------------------------------------------------------------- */
+/* --- another log -------------------------------------------------------------------------------------- */
 
 /* Appends `count` records that say that time has passed, the first of them at `stamp_ns`. */
 static void append_ticks(const struct log_store *store, size_t count, int64_t stamp_ns)

@@ -30,8 +30,8 @@
  * Promises, each held by a test (tests/host/store/):
  *   - An append that returned 0 is held by a majority of etcd's members, on disk.
  *   - What is read is a prefix of one history: no record is lost, changed, or there twice; the reader proves
- *     it by numbers and checksums, from record to record, and from the newest one that was read or appended by
- *     this log before. ERROR_CORRUPT: the log holds another history now, as after etcd was restored.
+ *     it by numbers and checksums, from record to record, and from the newest one that this log has read or
+ *     appended before. ERROR_CORRUPT: the log holds another history now, as after etcd was restored.
  *   - After etcd_log_lead() returned 1, nobody else's append succeeds.
  *   - etcd's alarm NOSPACE costs nothing that was acknowledged; the same append succeeds when it is over.
  *

@@ -119,8 +119,7 @@ static void stream_open(struct etcd_watch *watch)
     curl_multi_add_handle(watch->multi, curl);
 }
 
-/* Lets libcurl work; a stream that has ended, or whose watch has, is closed, and the next member has its turn.
- */
+/* Lets libcurl work; a stream that has ended, or whose watch has, is closed: the next member has its turn. */
 static void stream_run(struct etcd_watch *watch)
 {
     int running = 0, left;

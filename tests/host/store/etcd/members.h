@@ -279,8 +279,8 @@ static inline int64_t members_fill(struct members *members)
     return revision;
 }
 
-/* `action`: ACTIVATE raises the alarm NOSPACE of the one member, DEACTIVATE ends it, as `etcdctl alarm disarm`
- * does. */
+/* `action`: ACTIVATE raises the alarm NOSPACE of the one member, DEACTIVATE ends it, as `etcdctl alarm
+ * disarm` does. */
 static inline void members_alarm(struct members *members, const char *action)
 {
     struct etcd_client *client;

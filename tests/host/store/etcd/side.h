@@ -1,5 +1,5 @@
-/* side.h - a controller's side of the log on real etcd processes, for tests: it reads, leads and appends sample
- * records. Included by one test program at a time.
+/* side.h - a controller's side of the log on real etcd processes, for tests: it reads, leads and appends
+ * sample records. Included by one test program at a time.
  *
  *     struct side a = {0};
  *     side_open(&a);

@@ -1,6 +1,6 @@
-/* One suite for every log behind the port of log_store.h: SQLite on a disk that tests can fill, slow down, let
- * fail and cut the power of, and real etcd processes, with a way to them that tests can hold and break. A case
- * that holds for one of them only stands in a test program of its own. */
+/* One suite for every log behind the port of log_store.h: SQLite on a disk that tests can fill, slow down,
+ * let fail and cut the power of, and real etcd processes, with a way to them that tests can hold and break. A
+ * case that holds for one of them only stands in a test program of its own. */
 #include "host/store/etcd/proxy.h"
 #include "host/store/fault_vfs.h"
 

@@ -1,5 +1,5 @@
-/* A reader knows the history that it has read: what does not go on from there, as in an etcd that was put back
- * to a backup and has grown since, or what is damaged, is refused. */
+/* A reader knows the history that it has read: what does not go on from there, as in an etcd that was put
+ * back to a backup and has grown since, or what is damaged, is refused. */
 #include "host/store/etcd/side.h"
 
 enum { READ = 6 }; /* records that a reader has when the log is written anew */
@@ -109,7 +109,7 @@ static void another_history_of_the_same_length(void **state)
     side_close(&c);
 }
 
-/* A reader whose state is a snapshot behind the last record has read none of them, and knows that one still. */
+/* A reader whose state is a snapshot behind the last record has read none of them, and yet knows that one. */
 static void a_reader_from_the_end_knows_it(void **state)
 {
     struct side a = {0}, b = {0}, c = {0}, d = {0};

@@ -497,7 +497,7 @@ static void *append_three(void *context)
     return NULL;
 }
 
-/* An append goes through, its answer is lost, and etcd refuses it when it is sent again: that is no refusal. */
+/* An append goes through, its answer is lost, and etcd refuses it when it is sent again: no refusal. */
 static void a_refusal_behind_a_lost_answer(void **state)
 {
     static const uint8_t salts[8] = {0};

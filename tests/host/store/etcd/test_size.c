@@ -124,8 +124,8 @@ static int head_at(int64_t revision, struct error *error)
     return rc;
 }
 
-/* Etcd keeps every value that a key has had until the leader compacts: a minute later, or at once when space is
- * short. */
+/* Etcd keeps every value that a key has had until the leader compacts: a minute later, or at once when space
+ * is short. */
 static void old_revisions_are_dropped(void **state)
 {
     struct side a = {0};
@@ -180,8 +180,8 @@ static void a_full_etcd_is_compacted(void **state)
 
 /* --- followers ---------------------------------------------------------------------------------------- */
 
-/* The log is trimmed and compacted while a follower reads, and its watch is not looked at: it is told, goes on
- * from the snapshot, and wakes for the next append. */
+/* The log is trimmed and compacted while a follower reads, and its watch is not looked at: it is told, goes
+ * on from the snapshot, and wakes for the next append. */
 static void slow_follower(void **state)
 {
     static const uint8_t salts[2048] = {0};
