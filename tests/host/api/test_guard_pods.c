@@ -2,6 +2,7 @@
 #include "client.h"
 
 #include "host/api/request.h"
+#include "os/file.h"
 
 #define RBAC     "/apis/rbac.authorization.k8s.io/v1"
 #define AS(name) "Authorization: Bearer " name "-token\r\n"
@@ -34,7 +35,7 @@ struct fixture {
     struct fake_host *host;
     struct access *access;
     struct access_options options;
-    char path[64];
+    char path[64], audit[64];
 };
 
 struct request {
@@ -104,6 +105,8 @@ static void begin(struct fixture *fixture, struct fake_host *host)
     fputs("root-token,root,1,system:masters\nbob-token,bob,2\ncarl-token,carl,3\n", file);
     fclose(file);
     fixture->options.tokens = fixture->path;
+    snprintf(fixture->audit, sizeof fixture->audit, "/tmp/phx-test-pods-%d.log", (int)getpid());
+    fixture->options.audit = fixture->audit;
     if (access_new(&fixture->options, &fixture->access, &error) < 0)
         fail_msg("%s", error.text);
     host->api->access = fixture->access;
@@ -115,6 +118,7 @@ static void end(struct fixture *fixture)
     fixture->host->api->access = NULL;
     access_free(fixture->access);
     unlink(fixture->path);
+    unlink(fixture->audit);
 }
 
 static void levels_are_enforced(void **state)
@@ -221,6 +225,58 @@ static void a_level_of_the_cluster(void **state)
     SEND(host, requests);
 }
 
+/* The line of the audit log whose request's URI has this in it. */
+static void audit_line(const char *log, const char *uri, struct buf *ret_line)
+{
+    struct buf text BUF_CLEANUP = {0};
+    struct error error;
+    struct str rest, line;
+    assert_int_equal(os_file_read(log, 1 << 24, &text, &error), 0);
+    rest = buf_str(&text);
+    while (str_cut(rest, '\n', &line, &rest)) {
+        buf_clear(ret_line);
+        buf_add_str(ret_line, line);
+        if (strstr(ret_line->data, uri))
+            return;
+    }
+    fail_msg("no line of %s has %s: %s", log, uri, text.data);
+}
+
+/* What the audit level does not allow is served, and stands in the request's audit line. */
+static void violations_are_noted(void **state)
+{
+    static const struct request requests[] = {
+        {AS("root"), "POST", PODS("warned") "?dryRun=All&noted", POD("p", HOST_PATH), 201, NULL},
+        {AS("root"), "POST", JOBS("warned") "?dryRun=All&noted", JOB("j", ",\"hostNetwork\":true"), 201,
+         NULL},
+        {AS("root"), "POST", PODS("warned") "?dryRun=All&baseline", POD("p", ""), 201, NULL},
+        {AS("root"), "POST", PODS("open") "?dryRun=All", POD("p", HOST_PATH), 201, NULL},
+    };
+    static const struct {
+        const char *uri, *note;
+    } lines[] = {
+        {"warned/pods?dryRun=All&noted", "\"pod-security.kubernetes.io/audit-violations\":\"would violate "
+                                         "PodSecurity \\\"baseline:latest\\\": "
+                                         "hostPath volumes (volume \\\"v\\\")\""},
+        {"warned/jobs?dryRun=All&noted", "host namespaces (hostNetwork=true)"},
+        {"warned/pods?dryRun=All&baseline", NULL},
+        {"open/pods?dryRun=All", NULL},
+    };
+    struct fixture fixture;
+    begin(&fixture, *state);
+    SEND(*state, requests);
+    fixture.host->api->access = NULL;
+    access_free(fixture.access); /* the lines have been written */
+    fixture.access = NULL;
+    for (size_t i = 0; i < sizeof lines / sizeof *lines; i++) {
+        struct buf line BUF_CLEANUP = {0};
+        audit_line(fixture.audit, lines[i].uri, &line);
+        if (lines[i].note ? !strstr(line.data, lines[i].note) : strstr(line.data, "audit-violations") != NULL)
+            fail_msg("%s: %s", lines[i].uri, line.data);
+    }
+    end(&fixture);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -228,6 +284,7 @@ int main(void)
         cmocka_unit_test_setup_teardown(baseline_is_left_by_right, setup, teardown),
         cmocka_unit_test_setup_teardown(labels_are_checked, setup, teardown),
         cmocka_unit_test_setup_teardown(warnings_are_given, setup, teardown),
+        cmocka_unit_test_setup_teardown(violations_are_noted, setup, teardown),
         cmocka_unit_test_setup_teardown(a_level_of_the_cluster, setup, teardown),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
