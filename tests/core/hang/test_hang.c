@@ -282,6 +282,29 @@ static void a_machine_speaks_for_its_own_tasks(void **state)
     harness_done(&h);
 }
 
+/* A rank that has joined is watched from then on: on the word of its own machine, not of another one. */
+static void a_machine_joins_its_own_tasks(void **state)
+{
+    struct harness h;
+    harness_init(&h, 6, 4, 0);
+    struct jobset *jobset = harness_create(&h, GANG_OF(""));
+    harness_run_all(&h);
+    const struct task *task = harness_task(&h, rank_name(0));
+    struct task_report joined = {
+        .kind = REPORT_JOINED, .task = task->uid, .attempt_plus_1 = (uint32_t)task->attempt + 1};
+    harness_report(&h, &joined, machine_of(&h, 1));
+    assert_null(watch_of(&h, jobset));
+    harness_report(&h, &joined, machine_of(&h, 0));
+    assert_non_null(watch_of(&h, jobset));
+    int64_t since_ns = watch_of(&h, jobset)->since_ns;
+    harness_wait(&h, NS_PER_SECOND);
+    harness_report(&h, &joined, machine_of(&h, 1)); /* again: no sign of life */
+    assert_true(watch_of(&h, jobset)->since_ns == since_ns);
+    harness_report(&h, &joined, machine_of(&h, 0));
+    assert_true(watch_of(&h, jobset)->since_ns > since_ns);
+    harness_done(&h);
+}
+
 static void while_a_task_is_missing(void **state)
 {
     struct harness h;
@@ -383,6 +406,7 @@ int main(void)
         cmocka_unit_test(who_is_not_watched),
         cmocka_unit_test(long_beginnings_and_checkpoints),
         cmocka_unit_test(a_machine_speaks_for_its_own_tasks),
+        cmocka_unit_test(a_machine_joins_its_own_tasks),
         cmocka_unit_test(while_a_task_is_missing),
         cmocka_unit_test(a_person_asks),
         cmocka_unit_test(a_person_asks_before_the_start),
