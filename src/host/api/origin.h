@@ -8,9 +8,10 @@
  *   - over plain HTTP, its Host is no loopback name, not the address of this end of the connection, and none
  *     of the names of the server; with TLS the certificate proves the name;
  *   - over plain HTTP, it has a body without Content-Type: a page sends that without asking first;
- *   - over plain HTTP, it asks for an upgrade and has an Origin, were it the server's own, whose pages open no
- *     websockets: only a page that another server left in a browser would. Authorization, which no page can
- *     send with a websocket, tells a library that adds an Origin of its own (Python's websocket-client).
+ *   - over plain HTTP, it asks for an upgrade and has an Origin, were it the server's own: the server's pages
+ *     open no websockets, so only a page that another server left in a browser would. Authorization, which no
+ *     page can send with a websocket, tells a library that adds an Origin of its own (Python's
+ *     websocket-client).
  * Other clients than browsers and such libraries send neither Origin nor Sec-Fetch-Site.
  */
 #ifndef PHX_HOST_API_ORIGIN_H
