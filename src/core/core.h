@@ -62,8 +62,8 @@ void core_step(struct core *core, const struct event *event, struct effects *eff
 uint64_t core_seq(const struct core *core);       /* of the last event applied; 0: none */
 uint64_t core_epoch(const struct core *core);     /* of the last EVENT_BOOT */
 uint32_t core_level(const struct core *core);     /* up to which records may be written (record.h) */
-/* Returns the cluster's identity as machines are told it: a hash of the first boot's random bits, the same for
- * every controller and every copy of the log, and never 0. There has been a boot. */
+/* Returns the cluster's identity as machines are told it: a hash of the first boot's random bits, the same
+ * for every controller and every copy of the log, and never 0. There has been a boot. */
 uint64_t core_identity(const struct core *core);
 /* Makes the key by which the ranks of this attempt of a JobSet know each other, from the secret of the first
  * boot that had one: the same after a replay. Zeros: no boot had one yet. */

@@ -47,8 +47,8 @@ const struct error *driver_refusal(const struct driver *driver)
 
 /* --- the commit ------------------------------------------------------------------------------- */
 
-/* Drops what a replica might not read. Whether one might is known here, behind the append before: a standby may
- * see in the log that the level was raised, and count on the ids of writes that it passes on, while this
+/* Drops what a replica might not read. Whether one might is known here, behind the append before: a standby
+ * may see in the log that the level was raised, and count on the ids of writes that it passes on, while this
  * controller still waits for the answer to that append. */
 static void drop_unread(const struct driver *driver, struct event *event)
 {

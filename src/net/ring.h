@@ -52,8 +52,8 @@ void ring_attach(struct ring *ring, void *memory, size_t capacity);
 
 size_t ring_write(struct ring *ring, const void *data, size_t len);
 size_t ring_read(struct ring *ring, void *data, size_t len);
-/* Copies `len` bytes that wait behind the next `skip` ones, and leaves all of them there; false: they have not
- * come yet. */
+/* Copies `len` bytes that wait behind the next `skip` ones, and leaves all of them there; false: they have
+ * not come yet. */
 bool ring_peek(struct ring *ring, size_t skip, void *data, size_t len);
 void ring_drop(struct ring *ring, size_t len); /* takes bytes that were peeked at */
 bool ring_is_empty(struct ring *ring); /* for the reader */

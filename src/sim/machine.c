@@ -217,6 +217,20 @@ static void check_clock(struct world *world, const struct sim_machine *machine,
                    (long long)error_ns);
 }
 
+static void move_fence(struct world *world, struct sim_machine *machine, int64_t fence_ns)
+{
+    machine->fence_boot_ns = (uint64_t)fence_ns;
+    oracle_fence(world, machine);
+    process_fence_moved(world, machine);
+}
+
+static void fail_stranger(struct world *world, const struct sim_machine *machine,
+                          const struct agent_effect *effect)
+{
+    world_fail(world, TORTURE_SAFETY, "%s: the controller is of cluster %016llx, not %016llx", machine->name,
+               (unsigned long long)effect->cluster, (unsigned long long)machine->cluster);
+}
+
 static void port_carry_out(void *context, const struct agent_effect *effect)
 {
     struct sim_machine *machine = context;
@@ -227,9 +241,7 @@ static void port_carry_out(void *context, const struct agent_effect *effect)
     case AGENT_SEND:
         CHECK_UNREACHABLE(); /* the driver's */
     case AGENT_FENCE:
-        machine->fence_boot_ns = (uint64_t)effect->fence_ns;
-        oracle_fence(world, machine);
-        process_fence_moved(world, machine);
+        move_fence(world, machine, effect->fence_ns);
         break;
     case AGENT_LAUNCH:
         process_spawn(world, machine, effect->launch, effect->container, effect->run);
@@ -285,8 +297,7 @@ static void port_carry_out(void *context, const struct agent_effect *effect)
         machine->cluster = effect->cluster;
         break;
     case AGENT_STRANGER:
-        world_fail(world, TORTURE_SAFETY, "%s: the controller is of cluster %016llx, not %016llx",
-                   machine->name, (unsigned long long)effect->cluster, (unsigned long long)machine->cluster);
+        fail_stranger(world, machine, effect);
         break;
     }
 }

@@ -10,10 +10,10 @@
  * seats has a ring (net/ring.h) in each direction. A message that finds no room is refused, and its sender
  * uses the loop instead: nobody waits for room, and the order of messages does not matter.
  *
- * Waiting. A reader yields its core and looks, as long as board_yield lets it. Then it says with board_expect
- * how many messages it lacks, looks once more, and sleeps on its bell; the sender of the last of them rings.
- * No wake-up is lost: counts, bells and rings are sequentially consistent. A message too many wakes the reader
- * early and does no harm.
+ * Waiting. A reader yields its core and looks, as long as board_yield lets it. Then it says with
+ * board_expect how many messages it lacks, looks once more, and sleeps on its bell; the sender of the last
+ * of them rings. No wake-up is lost: counts, bells and rings are sequentially consistent. A message too many
+ * wakes the reader early and does no harm.
  *
  * The memory is a memfd that is sealed against shrinking. The head's link to it lies beside the head's
  * socket as PATH.board and leads through /proc to the head's descriptor, so that the memory goes with the
@@ -62,10 +62,11 @@ bool board_is_empty(struct board *board);
 /* Asks to be rung for when that many messages have come. */
 void board_expect(struct board *board, uint32_t messages);
 uint32_t board_bell(const struct board *board);
-/* Gives the core away for a turn, before a sleep; false: sleep now. While the machine has fewer cores than the
- * board has threads, each of the others needs a turn anyway, and a thread that yields has its next turn without
- * a futex that wakes it. The caller looks for messages between two yields, for up to 0.2 ms; not where the
- * core has come back late before, as other programs want it. `since_ns`: 0 at first, then the callee's. */
+/* Gives the core away for a turn, before a sleep; false: sleep now. While the machine has fewer cores than
+ * the board has threads, each of the others needs a turn anyway, and a thread that yields has its next turn
+ * without a futex that wakes it. The caller looks for messages between two yields, for up to 0.2 ms; not
+ * where the core has come back late before, as other programs want it. `since_ns`: 0 at first, then the
+ * callee's. */
 bool board_yield(struct board *board, int64_t *since_ns);
 /* Sleeps until the bell is no longer at `bell`, at most timeout_ns (-1: no limit). Spins for up to 20 us
  * first if the machine has a core for every thread of the board. False: the time is over. */

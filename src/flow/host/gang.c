@@ -533,8 +533,8 @@ static void gang_find_others(const struct gang_member *member, const uint32_t *g
     }
 }
 
-/* Posts what was packed on the board, and leaves in `others` the hosts that it does not reach so. Caller holds
- * the mutex. */
+/* Posts what was packed on the board, and leaves in `others` the hosts that it does not reach so. Caller
+ * holds the mutex. */
 static void gang_post_parts(struct gang_table *table, const struct flow_entry *entry)
 {
     if (!table->board || !board_compose(table->board, entry, buf_str(&table->parts)))
@@ -550,7 +550,8 @@ static void gang_post_parts(struct gang_table *table, const struct flow_entry *e
     table->others.len = left;
 }
 
-/* Sends what was packed to the others through the loop. Caller holds the mutex, which is released meanwhile. */
+/* Sends what was packed to the others through the loop. Caller holds the mutex, which is released
+ * meanwhile. */
 static void gang_send_parts(struct gang_table *table, const struct flow_entry *entry)
 {
     struct buf parts = table->parts;

@@ -230,9 +230,8 @@ static void port_send(void *context, const struct from_agent *message)
     wire_send_agent(machine->conn, &copy);
 }
 
-static void port_carry_out(void *context, const struct agent_effect *effect)
+static void carry_out_live(struct local_machine *machine, const struct agent_effect *effect)
 {
-    struct local_machine *machine = context;
     struct live *live = machine->live;
     switch (effect->kind) {
     case AGENT_CONNECT:
@@ -240,19 +239,16 @@ static void port_carry_out(void *context, const struct agent_effect *effect)
     case AGENT_SEND:
         CHECK_UNREACHABLE(); /* the driver's */
     case AGENT_FENCE:
-        if (live)
-            launch_set_fence(live->launcher, (uint64_t)effect->fence_ns);
+        launch_set_fence(live->launcher, (uint64_t)effect->fence_ns);
         break;
     case AGENT_LAUNCH:
-        live ? local_tasks_launch(live, effect) : local_sim_launch(machine, effect);
+        local_tasks_launch(live, effect);
         break;
     case AGENT_STOP:
-        live ? local_tasks_stop(live, &effect->stop, effect->container)
-             : local_sim_stop(machine, &effect->stop, effect->container);
+        local_tasks_stop(live, &effect->stop, effect->container);
         break;
     case AGENT_FORGET:
-        if (live)
-            local_tasks_forget(live, effect->task, effect->container);
+        local_tasks_forget(live, effect->task, effect->container);
         break;
     case AGENT_CLIENT_WELCOME:
     case AGENT_CLIENT_FENCED:
@@ -260,41 +256,34 @@ static void port_carry_out(void *context, const struct agent_effect *effect)
     case AGENT_CLIENT_DRAIN:
     case AGENT_CLIENT_REJOIN:
     case AGENT_CLIENT_TABLES:
-        if (live)
-            local_clients_send(live, effect);
+        local_clients_send(live, effect);
         break;
     case AGENT_LOG_OPEN:
-        live ? local_logs_open(live, &effect->log_open) : local_sim_log_open(machine, &effect->log_open);
+        local_logs_open(live, &effect->log_open);
         break;
     case AGENT_LOG_CLOSE:
-        if (live)
-            local_logs_close(live, effect->stream);
+        local_logs_close(live, effect->stream);
         break;
     case AGENT_NOTE:
         local_note(machine, effect->note);
         break;
     case AGENT_ACT:
-        live ? local_probe_run(live, effect) : local_sim_act(machine, effect);
+        local_probe_run(live, effect);
         break;
     case AGENT_ACT_CANCEL:
-        if (live)
-            local_probe_cancel(live, effect->task, effect->container);
+        local_probe_cancel(live, effect->task, effect->container);
         break;
     case AGENT_CLOCK:
-        if (live)
-            local_health_clock(live, effect->clock.ahead_ns, effect->clock.error_ns);
+        local_health_clock(live, effect->clock.ahead_ns, effect->clock.error_ns);
         break;
     case AGENT_ERRAND_START:
-        live ? local_errand_start(live, effect->errand_start)
-             : local_sim_errand(machine, effect->errand_start);
+        local_errand_start(live, effect->errand_start);
         break;
     case AGENT_SAY_AGAIN:
-        if (live)
-            local_health_say_again(live);
+        local_health_say_again(live);
         break;
     case AGENT_ERRAND_STOP:
-        if (live)
-            local_errand_stop(live, effect->task);
+        local_errand_stop(live, effect->task);
         break;
     case AGENT_KEEP_CLUSTER:
         local_cluster_keep(machine);
@@ -303,6 +292,59 @@ static void port_carry_out(void *context, const struct agent_effect *effect)
         local_cluster_stranger(machine, effect->cluster);
         break;
     }
+}
+
+/* A simulated machine has no files, no clients and no health of its own. */
+static void carry_out_simulated(struct local_machine *machine, const struct agent_effect *effect)
+{
+    switch (effect->kind) {
+    case AGENT_CONNECT:
+    case AGENT_CLOSE:
+    case AGENT_SEND:
+        CHECK_UNREACHABLE(); /* the driver's */
+    case AGENT_LAUNCH:
+        local_sim_launch(machine, effect);
+        break;
+    case AGENT_STOP:
+        local_sim_stop(machine, &effect->stop, effect->container);
+        break;
+    case AGENT_LOG_OPEN:
+        local_sim_log_open(machine, &effect->log_open);
+        break;
+    case AGENT_NOTE:
+        local_note(machine, effect->note);
+        break;
+    case AGENT_ACT:
+        local_sim_act(machine, effect);
+        break;
+    case AGENT_ERRAND_START:
+        local_sim_errand(machine, effect->errand_start);
+        break;
+    case AGENT_STRANGER:
+        local_cluster_stranger(machine, effect->cluster);
+        break;
+    case AGENT_FENCE:
+    case AGENT_FORGET:
+    case AGENT_CLIENT_WELCOME:
+    case AGENT_CLIENT_FENCED:
+    case AGENT_CLIENT_COMMITTED:
+    case AGENT_CLIENT_DRAIN:
+    case AGENT_CLIENT_REJOIN:
+    case AGENT_CLIENT_TABLES:
+    case AGENT_LOG_CLOSE:
+    case AGENT_ACT_CANCEL:
+    case AGENT_CLOCK:
+    case AGENT_SAY_AGAIN:
+    case AGENT_ERRAND_STOP:
+    case AGENT_KEEP_CLUSTER:
+        break;
+    }
+}
+
+static void port_carry_out(void *context, const struct agent_effect *effect)
+{
+    struct local_machine *machine = context;
+    machine->live ? carry_out_live(machine, effect) : carry_out_simulated(machine, effect);
 }
 
 /* What effects could not do comes back as events of their own. */

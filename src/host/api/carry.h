@@ -2,12 +2,10 @@
  * relay.c. A connection belongs to one thread at a time; nothing here blocks.
  *
  *   CARRY_SHAKES ─ handshake over ─► CARRY_HEARS ─ first bytes ─► CARRY_FLOWS ─ server ended ─► CARRY_PARTS
- *        │ failed, late                  │ late                        │ broken              late │     │ the client
- *        ▼                               ▼                             ▼                          ▼     ▼ was told
- *      over                            over                          over                     over  CARRY_ENDS
- *                                                                                                       │ late,
- *                                                                                                       ▼ ended
- *                                                                                                     over
+ *   CARRY_PARTS ─ the client was told ─► CARRY_ENDS
+ *
+ * A connection is over when it breaks, in each stage, when it stays too long in one but CARRY_FLOWS, and when
+ * the client's side ends in CARRY_ENDS.
  */
 #ifndef PHX_HOST_API_CARRY_H
 #define PHX_HOST_API_CARRY_H
@@ -40,8 +38,7 @@ struct carry {
     gnutls_session_t session; /* NULL: it has not begun */
     enum carry_stage stage;
     size_t unread_bytes; /* received since the last byte of a request */
-    int64_t
-        since_ns; /* when its thread took it, the server's end hung up, or it came to CARRY_PARTS or CARRY_ENDS */
+    int64_t since_ns;    /* when its thread took it, the server's end hung up, or it parted or ended */
     struct buf held;  /* plain bytes that the server has not taken yet; at most CARRY_CHUNK_BYTES */
     size_t held_sent;
     struct buf waiting; /* plain bytes that the client has not taken yet; likewise */

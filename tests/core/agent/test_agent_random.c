@@ -255,6 +255,19 @@ static void game_client(struct game *game)
     game_step(game, event);
 }
 
+static void game_welcome(struct game *game)
+{
+    game->epoch += rng_chance(&game->rng, 100000);
+    game_say(game, (struct from_controller){
+                       .kind = FROM_CONTROLLER_WELCOME,
+                       .welcome = {.epoch = game->epoch - (game->epoch > 0 && rng_chance(&game->rng, 50000)),
+                                   .lease_ns = LEASE_NS,
+                                   .heartbeat_ns = NS_PER_SECOND,
+                                   .cluster = DESK_CLUSTER + (agent_cluster(game->desk.agent) != 0 &&
+                                                              rng_chance(&game->rng, 50000)),
+                                   .version = WIRE_VERSION}});
+}
+
 static void game_turn(struct game *game)
 {
     struct agent_event event = {.kind = AGENT_TICK};
@@ -284,16 +297,7 @@ static void game_turn(struct game *game)
         }
         break;
     case 5:
-        game->epoch += rng_chance(&game->rng, 100000);
-        game_say(game,
-                 (struct from_controller){
-                     .kind = FROM_CONTROLLER_WELCOME,
-                     .welcome = {.epoch = game->epoch - (game->epoch > 0 && rng_chance(&game->rng, 50000)),
-                                 .lease_ns = LEASE_NS,
-                                 .heartbeat_ns = NS_PER_SECOND,
-                                 .cluster = DESK_CLUSTER + (agent_cluster(game->desk.agent) != 0 &&
-                                                            rng_chance(&game->rng, 50000)),
-                                 .version = WIRE_VERSION}});
+        game_welcome(game);
         break;
     case 6:
     case 7:
