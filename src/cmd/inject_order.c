@@ -4,11 +4,11 @@
  * An order is carried out once. An agent that dies of an order gets it again from the controller when it
  * comes back, so each order leaves a mark, injections/NAME.done, before anything is done.
  *
- * A process of its own undoes a lasting injection. It outlives the order, and the agent too, which may be
- * the stopped process, so the next agent finds the injection in force and leaves it until its time. While
- * such a process lives, or the order is still carried out, the order's mark is locked. An injection whose
- * mark is not locked is abandoned: an agent undoes it (host/agent/injections.c), and so one that is overdue.
- * Whichever process undoes an injection tells the agent, which ends the Fault that the controller opened. */
+ * A process of its own undoes a lasting injection. It outlives the order, and the agent too, which may be the
+ * stopped process, so the next agent finds the injection in force and leaves it until its time. While such a
+ * process lives, or the order is still carried out, the order's mark is locked. An injection is abandoned if
+ * its mark is not locked, or if it is overdue: an agent undoes it (host/agent/injections.c). Whichever
+ * process undoes an injection tells the agent, which ends the Fault that the controller opened. */
 #include <dirent.h>
 #include <errno.h>
 #include <fcntl.h>

@@ -1,6 +1,5 @@
-/* The keys of gangs: each attempt of each JobSet has its own, from the secret of the first boot that had
- * one, and a replay or a snapshot gives the same. The identity that machines are told is of the first boot,
- * too. */
+/* The keys of gangs: each attempt of each JobSet has its own, from the secret of the first boot that had one,
+ * and a replay or a snapshot gives the same. So does the identity that machines are told. */
 #include "harness.h"
 
 static void boot_as(struct core *core, uint64_t seq, uint64_t identity, const char *secret)

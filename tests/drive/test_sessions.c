@@ -70,8 +70,8 @@ static void test_nothing_is_sent_before_the_welcome(void **state)
     world_done(&w);
 }
 
-/* It may run another cluster's tasks. Nothing of it reaches the log, or is taken for this cluster's machine
- * of that name. */
+/* Such a machine may run another cluster's tasks. Nothing of it reaches the log, or is taken for this
+ * cluster's machine of that name. */
 static void test_machines_of_another_cluster_are_refused(void **state)
 {
     struct world w;

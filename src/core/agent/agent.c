@@ -11,8 +11,8 @@
 #define RETRY_IDLE_MAX_NS (2 * NS_PER_SECOND)
 #define RETRY_REFUSED_NS  (5 * NS_PER_SECOND)
 #define HELLO_TIMEOUT_NS  (10 * NS_PER_SECOND)
-#define LEASE_OF_SILENCE  4 /* a controller that has not answered for this part of the lease is given up */
-/* Of telling about controllers of another cluster: the second time, and each later one. */
+#define LEASE_OF_HELLO    4 /* a controller that leaves Hello unanswered for this part of it is given up */
+/* Intervals of telling about controllers of another cluster: until the second time, and each later one. */
 #define STRANGER_AGAIN_NS (10 * NS_PER_SECOND)
 #define STRANGER_LATER_NS (60 * NS_PER_SECOND)
 
@@ -125,7 +125,6 @@ static void link_lost(struct agent *agent, int64_t delay_ns)
 {
     lifecycle_move(&link_lifecycle, &agent->link, LINK_DOWN);
     agent->report_number = 0;
-    agent->unanswered_ns = 0;
     for (size_t i = 0; i < agent->pending.len; i++)
         agent->pending.items[i].number = 0;
     agent_signals_unsent(agent);
@@ -139,22 +138,14 @@ void agent_disconnect(struct agent *agent, struct agent_effects *effects, int64_
     link_lost(agent, delay_ns);
 }
 
-/* Returns how long an answer is waited for: tasks end with the lease, so another controller that may lead is
- * asked well before. */
-static int64_t patience_ns(const struct agent *agent)
+/* Returns how long the answer to Hello is waited for: tasks end with the lease, so another controller that
+ * may lead is asked well before. */
+static int64_t hello_patience(const struct agent *agent)
 {
     if (agent->config.controllers < 2 || agent->lease_ns == 0)
         return HELLO_TIMEOUT_NS;
-    int64_t share_ns = agent->lease_ns / LEASE_OF_SILENCE;
+    int64_t share_ns = agent->lease_ns / LEASE_OF_HELLO;
     return share_ns < HELLO_TIMEOUT_NS ? share_ns : HELLO_TIMEOUT_NS;
-}
-
-/* Returns when the other controllers are asked, unless a heartbeat is acknowledged; INT64_MAX: never. */
-static int64_t silence_deadline(const struct agent *agent)
-{
-    if (agent->config.controllers < 2 || agent->unanswered_ns == 0)
-        return INT64_MAX;
-    return agent->unanswered_ns + patience_ns(agent);
 }
 
 static void link_tick(struct agent *agent, struct agent_effects *effects)
@@ -168,9 +159,6 @@ static void link_tick(struct agent *agent, struct agent_effects *effects)
         agent_effect_add(effects, AGENT_CONNECT);
     } else if (agent->link == LINK_HELLO && agent->boot_ns >= agent->hello_deadline_ns) {
         agent_note(effects, "the controller does not answer");
-        agent_disconnect(agent, effects, 0);
-    } else if (agent->link == LINK_WELCOME && agent->boot_ns >= silence_deadline(agent)) {
-        agent_note(effects, "the controller does not answer: asking the others");
         agent_disconnect(agent, effects, 0);
     }
 }
@@ -367,7 +355,6 @@ static void on_message(struct agent *agent, const struct from_controller *messag
     case FROM_CONTROLLER_HEARTBEAT_ACK:
         if (message->sent_ns >= agent->hello_sent_ns && message->sent_ns <= agent->last_heartbeat_ns) {
             lease_renew(agent, message->sent_ns, &message->grant, effects);
-            agent->unanswered_ns = message->sent_ns < agent->last_heartbeat_ns ? agent->last_heartbeat_ns : 0;
             compare_clocks(agent, message, effects);
             agent_containers_confirmed(agent, effects);
         }
@@ -425,7 +412,7 @@ static void on_connected(struct agent *agent, struct agent_effects *effects)
         return;
     lifecycle_move(&link_lifecycle, &agent->link, LINK_HELLO);
     agent->hello_sent_ns = agent->boot_ns;
-    agent->hello_deadline_ns = agent->boot_ns + patience_ns(agent);
+    agent->hello_deadline_ns = agent->boot_ns + hello_patience(agent);
     CHECK(agent->report_number == 0); /* reports count from 1 on each connection */
     agent_send_hello(agent, effects);
 }
@@ -505,13 +492,6 @@ void agent_step(struct agent *agent, const struct agent_event *event, struct age
     CHECK(agent->pending.len <= AGENT_PENDING_MAX && agent->seen.len <= ATTEMPTS_SEEN_MAX);
 }
 
-static int64_t welcome_deadline(const struct agent *agent)
-{
-    int64_t due_ns = silence_deadline(agent);
-    due_ns = agent->next_heartbeat_ns < due_ns ? agent->next_heartbeat_ns : due_ns;
-    return agent->lease_end_ns < due_ns ? agent->lease_end_ns : due_ns;
-}
-
 int64_t agent_deadline(const struct agent *agent)
 {
     if (!agent->booted)
@@ -522,7 +502,8 @@ int64_t agent_deadline(const struct agent *agent)
     else if (agent->link == LINK_HELLO)
         due_ns = agent->hello_deadline_ns;
     else if (agent->link == LINK_WELCOME)
-        due_ns = welcome_deadline(agent);
+        due_ns =
+            agent->next_heartbeat_ns < agent->lease_end_ns ? agent->next_heartbeat_ns : agent->lease_end_ns;
     int64_t steps_ns = agent_steps_deadline(agent), containers_ns = agent_containers_deadline(agent);
     due_ns = steps_ns < due_ns ? steps_ns : due_ns;
     due_ns = containers_ns < due_ns ? containers_ns : due_ns;

@@ -13,14 +13,15 @@
  * breaks; not after CLOSE). CONNECTED means that the machine's tether is open too: tasks launched later
  * hold it. Retries are spread by a seeded jitter; they are quick while tasks live, because tasks end with
  * the lease. Where there are several controllers, of which one leads, a wait comes only when each was tried;
- * and a controller that leaves a heartbeat or Hello unanswered for a quarter of the lease is given up for the
- * others: one that stands still, or whose computer is gone, closes no connection when another takes the lead.
+ * and one that leaves Hello unanswered for a quarter of the lease is given up for the others: a leader that
+ * stands still closes no connection when another takes the lead. The host looks for that one meanwhile, and
+ * says DISCONNECTED when it is there.
  *
  * Cluster. The first Welcome says to which cluster the machine belongs, and KEEP_CLUSTER has the host
- * remember it for later agents of this machine. A controller of another cluster is refused from then on,
- * also by a machine without tasks: nothing that it says counts, the lease runs on from what its own
- * controller granted, and STRANGER tells of it, at once and then at growing intervals. Hello says the
- * cluster, so that such a controller refuses the machine first.
+ * remember it for later agents of this machine. A controller of another cluster is refused from then on, also
+ * by a machine without tasks: nothing that this controller says counts, the lease runs on from what the
+ * machine's own controller granted, and STRANGER tells of it, at once and then at growing intervals. Hello
+ * says the cluster, so that such a controller refuses the machine first.
  *
  * Lease and fence. A lease of `lease_ns` starts at the sending of the last acknowledged Hello or
  * heartbeat. The fence is AGENT_KILL_ALLOWANCE_NS earlier (a quarter of the lease if that is less): time

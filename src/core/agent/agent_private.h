@@ -191,7 +191,6 @@ struct agent {
     int64_t fence_ns;  /* boottime; 0: none yet */
     bool fence_passed; /* all tasks are killed; until the next Welcome */
     int64_t next_heartbeat_ns, last_heartbeat_ns;
-    int64_t unanswered_ns; /* when the oldest heartbeat without an acknowledgement was sent; 0: none is */
     int64_t steps_sent_ns;          /* when steps were last sent */
     VEC(struct local_task *) tasks; /* in order of arrival */
     VEC(struct pending_report) pending;

@@ -300,7 +300,6 @@ void agent_send_due(struct agent *agent, struct agent_effects *effects)
     if (agent->boot_ns >= agent->next_heartbeat_ns) {
         send_heartbeat(agent, FROM_AGENT_HEARTBEAT, effects);
         agent->last_heartbeat_ns = agent->boot_ns;
-        agent->unanswered_ns = agent->unanswered_ns ? agent->unanswered_ns : agent->boot_ns;
         /* Keeps its phase, so that a cluster's heartbeats stay spread; late ones are left out. */
         int64_t late_ns = agent->boot_ns - agent->next_heartbeat_ns;
         agent->next_heartbeat_ns += (late_ns / agent->heartbeat_ns + 1) * agent->heartbeat_ns;

@@ -1,7 +1,7 @@
 /* cluster.c - the cluster that the machine belongs to, in STATE/cluster: its identity, 16 hexadecimal digits.
  *
- * The file is written when a controller first welcomes the machine, and then never changed. Who removes it
- * while no agent runs lets the machine move to another cluster. */
+ * The file is written when a controller first welcomes the machine, and then never changed. An operator who
+ * removes it while no agent runs lets the machine move to another cluster. */
 #include <errno.h>
 #include <stdio.h>
 #include <unistd.h>

@@ -36,7 +36,7 @@
 #include "job/checkpoint/retention.h"
 #include "job/link/wire.h"
 
-enum { PATH_BYTES = 512, CLIENTS_MAX = 4096, STREAMS_MAX = 256 };
+enum { PATH_BYTES = 512, CLIENTS_MAX = 4096, STREAMS_MAX = 256, CONNECT_OF_SEVERAL_MS = 1000 };
 
 struct agent_host {
     uv_loop_t *loop;
@@ -70,8 +70,16 @@ struct sim_act {
     enum container_act act;
 };
 
+/* Looks for another controller that leads (seek.c). */
+struct local_seek {
+    uint32_t unheard;       /* heartbeats since the controller has said something */
+    uint32_t tried;         /* of the other controllers' addresses, in this round */
+    struct wire_conn *conn; /* the try; NULL: none is under way */
+};
+
 struct local_machine {
     uint32_t place; /* of the controllers, which is connected to next */
+    struct local_seek seek;
     struct agent_host *host;
     struct agent *agent;
     struct heap_node due;
@@ -174,6 +182,14 @@ void local_tasks_ended(struct agent_host *host); /* the last running task has en
 void local_step(struct local_machine *machine, struct agent_event event);
 void local_note(const struct local_machine *machine, struct str text);
 void local_warn(const struct local_machine *machine, struct str text); /* a quiet agent says it, too */
+/* How the controller at a place is reached, without TLS. */
+struct wire_target local_machine_target(const struct local_machine *machine, uint32_t place,
+                                        char ret_source[32]);
+
+/* --- seek.c --------------------------------------------------------------------------------------- */
+
+void local_seek_beat(struct local_machine *machine); /* a heartbeat was sent */
+void local_seek_end(struct local_machine *machine);  /* the controller has answered, or is not connected */
 void local_machine_drive(struct local_machine *machine); /* its agent is there */
 void local_close_tethers(struct local_machine *machine); /* the kept ones */
 void local_tick(struct local_machine *machine);

@@ -4,8 +4,6 @@
 
 #include "host/agent/internal.h"
 
-enum { CONNECT_OF_SEVERAL_MS = 1000 };
-
 void local_note(const struct local_machine *machine, struct str text)
 {
     if (!machine->host->quiet)
@@ -24,6 +22,7 @@ static void port_close(void *context)
     struct local_machine *machine = context;
     struct wire_conn *conn = machine->conn, *tether = machine->tether;
     machine->conn = machine->tether = NULL;
+    local_seek_end(machine);
     if (conn)
         wire_close(conn);
     if (tether)
@@ -153,6 +152,8 @@ static void port_tether(void *context, const struct from_agent *message)
 static void on_message(struct wire_conn *conn, const struct from_controller *message)
 {
     struct local_machine *machine = wire_conn_context(conn);
+    if (conn == machine->conn)
+        local_seek_end(machine);
     machine_message(&machine->driver, conn == machine->tether, message);
 }
 
@@ -191,6 +192,19 @@ const struct local_place *local_machine_place(const struct local_machine *machin
     return &host->places[(machine->place + host->place_count - 1) % host->place_count];
 }
 
+struct wire_target local_machine_target(const struct local_machine *machine, uint32_t place,
+                                        char ret_source[32])
+{
+    const struct agent_host *host = machine->host;
+    const struct local_place *at = &host->places[place % host->place_count];
+    struct wire_target target = {.host = at->controller, .port = at->port, .source = host->address};
+    if (host->place_count > 1) /* a computer that is gone refuses nothing, and the next one may lead */
+        target.timeout_ms = CONNECT_OF_SEVERAL_MS;
+    if (spread_source(machine, ret_source))
+        target.source = ret_source;
+    return target;
+}
+
 static bool port_connect(void *context)
 {
     struct local_machine *machine = context;
@@ -200,15 +214,10 @@ static bool port_connect(void *context)
         (void)wire_tls_reload(host->tls, NULL);
     /* Conn and tether go to the same one; the next try, to the next one. */
     machine->place = (machine->place + 1) % host->place_count;
-    const struct local_place *place = local_machine_place(machine);
-    struct wire_target target = {
-        .host = place->controller, .port = place->port, .source = host->address, .tls = host->tls};
     struct error error;
     char source[32];
-    if (host->place_count > 1) /* a computer that is gone refuses nothing, and the next one may lead */
-        target.timeout_ms = CONNECT_OF_SEVERAL_MS;
-    if (spread_source(machine, source))
-        target.source = source;
+    struct wire_target target = local_machine_target(machine, machine->place + host->place_count - 1, source);
+    target.tls = host->tls;
     int rc = wire_connect(host->wire, &target, &conn_handlers, machine, &machine->conn, &error);
     if (rc == 0 && machine->live)
         rc = wire_connect(host->wire, &target, &tether_handlers, machine, &machine->tether, &error);
@@ -228,6 +237,8 @@ static void port_send(void *context, const struct from_agent *message)
     if (machine->live && copy.kind == FROM_AGENT_HEARTBEAT)
         local_usage_add(machine->live, machine_arena(machine->host->shared), &copy.heartbeat);
     wire_send_agent(machine->conn, &copy);
+    if (copy.kind == FROM_AGENT_HEARTBEAT)
+        local_seek_beat(machine);
 }
 
 static void carry_out_live(struct local_machine *machine, const struct agent_effect *effect)

@@ -288,7 +288,7 @@ static void test_cluster_is_learnt_once(void **state)
     desk_done(&desk);
 }
 
-/* Its tasks go on until the end of the lease that their own controller granted, or its return. */
+/* The machine's tasks go on until the end of the lease that their own controller granted, or its return. */
 static void test_controller_of_another_cluster(void **state)
 {
     struct desk desk;
@@ -531,80 +531,31 @@ static void test_each_controller_is_tried_before_a_wait(void **state)
     desk_done(&desk);
 }
 
-/* Meets the first of so many controllers, starts a task, and sends a heartbeat; the task runs. */
-static void heartbeat_under_a_task(struct desk *desk, uint32_t controllers)
-{
-    desk_init(desk);
-    agent_free(desk->agent);
-    struct agent_config config = {
-        .machine = STR("m-1"), .incarnation = 1, .chips = 4, .controllers = controllers};
-    desk->agent = agent_new(&config);
-    meet(desk);
-    start(desk, 11, 1, 0, 1);
-    started(desk, 11);
-    tick_to(desk, agent_deadline(desk->agent));
-    assert_non_null(desk_sent(desk, FROM_AGENT_HEARTBEAT));
-}
-
-static void acknowledge(struct desk *desk, int64_t sent_ns)
-{
-    desk_say(desk, (struct from_controller){.kind = FROM_CONTROLLER_HEARTBEAT_ACK, .sent_ns = sent_ns});
-}
-
-/* The leader of several controllers stands still: its connection stays open, and another one may lead. No
- * task ends for that. */
-static void test_a_silent_leader_is_given_up_for_the_others(void **state)
+/* The leader of several controllers stands still: its kernel takes connections, and nobody reads Hello. No
+ * task ends for that when another one leads. */
+static void test_a_hello_without_an_answer(void **state)
 {
     struct desk desk;
-    heartbeat_under_a_task(&desk, 3);
-    int64_t fence_ns = agent_fence(desk.agent), sent_ns = desk.now_ns;
+    desk_init(&desk);
+    agent_free(desk.agent);
+    struct agent_config config = {.machine = STR("m-1"), .incarnation = 1, .chips = 4, .controllers = 3};
+    desk.agent = agent_new(&config);
+    meet(&desk);
+    start(&desk, 11, 1, 0, 1);
+    started(&desk, 11);
+    int64_t fence_ns = agent_fence(desk.agent);
+    desk_step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
     tick_to(&desk, agent_deadline(desk.agent));
-    assert_int_equal(desk.now_ns, sent_ns + LEASE_NS / 4);
+    desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
+    assert_int_equal(agent_deadline(desk.agent), desk.now_ns + LEASE_NS / 4);
+    tick_to(&desk, agent_deadline(desk.agent));
     assert_non_null(effect_of(&desk, AGENT_CLOSE));
-    for (int place = 1; place < 3; place++) { /* they do not lead yet */
-        tick_to(&desk, agent_deadline(desk.agent));
-        assert_non_null(effect_of(&desk, AGENT_CONNECT));
-        desk_step(&desk, (struct agent_event){.kind = AGENT_DISCONNECTED});
-    }
     tick_to(&desk, agent_deadline(desk.agent));
-    desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED}); /* by the kernel of the first one */
-    assert_non_null(desk_sent(&desk, FROM_AGENT_HELLO));
-    tick_to(&desk, agent_deadline(desk.agent));
-    assert_non_null(effect_of(&desk, AGENT_CLOSE));
-    tick_to(&desk, agent_deadline(desk.agent));
+    assert_non_null(effect_of(&desk, AGENT_CONNECT));
     desk_step(&desk, (struct agent_event){.kind = AGENT_CONNECTED});
     assert_int_equal(report_of(&desk, 11, REPORT_STARTED)->task, 11);
     desk_welcome(&desk);
     assert_true(agent_is_welcome(desk.agent) && desk.now_ns < fence_ns && agent_fence(desk.agent) > fence_ns);
-    desk_done(&desk);
-}
-
-static void test_a_controller_that_answers_is_kept(void **state)
-{
-    struct desk desk;
-    heartbeat_under_a_task(&desk, 3);
-    int64_t first_ns = desk.now_ns;
-    acknowledge(&desk, first_ns);
-    tick_to(&desk, agent_deadline(desk.agent));
-    assert_non_null(desk_sent(&desk, FROM_AGENT_HEARTBEAT));
-    acknowledge(&desk, first_ns); /* again: the answer to the second one is waited for */
-    assert_int_equal(agent_deadline(desk.agent), desk.now_ns + LEASE_NS / 4);
-    acknowledge(&desk, desk.now_ns);
-    assert_true(agent_deadline(desk.agent) > desk.now_ns + LEASE_NS / 4);
-    desk_done(&desk);
-}
-
-/* There is nobody else to ask, and it may answer yet. */
-static void test_a_single_controller_is_waited_for(void **state)
-{
-    struct desk desk;
-    heartbeat_under_a_task(&desk, 1);
-    while (desk.now_ns < agent_fence(desk.agent)) {
-        assert_true(agent_is_welcome(desk.agent));
-        tick_to(&desk, agent_deadline(desk.agent));
-    }
-    assert_non_null(effect_of(&desk, AGENT_CLOSE));
-    assert_int_equal(effect_of(&desk, AGENT_STOP)->stop.task, 11);
     desk_done(&desk);
 }
 
@@ -700,9 +651,7 @@ int main(void)
         cmocka_unit_test(test_adoption),
         cmocka_unit_test(test_back_off),
         cmocka_unit_test(test_each_controller_is_tried_before_a_wait),
-        cmocka_unit_test(test_a_silent_leader_is_given_up_for_the_others),
-        cmocka_unit_test(test_a_controller_that_answers_is_kept),
-        cmocka_unit_test(test_a_single_controller_is_waited_for),
+        cmocka_unit_test(test_a_hello_without_an_answer),
         cmocka_unit_test(test_an_errand_is_told_until_it_is_acknowledged),
         cmocka_unit_test(test_errands_wait_for_their_turn),
     };

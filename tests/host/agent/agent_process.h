@@ -28,6 +28,7 @@ static char agent_shim[PATH_MAX]; /* path of phalanx-shim, from the root: an age
 #define AGENT_ADDRESS    "127.0.0.9"
 #define AGENT_STOP_TASKS "STOP_TASKS" /* a variable: SIGTERM ends the agent's tasks too */
 #define AGENT_ISOLATES   "ISOLATES"   /* likewise: tasks do not see the machine as it is */
+#define AGENT_ASKS_FIRST "ASKS_FIRST" /* likewise: the port of another controller, which it tries first */
 
 static void agent_on_term(uv_signal_t *handle, int number)
 {
@@ -61,6 +62,13 @@ static int agent_run(char **argv)
         .memory_dir = memory,
         .chips = 4,
         .quiet = true};
+    const char *first = getenv(AGENT_ASKS_FIRST);
+    struct agent_host_place other = {options.controller, options.port};
+    if (first) {
+        options.port = (uint16_t)strtol(first, NULL, 10);
+        options.others = &other;
+        options.other_count = 1;
+    }
     int rc = agent_host_new(&loop, &options, &host, &error);
     if (rc < 0) {
         fprintf(stderr, "%s\n", error.text);

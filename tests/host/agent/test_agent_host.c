@@ -306,6 +306,46 @@ static void test_lease_is_renewed(void **state)
         assert_true(lease_ns < 32 * NS_PER_SECOND);
 }
 
+/* The leader stands still, and its connection stays open. It is kept while no other controller takes agents,
+ * and left with all tasks for the first that does. */
+static void test_a_leader_that_stands_still(void **state)
+{
+    struct fake leader, next;
+    char directory[64], text[8];
+    fake_init(&leader);
+    fake_init(&next);
+    make_state(directory);
+    uint16_t port = next.port;
+    wire_listener_close(next.listener);
+    snprintf(text, sizeof text, "%u", leader.port);
+    setenv(AGENT_ASKS_FIRST, text, 1);
+    setenv(AGENT_STOP_TASKS, "1", 1);
+    pid_t agent = agent_spawn(port, directory);
+    unsetenv(AGENT_ASKS_FIRST);
+    unsetenv(AGENT_STOP_TASKS);
+    RUN_UNTIL(&leader, leader.agent);
+    start_command(&leader, 1, 0, "exec sleep 1000");
+    RUN_UNTIL(&leader, told(&leader, 1)->started);
+    leader.silent = true;
+    int beats = leader.heartbeats;
+    RUN_UNTIL(&leader, leader.heartbeats >= beats + 5);
+    assert_true(leader.agent && leader.hellos == 1);
+    struct error error;
+    assert_int_equal(
+        wire_listen(next.wire, "127.0.0.1", port, &handlers, &next, &next.listener, NULL, &error), 0);
+    RUN_UNTIL(&leader, !leader.agent);
+    RUN_UNTIL(&next, next.agent);
+    assert_int_equal(next.last_inventory, 1);
+    assert_true(told(&next, 1)->started && !told(&next, 1)->exited);
+    beats = next.heartbeats;
+    RUN_UNTIL(&next, next.heartbeats >= beats + 5);
+    assert_true(next.agent && next.hellos == 1);
+    assert_int_equal(agent_end(agent, SIGTERM), 0);
+    agent_remove_state(directory);
+    fake_done(&leader);
+    fake_done(&next);
+}
+
 /* As a controller does: what was started and did not end is said again on a new connection. */
 static void start_again(struct fake *fake, struct wire_conn *conn)
 {
@@ -767,6 +807,7 @@ int main(int argc, char **argv)
         cmocka_unit_test(test_agent_is_killed_while_it_forgets),
         cmocka_unit_test(test_controller_of_another_cluster),
         cmocka_unit_test(test_lease_is_renewed),
+        cmocka_unit_test(test_a_leader_that_stands_still),
         cmocka_unit_test(test_fence),
         cmocka_unit_test(test_machine_dies),
         cmocka_unit_test(test_loss_before_the_first_tick),
