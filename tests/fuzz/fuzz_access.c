@@ -52,6 +52,33 @@ static void fuzz_roles(struct str text)
     rbac_free(policy);
 }
 
+/* Objects that come, change and go: in the end nothing is left that would allow anything. */
+static void fuzz_follow(struct str text)
+{
+    enum { KIND = 1, ROUNDS = 3 };
+    struct arena arena ARENA_CLEANUP = {.limit_bytes = 16 << 20};
+    struct doc_list documents;
+    struct error error;
+    struct str groups[] = {STR("g")};
+    struct access_user user = {.name = STR("u"), .groups = groups, .group_count = 1};
+    struct access_attributes what = {
+        .verb = STR("get"), .resource = STR("pods"), .namespace_ = STR("n"), .name = STR("x")};
+    if (yaml_parse_all(&arena, text, &documents, &error) < 0)
+        return;
+    struct rbac *policy = rbac_new();
+    bool allowed = false;
+    for (size_t round = 0; round < ROUNDS; round++) { /* all; every other one, changed; none */
+        rbac_follow_begin(policy, KIND);
+        for (size_t i = 0; i < documents.len && round + 1 < ROUNDS; i += 1 + round)
+            rbac_follow(policy, KIND, 1 + i, 1 + round * (i & 2), documents.items[i]);
+        rbac_follow_end(policy, KIND);
+        rbac_seal(policy);
+        allowed = rbac_allows(policy, &user, &what);
+    }
+    CHECK(!allowed && !rbac_has_role(policy, STR("n"), STR("r")));
+    rbac_free(policy);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -59,5 +86,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
     fuzz_tokens(text);
     fuzz_account(text);
     fuzz_roles(text);
+    fuzz_follow(text);
     return 0;
 }
