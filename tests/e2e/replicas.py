@@ -167,7 +167,7 @@ class Hall:
         audit = ["--audit-log", f"{self.dir}/audit{i}"] if self.tls else []
         self.controllers[i] = self.start(f"c{i}", [
             program, "controller", "--data", f"{self.dir}/c{i}", "--cluster", self.cluster, *self.options, *audit,
-            "--etcd-lease", str(self.lease_s),
+            "--etcd-lease", str(self.lease_s), "--snapshot-every", "100",
             "--api", f"127.0.0.1:{self.api[i]}", "--agents", f"127.0.0.1:{self.agents[i]}"])
 
     def has_said(self, i, text):
