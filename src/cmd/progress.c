@@ -331,12 +331,13 @@ static void draw_plain(struct progress_view *view, bool last)
     int64_t now_ns = client_clock();
     for (size_t i = 0; i < view->rows.len; i++) {
         struct progress_row *row = view->rows.items[i];
-        struct buf line BUF_CLEANUP = {0}, out BUF_CLEANUP = {0};
+        struct buf line BUF_CLEANUP = {0};
         if (has_news(row)) {
-            if (!view->json)
-                buf_printf(&out, STR_FORMAT ": " STR_FORMAT "\n", STR_ARG(row->name),
+            if (!view->json) {
+                buf_printf(&line, STR_FORMAT ": " STR_FORMAT "\n", STR_ARG(row->name),
                            STR_ARG(buf_str(&row->last_event)));
-            output_write(&out);
+                output_write(&line);
+            }
             row->restarts_shown = row->restarts;
             row->resumed_shown = row->resumed;
         }

@@ -146,7 +146,7 @@ void up_write_text(const struct up *up, const char *name, const char *text)
     char path[PATH_BYTES + 64];
     struct error error;
     snprintf(path, sizeof(path), "%s/%s", up->data, name);
-    if (pki_write_file(path, str_from(text), 0600, true, &error) < 0)
+    if (os_file_write(path, str_from(text), 0600, true, &error) < 0)
         fprintf(stderr, "phalanx: up: %s\n", error.text);
 }
 

@@ -326,6 +326,12 @@ uint64_t core_seq(const struct core *core)
     return core->seq;
 }
 
+static void put_bytes(uint8_t *out, uint64_t number, int count)
+{
+    for (int i = 0; i < count; i++)
+        out[i] = (uint8_t)(number >> (8 * i));
+}
+
 void core_gang_key(const struct core *core, obj_id jobset, int32_t attempt, uint8_t ret_key[GANG_KEY_BYTES])
 {
     static const char purpose[] = "phalanx gang";
@@ -335,10 +341,8 @@ void core_gang_key(const struct core *core, obj_id jobset, int32_t attempt, uint
     if (!core->has_secret)
         return;
     memcpy(input, purpose, sizeof purpose);
-    for (int i = 0; i < 8; i++)
-        input[sizeof purpose + i] = (uint8_t)(jobset >> (8 * i));
-    for (int i = 0; i < 4; i++)
-        input[sizeof purpose + 8 + i] = (uint8_t)((uint32_t)attempt >> (8 * i));
+    put_bytes(input + sizeof purpose, jobset, 8);
+    put_bytes(input + sizeof purpose + 8, (uint32_t)attempt, 4);
     hmac_sum(&core->keys, input, sizeof input, ret_key);
 }
 
@@ -349,8 +353,7 @@ uint64_t core_identity(const struct core *core)
     uint64_t identity = 0;
     CHECK(core->epoch > 0);
     memcpy(input, purpose, sizeof purpose);
-    for (int i = 0; i < 8; i++)
-        input[sizeof purpose + i] = (uint8_t)(core->identity >> (8 * i));
+    put_bytes(input + sizeof purpose, core->identity, 8);
     sha256(input, sizeof input, sum);
     for (int i = 0; i < 8; i++)
         identity = identity << 8 | sum[i];

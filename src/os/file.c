@@ -68,20 +68,29 @@ static bool sync_folder_of(const char *path)
     return good;
 }
 
-int os_file_replace(const char *path, struct str text, mode_t mode, struct error *error)
+int os_file_write(const char *path, struct str text, mode_t mode, bool replace, struct error *error)
 {
     struct buf fresh BUF_CLEANUP = {0};
     buf_printf(&fresh, "%s.XXXXXX", path);
     int fd = mkostemp(fresh.data, O_CLOEXEC);
     if (fd < 0)
-        return error_set_errno(error, errno, "writing %s", path);
-    bool renamed = fchmod(fd, mode) == 0 && write_durably(fd, text) && rename(fresh.data, path) == 0;
-    bool good = renamed && sync_folder_of(path);
+        return error_set_errno(error, errno, "making %s", path);
+    bool good = fchmod(fd, mode) == 0 && write_durably(fd, text);
+    /* link() fails where a file is; rename() would take its place. */
+    good = good && (replace ? rename(fresh.data, path) : link(fresh.data, path)) == 0;
     int reason = errno;
     close(fd);
-    if (!renamed)
+    if (!good || !replace)
         unlink(fresh.data);
     return good ? 0 : error_set_errno(error, reason, "writing %s", path);
+}
+
+int os_file_replace(const char *path, struct str text, mode_t mode, struct error *error)
+{
+    int rc = os_file_write(path, text, mode, true, error);
+    if (rc == 0 && !sync_folder_of(path))
+        rc = error_set_errno(error, errno, "writing %s", path);
+    return rc;
 }
 
 int os_file_seed(const char *path, uint64_t *ret_seed, struct error *error)

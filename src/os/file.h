@@ -17,8 +17,10 @@
  * ERROR_IO: the system refuses; ERROR_LIMIT: the file is larger. */
 int os_file_read(const char *path, size_t most, struct buf *ret_text, struct error *error);
 
-/* Makes `text` the file at `path`, with this mode, in place of what was there. The file is durable on return;
- * after a loss of power before that, it is the old one or the new one, whole. */
+/* Makes a file of `text` at `path`, with this mode, whole or not at all; `replace`: also over an old one.
+ * After a loss of power it may be missing, or the old one. */
+int os_file_write(const char *path, struct str text, mode_t mode, bool replace, struct error *error);
+/* As os_file_write, over an old one; the file is durable on return. */
 int os_file_replace(const char *path, struct str text, mode_t mode, struct error *error);
 
 /* Returns in *ret_seed the random number that is kept in the file at `path`, which is made, for this user

@@ -280,8 +280,8 @@ void agent_check_invariants(const struct agent *agent);
 /* For hosts, tests and the simulation's invariants. */
 struct str agent_machine(const struct agent *agent); /* its name */
 uint64_t agent_incarnation(const struct agent *agent);
-uint64_t
-agent_cluster(const struct agent *agent); /* identity of the cluster that it belongs to; 0: none yet */
+/* identity of the cluster that it belongs to; 0: none yet */
+uint64_t agent_cluster(const struct agent *agent);
 /* number of the newest connection and of its tether */
 uint64_t agent_connection(const struct agent *agent);
 bool agent_is_welcome(const struct agent *agent);     /* connected, and the controller has sent Welcome */

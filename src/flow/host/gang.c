@@ -377,25 +377,17 @@ static bool gang_look(struct gang_table *table, uint32_t bell)
         pthread_mutex_unlock(&table->mutex);
         bool yielded = board_yield(table->board, &since_ns);
         pthread_mutex_lock(&table->mutex);
-        if (gang_drain(table) || board_bell(table->board) != bell)
-            return true;
         if (!yielded)
             return false;
+        if (gang_drain(table) || board_bell(table->board) != bell)
+            return true;
     }
 }
 
-/* Waits for messages on the board, or for something to move here. Caller holds the mutex, which is released
- * meanwhile. *told: the wait has been reported as slow. */
-static void gang_watch(struct gang_table *table, bool *told)
+/* Sleeps until messages have come on the board, or something moves here. Caller holds the mutex, which is
+ * released meanwhile. *told: the wait has been reported as slow. */
+static void gang_sleep(struct gang_table *table, uint32_t bell, bool *told)
 {
-    if (gang_drain(table))
-        return;
-    table->watched = true;
-    uint32_t bell = board_bell(table->board);
-    if (gang_look(table, bell)) {
-        table->watched = false;
-        return;
-    }
     board_expect(table->board, gang_missing(table));
     if (!gang_drain(table)) {
         pthread_mutex_unlock(&table->mutex);
@@ -406,6 +398,18 @@ static void gang_watch(struct gang_table *table, bool *told)
         pthread_mutex_lock(&table->mutex);
     }
     board_expect(table->board, 0);
+}
+
+/* Waits for messages on the board, or for something to move here. Caller holds the mutex, which is released
+ * meanwhile. */
+static void gang_watch(struct gang_table *table, bool *told)
+{
+    if (gang_drain(table))
+        return;
+    table->watched = true;
+    uint32_t bell = board_bell(table->board);
+    if (!gang_look(table, bell))
+        gang_sleep(table, bell, told);
     table->watched = false;
 }
 

@@ -36,7 +36,7 @@ static int make_key(const char *path, struct error *error)
     gnutls_x509_privkey_deinit(key);
     if (rc < 0)
         return wrong(error, rc, path);
-    rc = pki_write_file(path, (struct str){(char *)pem.data, pem.size}, 0600, false, error);
+    rc = os_file_write(path, (struct str){(char *)pem.data, pem.size}, 0600, false, error);
     gnutls_memset(pem.data, 0, pem.size);
     gnutls_free(pem.data);
     return rc;

@@ -91,8 +91,8 @@ int folder_init(const char *folder, const char *const *hosts, size_t host_count,
                 .name = "admin", .organizations = masters, .organization_count = 1, .days = PKI_CLIENT_DAYS},
             error);
     if (rc == 0 && access(tokens, F_OK) < 0)
-        rc = pki_write_file(tokens, STR("# token or sha256:DIGEST,user,uid,\"group1,group2\"\n"), 0600, false,
-                            error);
+        rc = os_file_write(tokens, STR("# token or sha256:DIGEST,user,uid,\"group1,group2\"\n"), 0600, false,
+                           error);
     return rc;
 }
 
@@ -208,7 +208,7 @@ static int add_token(const char *folder, const char *user, const char *session, 
         put_field(&text, groups[i]);
     }
     buf_add_str(&text, STR("\"\n"));
-    rc = pki_write_file(path, buf_str(&text), 0600, true, error);
+    rc = os_file_write(path, buf_str(&text), 0600, true, error);
     if (rc == 0)
         memcpy(ret_token, token, sizeof token);
     return rc;
@@ -339,5 +339,5 @@ int folder_kubeconfig(const char *path, const struct folder_config *config, stru
         return rc;
     struct buf text BUF_CLEANUP = {0};
     yaml_write(&text, root);
-    return pki_write_file(path, buf_str(&text), 0600, true, error);
+    return os_file_write(path, buf_str(&text), 0600, true, error);
 }

@@ -1,8 +1,6 @@
 #include "host/access/pki.h"
 
 #include <arpa/inet.h>
-#include <errno.h>
-#include <fcntl.h>
 #include <gnutls/crypto.h>
 #include <gnutls/x509.h>
 #include <stdio.h>
@@ -27,38 +25,6 @@ static int tls_error(struct error *error, int rc, const char *doing)
 {
     return error_set(error, rc == GNUTLS_E_FILE_ERROR ? ERROR_IO : ERROR_INVALID, "%s: %s", doing,
                      gnutls_strerror(rc));
-}
-
-/* --- files ---------------------------------------------------------------------------------------------- */
-
-static bool write_all(int fd, struct str text)
-{
-    while (text.len) {
-        ssize_t len = write(fd, text.data, text.len);
-        if (len < 0 && errno == EINTR)
-            continue;
-        if (len <= 0)
-            return false;
-        text = (struct str){text.data + len, text.len - (size_t)len};
-    }
-    return fsync(fd) == 0;
-}
-
-int pki_write_file(const char *path, struct str text, unsigned mode, bool replace, struct error *error)
-{
-    struct buf fresh BUF_CLEANUP = {0};
-    buf_printf(&fresh, "%s.XXXXXX", path);
-    int fd = mkostemp(fresh.data, O_CLOEXEC);
-    if (fd < 0)
-        return error_set_errno(error, errno, "making %s", path);
-    bool good = fchmod(fd, mode) == 0 && write_all(fd, text);
-    /* link() fails where a file is; rename() would take its place. */
-    good = good && (replace ? rename(fresh.data, path) : link(fresh.data, path)) == 0;
-    int reason = errno;
-    close(fd);
-    if (!good || !replace)
-        unlink(fresh.data);
-    return good ? 0 : error_set_errno(error, reason, "writing %s", path);
 }
 
 /* --- issuing -------------------------------------------------------------------------------------------- */
@@ -195,9 +161,9 @@ static int pair_write(const struct pair *pair, const char *cert_path, const char
     gnutls_datum_t cert = {0}, key = {0};
     CHECK(gnutls_x509_crt_export2(pair->cert, GNUTLS_X509_FMT_PEM, &cert) == 0);
     export_key(pair->key, &key);
-    int rc = pki_write_file(key_path, (struct str){(char *)key.data, key.size}, 0600, false, error);
+    int rc = os_file_write(key_path, (struct str){(char *)key.data, key.size}, 0600, false, error);
     if (rc == 0) {
-        rc = pki_write_file(cert_path, (struct str){(char *)cert.data, cert.size}, 0644, true, error);
+        rc = os_file_write(cert_path, (struct str){(char *)cert.data, cert.size}, 0644, true, error);
         if (rc < 0)
             unlink(key_path);
     }

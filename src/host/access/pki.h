@@ -76,7 +76,4 @@ int pki_check_chain(gnutls_x509_trust_list_t trust, const gnutls_datum_t *chain,
 int pki_check_controller(gnutls_x509_trust_list_t trust, const gnutls_datum_t *chain, size_t count,
                          struct error *error);
 
-/* A new file with this mode, whole or not at all; `replace`: also over an old one. */
-int pki_write_file(const char *path, struct str text, unsigned mode, bool replace, struct error *error);
-
 #endif

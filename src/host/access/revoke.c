@@ -121,7 +121,7 @@ static int write_list(const char *path, gnutls_x509_crl_t list, struct error *er
     int rc = gnutls_x509_crl_export2(list, GNUTLS_X509_FMT_PEM, &pem);
     if (rc < 0)
         return wrong(error, rc, path);
-    rc = pki_write_file(path, (struct str){(const char *)pem.data, pem.size}, 0644, true, error);
+    rc = os_file_write(path, (struct str){(const char *)pem.data, pem.size}, 0644, true, error);
     gnutls_free(pem.data);
     return rc;
 }

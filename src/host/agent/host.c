@@ -186,8 +186,10 @@ int agent_host_new(uv_loop_t *loop, const struct agent_host_options *options, st
     if (rc < 0)
         return rc;
     uint64_t cluster = 0;
-    if (!options->simulate && local_cluster_read(options->state, &cluster, error) < 0)
-        return ERROR_CORRUPT;
+    if (!options->simulate)
+        rc = local_cluster_read(options->state, &cluster, error);
+    if (rc < 0)
+        return rc;
     struct wire_tls *tls = NULL;
     if (options->tls_ca) {
         struct wire_tls_options files = {options->tls_ca, options->tls_cert, options->tls_key};

@@ -2,6 +2,7 @@
  *   host.c      many machines on one loop: the timer, start and end
  *   machine.c   one machine: events in, effects out, its connections
  *   unreached.c when to say that there is no controller
+ *   seek.c      another controller that leads, while ours says nothing
  *   cluster.c   the cluster that the machine belongs to
  *   tasks.c     real tasks: the launcher, start records, adoption
  *   sockets.c   a socket for each container; clients.c: connections of libphalanx at them
@@ -182,19 +183,18 @@ void local_tasks_ended(struct agent_host *host); /* the last running task has en
 void local_step(struct local_machine *machine, struct agent_event event);
 void local_note(const struct local_machine *machine, struct str text);
 void local_warn(const struct local_machine *machine, struct str text); /* a quiet agent says it, too */
-/* How the controller at a place is reached, without TLS. */
+/* Returns the address of the controller at a place, without TLS. */
 struct wire_target local_machine_target(const struct local_machine *machine, uint32_t place,
                                         char ret_source[32]);
-
-/* --- seek.c --------------------------------------------------------------------------------------- */
-
-void local_seek_beat(struct local_machine *machine); /* a heartbeat was sent */
-void local_seek_end(struct local_machine *machine);  /* the controller has answered, or is not connected */
 void local_machine_drive(struct local_machine *machine); /* its agent is there */
 void local_close_tethers(struct local_machine *machine); /* the kept ones */
 void local_tick(struct local_machine *machine);
 /* Returns where its newest connection goes, or was tried. */
 const struct local_place *local_machine_place(const struct local_machine *machine);
+
+/* seek.c */
+void local_seek_beat(struct local_machine *machine); /* a heartbeat was sent */
+void local_seek_end(struct local_machine *machine);  /* the controller has answered, or is not connected */
 
 /* cluster.c */
 /* Reads the cluster that the machine of this state directory belongs to; 0: none yet. ERROR_CORRUPT: what is

@@ -232,10 +232,10 @@ static bool carry_throw_away(struct carry *carry, char *chunk)
     ssize_t count = CARRY_CHUNK_BYTES;
     for (int i = 0; i < CARRY_CHUNKS_A_TURN && count > 0; i++)
         count = recv(carry->outer.fd, chunk, CARRY_CHUNK_BYTES, MSG_DONTWAIT);
-    if (count == 0)
+    if (count == 0) {
         carry->outer_ended = true;
-    if (count == 0)
         return carry->stage == CARRY_PARTS;
+    }
     return count > 0 || errno == EAGAIN || errno == EINTR;
 }
 

@@ -563,7 +563,7 @@ void http_go_on(struct http_connection *connection)
     for (int i = 0; i < STEPS_A_TURN && progress == GOES_ON; i++) {
         connection->again = false;
         progress = connection_step(connection);
-        /* What a client sent ahead begins in this turn only if there is time left. */
+        /* A request that the client sent ahead begins in this turn only if there is time left. */
         if (progress == GOES_ON && connection->state == HTTP_HEAD &&
             (int64_t)uv_hrtime() >= http->turn_end_ns)
             progress = YIELDS;

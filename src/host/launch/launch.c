@@ -420,8 +420,8 @@ static int find_live(struct launcher *launcher, uint64_t uid, struct task **ret_
     return 0;
 }
 
-/* As find_live, for what needs the shim. launch_adopt may have met it between spawn and exec: it is known in
- * a moment. */
+/* Finds a task as find_live does, for a call that needs its shim. launch_adopt may have met the shim between
+ * spawn and exec: it is known in a moment. */
 static int find_watched(struct launcher *launcher, uint64_t uid, struct task **ret_task, struct error *error)
 {
     int result = find_live(launcher, uid, ret_task, error);

@@ -327,7 +327,8 @@ static void policies_of_security(void **state)
     RUN(rows);
 }
 
-/* What machines cannot keep is refused, of a pod and of a container; what says nothing is taken. */
+/* Fields that machines cannot keep are refused, of a pod and of a container; those that say nothing are
+ * taken. */
 static void security_that_cannot_be_kept(void **state)
 {
 #define SECURITY(where, text) where ".securityContext={" text "}"

@@ -34,7 +34,7 @@ static const char *at(const char *name)
 static void write_file(const char *path, const char *text)
 {
     struct error error;
-    if (pki_write_file(path, str_from(text), 0600, true, &error) < 0)
+    if (os_file_write(path, str_from(text), 0600, true, &error) < 0)
         fail_msg("%s", error.text);
 }
 
@@ -197,7 +197,7 @@ static void copy_file(const char *from, const char *to)
     char path[256];
     snprintf(path, sizeof path, "%s", to);
     assert_int_equal(os_file_read(from, 1 << 20, &text, NULL), 0);
-    assert_int_equal(pki_write_file(path, buf_str(&text), 0600, true, NULL), 0);
+    assert_int_equal(os_file_write(path, buf_str(&text), 0600, true, NULL), 0);
 }
 
 static void test_revoked(void **state)

@@ -242,7 +242,7 @@ static void audit_line(const char *log, const char *uri, struct buf *ret_line)
     fail_msg("no line of %s has %s: %s", log, uri, text.data);
 }
 
-/* What the audit level does not allow is served, and stands in the request's audit line. */
+/* A Pod that the audit level does not allow is served, and stands in the request's audit line. */
 static void violations_are_noted(void **state)
 {
     static const struct request requests[] = {

@@ -178,7 +178,7 @@ static void another_history_ends_a_standby(void **state)
     bed_close(&bed);
 }
 
-/* The same under a leader, which finds another head than its own before it appends again. */
+/* A rewritten log under a leader, which finds another head than its own before it appends again. */
 static void another_history_ends_a_leadership(void **state)
 {
     struct bed bed = {0};

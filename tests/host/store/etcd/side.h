@@ -15,7 +15,7 @@
 
 static struct members members; /* where the sides' logs are */
 
-/* One controller's side of the log. */
+/* A controller's side of the log. */
 struct side {
     struct etcd_log *log;
     struct etcd_lease *lease;

@@ -1,10 +1,10 @@
-/* One suite for every log behind the port of log_store.h: SQLite on a disk that tests can fill, slow down,
+/* A suite for every log behind the port of log_store.h: SQLite on a disk that tests can fill, slow down,
  * let fail and cut the power of, and real etcd processes, with a way to them that tests can hold and break. A
  * case that holds for one of them only stands in a test program of its own. */
 #include "host/store/etcd/proxy.h"
 #include "host/store/fault_vfs.h"
 
-/* What a case needs beside a log. */
+/* The things that a case needs beside a log. */
 enum bed_kind {
     BED_PLAIN,
     BED_SMALL,  /* it can be filled */
@@ -219,7 +219,7 @@ static void bed_release(struct bed *bed)
     gate_open(bed->on_etcd ? &bed->proxy.gate : &bed->gate);
 }
 
-/* What becomes of the next append is not told: its sync fails, or the connection to etcd ends. */
+/* The outcome of the next append is not told: its sync fails, or the connection to etcd ends. */
 static void bed_lose_answer(struct bed *bed)
 {
     if (bed->on_etcd)

@@ -126,7 +126,7 @@ static void a_reader_from_the_end_knows_it(void **state)
     side_close(&d);
 }
 
-/* The same records in etcd again, as from a backup that lacks nothing: the follower goes on. */
+/* A log with the same records in etcd again, as from a backup that lacks nothing: the follower goes on. */
 static void the_same_history_is_taken(void **state)
 {
     static const uint8_t salts[16] = {0};
