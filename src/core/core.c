@@ -1,3 +1,4 @@
+#include "core/gang/gang.h"
 #include "core/internal.h"
 #include "core/react/react.h"
 #include "core/write/write.h"
@@ -5,7 +6,7 @@
 #include "base/hash.h"
 #include "core/admit/admit.h"
 #include "core/react/disruption.h"
-#include "core/job/trial.h"
+#include "core/gang/trial.h"
 #include "core/launch/launch.h"
 #include "core/object/life.h"
 #include "core/log/record.h"
@@ -297,7 +298,7 @@ bool core_is_settled(const struct core *core)
         struct core *copy = core_new();
         struct error error = {0};
         CHECK(core_snapshot_read(copy, buf_str(&bytes), &error) == 0);
-        /* The queue is looked at in both: reasons of gangs that wait may be old by a moment (job/why.c). */
+        /* The queue is looked at in both: reasons of gangs that wait may be old by a moment (gang/why.c). */
         jobs_let_gangs_say_why(&copy->jobs);
         apply(copy, &tick, &effects, again ? LOOK_AT_ALL : LOOK_AT_QUEUE);
         digests[again] = core_digest(copy);

@@ -1,10 +1,11 @@
 /* invariants.c - the invariants of every state between two steps. Linear in objects, but for the few names
  * of one JobSet. */
+#include "core/gang/gang.h"
 #include "core/internal.h"
 
 #include "core/admit/admit.h"
-#include "core/job/life.h"
-#include "core/job/trial.h"
+#include "core/life/life.h"
+#include "core/gang/trial.h"
 #include "core/object/life.h"
 #include "core/sched/capacity.h"
 

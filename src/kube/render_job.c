@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "core/job/trial.h"
+#include "core/gang/trial.h"
 #include "kube/render.h"
 
 const struct doc *render_job_template(const struct job *job)

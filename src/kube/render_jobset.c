@@ -4,7 +4,7 @@
 #include "core/health/attribute.h"
 #include "core/hang/hang.h"
 #include "core/job/folder.h"
-#include "core/job/trial.h"
+#include "core/gang/trial.h"
 #include "kube/render.h"
 
 bool render_condition_holds(const struct jobset *jobset, enum condition_kind kind)

@@ -1,6 +1,6 @@
 #include <stdio.h>
 
-#include "core/job/trial.h"
+#include "core/gang/trial.h"
 #include "kube/render.h"
 
 static bool is_gated(const struct task *task)

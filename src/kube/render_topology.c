@@ -4,7 +4,7 @@
  *     v1beta1   levels: [...]; domains: one each, with a value for every level and a count
  *     v1beta2   levels: [...]; slices: one, with the common parts of a level's values taken out
  */
-#include "core/job/trial.h"
+#include "core/gang/trial.h"
 #include "kube/render.h"
 
 /* Tasks of one PodSet that stand in the same domain. */

@@ -4,7 +4,7 @@
 #include "sim/world.h"
 
 #include "doc/json.h"
-#include "core/job/trial.h"
+#include "core/gang/trial.h"
 
 enum { NAMES = 4 };
 

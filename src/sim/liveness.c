@@ -4,7 +4,7 @@
 #include "sim/world.h"
 
 #include "doc/json.h"
-#include "core/job/trial.h"
+#include "core/gang/trial.h"
 
 static bool machines_ready(const struct world *world, char *ret_why, size_t size)
 {

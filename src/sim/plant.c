@@ -1,6 +1,6 @@
 /* plant.c - bugs that are planted around the driver, to see that they are caught: in what it hands to its
  * ports and what the ports hand to it, and in the core between two steps. */
-#include "core/job/trial.h"
+#include "core/gang/trial.h"
 #include "sim/world.h"
 
 /* --- around a step ---------------------------------------------------------------------------- */

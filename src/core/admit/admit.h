@@ -2,7 +2,7 @@
  *
  * A JobSet, Job or Pod that carries the label kueue.x-k8s.io/queue-name is *managed*: it is created suspended
  * (a Pod with a scheduling gate) and has a Workload; it is resumed when its ClusterQueue has quota for all of
- * it AND its tasks find machines, decided in one transaction (job/trial.h), and suspended again (a Pod:
+ * it AND its tasks find machines, decided in one transaction (gang/trial.h), and suspended again (a Pod:
  * deleted) when it is evicted. All other objects are placed without quota.
  *
  * A user may make the Workload first: it waits, is given quota and machines, and a job that names it by the
@@ -41,7 +41,7 @@
  *                preemptor has it already
  *     FINISHED   its JobSet is over
  *
- * Called by core.c after jobs have settled; acts on JobSets only through job/life.h and job/trial.h. Source
+ * Called by core.c after jobs have settled; acts on JobSets only through life/life.h and gang/trial.h. Source
  * of the rules: kueue.x-k8s.io/v1beta2 (kubernetes-sigs/kueue), "concepts" and "preemption".
  */
 #ifndef PHX_CORE_ADMIT_ADMIT_H
@@ -304,7 +304,7 @@ void admit_validate_new(const struct doc *document, const struct jobset_spec *sp
 /* Checks that an update changes no field that is fixed while the workload runs. */
 void admit_validate_update(const struct admit *admit, const struct jobset *jobset, const struct doc *document,
                            struct field_errors *errors);
-/* prebuilt.c: a Workload that a user creates; the document is as a JobSet's (job/life.h, jobset_create), and
+/* prebuilt.c: a Workload that a user creates; the document is as a JobSet's (life/life.h, jobset_create), and
  * `active` its spec.active. */
 struct workload *workload_create(struct step *step, struct arena *arena, struct doc *document,
                                  const struct jobset_spec *spec, bool active);

@@ -4,7 +4,7 @@
 
 #include "core/admit/admit.h"
 #include "core/recover/recover.h"
-#include "core/job/trial.h"
+#include "core/gang/trial.h"
 #include "core/sched/quota.h"
 #include "core/step.h"
 

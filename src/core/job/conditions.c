@@ -1,5 +1,5 @@
 /* conditions.c - the conditions of a JobSet. */
-#include "core/job/internal.h"
+#include "core/job/facts.h"
 
 #include <stdio.h>
 

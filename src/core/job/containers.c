@@ -1,22 +1,6 @@
-/* containers.c - the containers of a task as its agent reports them: kept for the API, and for readiness.
- * No other decision depends on them: the agent reports separately when and how a task ends. */
-#include "core/job/internal.h"
-
-static bool same_status(const struct container_status *a, const struct container_status *b)
-{
-    return a->phase == b->phase && a->ready == b->ready && a->started == b->started &&
-           a->restarts == b->restarts && a->started_ns == b->started_ns && str_equal(a->reason, b->reason) &&
-           str_equal(a->message, b->message) && a->end.finished_ns == b->end.finished_ns &&
-           a->end.exit_code == b->end.exit_code && a->end.signal == b->end.signal;
-}
-
-static bool same_statuses(const struct task *task, const struct task_report *report)
-{
-    bool same = task->container_count == report->container_count;
-    for (uint32_t i = 0; i < task->container_count && same; i++)
-        same = same_status(&task->containers[i], &report->containers[i]);
-    return same;
-}
+/* containers.c - what is known of the containers of tasks: as their agent reported them last, and how often
+ * they were and are restarted. */
+#include "core/job/facts.h"
 
 void containers_restore(struct task *task, const struct container_status *statuses, uint32_t count)
 {
@@ -31,73 +15,38 @@ void containers_restore(struct task *task, const struct container_status *status
     task->container_count = count;
 }
 
-void task_forget_containers(struct task *task)
+uint64_t task_container_restarts(const struct task *task)
 {
-    CHECK(task->parked && !task->ready);
-    uint32_t most = 0;
+    CHECK(task->container_count == 0 || task->containers);
+    uint64_t restarts = task->failed_runs;
     for (uint32_t i = 0; i < task->container_count; i++)
-        if (task->containers[i].role == CONTAINER_MAIN && task->containers[i].restarts > most)
-            most = task->containers[i].restarts;
-    task->failed_runs = (uint32_t)task_container_restarts(task);
-    task->runs_before += most;
-    containers_restore(task, NULL, 0);
+        if (task->containers[i].role != CONTAINER_SIDECAR)
+            restarts += task->containers[i].restarts;
+    return restarts;
 }
 
-/* Counts restarts by the Job controller's rule for restartPolicy OnFailure. */
-static void count_restarts(struct step *step, const struct task *task)
+uint64_t job_container_restarts(const struct job *job, const struct task *ended)
 {
-    CHECK(task->container_count > 0);
-    struct job *job = task->job;
-    bool counts = job->jobset->form != FORM_POD && !job_is_hidden(job) && job->state == JOB_ACTIVE &&
-                  job->rjob->job.pod.restart_policy == RESTART_ON_FAILURE;
-    uint64_t restarts = counts ? job_container_restarts(job, NULL) : 0;
-    if (restarts == 0 || restarts < (uint64_t)job->rjob->job.backoff_limit)
-        return;
-    job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
-    jobset_mark(step, job->jobset);
+    uint64_t restarts = 0;
+    for (size_t t = 0; t < job->tasks.len; t++)
+        if (!task_ended(job->tasks.items[t]->state) || job->tasks.items[t] == ended)
+            restarts += task_container_restarts(job->tasks.items[t]);
+    return restarts;
 }
 
-void containers_take(struct step *step, struct task *task, const struct task_report *report)
+enum container_restart task_container_restart(const struct task *task, const struct container_spec *container)
 {
-    CHECK(report->container_count <= TASK_CONTAINERS_MAX);
-    if (report->container_count == 0 || same_statuses(task, report))
-        return;
-    containers_restore(task, report->containers, (uint32_t)report->container_count);
-    step_changed(step, CHANGE_MODIFIED, ref_task(task));
-    count_restarts(step, task);
+    const struct job *job = task->job;
+    if (container->own_restart || container->launch.role == CONTAINER_SIDECAR)
+        return container->launch.restart;
+    if ((job->jobset->form != FORM_POD && job->rjob->job.backoff_limit == 0) || inplace_is_asked(job->jobset))
+        return RERUN_NEVER;
+    return container->launch.restart;
 }
 
-void task_set_ready(struct step *step, struct task *task, bool ready)
+bool task_is_plain(const struct task *task)
 {
-    CHECK(task->state == TASK_RUNNING || !ready);
-    if (task->ready == ready)
-        return;
-    struct job *job = task->job;
-    task->ready = ready;
-    step_changed(step, CHANGE_MODIFIED, ref_task(task));
-    if (task_is_spare(task))
-        return;
-    CHECK(ready || job->ready > 0);
-    job->ready = ready ? job->ready + 1 : job->ready - 1;
-    CHECK(job->ready <= job->active);
-    job_count(job);
-    if (job_spares(job) > 0 && ready && (int32_t)job->ready >= job_wanted(job))
-        job_touch(job); /* now spares may be made */
-    jobset_mark(step, job->jobset);
-}
-
-void containers_note(struct step *step, struct task *task, const struct task_report *report)
-{
-    CHECK(report->kind == REPORT_NOTE && report->task == task->uid);
-    char reason[64];
-    size_t len = 0;
-    for (; len < report->reason.len && len < sizeof reason - 1; len++) {
-        char c = report->reason.data[len];
-        if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z')))
-            return; /* the controller did not end it */
-        reason[len] = c;
-    }
-    reason[len] = 0;
-    if (len > 0)
-        step_note(step, report->warning, reason, ref_task(task), STR_FORMAT, STR_ARG(report->message));
+    const struct pod_spec *pod = &task->job->rjob->job.pod;
+    CHECK(pod->container_count > 0 && (!pod->plain || pod->container_count == 1));
+    return pod->plain && task_container_restart(task, &pod->containers[0]) == RERUN_NEVER;
 }

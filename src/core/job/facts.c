@@ -1,7 +1,6 @@
 /* facts.c - questions that several files ask about JobSets, Jobs, gangs and tasks. Nothing here changes
  * anything. */
-#include "core/job/internal.h"
-#include "core/job/trial.h"
+#include "core/job/facts.h"
 
 #define DISABLE_KEY "jobset.sigs.k8s.io/disable-in-place-restart"
 #define ELASTIC_KEY "phalanx.dev/elastic"
@@ -30,6 +29,7 @@ bool job_has_failed(const struct job *job)
 
 uint32_t job_index_count(const struct rjob_spec *rjob)
 {
+    CHECK(rjob->job.parallelism >= 0);
     return (uint32_t)(rjob->job.completions >= 0 ? rjob->job.completions : rjob->job.parallelism);
 }
 
@@ -59,29 +59,11 @@ bool jobset_is_elastic(const struct jobset *jobset)
 
 uint32_t jobset_first_slot(const struct jobset *jobset, uint32_t rjob, uint32_t index)
 {
+    CHECK(rjob < jobset->spec.rjob_count);
     uint32_t slot = 0;
     for (uint32_t r = 0; r < rjob; r++)
         slot += (uint32_t)jobset->spec.rjobs[r].replicas * jobset->widths[r];
     return slot + index * jobset->widths[rjob];
-}
-
-uint64_t task_container_restarts(const struct task *task)
-{
-    CHECK(task->container_count == 0 || task->containers);
-    uint64_t restarts = task->failed_runs;
-    for (uint32_t i = 0; i < task->container_count; i++)
-        if (task->containers[i].role != CONTAINER_SIDECAR)
-            restarts += task->containers[i].restarts;
-    return restarts;
-}
-
-uint64_t job_container_restarts(const struct job *job, const struct task *ended)
-{
-    uint64_t restarts = 0;
-    for (size_t t = 0; t < job->tasks.len; t++)
-        if (!task_ended(job->tasks.items[t]->state) || job->tasks.items[t] == ended)
-            restarts += task_container_restarts(job->tasks.items[t]);
-    return restarts;
 }
 
 bool recovery_keeps(const struct task *task)
@@ -96,6 +78,7 @@ bool attempt_within_max(const struct jobset *jobset)
     int64_t counted = (int64_t)jobset->restarts_counted + jobset->recovery.in_place_counted;
     for (uint32_t i = 0; i < jobset->job_count; i++)
         counted += jobset->job_attempts_counted[i];
+    CHECK(counted >= 0);
     return counted < jobset->spec.max_restarts;
 }
 
@@ -143,6 +126,7 @@ bool inplace_is_shared(const struct task *task)
 
 bool inplace_is_exhausted(const struct task *task)
 {
+    CHECK(task->job->rjob->job.backoff_limit >= 0);
     return job_container_restarts(task->job, task) + 1 >= (uint64_t)task->job->rjob->job.backoff_limit;
 }
 
@@ -171,32 +155,8 @@ int64_t recovery_limit_ns(const struct jobset *jobset)
     uint8_t rung = jobset->recovery.ladder.rung == RUNG_NONE || jobset->recovery.ladder.rung == RUNG_REQUEUE
                        ? (uint8_t)RUNG_RESTART_PROCESS
                        : jobset->recovery.ladder.rung;
+    CHECK(rung < RUNGS);
     return jobset->spec.recovery.limit_ns[rung];
-}
-
-/* Returns the queue's spares as of the JobSet's admission; none if the job has no ranks. */
-static struct queue_spares given(const struct job *job)
-{
-    const struct jobset *jobset = job->jobset;
-    if (!jobset->grant.terms || !spares_allowed(&job->rjob->job))
-        return (struct queue_spares){0};
-    return jobset->grant.terms[job->rjob_index].spares;
-}
-
-uint32_t job_spares(const struct job *job)
-{
-    return job->rjob->spares_said ? job->rjob->spares : given(job).count;
-}
-
-bool spares_are_cold(const struct job *job)
-{
-    CHECK(job->rjob_index < job->jobset->spec.rjob_count);
-    return job->rjob->spare_kind_said ? job->rjob->cold_spares : given(job).cold;
-}
-
-bool spare_start_waits(const struct task *task)
-{
-    return task_is_spare(task) && spares_are_cold(task->job);
 }
 
 bool gang_is_named(const struct gang *gang)
@@ -213,30 +173,6 @@ int64_t dump_deadline(const struct jobset *jobset)
 bool task_is_named(const struct task *task)
 {
     return task->job->rjob->job.pod.node_name.len > 0;
-}
-
-bool spare_gives_way(const struct task *spare, const struct gang *gang)
-{
-    CHECK(task_is_spare(spare));
-    return spare->job->jobset == gang->jobset || spare->priority < gang->queued.priority;
-}
-
-uint32_t job_ranks_on(const struct job *job, machine_id machine)
-{
-    CHECK(machine != MACHINE_NONE);
-    uint32_t count = 0;
-    for (size_t t = 0; t < job->tasks.len; t++) {
-        const struct task *task = job->tasks.items[t];
-        count += task->machine == machine && !task_ended(task->state) && !task->doomed;
-    }
-    return count;
-}
-
-uint32_t move_extra_spares(const struct job *job)
-{
-    const struct move *move = &job->jobset->recovery.move;
-    return move_by_spares(job->jobset) && move->machine != MACHINE_NONE ? job_ranks_on(job, move->machine)
-                                                                        : 0;
 }
 
 const struct machine *gang_named_machine(const struct step *step, const struct gang *gang)
@@ -303,19 +239,61 @@ int64_t progress_mfu_ppm(const struct progress *progress, int64_t chips, int64_t
     return ppm < INT64_MAX ? (int64_t)ppm : INT64_MAX;
 }
 
-enum container_restart task_container_restart(const struct task *task, const struct container_spec *container)
+int64_t jobset_chips(const struct jobset *jobset)
 {
-    const struct job *job = task->job;
-    if (container->own_restart || container->launch.role == CONTAINER_SIDECAR)
-        return container->launch.restart;
-    if ((job->jobset->form != FORM_POD && job->rjob->job.backoff_limit == 0) || inplace_is_asked(job->jobset))
-        return RERUN_NEVER;
-    return container->launch.restart;
+    int64_t chips = 0;
+    for (size_t r = 0; r < jobset->spec.rjob_count; r++) {
+        const struct rjob_spec *rjob = &jobset->spec.rjobs[r];
+        chips += (int64_t)rjob->replicas * rjob->job.parallelism * rjob->job.pod.chips;
+    }
+    CHECK(chips >= 0);
+    return chips;
 }
 
-bool task_is_plain(const struct task *task)
+uint8_t jobset_size_class(const struct jobset *jobset)
 {
-    const struct pod_spec *pod = &task->job->rjob->job.pod;
-    CHECK(pod->container_count > 0 && (!pod->plain || pod->container_count == 1));
-    return pod->plain && task_container_restart(task, &pod->containers[0]) == RERUN_NEVER;
+    return ledger_size_of(jobset_chips(jobset));
+}
+
+struct ledger_account jobset_account(const struct jobset *jobset, int64_t now_ns)
+{
+    struct ledger_account sum = jobset->usage.closed;
+    for (size_t i = 0; i < jobset->gangs.len; i++) {
+        struct ledger_account account =
+            ledger_account_at(&jobset->gangs.items[i]->account, now_ns / NS_PER_US);
+        ledger_account_add(&sum, &account);
+        sum.chips += account.chips;
+    }
+    return sum;
+}
+
+uint32_t job_ranks_on(const struct job *job, machine_id machine)
+{
+    CHECK(machine != MACHINE_NONE);
+    uint32_t count = 0;
+    for (size_t t = 0; t < job->tasks.len; t++) {
+        const struct task *task = job->tasks.items[t];
+        count += task->machine == machine && !task_ended(task->state) && !task->doomed;
+    }
+    return count;
+}
+
+bool jobset_is_running(const struct jobset *jobset)
+{
+    for (size_t g = 0; g < jobset->gangs.len; g++) {
+        const struct gang *gang = jobset->gangs.items[g];
+        if ((gang->state == GANG_PLACED || gang->state == GANG_RUNNING) && !gang_is_spare(gang))
+            return true;
+    }
+    return false;
+}
+
+bool jobset_has_living(const struct jobset *jobset)
+{
+    bool some = false;
+    for (uint32_t i = 0; i < jobset->job_count && !some; i++)
+        some = jobset->jobs[i] && job_alive(jobset->jobs[i]);
+    for (size_t i = 0; i < jobset->old_jobs.len && !some; i++)
+        some = job_alive(jobset->old_jobs.items[i]);
+    return some;
 }

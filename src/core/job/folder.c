@@ -1,6 +1,6 @@
 #include "core/job/folder.h"
 
-#include "core/job/internal.h"
+#include "core/job/facts.h"
 
 static struct str named(const struct jobset *jobset)
 {
@@ -47,6 +47,7 @@ static void take(struct jobset *jobset, int64_t step, int32_t attempt, int32_t n
 
 static int32_t attempt_behind(const struct jobset *jobset)
 {
+    CHECK(jobset->attempt >= 0);
     return jobset->attempt < INT32_MAX / 2 ? jobset->attempt + 1 : jobset->attempt;
 }
 
@@ -75,6 +76,7 @@ void folder_resume(struct step *step, struct jobset *jobset)
 
 static void forget(struct job_store *store, size_t i)
 {
+    CHECK(i < store->folders.len);
     mem_free((char *)store->folders.items[i].namespace_.data);
     mem_free((char *)store->folders.items[i].name.data);
     vec_remove(&store->folders, i);

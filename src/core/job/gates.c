@@ -1,10 +1,9 @@
-/* gates.c - scheduling gates (spec.schedulingGates of Pods): a gang waits until every Pod of it has none,
- * takes no machines meanwhile, and nobody waits behind it.
+/* gates.c - scheduling gates (spec.schedulingGates) of Pods that a Job makes.
  *
- * A Pod that a Job makes has the gates of its template, each time one is made: those that are removed from a
- * Pod are not removed for the Pod that replaces it, as in Kubernetes. A Pod that runs again in its place is
- * the same Pod, and has none. */
-#include "core/job/internal.h"
+ * Such a Pod has the gates of its template, each time one is made: those that are removed from a Pod are not
+ * removed for the Pod that replaces it, as in Kubernetes. A Pod that runs again in its place is the same Pod,
+ * and has none. */
+#include "core/job/facts.h"
 
 void task_take_gates(struct task *task)
 {
@@ -15,7 +14,6 @@ void task_take_gates(struct task *task)
     const struct doc *template = workload_pod_template(job->jobset->document, job->rjob_index);
     const struct doc *gates = doc_path(template, "spec", "schedulingGates", NULL);
     size_t count = doc_len(gates);
-    CHECK(task->state == TASK_PENDING && !task->gate_count);
     task->gates = count ? ARENA_ARRAY(&task->arena, struct str, count) : NULL;
     for (size_t i = 0; i < count; i++)
         task->gates[task->gate_count++] =
@@ -24,6 +22,7 @@ void task_take_gates(struct task *task)
 
 struct doc *task_gates(const struct task *task, struct arena *arena)
 {
+    CHECK(task->gates || task->gate_count == 0);
     struct doc *list = doc_new(arena, DOC_ARRAY);
     for (uint32_t i = 0; i < task->gate_count; i++) {
         struct doc *gate = doc_new(arena, DOC_OBJECT);
@@ -43,6 +42,7 @@ static bool is_listed(const struct doc *gates, struct str name)
 
 bool task_keep_gates(struct task *task, const struct doc *left)
 {
+    CHECK(task->gates || task->gate_count == 0);
     uint32_t kept = 0;
     for (uint32_t i = 0; i < task->gate_count; i++)
         if (is_listed(left, task->gates[i]))
@@ -50,70 +50,4 @@ bool task_keep_gates(struct task *task, const struct doc *left)
     bool some_go = kept < task->gate_count;
     task->gate_count = kept;
     return some_go;
-}
-
-static bool some_gated(const struct gang *gang)
-{
-    for (size_t t = 0; t < gang->tasks.len; t++) {
-        const struct task *task = gang->tasks.items[t];
-        if (task->gang == gang && task->gate_count > 0 && !task_ended(task->state))
-            return true;
-    }
-    return false;
-}
-
-void gang_look_at_gates(struct gang *gang)
-{
-    CHECK(gang->tasks.len > 0 && gang->state == GANG_QUEUED);
-    gang->gated = some_gated(gang);
-}
-
-bool gang_is_gated(const struct gang *gang)
-{
-    if (gang->barred)
-        return true;
-    if (gang->jobset->form == FORM_POD)
-        return gang->jobset->spec.suspend;
-    return gang->gated && some_gated(gang);
-}
-
-typedef VEC(struct str) name_list;
-
-static void add_names(name_list *names, const struct task *task)
-{
-    for (uint32_t i = 0; i < task->gate_count; i++) {
-        bool seen = false;
-        for (size_t n = 0; n < names->len && !seen; n++)
-            seen = str_equal(names->items[n], task->gates[i]);
-        if (!seen)
-            vec_push(names, task->gates[i]);
-    }
-}
-
-/* Returns the gates in the document of a Pod without a Job; NULL: the gang has another form. */
-static const struct doc *own_gates(const struct gang *gang)
-{
-    bool own = gang->jobset->form == FORM_POD;
-    return own ? doc_path(gang->jobset->document, "spec", "schedulingGates", NULL) : NULL;
-}
-
-void gang_say_gated(const struct gang *gang, struct buf *why)
-{
-    CHECK(gang_is_gated(gang));
-    name_list names = {0};
-    const struct doc *own = own_gates(gang);
-    size_t held = 0;
-    for (size_t i = 0; i < doc_len(own); i++)
-        vec_push(&names, doc_str(doc_get(doc_at(own, i), "name"), STR("")));
-    for (size_t t = 0; t < gang->tasks.len; t++) {
-        const struct task *task = gang->tasks.items[t];
-        add_names(&names, task);
-        held += task->gate_count > 0;
-    }
-    buf_add_str(why, STR("Scheduling is blocked due to non-empty scheduling gates:"));
-    for (size_t n = 0; n < names.len; n++)
-        buf_printf(why, " " STR_FORMAT, STR_ARG(names.items[n]));
-    if (gang->tasks.len > 1)
-        buf_printf(why, " (of %zu of %zu Pods)", held, gang->tasks.len);
-    vec_done(&names);
 }

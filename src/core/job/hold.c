@@ -1,20 +1,7 @@
-/* hold.c - the states of a task, and the chips that tasks and gangs hold. */
-#include "core/job/internal.h"
+/* hold.c - the chips that tasks and gangs hold. */
+#include "core/job/facts.h"
 
 #include <stdio.h>
-
-static const char *const task_names[TASK_STATES] = {"Pending",  "Placed",    "Starting", "Running",
-                                                    "Stopping", "Succeeded", "Failed"};
-static const uint32_t task_next[TASK_STATES] = {
-    [TASK_PENDING] = LIFECYCLE_TO(TASK_PLACED) | LIFECYCLE_TO(TASK_FAILED),
-    [TASK_PLACED] = LIFECYCLE_TO(TASK_STARTING) | LIFECYCLE_TO(TASK_FAILED) | LIFECYCLE_TO(TASK_PENDING),
-    [TASK_STARTING] = LIFECYCLE_TO(TASK_RUNNING) | LIFECYCLE_TO(TASK_STOPPING) |
-                      LIFECYCLE_TO(TASK_SUCCEEDED) | LIFECYCLE_TO(TASK_FAILED) | LIFECYCLE_TO(TASK_PLACED),
-    [TASK_RUNNING] = LIFECYCLE_TO(TASK_STOPPING) | LIFECYCLE_TO(TASK_SUCCEEDED) | LIFECYCLE_TO(TASK_FAILED) |
-                     LIFECYCLE_TO(TASK_PLACED),
-    [TASK_STOPPING] = LIFECYCLE_TO(TASK_SUCCEEDED) | LIFECYCLE_TO(TASK_FAILED) | LIFECYCLE_TO(TASK_PLACED),
-};
-const struct lifecycle task_lifecycle = {"task", TASK_STATES, task_names, task_next};
 
 /* Gives the chips back to the machine. The next attempt may take them over while the process is still
  * ending: the machine's agent keeps the order on the chips themselves. */
@@ -104,6 +91,7 @@ void machine_book_chips(struct step *step, struct booked_chips booked, int sign)
 
 void machine_book_free(struct step *step, struct machine *machine)
 {
+    CHECK(machine->id < step->cluster->machine_count);
     struct booked_chips now = machine_to_book(machine);
     if (booked_equal(now, machine->booked))
         return;

@@ -1,54 +1,27 @@
-/* job.h - the life of jobs: JobSet -> replicated jobs -> Jobs -> tasks, and the gangs they are placed in.
+/* job.h - JobSets, Jobs, tasks and gangs as data: what they are, where they are found, and what can be asked
+ * of them.
  *
- * A JobSet's tasks that are created together form a gang: they are placed together or not at all. A
- * restart makes new jobs and tasks with a higher attempt; a task of the new attempt is started only when
- * the old task of the same name is known dead, or on the same machine, whose agent keeps that order
- * itself.
+ * JobSet -> replicated jobs -> Jobs -> tasks. A JobSet's tasks that are created together form a gang: they
+ * are placed together or not at all. A restart makes new jobs and tasks with a higher attempt; a task of the
+ * new attempt is started only when the old task of the same name is known dead, or on the same machine, whose
+ * agent keeps that order itself.
  *
- *   jobset.c       the JobSet: creation, new generations, conditions, deletion, its end
  *   store.c        the indexes
- *   restore.c      what is derived after a snapshot was read; folder.c: checkpoint folders of deleted JobSets
- *   bury.c         freed objects; machines that get other numbers
  *   mark.c         what has to be looked at before the step ends
- *   status.c       a JobSet's numbers and timers, from the Jobs that changed
- *   conditions.c   the conditions of a JobSet; facts.c: questions about jobs that several files ask
- *   startup.c      which replicated jobs may start now (AnyOrder, InOrder, dependsOn)
- *   admitted.c     what admission does to a JobSet; terms.c: its additions to Pod templates
- *   batch.c        the batch/v1 Job: indexes, completions, back-off, failure reasons
- *   fail.c         the states of a Job, and how it fails
- *   task.c         one task is made
- *   hold.c         the states of a task, and the chips that tasks and gangs hold
+ *   facts.c        questions that several rooms ask; spares.c: about spares; containers.c: about containers
  *   ranks.c        the ranks of tasks
+ *   states.c       the states of tasks, Jobs, gangs and moves
+ *   hold.c         the chips that tasks and gangs hold
+ *   gates.c        the scheduling gates of Pods
+ *   priority.c     the priority of Pods
  *   labels.c       labels of Jobs and Pods; user_meta.c: those that users give them
- *   start.c        what must hold before a placed task is told to start
- *   end.c          how a task ends, or is told to
- *   evict.c        tasks that are ended from outside
- *   notice.c       tasks are told that they will be stopped or moved
- *   containers.c   the containers of tasks, as agents report them
- *   config.c       ConfigMaps, Secrets and claims that a task needs
- *   gang.c         gangs: queue, allocation of chips
- *   members.c      the states of a gang, and which of its tasks run, wait or end
- *   priority.c     the priority of pods
- *   why.c          why a gang waits, in numbers
- *   form.c         the division of tasks into gangs
- *   gates.c        scheduling gates, which hold a gang before it is placed
- *   bar.c          Pod Security levels, judged again for each gang that waits
- *   named.c        pods that name their machine
- *   request.c      what the scheduler is asked for: a gang, or a JobSet on trial
- *   trial.c        whether a JobSet finds machines; terms of admission
- *   reserve.c      the room that admission keeps for a JobSet
- *   slice.c        gangs that ask for a slice: cubes, and cross-connects before the start; slice_life.c,
- *                  slice_tables.c
- *   preflight.c    tests of a gang's machines before it starts; preflight_pairs.c: in pairs
- *   spare.c        tasks that wait for a rank
- *   owned_objects.c   the Service and the claims of a JobSet
- *   resize.c       room for Jobs and indexes; changes of parallelism and completions
+ *   conditions.c   the conditions of a JobSet
  *   records.c      restart records
- *   usage.c        who owns the chips of a JobSet; cost.c: what the ends of its attempts cost
- *   ends.c         signatures of ended tasks, kept with the restart that they explain
- * core/recover answers losses and moves JobSets on; core/launch makes the message that starts a task.
- * The API reads everything here between steps; only core.c's routing, the files above and
- * core/recover change it.
+ *   folder.c       checkpoint folders of deleted JobSets
+ *
+ * The rooms above change them: core/gang forms, places and starts gangs; core/life has what Jobs and JobSets
+ * do by themselves; core/recover answers losses and moves JobSets on; core/launch makes the message that
+ * starts a task. The API reads everything here between steps.
  */
 #ifndef PHX_CORE_JOB_JOB_H
 #define PHX_CORE_JOB_JOB_H
@@ -290,7 +263,7 @@ struct gang {
                                  * ends */
     bool gated;                 /* private: some of `tasks` had scheduling gates when it was formed */
     bool barred;                /* private: QUEUED: its namespace's Pod Security level refuses its Pods */
-    struct preflight *preflight; /* PLACED: tests of its machines before its start (job/preflight.h);
+    struct preflight *preflight; /* PLACED: tests of its machines before its start (gang/preflight.h);
                                   * NULL: none */
     struct ledger_account account;
     int64_t queued_ns, placed_ns, running_ns; /* running: when every task ran */
@@ -442,7 +415,18 @@ struct checkpoint_state {
     struct task *laggard; /* private: a task because of which a checkpoint is incomplete; NULL: unknown */
 };
 
-struct rjob_terms; /* job/trial.h */
+/* Admission's additions to the spec of one replicated job (Kueue: a PodSet). Kept with the JobSet while it
+ * is admitted (jobset->grant.terms) and used for every placement of its tasks. */
+struct rjob_terms {
+    struct labels node_labels;         /* of its flavours, besides its own nodeSelector */
+    struct labels labels, annotations; /* of its Pods, besides their template's */
+    struct toleration *tolerations;    /* of its flavours, besides its own */
+    size_t toleration_count;
+    struct str *levels; /* of its flavours' Topology: node label keys, widest first; none: the
+                                       * cluster file's own levels (pod, block, machine) */
+    size_t level_count;
+    struct queue_spares spares; /* of each Job, unless its own spec sets them */
+};
 
 /* Room that is kept on a machine for a later gang. */
 struct room {
@@ -676,6 +660,9 @@ void jobs_visit_jobs(const struct job_store *store, void (*visit)(void *context,
 void jobs_visit_tasks(const struct job_store *store, void (*visit)(void *context, const struct task *),
                       void *context);
 
+bool jobset_has_living(const struct jobset *jobset); /* it has a task that has not ended, placed or not */
+bool jobset_is_running(const struct jobset *jobset); /* it has a task that holds a machine or may be alive */
+
 /* The number of spares that its Jobs should have, and of those that could take a rank now. */
 struct spare_counts {
     uint32_t wanted, ready;
@@ -687,11 +674,6 @@ bool task_is_ready_spare(const struct task *task, const struct cluster *cluster)
 /* Returns the stamp at which the first of the machine's living tasks was told to start; INT64_MAX: none
  * was (health/evidence.h). */
 int64_t jobs_oldest_start(const struct job_store *store, machine_id machine);
-/* Whether a queued gang could be placed if every machine were ready and empty. False: `why` (NULL: not
- * wanted) gets one sentence in numbers. */
-bool gang_feasible(const struct job_store *store, const struct cluster *cluster, const struct gang *gang,
-                   struct buf *why);
-
 /* Returns the scheduling gates of a Pod that a Job made, as in its spec. */
 struct doc *task_gates(const struct task *task, struct arena *arena);
 /* Whether the task belongs to an absent replica: it stands by, or has no place. */

@@ -1,7 +1,6 @@
 /* labels.c - the labels that JobSet and the Job controller put on Jobs and Pods (jobset.sigs.k8s.io/...,
  * job-name, ...); load-bearing for kubectl (`logs job/x`) and for users' selectors and fieldRefs. */
-#include "core/job/internal.h"
-#include "core/job/trial.h"
+#include "core/job/facts.h"
 
 #include <stdlib.h>
 
@@ -107,6 +106,7 @@ struct labels job_annotations(const struct job *job, const struct task *task, st
 {
     static const char *const placement[] = {"alpha.jobset.sigs.k8s.io/exclusive-topology",
                                             "alpha.jobset.sigs.k8s.io/node-selector"};
+    CHECK(!task || task->job == job);
     label_list list = {0};
     if (job->jobset->form == FORM_JOBSET) {
         add_jobset_labels(&list, arena, job);
@@ -134,6 +134,7 @@ struct labels job_annotations(const struct job *job, const struct task *task, st
 
 struct labels job_labels(const struct job *job, const struct task *task, struct arena *arena)
 {
+    CHECK(!task || task->job == job);
     CHECK(!task || task->job == job);
     label_list list = {0};
     /* A Job without a JobSet has labels of its own, which its pods do not get. */

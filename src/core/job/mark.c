@@ -1,5 +1,5 @@
 /* mark.c - what has to be looked at before the step ends. */
-#include "core/job/internal.h"
+#include "core/job/facts.h"
 
 void jobset_mark(struct step *step, struct jobset *jobset)
 {

@@ -1,5 +1,5 @@
 /* priority.c - the priority of a Job's pods. */
-#include "core/job/internal.h"
+#include "core/job/facts.h"
 
 static void find_default_class(void *context, const struct object *class)
 {
@@ -27,5 +27,6 @@ int32_t job_priority(const struct job_store *store, const struct cluster *cluste
     struct str value = labels_get(&cluster->priority_classes, pod->priority_class, STR(""));
     if (pod->priority_class.len && value.len)
         str_to_i64(value, INT32_MIN, INT32_MAX, &priority);
+    CHECK(priority >= INT32_MIN && priority <= INT32_MAX);
     return (int32_t)priority;
 }

@@ -1,5 +1,5 @@
 /* ranks.c - the ranks of tasks, in the full world and without absent replicas (recover/shrink.c). */
-#include "core/job/internal.h"
+#include "core/job/facts.h"
 
 #include "base/hash.h"
 #include "core/words/limits.h"
@@ -19,6 +19,7 @@ uint32_t task_full_rank(const struct task *task, uint32_t *ret_world)
 {
     const struct job *job = task->job;
     const struct jobset_spec *spec = &job->jobset->spec;
+    CHECK(job->rjob_index < spec->rjob_count);
     uint32_t world = 0, rank = 0;
     for (size_t r = 0; r < spec->rjob_count; r++) {
         const struct rjob_spec *rjob = &spec->rjobs[r];
@@ -67,6 +68,7 @@ uint32_t shrink_away_in(const struct job *job)
 /* Returns the number of the replica's ranks in the full world. */
 static uint32_t ranks_in(uint32_t replica, uint32_t size, uint32_t world)
 {
+    CHECK(size > 0);
     uint64_t first = (uint64_t)replica * size;
     return first >= world ? 0 : world - first < size ? world - (uint32_t)first : size;
 }
@@ -74,6 +76,7 @@ static uint32_t ranks_in(uint32_t replica, uint32_t size, uint32_t world)
 uint32_t shrink_rank(const struct jobset *jobset, uint32_t full, uint32_t full_world, uint32_t *ret_world)
 {
     const struct absence *absence = &jobset->recovery.absence;
+    CHECK(absence->size > 0 || absence->replicas.len == 0);
     uint32_t before = 0, away = 0;
     bool self = false;
     for (size_t i = 0; i < absence->replicas.len; i++) {

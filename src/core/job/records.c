@@ -1,6 +1,6 @@
 /* records.c - the records of a JobSet's restarts: which one is the newest, and what is written into it
  * later. */
-#include "core/job/internal.h"
+#include "core/job/facts.h"
 
 #include <stdio.h>
 
@@ -8,6 +8,7 @@ struct restart_record *restart_newest(struct jobset *jobset)
 {
     if (!jobset->history.record_count)
         return NULL;
+    CHECK(jobset->history.records);
     return &jobset->history.records[(jobset->history.record_count - 1) % RESTART_RECORDS_MAX];
 }
 

@@ -1,7 +1,6 @@
 /* store.c - the indexes of the store: objects by name and uid, and the names that Jobs take. */
 #include "core/job/folder.h"
-#include "core/job/internal.h"
-#include "core/job/trial.h"
+#include "core/job/store.h"
 #include "core/sched/capacity.h"
 
 #include <stdio.h>
@@ -83,7 +82,9 @@ void jobs_visit_tasks(const struct job_store *store, void (*visit)(void *context
 static struct str key_keep(struct arena *arena, struct str namespace_, struct str name)
 {
     char buffer[KEY_MAX];
-    return arena_str(arena, key_of(buffer, namespace_, name));
+    struct str key = key_of(buffer, namespace_, name);
+    CHECK(key.len > 0); /* names are short */
+    return arena_str(arena, key);
 }
 
 static bool is_exclusive(const struct jobset *jobset)
@@ -104,6 +105,7 @@ static bool names_machine(const struct jobset *jobset)
 
 void store_count_naming(struct job_store *store, struct jobset *jobset)
 {
+    CHECK(store->naming >= jobset->entry.names_machine);
     store->naming -= jobset->entry.names_machine;
     jobset->entry.names_machine = names_machine(jobset);
     store->naming += jobset->entry.names_machine;
@@ -212,9 +214,9 @@ void store_remove_jobset(struct job_store *store, struct jobset *jobset)
     CHECK(removed == jobset && store->exclusive >= jobset->entry.exclusive);
     u64_map_remove(&store->by_uid, jobset->uid);
     remove_stems(store, jobset);
+    CHECK(store->naming >= jobset->entry.names_machine);
     store->exclusive -= jobset->entry.exclusive;
     store->naming -= jobset->entry.names_machine;
-    jobset_keep_reserved(store, jobset, NULL, 0);
 }
 
 void store_hide_jobset(struct job_store *store, struct jobset *jobset)

@@ -1,7 +1,7 @@
 /* user_meta.c - labels and annotations that users give Jobs and Pods which the control plane made. */
 #include <stdlib.h>
 
-#include "core/job/internal.h"
+#include "core/job/facts.h"
 #include "core/step.h"
 
 bool meta_is_controlled(struct str key)
@@ -54,6 +54,7 @@ void user_meta_free(struct user_meta *meta)
 void user_meta_restore(struct user_meta **place, const struct labels *labels,
                        const struct labels *annotations)
 {
+    CHECK(labels && annotations);
     struct user_meta *meta = mem_alloc(sizeof *meta);
     const struct labels *from[] = {labels, annotations};
     struct labels *to[] = {&meta->labels, &meta->annotations};

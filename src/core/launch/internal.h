@@ -3,7 +3,7 @@
 #ifndef PHX_CORE_LAUNCH_INTERNAL_H
 #define PHX_CORE_LAUNCH_INTERNAL_H
 
-#include "core/job/config.h"
+#include "core/gang/config.h"
 #include "core/job/facts.h"
 #include "core/job/folder.h"
 #include "core/launch/launch.h"

@@ -49,7 +49,7 @@ enum ledger_owner {
     OWNER_FRAGMENTED,  /* free: healthy, but other chips of the machine are in use or reserved */
     OWNER_QUARANTINED, /* free: its machine was taken out of service for a fault */
     OWNER_REPAIR,      /* free: its machine is being reset or tested, or waits for a person */
-    OWNER_RESERVED,    /* free and usable: admission keeps it for a JobSet (job/reserve.c) */
+    OWNER_RESERVED,    /* free and usable: admission keeps it for a JobSet (gang/reserve.c) */
     OWNER_STANDBY,     /* free: its machine is a spare */
     OWNER_CORDONED,    /* free: its machine takes no new work, by order */
     LEDGER_OWNERS

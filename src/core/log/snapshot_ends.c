@@ -2,7 +2,7 @@
  * unhealthy machine, and its ranks' step times. */
 #include "core/agent/codec_pb.h"
 #include "core/job/job.h"
-#include "core/job/life.h"
+#include "core/life/life.h"
 #include "core/log/snapshot.h"
 
 enum { RANK_NUMBERS = 5 }; /* of struct pace_rank, in Pace.ranks */

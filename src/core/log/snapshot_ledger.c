@@ -2,8 +2,8 @@
  * numbers of chips are derived from machines and gangs, and must be those that were written. */
 #include "core/agent/codec_pb.h"
 #include "core/internal.h"
-#include "core/job/life.h"
-#include "core/job/trial.h"
+#include "core/life/life.h"
+#include "core/gang/trial.h"
 #include "core/log/snapshot.h"
 
 static int64_t *copy_i64(struct arena *arena, const int64_t *from, size_t count)

@@ -1,5 +1,5 @@
 /* snapshot_preflight.c - gangs whose machines are tested before they start, in snapshots. */
-#include "core/job/preflight.h"
+#include "core/gang/preflight.h"
 #include "core/log/snapshot.h"
 
 /* --- writing -------------------------------------------------------------------------------------------- */

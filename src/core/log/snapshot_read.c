@@ -1,5 +1,6 @@
 /* snapshot_read.c - the state from its records. Everything is checked: an inconsistent snapshot is
  * ERROR_CORRUPT, and never a half state in use (the caller throws the core away). */
+#include "core/gang/gang.h"
 #include "core/internal.h"
 #include "core/react/react.h"
 

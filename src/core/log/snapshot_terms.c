@@ -2,7 +2,7 @@
 #include "core/log/snapshot.h"
 
 #include "core/agent/codec_pb.h"
-#include "core/job/trial.h"
+#include "core/gang/trial.h"
 #include "core/words/limits.h"
 
 static Snapshot__Terms *write_terms(struct arena *arena, const struct rjob_terms *terms)

@@ -98,7 +98,8 @@ struct machine {
     uint64_t free_mask;        /* chips that no task holds */
     int64_t cpu_used_milli, memory_used_bytes;
     uint32_t task_count;       /* tasks placed here, chips or not */
-    uint64_t reserved_mask; /* chips that admission keeps for JobSets, free or not (job/reserve.c); derived */
+    uint64_t
+        reserved_mask; /* chips that admission keeps for JobSets, free or not (gang/reserve.c); derived */
     struct booked_chips booked; /* as the cluster's book has its free chips; derived */
     uint64_t incarnation;      /* of the last agent that registered; larger is newer */
     uint32_t found_plus_1;     /* 1 + the chips that this agent found; 0: none has registered */

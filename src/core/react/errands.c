@@ -1,5 +1,6 @@
 /* errands.c - hands the ends of errands (errand/errand.h) to their owners, and books the results of
  * machine tests. */
+#include "core/gang/gang.h"
 #include "core/react/react.h"
 
 static void sight(struct core *core, struct step *step, const struct machine *machine, struct str code,

@@ -1,4 +1,5 @@
 /* node.c - machines: their arrival, their loss, cordons, and changes of the cluster file. */
+#include "core/gang/gang.h"
 #include "core/react/react.h"
 
 #include <stdio.h>

@@ -1,5 +1,6 @@
 /* quarantine.c - from signals to faults, and from faults to their consequences for machines and jobs.
  * health/ judges; this file adds the facts about jobs, and carries the judgement out on them. */
+#include "core/gang/gang.h"
 #include "core/health/attribute.h"
 #include "core/react/react.h"
 

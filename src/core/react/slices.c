@@ -1,5 +1,6 @@
 /* slices.c - hands the state of slices to their JobSets: connected, failed, lost, other routing tables, to be
  * moved from a drained cube. */
+#include "core/gang/gang.h"
 #include "core/react/react.h"
 
 /* The longest time in which ranks may save before their slice moves. */

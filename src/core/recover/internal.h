@@ -2,7 +2,7 @@
 #ifndef PHX_CORE_RECOVER_INTERNAL_H
 #define PHX_CORE_RECOVER_INTERNAL_H
 
-#include "core/job/acts.h"
+#include "core/life/acts.h"
 #include "core/recover/ask.h"
 #include "core/recover/recover.h"
 

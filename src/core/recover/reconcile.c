@@ -143,6 +143,7 @@ static void remove_jobset(struct step *step, struct jobset *jobset)
     ledger_bury(step->ledger, &jobset->usage.closed);
     step_changed(step, CHANGE_DELETED, ref_jobset(jobset));
     store_remove_jobset(store, jobset);
+    jobset_keep_reserved(store, jobset, NULL, 0);
     if (heap_has(&jobset->entry.timer))
         heap_remove(&store->timers, &jobset->entry.timer);
     for (size_t i = 0; i < store->jobsets.len; i++) {

@@ -37,7 +37,7 @@
 #ifndef PHX_CORE_RECOVER_RECOVER_H
 #define PHX_CORE_RECOVER_RECOVER_H
 
-#include "core/job/life.h"
+#include "core/life/life.h"
 
 /* --- what is heard ---------------------------------------------------------------------------- */
 

@@ -80,16 +80,6 @@ void unjoined_forget(struct jobset *jobset)
     jobset->recovery.joins.newest_ns = jobset->recovery.joins.due_ns = 0;
 }
 
-static const char *const move_names[MOVE_STATES] = {
-    [MOVE_NONE] = "None", [MOVE_ROOM] = "Room", [MOVE_SAVING] = "Saving", [MOVE_LEAVING] = "Leaving"};
-static const uint32_t move_next[MOVE_STATES] = {
-    [MOVE_NONE] = LIFECYCLE_TO(MOVE_ROOM) | LIFECYCLE_TO(MOVE_SAVING),
-    [MOVE_ROOM] = LIFECYCLE_TO(MOVE_SAVING) | LIFECYCLE_TO(MOVE_NONE),
-    [MOVE_SAVING] = LIFECYCLE_TO(MOVE_LEAVING) | LIFECYCLE_TO(MOVE_NONE),
-    [MOVE_LEAVING] = LIFECYCLE_TO(MOVE_NONE),
-};
-const struct lifecycle move_lifecycle = {"move", MOVE_STATES, move_names, move_next};
-
 void move_end(struct jobset *jobset)
 {
     if (jobset->recovery.move.state != MOVE_NONE)

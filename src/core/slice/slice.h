@@ -49,7 +49,7 @@
  *     cube:    drain  --there are other cubes-->  its slices save and move (react/slices.c)  -->  Drained
  *     end of the drain: the switch is read before it counts as Ready again (`verify`)
  *
- * Ranks say which tables their chips have loaded (struct rank_routes, job/slice_tables.c). While a switch
+ * Ranks say which tables their chips have loaded (struct rank_routes, gang/slice_tables.c). While a switch
  * leaves, the ranks whose tables may use it are its `users`, counted anew in each step in which a rank has
  * said something or has ended. Users that are left after SLICE_ANSWER_MAX_NS are overdue: the condition says
  * so and names the first of them, and the drain goes on waiting.

@@ -10,7 +10,7 @@
  */
 #include "base/units.h"
 #include "core/admit/admit.h"
-#include "core/job/trial.h"
+#include "core/gang/trial.h"
 #include "core/object/life.h"
 #include "core/write/write.h"
 

@@ -1,6 +1,7 @@
 /* workload.c - API writes to JobSets, and to Jobs and Pods without one. */
 #include "doc/json.h"
 #include "core/admit/admit.h"
+#include "core/job/store.h"
 #include "core/react/disruption.h"
 #include "core/react/react.h"
 #include "core/job/folder.h"

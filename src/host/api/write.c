@@ -5,6 +5,7 @@
 
 #include "base/hash.h"
 #include "base/units.h"
+#include "core/gang/trial.h"
 
 enum { FIELD_MANAGER_BYTES_MAX = 128 };
 

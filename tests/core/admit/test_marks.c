@@ -3,7 +3,7 @@
 #include "queues.h"
 
 #include "base/hash.h"
-#include "core/job/trial.h"
+#include "core/gang/trial.h"
 
 #define MARKED_FLAVOR                                                                                        \
     "apiVersion: kueue.x-k8s.io/v1beta2\nkind: ResourceFlavor\nmetadata: {name: v5e}\nspec:\n"               \

@@ -3,7 +3,7 @@
 #include "core/admit/queues.h"
 
 #include "base/rng.h"
-#include "core/job/trial.h"
+#include "core/gang/trial.h"
 #include "core/step.h"
 
 static int64_t owned(const struct harness *h, enum ledger_owner owner)

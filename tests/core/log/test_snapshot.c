@@ -1,6 +1,6 @@
 /* Snapshots that were cut, damaged or put together wrongly: an error, never a crash, never half a state in
  * use. That whole ones give the same state and the same future is shown by every story, and at random in
- * job/test_random.c. */
+ * life/test_random.c. */
 #include "core/job/story.h"
 
 #include "base/rng.h"

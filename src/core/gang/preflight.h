@@ -1,0 +1,65 @@
+/* preflight.h - inside gang/: tests of the machines of a placed gang before it starts.
+ *
+ *     PREFLIGHT_ALONE     each machine whose last test is too old is tested (ERRAND_QUALIFY)
+ *        | all are valid
+ *        v
+ *     PREFLIGHT_NEIGHBOURS, then PREFLIGHT_EXTREMES: its machines in pairs, if pairs are configured
+ *        | all went well
+ *        v
+ *     none: its tasks are told to start
+ *
+ * The result of a test belongs to the machine (machine->qualified_ns, ->paired_ns): it counts for every
+ * gang until it is too old, so valid machines cost nothing. A machine that fails becomes a verdict, of
+ * which core.c's files make a fault; the fault takes the machine away, and the gang goes back to the queue
+ * with the same tasks, because none of the user's processes has run. If the machine stays in service (by
+ * the fault's row or the breaker), it counts as tested.
+ *
+ * A machine with running tasks of others is not tested: test and tasks would disturb each other.
+ */
+#ifndef PHX_CORE_GANG_PREFLIGHT_H
+#define PHX_CORE_GANG_PREFLIGHT_H
+
+#include "core/errand/errand.h"
+#include "core/gang/internal.h"
+
+enum preflight_phase { PREFLIGHT_ALONE = 1, PREFLIGHT_NEIGHBOURS, PREFLIGHT_EXTREMES, PREFLIGHT_PHASES };
+enum { PREFLIGHT_ROUNDS = 2 };
+
+/* The times of a machine in the two rounds; 0: it failed, -1: it had no part in the round. */
+struct paired {
+    machine_id machine;
+    int64_t times_ns[PREFLIGHT_ROUNDS];
+    machine_id partners[PREFLIGHT_ROUNDS]; /* MACHINE_NONE: none */
+};
+struct pair {
+    machine_id machines[2]; /* the first one listens */
+    obj_id errands[2];      /* 0: the errand has ended */
+    int64_t times_ns[2];    /* 0: it failed */
+};
+struct preflight {
+    uint8_t phase; /* enum preflight_phase */
+    bool in_pairs;
+    int64_t begun_ns;
+    uint32_t alive;             /* number of living tasks of the gang when `machines` was made */
+    VEC(machine_id) machines;   /* derived: machines of the gang's living tasks, each once, ascending */
+    VEC(struct paired) members; /* members of the rounds, by machine */
+    VEC(struct pair) pairs;     /* pairs of the present round */
+};
+
+/* preflight_pairs.c */
+/* Begins the first round, among the machines that need a test and partners for them; false: none needs
+ * one, or there is no pair. */
+bool preflight_pairs_begin(struct step *step, struct gang *gang);
+/* Called when every pair of the round has ended: begins the next round, or judges; then the phase is ALONE
+ * again. */
+void preflight_pairs_go_on(struct step *step, struct gang *gang);
+void preflight_pairs_cancel(struct step *step, struct preflight *preflight);
+void preflight_pair_ended(struct step *step, struct gang *gang, const struct errand *errand,
+                          const struct errand_end *end);
+
+/* preflight.c */
+bool preflight_is_quiet(const struct step *step, const struct machine *machine); /* nobody works there */
+bool preflight_is_valid(const struct step *step, const struct gang *gang, int64_t tested_ns);
+void preflight_blame(struct step *step, machine_id machine, const char *test, struct str evidence);
+
+#endif

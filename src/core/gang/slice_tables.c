@@ -1,0 +1,145 @@
+/* slice_tables.c - ranks are told by which tables their slice is routed (slice/slice.h): at their start, when
+ * the tables change, and when their agent was away; and they say which tables their chips have loaded.
+ *
+ * A rank's word counts from the opening of a session of its chips to its close or the end of its process
+ * (struct rank_routes). A rank without a session has no chips that forward by tables of the slice, and no
+ * drain waits for it: before it loads any, the log has its opening, and it knows the newest tables.
+ */
+#include "core/gang/internal.h"
+#include "core/slice/slice.h"
+
+void slice_tell_tables(struct step *step, const struct task *task)
+{
+    const struct slice *slice =
+        step->slices->list.len ? slice_find(step->slices, task->job->jobset->uid) : NULL;
+    if (!slice || slice->tables == 0)
+        return;
+    CHECK(task->machine != MACHINE_NONE && slice->tables_name.len > 0 && slice->tables_number <= INT64_MAX);
+    struct effect *effect = effect_add(step->effects, EFFECT_TASK_NOTICE);
+    effect->notice.machine = task->machine;
+    effect->notice.notice = (struct task_notice){.kind = NOTICE_TABLES,
+                                                 .task = task->uid,
+                                                 .step = (int64_t)slice->tables_number,
+                                                 .session = task->routes.open ? task->routes.session : 0,
+                                                 .tables = buf_str(&slice->tables_name)};
+}
+
+static bool takes_tables(const struct task *task)
+{
+    CHECK(task->job && task->state < TASK_STATES);
+    return task->state == TASK_STARTING || task->state == TASK_RUNNING;
+}
+
+void jobs_tell_tables(struct step *step, const struct machine *machine)
+{
+    CHECK(machine->id < step->cluster->machine_count);
+    if (step->slices->list.len == 0)
+        return;
+    list_for_each(node, &step->jobs->machine_tasks[machine->id])
+    {
+        const struct task *task = container_of(node, struct task, on_machine);
+        if (takes_tables(task))
+            slice_tell_tables(step, task);
+    }
+}
+
+void jobs_slice_rerouted(struct step *step, const struct jobset *jobset)
+{
+    for (uint32_t j = 0; j < jobset->job_count; j++)
+        for (size_t t = 0; jobset->jobs[j] && t < jobset->jobs[j]->tasks.len; t++)
+            if (takes_tables(jobset->jobs[j]->tasks.items[t]))
+                slice_tell_tables(step, jobset->jobs[j]->tasks.items[t]);
+}
+
+/* --- which tables their chips have ---------------------------------------------------------------------- */
+
+static void mark_pod(struct step *step, const struct task *task)
+{
+    CHECK(task->machine < step->cluster->machine_count);
+    uint32_t pod = step->cluster->machines[task->machine].pod;
+    if (pod < step->slices->pod_count)
+        step->slices->pods[pod]->recount = true;
+}
+
+/* Part of a cube is a mesh of copper, which uses no switch. */
+static uint64_t switches_avoided(const struct slice *slice, uint64_t without)
+{
+    return slice_shape_is_whole(&slice->place.cubes.shape) ? without : UINT64_MAX;
+}
+
+/* The log was restored from a backup, and its lost part has told ranks of other tables. */
+static void replace_lost(struct step *step, const struct task *task, struct slice *slice, uint64_t number)
+{
+    CHECK(slice_tables_are_lost(step, slice, number));
+    slice_renumber_tables(step, slice);
+    step_note(step, true, "LogRestored", ref_jobset(task->job->jobset),
+              "rank %u has routing tables that the log does not know: all ranks go on with " STR_FORMAT,
+              task->rank, STR_ARG(buf_str(&slice->tables_name)));
+    jobs_slice_rerouted(step, task->job->jobset);
+}
+
+void slice_take_routes(struct step *step, struct task *task, const struct rank_routes *routes)
+{
+    struct slice *slice = step->slices->list.len ? slice_find(step->slices, task->job->jobset->uid) : NULL;
+    struct rank_routes *known = &task->routes;
+    if (!slice || slice->tables == 0 || routes->session == 0 || routes->session < known->session)
+        return;
+    bool same = routes->session == known->session, opens = routes->open && routes->tables == 0;
+    if (same && (!known->open || (routes->open && !opens && routes->tables < known->tables)))
+        return;
+    if (!(same && opens))
+        *known = *routes;
+    if (opens && !same) { /* it loads none that are older than those that it is told now */
+        known->tables = slice->tables_number;
+        known->without = slice->tables_out;
+    }
+    known->without = switches_avoided(slice, known->without);
+    if (slice_tables_are_lost(step, slice, routes->tables))
+        replace_lost(step, task, slice, routes->tables);
+    else if (opens)
+        slice_tell_tables(step, task); /* also if the answer to an earlier opening was lost */
+    mark_pod(step, task);
+}
+
+void slice_rank_ended(struct step *step, struct task *task)
+{
+    if (task->routes.session == 0)
+        return;
+    task->routes = (struct rank_routes){0};
+    mark_pod(step, task);
+}
+
+/* Whether the task's process may live and has chips with tables. */
+static bool has_tables(const struct task *task)
+{
+    return task->routes.open && task->state >= TASK_STARTING && !task_ended(task->state) &&
+           !task_is_dead(task);
+}
+
+static void note_late(struct step *step, const struct pod_now *pod, uint64_t late)
+{
+    for (uint32_t number = 0; number < POD_SWITCHES; number++) {
+        const struct switch_now *now = &pod->switches[number];
+        const struct jobset *jobset = late >> number & 1 ? jobs_find_uid(step->jobs, now->user_jobset) : NULL;
+        if (jobset)
+            step_note(step, true, "RerouteUnanswered", ref_jobset(jobset),
+                      "rank %u has not loaded tables without " STR_FORMAT " within %d s; %u ranks have not",
+                      now->user_rank, STR_ARG(now->shown.name), (int)(SLICE_ANSWER_MAX_NS / NS_PER_SECOND),
+                      now->users);
+    }
+}
+
+void jobs_count_switch_users(struct step *step, struct pod_now *pod)
+{
+    const struct pod *config = &step->cluster->pods[pod->index];
+    CHECK(pod->index < step->cluster->pod_count);
+    pod_count_begin(pod);
+    for (machine_id m = config->first; m < config->first + config->count; m++)
+        list_for_each(node, &step->jobs->machine_tasks[m])
+        {
+            const struct task *task = container_of(node, struct task, on_machine);
+            if (has_tables(task))
+                pod_count_rank(pod, task->job->jobset->uid, task->rank, task->routes.without);
+        }
+    note_late(step, pod, pod_count_end(step, pod));
+}
