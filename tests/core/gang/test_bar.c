@@ -1,5 +1,5 @@
 /* Pod Security levels are judged again when Pods are made: a label may have become stricter since. */
-#include "story.h"
+#include "core/job/story.h"
 
 #define SPACE(label)   "apiVersion: v1\nkind: Namespace\nmetadata: {name: default, labels: {" label "}}\n"
 #define ENFORCE(level) "pod-security.kubernetes.io/enforce: " level

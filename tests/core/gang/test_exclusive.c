@@ -1,5 +1,5 @@
 /* Exclusive topology: each Job has a domain of its own. */
-#include "story.h"
+#include "core/job/story.h"
 
 static void racks(struct harness *h, int racks, int machines)
 {

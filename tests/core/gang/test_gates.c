@@ -1,5 +1,5 @@
 /* Scheduling gates of pod templates: a gang waits for all of them, takes no machines, and holds nobody up. */
-#include "story.h"
+#include "core/job/story.h"
 
 #define GATED(gates, chips)                                                                                  \
     "{name: w, replicas: 1, template: {spec: {parallelism: 2, completions: 2, backoffLimit: 6, "             \

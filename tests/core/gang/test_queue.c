@@ -1,5 +1,5 @@
 /* Who comes next: priority, first come first served, backfill, and restarts that keep what they had. */
-#include "story.h"
+#include "core/job/story.h"
 
 #define BIG(name, parallel)                                                                                  \
     JOBSET(name, "failurePolicy: {maxRestarts: 9}, ",                                                        \

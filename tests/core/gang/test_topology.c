@@ -1,5 +1,5 @@
 /* Topology annotations and spec.scheduling, from the file to the machines. */
-#include "story.h"
+#include "core/job/story.h"
 
 /* Racks of machines with four chips each. */
 static void hall(struct harness *h, const char *racks)

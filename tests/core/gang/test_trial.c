@@ -1,7 +1,7 @@
 /* Trials find what the gang finds in the same step; terms and reservations act, and survive a snapshot. */
 #include "core/gang/trial.h"
 
-#include "story.h"
+#include "core/job/story.h"
 
 #include "base/rng.h"
 #include "core/step.h"

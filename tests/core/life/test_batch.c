@@ -1,5 +1,5 @@
 /* One batch/v1 Job: completions, work queues, back-off, deadlines and every reason to fail. */
-#include "story.h"
+#include "core/job/story.h"
 
 #define JOB(fields) "{name: x, replicas: 1, template: {spec: {" fields POD_OF("", "1") "}}}"
 

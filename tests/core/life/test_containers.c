@@ -1,6 +1,6 @@
 /* Pods of several containers, as the controller sees them: what their agent is told, ConfigMaps and Secrets
  * they wait for, readiness, restarts that count. Each story is replayed and restored from a snapshot. */
-#include "story.h"
+#include "core/job/story.h"
 #include "core/launch/launch.h"
 
 static int write_kind(struct harness *h, enum object_kind kind, const char *yaml)

@@ -1,6 +1,6 @@
 /* Why an attempt ended: roots before symptoms whoever reports first, faults before roots where they explain
  * them, windows, and honest silence. */
-#include "story.h"
+#include "core/job/story.h"
 
 #include "core/health/attribute.h"
 

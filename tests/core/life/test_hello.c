@@ -1,5 +1,5 @@
 /* Agents come back: their inventory against what should be there. */
-#include "story.h"
+#include "core/job/story.h"
 
 #define SET JOBSET("a", "failurePolicy: {maxRestarts: 3}, ", RJOB("x", 1, "", 2, ""))
 

@@ -1,5 +1,5 @@
 /* Pods that name their machine: taken or refused by it, as a kubelet would. */
-#include "story.h"
+#include "core/job/story.h"
 
 #define NAMED(fields, node, resources)                                                                       \
     "spec: {" fields "nodeName: " node ", containers: [{name: main, image: i, command: [run], resources: {"  \

@@ -1,5 +1,5 @@
 /* Jobs and Pods of their own: created, run, changed, deleted; their names, and what users see of them. */
-#include "story.h"
+#include "core/job/story.h"
 
 #define JOB(name, fields, pod)                                                                               \
     "apiVersion: batch/v1\nkind: Job\nmetadata: {name: " name ", labels: {app: x}}\nspec: {" fields          \

@@ -1,5 +1,5 @@
 /* Objects that are made for a JobSet beside its Jobs: its headless Service and its claims. */
-#include "story.h"
+#include "core/job/story.h"
 
 #include "core/object/object.h"
 

@@ -1,5 +1,5 @@
 /* podFailurePolicy: the first rule that matches decides; exit codes, disruptions, and their words. */
-#include "story.h"
+#include "core/job/story.h"
 
 #define JOB(rules, fields)                                                                                   \
     JOBSET("a", "failurePolicy: {maxRestarts: 3}, ",                                                         \

@@ -1,5 +1,5 @@
 /* Rules of JobSets that are options of ours, or were added to upstream's first ones. */
-#include "story.h"
+#include "core/job/story.h"
 
 #define ANNOTATED(name, notes, fields, rjobs)                                                                \
     "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: " name ", annotations: {" notes    \

@@ -1,5 +1,5 @@
 /* Tasks that wait for a rank: made, ready, given one, lost, given up; warm and cold. */
-#include "story.h"
+#include "core/job/story.h"
 #include "core/launch/launch.h"
 
 #include "base/rng.h"

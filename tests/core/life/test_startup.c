@@ -1,5 +1,5 @@
 /* In which order replicated jobs begin: InOrder, dependsOn, and both again after a restart. */
-#include "story.h"
+#include "core/job/story.h"
 
 static void in_order(void **state)
 {

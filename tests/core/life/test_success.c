@@ -1,5 +1,5 @@
 /* When a JobSet is Completed: operator All and Any, targets, and what happens to the rest. */
-#include "story.h"
+#include "core/job/story.h"
 
 static void all_jobs(void **state)
 {

@@ -1,6 +1,6 @@
 /* The end of a JobSet: ttlSecondsAfterFinished, deletion, finalizers; and writes that change nothing. */
 #include "core/lemon/lemon.h"
-#include "story.h"
+#include "core/job/story.h"
 
 /* Of the job: that it ran once is forgotten weeks later. */
 static bool nothing_is_due(const struct harness *h)

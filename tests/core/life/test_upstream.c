@@ -1,5 +1,5 @@
 /* Corners in which JobSet's and Kubernetes' controllers decide in one way only (docs/conformance.md). */
-#include "story.h"
+#include "core/job/story.h"
 
 #define NOTED(notes, fields, rjobs)                                                                          \
     "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: a, annotations: {" notes           \
