@@ -7,7 +7,7 @@ turns with them, so that both see the same computer. Everything is on this one c
 timers are tight: a heartbeat of 20 ms and an election after 200 ms.
 
 HA_KILLS (20) is the number of kills at random; HA_SEED (1) chooses what is killed. HA_PARTS names the parts that run:
-log, failovers, kills, gang; without it all do.
+log, failovers, kills, gang; without it all do. PHX_ETCD is the path of another etcd than Debian's.
 """
 import base64
 import collections
@@ -28,7 +28,7 @@ import ladder
 from cluster import BUILD, PHALANX, ROOT, BenchError, Machines, Scratch, Server, parse_time, wait_for
 from report import figure, median
 
-ETCD = "/usr/bin/etcd"
+ETCD = os.environ.get("PHX_ETCD") or "/usr/bin/etcd"
 COUNT, ROUNDS, PATIENCE_S, TRY_S = 3, 5, 60, 0.1
 LEASE_S = 5  # a killed process is noticed by its connections; a busy computer must not cost a leader its lease
 PARTS = os.environ.get("HA_PARTS", "log,failovers,kills,gang").split(",")
@@ -463,7 +463,7 @@ def many_kills(report, cluster):
 
 def run(report):
     if not os.path.exists(ETCD):
-        raise BenchError("there is no /usr/bin/etcd; Debian's package etcd-server has it")
+        raise BenchError(f"there is no {ETCD}; Debian's package etcd-server has one")
     with Scratch() as scratch, Cluster(scratch) as cluster:
         if "log" in PARTS:
             throughput(report, cluster, scratch)

@@ -15,9 +15,14 @@ import urllib.request
 
 from e2e import MINI, PHALANX, Skip, check, wait_for
 
-ETCD = "/usr/bin/etcd"
+ETCD = os.environ.get("PHX_ETCD") or "/usr/bin/etcd"
 CONTROLLERS = 3
 MAPS = "/api/v1/namespaces/default/configmaps"
+
+
+def need_etcd():
+    if not os.path.exists(ETCD):
+        raise Skip(f"there is no {ETCD}; Debian's package etcd-server has one")
 
 
 def free_ports(count):
@@ -43,8 +48,7 @@ class Hall:
         self.quota = ["--quota-backend-bytes", str(quota)] if quota else []
 
     def __enter__(self):
-        if not os.path.exists(ETCD):
-            raise Skip("there is no /usr/bin/etcd; Debian's package etcd-server has it")
+        need_etcd()
         base = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
         self.dir = tempfile.mkdtemp(prefix="phalanx-ha-", dir=base)
         self.processes = []

@@ -31,12 +31,19 @@ struct members {
     struct etcd_options options;
 };
 
+/* Returns the etcd under test: $PHX_ETCD, or Debian's. */
+static inline const char *members_etcd(void)
+{
+    const char *path = getenv("PHX_ETCD");
+    return path && path[0] ? path : "/usr/bin/etcd";
+}
+
 /* Skips the test program with a line that says why, where etcd is missing. */
 static inline void members_need(void)
 {
-    if (access("/usr/bin/etcd", X_OK) == 0)
+    if (access(members_etcd(), X_OK) == 0)
         return;
-    printf("skipped: there is no /usr/bin/etcd; Debian's package etcd-server has it\n");
+    printf("skipped: there is no %s; Debian's package etcd-server has one\n", members_etcd());
     exit(MEMBERS_SKIPPED);
 }
 
@@ -93,7 +100,7 @@ static inline void members_start_one(struct members *members, int i)
                               members->quota ? "--quota-backend-bytes" : NULL,
                               members->quota,
                               NULL};
-        execv("/usr/bin/etcd", (char **)argv);
+        execv(members_etcd(), (char **)argv);
         _exit(1);
     }
     members->pids[i] = pid;
