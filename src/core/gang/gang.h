@@ -18,7 +18,7 @@
  *                  the routing tables that their tasks are told
  *   preflight.c    tests of a gang's machines before it starts; preflight_pairs.c: in pairs
  *   config.c       ConfigMaps, Secrets and claims that a task needs
- *   start.c        what must hold before a placed task is told to start
+ *   start.c        the preparations that come before a placed task's start
  *   usage.c        who owns the chips of a JobSet while it starts, runs and restarts
  * trial.h has what is asked without changing anything.
  *
@@ -80,8 +80,8 @@ void gang_task_parked(struct step *step, struct task *task); /* it waits to run 
 
 /* --- the start of a task ------------------------------------------------------------------------- */
 
-/* PLACED -> STARTING, unless something that must hold before does not: its name is in use, its slice is not
- * connected, a test of its machines or an object that it needs is awaited. */
+/* PLACED -> STARTING, unless a preparation is awaited (the table in start.c): a test of its machines, its
+ * slice's cross-connects, an object that its Pod needs, the end of an older task of its name. */
 void task_start_if_free(struct step *step, struct task *task);
 /* Returns a living task that has the index in *old or a Job before it, and moves *old on behind it; NULL:
  * there is none. The walk begins with one of jobset->ending. */

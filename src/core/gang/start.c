@@ -1,4 +1,4 @@
-/* start.c - when a placed task is told to start: everything that has to hold before. */
+/* start.c - when a placed task is told to start: the preparations that come first. */
 #include "core/gang/internal.h"
 
 const struct task *next_elder(const struct job **old, int32_t index)
@@ -15,7 +15,7 @@ const struct task *next_elder(const struct job **old, int32_t index)
 
 /* Whether a living task elsewhere has the same host name: this one must not start before that one is dead.
  * On one machine the agent keeps the order, if it knows the other task by this name. */
-static bool name_is_taken(const struct task *task)
+static bool name_waits(struct step *step, struct task *task)
 {
     CHECK(task->state == TASK_PLACED);
     if (task_is_spare(task))
@@ -28,16 +28,62 @@ static bool name_is_taken(const struct task *task)
     return false;
 }
 
+static bool next_attempt_waits(struct step *step, struct task *task)
+{
+    return jobset_parks(task->job->jobset);
+}
+
+static bool hearing_waits(struct step *step, struct task *task)
+{
+    return step_is_hearing(step);
+}
+
+static bool replica_waits(struct step *step, struct task *task)
+{
+    return task_is_away(task);
+}
+
+static bool cold_spare_waits(struct step *step, struct task *task)
+{
+    return spare_start_waits(task);
+}
+
+static bool preflight_waits(struct step *step, struct task *task)
+{
+    CHECK(task->machine != MACHINE_NONE && task->gang);
+    return task->gang->preflight;
+}
+
+static bool slice_waits(struct step *step, struct task *task)
+{
+    return slice_start_waits(step, task);
+}
+
+static bool config_waits(struct step *step, struct task *task)
+{
+    return task->job->rjob->job.pod.uses_config && task_config_waits(step, task);
+}
+
+/* Preparations that have to be complete before a placed task is told to start; each says whether it is still
+ * awaited. Asked in this order: the last one tells users which object is missing. */
+static bool (*const preparations[])(struct step *step, struct task *task) = {
+    next_attempt_waits, /* its JobSet's next attempt is being prepared: it begins with that one */
+    hearing_waits,      /* after a restore, some machine was not heard yet (recover/hearing.c) */
+    replica_waits,      /* its replica takes no part in this attempt */
+    name_waits,         /* an older task of the same name may be alive elsewhere */
+    cold_spare_waits,   /* it only holds the room for a rank */
+    preflight_waits,    /* its gang's machines are being tested */
+    slice_waits,        /* its slice has no cross-connects yet */
+    config_waits,       /* a ConfigMap, Secret or claim that its Pod needs is missing */
+};
+
 void task_start_if_free(struct step *step, struct task *task)
 {
-    if (task->state != TASK_PLACED || task_is_dead(task) || jobset_parks(task->job->jobset) ||
-        step_is_hearing(step) || task_is_away(task) || name_is_taken(task) || spare_start_waits(task))
+    if (task->state != TASK_PLACED || task_is_dead(task))
         return;
-    CHECK(task->machine != MACHINE_NONE && task->gang);
-    if (task->gang->preflight || slice_start_waits(step, task))
-        return;
-    if (task->job->rjob->job.pod.uses_config && task_config_waits(step, task))
-        return;
+    for (size_t i = 0; i < sizeof preparations / sizeof *preparations; i++)
+        if (preparations[i](step, task))
+            return;
     lifecycle_move(&task_lifecycle, &task->state, TASK_STARTING);
     task->start_sent_ns = step->now_ns;
     if (!task->gang->told)
