@@ -152,6 +152,8 @@ const char *color_end(void);
 /* To standard output, at once; empties it. Control characters, which objects and messages may hold, do not
  * reach a terminal: of escape sequences there are those of color_of alone. */
 void output_write(struct buf *out);
+/* printf through output_write: for lines with names and words that a server or a file has. */
+void output_print(const char *format, ...) __attribute__((format(printf, 1, 2)));
 /* Replaces control characters but newlines and tabs, and, if so, the sequences of color_of. */
 void output_clean(struct buf *text, bool colors);
 /* Escapes control characters that JSON may hold as they are, so that output_clean leaves them. */

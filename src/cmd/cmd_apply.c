@@ -91,8 +91,8 @@ static int submit(struct applying *applying, const struct file_doc *file, const 
     if (reply.code >= 400)
         rc = client_refused(&reply, doing);
     else
-        printf("%s/" STR_FORMAT " %s%s\n", file->kind->singular, STR_ARG(name), done,
-               applying->dry_run ? " (dry run)" : "");
+        output_print("%s/" STR_FORMAT " %s%s\n", file->kind->singular, STR_ARG(name), done,
+                     applying->dry_run ? " (dry run)" : "");
     client_reply_done(&reply);
     return rc;
 }
@@ -113,8 +113,8 @@ static int change(struct applying *applying, struct arena *arena, const struct f
     if (strcmp(file->kind->kind, "JobSet") == 0)
         jobset_default(arena, defaulted);
     if (doc_len(diff(arena, last, defaulted, live)) == 0) {
-        printf("%s/" STR_FORMAT " unchanged\n", file->kind->singular,
-               STR_ARG(doc_text(live, "metadata.name")));
+        output_print("%s/" STR_FORMAT " unchanged\n", file->kind->singular,
+                     STR_ARG(doc_text(live, "metadata.name")));
         return EXIT_OK;
     }
     annotate(arena, wanted);

@@ -550,7 +550,7 @@ static int ask_step_down(struct command *command)
     if (rc < 0)
         say("%s", error.text);
     else
-        printf("%s is asked to hand over\n", seen.who);
+        output_print("%s is asked to hand over\n", seen.who);
     return rc < 0 ? 1 : 0;
 }
 

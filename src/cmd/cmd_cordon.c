@@ -74,9 +74,8 @@ static int set_cordon(struct nodes_command *command, bool cordon)
     rc = client_do(&command->client, &request, &reply);
     if (rc != EXIT_OK)
         return rc;
-    printf("node/" STR_FORMAT " %s%s\n", STR_ARG(command->node), was == cordon ? "already " : "",
-           cordon ? "cordoned" : "uncordoned");
-    fflush(stdout);
+    output_print("node/" STR_FORMAT " %s%s\n", STR_ARG(command->node), was == cordon ? "already " : "",
+                 cordon ? "cordoned" : "uncordoned");
     client_reply_done(&reply);
     return EXIT_OK;
 }
@@ -108,7 +107,7 @@ static int evict(struct nodes_command *command, const struct doc *pod, bool *ret
         return rc;
     *ret_again = reply.code == 429;
     if (reply.code < 400)
-        printf("pod/" STR_FORMAT " evicted\n", STR_ARG(name));
+        output_print("pod/" STR_FORMAT " evicted\n", STR_ARG(name));
     else if (reply.code != 404 && reply.code != 429) /* 404: it has gone by itself */
         rc = client_refused(&reply, "evicting a pod");
     client_reply_done(&reply);
@@ -202,10 +201,10 @@ static int tell_maintenance(struct nodes_command *command)
         if (!names_node(one, command->node) || str_is(state, "Pending") || str_is(state, "Done"))
             continue;
         struct str name = doc_text(one, "metadata.name"), reason = doc_text(one, "spec.reason");
-        printf("warning: maintenance/" STR_FORMAT " still keeps work away from it until " STR_FORMAT
-               "%s" STR_FORMAT "; `phalanx delete maintenance " STR_FORMAT "` ends that\n",
-               STR_ARG(name), STR_ARG(doc_text(one, "spec.end")), reason.len ? ": " : "", STR_ARG(reason),
-               STR_ARG(name));
+        output_print("warning: maintenance/" STR_FORMAT " still keeps work away from it until " STR_FORMAT
+                     "%s" STR_FORMAT "; `phalanx delete maintenance " STR_FORMAT "` ends that\n",
+                     STR_ARG(name), STR_ARG(doc_text(one, "spec.end")), reason.len ? ": " : "",
+                     STR_ARG(reason), STR_ARG(name));
     }
     client_reply_done(&reply);
     return EXIT_OK;

@@ -53,8 +53,7 @@ static int delete_one(struct deleting *deleting, const struct resource *kind, co
         client_reply_done(&reply);
         return rc;
     }
-    printf("%s/" STR_FORMAT " deleted\n", kind->singular, STR_ARG(name));
-    fflush(stdout);
+    output_print("%s/" STR_FORMAT " deleted\n", kind->singular, STR_ARG(name));
     struct str uid = doc_text(reply.doc, "details.uid");
     uid = arena_str(&arena, uid.len ? uid : doc_text(reply.doc, "metadata.uid"));
     client_reply_done(&reply);

@@ -137,7 +137,7 @@ static void print_table(struct getting *getting)
 
 static void print_name(struct getting *getting, const struct doc *object)
 {
-    printf("%s/" STR_FORMAT "\n", getting->kind->singular, STR_ARG(doc_text(object, "metadata.name")));
+    output_print("%s/" STR_FORMAT "\n", getting->kind->singular, STR_ARG(doc_text(object, "metadata.name")));
 }
 
 static void print_document(struct getting *getting, const struct doc *document)

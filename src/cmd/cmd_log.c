@@ -204,7 +204,7 @@ static int show(const struct command *command, const struct log_store *log, stru
 
 static void print_problem(void *context, const struct store_problem *problem)
 {
-    printf("%s %" PRIu64 ": %s\n", problem->table, problem->seq, problem->text);
+    output_print("%s %" PRIu64 ": %s\n", problem->table, problem->seq, problem->text);
 }
 
 static int verify(const struct log_store *log, struct error *error)

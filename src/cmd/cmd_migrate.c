@@ -81,7 +81,7 @@ static int create(struct migrating *migrating)
     int rc = client_do(&migrating->client, &request, &reply);
     if (rc != EXIT_OK)
         return rc;
-    printf("maintenance/" STR_FORMAT " created\n", STR_ARG(doc_text(reply.doc, "metadata.name")));
+    output_print("maintenance/" STR_FORMAT " created\n", STR_ARG(doc_text(reply.doc, "metadata.name")));
     fflush(stdout);
     client_reply_done(&reply);
     return EXIT_OK;

@@ -129,7 +129,7 @@ static int create(struct mindcluster *command, const struct doc *fault)
         rc = client_refused(&reply, line.data);
     } else {
         struct str name = doc_text(reply.doc, "metadata.name");
-        printf("fault/" STR_FORMAT "\n", STR_ARG(name));
+        output_print("fault/" STR_FORMAT "\n", STR_ARG(name));
     }
     client_reply_done(&reply);
     return rc;

@@ -189,10 +189,11 @@ static int create_new(struct rerun *rerun, const struct doc *object)
         return rc;
     }
     if (rerun->from_checkpoint)
-        printf("%s/" STR_FORMAT " runs again, from step %lld\n", rerun->kind->singular, STR_ARG(rerun->name),
-               (long long)doc_number(rerun->old.doc, "status.phalanx.checkpointStep", 0));
+        output_print("%s/" STR_FORMAT " runs again, from step %lld\n", rerun->kind->singular,
+                     STR_ARG(rerun->name),
+                     (long long)doc_number(rerun->old.doc, "status.phalanx.checkpointStep", 0));
     else
-        printf("%s/" STR_FORMAT " runs again\n", rerun->kind->singular, STR_ARG(rerun->name));
+        output_print("%s/" STR_FORMAT " runs again\n", rerun->kind->singular, STR_ARG(rerun->name));
     return EXIT_OK;
 }
 

@@ -259,8 +259,9 @@ static int wait_one(struct waiting *waiting, const struct resource *kind, struct
         rc = EXIT_NOT_FOUND;
     }
     if (rc == EXIT_OK)
-        printf("%s/" STR_FORMAT " %s\n", kind->singular, STR_ARG(name),
-               waiting->goal == GOAL_FINISHED ? (waiting->failed ? "failed" : "completed") : "condition met");
+        output_print("%s/" STR_FORMAT " %s\n", kind->singular, STR_ARG(name),
+                     waiting->goal == GOAL_FINISHED ? (waiting->failed ? "failed" : "completed")
+                                                    : "condition met");
     return rc;
 }
 

@@ -370,7 +370,7 @@ static int carry_out(struct ground *ground, const struct order *order)
     if (rc == EXIT_OK)
         printf(STR_FORMAT "\n", STR_ARG(buf_str(&count)));
     else if (rc == EXIT_NOT_FOUND)
-        printf("no running object here matches " STR_FORMAT "\n", STR_ARG(order->object));
+        output_print("no running object here matches " STR_FORMAT "\n", STR_ARG(order->object));
     injected_done(&done);
     vec_done(&before);
     vec_done(&targets);

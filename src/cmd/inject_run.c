@@ -283,15 +283,17 @@ static int show(struct running *running)
         show_moment(step, moment);
         int rc = resolve(running, step, &targets);
         struct str name = name_of(running, step, &running->watch.arena);
-        printf(STR_FORMAT ": %s, %s", STR_ARG(name), moment, inject_action_names[step->action]);
+        struct buf line BUF_CLEANUP = {0};
+        buf_printf(&line, STR_FORMAT ": %s, %s", STR_ARG(name), moment, inject_action_names[step->action]);
         for (size_t k = 0; k < targets.len; k++) {
             target_text(&targets.items[k], text);
-            printf("%s %s", k ? "," : "", text);
+            buf_printf(&line, "%s %s", k ? "," : "", text);
         }
-        printf("%s", rc == EXIT_OK ? "" : " (no object matches now)");
+        buf_printf(&line, "%s", rc == EXIT_OK ? "" : " (no object matches now)");
         if (step->repeat > 1)
-            printf(", %u times", step->repeat);
-        printf("\n");
+            buf_printf(&line, ", %u times", step->repeat);
+        buf_add_str(&line, STR("\n"));
+        output_write(&line);
         vec_done(&targets);
     }
     return EXIT_OK;

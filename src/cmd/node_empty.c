@@ -70,6 +70,6 @@ int node_wait_empty(struct client *client, struct str machine, int64_t deadline_
         if (rc != EXIT_OK && rc != EXIT_TIMEOUT)
             return rc;
     }
-    printf("node/" STR_FORMAT " is empty\n", STR_ARG(machine));
+    output_print("node/" STR_FORMAT " is empty\n", STR_ARG(machine));
     return EXIT_OK;
 }

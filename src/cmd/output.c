@@ -111,6 +111,16 @@ void output_write(struct buf *out)
     buf_clear(out);
 }
 
+void output_print(const char *format, ...)
+{
+    struct buf text BUF_CLEANUP = {0};
+    va_list args;
+    va_start(args, format);
+    buf_vprintf(&text, format, args);
+    va_end(args);
+    output_write(&text);
+}
+
 const char *color_of(struct str word)
 {
     static const char *const good[] = {"Running",   "Ready", "Completed", "Complete",
