@@ -1,5 +1,5 @@
 /* slice.c - gangs that ask for a slice (annotation phalanx.dev/slice): their machines, and whether
- * they wait for their cross-connects. slice_life.c has what follows from the switches' answers. */
+ * they wait for their cross-connects. life/slice.c has what follows from the switches' answers. */
 #include "core/slice/slice.h"
 
 #include "core/gang/internal.h"

@@ -15,7 +15,7 @@
  *   notice.c       tasks are told that they will be stopped or moved
  *   containers.c   what follows from an agent's report about containers
  *   named.c        pods that name their machine
- *   slice_life.c   what happens to a JobSet with its slice
+ *   slice.c        what happens to a JobSet with its slice
  *   spare.c        tasks that wait for a rank
  *   owned_objects.c   the Service and the claims of a JobSet
  *   resize.c       room for Jobs and indexes; changes of parallelism and completions
@@ -77,7 +77,7 @@ void ends_strike(struct step *step, struct jobset *jobset, const struct end_faul
 
 /* Kills a task because of which its JobSet hangs; it counts as disrupted. Users read `why`. */
 void jobs_end_hung(struct step *step, struct task *task, struct str why);
-/* Slices (slice_life.c). The JobSet's cross-connects are made: its gangs may start. */
+/* Slices (slice.c). The JobSet's cross-connects are made: its gangs may start. */
 void jobs_slice_connected(struct step *step, struct jobset *jobset);
 /* The JobSet's cross-connects cannot be made: gangs that wait for them give their machines back. */
 void jobs_slice_failed(struct step *step, struct jobset *jobset);

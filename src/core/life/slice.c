@@ -1,4 +1,4 @@
-/* slice_life.c - what follows for a JobSet from the state of its slice: it starts, looks for other cubes, or
+/* slice.c - what follows for a JobSet from the state of its slice: it starts, looks for other cubes, or
  * runs again. Called by core/react/slices.c. */
 #include "core/life/internal.h"
 #include "core/life/life.h"
