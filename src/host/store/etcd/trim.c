@@ -13,8 +13,9 @@ int etcd_data_bytes(struct etcd_log *log, uint64_t *ret_used, uint64_t *ret_file
     struct doc *reply;
     int rc = etcd_call(log->client, "/v3/maintenance/status", STR("{}"), etcd_deadline(log), &arena, &reply,
                        NULL, error);
+    *ret_file = *ret_used = 0;
     if (rc < 0)
-        return rc;
+        return rc == ERROR_DENIED ? 0 : rc;
     int64_t file = etcd_number(doc_get(reply, "dbSize")), used = etcd_number(doc_get(reply, "dbSizeInUse"));
     if (file < 0 || used < 0)
         return error_set(error, ERROR_CORRUPT, "etcd says that its data have a negative size");
@@ -136,6 +137,18 @@ static int trim_chunks(struct etcd_log *log, struct error *error)
 
 /* --- etcd's revisions --------------------------------------------------------------------------------- */
 
+/* Etcd lets only root compact, from 3.5.28 on: its own compaction has to do it. */
+static int say_once_denied(struct etcd_log *log, struct error *error)
+{
+    if (log->said_denied)
+        return 0;
+    log->said_denied = true;
+    return error_set(error, ERROR_DENIED,
+                     "etcd lets its user root alone compact old revisions: start etcd with "
+                     "--auto-compaction-mode=periodic --auto-compaction-retention=5m, or give the "
+                     "controllers' user the role root");
+}
+
 /* Each write leaves the old value behind until a compaction. `now`: space is short. */
 static int compact(struct etcd_log *log, bool now, struct error *error)
 {
@@ -152,6 +165,8 @@ static int compact(struct etcd_log *log, bool now, struct error *error)
     buf_printf(&body, "{\"revision\":\"%" PRId64 "\"}", revision);
     int rc = etcd_call(log->client, "/v3/kv/compaction", buf_str(&body), etcd_deadline(log), &arena, &reply,
                        NULL, error);
+    if (rc == ERROR_DENIED)
+        return say_once_denied(log, error);
     return rc == ERROR_INVALID ? 0 : rc; /* somebody has compacted further */
 }
 

@@ -1,6 +1,7 @@
 /* proxy.h - a way to one etcd member that a test can hold and break: transactions wait at a gate before they
  * are passed on, and the answer of one may be lost although the member has carried it out. Everything else
- * passes. Included by one test program at a time.
+ * passes, unless the proxy denies what etcd 3.5.28 lets its user root alone do. Included by one test program
+ * at a time.
  *
  *     struct proxy proxy;
  *     proxy_start(&proxy, members.client_ports[0]);
@@ -35,6 +36,7 @@ struct proxy {
     int listener;
     atomic_bool loses;      /* the answer of the next transaction */
     atomic_bool shuts_then; /* the gate, when that was lost */
+    atomic_bool denies;     /* the data's size, and compactions */
     pthread_t thread;
     struct proxy_way ways[PROXY_WAYS_MAX];
     int count;
@@ -64,6 +66,24 @@ static inline void proxy_pass(int fd, struct str bytes)
     }
 }
 
+/* Answers as etcd 3.5.30 does where the user is not root. */
+static inline void proxy_deny(struct proxy_way *way)
+{
+    static const char body[] = "{\"code\":7,\"message\":\"etcdserver: permission denied\"}";
+    char answer[256];
+    int len = snprintf(answer, sizeof answer,
+                       "HTTP/1.1 403 Forbidden\r\nContent-Type: application/json\r\nContent-Length: "
+                       "%zu\r\n\r\n%s",
+                       strlen(body), body);
+    proxy_pass(way->client, (struct str){answer, (size_t)len});
+}
+
+static inline bool proxy_is_for_root(struct str request)
+{
+    return str_starts(request, STR("POST /v3/maintenance/status ")) ||
+           str_starts(request, STR("POST /v3/kv/compaction "));
+}
+
 static inline void proxy_ask(struct proxy_way *way, struct buf *requests)
 {
     struct proxy *proxy = way->proxy;
@@ -73,8 +93,12 @@ static inline void proxy_ask(struct proxy_way *way, struct buf *requests)
             gate_pass(&proxy->gate);
             way->loses = atomic_exchange(&proxy->loses, false);
         }
-        way->asked = true;
-        proxy_pass(way->member, (struct str){requests->data, len});
+        if (atomic_load(&proxy->denies) && proxy_is_for_root(buf_str(requests))) {
+            proxy_deny(way);
+        } else {
+            way->asked = true;
+            proxy_pass(way->member, (struct str){requests->data, len});
+        }
         buf_drop_front(requests, len);
     }
 }

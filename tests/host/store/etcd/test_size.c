@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "host/store/etcd/proxy.h"
 #include "host/store/etcd/side.h"
 
 static int set_up(void **state)
@@ -284,12 +285,43 @@ static void a_watch_that_etcd_ends_is_set_up_again(void **state)
     close(ender.listener);
 }
 
+/* A user who is not root learns no size and compacts nothing, from etcd 3.5.28 on: the log goes on, its
+ * records are trimmed by age, and the operator is told once. */
+static void what_root_alone_may_do(void **state)
+{
+    struct members kept = members;
+    struct side a = {0};
+    struct proxy proxy;
+    struct error error;
+    proxy_start(&proxy, members.client_ports[0]);
+    members.options.endpoints = proxy.endpoint; /* the side's */
+    atomic_store(&proxy.denies, true);
+    side_open(&a);
+    assert_int_equal(side_lead(&a, false), 1);
+    append_well(&a, 30, 0);
+    append_well(&a, 10, 0);
+    save_well(&a, 30, 1000);
+    assert_int_equal(stats_of(&a).file_bytes, 0);
+    trim_all(&a, INT64_MAX);
+    assert_int_equal(stats_of(&a).first_seq, 31);
+    a.log->compact_ns = 0; /* a minute has passed */
+    assert_int_equal(a.store.trim(a.log, INT64_MAX, &error), ERROR_DENIED);
+    assert_non_null(strstr(error.text, "--auto-compaction-retention"));
+    a.log->compact_ns = 0;
+    trim_all(&a, INT64_MAX);
+    append_well(&a, 1, 0);
+    side_close(&a);
+    proxy_stop(&proxy);
+    members = kept;
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test_setup(trim_bounds_the_size, set_up),
         cmocka_unit_test_setup(old_revisions_are_dropped, set_up),
         cmocka_unit_test_setup(a_full_etcd_is_compacted, set_up),
+        cmocka_unit_test_setup(what_root_alone_may_do, set_up),
         cmocka_unit_test_setup(slow_follower, set_up),
         cmocka_unit_test(a_watch_that_etcd_ends_is_set_up_again),
     };
