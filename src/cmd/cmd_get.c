@@ -135,9 +135,10 @@ static void print_table(struct getting *getting)
 
 /* --- documents --------------------------------------------------------------------------------- */
 
-static void print_name(struct getting *getting, const struct doc *object)
+static void put_name(struct buf *out, const struct getting *getting, const struct doc *object)
 {
-    output_print("%s/" STR_FORMAT "\n", getting->kind->singular, STR_ARG(doc_text(object, "metadata.name")));
+    buf_printf(out, "%s/" STR_FORMAT "\n", getting->kind->singular,
+               STR_ARG(doc_text(object, "metadata.name")));
 }
 
 static void print_document(struct getting *getting, const struct doc *document)
@@ -146,9 +147,9 @@ static void print_document(struct getting *getting, const struct doc *document)
     const struct doc *items = doc_get(document, "items");
     if (getting->format == FORMAT_NAME) {
         if (!items)
-            print_name(getting, document);
+            put_name(&out, getting, document);
         for (size_t i = 0; i < doc_len(items); i++)
-            print_name(getting, doc_at(items, i));
+            put_name(&out, getting, doc_at(items, i));
     } else if (getting->format == FORMAT_YAML) {
         if (getting->several)
             buf_add_str(&out, STR("---\n"));

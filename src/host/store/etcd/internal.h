@@ -96,7 +96,7 @@ int etcd_snapshot_load(struct etcd_log *log, uint64_t max_seq, struct store_snap
 
 /* --- trim.c --- */
 int etcd_log_trim(struct etcd_log *log, int64_t keep_after_ns, struct error *error);
-/* The sizes of etcd's data; 0 where etcd tells them to root alone (3.5.28 to 3.5.30, 3.6.9 to 3.6.11). */
+/* The sizes of etcd's data; 0 where etcd tells them to root alone (3.5.28 to 3.5.30). */
 int etcd_data_bytes(struct etcd_log *log, uint64_t *ret_used, uint64_t *ret_file, struct error *error);
 
 #endif

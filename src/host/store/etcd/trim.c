@@ -137,10 +137,11 @@ static int trim_chunks(struct etcd_log *log, struct error *error)
 
 /* --- etcd's revisions --------------------------------------------------------------------------------- */
 
-/* Etcd lets only root compact, from 3.5.28 on: its own compaction has to do it. */
+/* Etcd lets only root compact, from 3.5.28 on: its own compaction has to do it. `error` NULL: nobody would
+ * read it now, so it is said the next time. */
 static int say_once_denied(struct etcd_log *log, struct error *error)
 {
-    if (log->said_denied)
+    if (log->said_denied || !error)
         return 0;
     log->said_denied = true;
     return error_set(error, ERROR_DENIED,
