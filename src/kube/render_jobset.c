@@ -429,14 +429,13 @@ static void put_phalanx(struct render *render, const struct jobset *jobset)
     put_spares(render, jobset);
     put_shrunk(render, jobset);
     put_hang(render, jobset);
-    uint32_t kept = jobset->history.record_count < RESTART_RECORDS_MAX ? jobset->history.record_count
-                                                                       : RESTART_RECORDS_MAX;
+    uint32_t kept = restarts_kept(&jobset->history);
     json_pair_int(out, "restartCount", jobset->history.record_count);
     if (kept) {
         json_key(out, "restarts");
         json_begin_array(out);
-        for (uint32_t i = jobset->history.record_count - kept; i < jobset->history.record_count; i++)
-            put_restart(render, &jobset->history.records[i % RESTART_RECORDS_MAX], i + 1);
+        for (uint32_t back = kept; back-- > 0;)
+            put_restart(render, restart_back(&jobset->history, back), jobset->history.record_count - back);
         json_end_array(out);
     }
     render_time(render, "finishedTime", jobset->finished_ns);

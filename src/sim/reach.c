@@ -112,10 +112,8 @@ void reach_look(struct world *world, const struct jobset *jobset, struct reach_s
     reached[REACH_MOVED] += leaving && !seen->leaving;
     seen->leaving = leaving;
     uint32_t restarts = jobset->history.record_count;
-    if (restarts > seen->restarts) {
-        const struct restart_record *newest = &jobset->history.records[(restarts - 1) % RESTART_RECORDS_MAX];
-        reached[REACH_CAUGHT_UP] += strcmp(newest->cause, "LogRestored") == 0;
-    }
+    if (restarts > seen->restarts)
+        reached[REACH_CAUGHT_UP] += strcmp(restart_newest(jobset)->cause, "LogRestored") == 0;
     seen->restarts = restarts;
     look_at_slice(world, jobset, seen);
 }

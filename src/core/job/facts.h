@@ -164,7 +164,6 @@ void user_meta_free(struct user_meta *meta); /* NULL: nothing */
 /* Whether this fault belongs to the restart that is under way. `culprit` NULL: no. */
 bool restart_is_same_incident(const struct step *step, const struct jobset *jobset,
                               const struct task *culprit);
-struct restart_record *restart_newest(struct jobset *jobset); /* NULL: there was no restart */
 /* Renumbers the newest restart record after its attempt got another number. */
 void restart_follow(struct jobset *jobset);
 void restart_record_done(struct restart_record *record);

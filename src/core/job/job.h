@@ -663,6 +663,11 @@ void jobs_visit_tasks(const struct job_store *store, void (*visit)(void *context
 bool jobset_has_living(const struct jobset *jobset); /* it has a task that has not ended, placed or not */
 bool jobset_is_running(const struct jobset *jobset); /* it has a task that holds a machine or may be alive */
 
+uint32_t restarts_kept(const struct restart_history *history); /* number of records that are kept */
+/* Returns the record of the restart that was so many restarts before the newest one; NULL: none is kept. */
+struct restart_record *restart_back(const struct restart_history *history, uint32_t back);
+struct restart_record *restart_newest(const struct jobset *jobset); /* NULL: there was no restart */
+
 /* The number of spares that its Jobs should have, and of those that could take a rank now. */
 struct spare_counts {
     uint32_t wanted, ready;

@@ -4,12 +4,22 @@
 
 #include <stdio.h>
 
-struct restart_record *restart_newest(struct jobset *jobset)
+uint32_t restarts_kept(const struct restart_history *history)
 {
-    if (!jobset->history.record_count)
+    CHECK(history->records || history->record_count == 0);
+    return history->record_count < RESTART_RECORDS_MAX ? history->record_count : RESTART_RECORDS_MAX;
+}
+
+struct restart_record *restart_back(const struct restart_history *history, uint32_t back)
+{
+    if (back >= restarts_kept(history))
         return NULL;
-    CHECK(jobset->history.records);
-    return &jobset->history.records[(jobset->history.record_count - 1) % RESTART_RECORDS_MAX];
+    return &history->records[(history->record_count - 1 - back) % RESTART_RECORDS_MAX];
+}
+
+struct restart_record *restart_newest(const struct jobset *jobset)
+{
+    return restart_back(&jobset->history, 0);
 }
 
 void restart_history_need(struct restart_history *history)
@@ -68,10 +78,9 @@ void restart_suspect(struct jobset *jobset, machine_id machine)
 bool restart_is_same_incident(const struct step *step, const struct jobset *jobset,
                               const struct task *culprit)
 {
-    if (!jobset->history.record_count || !culprit || culprit->end != END_MACHINE_LOST)
+    const struct restart_record *newest = restart_newest(jobset);
+    if (!newest || !culprit || culprit->end != END_MACHINE_LOST)
         return false;
-    const struct restart_record *newest =
-        &jobset->history.records[(jobset->history.record_count - 1) % RESTART_RECORDS_MAX];
     /* Keepers are not started, so they never set started_ns. */
     bool over = newest->started_ns || newest->stepped_ns;
     return !over && step->now_ns - newest->fault_ns <= INCIDENT_WINDOW_NS;

@@ -2,7 +2,6 @@
 #include <stdlib.h>
 
 #include "core/job/facts.h"
-#include "core/step.h"
 
 bool meta_is_controlled(struct str key)
 {

@@ -8,24 +8,12 @@
 
 #include <stdio.h>
 
-static void copy_text(char *to, size_t size, struct str from)
-{
-    CHECK(size > 0);
-    size_t len = from.len < size - 1 ? from.len : size - 1;
-    mem_copy(to, from.data, len);
-    to[len] = 0;
-}
-
 /* Returns the restart that ended the task's attempt: the oldest with a higher number, or, for a Job that
  * was restarted alone, with the same number. NULL: the attempt has not ended. */
 static struct restart_record *record_of(struct jobset *jobset, const struct task *task)
 {
-    uint32_t kept = jobset->history.record_count < RESTART_RECORDS_MAX ? jobset->history.record_count
-                                                                       : RESTART_RECORDS_MAX;
-    struct restart_record *found = NULL;
-    for (uint32_t i = 1; i <= kept; i++) {
-        struct restart_record *record =
-            &jobset->history.records[(jobset->history.record_count - i) % RESTART_RECORDS_MAX];
+    struct restart_record *found = NULL, *record;
+    for (uint32_t back = 0; (record = restart_back(&jobset->history, back)); back++) {
         bool later = record->attempt > task->attempt;
         if (!later && !(task->job->doomed && record->attempt == task->attempt && !found))
             break;
@@ -94,7 +82,8 @@ void ends_take(struct step *step, const struct task *task, const struct task_rep
     struct end_signature signature = {
         .rank = task->rank, .tasks = 1, .at_ns = step->now_ns, .stopped = stopped};
     if (task->machine != MACHINE_NONE)
-        copy_text(signature.machine, sizeof(signature.machine), step->cluster->machines[task->machine].name);
+        restart_copy_text(signature.machine, sizeof(signature.machine),
+                          step->cluster->machines[task->machine].name);
     bool failed = !report || report->exit_code != 0 || report->signal != 0 || report->oom;
     bool explained = false;
     for (size_t i = 0; report && i < report->signature_count; i++) {
@@ -102,7 +91,7 @@ void ends_take(struct step *step, const struct task *task, const struct task_rep
         if (signature_class_of(signature.kind) == SIGNATURE_IS_TEARDOWN ||
             (!failed && signature.kind != SIGNATURE_NUMERIC))
             continue;
-        copy_text(signature.line, sizeof(signature.line), report->signatures[i].line);
+        restart_copy_text(signature.line, sizeof(signature.line), report->signatures[i].line);
         add(step, jobset, record, &signature);
         explained = true;
     }
@@ -110,19 +99,15 @@ void ends_take(struct step *step, const struct task *task, const struct task_rep
     if (signature_class_of(signature.kind) == SIGNATURE_IS_TEARDOWN)
         return;
     struct arena arena ARENA_CLEANUP = {0};
-    copy_text(signature.line, sizeof(signature.line), signature_line(&arena, task->message));
+    restart_copy_text(signature.line, sizeof(signature.line), signature_line(&arena, task->message));
     add(step, jobset, record, &signature);
 }
 
 /* Returns the recent restart whose attempt was struck at `at_ns`; NULL: the present attempt was struck. */
 static struct restart_record *record_before(struct jobset *jobset, int64_t at_ns, int64_t now_ns)
 {
-    uint32_t kept = jobset->history.record_count < RESTART_RECORDS_MAX ? jobset->history.record_count
-                                                                       : RESTART_RECORDS_MAX;
-    struct restart_record *found = NULL;
-    for (uint32_t i = 1; i <= kept; i++) {
-        struct restart_record *record =
-            &jobset->history.records[(jobset->history.record_count - i) % RESTART_RECORDS_MAX];
+    struct restart_record *found = NULL, *record;
+    for (uint32_t back = 0; (record = restart_back(&jobset->history, back)); back++) {
         if (record->fault_ns < at_ns || now_ns - record->fault_ns > ATTRIBUTE_AFTER_NS)
             break;
         found = record;
@@ -134,10 +119,9 @@ static struct restart_record *record_before(struct jobset *jobset, int64_t at_ns
  * the cause. */
 static void add_later(struct jobset *jobset, const struct end_fault *found, int64_t now_ns)
 {
-    if (!jobset->history.record_count || end_fault_is_ordered(found))
+    struct restart_record *record = restart_newest(jobset);
+    if (!record || end_fault_is_ordered(found))
         return;
-    struct restart_record *record =
-        &jobset->history.records[(jobset->history.record_count - 1) % RESTART_RECORDS_MAX];
     const struct end_signature *root = end_signatures_root(&record->signatures);
     const char *machine = root && root->machine[0] ? root->machine : record->machine;
     size_t later = 0;

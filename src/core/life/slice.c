@@ -1,7 +1,6 @@
 /* slice.c - what follows for a JobSet from the state of its slice: it starts, looks for other cubes, or
  * runs again. Called by core/react/slices.c. */
 #include "core/life/internal.h"
-#include "core/life/life.h"
 
 void jobs_slice_connected(struct step *step, struct jobset *jobset)
 {

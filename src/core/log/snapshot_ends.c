@@ -1,8 +1,7 @@
 /* snapshot_ends.c - parts of a JobSet in snapshots: the signatures of its ended tasks, its move off an
  * unhealthy machine, and its ranks' step times. */
 #include "core/agent/codec_pb.h"
-#include "core/job/job.h"
-#include "core/life/life.h"
+#include "core/job/facts.h"
 #include "core/log/snapshot.h"
 
 enum { RANK_NUMBERS = 5 }; /* of struct pace_rank, in Pace.ranks */
@@ -30,14 +29,6 @@ static Snapshot__EndSignature **write_signatures(struct arena *arena, const stru
     return list;
 }
 
-static void copy_text(char *to, size_t size, const char *from)
-{
-    CHECK(size > 0);
-    size_t len = strnlen(from, size - 1);
-    mem_copy(to, from, len);
-    to[len] = 0;
-}
-
 static bool read_signatures(Snapshot__EndSignature *const *list, size_t count, int64_t now_ns,
                             struct end_signatures *ret)
 {
@@ -57,8 +48,8 @@ static bool read_signatures(Snapshot__EndSignature *const *list, size_t count, i
                                             .rank = item->rank,
                                             .tasks = item->tasks,
                                             .at_ns = item->at_ns};
-        copy_text(signature->machine, sizeof(signature->machine), item->machine);
-        copy_text(signature->line, sizeof(signature->line), item->line);
+        restart_copy_text(signature->machine, sizeof(signature->machine), str_from(item->machine));
+        restart_copy_text(signature->line, sizeof(signature->line), str_from(item->line));
     }
     return true;
 }
@@ -106,17 +97,18 @@ static bool read_faults(Snapshot__EndFault *const *list, size_t count, int64_t n
                                     .software = item->software,
                                     .at_ns = item->at_ns,
                                     .last_ns = item->last_ns};
-        copy_text(found->code, sizeof(found->code), item->code);
-        copy_text(found->machine, sizeof(found->machine), item->machine);
-        copy_text(found->user, sizeof(found->user), item->user);
-        copy_text(found->name, sizeof(found->name), item->name);
-        copy_text(found->evidence, sizeof(found->evidence), item->evidence);
+        restart_copy_text(found->code, sizeof(found->code), str_from(item->code));
+        restart_copy_text(found->machine, sizeof(found->machine), str_from(item->machine));
+        restart_copy_text(found->user, sizeof(found->user), str_from(item->user));
+        restart_copy_text(found->name, sizeof(found->name), str_from(item->name));
+        restart_copy_text(found->evidence, sizeof(found->evidence), str_from(item->evidence));
     }
     return true;
 }
 
 static bool read_answers(const Snapshot__Jobset *pb, struct jobset *jobset)
 {
+    CHECK(jobset->history.records || pb->n_records == 0);
     for (size_t i = 0; i < pb->n_records && i < RESTART_RECORDS_MAX; i++) {
         const Snapshot__Restart *record = pb->records[i];
         if (record->rung >= RUNGS || strlen(record->passed) >= LADDER_WHY_MAX)

@@ -117,14 +117,6 @@ static int read_account(struct reader *reader, const Snapshot__Account *pb, stru
     return 0;
 }
 
-static void copy_text(char *to, size_t size, const char *from)
-{
-    CHECK(size > 0);
-    size_t len = strnlen(from, size - 1);
-    mem_copy(to, from, len);
-    to[len] = 0;
-}
-
 static void read_conditions(struct jobset *jobset, const Snapshot__Jobset *pb)
 {
     CHECK(!jobset->conditions[CONDITION_COMPLETED].present);
@@ -145,13 +137,14 @@ static void read_restarts(struct jobset *jobset, const Snapshot__Jobset *pb)
     jobset->history.record_count = pb->record_count;
     if (pb->record_count || pb->n_records)
         restart_history_need(&jobset->history);
+    CHECK(jobset->history.records || pb->n_records == 0);
     for (size_t i = 0; i < pb->n_records && i < RESTART_RECORDS_MAX; i++) {
         const Snapshot__Restart *item = pb->records[i];
         struct restart_record *record = &jobset->history.records[i];
         record->attempt = item->attempt;
-        copy_text(record->cause, sizeof(record->cause), item->cause);
-        copy_text(record->machine, sizeof(record->machine), item->machine);
-        copy_text(record->detail, sizeof(record->detail), item->detail);
+        restart_copy_text(record->cause, sizeof(record->cause), str_from(item->cause));
+        restart_copy_text(record->machine, sizeof(record->machine), str_from(item->machine));
+        restart_copy_text(record->detail, sizeof(record->detail), str_from(item->detail));
         record->fault_ns = item->fault_ns;
         record->evidence_ns = item->evidence_ns;
         record->started_ns = item->started_ns;
@@ -178,7 +171,8 @@ static int read_progress(struct reader *reader, const Snapshot__Progress *pb, st
     progress->base_ns = pb->base_ns;
     progress->metric_count = pb->n_metrics;
     for (size_t i = 0; i < pb->n_metrics; i++) {
-        copy_text(progress->metric_names[i], sizeof(progress->metric_names[i]), pb->metrics[i]->name);
+        restart_copy_text(progress->metric_names[i], sizeof(progress->metric_names[i]),
+                          str_from(pb->metrics[i]->name));
         progress->metrics[i] =
             (struct step_metric){str_from(progress->metric_names[i]), pb->metrics[i]->micro};
     }

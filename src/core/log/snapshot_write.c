@@ -133,9 +133,7 @@ static void write_conditions(struct arena *arena, const struct jobset *jobset, S
 
 static void write_restarts(struct arena *arena, const struct jobset *jobset, Snapshot__Jobset *pb)
 {
-    CHECK(jobset->history.records || jobset->history.record_count == 0);
-    size_t count = jobset->history.record_count < RESTART_RECORDS_MAX ? jobset->history.record_count
-                                                                      : RESTART_RECORDS_MAX;
+    size_t count = restarts_kept(&jobset->history);
     pb->record_count = jobset->history.record_count;
     pb->n_records = count;
     pb->records = ARENA_ARRAY(arena, Snapshot__Restart *, count);

@@ -88,19 +88,12 @@ static enum loss_cause cause_of(const struct task *task, enum task_end end)
     return task->oom ? LOSS_OUT_OF_MEMORY : LOSS_EXIT;
 }
 
-static const struct restart_record *newest(const struct jobset *jobset)
-{
-    return jobset->history.record_count
-               ? &jobset->history.records[(jobset->history.record_count - 1) % RESTART_RECORDS_MAX]
-               : NULL;
-}
-
 /* Whether the machine is out of service, or suspect, or the same start failed there before. */
 static bool place_is_bad(const struct step *step, const struct task *task, enum task_end end)
 {
     CHECK(task->machine < step->cluster->machine_count);
     const struct machine *machine = &step->cluster->machines[task->machine];
-    const struct restart_record *before = newest(task->job->jobset);
+    const struct restart_record *before = restart_newest(task->job->jobset);
     bool again = end == END_START_FAILED && before && str_is(machine->name, before->machine);
     return isolation_is_out(machine->isolation) || machine->suspect || again;
 }

@@ -51,9 +51,7 @@ static int64_t loop_due(const struct jobset *jobset)
         if (jobset->history.records[i].stepped_ns)
             return 0; /* it makes progress between its restarts, so the failures come from outside */
     _Static_assert(RESTART_RECORDS_MAX > 0, "a window of restarts");
-    const struct restart_record *oldest =
-        &jobset->history.records[jobset->history.record_count % RESTART_RECORDS_MAX];
-    return oldest->fault_ns + RESTART_WINDOW_NS;
+    return restart_back(&jobset->history, RESTART_RECORDS_MAX - 1)->fault_ns + RESTART_WINDOW_NS;
 }
 
 int64_t attempt_due(const struct jobset *jobset)

@@ -22,14 +22,10 @@ static bool is_to_avoid(const struct step *step, const struct jobset *jobset, co
         return true;
     if (!str_equal(blamed(&jobset->history.signatures, machine), machine))
         return false;
-    size_t first = jobset->history.record_count > RESTART_RECORDS_MAX
-                       ? jobset->history.record_count - RESTART_RECORDS_MAX
-                       : 0;
-    for (size_t i = first; i < jobset->history.record_count; i++) {
-        const struct restart_record *record = &jobset->history.records[i % RESTART_RECORDS_MAX];
+    const struct restart_record *record;
+    for (uint32_t back = 0; (record = restart_back(&jobset->history, back)); back++)
         if (str_equal(machine, blamed(&record->signatures, str_from(record->machine))))
             return true;
-    }
     return false;
 }
 

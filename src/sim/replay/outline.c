@@ -153,9 +153,7 @@ static bool outline_is_report(const struct note *note)
 static const struct restart_record *outline_restart(const struct core *core, const struct note *note)
 {
     const struct jobset *jobset = jobs_find(core_jobs(core), note->namespace_, note->name);
-    if (!jobset || jobset->history.record_count == 0)
-        return NULL;
-    return &jobset->history.records[(jobset->history.record_count - 1) % RESTART_RECORDS_MAX];
+    return jobset ? restart_newest(jobset) : NULL;
 }
 
 static struct str outline_detail(struct outline *outline, const struct core *core, const struct note *note)
