@@ -15,9 +15,9 @@ bool replica_is_away(const struct absence *absence, uint32_t replica)
     return false;
 }
 
-uint32_t task_full_rank(const struct task *task, uint32_t *ret_world)
+/* Returns the rank of the Job's index in the full world. */
+static uint32_t place_full_rank(const struct job *job, uint32_t index, uint32_t *ret_world)
 {
-    const struct job *job = task->job;
     const struct jobset_spec *spec = &job->jobset->spec;
     CHECK(job->rjob_index < spec->rjob_count);
     uint32_t world = 0, rank = 0;
@@ -30,19 +30,29 @@ uint32_t task_full_rank(const struct task *task, uint32_t *ret_world)
         if (r < job->rjob_index)
             rank += each * (uint32_t)rjob->replicas;
         else if (r == job->rjob_index)
-            rank += each * job->index + (uint32_t)task->index;
+            rank += each * job->index + index;
         world += each * (uint32_t)rjob->replicas;
     }
     *ret_world = world;
     return rank;
 }
 
+uint32_t task_full_rank(const struct task *task, uint32_t *ret_world)
+{
+    return place_full_rank(task->job, (uint32_t)task->index, ret_world);
+}
+
+static bool place_is_away(const struct job *job, uint32_t index)
+{
+    const struct absence *absence = &job->jobset->recovery.absence;
+    uint32_t world;
+    return absence->replicas.len > 0 && !job->doomed &&
+           replica_is_away(absence, place_full_rank(job, index, &world) / absence->size);
+}
+
 bool task_is_away(const struct task *task)
 {
-    const struct absence *absence = &task->job->jobset->recovery.absence;
-    uint32_t world;
-    return absence->replicas.len > 0 && !task->job->doomed && !task_is_spare(task) &&
-           replica_is_away(absence, task_full_rank(task, &world) / absence->size);
+    return !task_is_spare(task) && place_is_away(task->job, (uint32_t)task->index);
 }
 
 bool gang_is_away(const struct gang *gang)
@@ -57,11 +67,9 @@ bool gang_is_away(const struct gang *gang)
 
 uint32_t shrink_away_in(const struct job *job)
 {
-    uint32_t count = 0;
-    for (uint32_t i = 0; job->jobset->recovery.absence.replicas.len && i < job_index_count(job->rjob); i++) {
-        const struct task *task = job->indexes[i].task;
-        count += task && !job->indexes[i].succeeded && task_is_away(task);
-    }
+    uint32_t count = 0, places = job->jobset->recovery.absence.replicas.len ? job_index_count(job->rjob) : 0;
+    for (uint32_t i = 0; i < places; i++) /* a rank whose task is yet to be made is absent, too */
+        count += !job->indexes[i].succeeded && !job->indexes[i].failed && place_is_away(job, i);
     return count;
 }
 

@@ -380,7 +380,7 @@ static bool decide(struct step *step, struct job *job)
         step_changed(step, CHANGE_MODIFIED, ref_job(job));
         return true;
     }
-    if (sum.failed > 0 && sum.succeeded + sum.failed == sum.wanted && job->active == 0) {
+    if (sum.failed > 0 && sum.succeeded + sum.failed + away == sum.wanted && job->active <= away) {
         job_fail(step, job, "FailedIndexes", "Job has failed indexes");
         return true;
     }

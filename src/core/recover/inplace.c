@@ -281,8 +281,9 @@ void inplace_go_on(struct step *step, struct jobset *jobset)
         dump_go_on(step, jobset);
     else if (jobset_keeps(jobset) && inplace_has_succeeded(jobset))
         give_up(step, jobset);
-    else if (jobset->recovery.state != RECOVERY_BACKING_OFF && !step_is_hearing(step) &&
-             (shrink_settle(step, jobset) || all_parked(jobset)))
+    else if (jobset->recovery.state == RECOVERY_BACKING_OFF || step_is_hearing(step))
+        return; /* until its time has come, or every machine was heard (hearing.c): no place is missing yet */
+    else if (shrink_settle(step, jobset) || all_parked(jobset))
         run_again(step, jobset);
     else if (park_deadline(jobset) <= step->now_ns && !falls(step, jobset))
         give_up(step, jobset);

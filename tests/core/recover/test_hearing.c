@@ -10,6 +10,13 @@
            "{name: x, replicas: 1, template: {spec: {parallelism: 3, completions: 3, backoffLimit: "         \
            "2147483647, podReplacementPolicy: Failed, " POD_OF("", "1") "}}}")
 
+#define OF_LADDER                                                                                            \
+    "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"                                                   \
+    "metadata: {name: a, annotations: {phalanx.dev/recovery: 'replace-machine', "                            \
+    "phalanx.dev/recovery-limits: 'replace-machine=500ms'}}\nspec: {failurePolicy: {maxRestarts: 9}, "       \
+    "replicatedJobs: [{name: x, replicas: 1, template: {spec: {parallelism: 3, completions: 3, "             \
+    "completionMode: Indexed, backoffLimit: 0, " POD_OF("terminationGracePeriodSeconds: 0, ", "1") "}}}]}\n"
+
 #define WITH_SPARE                                                                                           \
     "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\n"                                                   \
     "metadata: {name: a, annotations: {phalanx.dev/spares: '1'}}\nspec: {failurePolicy: {maxRestarts: 9}, "  \
@@ -207,6 +214,32 @@ static void the_next_attempt_waits_too(void **state)
     harness_done(&h);
 }
 
+/* The time of a rung may be over before every machine was heard: no place is missing, so the attempt begins
+ * then, and no rank is left waiting for it. */
+static void the_time_of_a_rung_is_over_meanwhile(void **state)
+{
+    struct harness h;
+    harness_init(&h, 4, 1, 0);
+    struct jobset *jobset = harness_create(&h, OF_LADDER);
+    harness_run_all(&h);
+    for (int i = 0; i < 3; i++)
+        task_joins(&h, jobset->jobs[0]->indexes[i].task);
+    harness_lose(&h, "m-4");
+    harness_lose(&h, "m-1");
+    for (int i = 1; i < 3; i++)
+        harness_exit(&h, jobset->jobs[0]->indexes[i].task, 1);
+    boot_on_a_backup(&h);
+    for (int machine = 1; machine <= 3; machine++)
+        comes_back(&h, machine, NULL, 0);
+    assert_true(jobset_parks(jobset) && jobset->jobs[0]->indexes[1].task->parked);
+    harness_wait(&h, NS_PER_SECOND);
+    assert_true(core_is_hearing(h.core));
+    comes_back(&h, 4, NULL, 0);
+    assert_all_run(&h, jobset);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -217,6 +250,7 @@ int main(void)
         cmocka_unit_test(leases_are_waited_for_at_the_longest),
         cmocka_unit_test(orders_are_repeated_afterwards),
         cmocka_unit_test(the_next_attempt_waits_too),
+        cmocka_unit_test(the_time_of_a_rung_is_over_meanwhile),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

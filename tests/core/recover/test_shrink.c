@@ -392,6 +392,63 @@ static void ranks_that_are_through_end_it(void **state)
     harness_done(&h);
 }
 
+/* Indexes that have failed for good fail the Job: absent replicas, which will not come back, are not waited
+ * for. */
+static void failed_indexes_end_it_without_those_away(void **state)
+{
+    struct harness h;
+    struct jobset *jobset = begin(&h, 3, FAILING_INDEXES);
+    char lost[64];
+    snprintf(lost, sizeof lost, "%s", machine_of(&h, "a-w-0-2"));
+    harness_lose(&h, lost);
+    all_join(&h, jobset);
+    progress_to(&h, jobset, 5);
+    exits(&h, "a-w-0-0", 3);
+    exits(&h, "a-w-0-1", 0);
+    exits(&h, "a-w-0-4", 0);
+    assert_int_equal(jobset->terminal_state, TERMINAL_NONE);
+    exits(&h, "a-w-0-5", 0);
+    harness_hello(&h, lost, NULL, 0);
+    harness_run_all(&h);
+    assert_int_equal(jobset->terminal_state, TERMINAL_FAILED);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
+#define TWO_JOBS(suspend)                                                                                    \
+    "apiVersion: jobset.x-k8s.io/v1alpha2\nkind: JobSet\nmetadata: {name: a, annotations: {" REPLICAS(       \
+        2) ", phalanx.dev/recovery: 'restart-process, shrink'}}\n"                                           \
+           "spec: {suspend: " suspend ", replicatedJobs: [{name: w, replicas: 2, template: {spec: "          \
+           "{parallelism: 2, completions: 2, completionMode: Indexed, backoffLimit: 3, " POD_OF(             \
+               "", "2") "}}}]}\n"
+
+/* A rank of an absent replica that its Job is yet to make, after a back-off, is not waited for either. */
+static void ranks_yet_to_be_made_are_not_waited_for(void **state)
+{
+    struct harness h;
+    harness_init(&h, 4, 2, 0);
+    struct jobset *jobset = harness_create(&h, TWO_JOBS("false"));
+    harness_run_all(&h);
+    exits(&h, "a-w-1-1", 1);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", TWO_JOBS("true")), 200);
+    for (size_t i = 0; i < h.told.len; i++)
+        if (h.told.items[i].stopped && !h.told.items[i].ended)
+            harness_exit(&h, jobs_find_task(core_jobs(h.core), h.told.items[i].task), 0);
+    assert_int_equal(harness_write(&h, WRITE_REPLACE, "a", TWO_JOBS("false")), 200);
+    assert_null(jobset->jobs[1]->indexes[0].task);
+    all_join(&h, jobset);
+    harness_lose(&h, machine_of(&h, "a-w-0-1"));
+    all_join(&h, jobset);
+    assert_int_equal((int)jobset->recovery.absence.replicas.len, 1);
+    exits(&h, "a-w-0-0", 0);
+    exits(&h, "a-w-0-1", 0);
+    harness_wait(&h, 61 * NS_PER_SECOND);
+    harness_run_all(&h);
+    assert_int_equal(jobset->terminal_state, TERMINAL_COMPLETED);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 static void wrong_words_are_refused(void **state)
 {
     struct harness h;
@@ -522,6 +579,8 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_loss_while_it_is_suspended),
+        cmocka_unit_test(failed_indexes_end_it_without_those_away),
+        cmocka_unit_test(ranks_yet_to_be_made_are_not_waited_for),
         cmocka_unit_test(a_job_made_anew_waits_for_nobody_absent),
         cmocka_unit_test(orphans_come_back),
         cmocka_unit_test(orphans_do_not_wait_for_ever),
