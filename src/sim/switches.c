@@ -9,7 +9,7 @@
 #include "base/units.h"
 #include "core/slice/slice.h"
 
-enum { SIM_RESTORE, SIM_CARRY_OUT, SIM_ANSWER, SIM_BREAK, SIM_LIGHT };
+enum { SIM_RESTORE, SIM_CARRY_OUT, SIM_ANSWER, SIM_BREAK, SIM_LIGHT, SIM_LOOK };
 
 static struct sim_switch *switch_at(struct world *world, uint32_t which)
 {
@@ -113,6 +113,10 @@ void sim_switches_apply(void *context, const struct switch_apply *apply)
     for (size_t i = 0; i < apply->make_count; i++)
         vec_push(&request.makes, apply->makes[i]);
     vec_push(&world->switch_requests, request);
+    if (switch_at(world, which)->watched != world->controller.life) {
+        switch_at(world, which)->watched = world->controller.life;
+        world_after(world, world_draw(world, 1, 20) * NS_PER_MS, SIM_SWITCH, which, 0, SIM_LOOK);
+    }
     bool late = goes_wrong(world, 30000);
     world_after(world, late ? world_draw(world, 1, 8) * NS_PER_SECOND : world_draw(world, 1, 20) * NS_PER_MS,
                 SIM_SWITCH, which, request.id, SIM_CARRY_OUT);
@@ -197,10 +201,13 @@ static void answer(struct world *world, uint32_t which, uint64_t id)
 
 /* --- breaking and coming back --------------------------------------------------------------------------- */
 
+/* A controller looks at a switch after its first request to it, and whenever its health has changed since
+ * (host/fabric/desk.h). */
 static void tell_health(struct world *world, uint32_t which)
 {
     const struct sim_switch *one = switch_at(world, which);
-    if (!world->controller.driver || !driver_is_open(world->controller.driver))
+    if (!world->controller.driver || !driver_is_open(world->controller.driver) ||
+        one->watched != world->controller.life)
         return;
     uint16_t bad[SIM_BAD_PORTS_MAX];
     struct switch_health health = {.name = config_of(world, which)->name,
@@ -344,6 +351,9 @@ void sim_switches_event(struct world *world, const struct sim_event *event)
         break;
     case SIM_BREAK:
         break_one(world);
+        break;
+    case SIM_LOOK:
+        tell_health(world, event->machine);
         break;
     case SIM_LIGHT:
         light_all(world, event->machine);

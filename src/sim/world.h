@@ -359,6 +359,7 @@ struct sim_switch {
     bool dark[2 * SIM_SWITCH_PORTS + 2]; /* ports without light */
     uint64_t broke_at; /* the core's newest request at its last failure or return; 0: never */
     uint64_t newest;  /* operation that was carried out last */
+    uint64_t watched; /* the life of the controller in which it was asked last: its health is told since */
 };
 struct sim_request {
     uint64_t id, operation;

@@ -153,5 +153,5 @@ bool slice_start_waits(const struct step *step, const struct task *task)
 {
     const struct slice *slice =
         step->slices->list.len ? slice_find(step->slices, task->job->jobset->uid) : NULL;
-    return slice && slice->phase != SLICE_CONNECTED;
+    return slice && (slice->phase != SLICE_CONNECTED || slice->unread);
 }

@@ -72,6 +72,7 @@ static void replace_lost(struct step *step, const struct task *task, struct slic
 {
     CHECK(slice_tables_are_lost(step, slice, number));
     slice_renumber_tables(step, slice);
+    slices_read_anew(step);
     step_note(step, true, "LogRestored", ref_jobset(task->job->jobset),
               "rank %u has routing tables that the log does not know: all ranks go on with " STR_FORMAT,
               task->rank, STR_ARG(buf_str(&slice->tables_name)));

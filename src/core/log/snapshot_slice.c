@@ -69,6 +69,7 @@ static void write_slice(const struct slice *slice, void (*put)(void *context, Sn
     pb.phase = slice->phase;
     pb.lost = slice->lost;
     pb.told = slice->told;
+    pb.unread = slice->unread;
     pb.connected = slice->connected;
     pb.left_out = slice->left_out;
     pb.begun_ns = slice->begun_ns;
@@ -221,6 +222,7 @@ bool snapshot_read_slice(struct slices *slices, const struct job_store *jobs, co
                           .phase = (uint8_t)pb->phase,
                           .lost = pb->lost,
                           .told = pb->told,
+                          .unread = pb->unread,
                           .connected = pb->connected,
                           .left_out = pb->left_out,
                           .begun_ns = pb->begun_ns,

@@ -2,6 +2,7 @@
  * moved from a drained cube. */
 #include "core/gang/gang.h"
 #include "core/react/react.h"
+#include "core/recover/recover.h"
 
 /* The longest time in which ranks may save before their slice moves. */
 #define SLICE_SAVE_MAX_NS (900 * NS_PER_SECOND)
@@ -161,6 +162,11 @@ bool core_slices_act(struct core *core, struct step *step)
         struct jobset *jobset = jobs_find_uid(step->jobs, slice->jobset);
         if (!jobset)
             continue;
+        if (slice->unread && slice_is_read(slices, slice)) {
+            slice->unread = false;
+            hearing_start(step, jobset);
+            again = true;
+        }
         if (!slice->told)
             again |= act(step, jobset, slice);
         else if (slice_wants_tables(slice))

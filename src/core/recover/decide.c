@@ -205,7 +205,7 @@ static void answer(struct step *step, const struct incident *incident, const str
 static void start_again(struct step *step, struct task *task)
 {
     if (task->state == TASK_STARTING && !task_is_dead(task)) {
-        if (step_is_hearing(step))
+        if (step_is_hearing(step) || slice_start_waits(step, task))
             return; /* hearing.c repeats it */
         effect_add(step->effects, EFFECT_TASK_START)->start = task;
         slice_tell_tables(step, task);

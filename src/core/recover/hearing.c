@@ -8,6 +8,8 @@
  * tasks have ended, but not longer than the leases last. A hello renews the lease of its machine, and with
  * it the time in which such a task that was named there must end.
  *
+ * A slice whose switches were not all read since waits for that, too (slice/slice.h, `unread`).
+ *
  * A hold of the leases that only the lost part knows is not waited for.
  */
 #include "core/recover/internal.h"
@@ -48,7 +50,7 @@ void hearing_ended(struct step *step, obj_id task)
         vec_remove(&hearing->strangers, at);
 }
 
-static void start_waiting(struct step *step, struct job *job)
+static void start_job(struct step *step, struct job *job)
 {
     CHECK(!step_is_hearing(step) && job->state == JOB_ACTIVE);
     for (size_t t = 0; t < job->tasks.len; t++) {
@@ -59,6 +61,14 @@ static void start_waiting(struct step *step, struct job *job)
         else if (!task->parked)
             task_start_if_free(step, task);
     }
+}
+
+void hearing_start(struct step *step, struct jobset *jobset)
+{
+    for (uint32_t j = 0; j < jobset->job_count && !step_is_hearing(step); j++)
+        if (jobset->jobs[j] && jobset->jobs[j]->state == JOB_ACTIVE)
+            start_job(step, jobset->jobs[j]);
+    jobset_mark(step, jobset);
 }
 
 void hearing_look(struct step *step)
@@ -74,13 +84,8 @@ void hearing_look(struct step *step)
         return;
     *hearing = (struct hearing){.strangers = hearing->strangers};
     vec_clear(&hearing->strangers);
-    for (size_t i = 0; i < step->jobs->jobsets.len; i++) {
-        struct jobset *jobset = step->jobs->jobsets.items[i];
-        for (uint32_t j = 0; j < jobset->job_count; j++)
-            if (jobset->jobs[j] && jobset->jobs[j]->state == JOB_ACTIVE)
-                start_waiting(step, jobset->jobs[j]);
-        jobset_mark(step, jobset);
-    }
+    for (size_t i = 0; i < step->jobs->jobsets.len; i++)
+        hearing_start(step, step->jobs->jobsets.items[i]);
     step->schedule = true;
 }
 

@@ -63,6 +63,9 @@ void hearing_ended(struct step *step, obj_id task);
 /* Starts what waits once every machine has been heard and all strangers have ended, or in time. Called when
  * that may be. */
 void hearing_look(struct step *step);
+/* Gives, or repeats, the orders to start that the JobSet's tasks wait for: nothing of the lost part stands in
+ * their way any more. While machines are yet to be heard, that is said later. */
+void hearing_start(struct step *step, struct jobset *jobset);
 /* The stamp at which a tick is wanted for it and for JobSets (`jobs_ns`), which may be overdue meanwhile. */
 int64_t hearing_deadline(const struct hearing *hearing, int64_t now_ns, int64_t jobs_ns);
 

@@ -123,6 +123,19 @@ static void emit(struct step *step, uint32_t pod, uint32_t number)
                               .timeout_ns = config->timeout_ns};
 }
 
+/* Asks the switch for what it holds. The host watches the health of a switch from the first request to it
+ * on. */
+static void look(struct step *step, uint32_t pod, uint32_t number)
+{
+    struct switch_now *now = &step->slices->pods[pod]->switches[number];
+    CHECK(now->operation == 0);
+    vec_clear(&now->breaks);
+    vec_clear(&now->makes);
+    now->operation = ++step->slices->operations;
+    now->retry_ns = 0;
+    emit(step, pod, number);
+}
+
 /* Below it are all numbers that earlier controllers gave, also such as this log has lost (slice.h). */
 static uint64_t least_number(const struct step *step)
 {
@@ -141,14 +154,46 @@ static void renumber_all(struct step *step)
             slice_renumber_tables(step, slices->list.items[i]);
 }
 
+void slices_read_anew(struct step *step)
+{
+    struct slices *slices = step->slices;
+    for (uint32_t p = 0; p < slices->pod_count; p++) {
+        struct pod_now *pod = slices->pods[p];
+        for (uint32_t number = 0; pod->switches && number < POD_SWITCHES; number++) {
+            forget_circuits(pod, number);
+            pod->switches[number].verify = !pod->switches[number].leaving;
+        }
+        pod->dirty = pod->stale = true;
+    }
+    for (size_t i = 0; i < slices->list.len; i++) {
+        struct slice *slice = slices->list.items[i];
+        slice->unread = slice->phase == SLICE_CONNECTED && slice_shape_is_whole(&slice->place.cubes.shape);
+    }
+}
+
+bool slice_is_read(const struct slices *slices, const struct slice *slice)
+{
+    const struct pod_now *pod = slices->pods[slice->place.pod];
+    for (uint32_t number = 0; number < POD_SWITCHES; number++)
+        if ((slice->connected >> number & 1) && !pod->switches[number].known)
+            return false;
+    return true;
+}
+
 void slices_boot(struct step *step, bool restored)
 {
-    if (restored)
+    if (restored) {
         renumber_all(step);
+        slices_read_anew(step);
+    }
     for (uint32_t p = 0; p < step->slices->pod_count; p++)
-        for (uint32_t number = 0; step->slices->pods[p]->switches && number < POD_SWITCHES; number++)
-            if (step->slices->pods[p]->switches[number].operation)
+        for (uint32_t number = 0; step->slices->pods[p]->switches && number < POD_SWITCHES; number++) {
+            struct switch_now *now = &step->slices->pods[p]->switches[number];
+            if (now->operation)
                 emit(step, p, number);
+            else if (!now->leaving && (now->known || now->health != SWITCH_UNSEEN))
+                look(step, p, number);
+        }
 }
 
 /* Whether some slice waits for a newer reading of the switch. */

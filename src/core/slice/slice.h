@@ -40,7 +40,8 @@
  * part would have had to give 2^SLICE_TABLES_EPOCH_BITS of them in every ms of its life to reach it. After
  * a boot on a backup, and when a rank names tables that this log has not given, the tables of the log get a
  * new number (slice_renumber_tables): all ranks then load these, whatever the lost part has told them. After
- * such a boot the requests to switches go on from there too.
+ * such a boot the requests to switches go on from there too, and every switch is read anew: the lost part may
+ * have given the cubes of a slice to another one (`unread`).
  *
  * Planned maintenance. A switch or cube whose drain was asked for takes no new slices:
  *
@@ -114,6 +115,7 @@ struct slice {
     uint8_t phase;      /* enum slice_phase */
     bool lost;          /* connected once, and short of more switches than it may do without */
     bool told;          /* its owner has acted on `phase` and `lost` */
+    bool unread;        /* connected, by readings that the log's lost part may have made wrong */
     uint64_t connected; /* switches whose circuits were read back, one bit for each number */
     uint64_t left_out;  /* switches that it does without */
     int64_t begun_ns, connected_ns;
@@ -303,9 +305,18 @@ void slices_show(struct step *step);
 /* Frees the slices that ended in the last step. */
 void slices_bury(struct slices *slices);
 
+/* --- a log that was restored from a backup -------------------------------------------------------------- */
+
+/* Reads every switch anew: the lost part of the log may have made other circuits. Slices that are connected
+ * stay so, and are `unread` until all of their switches have answered; no rank is started on them before. */
+void slices_read_anew(struct step *step);
+/* Whether every switch that connects the slice was read since. */
+bool slice_is_read(const struct slices *slices, const struct slice *slice);
+
 /* --- for core.c ----------------------------------------------------------------------------------------- */
 
-/* Repeats the requests under way. `restored`: the log is from a backup. */
+/* Repeats the requests under way, and reads each switch that was seen before: it may have lost circuits, and
+ * its ports their light, while no controller was there. `restored`: the log is from a backup. */
 void slices_boot(struct step *step, bool restored);
 /* The cluster's pods and switches are others now: what does not fit them is forgotten. `step` NULL: while a
  * snapshot is read, before any slice is. */

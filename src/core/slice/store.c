@@ -188,7 +188,7 @@ bool slice_restore(struct slices *slices, const struct cluster *cluster, const s
         ((saved->connected | saved->left_out | saved->tables_out) & ~ALL_SWITCHES) ||
         saved->reads_from > slices->operations + 1 || saved->shown.name.len == 0 ||
         saved->tables_number > slices->tables_number || (saved->tables > 0) != (saved->tables_number > 0) ||
-        (saved->lost && saved->phase != SLICE_CONNECTED))
+        ((saved->lost || saved->unread) && saved->phase != SLICE_CONNECTED))
         return false;
     for (uint32_t c = 0; c < cubes->count; c++)
         if (cubes->cube[c] >= cluster->pods[saved->place.pod].cube_count)

@@ -207,10 +207,89 @@ static void slices_share_no_number(void **state)
     end(rig);
 }
 
+/* Every machine's agent is back, and has no tasks. */
+static void all_return(struct rig *rig)
+{
+    for (size_t i = 0; i < core_cluster(rig->h.core)->machine_count; i++)
+        harness_hello(&rig->h, core_cluster(rig->h.core)->machines[i].name.data, NULL, 0);
+    core_check_invariants(rig->h.core);
+}
+
+static size_t starts_told(const struct rig *rig)
+{
+    size_t starts = 0;
+    for (size_t i = 0; i < rig->h.effects.list.len; i++)
+        starts += rig->h.effects.list.items[i].kind == EFFECT_TASK_START;
+    return starts;
+}
+
+/* A switch is watched from the first request on, so a new controller asks those that it knows: what they have
+ * lost meanwhile, and what is well again, would be unknown for ever. */
+static void a_new_controller_looks_at_its_switches(void **state)
+{
+    struct rig *rig = *state;
+    begin(rig, 1);
+    boot(rig, false);
+    assert_int_equal(rig->requests, 0); /* none was seen yet */
+    all_return(rig);
+    harness_create(&rig->h, slice_yaml("a", "4x4x4", 16));
+    answer_all(rig);
+    run_all_tasks(rig);
+    uint16_t cube = slice_of(rig, "a")->place.cubes.cube[0];
+    look(rig, 7, SWITCH_DEGRADED, (uint16_t[]){2 + cube}, 1, NULL); /* another cube's */
+    drain(rig, "pod-1-z3");
+    int before = rig->requests;
+    boot(rig, false);
+    assert_int_equal(rig->requests - before, POD_SWITCHES - 1); /* nobody asks a drained one */
+    rig->to[9][1 + cube] = 0;
+    answer_all(rig);
+    assert_int_equal(rig->to[9][1 + cube], 65 + cube);
+    harness_check_replay(&rig->h);
+    end(rig);
+}
+
+/* The lost part has joined the cubes of a slice with others: its ranks start when all of its switches have
+ * been read anew, and join its cubes again. */
+static void switches_are_read_before_ranks_start(void **state)
+{
+    for (int changed = 0; changed < 2; changed++) {
+        struct rig *rig = *state;
+        begin(rig, 1);
+        harness_create(&rig->h, slice_yaml("a", "4x4x4", 16));
+        answer_all(rig); /* its tasks are told to start; no agent has heard it */
+        uint16_t cube = slice_of(rig, "a")->place.cubes.cube[0];
+        for (uint32_t s = 0; changed && s < POD_SWITCHES; s++) {
+            uint16_t plus = 1 + cube, minus = rig->to[s][plus];
+            assert_int_equal(minus, 65 + cube);
+            rig->to[s][plus] = minus + (cube ? -1 : 1);
+        }
+        boot(rig, true);
+        all_return(rig);
+        assert_false(core_is_hearing(rig->h.core));
+        assert_int_equal(starts_told(rig), 0);
+        for (uint32_t s = 0; s + 1 < POD_SWITCHES && !changed; s++) {
+            answer(rig, s);
+            assert_int_equal(starts_told(rig), 0);
+        }
+        answer_all(rig);
+        run_all_tasks(rig);
+        answer_all(rig);
+        run_all_tasks(rig);
+        cube = slice_of(rig, "a")->place.cubes.cube[0];
+        for (uint32_t s = 0; s < POD_SWITCHES; s++)
+            assert_int_equal(rig->to[s][1 + cube], 65 + cube);
+        assert_int_equal((int)harness_jobset(&rig->h, "a")->jobs[0]->ready, 16);
+        harness_check_replay(&rig->h);
+        end(rig);
+    }
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
         STORY_OF(no_number_is_given_twice),
+        STORY_OF(a_new_controller_looks_at_its_switches),
+        STORY_OF(switches_are_read_before_ranks_start),
         STORY_OF(ranks_load_the_tables_of_the_backup),
         STORY_OF(a_rank_with_lost_tables_is_noticed),
         STORY_OF(a_number_that_nobody_gave_is_no_evidence),
