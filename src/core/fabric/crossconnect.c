@@ -85,9 +85,25 @@ struct arranger {
     const uint16_t *cubes;
     uint32_t count;
     uint16_t next_place[AXES][SLICE_CUBES_MAX];
+    uint16_t joined[AXES][POD_CUBES_MAX]; /* of the given cubes: with which most switches join them now */
+    uint16_t votes[AXES][POD_CUBES_MAX];  /* the number of these switches */
     bool free[POD_CUBES_MAX];
     uint16_t queue[SLICE_CUBES_MAX];
 };
+
+/* Switches of an axis may differ: one that is out, or was read long ago, must not decide. */
+static void count_votes(struct arranger *arranger, uint32_t axis, uint16_t cube)
+{
+    uint16_t votes[POD_CUBES_MAX] = {0}, *most = &arranger->votes[axis][cube];
+    arranger->joined[axis][cube] = CUBE_NONE;
+    for (uint32_t index = 0; index < FACE_LINKS; index++) {
+        uint16_t joined = arranger->now->next[axis * FACE_LINKS + index][cube];
+        if (joined == CUBE_NONE || ++votes[joined] <= *most)
+            continue;
+        *most = votes[joined];
+        arranger->joined[axis][cube] = joined;
+    }
+}
 
 /* Puts `cube` at a place, and cubes that are joined with it already at the places that follow. */
 static void put_chain(struct arranger *arranger, struct cube_slice *slice, uint32_t place, uint16_t cube)
@@ -100,7 +116,7 @@ static void put_chain(struct arranger *arranger, struct cube_slice *slice, uint3
         uint16_t at = arranger->queue[first++];
         for (uint32_t axis = 0; axis < AXES; axis++) {
             uint16_t to = arranger->next_place[axis][at];
-            uint16_t joined = arranger->now->next[axis * FACE_LINKS][slice->cube[at]];
+            uint16_t joined = arranger->joined[axis][slice->cube[at]];
             if (joined == CUBE_NONE || !arranger->free[joined] || slice->cube[to] != CUBE_NONE)
                 continue;
             arranger->free[joined] = false;
@@ -111,7 +127,7 @@ static void put_chain(struct arranger *arranger, struct cube_slice *slice, uint3
     CHECK(last <= arranger->count);
 }
 
-/* Cross-connects that can stay, looking at one switch of each axis. */
+/* Returns the number of cross-connects that can stay, of those on which most switches of an axis agree. */
 static uint32_t arrange_from(struct arranger *arranger, uint32_t origin, struct cube_slice *slice)
 {
     uint32_t kept = 0, lowest = 0;
@@ -129,8 +145,8 @@ static uint32_t arrange_from(struct arranger *arranger, uint32_t origin, struct 
     }
     for (uint32_t place = 0; place < arranger->count; place++)
         for (uint32_t axis = 0; axis < AXES; axis++)
-            kept += arranger->now->next[axis * FACE_LINKS][slice->cube[place]] ==
-                    slice->cube[arranger->next_place[axis][place]];
+            if (arranger->joined[axis][slice->cube[place]] == slice->cube[arranger->next_place[axis][place]])
+                kept += arranger->votes[axis][slice->cube[place]];
     return kept;
 }
 
@@ -150,8 +166,14 @@ int crossconnect_arrange(const struct crossconnects *now, const struct slice_sha
     for (uint32_t axis = 0; axis < AXES; axis++)
         for (uint32_t place = 0; place < count; place++)
             arranger.next_place[axis][place] = (uint16_t)slice_next_place(shape, place, axis);
+    uint32_t votes = 0;
+    for (uint32_t axis = 0; axis < AXES; axis++)
+        for (uint32_t i = 0; i < count; i++) {
+            count_votes(&arranger, axis, cubes[i]);
+            votes += arranger.votes[axis][cubes[i]];
+        }
     uint32_t most = arrange_from(&arranger, 0, &best);
-    for (uint32_t origin = 1; origin < count && most < AXES * count; origin++) {
+    for (uint32_t origin = 1; origin < count && most < votes; origin++) {
         uint32_t kept = arrange_from(&arranger, origin, &slice);
         if (kept > most) {
             most = kept;
