@@ -38,6 +38,9 @@ uint32_t batch_sort_out(struct switch_size size, struct peers *now, const struct
             now->of[pair.b] = (uint16_t)pair.a;
         }
     }
+    for (uint32_t i = 0; i < count; i++) /* a later member steals from this one */
+        if (statuses[i] == PHX_SWITCH_OK && now->of[pairs[i].a] != pairs[i].b)
+            statuses[i] = PHX_SWITCH_FAILED;
     return stolen_count;
 }
 
@@ -48,5 +51,19 @@ void batch_sort_out_removal(struct switch_size size, const struct peers *now,
         bool possible = batch_pair_is_possible(size, pairs[i]);
         bool joined = possible && now->of[pairs[i].a] == pairs[i].b;
         statuses[i] = joined ? PHX_SWITCH_NOT_TRIED : possible ? PHX_SWITCH_ABSENT : PHX_SWITCH_INVALID;
+    }
+}
+
+void batch_end_repeats(const struct peers *before, const struct phx_crossconnect *pairs, uint32_t count,
+                       int *statuses)
+{
+    for (uint32_t i = 1; i < count; i++) {
+        if (statuses[i] != PHX_SWITCH_OK || before->of[pairs[i].a] == pairs[i].b)
+            continue;
+        uint32_t j = i;
+        while (j > 0 && (pairs[j - 1].a != pairs[i].a || pairs[j - 1].b != pairs[i].b))
+            j--;
+        if (j > 0)
+            statuses[i] = statuses[j - 1];
     }
 }

@@ -24,8 +24,8 @@ bool batch_pair_is_possible(struct switch_size size, struct phx_crossconnect pai
 int batch_all_statuses(int *statuses, uint32_t count, int status);
 
 /* Decides which members of an addition are sent to the switch: their statuses become NOT_TRIED, the others'
- * are final. `stolen`, with room for 2 * `count`, gets the cross-connects that STEAL removes first; returns
- * their number. *now becomes the state that is wanted. */
+ * are final, but for batch_end_repeats(). `stolen`, with room for 2 * `count`, gets the cross-connects that
+ * STEAL removes first; returns their number. *now becomes the state that is wanted. */
 uint32_t batch_sort_out(struct switch_size size, struct peers *now, const struct phx_crossconnect *pairs,
                         uint32_t count, enum phx_batch_mode mode, int *statuses,
                         struct phx_crossconnect *stolen);
@@ -33,5 +33,10 @@ uint32_t batch_sort_out(struct switch_size size, struct peers *now, const struct
 /* Decides the same of a removal. */
 void batch_sort_out_removal(struct switch_size size, const struct peers *now,
                             const struct phx_crossconnect *pairs, uint32_t count, int *statuses);
+
+/* Gives each member of an addition that repeats an earlier one the status of that one, once the members that
+ * were sent have theirs. `before` is the state in which the batch began. */
+void batch_end_repeats(const struct peers *before, const struct phx_crossconnect *pairs, uint32_t count,
+                       int *statuses);
 
 #endif

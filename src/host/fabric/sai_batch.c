@@ -224,6 +224,7 @@ static int wait_for_mirrors(struct phx_switch *sw, struct order *made, struct or
 
 struct work {
     struct sai_joined joined;
+    struct peers before;             /* what an addition begins with */
     struct order parted, made, back; /* what STEAL removes; what is added or removed; what did not settle */
     uint32_t members[PHX_SWITCH_PORTS_MAX]; /* of `made`: index in the batch */
     struct phx_switch_error refusal;
@@ -253,12 +254,12 @@ static void plan_addition(struct phx_switch *sw, struct work *work, const struct
 {
     struct peers *now = &work->joined.peers;
     struct phx_crossconnect *stolen = mem_alloc(2 * PHX_SWITCH_PORTS_MAX * sizeof *stolen);
-    struct peers before = *now;
+    const struct peers *before = &work->before;
     uint32_t stolen_count = batch_sort_out(sw->size, now, pairs, count, mode, statuses, stolen);
     work->made.add = true;
     for (uint32_t i = 0; i < stolen_count; i++) {
         struct phx_crossconnect pair = stolen[i];
-        if (before.of[pair.a] == pair.b && now->of[pair.a] != pair.b)
+        if (before->of[pair.a] == pair.b && now->of[pair.a] != pair.b)
             put_member(&work->parted, pair, work->joined.cross_connects[pair.a]);
     }
     for (uint32_t i = 0; i < count; i++) {
@@ -266,7 +267,7 @@ static void plan_addition(struct phx_switch *sw, struct work *work, const struct
             continue;
         if (now->of[pairs[i].a] != pairs[i].b) {
             statuses[i] = PHX_SWITCH_FAILED;
-        } else if (before.of[pairs[i].a] == pairs[i].b) {
+        } else if (before->of[pairs[i].a] == pairs[i].b) {
             statuses[i] = PHX_SWITCH_OK;
         } else {
             work->members[work->made.count] = i;
@@ -302,8 +303,10 @@ int sai_add(struct phx_switch *sw, const struct phx_crossconnect *pairs, uint32_
     if (rc < 0) {
         batch_all_statuses(ret_statuses, count, rc);
     } else {
+        work->before = work->joined.peers;
         plan_addition(sw, work, pairs, count, mode, ret_statuses);
         rc = carry_out(sw, work, ret_statuses);
+        batch_end_repeats(&work->before, pairs, count, ret_statuses);
     }
     sai_end(sw);
     if (error)

@@ -117,7 +117,7 @@ int session_add(struct phx_switch *sw, const struct phx_crossconnect *pairs, uin
 {
     struct phx_crossconnect sent[PHX_SWITCH_PORTS_MAX], stolen[2 * PHX_SWITCH_PORTS_MAX];
     struct phx_switch_error refusal = {0};
-    struct peers now;
+    struct peers now, before;
     uint32_t sent_count = 0;
     if (count > PHX_SWITCH_PORTS_MAX)
         return switch_fail(error, PHX_SWITCH_INVALID, "%u cross-connects: expected at most %d", count,
@@ -125,6 +125,7 @@ int session_add(struct phx_switch *sw, const struct phx_crossconnect *pairs, uin
     int rc = read_peers(sw, &now, error);
     if (rc < 0)
         return batch_all_statuses(ret_statuses, count, rc);
+    before = now;
     uint32_t stolen_count = batch_sort_out(size_of(sw), &now, pairs, count, mode, ret_statuses, stolen);
     for (uint32_t i = 0; i < count; i++)
         if (ret_statuses[i] == PHX_SWITCH_NOT_TRIED)
@@ -141,6 +142,7 @@ int session_add(struct phx_switch *sw, const struct phx_crossconnect *pairs, uin
             ret_statuses[i] = rc < 0                             ? rc
                               : now.of[pairs[i].a] == pairs[i].b ? PHX_SWITCH_OK
                                                                  : PHX_SWITCH_FAILED;
+    batch_end_repeats(&before, pairs, count, ret_statuses);
     if (error)
         *error = refusal;
     return rc;
