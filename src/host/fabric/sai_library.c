@@ -78,10 +78,10 @@ void sai_leave(struct sai_device *device)
 
 /* --- settings --------------------------------------------------------------------------------------- */
 
-/* The first "NAME=VALUE" of a switch; NULL: there is none. */
-static const char *first_setting(const struct sai_device *device)
+/* The first "NAME=VALUE" behind HARDWARE; NULL: there is none. */
+static const char *first_setting(const char *settings)
 {
-    const char *at = device->settings + strlen(device->settings) + 1;
+    const char *at = settings + strlen(settings) + 1;
     return at[0] ? at : NULL;
 }
 
@@ -91,10 +91,9 @@ static const char *next_setting(const char *setting)
     return setting[0] ? setting : NULL;
 }
 
-static const char *setting_value(const struct sai_device *device, const char *name)
+static const char *setting_value(const char *settings, const char *name, size_t length)
 {
-    size_t length = strlen(name);
-    for (const char *at = first_setting(device); at; at = next_setting(at))
+    for (const char *at = first_setting(settings); at; at = next_setting(at))
         if (strncmp(at, name, length) == 0 && at[length] == '=')
             return at + length + 1;
     return NULL;
@@ -111,7 +110,7 @@ static const struct sai_device *device_of_profile(uint32_t profile)
 static const char *give_value(uint32_t profile, const char *name)
 {
     const struct sai_device *device = device_of_profile(profile);
-    return device && name ? setting_value(device, name) : NULL;
+    return device && name ? setting_value(device->settings, name, strlen(name)) : NULL;
 }
 
 /* Settings one after the other: *name is NULL, or what the call before returned. */
@@ -121,7 +120,7 @@ static int give_next(uint32_t profile, const char **name, const char **value)
     const struct sai_device *device = device_of_profile(profile);
     if (!device || !name || !value)
         return -1;
-    const char *at = first_setting(device);
+    const char *at = first_setting(device->settings);
     if (*name) {
         size_t length = strlen(*name);
         while (at && (strncmp(at, *name, length) != 0 || at[length] != '='))
@@ -137,7 +136,8 @@ static int give_next(uint32_t profile, const char **name, const char **value)
     return 0;
 }
 
-/* Splits "PATH?HARDWARE&NAME=VALUE..." */
+/* Splits "PATH?HARDWARE&NAME=VALUE...". A name is given once: give_next() goes on behind the first setting of
+ * a name, so it would give a library the settings between two of one name without end. */
 static int split_address(const char *address, char path[SAI_ADDRESS_MAX], char settings[SAI_ADDRESS_MAX],
                          struct phx_switch_error *error)
 {
@@ -156,6 +156,9 @@ static int split_address(const char *address, char path[SAI_ADDRESS_MAX], char s
         bool first = at == settings, named = memchr(item, '=', size) && item[0] != '=';
         if (!first && !named)
             return switch_fail(error, PHX_SWITCH_INVALID, "address: \"%.*s\": expected NAME=VALUE",
+                               (int)(size < 60 ? size : 60), item);
+        if (named && setting_value(settings, item, strcspn(item, "=")))
+            return switch_fail(error, PHX_SWITCH_INVALID, "address: \"%.*s\": the setting is given twice",
                                (int)(size < 60 ? size : 60), item);
         if (first && named)
             at++; /* no HARDWARE */
@@ -270,7 +273,7 @@ static int initialise_library(struct sai_device *device, struct phx_switch_error
 static int create_device(struct sai_device *device, struct phx_switch_error *error)
 {
     struct sai_attribute attributes[3] = {{.number = SAI_SWITCH_INIT}};
-    const char *init = setting_value(device, "init");
+    const char *init = setting_value(device->settings, "init", strlen("init"));
     uint32_t count = 1;
     attributes[0].truth = !init || strcmp(init, "false") != 0;
     if (sai_hardware(device)[0]) {
@@ -278,7 +281,7 @@ static int create_device(struct sai_device *device, struct phx_switch_error *err
         attributes[count].list.at = device->settings;
         attributes[count++].list.count = (uint32_t)strlen(device->settings) + 1;
     }
-    if (device->profile && first_setting(device)) {
+    if (device->profile && first_setting(device->settings)) {
         attributes[count].number = SAI_SWITCH_PROFILE;
         attributes[count++].u32 = device->profile;
     }
