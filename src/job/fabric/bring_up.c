@@ -224,13 +224,10 @@ static void note_live(struct phx_fabric *fabric)
 }
 
 /* `roll` and `pattern` outlive the session. */
-static int new_session(struct phx_fabric *fabric, struct roll *roll, const struct str *pattern,
+static int new_session(struct phx_fabric *fabric, const struct roll *roll, const struct str *pattern,
                        struct fabric_session **ret_session, struct phx_error *error)
 {
     struct error why = {0};
-    int status = call_roll(fabric, roll, error);
-    if (status < 0)
-        return status;
     struct fabric_session_terms terms = {.slice = &roll->slice,
                                          .number = fabric->session,
                                          .bytes_per_us = 50000,
@@ -270,10 +267,13 @@ static int run_session(struct phx_fabric *fabric, struct phx_error *error)
     struct buf bytes BUF_CLEANUP = {0};
     struct fabric_session *session;
     const struct route *route;
+    int status = call_roll(fabric, &roll, error); /* from here on, all labels are of the slice's cubes */
+    if (status < 0)
+        return status;
     make_torus(fabric, &torus);
     fabric_cache_find(fabric, &torus, &bytes);
     struct str pattern = buf_str(&bytes);
-    int status = new_session(fabric, &roll, &pattern, &session, error);
+    status = new_session(fabric, &roll, &pattern, &session, error);
     if (status == 0) {
         status = load_and_start(fabric, session, &route, error);
         if (status == 0 && !fabric->summary.from_pattern)
