@@ -234,6 +234,21 @@ static void a_stuck_mirror_fails_alone(void **state)
     expect_joined(subject, (struct phx_crossconnect[]){PAIR(1, 1), PAIR(6, 6)}, 2);
 }
 
+/* A pair that a batch names twice ends both times as it stands in the end: refused, or stolen from. */
+static void a_repeated_pair_ends_as_its_first(void **state)
+{
+    struct subject *subject = *state;
+    const struct phx_crossconnect joined = PAIR(1, 1),
+                                  twice[] = {PAIR(STUCK, 3), PAIR(STUCK, 3), PAIR(5, 5), PAIR(5, 5)};
+    const int statuses[] = {PHX_SWITCH_FAILED, PHX_SWITCH_FAILED, PHX_SWITCH_OK, PHX_SWITCH_OK};
+    expect_added(subject, &joined, 1, PHX_SWITCH_SAFE, all_good);
+    expect_added(subject, twice, 4, PHX_SWITCH_SAFE, statuses);
+    const struct phx_crossconnect stolen[] = {PAIR(1, 1), PAIR(1, 2)};
+    const int ends[] = {PHX_SWITCH_FAILED, PHX_SWITCH_OK};
+    expect_added(subject, stolen, 2, PHX_SWITCH_STEAL, ends);
+    expect_joined(subject, (struct phx_crossconnect[]){PAIR(1, 2), PAIR(5, 5)}, 2);
+}
+
 static void removals_part_exactly_what_they_name(void **state)
 {
     struct subject *subject = *state;
@@ -366,7 +381,7 @@ static void loss_is_the_factorys_or_absent(void **state)
         CASE(removals_part_exactly_what_they_name, subject), CASE(ports_have_peers_and_states, subject),     \
         CASE(power_is_measured_or_unknown, subject), CASE(shutters_block_what_is_joined, subject),           \
         CASE(alarms_of_the_switch_are_told_most_severe_first, subject),                                      \
-        CASE(loss_is_the_factorys_or_absent, subject)
+        CASE(loss_is_the_factorys_or_absent, subject), CASE(a_repeated_pair_ends_as_its_first, subject)
 
 int main(void)
 {

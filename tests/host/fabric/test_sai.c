@@ -409,6 +409,7 @@ static void libraries_that_lack_something_are_refused_by_name(void **state)
         {"?PORTS=8&FAULT=odd-name", PHX_SWITCH_GARBLED, "get_ocs_port_attribute(): a port is called \"1Z\""},
         {"?PORTS=8&FAULT=long-name", PHX_SWITCH_GARBLED, "the name of a port has 4000000000 bytes"},
         {"?ocs0&init", PHX_SWITCH_INVALID, "\"init\": expected NAME=VALUE"},
+        {"?ocs0&PORTS=8&PORTS=9", PHX_SWITCH_INVALID, "\"PORTS=9\": the setting is given twice"},
     };
     char address[256], text[PHX_SWITCH_MESSAGE_MAX];
     struct phx_switch_error error;
