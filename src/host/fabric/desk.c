@@ -43,7 +43,8 @@ struct clerk {
     struct list_node inbox; /* of orders; under desk->lock */
     pthread_cond_t wake;    /* of the monotonic clock */
     bool running;
-    struct order *last_look; /* what health was told last; NULL: nothing yet */
+    struct order *last_look;           /* what health was told last; NULL: nothing yet */
+    uint16_t peers[2 * POD_CUBES_MAX]; /* of ports from 1, at the last look that was answered */
 };
 
 struct desk {
@@ -92,16 +93,18 @@ static void put_alarm(struct order *look, const char *text)
         snprintf(look->alarms.text[look->alarms.count++], SWITCH_TEXT_MAX, "%s", text);
 }
 
-static void look_at_alarms(struct clerk *clerk, struct order *look, bool *bad)
+/* A switch that refuses to list its alarms has none; one that does not answer was not looked at. */
+static int look_at_alarms(struct clerk *clerk, struct order *look, bool *bad, struct phx_switch_error *error)
 {
     static const char *const levels[] = {"", "minor", "major", "critical"};
     struct phx_switch_alarm alarms[SWITCH_ALARMS_MAX];
-    struct phx_switch_error error = {0};
     uint32_t count = 0;
     char text[SWITCH_TEXT_MAX];
-    if (!clerk->member.driver->alarms ||
-        clerk->member.driver->alarms(clerk->member.session, alarms, SWITCH_ALARMS_MAX, &count, &error) < 0)
-        return;
+    if (!clerk->member.driver->alarms)
+        return PHX_SWITCH_OK;
+    int rc = clerk->member.driver->alarms(clerk->member.session, alarms, SWITCH_ALARMS_MAX, &count, error);
+    if (rc < 0)
+        return rc == PHX_SWITCH_LOST || rc == PHX_SWITCH_TIMEOUT ? rc : PHX_SWITCH_OK;
     for (uint32_t i = 0; i < count; i++) {
         if (alarms[i].port && alarms[i].port <= 2 * POD_CUBES_MAX)
             bad[alarms[i].port] = true;
@@ -109,9 +112,10 @@ static void look_at_alarms(struct clerk *clerk, struct order *look, bool *bad)
                  levels[alarms[i].severity], alarms[i].condition, alarms[i].port);
         put_alarm(look, text);
     }
+    return PHX_SWITCH_OK;
 }
 
-static int look_at_ports(struct clerk *clerk, bool *bad, struct phx_switch_error *error)
+static int look_at_ports(struct clerk *clerk, bool *bad, uint16_t *ret_peers, struct phx_switch_error *error)
 {
     struct phx_switch_port ports[2 * POD_CUBES_MAX];
     struct phx_switch_identity identity;
@@ -124,6 +128,7 @@ static int look_at_ports(struct clerk *clerk, bool *bad, struct phx_switch_error
     for (uint32_t i = 0; rc == PHX_SWITCH_OK && i < count; i++) {
         const struct phx_switch_port *at = &ports[i];
         uint32_t port = 1 + i;
+        ret_peers[i] = (uint16_t)at->peer;
         bool dark = at->peer && port > identity.a_ports && at->power_mdbm != PHX_POWER_UNKNOWN &&
                     at->power_mdbm < DESK_DARK_MDBM;
         if (at->state == PHX_PORT_FAILED || (at->peer && at->shutter_closed) || dark)
@@ -142,30 +147,57 @@ static bool looks_equal(const struct order *a, const struct order *b)
     return memcmp(a->bad_ports, b->bad_ports, a->bad_port_count * sizeof *a->bad_ports) == 0;
 }
 
-/* Looks at ports and alarms, and posts the health of the switch if it is another than before. */
-static void look(struct clerk *clerk)
+/* Fills the alarms and bad ports of *seen. A session that is not the one of the last look must show the same
+ * circuits: a switch that restarted may have forgotten them. */
+static int look_in_session(struct clerk *clerk, bool same_session, struct order *seen,
+                           struct phx_switch_error *error)
 {
     bool bad[2 * POD_CUBES_MAX + 1] = {false};
+    uint16_t peers[2 * POD_CUBES_MAX] = {0};
+    int rc = clerk->member.driver ? member_enter(&clerk->member, error) : PHX_SWITCH_UNSUPPORTED;
+    if (rc == PHX_SWITCH_OK)
+        rc = look_at_ports(clerk, bad, peers, error);
+    if (rc == PHX_SWITCH_OK)
+        rc = look_at_alarms(clerk, seen, bad, error);
+    if (rc < 0) {
+        member_leave(&clerk->member);
+        return rc;
+    }
+    bool others = !same_session && memcmp(peers, clerk->peers, sizeof peers) != 0;
+    memcpy(clerk->peers, peers, sizeof peers);
+    if (others) {
+        snprintf(error->message, sizeof error->message,
+                 "its cross-connects changed while its session was lost");
+        return error->status = PHX_SWITCH_LOST;
+    }
+    for (uint32_t port = 1; port <= 2 * POD_CUBES_MAX; port++)
+        if (bad[port])
+            seen->bad_ports[seen->bad_port_count++] = (uint16_t)port;
+    return PHX_SWITCH_OK;
+}
+
+/* Looks at ports and alarms, and posts the health of the switch if it is another than before. A session that
+ * broke since the last request does not mean that the switch is out: the look is made in another session. */
+static void look(struct clerk *clerk)
+{
     struct phx_switch_error error = {0};
     struct order *seen = mem_alloc(sizeof *seen);
     seen->clerk = clerk;
     seen->is_health = true;
     clerk->member.work = &seen->work;
     clerk->member.deadline_ns = 0;
-    int rc = clerk->member.driver ? member_enter(&clerk->member, &error) : PHX_SWITCH_UNSUPPORTED;
-    if (rc == PHX_SWITCH_OK)
-        rc = look_at_ports(clerk, bad, &error);
-    if (rc == PHX_SWITCH_OK)
-        look_at_alarms(clerk, seen, bad);
-    else
-        member_leave(&clerk->member);
-    for (uint32_t port = 1; rc == PHX_SWITCH_OK && port <= 2 * POD_CUBES_MAX; port++)
-        if (bad[port])
-            seen->bad_ports[seen->bad_port_count++] = (uint16_t)port;
+    bool was_open = clerk->member.session != NULL;
+    int rc = look_in_session(clerk, true, seen, &error);
+    if (rc == PHX_SWITCH_LOST && was_open) {
+        error = (struct phx_switch_error){0};
+        rc = look_in_session(clerk, false, seen, &error);
+    }
+    if (rc < 0)
+        seen->alarms.count = 0;
     seen->state = rc < 0                                       ? SWITCH_DOWN
                   : seen->alarms.count || seen->bad_port_count ? SWITCH_DEGRADED
                                                                : SWITCH_UP;
-    snprintf(seen->work.why, sizeof seen->work.why, "%s", error.message);
+    snprintf(seen->work.why, sizeof seen->work.why, "%s", rc < 0 ? error.message : "");
     if (clerk->last_look && looks_equal(clerk->last_look, seen)) {
         mem_free(seen);
         return;

@@ -1,12 +1,12 @@
 /* A driver of switches in a shared library, for tests of the loader: 64 + 64 ports in memory, one switch for
  * each address. An address says what goes wrong: "breaks=N": the session breaks once, after N pairs;
- * "dies=N": the switch is lost for good after N pairs. */
+ * "dies=N": the switch is lost for good after N pairs. Ports and alarms are as stub_switch.h sets them. */
+#include "stub_switch.h"
+
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-
-#include "phalanx/driver.h"
 
 enum { STUB_SWITCHES = 64, STUB_SIDE = 64 };
 
@@ -15,6 +15,7 @@ struct phx_switch {
     uint32_t peer[2 * STUB_SIDE + 1];
     long left; /* pairs until it breaks; -1: never */
     int dead;
+    struct stub_health health; /* under lock */
 };
 static struct phx_switch stubs[STUB_SWITCHES];
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
@@ -26,19 +27,33 @@ static int stub_fail(struct phx_switch_error *error, enum phx_switch_status stat
     return status;
 }
 
+static struct phx_switch *stub_at(const char *address)
+{
+    for (int i = 0; i < STUB_SWITCHES; i++)
+        if (strcmp(stubs[i].address, address) == 0)
+            return &stubs[i];
+    return NULL;
+}
+
+void stub_set_health(const char *address, const struct stub_health *health)
+{
+    pthread_mutex_lock(&lock);
+    struct phx_switch *sw = stub_at(address);
+    if (!sw)
+        abort();
+    sw->health = *health;
+    pthread_mutex_unlock(&lock);
+}
+
 static int stub_open(const struct phx_switch_config *config, struct phx_switch **ret_switch,
                      struct phx_switch_error *error)
 {
-    struct phx_switch *found = NULL;
     pthread_mutex_lock(&lock);
-    for (int i = 0; !found && i < STUB_SWITCHES; i++) {
-        if (!stubs[i].address[0]) {
-            snprintf(stubs[i].address, sizeof stubs[i].address, "%s", config->address);
-            const char *number = strchr(config->address, '=');
-            stubs[i].left = number ? strtol(number + 1, NULL, 10) : -1;
-        }
-        if (strcmp(stubs[i].address, config->address) == 0)
-            found = &stubs[i];
+    struct phx_switch *found = stub_at(config->address);
+    if (!found && (found = stub_at(""))) {
+        snprintf(found->address, sizeof found->address, "%s", config->address);
+        const char *number = strchr(config->address, '=');
+        found->left = number ? strtol(number + 1, NULL, 10) : -1;
     }
     pthread_mutex_unlock(&lock);
     if (!found || found->dead)
@@ -112,13 +127,50 @@ static int stub_remove(struct phx_switch *sw, const struct phx_crossconnect *pai
     return stub_change(sw, pairs, count, 0, ret_statuses, error);
 }
 
+/* Breaks the session if this is the request that should. */
+static int stub_breaks(struct phx_switch *sw, enum stub_break which, struct phx_switch_error *error)
+{
+    if (sw->health.breaks != which)
+        return PHX_SWITCH_OK;
+    sw->health.breaks = STUB_BREAKS_NOT;
+    return stub_fail(error, PHX_SWITCH_LOST, "the session broke");
+}
+
 static int stub_ports(struct phx_switch *sw, uint32_t first, uint32_t count,
                       struct phx_switch_port *ret_ports, struct phx_switch_error *error)
 {
-    (void)error;
-    for (uint32_t i = 0; i < count; i++)
+    pthread_mutex_lock(&lock);
+    if (sw->health.breaks == STUB_RESTARTS) {
+        memset(sw->peer, 0, sizeof sw->peer);
+        sw->health.breaks = STUB_BREAKS_AT_PORTS;
+    }
+    int rc = stub_breaks(sw, STUB_BREAKS_AT_PORTS, error);
+    for (uint32_t i = 0; rc == PHX_SWITCH_OK && i < count; i++)
         ret_ports[i] = (struct phx_switch_port){.port = first + i, .peer = sw->peer[first + i]};
-    return PHX_SWITCH_OK;
+    for (uint32_t i = 0; rc == PHX_SWITCH_OK && i < sw->health.port_count; i++) {
+        const struct phx_switch_port *set = &sw->health.ports[i];
+        if (set->port < first || set->port - first >= count)
+            continue;
+        struct phx_switch_port *port = &ret_ports[set->port - first];
+        port->state = set->state;
+        port->shutter_closed = set->shutter_closed;
+        port->power_mdbm = set->power_mdbm;
+    }
+    pthread_mutex_unlock(&lock);
+    return rc;
+}
+
+static int stub_alarms(struct phx_switch *sw, struct phx_switch_alarm *ret_alarms, uint32_t capacity,
+                       uint32_t *ret_count, struct phx_switch_error *error)
+{
+    pthread_mutex_lock(&lock);
+    int rc = stub_breaks(sw, STUB_BREAKS_AT_ALARMS, error);
+    if (rc == PHX_SWITCH_OK) {
+        *ret_count = sw->health.alarm_count < capacity ? sw->health.alarm_count : capacity;
+        memcpy(ret_alarms, sw->health.alarms, *ret_count * sizeof *ret_alarms);
+    }
+    pthread_mutex_unlock(&lock);
+    return rc;
 }
 
 phx_switch_driver_fn phx_switch_driver;
@@ -134,6 +186,7 @@ const struct phx_switch_driver *phx_switch_driver(void)
         .add = stub_add,
         .remove = stub_remove,
         .ports = stub_ports,
+        .alarms = stub_alarms,
     };
     return &driver;
 }

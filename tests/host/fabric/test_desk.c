@@ -6,11 +6,14 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <cmocka.h>
+#include <dlfcn.h>
 
 #include "base/check.h"
 #include "host/fabric/desk.h"
+#include "stub_switch.h"
 
 static char library[4096];
+static stub_set_health_fn *set_health;
 
 struct heard {
     uv_loop_t loop;
@@ -22,8 +25,11 @@ struct heard {
     struct circuit present[8];
     size_t present_count, result_count;
     bool read;
-    enum switch_state state;
     char reason[SWITCH_TEXT_MAX];
+    enum switch_state state; /* with what follows: of the health that was heard last */
+    uint16_t bad_ports[8];
+    size_t bad_port_count, alarm_count;
+    char alarms[4][SWITCH_TEXT_MAX];
 };
 
 static void hear_report(void *context, const struct switch_report *report)
@@ -48,6 +54,13 @@ static void hear_health(void *context, const struct switch_health *health)
     struct heard *heard = context;
     heard->healths++;
     heard->state = health->state;
+    assert_true(health->bad_port_count <= 8 && health->alarm_count <= 4);
+    heard->bad_port_count = health->bad_port_count;
+    for (size_t i = 0; i < health->bad_port_count; i++)
+        heard->bad_ports[i] = health->bad_ports[i];
+    heard->alarm_count = health->alarm_count;
+    for (size_t i = 0; i < health->alarm_count; i++)
+        snprintf(heard->alarms[i], sizeof heard->alarms[i], STR_FORMAT, STR_ARG(health->alarms[i]));
 }
 
 static void begin(struct heard *heard)
@@ -174,6 +187,123 @@ static void a_desk_closes_while_a_switch_does_not_answer(void **state)
     assert_true(uv_hrtime() - begin_ns < UINT64_C(60) * 1000000000);
 }
 
+/* A desk that has joined two circuits and told the first health of their switch. */
+static void begin_joined(struct heard *heard, const char *address)
+{
+    begin(heard);
+    ask(heard, address, 1, NULL, 0, two, 2);
+    wait_until(heard, &heard->reports, 1);
+    wait_until(heard, &heard->healths, 1);
+    assert_int_equal(heard->state, SWITCH_UP);
+}
+
+/* Changes a switch, and waits until its health is told: in this state, with these bad ports. */
+static void change(struct heard *heard, const char *address, const struct stub_health *health,
+                   enum switch_state state, const uint16_t *bad_ports, size_t count)
+{
+    int healths = heard->healths;
+    set_health(address, health);
+    wait_until(heard, &heard->healths, healths + 1);
+    assert_int_equal(heard->healths, healths + 1);
+    assert_int_equal(heard->state, state);
+    assert_int_equal(heard->bad_port_count, count);
+    for (size_t i = 0; i < count; i++)
+        assert_int_equal(heard->bad_ports[i], bad_ports[i]);
+}
+
+/* Light counts at the far side of circuits, where it is measured. */
+static void a_port_without_light_is_bad(void **state)
+{
+    struct heard heard;
+    struct stub_health health = {.ports = {{.port = 65, .power_mdbm = DESK_DARK_MDBM - 1},
+                                           {.port = 66, .power_mdbm = PHX_POWER_UNKNOWN},
+                                           {.port = 2, .power_mdbm = -60000},
+                                           {.port = 67, .power_mdbm = -60000}},
+                                 .port_count = 4};
+    begin_joined(&heard, "dark");
+    change(&heard, "dark", &health, SWITCH_DEGRADED, (const uint16_t[]){65}, 1);
+    health.ports[1].power_mdbm = -60000;
+    change(&heard, "dark", &health, SWITCH_DEGRADED, (const uint16_t[]){65, 66}, 2);
+    health.ports[0].power_mdbm = DESK_DARK_MDBM;
+    change(&heard, "dark", &health, SWITCH_DEGRADED, (const uint16_t[]){66}, 1);
+    ask(&heard, "dark", 2, two + 1, 1, NULL, 0); /* the circuit of port 66 */
+    wait_until(&heard, &heard.healths, 5);
+    assert_int_equal(heard.state, SWITCH_UP);
+    assert_int_equal(heard.bad_port_count, 0);
+    end(&heard);
+}
+
+static void failed_and_shut_ports_are_bad(void **state)
+{
+    struct heard heard;
+    struct stub_health health = {.ports = {{.port = 7, .state = PHX_PORT_FAILED},
+                                           {.port = 66, .state = PHX_PORT_TUNED, .shutter_closed = 1},
+                                           {.port = 70, .state = PHX_PORT_BLOCKED, .shutter_closed = 1},
+                                           {.port = 65, .state = PHX_PORT_TUNING}},
+                                 .port_count = 4};
+    begin_joined(&heard, "shut");
+    change(&heard, "shut", &health, SWITCH_DEGRADED, (const uint16_t[]){7, 66}, 2);
+    health.ports[1].shutter_closed = 0;
+    change(&heard, "shut", &health, SWITCH_DEGRADED, (const uint16_t[]){7}, 1);
+    health.ports[0].state = PHX_PORT_BLOCKED;
+    change(&heard, "shut", &health, SWITCH_UP, NULL, 0);
+    end(&heard);
+}
+
+static void alarms_are_told_and_make_their_ports_bad(void **state)
+{
+    struct heard heard;
+    struct stub_health health = {.alarms = {{PHX_ALARM_CRITICAL, 0, "PSU"},
+                                            {PHX_ALARM_MAJOR, 3, "MIRROR"},
+                                            {PHX_ALARM_MINOR, 66, "LOS"}},
+                                 .alarm_count = 3};
+    begin_joined(&heard, "alarmed");
+    change(&heard, "alarmed", &health, SWITCH_DEGRADED, (const uint16_t[]){3, 66}, 2);
+    assert_int_equal(heard.alarm_count, 3);
+    assert_string_equal(heard.alarms[0], "critical alarm PSU");
+    assert_string_equal(heard.alarms[1], "major alarm MIRROR of port 3");
+    assert_string_equal(heard.alarms[2], "minor alarm LOS of port 66");
+    health.alarm_count = 1;
+    change(&heard, "alarmed", &health, SWITCH_DEGRADED, NULL, 0);
+    assert_int_equal(heard.alarm_count, 1);
+    health.alarms[0].severity = PHX_ALARM_MAJOR; /* the same number of alarms, in other words */
+    change(&heard, "alarmed", &health, SWITCH_DEGRADED, NULL, 0);
+    assert_string_equal(heard.alarms[0], "major alarm PSU");
+    health.alarm_count = 0;
+    change(&heard, "alarmed", &health, SWITCH_UP, NULL, 0);
+    assert_int_equal(heard.alarm_count, 0);
+    end(&heard);
+}
+
+/* The next look opens another session, and finds the switch as it was: nothing is told until something else
+ * has changed. */
+static void a_session_that_breaks_between_looks_takes_no_switch_out(void **state)
+{
+    struct heard heard;
+    struct stub_health health = {.alarms = {{PHX_ALARM_MAJOR, 0, "FAN"}}, .alarm_count = 1};
+    begin_joined(&heard, "rests");
+    change(&heard, "rests", &health, SWITCH_DEGRADED, NULL, 0);
+    for (enum stub_break which = STUB_BREAKS_AT_PORTS; which <= STUB_BREAKS_AT_ALARMS; which++) {
+        health.breaks = which;
+        snprintf(health.alarms[0].condition, PHX_SWITCH_TEXT_MAX, "FAN %d", which);
+        change(&heard, "rests", &health, SWITCH_DEGRADED, NULL, 0);
+        assert_int_equal(heard.alarm_count, 1);
+    }
+    end(&heard);
+}
+
+/* Down, then up: so the controller reads it, and makes its circuits again. */
+static void a_switch_that_restarted_without_its_circuits_was_out(void **state)
+{
+    struct heard heard;
+    struct stub_health health = {.breaks = STUB_RESTARTS};
+    begin_joined(&heard, "restarts");
+    change(&heard, "restarts", &health, SWITCH_DOWN, NULL, 0);
+    wait_until(&heard, &heard.healths, 3);
+    assert_int_equal(heard.state, SWITCH_UP);
+    end(&heard);
+}
+
 static void a_protocol_that_nobody_speaks_is_refused(void **state)
 {
     struct heard heard;
@@ -196,8 +326,17 @@ int main(void)
         cmocka_unit_test(a_switch_that_dies_is_unreachable_and_down),
         cmocka_unit_test(a_session_that_breaks_does_not_fail_a_request),
         cmocka_unit_test(a_desk_closes_while_a_switch_does_not_answer),
+        cmocka_unit_test(a_port_without_light_is_bad),
+        cmocka_unit_test(failed_and_shut_ports_are_bad),
+        cmocka_unit_test(alarms_are_told_and_make_their_ports_bad),
+        cmocka_unit_test(a_session_that_breaks_between_looks_takes_no_switch_out),
+        cmocka_unit_test(a_switch_that_restarted_without_its_circuits_was_out),
         cmocka_unit_test(a_protocol_that_nobody_speaks_is_refused),
     };
     snprintf(library, sizeof library, "%s/stub_switch.so", build ? build : "build");
+    void *stub = dlopen(library, RTLD_NOW | RTLD_LOCAL);
+    CHECK(stub);
+    *(void **)&set_health = dlsym(stub, STUB_SET_HEALTH);
+    CHECK(set_health);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
