@@ -64,12 +64,14 @@ class Switches:
     """The 48 switches of a pod until the end of `with`; with `chips`, the chips of so many cubes too: `apart`, by a
     process for each machine, which are started here unless the cluster emulates its chips."""
 
-    def __init__(self, folder, script="[]\n", name="switches", chips=0, apart=False, started=True):
+    def __init__(self, folder, script="[]\n", name="switches", chips=0, apart=False, started=True,
+                 protocol="scpi"):
         path, listed = os.path.join(folder, name + "-script.yaml"), os.path.join(folder, name + ".yaml")
-        self.folder, self.cubes, self.chips = folder, chips, os.path.join(folder, "chips") if chips else None
+        self.folder, self.cubes, self.protocol = folder, chips, protocol
+        self.chips = os.path.join(folder, "chips") if chips else None
         with open(path, "w", encoding="utf-8") as file:
             file.write(script)
-        words = [PHALANX, "switch-sim", "--port", "0", "--write", listed, "--protocol", "scpi", "--script", path,
+        words = [PHALANX, "switch-sim", "--port", "0", "--write", listed, "--protocol", protocol, "--script", path,
                  "--orders", *(["--cubes", str(chips), "--light" if apart else "--chips", self.chips] if chips else [])]
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         check(self.process.stdout.readline(), "switch-sim ended")
@@ -95,7 +97,7 @@ class Switches:
         self.process.stdin.flush()
 
     def cluster_file(self, cubes=1):
-        return cluster_file(self.folder, self.addresses, self.cubes or cubes, chips=self.chips)
+        return cluster_file(self.folder, self.addresses, self.cubes or cubes, self.protocol, self.chips)
 
 
 def sliced(name, shape, command, tasks, **more):
