@@ -1,10 +1,12 @@
 """An optically switched pod for tests: emulated switches, and chips if asked for, and JobSets that ask for slices."""
+import json
 import os
 import re
 import signal
 import subprocess
 
-from e2e import PHALANX, check, jobset
+import yaml
+from e2e import PHALANX, ROOT, check, jobset
 
 CLUSTER = """\
 apiVersion: phalanx.dev/v1
@@ -29,6 +31,12 @@ def cluster_file(folder, addresses, cubes=1, protocol="scpi", chips=None):
     with open(path, "w", encoding="utf-8") as file:
         file.write(CLUSTER % (cubes, protocol, listed, more))
     return path
+
+
+def shipped(path):
+    """A YAML file of the repository, as the object that it holds."""
+    with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+        return yaml.safe_load(file)
 
 
 class Chips:
@@ -98,6 +106,18 @@ class Switches:
 
     def cluster_file(self, cubes=1):
         return cluster_file(self.folder, self.addresses, self.cubes or cubes, self.protocol, self.chips)
+
+    def shipped_cluster_file(self):
+        """clusters/pod2.yaml with these switches and chips in place of its own, and a lease for loaded computers."""
+        document = shipped("clusters/pod2.yaml")
+        document["spec"]["settings"] = {"lease": "60s", "heartbeat": "1s"}
+        fabric = document["spec"]["pods"][0]["fabric"]
+        check(fabric["switches"] == "127.0.0.1:5100" and fabric["protocol"] == self.protocol, fabric)
+        fabric.update(switches=self.addresses, chips=f"emulated:{self.chips}/{{cube}}-{{machine}}")
+        path = os.path.join(self.folder, "cluster.yaml")
+        with open(path, "w", encoding="utf-8") as file:
+            json.dump(document, file)
+        return path
 
 
 def sliced(name, shape, command, tasks, **more):

@@ -148,6 +148,7 @@ static void test_shipped(void **state)
         const char *path;
         size_t machines, chips, blocks, pods;
     } shipped[] = {{"clusters/mini.yaml", 6, 24, 1, 1},
+                   {"clusters/pod2.yaml", 32, 128, 2, 1},
                    {"clusters/rack64.yaml", 64, 256, 1, 1},
                    {"clusters/pod4096.yaml", 1024, 4096, 64, 1},
                    {"clusters/big.yaml", 16384, 65536, 1024, 16}};
