@@ -85,7 +85,10 @@ static void test_twisted_shapes_come_near_it(void **state)
     static const struct {
         const char *shape;
         uint32_t load, hops;
-    } cases[] = {{"4x4x8-twisted", 75, 6}, {"4x8x8-twisted", 186, 6}, {"8x8x16-twisted", 1195, 12}};
+    } cases[] = {{"4x4x8-twisted", 75, 6},
+                 {"4x8x8-twisted", 186, 6},
+                 {"8x8x16-twisted", 1195, 12},
+                 {"8x16x16-twisted", 2985, 12}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct torus torus = torus_from(cases[i].shape);
         struct proof proof = prove(&torus, cases[i].shape);

@@ -27,10 +27,10 @@ static void follow_all(struct pod *pod)
     chips_run(pod->net, INT64_MAX);
 }
 
-/* A pod of eight cubes whose switches form a slice of the cubes listed. */
-static void pod_init(struct pod *pod, const char *text, const uint16_t *cubes)
+/* A pod whose switches form a slice of the cubes listed. */
+static void pod_init_of(struct pod *pod, uint32_t pod_cubes, const char *text, const uint16_t *cubes)
 {
-    struct chips_settings settings = {.cubes = CUBES,
+    struct chips_settings settings = {.cubes = pod_cubes,
                                       .memory_bytes = 8192,
                                       .buffers = 8,
                                       .packet_ns = 82,
@@ -42,7 +42,7 @@ static void pod_init(struct pod *pod, const char *text, const uint16_t *cubes)
     pod->slice.count = slice_shape_cubes(&pod->slice.shape);
     memcpy(pod->slice.cube, cubes, pod->slice.count * sizeof *cubes);
     pod->net = chips_new(&settings);
-    pod->up = bring_up_new(pod->net, CUBES);
+    pod->up = bring_up_new(pod->net, pod_cubes);
     pod->session = NULL;
     for (uint32_t i = 0; i < POD_SWITCHES; i++) {
         ocs_init(&pod->ocs[i], &ports);
@@ -52,6 +52,11 @@ static void pod_init(struct pod *pod, const char *text, const uint16_t *cubes)
         }
     }
     follow_all(pod);
+}
+
+static void pod_init(struct pod *pod, const char *text, const uint16_t *cubes)
+{
+    pod_init_of(pod, CUBES, text, cubes);
 }
 
 static void pod_done(struct pod *pod)
@@ -115,6 +120,26 @@ static uint32_t write_all(struct pod *pod, uint32_t step, uint32_t word)
     return delivered;
 }
 
+/* All chips start at the same time, with every link of the shape, and deliver what they write. */
+static void check_comes_up(struct pod *pod)
+{
+    struct fabric_session_summary summary;
+    int64_t first_ns, last_ns;
+    begin_session(pod, 100, false);
+    assert_string_equal(fabric_session_error(pod->session), "");
+    assert_int_equal(fabric_session_state(pod->session), FABRIC_SESSION_RUN);
+    fabric_session_summary(pod->session, &summary);
+    assert_int_equal(summary.chips, slice_shape_chips(&pod->slice.shape));
+    assert_int_equal(summary.links, 3 * summary.chips);
+    assert_int_equal(summary.dark, 0);
+    assert_int_equal(summary.rtt_ns_max, 400);
+    assert_int_equal(summary.buffer_bytes_max, 20000 + 4096);
+    bring_up_started(pod->up, &first_ns, &last_ns);
+    assert_int_equal(first_ns, last_ns);
+    assert_true(summary.tree_ns > 0);
+    assert_int_equal(write_all(pod, 17, 1), summary.chips);
+}
+
 static void test_a_slice_comes_up(void **state)
 {
     static const struct {
@@ -126,25 +151,26 @@ static void test_a_slice_comes_up(void **state)
                  {"8x8x8", {0, 7, 1, 6, 2, 5, 3, 4}}};
     for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
         struct pod *pod = mem_alloc(sizeof *pod);
-        struct fabric_session_summary summary;
-        int64_t first_ns, last_ns;
         pod_init(pod, cases[i].shape, cases[i].cubes);
-        begin_session(pod, 100, false);
-        assert_string_equal(fabric_session_error(pod->session), "");
-        assert_int_equal(fabric_session_state(pod->session), FABRIC_SESSION_RUN);
-        fabric_session_summary(pod->session, &summary);
-        assert_int_equal(summary.chips, slice_shape_chips(&pod->slice.shape));
-        assert_int_equal(summary.links, 3 * summary.chips);
-        assert_int_equal(summary.dark, 0);
-        assert_int_equal(summary.rtt_ns_max, 400);
-        assert_int_equal(summary.buffer_bytes_max, 20000 + 4096);
-        bring_up_started(pod->up, &first_ns, &last_ns);
-        assert_int_equal(first_ns, last_ns);
-        assert_true(summary.tree_ns > 0);
-        assert_int_equal(write_all(pod, 17, 1), summary.chips);
+        check_comes_up(pod);
         pod_done(pod);
         mem_free(pod);
     }
+}
+
+static void test_4096_chips_come_up(void **state)
+{
+    uint16_t cubes[64];
+    struct pod *pod = mem_alloc(sizeof *pod);
+    for (uint16_t place = 0; place < 64; place++)
+        cubes[place] = place * 37 % 64; /* each cube once */
+    pod_init_of(pod, 64, "16x16x16", cubes);
+    check_comes_up(pod);
+    assert_true(fabric_session_stop(pod->session));
+    bring_up_carry_out(pod->up, pod->session);
+    assert_int_equal(fabric_session_state(pod->session), FABRIC_SESSION_ENDED);
+    pod_done(pod);
+    mem_free(pod);
 }
 
 /* Two halves of a cube and a machine of another one: each chip writes to the next of its part, and nothing of
@@ -315,6 +341,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_a_slice_comes_up),
+        cmocka_unit_test(test_4096_chips_come_up),
         cmocka_unit_test(test_parts_of_a_cube_are_networks_of_their_own),
         cmocka_unit_test(test_a_wrong_wire_is_named),
         cmocka_unit_test(test_a_relabelled_torus_is_refused),

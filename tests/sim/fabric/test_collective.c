@@ -140,6 +140,23 @@ static void fill_arrays(struct slice_up *up)
     await_writes(up);
 }
 
+static uint32_t sum_of(const struct slice_up *up, uint32_t element)
+{
+    uint32_t sum = 0;
+    for (uint32_t chip = 0; chip < up->torus.chips; chip++)
+        sum += number_of(chip, element);
+    return sum;
+}
+
+static void check_sums(const struct slice_up *up)
+{
+    for (uint32_t i = 0; i < up->elements; i++) {
+        uint32_t sum = sum_of(up, i);
+        for (uint32_t chip = 0; chip < up->torus.chips; chip++)
+            assert_int_equal(number_at(up, chip, i), sum);
+    }
+}
+
 static void check_all_reduce(const char *shape, const char *dead, enum collective_algorithm algorithm)
 {
     struct slice_up up;
@@ -147,14 +164,50 @@ static void check_all_reduce(const char *shape, const char *dead, enum collectiv
     struct collective_plan plan = collective_plan(&up.torus, COLLECTIVE_ALL_REDUCE, algorithm, up.elements);
     fill_arrays(&up);
     run_plan(&up, &plan);
-    for (uint32_t i = 0; i < up.elements; i++) {
-        uint32_t sum = 0;
-        for (uint32_t chip = 0; chip < up.torus.chips; chip++)
-            sum += number_of(chip, i);
-        for (uint32_t chip = 0; chip < up.torus.chips; chip++)
-            assert_int_equal(number_at(&up, chip, i), sum);
-    }
+    check_sums(&up);
     slice_done(&up);
+}
+
+/* Every element has one owner, which has its sum. Chips forget all that they do not own. */
+static void keep_owned(struct slice_up *up, const struct collective_plan *scatter)
+{
+    uint32_t numbers[4096], owned = 0;
+    for (uint32_t chip = 0; chip < up->torus.chips; chip++) {
+        memset(numbers, 0, sizeof numbers);
+        for (uint32_t color = 0; color < scatter->colors; color++) {
+            uint32_t first, count;
+            collective_owned(scatter, (uint16_t)chip, color, &first, &count);
+            for (uint32_t i = first; i < first + count; i++, owned++) {
+                numbers[i] = number_at(up, chip, i);
+                assert_int_equal(numbers[i], sum_of(up, i));
+            }
+        }
+        write_numbers(up, chip, chip, 0, numbers, up->elements);
+    }
+    assert_int_equal(owned, up->elements);
+    await_writes(up);
+}
+
+static void check_scatter_and_gather(const char *shape, const char *dead, enum collective_algorithm algorithm)
+{
+    struct slice_up up;
+    bring_slice_up(&up, shape, dead, 700);
+    struct collective_plan scatter =
+        collective_plan(&up.torus, COLLECTIVE_REDUCE_SCATTER, algorithm, up.elements);
+    struct collective_plan gather = collective_plan(&up.torus, COLLECTIVE_ALL_GATHER, algorithm, up.elements);
+    fill_arrays(&up);
+    run_plan(&up, &scatter);
+    keep_owned(&up, &scatter);
+    run_plan(&up, &gather);
+    check_sums(&up);
+    slice_done(&up);
+}
+
+static void test_reduce_scatter_and_all_gather_over_emulated_links(void **state)
+{
+    check_scatter_and_gather("4x4x4", "", COLLECTIVE_ONE_WAY);
+    check_scatter_and_gather("4x4x8", "x9", COLLECTIVE_TWO_WAY);
+    check_scatter_and_gather("4x4x8-twisted", "z2", COLLECTIVE_ROTATED);
 }
 
 static void test_all_reduce_over_emulated_links(void **state)
@@ -181,6 +234,7 @@ int main(void)
 {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_all_reduce_over_emulated_links),
+        cmocka_unit_test(test_reduce_scatter_and_all_gather_over_emulated_links),
         cmocka_unit_test(test_all_to_all_over_emulated_links),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
