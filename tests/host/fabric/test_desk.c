@@ -269,6 +269,9 @@ static void alarms_are_told_and_make_their_ports_bad(void **state)
     health.alarms[0].severity = PHX_ALARM_MAJOR; /* the same number of alarms, in other words */
     change(&heard, "alarmed", &health, SWITCH_DEGRADED, NULL, 0);
     assert_string_equal(heard.alarms[0], "major alarm PSU");
+    health.alarms[0].severity = 1000; /* a driver that says what driver.h does not know */
+    change(&heard, "alarmed", &health, SWITCH_DEGRADED, NULL, 0);
+    assert_string_equal(heard.alarms[0], "unrated alarm PSU");
     health.alarm_count = 0;
     change(&heard, "alarmed", &health, SWITCH_UP, NULL, 0);
     assert_int_equal(heard.alarm_count, 0);
