@@ -11,6 +11,8 @@
 #include "cmd/ending.h"
 #include "cmd/usage.h"
 #include "core/fabric/wiring.h"
+#include "doc/json.h"
+#include "host/fabric/switches.h"
 #include "sim/fabric/ocs_serve.h"
 
 static const char usage[] =
@@ -28,6 +30,9 @@ static const char usage[] =
     "  --write FILE       leaves a list of the switches there, for `phalanx fabric apply --switches FILE`\n"
     "  --tuning TIME      until mirrors have settled (25ms)\n"
     "  --script FILE      what happens, and when: a YAML list (docs/fabric.md); - is standard input\n"
+    "  --user NAME        TL1 sessions must log in (ACT-USER) as NAME before anything else; with\n"
+    "                     --secret-file. SCPI has no login\n"
+    "  --secret-file FILE its first line is the password of --user\n"
     "  --seed N           of the insertion losses (1)\n"
     "  --chips DIR        emulates the chips of the pod, too, for tasks that use libphalanx_fabric: a\n"
     "                     socket DIR/CUBE-MACHINE for each machine; with --cubes\n"
@@ -49,7 +54,8 @@ struct sim_options {
     struct ocs_serve_settings serve;
     struct chips_serve_settings chips; /* folder NULL: none */
     struct light_serve_settings light; /* folder NULL: none */
-    const char *script, *write;
+    const char *script, *write, *secret_file;
+    char secret[SWITCH_SECRET_MAX];
 };
 
 static bool take_protocol(struct sim_options *options, const char *value)
@@ -73,6 +79,8 @@ enum {
     SIM_WRITE,
     SIM_TUNING,
     SIM_SCRIPT,
+    SIM_USER,
+    SIM_SECRET_FILE,
     SIM_SEED,
     SIM_CHIPS,
     SIM_LIGHT,
@@ -115,6 +123,12 @@ static bool take_sim_option(struct sim_options *options, int letter, const char 
     case SIM_SCRIPT:
         options->script = value;
         return true;
+    case SIM_USER:
+        options->serve.ocs.user = value;
+        return usage_value(text.len > 0 && !value[strcspn(value, ":;,&\"")]);
+    case SIM_SECRET_FILE:
+        options->secret_file = value;
+        return true;
     case SIM_SEED:
         if (!usage_value(str_to_i64(text, 0, INT64_MAX, &number)))
             return false;
@@ -148,11 +162,18 @@ static bool write_list(const struct sim_options *options, const struct ocs_serve
     FILE *file = fopen(draft, "we");
     if (!file)
         return false;
+    struct buf login BUF_CLEANUP = {0};
+    if (protocol == OCS_TL1 && options->serve.ocs.user) {
+        buf_add_str(&login, STR(", user: "));
+        json_put_text(&(struct json_writer){.out = &login}, options->serve.ocs.user);
+        buf_add_str(&login, STR(", secretFile: "));
+        json_put_text(&(struct json_writer){.out = &login}, options->secret_file);
+    }
     fputs("# The optical switches of a pod, for `phalanx fabric apply --switches FILE`.\nswitches:\n", file);
     for (uint32_t i = 0; i < options->serve.switches; i++)
-        fprintf(file, "- {name: %s, driver: %s, address: \"%s:%u\"}\n", pod_switch_name(pod_switch_at(i)),
+        fprintf(file, "- {name: %s, driver: %s, address: \"%s:%u\"%s}\n", pod_switch_name(pod_switch_at(i)),
                 protocol == OCS_SCPI ? "scpi" : "tl1", options->serve.address,
-                ocs_serve_port(serve, i, protocol));
+                ocs_serve_port(serve, i, protocol), login.len ? login.data : "");
     return fclose(file) == 0 && rename(draft, options->write) == 0;
 }
 
@@ -191,6 +212,8 @@ int cmd_switch_sim(int argc, char **argv)
                                             {"write", required_argument, NULL, SIM_WRITE},
                                             {"tuning", required_argument, NULL, SIM_TUNING},
                                             {"script", required_argument, NULL, SIM_SCRIPT},
+                                            {"user", required_argument, NULL, SIM_USER},
+                                            {"secret-file", required_argument, NULL, SIM_SECRET_FILE},
                                             {"seed", required_argument, NULL, SIM_SEED},
                                             {"chips", required_argument, NULL, SIM_CHIPS},
                                             {"light", required_argument, NULL, SIM_LIGHT},
@@ -225,6 +248,9 @@ int cmd_switch_sim(int argc, char **argv)
         return usage_wrong(usage, "--chips and --light exclude each other: chips have one emulator");
     if (asked.serve.orders_fd >= 0 && asked.script && strcmp(asked.script, "-") == 0)
         return usage_wrong(usage, "--orders and --script - both read standard input");
+    if (!asked.serve.ocs.user != !asked.secret_file ||
+        (asked.serve.ocs.user && !asked.serve.protocol[OCS_TL1]))
+        return usage_wrong(usage, "--user and --secret-file go together, and are for TL1: SCPI has no login");
     if (asked.chips.folder)
         asked.serve.chips = &asked.chips;
     if (asked.light.folder)
@@ -232,6 +258,11 @@ int cmd_switch_sim(int argc, char **argv)
     struct ocs_script script = {0};
     struct buf text BUF_CLEANUP = {0};
     struct error error = {0};
+    asked.serve.ocs.password = asked.secret;
+    if (asked.secret_file && switch_secret_read(asked.secret_file, asked.secret, &error) < 0) {
+        say("%s", error.text);
+        return EXIT_FAILED;
+    }
     if (asked.script && !cluster_file_text(asked.script, &text))
         return EXIT_FAILED;
     if (asked.script && ocs_script_parse(buf_str(&text), &script, &error) < 0) {

@@ -8,6 +8,7 @@
 #include "doc/json.h"
 #include "cmd/client.h"
 #include "cmd/cluster_file.h"
+#include "core/words/switch.h"
 #include "host/fabric/switches.h"
 
 struct live {
@@ -302,6 +303,11 @@ static bool take_cluster(const struct live_order *order, struct switches *switch
         struct switch_entry *entry = &switches->entry[at->number];
         snprintf(entry->driver, sizeof entry->driver, STR_FORMAT, STR_ARG(at->protocol));
         snprintf(entry->address, sizeof entry->address, STR_FORMAT, STR_ARG(at->address));
+        if (at->login) {
+            snprintf(entry->user, sizeof entry->user, STR_FORMAT, STR_ARG(at->login->user));
+            snprintf(entry->secret_file, sizeof entry->secret_file, STR_FORMAT,
+                     STR_ARG(at->login->secret_file));
+        }
         entry->listed = true;
         switches->listed++;
     }

@@ -23,11 +23,12 @@ spec:
 """
 
 
-def cluster_file(folder, addresses, cubes=1, protocol="scpi", chips=None):
-    """Writes the file of a cluster of one pod; `chips`: the folder of its emulated chips."""
+def cluster_file(folder, addresses, cubes=1, protocol="scpi", chips=None, login=None):
+    """Writes the file of a cluster of one pod; `chips`: the folder of its emulated chips; `login`: user and file."""
     path = os.path.join(folder, "cluster.yaml")
     listed = ", ".join(f'"{address}"' for address in addresses)
     more = f', chips: "emulated:{chips}/{{cube}}-{{machine}}"' if chips else ""
+    more += f', user: {login[0]}, secretFile: "{login[1]}"' if login else ""
     with open(path, "w", encoding="utf-8") as file:
         file.write(CLUSTER % (cubes, protocol, listed, more))
     return path
@@ -70,17 +71,19 @@ class Chips:
 
 class Switches:
     """The 48 switches of a pod until the end of `with`; with `chips`, the chips of so many cubes too: `apart`, by a
-    process for each machine, which are started here unless the cluster emulates its chips."""
+    process for each machine, which are started here unless the cluster emulates its chips. `login`: options that
+    make TL1 sessions log in."""
 
     def __init__(self, folder, script="[]\n", name="switches", chips=0, apart=False, started=True,
-                 protocol="scpi"):
+                 protocol="scpi", login=()):
         path, listed = os.path.join(folder, name + "-script.yaml"), os.path.join(folder, name + ".yaml")
         self.folder, self.cubes, self.protocol = folder, chips, protocol
         self.chips = os.path.join(folder, "chips") if chips else None
         with open(path, "w", encoding="utf-8") as file:
             file.write(script)
         words = [PHALANX, "switch-sim", "--port", "0", "--write", listed, "--protocol", protocol, "--script", path,
-                 "--orders", *(["--cubes", str(chips), "--light" if apart else "--chips", self.chips] if chips else [])]
+                 "--orders", *login,
+                 *(["--cubes", str(chips), "--light" if apart else "--chips", self.chips] if chips else [])]
         self.process = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         check(self.process.stdout.readline(), "switch-sim ended")
         with open(listed, encoding="utf-8") as file:
@@ -104,8 +107,8 @@ class Switches:
         self.process.stdin.write(text + "\n")
         self.process.stdin.flush()
 
-    def cluster_file(self, cubes=1):
-        return cluster_file(self.folder, self.addresses, self.cubes or cubes, self.protocol, self.chips)
+    def cluster_file(self, cubes=1, login=None):
+        return cluster_file(self.folder, self.addresses, self.cubes or cubes, self.protocol, self.chips, login)
 
     def shipped_cluster_file(self):
         """clusters/pod2.yaml with these switches and chips in place of its own, and a lease for loaded computers."""

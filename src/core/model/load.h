@@ -48,6 +48,7 @@ struct fabric_plan {
     uint32_t port;          /* likewise; the others follow */
     const struct doc *list; /* addresses of 48 switches instead; NULL: none */
     struct str chips;       /* as struct pod has it */
+    struct str user, secret_file; /* as struct switch_login has them; user empty: no login */
     int64_t timeout_ns;
 };
 struct pod_plan {

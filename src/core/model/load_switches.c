@@ -1,9 +1,11 @@
 /* load_switches.c - spec.pods[].fabric: the optical switches of a pod (docs/cluster-file.md). */
 #include <stdlib.h>
+#include <string.h>
 
 #include "core/model/load.h"
+#include "core/words/switch.h"
 
-enum { ADDRESS_MAX = 255, PROTOCOL_MAX = 200 };
+enum { ADDRESS_MAX = 255, PROTOCOL_MAX = 200, USER_MAX = 63, SECRET_FILE_MAX = 200 };
 #define TIMEOUT_DEFAULT_NS (10 * NS_PER_SECOND)
 #define TIMEOUT_MIN_NS     (100 * NS_PER_MS)
 #define TIMEOUT_MAX_NS     (600 * NS_PER_SECOND)
@@ -106,9 +108,57 @@ static void read_chips(struct loader *loader, const struct field *chips, struct 
                   STR_ARG(load_excerpt(text)));
 }
 
+/* False: the text has a control character, or one of `others`. */
+static bool is_plain(struct str text, const char *others)
+{
+    for (size_t i = 0; i < text.len; i++)
+        if ((unsigned char)text.data[i] < ' ' || text.data[i] == 0x7f || strchr(others, text.data[i]))
+            return false;
+    return true;
+}
+
+static void read_user(struct loader *loader, const struct field *user, struct fabric_plan *plan)
+{
+    struct str text;
+    if (!load_text(loader, user, &text))
+        return;
+    if (str_is(plan->protocol, "scpi") || str_is(plan->protocol, "sai"))
+        load_fail(loader, user, "FieldValueForbidden",
+                  "Forbidden: the protocol " STR_FORMAT
+                  " has no login; tl1 has one, and a shared library may",
+                  STR_ARG(plan->protocol));
+    else if (text.len > USER_MAX || !is_plain(text, str_is(plan->protocol, "tl1") ? ":;,&\"" : ""))
+        load_fail(loader, user, "FieldValueInvalid",
+                  "Invalid value: \"" STR_FORMAT "\": must be a name of 1 to %d bytes without control "
+                  "characters, and for tl1 without : ; , & and quotes",
+                  STR_ARG(load_excerpt(text)), USER_MAX);
+    else
+        plan->user = text;
+}
+
+/* Takes the path alone: what the file holds is read by the host, never by the core. */
+static void read_login(struct loader *loader, const struct field *fabric, struct fabric_plan *plan)
+{
+    struct field user = field_get(fabric, "user"), file = field_get(fabric, "secretFile");
+    struct str path;
+    if (load_present(&user))
+        read_user(loader, &user, plan);
+    if (!load_present(&file) || !load_text(loader, &file, &path))
+        return;
+    if (!load_present(&user))
+        load_fail(loader, &file, "FieldValueForbidden",
+                  "Forbidden: the file has the password of a user: name the user as well");
+    else if (path.data[0] != '/' || path.len > SECRET_FILE_MAX || !is_plain(path, ""))
+        load_fail(loader, &file, "FieldValueInvalid",
+                  "Invalid value: must be the absolute path of a file, of at most %d bytes", SECRET_FILE_MAX);
+    else
+        plan->secret_file = path;
+}
+
 void load_fabric(struct loader *loader, const struct field *fabric, struct pod_plan *pod)
 {
-    static const char *const known[] = {"protocol", "switches", "timeout", "chips", NULL};
+    static const char *const known[] = {"protocol", "switches",   "timeout", "chips",
+                                        "user",     "secretFile", NULL};
     if (!load_present(fabric))
         return;
     struct fabric_plan *plan = ARENA_NEW(&loader->scratch, struct fabric_plan);
@@ -127,6 +177,7 @@ void load_fabric(struct loader *loader, const struct field *fabric, struct pod_p
                   STR_ARG(load_excerpt(plan->protocol)));
     load_duration(loader, &timeout, TIMEOUT_MIN_NS, TIMEOUT_MAX_NS, &plan->timeout_ns);
     read_chips(loader, &chips, plan);
+    read_login(loader, fabric, plan);
     if (!load_present(&switches))
         load_required(loader, &switches, "HOST:PORT of switch x0, or a list of 48");
     else if (switches.doc->kind != DOC_ARRAY && has_own_addresses(plan))
@@ -147,10 +198,12 @@ void load_fabric(struct loader *loader, const struct field *fabric, struct pod_p
 
 /* The name is that of an API object: unique in the cluster, because pods' names are and the part behind the
  * last hyphen is a switch's name in its pod. */
-static struct optical_switch make_switch(struct loader *loader, const struct fabric_plan *plan, uint32_t pod,
-                                         uint32_t number, uint32_t port)
+static struct optical_switch make_switch(struct loader *loader, const struct fabric_plan *plan,
+                                         const struct switch_login *login, uint32_t pod, uint32_t number,
+                                         uint32_t port)
 {
     struct arena *arena = &loader->cluster->arena;
+    CHECK(number < POD_SWITCHES && (login != NULL) == (plan->user.len > 0));
     const char *in_pod = pod_switch_name(pod_switch_at(number));
     struct str address;
     if (plan->list)
@@ -163,7 +216,22 @@ static struct optical_switch make_switch(struct loader *loader, const struct fab
                                    .number = number,
                                    .protocol = arena_str(arena, plan->protocol),
                                    .address = address,
+                                   .login = login,
                                    .timeout_ns = plan->timeout_ns};
+}
+
+/* The login of an entry's switches, owned by the cluster; NULL: none. */
+static const struct switch_login *make_login(struct loader *loader, const struct fabric_plan *plan)
+{
+    struct arena *arena = &loader->cluster->arena;
+    if (!plan || !plan->user.len)
+        return NULL;
+    CHECK(plan->user.len <= USER_MAX && plan->secret_file.len <= SECRET_FILE_MAX);
+    CHECK(!str_is(plan->protocol, "scpi") && !str_is(plan->protocol, "sai"));
+    struct switch_login *login = ARENA_NEW(arena, struct switch_login);
+    login->user = arena_str(arena, plan->user);
+    login->secret_file = arena_str(arena, plan->secret_file);
+    return login;
 }
 
 void load_switches(struct loader *loader)
@@ -176,12 +244,14 @@ void load_switches(struct loader *loader)
     cluster->switches = ARENA_ARRAY(&cluster->arena, struct optical_switch, pods * POD_SWITCHES);
     for (size_t p = 0; p < loader->pods.len; p++) {
         const struct fabric_plan *plan = loader->pods.items[p].fabric;
+        const struct switch_login *login = make_login(loader, plan);
         uint32_t port = plan ? plan->port : 0;
         for (int64_t i = 0; i < loader->pods.items[p].count; i++, pod++, port += POD_SWITCHES) {
             cluster->pods[pod].first_switch = plan ? (uint32_t)cluster->switch_count : SWITCH_NONE;
             cluster->pods[pod].chips = plan ? arena_str(&cluster->arena, plan->chips) : (struct str){0};
             for (uint32_t number = 0; plan && number < POD_SWITCHES; number++)
-                cluster->switches[cluster->switch_count++] = make_switch(loader, plan, pod, number, port);
+                cluster->switches[cluster->switch_count++] =
+                    make_switch(loader, plan, login, pod, number, port);
         }
     }
     CHECK(pod == cluster->pod_count && cluster->switch_count == pods * POD_SWITCHES);

@@ -142,6 +142,7 @@ struct optical_switch {
     uint32_t number;     /* in its pod: fabric/wiring.h */
     struct str protocol; /* name of the driver: "scpi", "tl1", "sai", or a library's path */
     struct str address;  /* HOST:PORT, or what the driver takes */
+    const struct switch_login *login; /* of all switches of its entry; NULL: none */
     int64_t timeout_ns;  /* of one request */
 };
 

@@ -114,6 +114,7 @@ static void emit(struct step *step, uint32_t pod, uint32_t number)
                               .name = config->name,
                               .protocol = config->protocol,
                               .address = config->address,
+                              .login = config->login,
                               .cubes = step->cluster->pods[pod].cube_count,
                               .operation = now->operation,
                               .breaks = now->breaks.items,

@@ -46,11 +46,19 @@ static inline bool circuit_equal(struct circuit a, struct circuit b)
     return a.plus == b.plus && a.minus == b.minus;
 }
 
+/* How a session with a switch logs in. The password is in a file, which the host reads whenever it opens a
+ * session: the core and its log know no more than the path. */
+struct switch_login {
+    struct str user;        /* never empty */
+    struct str secret_file; /* absolute; its first line is the password; empty: none is sent */
+};
+
 struct switch_apply {
     struct place place;                   /* PLACE_SWITCH, and its index in the cluster */
     struct str name;                      /* unique in the cluster: "pod-1-x5" */
     struct str protocol;                  /* name of the driver: "scpi", "tl1", "sai", a library's path */
     struct str address;                   /* "10.0.0.7:5025", or what the driver takes */
+    const struct switch_login *login;     /* NULL: the switch asks for none */
     uint32_t cubes;                       /* of the pod: how many ports its wiring has on each side */
     uint64_t operation;                   /* larger than that of every earlier request; never 0 */
     const struct circuit *breaks, *makes; /* by ports */

@@ -102,6 +102,7 @@ struct sink_port sink_port(struct controller *controller);
 /* switches.c: begins to carry requests to optical switches out; ends it, after what is under way. */
 struct switch_port switches_begin(struct controller *controller);
 void switches_end(struct controller *controller);
+void switches_follow(struct controller *controller); /* reaches them as the core's cluster file says now */
 
 /* faultfile.c. Reads options.faults, if there is one, and watches it; bad content is not a failure. */
 int fault_file_open(struct controller *controller, struct error *error);

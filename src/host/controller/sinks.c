@@ -73,6 +73,8 @@ static void before_step(void *context, const struct event *event)
 static void after_step(void *context, const struct event *event, const struct drive_record *record,
                        const struct effects *effects)
 {
+    if (event->kind == EVENT_CLUSTER)
+        switches_follow(context);
     (void)lease_take(context);
 }
 

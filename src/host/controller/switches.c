@@ -22,6 +22,19 @@ static void on_health(void *context, const struct switch_health *health)
     driver_switch_health(controller->driver, health);
 }
 
+void switches_follow(struct controller *controller)
+{
+    const struct cluster *cluster = core_cluster(controller->core);
+    for (size_t i = 0; controller->desk && i < cluster->switch_count; i++) {
+        const struct optical_switch *at = &cluster->switches[i];
+        desk_follow(controller->desk, &(struct switch_apply){.name = at->name,
+                                                             .protocol = at->protocol,
+                                                             .address = at->address,
+                                                             .login = at->login,
+                                                             .cubes = cluster->pods[at->pod].cube_count});
+    }
+}
+
 struct switch_port switches_begin(struct controller *controller)
 {
     struct desk_calls calls = {.context = controller, .report = on_report, .health = on_health};

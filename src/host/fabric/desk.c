@@ -32,12 +32,21 @@ struct order {
     size_t bad_port_count;
 };
 
+/* How a switch is reached. */
+struct reach {
+    struct switch_entry entry;
+    uint32_t cubes; /* as struct crew_terms has it */
+};
+
 /* The thread of one switch. */
 struct clerk {
     struct desk *desk;
     char name[SWITCH_TEXT_MAX];
+    struct reach wanted; /* of the newest request or cluster file; under desk->lock */
+    bool moved;          /* `wanted` is another than `entry` and `terms`; under desk->lock */
     struct switch_entry entry;
     struct crew_terms terms;
+    bool unseen; /* since it moved: it may be another switch than the one of the last look */
     struct member member;
     pthread_t thread;
     struct list_node inbox; /* of orders; under desk->lock */
@@ -67,7 +76,7 @@ static void post(struct desk *desk, struct order *order)
     uv_async_send(&desk->async);
 }
 
-/* Waits for a request, at most one period; NULL: none came. *ret_closing: the desk closes. */
+/* Waits for a request or a move, at most one period; NULL: no request came. *ret_closing: the desk closes. */
 static struct order *next_order(struct clerk *clerk, bool *ret_closing)
 {
     struct desk *desk = clerk->desk;
@@ -75,7 +84,7 @@ static struct order *next_order(struct clerk *clerk, bool *ret_closing)
     int64_t until_ns = member_clock_ns() + (int64_t)desk->calls.period_ms * 1000000;
     struct timespec until = {until_ns / 1000000000, until_ns % 1000000000};
     pthread_mutex_lock(&desk->lock);
-    while (list_empty(&clerk->inbox) && !desk->closing)
+    while (list_empty(&clerk->inbox) && !desk->closing && !clerk->moved)
         if (pthread_cond_timedwait(&clerk->wake, &desk->lock, &until) != 0)
             break;
     *ret_closing = desk->closing;
@@ -189,7 +198,8 @@ static void look(struct clerk *clerk)
     clerk->member.work = &seen->work;
     clerk->member.deadline_ns = 0;
     bool was_open = clerk->member.session != NULL;
-    int rc = look_in_session(clerk, true, seen, &error);
+    int rc = look_in_session(clerk, !clerk->unseen, seen, &error);
+    clerk->unseen = false;
     if (rc == PHX_SWITCH_LOST && was_open) {
         error = (struct phx_switch_error){0};
         rc = look_in_session(clerk, false, seen, &error);
@@ -210,10 +220,37 @@ static void look(struct clerk *clerk)
     post(clerk->desk, seen);
 }
 
+static bool reach_equal(const struct reach *a, const struct reach *b)
+{
+    return strcmp(a->entry.driver, b->entry.driver) == 0 && strcmp(a->entry.address, b->entry.address) == 0 &&
+           strcmp(a->entry.user, b->entry.user) == 0 &&
+           strcmp(a->entry.secret_file, b->entry.secret_file) == 0 && a->cubes == b->cubes;
+}
+
+/* Leaves the session of a clerk that has moved: the next one is made as `wanted` says. */
+static void follow_move(struct clerk *clerk)
+{
+    struct reach reach;
+    pthread_mutex_lock(&clerk->desk->lock);
+    bool moved = clerk->moved;
+    clerk->moved = false;
+    reach = clerk->wanted;
+    pthread_mutex_unlock(&clerk->desk->lock);
+    if (!moved)
+        return;
+    member_leave(&clerk->member);
+    clerk->entry = reach.entry;
+    clerk->terms.cubes = reach.cubes;
+    clerk->member.driver = NULL;
+    (void)driver_find(clerk->entry.driver, &clerk->member.driver, NULL); /* reports say that there is none */
+    clerk->unseen = clerk->last_look && clerk->last_look->state != SWITCH_DOWN;
+}
+
 static void carry_order_out(struct clerk *clerk, struct order *order)
 {
     clerk->member.work = &order->work;
     clerk->member.deadline_ns = member_clock_ns() + order->timeout_ns;
+    clerk->unseen = false; /* the report tells what it holds */
     if (!clerk->member.driver) {
         for (uint32_t i = 0; i < order->work.count; i++)
             order->work.changes[i].end = CHANGE_NOT_APPLIED;
@@ -232,6 +269,7 @@ static void *clerk_run(void *context)
     struct clerk *clerk = context;
     for (bool closing = false; !closing;) {
         struct order *order = next_order(clerk, &closing);
+        follow_move(clerk);
         if (order && closing)
             mem_free(order); /* the core asks again after a boot */
         else if (order)
@@ -356,6 +394,20 @@ static void copy_word(char *to, size_t size, struct str from)
     snprintf(to, size, STR_FORMAT, STR_ARG(from));
 }
 
+static void reach_of(const struct switch_apply *apply, struct reach *ret_reach)
+{
+    struct switch_entry *entry = &ret_reach->entry;
+    *ret_reach = (struct reach){.entry.listed = true};
+    copy_word(entry->driver, sizeof entry->driver, apply->protocol);
+    copy_word(entry->address, sizeof entry->address, apply->address);
+    if (apply->login) {
+        copy_word(entry->user, sizeof entry->user, apply->login->user);
+        copy_word(entry->secret_file, sizeof entry->secret_file, apply->login->secret_file);
+    }
+    if (str_is(apply->protocol, "sai")) /* SAI leaves it to its user to create ports; others have a size */
+        ret_reach->cubes = apply->cubes;
+}
+
 static struct clerk *clerk_new(struct desk *desk, const struct switch_apply *apply)
 {
     struct clerk *clerk = mem_alloc(sizeof *clerk);
@@ -363,13 +415,12 @@ static struct clerk *clerk_new(struct desk *desk, const struct switch_apply *app
     pthread_attr_t attributes;
     clerk->desk = desk;
     copy_word(clerk->name, sizeof clerk->name, apply->name);
-    copy_word(clerk->entry.driver, sizeof clerk->entry.driver, apply->protocol);
-    copy_word(clerk->entry.address, sizeof clerk->entry.address, apply->address);
-    clerk->entry.listed = true;
-    clerk->terms = (struct crew_terms){
-        .timeout_ms = DESK_ANSWER_MS, .attempts = DESK_ATTEMPTS, .backoff_ms = DESK_BACKOFF_MS};
-    if (str_is(apply->protocol, "sai")) /* SAI leaves it to its user to create ports; others have a size */
-        clerk->terms.cubes = apply->cubes;
+    reach_of(apply, &clerk->wanted);
+    clerk->entry = clerk->wanted.entry;
+    clerk->terms = (struct crew_terms){.cubes = clerk->wanted.cubes,
+                                       .timeout_ms = DESK_ANSWER_MS,
+                                       .attempts = DESK_ATTEMPTS,
+                                       .backoff_ms = DESK_BACKOFF_MS};
     clerk->member = (struct member){.entry = &clerk->entry, .terms = &clerk->terms, .stop = &desk->stop};
     (void)driver_find(clerk->entry.driver, &clerk->member.driver, NULL); /* reports say that there is none */
     list_init(&clerk->inbox);
@@ -385,18 +436,38 @@ static struct clerk *clerk_new(struct desk *desk, const struct switch_apply *app
     return clerk;
 }
 
-static struct clerk *clerk_of(struct desk *desk, const struct switch_apply *apply)
+static struct clerk *clerk_find(struct desk *desk, struct str name)
 {
     for (size_t i = 0; i < desk->clerks.len; i++)
-        if (str_is(apply->name, desk->clerks.items[i]->name))
+        if (str_is(name, desk->clerks.items[i]->name))
             return desk->clerks.items[i];
-    return clerk_new(desk, apply);
+    return NULL;
+}
+
+void desk_follow(struct desk *desk, const struct switch_apply *apply)
+{
+    struct clerk *clerk = clerk_find(desk, apply->name);
+    struct reach reach;
+    if (!clerk)
+        return;
+    reach_of(apply, &reach);
+    pthread_mutex_lock(&desk->lock);
+    if (!reach_equal(&reach, &clerk->wanted)) {
+        clerk->wanted = reach;
+        clerk->moved = true;
+        pthread_cond_signal(&clerk->wake);
+    }
+    pthread_mutex_unlock(&desk->lock);
 }
 
 void desk_apply(struct desk *desk, const struct switch_apply *apply)
 {
     CHECK(apply->break_count + apply->make_count <= SWITCH_CHANGES_MAX);
-    struct clerk *clerk = clerk_of(desk, apply);
+    struct clerk *clerk = clerk_find(desk, apply->name);
+    if (clerk)
+        desk_follow(desk, apply);
+    else
+        clerk = clerk_new(desk, apply);
     struct order *order = mem_alloc(sizeof *order);
     order->clerk = clerk;
     order->operation = apply->operation;

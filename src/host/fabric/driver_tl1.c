@@ -26,11 +26,13 @@ static int tl1_ask(struct phx_switch *sw, struct str command, struct buf *lines,
             return switch_fail(error, PHX_SWITCH_GARBLED, "%.250s", why.text);
         if (answer.autonomous || answer.ctag != sw->ctag || answer.verdict == TL1_DELAYED)
             continue;
-        if (answer.verdict != TL1_COMPLETED)
+        if (answer.verdict != TL1_COMPLETED) {
+            memcpy(sw->refusal, answer.code, sizeof sw->refusal);
             return switch_fail(
-                error, strncmp(answer.code, "PL", 2) == 0 ? PHX_SWITCH_DENIED : PHX_SWITCH_FAILED,
+                error, answer.code[0] == 'P' ? PHX_SWITCH_DENIED : PHX_SWITCH_FAILED,
                 "the switch refuses: %s, " STR_FORMAT, answer.code,
                 STR_ARG(str_is_utf8(answer.comment) ? str_head_utf8(answer.comment, 60) : STR("?")));
+        }
         if (lines)
             buf_add_str(lines, answer.lines);
         if (!answer.continued)
@@ -170,23 +172,35 @@ static bool tl1_word_is_plain(const char *word)
     return word[0] && !word[strcspn(word, ":;,&\"\r\n")];
 }
 
+/* A switch may repeat the command in its answer, password included: errors tell no text of the answer. */
+static int tl1_login(struct phx_switch *sw, const char *user, const char *secret,
+                     struct phx_switch_error *error)
+{
+    struct buf command BUF_CLEANUP = {0};
+    if (!tl1_word_is_plain(user) || (secret[0] && !tl1_word_is_plain(secret)))
+        return switch_fail(error, PHX_SWITCH_INVALID,
+                           "user and password: TL1 has no way to write : ; , & and quotes in them");
+    buf_printf(&command, "ACT-USER::%s:%u::%s;\n", user, ++sw->ctag, secret);
+    int rc = tl1_ask(sw, buf_str(&command), NULL, error);
+    if (rc == PHX_SWITCH_DENIED || rc == PHX_SWITCH_FAILED)
+        return switch_fail(error, PHX_SWITCH_DENIED, "the switch refuses the login of %s: %s", user,
+                           sw->refusal[0] ? sw->refusal : "it gives no code");
+    if (rc == PHX_SWITCH_GARBLED)
+        return switch_fail(error, PHX_SWITCH_GARBLED, "the switch answers the login of %s in another form",
+                           user);
+    return rc;
+}
+
 static int tl1_begin(struct phx_switch *sw, const struct phx_switch_config *config,
                      struct phx_switch_error *error)
 {
     struct buf command BUF_CLEANUP = {0}, text BUF_CLEANUP = {0};
     struct str line;
     int rc = line_open(&sw->line, config->address, config->timeout_ms, error);
-    if (rc == PHX_SWITCH_OK && config->user) {
-        const char *secret = config->secret ? config->secret : "";
-        if (!tl1_word_is_plain(config->user) || (secret[0] && !tl1_word_is_plain(secret)))
-            return switch_fail(error, PHX_SWITCH_INVALID,
-                               "user and password: TL1 has no way to write : ; , & and quotes in them");
-        buf_printf(&command, "ACT-USER::%s:%u::%s;\n", config->user, ++sw->ctag, secret);
-        rc = tl1_ask(sw, buf_str(&command), NULL, error);
-    }
+    if (rc == PHX_SWITCH_OK && config->user)
+        rc = tl1_login(sw, config->user, config->secret ? config->secret : "", error);
     if (rc < 0)
         return rc;
-    buf_clear(&command);
     buf_printf(&command, "RTRV-NETYPE:::%u:;\n", ++sw->ctag);
     rc = tl1_ask(sw, buf_str(&command), &text, error);
     if (rc < 0)

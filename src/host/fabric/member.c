@@ -7,6 +7,7 @@
 
 #include "base/backoff.h"
 #include "base/check.h"
+#include "host/fabric/line.h"
 
 _Static_assert(2 * POD_CUBES_MAX <= PHX_SWITCH_PORTS_MAX, "a driver holds every port of a pod's switch");
 
@@ -43,20 +44,32 @@ static uint32_t time_left_ms(const struct member *member)
 
 int member_enter(struct member *member, struct phx_switch_error *error)
 {
+    const struct switch_entry *entry = member->entry;
+    char read[SWITCH_SECRET_MAX];
+    struct error why;
+    if (member->session)
+        return PHX_SWITCH_OK;
+    if (entry->secret_file[0] && switch_secret_read(entry->secret_file, read, &why) < 0)
+        return switch_fail(error, PHX_SWITCH_DENIED, "%.250s", why.text);
+    const char *secret = entry->secret_file[0] ? read : entry->secret;
     uint32_t cubes = member->terms->cubes;
     uint32_t side = !cubes ? 0 : cubes <= SMALL_POD_CUBES ? SMALL_POD_CUBES : SLICE_CUBES_MAX;
     struct phx_switch_config config = {
-        .address = member->entry->address,
-        .user = member->entry->user[0] ? member->entry->user : NULL,
-        .secret = member->entry->secret[0] ? member->entry->secret : NULL,
+        .address = entry->address,
+        .user = entry->user[0] ? entry->user : NULL,
+        .secret = secret[0] ? secret : NULL,
         .timeout_ms = time_left_ms(member),
         .a_ports = side,
         .b_ports = side,
     };
-    if (member->session)
-        return PHX_SWITCH_OK;
     member->work->tries++;
-    return member->driver->open(&config, &member->session, error);
+    int rc = member->driver->open(&config, &member->session, error);
+    size_t length = strlen(error->message);
+    if (rc == PHX_SWITCH_DENIED && entry->secret_file[0])
+        snprintf(error->message + length, sizeof error->message - length,
+                 "; its password is that of " STR_FORMAT,
+                 STR_ARG(str_head_utf8(str_from(entry->secret_file), 128)));
+    return rc;
 }
 
 static int read_switch(struct member *member, struct phx_switch_error *error)

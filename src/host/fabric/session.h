@@ -23,7 +23,8 @@ struct phx_switch {
     const struct dialect *dialect;
     struct line line;
     uint32_t a_ports, b_ports;
-    uint32_t ctag; /* of the last TL1 command */
+    uint32_t ctag;   /* of the last TL1 command */
+    char refusal[5]; /* code of the last TL1 refusal; "": it had none */
     struct phx_switch_identity identity;
 };
 

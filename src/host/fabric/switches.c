@@ -1,5 +1,6 @@
 #include "host/fabric/switches.h"
 
+#include <errno.h>
 #include <fcntl.h>
 #include <unistd.h>
 
@@ -26,23 +27,41 @@ static int take_text(const struct doc *entry, const char *key, char *to, size_t 
     return 0;
 }
 
+int switch_secret_read(const char *path, char ret_secret[SWITCH_SECRET_MAX], struct error *error)
+{
+    char text[SWITCH_SECRET_MAX + 1] = {0};
+    size_t length = 0;
+    ssize_t got = -1;
+    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+    while (fd >= 0 && length < SWITCH_SECRET_MAX &&
+           (got = read(fd, text + length, SWITCH_SECRET_MAX - length)) > 0)
+        length += (size_t)got;
+    int reason = errno;
+    if (fd >= 0)
+        close(fd);
+    if (got < 0)
+        return error_set_errno(error, reason, "secretFile %.200s", path);
+    length = strcspn(text, "\r\n");
+    if (length == 0 || length >= SWITCH_SECRET_MAX)
+        return error_set(error, ERROR_INVALID,
+                         "secretFile %.200s: expected a password of 1 to %d bytes in the first line", path,
+                         SWITCH_SECRET_MAX - 1);
+    memcpy(ret_secret, text, length + 1);
+    ret_secret[length] = 0;
+    return 0;
+}
+
 static int take_secret(const struct doc *entry, struct switch_entry *to, struct error *error)
 {
-    char path[SWITCH_WORD_MAX], text[sizeof to->secret];
+    char path[SWITCH_WORD_MAX];
     if (take_text(entry, "secretFile", path, sizeof path, error) < 0)
         return ERROR_INVALID;
     if (!path[0])
         return 0;
-    int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
-    ssize_t got = fd < 0 ? -1 : read(fd, text, sizeof text - 1);
-    if (fd >= 0)
-        close(fd);
-    if (got < 0)
-        return error_set(error, ERROR_INVALID, "%u:%u: secretFile: %.200s: %m",
-                         doc_get(entry, "secretFile")->line, doc_get(entry, "secretFile")->column, path);
-    text[got] = 0;
-    text[strcspn(text, "\r\n")] = 0;
-    memcpy(to->secret, text, sizeof text);
+    const struct doc *at = doc_get(entry, "secretFile");
+    struct error why;
+    if (switch_secret_read(path, to->secret, &why) < 0)
+        return error_set(error, ERROR_INVALID, "%u:%u: %s", at->line, at->column, why.text);
     return 0;
 }
 

@@ -36,19 +36,29 @@
 #include "base/str.h"
 #include "core/fabric/wiring.h"
 
-enum { SWITCH_CHANGES_MAX = 2 * POD_CUBES_MAX, SWITCH_WORD_MAX = 256, SWITCH_WHY_MAX = 256 };
+enum {
+    SWITCH_CHANGES_MAX = 2 * POD_CUBES_MAX,
+    SWITCH_WORD_MAX = 256,
+    SWITCH_SECRET_MAX = 64,
+    SWITCH_WHY_MAX = 256
+};
 
 struct switch_entry {
     bool listed;
     char driver[SWITCH_WORD_MAX], address[SWITCH_WORD_MAX], user[64];
-    char secret[64]; /* the first line of secretFile */
+    char secret[SWITCH_SECRET_MAX];    /* the password; "": none, or in secret_file */
+    char secret_file[SWITCH_WORD_MAX]; /* read for each new session in place of `secret`; "": none */
 };
 struct switches {
     struct switch_entry entry[POD_SWITCHES]; /* by pod_switch_number() */
     uint32_t listed;
 };
 
-/* ERROR_INVALID names line and field. */
+/* Reads the first line of a file, which must have 1 to 63 bytes. ERROR_IO, ERROR_INVALID: the message names
+ * the path, and never tells what is in the file; *ret_secret is untouched. */
+int switch_secret_read(const char *path, char ret_secret[SWITCH_SECRET_MAX], struct error *error);
+
+/* Reads the list, and at once the files with passwords that it names. ERROR_INVALID names line and field. */
 int switches_parse(struct str text, struct switches *ret_switches, struct error *error);
 
 struct crew_terms {

@@ -2,6 +2,7 @@
  *
  * A command ends with ';' and carries a correlation tag (ctag), which its answer repeats:
  *
+ *     ACT-USER::admin:6::secret;             logs in, where the switch asks for it
  *     ENT-PATCH::1&2,65&66:7:;               joins 1 with 65, 2 with 66; refused if a port is joined
  *     DLT-PATCH::1&2:8:;                     parts ports
  *     RTRV-PATCH:::9:;                       lines "1,65"

@@ -1,5 +1,5 @@
 /* The TL1 side of an emulated switch: VERB:TID:AID:CTAG:BLOCK:... of GR-831, as far as host/fabric/tl1.h uses
- * it. A login is needed when the switch has a user; the emulated one takes any. */
+ * it. A switch with a user (ocs_settings) denies every command before its login; others take any login. */
 #include <strings.h>
 
 #include "base/check.h"
@@ -176,9 +176,12 @@ static void do_alarms(struct tl1_call *call)
 
 static void do_login(struct tl1_call *call)
 {
-    call->session->logged_in = call->field[2].len > 0;
+    const struct ocs_settings *settings = &call->ocs->settings;
+    bool right = !settings->user ||
+                 (str_is(call->field[2], settings->user) && str_is(call->field[5], settings->password));
+    call->session->logged_in = call->field[2].len > 0 && right;
     if (!call->session->logged_in)
-        tl1_refuse(call, "PLNA /* Login not active */");
+        tl1_refuse(call, right ? "PLNA /* Login not active */" : "PIUI /* Illegal user or password */");
 }
 
 static void do_logout(struct tl1_call *call)
@@ -239,6 +242,8 @@ void ocs_tl1_command(struct ocs_session *session, struct ocs *ocs, struct str li
         call.field[3] = STR("0");
         tl1_refuse(&call, "IICM /* Expected a correlation tag */");
     }
+    if (ocs->settings.user && !session->logged_in && !str_is(call.field[0], "ACT-USER"))
+        tl1_refuse(&call, "PLNA /* Login not active */");
     for (size_t i = 0; !call.refusal && i < sizeof verbs / sizeof *verbs; i++)
         if (str_is(call.field[0], verbs[i].verb)) {
             known = true;

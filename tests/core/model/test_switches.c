@@ -1,9 +1,11 @@
 /* spec.pods[].fabric of the cluster file: the optical switches that it gives, and where mistakes are. */
+#include "core/words/switch.h"
 #include "settings.h"
 
 #define HEAD                                                                                                 \
     "apiVersion: phalanx.dev/v1\nkind: Cluster\nmetadata: {name: c}\nspec:\n  addresses: 127.0.1.1\n"        \
     "  pods:\n"
+#define DIGITS_70 "'0123456789012345678901234567890123456789012345678901234567890123456789'"
 
 static void ports_follow_each_other_over_the_pods(void **state)
 {
@@ -80,6 +82,40 @@ static void drivers_may_have_addresses_of_their_own(void **state)
     }
 }
 
+/* All switches of an entry have its login; the file is a path, whether there is one or not. */
+static void an_entry_has_a_login(void **state)
+{
+    struct cluster cluster;
+    struct buf out BUF_CLEANUP = {0};
+    assert_true(load(HEAD "  - {cubes: 1, fabric: {switches: 'a:5000', protocol: tl1, user: admin,\n"
+                          "     secretFile: /nowhere/ocs}}\n"
+                          "  - {cubes: 1, fabric: {switches: 'b:5000', protocol: tl1, user: guest}}\n"
+                          "  - {cubes: 1, fabric: {switches: 'c:5000', protocol: tl1}}\n",
+                     &cluster, &out));
+    assert_int_equal(cluster.switch_count, 3 * POD_SWITCHES);
+    for (uint32_t i = 0; i < POD_SWITCHES; i++) {
+        const struct switch_login *first = cluster.switches[i].login,
+                                  *second = cluster.switches[POD_SWITCHES + i].login;
+        assert_true(first && str_is(first->user, "admin") && str_is(first->secret_file, "/nowhere/ocs"));
+        assert_true(second && str_is(second->user, "guest") && second->secret_file.len == 0);
+        assert_null(cluster.switches[2 * POD_SWITCHES + i].login);
+    }
+    cluster_done(&cluster);
+}
+
+static void a_shared_library_may_have_a_login(void **state)
+{
+    struct cluster cluster;
+    struct buf out BUF_CLEANUP = {0}, text BUF_CLEANUP = {0};
+    buf_printf(&text, HEAD "  - cubes: 1\n    fabric:\n      protocol: /usr/lib/ocs.so\n"
+                           "      user: 'a:b;c'\n      switches:\n");
+    for (int i = 0; i < POD_SWITCHES; i++)
+        buf_printf(&text, "      - ocs%d\n", i);
+    assert_true(load(text.data, &cluster, &out));
+    assert_true(cluster.switches[47].login && str_is(cluster.switches[47].login->user, "a:b;c"));
+    cluster_done(&cluster);
+}
+
 static void mistakes_are_named(void **state)
 {
     static const struct mistake mistakes[] = {
@@ -105,6 +141,25 @@ static void mistakes_are_named(void **state)
          "must be DRIVER:"},
         {"  - {cubes: 1, fabric: {switches: 'a:1', chips: '/run/{cube}-{machine}'}}", "must be DRIVER:"},
         {"  - {cubes: 1, fabric: {switches: 'a:1', chips: 'e:{cube}{machine}{n}'}}", "must be DRIVER:"},
+        {"  - {cubes: 1, fabric: {switches: 'a:1', user: admin}}",
+         "spec.pods[0].fabric.user: Forbidden: the protocol scpi has no login"},
+        {"  - {cubes: 1, fabric: {switches: ['a'], protocol: sai, user: admin}}",
+         "spec.pods[0].fabric.user: Forbidden: the protocol sai has no login"},
+        {"  - {cubes: 1, fabric: {switches: 'a:1', protocol: tl1, secretFile: /etc/ocs}}",
+         "spec.pods[0].fabric.secretFile: Forbidden: the file has the password of a user"},
+        {"  - {cubes: 1, fabric: {switches: 'a:1', protocol: tl1, user: admin, secretFile: etc/ocs}}",
+         "spec.pods[0].fabric.secretFile: Invalid value: must be the absolute path"},
+        {"  - {cubes: 1, fabric: {switches: 'a:1', protocol: tl1, user: admin, secretFile: \"/etc/o\\ncs\"}}",
+         "spec.pods[0].fabric.secretFile: Invalid value: must be the absolute path"},
+        {"  - {cubes: 1, fabric: {switches: 'a:1', protocol: tl1, user: ''}}",
+         "spec.pods[0].fabric.user: Invalid value: \"\": must not be empty"},
+        {"  - {cubes: 1, fabric: {switches: 'a:1', protocol: tl1, user: 'a:b'}}",
+         "spec.pods[0].fabric.user: Invalid value: \"a:b\": must be a name of 1 to 63 bytes"},
+        {"  - {cubes: 1, fabric: {switches: 'a:1', protocol: tl1, user: \"a\\nb\"}}",
+         "spec.pods[0].fabric.user: Invalid value"},
+        {"  - {cubes: 1, fabric: {switches: 'a:1', protocol: tl1, user: " DIGITS_70 "}}",
+         "spec.pods[0].fabric.user: Invalid value"},
+        {"  - {cubes: 1, fabric: {switches: 'a:1', protocol: tl1, user: 7}}", "spec.pods[0].fabric.user"},
         {"  - {cubes: 151, fabric: {switches: 'a:1'}}", "151 cubes"},
     };
     assert_mistakes(HEAD, mistakes, sizeof mistakes / sizeof *mistakes);
@@ -117,6 +172,8 @@ int main(void)
         cmocka_unit_test(a_list_gives_each_switch_its_address),
         cmocka_unit_test(each_machine_of_a_cube_has_its_chips),
         cmocka_unit_test(drivers_may_have_addresses_of_their_own),
+        cmocka_unit_test(an_entry_has_a_login),
+        cmocka_unit_test(a_shared_library_may_have_a_login),
         cmocka_unit_test(mistakes_are_named),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

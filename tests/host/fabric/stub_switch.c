@@ -1,9 +1,11 @@
 /* A driver of switches in a shared library, for tests of the loader: 64 + 64 ports in memory, one switch for
  * each address. An address says what goes wrong: "breaks=N": the session breaks once, after N pairs;
- * "dies=N": the switch is lost for good after N pairs. Ports and alarms are as stub_switch.h sets them. */
+ * "dies=N": the switch is lost for good after N pairs; "locked...": admin has to log in, with the password
+ * "right". Ports and alarms are as stub_switch.h sets them. */
 #include "stub_switch.h"
 
 #include <pthread.h>
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -48,6 +50,10 @@ void stub_set_health(const char *address, const struct stub_health *health)
 static int stub_open(const struct phx_switch_config *config, struct phx_switch **ret_switch,
                      struct phx_switch_error *error)
 {
+    bool right = config->user && config->secret && strcmp(config->user, "admin") == 0 &&
+                 strcmp(config->secret, "right") == 0;
+    if (strncmp(config->address, "locked", 6) == 0 && !right)
+        return stub_fail(error, PHX_SWITCH_DENIED, "wrong login");
     pthread_mutex_lock(&lock);
     struct phx_switch *found = stub_at(config->address);
     if (!found && (found = stub_at(""))) {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <cmocka.h>
 #include <dlfcn.h>
+#include <unistd.h>
 
 #include "base/check.h"
 #include "host/fabric/desk.h"
@@ -95,12 +96,16 @@ static void wait_until(struct heard *heard, const int *count, int wanted)
     uv_run(&heard->loop, UV_RUN_NOWAIT);
 }
 
+static const char *called;               /* the name of the switch; NULL: its address */
+static const struct switch_login *login; /* of requests; NULL: none */
+
 static void ask(struct heard *heard, const char *address, uint64_t operation, const struct circuit *breaks,
                 size_t break_count, const struct circuit *makes, size_t make_count)
 {
-    struct switch_apply apply = {.name = str_from(address),
+    struct switch_apply apply = {.name = str_from(called ? called : address),
                                  .protocol = str_from(library),
                                  .address = str_from(address),
+                                 .login = login,
                                  .operation = operation,
                                  .breaks = breaks,
                                  .makes = makes,
@@ -307,6 +312,128 @@ static void a_switch_that_restarted_without_its_circuits_was_out(void **state)
     end(&heard);
 }
 
+/* --- logins, and changed cluster files ----------------------------------------------------------------- */
+
+static char secret_file[64];
+
+static void write_secret(const char *text)
+{
+    FILE *file = fopen(secret_file, "we");
+    CHECK(file && fputs(text, file) >= 0 && fclose(file) == 0);
+}
+
+static int begin_login(void **state)
+{
+    static struct switch_login admin;
+    snprintf(secret_file, sizeof secret_file, "/tmp/phalanx-desk-XXXXXX");
+    int fd = mkstemp(secret_file);
+    CHECK(fd >= 0 && close(fd) == 0);
+    admin = (struct switch_login){STR("admin"), str_from(secret_file)};
+    login = &admin;
+    called = NULL;
+    return 0;
+}
+
+static int end_login(void **state)
+{
+    unlink(secret_file);
+    login = NULL;
+    called = NULL;
+    return 0;
+}
+
+/* Asks for two circuits, which fails; the reason has `why` in it, and not `never`. */
+static void expect_no_login(struct heard *heard, const char *address, uint64_t operation, const char *why,
+                            const char *never)
+{
+    int reports = heard->reports;
+    ask(heard, address, operation, NULL, 0, two, 2);
+    wait_until(heard, &heard->reports, reports + 1);
+    assert_int_equal(heard->outcome, SWITCH_UNREACHABLE);
+    assert_false(heard->read);
+    assert_int_equal(heard->statuses[0], CIRCUIT_NOT_APPLIED);
+    if (!strstr(heard->reason, why) || strstr(heard->reason, never))
+        fail_msg("%s", heard->reason);
+}
+
+/* The file is read for each session, so a desk goes on when it is corrected. */
+static void a_session_logs_in_with_the_first_line_of_the_file(void **state)
+{
+    struct heard heard;
+    begin(&heard);
+    unlink(secret_file);
+    expect_no_login(&heard, "locked1", 1, secret_file, "right");
+    assert_non_null(strstr(heard.reason, "No such file"));
+    wait_until(&heard, &heard.healths, 1);
+    assert_int_equal(heard.state, SWITCH_DOWN);
+    write_secret("wronger\nright\n");
+    expect_no_login(&heard, "locked1", 2, "wrong login; its password is that of /tmp/", "wronger");
+    write_secret("\nright\n");
+    expect_no_login(&heard, "locked1", 3, "1 to 63 bytes in the first line", "right");
+    write_secret("0123456789012345678901234567890123456789012345678901234567890123\n");
+    expect_no_login(&heard, "locked1", 4, "1 to 63 bytes in the first line", "0123456789");
+    write_secret("right\r\nwrong\n");
+    ask(&heard, "locked1", 5, NULL, 0, two, 2);
+    wait_until(&heard, &heard.reports, 5);
+    assert_int_equal(heard.outcome, SWITCH_DONE);
+    while (heard.state != SWITCH_UP)
+        wait_until(&heard, &heard.healths, heard.healths + 1);
+    end(&heard);
+}
+
+/* What the desk is told of the switch called "moves" by a cluster file that has changed. */
+static void follow(struct heard *heard, const char *address, const struct switch_login *as)
+{
+    desk_follow(heard->desk, &(struct switch_apply){.name = STR("moves"),
+                                                    .protocol = str_from(library),
+                                                    .address = str_from(address),
+                                                    .login = as});
+}
+
+/* Nothing is asked of a switch that is down: a desk finds out by itself that it can be reached again. */
+static void a_changed_login_reaches_a_switch_that_is_down(void **state)
+{
+    struct heard heard;
+    const struct switch_login *admin = login;
+    begin(&heard);
+    write_secret("right\n");
+    called = "moves";
+    login = NULL;
+    follow(&heard, "locked2", admin); /* not asked yet: nothing to do */
+    expect_no_login(&heard, "locked2", 1, "wrong login", "right");
+    wait_until(&heard, &heard.healths, 1);
+    assert_int_equal(heard.state, SWITCH_DOWN);
+    follow(&heard, "locked2", admin);
+    wait_until(&heard, &heard.healths, 2);
+    assert_int_equal(heard.state, SWITCH_UP);
+    end(&heard);
+}
+
+/* Another switch stands there, without the circuits: down, then up, so that the controller reads it. */
+static void a_changed_address_is_another_switch(void **state)
+{
+    struct heard heard;
+    begin(&heard);
+    called = "moves";
+    login = NULL;
+    ask(&heard, "here", 1, NULL, 0, two, 2);
+    wait_until(&heard, &heard.reports, 1);
+    wait_until(&heard, &heard.healths, 1);
+    assert_int_equal(heard.state, SWITCH_UP);
+    follow(&heard, "there", NULL);
+    wait_until(&heard, &heard.healths, 2);
+    assert_int_equal(heard.state, SWITCH_DOWN);
+    wait_until(&heard, &heard.healths, 3);
+    assert_int_equal(heard.state, SWITCH_UP);
+    ask(&heard, "there", 2, NULL, 0, NULL, 0);
+    wait_until(&heard, &heard.reports, 2);
+    assert_true(heard.read && heard.present_count == 0);
+    ask(&heard, "here", 3, NULL, 0, NULL, 0); /* a request says as well where the switch is */
+    wait_until(&heard, &heard.reports, 3);
+    assert_true(heard.read && heard.present_count == 2);
+    end(&heard);
+}
+
 static void a_protocol_that_nobody_speaks_is_refused(void **state)
 {
     struct heard heard;
@@ -334,6 +461,11 @@ int main(void)
         cmocka_unit_test(alarms_are_told_and_make_their_ports_bad),
         cmocka_unit_test(a_session_that_breaks_between_looks_takes_no_switch_out),
         cmocka_unit_test(a_switch_that_restarted_without_its_circuits_was_out),
+        cmocka_unit_test_setup_teardown(a_session_logs_in_with_the_first_line_of_the_file, begin_login,
+                                        end_login),
+        cmocka_unit_test_setup_teardown(a_changed_login_reaches_a_switch_that_is_down, begin_login,
+                                        end_login),
+        cmocka_unit_test_setup_teardown(a_changed_address_is_another_switch, begin_login, end_login),
         cmocka_unit_test(a_protocol_that_nobody_speaks_is_refused),
     };
     snprintf(library, sizeof library, "%s/stub_switch.so", build ? build : "build");

@@ -27,6 +27,8 @@ enum { SIDE = 8, STUCK = 3, DARK = 7, TUNING_MS = 3 };
 struct emulator {
     int listener;
     enum ocs_protocol protocol;
+    bool echoes; /* commands come back before their answers */
+    const char *user, *password;
     struct ocs ocs;
     pthread_t thread;
 };
@@ -54,6 +56,8 @@ static void serve_client(struct emulator *emulator, int fd)
             continue;
         ssize_t got = read(fd, bytes, sizeof bytes);
         open = got > 0;
+        if (open && emulator->echoes)
+            CHECK(write(fd, bytes, (size_t)got) == got);
         if (open)
             ocs_session_take(&session, (struct str){bytes, (size_t)got});
     }
@@ -72,7 +76,12 @@ static void *serve(void *context)
 static void start_emulator(struct emulator *emulator, enum ocs_protocol protocol, char address[256])
 {
     struct sockaddr_in where = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
-    struct ocs_settings settings = {SIDE, SIDE, TUNING_MS * 1000000, 7, 0};
+    struct ocs_settings settings = {.a_ports = SIDE,
+                                    .b_ports = SIDE,
+                                    .tuning_ns = TUNING_MS * 1000000,
+                                    .seed = 7,
+                                    .user = emulator->user,
+                                    .password = emulator->password};
     socklen_t size = sizeof where;
     emulator->protocol = protocol;
     ocs_init(&emulator->ocs, &settings);
@@ -371,6 +380,46 @@ static void loss_is_the_factorys_or_absent(void **state)
     assert_true(loss.a == 2 && loss.b == SIDE + 1 && loss.loss_mdb == 1230);
 }
 
+/* --- logins of TL1 -------------------------------------------------------------------------------------- */
+
+/* Opens a session with a switch of its own that wants admin's login; returns the status. */
+static int log_in(const char *user, const char *secret, bool echoes, struct phx_switch_error *error)
+{
+    struct emulator emulator = {.echoes = echoes, .user = "admin", .password = "right"};
+    char address[256];
+    struct phx_switch *sw = NULL;
+    *error = (struct phx_switch_error){0};
+    start_emulator(&emulator, OCS_TL1, address);
+    struct phx_switch_config config = {address, user, secret, 2000, SIDE, SIDE};
+    int rc = driver_tl1.open(&config, &sw, error);
+    if (rc == PHX_SWITCH_OK)
+        driver_tl1.close(sw);
+    stop_emulator(&emulator);
+    return rc;
+}
+
+static void a_login_opens_the_session(void **state)
+{
+    struct phx_switch_error error;
+    assert_int_equal(log_in("admin", "right", false, &error), PHX_SWITCH_OK);
+    assert_int_equal(log_in(NULL, NULL, false, &error), PHX_SWITCH_DENIED);
+    assert_non_null(strstr(error.message, "PLNA, Login not active"));
+    assert_int_equal(log_in("admin", "ri;ght", false, &error), PHX_SWITCH_INVALID);
+    assert_null(strstr(error.message, "ri;ght"));
+}
+
+/* Nor is a password told where a switch repeats the command. */
+static void a_refused_login_is_told_without_the_password(void **state)
+{
+    struct phx_switch_error error;
+    assert_int_equal(log_in("admin", "wrong", false, &error), PHX_SWITCH_DENIED);
+    assert_string_equal(error.message, "the switch refuses the login of admin: PIUI");
+    assert_int_equal(log_in("root", NULL, false, &error), PHX_SWITCH_DENIED);
+    assert_string_equal(error.message, "the switch refuses the login of root: PIUI");
+    assert_int_equal(log_in("admin", "wrong", true, &error), PHX_SWITCH_GARBLED);
+    assert_string_equal(error.message, "the switch answers the login of admin in another form");
+}
+
 #define CASE(function, subject)                                                                              \
     {                                                                                                        \
 #function, function, begin, end, subject                                                             \
@@ -388,7 +437,12 @@ int main(void)
     static struct subject scpi = {.name = "scpi"}, tl1 = {.name = "tl1"}, sai = {.name = "sai"};
     const struct CMUnitTest scpi_tests[] = {CASES(&scpi)}, tl1_tests[] = {CASES(&tl1)},
                             sai_tests[] = {CASES(&sai)};
-    int failed = cmocka_run_group_tests_name("scpi", scpi_tests, NULL, NULL);
+    const struct CMUnitTest login_tests[] = {
+        cmocka_unit_test(a_login_opens_the_session),
+        cmocka_unit_test(a_refused_login_is_told_without_the_password),
+    };
+    int failed = cmocka_run_group_tests_name("tl1 logins", login_tests, NULL, NULL);
+    failed += cmocka_run_group_tests_name("scpi", scpi_tests, NULL, NULL);
     failed += cmocka_run_group_tests_name("tl1", tl1_tests, NULL, NULL);
     return failed + cmocka_run_group_tests_name("sai", sai_tests, NULL, NULL);
 }

@@ -108,6 +108,34 @@ static void tl1_answers_when_mirrors_are_at_rest(void **state)
     ocs_session_done(&session);
 }
 
+static void tl1_insists_on_its_login(void **state)
+{
+    struct ocs ocs;
+    struct ocs_session session;
+    struct ocs_settings locked = settings;
+    locked.user = "admin";
+    locked.password = "right";
+    ocs_init(&ocs, &locked);
+    ocs_session_init(&session, OCS_TL1);
+    for (size_t i = 0; i < 3; i++) {
+        static const char *const early[] = {"RTRV-PATCH:::1:;", "ENT-PATCH::1,65:1:;", "FOO:::1:;"};
+        const char *answer = talk(&session, &ocs, early[i], 0, NULL);
+        assert_true(strstr(answer, "M  1 DENY") && strstr(answer, "PLNA"));
+    }
+    for (size_t i = 0; i < 4; i++) {
+        static const char *const wrong[] = {"ACT-USER::admin:2::wrong;", "ACT-USER::root:2::right;",
+                                            "ACT-USER::admin:2;", "ACT-USER:::2::right;"};
+        const char *answer = talk(&session, &ocs, wrong[i], 0, NULL);
+        assert_true(strstr(answer, "M  2 DENY") && strstr(answer, "PIUI"));
+    }
+    assert_non_null(strstr(talk(&session, &ocs, "ACT-USER::admin:3::right;", 0, NULL), "M  3 COMPLD"));
+    assert_non_null(strstr(talk(&session, &ocs, "RTRV-PATCH:::4:;", 0, NULL), "M  4 COMPLD"));
+    assert_non_null(strstr(talk(&session, &ocs, "CANC-USER::admin:5;", 0, NULL), "M  5 COMPLD"));
+    assert_non_null(strstr(talk(&session, &ocs, "RTRV-PATCH:::6:;", 0, NULL), "PLNA"));
+    assert_int_equal(ocs_peer(&ocs, 1), 0);
+    ocs_session_done(&session);
+}
+
 static void a_switch_dies_in_the_midst_of_a_batch(void **state)
 {
     struct ocs ocs;
@@ -156,6 +184,7 @@ int main(void)
         cmocka_unit_test(ports_in_use_are_not_taken),
         cmocka_unit_test(scpi_answers_when_mirrors_are_at_rest),
         cmocka_unit_test(tl1_answers_when_mirrors_are_at_rest),
+        cmocka_unit_test(tl1_insists_on_its_login),
         cmocka_unit_test(a_switch_dies_in_the_midst_of_a_batch),
         cmocka_unit_test(scripts_are_read_and_refused),
     };
