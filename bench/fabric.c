@@ -3,13 +3,16 @@
  * a pod (emulated, another process, TCP) need for all 3,072 cross-connects.
  *
  *     bench_fabric          some of each case, in less than two minutes of one core
- *     bench_fabric all      every shape of up to 64 cubes without each of the 48 switches, 1,000 pairs of
- *                           switches, 100 seeds of dead links
+ *     bench_fabric all      more of each: 100 seeds of dead links, `sweep 64` and `pairs 64`
  *     bench_fabric gather   what ranks tell each other at the start of a session alone
  *     bench_fabric cache    solved tables from a folder, beside tables that are built, alone
  *     bench_fabric place    streams of slices through a pod alone
- *     bench_fabric sweep N P  of these, shapes of up to N (64) cubes alone, by P processes (one a core)
- *     bench_fabric pairs N P  the pairs of switches alone, on random shapes of up to N (64) cubes
+ *     bench_fabric sweep [N [P]] [all]   shapes of up to N (64) cubes alone, by P processes (one a core): all
+ *                           switches well, then without each of the 48 switches; then the cases of `pairs`.
+ *                           The extents of plain shapes ascend, as in 4x4x8; `all` adds their other orders
+ *     bench_fabric pairs [N [P]]   1,000 random pairs of switches, on random shapes of up to N (64) cubes
+ *
+ * Long cases say on standard error how far they are.
  *
  * Every table is proved (core/fabric/prove.h); a proof that fails ends the bench. Times are of the processor,
  * so that other work on the computer does not count. */
@@ -39,7 +42,6 @@
 #include "sweep.h"
 #include "timing.h"
 
-enum { SWEEP_SHAPES_MAX = 256 };
 static bool everything;
 static uint32_t processes; /* of a sweep */
 static struct rng rng;
@@ -251,6 +253,7 @@ static void run_sweep(struct sweep *sweep, const char *what)
 {
     char name[192], worst[96];
     double begin_s = children_s();
+    sweep->what = what;
     if (!sweep_run(sweep, processes))
         exit(1);
     snprintf(name, sizeof name, "%s: time of one core", what);
@@ -262,32 +265,34 @@ static void run_sweep(struct sweep *sweep, const char *what)
     snprintf(name, sizeof name, "%s: pairs of chips delivered", what);
     put(name, (double)sweep->pairs, "pairs", 0);
     sweep_name(&sweep->cases.items[sweep->worst], worst, sizeof worst);
-    snprintf(name, sizeof name, "%s: worst / fault-free (%s)", what, worst);
+    const char *beside = sweep->cases.items[0].dead_count ? "fault-free" : "optimum";
+    snprintf(name, sizeof name, "%s: worst / %s (%s)", what, beside, worst);
     put(name, sweep->worst_ratio, "ratio", 1);
     vec_done(&sweep->cases);
 }
 
-static void add_case(struct sweep *sweep, struct slice_shape shape, uint32_t number)
-{
-    struct pod_switch dead = pod_switch_at(number);
-    sweep_add(sweep, shape, &dead, 1);
-}
-
-/* Every shape without each switch, or without every `stride`-th. */
-static void sweep_switches(uint32_t cubes_max, uint32_t stride)
+/* Every shape with all switches, then without each switch, or without every `stride`-th. */
+static void sweep_switches(enum sweep_family family, uint32_t cubes_max, uint32_t stride)
 {
     static struct slice_shape shapes[SWEEP_SHAPES_MAX];
-    for (int twisted = 0; twisted < 2; twisted++) {
-        struct sweep sweep = {0};
-        char what[64];
-        uint32_t count = sweep_shapes(cubes_max, twisted, shapes), number = 0;
-        for (uint32_t i = 0; i < count; i++, number %= POD_SWITCHES)
-            for (; number < POD_SWITCHES; number += stride)
-                add_case(&sweep, shapes[i], number);
-        snprintf(what, sizeof what, "%s, <= %u cubes, a switch out", twisted ? "twisted" : "plain",
-                 cubes_max);
-        run_sweep(&sweep, what);
+    struct sweep whole = {0}, cut = {0};
+    uint32_t count = sweep_shapes(cubes_max, family, shapes), number = 0;
+    if (count == 0)
+        return;
+    for (uint32_t i = 0; i < count; i++, number %= POD_SWITCHES) {
+        sweep_add(&whole, shapes[i], NULL, 0);
+        for (; number < POD_SWITCHES; number += stride) {
+            struct pod_switch dead = pod_switch_at(number);
+            sweep_add(&cut, shapes[i], &dead, 1);
+        }
     }
+    char what[64], name[96];
+    snprintf(what, sizeof what, "%s, <= %u cubes, no switch out", sweep_families[family], cubes_max);
+    snprintf(name, sizeof name, "%s: different shapes", what);
+    put(name, count, "shapes", 0);
+    run_sweep(&whole, what);
+    snprintf(what, sizeof what, "%s, <= %u cubes, a switch out", sweep_families[family], cubes_max);
+    run_sweep(&cut, what);
 }
 
 /* Random pairs of switches, random shapes. */
@@ -295,8 +300,8 @@ static void sweep_pairs(uint32_t cubes_max, uint32_t count)
 {
     static struct slice_shape shapes[SWEEP_SHAPES_MAX];
     struct sweep sweep = {0};
-    uint32_t plain = sweep_shapes(cubes_max, false, shapes),
-             all = plain + sweep_shapes(cubes_max, true, shapes + plain);
+    uint32_t plain = sweep_shapes(cubes_max, SWEEP_PLAIN, shapes),
+             all = plain + sweep_shapes(cubes_max, SWEEP_TWISTED, shapes + plain);
     rng_seed(&rng, 2);
     for (uint32_t i = 0; i < count; i++) {
         uint32_t first = (uint32_t)rng_below(&rng, POD_SWITCHES),
@@ -632,22 +637,48 @@ static void bench_gather(void)
     }
 }
 
+/* Reads two numbers, of which none or the second may be missing, and then keeps its value. */
+static void read_numbers(char **words, const int64_t *max, int64_t *numbers)
+{
+    for (int i = 0; i < 2 && words[i]; i++)
+        if (!str_to_i64(str_from(words[i]), 1, max[i], &numbers[i])) {
+            fprintf(stderr, "bench_fabric: argument %s: expected a number from 1 to %lld\n", words[i],
+                    (long long)max[i]);
+            exit(2);
+        }
+    if (words[0] && words[1] && words[2]) {
+        fprintf(stderr, "bench_fabric: unexpected argument %s\n", words[2]);
+        exit(2);
+    }
+}
+
+/* The cases `sweep` and `pairs`; `count` words follow the name. */
+static void sweep_alone(bool shapes, char **words, int count)
+{
+    int64_t numbers[] = {64, processes};
+    bool all = shapes && count > 0 && strcmp(words[count - 1], "all") == 0;
+    if (all)
+        words[count - 1] = NULL;
+    read_numbers(words, (int64_t[]){64, 256}, numbers);
+    uint32_t cubes = (uint32_t)numbers[0];
+    processes = (uint32_t)numbers[1];
+    if (shapes) {
+        sweep_switches(SWEEP_PLAIN, cubes, 1);
+        sweep_switches(SWEEP_TWISTED, cubes, 1);
+    }
+    if (all)
+        sweep_switches(SWEEP_OTHER_ORDERS, cubes, 1);
+    sweep_pairs(cubes, 1000);
+}
+
 int main(int argc, char **argv)
 {
     everything = argc > 1 && strcmp(argv[1], "all") == 0;
     rng_seed(&rng, 1);
     processes = (uint32_t)sysconf(_SC_NPROCESSORS_ONLN);
     bool sweep = argc > 1 && strcmp(argv[1], "sweep") == 0;
-    if (sweep || (argc > 1 && strcmp(argv[1], "pairs") == 0)) {
-        int64_t cubes = 64, asked = processes;
-        CHECK(argc < 3 || str_to_i64(str_from(argv[2]), 1, 64, &cubes));
-        CHECK(argc < 4 || str_to_i64(str_from(argv[3]), 1, 256, &asked));
-        processes = (uint32_t)asked;
-        if (sweep)
-            sweep_switches((uint32_t)cubes, 1);
-        sweep_pairs((uint32_t)cubes, 1000);
-        return 0;
-    }
+    if (sweep || (argc > 1 && strcmp(argv[1], "pairs") == 0))
+        return sweep_alone(sweep, argv + 2, argc - 2), 0;
     if (argc > 1 && strcmp(argv[1], "cache") == 0)
         return bench_cache(), 0;
     bench_gather();
@@ -668,6 +699,7 @@ int main(int argc, char **argv)
     bench_loads();
     bench_links();
     sweep_pairs(everything ? 64 : 16, everything ? 1000 : 60);
-    sweep_switches(everything ? 64 : 8, everything ? 1 : 5);
+    for (int family = SWEEP_PLAIN; family <= SWEEP_TWISTED; family++)
+        sweep_switches((enum sweep_family)family, everything ? 64 : 8, everything ? 1 : 5);
     return 0;
 }

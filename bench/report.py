@@ -79,6 +79,7 @@ TARGETS = [
     ("fabric", r"^load of 8x8x16-twisted$", "value", "<=", 1195),
     ("fabric", r"^load of 8x16x16-twisted$", "value", "<=", 2985),
     ("fabric", r"^load of [\dx]+-twisted without", "ratio_limit", "<=", 1.02),
+    ("fabric", r"^plain, .* worst / optimum", "value", "<=", 1),
     ("fabric", r"^plain, .* worst / fault-free", "value", "<=", 1.071),
     ("fabric", r"^tables of 16x16x16$", "value", "<=", 400),
     ("fabric", r"^tables of 16x16x16 without", "value", "<=", 4000),

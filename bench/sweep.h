@@ -1,5 +1,5 @@
-/* sweep.h - many tables, built and proved by several processes: every shape of a pod without one switch or
- * with a pair of switches out.
+/* sweep.h - many tables, built and proved by several processes: every shape of a pod with all switches, with
+ * one switch out, or with a pair of switches out.
  *
  * Cases whose canonical torus is the same (core/fabric/route.h) have the same tables, shifted: one of them is
  * built and proved, and of the others every link is compared with that of the canonical torus, which carries
@@ -22,7 +22,15 @@
 #include "core/fabric/bound.h"
 #include "core/fabric/prove.h"
 
-enum { SWEEP_SAMPLE = 64 };
+enum { SWEEP_SAMPLE = 64, SWEEP_SHAPES_MAX = 1024 };
+/* The shapes of whole cubes, in three lists without a shape in common. */
+enum sweep_family {
+    SWEEP_PLAIN,        /* x <= y <= z */
+    SWEEP_TWISTED,      /* which exist in this order only */
+    SWEEP_OTHER_ORDERS, /* the plain shapes whose extents do not ascend, such as 8x4x4 */
+    SWEEP_FAMILIES
+};
+static const char *const sweep_families[SWEEP_FAMILIES] = {"plain", "twisted", "plain, other orders"};
 struct sweep_case {
     struct slice_shape shape;
     struct pod_switch dead[2];
@@ -37,6 +45,7 @@ struct sweep_board {
     double ratio[]; /* of the largest load to the bound of the shape without faults; 0: as the `same` case */
 };
 struct sweep {
+    const char *what; /* for people */
     VEC(struct sweep_case) cases;
     uint32_t worst; /* case */
     double worst_ratio;
@@ -66,11 +75,11 @@ static void sweep_add(struct sweep *sweep, struct slice_shape shape, const struc
     torus_done(&canonical);
     torus_done(&torus);
     item.same = (uint32_t)sweep->cases.len;
-    for (uint32_t i = 0; i < sweep->cases.len && item.same == sweep->cases.len; i++) {
+    for (size_t i = sweep->cases.len; i-- > 0 && item.same == sweep->cases.len;) {
         const struct sweep_case *other = &sweep->cases.items[i];
         if (memcmp(&other->shape, &shape, sizeof shape) == 0 &&
             memcmp(other->canonical, item.canonical, sizeof item.canonical) == 0)
-            item.same = i;
+            item.same = other->same;
     }
     vec_push(&sweep->cases, item);
 }
@@ -79,9 +88,10 @@ static void sweep_name(const struct sweep_case *item, char *text, size_t size)
 {
     char shape[SHAPE_TEXT_MAX];
     slice_shape_format(&item->shape, shape);
-    int len = snprintf(text, size, "%s without %s", shape, pod_switch_name(item->dead[0]));
-    if (item->dead_count > 1)
-        snprintf(text + len, size - (size_t)len, " and %s", pod_switch_name(item->dead[1]));
+    int len = snprintf(text, size, "%s", shape);
+    for (uint32_t i = 0; i < item->dead_count; i++)
+        len += snprintf(text + len, size - (size_t)len, " %s %s", i ? "and" : "without",
+                        pod_switch_name(item->dead[i]));
 }
 
 static int sweep_prove(const struct torus *torus, const struct sweep_case *item, struct sweep_board *board,
@@ -102,12 +112,13 @@ static int sweep_prove(const struct torus *torus, const struct sweep_case *item,
     return rc;
 }
 
-/* Counts a proved case of `all`, and says how many there are on standard error, twenty times in a sweep. */
-static void sweep_count(struct sweep_board *board, size_t all)
+/* Counts a proved case, and says how many there are on standard error, twenty times in a sweep. */
+static void sweep_count(const struct sweep *sweep, struct sweep_board *board)
 {
     uint32_t proved = __atomic_add_fetch(&board->proved, 1, __ATOMIC_RELAXED);
+    size_t all = sweep->cases.len;
     if (proved * 20 / all != (proved - 1) * 20 / all)
-        fprintf(stderr, "%u of %zu tables are proved\n", proved, all);
+        fprintf(stderr, "%s: %u of %zu tables are proved\n", sweep->what, proved, all);
 }
 
 static bool sweep_solve(const struct sweep *sweep, struct sweep_board *board, uint32_t number)
@@ -125,7 +136,7 @@ static bool sweep_solve(const struct sweep *sweep, struct sweep_board *board, ui
         __atomic_add_fetch(&board->pairs, (uint64_t)torus.chips * (torus.chips - 1), __ATOMIC_RELAXED);
     if (rc == 0) {
         __atomic_add_fetch(&board->carried, carried, __ATOMIC_RELAXED);
-        sweep_count(board, sweep->cases.len);
+        sweep_count(sweep, board);
     } else {
         sweep_name(item, name, sizeof name);
         fprintf(stderr, "%s: %s\n", name, error.text);
@@ -166,17 +177,21 @@ static bool sweep_run(struct sweep *sweep, uint32_t processes)
     return good && sweep->proved == sweep->cases.len;
 }
 
-/* Lists all shapes of whole cubes with sorted extents, plain or twisted; returns how many. */
-static uint32_t sweep_shapes(uint32_t cubes_max, bool twisted, struct slice_shape *ret_shapes)
+/* Lists the shapes of a family that have at most so many cubes; returns how many. */
+static uint32_t sweep_shapes(uint32_t cubes_max, enum sweep_family family,
+                             struct slice_shape ret_shapes[SWEEP_SHAPES_MAX])
 {
     uint32_t count = 0;
-    for (uint32_t x = 1; x * x * x <= cubes_max; x++)
-        for (uint32_t y = x; x * y * y <= cubes_max; y++)
-            for (uint32_t z = y; x * y * z <= cubes_max; z++) {
+    for (uint32_t x = 1; x <= cubes_max; x++)
+        for (uint32_t y = 1; x * y <= cubes_max; y++)
+            for (uint32_t z = 1; x * y * z <= cubes_max; z++) {
                 struct slice_shape shape = {{(uint16_t)(4 * x), (uint16_t)(4 * y), (uint16_t)(4 * z)},
-                                            twisted};
-                if (slice_shape_check(&shape, NULL) == 0)
-                    ret_shapes[count++] = shape;
+                                            family == SWEEP_TWISTED};
+                bool ascends = x <= y && y <= z;
+                if (ascends == (family == SWEEP_OTHER_ORDERS) || slice_shape_check(&shape, NULL) < 0)
+                    continue;
+                CHECK(count < SWEEP_SHAPES_MAX);
+                ret_shapes[count++] = shape;
             }
     return count;
 }
