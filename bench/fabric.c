@@ -7,10 +7,16 @@
  *     bench_fabric gather   what ranks tell each other at the start of a session alone
  *     bench_fabric cache    solved tables from a folder, beside tables that are built, alone
  *     bench_fabric place    streams of slices through a pod alone
- *     bench_fabric sweep [N [P]] [all]   shapes of up to N (64) cubes alone, by P processes (one a core): all
- *                           switches well, then without each of the 48 switches; then the cases of `pairs`.
- *                           The extents of plain shapes ascend, as in 4x4x8; `all` adds their other orders
- *     bench_fabric pairs [N [P]]   1,000 random pairs of switches, on random shapes of up to N (64) cubes
+ *     bench_fabric links [S [M]]
+ *                           8x8x8 with each number of dead links from 1 to M (64), S (100) seeds of each:
+ *                           tables that hold, seeds whose torus fell apart, the largest load beside the
+ *                           bound without faults
+ *     bench_fabric sweep [N [P]] [all]
+ *                           shapes of up to N (64) cubes alone, by P processes (one a core): all switches
+ *                           well, then without each of the 48 switches; then the cases of `pairs`. The
+ *                           extents of plain shapes ascend, as in 4x4x8; `all` adds their other orders
+ *     bench_fabric pairs [N [P]]
+ *                           1,000 random pairs of switches alone, on random shapes of up to N (64) cubes
  *
  * Long cases say on standard error how far they are.
  *
@@ -96,26 +102,30 @@ struct result {
 };
 
 /* Builds and proves, and lets go of the torus. */
+static int try_to_solve(struct torus *torus, struct result *ret_result, struct error *error)
+{
+    struct route route = {0};
+    double begin_ms = cpu_ms();
+    int rc = route_build(torus, &route, error);
+    double built_ms = cpu_ms();
+    if (rc == 0)
+        rc = route_prove(torus, &route, &ret_result->proof, NULL, error);
+    ret_result->prove_ms = cpu_ms() - built_ms;
+    ret_result->build_ms = built_ms - begin_ms;
+    ret_result->bound = torus_load_bound(torus);
+    route_done(&route);
+    torus_done(torus);
+    return rc;
+}
+
 static struct result solve(struct torus *torus)
 {
     struct result result;
-    struct route route;
     struct error error;
-    double begin_ms = cpu_ms();
-    if (route_build(torus, &route, &error) < 0) {
+    if (try_to_solve(torus, &result, &error) < 0) {
         fprintf(stderr, "%s\n", error.text);
         exit(1);
     }
-    double built_ms = cpu_ms();
-    if (route_prove(torus, &route, &result.proof, NULL, &error) < 0) {
-        fprintf(stderr, "%s\n", error.text);
-        exit(1);
-    }
-    result.prove_ms = cpu_ms() - built_ms;
-    result.build_ms = built_ms - begin_ms;
-    result.bound = torus_load_bound(torus);
-    route_done(&route);
-    torus_done(torus);
     return result;
 }
 
@@ -218,35 +228,84 @@ static void bench_cut(const char *shape, int runs)
     put(name, worst, "ms", 0);
 }
 
-/* Random dead links: the worst load, and how often the links still joined all chips. */
+enum { LINKS_SEEDS_MAX = 1000, LINKS_MAX = 512 };
+/* 8x8x8 with one number of random dead links, many seeds. */
+struct dead_links {
+    double loads[LINKS_SEEDS_MAX]; /* of the busiest link, by table that holds */
+    uint32_t proved, apart;        /* apart: dead links part the torus, and tables are refused */
+    double most, bound;            /* the largest load, and the bound of its torus */
+};
+
+static void solve_dead_links(uint32_t count, uint32_t seeds, struct dead_links *ret_links)
+{
+    *ret_links = (struct dead_links){.bound = 1};
+    for (uint32_t seed = 0; seed < seeds; seed++) {
+        rng_seed(&rng, 1000 * count + seed);
+        struct torus torus = torus_of("8x8x8");
+        struct result result;
+        struct error error;
+        kill_random(&torus, count);
+        bool joined = torus_connected(&torus);
+        int rc = try_to_solve(&torus, &result, &error);
+        if (!joined && rc == ERROR_UNAVAILABLE) {
+            ret_links->apart++;
+            continue;
+        }
+        if (!joined || rc < 0) {
+            fprintf(stderr, "8x8x8, %u dead links, seed %u: %s\n", count, seed,
+                    rc < 0 ? error.text : "tables of a torus that is not connected");
+            exit(1);
+        }
+        double load = result.proof.load_max;
+        ret_links->loads[ret_links->proved++] = load;
+        if (load > ret_links->most) {
+            ret_links->most = load;
+            ret_links->bound = bound_of(result.bound);
+        }
+    }
+}
+
+static struct dead_links links;
+
 static void bench_links(void)
 {
-    uint32_t seeds = everything ? 100 : 8;
     for (uint32_t count = 1; count <= 64; count *= 2) {
-        double most = 0, bound = 1;
-        double loads[100];
-        uint32_t proved = 0;
-        for (uint32_t seed = 0; seed < seeds; seed++) {
-            rng_seed(&rng, 1000 * count + seed);
-            struct torus torus = torus_of("8x8x8");
-            kill_random(&torus, count);
-            if (!torus_connected(&torus)) {
-                torus_done(&torus);
-                continue;
-            }
-            struct result result = solve(&torus);
-            loads[proved++] = (double)result.proof.load_max;
-            if (result.proof.load_max > most) {
-                most = result.proof.load_max;
-                bound = bound_of(result.bound);
-            }
-        }
         char name[96];
-        snprintf(name, sizeof name, "8x8x8, %u dead links: median load of %u seeds", count, proved);
-        put(name, median(loads, proved), "units", 512);
+        solve_dead_links(count, everything ? 100 : 8, &links);
+        snprintf(name, sizeof name, "8x8x8, %u dead links: median load of %u seeds", count, links.proved);
+        put(name, median(links.loads, links.proved), "units", 512);
         snprintf(name, sizeof name, "8x8x8, %u dead links: largest load", count);
-        put(name, most, "units", bound);
+        put(name, links.most, "units", links.bound);
     }
+}
+
+/* Every number of dead links up to `most`. */
+static void links_alone(uint32_t seeds, uint32_t most)
+{
+    uint64_t proved = 0, apart = 0;
+    double largest = 0;
+    char name[96];
+    for (uint32_t count = 1; count <= most; count++) {
+        solve_dead_links(count, seeds, &links);
+        snprintf(name, sizeof name, "8x8x8, %u dead links: tables that hold", count);
+        put(name, links.proved, "tables", seeds);
+        snprintf(name, sizeof name, "8x8x8, %u dead links: seeds whose torus fell apart", count);
+        put(name, links.apart, "seeds", 0);
+        snprintf(name, sizeof name, "8x8x8, %u dead links: largest load / fault-free", count);
+        put(name, links.most, "units", 512);
+        fprintf(stderr, "8x8x8: %u of %u numbers of dead links are done\n", count, most);
+        proved += links.proved;
+        apart += links.apart;
+        largest = links.most > largest ? links.most : largest;
+    }
+    snprintf(name, sizeof name, "8x8x8, 1 to %u dead links: tables that hold", most);
+    put(name, (double)proved, "tables", (double)seeds * most);
+    snprintf(name, sizeof name, "8x8x8, 1 to %u dead links: seeds whose torus fell apart", most);
+    put(name, (double)apart, "seeds", 0);
+    snprintf(name, sizeof name, "8x8x8, 1 to %u dead links: largest load / fault-free", most);
+    put(name, largest, "units", 512);
+    snprintf(name, sizeof name, "8x8x8, 1 to %u dead links: time of one core", most);
+    put(name, cpu_ms() / 1e3, "s", 0);
 }
 
 static void run_sweep(struct sweep *sweep, const char *what)
@@ -679,6 +738,11 @@ int main(int argc, char **argv)
     bool sweep = argc > 1 && strcmp(argv[1], "sweep") == 0;
     if (sweep || (argc > 1 && strcmp(argv[1], "pairs") == 0))
         return sweep_alone(sweep, argv + 2, argc - 2), 0;
+    if (argc > 1 && strcmp(argv[1], "links") == 0) {
+        int64_t numbers[] = {100, 64};
+        read_numbers(argv + 2, (int64_t[]){LINKS_SEEDS_MAX, LINKS_MAX}, numbers);
+        return links_alone((uint32_t)numbers[0], (uint32_t)numbers[1]), 0;
+    }
     if (argc > 1 && strcmp(argv[1], "cache") == 0)
         return bench_cache(), 0;
     bench_gather();
