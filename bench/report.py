@@ -93,6 +93,7 @@ TARGETS = [
     ("fabric", r"^availability: simulated", "value", "<=", 3),
     ("cycle", r"^all-to-all of 8x8x8$", "ratio_limit", "<=", 1.111),
     ("cycle", r"^no deadlock, 4x4x4 without x5$", "value", ">=", 10),
+    ("torus", r"(steps lost|restarts|unlike an undisturbed run's)$", "value", "<=", 0),
     ("wire", r"^(put and )?get of 64 bytes, shared memory", "value", "<=", 20),
     ("wire", r"^(put and )?get of 64 bytes, shared memory", "best", "<=", 10),  # no thread sleeps
     ("wire", r"^(put and )?get of 64 bytes, TCP", "value", "<=", 60),
