@@ -124,17 +124,24 @@ static void emit(struct step *step, uint32_t pod, uint32_t number)
                               .timeout_ns = config->timeout_ns};
 }
 
-/* Asks the switch for what it holds. The host watches the health of a switch from the first request to it
- * on. */
-static void look(struct step *step, uint32_t pod, uint32_t number)
+/* Sends the changes that were filled in as the next request. */
+static void request(struct step *step, uint32_t pod, uint32_t number)
 {
     struct switch_now *now = &step->slices->pods[pod]->switches[number];
     CHECK(now->operation == 0);
-    vec_clear(&now->breaks);
-    vec_clear(&now->makes);
     now->operation = ++step->slices->operations;
     now->retry_ns = 0;
     emit(step, pod, number);
+}
+
+/* Asks the switch for what it holds, by an empty request. The host watches the health of a switch from the
+ * first request to it on. */
+static void look(struct step *step, uint32_t pod, uint32_t number)
+{
+    struct switch_now *now = &step->slices->pods[pod]->switches[number];
+    vec_clear(&now->breaks);
+    vec_clear(&now->makes);
+    request(step, pod, number);
 }
 
 /* Below it are all numbers that earlier controllers gave, also such as this log has lost (slice.h). */
@@ -220,15 +227,10 @@ static void go_on(struct step *step, uint32_t p, uint32_t number, const struct i
     needed |= now->verify;
     if (now->operation || switch_is_out(now) || now->retry_ns > step->now_ns || !needed)
         return;
-    if (!now->known) {
-        vec_clear(&now->breaks);
-        vec_clear(&now->makes);
-    } else if (!compare(pod, number, intent) && !is_out_of_date(step->slices, pod, number)) {
-        return;
-    }
-    now->operation = ++step->slices->operations;
-    now->retry_ns = 0;
-    emit(step, p, number);
+    if (!now->known)
+        look(step, p, number);
+    else if (compare(pod, number, intent) || is_out_of_date(step->slices, pod, number))
+        request(step, p, number);
 }
 
 /* --- phases --------------------------------------------------------------------------------------------- */

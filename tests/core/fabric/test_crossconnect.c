@@ -292,7 +292,7 @@ static uint32_t kept_of(const struct crossconnects *now, const struct cube_slice
     return kept;
 }
 
-/* One switch of an axis that is out must not move the cubes. */
+/* Cubes stay where they are when a switch of an axis is out. */
 static void test_a_switch_that_is_out_moves_no_cube(void **state)
 {
     static const uint16_t cubes[] = {9, 3, 60, 17, 5, 6, 7, 8}, again[] = {17, 5, 6, 3, 60, 7, 8, 9};
