@@ -8,7 +8,6 @@
 #include "doc/json.h"
 #include "cmd/client.h"
 #include "cmd/cluster_file.h"
-#include "core/words/switch.h"
 #include "host/fabric/switches.h"
 
 struct live {
@@ -300,15 +299,7 @@ static bool take_cluster(const struct live_order *order, struct switches *switch
     const struct pod *pod = pod_in(&cluster, order->cluster, order->in);
     for (uint32_t i = 0; pod && i < POD_SWITCHES; i++) {
         const struct optical_switch *at = &cluster.switches[pod->first_switch + i];
-        struct switch_entry *entry = &switches->entry[at->number];
-        snprintf(entry->driver, sizeof entry->driver, STR_FORMAT, STR_ARG(at->protocol));
-        snprintf(entry->address, sizeof entry->address, STR_FORMAT, STR_ARG(at->address));
-        if (at->login) {
-            snprintf(entry->user, sizeof entry->user, STR_FORMAT, STR_ARG(at->login->user));
-            snprintf(entry->secret_file, sizeof entry->secret_file, STR_FORMAT,
-                     STR_ARG(at->login->secret_file));
-        }
-        entry->listed = true;
+        switches->entry[at->number] = switch_entry_of(at->protocol, at->address, at->login);
         switches->listed++;
     }
     cluster_done(&cluster);

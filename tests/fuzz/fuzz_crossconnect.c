@@ -95,7 +95,7 @@ static void mark_cubes(const struct cube_slice *slice, bool mine[POD_CUBES_MAX])
     }
 }
 
-/* What each change may touch, and the order of a switch's changes. */
+/* Limits of each change, and the order of a switch's changes. */
 static void check_changes(const struct pod *pod, const struct crossconnect_plan *plan,
                           const bool mine[POD_CUBES_MAX])
 {

@@ -1,4 +1,4 @@
-/* What the ranks of a slice tell each other of their chips (job/fabric/gather.h), true and untrue, and a
+/* fuzz_discovery.c - words of ranks on their chips (job/fabric/gather.h), true and untrue, and a
  * bring-up of that. Two ranks hear the same words: rank 0, and one that the input names.
  *
  *     u8 shape, u8 rank, u8 first cube, u8 origin (bits 0-1 x, 2-3 y, 4-5 z: of a part of a cube)
@@ -408,7 +408,7 @@ static void check_success(const struct phx_fabric *fabric)
     check_wires(fabric);
 }
 
-/* One rank's part. Returns its end; *ret_error tells why. */
+/* Runs the part of a rank. Returns its end; *ret_error tells why. */
 static int bring_up(uint32_t rank, uint32_t terms, struct phx_error *ret_error)
 {
     static char folder[] = "cache";

@@ -425,7 +425,7 @@ static void read_losses(struct phx_switch *sw, const struct phx_crossconnect *pa
         CHECK(losses[i].a == pairs[i].a && losses[i].b == pairs[i].b);
 }
 
-/* What the model joins, by A port. */
+/* Cross-connects of the model, by A port. */
 static void read_model(const struct phx_switch *sw, uint32_t peers[PHX_SWITCH_PORTS_MAX + 1])
 {
     memset(peers, 0, (PHX_SWITCH_PORTS_MAX + 1) * sizeof *peers);

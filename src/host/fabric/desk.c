@@ -389,21 +389,9 @@ struct desk *desk_new(uv_loop_t *loop, const struct desk_calls *calls)
     return desk;
 }
 
-static void copy_word(char *to, size_t size, struct str from)
-{
-    snprintf(to, size, STR_FORMAT, STR_ARG(from));
-}
-
 static void reach_of(const struct switch_apply *apply, struct reach *ret_reach)
 {
-    struct switch_entry *entry = &ret_reach->entry;
-    *ret_reach = (struct reach){.entry.listed = true};
-    copy_word(entry->driver, sizeof entry->driver, apply->protocol);
-    copy_word(entry->address, sizeof entry->address, apply->address);
-    if (apply->login) {
-        copy_word(entry->user, sizeof entry->user, apply->login->user);
-        copy_word(entry->secret_file, sizeof entry->secret_file, apply->login->secret_file);
-    }
+    *ret_reach = (struct reach){.entry = switch_entry_of(apply->protocol, apply->address, apply->login)};
     if (str_is(apply->protocol, "sai")) /* SAI leaves it to its user to create ports; others have a size */
         ret_reach->cubes = apply->cubes;
 }
@@ -414,7 +402,7 @@ static struct clerk *clerk_new(struct desk *desk, const struct switch_apply *app
     pthread_condattr_t monotonic;
     pthread_attr_t attributes;
     clerk->desk = desk;
-    copy_word(clerk->name, sizeof clerk->name, apply->name);
+    snprintf(clerk->name, sizeof clerk->name, STR_FORMAT, STR_ARG(apply->name));
     reach_of(apply, &clerk->wanted);
     clerk->entry = clerk->wanted.entry;
     clerk->terms = (struct crew_terms){.cubes = clerk->wanted.cubes,

@@ -2,6 +2,7 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <stdio.h>
 #include <unistd.h>
 
 #include "doc/doc.h"
@@ -25,6 +26,23 @@ static int take_text(const struct doc *entry, const char *key, char *to, size_t 
     memcpy(to, text.data ? text.data : "", text.len);
     to[text.len] = 0;
     return 0;
+}
+
+static void copy_word(char *to, size_t size, struct str from)
+{
+    snprintf(to, size, STR_FORMAT, STR_ARG(from));
+}
+
+struct switch_entry switch_entry_of(struct str driver, struct str address, const struct switch_login *login)
+{
+    struct switch_entry entry = {.listed = true};
+    copy_word(entry.driver, sizeof entry.driver, driver);
+    copy_word(entry.address, sizeof entry.address, address);
+    if (login) {
+        copy_word(entry.user, sizeof entry.user, login->user);
+        copy_word(entry.secret_file, sizeof entry.secret_file, login->secret_file);
+    }
+    return entry;
 }
 
 int switch_secret_read(const char *path, char ret_secret[SWITCH_SECRET_MAX], struct error *error)

@@ -35,6 +35,7 @@
 #include "base/error.h"
 #include "base/str.h"
 #include "core/fabric/wiring.h"
+#include "core/words/switch.h"
 
 enum {
     SWITCH_CHANGES_MAX = 2 * POD_CUBES_MAX,
@@ -53,6 +54,9 @@ struct switches {
     struct switch_entry entry[POD_SWITCHES]; /* by pod_switch_number() */
     uint32_t listed;
 };
+
+/* The entry of a switch as a cluster file has it; texts that are too long are cut. `login` NULL: none. */
+struct switch_entry switch_entry_of(struct str driver, struct str address, const struct switch_login *login);
 
 /* Reads the first line of a file, which must have 1 to 63 bytes. ERROR_IO, ERROR_INVALID: the message names
  * the path, and never tells what is in the file; *ret_secret is untouched. */

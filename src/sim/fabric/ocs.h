@@ -30,8 +30,8 @@ struct ocs_settings {
     int64_t tuning_ns;
     uint64_t seed;      /* of the losses; another one for each switch */
     int32_t light_mdbm; /* at lit A ports */
-    /* What TL1 sessions must log in with; NULL: any login does, and none is needed. The caller's, for as long
-     * as the switch serves. SCPI has no login. */
+    /* The user as whom TL1 sessions must log in; NULL: any login does, and none is needed. The caller's, for
+     * as long as the switch serves. SCPI has no login. */
     const char *user, *password;
 };
 
