@@ -32,6 +32,11 @@ PATIENT = os.path.join(os.path.dirname(os.path.abspath(__file__)), "patient.clus
 LIGHT = ("--batch", "12", "--step-ms", "15")
 
 
+def pace(name):
+    """LIGHT; but the run named "quiet", of which only the weights matter, does not wait."""
+    return LIGHT[:2] if name == "quiet" else LIGHT
+
+
 class Failed(Exception):
     pass
 
