@@ -187,8 +187,15 @@ static int look_in_session(struct clerk *clerk, bool same_session, struct order 
     return PHX_SWITCH_OK;
 }
 
-/* Looks at ports and alarms, and posts the health of the switch if it is another than before. A session that
- * broke since the last request does not mean that the switch is out: the look is made in another session. */
+/* Whether a look is made a second time, in another session: one that broke since the last request, or one
+ * late answer, does not mean that the switch is out. */
+static bool is_worth_a_second_look(const struct clerk *clerk, int rc, bool was_open)
+{
+    bool was_up = clerk->last_look && clerk->last_look->state != SWITCH_DOWN;
+    return (rc == PHX_SWITCH_LOST && was_open) || (rc == PHX_SWITCH_TIMEOUT && was_up);
+}
+
+/* Looks at ports and alarms, and posts the health of the switch if it is another than before. */
 static void look(struct clerk *clerk)
 {
     struct phx_switch_error error = {0};
@@ -200,7 +207,7 @@ static void look(struct clerk *clerk)
     bool was_open = clerk->member.session != NULL;
     int rc = look_in_session(clerk, !clerk->unseen, seen, &error);
     clerk->unseen = false;
-    if (rc == PHX_SWITCH_LOST && was_open) {
+    if (is_worth_a_second_look(clerk, rc, was_open)) {
         error = (struct phx_switch_error){0};
         rc = look_in_session(clerk, false, seen, &error);
     }

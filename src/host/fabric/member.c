@@ -7,6 +7,7 @@
 
 #include "base/backoff.h"
 #include "base/check.h"
+#include "base/hash.h"
 #include "host/fabric/line.h"
 
 _Static_assert(2 * POD_CUBES_MAX <= PHX_SWITCH_PORTS_MAX, "a driver holds every port of a pod's switch");
@@ -42,6 +43,33 @@ static uint32_t time_left_ms(const struct member *member)
     return left_ms > 1 ? (uint32_t)left_ms : 1;
 }
 
+static uint64_t hash_of_login(const struct switch_entry *entry, const char *secret)
+{
+    uint64_t hash = hash64(0, entry->address, strlen(entry->address));
+    hash = hash64(hash, entry->user, strlen(entry->user));
+    return hash64(hash, secret, strlen(secret));
+}
+
+/* A switch may lock an account after a few wrong passwords: the one that it refused is not sent for a while. */
+static bool login_is_held_back(const struct member *member, uint64_t login)
+{
+    int64_t since_ns = member_clock_ns() - member->refused.at_ns;
+    return member->refused.error.status && member->refused.login == login &&
+           since_ns < (int64_t)MEMBER_REFUSED_MS * 1000000;
+}
+
+static void note_refusal(struct member *member, uint64_t login, struct phx_switch_error *error)
+{
+    size_t length = strlen(error->message);
+    if (member->entry->secret_file[0])
+        snprintf(error->message + length, sizeof error->message - length,
+                 "; its password is that of " STR_FORMAT,
+                 STR_ARG(str_head_utf8(str_from(member->entry->secret_file), 128)));
+    member->refused.error = *error;
+    member->refused.login = login;
+    member->refused.at_ns = member_clock_ns();
+}
+
 int member_enter(struct member *member, struct phx_switch_error *error)
 {
     const struct switch_entry *entry = member->entry;
@@ -52,6 +80,11 @@ int member_enter(struct member *member, struct phx_switch_error *error)
     if (entry->secret_file[0] && switch_secret_read(entry->secret_file, read, &why) < 0)
         return switch_fail(error, PHX_SWITCH_DENIED, "%.250s", why.text);
     const char *secret = entry->secret_file[0] ? read : entry->secret;
+    uint64_t login = hash_of_login(entry, secret);
+    if (login_is_held_back(member, login)) {
+        *error = member->refused.error;
+        return error->status;
+    }
     uint32_t cubes = member->terms->cubes;
     uint32_t side = !cubes ? 0 : cubes <= SMALL_POD_CUBES ? SMALL_POD_CUBES : SLICE_CUBES_MAX;
     struct phx_switch_config config = {
@@ -64,11 +97,8 @@ int member_enter(struct member *member, struct phx_switch_error *error)
     };
     member->work->tries++;
     int rc = member->driver->open(&config, &member->session, error);
-    size_t length = strlen(error->message);
-    if (rc == PHX_SWITCH_DENIED && entry->secret_file[0])
-        snprintf(error->message + length, sizeof error->message - length,
-                 "; its password is that of " STR_FORMAT,
-                 STR_ARG(str_head_utf8(str_from(entry->secret_file), 128)));
+    if (rc == PHX_SWITCH_DENIED)
+        note_refusal(member, login, error);
     return rc;
 }
 

@@ -11,6 +11,8 @@
 #include "host/fabric/switches.h"
 #include "phalanx/driver.h"
 
+enum { MEMBER_REFUSED_MS = 60000 };
+
 struct member {
     const struct switch_entry *entry; /* NULL: not listed */
     const struct phx_switch_driver *driver;
@@ -22,11 +24,17 @@ struct member {
     struct switch_work *work;
     void (*task)(struct member *member);
     bool good;
+    struct {
+        struct phx_switch_error error; /* status 0: none was */
+        uint64_t login;                /* hash of its address, user and password */
+        int64_t at_ns;                 /* monotonic */
+    } refused;                         /* the login that the switch refused last */
 };
 
 int64_t member_clock_ns(void); /* monotonic */
 /* Opens a session if there is none, with the password that the entry's secret_file has at this time. A file
- * that cannot be read is PHX_SWITCH_DENIED, and no session is tried. */
+ * that cannot be read is PHX_SWITCH_DENIED, and no session is tried; so is a login that the switch has refused
+ * within the last MEMBER_REFUSED_MS, with the error of that time. */
 int member_enter(struct member *member, struct phx_switch_error *error);
 void member_leave(struct member *member);
 /* Lists the switch into work->peer. */

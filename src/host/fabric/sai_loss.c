@@ -87,7 +87,7 @@ static int read_loss(struct phx_switch *sw, const struct sai_factory *factory, u
 {
     static const uint32_t numbers[4] = {SAI_FACTORY_GHZ, SAI_FACTORY_CDEG, SAI_FACTORY_LOSS,
                                         SAI_FACTORY_ACCURACY};
-    int32_t values[4][POINTS_MAX];
+    int32_t values[4][POINTS_MAX] = {{0}}; /* a library may count values that it did not write */
     uint32_t counts[4], best = 0;
     for (int i = 0; i < 4; i++) {
         int rc = read_list(sw, factory->id, numbers[i], values[i], &counts[i], error);

@@ -20,6 +20,7 @@ struct phx_switch {
     struct stub_health health; /* under lock */
 };
 static struct phx_switch stubs[STUB_SWITCHES];
+static int wrong_logins; /* under lock */
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 
 static int stub_fail(struct phx_switch_error *error, enum phx_switch_status status, const char *message)
@@ -47,14 +48,25 @@ void stub_set_health(const char *address, const struct stub_health *health)
     pthread_mutex_unlock(&lock);
 }
 
+int stub_logins(void)
+{
+    pthread_mutex_lock(&lock);
+    int count = wrong_logins;
+    pthread_mutex_unlock(&lock);
+    return count;
+}
+
 static int stub_open(const struct phx_switch_config *config, struct phx_switch **ret_switch,
                      struct phx_switch_error *error)
 {
     bool right = config->user && config->secret && strcmp(config->user, "admin") == 0 &&
                  strcmp(config->secret, "right") == 0;
-    if (strncmp(config->address, "locked", 6) == 0 && !right)
-        return stub_fail(error, PHX_SWITCH_DENIED, "wrong login");
     pthread_mutex_lock(&lock);
+    if (strncmp(config->address, "locked", 6) == 0 && !right) {
+        wrong_logins++;
+        pthread_mutex_unlock(&lock);
+        return stub_fail(error, PHX_SWITCH_DENIED, "wrong login");
+    }
     struct phx_switch *found = stub_at(config->address);
     if (!found && (found = stub_at(""))) {
         snprintf(found->address, sizeof found->address, "%s", config->address);
@@ -151,6 +163,10 @@ static int stub_ports(struct phx_switch *sw, uint32_t first, uint32_t count,
         sw->health.breaks = STUB_BREAKS_AT_PORTS;
     }
     int rc = stub_breaks(sw, STUB_BREAKS_AT_PORTS, error);
+    if (sw->health.breaks == STUB_IS_LATE || sw->health.breaks == STUB_HANGS)
+        rc = stub_fail(error, PHX_SWITCH_TIMEOUT, "no answer in time");
+    if (sw->health.breaks == STUB_IS_LATE)
+        sw->health.breaks = STUB_BREAKS_NOT;
     for (uint32_t i = 0; rc == PHX_SWITCH_OK && i < count; i++)
         ret_ports[i] = (struct phx_switch_port){.port = first + i, .peer = sw->peer[first + i]};
     for (uint32_t i = 0; rc == PHX_SWITCH_OK && i < sw->health.port_count; i++) {

@@ -11,11 +11,19 @@
 #include "phalanx/driver.h"
 
 #define STUB_SET_HEALTH "stub_set_health"
+#define STUB_LOGINS     "stub_logins"
 enum { STUB_HEALTH_MAX = 8 };
 
-/* The next such request finds the session broken; the one after it, in another session, is answered. A switch
- * that restarts has no circuits then. */
-enum stub_break { STUB_BREAKS_NOT, STUB_BREAKS_AT_PORTS, STUB_BREAKS_AT_ALARMS, STUB_RESTARTS };
+/* The next such request finds the session broken, or is late; the one after it, in another session, is
+ * answered. A switch that restarts has no circuits then; one that hangs is late for good. */
+enum stub_break {
+    STUB_BREAKS_NOT,
+    STUB_BREAKS_AT_PORTS,
+    STUB_BREAKS_AT_ALARMS,
+    STUB_IS_LATE,
+    STUB_RESTARTS,
+    STUB_HANGS,
+};
 
 struct stub_health {
     struct phx_switch_port ports[STUB_HEALTH_MAX]; /* their peers do not count */
@@ -27,5 +35,9 @@ struct stub_health {
 
 typedef void stub_set_health_fn(const char *address, const struct stub_health *health);
 stub_set_health_fn stub_set_health;
+
+/* The wrong logins that the switches have refused so far. */
+typedef int stub_logins_fn(void);
+stub_logins_fn stub_logins;
 
 #endif

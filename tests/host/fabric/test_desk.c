@@ -15,6 +15,7 @@
 
 static char library[4096];
 static stub_set_health_fn *set_health;
+static stub_logins_fn *count_logins;
 
 struct heard {
     uv_loop_t loop;
@@ -300,6 +301,19 @@ static void a_session_that_breaks_between_looks_takes_no_switch_out(void **state
     end(&heard);
 }
 
+/* One late answer is not told, two in a row are. */
+static void a_switch_is_out_when_it_is_late_twice(void **state)
+{
+    struct heard heard;
+    struct stub_health health = {
+        .breaks = STUB_IS_LATE, .alarms = {{PHX_ALARM_MAJOR, 0, "FAN"}}, .alarm_count = 1};
+    begin_joined(&heard, "late");
+    change(&heard, "late", &health, SWITCH_DEGRADED, NULL, 0);
+    health.breaks = STUB_HANGS;
+    change(&heard, "late", &health, SWITCH_DOWN, NULL, 0);
+    end(&heard);
+}
+
 /* Down, then up: so the controller reads it, and makes its circuits again. */
 static void a_switch_that_restarted_without_its_circuits_was_out(void **state)
 {
@@ -381,6 +395,23 @@ static void a_session_logs_in_with_the_first_line_of_the_file(void **state)
     end(&heard);
 }
 
+/* Requests and looks are answered with the switch's refusal, and the switch sees each password once. */
+static void a_refused_password_is_sent_once(void **state)
+{
+    struct heard heard;
+    int before = count_logins();
+    begin(&heard);
+    write_secret("wronger\n");
+    for (uint64_t operation = 1; operation <= 4; operation++) {
+        if (operation == 3)
+            write_secret("wrongest\n");
+        expect_no_login(&heard, "locked3", operation, "wrong login; its password is that of /tmp/",
+                        "wrongest");
+    }
+    end(&heard);
+    assert_int_equal(count_logins(), before + 2);
+}
+
 /* What the desk is told of the switch called "moves" by a cluster file that has changed. */
 static void follow(struct heard *heard, const char *address, const struct switch_login *as)
 {
@@ -460,9 +491,11 @@ int main(void)
         cmocka_unit_test(failed_and_shut_ports_are_bad),
         cmocka_unit_test(alarms_are_told_and_make_their_ports_bad),
         cmocka_unit_test(a_session_that_breaks_between_looks_takes_no_switch_out),
+        cmocka_unit_test(a_switch_is_out_when_it_is_late_twice),
         cmocka_unit_test(a_switch_that_restarted_without_its_circuits_was_out),
         cmocka_unit_test_setup_teardown(a_session_logs_in_with_the_first_line_of_the_file, begin_login,
                                         end_login),
+        cmocka_unit_test_setup_teardown(a_refused_password_is_sent_once, begin_login, end_login),
         cmocka_unit_test_setup_teardown(a_changed_login_reaches_a_switch_that_is_down, begin_login,
                                         end_login),
         cmocka_unit_test_setup_teardown(a_changed_address_is_another_switch, begin_login, end_login),
@@ -472,6 +505,7 @@ int main(void)
     void *stub = dlopen(library, RTLD_NOW | RTLD_LOCAL);
     CHECK(stub);
     *(void **)&set_health = dlsym(stub, STUB_SET_HEALTH);
-    CHECK(set_health);
+    *(void **)&count_logins = dlsym(stub, STUB_LOGINS);
+    CHECK(set_health && count_logins);
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
