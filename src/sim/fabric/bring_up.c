@@ -36,6 +36,8 @@ static void load_chip(struct bring_up *up, struct fabric_session *session, const
 {
     stations_load(up->stations, order->chip, order->number, order->children, order->wait_ns);
     chips_load(up->net, order->chip, order->chip_number, order->number, order->route);
+    for (uint32_t port = 0; port < CHIP_PORTS; port++)
+        chips_set_buffer(up->net, order->chip, port, order->buffer_bytes[port]);
     fabric_session_done(session, order->chip, FABRIC_LOAD, order->number);
 }
 

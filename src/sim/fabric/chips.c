@@ -50,8 +50,10 @@ static void light_copper(struct chips *net)
 static void place_chip(struct chips *net, uint32_t chip)
 {
     net->chips[chip].memory = mem_alloc(net->settings.memory_bytes);
-    for (uint32_t port = 0; port < CHIP_PORTS; port++)
+    for (uint32_t port = 0; port < CHIP_PORTS; port++) {
         net->links[link_at(chip, port)].kept = mem_alloc(net->window * sizeof(struct packet));
+        net->links[link_at(chip, port)].room = net->settings.buffers;
+    }
 }
 
 struct chips *chips_new(const struct chips_settings *settings)
@@ -282,6 +284,8 @@ void chips_load(struct chips *net, uint32_t chip, uint16_t number, uint32_t sess
                     route->inject ? route->inject + number : NULL, NULL);
     else
         load_tables(net, chip, 0, 0, NULL, NULL, NULL);
+    for (uint32_t port = 0; port < CHIP_PORTS && !route; port++)
+        link_set_room(net, link_at(chip, port), net->settings.buffers);
 }
 
 void chips_load_own(struct chips *net, uint32_t chip, uint16_t number, uint32_t session, uint16_t chips,
@@ -294,6 +298,14 @@ void chips_load_own(struct chips *net, uint32_t chip, uint16_t number, uint32_t 
     net->chips[chip].number = number;
     net->chips[chip].session = session;
     load_tables(net, chip, chips, 1, own, own + chips, own);
+}
+
+void chips_set_buffer(struct chips *net, uint32_t chip, enum chip_port port, uint32_t bytes)
+{
+    CHECK(chip < net->chip_count && chip_here(net, chip) && port < CHIP_PORTS);
+    uint32_t packets = bytes / CHIPS_PACKET_BYTES + (bytes % CHIPS_PACKET_BYTES > 0);
+    packets = packets < 1 ? 1 : packets > net->settings.buffers ? net->settings.buffers : packets;
+    link_set_room(net, link_at(chip, port), packets);
 }
 
 /* --- time --------------------------------------------------------------------------------------------- */

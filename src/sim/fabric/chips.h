@@ -66,7 +66,7 @@ struct chips_settings {
     bool one_machine;               /* only the chips of `machine` are in the net */
     uint32_t machine;               /* 16 x cube + machine of the cube */
     uint32_t memory_bytes;          /* of each chip */
-    uint32_t buffers;               /* packets of one link and VC */
+    uint32_t buffers;               /* packets of one link and VC, at most: chips_set_buffer() */
     uint32_t packet_ns;             /* a whole packet on a link: 82 at 50 GB/s; 0: none */
     uint32_t copper_ns, optical_ns; /* one way */
     uint32_t loss_ppm;              /* frames that arrive damaged */
@@ -129,6 +129,11 @@ void chips_load(struct chips *net, uint32_t chip, uint16_t number, uint32_t sess
  * NULL: `transit` serves both. */
 void chips_load_own(struct chips *net, uint32_t chip, uint16_t number, uint32_t session, uint16_t chips,
                     const uint8_t *transit, const uint8_t *inject);
+
+/* Sets the buffer of each VC of the link at a port, until the chip is in no session: packets of `bytes` in
+ * all, rounded up, at least one, and at most those of the settings, which it has before. A smaller buffer
+ * holds the sender's credits back as they come free. */
+void chips_set_buffer(struct chips *net, uint32_t chip, enum chip_port port, uint32_t bytes);
 
 /* Begins a write to the chip with number `to` of the same session; the bytes are copied. */
 void chips_write(struct chips *net, uint32_t chip, uint16_t to, uint32_t address, const void *bytes,

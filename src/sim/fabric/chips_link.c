@@ -32,7 +32,7 @@ static void send_train(struct chips *net, uint32_t index)
     train.port = (uint8_t)(index % CHIP_PORTS);
     train.number = (uint64_t)net->now_ns;
     for (uint32_t vc = 0; vc < ROUTE_VCS; vc++)
-        train.credits[vc] = (uint8_t)(net->settings.buffers - link->in[vc].count);
+        train.credits[vc] = (uint8_t)(net->settings.buffers - link->held[vc] - link->in[vc].count);
     link_send(net, index, &train, net->now_ns);
 }
 
@@ -49,6 +49,11 @@ void link_light(struct chips *net, uint32_t index, enum link_light light, uint32
     link->pings = 0;
     link->met = link->trained = link->far_asked = false;
     link->next = link->acked = link->again = link->expected = 0;
+    for (uint32_t vc = 0; vc < ROUTE_VCS; vc++) { /* what still waits here is held back when it leaves */
+        uint32_t free = net->settings.buffers - link->in[vc].count,
+                 wanted = net->settings.buffers - link->room;
+        link->held[vc] = wanted < free ? wanted : free;
+    }
     chips_schedule(net, CHIPS_TRAINED, index, net->now_ns + CHIPS_TRAIN_NS)->generation = link->generation;
 }
 
@@ -168,14 +173,34 @@ static void put_on_link(struct chips *net, uint32_t index, uint64_t number)
     link_send(net, index, &data, link->free_ns);
 }
 
-/* Gives a credit back to the sender at the other end of the link on which a packet came. */
+static void send_credit(struct chips *net, uint32_t index, uint32_t vc)
+{
+    struct link_frame credit = frame_of(LINK_CREDIT);
+    credit.vc = (uint8_t)vc;
+    link_send(net, index, &credit, net->now_ns);
+}
+
+/* Gives a credit back to the sender at the other end of the link on which a packet came, or holds it back. */
 static void return_credit(struct chips *net, uint32_t chip, uint32_t source)
 {
     if (source == SOURCE_BORN)
         return;
-    struct link_frame credit = frame_of(LINK_CREDIT);
-    credit.vc = source % ROUTE_VCS;
-    link_send(net, chip * CHIP_PORTS + source / ROUTE_VCS, &credit, net->now_ns);
+    uint32_t index = chip * CHIP_PORTS + source / ROUTE_VCS, vc = source % ROUTE_VCS;
+    struct chip_link *link = &net->links[index];
+    if (link->held[vc] < net->settings.buffers - link->room)
+        link->held[vc]++;
+    else
+        send_credit(net, index, vc);
+}
+
+void link_set_room(struct chips *net, uint32_t index, uint32_t room)
+{
+    struct chip_link *link = &net->links[index];
+    CHECK(room >= 1 && room <= net->settings.buffers);
+    link->room = room;
+    for (uint32_t vc = 0; vc < ROUTE_VCS; vc++)
+        for (; link->held[vc] > net->settings.buffers - room; link->held[vc]--)
+            send_credit(net, index, vc);
 }
 
 void link_flush(struct chips *net, uint32_t chip)

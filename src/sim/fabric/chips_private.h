@@ -85,6 +85,9 @@ struct chip_link {
     int64_t free_ns;
     uint32_t flight_ns; /* one way, INSIDE */
     uint32_t credits[ROUTE_VCS];
+    uint32_t room; /* packets of a VC that the other end may send ahead: chips_set_buffer() */
+    uint32_t
+        held[ROUTE_VCS]; /* credits that the other end does not get back, so that it has `room` at most */
     uint64_t next, acked,
         again;           /* frames: the next new one, the first not acknowledged, the next to be sent */
     struct packet *kept; /* ring of the frames acked .. next */
@@ -187,6 +190,8 @@ void link_ask(struct chips *net, uint32_t link, bool asked);
 void link_send(struct chips *net, uint32_t link, const struct link_frame *frame, int64_t at_ns);
 /* Takes a frame; false: no working end would have sent it. */
 bool link_take(struct chips *net, uint32_t link, const struct link_frame *frame);
+/* Sets `room`: credits are given at once, or held back as they come free. */
+void link_set_room(struct chips *net, uint32_t link, uint32_t room);
 /* Refuses the packets that wait at a chip: their tables are gone, and with these perhaps their way. */
 void link_flush(struct chips *net, uint32_t chip);
 void link_try(struct chips *net, uint32_t link); /* sends what can be sent now */

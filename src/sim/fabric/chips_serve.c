@@ -234,8 +234,9 @@ static bool load(struct chips_serve *serve, struct seat *seat, uint32_t label, s
     jobwire_get(reader, 1); /* the parent: a start comes by it */
     uint8_t children = (uint8_t)jobwire_get(reader, 1);
     int64_t wait_ns = (int64_t)jobwire_get(reader, 8);
+    uint32_t buffer_bytes[CHIP_PORTS];
     for (uint32_t port = 0; port < CHIP_PORTS; port++)
-        jobwire_get(reader, 4); /* the emulator's buffers are of one size */
+        buffer_bytes[port] = (uint32_t)jobwire_get(reader, 4);
     uint16_t chips = (uint16_t)jobwire_get(reader, 2);
     const uint8_t *transit = jobwire_get_bytes(reader, chips), *inject = jobwire_get_bytes(reader, chips);
     if (reader->broken || reader->pos != reader->len)
@@ -247,6 +248,8 @@ static bool load(struct chips_serve *serve, struct seat *seat, uint32_t label, s
     }
     stations_load(serve->stations, label, session, children, wait_ns);
     chips_load_own(serve->net, label, number, session, chips, transit, inject);
+    for (uint32_t port = 0; port < CHIP_PORTS; port++)
+        chips_set_buffer(serve->net, label, port, buffer_bytes[port]);
     put_done(seat, NULL);
     return true;
 }

@@ -382,6 +382,38 @@ static void data_flows_only_when_both_ends_ask(void **state)
     pod_done(pod);
 }
 
+/* The time of 16 packets over one optical link, from the first byte sent to the last one taken. */
+static int64_t time_over_link(struct pod *pod, uint16_t from, uint16_t to)
+{
+    static uint8_t bytes[16 * CHIPS_PACKET_BYTES];
+    struct chips_done done;
+    int64_t began_ns = pod_run(pod, INT64_MAX);
+    pod_write(pod, from, to, 0, bytes, sizeof bytes, 1);
+    pod_run(pod, INT64_MAX);
+    assert_true(pod_take_done(pod, &done) && done.delivered);
+    return done.at_ns - began_ns;
+}
+
+/* What a link carries in one round trip, and a packet, is a buffer that costs no time; half of it does. */
+static void a_buffer_of_a_round_trip_keeps_a_link_busy(void **state)
+{
+    struct pod *pod = pod_of(state, "4x4x8", "", 0, 16);
+    uint16_t top = torus_chip(&pod->torus, 0, 0, 3), over = torus_chip(&pod->torus, 0, 0, 4);
+    struct chips *net = net_of(pod, pod->chip_of[over]);
+    int64_t best_ns = time_over_link(pod, top, over);
+    const uint32_t round_trip = 2 * OPTICAL_NS * CHIPS_PACKET_BYTES / 82;
+    chips_set_buffer(net, pod->chip_of[over], PORT_Z_MINUS, round_trip + CHIPS_PACKET_BYTES);
+    time_over_link(pod, top, over); /* takes the credits that the sender has too many */
+    assert_int_equal(time_over_link(pod, top, over), best_ns);
+    chips_set_buffer(net, pod->chip_of[over], PORT_Z_MINUS, round_trip / 2);
+    time_over_link(pod, top, over);
+    assert_true(time_over_link(pod, top, over) > best_ns * 3 / 2);
+    chips_load(net, pod->chip_of[over], 0, 0, NULL); /* in no session: as before */
+    pod_load(pod, over, 1);
+    assert_int_equal(time_over_link(pod, top, over), best_ns);
+    pod_done(pod);
+}
+
 static void nothing_crosses_sessions_or_comes_back_with_the_light(void **state)
 {
     struct pod *pod = pod_of(state, "4x4x8", "", 0, 2);
@@ -492,6 +524,7 @@ int main(void)
         IN_BOTH_FORMS(routes_lead_around_a_dead_switch),
         IN_BOTH_FORMS(tables_with_a_circle_deadlock),
         IN_BOTH_FORMS(data_flows_only_when_both_ends_ask),
+        IN_BOTH_FORMS(a_buffer_of_a_round_trip_keeps_a_link_busy),
         IN_BOTH_FORMS(nothing_crosses_sessions_or_comes_back_with_the_light),
         IN_BOTH_FORMS(a_start_runs_along_the_links),
         {"nonsense takes the light", nonsense_takes_the_light, NULL, NULL, &forms[NETS_OF_MACHINES]},
