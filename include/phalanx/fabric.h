@@ -63,8 +63,8 @@ struct phx_fabric_options {
 /* Brings the network of the job's slice up. Waits for the routing tables that the agent tells
  * (phx_slice_wait). On success the caller owns *ret_fabric and must pass it to phx_fabric_close or
  * phx_fabric_abandon. PHX_ERROR_INVALID: the slice does not fit the ranks, PHX_CHIP_NETWORK is wrong, or
- * the wiring is: the message names the first wrong wire; PHX_ERROR_IO: the chips cannot be reached;
- * PHX_ERROR_TIMEOUT: see answer_ms. */
+ * the wiring is, and the controller has named no tables that avoid it: the message names the first wrong
+ * wire; PHX_ERROR_IO: the chips cannot be reached; PHX_ERROR_TIMEOUT: see answer_ms. */
 int phx_fabric_open(phx_context *ctx, const struct phx_fabric_options *options, phx_fabric **ret_fabric,
                     struct phx_error *error);
 

@@ -416,6 +416,10 @@ int phx_slice_enter(phx_context *ctx, int64_t timeout_ms, struct phx_error *erro
 /* Says that the chips have the tables of this number, which avoid the switches `without` (as in struct
  * phx_slice). */
 void phx_slice_loaded(phx_context *ctx, uint64_t tables, uint64_t without);
+/* Says over which optical switches this rank's chips see other chips than the slice's shape has there (bits
+ * as in struct phx_slice; 0: none any more). The controller then names tables that avoid these switches, or
+ * gives the job other cubes. */
+void phx_slice_wrong(phx_context *ctx, uint64_t switches);
 /* Closes the session: the chips have no tables any more. */
 void phx_slice_leave(phx_context *ctx);
 

@@ -68,6 +68,7 @@ static struct {
     struct phx_fabric *fabric;
     uint32_t loads[PHX_SLICE_CHIPS];
     bool put_word, started;
+    uint64_t wrong; /* as it was told */
 } bed;
 
 /* --- the library beneath ---------------------------------------------------------------------------- */
@@ -156,6 +157,18 @@ int phx_slice_get(phx_context *ctx, struct phx_slice *ret_slice)
 void phx_slice_loaded(phx_context *ctx, uint64_t tables, uint64_t without)
 {
     CHECK(tables == bed.fabric->slice.tables && without == bed.fabric->without);
+}
+
+void phx_slice_wrong(phx_context *ctx, uint64_t switches)
+{
+    bed.wrong = switches;
+}
+
+int phx_slice_wait(phx_context *ctx, uint64_t seen, int64_t timeout_ms, struct phx_slice *ret_slice,
+                   struct phx_error *error)
+{
+    CHECK(seen == bed.fabric->slice.tables);
+    return PHX_ERROR_TIMEOUT;
 }
 
 int phx_barrier(phx_context *ctx, int64_t timeout_ms, struct phx_error *error)
@@ -395,6 +408,7 @@ static void check_success(const struct phx_fabric *fabric)
     }
     CHECK(fabric->session == (session == UINT32_MAX ? 1 : session + 1));
     CHECK(fabric->memory_bytes == memory_bytes);
+    CHECK((bed.wrong & ~fabric->without) == 0);
     CHECK(is_newest && fabric->slice.tables == newest);
     for (uint32_t index = 0; index < PHX_SLICE_CHIPS; index++) {
         const struct phx_chip_about *chip = &bed.words[bed.rank].chips[index];

@@ -38,6 +38,7 @@ Wire__RankRoutes *codec_write_routes(struct arena *arena, const struct rank_rout
     ret->open = routes->open;
     ret->tables = routes->tables;
     ret->without = routes->without;
+    ret->wrong = routes->wrong;
     return ret;
 }
 
@@ -45,7 +46,7 @@ struct rank_routes codec_read_routes(const Wire__RankRoutes *pb)
 {
     if (!pb || pb->session == 0)
         return (struct rank_routes){0};
-    return (struct rank_routes){pb->session, pb->open, pb->tables, pb->without};
+    return (struct rank_routes){pb->session, pb->open, pb->tables, pb->without, pb->wrong};
 }
 
 static void write_report(struct arena *arena, const struct task_report *report, Wire__TaskReport *ret)

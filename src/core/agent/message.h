@@ -51,6 +51,7 @@ struct rank_routes {
     bool open;        /* it was not closed */
     uint64_t tables;  /* number of the tables that its chips have loaded; 0: none yet */
     uint64_t without; /* switches that these avoid, one bit for each number */
+    uint64_t wrong;   /* switches over which its chips see other chips than the slice's circuits join */
 };
 struct task_report {
     enum report_kind kind;

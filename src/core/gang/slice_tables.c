@@ -67,6 +67,11 @@ static uint64_t switches_avoided(const struct slice *slice, uint64_t without)
     return slice_shape_is_whole(&slice->place.cubes.shape) ? without : UINT64_MAX;
 }
 
+static uint64_t switches_used(const struct slice *slice, uint64_t switches)
+{
+    return slice_shape_is_whole(&slice->place.cubes.shape) ? switches & ALL_SWITCHES : 0;
+}
+
 /* The log was restored from a backup, and its lost part has told ranks of other tables. */
 static void replace_lost(struct step *step, const struct task *task, struct slice *slice, uint64_t number)
 {
@@ -79,6 +84,34 @@ static void replace_lost(struct step *step, const struct task *task, struct slic
     jobs_slice_rerouted(step, task->job->jobset);
 }
 
+/* What a rank sees counts as long as its session is open. */
+static uint64_t wrong_of(const struct jobset *jobset)
+{
+    uint64_t wrong = 0;
+    for (uint32_t j = 0; j < jobset->job_count; j++)
+        for (size_t t = 0; jobset->jobs[j] && t < jobset->jobs[j]->tasks.len; t++) {
+            const struct rank_routes *routes = &jobset->jobs[j]->tasks.items[t]->routes;
+            wrong |= routes->open ? routes->wrong : 0;
+        }
+    return wrong;
+}
+
+/* Takes over what the ranks of a slice see, once one of them sees something else than before. */
+static void settle_wrong(struct step *step, const struct task *task, struct slice *slice)
+{
+    uint64_t wrong = switches_used(slice, wrong_of(task->job->jobset)), new = wrong & ~slice->wrong;
+    if (wrong == slice->wrong)
+        return;
+    CHECK(slice_find(step->slices, task->job->jobset->uid) == slice && !(wrong & ~ALL_SWITCHES));
+    slice->wrong = wrong;
+    step->slices->pods[slice->place.pod]->dirty = true;
+    for (uint32_t number = 0; number < POD_SWITCHES; number++)
+        if (new >> number & 1)
+            step_note(step, true, "WrongWire", ref_jobset(task->job->jobset),
+                      "rank %u sees other chips over " STR_FORMAT " than its circuits join", task->rank,
+                      STR_ARG(step->slices->pods[slice->place.pod]->switches[number].shown.name));
+}
+
 void slice_take_routes(struct step *step, struct task *task, const struct rank_routes *routes)
 {
     struct slice *slice = step->slices->list.len ? slice_find(step->slices, task->job->jobset->uid) : NULL;
@@ -88,8 +121,12 @@ void slice_take_routes(struct step *step, struct task *task, const struct rank_r
     bool same = routes->session == known->session, opens = routes->open && routes->tables == 0;
     if (same && (!known->open || (routes->open && !opens && routes->tables < known->tables)))
         return;
+    bool sees_other = (routes->open ? routes->wrong : 0) != (known->open ? known->wrong : 0);
     if (!(same && opens))
         *known = *routes;
+    known->wrong = routes->wrong;
+    if (sees_other)
+        settle_wrong(step, task, slice);
     if (opens && !same) { /* it loads none that are older than those that it is told now */
         known->tables = slice->tables_number;
         known->without = slice->tables_out;
@@ -106,8 +143,12 @@ void slice_rank_ended(struct step *step, struct task *task)
 {
     if (task->routes.session == 0)
         return;
+    bool saw = task->routes.open && task->routes.wrong;
     task->routes = (struct rank_routes){0};
     mark_pod(step, task);
+    struct slice *slice = saw ? slice_find(step->slices, task->job->jobset->uid) : NULL;
+    if (slice)
+        settle_wrong(step, task, slice);
 }
 
 /* Whether the task's process may live and has chips with tables. */

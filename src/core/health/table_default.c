@@ -205,6 +205,7 @@ const struct fault_rule fault_default_rules[] = {
     ROW("fabric/switch-down", SEPARATE, NETWORK, HIGH("repair-switch")),
     ROW("fabric/switch-lies", SEPARATE, NETWORK, HIGH("replace-switch")),
     ROW("fabric/switch-alarm", SUB_HEALTH, NETWORK, LOW("inspect-switch")),
+    ROW("fabric/wrong-wire", SUB_HEALTH, NETWORK, LOW("check-fibres")),
     ROW("fabric/link-bad", PRE_SEPARATE, NETWORK, LOW("clean-or-replace-fibre")),
 
     /* Requests of MindCluster's reset.json: the level is that of the policy. */

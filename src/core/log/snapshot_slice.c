@@ -72,6 +72,7 @@ static void write_slice(const struct slice *slice, void (*put)(void *context, Sn
     pb.unread = slice->unread;
     pb.connected = slice->connected;
     pb.left_out = slice->left_out;
+    pb.wrong = slice->wrong;
     pb.begun_ns = slice->begun_ns;
     pb.connected_ns = slice->connected_ns;
     pb.reads_from = slice->reads_from;
@@ -225,6 +226,7 @@ bool snapshot_read_slice(struct slices *slices, const struct job_store *jobs, co
                           .unread = pb->unread,
                           .connected = pb->connected,
                           .left_out = pb->left_out,
+                          .wrong = pb->wrong,
                           .begun_ns = pb->begun_ns,
                           .connected_ns = pb->connected_ns,
                           .reads_from = pb->reads_from,

@@ -3,6 +3,7 @@
  *     fabric/switch-down    it does not answer, or says that it is out of service; closes when it was read
  *     fabric/switch-lies    its circuits are not those that it says it has; closes when it was read
  *     fabric/switch-alarm   as the switch words it; closes with the alarm
+ *     fabric/wrong-wire     ranks see other chips over it than its circuits join; closes when none does
  *     fabric/link-bad       an end has no light, or will not join; closes when both ends are well
  *
  * A fault follows the state: what holds is open, and what does not hold any more and was verified is closed.
@@ -73,12 +74,13 @@ static bool settle_links(struct step *step, const struct switch_now *now, uint32
     return some;
 }
 
-static void settle_switch(struct step *step, struct switch_now *now, bool *changed)
+/* `wrong`: ranks see other chips over it than it says that it joins. */
+static void settle_switch(struct step *step, struct switch_now *now, bool wrong, bool *changed)
 {
     struct buf subject BUF_CLEANUP = {0};
     CHECK(now->number < POD_SWITCHES && now->shown.name.len > 0);
     bool down = now->health == SWITCH_DOWN && !now->leaving, some = false;
-    if (!down && !now->lies && !now->alarms.len && !now->faulty) {
+    if (!down && !now->lies && !now->alarms.len && !now->faulty && !wrong) {
         for (uint32_t cube = 0; cube < now->pod->cubes; cube++)
             some |= now->bad[cube] && settle_links(step, now, cube, changed);
         now->faulty = some;
@@ -89,6 +91,8 @@ static void settle_switch(struct step *step, struct switch_now *now, bool *chang
         {"fabric/switch-down", down, now->known, why},
         {"fabric/switch-lies", now->lies, now->known, why},
         {"fabric/switch-alarm", now->alarms.len > 0, true, buf_str(&now->alarms)},
+        {"fabric/wrong-wire", wrong, true,
+         STR("the ranks of a slice see other chips over it than its circuits join: fibres may be swapped")},
     };
     buf_printf(&subject, "switch/" STR_FORMAT, STR_ARG(now->shown.name));
     for (size_t i = 0; i < sizeof wanted / sizeof *wanted; i++)
@@ -103,8 +107,9 @@ bool core_fabric_faults(struct step *step)
     bool changed = false, closed = step->slices->closings_seen != health_closings(step->health);
     for (size_t p = 0; p < step->slices->pod_count; p++) {
         struct pod_now *pod = step->slices->pods[p];
+        uint64_t wrong = pod->stale || closed ? pod_wrong(step->slices, pod) : 0;
         for (uint32_t number = 0; (pod->stale || closed) && pod->switches && number < POD_SWITCHES; number++)
-            settle_switch(step, &pod->switches[number], &changed);
+            settle_switch(step, &pod->switches[number], wrong >> number & 1, &changed);
     }
     step->slices->closings_seen = health_closings(step->health);
     return changed;

@@ -42,7 +42,7 @@ bool slice_is_set(const struct slice *slice, const struct pod_now *pod, uint32_t
 bool slice_can_use(const struct slice *slice, const struct pod_now *pod, uint32_t number)
 {
     const struct switch_now *now = &pod->switches[number];
-    bool good = !switch_is_out(now);
+    bool good = !switch_is_out(now) && !(slice->wrong >> number & 1);
     for (uint32_t c = 0; good && c < slice->place.cubes.count; c++)
         good = !now->bad[slice->place.cubes.cube[c]];
     return good;
@@ -375,11 +375,13 @@ void slice_describe(const struct slices *slices, const struct cluster *cluster, 
     int named = 0;
     for (uint32_t number = 0; number < POD_SWITCHES && named < 3; number++) {
         const struct switch_now *now = &pod->switches[number];
-        if ((slice->connected >> number & 1) || (now->failures == 0 && !switch_is_out(now)))
+        bool wrong = slice->wrong >> number & 1;
+        if ((slice->connected >> number & 1) || (now->failures == 0 && !switch_is_out(now) && !wrong))
             continue;
         named++;
         buf_printf(out, "; %s: " STR_FORMAT, pod_switch_name(pod_switch_at(number)),
                    STR_ARG(now->leaving      ? STR("drained")
+                           : wrong           ? STR("ranks see other chips than its circuits join")
                            : now->reason.len ? buf_str(&now->reason)
                                              : STR("out of service")));
     }

@@ -6,8 +6,6 @@
 #include "core/slice/slice.h"
 #include "core/step.h"
 
-#define ALL_SWITCHES ((UINT64_C(1) << POD_SWITCHES) - 1)
-
 /* The circuits that the slices of a pod need, alike for the 16 switches of an axis. */
 struct intent {
     uint16_t next[AXES][POD_CUBES_MAX]; /* by plus end; CUBE_NONE: free of the slices' wishes */

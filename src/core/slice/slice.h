@@ -78,6 +78,7 @@
 #include "core/model/model.h"
 #include "core/words/switch.h"
 
+#define ALL_SWITCHES ((UINT64_C(1) << POD_SWITCHES) - 1)
 enum { SWITCH_TRIES_MAX = 4, SLICE_OUT_MAX = 1, SLICE_MACHINE_CHIPS = 4, SLICE_TABLES_EPOCH_BITS = 10 };
 #define SLICE_TABLES_NUMBER_MAX (UINT64_C(1) << 62) /* of a snapshot; a notice has room for more */
 #define SWITCH_BACKOFF_NS     (250 * NS_PER_MS)
@@ -118,6 +119,7 @@ struct slice {
     bool unread;        /* connected, by readings that the log's lost part may have made wrong */
     uint64_t connected; /* switches whose circuits were read back, one bit for each number */
     uint64_t left_out;  /* switches that it does without */
+    uint64_t wrong;     /* switches over which its ranks see other chips than the circuits join */
     int64_t begun_ns, connected_ns;
     uint64_t reads_from; /* what its switches held before this request does not count; 0: all counts */
     bool moves;          /* it keeps its tables: lost with the first switch that these do not avoid */
@@ -195,6 +197,9 @@ struct slices {
 
 struct slices *slices_new(void);
 void slices_free(struct slices *slices); /* NULL is allowed */
+
+/* The switches of a pod over which the ranks of some slice see other chips than the circuits join. */
+uint64_t pod_wrong(const struct slices *slices, const struct pod_now *pod);
 
 /* --- choice --------------------------------------------------------------------------------------------- */
 

@@ -185,7 +185,7 @@ bool slice_restore(struct slices *slices, const struct cluster *cluster, const s
     if (saved->jobset == 0 || (slices->list.len > 0 && vec_last(&slices->list)->jobset >= saved->jobset) ||
         saved->place.pod >= slices->pod_count || !slices->pods[saved->place.pod]->switches ||
         cubes->count != slice_shape_cubes(&cubes->shape) || (saved->connected & saved->left_out) ||
-        ((saved->connected | saved->left_out | saved->tables_out) & ~ALL_SWITCHES) ||
+        ((saved->connected | saved->left_out | saved->wrong | saved->tables_out) & ~ALL_SWITCHES) ||
         saved->reads_from > slices->operations + 1 || saved->shown.name.len == 0 ||
         saved->tables_number > slices->tables_number || (saved->tables > 0) != (saved->tables_number > 0) ||
         ((saved->lost || saved->unread) && saved->phase != SLICE_CONNECTED))
@@ -209,6 +209,15 @@ bool slice_restore(struct slices *slices, const struct cluster *cluster, const s
         slice_name_tables(slice);
     vec_push(&slices->list, slice);
     return true;
+}
+
+uint64_t pod_wrong(const struct slices *slices, const struct pod_now *pod)
+{
+    uint64_t wrong = 0;
+    for (size_t i = 0; i < slices->list.len; i++)
+        if (slices->list.items[i]->place.pod == pod->index)
+            wrong |= slices->list.items[i]->wrong;
+    return wrong;
 }
 
 /* --- switches ------------------------------------------------------------------------------------------- */

@@ -257,8 +257,9 @@ static void client_message(struct client *client, const struct jobwire_message *
         break;
     case JOBWIRE_ROUTES:
         event.kind = AGENT_CLIENT_ROUTES;
-        event.client.routes = (struct rank_routes){message->routes.session, message->routes.open,
-                                                   message->routes.tables, message->routes.without};
+        event.client.routes =
+            (struct rank_routes){message->routes.session, message->routes.open, message->routes.tables,
+                                 message->routes.without, message->routes.wrong};
         break;
     case JOBWIRE_LEAVE:
         event.kind = AGENT_CLIENT_LEFT;

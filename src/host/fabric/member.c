@@ -50,7 +50,7 @@ static uint64_t hash_of_login(const struct switch_entry *entry, const char *secr
     return hash64(hash, secret, strlen(secret));
 }
 
-/* A switch may lock an account after a few wrong passwords: the one that it refused is not sent for a while. */
+/* A switch may lock an account after a few wrong passwords: one that it refused is not sent for a while. */
 static bool login_is_held_back(const struct member *member, uint64_t login)
 {
     int64_t since_ns = member_clock_ns() - member->refused.at_ns;

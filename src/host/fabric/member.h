@@ -33,8 +33,8 @@ struct member {
 
 int64_t member_clock_ns(void); /* monotonic */
 /* Opens a session if there is none, with the password that the entry's secret_file has at this time. A file
- * that cannot be read is PHX_SWITCH_DENIED, and no session is tried; so is a login that the switch has refused
- * within the last MEMBER_REFUSED_MS, with the error of that time. */
+ * that cannot be read is PHX_SWITCH_DENIED, and no session is tried; so is a login that the switch has
+ * refused within the last MEMBER_REFUSED_MS, with the error of that time. */
 int member_enter(struct member *member, struct phx_switch_error *error);
 void member_leave(struct member *member);
 /* Lists the switch into work->peer. */

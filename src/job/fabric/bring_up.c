@@ -8,6 +8,8 @@
 #include "base/check.h"
 #include "job/fabric/internal.h"
 
+enum { WRONG_WIRE_MS = 30000 }; /* for the controller to name tables that avoid it */
+
 /* The cubes of the slice, as the ranks' chips say. */
 struct roll {
     struct cube_slice slice;
@@ -73,6 +75,32 @@ static int call_roll(const struct phx_fabric *fabric, struct roll *roll, struct 
         for (uint32_t index = 0; index < PHX_SLICE_CHIPS && status == 0; index++)
             status = call_chip(fabric, roll, rank, index, error);
     return status;
+}
+
+/* The switches over which a rank's chips see other chips than the slice has there, also those that the tables
+ * avoid: what was wrong stays so until it is seen to be right. */
+static uint64_t find_wrong(const struct phx_fabric *fabric, uint32_t rank)
+{
+    const struct torus *torus = &fabric->torus;
+    uint64_t wrong = 0;
+    for (uint32_t index = 0; index < PHX_SLICE_CHIPS; index++) {
+        const struct phx_chip_about *chip = &fabric->words[rank].chips[index];
+        uint32_t at[AXES];
+        chip_at(fabric, rank, index, at);
+        for (uint32_t port = 0; port < CHIP_PORTS; port++) {
+            const struct phx_chip_port *seen = &chip->ports[port];
+            uint16_t next = torus->next[torus_chip(torus, at[0], at[1], at[2]) * CHIP_PORTS + port];
+            struct link_end end;
+            if (!seen->light || next == TORUS_NONE ||
+                !cube_chip_optical((uint16_t)(chip->label / CUBE_CHIPS), chip->label % CUBE_CHIPS, port,
+                                   &end))
+                continue;
+            uint32_t far, owner = owner_of(fabric, next, &far);
+            if (seen->chip != fabric->words[owner].chips[far].label || seen->port != (port ^ 1))
+                wrong |= UINT64_C(1) << (FACE_LINKS * end.axis + end.index);
+        }
+    }
+    return wrong;
 }
 
 /* --- the orders of a session ---------------------------------------------------------------------------- */
@@ -223,6 +251,30 @@ static void note_live(struct phx_fabric *fabric)
     }
 }
 
+/* Tells the controller what this rank sees. Returns the switches with wrong wires that the tables use. */
+static uint64_t tell_wrong(const struct phx_fabric *fabric)
+{
+    uint64_t wrong = 0;
+    for (uint32_t rank = 0; rank < fabric->world; rank++)
+        wrong |= find_wrong(fabric, rank);
+    phx_slice_wrong(fabric->ctx, find_wrong(fabric, fabric->rank));
+    return wrong & ~fabric->without;
+}
+
+/* All ranks have found that wires are wrong, and told the controller. Waits for its answer, tables that avoid
+ * them; PHX_ERROR_INVALID, with *error as it was, if there is none. */
+static int await_other_tables(struct phx_fabric *fabric, struct phx_error *error)
+{
+    struct phx_slice slice;
+    struct phx_error late;
+    int status = phx_slice_wait(fabric->ctx, fabric->slice.tables, WRONG_WIRE_MS, &slice, &late);
+    if (status == PHX_ERROR_TIMEOUT)
+        return PHX_ERROR_INVALID;
+    if (status < 0 && error != NULL)
+        *error = late;
+    return status < 0 ? status : FABRIC_AGAIN;
+}
+
 /* `roll` and `pattern` outlive the session. */
 static int new_session(struct phx_fabric *fabric, const struct roll *roll, const struct str *pattern,
                        struct fabric_session **ret_session, struct phx_error *error)
@@ -270,6 +322,7 @@ static int run_session(struct phx_fabric *fabric, struct phx_error *error)
     int status = call_roll(fabric, &roll, error); /* from here on, all labels are of the slice's cubes */
     if (status < 0)
         return status;
+    uint64_t wrong = tell_wrong(fabric);
     make_torus(fabric, &torus);
     fabric_cache_find(fabric, &torus, &bytes);
     struct str pattern = buf_str(&bytes);
@@ -280,6 +333,8 @@ static int run_session(struct phx_fabric *fabric, struct phx_error *error)
             fabric_cache_keep(fabric, &torus, route);
         fabric_session_free(session);
     }
+    if (status == PHX_ERROR_INVALID && wrong != 0)
+        status = await_other_tables(fabric, error);
     torus_done(&torus);
     fabric->cache.distrusted &= status != 0;
     return status;

@@ -183,6 +183,16 @@ void phx_slice_loaded(phx_context *ctx, uint64_t tables, uint64_t without)
     pthread_mutex_unlock(&ctx->mutex);
 }
 
+void phx_slice_wrong(phx_context *ctx, uint64_t switches)
+{
+    pthread_mutex_lock(&ctx->mutex);
+    if (ctx->routes.open && ctx->routes.wrong != switches) {
+        ctx->routes.wrong = switches;
+        job_routes_say(ctx);
+    }
+    pthread_mutex_unlock(&ctx->mutex);
+}
+
 void phx_slice_leave(phx_context *ctx)
 {
     pthread_mutex_lock(&ctx->mutex);

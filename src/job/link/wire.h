@@ -139,6 +139,7 @@ struct jobwire_routes {
     bool open;        /* false: the chips have no tables any more */
     uint64_t tables;  /* number of those that they have loaded; 0: none yet */
     uint64_t without; /* optical switches that these avoid: bit 16 * axis + index */
+    uint64_t wrong;   /* those over which its chips see other chips than they should; likewise */
 };
 
 /* Answer to JOIN. restore_step and restore_attempt name the newest committed checkpoint; both name the
@@ -505,6 +506,7 @@ static inline void jobwire_put_routes(struct jobwire_writer *writer, const struc
     jobwire_put(writer, routes->open, 1);
     jobwire_put(writer, routes->tables, 8);
     jobwire_put(writer, routes->without, 8);
+    jobwire_put(writer, routes->wrong, 8);
 }
 
 static inline void jobwire_get_routes(struct jobwire_reader *reader, struct jobwire_routes *ret_routes)
@@ -513,6 +515,8 @@ static inline void jobwire_get_routes(struct jobwire_reader *reader, struct jobw
     ret_routes->open = jobwire_get_bool(reader);
     ret_routes->tables = jobwire_get(reader, 8);
     ret_routes->without = jobwire_get(reader, 8);
+    if (!reader->broken && reader->pos < reader->len)
+        ret_routes->wrong = jobwire_get(reader, 8);
     if (ret_routes->session == 0)
         reader->broken = true;
 }

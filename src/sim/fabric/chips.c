@@ -138,8 +138,8 @@ uint32_t chips_joined(uint32_t cubes, uint32_t switch_number, const struct ocs *
 {
     struct pod_switch which = pod_switch_at(switch_number);
     struct link_end plus = {cube, which.axis, which.index, POLARITY_PLUS}, minus;
-    uint32_t port = link_end_port(cubes, plus), peer = ocs_peer(ocs, port);
-    if (!peer || ocs->dead || !switch_port_end(cubes, which, peer, &minus) ||
+    uint32_t port = ocs_port_of(ocs, link_end_port(cubes, plus)), peer = ocs_peer(ocs, port);
+    if (!peer || ocs->dead || !switch_port_end(cubes, which, ocs_fibre_in(ocs, peer), &minus) ||
         minus.polarity != POLARITY_MINUS || ocs->port[port].dark || ocs->port[port].shutter_closed ||
         ocs->port[peer].shutter_closed)
         return CHIPS_NONE;

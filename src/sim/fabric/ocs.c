@@ -28,6 +28,30 @@ uint32_t ocs_peer(const struct ocs *ocs, uint32_t port)
     return port >= 1 && port <= ocs_ports(ocs) ? ocs->port[port].peer : 0;
 }
 
+uint32_t ocs_fibre_in(const struct ocs *ocs, uint32_t port)
+{
+    CHECK(port >= 1 && port <= ocs_ports(ocs));
+    return ocs->port[port].fibre ? ocs->port[port].fibre : port;
+}
+
+uint32_t ocs_port_of(const struct ocs *ocs, uint32_t fibre)
+{
+    uint32_t port = fibre; /* along the circle of ports whose fibres were swapped, mostly of one */
+    while (ocs_fibre_in(ocs, port) != fibre)
+        port = ocs_fibre_in(ocs, port);
+    return port;
+}
+
+void ocs_swap(struct ocs *ocs, uint32_t a, uint32_t b)
+{
+    if (a < 1 || b < 1 || a > ocs_ports(ocs) || b > ocs_ports(ocs) ||
+        ocs_side_a(ocs, a) != ocs_side_a(ocs, b))
+        return;
+    uint32_t fibre = ocs_fibre_in(ocs, a);
+    ocs->port[a].fibre = (uint16_t)ocs_fibre_in(ocs, b);
+    ocs->port[b].fibre = (uint16_t)fibre;
+}
+
 enum ocs_result ocs_may_join(const struct ocs *ocs, uint32_t a, uint32_t b)
 {
     if (a < 1 || b < 1 || a > ocs_ports(ocs) || b > ocs_ports(ocs))

@@ -36,7 +36,8 @@ struct ocs_settings {
 };
 
 struct ocs_port {
-    uint16_t peer; /* 0: none */
+    uint16_t peer;  /* 0: none */
+    uint16_t fibre; /* the port whose fibre is plugged in here; 0: its own */
     bool stuck, dark, shutter_closed;
     bool failed;        /* the mirror failed at the last try */
     int64_t settled_ns; /* of its cross-connect */
@@ -62,6 +63,12 @@ enum ocs_result ocs_part(struct ocs *ocs, uint32_t a, uint32_t b, int64_t now_ns
 
 /* The port that `port` is joined with, 0: none. */
 uint32_t ocs_peer(const struct ocs *ocs, uint32_t port);
+/* Swaps the fibres that are plugged in two ports of one side, as a person may who mixes them up; the switch
+ * does not notice. Other pairs are ignored. */
+void ocs_swap(struct ocs *ocs, uint32_t a, uint32_t b);
+/* The port whose fibre is plugged in `port`, and the port in which the fibre of `fibre` is plugged. */
+uint32_t ocs_fibre_in(const struct ocs *ocs, uint32_t port);
+uint32_t ocs_port_of(const struct ocs *ocs, uint32_t fibre);
 bool ocs_side_a(const struct ocs *ocs, uint32_t port);
 uint32_t ocs_ports(const struct ocs *ocs);
 /* The light at a port: what enters an A port, what leaves a B port. */

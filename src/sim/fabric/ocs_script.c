@@ -38,8 +38,8 @@ static int read_which(const struct doc *entry, int32_t *ret_which, struct error 
 
 static int read_kind(const struct doc *entry, enum ocs_act_kind *ret_kind, struct error *error)
 {
-    static const char *const names[] = {"join",    "stick",  "free",    "darken", "light", "drop",
-                                        "silence", "answer", "restart", "die",    "slow"};
+    static const char *const names[] = {"join", "swap",    "stick",  "free",    "darken", "light",
+                                        "drop", "silence", "answer", "restart", "die",    "slow"};
     struct str word = doc_str(doc_get(entry, "do"), STR(""));
     for (size_t i = 0; i < sizeof names / sizeof *names; i++)
         if (str_is(word, names[i])) {
@@ -48,14 +48,19 @@ static int read_kind(const struct doc *entry, enum ocs_act_kind *ret_kind, struc
         }
     return wrong(
         error, doc_get(entry, "do") ? doc_get(entry, "do") : entry,
-        "do: expected join, stick, free, darken, light, drop, silence, answer, restart, die or slow");
+        "do: expected join, swap, stick, free, darken, light, drop, silence, answer, restart, die or slow");
+}
+
+static bool is_of_pairs(enum ocs_act_kind kind)
+{
+    return kind == OCS_ACT_JOIN || kind == OCS_ACT_SWAP;
 }
 
 static bool read_port(const struct doc *node, struct ocs_act *act)
 {
     struct str a_text, b_text;
     int64_t a, b = 0;
-    if (act->kind == OCS_ACT_JOIN) {
+    if (is_of_pairs(act->kind)) {
         if (!str_cut(doc_str(node, STR("")), '-', &a_text, &b_text) ||
             !str_to_i64(a_text, 1, OCS_PORTS_MAX, &a) || !str_to_i64(b_text, 1, OCS_PORTS_MAX, &b))
             return false;
@@ -92,13 +97,14 @@ static int read_entry(const struct doc *entry, struct ocs_script *script, struct
     act.forget = doc_bool(doc_get(entry, "forget"), false);
     act.after = doc_int(doc_get(entry, "after"), -1);
     bool listed = act.kind <= OCS_ACT_LIGHT;
-    const struct doc *list = doc_get(entry, act.kind == OCS_ACT_JOIN ? "pairs" : "ports");
+    const struct doc *list = doc_get(entry, is_of_pairs(act.kind) ? "pairs" : "ports");
     if (listed && !doc_len(list))
-        return wrong(error, entry, "expected pairs: [1-65] for join, and ports: [3] for mirrors and light");
+        return wrong(error, entry,
+                     "expected pairs: [1-65] for join and swap, and ports: [3] for mirrors and light");
     for (size_t i = 0; i < (listed ? doc_len(list) : 1); i++) {
         if (listed && !read_port(doc_at(list, i), &act))
             return wrong(error, doc_at(list, i),
-                         "expected a port such as 3, or for join a pair such as 1-65");
+                         "expected a port such as 3, or for join and swap a pair such as 1-65");
         if (script->acts.len == SCRIPT_ACTS_MAX)
             return wrong(error, entry, "the script has too many entries");
         vec_push(&script->acts, act);
@@ -151,6 +157,9 @@ void ocs_act_apply(const struct ocs_act *act, struct ocs *ocs, int64_t now_ns)
     switch (act->kind) {
     case OCS_ACT_JOIN:
         ocs_join(ocs, act->a, act->b, now_ns);
+        break;
+    case OCS_ACT_SWAP:
+        ocs_swap(ocs, act->a, act->b);
         break;
     case OCS_ACT_STICK:
     case OCS_ACT_FREE:

@@ -4,6 +4,7 @@
  * a name such as x5, a number from 0, or all, the default), and what it does:
  *
  *     - {do: join, pairs: [1-65, 2-70]}                        a state to begin with: ports that are busy
+ *     - {at: 1s, switch: x5, do: swap, pairs: [65-66]}         the fibres in two ports of a side are mixed up
  *     - {at: 2s, switch: x5, do: stick, ports: [3]}            a mirror no longer moves; free: it does
  *     - {at: 2s, switch: x5, do: darken, ports: [3]}           no light enters; light: it does again
  *     - {at: 3s, switch: y0, do: drop}                         all sessions end
@@ -25,6 +26,7 @@
 
 enum ocs_act_kind {
     OCS_ACT_JOIN,
+    OCS_ACT_SWAP,
     OCS_ACT_STICK,
     OCS_ACT_FREE,
     OCS_ACT_DARKEN,

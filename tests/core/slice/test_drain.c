@@ -75,7 +75,7 @@ static void a_switch_is_drained_when_slices_are_routed_around_it(void **state)
 static void say_routes(struct rig *rig, uint32_t rank, uint64_t session, bool open, uint64_t tables,
                        uint64_t without)
 {
-    say_routes_of(rig, rank, (struct rank_routes){session, open, number_of_tables(tables), without});
+    say_routes_of(rig, rank, (struct rank_routes){session, open, number_of_tables(tables), without, 0});
 }
 
 /* The session that the last step answered to one task; 0: none. */

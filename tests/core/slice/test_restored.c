@@ -27,7 +27,7 @@ static void begin_with_sessions(struct rig *rig)
     run_all_tasks(rig);
     for (uint32_t rank = 0; rank < 2; rank++) {
         say_routes_of(rig, rank, (struct rank_routes){.session = 70 + rank, .open = true});
-        say_routes_of(rig, rank, (struct rank_routes){70 + rank, true, number_of_tables(1), 0});
+        say_routes_of(rig, rank, (struct rank_routes){70 + rank, true, number_of_tables(1), 0, 0});
     }
 }
 
@@ -127,15 +127,15 @@ static void ranks_load_the_tables_of_the_backup(void **state)
     begin_with_sessions(rig);
     drain(rig, "pod-1-x5");
     for (uint32_t rank = 0; rank < 2; rank++)
-        say_routes_of(rig, rank, (struct rank_routes){70 + rank, true, number_of_tables(2), X5});
+        say_routes_of(rig, rank, (struct rank_routes){70 + rank, true, number_of_tables(2), X5, 0});
     assert_int_equal(switch_at(rig, 5)->shown.drained, SHOWN_TRUE);
     boot(rig, true);
     assert_int_equal(slice_of(rig, "a")->tables, 2); /* the same ones */
-    rank_returns(rig, 0, (struct rank_routes){70, true, number_of_tables(3), 0});
+    rank_returns(rig, 0, (struct rank_routes){70, true, number_of_tables(3), 0, 0});
     assert_told(rig, 0, again, "4x4x8 without x5");
     assert_int_equal(switch_at(rig, 5)->shown.drained, SHOWN_FALSE);
     assert_int_equal(switch_at(rig, 5)->users, 1);
-    say_routes_of(rig, 0, (struct rank_routes){70, true, again, X5});
+    say_routes_of(rig, 0, (struct rank_routes){70, true, again, X5, 0});
     assert_int_equal(switch_at(rig, 5)->shown.drained, SHOWN_TRUE);
     rank_returns(rig, 1, (struct rank_routes){.session = 71}); /* it has closed its session */
     say_routes_of(rig, 1, (struct rank_routes){.session = 171, .open = true});
@@ -154,11 +154,11 @@ static void a_rank_with_lost_tables_is_noticed(void **state)
     begin_with_sessions(rig);
     boot(rig, false);
     assert_int_equal(slice_of(rig, "a")->tables_number, number_of_tables(1));
-    rank_returns(rig, 0, (struct rank_routes){70, true, number_of_tables(2), X5});
+    rank_returns(rig, 0, (struct rank_routes){70, true, number_of_tables(2), X5, 0});
     assert_told(rig, 0, again, "4x4x8");
     assert_told(rig, 31, again, "4x4x8");
     assert_int_equal(notes(&rig->h, "LogRestored"), 1);
-    say_routes_of(rig, 1, (struct rank_routes){71, true, number_of_tables(2), X5}); /* before it heard */
+    say_routes_of(rig, 1, (struct rank_routes){71, true, number_of_tables(2), X5, 0}); /* before it heard */
     assert_null(told(rig, task_of(rig, 1)->uid));
     drain(rig, "pod-1-x5");
     assert_told(rig, 1, again + 1, "4x4x8 without x5");
@@ -175,14 +175,14 @@ static void a_number_that_nobody_gave_is_no_evidence(void **state)
     struct rig *rig = *state;
     begin_with_sessions(rig);
     for (size_t i = 0; i < sizeof numbers / sizeof *numbers; i++) {
-        say_routes_of(rig, 0, (struct rank_routes){70, true, numbers[i], 0});
+        say_routes_of(rig, 0, (struct rank_routes){70, true, numbers[i], 0, 0});
         assert_null(told(rig, task_of(rig, 0)->uid));
         assert_int_equal(slice_of(rig, "a")->tables_number, number_of_tables(1));
     }
     drain(rig, "pod-1-y0");
     assert_told(rig, 0, number_of_tables(2), "4x4x8 without y0");
     assert_int_equal(switch_at(rig, FACE_LINKS)->users, 2);
-    say_routes_of(rig, 1, (struct rank_routes){71, true, number_of_tables(2), Y0});
+    say_routes_of(rig, 1, (struct rank_routes){71, true, number_of_tables(2), Y0, 0});
     assert_int_equal(switch_at(rig, FACE_LINKS)->users, 1);
     end(rig);
 }

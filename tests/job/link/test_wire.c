@@ -114,6 +114,7 @@ static struct jobwire_message random_message(void)
         message.routes.open = draw() & 1;
         message.routes.tables = draw();
         message.routes.without = draw();
+        message.routes.wrong = draw();
         break;
     case JOBWIRE_LEAVE:
         break;

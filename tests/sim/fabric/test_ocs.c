@@ -151,6 +151,22 @@ static void a_switch_dies_in_the_midst_of_a_batch(void **state)
     ocs_session_done(&session);
 }
 
+/* The switch joins ports as before; other fibres are in them. */
+static void fibres_may_be_mixed_up(void **state)
+{
+    struct ocs ocs = {0};
+    ocs_init(&ocs, &(struct ocs_settings){.a_ports = 64, .b_ports = 64});
+    ocs_swap(&ocs, 1, 65); /* not of one side */
+    assert_int_equal(ocs_fibre_in(&ocs, 1), 1);
+    ocs_swap(&ocs, 65, 66);
+    ocs_swap(&ocs, 66, 67);
+    assert_int_equal(ocs_fibre_in(&ocs, 65), 66);
+    assert_int_equal(ocs_fibre_in(&ocs, 66), 67);
+    assert_int_equal(ocs_fibre_in(&ocs, 67), 65);
+    for (uint32_t fibre = 65; fibre <= 68; fibre++)
+        assert_int_equal(ocs_fibre_in(&ocs, ocs_port_of(&ocs, fibre)), fibre);
+}
+
 static void scripts_are_read_and_refused(void **state)
 {
     struct ocs_script script = {0};
@@ -167,9 +183,13 @@ static void scripts_are_read_and_refused(void **state)
     assert_int_equal(script.acts.items[3].a, 4);
     assert_int_equal(script.acts.items[3].which, 5);
     ocs_script_done(&script);
-    static const char *const wrong[] = {"- {do: explode}",          "- {do: stick}",
-                                        "- {do: join, pairs: [1]}", "a: b",
-                                        "- {at: x, do: drop}",      "- {do: drop, switch: q9}",
+    static const char *const wrong[] = {"- {do: explode}",
+                                        "- {do: stick}",
+                                        "- {do: join, pairs: [1]}",
+                                        "- {do: swap, ports: [1]}",
+                                        "a: b",
+                                        "- {at: x, do: drop}",
+                                        "- {do: drop, switch: q9}",
                                         "- {do: drop, why: x}"};
     for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
         assert_int_equal(ocs_script_parse(str_from(wrong[i]), &script, &error), ERROR_INVALID);
@@ -186,6 +206,7 @@ int main(void)
         cmocka_unit_test(tl1_answers_when_mirrors_are_at_rest),
         cmocka_unit_test(tl1_insists_on_its_login),
         cmocka_unit_test(a_switch_dies_in_the_midst_of_a_batch),
+        cmocka_unit_test(fibres_may_be_mixed_up),
         cmocka_unit_test(scripts_are_read_and_refused),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
