@@ -41,6 +41,7 @@ const char *torture_reach_name(enum torture_reach reach)
         "slice lost, no reroute",
         "drained under a slice",
         "session of chips",
+        "wrong wire",
         "drain answered",
         "drain answer overdue",
     };
@@ -73,7 +74,7 @@ static void look_at_slice(struct world *world, const struct jobset *jobset, stru
     const struct slice *slice = slices->list.len ? slice_find(slices, jobset->uid) : NULL;
     uint64_t *reached = world->outcome->reached;
     if (!slice) {
-        seen->tables = 0;
+        seen->tables = seen->wrong = 0;
         seen->slice_moves = seen->slice_lost = false;
         return;
     }
@@ -81,6 +82,8 @@ static void look_at_slice(struct world *world, const struct jobset *jobset, stru
         reached[REACH_REROUTED]++;
         reached[REACH_REPAIRED] += (seen->tables_out & ~slice->tables_out) != 0;
     }
+    reached[REACH_WRONG_WIRE] += (slice->wrong & ~seen->wrong) != 0;
+    seen->wrong = slice->wrong;
     bool lost = slice->lost && !slice->leave_ns;
     reached[REACH_SLICE_LOST] += lost && !seen->slice_lost;
     reached[REACH_SWITCH_LOST] += lost && !seen->slice_lost && slice->moves;

@@ -3,6 +3,7 @@
  * twice, or never. What their chips truly have is what Drained is judged by. */
 #include "sim/world.h"
 
+#include "base/hash.h"
 #include "base/units.h"
 #include "core/slice/slice.h"
 
@@ -122,6 +123,26 @@ static void say_loaded(struct world *world, struct sim_machine *machine, struct 
     }
 }
 
+/* The switches over which a rank's chips see others than they should, in some sessions: until somebody puts
+ * the wires right. From the numbers alone, so that worlds without any go on as if there were none. */
+static uint64_t wires_of(const struct world *world, const struct process *process, uint64_t session)
+{
+    uint64_t draw = hash_mix(session ^ process->task << 20);
+    if (world->healing || draw % 32 != 0)
+        return 0;
+    uint64_t one = UINT64_C(1) << (draw >> 8) % POD_SWITCHES, two = UINT64_C(1)
+                                                                    << (draw >> 16) % POD_SWITCHES;
+    return (draw >> 24) % 8 == 0 ? one | two : one;
+}
+
+/* Says what it sees, and sees the right ones some time later. */
+static void say_wires(struct world *world, struct sim_machine *machine, struct process *process,
+                      uint64_t wrong)
+{
+    process->routes.said.wrong = wrong;
+    routes_say(world, machine, process);
+}
+
 void routes_act(struct world *world, struct sim_machine *machine, struct process *process)
 {
     struct sim_routes *routes = &process->routes;
@@ -135,12 +156,18 @@ void routes_act(struct world *world, struct sim_machine *machine, struct process
         next = (struct rank_routes){.session = ++world->next_id, .open = true};
         set(process, &next);
         routes_say(world, machine, process);
+        if (wires_of(world, process, next.session))
+            say_wires(world, machine, process, wires_of(world, process, next.session));
+    } else if (next.wrong && (next.without & next.wrong) == next.wrong) {
+        say_wires(world, machine, process, 0);
     } else if (next.tables < routes->told && routes->told_session >= next.session) {
         next.tables = routes->told;
         next.without = routes->told_without;
         set(process, &next);
         world->outcome->reached[REACH_SESSION]++;
         say_loaded(world, machine, process);
+        if (next.wrong)
+            routes->act_ns = world->now_ns + (int64_t)(1 + next.wrong % 7) * NS_PER_SECOND;
         if (world_chance(world, 50000))
             routes->act_ns = world->now_ns + world_draw(world, 1, 5000) * NS_PER_MS; /* it closes then */
     } else if (next.tables > 0) {

@@ -95,6 +95,7 @@ enum torture_reach {
     REACH_SWITCH_LOST,    /* such a slice may not be routed around one */
     REACH_DRAINED_AROUND, /* the drain of a switch was complete while a slice of its pod ran without it */
     REACH_SESSION,        /* the chips of a rank got tables under a session */
+    REACH_WRONG_WIRE,     /* ranks saw other chips over a switch than its circuits join */
     REACH_DRAIN_ANSWERED, /* ranks had tables with a switch that is drained, and the last of them answered */
     REACH_DRAIN_OVERDUE,  /* ranks did not answer in time */
     REACHES

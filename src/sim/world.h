@@ -424,7 +424,7 @@ struct reach_seen {
     bool leaving; /* a machine, by spares */
     uint32_t restarts;
     uint32_t tables; /* of its slice */
-    uint64_t tables_out;
+    uint64_t tables_out, wrong;
     bool slice_moves, slice_lost;
 };
 struct committed {

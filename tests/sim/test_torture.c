@@ -65,9 +65,10 @@ static void expect_reached(uint64_t first, const char *part, enum torture_reach 
     }
 }
 
-/* Worlds of whole cubes: switches and cubes are drained, and running slices are routed around switches and
- * back, are lost, and leave drained cubes. Other worlds seldom have a whole cube at work when a switch
- * breaks. Drains of switches seldom last until ranks are overdue: core/slice/test_drain has that. */
+/* Worlds of whole cubes: switches and cubes are drained, wires are wrong, and running slices are routed
+ * around switches and back, are lost, and leave drained cubes. Other worlds seldom have a whole cube at
+ * work when a switch breaks. Drains of switches seldom last until ranks are overdue: core/slice/test_drain
+ * has that. */
 static void test_slices_of_whole_cubes(void **state)
 {
     expect_reached(300000, " whole=", REACH_DRAINED, REACH_DRAIN_ANSWERED);
