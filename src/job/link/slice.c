@@ -186,7 +186,7 @@ void phx_slice_loaded(phx_context *ctx, uint64_t tables, uint64_t without)
 void phx_slice_wrong(phx_context *ctx, uint64_t switches)
 {
     pthread_mutex_lock(&ctx->mutex);
-    if (ctx->routes.open && ctx->routes.wrong != switches) {
+    if (ctx->routes.open && (switches || ctx->routes.wrong)) {
         ctx->routes.wrong = switches;
         job_routes_say(ctx);
     }

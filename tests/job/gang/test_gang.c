@@ -286,6 +286,8 @@ static int wait_for_an_answer(void *unused)
     EXPECT(phx_step(ctx, 2, NULL, 0, &error) == 0);
     EXPECT(phx_slice_enter(ctx, FOREVER, &error) == 0);
     EXPECT(phx_slice_get(ctx, &slice) == 1 && slice.tables == 8);
+    phx_slice_wrong(ctx, 1u << 5);
+    EXPECT(phx_slice_wait(ctx, 8, FOREVER, &slice, &error) == 0 && slice.without == 1u << 5);
     phx_slice_loaded(ctx, slice.tables, slice.without);
     EXPECT(phx_leave(ctx, &error) == 0);
     return 0;
@@ -312,7 +314,13 @@ static void test_a_session_waits_for_its_answer(void **unused)
     assert_true(gang.pids[0] != 0 && gang.routes[0].tables == 0);
     message.tables.session = gang.routes[0].session;
     gang_send_all(&gang, &message);
-    gang_until(&gang, gang.routes[0].tables == 8);
+    gang_until(&gang, gang.routes[0].wrong == 1u << 5); /* it asks for tables without that switch */
+    assert_int_equal(gang.routes[0].tables, 0);
+    message.tables.number = 9;
+    snprintf(message.tables.name, sizeof message.tables.name, "4x4x8 without x5");
+    gang_send_all(&gang, &message);
+    gang_until(&gang, gang.routes[0].tables == 9);
+    assert_int_equal(gang.routes[0].wrong, 1u << 5); /* it still sees it */
     gang_expect_exits(&gang, 0);
     gang_done(&gang);
 }
