@@ -276,17 +276,23 @@ static bool has_few_values(struct api_request *request, const struct doc *object
     return false;
 }
 
+struct doc *body_metadata(struct api_request *request, struct doc *object)
+{
+    struct doc *metadata = doc_need_object(&request->arena, object, "metadata");
+    if (!metadata)
+        answer_status(request, 400, "BadRequest", "metadata must be an object");
+    return metadata;
+}
+
 bool body_accept(struct api_request *request, struct doc *object, bool creating, struct write_event *write)
 {
     if (!agree_type(request, object))
         return false;
     if (!has_few_values(request, object)) /* before work that grows with them */
         return false;
-    struct doc *metadata = doc_need_object(&request->arena, object, "metadata");
-    if (metadata->kind != DOC_OBJECT) {
-        answer_status(request, 400, "BadRequest", "metadata must be an object");
+    struct doc *metadata = body_metadata(request, object);
+    if (!metadata)
         return false;
-    }
     if (request->resource->namespaced && !agree(request, metadata, "namespace", request->namespace_))
         return false;
     if (!creating && !agree(request, metadata, "name", request->name))

@@ -85,6 +85,9 @@ bool status_is_foreign(struct api_request *request);
 /* From `object` to a write of its status: body, if_version, uid_text. False: an error was answered. */
 bool status_accept(struct api_request *request, const struct doc *object, struct write_event *write);
 
+/* The metadata of a body, made if it has none; NULL: they are no object, and an error was answered. */
+struct doc *body_metadata(struct api_request *request, struct doc *object);
+
 /* Checks `object` against the URL and the schema, removes the fields that the server owns, and fills name,
  * body, if_version and uid_text of `write`. False: an error was answered. */
 bool body_accept(struct api_request *request, struct doc *object, bool creating, struct write_event *write);

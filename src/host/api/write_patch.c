@@ -259,7 +259,7 @@ static bool patch_form(struct api_request *request, enum patch_form *ret_form)
 }
 
 /* Checks the parameters that only an apply needs. */
-static bool check_apply(struct api_request *request, const struct doc *patch)
+static bool check_apply(struct api_request *request, struct doc *patch)
 {
     struct str manager = request_query(request, "fieldManager");
     const char *why = NULL;
@@ -273,7 +273,7 @@ static bool check_apply(struct api_request *request, const struct doc *patch)
     else if (doc_len(doc_path(patch, "metadata", "managedFields", NULL)))
         answer_status(request, 400, "BadRequest", "metadata.managedFields must be nil");
     else
-        return true;
+        return body_metadata(request, patch) != NULL;
     return false;
 }
 
