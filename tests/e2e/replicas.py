@@ -3,6 +3,7 @@ import base64
 import http.client
 import json
 import os
+import random
 import shutil
 import signal
 import socket
@@ -13,7 +14,7 @@ import threading
 import time
 import urllib.request
 
-from e2e import MINI, PHALANX, Skip, check, wait_for
+from e2e import MINI, PHALANX, GaveUp, Skip, check, wait_for
 
 ETCD = os.environ.get("PHX_ETCD") or "/usr/bin/etcd"
 CONTROLLERS = 3
@@ -26,14 +27,21 @@ def need_etcd():
 
 
 def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
+    """Ports below those that the kernel gives to connections: one of these could take a port before it is used."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+        end = int(file.read().split()[0])
+    ports = []
+    for port in random.sample(range(end // 2, end), end - end // 2):
+        with socket.socket() as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        ports.append(port)
+        if len(ports) == count:
+            return ports
+    raise GaveUp(f"{count} ports are not free")
 
 
 class Hall:

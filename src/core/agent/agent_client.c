@@ -121,12 +121,13 @@ static void welcome(const struct local_task *task, struct agent_effects *effects
         memcpy(effect->client.gang_key, task->gang_key, GANG_KEY_BYTES);
 }
 
-static void join_counts(struct agent *agent, struct local_task *task, bool early)
+/* `other`: a process that was run again is not as the one before it was. */
+static void join_counts(struct agent *agent, struct local_task *task, bool early, bool other)
 {
     task->step_urgent = true;
     if (early)
         task->join_due = true; /* reported after the controller has heard that it runs */
-    else if (!task->joined)
+    else if (!task->joined || other)
         agent_pend_joined(agent, task);
     task->joined = true;
 }
@@ -151,11 +152,12 @@ static void on_join(struct agent *agent, const struct agent_event *event, struct
     CHECK(early || task->state == LOCAL_RUNNING || task->state == LOCAL_STOPPING);
     task->client = event->client.client; /* an older connection of the task no longer counts */
     task->client_attempt = event->client.attempt;
+    bool other = task->can_rejoin != event->client.can_rejoin || task->spare != event->client.spare;
     task->can_rejoin = event->client.can_rejoin;
     task->spare = event->client.spare;
     bool behind = task->client_attempt != task->attempt;
     if (!behind)
-        join_counts(agent, task, early);
+        join_counts(agent, task, early, other);
     welcome(task, effects);
     if (behind)
         send_rejoin(task, effects);
@@ -327,6 +329,6 @@ void agent_task_rejoin(struct agent *agent, const struct task_rejoin *rejoin, st
     task->restore_attempt = rejoin->restore_attempt;
     memcpy(task->gang_key, rejoin->gang_key, GANG_KEY_BYTES);
     keep_order(task, rejoin);
-    if (task->client != 0 && task->client_attempt < task->attempt)
+    if (task->client != 0 && task->client_attempt < task->attempt && task->can_rejoin)
         send_rejoin(task, effects);
 }

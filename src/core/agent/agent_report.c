@@ -21,6 +21,8 @@ void agent_pend(struct agent *agent, const struct task_report *report)
     for (size_t i = 0; i < agent->pending.len; i++)
         if (same_report(&agent->pending.items[i].report, report)) {
             agent->pending.items[i].number = 0; /* sends it again on request */
+            if (report->kind == REPORT_JOINED)
+                agent->pending.items[i].report = *report; /* of the newest process */
             return;
         }
     if (agent->pending.len == AGENT_PENDING_MAX)

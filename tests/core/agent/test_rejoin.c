@@ -123,6 +123,26 @@ static void test_joins_again(void **state)
     desk_done(&desk);
 }
 
+/* The process of a container that was run again is another one: the controller hears that it cannot rejoin,
+ * and an order that was sent before is not passed on. */
+static void test_run_again_without_rejoin(void **state)
+{
+    struct desk desk;
+    begin(&desk, false);
+    client(&desk, AGENT_CLIENT_JOIN, 3, 1);
+    assert_true(report_of(&desk, REPORT_JOINED)->can_rejoin);
+    client(&desk, AGENT_CLIENT_JOIN, 4, 1); /* the same on another connection: no news */
+    assert_null(report_of(&desk, REPORT_JOINED));
+    desk_step(&desk,
+              (struct agent_event){.kind = AGENT_CLIENT_JOIN,
+                                   .client = {.client = 5, .task = TASK, .attempt = 1, .can_rejoin = false}});
+    assert_non_null(report_of(&desk, REPORT_JOINED));
+    assert_false(report_of(&desk, REPORT_JOINED)->can_rejoin);
+    order(&desk, 2);
+    assert_null(effect_of(&desk, AGENT_CLIENT_REJOIN));
+    desk_done(&desk);
+}
+
 /* The first process of an attempt has its key from the START, also under an agent that was restarted. */
 static void test_first_key(void **state)
 {
@@ -199,11 +219,9 @@ static void test_fence(void **state)
 int main(void)
 {
     const struct CMUnitTest tests[] = {
-        cmocka_unit_test(test_joins_again),
-        cmocka_unit_test(test_first_key),
-        cmocka_unit_test(test_comes_back_behind),
-        cmocka_unit_test(test_adopted),
-        cmocka_unit_test(test_fence),
+        cmocka_unit_test(test_joins_again), cmocka_unit_test(test_run_again_without_rejoin),
+        cmocka_unit_test(test_first_key),   cmocka_unit_test(test_comes_back_behind),
+        cmocka_unit_test(test_adopted),     cmocka_unit_test(test_fence),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
