@@ -238,7 +238,8 @@ static void notice_committed(struct step *step, const struct task *task, int64_t
 void progress_shard_saved(struct step *step, struct task *task, int64_t number)
 {
     struct jobset *jobset = task->job->jobset;
-    if (task->job->doomed || task->gang == NULL || task->attempt != jobset->attempt || task_is_spare(task))
+    if (task->job->doomed || task->gang == NULL || task->attempt != jobset->attempt || task_is_spare(task) ||
+        number < 0) /* of an agent that says what no rank has saved */
         return;
     if (number <= jobset->checkpoint.committed_step &&
         jobset->checkpoint.committed_attempt == jobset->attempt)

@@ -212,7 +212,9 @@ int http_head_parse(struct str bytes, size_t scanned, size_t head_max, struct ht
         from = start;
     const char *end = bytes.len > from ? memmem(bytes.data + from, bytes.len - from, "\r\n\r\n", 4) : NULL;
     size_t len = end ? (size_t)(end - bytes.data) : bytes.len;
-    if (len - start > head_max)
+    /* Three bytes of the end may have come: the limit is the same whatever the pieces. */
+    size_t most = end ? head_max - 3 : head_max;
+    if (len - start > most)
         return head_too_long((struct str){bytes.data + start, head_max});
     /* Bytes that begin no request, such as a ClientHello, are refused before their peer waits. */
     if (!end && bytes.len > start && bytes.data[start] != '\r' &&

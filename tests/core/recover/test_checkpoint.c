@@ -30,6 +30,8 @@ static void whole_or_not(void **state)
     harness_init(&h, 2, 4, 0);
     struct jobset *jobset = harness_create(&h, SET);
     harness_run_all(&h);
+    saved(&h, "a-x-0-0", -5); /* what no rank says: an agent that lies changes nothing */
+    assert_int_equal(committed_notices(&h), 0);
     saved(&h, "a-x-0-0", 10); /* a world of which one has joined is no world */
     report_task(&h, "a-x-0-0", (struct task_report){.kind = REPORT_JOINED});
     saved(&h, "a-x-0-0", 11);

@@ -124,6 +124,23 @@ static void test_absolute_targets(void **state)
     assert_int_equal(parse(STR("GET http://b/ HTTP/1.1\r\n\r\n"), 0), -400); /* HTTP/1.1 has a Host */
 }
 
+/* The longest head is the same whether it comes at once or in pieces, of which one ends within its end. */
+static void test_longest_heads(void **state)
+{
+    for (size_t len = HEAD_MAX - 8; len <= HEAD_MAX; len++) {
+        char text[HEAD_MAX + 4];
+        size_t end;
+        memset(text, 'a', sizeof text);
+        memcpy(text, "GET / HTTP/1.0\r\nA:", 18);
+        memcpy(text + len, "\r\n\r\n", 4);
+        int whole = parse((struct str){text, len + 4}, 0), part = parse((struct str){text, len + 3}, 0);
+        int pieces =
+            part < 0 ? part : http_head_parse((struct str){text, len + 4}, len + 3, HEAD_MAX, &head, &end);
+        assert_int_equal(whole, len <= HEAD_MAX - 3 ? 1 : -431);
+        assert_int_equal(pieces, whole);
+    }
+}
+
 /* A head that is too long is refused before its end comes: by its target, or by its headers. */
 static void test_long_heads(void **state)
 {
@@ -198,6 +215,7 @@ int main(void)
         cmocka_unit_test(test_framing),
         cmocka_unit_test(test_refusals),
         cmocka_unit_test(test_absolute_targets),
+        cmocka_unit_test(test_longest_heads),
         cmocka_unit_test(test_long_heads),
         cmocka_unit_test(test_chunks),
     };
