@@ -153,6 +153,21 @@ void file_doc_not_served(const struct file_doc *file)
         fprintf(stderr, "; docs/api.md lists the kinds that are\n");
 }
 
+/* The commands write into metadata and annotations before the server sees them. */
+static bool check_metadata(const struct file_doc *file)
+{
+    static const char *const paths[] = {"metadata", "metadata.annotations"};
+    const struct doc *node = file->doc;
+    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
+        node = doc_get(node, i ? "annotations" : "metadata");
+        if (!node || node->kind == DOC_NULL || node->kind == DOC_OBJECT)
+            continue;
+        fprintf(stderr, "%s:%u:%u: %s: must be an object\n", file->file, node->line, node->column, paths[i]);
+        return false;
+    }
+    return true;
+}
+
 bool file_doc_check(const struct file_doc *file, bool strict)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -162,6 +177,8 @@ bool file_doc_check(const struct file_doc *file, bool strict)
         file_doc_not_served(file);
         return false;
     }
+    if (!check_metadata(file))
+        return false;
     if (!str_is(kind, "JobSet"))
         return true;
     struct jobset_spec spec;
