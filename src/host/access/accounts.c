@@ -46,6 +46,8 @@ int account_key_open(const char *path, struct account_key **ret_key, struct erro
 {
     struct buf text BUF_CLEANUP = {0};
     int rc = access(path, F_OK) == 0 ? 0 : make_key(path, error);
+    if (rc < 0 && access(path, F_OK) == 0)
+        rc = 0; /* another controller that shares the file has made it meanwhile, whole */
     if (rc == 0)
         rc = os_file_read(path, KEY_FILE_BYTES_MAX, &text, error);
     if (rc < 0)

@@ -5,6 +5,7 @@
 #include <stdint.h>
 #include <cmocka.h>
 
+#include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
@@ -135,6 +136,42 @@ static void another_key(void **state)
     assert_int_equal(account_key_open(cert, &key, &error), ERROR_INVALID);
 }
 
+static pthread_barrier_t beginning;
+
+static void *open_shared(void *context)
+{
+    struct account_key **key = context;
+    struct error error;
+    char path[100];
+    snprintf(path, sizeof path, "%s/a.key", folder);
+    pthread_barrier_wait(&beginning);
+    if (account_key_open(path, key, &error) < 0)
+        *key = NULL;
+    return NULL;
+}
+
+/* Controllers that share a folder begin at the same time: one makes the key, and all have it. */
+static void one_key_for_all_who_begin(void **state)
+{
+    enum { OPENERS = 4, ROUNDS = 50 };
+    char path[100];
+    snprintf(path, sizeof path, "%s/a.key", folder);
+    for (int round = 0; round < ROUNDS; round++) {
+        struct account_key *keys[OPENERS];
+        pthread_t threads[OPENERS];
+        unlink(path);
+        assert_int_equal(pthread_barrier_init(&beginning, NULL, OPENERS), 0);
+        for (int i = 0; i < OPENERS; i++)
+            assert_int_equal(pthread_create(&threads[i], NULL, open_shared, &keys[i]), 0);
+        for (int i = 0; i < OPENERS; i++) {
+            pthread_join(threads[i], NULL);
+            assert_non_null(keys[i]);
+            account_key_free(keys[i]);
+        }
+        pthread_barrier_destroy(&beginning);
+    }
+}
+
 static int set_up(void **state)
 {
     return mkdtemp(folder) ? 0 : -1;
@@ -158,6 +195,7 @@ int main(void)
         cmocka_unit_test(nothing_else_does),
         cmocka_unit_test(foreign_claims),
         cmocka_unit_test(another_key),
+        cmocka_unit_test(one_key_for_all_who_begin),
     };
     return cmocka_run_group_tests(tests, set_up, tear_down);
 }
