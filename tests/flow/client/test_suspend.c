@@ -134,6 +134,16 @@ static void host_use(struct flow_watch *watch, uint32_t host, uint32_t *ret_load
     flow_status_done(&status);
 }
 
+/* Waits until the head counts so many bytes on the devices of a host. Hosts may answer for a value that is put
+ * before its head has heard of it. */
+static void await_use(struct flow_watch *watch, uint32_t host, int64_t bytes)
+{
+    uint32_t load;
+    int64_t counted = -1;
+    while (counted != bytes)
+        host_use(watch, host, &load, &counted);
+}
+
 struct late {
     struct tenant *tenant;
     uint64_t result;
@@ -208,6 +218,7 @@ static void no_room_is_refused(void **state)
     struct error why;
     for (int i = 0; i < 5; i++)
         expect(&second, others[i], (float)(10 + i));
+    await_use(watch, 0, 5 * ELEMENTS * sizeof(float));
     assert_int_equal(flow_watch_resume(watch, "first", &done, &why), ERROR_CONFLICT);
     assert_non_null(strstr(why.text, "has no room"));
     tenant_stop(&second);
