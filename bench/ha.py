@@ -17,16 +17,18 @@ import os
 import random
 import re
 import signal
-import socket
 import subprocess
 import sys
 import threading
 import time
 import urllib.parse
 
-import ladder
-from cluster import BUILD, PHALANX, ROOT, BenchError, Machines, Scratch, Server, parse_time, wait_for
-from report import figure, median
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(os.path.abspath(__file__))), "deploy"))
+import ladder  # noqa: E402
+from cluster import (BUILD, PHALANX, ROOT, BenchError, Machines, Scratch, Server, parse_time,  # noqa: E402
+                     wait_for)
+from localcluster import free_ports  # noqa: E402
+from report import figure, median  # noqa: E402
 
 ETCD = os.environ.get("PHX_ETCD") or "/usr/bin/etcd"
 COUNT, ROUNDS, PATIENCE_S, TRY_S = 3, 5, 60, 0.1
@@ -37,16 +39,6 @@ SPACE_OBJECTS = 2000  # a namespace takes 10,000 of a kind, from all clients tog
 PAGE, PAUSE_S = 5000, 0.002
 SNAPSHOT_EVERY = 2000  # often enough that states are read from snapshots too
 MAPS = "/api/v1/namespaces/default/configmaps"
-
-
-def free_ports(count):
-    sockets = [socket.socket() for _ in range(count)]
-    for one in sockets:
-        one.bind(("127.0.0.1", 0))
-    ports = [one.getsockname()[1] for one in sockets]
-    for one in sockets:
-        one.close()
-    return ports
 
 
 class Client:

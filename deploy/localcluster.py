@@ -3,8 +3,10 @@ import datetime
 import http.client
 import json
 import os
+import random
 import re
 import signal
+import socket
 import subprocess
 import sys
 import time
@@ -39,6 +41,24 @@ def wait_for(what, condition, seconds=PATIENCE_S):
             on_give_up()
             raise GaveUp(f"gave up after {seconds} s: {what}")
         time.sleep(0.02)
+
+
+def free_ports(count):
+    """Ports below those that the kernel gives to connections: one of these could take a port before it is used."""
+    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
+        end = int(file.read().split()[0])
+    ports = []
+    for port in random.sample(range(end // 2, end), end - end // 2):
+        with socket.socket() as one:
+            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            try:
+                one.bind(("127.0.0.1", port))
+            except OSError:
+                continue
+        ports.append(port)
+        if len(ports) == count:
+            return ports
+    raise GaveUp(f"{count} ports are not free")
 
 
 def root_tasks(*paths):

@@ -153,19 +153,20 @@ void file_doc_not_served(const struct file_doc *file)
         fprintf(stderr, "; docs/api.md lists the kinds that are\n");
 }
 
+static bool check_object(const struct file_doc *file, const struct doc *node, const char *path)
+{
+    if (!node || node->kind == DOC_NULL || node->kind == DOC_OBJECT)
+        return true;
+    fprintf(stderr, "%s:%u:%u: %s: must be an object\n", file->file, node->line, node->column, path);
+    return false;
+}
+
 /* The commands write into metadata and annotations before the server sees them. */
 static bool check_metadata(const struct file_doc *file)
 {
-    static const char *const paths[] = {"metadata", "metadata.annotations"};
-    const struct doc *node = file->doc;
-    for (size_t i = 0; i < sizeof paths / sizeof *paths; i++) {
-        node = doc_get(node, i ? "annotations" : "metadata");
-        if (!node || node->kind == DOC_NULL || node->kind == DOC_OBJECT)
-            continue;
-        fprintf(stderr, "%s:%u:%u: %s: must be an object\n", file->file, node->line, node->column, paths[i]);
-        return false;
-    }
-    return true;
+    const struct doc *metadata = doc_get(file->doc, "metadata");
+    return check_object(file, metadata, "metadata") &&
+           check_object(file, doc_get(metadata, "annotations"), "metadata.annotations");
 }
 
 bool file_doc_check(const struct file_doc *file, bool strict)

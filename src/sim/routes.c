@@ -130,12 +130,13 @@ static uint64_t wires_of(const struct world *world, const struct process *proces
     uint64_t draw = hash_mix(session ^ process->task << 20);
     if (world->healing || draw % 32 != 0)
         return 0;
-    uint64_t one = UINT64_C(1) << (draw >> 8) % POD_SWITCHES, two = UINT64_C(1)
-                                                                    << (draw >> 16) % POD_SWITCHES;
-    return (draw >> 24) % 8 == 0 ? one | two : one;
+    uint64_t wrong = UINT64_C(1) << (draw >> 8) % POD_SWITCHES;
+    if ((draw >> 24) % 8 == 0)
+        wrong |= UINT64_C(1) << (draw >> 16) % POD_SWITCHES;
+    return wrong;
 }
 
-/* Says what it sees, and sees the right ones some time later. */
+/* The rank says over which switches it sees other chips than it should; some time later over none. */
 static void say_wires(struct world *world, struct sim_machine *machine, struct process *process,
                       uint64_t wrong)
 {
@@ -156,8 +157,9 @@ void routes_act(struct world *world, struct sim_machine *machine, struct process
         next = (struct rank_routes){.session = ++world->next_id, .open = true};
         set(process, &next);
         routes_say(world, machine, process);
-        if (wires_of(world, process, next.session))
-            say_wires(world, machine, process, wires_of(world, process, next.session));
+        uint64_t wrong = wires_of(world, process, next.session);
+        if (wrong)
+            say_wires(world, machine, process, wrong);
     } else if (next.wrong && (next.without & next.wrong) == next.wrong) {
         say_wires(world, machine, process, 0);
     } else if (next.tables < routes->told && routes->told_session >= next.session) {

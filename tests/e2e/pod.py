@@ -40,6 +40,13 @@ def shipped(path):
         return yaml.safe_load(file)
 
 
+def open_faults(cluster):
+    """Switch and code of each open fault."""
+    faults = cluster.get("/apis/phalanx.dev/v1/faults")["items"]
+    return [(fault["spec"].get("switch"), fault["spec"]["code"]) for fault in faults
+            if fault["status"]["state"] == "Open"]
+
+
 class Chips:
     """The emulators of all machines of a pod, a process for each."""
 

@@ -3,10 +3,8 @@ import base64
 import http.client
 import json
 import os
-import random
 import shutil
 import signal
-import socket
 import ssl
 import subprocess
 import tempfile
@@ -14,7 +12,8 @@ import threading
 import time
 import urllib.request
 
-from e2e import MINI, PHALANX, GaveUp, Skip, check, wait_for
+from e2e import MINI, PHALANX, Skip, check, wait_for
+from localcluster import free_ports
 
 ETCD = os.environ.get("PHX_ETCD") or "/usr/bin/etcd"
 CONTROLLERS = 3
@@ -24,24 +23,6 @@ MAPS = "/api/v1/namespaces/default/configmaps"
 def need_etcd():
     if not os.path.exists(ETCD):
         raise Skip(f"there is no {ETCD}; Debian's package etcd-server has one")
-
-
-def free_ports(count):
-    """Ports below those that the kernel gives to connections: one of these could take a port before it is used."""
-    with open("/proc/sys/net/ipv4/ip_local_port_range", encoding="ascii") as file:
-        end = int(file.read().split()[0])
-    ports = []
-    for port in random.sample(range(end // 2, end), end - end // 2):
-        with socket.socket() as one:
-            one.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            try:
-                one.bind(("127.0.0.1", port))
-            except OSError:
-                continue
-        ports.append(port)
-        if len(ports) == count:
-            return ports
-    raise GaveUp(f"{count} ports are not free")
 
 
 class Hall:

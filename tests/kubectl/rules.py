@@ -20,7 +20,6 @@ state stays in it until a step ends it, and does not sleep for a time.
 import os
 import re
 import shlex
-import socket
 import subprocess
 import sys
 import tempfile
@@ -30,6 +29,7 @@ from concurrent.futures import ThreadPoolExecutor
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(os.path.dirname(HERE), "e2e"))
 from e2e import PATIENCE_S, Failed, GaveUp, wait_for  # noqa: E402
+from localcluster import free_ports  # noqa: E402
 from surface import ENDS_S  # noqa: E402
 
 FOLDER = os.path.join(HERE, "rules")
@@ -71,9 +71,7 @@ class Rule:
 
     def port(self, found):
         if found[0] not in self.ports:
-            with socket.socket() as place:
-                place.bind(("127.0.0.1", 0))
-                self.ports[found[0]] = str(place.getsockname()[1])
+            self.ports[found[0]] = str(free_ports(1)[0])
         return self.ports[found[0]]
 
     @property

@@ -121,13 +121,12 @@ static void welcome(const struct local_task *task, struct agent_effects *effects
         memcpy(effect->client.gang_key, task->gang_key, GANG_KEY_BYTES);
 }
 
-/* `other`: a process that was run again is not as the one before it was. */
-static void join_counts(struct agent *agent, struct local_task *task, bool early, bool other)
+static void join_counts(struct agent *agent, struct local_task *task, bool early)
 {
     task->step_urgent = true;
     if (early)
         task->join_due = true; /* reported after the controller has heard that it runs */
-    else if (!task->joined || other)
+    else if (!task->joined)
         agent_pend_joined(agent, task);
     task->joined = true;
 }
@@ -152,12 +151,14 @@ static void on_join(struct agent *agent, const struct agent_event *event, struct
     CHECK(early || task->state == LOCAL_RUNNING || task->state == LOCAL_STOPPING);
     task->client = event->client.client; /* an older connection of the task no longer counts */
     task->client_attempt = event->client.attempt;
-    bool other = task->can_rejoin != event->client.can_rejoin || task->spare != event->client.spare;
+    if (task->can_rejoin != event->client.can_rejoin || task->spare != event->client.spare)
+        task->joined =
+            false; /* a process that was run again is not as the one before it: it is reported anew */
     task->can_rejoin = event->client.can_rejoin;
     task->spare = event->client.spare;
     bool behind = task->client_attempt != task->attempt;
     if (!behind)
-        join_counts(agent, task, early, other);
+        join_counts(agent, task, early);
     welcome(task, effects);
     if (behind)
         send_rejoin(task, effects);

@@ -84,22 +84,25 @@ static void replace_lost(struct step *step, const struct task *task, struct slic
     jobs_slice_rerouted(step, task->job->jobset);
 }
 
-/* What a rank sees counts as long as its session is open. */
-static uint64_t wrong_of(const struct jobset *jobset)
+/* The switches over which a rank sees other chips than it should, as long as its session is open. */
+static uint64_t wrong_of_rank(const struct rank_routes *routes)
+{
+    return routes->open ? routes->wrong : 0;
+}
+
+static uint64_t wrong_of_ranks(const struct jobset *jobset)
 {
     uint64_t wrong = 0;
     for (uint32_t j = 0; j < jobset->job_count; j++)
-        for (size_t t = 0; jobset->jobs[j] && t < jobset->jobs[j]->tasks.len; t++) {
-            const struct rank_routes *routes = &jobset->jobs[j]->tasks.items[t]->routes;
-            wrong |= routes->open ? routes->wrong : 0;
-        }
+        for (size_t t = 0; jobset->jobs[j] && t < jobset->jobs[j]->tasks.len; t++)
+            wrong |= wrong_of_rank(&jobset->jobs[j]->tasks.items[t]->routes);
     return wrong;
 }
 
-/* Takes over what the ranks of a slice see, once one of them sees something else than before. */
+/* The slice takes over what its ranks see, once one of them sees something else than before. */
 static void settle_wrong(struct step *step, const struct task *task, struct slice *slice)
 {
-    uint64_t wrong = switches_used(slice, wrong_of(task->job->jobset)), new = wrong & ~slice->wrong;
+    uint64_t wrong = switches_used(slice, wrong_of_ranks(task->job->jobset)), new = wrong & ~slice->wrong;
     if (wrong == slice->wrong)
         return;
     CHECK(slice_find(step->slices, task->job->jobset->uid) == slice && !(wrong & ~ALL_SWITCHES));
@@ -121,7 +124,7 @@ void slice_take_routes(struct step *step, struct task *task, const struct rank_r
     bool same = routes->session == known->session, opens = routes->open && routes->tables == 0;
     if (same && (!known->open || (routes->open && !opens && routes->tables < known->tables)))
         return;
-    bool sees_other = (routes->open ? routes->wrong : 0) != (known->open ? known->wrong : 0);
+    bool sees_other = wrong_of_rank(routes) != wrong_of_rank(known);
     if (!(same && opens))
         *known = *routes;
     known->wrong = routes->wrong;
@@ -143,7 +146,7 @@ void slice_rank_ended(struct step *step, struct task *task)
 {
     if (task->routes.session == 0)
         return;
-    bool saw = task->routes.open && task->routes.wrong;
+    bool saw = wrong_of_rank(&task->routes) != 0;
     task->routes = (struct rank_routes){0};
     mark_pod(step, task);
     struct slice *slice = saw ? slice_find(step->slices, task->job->jobset->uid) : NULL;

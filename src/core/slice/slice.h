@@ -43,6 +43,11 @@
  * such a boot the requests to switches go on from there too, and every switch is read anew: the lost part may
  * have given the cubes of a slice to another one (`unread`).
  *
+ * Wrong wires. A rank says over which switches its chips see other chips than the circuits join (struct
+ * rank_routes, gang/slice_tables.c). What the ranks with an open session say is the slice's `wrong`: it is a
+ * fault of the switch, and the slice does without the switch, as without one that is out, until no rank says
+ * so any more.
+ *
  * Planned maintenance. A switch or cube whose drain was asked for takes no new slices:
  *
  *     switch:  drain  --every slice of the pod can do without it-->  leaving: slices route around it

@@ -17,8 +17,8 @@
 
 /* Reads a request's head, whose bytes *ret_head points into; *ret_len: its bytes with the empty line, and
  * empty lines that came before it. `scanned`: how many bytes from the start are known to hold no end; see
- * http_head_unfinished(). Returns 1: it is whole; 0: more has to come; negative: the status (less its sign)
- * that refuses it. */
+ * http_head_unfinished(). `head_max`: the bytes that a head with its empty line may have. Returns 1: it is
+ * whole; 0: more has to come; negative: the status (less its sign) that refuses it. */
 int http_head_parse(struct str bytes, size_t scanned, size_t head_max, struct http_head *ret_head,
                     size_t *ret_len);
 

@@ -77,6 +77,14 @@ static int call_roll(const struct phx_fabric *fabric, struct roll *roll, struct 
     return status;
 }
 
+uint64_t fabric_switch_bit(const struct phx_chip_about *chip, uint32_t port)
+{
+    struct link_end end;
+    bool optical =
+        cube_chip_optical((uint16_t)(chip->label / CUBE_CHIPS), chip->label % CUBE_CHIPS, port, &end);
+    return optical ? UINT64_C(1) << (FACE_LINKS * end.axis + end.index) : 0;
+}
+
 /* The switches over which a rank's chips see other chips than the slice has there, also those that the tables
  * avoid: what was wrong stays so until it is seen to be right. */
 static uint64_t find_wrong(const struct phx_fabric *fabric, uint32_t rank)
@@ -90,14 +98,11 @@ static uint64_t find_wrong(const struct phx_fabric *fabric, uint32_t rank)
         for (uint32_t port = 0; port < CHIP_PORTS; port++) {
             const struct phx_chip_port *seen = &chip->ports[port];
             uint16_t next = torus->next[torus_chip(torus, at[0], at[1], at[2]) * CHIP_PORTS + port];
-            struct link_end end;
-            if (!seen->light || next == TORUS_NONE ||
-                !cube_chip_optical((uint16_t)(chip->label / CUBE_CHIPS), chip->label % CUBE_CHIPS, port,
-                                   &end))
+            if (!seen->light || next == TORUS_NONE)
                 continue;
             uint32_t far, owner = owner_of(fabric, next, &far);
             if (seen->chip != fabric->words[owner].chips[far].label || seen->port != (port ^ 1))
-                wrong |= UINT64_C(1) << (FACE_LINKS * end.axis + end.index);
+                wrong |= fabric_switch_bit(chip, port);
         }
     }
     return wrong;
@@ -109,14 +114,10 @@ static uint64_t find_wrong(const struct phx_fabric *fabric, uint32_t rank)
 static void fill_neighbours(const struct phx_fabric *fabric, const struct phx_chip_about *chip,
                             struct fabric_neighbour ret_seen[CHIP_PORTS])
 {
-    struct link_end end;
     for (uint32_t port = 0; port < CHIP_PORTS; port++) {
         const struct phx_chip_port *at = &chip->ports[port];
-        bool avoided =
-            cube_chip_optical((uint16_t)(chip->label / CUBE_CHIPS), chip->label % CUBE_CHIPS, port, &end) &&
-            (fabric->without >> (FACE_LINKS * end.axis + end.index) & 1);
         ret_seen[port] = (struct fabric_neighbour){0};
-        if (at->light && !avoided)
+        if (at->light && !(fabric->without & fabric_switch_bit(chip, port)))
             ret_seen[port] = (struct fabric_neighbour){
                 .light = true, .port = at->port, .chip = at->chip, .rtt_ns = at->rtt_ns};
     }
@@ -254,11 +255,15 @@ static void note_live(struct phx_fabric *fabric)
 /* Tells the controller what this rank sees. Returns the switches with wrong wires that the tables use. */
 static uint64_t tell_wrong(const struct phx_fabric *fabric)
 {
-    uint64_t wrong = 0;
-    for (uint32_t rank = 0; rank < fabric->world; rank++)
-        wrong |= find_wrong(fabric, rank);
-    phx_slice_wrong(fabric->ctx, find_wrong(fabric, fabric->rank));
-    return wrong & ~fabric->without;
+    uint64_t all = 0, own = 0;
+    for (uint32_t rank = 0; rank < fabric->world; rank++) {
+        uint64_t wrong = find_wrong(fabric, rank);
+        all |= wrong;
+        if (rank == fabric->rank)
+            own = wrong;
+    }
+    phx_slice_wrong(fabric->ctx, own);
+    return all & ~fabric->without;
 }
 
 /* All ranks have found that wires are wrong, and told the controller. Waits for its answer, tables that avoid

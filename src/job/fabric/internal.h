@@ -84,7 +84,10 @@ int fabric_emulated_on(int fd, struct phx_chips **ret_chips, struct phx_error *e
 void fabric_key(const struct phx_fabric *fabric, const char *name, uint32_t generation, int64_t rank,
                 char key[FABRIC_KEY_MAX]);
 
-/* bring_up.c: takes part in a new generation: 0, FABRIC_AGAIN (a link went meanwhile), or an error. */
+/* bring_up.c: the bit of the switch that a port of a chip is wired to, as in phx_slice.without; 0: the port
+ * has a copper link within the cube. */
+uint64_t fabric_switch_bit(const struct phx_chip_about *chip, uint32_t port);
+/* Takes part in a new generation: 0, FABRIC_AGAIN (a link went meanwhile), or an error. */
 int fabric_bring_up(struct phx_fabric *fabric, struct phx_error *error);
 
 /* tables.c: what the words say of caches holds for all ranks of the generation. */

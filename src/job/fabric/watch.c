@@ -64,15 +64,11 @@ int fabric_is_asked(struct phx_fabric *fabric, struct phx_error *error)
 /* Whether a switch of `added` carries data now, as all ranks have said. */
 static bool carries_data(const struct phx_fabric *fabric, uint64_t added)
 {
-    struct link_end end;
     for (uint32_t rank = 0; rank < fabric->world; rank++)
         for (uint32_t i = 0; i < PHX_SLICE_CHIPS; i++) {
             const struct phx_chip_about *chip = &fabric->words[rank].chips[i];
             for (uint32_t port = 0; port < PHX_CHIP_PORTS; port++)
-                if (chip->ports[port].light &&
-                    cube_chip_optical((uint16_t)(chip->label / CUBE_CHIPS), chip->label % CUBE_CHIPS, port,
-                                      &end) &&
-                    (added >> (FACE_LINKS * end.axis + end.index) & 1))
+                if (chip->ports[port].light && (added & fabric_switch_bit(chip, port)))
                     return true;
         }
     return false;

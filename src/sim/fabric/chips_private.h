@@ -86,8 +86,7 @@ struct chip_link {
     uint32_t flight_ns; /* one way, INSIDE */
     uint32_t credits[ROUTE_VCS];
     uint32_t room; /* packets of a VC that the other end may send ahead: chips_set_buffer() */
-    uint32_t
-        held[ROUTE_VCS]; /* credits that the other end does not get back, so that it has `room` at most */
+    uint32_t held[ROUTE_VCS]; /* credits that are kept back, so that the other end has `room` at most */
     uint64_t next, acked,
         again;           /* frames: the next new one, the first not acknowledged, the next to be sent */
     struct packet *kept; /* ring of the frames acked .. next */

@@ -40,8 +40,8 @@ static void check_against_graph(const char *text)
 
 static void test_cubes_are_joined_as_the_chips_are(void **state)
 {
-    static const char *const shapes[] = {"4x4x4",         "8x4x12",         "4x4x8-twisted",
-                                         "4x8x8-twisted", "8x8x16-twisted", "8x16x16-twisted"};
+    static const char *const shapes[] = {
+        "4x4x4", "8x4x12", "4x4x8-twisted", "4x8x8-twisted", "8x8x16-twisted", "8x16x16-twisted", "16x24x24"};
     for (size_t i = 0; i < sizeof shapes / sizeof *shapes; i++)
         check_against_graph(shapes[i]);
 }
@@ -94,6 +94,54 @@ static void test_a_slice_and_its_change_of_shape(void **state)
     assert_int_equal(plan.count, 2 * POD_SWITCHES);
     for (uint32_t i = 0; i < plan.count; i++)
         assert_false(plan.changes[i].add);
+}
+
+/* On every switch, the cubes of a slice along its axis form rings of the slice's extent. */
+static void check_rings(const struct crossconnects *now, const struct cube_slice *slice)
+{
+    for (uint32_t number = 0; number < POD_SWITCHES; number++) {
+        uint32_t length = slice->shape.extent[pod_switch_at(number).axis] / 4u;
+        for (uint32_t place = 0; place < slice->count; place++) {
+            uint16_t cube = slice->cube[place];
+            for (uint32_t step = 1; step < length; step++) {
+                cube = now->next[number][cube];
+                assert_true(cube != slice->cube[place] && cube < now->cubes);
+            }
+            assert_int_equal(now->next[number][cube], slice->cube[place]);
+        }
+    }
+}
+
+/* Pods of TPU v5p, Ironwood and 8t have 140, 144 and 150 cubes (news-2026.md, section D). */
+static void test_the_largest_slices_of_the_largest_pods(void **state)
+{
+    static const struct {
+        uint32_t cubes;
+        const char *shape;
+    } pods[] = {{140, "16x16x24"}, {144, "16x24x24"}, {150, "16x24x24"}};
+    for (size_t p = 0; p < sizeof pods / sizeof *pods; p++) {
+        struct arena arena ARENA_CLEANUP = {0};
+        struct crossconnects now;
+        struct crossconnect_limits limits = {0};
+        struct crossconnect_plan plan;
+        struct rng rng;
+        uint16_t cubes[POD_CUBES_MAX];
+        rng_seed(&rng, p);
+        for (uint32_t i = 0; i < pods[p].cubes; i++) { /* in any order */
+            uint32_t k = (uint32_t)rng_below(&rng, i + 1);
+            cubes[i] = cubes[k];
+            cubes[k] = (uint16_t)i;
+        }
+        crossconnects_init(&now, pods[p].cubes);
+        struct cube_slice slice = arrange(&now, pods[p].shape, cubes);
+        assert_int_equal(crossconnect_plan(&now, &limits, &slice, &arena, &plan, NULL), 0);
+        assert_int_equal(plan.count, POD_SWITCHES * slice.count);
+        assert_int_equal(crossconnect_apply(&now, &plan, NULL), 0);
+        assert_true(crossconnects_valid(&now));
+        check_rings(&now, &slice);
+        assert_int_equal(crossconnect_plan(&now, &limits, &slice, &arena, &plan, NULL), 0);
+        assert_true(plan.count == 0 && plan.kept == POD_SWITCHES * slice.count);
+    }
 }
 
 static void check_refusal(const struct crossconnects *now, const struct crossconnect_limits *limits,
@@ -366,6 +414,7 @@ int main(void)
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(test_cubes_are_joined_as_the_chips_are),
         cmocka_unit_test(test_a_slice_and_its_change_of_shape),
+        cmocka_unit_test(test_the_largest_slices_of_the_largest_pods),
         cmocka_unit_test(test_a_switch_that_is_out_moves_no_cube),
         cmocka_unit_test(test_the_change_is_nearly_always_the_smallest),
         cmocka_unit_test(test_refusals_name_their_reason),

@@ -79,7 +79,7 @@ static void two_switches_of_wrong_wires_end_the_slice(void **state)
     end(rig);
 }
 
-/* It uses no switch, so a rank that speaks of one is not believed; nor is a bit that no switch has. */
+/* Part of a cube uses no switch, so a rank that names one is not believed; nor is a number of no switch. */
 static void nonsense_changes_nothing(void **state)
 {
     struct rig *rig = *state;

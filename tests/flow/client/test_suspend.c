@@ -134,8 +134,8 @@ static void host_use(struct flow_watch *watch, uint32_t host, uint32_t *ret_load
     flow_status_done(&status);
 }
 
-/* Waits until the head counts so many bytes on the devices of a host. Hosts may answer for a value that is put
- * before its head has heard of it. */
+/* Waits until the head counts so many bytes on the devices of a host. Hosts may answer for a value that is
+ * put before the head has heard of it. */
 static void await_use(struct flow_watch *watch, uint32_t host, int64_t bytes)
 {
     uint32_t load;

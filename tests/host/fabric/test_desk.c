@@ -314,7 +314,7 @@ static void a_switch_is_out_when_it_is_late_twice(void **state)
     end(&heard);
 }
 
-/* Down, then up: so the controller reads it, and makes its circuits again. */
+/* The switch is told down, then up, so that the controller reads it and makes its circuits again. */
 static void a_switch_that_restarted_without_its_circuits_was_out(void **state)
 {
     struct heard heard;
@@ -440,7 +440,7 @@ static void a_changed_login_reaches_a_switch_that_is_down(void **state)
     end(&heard);
 }
 
-/* Another switch stands there, without the circuits: down, then up, so that the controller reads it. */
+/* A switch without the circuits answers there: it is told down, then up, so that the controller reads it. */
 static void a_changed_address_is_another_switch(void **state)
 {
     struct heard heard;
