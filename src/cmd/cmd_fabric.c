@@ -1,5 +1,5 @@
-/* phalanx fabric: shapes of slices, plans of cross-connects, and routes with their proofs. Only diff, apply
- * and clear talk to switches. */
+/* phalanx fabric: shapes of slices, plans of cross-connects, and routes with their proofs. Only diff, apply,
+ * clear and optics talk to switches. */
 #include <stdio.h>
 #include <string.h>
 
@@ -9,12 +9,12 @@
 #include "cmd/usage.h"
 
 static const char usage[] =
-    "Usage: phalanx fabric check|route|simulate|session|collective SHAPE [OPTIONS]\n"
+    "Usage: phalanx fabric check|route|simulate|session|collective|defrag SHAPE [OPTIONS]\n"
     "       phalanx fabric plan SHAPE --cubes LIST [OPTIONS]\n"
     "       phalanx fabric diff|apply SHAPE --cubes LIST --switches FILE [OPTIONS]\n"
     "       phalanx fabric clear --cubes LIST --switches FILE [OPTIONS]\n"
+    "       phalanx fabric optics --switches FILE [OPTIONS]\n"
     "       phalanx fabric availability|place [OPTIONS]\n"
-    "       phalanx fabric defrag SHAPE [OPTIONS]\n"
     "\n"
     "Slices of an optically switched pod (docs/fabric.md); defrag alone asks a controller. A SHAPE is\n"
     "4x4x8, or 4x4x8-twisted. `phalanx fabric ACTION --help` has the options and examples of one action.\n"
@@ -82,6 +82,13 @@ static const struct action_row actions[] = {
      "parts cubes from all others on real switches", "",
      "  phalanx fabric clear --cubes 3,9 --switches switches.yaml\n",
      "refused or failed: the end of each change is printed"},
+    {"optics", FABRIC_OPTICS, false, fabric_run_optics, " --switches FILE",
+     "prints what real switches tell of their light, losses, ports and alarms",
+     "Reads all switches at once, and changes nothing. Power is that of the light at a port, loss what the\n"
+     "factory measured between two ports; - stands for what a switch does not tell.\n",
+     "  phalanx fabric optics --switches switches.yaml\n"
+     "  phalanx fabric optics --cluster clusters/pod2.yaml --paths\n",
+     "a switch does not answer, or has a failed port or an alarm"},
     {"availability", FABRIC_AVAILABILITY, false, fabric_run_availability, NULL,
      "prints how much of a pod works when hosts fail, with and without switches", "",
      "  phalanx fabric availability --host 0.99 --plot goodput.svg\n"
@@ -96,10 +103,10 @@ static const struct action_row actions[] = {
      "the file is wrong, or no box is free"},
     {"defrag", FABRIC_DEFRAG, true, fabric_run_defrag, NULL,
      "proposes the fewest small slices to move so that the shape finds a place",
-     "Asks a controller for its cubes, slices, machines and tasks, and changes nothing.\n",
+     "Asks a controller for its cubes, slices, machines and tasks. It changes nothing without --move.\n",
      "  phalanx fabric defrag 4x4x4\n"
-     "  phalanx fabric defrag 4x4x8 --in pod-1 --moves 3\n",
-     "no such moves would do"},
+     "  phalanx fabric defrag 4x4x8 --in pod-1 --moves 3 --move --timeout 10m\n",
+     "no such moves would do, or no drain of a cube makes them"},
 };
 enum { ACTIONS = sizeof actions / sizeof *actions };
 
@@ -166,7 +173,7 @@ static int run_action(const struct action_row *row, struct fabric_asked *asked, 
                            row->name);
     if (!fabric_options_fit(row->action, row->name))
         return usage_wrong(usage, NULL);
-    if (row->needs && !asked->cubes)
+    if (row->needs && row->action != FABRIC_OPTICS && !asked->cubes)
         return usage_wrong(usage, "%s needs%s", row->name, row->needs);
     if (row->needs && row->action != FABRIC_PLAN && !asked->switch_list == !asked->cluster)
         return usage_wrong(usage, "%s needs either --switches or --cluster", row->name);

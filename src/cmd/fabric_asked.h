@@ -25,7 +25,8 @@ enum fabric_action {
     FABRIC_AVAILABILITY = 1 << 9,
     FABRIC_PLACE = 1 << 10,
     FABRIC_DEFRAG = 1 << 11,
-    FABRIC_ACTIONS_ALL = (1 << 12) - 1,
+    FABRIC_OPTICS = 1 << 12,
+    FABRIC_ACTIONS_ALL = (1 << 13) - 1,
 };
 
 enum { FABRIC_WORDS_MAX = 64 };
@@ -40,14 +41,15 @@ struct fabric_asked {
     struct fabric_words switches, links, running, joined, cubes_out;
     const char *crossed, *cubes, *svg, *cache, *switch_list, *cluster, *in, *plot; /* NULL: not given */
     const char *torus3d, *busy, *server;                                           /* likewise */
-    int64_t pod, random_links, seed, attempts, timeout_ns, bytes;
+    int64_t pod, random_links, seed, attempts, bytes;
+    int64_t timeout_ns, frequency_ghz;              /* 0: not given */
     int64_t packets, cycles, buffers, pace_percent; /* packets 0: not given */
     int64_t whole, trials;
     int64_t slices, moves, nodes; /* nodes 0: not given */
     double hosts[AVAILABILITY_HOSTS_MAX], confidence, switch_up;
     int host_count;
     enum traffic_pattern traffic;
-    bool json, keep_partial;
+    bool json, keep_partial, move, paths;
 };
 
 /* --- fabric_options.c ------------------------------------------------------------------------------- */
@@ -75,6 +77,7 @@ int fabric_run_tables(const struct fabric_asked *asked);  /* fabric_tables.c: ro
 int fabric_run_availability(const struct fabric_asked *asked);
 int fabric_run_place(const struct fabric_asked *asked);
 int fabric_run_defrag(const struct fabric_asked *asked);
+int fabric_run_optics(const struct fabric_asked *asked);
 
 /* Prints the error; returns EXIT_FAILED. */
 int fabric_refuse(const struct error *error);

@@ -1,12 +1,21 @@
 /* phalanx fabric defrag: asks a controller for its cubes, slices, machines and tasks, and proposes the fewest
- * small slices to move so that a shape finds a place (core/fabric/defrag.h). Changes nothing. */
+ * small slices to move so that a shape finds a place (core/fabric/defrag.h). With --move it drains the cubes
+ * that become free, which moves their slices (core/react/slices.c). */
 #include <stdio.h>
 
 #include "base/check.h"
 #include "base/map.h"
 #include "cmd/client.h"
 #include "cmd/fabric_asked.h"
+#include "cmd/fabric_drain.h"
 #include "core/fabric/defrag.h"
+
+/* Cubes that are drained to carry a plan out. */
+struct emptied {
+    struct str cubes[POD_CUBES_MAX];
+    uint32_t count;
+    bool needed; /* the plan has moves */
+};
 
 /* The controller's answers, and the pod that is looked at. */
 struct survey {
@@ -226,28 +235,24 @@ static void put_room_text(struct buf *out, const struct survey *survey, const ch
     }
 }
 
-/* The drain of a cube moves all slices from it, which is what a plan asks for that only empties cubes. */
-static void put_advice(struct buf *out, const struct survey *survey, const struct defrag_room *room)
+/* Finds the cubes that all moves of the plan empty: their drains carry it out. A plan that has other moves
+ * gets none, as the drain of a cube moves all slices from it. */
+static void find_emptied(const struct survey *survey, const struct defrag_room *room,
+                         struct emptied *ret_emptied)
 {
-    for (uint32_t i = 0; i < room->move_count; i++) {
-        bool leaves = false;
-        for (uint32_t k = 0; k < room->place_count; k++)
-            leaves |=
-                room->places[k].cube == room->moves[i].from_cube && room->places[k].mask == DEFRAG_CUBE_FULL;
-        if (!leaves)
-            return;
-    }
+    uint32_t moves = 0;
+    ret_emptied->count = 0;
     for (uint32_t k = 0; k < room->place_count; k++) {
-        struct str name = survey->names[room->places[k].cube];
-        bool leaves = false;
-        for (uint32_t i = 0; i < room->move_count; i++)
-            leaves |= room->moves[i].from_cube == room->places[k].cube;
-        if (leaves)
-            buf_printf(out,
-                       "to do so: phalanx drain cube/" STR_FORMAT
-                       " --wait && phalanx undrain cube/" STR_FORMAT "\n",
-                       STR_ARG(name), STR_ARG(name));
+        uint32_t from = 0;
+        for (uint32_t i = 0; i < room->move_count && room->places[k].mask == DEFRAG_CUBE_FULL; i++)
+            from += room->moves[i].from_cube == room->places[k].cube;
+        if (from > 0)
+            ret_emptied->cubes[ret_emptied->count++] = survey->names[room->places[k].cube];
+        moves += from;
     }
+    ret_emptied->needed = room->move_count > 0;
+    if (moves < room->move_count)
+        ret_emptied->count = 0;
 }
 
 static void put_place_json(struct json_writer *writer, const struct survey *survey, const char *key,
@@ -297,9 +302,9 @@ static void put_room_json(struct buf *out, const struct survey *survey, const ch
 }
 
 /* Looks at one pod. Returns whether it can make room with fewer moves than `*moves_left`; then *ret_out says
- * how, and *moves_left is one less than these moves. */
+ * how, *ret_emptied what is drained for it, and *moves_left is one less than these moves. */
 static bool try_pod(const struct fabric_asked *asked, struct survey *survey, struct str pod,
-                    int64_t *moves_left, struct buf *ret_out)
+                    int64_t *moves_left, struct buf *ret_out, struct emptied *ret_emptied)
 {
     char shape[SHAPE_TEXT_MAX];
     struct defrag_room *room = mem_alloc(sizeof *room);
@@ -316,17 +321,60 @@ static bool try_pod(const struct fabric_asked *asked, struct survey *survey, str
             put_room_json(ret_out, survey, shape, room);
         } else {
             put_room_text(ret_out, survey, shape, room);
-            put_advice(ret_out, survey, room);
         }
+        find_emptied(survey, room, ret_emptied);
+        if (ret_emptied->count > 0 && !asked->json && !asked->move)
+            buf_printf(ret_out, "to do so: add --move\n");
         *moves_left = (int64_t)room->move_count - 1;
     }
     mem_free(room);
     return found;
 }
 
+/* Drains the cubes, waits until their slices have moved, and gives them back. All are drained at once, so
+ * that no slice moves from one to another. */
+static int move_slices(const struct fabric_asked *asked, const struct emptied *emptied)
+{
+    const struct resource *kind = kind_find(STR("cube"));
+    const struct client_options options = {.server = asked->server};
+    struct client client;
+    int64_t deadline_ns = asked->timeout_ns ? client_clock() + asked->timeout_ns : INT64_MAX;
+    uint32_t drained = 0;
+    int rc = client_open(&client, &options);
+    if (rc != EXIT_OK)
+        return rc;
+    for (; drained < emptied->count && rc == EXIT_OK; drained++)
+        rc = fabric_set_drain(&client, kind, emptied->cubes[drained], true);
+    for (uint32_t i = 0; i < emptied->count && rc == EXIT_OK; i++)
+        rc = fabric_wait(&client, kind, emptied->cubes[i], "Drained", deadline_ns);
+    for (uint32_t i = 0; i < drained; i++) { /* also of those whose slices have not moved */
+        int back = fabric_set_drain(&client, kind, emptied->cubes[i], false);
+        rc = rc == EXIT_OK ? back : rc;
+    }
+    client_close(&client);
+    return rc;
+}
+
+static int carry_out(const struct fabric_asked *asked, const struct emptied *emptied)
+{
+    if (!emptied->needed)
+        return EXIT_OK;
+    if (emptied->count > 0)
+        return move_slices(asked, emptied);
+    say("defrag: some of these slices move out of cubes that do not become free, which no drain asks for; "
+        "move "
+        "them by hand");
+    return EXIT_FAILED;
+}
+
 int fabric_run_defrag(const struct fabric_asked *asked)
 {
+    if (asked->move && asked->json) {
+        say("defrag: --move tells as text what it does: leave -o json out");
+        return EXIT_USAGE;
+    }
     struct survey *survey = mem_alloc(sizeof *survey);
+    struct emptied *emptied = mem_alloc(sizeof *emptied);
     struct buf out BUF_CLEANUP = {0};
     int64_t moves_left = asked->moves;
     bool found = false, known = false;
@@ -339,7 +387,7 @@ int fabric_run_defrag(const struct fabric_asked *asked)
             continue;
         pod = next;
         known = true;
-        found |= try_pod(asked, survey, pod, &moves_left, &out);
+        found |= try_pod(asked, survey, pod, &moves_left, &out, emptied);
     }
     if (rc == EXIT_OK && !known)
         say("defrag: the controller has no pod %s%swith cubes", asked->in ? asked->in : "",
@@ -347,6 +395,11 @@ int fabric_run_defrag(const struct fabric_asked *asked)
     else if (rc == EXIT_OK && !found)
         say("defrag: %lld moves of small slices free no place for this shape", (long long)asked->moves);
     output_write(&out);
+    if (rc == EXIT_OK && !found)
+        rc = EXIT_FAILED;
+    if (rc == EXIT_OK && asked->move)
+        rc = carry_out(asked, emptied);
+    mem_free(emptied);
     survey_done(survey);
-    return rc == EXIT_OK && !found ? EXIT_FAILED : rc;
+    return rc;
 }

@@ -7,8 +7,7 @@
 #include "base/arena.h"
 #include "doc/json.h"
 #include "cmd/client.h"
-#include "cmd/cluster_file.h"
-#include "host/fabric/switches.h"
+#include "cmd/fabric_switches.h"
 
 struct live {
     const struct live_order *order;
@@ -254,71 +253,6 @@ static int do_live(struct live *live)
     return live->failed || (live->order->action == LIVE_DIFF && plan.count) ? EXIT_FAILED : EXIT_OK;
 }
 
-/* --- where the switches are ------------------------------------------------------------------------- */
-
-/* The pod with this name, or the only one whose switches are managed; NULL, after a message. */
-static const struct pod *pod_in(const struct cluster *cluster, const char *file, const char *in)
-{
-    const struct pod *found = NULL;
-    for (size_t i = 0; i < cluster->pod_count; i++) {
-        const struct pod *pod = &cluster->pods[i];
-        if (pod->first_switch == SWITCH_NONE || (in && !str_is(pod->name, in)))
-            continue;
-        if (found) {
-            say("%s: several pods have switches: name one with --in", file);
-            return NULL;
-        }
-        found = pod;
-    }
-    if (!found)
-        say(in ? "%s: no pod %s with optical switches (spec.pods[].fabric)"
-               : "%s: no pod with optical switches (spec.pods[].fabric)",
-            file, in);
-    return found;
-}
-
-bool fabric_live_pod(const char *file, const char *in, uint32_t *ret_cubes)
-{
-    struct cluster cluster;
-    struct buf json BUF_CLEANUP = {0};
-    if (!cluster_file_load(file, &cluster, &json))
-        return false;
-    const struct pod *pod = pod_in(&cluster, file, in);
-    if (pod)
-        *ret_cubes = pod->cube_count;
-    cluster_done(&cluster);
-    return pod;
-}
-
-static bool take_cluster(const struct live_order *order, struct switches *switches)
-{
-    struct cluster cluster;
-    struct buf json BUF_CLEANUP = {0};
-    if (!cluster_file_load(order->cluster, &cluster, &json))
-        return false;
-    const struct pod *pod = pod_in(&cluster, order->cluster, order->in);
-    for (uint32_t i = 0; pod && i < POD_SWITCHES; i++) {
-        const struct optical_switch *at = &cluster.switches[pod->first_switch + i];
-        switches->entry[at->number] = switch_entry_of(at->protocol, at->address, at->login);
-        switches->listed++;
-    }
-    cluster_done(&cluster);
-    return pod;
-}
-
-static bool take_list(const struct live_order *order, struct switches *switches)
-{
-    struct buf text BUF_CLEANUP = {0};
-    struct error error = {0};
-    if (!cluster_file_text(order->list, &text))
-        return false;
-    if (switches_parse(buf_str(&text), switches, &error) < 0) {
-        say("%s:%s", order->list, error.text);
-        return false;
-    }
-    return true;
-}
-
 int fabric_live(const struct live_order *order)
 {
     struct switches *switches = mem_alloc(sizeof *switches);
@@ -329,7 +263,7 @@ int fabric_live(const struct live_order *order)
     terms.cubes = order->pod;
     terms.timeout_ms = order->timeout_ms;
     terms.attempts = order->attempts;
-    if (!(order->cluster ? take_cluster(order, switches) : take_list(order, switches))) {
+    if (!fabric_switches_find(order->list, order->cluster, order->in, switches)) {
         status = EXIT_FAILED;
     } else if (switches_open(switches, &terms, &live.crew, &error) < 0) {
         say("%s", error.text);

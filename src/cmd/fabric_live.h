@@ -22,8 +22,6 @@ struct live_order {
     bool json;
 };
 
-/* Finds the pod of a cluster file, and the number of its cubes; false, after a message. */
-bool fabric_live_pod(const char *cluster, const char *in, uint32_t *ret_cubes);
 /* Prints what was done and returns an exit code: EXIT_FAILED if the slice is not as asked for, or for
  * LIVE_DIFF if something would change. */
 int fabric_live(const struct live_order *order);

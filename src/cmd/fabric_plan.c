@@ -5,7 +5,10 @@
 #include "cmd/fabric_drawings.h"
 #include "cmd/fabric_live.h"
 #include "cmd/fabric_report.h"
+#include "cmd/fabric_switches.h"
 #include "cmd/picture.h"
+
+enum { ANSWER_NS = 2000000000 }; /* without --timeout */
 
 int fabric_cubes_parse(struct str text, uint16_t *cubes, uint32_t *ret_count, struct error *error)
 {
@@ -123,7 +126,7 @@ int fabric_run_live(const struct fabric_asked *asked)
     uint16_t cubes[SLICE_CUBES_MAX];
     uint32_t count;
     uint32_t pod = (uint32_t)asked->pod;
-    if (asked->cluster && !fabric_live_pod(asked->cluster, asked->in, &pod))
+    if (asked->cluster && !fabric_switches_pod(asked->cluster, asked->in, &pod))
         return EXIT_FAILED;
     struct fabric_asked of_pod = *asked;
     of_pod.pod = pod;
@@ -142,7 +145,8 @@ int fabric_run_live(const struct fabric_asked *asked)
                                .cube_count = count,
                                .pod = pod,
                                .limits = &limits,
-                               .timeout_ms = (uint32_t)(asked->timeout_ns / 1000000),
+                               .timeout_ms =
+                                   (uint32_t)((asked->timeout_ns ? asked->timeout_ns : ANSWER_NS) / 1000000),
                                .attempts = (uint32_t)asked->attempts,
                                .keep = asked->keep_partial,
                                .json = asked->json};

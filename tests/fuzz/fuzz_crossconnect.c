@@ -39,7 +39,7 @@ int picture_write(const char *path, const char *option, const struct buf *pictur
 {
     return 0;
 }
-bool fabric_live_pod(const char *cluster, const char *in, uint32_t *ret_cubes)
+bool fabric_switches_pod(const char *cluster, const char *in, uint32_t *ret_cubes)
 {
     return false;
 }

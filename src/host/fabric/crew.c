@@ -91,6 +91,16 @@ uint32_t crew_read(struct crew *crew, struct switch_work *work)
     return run_tasks(crew, work, member_read, true);
 }
 
+uint32_t crew_look(struct crew *crew, uint32_t frequency_ghz, struct switch_work *work,
+                   struct switch_optics *optics)
+{
+    for (uint32_t i = 0; i < POD_SWITCHES; i++) {
+        crew->members[i].optics = &optics[i];
+        crew->members[i].frequency_ghz = frequency_ghz;
+    }
+    return run_tasks(crew, work, member_look, true);
+}
+
 uint32_t crew_carry_out(struct crew *crew, struct switch_work *work)
 {
     uint32_t bad = 0;

@@ -248,7 +248,7 @@ void member_carry_out(struct member *member)
     }
 }
 
-void member_read(struct member *member)
+void member_ask(struct member *member, int (*ask)(struct member *member, struct phx_switch_error *error))
 {
     int rc = PHX_SWITCH_TIMEOUT;
     for (uint32_t attempt = 0; attempt < member->terms->attempts && worth_another_try(rc); attempt++) {
@@ -257,11 +257,16 @@ void member_read(struct member *member)
             break;
         rc = member_enter(member, &error);
         if (rc == PHX_SWITCH_OK)
-            rc = read_switch(member, &error);
+            rc = ask(member, &error);
         if (rc < 0) {
             keep_reason(member->work, &error);
             member_leave(member);
         }
     }
     member->good = rc == PHX_SWITCH_OK;
+}
+
+void member_read(struct member *member)
+{
+    member_ask(member, read_switch);
 }

@@ -8,6 +8,7 @@
 
 #include <stdatomic.h>
 
+#include "host/fabric/optics.h"
 #include "host/fabric/switches.h"
 #include "phalanx/driver.h"
 
@@ -22,6 +23,8 @@ struct member {
                           * answer beyond it; 0: none */
     const atomic_bool *stop; /* no try begins once it is set; NULL: nobody sets it */
     struct switch_work *work;
+    struct switch_optics *optics; /* of member_look() */
+    uint32_t frequency_ghz;       /* likewise: of the factory's data */
     void (*task)(struct member *member);
     bool good;
     struct {
@@ -37,8 +40,13 @@ int64_t member_clock_ns(void); /* monotonic */
  * refused within the last MEMBER_REFUSED_MS, with the error of that time. */
 int member_enter(struct member *member, struct phx_switch_error *error);
 void member_leave(struct member *member);
+/* Enters, and calls `ask`, which returns a status of the session, until it is answered, refused, or tried as
+ * often as the terms say. */
+void member_ask(struct member *member, int (*ask)(struct member *member, struct phx_switch_error *error));
 /* Lists the switch into work->peer. */
 void member_read(struct member *member);
+/* optics.c: looks at the switch into member->optics. */
+void member_look(struct member *member);
 /* Carries work->changes out: their ends must be CHANGE_WAITS. */
 void member_carry_out(struct member *member);
 
