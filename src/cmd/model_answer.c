@@ -1,4 +1,4 @@
-/* What phalanx model prints: lines and tables, or the same values as one JSON object. */
+/* The output of phalanx model: lines and tables, or the same values as one JSON object. */
 #include <math.h>
 #include <stdio.h>
 

@@ -148,7 +148,7 @@ static void answer_drawn(struct model_answer *answer, const struct model_asked *
     reply_number(answer, "drawnDeviation", "  standard error", drawn.deviation, 4);
 }
 
-/* What each term may be at most, the others kept. */
+/* Answers with the largest value that each term may have while the others stay. */
 static void answer_limits(struct model_answer *answer, const struct model_asked *asked,
                           const struct ettr_terms *terms)
 {

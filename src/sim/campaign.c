@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "sim/ha/ha.h"
 
-/* What a worker says of a seed; below PIPE_BUF, so that it arrives whole. */
+/* A worker's message about a seed; below PIPE_BUF, so that it arrives whole. */
 struct verdict_message {
     uint64_t seed;
     struct torture_outcome outcome;
@@ -187,7 +187,8 @@ static void add_verdict(struct campaign *campaign, const struct verdict_message 
     }
 }
 
-/* It has ended: by its last seed, or by a broken invariant; then another one goes on behind that seed. */
+/* The worker has ended, by its last seed or by a broken invariant; in the latter case another worker goes on
+ * behind that seed. */
 static int on_end(struct campaign *campaign, struct worker *worker)
 {
     int status = 0;

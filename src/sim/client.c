@@ -128,7 +128,7 @@ enum object_kind client_kind_of(const struct jobset *jobset)
     return kinds[jobset->form];
 }
 
-/* What an owner left behind is deleted one by one. */
+/* Deletes the objects that an owner left behind, one by one. */
 static void delete_orphan(struct world *world, const struct jobset *jobset)
 {
     bool pods = jobset->form == FORM_JOB;
@@ -163,7 +163,7 @@ static void delete_jobset(struct world *world)
         send_delete(world, jobset);
 }
 
-/* What the containers of its first replicated job ask for, while their tasks may still end. */
+/* Changes the requests of the first replicated job's containers, while their tasks may still end. */
 static void ask_anew(struct world *world, struct arena *arena, struct doc *spec)
 {
     struct doc *job = doc_path(doc_at(doc_get(spec, "replicatedJobs"), 0), "template", "spec", NULL);
@@ -307,7 +307,7 @@ static void repair(struct world *world)
         clear_fault(world, fault);
 }
 
-/* Its ticket is closed by whoever did the work: done, or deleted. */
+/* Closes the ticket of a repair: marks it done, or deletes it. */
 static void close_ticket(struct world *world, const struct repair *repair)
 {
     const struct object *object = object_find_uid(core_objects(world->controller.core), repair->uid);
@@ -407,7 +407,7 @@ static void report_fault(struct world *world)
     world_trace(world, "client: %s", body.data);
 }
 
-/* What operators do about machines. */
+/* Operators report faults, ask for repairs, and plan maintenance. */
 static void care_for_machines(struct world *world)
 {
     switch (world_draw(world, 0, 7)) {

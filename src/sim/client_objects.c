@@ -47,7 +47,7 @@ static void send_body(struct world *world, enum write_verb verb, const struct ow
                 body.data);
 }
 
-/* Whoever it owns may go with it. */
+/* Objects that the deleted one owns may go with it. */
 static void send_delete(struct world *world, const struct object *object)
 {
     static const enum propagation ways[] = {PROPAGATION_DEFAULT, PROPAGATION_BACKGROUND,
@@ -191,7 +191,7 @@ static void fill_namespace(void *context, const struct object *namespace_)
         }
 }
 
-/* What pods wait for exists, and what was deleted is let go. */
+/* Releases deleted objects, deletes quotas, and fills namespaces with the objects that Pods wait for. */
 void client_objects_tidy(struct world *world)
 {
     release_held(world, 1000000);

@@ -79,7 +79,7 @@ static bool workload_settled(const struct world *world, const struct workload *w
     return false;
 }
 
-/* Nobody deletes what an owner left behind: it has only to come to rest. */
+/* Objects that an owner left behind are not deleted: they only have to come to rest. */
 static bool orphans_rest(const struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {
@@ -120,7 +120,7 @@ static bool jobsets_ended(const struct world *world, char *ret_why, size_t size)
     return true;
 }
 
-/* What was deleted has gone: everybody lets go by now. */
+/* A deleted object has gone: by now every finalizer has been taken away. */
 static void find_deleted(void *context, const struct object *object)
 {
     if (object->deleted_ns)

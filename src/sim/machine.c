@@ -156,7 +156,7 @@ static bool errand_stop(struct sim_machine *machine, obj_id errand, enum errand_
     return false;
 }
 
-/* What is said of a task's ranks, some of it nonsense. */
+/* Reports about a task's ranks, some of them nonsense. */
 static struct str errand_record(struct world *world, struct buf *out)
 {
     static const char states[] = "RSSSTD";
@@ -202,7 +202,8 @@ void machine_errand_ended(struct world *world, const struct sim_event *event)
 
 /* --- effects ---------------------------------------------------------------------------------- */
 
-/* What it measured is true, within the error that it says and what clocks drift apart meanwhile. */
+/* The measured offset is true, within the error that the machine says and the drift of the clocks
+ * meanwhile. */
 static void check_clock(struct world *world, const struct sim_machine *machine,
                         const struct agent_effect *effect)
 {

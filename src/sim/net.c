@@ -173,9 +173,9 @@ void net_close_controller(struct world *world, struct conn *conn)
     forget_if_closed(world, conn);
 }
 
-/* Its kernel is gone: what it had sent and was not acknowledged is lost. When it is back, what the
- * controller sends is answered by a reset, or the controller's kernel gives up before; until then nobody is
- * told. */
+/* The machine's kernel is gone: bytes that were sent and not acknowledged are lost. Once the machine is back,
+ * a reset answers what the controller sends, or the controller's kernel gives up before; until then the
+ * controller hears nothing. */
 void net_vanish(struct world *world, struct sim_machine *machine)
 {
     for (size_t i = world->conns.len; i-- > 0;) {

@@ -255,8 +255,8 @@ void oracle_applied(struct world *world, const struct event *event, const struct
     vec_push(&world->digests, compared ? core_digest(core) : 0);
 }
 
-/* What was applied may have been told to somebody: it must still be there, byte for byte. What was durable
- * but not applied is applied now. */
+/* An applied record may have been told to a client: it must still be there, byte for byte. Records that were
+ * durable but not applied are applied now. */
 static void check_log(struct world *world)
 {
     const struct sim_disk *disk = &world->disk;

@@ -7,7 +7,7 @@
 
 /* --- finalizers --------------------------------------------------------------------------------- */
 
-/* One that the control plane itself takes away says nothing about a user's hold. */
+/* A finalizer that the control plane itself takes away says nothing about a user's hold. */
 static bool is_held(const struct doc *document)
 {
     const struct doc *list = doc_path(document, "metadata", "finalizers", NULL);
@@ -233,7 +233,7 @@ static void check_kept(struct world *world, const struct event *event)
 
 /* --- readiness ---------------------------------------------------------------------------------- */
 
-/* What has no container that could say otherwise is ready as long as it runs. */
+/* A task without containers has no probe, so it is ready as long as it runs. */
 static void check_ready(void *context, const struct task *task)
 {
     if (task->state == TASK_RUNNING && task->container_count == 0 && !task->ready)

@@ -178,7 +178,7 @@ static int64_t argument(const struct process *process, size_t i, int64_t fallbac
     return value;
 }
 
-/* It has no end of its own: a sidecar, or a main container that always runs again. */
+/* Whether a process has no end of its own: a sidecar, or a main container that always runs again. */
 static bool runs_for_ever(const struct process *process)
 {
     const struct container_launch *container = container_of_process(process);
@@ -186,7 +186,7 @@ static bool runs_for_ever(const struct process *process)
                          (container->role == CONTAINER_MAIN && container->restart == RERUN_ALWAYS));
 }
 
-/* Of some JobSets all can, of some none, of a few some can. */
+/* All ranks of some JobSets can rejoin, none of others, and some ranks of a few. */
 static bool draw_rejoin(struct world *world, const struct process *process)
 {
     uint32_t share = (uint32_t)(hash_mix(process->jobset ^ world->options.seed) % 1000000);
@@ -361,7 +361,7 @@ static void join(struct world *world, struct sim_machine *machine, struct proces
     process->client = ++world->next_id;
     process->rejoins = process->joined;
     say(world, machine, process, AGENT_CLIENT_JOIN);
-    /* What an agent of before may not have passed on is said again. */
+    /* The process repeats what an earlier agent may not have passed on. */
     if (process->joined && process->rejoins && process->saved_step >= 0)
         say(world, machine, process, AGENT_CLIENT_SHARD_SAVED);
     if (process->asked)
@@ -398,7 +398,7 @@ static uint64_t told_name(const struct process *spare, uint32_t full_world)
 #define REJOIN_SLOW_NS (40 * NS_PER_SECOND)
 #define STAND_NS       (30 * NS_PER_SECOND) /* where it has saved, as libphalanx does */
 
-/* It takes its time; meanwhile it goes on as what it was. */
+/* The process rejoins after a while; until then it goes on under the attempt that it has. */
 void process_rejoin(struct world *world, struct sim_machine *machine, uint64_t client,
                     const struct task_rejoin *order)
 {
@@ -479,7 +479,7 @@ static void dump(struct world *world, struct process *process)
         }
 }
 
-/* It goes on from what it holds in memory. */
+/* The process goes on from the step that it holds in memory. */
 static void rejoin(struct world *world, struct sim_machine *machine, struct process *process)
 {
     CHECK(process->told_attempt > process->attempt);

@@ -72,7 +72,7 @@ static void put_probes(struct world *world, struct json_writer *json)
         put_hook(world, json);
 }
 
-/* What it refers to is one of client_objects.c's. */
+/* The variables refer to objects that client_objects.c makes. */
 static void put_env(struct world *world, struct json_writer *json)
 {
     bool map = world_chance(world, 500000);

@@ -21,7 +21,8 @@ const char *feature_name(enum sim_feature feature)
     return names[feature];
 }
 
-/* One of a few values: small worlds with extreme settings find more than large ones with usual settings. */
+/* Picks one of a few values: small worlds with extreme settings find more than large ones with usual
+ * settings. */
 static int64_t pick(struct rng *rng, const int64_t *values, size_t count)
 {
     return values[rng_below(rng, count)];

@@ -150,7 +150,7 @@ struct torture_outcome {
     uint64_t digest; /* of the core at the end: equal for equal options */
 };
 
-/* What a seed draws, for people. */
+/* Describes the options that a seed draws, for people. */
 void torture_draw(uint64_t seed, char *ret_text, size_t size);
 
 void torture_run(const struct torture_options *options, struct torture_outcome *ret_outcome);

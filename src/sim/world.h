@@ -96,7 +96,7 @@ enum fault_kind {
     FAULT_RESTORE, /* an operator puts a backup of the log back; drawn apart */
     FAULT_KINDS
 };
-/* What clients write besides plain JobSets. */
+/* The objects that clients write besides plain JobSets. */
 enum sim_feature {
     FEATURE_QUEUES,     /* JobSets and Jobs with a queue, and the objects of queues */
     FEATURE_OBJECTS,    /* ConfigMaps, Secrets, PriorityClasses; finalizers and owners */
@@ -417,7 +417,7 @@ struct world {
     VEC(struct process *) buried; /* freed when the event of the world is over */
 };
 
-/* Of the ladder and of replicas, as after the last event. */
+/* The counts of the ladder and of replicas after the last event. */
 struct reach_seen {
     struct ladder_use use; /* the newest */
     size_t uses, away;
@@ -585,7 +585,7 @@ struct request *client_send(struct world *world, enum write_verb verb, enum obje
                             struct str namespace_, struct str name, struct str body);
 bool client_has(struct world *world, enum sim_feature feature); /* drawn anew: may it be used here? */
 const char *client_any_namespace(struct world *world); /* "default", or another one that may not exist */
-/* What the namespace holds, or what this object owns, may vanish (whoever it is: it was not asked for). */
+/* The objects in the namespace, or those that this object owns, may vanish without having been asked for. */
 void client_may_vanish(struct world *world, struct str namespace_);
 
 /* client_objects.c: ConfigMaps, Secrets, Namespaces, finalizers; client_queues.c: Kueue's objects, Workloads.
@@ -638,7 +638,7 @@ void hold_tidy(struct world *world); /* ends it, in the second phase */
 
 /* oracle.c: each fails the world when it finds something wrong */
 void oracle_spawned(struct world *world, const struct sim_machine *machine, const struct process *process);
-/* It goes on under another attempt: nobody else has its rank there. */
+/* The process goes on under another attempt: no other process has its rank there. */
 void oracle_rejoined(struct world *world, const struct process *process);
 void oracle_fence(struct world *world, const struct sim_machine *machine); /* its fence was moved, or acts */
 void oracle_told_start(struct world *world, const struct task *task);

@@ -11,8 +11,8 @@
 #include "base/hash.h"
 #include "base/rng.h"
 
-/* Of the bytes (i * 7 + len) mod 256, i < len; lengths around the padding's borders. Digests by another
- * program. */
+/* Digests, by another program, of the bytes (i * 7 + len) mod 256, i < len; lengths around the padding's
+ * borders. */
 static const struct {
     size_t len;
     const char *sha1, *sha256;

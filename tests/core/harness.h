@@ -405,7 +405,7 @@ static inline void harness_run_all(struct harness *h)
     }
 }
 
-/* Its agent says so. */
+/* The agent says that the errand has ended. */
 static inline void harness_errand_end(struct harness *h, struct told_errand *errand,
                                       enum errand_outcome outcome, const char *output)
 {

@@ -13,7 +13,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 enum { LIMIT = 16 << 20, PARTS_MAX = 16 };
 
-/* Of a dump that was taken. */
+/* Sums up a dump that was taken. */
 static void sum_up(uint32_t rank, const struct doc *dump)
 {
     struct arena ARENA_CLEANUP arena = {.limit_bytes = LIMIT};

@@ -449,7 +449,7 @@ static bool is_done(const struct phx_crossconnect *pairs, const int *statuses, u
 
 enum batch { BATCH_SAFE, BATCH_STEAL, BATCH_REMOVE };
 
-/* What an honest library joins, before and after a batch, is what the statuses say. */
+/* The cross-connects of an honest library, before and after a batch, are those that the statuses tell. */
 static void check_truth(const struct phx_switch *sw, enum batch batch, const struct phx_crossconnect *pairs,
                         const int *statuses, uint32_t count, const uint32_t *before)
 {

@@ -53,8 +53,8 @@ struct gang {
     size_t spares_waiting;
     /* what the agent knows */
     bool has_commit, hold_commits;
-    /* It has an object store, the folder "store"; with hold_moves it does not answer, with a reason it fails;
-     * an old one brings a rank its own shard alone. */
+    /* The agent has an object store, the folder "store"; with hold_moves it does not answer, with a reason it
+     * fails; an old one brings a rank its own shard alone. */
     bool store, hold_moves, old_agent;
     const char *store_reason;
     size_t move_count;

@@ -142,7 +142,7 @@ static void test_each_machine(void **state)
     }
 }
 
-/* Of all numbers as many are refused on each machine: no number stands for another call. */
+/* As many numbers are refused on each architecture: no number stands for another call. */
 static void test_as_many(void **state)
 {
     int refused[MACHINES] = {0};

@@ -17,8 +17,8 @@ static void expect_all_hold(const struct campaign_options *options)
         print_error("seed %llu: %s\n", (unsigned long long)outcome.failures[i].seed, outcome.failures[i].why);
     assert_int_equal(outcome.failure_count, 0);
     assert_int_equal(outcome.seeds, options->count);
-    /* It was worth something: there were faults, restarts of the controller, and work that came to its end.
-     */
+    /* The seeds were worth running: there were faults, restarts of the controller, and work that came to its
+     * end. */
     assert_true(outcome.faults > options->count && outcome.boots > options->count);
     assert_true(outcome.jobsets > options->count && outcome.finished > 0 && outcome.restarts > 0);
     /* Ranks retry by themselves: that the core decides it takes a rare course. Restored logs, drains and

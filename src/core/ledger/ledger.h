@@ -66,7 +66,7 @@ enum { LEDGER_SIZES = 24 };
 /* Returns the class of a job that wants so many chips (0 and 1 are class 0). */
 uint8_t ledger_size_of(int64_t chips);
 
-/* What ended an attempt, as far as it is known (health/attribute.h). */
+/* The cause that ended an attempt, as far as it is known (health/attribute.h). */
 enum ledger_cause {
     CAUSE_INFRASTRUCTURE, /* a machine was lost, or a fault of the hardware or the system struck */
     CAUSE_PROGRAM,        /* the user's program */

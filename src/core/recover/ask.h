@@ -25,7 +25,7 @@ struct recovery {
     struct ladder_decision decision;
 };
 
-/* What the ladder is asked about. */
+/* The failure that the ladder decides about. */
 struct trouble {
     enum trouble_kind {
         TROUBLE_LOSSES,     /* tasks have ended: all losses of a step, judged */

@@ -35,7 +35,7 @@ struct writing {
     struct prepared_write **ret_prepared; /* of a check; NULL: not wanted */
 };
 
-/* What has been made of a write's body, for the step to apply.
+/* The result of preparing a write's body, for the step to apply.
  *
  * Of a new JobSet, Job or Pod, by a check: its document and spec. Both depend on the write and, of the state,
  * on `default_queue` alone. Of a stored object, by core_prepare_write: its document in the form in which it

@@ -54,7 +54,7 @@ static void port_tether_welcome(void *context)
     machine->next_tether = -1;
 }
 
-/* What to do about a connection that never became one to a controller. */
+/* Says what to do about a connection that never became one to a controller. */
 static const char *advice(const struct local_machine *machine, enum wire_reason reason, bool opened)
 {
     bool tls = machine->host->tls != NULL;
@@ -358,7 +358,7 @@ static void port_carry_out(void *context, const struct agent_effect *effect)
     machine->live ? carry_out_live(machine, effect) : carry_out_simulated(machine, effect);
 }
 
-/* What effects could not do comes back as events of their own. */
+/* Effects that failed come back as events of their own. */
 static bool port_next(void *context, struct agent_event *ret_event)
 {
     struct local_machine *machine = context;

@@ -149,7 +149,7 @@ void api_take(struct api *api, int fd, const struct sockaddr_storage *from,
  * gone. */
 void api_close(struct api *api, void (*closed)(void *context), void *context);
 
-/* Whoever serves the clients after a hand-over. */
+/* The server that takes over the clients at a hand-over. */
 struct api_heir {
     void *context;
     /* Takes a client's socket, and what of its next request was received. `tls`: plain bytes come and go

@@ -56,7 +56,7 @@ struct carry {
 
 /* Moves what can be moved; false: the connection is over. `chunk` has CARRY_CHUNK_BYTES. */
 bool carry_go_on(struct carry *carry, struct api_tls *tls, char *chunk);
-/* Which events to wait for now. */
+/* The events to wait for now. */
 uint32_t carry_outer_events(const struct carry *carry);
 uint32_t carry_inner_events(const struct carry *carry);
 /* Ends the session and closes the descriptors, but for client.fd. */

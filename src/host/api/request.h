@@ -53,8 +53,8 @@ struct body_stream {
     /* Copies up to `max` bytes. 0: nothing now (transport_wake() will come); negative: the end. */
     int64_t (*read)(struct body_stream *stream, char *data, size_t max);
     void (*free)(struct body_stream *stream); /* the client is gone, or the end was read */
-    /* Whose answer the stream is; the request is gone once the answer has begun. NULL in tests and fuzzers.
-     */
+    /* The transport whose answer the stream is; the request is gone once the answer has begun. NULL in tests
+     * and fuzzers. */
     struct transport *transport;
 };
 

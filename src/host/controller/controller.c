@@ -54,7 +54,7 @@ static int reload_wire_tls(struct controller *controller, struct error *error)
     return rc;
 }
 
-/* What can wait; a slice each time while there is much of it. */
+/* Does the work that can wait; a part each time while there is much of it. */
 static void maintain(struct controller *controller)
 {
     struct error error;
@@ -79,7 +79,7 @@ static void on_timer(uv_timer_t *timer)
         maintain(controller);
 }
 
-/* What of the time since the last turn's end was not spent waiting. */
+/* Counts the time since the end of the last turn that was not spent waiting. */
 static void count_turn(struct controller *controller)
 {
     int64_t now_ns = controller_mono_ns(), idle_ns = (int64_t)uv_metrics_idle_time(controller->loop);

@@ -89,7 +89,7 @@ struct controller {
 int64_t controller_mono_ns(void);
 int64_t controller_wall_ns(void); /* may jump */
 uint64_t controller_draw(void);   /* random bits for events */
-/* Nobody else can lead now. From any thread. */
+/* Whether no other controller can lead now. From any thread. */
 bool controller_leads(const struct controller *controller);
 
 /* log.c */

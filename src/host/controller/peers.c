@@ -200,8 +200,8 @@ static void check_strangers(struct controller *controller)
     }
 }
 
-/* Its certificate is not good any more: that it goes proves nothing about its machine, whose lease runs
- * out. */
+/* Expels a peer whose certificate is not good any more. The end of its session proves nothing about its
+ * machine, whose lease runs out. */
 static void expel(struct peer *peer, const char *why)
 {
     driver_closed(peer->controller->driver, session_of(peer), false, why);

@@ -140,7 +140,7 @@ void http_upgrade(struct http_connection *connection, struct str lines);
 void http_release(struct http_connection *connection);
 /* The stream has bytes again, or has ended; before the answer: owner.woken is called soon. */
 void http_wake(struct http_connection *connection);
-/* Nobody waits for the answer any more: ends the connection soon, without one. */
+/* Ends the connection soon, without an answer, as no client waits for one any more. */
 void http_drop(struct http_connection *connection);
 /* Sends what became ready since the last turn. Forgetting it costs a turn of the loop, nothing else. */
 void http_flush(struct http *http);

@@ -69,7 +69,7 @@ bool standby_leads(const struct standby *standby);
 /* Why following ended without a stop: 0: it did not. ERROR_CORRUPT: the log in etcd is damaged, or does not
  * go on from what was applied here. */
 int standby_failed(const struct standby *standby, struct error *error);
-/* What a controller that leads needs; the standby must outlive it. */
+/* The parts that a leading controller needs; the standby must outlive it. */
 const struct controller_shared *standby_shared(struct standby *standby);
 /* While it leads: `asked` is called on the loop when the leadership is asked to end. */
 void standby_on_step_down(struct standby *standby, void (*asked)(void *context), void *context);

@@ -92,7 +92,7 @@ struct simulation_failure {
     uint64_t struck; /* machines that were well */
     uint64_t missed; /* strikes on machines that were out already */
     double out_s;    /* sum of the times from the failure to the return */
-    /* Of corruptions: those that were found, the time until then, and the work that jobs lost by them. */
+    /* Corruptions that were found, the time until then, and the work that jobs lost by them. */
     uint64_t found, found_by_jobs, rollbacks; /* rollbacks: of jobs, to a checkpoint before it */
     double hidden_s, lost_s, chip_lost_s;
     /* Jobs that ended with wrong results, and their work since then. */

@@ -32,7 +32,7 @@ enum {
     SCENARIO_FILE_MAX = 1000,
 };
 
-/* What happens to a machine. */
+/* The failures of a machine. */
 enum failure_kind {
     FAILURE_CRASH,   /* the machine and all its processes die; the controller finds out after the detection */
     FAILURE_FAULT,   /* processes on the machine die, and its probes report `signal` after the detection */

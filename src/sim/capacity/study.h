@@ -25,7 +25,7 @@ enum {
     STUDY_JOBS_MAX = 256
 };
 
-/* What a study compares. */
+/* The figures that a study compares. */
 enum study_figure {
     FIGURE_ETTR,            /* of all chip-time from the first start on */
     FIGURE_ETTR_WITH_QUEUE, /* from the submission on */

@@ -1,7 +1,8 @@
 /* swarm.c - what a run has: drawn from its seed. */
 #include "sim/ha/world.h"
 
-/* One of a few values: small worlds with extreme settings find more than large ones with usual settings. */
+/* Picks one of a few values: small worlds with extreme settings find more than large ones with usual
+ * settings. */
 static int64_t pick_value(struct rng *rng, const int64_t *values, size_t count)
 {
     return values[rng_below(rng, count)];

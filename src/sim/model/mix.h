@@ -31,7 +31,7 @@ void mix_shares(const struct mix_size *sizes, uint32_t count, struct mix_share *
 /* GPU-hours lost by one failed or preempted job. */
 double goodput_loss_gpu_hours(double runtime_s, double gpus);
 
-/* What one failure cost. */
+/* The cost of one failure. */
 struct goodput_event {
     double runtime_s; /* of the job that failed or was preempted */
     uint32_t gpus;

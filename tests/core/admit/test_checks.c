@@ -138,7 +138,7 @@ static void test_rejected_is_deactivated(void **state)
     harness_done(&h);
 }
 
-/* Who runs already is evicted when its check changes its mind. */
+/* A running workload is evicted when its check changes its mind. */
 static void test_one_that_runs_is_evicted(void **state)
 {
     (void)state;
@@ -210,7 +210,8 @@ static void test_queues_that_nobody_answers(void **state)
     harness_done(&h);
 }
 
-/* It has not begun: what it holds goes at once to who may take it, and with its queue. */
+/* The workload has not begun: its quota goes at once to the workloads that may take it, and with its
+ * queue. */
 static void test_waiting_ones_give_way(void **state)
 {
     (void)state;
@@ -254,7 +255,7 @@ static void test_after_victims(void **state)
     harness_done(&h);
 }
 
-/* One that waits for its victims is switched off: they leave for nobody. */
+/* A preemptor that waits for its victims is switched off: their room goes to nobody. */
 static void test_a_preemptor_gives_up(void **state)
 {
     (void)state;
@@ -289,7 +290,7 @@ static void test_updates_choose_nodes(void **state)
     harness_done(&h);
 }
 
-/* They are its Pods' own while it is admitted, and go with the admission. */
+/* The updates of a check are on the Pods while the workload is admitted, and go with the admission. */
 static void test_updates_are_on_the_pods(void **state)
 {
     (void)state;

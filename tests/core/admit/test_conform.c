@@ -152,7 +152,7 @@ static void test_stops_only_where_preemption_helps(void **state)
     }
 }
 
-/* One that has just begun cannot be preempted either. */
+/* A workload that has just begun cannot be preempted either. */
 static void test_goes_on_where_victims_are_protected(void **state)
 {
     (void)state;
@@ -373,7 +373,7 @@ static void test_local_queue_stops(void **state)
     harness_done(&h);
 }
 
-/* Those that borrow less go first, whatever their priority. */
+/* Workloads that borrow less go first, whatever their priority. */
 static void test_borrows_least_goes_first(void **state)
 {
     (void)state;

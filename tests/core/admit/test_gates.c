@@ -22,7 +22,7 @@ static void begin(struct harness *h)
     must_apply(h, FLAVOR("v5e") CLUSTER_QUEUE("cq", "8", "") LOCAL_QUEUE("lq", "cq"));
 }
 
-/* It is admitted when the last gate is taken away, and is not pending before. */
+/* A workload is admitted when its last gate is taken away, and is not pending before. */
 static void test_waits_for_its_gates(void **state)
 {
     (void)state;

@@ -161,7 +161,8 @@ static void test_preempted_as_a_whole(void **state)
     harness_done(&h);
 }
 
-/* One of those that hold is deleted: the others give up what was kept, and its victims leave for nobody. */
+/* A member of a group that holds quota is deleted: the others give their quota up, and the room of its
+ * victims goes to nobody. */
 static void test_one_that_holds_goes(void **state)
 {
     (void)state;
@@ -236,7 +237,7 @@ static void test_drained(void **state)
     harness_done(&h);
 }
 
-/* One that says retriable-in-group: false speaks for all: who has failed keeps its place. */
+/* A Pod with retriable-in-group: false speaks for its group: failed Pods keep their places. */
 static void test_one_try(void **state)
 {
     (void)state;
@@ -253,7 +254,7 @@ static void test_one_try(void **state)
     harness_done(&h);
 }
 
-/* Those that are there need not wait for those that are not. */
+/* The Pods that exist need not wait for those that do not. */
 static void test_fast_admission(void **state)
 {
     (void)state;
@@ -349,7 +350,7 @@ static const struct workload *shown(struct harness *h)
     return workload_find(core_admit(h->core), STR("default"), STR("g"));
 }
 
-/* It stays the same while one Pod after the other is replaced, and goes with the last. */
+/* The Workload of a group stays while one Pod after the other is replaced, and goes with the last. */
 static void test_one_workload(void **state)
 {
     (void)state;

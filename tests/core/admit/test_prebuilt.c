@@ -384,8 +384,8 @@ static void test_job_starts_where_it_was_admitted(void **state)
     harness_done(&h);
 }
 
-/* Its flavour's labels have changed since machines were reserved for it, and no machine has them: others may
- * have the machines. Torture seed 121053948. */
+/* The labels of a Job's flavour have changed since machines were reserved for it, and no machine has them:
+ * other Jobs may have the machines. Torture seed 121053948. */
 static void test_job_starts_where_its_flavor_is_now(void **state)
 {
     (void)state;

@@ -217,8 +217,8 @@ static void test_preemptor_goes(void **state)
 
 #define HELD "  finalizers: [example.com/hold]\n"
 
-/* It is deleted before its victims have ended, but stays for its finalizer: it takes nothing any more, and
- * those that leave for it leave for nobody. */
+/* The preemptor is deleted before its victims have ended, but stays for its finalizer: it takes nothing any
+ * more, and the victims' room goes to nobody. */
 static void test_preemptor_is_deleted_and_stays(void **state)
 {
     (void)state;
@@ -239,7 +239,7 @@ static void test_preemptor_is_deleted_and_stays(void **state)
     harness_done(&h);
 }
 
-/* One that was tried in vain, deleted since: room that comes free does not wake it. */
+/* A workload that was tried in vain is deleted: room that comes free does not wake it. */
 static void test_parked_is_deleted_and_stays(void **state)
 {
     (void)state;

@@ -78,7 +78,7 @@ static void test_freed_cpu_is_the_preemptors(void **state)
     harness_done(&h);
 }
 
-/* Of 8 cpu a victim has 4 and its preemptor wants 6: 2 are anybody's all the while. */
+/* A victim has 4 of 8 cpu and its preemptor wants 6: the other 2 are free for anybody meanwhile. */
 static void test_room_of_victims_counts_once(void **state)
 {
     (void)state;

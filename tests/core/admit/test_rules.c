@@ -313,7 +313,8 @@ static void test_batch_jobs_give_back(void **state)
     harness_done(&h);
 }
 
-/* Others may say which Pods need no quota any more: of a PodSet that there is, not fewer than before. */
+/* Another controller may say how many Pods need no quota any more: of a known PodSet, and not fewer than
+ * before. */
 static void test_others_give_back(void **state)
 {
     (void)state;

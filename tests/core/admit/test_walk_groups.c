@@ -125,7 +125,7 @@ static void one_step(struct walk *w)
     core_check_invariants(w->h.core);
 }
 
-/* Those that hold do so together, and nobody runs whom a check has sent back. */
+/* The members of a group hold their quota together, and no Pod runs that a check has sent back. */
 static void check_groups(struct walk *w)
 {
     for (int g = 0; g < GROUPS; g++) {
@@ -181,7 +181,7 @@ static void drain(struct walk *w)
             waiting += list[i]->state == WORKLOAD_PENDING;
         }
         failed -= done;
-        /* Whoever still waits is one too many, or too few to replace those that failed. */
+        /* The Pods that still wait are too many, or too few to replace those that failed. */
         if (done < (size_t)w->totals[g] && done + waiting >= (size_t)w->totals[g])
             fail_msg("g%d: %zu of %d have succeeded, %zu failed, %zu wait", g, done, w->totals[g], failed,
                      waiting);

@@ -44,7 +44,7 @@ static inline void desk_say(struct desk *desk, struct from_controller message)
     desk_step(desk, (struct agent_event){.kind = AGENT_MESSAGE, .message = &message});
 }
 
-/* Of the last step; NULL: nothing of that kind. */
+/* Returns the message of the last step; NULL: none of that kind. */
 static inline const struct from_agent *desk_sent(const struct desk *desk, enum from_agent_kind kind)
 {
     for (size_t i = 0; i < desk->effects.list.len; i++) {

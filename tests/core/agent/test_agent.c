@@ -571,7 +571,8 @@ static void errand_ended(struct desk *desk, obj_id uid, struct str output)
     desk_step(desk, (struct agent_event){.kind = AGENT_ERRAND_ENDED, .errand_ended = &end});
 }
 
-/* Its end is said until the controller has it, on every connection; what is known is not begun again. */
+/* The agent repeats the end of an errand on every connection until the controller has it; a known errand is
+ * not begun again. */
 static void test_an_errand_is_told_until_it_is_acknowledged(void **state)
 {
     struct desk desk;

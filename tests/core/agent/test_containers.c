@@ -271,7 +271,8 @@ static void restarts_back_off(void **state)
     desk_done(&bench.desk);
 }
 
-/* Its peers have lost it: that is for the controller to mend. */
+/* The process of a rank that joined is not run again by its agent: its peers have lost it, and the controller
+ * recovers the gang. */
 static void a_rank_that_joined_ends_with_its_process(void **state)
 {
     struct bench bench = {.count = 0};

@@ -156,7 +156,7 @@ static void test_first_key(void **state)
     }
 }
 
-/* Its connection was away when the order came, and it comes back as what it was. */
+/* A process whose connection was away when the order came comes back under its old attempt. */
 static void test_comes_back_behind(void **state)
 {
     struct desk desk;
@@ -195,7 +195,8 @@ static void test_adopted(void **state)
     }
 }
 
-/* Its peer that was started again comes as the same attempt; one of the attempt before comes too late. */
+/* A peer that was started again comes with the same attempt; a process of the attempt before comes too
+ * late. */
 static void test_fence(void **state)
 {
     struct desk desk;

@@ -182,7 +182,7 @@ static void one_culprit(void **state)
             good = diagnosis.findings.len > 0 &&
                    ((sim->wide_pipeline && sim->batched) || names(&diagnosis, rank));
         exact += good && diagnosis.culprits.len == 1;
-        /* Nobody may need what a process did not call, or what its last operation left open. */
+        /* No rank may need an operation that a process did not call, or that its last one left open. */
         if (!diagnosis.hang)
             good = fault != SIM_DEVICE_ERROR && fault != SIM_DEVICE_HANGS;
         if (!good) {
@@ -198,7 +198,7 @@ static void one_culprit(void **state)
         assert_true(seen[i] > ROUNDS / 16);
 }
 
-/* Of several faults the first may keep others from showing; but never is anybody else blamed. */
+/* The first of several faults may hide the others, but no innocent rank is ever blamed. */
 static void several_culprits(void **state)
 {
     size_t all = 0, rounds = 0;

@@ -370,7 +370,7 @@ static void a_long_test_that_nobody_waits_for_goes_on(void **state)
 
 /* --- pairs ---------------------------------------------------------------------------------------------- */
 
-/* Its network; 0: nothing gets through. */
+/* The network of a gang; a time of 0: nothing gets through. */
 struct network {
     int64_t times_ns[8];
 };

@@ -1,4 +1,5 @@
-/* Who comes next: priority, first come first served, backfill, and restarts that keep what they had. */
+/* The order of the queue: priority, first come first served, backfill, and restarts that keep what they
+ * had. */
 #include "core/job/story.h"
 
 #define BIG(name, parallel)                                                                                  \

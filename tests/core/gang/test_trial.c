@@ -237,7 +237,7 @@ static void reserved_chips_stay_free(void **state)
     }
 }
 
-/* It ends with the placement of its owner, with its owner's deletion, and with its owner. */
+/* A reservation ends with the placement of its owner, with its owner's deletion, and with its owner. */
 static void reservation_ends(void **state)
 {
     struct harness h;

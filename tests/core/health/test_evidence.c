@@ -81,7 +81,7 @@ static void test_an_unheard_tether_proves_nothing(void **state)
     struct hello hello = hello_of(2, 1);
     evidence_hello(&evidence, &hello, 0);
     assert_int_equal(evidence_closed(&evidence, true, STAMP + 50), VERDICT_AWAY);
-    /* It stays so for tasks of that connection when the next one's tether is heard. */
+    /* Tasks of that connection stay so when the next one's tether is heard. */
     hello.connection = 2;
     evidence_hello(&evidence, &hello, 0);
     evidence_tether_opened(&evidence, &hello, STAMP + 100);

@@ -96,7 +96,7 @@ static void a_fatal_fault_moves_the_gang(void **state)
         snprintf(host, sizeof(host), "a-w-0-%d", i);
         assert_string_not_equal(where(&h, host), "m-1");
     }
-    /* It does not come back by itself; a person clears it. */
+    /* The machine does not come back by itself; a person clears the fault. */
     harness_wait(&h, INT64_C(1000) * 3600 * NS_PER_SECOND);
     assert_int_equal(isolation_of(&h, "m-1"), ISOLATION_QUARANTINED);
     assert_int_equal(clear(&h, worst(&h, "m-1")), 200);
@@ -599,7 +599,7 @@ static void random_lives_hold(void **state)
     }
 }
 
-/* Who waits for machines hears which of them are out, and of what. */
+/* A gang that waits for machines hears which of them are out, and by which fault. */
 static void gangs_wait_with_the_fault_named(void **state)
 {
     struct harness h;

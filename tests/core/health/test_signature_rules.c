@@ -761,7 +761,7 @@ static const struct row numbers_rows[] = {
     {TRACE("RuntimeError: Rank 3: found NaN in local forward loss calculation"), SIGNATURE_NUMERIC},
     {TRACE("ValueError: loss is nan"), SIGNATURE_NUMERIC},
     {"step 8 loss: nan\nnvidia-smi: GPU is lost\n", SIGNATURE_CHIP_BROKEN},
-    /* It has recovered, or is something else. */
+    /* The loss has recovered, or the word is something else. */
     {"step 7 loss: nan\nstep 8 loss: 2.3\n", SIGNATURE_NONE},
     {"loss: 2.31, grad_norm: nan\n", SIGNATURE_NONE},
     {"loss_scale: inf, loss scale: inf\n", SIGNATURE_NONE},
@@ -779,7 +779,7 @@ static void numbers(void **state)
     assert_int_equal(signature_numeric_step(STR("{'loss': nan}")), INT64_MAX);
 }
 
-/* Whose doing each kind is; symptoms are nobody's. */
+/* The domain of each kind; symptoms have none. */
 static void domains(void **state)
 {
     (void)state;

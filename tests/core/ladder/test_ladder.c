@@ -1,4 +1,4 @@
-/* Which rung answers which loss, and that no history of losses breaks the rules. */
+/* The rung that answers each loss; no history of losses breaks the rules. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -60,7 +60,7 @@ static void kept_for_a_later_job(void **state)
     harness_done(&h);
 }
 
-/* What is left of a machine is not a whole machine. */
+/* The free part of a machine is not a whole machine. */
 static void part_of_a_machine(void **state)
 {
     struct harness h;

@@ -35,7 +35,7 @@ static void submit(struct harness *h, const char *name, int tasks, const char *a
     harness_run_all(h);
 }
 
-/* It dies with all that is on it, and comes back. */
+/* The machine dies with all tasks on it, and comes back. */
 static void strike(struct harness *h, const char *machine)
 {
     harness_lose(h, machine);

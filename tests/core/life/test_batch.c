@@ -182,7 +182,7 @@ static void failing_then_failed(void **state)
     harness_done(&h);
 }
 
-/* One that its JobSet takes away before that tells of its failure then. */
+/* A Job that its JobSet takes away before that tells of its failure then. */
 static void a_failure_that_is_acted_on_is_told(void **state)
 {
     struct harness h;

@@ -105,7 +105,7 @@ static void aborted_by_a_watchdog(void **state)
     }
 }
 
-/* Of ranks whose loss was not finite the one that had it first is named, whoever is heard of first; a program
+/* The rank whose loss was the first that was not finite is named, in whatever order ranks report; a program
  * that ends by itself after that has said why, too. */
 static void numeric(void **state)
 {

@@ -181,7 +181,7 @@ static void ended_while_away(void **state)
     harness_done(&h);
 }
 
-/* It ran, and its agent knows nothing of it any more. */
+/* The task ran, and its agent knows nothing of it any more. */
 static void vanished(void **state)
 {
     struct harness h;

@@ -140,7 +140,7 @@ static void pods_of_a_job_are_judged_one_by_one(void **state)
     (void)state;
 }
 
-/* Its restarts end: by maxRestarts, or by the guard against crash loops. */
+/* The restarts of a refused JobSet end: by maxRestarts, or by the guard against crash loops. */
 static void a_jobset_that_is_refused_ends(void **state)
 {
     struct harness h;

@@ -57,7 +57,7 @@ static void the_service_is_made_and_made_again(void **state)
     harness_done(&h);
 }
 
-/* It is made without the checks of a write: it must be what a write of it would have kept. */
+/* The Service is made without the checks of a write: it must equal what a write would have kept. */
 static void the_service_is_as_if_written(void **state)
 {
     struct harness h;

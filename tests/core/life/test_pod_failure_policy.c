@@ -89,7 +89,7 @@ static void fail_index(void **state)
     harness_done(&h);
 }
 
-/* Of several containers: the one that is named, else the first that failed so. */
+/* Several containers: the named one decides, else the first that failed so. */
 static void of_one_container(void **state)
 {
     struct harness h;

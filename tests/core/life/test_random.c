@@ -67,7 +67,7 @@ static void check_change(struct trial *t, const struct effect *effect)
         REQUIRE(name.version == core_seq(t->h.core));
 }
 
-/* Nobody else with this name may be alive on another machine. */
+/* No other task with this name may be alive on another machine. */
 static void check_start(struct trial *t, const struct task *task)
 {
     REQUIRE(task->state == TASK_STARTING ||
@@ -400,7 +400,7 @@ static uint32_t attempt_said(struct trial *t, obj_id uid)
     return chance(t, 90) && task ? (uint32_t)task->attempt + 1 : (uint32_t)below(t, 3);
 }
 
-/* Of most JobSets all can, of some none. */
+/* All ranks of most JobSets can rejoin, and none of the others. */
 static bool can_rejoin(struct trial *t, obj_id uid)
 {
     const struct task *task = jobs_find_task(core_jobs(t->h.core), uid);
@@ -658,7 +658,7 @@ static void heal(struct trial *t)
     }
 }
 
-/* Its status must be right after every step (an invariant). */
+/* Writes a budget, whose status must be right after every step (an invariant). */
 static void put_budget(struct trial *t)
 {
     struct event event = {.kind = EVENT_WRITE};

@@ -473,7 +473,7 @@ struct walk {
     struct u64_map ranks; /* uid of a run -> 1 + index that it has, or had */
 };
 
-/* Who has a rank keeps it; a run has one index in its life. */
+/* A process that has a rank keeps it; a run has one index in its life. */
 static void look_at_ranks(struct walk *w)
 {
     const struct job_store *store = core_jobs(w->h.core);

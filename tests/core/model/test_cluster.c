@@ -362,7 +362,7 @@ static void test_take_give(void **state)
     cluster_done(&cluster);
 }
 
-/* What a reader noted of one cluster's journal is not the end of the journal of the next cluster. */
+/* A position that a reader noted in one cluster's journal is not the end of the next cluster's journal. */
 static void test_changes_are_numbered_on(void **state)
 {
     struct cluster before, after;

@@ -267,7 +267,7 @@ static void jobs_outlive_their_jobset(void **state)
     const struct job *job = jobs_find_job(core_jobs(h.core), STR("default"), STR("train-w-0"));
     assert_true(job && job->jobset->hidden && first->state == TASK_RUNNING);
     harness_check_replay(&h);
-    /* Its name is free, those of its Jobs are not. */
+    /* The name of the JobSet is free, those of its Jobs are not. */
     const char *same =
         "{apiVersion: jobset.x-k8s.io/v1alpha2, kind: JobSet, metadata: {name: train}, spec: "
         "{replicatedJobs: [{name: w, template: {spec: {template: {spec: {containers: [{name: c, "
@@ -287,7 +287,7 @@ static void jobs_outlive_their_jobset(void **state)
     harness_done(&h);
 }
 
-/* Likewise the Pods of a Job: none is made anew. */
+/* The Pods of a Job outlive it likewise, and none is made anew. */
 static void pods_outlive_their_job(void **state)
 {
     struct harness h;
@@ -320,7 +320,7 @@ static void pods_outlive_their_job(void **state)
     harness_done(&h);
 }
 
-/* Whose Job is gone has no deadline: nothing is due when it would have been over. */
+/* A Pod whose Job is gone has no deadline: nothing is due when the deadline would have passed. */
 static void orphans_have_no_deadline(void **state)
 {
     (void)state;

@@ -3,7 +3,7 @@
 
 #include "core/words/limits.h"
 
-/* Of thousands of writes the invariants are looked at once, by put() afterwards. */
+/* The invariants of thousands of writes are checked once, by put() afterwards. */
 static int write_event(struct harness *h, const char *ns, const char *name)
 {
     char json[512];
@@ -54,7 +54,7 @@ static void both_forms_are_one_object(void **state)
                          "{apiVersion: v1, kind: Event, metadata: {name: f, namespace: kube-system}, "
                          "involvedObject: {kind: Pod, name: p, namespace: default}}"),
                      422);
-    /* Their own name only: nobody writes the stored kind directly. */
+    /* Only the kind's own name is served: the stored kind is never written directly. */
     assert_int_equal(put(&h, WRITE_CREATE, OBJECT_USER_EVENT, "default", "g", NEW_EVENT("")), 405);
     assert_int_equal(drop(&h, OBJECT_EVENT, "default", "e", PROPAGATION_DEFAULT), 200);
     assert_null(found(&h, OBJECT_USER_EVENT, "default", "e"));

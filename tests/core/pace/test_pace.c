@@ -146,7 +146,7 @@ static void test_everyone_slower_is_nobody_slow(void **state)
     world_done(&world);
 }
 
-/* Of two, or with an even half, only a rank's own past can say something; of one nobody can. */
+/* With two ranks, or an even half, only a rank's own past can tell; with one rank nothing can. */
 static void test_own_past(void **state)
 {
     (void)state;

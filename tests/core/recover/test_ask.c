@@ -1,4 +1,4 @@
-/* Which losses the ladder answers, and which the failure policy. */
+/* The losses that the ladder answers, and those that the failure policy does. */
 #include "core/job/story.h"
 
 #include "core/recover/internal.h"

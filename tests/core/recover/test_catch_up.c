@@ -64,7 +64,7 @@ static void a_refused_start_is_no_failure(void **state)
     harness_done(&h);
 }
 
-/* Others may have seen more. */
+/* Other machines may have seen more. */
 static void the_newest_that_any_machine_knows_counts(void **state)
 {
     struct harness h;

@@ -67,8 +67,8 @@ static void remove_pod(struct harness *h, const struct task *task, bool evict, c
     harness_step(h, &event);
 }
 
-/* Whoever drains a machine, or deletes a Pod, is named as the cause of the restart, however long the Pod took
- * to end; not so of the next one. */
+/* The user who drains a machine, or deletes a Pod, is named as the cause of the restart, however long the Pod
+ * took to end; the next restart does not name the user. */
 static void an_order_is_the_cause_and_names_its_user(void **state)
 {
     static const struct {

@@ -372,7 +372,7 @@ static void it_is_called_off_and_resumed(void **state)
     harness_done(&h);
 }
 
-/* Its Job is deleted, and made anew: survivors may hear late which ranks they were to be. */
+/* The Job is deleted and made anew: survivors may hear late which ranks they were to be. */
 static void its_job_is_deleted(void **state)
 {
     struct harness h;

@@ -22,7 +22,7 @@ static void joins(struct harness *h, const char *hostname)
     task_joins(h, harness_task(h, hostname));
 }
 
-/* Its agent says hello and that the task has fenced itself. */
+/* The agent says hello, and that the task has fenced itself. */
 static void comes_back_fenced(struct harness *h, const struct told *told, int64_t at_ns)
 {
     struct task_report report = {.kind = REPORT_EXITED,

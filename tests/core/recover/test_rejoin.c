@@ -237,7 +237,7 @@ static void hello_with_an_older_attempt(void **state)
     harness_done(&h);
 }
 
-/* Who does not join in time is started again; the others stay, once more. */
+/* A rank that does not join in time is started again; the others stay, once more. */
 static void late_ones_are_started_again(void **state)
 {
     struct harness h;
@@ -461,7 +461,7 @@ static void who_may_not_go_back_is_started_again(void **state)
     harness_done(&h);
 }
 
-/* Who asks again and again gets nowhere: it is held back, and given up. */
+/* A rank that asks again and again is held back, and then given up. */
 static void asking_for_ever_is_no_progress(void **state)
 {
     struct harness h;
@@ -480,7 +480,7 @@ static void asking_for_ever_is_no_progress(void **state)
     harness_done(&h);
 }
 
-/* Its machine is away: it may be lost, and that is another story. */
+/* The rank's machine is away: whether it is lost is another decision. */
 static void a_machine_that_is_away_is_waited_for(void **state)
 {
     struct harness h;

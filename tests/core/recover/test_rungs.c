@@ -30,7 +30,7 @@ static void comes_back(struct harness *h, const char *machine)
     core_check_invariants(h->core);
 }
 
-/* It goes with its machine, which comes back. */
+/* The task dies with its machine, which comes back. */
 static void strike(struct harness *h, const char *hostname)
 {
     char name[64];

@@ -43,7 +43,7 @@ static struct task *task_at(const struct jobset *jobset, uint32_t index)
     return jobset->jobs[0]->indexes[index].task;
 }
 
-/* Those that take part have the ranks from 0 on, in the order of their indexes; replicas are whole. */
+/* The tasks that take part have the ranks from 0 on, in the order of their indexes; replicas are whole. */
 static uint32_t check_ranks(const struct jobset *jobset, uint32_t size)
 {
     uint32_t next = 0, world = 0, count = jobset->jobs[0]->index_count;
@@ -185,7 +185,7 @@ static void orphans_do_not_wait_for_ever(void **state)
     }
 }
 
-/* Nobody is started when ranks leave, so it is their steps that say that it is over. */
+/* No process is started when ranks leave, so the steps of the others tell that the shrinking is over. */
 static void two_losses_with_steps_between_are_two(void **state)
 {
     struct harness h;
@@ -227,7 +227,7 @@ static void a_suspension_ends_it(void **state)
     harness_done(&h);
 }
 
-/* Its Job is made anew while a replica is away: what takes part is placed, and booked, without it. */
+/* The Job is made anew while a replica is away: the others are placed, and booked, without the replica. */
 static void a_job_that_is_made_anew_is_divided(void **state)
 {
     struct harness h;
@@ -256,7 +256,7 @@ static void a_job_that_is_made_anew_is_divided(void **state)
     harness_done(&h);
 }
 
-/* Its Job is made anew while a replica is away, which is whole again before the others are back: the replica
+/* The Job is made anew while a replica is away, which is whole again before the others are back: the replica
  * returns with the event that makes the last of them ready for it, not with a later one. */
 static void a_replica_returns_at_once(void **state)
 {

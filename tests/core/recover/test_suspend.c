@@ -31,7 +31,7 @@ static void suspend_resume(void **state)
     assert_int_equal((int)core_ledger(h.core)->chips[OWNER_STARTING], 4); /* not a restart */
     assert_int_equal(jobset->restarts, 0);
     struct ledger_account account = jobset_account(jobset, h.now_ns);
-    /* It says nothing of its steps: whether that second is made again is not known. */
+    /* The job says nothing of its steps: whether that second is made again is not known. */
     assert_int_equal((int)(account.chip_us[OWNER_REDONE] / 1000000), 0);
     assert_int_equal((int)(account.chip_us[OWNER_UNKEPT] / 1000000), 4);
     harness_run_all(&h);
@@ -77,7 +77,7 @@ static void assert_told_to_save(const struct harness *h, int count)
     assert_int_equal(told, count);
 }
 
-/* Who goes on from where it stands is stopped when that is committed: nothing is lost. */
+/* A rank that goes on from its present step is stopped when that step is committed: nothing is lost. */
 static void ranks_save_before_they_are_suspended(void **state)
 {
     struct harness h;
@@ -108,7 +108,8 @@ static void ranks_save_before_they_are_suspended(void **state)
     harness_done(&h);
 }
 
-/* Who does not save in its grace is stopped then; so is who never has saved and cannot go on, at once. */
+/* A rank that does not save in its grace is stopped then; a rank that never saved and cannot go on is stopped
+ * at once. */
 static void nobody_is_waited_for_longer_than_its_grace(void **state)
 {
     struct harness h;
@@ -153,7 +154,7 @@ static void a_loss_ends_the_wait(void **state)
     harness_done(&h);
 }
 
-/* It was only a moment: they go on. */
+/* A job that is resumed while its ranks save goes on. */
 static void who_is_resumed_while_it_saves_goes_on(void **state)
 {
     struct harness h;
@@ -283,7 +284,7 @@ static void managed_by_another(void **state)
     assert_null(job_of(&h, "a-x-0"));
     for (int kind = 0; kind < CONDITION_KINDS; kind++)
         assert_no_condition(jobset, (enum condition_kind)kind);
-    /* Its status is the other's to write; no status of ours is anybody's. */
+    /* Another controller writes the JobSet's status; the status that we would write does not appear. */
     static const char status[] = "status: {restarts: 3, conditions: [{type: Completed, status: 'True'}]}\n";
     assert_int_equal(harness_write(&h, WRITE_STATUS, "a", status), 200);
     assert_int_equal(doc_int(doc_get(jobset->foreign.status, "restarts"), 0), 3);

@@ -276,11 +276,11 @@ static void an_unknown_code_is_a_question(void **state)
     assert_status(&h, repair, "state", "Ticketed");
     assert_non_null(strstr(repair->history[repair->history_count - 1].why.data, "no row for xid/142"));
     assert_int_equal(notes(&h, "RepairTicket"), 2); /* of Node and Repair */
-    /* It was harmless. */
+    /* The code was harmless. */
     assert_int_equal(delete_object(&h, OBJECT_FAULT, fault_of_machine(core_health(h.core), STR("m-1"))->name),
                      200);
     assert_isolation(&h, "m-1", ISOLATION_HEALTHY);
-    /* It was not: the asked action clears it. */
+    /* The code was not harmless: the asked action clears it. */
     say(&h, "m-1", "xid/142", "gpu/0000:9b:00.0", SIGNAL_ONCE);
     char name[NAME_MAX_BYTES + 1], ask[512];
     snprintf(name, sizeof(name), STR_FORMAT, STR_ARG(object_of(&h, open_of(&h, "m-1"))->name));

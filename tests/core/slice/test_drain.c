@@ -156,7 +156,7 @@ static void ranks_that_are_late_are_named(void **state)
     end(rig);
 }
 
-/* Its chips load none but the tables that the answer names. */
+/* A rank's chips load no other tables than those that the answer names. */
 static void a_rank_that_opens_a_session_does_not_undo_a_drain(void **state)
 {
     struct rig *rig = *state;

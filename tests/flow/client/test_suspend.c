@@ -242,7 +242,8 @@ static void launch_once(struct tenant *tenant, uint64_t value, float want)
     phx_flow_release(tenant->flow, result);
 }
 
-/* What devices have no room for comes back to host memory, and to a device with the launch that takes it. */
+/* Values for which devices have no room come back to host memory, and to a device with the launch that takes
+ * them. */
 static void what_has_no_room_comes_back_to_the_host(void **state)
 {
     struct up up;

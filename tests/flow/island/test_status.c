@@ -1,4 +1,4 @@
-/* What a head says of itself: it is read as it was written, and nothing else is read. */
+/* The status of a head is read as it was written, and nothing else is read. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

@@ -165,7 +165,7 @@ static void steps_out_of_place_are_refused(void **state)
     }
 }
 
-/* Whoever has the address of the worker of UCX, but not the key, is heard by nobody. */
+/* Messages from a peer that has the worker's address, but not the key, are dropped. */
 static void messages_without_the_key_are_dropped(void **state)
 {
     struct ends ends;

@@ -173,7 +173,7 @@ static void test_controllers(void **state)
     access_free(access);
 }
 
-/* One that has ended, made with a life of less than nothing. */
+/* A token that has expired, made with a negative life. */
 static void test_expired(void **state)
 {
     struct access *access = open_with(NULL);
@@ -393,7 +393,7 @@ static int grant(const struct access *access, const char *user, const char *text
     return access_check_grant(access, &who, documents.items[0], &error);
 }
 
-/* Nobody gives what they do not have. */
+/* A user can grant no right that the user does not have. */
 static void test_escalation(void **state)
 {
     struct access *access =

@@ -1,4 +1,5 @@
-/* Who may do what: Kubernetes' documented examples as a table, and properties that hold for any policy. */
+/* The rights of users: Kubernetes' documented examples as a table, and properties that hold for any
+ * policy. */
 #include <stdarg.h>
 #include <stddef.h>
 #include <setjmp.h>
@@ -265,7 +266,7 @@ static void random_rules(struct rng *rng, struct buf *out)
     buf_add_char(out, ']');
 }
 
-/* Whoever's rights are covered by another's can do nothing that the other cannot. */
+/* A user whose rights are covered by another's can do nothing that the other cannot. */
 static void test_covered_is_weaker(void **state)
 {
     struct rng rng;

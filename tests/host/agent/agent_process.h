@@ -82,7 +82,7 @@ static int agent_run(char **argv)
     return uv_loop_close(&loop) == 0 ? 0 : 3;
 }
 
-/* It dies with this process: a test that failed leaves none behind. */
+/* The agent dies with this process: a test that failed leaves none behind. */
 static pid_t agent_spawn(uint16_t port, const char *state)
 {
     char number[8];
@@ -98,7 +98,7 @@ static pid_t agent_spawn(uint16_t port, const char *state)
     return pid;
 }
 
-/* Its exit code, or minus the signal that ended it. Signal 0: it ends by itself. */
+/* Returns the agent's exit code, or minus the signal that ended it. Signal 0: the agent ends by itself. */
 static int agent_end(pid_t pid, int signal_number)
 {
     int status;

@@ -155,7 +155,7 @@ static void test_output_and_end(void **state)
     assert_int_equal(bed->heard[1].errors, 4);
 }
 
-/* It writes what it may and no byte more, for ever and also when the command has ended. */
+/* The agent sends as many bytes of output as it has credit for, also when the command has ended. */
 static void test_output_waits_for_credit(void **state)
 {
     struct bed *bed = *state;

@@ -4,7 +4,7 @@
 
 #define LEMONS "/apis/phalanx.dev/v1/lemons"
 
-/* It dies and comes back. */
+/* The machine dies and comes back. */
 static void strike(struct fake_host *host, const char *machine)
 {
     struct event gone = {.kind = EVENT_MACHINE_GONE}, hello = {.kind = EVENT_MACHINE_HELLO};

@@ -265,8 +265,8 @@ static void make_robot(struct fixture *fixture, struct arena *arena)
         201);
 }
 
-/* It is who the token says, may what its bindings say, and is nobody when it goes: also in what it has
- * open. */
+/* A service account is the user of its token, has the rights of its bindings, and is nobody once it is
+ * deleted, also in streams that are open. */
 static void service_accounts(void **state)
 {
     struct fixture fixture;

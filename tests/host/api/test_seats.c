@@ -31,7 +31,7 @@ static void a_user_has_some_of_the_seats(void **state)
     assert_true(list_empty(&seats.users) && seats.taken == 0 && seats.waiting == 0);
 }
 
-/* One who waits sixteen times delays others by one piece of work. */
+/* A user who waits sixteen times delays others by one piece of work. */
 static void seats_go_round(void **state)
 {
     (void)state;

@@ -261,7 +261,7 @@ static void test_delete_collection(void **state)
         assert_true(core_jobs(host->core)->jobsets.items[i]->deleted_ns != 0);
 }
 
-/* Of what another controller manages, its word about the status is kept; of ours it is not. */
+/* The status of an object that another controller manages is kept as written; that of our own is not. */
 static void test_foreign_status(void **state)
 {
     struct fake_host *host = *state;

@@ -178,7 +178,7 @@ static void test_agents_speak_for_their_own_tasks_only(void **state)
     RUN_UNTIL(&w, agents[0]->acked == acked + 4);
     assert_int_equal(world_tasks(&w, TASK_RUNNING), 3);
     assert_int_equal(w.controller->driver->job_steps.len, 0);
-    /* It is told to stop what it says it runs and should not. */
+    /* The agent is told to stop the task that it says it runs and should not. */
     RUN_UNTIL(&w, fake_count(agents[0], FROM_CONTROLLER_STOP) == 1);
     world_done(&w);
 }

@@ -396,7 +396,7 @@ static void test_log_held_by_another_program(void **state)
     world_done(&w);
 }
 
-/* So much is said while nothing can be kept that some of it is thrown away: it is said again. */
+/* Agents report so much while the log takes nothing that some reports are dropped: they are sent again. */
 static void test_more_news_than_room(void **state)
 {
     struct world w;

@@ -208,7 +208,7 @@ static void test_ranks_share_their_machine_s_rank_table(void **state)
     town_free(town);
 }
 
-/* One that does not know the message finds the rank table in each start. */
+/* An older agent, which does not know the message, finds the rank table in each start. */
 static void test_older_agents(void **state)
 {
     struct town *town = town_new(50, 200, true);

@@ -575,7 +575,7 @@ static inline void world_join_three(struct world *w, struct fake **ret_agents)
     }
 }
 
-/* They, and "train" with a task running on each. */
+/* Adds the agents, and the JobSet "train" with a task running on each. */
 static inline void world_train(struct world *w, struct fake **ret_agents)
 {
     world_join_three(w, ret_agents);

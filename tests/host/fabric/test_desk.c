@@ -412,7 +412,7 @@ static void a_refused_password_is_sent_once(void **state)
     assert_int_equal(count_logins(), before + 2);
 }
 
-/* What the desk is told of the switch called "moves" by a cluster file that has changed. */
+/* Tells the desk the address of the switch "moves" as a changed cluster file has it. */
 static void follow(struct heard *heard, const char *address, const struct switch_login *as)
 {
     desk_follow(heard->desk, &(struct switch_apply){.name = STR("moves"),

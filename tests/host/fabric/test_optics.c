@@ -1,4 +1,4 @@
-/* What switches tell of themselves: makers, ports, alarms, and the factory's losses, of which a SAI library
+/* Switches tell of themselves: makers, ports, alarms, and the factory's losses, of which a SAI library
  * (stub_sai.c) has those between the first two ports of each side. */
 #include <setjmp.h>
 #include <stdarg.h>

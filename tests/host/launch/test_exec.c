@@ -162,7 +162,7 @@ static void refusals(void **state)
     free(huge);
 }
 
-/* Its whole process group, not only the first of it; and nobody hears of the end. */
+/* Closing kills the command's whole process group, and no end is reported. */
 static void closing_kills_it(void **state)
 {
     struct fixture *f = *state;

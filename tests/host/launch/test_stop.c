@@ -18,7 +18,7 @@ static void stop_asks_first(void **state)
     free(log);
 }
 
-/* It ignores SIGTERM, and so does a grandchild in a session of its own. */
+/* The task ignores SIGTERM, and so does a grandchild in a session of its own. */
 static void stop_insists_after_grace(void **state)
 {
     struct fixture *f = *state;

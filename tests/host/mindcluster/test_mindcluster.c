@@ -215,7 +215,7 @@ static void public_faults(void **state)
     assert_int_equal(doc_len(import(mindcluster_public_faults(&arena, &view))), 1);
 }
 
-/* What MindCluster's device plugin says of one device. */
+/* MindCluster's device plugin reports one device. */
 #define DEVICES(codes)                                                                                       \
     "{\"metadata\":{\"name\":\"mindx-dl-deviceinfo-m-1\"},\"data\":{\"DeviceInfoCfg\":\"{"                   \
     "\\\"DeviceInfo\\\":{"                                                                                   \

@@ -593,7 +593,7 @@ static void sessions_are_the_leaders(void **state)
     }
 }
 
-/* It has taken our certificate for a controller's, and takes it no more. */
+/* A leader that has taken our certificate for a controller's takes it no more. */
 static void a_leader_may_change_its_mind(void **state)
 {
     struct bed bed;

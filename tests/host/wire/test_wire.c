@@ -389,7 +389,7 @@ static void test_slow_peer(void **state)
     world_done(&world);
 }
 
-/* Those that come at once are taken a few in each turn of the loop, and none is forgotten. */
+/* Connections that come at once are taken a few in each turn of the loop, and none is forgotten. */
 static void test_flood(void **state)
 {
     enum { FLOOD = 300, A_TURN = 64 };

@@ -197,7 +197,7 @@ static void test_from_live_replicas(void **unused)
     expect_dump((struct plan){.replicated = true, .rescued = true});
 }
 
-/* Nobody else has made that step with the lost ones' parts: of what was held last there is everything. */
+/* No other rank has saved that step with the lost ranks' parts: the step that was held last is complete. */
 static void test_live_but_incomplete(void **unused)
 {
     struct gang gang;

@@ -153,7 +153,7 @@ static void test_copies(void **unused)
     }
 }
 
-/* Neither memory nor storage has all of it. */
+/* The step is neither whole in memory nor in storage. */
 static void test_mix(void **unused)
 {
     for (uint32_t lost = 0; lost < 2; lost++) {

@@ -431,7 +431,7 @@ static void test_packed(void **unused)
     send_packed(true);
 }
 
-/* Who has no zstd says so, and takes it as it is. */
+/* A receiver without zstd says so, and takes the bytes unpacked. */
 static void test_packed_refused(void **unused)
 {
     struct stage *stage = stage_new();

@@ -1,5 +1,6 @@
-/* What the ranks of a slice tell each other: each rank is a process of its own, with the library's rendezvous
- * on real sockets, in worlds of one rank to several groups of them, the last of which is not full. */
+/* The words of all ranks reach all ranks of a slice: each rank is a process of its own, with the
+ * library's rendezvous on real sockets, in worlds of one rank to several groups of them, the last of
+ * which is not full. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>

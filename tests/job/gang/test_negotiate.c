@@ -1,4 +1,4 @@
-/* Which checkpoint a gang restores when shards are damaged: the newest that is whole on every rank. */
+/* A gang whose shards are damaged restores the newest checkpoint that is whole on every rank. */
 #include "job/gang.h"
 
 #define WORLD   3

@@ -89,7 +89,7 @@ static void test_preference(void **unused)
     }
 }
 
-/* One of 64 replicas is left on each of two machines: each serves half of the others. */
+/* Two of 64 replicas are left, each on a machine: each serves half of the others. */
 static void test_replicas(void **unused)
 {
     enum { WORLD = 64 };

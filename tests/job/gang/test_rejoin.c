@@ -237,7 +237,8 @@ static void test_killed_on_the_way(void **unused)
     }
 }
 
-/* Nobody is lost: the agent says where to go on, to some earlier than to others. What waits is let go. */
+/* No rank is lost: the agent says where to go on, to some ranks earlier than to others. Waiting calls
+ * return. */
 static void test_planned(void **unused)
 {
     struct gang gang;
@@ -441,7 +442,7 @@ static void test_old_process_comes_back(void **unused)
     end_well(&gang);
 }
 
-/* Who has not said that it can is not told; who has no agent can't. */
+/* A rank that has not said that it can rejoin is not told to; a rank without an agent cannot. */
 static int refuse(void *unused)
 {
     struct phx_error error = {0};

@@ -12,7 +12,7 @@ static int compare(const void *a, const void *b)
     return left < right ? -1 : left > right;
 }
 
-/* Of this thread alone: what else the machine does costs nothing. Waits are counted apart. */
+/* The time of this thread alone: other load of the machine does not count. Waits are counted apart. */
 static int64_t now_ns(void)
 {
     struct timespec now;

@@ -394,7 +394,7 @@ static int64_t time_over_link(struct pod *pod, uint16_t from, uint16_t to)
     return done.at_ns - began_ns;
 }
 
-/* What a link carries in one round trip, and a packet, is a buffer that costs no time; half of it does. */
+/* A buffer of the bytes of one round trip and a packet costs no time; half of it does. */
 static void a_buffer_of_a_round_trip_keeps_a_link_busy(void **state)
 {
     struct pod *pod = pod_of(state, "4x4x8", "", 0, 16);

@@ -91,7 +91,7 @@ static void limits_hold(void **state)
 
 /* --- a small one ---------------------------------------------------------------------------------------- */
 
-/* Of four machines a is down from 1 to 3 by two faults that overlap, b from 2 to 6, at the end of all. */
+/* Four machines: a is down from 1 to 3 by two faults that overlap, b from 2 to 6, the end of the trace. */
 static void read_small(struct arena *arena, struct fault_trace *trace)
 {
     struct buf BUF_CLEANUP text = {0};

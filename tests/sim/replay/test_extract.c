@@ -1,4 +1,4 @@
-/* What came from outside is taken out of a log, and each decision is told with its reason. */
+/* Events from outside are taken out of a log, and each decision is told with its reason. */
 #include <string.h>
 
 #include "core/job/story.h"

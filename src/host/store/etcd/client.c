@@ -206,7 +206,7 @@ static void attempt_post(struct etcd_client *client, const char *path, struct st
 
 /* --- calls -------------------------------------------------------------------------------------------- */
 
-/* What became of an attempt that got an answer: 0, or the error that etcd gave. */
+/* Returns 0 if the answer of an attempt is a success, or the error that etcd gave. */
 static int judge_answer(struct etcd_client *client, const struct attempt *attempt, struct arena *arena,
                         struct doc **ret_reply, struct error *error)
 {

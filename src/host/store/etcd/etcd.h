@@ -77,7 +77,7 @@ void etcd_log_close(struct etcd_log *log); /* keeps the leadership, if it has it
  * opened. Appends wait until the lease ends. */
 void etcd_log_patience(struct etcd_log *log, int64_t patience_ns);
 
-/* What a look at the control keys shows, all of one moment. */
+/* The control keys as they were at one moment. */
 struct etcd_seen {
     uint64_t first_seq, last_seq;
     int64_t leader_term;    /* names the leadership; 0: nobody leads */

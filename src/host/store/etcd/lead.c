@@ -226,7 +226,8 @@ int etcd_log_lead(struct etcd_log *log, struct etcd_lease *lease, struct str who
         leads_from(log, lease, instead_of->leader_term);
         return 1;
     }
-    /* What was appended under a leadership that we have lost may still come; under the next one it cannot. */
+    /* Records appended under a leadership that we have lost may still come; under the next one they
+     * cannot. */
     bool over = instead_of && instead_of->leader_lease && !ours;
     int rc = 0;
     if (over) /* first: a leader that lives learns of it then, even if we die at this point */

@@ -647,8 +647,8 @@ static void slow(void **state)
     assert_clean(bed, 30, 0);
 }
 
-/* Nobody learns what became of an append. It is there once, or it was said to have failed: then nothing is
- * appended until the log is opened anew, and it is there once or not at all. */
+/* The outcome of an append stays unknown. The append is there once, or it was said to have failed: then
+ * nothing is appended until the log is opened anew, and it is there once or not at all. */
 static void lost_answer(void **state)
 {
     struct bed *bed = *state;

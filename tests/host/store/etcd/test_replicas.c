@@ -1,4 +1,4 @@
-/* What controllers say of themselves in a real etcd, and leases of those that say nothing. */
+/* Controllers register in a real etcd, and the leases of silent ones end. */
 #include "host/store/etcd/internal.h"
 #include "host/store/etcd/members.h"
 
