@@ -1,8 +1,8 @@
 /* map.h - hash indexes from a string or a 64-bit number to a pointer.
  *
- * An index only: it has no iteration, so no hash order can reach a digest; whoever needs an order keeps the
- * items in a vec or list of its own. Keys of string maps are not copied: they must live as long as the entry
- * (usually they are part of the value). A zeroed struct is ready for use. Not thread-safe.
+ * An index only: it has no iteration, so no hash order can reach a digest; a caller that needs an order keeps
+ * the items in a vec or list of its own. Keys of string maps are not copied: they must live as long as the
+ * entry (usually they are part of the value). A zeroed struct is ready for use. Not thread-safe.
  */
 #ifndef PHX_BASE_MAP_H
 #define PHX_BASE_MAP_H

@@ -1,7 +1,7 @@
 /* phalanx rerun: a job that has ended runs again under its name, from the start or from its last checkpoint.
  *
  * The old object is deleted and the new one created: a finished JobSet does not run again, and most of its
- * fields cannot change. What is created is checked by the server before anything is deleted. */
+ * fields cannot change. The server checks the new object before anything is deleted. */
 #include <errno.h>
 #include <stdio.h>
 

@@ -3,7 +3,7 @@
  * `phalanx` holds the commands that talk to a controller over plain HTTP and links nothing but libc,
  * libyaml and protobuf-c, so that it starts in a millisecond. `phalanx-full`, beside it, has every
  * command, and HTTPS. The two share their sources: a command, or HTTPS, that `phalanx` lacks is a weak
- * symbol there, and the process goes on as phalanx-full with the same arguments. Nobody needs to know
+ * symbol there, and the process goes on as phalanx-full with the same arguments. Users need not know
  * phalanx-full by its name.
  */
 #ifndef PHX_CMD_FULL_H

@@ -7,8 +7,8 @@
  * A memo may be used for any value, and what it names twice is one node of the result: `struct doc` is then
  * no tree but a graph without cycles. A container may not change once it is part of another or was taken from
  * the memo, which rules cycles out; and the result is bounded as if every node were counted each time that it
- * is reached, so that walking it recursively costs what the bound says and no more. Nobody may change such a
- * document in place.
+ * is reached, so that walking it recursively costs what the bound says and no more. Such a document must not
+ * be changed in place.
  *
  * Keys must be strings; integers (a dict from ids) become their decimal text. `line` and `column` of nodes
  * are 0.

@@ -1,6 +1,5 @@
 /* The writer of yaml.h, on libyaml's emitter, of which go-yaml's (kubectl's) is a port: the same breaks, the
- * same choice between plain, quoted and block scalars. What is decided here is which strings must not be
- * plain. */
+ * same choice between plain, quoted and block scalars. This file decides which strings must not be plain. */
 #include "doc/yaml.h"
 
 #include <yaml.h>

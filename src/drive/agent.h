@@ -3,8 +3,8 @@
  * torture run it.
  *
  * The story of an event. machine_feed() stamps it, makes the step, and has its effects carried out in order:
- * connections and messages here, all others by the host (agent_ports.carry_out). What an effect could not do
- * comes back as an event of its own, until there is none (agent_ports.next).
+ * connections and messages here, all others by the host (agent_ports.carry_out). An effect that failed comes
+ * back as an event of its own, until there is none (agent_ports.next).
  *
  * Connections. Each AGENT_CONNECT makes two: the session, and a tether that every task started later holds
  * (health/evidence.h). The agent is told when both are open, so that no task is without a tether. The tether

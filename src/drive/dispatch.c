@@ -1,5 +1,5 @@
-/* dispatch.c - effects to messages, replies and changes, after their record is durable. What has no session
- * now is said again when its machine says Hello. */
+/* dispatch.c - effects to messages, replies and changes, after their record is durable. Messages to a machine
+ * without a session are sent again when the machine says Hello. */
 #include "drive/internal.h"
 
 #include "base/hash.h"

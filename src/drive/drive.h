@@ -119,7 +119,8 @@ bool driver_is_open(const struct driver *driver); /* the records of its start ha
 void driver_turn(struct driver *driver);
 bool driver_has_work(const struct driver *driver); /* something waits, and the log may take it now */
 /* The turn is over: returns the monotonic time until which the host may wait, at most `host_due_ns` (when it
- * has something to do itself). What comes from now on is handed over before the next driver_timers(). */
+ * has something to do itself). Messages that come from now on are handed over before the next
+ * driver_timers(). */
 int64_t driver_wait(struct driver *driver, int64_t host_due_ns);
 void driver_timers(struct driver *driver);
 void driver_maintain(struct driver *driver); /* what can wait: begins a snapshot when one is due */

@@ -45,7 +45,8 @@ struct doc *apply_managers_doc(struct arena *arena, struct apply_managers *manag
 
 /* A manager that owns every key of an object's `data` or `binaryData`, if these are more than APPLY_KEYS_MAX,
  * is written with the one element "f:" instead, the key without a name: tens of thousands of keys would be
- * kept once more. What was read back, for an object of the same keys, is expanded before anything else. */
+ * kept once more. Text that was read back, for an object of the same keys, is expanded before anything
+ * else. */
 void apply_managers_collapse(struct arena *arena, struct apply_managers *managers, const struct doc *object);
 void apply_managers_expand(struct arena *arena, struct apply_managers *managers, const struct doc *object);
 

@@ -32,7 +32,7 @@ bool os_path_is_below(const char *path, const char *folder);
 
 /* Finds the uppermost folder on the way to `path`, which is absolute, that a process of this user and
  * group may not pass through; (uid_t)-1 and (gid_t)-1 are nobody in particular. Returns whether there is
- * one, and its path in `ret`. What is behind an absent folder is not looked at. */
+ * one, and its path in `ret`. Names behind an absent folder are not looked at. */
 bool os_path_barrier(const char *path, uid_t user, gid_t group, char ret[PATH_MAX]);
 
 /* Makes the folder `path` with this mode, and those above it that are absent, or takes the one that is there.

@@ -190,7 +190,7 @@ static void name_descriptor(struct text *path, int fd)
     text_add_number(path, (uint64_t)fd);
 }
 
-/* Binds the source to the target. Whoever changes their paths meanwhile does not lead the mount elsewhere:
+/* Binds the source to the target. A change of their paths meanwhile does not lead the mount elsewhere:
  * descriptors name both ends. */
 static int bind_one(const struct mount_spec *spec, int source, int target)
 {

@@ -1,6 +1,6 @@
 /* client_podsets.c - clients that make the Workload first: for a job that names one and waits for it, in or
- * out of its shape, and for no job at all. What they made they change, deactivate and delete. Beside them
- * come Jobs that fill machines, Workloads that preempt, and Pods of no queue. */
+ * out of its shape, and for no job at all. Clients change, deactivate and delete the objects that they made.
+ * Beside them come Jobs that fill machines, Workloads that preempt, and Pods of no queue. */
 #include "sim/world.h"
 
 #include "doc/json.h"

@@ -382,8 +382,8 @@ void process_welcome(struct world *world, struct sim_machine *machine, uint64_t 
 }
 
 /* Finds the name that goes with the rank that a spare is told of. The rank table of its start says so if no
- * replicas were away then, and none are now: two worlds of the same size may lack different replicas. Who
- * is told again before it has gone on stays who it was to be. */
+ * replicas were away then, and none are now: two worlds of the same size may lack different replicas. A
+ * process that is told again before it has gone on keeps the rank that it was to have. */
 static uint64_t told_name(const struct process *spare, uint32_t full_world)
 {
     const struct gang_rank_table *rank_table = &spare->launch.rank_table;

@@ -18,7 +18,7 @@
  *
  * Deliberate acts. A fault that `phalanx inject` announces (codes injected/...) and an order of a user (a
  * drain, the deletion of a Pod) explain every end within ATTRIBUTE_ORDERED_NS after them, whatever else
- * was seen: nobody should search for a cause that is known. The domain is the user's, however many there
+ * was seen: a known cause need not be searched for. The domain is the user's, however many there
  * are.
  *
  * Both. The fault is the cause when there is no root, when it is on the root's machine and more than

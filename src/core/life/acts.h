@@ -74,7 +74,7 @@ void task_stop(struct step *step, struct task *task, bool doom, int64_t grace_ns
 /* Repeats the order to end to the agent of a STOPPING task. */
 void task_tell_stop(struct step *step, const struct task *task, int64_t grace_ns);
 /* Notes that the task's process has ended, or that it will never have one. The caller has set its exit
- * fields. What follows is decided when the step settles (recover/decide.c); until then the task is dead. A
+ * fields. The consequence is decided when the step settles (recover/decide.c); until then the task is dead. A
  * task without a process whose end is wanted, or that has no place, ends at once. */
 void task_finish(struct step *step, struct task *task, enum task_end end);
 /* The two halves of a task's end: it gives its chips back, then its gang goes on without it. */

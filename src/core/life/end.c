@@ -1,5 +1,5 @@
 /* end.c - how a task ends: it is told to stop, its process ends, it gives its chips back, leaves its gang,
- * and its Pod is deleted. What follows for its Job is decided when the step settles (recover/decide.c). */
+ * and its Pod is deleted. The consequence for its Job is decided when the step settles (recover/decide.c). */
 #include "base/backoff.h"
 #include "core/life/internal.h"
 

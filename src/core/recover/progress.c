@@ -39,8 +39,9 @@ static void copy_metrics(struct progress *progress, const struct progress_event 
     }
 }
 
-/* The ranks begin before the newest checkpoint, which was no good to them: damaged, or wrong. What it kept is
- * lost after all. Ranks that number their steps from 0 begin with the number of their checkpoint itself. */
+/* The ranks begin before the newest checkpoint, which was no good to them: damaged, or wrong. The work that
+ * it kept is lost after all. Ranks that number their steps from 0 begin with the number of their checkpoint
+ * itself. */
 static void note_fallback(struct step *step, struct jobset *jobset, struct restart_record *record,
                           int64_t kept, int64_t resumed)
 {

@@ -44,9 +44,9 @@
  * have given the cubes of a slice to another one (`unread`).
  *
  * Wrong wires. A rank says over which switches its chips see other chips than the circuits join (struct
- * rank_routes, gang/slice_tables.c). What the ranks with an open session say is the slice's `wrong`: it is a
- * fault of the switch, and the slice does without the switch, as without one that is out, until no rank says
- * so any more.
+ * rank_routes, gang/slice_tables.c). The slice's `wrong` has the switches that ranks with an open session
+ * name: each is a fault of the switch, and the slice does without the switch, as without one that is out,
+ * until no rank says so any more.
  *
  * Planned maintenance. A switch or cube whose drain was asked for takes no new slices:
  *

@@ -2,7 +2,7 @@
  *
  * A launch is remembered while one of its results is, with the arguments that it took; an argument that its
  * client has released stays here without bytes anywhere. Lineage ends at roots: values of which the client
- * has the bytes, because it put them or asked for a checkpoint. What was lost is looked for when a value is
+ * has the bytes, because it put them or asked for a checkpoint. Lost values are looked for when a value is
  * waited for or taken as an argument; launches go again under new handles, and the caller's names stay.
  *
  * Whether an argument that was made elsewhere is whole is not known here for sure. A fault names the launch

@@ -6,9 +6,9 @@
  * Both run a machine of island/ on a thread that holds the connections, and return when they are told to
  * stop. A worker has one more thread for each device, which runs functions, and one that compiles; never a
  * process per device. A thread that has run a function steps the worker's machine itself, under its lock, and
- * goes on with its device's next run at once: a chain costs no hand-over. What it sends waits for the loop's
- * thread; DONE alone does not wake it while the device has short runs ahead (32 of them, or 1 ms), and one
- * entry speaks for all of them that follow each other.
+ * goes on with its device's next run at once: a chain costs no hand-over. Messages of the machine wait for
+ * the loop's thread; DONE alone does not wake it while the device has short runs ahead (32 of them, or 1 ms),
+ * and one entry speaks for all of them that follow each other.
  *
  * Files.
  *     head_host.c    the head's process

@@ -83,8 +83,8 @@ static void worker_meet_host(struct worker_process *process, const struct flow_e
     gang_table_meet(process->gangs, (uint32_t)effect->as, effect->handle);
 }
 
-/* Sends to a peer; another host is connected to when there is something to send for the first time. What a
- * host that cannot be reached misses is the head's business, which sees it lost. */
+/* Sends to a peer; another host is connected to when there is something to send for the first time. Messages
+ * that a host misses because it cannot be reached are the head's business, which sees the host lost. */
 static void worker_send(struct worker_process *process, uint64_t peer, const struct flow_entry *entry,
                         struct str tail, struct tensor *payload)
 {
@@ -217,7 +217,8 @@ static void worker_carry_out(struct worker_process *process, struct flow_effect 
     }
 }
 
-/* Steps the machine on the loop's thread. What devices' threads have posted was said before. */
+/* Steps the machine on the loop's thread. Messages that the threads of devices have posted were sent
+ * before. */
 static void worker_feed(struct worker_process *process, struct flow_event *event)
 {
     pthread_mutex_lock(&process->machine);

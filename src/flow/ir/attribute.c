@@ -1,5 +1,5 @@
 /* attribute.c - attributes of the generic syntax: numbers, lists, dictionaries, dense literals, and the
- * dialect's own #stablehlo.gather<...>. What executors do not need is skipped by its brackets.
+ * dialect's own #stablehlo.gather<...>. Attributes that executors do not need are skipped by their brackets.
  */
 #include "flow/ir/parse.h"
 

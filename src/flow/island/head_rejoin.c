@@ -1,9 +1,9 @@
 /* A head that takes the place of a lost one: it knows nothing, and is told again by those who know.
  *
  * Workers tell their devices, whose clients they know, and which shards they have; a client tells its meshes,
- * functions, programs and values. What waits for a host that has yet to come waits for rejoin_ns. A client is
- * known by its token: a worker that has another token for the same number ends what the first one had, so
- * nobody gets at values by a number alone. */
+ * functions, programs and values. Launches that wait for a host that has yet to come wait for rejoin_ns. A
+ * client is known by its token: a worker that has another token for the same number ends what the first one
+ * had, so nobody gets at values by a number alone. */
 #include "flow/island/head.h"
 
 struct head_client *head_client_claim(struct head *head, const struct flow_entry *hello)

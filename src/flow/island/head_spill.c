@@ -2,7 +2,7 @@
  *
  * A plan is made for one launch, and carried out when it is stamped, in one step of the head: each host hears
  * SPILL, then FILL, then LAUNCH, so a ticket never waits for memory. Values leave in the order of their last
- * use. What stays is what launches under way use, what the launch itself needs, and what is not whole.
+ * use. Values stay that launches under way use, that the launch itself needs, or that are not whole.
  * Values that come back make room on their hosts for those that leave. */
 #include "flow/island/head.h"
 

@@ -7,9 +7,9 @@
  *
  * Counters begin with the head and never fall; a rate is the difference of two statuses over that of their
  * `now_ns`. A tenant is all clients of one name, those that have gone included, so its device time is what an
- * account is made of. What a status holds is bounded: the first STATUS_TENANTS_MAX names (the others together
- * are the last tenant, "(others)"), STATUS_CLIENTS_MAX clients, and the STATUS_PROGRAMS_MAX programs that
- * have used the most device time.
+ * account is made of. The size of a status is bounded: the first STATUS_TENANTS_MAX names (the others
+ * together are the last tenant, "(others)"), STATUS_CLIENTS_MAX clients, and the STATUS_PROGRAMS_MAX programs
+ * that have used the most device time.
  *
  * Binary form, valid if and only if flow_status_decode accepts it: "PHXT" u32 version=4, then the fields of
  * struct flow_status in their order, numbers little-endian, lists and texts behind their u32 length.
@@ -45,7 +45,8 @@ struct flow_status_island {
     uint64_t tickets; /* stamped so far */
     uint32_t running, window;
 };
-/* A host that is there. What its worker has counted is as of its last word, at most a second old. */
+/* A host that is there. The counts of its worker are as of the worker's last message, at most a second
+ * old. */
 struct flow_status_host {
     uint32_t number, island, incarnation, first_device, device_count;
     uint64_t device_bytes;

@@ -2,9 +2,9 @@
  *
  * A shard that has been saved counts from its load on until it is in memory here for good, or its new host
  * has said that it has come. Loads wait in the order in which they were wanted, until they fit the window; a
- * shard that is larger than the window goes alone. What was sent to a host that is lost, or to which the
- * connection broke, counts no more: its answer would not come. A shard that has not come for long counts no
- * more either, so that a host that cannot be reached does not hold up others. */
+ * shard that is larger than the window goes alone. Bytes sent to a host that is lost, or whose connection
+ * broke, count no more: its answer would not come. A shard that has not come for long counts no more either,
+ * so that a host that cannot be reached does not hold up others. */
 #include "flow/island/worker.h"
 
 void window_await_load(struct worker *worker, uint32_t client, struct cell *cell)

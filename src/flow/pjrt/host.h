@@ -5,8 +5,8 @@
  * A function goes to the plugin as StableHLO text and is compiled for its first device. A launch brings the
  * arguments to the device, runs, and brings the results back before it calls `done`, all on the thread that
  * launches. Arguments and results stay on the device as long as their tensors live, or until they are
- * evicted, so that the next launch need not bring them again; none is donated. What a plugin answers is
- * compared with the function's declared types before it is used.
+ * evicted, so that the next launch need not bring them again; none is donated. A plugin's answer is compared
+ * with the function's declared types before it is used.
  *
  * Refused, by name: collectives and partition_id, because a process sees its own devices alone; run_parallel;
  * element types that PJRT does not lay out as we do. A plugin's function has no limit of work.

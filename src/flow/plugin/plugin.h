@@ -5,8 +5,8 @@
  * build. PHX_PJRT_DEVICES is the number of devices, which share the processor; by default 1.
  *
  * Everything is done when its function returns, so all events are ready at once. Functions may be called by
- * several threads; an object must not be destroyed while another call uses it. What is not here answers
- * UNIMPLEMENTED or is NULL in the table: programs over several devices, other formats than text, layouts,
+ * several threads; an object must not be destroyed while another call uses it. Other functions answer
+ * UNIMPLEMENTED or are NULL in the table: programs over several devices, other formats than text, layouts,
  * donation, transfers between devices.
  *
  *   api.c       the table; errors, events

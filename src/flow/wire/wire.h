@@ -4,7 +4,7 @@
  *     rc = flow_wire_flush(wire);                   // 0 all written, 1 not yet, < 0 broken
  *     rc = flow_wire_read(wire, on_entry, context); // hands out whole entries
  *
- * A frame is up to WIRE_FRAME_ENTRIES entries under one header. Whoever owns the connection decides when to
+ * A frame is up to WIRE_FRAME_ENTRIES entries under one header. The owner of the connection decides when to
  * flush: at 64 entries, after 50 us, or at once for what is urgent.
  *
  *     "PHXF" u32 entries, u64 bytes behind this header, then entry, tail, entry, tail ...

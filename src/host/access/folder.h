@@ -8,7 +8,7 @@
  *   revoked.crl               certificates that are no longer good (pki.h)
  *   tokens.csv                bearer tokens, their digests only (tokens.h)
  *
- * The folder has mode 0700, keys and tokens 0600. What is there and valid for another 30 days stays.
+ * The folder has mode 0700, keys and tokens 0600. Files that are there and valid for another 30 days stay.
  */
 #ifndef PHX_HOST_ACCESS_FOLDER_H
 #define PHX_HOST_ACCESS_FOLDER_H

@@ -200,7 +200,7 @@ void local_seek_end(struct local_machine *machine);  /* the controller has answe
 /* Reads the cluster that the machine of this state directory belongs to; 0: none yet. ERROR_CORRUPT: what is
  * there is no identity. */
 int local_cluster_read(const char *state, uint64_t *ret_cluster, struct error *error);
-/* Writes the cluster of the machine's agent, durably. What cannot be is said. */
+/* Writes the cluster of the machine's agent, durably. A failure is logged. */
 void local_cluster_keep(const struct local_machine *machine);
 /* Says that a controller of another cluster was refused. */
 void local_cluster_stranger(struct local_machine *machine, uint64_t cluster);

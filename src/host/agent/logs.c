@@ -2,7 +2,7 @@
  *
  * A log is a file and its older parts (launch.h). At opening all parts are opened, oldest first, so that a
  * rotation meanwhile takes nothing away. Following looks at the file's size every FOLLOW_MS: cheap, and the
- * same on every file system. What is sent waits in the connection's queue; when QUEUE_BYTES are there,
+ * same on every file system. Sent lines wait in the connection's queue; when QUEUE_BYTES are there,
  * reading stops until it is empty. When a line arrived stands in a file beside the log (logtime.h); for a log
  * without one, `since` leaves out parts that were last written before it.
  */

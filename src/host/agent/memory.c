@@ -5,8 +5,8 @@
  *
  * The agent makes both folders. The upper one is its own (0711 for root, else 0700); the lower one belongs
  * to the user of the JobSet's tasks alone (0700). libphalanx puts files into it at a task's first hold
- * (job/checkpoint/held.h) and lets go of what it holds at a good end. What is left is removed KEEP_S after
- * the JobSet's last task here was forgotten: a restart comes sooner.
+ * (job/checkpoint/held.h) and lets go of what it holds at a good end. The rest is removed KEEP_S after the
+ * JobSet's last task here was forgotten: a restart comes sooner.
  *
  * /dev/shm is everybody's. The digits, from <state>/memory.seed, keep others from putting something in the
  * way; a link or another user's folder that is there nevertheless is refused (os/folder.h), and tasks then

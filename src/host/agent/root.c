@@ -117,8 +117,8 @@ static void share_folders(struct shared *shared)
         closedir(root);
 }
 
-/* Other file systems, by the lines of proc(5): "id parent major:minor root target ...". What is mounted in
- * one of them comes with it. */
+/* Other file systems, by the lines of proc(5): "id parent major:minor root target ...". Mounts within one of
+ * them come with it. */
 static void share_mounts(struct shared *shared)
 {
     char target[PATH_MAX], line[2 * PATH_MAX];

@@ -18,10 +18,10 @@
  * called from the loop only.
  *
  * resourceVersion is the log's sequence number: of an object, of its last change; of a list, core_seq().
- * A watch replays a bounded ring of rendered changes (of the kinds that somebody lists or watches); whoever
- * falls behind it, or asks for a version from before it, gets 410 Expired and lists again. Memory:
- * API_RING_BYTES_MAX for the ring, less than 1 KiB for each idle watch, one body of
- * OBJECT_BYTES_MAX for each write under way.
+ * A watch replays a bounded ring of rendered changes (of the kinds that somebody lists or watches); a client
+ * that falls behind it, or asks for a version from before it, gets 410 Expired and lists again. Memory:
+ * API_RING_BYTES_MAX for the ring, less than 1 KiB for each idle watch, one body of OBJECT_BYTES_MAX for each
+ * write under way.
  */
 #ifndef PHX_HOST_API_API_H
 #define PHX_HOST_API_API_H

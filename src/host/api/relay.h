@@ -18,7 +18,7 @@
  *
  * A handshake costs the server hundreds of microseconds and the client as little as a copy of an old message.
  * A flood of handshakes may delay other handshakes, but neither the loop nor connections that are open: the
- * shaking thread also has a lower priority (nice(2)). What it holds is bounded: relay_limits, and 20 seconds
+ * shaking thread also has a lower priority (nice(2)). Its memory is bounded: relay_limits, and 20 seconds
  * from the connection to the first byte of a request. An open connection holds a record of each direction,
  * and what the kernel keeps for two sockets.
  *

@@ -1,8 +1,8 @@
 /* ring.h - the newest changes of all resources, rendered once, shared by every watcher. Private to api.
  *
  * A change is rendered only while somebody watches its resource, or has read it within INTEREST_NS (the
- * reader may be about to watch from there). What was not rendered raises the resource's floor: a watch may
- * begin at version v only if v >= floor, i.e. all changes after v are in the ring.
+ * reader may be about to watch from there). Changes that were not rendered raise the resource's floor: a
+ * watch may begin at version v only if v >= floor, i.e. all changes after v are in the ring.
  */
 #ifndef PHX_HOST_API_RING_H
 #define PHX_HOST_API_RING_H

@@ -747,7 +747,7 @@ static enum http_giving on_give(void *context, void *connection_peer, int fd, st
     return HTTP_GIVEN;
 }
 
-/* Gives sessions of TLS away, and those that begin. What they hold is counted here no more. */
+/* Gives sessions of TLS away, and those that begin. Their memory is counted here no more. */
 static void give_relay(struct server *server)
 {
     struct relay *relay = server->relay;

@@ -2,8 +2,8 @@
  * 101. Private to api.
  *
  * The session owns neither the descriptor nor its context: `release` gives the descriptor back, once, when
- * the session has stopped to use it. After session_end() no handler but `release` is called. What is
- * queued to be sent is the caller's to bound: session_queued(), and `written` when some of it has left.
+ * the session has stopped to use it. After session_end() no handler but `release` is called. The caller
+ * bounds the bytes that are queued to be sent: session_queued(), and `written` when some of it has left.
  */
 #ifndef PHX_HOST_API_SESSION_H
 #define PHX_HOST_API_SESSION_H

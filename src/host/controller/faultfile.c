@@ -1,7 +1,7 @@
 /* faultfile.c - the fault table as a file: what `kubectl apply` would write is written whenever it changes.
  *
  * The folder is watched (inotify), since editors and configuration managers put a new file in the old one's
- * place; changes of half a second are one. What is wrong with the file is said with its place, here and as an
+ * place; changes of half a second are one. A mistake in the file is reported with its place, here and as an
  * Event, and the last good table stays. The file is one document: a FaultTable, or its spec alone.
  */
 #include <stdio.h>

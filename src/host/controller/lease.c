@@ -5,8 +5,8 @@
  * an agent (the API's requests, appends to the log, steps of the core, snapshots), and takes
  * it back afterwards. Once the loop has been at work for a while without looking at its sockets, the stand-in
  * takes the wire while it is lent, for one short round now and then (drive/stand_in.h): it reads what agents
- * say and answers heartbeats as driver_stand_in() allows. What it read comes to the driver in order, before
- * leases are looked at.
+ * say and answers heartbeats as driver_stand_in() allows. Frames that it read come to the driver in order,
+ * before leases are looked at.
  *
  *     HELD ── lend ──► LENT ── a round is due ──► TAKEN
  *      ▲  ◄── take ──── │  ◄──── round over ─────── │

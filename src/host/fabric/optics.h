@@ -1,8 +1,8 @@
 /* optics.h - what optical switches tell of themselves beyond their cross-connects: who made them, the light
  * at their ports, alarms, and what the factory measured of their paths.
  *
- * Reads only. Each switch is asked in a thread of its own (switches.h). What a switch or its driver does not
- * tell is empty. The reason why a switch does not answer, or what is garbled, is in its work.
+ * Reads only. Each switch is asked in a thread of its own (switches.h). Parts that a switch or its driver
+ * does not tell are empty. The reason why a switch does not answer, or what is garbled, is in its work.
  */
 #ifndef PHX_HOST_FABRIC_OPTICS_H
 #define PHX_HOST_FABRIC_OPTICS_H

@@ -1,7 +1,7 @@
 /* cut.c - a network that loses packets, for the processes of a control group: a program of a few
  * instructions at the group, which the kernel asks about each packet that one of its sockets sends or gets.
- * What it refuses is gone without a word, as on a broken line, whatever the addresses are and however many
- * processes come. */
+ * Packets that it refuses vanish, as on a broken line, whatever the addresses are and however many processes
+ * come. */
 #include <errno.h>
 #include <fcntl.h>
 #include <linux/bpf.h>

@@ -3,9 +3,9 @@
  *     agent --posix_spawn--> phalanx-shim (one per task, outlives the agent) --vfork+exec--> the task
  *
  * A launcher owns one state directory (one per machine; docs/launcher.md has the layout). Nothing here
- * blocks: a spawn costs the agent one small file and one vfork, everything else happens in the shim. What
- * happens to tasks comes back through one callback, from the loop (never from inside
- * launch_spawn/stop/signal; launch_adopt is the exception).
+ * blocks: a spawn costs the agent one small file and one vfork, everything else happens in the shim. Events
+ * of tasks come back through one callback, from the loop (never from inside launch_spawn/stop/signal;
+ * launch_adopt is the exception).
  *
  * Guarantees
  * - No exit status is lost: the shim leaves it in the task's directory before it goes, and the task is

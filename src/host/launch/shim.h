@@ -184,7 +184,7 @@ struct shim_event {
  * shim connects. Each side makes sure that the other has its own user id, the launcher also that it is this
  * shim. The launcher then sends one message: struct shim_exec_request, its strings (argv [argc], then
  * variables [envc] that come before the task's) and three descriptors. The shim answers with STARTED or
- * FAILED, and after STARTED with ENDED. Whoever closes the connection earlier has the command killed: its
+ * FAILED, and after STARTED with ENDED. Closing the connection earlier kills the command: its
  * process group, that is; what left it lives as long as the task. The command is a child of the shim, so that
  * all that is said of a task's processes holds for it too. A shim that is too old leaves the signal pending.
  * */

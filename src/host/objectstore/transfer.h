@@ -1,12 +1,12 @@
 /* transfer.h - a rank's shard (job/checkpoint/shard_format.h) between an open file and a store: in parts,
  * several at once, each with its own connection.
  *
- * Up. What was sent is verified twice: the server checks each part against the checksum in its signature,
+ * Up. Sent bytes are verified twice: the server checks each part against the checksum in its signature,
  * and before the object appears the sums of the parts, as they were sent, must join to that of the shard's
  * header, which must still be the one it began with. So a slot that was overwritten meanwhile never becomes
- * an object. The upload's number and its parts stand in a record, a small file; whoever calls again with
- * the same record, another process too, sends only what is missing. An object that is there already is not
- * sent again.
+ * an object. The upload's number and its parts stand in a record, a small file; a later call with the same
+ * record, also of another process, sends only what is missing. An object that is there already is not sent
+ * again.
  *
  * Down. The header last, when the sum of all that came is right: until then the file is no shard.
  *

@@ -1,5 +1,5 @@
 /* disk.c - disks by sysfs: /sys/class/nvme/nvme0/state, /sys/block/sda/device/state, /proc/mdstat,
- * /sys/fs/ext4/sda1/errors_count. What the kernel's log says of them is kmsg's; the error counts of ext4
+ * /sys/fs/ext4/sda1/errors_count. Lines of the kernel's log about disks are kmsg's; the error counts of ext4
  * are told only where the log cannot be read. */
 #include "host/probes/internal.h"
 

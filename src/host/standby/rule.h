@@ -3,9 +3,9 @@
  *
  * Reads of API objects: GET and HEAD of a collection or an object, watches among them. The version that a
  * request asks for follows Kubernetes' API concepts, "Resource versions": without one the answer shows every
- * write that was acknowledged before; "0" takes any state; another number, no older one. What a standby
- * does not have is asked of the leader: subresources (logs, commands), metrics, which agents bring to the
- * leader, and Maintenance, which says what agents have confirmed to it.
+ * write that was acknowledged before; "0" takes any state; another number, no older one. A standby asks the
+ * leader for what it does not have: subresources (logs, commands), metrics, which agents bring to the leader,
+ * and Maintenance, which says what agents have confirmed to it.
  *
  * /livez and /healthz are about the process that is asked, so a supervisor restarts no standby because nobody
  * leads. /readyz is the leader's: whether writes are taken.

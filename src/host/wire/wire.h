@@ -116,7 +116,7 @@ size_t wire_conn_queued(const struct wire_conn *conn);                /* bytes t
 void wire_conn_set_limit(struct wire_conn *conn, size_t queue_bytes); /* instead of WIRE_QUEUE_DEFAULT */
 
 /* Queues one message. ERROR_LIMIT: larger than a frame may be, or the queue is full (then the connection
- * closes with WIRE_OVERFLOW soon); ERROR_UNAVAILABLE: it is closing. Nobody needs to look at the result. */
+ * closes with WIRE_OVERFLOW soon); ERROR_UNAVAILABLE: it is closing. Callers need not look at the result. */
 int wire_send_agent(struct wire_conn *conn, const struct from_agent *message);
 int wire_send_controller(struct wire_conn *conn, const struct from_controller *message);
 

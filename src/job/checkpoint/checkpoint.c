@@ -184,7 +184,7 @@ static void end_reading(phx_context *ctx)
     pthread_mutex_unlock(&ctx->mutex);
 }
 
-/* ctx->restore is constant after join. What is CORRUPT has its identity in `ret_source` all the same. */
+/* ctx->restore is constant after join. A CORRUPT shard has its identity in `ret_source` all the same. */
 static int restore_source(phx_context *ctx, struct source *ret_source, struct phx_error *error)
 {
     struct source source = {0};

@@ -142,8 +142,8 @@ static int find_world(struct old *old, struct phx_error *error)
     return old->held == NULL ? old_share_world(&old->id, &old->id.world, error) : 0;
 }
 
-/* Every rank begins at another shard, its own where it has one: replicas are read by few each. What is on
- * this machine comes first. */
+/* Every rank begins at another shard, its own where it has one: replicas are read by few each. Copies on this
+ * machine come first. */
 static int add_shards(struct old *old, struct reshard *reshard, bool far, struct phx_error *error)
 {
     int status = 0;

@@ -81,7 +81,7 @@ bool shard_find_older(struct shard_id *id);
 
 /* Deletes the rank's files of steps before keep_from, of attempts up to id->attempt, and those of ranks that
  * are no more (its own number modulo the world), but for multiples of `every` (0: none are kept); with
- * `commits` the commit marks too. What can't be deleted now stays for the next time. */
+ * `commits` the commit marks too. Files that cannot be deleted now stay for the next time. */
 void shard_delete_before(const struct shard_id *id, uint64_t keep_from, uint64_t every, bool commits);
 
 /* ---- stand-alone ---- */

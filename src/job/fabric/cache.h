@@ -32,7 +32,8 @@ struct route_keeper *route_cache_begin(const char *folder, const struct torus *t
 /* Returns the error that the keeper has ended with; NULL: it has not ended, or all is well. Any thread may
  * call. */
 const struct error *route_cache_failure(const struct route_keeper *keeper);
-/* Waits for the end and frees the keeper; `hurry`: what is left to be written is left. NULL is allowed. */
+/* Waits for the end and frees the keeper; `hurry`: tables that are not written yet are given up. NULL is
+ * allowed. */
 void route_cache_end(struct route_keeper *keeper, bool hurry);
 
 #endif

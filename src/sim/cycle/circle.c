@@ -1,8 +1,8 @@
 /* Deadlocks: the channels that can never get a credit again.
  *
  * A channel is alive if it has a credit, or if a packet or a credit of it is under way. A packet that waits
- * for a channel that is alive will move, so the channel whose place the packet holds is alive, too. What no
- * such step reaches is dead: its buffer is full of packets that wait for dead channels.
+ * for a channel that is alive will move, so the channel whose place the packet holds is alive, too. A packet
+ * that no such step reaches is dead: its buffer is full of packets that wait for dead channels.
  */
 #include "sim/cycle/private.h"
 

@@ -8,9 +8,9 @@
  * The machine's four chips live here (chips.h, the net of one machine), and its task finds them at
  * <network>/<cube>-<machine> as it finds those of a pod in one process (chips_serve.h). The links to other
  * machines lead through sockets (machinewire.h): copper to the machine beside it, and light through the
- * switches, which serve it at <network>/light (light_serve.h). Nobody has to be there first: a machine tries
- * again every MACHINE_RETRY_NS to reach the neighbours with higher numbers, and the switches. When a process
- * dies, its links go dark at the others; when it is back, they train anew.
+ * switches, which serve it at <network>/light (light_serve.h). The machines may begin in any order: a machine
+ * tries again every MACHINE_RETRY_NS to reach the neighbours with higher numbers, and the switches. When a
+ * process dies, its links go dark at the others; when it is back, they train anew.
  *
  * The other processes may be broken. A frame that no working link end sends takes the light of its link away:
  * copper is connected anew, and the switches are asked to give light anew. One thread.

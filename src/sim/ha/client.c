@@ -1,6 +1,6 @@
 /* client.c - clients: they create, replace and delete ConfigMaps and JobSets at any controller, one write
  * at a time. A write without an answer is sent again, to the next controller, until there is one; with the
- * same id, so that it is applied once. What was acknowledged is remembered for the oracle. */
+ * same id, so that it is applied once. Acknowledged writes are remembered for the oracle. */
 #include "sim/ha/world.h"
 
 #include "core/receipt/receipt.h"

@@ -2,8 +2,8 @@
  *
  * A process begins with a lease and the whole log. A standby looks at the control keys when its watch says
  * so, and every LOOK_NS anyhow; it applies what is new, and takes the lead where there is no leader key, or
- * where the leader's process is known to be gone. Who leads looks whether another one has taken over or
- * asks it to hand over. */
+ * where the leader's process is known to be gone. The leader looks whether another controller has taken over
+ * or asks it to hand over. */
 #include "sim/ha/world.h"
 
 #include "base/hash.h"

@@ -5,9 +5,9 @@
  *     decisions_done(&decisions);
  *
  * Orders to tasks (start, rejoin, stop), to machines (errands) and to switches come from the effects; all
- * other decisions leave a note for the API's Events (core/note.h), whose message is the reason. What one
- * event makes of many objects of one owner is one decision with a count, so a gang of a thousand ranks is a
- * line. Pure; the strings live until the next call.
+ * other decisions leave a note for the API's Events (core/note.h), whose message is the reason. Equal
+ * decisions of one event about many objects of one owner are one decision with a count, so a gang of a
+ * thousand ranks is a line. Pure; the strings live until the next call.
  */
 #ifndef PHX_SIM_REPLAY_DECISIONS_H
 #define PHX_SIM_REPLAY_DECISIONS_H

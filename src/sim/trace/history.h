@@ -8,7 +8,7 @@
  *
  * A history has the machines of a cluster, their outages, and the jobs with their shapes, run times and own
  * crashes. It has no decision of the controller: src/sim/replay takes it out of a log, and src/sim/capacity
- * plays it under any policy. What the log saw of a job's fate (struct history_seen) is kept beside, for
+ * plays it under any policy. The fate of a job in the log (struct history_seen) is kept beside, for
  * comparison, and is never played.
  *
  * Times are whole microseconds from the beginning, which has a date. Text and numbers round-trip: reading

@@ -1,7 +1,7 @@
 /* format.h - what the log on etcd writes: keys, the head, groups of records, rows of snapshots.
  *
- * The format is specified in docs/formats/etcd.md. All functions here are pure: bytes in, bytes out. What a
- * reader takes comes from the network, so every length is checked, and nothing is believed before its
+ * The format is specified in docs/formats/etcd.md. All functions here are pure: bytes in, bytes out. A
+ * reader's bytes come from the network, so every length is checked, and nothing is believed before its
  * checksum was right.
  *
  * Thread-safe: nothing here keeps state.
