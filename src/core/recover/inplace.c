@@ -274,8 +274,8 @@ void inplace_go_on(struct step *step, struct jobset *jobset)
     }
     if (jobset->recovery.state == RECOVERY_BACKING_OFF && jobset->recovery.since_ns <= step->now_ns)
         recovery_state_move(&jobset->recovery.state, RECOVERY_PARKED);
-    bool suspends = jobset->spec.suspend && !suspend_waits(step, jobset); /* it is stopped in this step */
-    if (jobset_finished(jobset) || suspends)
+    bool stops = jobset_suspends(jobset) && !suspend_waits(step, jobset); /* in this step */
+    if (jobset_finished(jobset) || stops)
         call_off(step, jobset);
     else if (jobset->recovery.state == RECOVERY_DUMPING)
         dump_go_on(step, jobset);

@@ -325,7 +325,7 @@ void shrink_look(struct step *step, struct jobset *jobset)
         return;
     if (absence->grow_ns <= step->now_ns)
         absence->grow_ns = 0;
-    if (absence->grow_ns || jobset_finished(jobset) || jobset->spec.suspend || jobset->deleted_ns ||
+    if (absence->grow_ns || jobset_finished(jobset) || jobset_suspends(jobset) || jobset->deleted_ns ||
         jobset->recovery.move.state != MOVE_NONE || inplace_has_succeeded(jobset) || !some_are_back(jobset) ||
         !(all_go_on(jobset) || nobody_takes_part(jobset)))
         return;

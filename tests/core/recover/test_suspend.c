@@ -325,6 +325,47 @@ static void a_job_that_ends_in_its_grace_is_not_suspended_later(void **state)
     harness_done(&h);
 }
 
+#define ON_FAILURE(suspend)                                                                                  \
+    JOBSET("a", "suspend: " suspend ", ",                                                                    \
+           "{name: x, template: {spec: {parallelism: 2, completions: 2, completionMode: Indexed, "           \
+           "template: {spec: {restartPolicy: OnFailure, containers: [{name: main, image: none, command: "    \
+           "[run], resources: {limits: {google.com/tpu: 4}}}]}}}}}")
+
+static void delete_orphaning(struct harness *h)
+{
+    struct buf json BUF_CLEANUP = {0};
+    struct event event = {.kind = EVENT_WRITE,
+                          .write = harness_write_event(OBJECT_JOBSET, WRITE_DELETE, "a", NULL, &json)};
+    event.write.propagation = PROPAGATION_ORPHAN;
+    harness_step(h, &event);
+    assert_int_equal(h->last_code, 200);
+}
+
+/* The Jobs of a JobSet that is deleted in its grace go on: a rank that fails runs again with its peers. Torture
+ * seed 389015751. */
+static void orphans_of_a_grace_go_on(void **state)
+{
+    struct harness h;
+    harness_init(&h, 2, 4, 0);
+    struct jobset *jobset = harness_create(&h, ON_FAILURE("false"));
+    harness_run_all(&h);
+    for (int rank = 0; rank < 2; rank++)
+        report_task(&h, rank ? "a-x-0-1" : "a-x-0-0",
+                    (struct task_report){.kind = REPORT_JOINED, .attempt_plus_1 = 1, .can_rejoin = true});
+    progress_to(&h, jobset, 5);
+    harness_write(&h, WRITE_REPLACE, "a", ON_FAILURE("true"));
+    assert_int_equal(notes(&h, "SavingBeforeSuspension"), 1);
+    delete_orphaning(&h);
+    assert_true(jobset->hidden);
+    struct task *one = jobset->jobs[0]->tasks.items[1];
+    harness_exit(&h, one, 1);
+    harness_run_all(&h);
+    assert_true(one->state == TASK_RUNNING && one->attempt == 1);
+    assert_int_equal(jobset->jobs[0]->tasks.items[0]->state, TASK_RUNNING);
+    harness_check_replay(&h);
+    harness_done(&h);
+}
+
 int main(void)
 {
     const struct CMUnitTest tests[] = {
@@ -334,6 +375,7 @@ int main(void)
         cmocka_unit_test(ranks_save_before_they_are_suspended),
         cmocka_unit_test(nobody_is_waited_for_longer_than_its_grace),
         cmocka_unit_test(a_job_that_ends_in_its_grace_is_not_suspended_later),
+        cmocka_unit_test(orphans_of_a_grace_go_on),
         cmocka_unit_test(a_loss_ends_the_wait),
         cmocka_unit_test(who_is_resumed_while_it_saves_goes_on),
         cmocka_unit_test(suspended_resources),
