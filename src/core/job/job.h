@@ -547,8 +547,8 @@ static inline bool jobset_keeps(const struct jobset *jobset)
     return recovery_state_keeps(jobset->recovery.state, jobset->recovery.path);
 }
 
-/* Whether the JobSet is, or is about to be, suspended. The Jobs that a deleted JobSet has left behind go on as
- * they are: a suspension that was still to come never does. */
+/* Whether the JobSet is, or is about to be, suspended. The Jobs that a deleted JobSet has left behind go on
+ * as they are: a suspension that was still to come never does. */
 static inline bool jobset_suspends(const struct jobset *jobset)
 {
     return jobset->spec.suspend && !jobset->hidden;

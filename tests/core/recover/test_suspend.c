@@ -341,8 +341,8 @@ static void delete_orphaning(struct harness *h)
     assert_int_equal(h->last_code, 200);
 }
 
-/* The Jobs of a JobSet that is deleted in its grace go on: a rank that fails runs again with its peers. Torture
- * seed 389015751. */
+/* The Jobs of a JobSet that is deleted in its grace go on: a rank that fails runs again with its peers.
+ * Torture seed 389015751. */
 static void orphans_of_a_grace_go_on(void **state)
 {
     struct harness h;
