@@ -81,6 +81,10 @@ static void tell_fabric(struct job *job, phx_context *ctx, uint64_t step)
                (unsigned long long)step, about.chips, about.links, about.dark, about.reroutes);
     if (about.cache_note[0] != '\0')
         printf("fabric session %u: %s\n", about.session, about.cache_note);
+    for (int bit = 0; phx_rank(ctx) == 0 && bit < 48; bit++)
+        if (about.wrong >> bit & 1)
+            printf("fabric session %u: wires of switch %c%d are wrong\n", about.session, "xyz"[bit / 16],
+                   bit % 16);
 }
 
 /* As a program does whose device reports that memory is gone. */

@@ -84,6 +84,9 @@ struct phx_fabric_about {
     /* Why that folder did not serve at the newest bringing-up: a damaged file, no room, or tables that are
      * not those of the other ranks. One line; "": it served, had none yet, or there is no folder. */
     char cache_note[256];
+    /* Switches over which some rank's chips see other chips than the slice has there, as the bits of
+     * phx_slice.without; also those that the tables avoid. 0: all wires are right. */
+    uint64_t wrong;
 };
 void phx_fabric_get(const phx_fabric *fabric, struct phx_fabric_about *ret_about);
 

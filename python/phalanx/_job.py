@@ -51,7 +51,7 @@ class Slice(NamedTuple):
 
 
 def _slice_of(struct: "_library.SliceStruct") -> Slice:
-    without = [f"{'xyz'[bit // 16]}{bit % 16}" for bit in range(48) if struct.without >> bit & 1]
+    without = _library.switch_names(struct.without)
     chips = [tuple(struct.chips[i].at) for i in range(struct.chip_count)]
     return Slice(struct.tables, without, tuple(struct.extent), bool(struct.twisted), chips)
 

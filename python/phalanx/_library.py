@@ -4,7 +4,7 @@ import ctypes
 import os
 import pathlib
 from ctypes import POINTER, c_char, c_char_p, c_double, c_int, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
-from typing import Optional
+from typing import List, Optional
 
 from ._errors import raise_for
 
@@ -63,6 +63,11 @@ class SliceStruct(ctypes.Structure):
         ("chip_count", c_uint32),
         ("chips", ChipStruct * 4),
     ]
+
+
+def switch_names(bits: int) -> List[str]:
+    """The optical switches of a set of the library, such as "x5"."""
+    return [f"{'xyz'[bit // 16]}{bit % 16}" for bit in range(48) if bits >> bit & 1]
 
 
 class RegionStruct(ctypes.Structure):

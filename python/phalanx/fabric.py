@@ -17,7 +17,7 @@ package, otherwise what the dynamic loader finds as ``libphalanx_fabric.so.0``.
 
 import ctypes
 from ctypes import POINTER, byref, c_char, c_char_p, c_int, c_int32, c_int64, c_size_t, c_uint32, c_uint64, c_void_p
-from typing import NamedTuple, Optional
+from typing import List, NamedTuple, Optional
 
 from . import _library
 from ._job import Job
@@ -38,7 +38,7 @@ class _About(ctypes.Structure):
 
     _fields_ = [("session", c_uint32), ("chips", c_uint32), ("links", c_uint32), ("dark", c_uint32),
                 ("reroutes", c_uint32), ("tables", c_uint64), ("cached", c_int32),
-                ("cache_note", c_char * 256)]  # fmt: skip
+                ("cache_note", c_char * 256), ("wrong", c_uint64)]  # fmt: skip
 
 
 _PROTOTYPES = {
@@ -70,6 +70,7 @@ class About(NamedTuple):
     tables: int  # number of the routing tables that the controller has named
     cached: bool  # they came from this rank's folder for solved ones
     cache_note: str  # why that folder did not serve; empty: it did, had none yet, or there is none
+    wrong: List[str]  # switches with wrong wires, such as "x5", also those that the tables avoid
 
 
 class Fabric:
@@ -115,7 +116,9 @@ class Fabric:
         about = _About()
         self._library.phx_fabric_get(self._own(), byref(about))
         said = {name: getattr(about, name) for name, _ in _About._fields_}
-        return About(**{**said, "cached": bool(about.cached), "cache_note": about.cache_note.decode(errors="replace")})
+        note = about.cache_note.decode(errors="replace")
+        return About(**{**said, "cached": bool(about.cached), "cache_note": note,
+                        "wrong": _library.switch_names(about.wrong)})  # fmt: skip
 
     def close(self) -> None:
         """Waits until no rank needs this one's chips any more. The fabric can't be used any more."""

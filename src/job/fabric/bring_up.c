@@ -252,18 +252,18 @@ static void note_live(struct phx_fabric *fabric)
     }
 }
 
-/* Tells the controller what this rank sees. Returns the switches with wrong wires that the tables use. */
-static uint64_t tell_wrong(const struct phx_fabric *fabric)
+/* Finds the switches with wrong wires, and tells the controller those that this rank sees. */
+static void look_at_wires(struct phx_fabric *fabric)
 {
-    uint64_t all = 0, own = 0;
+    uint64_t own = 0;
+    fabric->wrong = 0;
     for (uint32_t rank = 0; rank < fabric->world; rank++) {
         uint64_t wrong = find_wrong(fabric, rank);
-        all |= wrong;
+        fabric->wrong |= wrong;
         if (rank == fabric->rank)
             own = wrong;
     }
     phx_slice_wrong(fabric->ctx, own);
-    return all & ~fabric->without;
 }
 
 /* All ranks have found that wires are wrong, and told the controller. Waits for its answer, tables that avoid
@@ -327,7 +327,7 @@ static int run_session(struct phx_fabric *fabric, struct phx_error *error)
     int status = call_roll(fabric, &roll, error); /* from here on, all labels are of the slice's cubes */
     if (status < 0)
         return status;
-    uint64_t wrong = tell_wrong(fabric);
+    look_at_wires(fabric);
     make_torus(fabric, &torus);
     fabric_cache_find(fabric, &torus, &bytes);
     struct str pattern = buf_str(&bytes);
@@ -338,7 +338,7 @@ static int run_session(struct phx_fabric *fabric, struct phx_error *error)
             fabric_cache_keep(fabric, &torus, route);
         fabric_session_free(session);
     }
-    if (status == PHX_ERROR_INVALID && wrong != 0)
+    if (status == PHX_ERROR_INVALID && (fabric->wrong & ~fabric->without))
         status = await_other_tables(fabric, error);
     torus_done(&torus);
     fabric->cache.distrusted &= status != 0;

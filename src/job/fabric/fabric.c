@@ -168,7 +168,8 @@ void phx_fabric_get(const phx_fabric *fabric, struct phx_fabric_about *ret_about
                                            .dark = fabric->summary.dark,
                                            .reroutes = fabric->bring_ups - 1,
                                            .tables = fabric->slice.tables,
-                                           .cached = fabric->summary.from_pattern};
+                                           .cached = fabric->summary.from_pattern,
+                                           .wrong = fabric->wrong};
     const struct error *failure =
         fabric->cache.keeper != NULL ? route_cache_failure(fabric->cache.keeper) : NULL;
     memcpy(ret_about->cache_note, fabric->cache.note, sizeof ret_about->cache_note);

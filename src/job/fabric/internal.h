@@ -60,6 +60,7 @@ struct phx_fabric {
         char note[sizeof((struct phx_fabric_about *)0)->cache_note];
     } cache;
     uint64_t without; /* switches that the tables avoid by the controller's word */
+    uint64_t wrong;   /* switches with wrong wires, also those that are avoided */
     uint64_t done;    /* sums that this rank has finished */
     bool behind;      /* another rank has not finished the sum before this one yet */
     struct fabric_arrivals arrivals;
