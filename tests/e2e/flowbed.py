@@ -56,6 +56,11 @@ class Runtime:
             elif words[0] == "ready":
                 self.address = words[1]
 
+    def head(self):
+        """The process of the head."""
+        with open(f"/proc/{self.process.pid}/task/{self.process.pid}/children") as file:
+            return [int(pid) for pid in file.read().split() if int(pid) not in self.workers][0]
+
     def kill(self, number):
         """Kills a worker, and returns once `phalanx flow up` has said that it has ended."""
         os.kill(self.workers[number], signal.SIGKILL)

@@ -167,12 +167,15 @@ struct client_connection *client_connection_of(phx_flow *flow, uint32_t number)
         return NULL;
     if (host->connection && !host->connection->dead)
         return host->connection;
-    if (host->connection && host->connection->dead_ns) { /* what was asked on the broken one is lost */
-        host->connection->dead_ns = 0;
-        client_host_lost(flow, host, FAULT_CANCELLED);
-    }
     struct wire *wire;
-    if (flow_wire_connect(host->address, &wire, NULL) < 0)
+    bool reached = flow_wire_connect(host->address, &wire, NULL) == 0;
+    if (host->connection && host->connection->dead_ns) {
+        /* Values that were asked for on the broken one are lost; where no worker listens any more, with their
+         * devices. */
+        host->connection->dead_ns = 0;
+        client_host_lost(flow, host, reached ? FAULT_CANCELLED : FAULT_DEVICE_LOST);
+    }
+    if (!reached)
         return NULL;
     struct client_connection *connection = mem_alloc(sizeof *connection);
     connection->wire = wire;
