@@ -18,6 +18,7 @@ from localcluster import free_ports
 ETCD = os.environ.get("PHX_ETCD") or "/usr/bin/etcd"
 CONTROLLERS = 3
 MAPS = "/api/v1/namespaces/default/configmaps"
+NAMES_MAX = 1500  # of a client: a namespace takes 10,000 objects of a kind, from all clients together
 
 
 def need_etcd():
@@ -201,14 +202,15 @@ class Hall:
 
 
 class PlainClient(threading.Thread):
-    """Writes one object after the other on one connection. It sends each request once, and takes another address only
-    for a new connection: when it was told to close the one before, or none was taken."""
+    """Writes one object after the other on one connection, and after NAMES_MAX of them changes them in turn. It sends
+    each request once, and takes another address only for a new connection: when it was told to close the one before, or
+    none was taken."""
 
     def __init__(self, hall, first):
         super().__init__()
         self.hall, self.places = hall, [(first + k) % CONTROLLERS for k in range(CONTROLLERS)]
         self.names, self.failed, self.slowest_s, self.over, self.connection = [], [], 0, threading.Event(), None
-        self.connections = 0
+        self.connections = self.answers = 0
 
     def connect(self):
         for i in self.places:
@@ -221,19 +223,30 @@ class PlainClient(threading.Thread):
                 continue
         raise OSError("no address takes a connection")
 
+    def send(self):
+        """Sends the next request; returns the status of its success."""
+        if len(self.names) < NAMES_MAX:
+            body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "plain-"}}
+            self.connection.request("POST", MAPS, json.dumps(body), {"Content-Type": "application/json"})
+            return 201
+        name, body = self.names[self.answers % NAMES_MAX], {"data": {"answers": str(self.answers)}}
+        self.connection.request("PATCH", f"{MAPS}/{name}", json.dumps(body),
+                                {"Content-Type": "application/merge-patch+json"})
+        return 200
+
     def write_one(self):
-        body = {"apiVersion": "v1", "kind": "ConfigMap", "metadata": {"generateName": "plain-"}}
         began = time.monotonic()
         try:
             if not self.connection or not self.connection.sock:  # closed behind the answer before
                 self.connection = self.connect()
-            self.connection.request("POST", MAPS, json.dumps(body), {"Content-Type": "application/json"})
+            wanted = self.send()
             answer = self.connection.getresponse()
             text = answer.read()
-            if answer.status == 201:
-                self.names.append(json.loads(text)["metadata"]["name"])
-            else:
+            self.answers += 1
+            if answer.status != wanted:
                 self.failed.append(f"{answer.status} {text[:200]}")
+            elif wanted == 201:
+                self.names.append(json.loads(text)["metadata"]["name"])
         except (OSError, http.client.HTTPException) as error:
             self.failed.append(repr(error))
             self.connection = None
@@ -245,8 +258,8 @@ class PlainClient(threading.Thread):
 
     def goes_on(self, count=5):
         """Waits until so many further writes were answered."""
-        wanted = len(self.names) + len(self.failed) + count
-        wait_for("a client's next answers", lambda: len(self.names) + len(self.failed) >= wanted)
+        wanted = self.answers + count
+        wait_for("a client's next answers", lambda: self.answers >= wanted)
 
     def stop(self):
         self.over.set()
@@ -268,7 +281,7 @@ def who_leads(hall):
 
 class Watcher(threading.Thread):
     """Watches on one address after the other, from where the watch before ended or broke. `seen`: names of objects;
-    `repeated`: those that came in an event though the watch began behind them. Each object is written once."""
+    `repeated`: those that were added in an event though the watch began behind them. Each object is made once."""
 
     def __init__(self, hall):
         super().__init__(daemon=True)  # it asks for ever where a case fails
@@ -285,7 +298,7 @@ class Watcher(threading.Thread):
         for line in answer:
             event = json.loads(line)
             self.version, name = (event["object"]["metadata"][key] for key in ("resourceVersion", "name"))
-            self.repeated += [name] if name in self.seen else []
+            self.repeated += [name] if name in self.seen and event["type"] == "ADDED" else []
             self.seen.add(name)
             if self.over.is_set():
                 break
