@@ -173,9 +173,9 @@ static int run_action(const struct action_row *row, struct fabric_asked *asked, 
                            row->name);
     if (!fabric_options_fit(row->action, row->name))
         return usage_wrong(usage, NULL);
-    if (row->needs && row->action != FABRIC_OPTICS && !asked->cubes)
+    if ((row->action & FABRIC_ON_CUBES) && !asked->cubes)
         return usage_wrong(usage, "%s needs%s", row->name, row->needs);
-    if (row->needs && row->action != FABRIC_PLAN && !asked->switch_list == !asked->cluster)
+    if ((row->action & FABRIC_ON_SWITCHES) && !asked->switch_list == !asked->cluster)
         return usage_wrong(usage, "%s needs either --switches or --cluster", row->name);
     if (asked->in && !asked->cluster && row->action != FABRIC_DEFRAG)
         return usage_wrong(usage, "--in names a pod of a --cluster file");

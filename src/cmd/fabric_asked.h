@@ -27,6 +27,9 @@ enum fabric_action {
     FABRIC_DEFRAG = 1 << 11,
     FABRIC_OPTICS = 1 << 12,
     FABRIC_ACTIONS_ALL = (1 << 13) - 1,
+    FABRIC_LIVE = FABRIC_DIFF | FABRIC_APPLY | FABRIC_CLEAR, /* change switches, or look what would change */
+    FABRIC_ON_SWITCHES = FABRIC_LIVE | FABRIC_OPTICS,        /* need --switches or --cluster */
+    FABRIC_ON_CUBES = FABRIC_LIVE | FABRIC_PLAN,             /* need --cubes */
 };
 
 enum { FABRIC_WORDS_MAX = 64 };

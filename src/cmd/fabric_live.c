@@ -263,7 +263,7 @@ int fabric_live(const struct live_order *order)
     terms.cubes = order->pod;
     terms.timeout_ms = order->timeout_ms;
     terms.attempts = order->attempts;
-    if (!fabric_switches_find(order->list, order->cluster, order->in, switches)) {
+    if (!fabric_switches_find(order->list, order->cluster, order->in, switches, NULL)) {
         status = EXIT_FAILED;
     } else if (switches_open(switches, &terms, &live.crew, &error) < 0) {
         say("%s", error.text);

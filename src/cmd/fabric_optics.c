@@ -29,14 +29,6 @@ static const char *state_name(enum phx_port_state state)
     return (size_t)state < sizeof names / sizeof *names ? names[state] : names[PHX_PORT_UNKNOWN];
 }
 
-static const char *severity_name(enum phx_alarm_severity severity)
-{
-    return severity == PHX_ALARM_CRITICAL ? "critical"
-           : severity == PHX_ALARM_MAJOR  ? "major"
-           : severity == PHX_ALARM_MINOR  ? "minor"
-                                          : "unrated";
-}
-
 /* The port at the other end of the A port with this index, whose entry is there; NULL: none. */
 static const struct phx_switch_port *peer_of(const struct switch_optics *optics, uint32_t index)
 {
@@ -130,9 +122,9 @@ static void put_line(struct buf *out, const struct view *view, uint32_t number)
                optics->identity.serial[0] ? optics->identity.serial : "-", optics->port_count,
                count_paths(optics), count_failed(optics), optics->alarm_count, light);
     for (uint32_t i = 0; i < optics->alarm_count; i++) {
-        const struct phx_switch_alarm *alarm = &optics->alarms[i];
-        buf_printf(out, "          %s alarm %s", severity_name(alarm->severity), alarm->condition);
-        buf_printf(out, alarm->port ? " of port %u\n" : "\n", alarm->port);
+        char text[SWITCH_TEXT_MAX];
+        alarm_describe(&optics->alarms[i], text, sizeof text);
+        buf_printf(out, "          %s\n", text);
     }
 }
 
@@ -191,7 +183,7 @@ static void put_alarms_json(struct json_writer *writer, const struct switch_opti
     for (uint32_t i = 0; i < optics->alarm_count; i++) {
         const struct phx_switch_alarm *alarm = &optics->alarms[i];
         json_begin_object(writer);
-        json_pair_text(writer, "severity", severity_name(alarm->severity));
+        json_pair_text(writer, "severity", alarm_severity_name(alarm->severity));
         json_pair_text(writer, "condition", alarm->condition);
         if (alarm->port)
             json_pair_int(writer, "port", alarm->port);
@@ -257,9 +249,7 @@ static int look(struct view *view)
     if (asked->timeout_ns)
         terms.timeout_ms = (uint32_t)(asked->timeout_ns / 1000000);
     terms.attempts = (uint32_t)asked->attempts;
-    if (asked->cluster && !fabric_switches_pod(asked->cluster, asked->in, &terms.cubes))
-        return EXIT_FAILED;
-    if (!fabric_switches_find(asked->switch_list, asked->cluster, asked->in, &view->switches))
+    if (!fabric_switches_find(asked->switch_list, asked->cluster, asked->in, &view->switches, &terms.cubes))
         return EXIT_FAILED;
     if (switches_open(&view->switches, &terms, &crew, &error) < 0)
         return fabric_refuse(&error);

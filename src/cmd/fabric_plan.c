@@ -8,8 +8,6 @@
 #include "cmd/fabric_switches.h"
 #include "cmd/picture.h"
 
-enum { ANSWER_NS = 2000000000 }; /* without --timeout */
-
 int fabric_cubes_parse(struct str text, uint16_t *cubes, uint32_t *ret_count, struct error *error)
 {
     uint32_t count = 0;
@@ -145,8 +143,8 @@ int fabric_run_live(const struct fabric_asked *asked)
                                .cube_count = count,
                                .pod = pod,
                                .limits = &limits,
-                               .timeout_ms =
-                                   (uint32_t)((asked->timeout_ns ? asked->timeout_ns : ANSWER_NS) / 1000000),
+                               .timeout_ms = asked->timeout_ns ? (uint32_t)(asked->timeout_ns / 1000000)
+                                                               : CREW_TERMS_DEFAULT.timeout_ms,
                                .attempts = (uint32_t)asked->attempts,
                                .keep = asked->keep_partial,
                                .json = asked->json};

@@ -24,33 +24,28 @@ static const struct pod *pod_in(const struct cluster *cluster, const char *file,
     return found;
 }
 
-bool fabric_switches_pod(const char *file, const char *in, uint32_t *ret_cubes)
+/* Either result may be NULL: not wanted. */
+static bool take_cluster(const char *file, const char *in, struct switches *switches, uint32_t *ret_cubes)
 {
     struct cluster cluster;
     struct buf json BUF_CLEANUP = {0};
     if (!cluster_file_load(file, &cluster, &json))
         return false;
     const struct pod *pod = pod_in(&cluster, file, in);
-    if (pod)
+    if (pod && ret_cubes)
         *ret_cubes = pod->cube_count;
-    cluster_done(&cluster);
-    return pod;
-}
-
-static bool take_cluster(const char *file, const char *in, struct switches *switches)
-{
-    struct cluster cluster;
-    struct buf json BUF_CLEANUP = {0};
-    if (!cluster_file_load(file, &cluster, &json))
-        return false;
-    const struct pod *pod = pod_in(&cluster, file, in);
-    for (uint32_t i = 0; pod && i < POD_SWITCHES; i++) {
+    for (uint32_t i = 0; pod && switches && i < POD_SWITCHES; i++) {
         const struct optical_switch *at = &cluster.switches[pod->first_switch + i];
         switches->entry[at->number] = switch_entry_of(at->protocol, at->address, at->login);
         switches->listed++;
     }
     cluster_done(&cluster);
     return pod;
+}
+
+bool fabric_switches_pod(const char *file, const char *in, uint32_t *ret_cubes)
+{
+    return take_cluster(file, in, NULL, ret_cubes);
 }
 
 static bool take_list(const char *list, struct switches *switches)
@@ -67,8 +62,8 @@ static bool take_list(const char *list, struct switches *switches)
 }
 
 bool fabric_switches_find(const char *list, const char *cluster, const char *in,
-                          struct switches *ret_switches)
+                          struct switches *ret_switches, uint32_t *ret_cubes)
 {
     *ret_switches = (struct switches){0};
-    return cluster ? take_cluster(cluster, in, ret_switches) : take_list(list, ret_switches);
+    return cluster ? take_cluster(cluster, in, ret_switches, ret_cubes) : take_list(list, ret_switches);
 }

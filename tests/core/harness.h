@@ -302,6 +302,17 @@ static inline int harness_write(struct harness *h, enum write_verb verb, const c
     return h->last_code;
 }
 
+/* Deletes a JobSet or Job with propagationPolicy Orphan. The HTTP status. */
+static inline int harness_delete_orphaning(struct harness *h, enum object_kind kind, const char *name)
+{
+    struct event event = {.kind = EVENT_WRITE,
+                          .write = harness_write_event(kind, WRITE_DELETE, name, NULL, &(struct buf){0})};
+    event.write.propagation = PROPAGATION_ORPHAN;
+    h->last_code = 0;
+    harness_step(h, &event);
+    return h->last_code;
+}
+
 /* As a host does it: what the check refuses never becomes an event. */
 static inline int harness_write_checked(struct harness *h, enum object_kind kind, enum write_verb verb,
                                         const char *name, const char *yaml)

@@ -105,8 +105,6 @@ static void put_alarm(struct order *look, const char *text)
 /* A switch that refuses to list its alarms has none; one that does not answer was not looked at. */
 static int look_at_alarms(struct clerk *clerk, struct order *look, bool *bad, struct phx_switch_error *error)
 {
-    static const char *const levels[] = {
-        [PHX_ALARM_MINOR] = "minor", [PHX_ALARM_MAJOR] = "major", [PHX_ALARM_CRITICAL] = "critical"};
     struct phx_switch_alarm alarms[SWITCH_ALARMS_MAX];
     uint32_t count = 0;
     char text[SWITCH_TEXT_MAX];
@@ -118,9 +116,7 @@ static int look_at_alarms(struct clerk *clerk, struct order *look, bool *bad, st
     for (uint32_t i = 0; i < count; i++) {
         if (alarms[i].port && alarms[i].port <= 2 * POD_CUBES_MAX)
             bad[alarms[i].port] = true;
-        bool known = alarms[i].severity >= PHX_ALARM_MINOR && alarms[i].severity <= PHX_ALARM_CRITICAL;
-        snprintf(text, sizeof text, alarms[i].port ? "%s alarm %s of port %u" : "%s alarm %s",
-                 known ? levels[alarms[i].severity] : "unrated", alarms[i].condition, alarms[i].port);
+        alarm_describe(&alarms[i], text, sizeof text);
         put_alarm(look, text);
     }
     return PHX_SWITCH_OK;

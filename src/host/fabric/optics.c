@@ -1,9 +1,24 @@
 #include "host/fabric/optics.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "host/fabric/line.h"
 #include "host/fabric/member.h"
+
+const char *alarm_severity_name(enum phx_alarm_severity severity)
+{
+    static const char *const names[] = {
+        [PHX_ALARM_MINOR] = "minor", [PHX_ALARM_MAJOR] = "major", [PHX_ALARM_CRITICAL] = "critical"};
+    bool known = severity >= PHX_ALARM_MINOR && severity <= PHX_ALARM_CRITICAL;
+    return known ? names[severity] : "unrated";
+}
+
+void alarm_describe(const struct phx_switch_alarm *alarm, char *ret_text, size_t size)
+{
+    snprintf(ret_text, size, alarm->port ? "%s alarm %s of port %u" : "%s alarm %s",
+             alarm_severity_name(alarm->severity), alarm->condition, alarm->port);
+}
 
 /* Whether a switch merely does not have what was asked for. */
 static bool is_refusal(int status)

@@ -22,6 +22,10 @@ struct switch_optics {
     uint32_t loss_count;                                     /* 0: there are no factory data */
 };
 
+const char *alarm_severity_name(enum phx_alarm_severity severity); /* "unrated": none of driver.h */
+/* Describes an alarm in a line, such as "major alarm LOS of port 3". */
+void alarm_describe(const struct phx_switch_alarm *alarm, char *ret_text, size_t size);
+
 /* Looks at every listed switch: work[POD_SWITCHES] and optics[POD_SWITCHES], by switch number; both are zero
  * before. `frequency_ghz`: that of the factory data. Returns how many switches do not answer; work->answers
  * and work->why say which, and why. */

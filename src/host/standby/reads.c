@@ -44,7 +44,7 @@ static int64_t hook_now_ns(void *context)
     return (int64_t)now.tv_sec * NS_PER_SECOND + now.tv_nsec;
 }
 
-/* These hooks are never called: they belong to requests that go to the leader. */
+/* Hooks of requests that go to the leader are never called here. */
 static void hook_submit(void *context, const struct write_event *write, struct api_request *request)
 {
     prepared_write_free(write->prepared);

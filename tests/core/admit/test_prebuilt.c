@@ -341,15 +341,7 @@ static void test_orphans_do_not_take_it(void **state)
     struct harness h;
     begin(&h, 2, QUEUE("8", ""));
     submit(&h, "j", "lq", 2, 4, NAMES("a"));
-    struct event event = {.kind = EVENT_WRITE};
-    event.write = (struct write_event){.verb = WRITE_DELETE,
-                                       .object = OBJECT_JOBSET,
-                                       .namespace_ = STR("default"),
-                                       .name = STR("j"),
-                                       .grace_s = -1,
-                                       .propagation = PROPAGATION_ORPHAN};
-    harness_step(&h, &event);
-    assert_int_equal(h.last_code, 200);
+    assert_int_equal(harness_delete_orphaning(&h, OBJECT_JOBSET, "j"), 200);
     assert_non_null(jobs_find_job(core_jobs(h.core), STR("default"), STR("j-w-0")));
     make(&h, "a", 2, 4, "");
     assert_string_equal(life(&h, "a"), "admitted");

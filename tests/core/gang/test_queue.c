@@ -144,12 +144,7 @@ static void the_rest_of_an_orphaned_gang_is_placed(void **state)
                    RJOB("x", 1, "", 1, "") ", {name: z, template: {spec: {parallelism: 2, completions: 2, "
                                            "activeDeadlineSeconds: 60, " POD_OF("", "4") "}}}"));
     assert_false(placed(&h, "a"));
-    struct buf json = {0};
-    struct event event = {.kind = EVENT_WRITE,
-                          .write = harness_write_event(OBJECT_JOBSET, WRITE_DELETE, "a", NULL, &json)};
-    event.write.propagation = PROPAGATION_ORPHAN;
-    harness_step(&h, &event);
-    buf_done(&json);
+    assert_int_equal(harness_delete_orphaning(&h, OBJECT_JOBSET, "a"), 200);
     harness_wait(&h, 30 * NS_PER_SECOND);
     assert_false(placed(&h, "a"));
     harness_wait(&h, 31 * NS_PER_SECOND);

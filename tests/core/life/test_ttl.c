@@ -2,7 +2,7 @@
 #include "core/lemon/lemon.h"
 #include "core/job/story.h"
 
-/* Nothing of the job is due: the record that it ran once is forgotten weeks later. */
+/* Whether no timer of the job is due: the record that the job ran once is forgotten weeks later. */
 static bool nothing_is_due(const struct harness *h)
 {
     return core_deadline(h->core) > h->now_ns + LEMON_DAY_NS;

@@ -120,13 +120,7 @@ static void orphans_come_back(void **state)
     assert_int_equal((int)jobset->recovery.absence.replicas.len, 1);
     all_join(&h, jobset);
     progress_to(&h, jobset, 5);
-    struct buf json = {0};
-    struct event event = {.kind = EVENT_WRITE,
-                          .write = harness_write_event(OBJECT_JOBSET, WRITE_DELETE, "a", NULL, &json)};
-    event.write.propagation = PROPAGATION_ORPHAN;
-    harness_step(&h, &event);
-    buf_done(&json);
-    assert_true(h.last_code == 200 && jobset->hidden);
+    assert_true(harness_delete_orphaning(&h, OBJECT_JOBSET, "a") == 200 && jobset->hidden);
     harness_hello(&h, lost, NULL, 0);
     assert_int_equal(task_at(jobset, 2)->state, TASK_PLACED);
     progress_to(&h, jobset, 6);
@@ -164,13 +158,7 @@ static void orphans_do_not_wait_for_ever(void **state)
         all_join(&h, jobset);
         progress_to(&h, jobset, 5);
         assert_int_equal((int)jobset->recovery.absence.replicas.len, 1);
-        struct buf json = {0};
-        struct event event = {.kind = EVENT_WRITE,
-                              .write = harness_write_event(OBJECT_JOB, WRITE_DELETE, "a", NULL, &json)};
-        event.write.propagation = PROPAGATION_ORPHAN;
-        harness_step(&h, &event);
-        buf_done(&json);
-        assert_true(h.last_code == 200 && jobset->hidden);
+        assert_true(harness_delete_orphaning(&h, OBJECT_JOB, "a") == 200 && jobset->hidden);
         if (back)
             for (machine_id m = 0; m < 3; m++)
                 if (core_cluster(h.core)->machines[m].state != MACHINE_READY)

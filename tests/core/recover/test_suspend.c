@@ -331,16 +331,6 @@ static void a_job_that_ends_in_its_grace_is_not_suspended_later(void **state)
            "template: {spec: {restartPolicy: OnFailure, containers: [{name: main, image: none, command: "    \
            "[run], resources: {limits: {google.com/tpu: 4}}}]}}}}}")
 
-static void delete_orphaning(struct harness *h)
-{
-    struct buf json BUF_CLEANUP = {0};
-    struct event event = {.kind = EVENT_WRITE,
-                          .write = harness_write_event(OBJECT_JOBSET, WRITE_DELETE, "a", NULL, &json)};
-    event.write.propagation = PROPAGATION_ORPHAN;
-    harness_step(h, &event);
-    assert_int_equal(h->last_code, 200);
-}
-
 /* The Jobs of a JobSet that is deleted in its grace go on: a rank that fails runs again with its peers.
  * Torture seed 389015751. */
 static void orphans_of_a_grace_go_on(void **state)
@@ -355,7 +345,7 @@ static void orphans_of_a_grace_go_on(void **state)
     progress_to(&h, jobset, 5);
     harness_write(&h, WRITE_REPLACE, "a", ON_FAILURE("true"));
     assert_int_equal(notes(&h, "SavingBeforeSuspension"), 1);
-    delete_orphaning(&h);
+    assert_int_equal(harness_delete_orphaning(&h, OBJECT_JOBSET, "a"), 200);
     assert_true(jobset->hidden);
     struct task *one = jobset->jobs[0]->tasks.items[1];
     harness_exit(&h, one, 1);
