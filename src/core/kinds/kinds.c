@@ -8,7 +8,7 @@ enum {
     PER_NAMESPACE = 10000, /* objects of one kind */
     PER_CLUSTER = 10000,
     QUEUES = 5000, /* ClusterQueues, Cohorts: each admission cycle visits all of them */
-    BUDGETS = 100, /* PodDisruptionBudgets: each change of a selected pod makes it count again */
+    BUDGETS = 100, /* PodDisruptionBudgets: each counts again at every change of a pod that it selects */
     SMALL_BYTES = 256 * 1024,
     DATA_BYTES = 1024 * 1024 + 256 * 1024, /* 1 MiB of data, and the metadata around it */
 };
@@ -86,7 +86,7 @@ enum {
     KUEUE(old, WORKLOADS, WORKLOAD, v, "workloads", "workload", "Workload",                                  \
           ALSO("kwl wl"), SPACED, .verbs = VERBS_ALL, VIEWED(PODSETS, WORKLOAD))
 
-/* Names with nothing but a subresource below them. */
+/* Rows whose objects have only a subresource. */
 #define PENDING_ROWS(old, v)                                                                                 \
     GROUP_ROW(old##PENDING_OF_CLUSTER_QUEUES, CLUSTER_QUEUE, 0, "visibility.kueue.x-k8s.io", v,              \
               "clusterqueues", "clusterqueue", "ClusterQueue", VIEWED(NONE, PENDING)),                       \
@@ -263,7 +263,7 @@ const char *object_kind_name(enum object_kind kind)
 enum object_kind object_kind_of(struct str api_version, struct str kind)
 {
     struct str group, version;
-    CHECK(resource_table[RESOURCE_EVENTS].named == OBJECT_EVENT); /* v1 is the form that notes have, too */
+    CHECK(resource_table[RESOURCE_EVENTS].named == OBJECT_EVENT); /* v1 is also the form of notes */
     CHECK(resource_table[RESOURCE_NEW_EVENTS].named == OBJECT_USER_EVENT);
     if (!str_cut(api_version, '/', &group, &version))
         group = STR("");

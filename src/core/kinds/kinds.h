@@ -1,10 +1,10 @@
 /* kinds.h - the kinds of API objects, as one table: a row for each group and version under which a kind is
  * served (a *resource*, in Kubernetes' words).
  *
- * A row has all that is known of a kind without its objects: its names, where it is served and to which
- * verbs, how the core keeps it, and by which rules its documents are defaulted, validated and shown. All
- * other folders read it and have no table of names of their own:
- *   core/object   what it keeps, and how much of it (bytes_max, per_namespace_max, counts_generations)
+ * A row describes a kind: its names, the API versions and verbs under which it is served, how the core keeps
+ * it, and the rules by which its documents are defaulted, validated and shown. All other folders read this
+ * table and have no table of names of their own:
+ *   core/object   which kinds it keeps, and their limits (bytes_max, per_namespace_max, counts_generations)
  *   core/spec     `rules`; the schema of each row, keyed by `id` (schemas.c)
  *   core          which writer takes a write (`rules`); titles in refusals
  *   kube          routing, discovery, tables; which writer shows an object (`view`)
@@ -14,12 +14,13 @@
  *     const struct resource *old = resource_served(STR("kueue.x-k8s.io/v1beta1"), STR("ClusterQueue"));
  *
  * Invariants, checked by tests/core/kinds:
- *   - Every object kind has a row that is named after it (`named`), the preferred version first; every row
+ *   - Every object kind has a row that is named after it (`named`), the preferred version first. Every row
  *     has a value in each column that its rules and its view need.
  *   - No two rows have the same apiVersion and kind, nor the same group, version and plural.
  *   - Rows that show objects of another kind (metrics, waiting workloads, lemons) have `named` 0.
- *   - The rows of one kind differ in `id` and in the version alone. Events are two rows of different kinds:
- *     OBJECT_EVENT (v1, which has the control plane's own as well) and OBJECT_USER_EVENT (events.k8s.io/v1).
+ *   - The rows of one kind differ only in `id` and version. Events have two rows of different kinds:
+ *     OBJECT_EVENT (v1, which also shows the control plane's Events) and OBJECT_USER_EVENT
+ *     (events.k8s.io/v1).
  * A new kind is a number in enum object_kind, a row in kinds.c, a schema in spec/, and columns in
  * kube/table_stored.c.
  */
@@ -55,18 +56,18 @@ enum object_kind {
     OBJECT_ROLE_BINDING = 22,
     OBJECT_CLUSTER_ROLE = 23,
     OBJECT_CLUSTER_ROLE_BINDING = 24,
-    OBJECT_USER_EVENT = 25,        /* Events that clients wrote; a write to one has OBJECT_EVENT */
+    OBJECT_USER_EVENT = 25,        /* Events that clients wrote; writes name them OBJECT_EVENT */
     OBJECT_DISRUPTION_BUDGET = 26, /* PodDisruptionBudget */
     OBJECT_ADMISSION_CHECK = 27,
     OBJECT_REPAIR = 28, /* repair/repair.h */
     OBJECT_MAINTENANCE = 29,
     OBJECT_FAULT = 30, /* health/fault.h, never stored */
     OBJECT_FAULT_TABLE = 31,
-    OBJECT_CUBE = 32, /* slice/slice.h, never stored; likewise the next three */
+    OBJECT_CUBE = 32, /* slice/slice.h; this kind and the next three are never stored */
     OBJECT_SWITCH = 33,
     OBJECT_SLICE = 34,
     OBJECT_FABRIC_SESSION = 35,
-    OBJECT_PROVISIONING_CONFIG = 36, /* kept for controllers outside; so are the next two */
+    OBJECT_PROVISIONING_CONFIG = 36, /* this kind and the next two are kept for external controllers */
     OBJECT_MULTIKUEUE_CONFIG = 37,
     OBJECT_MULTIKUEUE_CLUSTER = 38,
     OBJECT_KINDS
@@ -147,13 +148,13 @@ enum resource_verb {
 /* The rules by which documents of a kind are defaulted and validated (spec/spec.h), and written to the core
  * (core/write/write.h). */
 enum kind_rules {
-    RULES_NONE,     /* nobody writes it */
+    RULES_NONE,     /* never written */
     RULES_WORKLOAD, /* JobSets, Jobs, Pods: spec/workload.c; write/workload.c */
     RULES_PODSETS,  /* Workloads: spec/podsets.c; write/podsets.c */
     RULES_STORED,   /* spec/stored.c; write/object.c */
-    RULES_NODE,     /* made by agents; clients change what write.c names */
+    RULES_NODE,     /* of the cluster file; clients change metadata, taints and unschedulable */
     RULES_FAULT,    /* write/fault.c */
-    RULES_FABRIC,   /* derived from slice/; of Cubes and Switches clients change what write/fabric.c names */
+    RULES_FABRIC,   /* made by slice/; clients change the fields of Cubes and Switches in write/fabric.c */
 };
 
 /* The renderer of the row's objects (kube/render.h). */
@@ -163,7 +164,7 @@ enum kind_view {
     VIEW_JOB,
     VIEW_POD,
     VIEW_NODE,
-    VIEW_EVENT, /* one of the control plane's own; those of clients are VIEW_STORED */
+    VIEW_EVENT, /* of the control plane; Events of clients are VIEW_STORED */
     VIEW_NEW_EVENT,
     VIEW_WORKLOAD,
     VIEW_FAULT,
@@ -176,36 +177,36 @@ enum kind_view {
 struct resource {
     enum resource_id id;
     enum object_kind object;     /* the kind whose objects the row shows */
-    enum object_kind named;      /* the kind that its apiVersion and kind name; 0: none has this name */
+    enum object_kind named;      /* the kind that the row's apiVersion and kind name; 0: none */
     const char *group, *version; /* group "": the core group */
     const char *api_version;     /* "v1", "jobset.x-k8s.io/v1alpha2" */
     const char *title;           /* in messages and keys of quotas: "jobs.batch", "pods" */
     const char *plural, *singular, *kind;
     const char *short_name;  /* NULL: none; several are separated by spaces */
-    const char *aliases;     /* more names on our own command line, likewise */
+    const char *aliases;     /* more names on our own command line; NULL: none; separated by spaces */
     const char *category;    /* "all" or NULL */
     const char *fields;      /* field selectors besides metadata.name and .namespace, space-separated */
     const char *patch_types; /* media types besides json-patch and merge-patch, or NULL */
     unsigned verbs;
     bool namespaced;
     uint8_t rules, view; /* enum kind_rules, enum kind_view */
-    /* Kinds that the store keeps (core/object/object.h): */
+    /* For kinds that the store keeps (core/object/object.h): */
     bool counts_generations;    /* changes of spec raise metadata.generation */
     uint32_t per_namespace_max; /* objects in one namespace (cluster-wide kinds: in all) */
     uint32_t bytes_max;         /* of one object as JSON; 0: the store does not keep it */
 };
 extern const struct resource resource_table[RESOURCES];
 
-/* Returns the row that is named after the kind, of the preferred version. NULL: no such kind. */
+/* Returns the row that is named after the kind, of the preferred version, or NULL for an unknown kind. */
 const struct resource *resource_row(enum object_kind kind);
-/* Returns the row of an apiVersion and a kind's name; NULL: not served. */
+/* Returns the row of an apiVersion and a kind's name, or NULL if they are not served. */
 const struct resource *resource_served(struct str api_version, struct str kind);
-/* The same, of a kind that the store keeps; NULL: it does not. */
+/* Returns resource_row of a kind that the store keeps, or NULL if the store does not keep the kind. */
 const struct resource *object_kind_info(enum object_kind kind);
-/* Returns the name of any kind in messages: "configmaps", "clusterqueues.kueue.x-k8s.io". */
+/* Returns the kind's name in messages: "configmaps", "clusterqueues.kueue.x-k8s.io"; unknown: "objects". */
 const char *object_kind_title(enum object_kind kind);
-const char *object_kind_name(enum object_kind kind); /* "ConfigMap" */
-/* Returns the kind of an apiVersion (of any version of its group) and a kind's name; 0: unknown. */
+const char *object_kind_name(enum object_kind kind); /* "ConfigMap"; unknown: "object" */
+/* Returns the kind of an apiVersion's group, in any version, and a kind's name; 0: unknown. */
 enum object_kind object_kind_of(struct str api_version, struct str kind);
 
 #endif

@@ -2,7 +2,7 @@
 
 #include "base/vec.h"
 
-/* A line of the table: adjacent blocks of one pod that are alike. */
+/* A row of the table: adjacent like blocks of one pod. */
 struct row {
     uint32_t first, blocks; /* in cluster->blocks */
     uint64_t machines, chips, spares;
@@ -109,7 +109,8 @@ static void describe_blocks(const struct cluster *cluster, struct buf *out)
     vec_done(&lines);
 }
 
-/* Appends "spares: m-6, m-12 and 14 more" for the machines that `chosen` picks; nothing if there are none. */
+/* Appends a line such as "spares: m-6, m-12 and 14 more" for the machines for which `chosen` returns true.
+ * Appends nothing if there are none. */
 static void describe_some(const struct cluster *cluster, const char *title,
                           bool (*chosen)(const struct machine *), struct buf *out)
 {

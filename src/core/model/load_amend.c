@@ -1,6 +1,6 @@
 #include "core/model/load.h"
 
-/* The fields of an item in spec.machines. A machine's address can be changed only once. */
+/* The fields of an item in spec.machines, which may name each machine once. */
 static const char *const machine_fields[] = {"name",   "address", "chips",    "labels", "cpu",
                                              "memory", "spare",   "cordoned", NULL};
 
@@ -76,8 +76,7 @@ static void amend_entry(struct loader *loader, const struct field *entry, bool e
     amend_machine(loader, entry, machine ? machine : &nobody, machine != NULL);
 }
 
-/* Checks that every machine has an address of its own. At most FIELD_ERRORS_MAX errors are reported, and
- * one for each block. */
+/* Checks that every machine has an address that no other machine has. Reports one error for each block. */
 static void check_addresses(struct loader *loader)
 {
     struct cluster *cluster = loader->cluster;

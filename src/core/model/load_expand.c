@@ -5,8 +5,8 @@ enum { LABEL_VALUE_MAX = 63 };
 /* The common settings of all machines of one block. */
 struct template
 {
-    struct labels labels; /* complete but for the value of the host name */
-    size_t hostname;      /* its index */
+    struct labels labels; /* complete except for the value of the host name */
+    size_t hostname;      /* index of the host name's label */
 };
 
 static void fail_plan(struct loader *loader, const struct doc *doc, struct str path, const char *reason,
@@ -53,8 +53,7 @@ static struct template make_template(struct loader *loader, const struct block_p
     return template;
 }
 
-/* Errors of names and addresses, whose sources one block may use up or break: each is reported once for
- * each block. */
+/* The kinds of errors that were reported for a block: each kind is reported once for each block. */
 struct problems {
     bool name, address, duplicate;
 };
@@ -99,7 +98,7 @@ static void address_machine(struct loader *loader, const struct block_plan *plan
         machine->address = address_text(&loader->cluster->arena, address);
         return;
     }
-    /* spec.machines may name an address: load_amend reports machines without one. */
+    /* spec.machines may still set the address: load_amend reports machines without one. */
     machine->address = (struct str){0};
     if (source && !told->address)
         fail_plan(loader, source->doc, source->path, "FieldValueInvalid",
@@ -138,8 +137,7 @@ static void expand_machines(struct loader *loader, const struct block_plan *plan
     CHECK(block->first + block->count == cluster->machine_count);
 }
 
-/* Names the spares of this entry in this pod, whose machines are the last ones made so far: `first` and
- * up. */
+/* Marks the spares that this entry names in this pod. The entry's machines are those from `first` on. */
 static void expand_spare_names(struct loader *loader, struct block_plan *plan, machine_id first)
 {
     CHECK(plan->spares_found && first <= loader->cluster->machine_count);
@@ -244,7 +242,7 @@ static void expand_pods(struct loader *loader)
     str_map_done(&seen);
 }
 
-/* Reports listed names that were not used: they are mistakes of the writer. */
+/* Reports listed spares and addresses that no machine used. */
 static void report_leftovers(struct loader *loader)
 {
     for (size_t b = 0; b < loader->blocks.len; b++) {
@@ -262,7 +260,7 @@ static void report_leftovers(struct loader *loader)
             fail_plan(loader, source->doc, source->path, "FieldValueInvalid",
                       arena_printf(&loader->scratch, "Too many: %zu addresses for %zu machines",
                                    source->list_len, source->used));
-            source->used = source->list_len; /* told once */
+            source->used = source->list_len; /* reported once */
         }
     }
 }

@@ -148,7 +148,7 @@ bool load_text(struct loader *loader, const struct field *field, struct str *ret
     return true;
 }
 
-/* Reads a scalar with a text form, such as 3, 1.5 or "2m": false (and reported) for other types. */
+/* Returns the text of a scalar such as 3, 1.5 or "2m". Reports other types, and returns false. */
 static bool scalar_text(struct loader *loader, const struct field *field, char digits[32],
                         struct str *ret_text)
 {
@@ -266,8 +266,7 @@ bool load_labels(struct loader *loader, const struct field *field, struct labels
     }
     qsort(own.items, own.len, sizeof *own.items, compare_labels);
     struct labels merged = load_merge_labels(arena, base, own);
-    /* A machine that is amended has the controller's three labels already; those of a level get them
-     * later. */
+    /* An amended machine's labels include the controller's three; the labels of a level do not yet. */
     size_t machine_labels = merged.len + (labels_get(&base, LABEL_HOSTNAME, (struct str){0}).len ? 0 : 3);
     if (machine_labels > LABELS_MAX) {
         load_fail(loader, field, "FieldValueTooLong",

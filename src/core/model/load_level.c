@@ -1,12 +1,12 @@
 #include "core/model/load.h"
 
-/* The settings that every level may have: labels, machine names, addresses and capacities, each inherited
- * by the levels below. */
+/* This file reads the settings that every level may have: labels, machine names, addresses and capacities.
+ * The levels below inherit them. */
 
 struct pattern *load_pattern_text(struct loader *loader, struct str text, enum pattern_level level,
                                   const char **ret_why)
 {
-    /* {n} has another meaning in patterns of each level, so the key contains the level. */
+    /* The key contains the level, because {n} has a different meaning on each level. */
     struct str key = arena_printf(&loader->scratch, "%d " STR_FORMAT, (int)level, STR_ARG(text));
     struct pattern *pattern = str_map_get(&loader->patterns, key);
     CHECK(!pattern || pattern->level == level);

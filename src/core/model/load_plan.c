@@ -5,7 +5,7 @@ _Static_assert((int)CUBE_MACHINES *CUBE_MACHINE_CHIPS == CUBE_CHIPS, "a cube");
 _Static_assert((int)CUBE_MACHINE_CHIPS <= (int)CHIPS_PER_MACHINE_MAX, "its machines' chips fit the mask");
 _Static_assert(MACHINES_MAX <= 1 << 20, "the product of three counts fits 64 bits");
 
-/* Reads the name or the pattern of an entry, and the number of things that it stands for. */
+/* Returns the pattern of an entry's names (a plain name is one, too), and the number of things to name. */
 static struct pattern *read_names(struct loader *loader, const struct field *entry, enum pattern_level level,
                                   const char *fallback, int64_t *ret_count)
 {
@@ -148,7 +148,8 @@ static void read_pod(struct loader *loader, const struct field *entry, const str
     vec_push(&loader->pods, plan);
 }
 
-/* Counts in 64 bits cannot overflow: each factor is at most MACHINES_MAX (2^17), and the sum is clamped. */
+/* Returns the number of machines that the plan makes, at most MACHINES_MAX + 1. The products cannot overflow:
+ * each factor is at most 2^17, and the sums are clamped. */
 static int64_t planned_machines(const struct loader *loader)
 {
     const int64_t too_many = MACHINES_MAX + 1;

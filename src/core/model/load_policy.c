@@ -1,7 +1,7 @@
 /* load_policy.c - reads the fields of the policy's table (policy.h) from a cluster document. */
 #include "core/model/load.h"
 
-/* Fields of the policy's objects that are no constants; other files read them. */
+/* Fields of the same objects that are no policy constants; other files read them. */
 static const struct {
     const char *object, *keys[8];
 } others[] = {
@@ -11,7 +11,7 @@ static const struct {
 };
 enum { KEYS_MAX = 64, OBJECTS_MAX = 8 };
 
-/* The keys of one object of the document, and those of them that are objects themselves. */
+/* The known keys of one object of the document, and those keys whose values are objects. */
 struct keys {
     const char *all[KEYS_MAX + 1];
     size_t count;
@@ -25,7 +25,8 @@ static void add_key(struct keys *keys, const char *key)
     keys->all[keys->count++] = key;
 }
 
-/* The part of the field's path below `object`, if it is there: "factor" or "thresholds.tickets". */
+/* Returns the part of the field's path below `object`, such as "factor" or "thresholds.tickets", or NULL if
+ * the field is not below it. */
 static const char *path_below(const struct policy_field *field, const char *object)
 {
     size_t len = strlen(object);
@@ -139,7 +140,7 @@ static void read_object(struct loader *loader, const struct field *field, const 
     }
 }
 
-/* The bounds between two fields, which no row can say. */
+/* Checks the bounds between two fields, and sets the default heartbeat, which depends on the lease. */
 static void check_pairs(struct loader *loader, const struct field *settings, const struct field *queues)
 {
     struct policy *policy = &loader->cluster->policy;

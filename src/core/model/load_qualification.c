@@ -11,7 +11,7 @@
 enum { PAIR_PORT_DEFAULT = 29400 };
 enum { STRAGGLER_DEFAULT = 200, STRAGGLER_MIN = 101, STRAGGLER_MAX = 100000 }; /* percent */
 
-/* The settings that a class has, or inherits. */
+/* The settings that a class may have; others are inherited. */
 struct terms {
     const struct doc *tests; /* NULL: the defaults */
     const struct doc *golden;
@@ -72,7 +72,7 @@ static void read_terms(struct loader *loader, const struct field *field, const s
         ret->golden = golden.doc;
 }
 
-/* Numbers are copied as text: no float passes through the core. */
+/* Returns the thresholds as JSON. Numbers are copied as text: the core uses no floats. */
 static struct str golden_json(struct arena *arena, const struct doc *golden)
 {
     struct buf text BUF_CLEANUP = {0};
@@ -112,7 +112,7 @@ static void add_class(struct loader *loader, struct str name, struct labels labe
                                .seconds = terms->seconds};
 }
 
-/* Reads labels to select machines by, including the controller's own. */
+/* Reads labels that select machines; they may be labels that the controller sets. */
 static struct labels read_selector(struct loader *loader, const struct field *field)
 {
     struct arena *arena = &loader->cluster->arena;

@@ -1,5 +1,5 @@
-/* load_queues.c - spec.queues.fairSharing.preemptionStrategies, a list, and so no field of the policy's
- * table. */
+/* load_queues.c - reads spec.queues.fairSharing.preemptionStrategies, which is not in the policy's table
+ * because it is a list. */
 #include "core/model/load.h"
 
 void load_queues(struct loader *loader, const struct field *field)

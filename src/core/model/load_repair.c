@@ -1,4 +1,4 @@
-/* load_repair.c - spec.repair.hooks: what is tried on machines under repair (docs/repair.md). */
+/* load_repair.c - reads spec.repair.hooks: the actions that a repair tries on a machine (docs/repair.md). */
 #include "core/model/load.h"
 
 #define MINUTE_NS (60 * NS_PER_SECOND)
@@ -20,7 +20,7 @@ static const struct repair_hook default_hooks[] = {
 };
 enum { DEFAULT_HOOKS = sizeof(default_hooks) / sizeof(*default_hooks) };
 
-/* The action is the name of a script in a directory, and so no path. */
+/* Returns whether the text can be an action: the name of a script in the hooks directory, and no path. */
 static bool is_action(struct str text)
 {
     return text.len > 0 && text.len <= ACTION_BYTES_MAX && name_is_dns1123_label(text);

@@ -10,7 +10,7 @@ enum { ADDRESS_MAX = 255, PROTOCOL_MAX = 200, USER_MAX = 63, SECRET_FILE_MAX = 2
 #define TIMEOUT_MIN_NS     (100 * NS_PER_MS)
 #define TIMEOUT_MAX_NS     (600 * NS_PER_SECOND)
 
-/* Splits "HOST:PORT"; false: malformed. */
+/* Splits "HOST:PORT". Returns false if the text is malformed. */
 static bool split_address(struct str text, struct str *ret_host, uint32_t *ret_port)
 {
     size_t colon = text.len;
@@ -43,7 +43,7 @@ static bool read_address(struct loader *loader, const struct field *field, struc
     return false;
 }
 
-/* Drivers whose addresses are theirs alone: SAI, and shared libraries. */
+/* Returns whether the driver defines the form of its addresses, as SAI and shared libraries do. */
 static bool has_own_addresses(const struct fabric_plan *plan)
 {
     return str_is(plan->protocol, "sai") || str_starts(plan->protocol, STR("/"));
@@ -88,7 +88,7 @@ static void read_first(struct loader *loader, const struct field *switches, int6
                   plan->port, POD_SWITCHES);
 }
 
-/* Text with the placeholders {cube} and {machine}, each once, in this order. */
+/* Reads DRIVER:ADDRESS with the placeholders {cube} and {machine}, each once, in this order. */
 static void read_chips(struct loader *loader, const struct field *chips, struct fabric_plan *plan)
 {
     struct str text, driver, rest, before, behind;
@@ -108,7 +108,7 @@ static void read_chips(struct loader *loader, const struct field *chips, struct 
                   STR_ARG(load_excerpt(text)));
 }
 
-/* False: the text has a control character, or one of `others`. */
+/* Returns whether the text has no control character and none of `others`. */
 static bool is_plain(struct str text, const char *others)
 {
     for (size_t i = 0; i < text.len; i++)
@@ -136,7 +136,7 @@ static void read_user(struct loader *loader, const struct field *user, struct fa
         plan->user = text;
 }
 
-/* Takes the path alone: what the file holds is read by the host, never by the core. */
+/* Reads the user and the path of the secret file. The host reads the file itself; the core never does. */
 static void read_login(struct loader *loader, const struct field *fabric, struct fabric_plan *plan)
 {
     struct field user = field_get(fabric, "user"), file = field_get(fabric, "secretFile");
@@ -196,8 +196,8 @@ void load_fabric(struct loader *loader, const struct field *fabric, struct pod_p
     pod->fabric = plan;
 }
 
-/* The name is that of an API object: unique in the cluster, because pods' names are and the part behind the
- * last hyphen is a switch's name in its pod. */
+/* Returns a switch of the pod. Its name, which is that of an API object, is unique in the cluster: it is the
+ * pod's name, a hyphen, and the switch's name within the pod. */
 static struct optical_switch make_switch(struct loader *loader, const struct fabric_plan *plan,
                                          const struct switch_login *login, uint32_t pod, uint32_t number,
                                          uint32_t port)
@@ -220,7 +220,7 @@ static struct optical_switch make_switch(struct loader *loader, const struct fab
                                    .timeout_ns = plan->timeout_ns};
 }
 
-/* The login of an entry's switches, owned by the cluster; NULL: none. */
+/* Returns the login of an entry's switches, which the cluster owns, or NULL if they have none. */
 static const struct switch_login *make_login(struct loader *loader, const struct fabric_plan *plan)
 {
     struct arena *arena = &loader->cluster->arena;

@@ -5,9 +5,9 @@
 static const char *const state_names[MACHINE_STATES] = {
     [MACHINE_UNSEEN] = "Unseen", [MACHINE_READY] = "Ready", [MACHINE_AWAY] = "Away", [MACHINE_LOST] = "Lost"};
 
-/* A lost machine comes back only by registering. A machine that is away may come back, or be given up. A
- * connection that breaks with evidence of the machine's end goes from READY to LOST at once. A newer agent
- * that registers before its predecessor's connection broke finds the machine READY already. */
+/* A lost machine returns only by registering. A machine that is away may reconnect, or become lost. If its
+ * connection breaks with evidence of the machine's end, the machine moves from READY to LOST at once. A newer
+ * agent may register before its predecessor's connection breaks: the machine is READY already. */
 static const uint32_t state_next[MACHINE_STATES] = {
     [MACHINE_UNSEEN] = LIFECYCLE_TO(MACHINE_READY),
     [MACHINE_READY] = LIFECYCLE_TO(MACHINE_READY) | LIFECYCLE_TO(MACHINE_AWAY) | LIFECYCLE_TO(MACHINE_LOST),
@@ -26,8 +26,8 @@ static const char *const isolation_names[ISOLATIONS] = {[ISOLATION_HEALTHY] = "H
                                                         [ISOLATION_QUALIFYING] = "Qualifying",
                                                         [ISOLATION_TICKETED] = "Ticketed",
                                                         [ISOLATION_RETURNED] = "Returned"};
-/* Faults come and go in any order, so each of the states that faults lead to may follow every other. A
- * repair begins only on a machine that is out and idle. */
+/* Faults open and close in any order, so the states that faults lead to may follow each other freely. A
+ * repair begins only on an idle machine that takes no work. */
 #define BY_FAULTS                                                                                            \
     (LIFECYCLE_TO(ISOLATION_HEALTHY) | LIFECYCLE_TO(ISOLATION_SUSPECT) |                                     \
      LIFECYCLE_TO(ISOLATION_DRAINING) | LIFECYCLE_TO(ISOLATION_QUARANTINED) |                                \
@@ -126,7 +126,7 @@ uint64_t machine_all_chips(const struct machine *machine)
     return machine->chip_count ? UINT64_MAX >> (64 - machine->chip_count) : 0;
 }
 
-/* Beyond these a reader that far behind looks at every machine. */
+/* Number of changes in the journal. A reader that is further behind inspects every machine. */
 enum { MACHINE_CHANGES_MAX = 65536 };
 
 void machine_changed(const struct machine *machine)

@@ -1,9 +1,11 @@
 /* model.h - the inventory: the cluster's machines and chips, their places, and their state.
  *
- * Loaded from a cluster file (docs/cluster-file.md); the document fixes the inventory of machines, and
- * events change their state. A machine is a host with up to 64 chips; chips are bits of a mask. Machines
- * are ordered by place (pod, cube or rack, index), so neighbours in the array are neighbours in the hall;
- * rank order follows it.
+ * A cluster file (docs/cluster-file.md) fixes the inventory; events change the state of its machines. A
+ * machine is a host with up to 64 chips; a set of its chips is a 64-bit mask. Machines are ordered by place
+ * (pod, cube or rack, index), so neighbours in the array are neighbours in the hall. Rank order follows the
+ * array.
+ *
+ * Not thread-safe: one owner thread (core.h).
  */
 #ifndef PHX_CORE_MODEL_MODEL_H
 #define PHX_CORE_MODEL_MODEL_H
@@ -19,47 +21,49 @@
 #include "core/spec/spec.h"
 
 enum machine_state {
-    MACHINE_UNSEEN, /* in the cluster file, its agent has never registered */
+    MACHINE_UNSEEN, /* in the cluster file; its agent has never registered */
     MACHINE_READY,  /* its agent is connected and its inventory is known */
-    MACHINE_AWAY,   /* its agent's connection broke; its tasks may be alive; its lease runs */
-    MACHINE_LOST,   /* lost (by evidence) or silent beyond the lease: its tasks are dead or have fenced
-                     * themselves */
+    MACHINE_AWAY,   /* its agent's connection broke; its lease runs, and its tasks may be alive */
+    /* Lost by evidence, or silent beyond the lease: its tasks are dead or have fenced themselves. */
+    MACHINE_LOST,
     MACHINE_STATES
 };
 extern const struct lifecycle machine_lifecycle;
 
-/* The result of the judgement of its faults (health/fault.h), its repair and planned maintenance
- * (repair/repair.h). Users' cordons are separate. */
+/* Whether a machine may work, as its faults (health/fault.h), its repair and planned maintenance
+ * (repair/repair.h) decide. Users' cordons are separate. */
 enum isolation {
     ISOLATION_HEALTHY,
-    ISOLATION_SUSPECT,     /* it has a fault that does not keep it from work */
-    ISOLATION_DRAINING,    /* takes no new work; running work goes on */
+    ISOLATION_SUSPECT,     /* has a fault that does not keep it from work */
+    ISOLATION_DRAINING,    /* takes no new work; running work continues */
     ISOLATION_QUARANTINED, /* takes no work */
-    ISOLATION_RESETTING,   /* idle: a hook runs there, or is about to */
-    ISOLATION_QUALIFYING,  /* idle: it is tested before it comes back */
+    ISOLATION_RESETTING,   /* idle: a repair hook runs or will run next */
+    ISOLATION_QUALIFYING,  /* idle: is tested before it returns to work */
     ISOLATION_TICKETED,    /* idle: waits for a person */
-    ISOLATION_RETURNED,    /* at work again, repaired a short while ago */
+    ISOLATION_RETURNED,    /* works again after a recent repair */
     ISOLATIONS
 };
 extern const struct lifecycle isolation_lifecycle;
-/* Whether a machine in this state gets no new work. */
+/* Returns whether a machine in this state gets no new work. */
 bool isolation_is_out(enum isolation isolation);
-/* Returns the stronger of the two: a state without new work before one with, a repair before its cause,
- * SUSPECT before RETURNED. */
+/* Returns the stronger state, in this order, the strongest first: TICKETED, QUALIFYING, RESETTING,
+ * QUARANTINED, DRAINING, SUSPECT, RETURNED, HEALTHY. */
 enum isolation isolation_join(enum isolation a, enum isolation b);
 
 struct taint {
     struct str key, value, effect; /* NoSchedule, PreferNoSchedule, NoExecute */
 };
 
-/* A journal of the machines of which something changed that placement looks at. Readers note how far they
- * have read; one that finds the beginning gone looks at every machine (sched/capacity.h). */
+/* A journal of machines whose state changed in a way that can affect placement. Each reader keeps the number
+ * of the next change to read. If the journal no longer has that change, the reader inspects every machine
+ * (sched/capacity.h). */
 struct machine_changes {
     VEC(machine_id) ids;
-    uint64_t first; /* running number of ids.items[0]; the first of all is 1 */
+    uint64_t first; /* number of ids.items[0]; changes are numbered from 1 */
 };
 
-/* The free chips of a machine: so many are reserved, and the others are the owner's (ledger/ledger.h). */
+/* How the ledger accounts for a machine's free chips (ledger/ledger.h): `reserved` of them are reserved, and
+ * the others belong to `owner`. */
 struct booked_chips {
     uint8_t owner, chips, reserved;
 };
@@ -86,9 +90,9 @@ struct machine {
     int64_t last_job_ns;       /* when it did */
     obj_id blamed_job;         /* JobSet whose attempt it ended last (recover/suspect.c); 0: none */
     int64_t blamed_ns;         /* when it did */
-    bool suspect;              /* it failed several jobs: other machines are preferred; derived */
-    int64_t noticed_ns, leave_ns; /* quarantined: when its tasks were told, and when they are stopped; 0:
-                                   * not */
+    bool suspect;              /* several jobs failed on it: other machines are preferred; derived */
+    /* Quarantined: when its tasks were given notice, and when they will be stopped; 0: never. */
+    int64_t noticed_ns, leave_ns;
     struct taint *taints;
     size_t taint_count;
     struct labels user_labels; /* API additions */
@@ -100,14 +104,14 @@ struct machine {
     uint32_t task_count;       /* tasks placed here, chips or not */
     uint64_t
         reserved_mask; /* chips that admission keeps for JobSets, free or not (gang/reserve.c); derived */
-    struct booked_chips booked; /* as the cluster's book has its free chips; derived */
+    struct booked_chips booked; /* derived */
     uint64_t incarnation;      /* of the last agent that registered; larger is newer */
-    uint32_t found_plus_1;     /* 1 + the chips that this agent found; 0: none has registered */
-    int64_t found_cpu_milli, found_memory_bytes; /* that this agent found; 0: it did not say */
-    bool errands;              /* that agent understands errands (errand/errand.h) */
-    bool injection;            /* and injects faults if asked to (injections.c) */
-    /* When it last passed its tests (qualification.h), alone and with a partner, while that counts; 0: not
-     * valid. And the errand that tests it before a gang starts; 0: none. */
+    uint32_t found_plus_1;     /* 1 + the chips that this agent found; 0: no agent has registered */
+    int64_t found_cpu_milli, found_memory_bytes; /* found by this agent; 0: not reported */
+    bool errands;                                /* this agent understands errands (errand/errand.h) */
+    bool injection; /* this agent injects faults on request (react/injections.c) */
+    /* When the machine last passed its tests (qualification.h), alone and in a pair; 0: never, or no longer
+     * valid. `qualifying` is the errand that tests it before a gang starts; 0: none. */
     int64_t qualified_ns, paired_ns;
     obj_id qualifying;
     int64_t state_since_ns;
@@ -127,7 +131,7 @@ struct block {                 /* a cube (16 machines of 2x2x1 chips, 4x4x4 in a
 struct pod {
     struct str name;
     uint32_t first_block, block_count;
-    uint32_t cube_count;   /* its first so many blocks are cubes: cube c is block first_block + c */
+    uint32_t cube_count;   /* cubes come first: cube c is block first_block + c */
     uint32_t first_switch; /* of its POD_SWITCHES in cluster->switches; SWITCH_NONE: none are managed */
     struct str chips; /* driver and address of a machine's chips, with {cube} and {machine}; empty: none */
     machine_id first;
@@ -135,7 +139,7 @@ struct pod {
 };
 
 enum { SWITCH_NONE = UINT32_MAX };
-/* An optical switch of a pod, as the cluster file has it; its state is slice/slice.h's. */
+/* An optical switch of a pod, as the cluster file describes it. slice/slice.h has its state. */
 struct optical_switch {
     struct str name;     /* unique in the cluster: "<pod>-x5" */
     uint32_t pod;        /* index into cluster->pods */
@@ -147,7 +151,7 @@ struct optical_switch {
 };
 
 struct cluster {
-    struct arena arena;        /* owns everything below */
+    struct arena arena; /* owns what follows, as far as cluster_load makes it */
     struct str name;
     struct pod *pods;
     size_t pod_count;
@@ -159,8 +163,8 @@ struct cluster {
     size_t switch_count;
     uint64_t chip_count;       /* of all machines */
     uint32_t chips_max;        /* of one machine */
-    /* The largest capacity of one machine, by the cluster file or, where that has none, by its agent; 0: none
-     * is known. Derived. */
+    /* The largest capacity of one machine. A machine's capacity is that of the cluster file or, without one,
+     * that found by its agent. 0: no capacity is known. Derived. */
     int64_t cpu_milli_max, memory_bytes_max;
     struct machine_changes *changes; /* owned */
     struct str_map by_name;    /* machine name -> struct machine */
@@ -171,38 +175,40 @@ struct cluster {
     struct qualification qualification;
 };
 
-/* Reads a cluster document. On failure, errors name the field path and place, and *ret_cluster is
- * untouched. */
+/* Reads a cluster document and copies all that it keeps. Returns false if the document has errors; each is
+ * added to `errors` with its field path and place, and *ret_cluster is unchanged. */
 bool cluster_load(const struct doc *document, struct cluster *ret_cluster, struct field_errors *errors);
+/* Frees the cluster with its machines, and clears it. */
 void cluster_done(struct cluster *cluster);
 /* Describes the inventory for people: totals, pods, blocks, chips, spares, addresses; printed by `phalanx
  * cluster check`. */
 void cluster_describe(const struct cluster *cluster, struct buf *out);
 
 struct machine *cluster_find(const struct cluster *cluster, struct str name); /* NULL: unknown */
-/* Finds the value of a label of the machine (user_labels win); false: it has none. */
+/* Finds the value of a label of the machine; user_labels take precedence. Returns false if the machine does
+ * not have the label. */
 bool machine_label(const struct machine *machine, struct str key, struct str *ret_value);
-/* Whether it is READY, not cordoned, and not isolated. */
+/* Returns whether the machine is READY, not cordoned, and not isolated (isolation_is_out). */
 bool machine_schedulable(const struct machine *machine);
-/* Driver and address of the chips of a machine in a cube (phalanx/chips.h), in `arena`; empty: the cluster
- * file names none. */
+/* Returns the driver and address of the machine's chips (phalanx/chips.h), in `arena`. Empty if the cluster
+ * file names none, or the machine is not in a cube. */
 struct str machine_chips_at(const struct cluster *cluster, const struct machine *machine,
                             struct arena *arena);
 uint64_t machine_all_chips(const struct machine *machine); /* mask of the chips it has, free or not */
-/* Takes / gives back chips and capacity for one task (task_count changes by one). CHECKs that the chips
- * were free / held. */
+/* Takes chips (a mask) and capacity for one more task. CHECKs that the chips are free. */
 void machine_take(struct machine *machine, uint64_t chips, int64_t cpu_milli, int64_t memory_bytes);
+/* Returns what machine_take took for a task. CHECKs that the chips are held. */
 void machine_give(struct machine *machine, uint64_t chips, int64_t cpu_milli, int64_t memory_bytes);
-/* Sets what its agent found; 0: it did not say. */
+/* Sets the capacity that the machine's agent found (0: not reported), and updates the cluster's largest. */
 void machine_found(struct cluster *cluster, struct machine *machine, int64_t cpu_milli, int64_t memory_bytes);
-void cluster_find_max(struct cluster *cluster); /* derives the two capacities above from all machines */
-/* Notes in the journal that its state, room, labels, taints or faults have changed; the functions here that
- * change them call it themselves. */
+void cluster_find_max(struct cluster *cluster); /* derives cpu_milli_max and memory_bytes_max */
+/* Records in the journal that the machine's state, free resources, labels, taints or faults have changed. The
+ * functions of this header that change them call it. */
 void machine_changed(const struct machine *machine);
-/* Number of the next change in the cluster's journal; 0: it has none. */
+/* Returns the number of the next change in the cluster's journal, or 0 if the cluster has no journal. */
 uint64_t cluster_next_change(const struct cluster *cluster);
-/* Numbers the changes of the new cluster after those of the one that it replaces, so that what was read from
- * one journal is never taken for a place in the other. Called before the first change. */
+/* Numbers the changes of a new cluster after those of the cluster that it replaces: a position in the old
+ * journal is never valid in the new one. Called before the first change. */
 void cluster_number_changes_after(struct cluster *cluster, const struct cluster *before);
 /* A machine's metadata that users set through the API. */
 struct machine_user {
@@ -211,11 +217,13 @@ struct machine_user {
     size_t taint_count;
     struct str managed_fields;
 };
-/* The present metadata; lives with the machine. */
+/* Returns the present metadata; valid until machine_set_user or the machine's end. */
 struct machine_user machine_user(const struct machine *machine);
-/* Replaces the metadata by copies. */
+/* Replaces the metadata by a copy of `user`, which may point into the present metadata. CHECKs that it has at
+ * most LABELS_MAX labels and LABELS_MAX taints. */
 void machine_set_user(struct machine *machine, const struct machine_user *user);
 bool machine_user_equal(const struct machine_user *a, const struct machine_user *b);
+/* Moves the machine to a state that machine_lifecycle allows. `seq` is the log position of the change. */
 void machine_set_state(struct machine *machine, enum machine_state state, int64_t now_ns, uint64_t seq);
 
 #endif

@@ -97,8 +97,8 @@ bool pattern_parse(struct str text, enum pattern_level level, struct pattern *re
     return true;
 }
 
-/* {n} starts again when the place that it counts in changes. Only {pod} beside {rack} makes rack numbers
- * unique, but colliding names are found later anyway, so the narrowest place wins. */
+/* Advances {n}, which restarts when the place that it counts in changes. The narrowest place decides,
+ * although rack numbers are unique only together with {pod}: the loader reports equal names. */
 static void count_machine(struct pattern *pattern, const struct pattern_place *place)
 {
     uint64_t where = pattern->in_block ? place->block_index + 1 : pattern->in_pod ? place->pod_index + 1 : 0;

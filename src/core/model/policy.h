@@ -1,13 +1,12 @@
 /* policy.h - the constants of the controller's behaviour that a cluster's document may set.
  *
  * One table (policy.c) names each field of struct policy by its path in the document, with its type,
- * default, bounds and meaning. Everything else follows from a row: the loader reads the field
- * (load_policy.c), `phalanx cluster policy` prints it, and docs/policy.md is what that command prints. To
- * add a constant, add a member here and a row there.
+ * default, bounds and meaning. The rest follows from the row: the loader reads the field (load_policy.c),
+ * `phalanx cluster policy` prints it, and with --markdown that command prints docs/policy.md. To add a
+ * constant, add a member here and a row there.
  *
- * A policy is fixed while a controller runs. It is a part of the cluster's document, and so of the log: a
- * replay behaves as the controller did. Limits that protect the controller, and times of the protocol
- * between controller and agents, are no policy: they are in limits.h. */
+ * A policy is fixed while a controller runs. It is part of the cluster's document, and so of the log: a
+ * replay decides as the controller did. Limits that protect the controller are in limits.h. */
 #ifndef PHX_CORE_MODEL_POLICY_H
 #define PHX_CORE_MODEL_POLICY_H
 
@@ -34,7 +33,7 @@ struct queue_settings {
     size_t strategy_count;
 };
 
-/* The signals by which a machine that fails repeatedly is called a lemon (core/lemon/lemon.h). */
+/* The signals by which a machine is classified as a lemon: one that fails repeatedly (core/lemon/lemon.h). */
 enum lemon_signal {
     LEMON_SIGNAL_EXCLUSIONS,
     LEMON_SIGNAL_XIDS,
@@ -56,14 +55,14 @@ struct lemon_settings {
  * phalanx.dev/sub-health, else the cluster's setting. */
 enum sub_health {
     SUB_HEALTH_IGNORE,
-    SUB_HEALTH_GRACE_EXIT, /* its ranks are told, save and restart elsewhere; at the latest after their
-                            * grace */
-    SUB_HEALTH_FORCE_EXIT, /* they restart elsewhere at once */
+    /* Ranks on the machine are given notice, save, and restart elsewhere, at the latest after their grace. */
+    SUB_HEALTH_GRACE_EXIT,
+    SUB_HEALTH_FORCE_EXIT, /* ranks on the machine restart elsewhere at once */
     SUB_HEALTH_HOT_SWITCH, /* as graceExit, but only to an available machine, and never without a save */
     SUB_HEALTHS
 };
 extern const char *const sub_health_names[SUB_HEALTHS]; /* as users write them: "graceExit" */
-bool sub_health_read(struct str text, enum sub_health *ret);
+bool sub_health_read(struct str text, enum sub_health *ret); /* false: not one of the names */
 
 /* When a job that makes no steps is suspected to hang (core/hang/hang.h). */
 struct hang_settings {
@@ -73,15 +72,15 @@ struct hang_settings {
     int64_t first_step_ns; /* for start, restore and the first steps */
     int64_t checkpoint_ns; /* while a checkpoint is being saved */
     int64_t answer_ns;     /* wait for a rank's record */
-    int64_t join_ns; /* a rank that runs and has not joined though its peers have (recover/unjoined.c) */
+    int64_t join_ns; /* how long a rank may run without joining after its peers joined (recover/unjoined.c) */
 };
 
-/* How many machines faults may take out of work (core/health/isolate.c). */
+/* The breaker that limits how many machines faults may take out of work (core/health/isolate.c). */
 struct fault_settings {
     int64_t breaker_window_ns; /* over which the breaker counts isolations */
 };
 
-/* Bytes of documents that are kept at most (core/object/keep.c). */
+/* Limits of the bytes of stored documents (core/object/keep.c). */
 struct stored_bytes_settings {
     int64_t namespace_max, cluster_max;
 };
@@ -93,16 +92,16 @@ struct repair_hook {
     int64_t timeout_ns;
     int64_t retries;    /* tries after the first one */
     int64_t backoff_ns; /* before the first retry; doubles */
-    bool reboots;       /* the machine goes down and comes back, which is the hook's success */
+    bool reboots;       /* the machine reboots; the hook succeeds when its agent registers again */
 };
 enum { REPAIR_HOOKS_MAX = 16 };
 struct repair_settings {
     struct repair_hook *hooks; /* from the mildest to the hardest; in the cluster's arena */
     size_t hook_count;
-    bool qualify;        /* tests the machine before it comes back, by spec.qualification */
+    bool qualify;        /* tests the machine by spec.qualification before it returns to work */
     int64_t absent_ns;   /* a machine whose agent is away for longer cannot be repaired by a hook */
-    int64_t watch_ns;    /* time that a returned machine is RETURNED */
-    int64_t recall_ns;   /* time that an earlier repair counts */
+    int64_t watch_ns;    /* how long a repaired machine stays ISOLATION_RETURNED */
+    int64_t recall_ns;   /* how long an earlier repair counts */
     int64_t reboots_max; /* reboots for one fault code within that time; after them, a ticket */
     int64_t history_max; /* number of ended Repairs that are kept */
 };
@@ -113,7 +112,7 @@ struct policy {
     int64_t chip_teraflops;     /* peak of one chip, 10^12 operations a second; 0: unknown */
     int64_t pace_window_ns;     /* window of a comparison of ranks (core/pace/pace.h) */
     enum sub_health sub_health;
-    bool act_on_failure; /* a JobSet acts on a Job's failure at once; false: when its pods have ended */
+    bool act_on_failure; /* a JobSet acts on a Job's failure at once; false: when the Job's pods have ended */
     struct queue_settings queues;
     struct lemon_settings lemons;
     struct hang_settings hangs;
@@ -137,23 +136,25 @@ struct policy_field {
     size_t offset; /* of the member in struct policy */
     int64_t fallback, min, max;
     const char *const *names;  /* POLICY_CHOICE: [max + 1] */
-    const char *fallback_text; /* NULL: the fallback's value says it */
-    const char *text;          /* what it means, as a part of a sentence, for people */
+    const char *fallback_text; /* how the fallback is printed; NULL: as its value */
+    const char *text;          /* the field's meaning for people, as part of a sentence */
 };
 /* All fields, those of one object together. */
 extern const struct policy_field policy_fields[];
 extern const size_t policy_field_count;
 
-/* The defaults; repair.hooks and queues.strategies are the loader's. */
+/* Returns the defaults of the table. The loader alone sets repair.hooks and queues.strategies, and derives
+ * heartbeat_ns (0 here) from the lease. */
 struct policy policy_default(void);
 int64_t policy_get(const struct policy *policy, const struct policy_field *field);
+/* CHECKs that the value is the field's fallback or within its bounds. */
 void policy_set(struct policy *policy, const struct policy_field *field, int64_t value);
-/* Appends a value of the field as the document has it, such as 5, 3s, true or graceExit; for a default
- * that no value says, its text. */
+/* Appends a value of the field in the form of the document, such as 5, 3s, true or graceExit. The fallback is
+ * printed as its text, if it has one. */
 void policy_print_value(const struct policy_field *field, int64_t value, struct buf *out);
-/* Appends the values that the field may have, for people: "100ms to 1h". */
+/* Appends the range of the field's values, for people: "100ms to 1h". */
 void policy_print_range(const struct policy_field *field, struct buf *out);
-/* Appends docs/policy.md: a table of all fields. */
+/* Appends the text of docs/policy.md: a table of all fields. */
 void policy_document(struct buf *out);
 
 #endif

@@ -1,8 +1,8 @@
 /* qualification.h - the tests of machines before work: the vocabulary of the cluster file's section
  * spec.qualification, of `phalanx qualify`, and of the body of its errands (docs/qualify.md).
  *
- * A test gives figures; golden thresholds set how good a figure must be, each in the direction of its
- * kind.
+ * A test measures figures. A golden threshold is the lowest or, for some figures, the highest value that
+ * passes.
  */
 #ifndef PHX_CORE_MODEL_QUALIFICATION_H
 #define PHX_CORE_MODEL_QUALIFICATION_H
@@ -10,7 +10,7 @@
 #include "doc/doc.h"
 #include "core/spec/spec.h"
 
-/* In the order in which they run. The first five test a machine alone; pair, two of them. */
+/* The tests, in the order in which they run. The first five test a machine alone; pair tests two machines. */
 enum qualify_test {
     QUALIFY_CPU,
     QUALIFY_MEMORY,
@@ -35,11 +35,11 @@ const char *qualify_test_name(enum qualify_test test); /* "cpu"; in fault codes 
 bool qualify_test_find(struct str name, enum qualify_test *ret_test);
 const struct qualify_figure *qualify_figure_find(struct str name); /* NULL: unknown */
 
-/* Whether gangs wait for tests of their machines. */
+/* Whether a gang's machines are tested before it starts. */
 enum preflight_mode {
     PREFLIGHT_OFF,
     PREFLIGHT_ON,    /* each machine alone */
-    PREFLIGHT_PAIRS, /* and then in pairs */
+    PREFLIGHT_PAIRS, /* each machine alone, then in pairs */
 };
 bool preflight_mode_find(struct str text, enum preflight_mode *ret_mode); /* "true", "false", "pairs" */
 
@@ -48,7 +48,7 @@ struct qualify_class {
     struct str name;
     struct labels labels; /* labels of the machines in the class */
     struct str body;   /* of an errand that tests one machine: {"tests":[...],"seconds":N,"golden":{...}} */
-    struct str golden; /* the thresholds as JSON, for pairs */
+    struct str golden; /* the golden thresholds as JSON, for errands that test a pair */
     int64_t seconds;
 };
 struct qualification {
@@ -56,13 +56,14 @@ struct qualification {
     int64_t valid_ns;                    /* how long a passed test is valid */
     int64_t timeout_ns, pair_timeout_ns; /* of a machine's tests; of a round of pairs */
     int64_t straggler_percent; /* of the median: a machine whose network test takes longer is a straggler */
-    int64_t pair_port;                   /* the first of QUALIFY_PAIR_PORTS ports of machines */
-    struct qualify_class *classes;       /* the first class that fits is used; the last one fits all */
+    int64_t pair_port;         /* the first of QUALIFY_PAIR_PORTS ports on each machine */
+    struct qualify_class *classes; /* the last one has no labels, and fits every machine */
     size_t class_count;
 };
 enum { QUALIFY_CLASSES_MAX = 64, QUALIFY_PAIR_PORTS = 64 };
 
 struct machine;
+/* Returns the first class whose labels the machine has. */
 const struct qualify_class *qualify_class_of(const struct qualification *settings,
                                              const struct machine *machine);
 

@@ -1,4 +1,4 @@
-/* change.c - creation, changes and deletion of stored objects. */
+/* change.c - creates, replaces and deletes stored objects. */
 #include "core/object/internal.h"
 
 #include "core/words/limits.h"
@@ -41,7 +41,7 @@ void finalizer_drop(struct doc *document, const char *name)
         doc_unset(doc_get(document, "metadata"), "finalizers");
 }
 
-/* Whether finalizers still hold the object. A Namespace has a list of its own, spec.finalizers. */
+/* Returns whether the object has finalizers. A Namespace also has the list spec.finalizers. */
 static bool is_held(const struct object *object)
 {
     return doc_len(doc_path(object->document, "metadata", "finalizers", NULL)) > 0 ||
@@ -65,7 +65,7 @@ struct object *object_create(struct step *step, enum object_kind kind, struct ar
                              struct doc *document)
 {
     struct object *object = object_make(step->objects, kind, step_uid(step), document);
-    vec_push(&step->objects->dead_arenas, *arena); /* the caller may still read what it wrote */
+    vec_push(&step->objects->dead_arenas, *arena); /* the caller may still read its document */
     *arena = (struct arena){0};
     enter(step, object);
     return object;
@@ -84,7 +84,7 @@ void object_remove(struct step *step, struct object *object)
     CHECK(!object_find_uid(store, object->uid));
 }
 
-/* Compares all but metadata and status: the content that a generation counts. */
+/* Compares everything except metadata and status: the content whose changes a generation counts. */
 static bool same_content(const struct doc *a, const struct doc *b)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -111,7 +111,7 @@ void object_replace(struct step *step, struct object *object, struct arena *aren
     vec_push(&step->objects->dead_arenas, *arena);
     *arena = (struct arena){0};
     step->objects->kinds[object->kind].version++;
-    step->schedule |= object->kind == OBJECT_NAMESPACE; /* its labels may bar Pods, or let them pass */
+    step->schedule |= object->kind == OBJECT_NAMESPACE; /* its labels may forbid or allow Pods */
     if (object->deleted_ns && !is_held(object)) {
         object_remove(step, object);
         return;
@@ -140,7 +140,7 @@ void object_set_status(struct step *step, const struct object *shown, const stru
     object_set_document(step->objects, object, document);
     step->objects->kinds[object->kind].version++;
     if (object->changed_seq !=
-        step->seq) /* otherwise watchers are told of it in this step already, and see its final state */
+        step->seq) /* otherwise this step notifies watchers already, and they see the final state */
         step_changed(step, CHANGE_MODIFIED, ref_object(object));
 }
 
@@ -191,7 +191,7 @@ static bool is_full(const struct step *step, enum object_kind kind, struct str n
 {
     const struct resource *info = object_kind_info(kind);
     if (object_count(step->objects, kind) < info->per_namespace_max)
-        return false; /* all together are fewer than one namespace may have */
+        return false; /* all namespaces together have fewer than one may have */
     return object_count_in(step->objects, kind, info->namespaced ? namespace_ : STR("")) >=
            info->per_namespace_max;
 }

@@ -1,4 +1,4 @@
-/* convert.c - between the versions in which a kind is served: kueue.x-k8s.io/v1beta1 and v1beta2
+/* convert.c - converts between the versions in which a kind is served: kueue.x-k8s.io/v1beta1 and v1beta2
  * (kubernetes-sigs/kueue, apis/kueue/v1beta1, *_conversion.go). v1beta2 is stored.
  *
  *     v1beta1                                        v1beta2
@@ -65,7 +65,7 @@ static void move_member(struct arena *arena, struct doc *from, struct doc *to, c
     doc_set(arena, to, str_from(key), value);
 }
 
-/* The ways to reach another cluster: members of spec in v1beta1, of spec.clusterSource in v1beta2. */
+/* Converts the sources of a remote cluster: members of spec in v1beta1, of spec.clusterSource in v1beta2. */
 static void convert_sources(struct arena *arena, struct doc *spec, bool to_stored)
 {
     struct doc *source = to_stored ? doc_new(arena, DOC_OBJECT) : doc_get(spec, "clusterSource");

@@ -1,10 +1,10 @@
-/* keep.c - the form in which a document is kept, and the bytes of all of them.
+/* keep.c - the form in which documents are kept, and the sums of their bytes.
  *
- * Kept is a copy in an arena of its own, in which these parts are packed (doc/pack.h):
+ * The store keeps a copy of each document in its own arena, in which these parts are packed (doc/pack.h):
  *     metadata.managedFields            of every kind
  *     data, binaryData                  of ConfigMaps and Secrets
- * Every object is charged with doc_bytes of that copy; cluster-wide kinds are charged to the namespace "".
- * Documents that job/ and admit/ keep are charged as they are, whenever their owners are noted (owners.c).
+ * An object is charged with doc_bytes of that copy, to its namespace; cluster-wide kinds to the namespace "".
+ * Documents that job/ and admit/ keep are charged as they are, whenever their owners are updated (owners.c).
  */
 #include "core/object/internal.h"
 
@@ -16,7 +16,7 @@ struct kept_bytes {
     struct list_node node; /* in object_store.kept */
 };
 
-/* The bytes that a document outside of this store is charged with. */
+/* The bytes charged for a document that job/ or admit/ keeps. */
 struct charge {
     struct str namespace_; /* of its entry in object_store.kept_by_namespace */
     uint64_t bytes;
@@ -31,7 +31,7 @@ static bool is_packed(enum object_kind kind, bool metadata, struct str key)
            (str_is(key, "data") || str_is(key, "binaryData"));
 }
 
-/* Copies `from` with its packed members; `metadata`: it is the metadata of the object. */
+/* Returns a copy in the form in which objects are kept. `metadata`: `from` is the metadata of the object. */
 static struct doc *keep_members(struct arena *arena, enum object_kind kind, const struct doc *from,
                                 bool metadata)
 {
@@ -68,7 +68,7 @@ struct doc *object_kept_form(struct arena *arena, enum object_kind kind, const s
     return keep_members(arena, kind, document, false);
 }
 
-/* Measured on a copy, since packing decides about it. */
+/* Packs a copy, because the size depends on the packing. */
 uint64_t object_kept_bytes(enum object_kind kind, const struct doc *document)
 {
     struct arena arena ARENA_CLEANUP = {0};

@@ -1,4 +1,4 @@
-/* owners.c - owners and dependents: dependents by the owner's uid, over stored objects and JobSets. */
+/* owners.c - the index of dependents by the owner's uid, over all kinds, and the work for react/collect.c. */
 #include "core/object/internal.h"
 
 static size_t place_of(const obj_id *uids, size_t count, obj_id uid)
@@ -72,7 +72,7 @@ struct dependents owners_dependents(const struct object_store *store, obj_id own
     return entry ? (struct dependents){entry->uids.items, entry->uids.len} : (struct dependents){0};
 }
 
-/* --- what core/react/collect.c has to look at --------------------------------------------------- */
+/* --- work for core/react/collect.c ---------------------------------------------------------------------- */
 
 static bool take(struct uid_queue *queue, obj_id *ret_uid)
 {

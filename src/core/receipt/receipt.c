@@ -29,7 +29,7 @@ struct receipts *receipts_new(void)
     return receipts;
 }
 
-/* Ids are parts of cryptographic sums, so eight bytes tell those of one book apart. */
+/* Returns the first eight bytes of the id. Ids are parts of cryptographic hashes, so eight bytes suffice. */
 static uint64_t map_key(struct str id)
 {
     uint64_t key;

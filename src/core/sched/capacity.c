@@ -9,9 +9,9 @@ enum { CAPACITY_SHAPES = 16 };
 
 struct capacity {
     VEC(struct shape_capacity *) shapes;
-    uint64_t asked; /* for the shape asked for longest ago */
-    uint64_t made;  /* shapes in all; number of the newest */
-    uint64_t last;  /* number of the shape that was asked for last */
+    uint64_t asked; /* counter of uses: the time of the last one */
+    uint64_t made;  /* number of shapes ever made: the number of the newest */
+    uint64_t last;  /* number of the most recently used shape */
 };
 
 struct capacity *capacity_new(void)
@@ -46,8 +46,8 @@ void capacity_free(struct capacity *capacity)
 
 /* --- one machine -------------------------------------------------------------------------------------- */
 
-/* Returns the position of the first block with more room than `fits`, or with as much and an index of at
- * least `block`. */
+/* Returns the position of the first block with more than `fits` places, or with `fits` places and an index of
+ * at least `block`. */
 static size_t find_in_order(const struct capacity_sums *sums, uint64_t fits, uint32_t block)
 {
     size_t low = 0, high = sums->order_len;
@@ -62,7 +62,7 @@ static size_t find_in_order(const struct capacity_sums *sums, uint64_t fits, uin
     return low;
 }
 
-/* Sets a block's room, and moves the block to its new position. */
+/* Sets a block's number of places, and moves the block to its new position in the order. */
 static void set_block_fits(struct capacity_sums *sums, uint32_t block, uint64_t fits)
 {
     uint32_t *order = sums->order;
@@ -129,7 +129,7 @@ struct judgement {
     uint8_t class, refusal;
 };
 
-/* Returns the machine's present room for the shape, and notes its free chips in `kept`. */
+/* Computes how many tasks of the shape the machine can take, and sets its free chips in `kept`. */
 static struct judgement judge(struct shape_capacity *kept, const struct cluster *cluster, machine_id id)
 {
     const struct machine *machine = &cluster->machines[id];
@@ -154,7 +154,7 @@ static struct judgement judge(struct shape_capacity *kept, const struct cluster 
     return now;
 }
 
-/* Keeps the machine's room, and the holder of its chips where the request can name one. */
+/* Stores the machine's judgement in `kept`, and the holder of its chips if the request can name holders. */
 static void note_machine(struct shape_capacity *kept, const struct cluster *cluster, machine_id id,
                          const struct place_request *request, const void *context)
 {
@@ -220,7 +220,7 @@ static const struct toleration *copy_tolerations(struct arena *arena, const stru
     return to;
 }
 
-/* Only what one machine is asked for. */
+/* Copies the fields of a job that decide whether a machine can take a task. */
 static struct place_job copy_job(struct arena *arena, const struct place_job *job)
 {
     return (struct place_job){
@@ -261,7 +261,7 @@ static struct shape_capacity *shape_new(const struct cluster *cluster, const str
     return kept;
 }
 
-/* A slot for one more: that of the shape asked for longest ago, when all are taken. */
+/* Returns a free slot. If there is none, frees the least recently used shape and returns its slot. */
 static struct shape_capacity **make_slot(struct capacity *capacity)
 {
     if (capacity->shapes.len < CAPACITY_SHAPES) {
@@ -276,7 +276,7 @@ static struct shape_capacity **make_slot(struct capacity *capacity)
     return oldest;
 }
 
-/* Nothing but the machines as they stand decides about its places. */
+/* Implements sched_is_plain, and sets the number of tasks. */
 static bool is_plain(const struct place_request *request, uint64_t *ret_tasks)
 {
     const struct place_job *like = request->jobs;
@@ -337,7 +337,7 @@ uint64_t capacity_asked(const struct capacity *capacity)
     return capacity ? capacity->last : 0;
 }
 
-/* Returns the numbered shape, brought up to date; NULL: it is not kept any more. */
+/* Returns the numbered shape, updated, or NULL if the cache has dropped it. */
 static struct shape_capacity *numbered(const struct cluster *cluster, const struct place_request *request,
                                        const void *context, uint64_t shape)
 {
@@ -439,7 +439,7 @@ void capacity_why(struct shape_capacity *kept, const struct cluster *cluster,
     buf_add_str(why, buf_str(&kept->why));
 }
 
-/* --- what holds --------------------------------------------------------------------------------------- */
+/* --- checks ------------------------------------------------------------------------------------------- */
 
 static void check_refusals(const struct shape_capacity *kept)
 {
@@ -488,7 +488,7 @@ static void check_sums(const struct shape_capacity *kept, const struct cluster *
     }
 }
 
-/* A machine that is not in the journal behind what was read is as it was judged. */
+/* CHECKs a shape: a machine without unread changes must be as it was judged, and the sums must be right. */
 static void check_shape(struct shape_capacity *kept, const struct cluster *cluster)
 {
     const struct machine_changes *changes = cluster->changes;

@@ -105,8 +105,8 @@ static void prepare(struct placer *placer)
         placer->avoid[id] |= placer->cluster->machines[id].suspect;
 }
 
-/* Counts the gang's neighbourhood. The last machine of a task belongs to it even if that machine is gone,
- * so that the replacement comes near. */
+/* Counts the gang's tasks in each block and pod by their last machines, even lost ones, so replacements are
+ * placed near the gang. */
 static void count_neighbours(struct placer *placer)
 {
     const struct cluster *cluster = placer->cluster;
@@ -121,7 +121,7 @@ static void count_neighbours(struct placer *placer)
     }
 }
 
-/* Resets the attempt to the cluster as it stands, with no task of the gang placed. */
+/* Resets the attempt to the cluster's present state, with no task of the gang placed. */
 static void start_attempt(struct placer *placer)
 {
     const struct cluster *cluster = placer->cluster;
@@ -151,7 +151,7 @@ void place_assign(struct placer *placer, const struct place_job *job, size_t tas
     CHECK(task < placer->task_count && id < placer->cluster->machine_count);
     const uint64_t *own = placer->request->own_chips;
     uint64_t before = own && stays ? own[id] & placer->free[id] : 0;
-    /* A task that stays gets the chips that its gang already holds there. */
+    /* A task that stays gets chips that its gang already holds on the machine. */
     uint64_t from = (uint32_t)__builtin_popcountll(before) >= job->chips ? before : placer->free[id];
     uint64_t chips = place_chips(from, job->chips);
     CHECK(placer->places[task].machine == MACHINE_NONE && placer->chips_left >= job->chips);
@@ -281,8 +281,8 @@ static int compare_kind(const struct shape *a, const struct shape *b)
     return has_rule(a) == has_rule(b) ? 0 : has_rule(a) ? -1 : 1;
 }
 
-/* Exclusive jobs need whole domains and come first; then tasks with many chips, which fit in fewest
- * places. */
+/* Orders shapes by difficulty: exclusive jobs, which need whole domains, then tasks with many chips, which
+ * fit in the fewest places. */
 static int compare_size(const void *a_shape, const void *b_shape)
 {
     const struct shape *a = a_shape, *b = b_shape;
@@ -331,8 +331,8 @@ static bool attempt(struct placer *placer, int (*order)(const void *, const void
     return true;
 }
 
-/* Counts the places for each shape alone. False: one has too few, so that no order of shapes helps. Tasks
- * that stay on spares are not counted, so a gang that was placed before is always tried. */
+/* Counts the places for each shape alone. Returns false if a shape has too few, so no order of shapes can
+ * help. Tasks that stay on spares are not counted, so a gang that was placed before is always tried. */
 static bool count_eligible(struct placer *placer)
 {
     bool enough = true;
@@ -348,9 +348,10 @@ static bool count_eligible(struct placer *placer)
     return enough;
 }
 
-/* A single shape without exclusive domains needs one attempt: keeping survivors cannot take room from its
- * other tasks, and where a topology rule interferes, place_topology moves them all. Several shapes are a
- * packing problem: after a failed attempt, the shape that failed moves forward in the order. */
+/* Tries attempts until one succeeds. A single shape without exclusive domains needs one attempt: keeping
+ * survivors cannot take places from its other tasks, and where a topology rule interferes, place_topology
+ * moves them all. Several shapes are a packing problem: after a failed attempt, the shape that failed moves
+ * forward in the order. */
 static bool search(struct placer *placer)
 {
     if (attempt(placer, compare_size, true))

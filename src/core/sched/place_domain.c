@@ -13,8 +13,8 @@ struct domain {
     obj_id holders[2];     /* jobs with tasks in it, the first two found; 0: none */
     obj_id owner;          /* the job that holds it exclusively; 0: none */
     bool claimed;          /* claimed by a job of this gang */
-    uint64_t room[3];      /* room in tasks: without spares and avoided machines, with spares, with all */
-    uint32_t votes;        /* tasks of the present job that were in it */
+    uint64_t room[3];      /* places: without spares and avoided machines, with spares, with all machines */
+    uint32_t votes;        /* tasks of the present job that were in the domain */
 };
 struct domains {
     struct domain *list;
@@ -103,7 +103,7 @@ static void find_holders(const struct placer *placer, struct domains *domains)
     }
 }
 
-/* Computes the shape's room in each domain; leaves the placer's pool empty. */
+/* Computes the places for the shape in each domain. Leaves the placer's pool empty. */
 static void find_room(struct placer *placer, const struct shape *shape, struct domains *domains)
 {
     place_pool(placer, shape->like, shape->tasks);
@@ -119,14 +119,14 @@ static void find_room(struct placer *placer, const struct shape *shape, struct d
     placer->pool_len = 0;
 }
 
-/* Whether a job without any placed task may use the domain. */
+/* Returns whether a job that has no running task may use the domain. */
 static bool open_to(const struct domain *domain, obj_id job)
 {
     return !domain->claimed && !domain->holders[0] && (!domain->owner || domain->owner == job);
 }
 
-/* Chooses, among the pods with enough domains for the whole shape, the one with the fewest; a pod with
- * tasks of the gang goes first. */
+/* Chooses a pod with enough domains for the whole shape: the one with the most tasks of the gang, then the
+ * one with the fewest such domains. */
 static void find_target_pod(struct placer *placer, const struct shape *shape, struct domains *domains,
                             uint64_t most)
 {
@@ -181,8 +181,8 @@ static bool holds(const struct domain *domain, obj_id job)
     return job && (domain->holders[0] == job || domain->holders[1] == job);
 }
 
-/* Whether the job has running tasks: these bind its other tasks to the same domain, whichever jobs share
- * it. */
+/* Returns whether the job has running tasks. They bind its other tasks to their domain, which other jobs may
+ * use as well. */
 static bool is_bound(const struct domains *domains, obj_id job)
 {
     for (uint32_t d = 0; d < domains->count; d++)
@@ -248,7 +248,7 @@ static void place_in_domain(struct placer *placer, uint32_t index, struct domain
     placer->pool_len = 0;
 }
 
-/* Jobs that were placed before choose first, then large ones: a domain for a large job also fits a small
+/* Jobs that were placed before choose first, then large jobs: a domain for a large job also fits a small
  * one. */
 struct waiting_job {
     uint32_t index, count;

@@ -12,8 +12,8 @@ static uint64_t run_mask(uint32_t first, uint32_t count)
     return (count == 64 ? UINT64_MAX : (UINT64_C(1) << count) - 1) << first;
 }
 
-/* Returns the size of the largest aligned power-of-two group around `first` that is wholly free, and that
- * taking it would break. */
+/* Returns the size of the largest aligned power-of-two group around `first` that is wholly free: the group
+ * that taking chips there would break up. */
 static uint32_t group_around(uint64_t free, uint32_t first, uint32_t size)
 {
     CHECK(size > 0 && (size & (size - 1)) == 0 && first % size == 0);
@@ -76,8 +76,8 @@ static uint32_t free_chips(const struct placer *placer, machine_id id)
     return (uint32_t)__builtin_popcountll(placer->free[id]);
 }
 
-/* Takes `tasks` places on the machines first .. first + count - 1: those with the fewest free chips first,
- * so that wholly free machines stay so. */
+/* Takes `tasks` places on the machines first .. first + count - 1, those with the fewest free chips first, to
+ * keep wholly free machines free. */
 static void fill_machines(const struct chooser *chooser, machine_id first, uint32_t count, uint64_t tasks)
 {
     struct placer *placer = chooser->placer;
@@ -111,11 +111,11 @@ static void fill_machines(const struct chooser *chooser, machine_id first, uint3
 /* A container to fill: a block of a pod, or a pod of the cluster. */
 struct holder {
     uint32_t index;
-    uint32_t load; /* tasks of this gang that are in it already */
+    uint32_t load; /* tasks of this gang that were placed in it already */
     uint64_t fits;
 };
 
-/* Orders holders by tasks of the gang, then by room, so that few are used. */
+/* Orders holders by tasks of the gang, then by places, the most first, so few holders are used. */
 static int compare_holders(const void *a_holder, const void *b_holder)
 {
     const struct holder *a = a_holder, *b = b_holder;
@@ -126,7 +126,7 @@ static int compare_holders(const void *a_holder, const void *b_holder)
     return a->index < b->index ? -1 : a->index > b->index;
 }
 
-/* Compares holders with room for `tasks`: more tasks of the gang is better, then less room. */
+/* Compares two holders with enough places: better has more tasks of the gang, then fewer places. */
 static bool better_fit(const struct holder *a, const struct holder *b)
 {
     if (a->load != b->load)
@@ -138,7 +138,7 @@ static bool better_fit(const struct holder *a, const struct holder *b)
 
 typedef void fill_fn(const struct chooser *chooser, uint32_t index, uint64_t tasks);
 
-/* Uses the first holders whole; puts the remaining tasks into the one holder that they fit best. */
+/* Fills the first holders completely, and puts the remaining tasks into the one holder that they fit best. */
 static void fill_holders(const struct chooser *chooser, struct holder *holders, size_t count, fill_fn *fill,
                          uint64_t tasks)
 {
@@ -166,7 +166,7 @@ static void fill_block(const struct chooser *chooser, uint32_t index, uint64_t t
     fill_machines(chooser, block->first, block->count, tasks);
 }
 
-/* Finds the best block of [first, first + count) with room for all tasks, and `chips` free chips. */
+/* Finds the best block of [first, first + count) with places for all tasks, and `chips` free chips. */
 static bool one_block(const struct placer *placer, uint32_t first, uint32_t count, uint64_t tasks,
                       uint64_t chips, uint32_t *ret_block)
 {
@@ -264,9 +264,8 @@ static void sum_places(const struct chooser *chooser)
     }
 }
 
-/* Finds the best block with room for these tasks and for the chips of all that are not placed yet. A kept
- * shape has its blocks in order of room, and nothing of its gang is placed; room for all tasks has their
- * chips. */
+/* Finds the best block with places for these tasks and free chips for all tasks that are not placed yet. For
+ * a cached shape, whose gang has no other tasks, the order of its blocks gives the answer. */
 static bool block_for_all(const struct chooser *chooser, uint64_t tasks, uint32_t *ret_block)
 {
     const struct placer *placer = chooser->placer;
@@ -296,7 +295,7 @@ static void fill_class(struct placer *placer, uint8_t class, uint64_t tasks)
         fill_cluster(&chooser, tasks);
 }
 
-/* Places tasks without chips one by one, each where the fewest tasks are. */
+/* Places tasks without chips one by one, each on the machine with the fewest tasks. */
 static void spread(struct placer *placer, uint64_t tasks)
 {
     struct heap heap = {0};

@@ -23,15 +23,15 @@ static bool tolerates(const struct place_job *job, const struct taint *taint)
            one_tolerates(job->more_tolerations, job->more_toleration_count, taint);
 }
 
-/* Whether the taint keeps the job away. NoSchedule concerns the scheduler, which does not place jobs that
- * name their machine. */
+/* Returns whether the taint repels the job. NoSchedule does not apply to jobs that name their machine,
+ * because the scheduler does not choose it. */
 static bool repels(const struct place_job *job, const struct taint *taint)
 {
     return !(job->node_name.len && str_is(taint->effect, "NoSchedule")) && !tolerates(job, taint);
 }
 
-/* Whether the machine has a taint with a soft (or, if not `soft`, a hard) effect that the job does not
- * tolerate. */
+/* Returns whether the machine has a taint that repels the job: a PreferNoSchedule one if `soft`, otherwise
+ * one with another effect. */
 static bool repelled(const struct place_job *job, const struct machine *machine, bool soft)
 {
     for (size_t i = 0; i < machine->taint_count; i++)
@@ -85,7 +85,7 @@ static bool meets(const struct machine *machine, const struct node_rule *rule)
     return rule->op == NODE_GT ? number > bound : number < bound;
 }
 
-/* Terms are alternatives; all rules of one term must hold. */
+/* Returns whether the machine satisfies all rules of one of the job's terms, or the job has no terms. */
 static bool has_affinity(const struct machine *machine, const struct place_job *job)
 {
     for (size_t t = 0; t < job->node_term_count; t++) {
@@ -142,8 +142,8 @@ static enum refusal judge_state(const struct place_job *job, const struct machin
     return repelled(job, machine, false) ? REFUSED_TAINT : FITS;
 }
 
-/* place_domain.c compares the domains of exclusive jobs, because a shape has many jobs and only there the
- * job is known. */
+/* Judges exclusive domains for jobs that are not exclusive. place_domain.c judges them for exclusive jobs,
+ * because the jobs of a shape use different domains. */
 static enum refusal judge_domain(const struct placer *placer, const struct place_job *job, machine_id id)
 {
     if (job->exclusive_topology.len)
@@ -160,7 +160,7 @@ static uint64_t least(uint64_t a, uint64_t b)
     return a < b ? a : b;
 }
 
-/* Returns how many tasks fit into the rest of a capacity. A capacity of 0 is unknown and does not limit. */
+/* Returns how many tasks fit into the free part of a capacity. A capacity of 0 is unknown and no limit. */
 static uint64_t room(int64_t capacity, int64_t used, int64_t taken, int64_t each, uint64_t most)
 {
     CHECK(capacity >= 0 && taken >= 0 && each >= 0);
@@ -170,7 +170,7 @@ static uint64_t room(int64_t capacity, int64_t used, int64_t taken, int64_t each
     return left < each ? 0 : least(most, (uint64_t)(left / each));
 }
 
-/* `kept`: resources that are reserved for others count as used. */
+/* Returns how many tasks the machine's cpu allows. `kept`: resources reserved for others count as used. */
 static uint64_t room_cpu(const struct placer *placer, const struct place_job *job,
                          const struct machine *machine, uint64_t most, bool kept)
 {

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-/* A task of the unit: to be placed, kept where it was, or not part of this request. */
+/* A task of the unit: to be placed, kept on its machine, or running and not part of this request. */
 struct member {
     uint32_t ordinal;
     uint32_t job, task; /* indexes in the request; job UINT32_MAX: it runs already */
@@ -171,8 +171,8 @@ static void fill_leaf(void *context, uint32_t domain, uint64_t tasks)
     hand_out(filling);
 }
 
-/* Finds the best domain of the level with room for the tasks: the least room; among equals, the fewest
- * places outside of whole slices, then the most tasks of the gang. */
+/* Finds the best domain of the level with places for the tasks: the one with the fewest places, then with the
+ * fewest places outside of whole slices, then with the most of the gang in its pod. */
 static bool best_domain(const struct placer *placer, const struct place_level *level, const uint32_t *domains,
                         uint32_t count, uint64_t tasks, uint32_t *ret_domain)
 {
@@ -210,7 +210,8 @@ static uint64_t count_missing(const struct side *side, size_t first, size_t end)
     return tasks;
 }
 
-/* Places the missing members first .. end in the scope, regardless of the levels below it; false: no room. */
+/* Places the missing members first .. end in the scope, regardless of the levels below it. Returns false if
+ * they do not fit. */
 static bool fill_scope(struct unit *unit, struct side *side, size_t first, size_t end, struct scope scope)
 {
     uint64_t tasks = count_missing(side, first, end);
@@ -232,8 +233,8 @@ static bool fill_scope(struct unit *unit, struct side *side, size_t first, size_
 
 /* --- beside tasks that stay --------------------------------------------------------------------------- */
 
-/* Finds the domain of the level that contains all placed members first .. end; false: they are in several,
- * or none is placed. *ret_any: whether one is placed. */
+/* Finds the domain of the level that contains all placed members first .. end. Returns false if they are in
+ * several domains or in none. *ret_any: whether a member is placed. */
 static bool common_domain(const struct side *side, size_t first, size_t end, uint32_t level,
                           uint32_t *ret_domain, bool *ret_any)
 {
@@ -254,8 +255,8 @@ static bool common_domain(const struct side *side, size_t first, size_t end, uin
     return true;
 }
 
-/* Fills slice by slice: a slice with remaining tasks is completed beside them, a lost slice gets a new
- * domain. */
+/* Fills slice by slice: completes a slice with remaining tasks in their domain, and places a lost slice in a
+ * new domain. */
 static bool fill_slices(struct unit *unit, struct side *side, size_t first, size_t end, size_t layer,
                         struct scope scope)
 {
@@ -281,7 +282,7 @@ static bool fill_slices(struct unit *unit, struct side *side, size_t first, size
     return true;
 }
 
-/* As common_domain, for the whole unit. */
+/* Does the same as common_domain for the whole unit. */
 static bool common_of_unit(const struct unit *unit, uint32_t level, uint32_t *ret_domain, bool *ret_any)
 {
     *ret_any = false;
@@ -308,8 +309,8 @@ static bool fill_sides(struct unit *unit, struct scope scope)
     return true;
 }
 
-/* Places the rest of a unit of which some tasks stay: in their domain, or, if that is only preferred, as
- * near as there is room. */
+/* Places the missing tasks of a unit when others stay: in the domain of those or, if the rule only prefers
+ * it, as near as possible. */
 static bool repair(struct unit *unit)
 {
     struct scope scope = everywhere;
@@ -339,7 +340,7 @@ static bool some_stay(const struct unit *unit)
 
 /* --- from scratch ------------------------------------------------------------------------------------- */
 
-/* Places all sides in the scope; false: nothing is placed. */
+/* Places all sides in the scope. Returns false, with nothing placed, if they do not fit. */
 static bool fill_all(struct unit *unit, struct scope scope)
 {
     for (size_t s = 0; s < unit->side_count; s++) {
@@ -352,7 +353,7 @@ static bool fill_all(struct unit *unit, struct scope scope)
     return true;
 }
 
-/* Computes how many tasks each empty domain would hold. */
+/* Returns how many tasks each domain could take if it were empty. */
 static uint64_t *find_sizes(const struct unit *unit, const struct place_level *level)
 {
     const struct placer *placer = unit->placer;
@@ -366,7 +367,7 @@ static uint64_t *find_sizes(const struct unit *unit, const struct place_level *l
     return sizes;
 }
 
-/* Notes the domain with the most room; domains that are large enough when empty go first. */
+/* Notes, for `why`, the domain with the most places. Domains that would be large enough if empty go first. */
 static void note_nearest(struct unit *unit, uint32_t level)
 {
     struct placer *placer = unit->placer;
@@ -384,8 +385,8 @@ static void note_nearest(struct unit *unit, uint32_t level)
     placer->nearest.room = best == PLACE_NO_DOMAIN ? 0 : at->room[best];
 }
 
-/* Places the whole unit in one domain of the level. For a single shape the count of room is exact; for
- * several, domains are tried in the order in which they fit the first. */
+/* Places the whole unit in one domain of the level. For a single shape the count of places is exact. For
+ * several shapes, domains are tried in the order in which they fit the first shape. */
 static bool one_domain(struct unit *unit, uint32_t level)
 {
     struct placer *placer = unit->placer;
@@ -409,7 +410,7 @@ static bool one_domain(struct unit *unit, uint32_t level)
     return false;
 }
 
-/* Notes that room was counted in whole slices, if that is too little. */
+/* Notes, for `why`, the number of places in whole slices if it is too small. */
 static void note_slices(struct unit *unit)
 {
     const struct side *side = &unit->sides[0];
@@ -451,7 +452,7 @@ static uint64_t missing(const struct unit *unit, bool *ret_known)
     return tasks;
 }
 
-/* Notes that running tasks bind the others to their domain. */
+/* Notes, for `why`, the domain of running tasks, to which the others are bound. */
 static void note_fixed(struct unit *unit)
 {
     struct side *side = &unit->sides[0];

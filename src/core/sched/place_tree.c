@@ -39,7 +39,7 @@ static bool names(const struct topology_rule *rule, struct str key)
     return named;
 }
 
-/* Uses the cluster file's own levels down to the rule's key; a rule with another key has only that level. */
+/* Adds the cluster file's own levels down to the rule's keys. A rule with another key gets its keys alone. */
 static void own_levels(const struct topology_rule *rule, struct place_tree *tree)
 {
     bool own = !rule->key.len || is_own_key(rule->key);
@@ -112,8 +112,8 @@ static uint32_t domain_by_label(struct place_level *level, struct level_index *i
     return domain;
 }
 
-/* A domain is one value of the label within one domain of the next wider level: its name is the whole
- * path. */
+/* Finds the domains of a level. A domain is one value of the label within one domain of the next wider level,
+ * so its name is the whole path. */
 static void find_level(const struct cluster *cluster, struct arena *arena, struct place_tree *tree,
                        uint32_t at)
 {
@@ -144,7 +144,7 @@ static void find_level(const struct cluster *cluster, struct arena *arena, struc
     level->loose = ARENA_ARRAY(arena, uint64_t, level->count);
 }
 
-/* Groups items, ascending within each group: first[g] .. first[g + 1]. */
+/* Groups items: those of group g are ret_items[first[g]] up to first[g + 1], ascending. */
 static void group_items(struct arena *arena, const uint32_t *group_of, uint32_t items, uint32_t groups,
                         uint32_t **ret_first, uint32_t **ret_items)
 {
@@ -282,8 +282,8 @@ static int compare_domain(const void *a_branch, const void *b_branch)
     return a->domain < b->domain ? -1 : a->domain > b->domain;
 }
 
-/* The incomplete slice has the last ranks, so its domain comes last and the others begin with a whole
- * slice. */
+/* Moves the domain with the incomplete slice, which has the last ranks, to the end, so each other domain
+ * begins with a whole slice. */
 static void put_remainder_last(struct branch *list, size_t count, uint64_t whole)
 {
     size_t kept = 0;
@@ -298,7 +298,8 @@ static void put_remainder_last(struct branch *list, size_t count, uint64_t whole
         list[kept] = rest;
 }
 
-/* Chooses the roomiest branches first, so that few are used; the remaining tasks go where they fit best. */
+/* Chooses branches for the tasks: the largest first, to use few; the remaining tasks go where they fit best.
+ * Returns how many are used. They come first in the list, in tree order, with an incomplete slice last. */
 static size_t choose(struct branch *list, size_t count, uint64_t tasks, uint64_t whole)
 {
     qsort(list, count, sizeof *list, compare_room);

@@ -77,7 +77,7 @@ static void put_names(const struct placer *placer, enum refusal refusal, const s
     buf_add_char(why, ')');
 }
 
-/* The holders of chips, by name: "6 taken by default/llm, 2 by team-b/x"; the first ones found. */
+/* The first holders of chips that were found, for "6 taken by default/llm, 2 by team-b/x". */
 struct holders {
     obj_id ids[HOLDERS_SHOWN];
     machine_id examples[HOLDERS_SHOWN];
@@ -85,8 +85,8 @@ struct holders {
     uint32_t len;
 };
 
-/* Returns where the holder's machines are counted, of which `id` is the first; NULL: enough others are
- * named. */
+/* Returns the holder's counter of machines. A new holder gets `id` as its example. Returns NULL if enough
+ * other holders are shown. */
 static uint32_t *holder_count(struct holders *holders, machine_id id, obj_id holder)
 {
     uint32_t at = 0;
@@ -150,7 +150,7 @@ static void survey_machines(const struct placer *placer, struct survey *survey)
     }
 }
 
-/* The same, of what is kept: costs what is shown. */
+/* Makes the same survey from a cached shape, in time proportional to the number of names shown. */
 static void survey_kept(const struct shape_capacity *kept, bool names_holders, struct survey *survey)
 {
     const struct refusals *refusals = &kept->refusals;

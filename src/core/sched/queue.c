@@ -56,8 +56,8 @@ void sched_queue_done(struct sched_queue *queue)
     vec_done(&queue->gangs);
 }
 
-/* Gangs that have been the head for a whole window: no other gang may take their machines. There is more
- * than one if a gang of higher priority came to the front later. */
+/* Gangs that have been the head for a whole window: later gangs may not take their machines. There can be
+ * several, because a gang of higher priority may become the head later. */
 enum { PROTECTED_MAX = 8 };
 struct protected
 {

@@ -53,8 +53,8 @@ struct quota_tree quota_tree_copy(const struct quota_tree *tree)
     return copy;
 }
 
-/* Computes depths. Nodes that reach no root within QUOTA_DEPTH_MAX are broken: those on a cycle and those
- * below it. */
+/* Computes depths. Marks nodes that reach no root within QUOTA_DEPTH_MAX as broken: those on or below a
+ * cycle, and those that are too deep. */
 static void find_depths(struct quota_tree *tree)
 {
     for (uint32_t n = 0; n < tree->node_count; n++) {

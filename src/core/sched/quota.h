@@ -1,7 +1,7 @@
 /* quota.h - the arithmetic of shared quota: a tree of queues and cohorts that lend to each other.
  *
- * Pure numbers: node i has a parent (or is a root) and, for every *cell* (one resource of one flavour), a
- * nominal quota, what it may borrow and what it lends. Leaves are ClusterQueues, inner nodes cohorts.
+ * Pure numbers: each node has a parent (or is a root) and, for every *cell* (one resource of one flavour), a
+ * nominal quota, a borrowing limit and a lending limit. Leaves are ClusterQueues, inner nodes cohorts.
  *
  *     local(n)      what n keeps to itself:  max(0, subtree(n) - lending(n)), 0 without a lending limit
  *     subtree(n)    nominal(n) + sum over children c of  subtree(c) - local(c)
@@ -32,45 +32,48 @@ struct quota_cell {
 struct quota_node {
     uint32_t parent;          /* QUOTA_NONE: a root */
     uint32_t depth;           /* of a root: 0 */
-    bool broken;              /* on a cycle, below one, or too deep: has no quota */
+    bool broken;              /* on a cycle, below one, or too deep: the node has no quota */
     struct quota_cell *cells; /* [tree->cell_count] */
 };
 struct quota_tree {
     struct quota_node *nodes;
     size_t node_count, cell_count;
-    struct quota_cell *cells; /* owns all nodes' */
+    struct quota_cell *cells; /* owns the cells of all nodes */
     uint32_t *order;          /* nodes, children before their parents */
 };
 
-/* Makes nodes without parent, quota and usage; the caller sets nominal, borrowing, lending and parents,
- * then calls quota_tree_bind. */
+/* Makes nodes without parent, quota, usage and limits. The caller sets nominal, borrowing, lending and
+ * parents, then calls quota_tree_bind. */
 void quota_tree_init(struct quota_tree *tree, size_t node_count, size_t cell_count);
 void quota_tree_done(struct quota_tree *tree);
-/* Finds cycles and derives subtree quotas; usage is cleared. */
+/* Finds cycles, derives subtree quotas, and clears usage. Every nominal quota must be 0 to QUOTA_MAX. */
 void quota_tree_bind(struct quota_tree *tree);
 /* Copies a bound tree with its usage, for a simulation; released with quota_tree_done. */
 struct quota_tree quota_tree_copy(const struct quota_tree *tree);
-/* Returns QUOTA_NONE if the node is a root, or broken. */
+/* Returns the node's parent, or QUOTA_NONE if the node is a root or broken. */
 uint32_t quota_parent(const struct quota_tree *tree, uint32_t node);
 
+/* Return local(n), available(n) and potential(n) as defined above. quota_available is negative if usage
+ * exceeds a quota that was reduced. */
 int64_t quota_local(const struct quota_tree *tree, uint32_t node, size_t cell);
-/* The result is negative if usage exceeds the quota, after quota was reduced. */
 int64_t quota_available(const struct quota_tree *tree, uint32_t node, size_t cell);
 int64_t quota_potential(const struct quota_tree *tree, uint32_t node, size_t cell);
-/* Both are exact inverses of each other, in any order. */
+/* Add usage to the node and, where it exceeds the node's local quota, to its ancestors; remove it again. The
+ * two are exact inverses of each other, in any order. `amount` must not be negative. */
 void quota_use(struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount);
 void quota_release(struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount);
-/* Whether the node would use more than its subtree's own quota, with `amount` added. */
+/* Returns whether the node, with `amount` more, would use more than its subtree's own quota. */
 bool quota_borrows(const struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount);
-/* Returns how far up `amount` must be borrowed: 0 if it need not; otherwise the height of the lowest
- * ancestor whose subtree has room, or the root's if none has. *ret_above: further nodes exist above that
- * ancestor, from which quota can be reclaimed. */
+/* Returns how far up `amount` must be borrowed: 0 if the node has enough, otherwise the height of the lowest
+ * ancestor whose subtree has enough, or of the root if none has. *ret_above: further nodes exist above that
+ * node, from which quota can be reclaimed. */
 uint32_t quota_borrow_height(const struct quota_tree *tree, uint32_t node, size_t cell, int64_t amount,
                              bool *ret_above);
-/* Reduces `rest` ([cell_count], amounts requested from `node`; -1: not requested) to the amounts that are
- * requested from its parent. Returns whether the subtree's own quota, besides its usage, covers every
- * amount. */
+/* Reduces `rest` ([cell_count], the amounts requested from `node`; -1: not requested) to the amounts that
+ * remain to be requested from the node's parent. Returns whether the unused part of the subtree's own quota
+ * covers every amount. */
 bool quota_climb(const struct quota_tree *tree, uint32_t node, int64_t *rest);
+/* Returns the root above the node, or the first broken node on the way. */
 uint32_t quota_root(const struct quota_tree *tree, uint32_t node);
 
 #endif

@@ -1,18 +1,20 @@
 /* sched.h - which gang comes next, and on which machines and chips: all of its tasks or none.
  *
- *   place.c   placement of one gang on a cluster as it stands (pure function)
+ *   place.c   placement of one gang on the cluster's present state (pure function)
  *   queue.c   the order of waiting gangs: priority, then first come first served, with backfill that cannot
- *             starve the head: once the head has waited for the policy's backfillWindow without fitting,
- *             no gang behind it that would take a machine the head could use is started until the head was
+ *             starve the head: once the head has waited for the policy's backfillWindow without fitting, no
+ *             later gang that could use one of the head's machines starts before the head
  *
- * Topology rules (spec.h): required finds the smallest domain with room, and finds one whenever there is
- * one; preferred climbs the levels; slices stay whole. Source: Kueue's "Topology Aware Scheduling".
+ * Topology rules (spec.h): a required rule uses the smallest domain with enough capacity, and finds one
+ * whenever one exists; a preferred rule falls back to wider levels; slices stay whole. Source: Kueue's
+ * "Topology Aware Scheduling".
  *
- * Placement prefers one block (rack or cube), then one pod, then the whole cluster; inside, the fullest
- * machines that fit (best fit), so that large holes stay whole. Linear in machines: <= 5 ms for 1,024
- * tasks on 16,384 machines; a gang of like tasks without constraints is placed by sums that are kept between
- * searches (capacity.h), linear in blocks. A task that was placed before stays where it was if it can; its
- * replacement is placed near. Running tasks of an exclusive job bind its other tasks to their domain.
+ * Placement prefers one block (rack or cube), then one pod, then the whole cluster. Within them it prefers
+ * the fullest machines that fit (best fit), to keep large free areas whole. A search is linear in machines:
+ * <= 5 ms for 1,024 tasks on 16,384 machines. A gang of like tasks without constraints is placed in time
+ * linear in blocks, by sums that are kept between searches (capacity.h). A task that was placed before stays
+ * on its machine if it can; otherwise it is placed near the gang. Running tasks of an exclusive job bind its
+ * other tasks to their domain.
  */
 #ifndef PHX_CORE_SCHED_SCHED_H
 #define PHX_CORE_SCHED_SCHED_H
@@ -31,7 +33,7 @@ struct place_job {
     uint32_t chips;             /* of each task; 0: none */
     int64_t cpu_milli, memory_bytes; /* requests per task */
     const struct labels *node_selector;
-    struct str node_name;       /* the machine that it names, cordoned or not; empty: any */
+    struct str node_name; /* spec.nodeName, a machine, cordoned or not; empty: any */
     const struct toleration *tolerations;
     size_t toleration_count;
     const struct node_term *node_terms; /* one of them must match; none: any machine suits */
@@ -41,7 +43,7 @@ struct place_job {
     size_t more_toleration_count;
     struct str exclusive_topology; /* label key: the job gets a domain (equal value) that no other job
                                     * uses */
-    /* The rule for its placement: all jobs with the same `podset` are one unit; NULL: no rule. */
+    /* The topology rule; NULL: none. All jobs with the same `podset` are placed as one unit. */
     const struct topology_rule *topology;
     uint64_t podset;
     const struct str *levels;   /* node label keys, widest first; none: the cluster file's own levels */
@@ -58,8 +60,8 @@ struct capacity; /* capacity.h */
 struct place_request {
     const struct place_job *jobs;
     size_t job_count;
-    bool use_spares;            /* the gang replaces machines, so it may take spares (after all others) */
-    const machine_id *avoid;    /* machines that caused this gang's restarts: used only if no other fits */
+    bool use_spares;         /* the gang replaces machines, so it may take spares (after other machines) */
+    const machine_id *avoid; /* machines that caused this gang's restarts: used only if no others fit */
     size_t avoid_count;
     /* Chips of each machine that this gang's own ending tasks hold and that it may take over:
      * [machine_count] masks or NULL. */
@@ -75,27 +77,27 @@ struct place_request {
     /* The job that holds the machine's topology domain exclusively: [machine_count] uids (0: none) or
      * NULL. Such a machine is open to that job alone. */
     const obj_id *domain_owner;
-    /* Returns the holder of a machine's chips (0: none), and appends its name ("default/llm"), for `why`;
-     * NULL: holders are not named. Another holder takes them only after a change of the machine. The context
-     * is sched_place's. */
+    /* For `why`: return the holder of a machine's chips (0: none), and append the holder's name
+     * ("default/llm"). NULL: holders are not named. A holder may change only when the machine does
+     * (machine_changed), because the result is kept. `context` is that of sched_place. */
     obj_id (*holder)(const void *context, machine_id machine);
     void (*holder_name)(const void *context, machine_id machine, struct buf *out);
     /* Appends a machine's worst open fault ("xid/79"); NULL, or nothing appended: no fault is named. */
     void (*fault_name)(const void *context, machine_id machine, struct buf *out);
-    struct capacity *capacity; /* kept for this cluster; NULL: every machine is looked at */
+    struct capacity *capacity; /* of this cluster; NULL: every search inspects every machine */
 };
 struct placement {
     machine_id machine;
     uint64_t chips;
 };
-/* Returns the uid of a job other than `job` (0: any job) that has a task on the machine, or 0: the
- * scheduler's view of exclusive domains. Ending tasks of the gang that is placed do not count. May be
- * NULL: no machine is occupied. */
+/* Returns the uid of a job other than `job` (0: any job) that has a task on the machine, or 0 if there is
+ * none: decides which exclusive domains are free. Ending tasks of the gang that is placed do not count. A
+ * NULL function means that no machine is occupied. */
 typedef obj_id (*sched_occupant_fn)(const void *context, machine_id machine, obj_id job);
 
-/* Finds a place for every task of every job, in order (job 0's tasks 0.. first). `ret_places` has room for
- * the sum of counts. Takes nothing: the caller does (machine_take). False when the gang does not fit; then
- * `why` gets one sentence in numbers, such as
+/* Finds a place for every task of every job, in order: job 0's tasks first. `ret_places` has an item for each
+ * task. The machines are unchanged: the caller takes the places (machine_take). Returns false if the gang
+ * does not fit, and appends to `why` (may be NULL) one sentence in numbers, such as
  *   "needs 16 machines with 4 free google.com/tpu chips; 14 of 24 have them: 6 taken by default/llm,
  *    2 cordoned (m-31, m-40), 2 lost (m-7, m-9)".
  */
@@ -103,23 +105,23 @@ bool sched_place(const struct cluster *cluster, const struct place_request *requ
                  sched_occupant_fn occupant, const void *context, struct placement *ret_places,
                  struct buf *why);
 
-/* Whether the gang could fit the cluster with every machine empty and ready. False: `why` names the
- * limit. */
+/* Returns whether the gang would fit if every machine were empty and ready. If not, appends the limit to
+ * `why` (may be NULL). */
 bool sched_feasible(const struct cluster *cluster, const struct place_request *request, const void *context,
                     struct buf *why);
 
-/* Whether the request depends on the present machines alone, so that its answer changes only when one of them
- * does (cluster_next_change): all its tasks are alike, with chips and without a topology, and no other's
- * room is reserved. */
+/* Returns whether the answer to the request depends on the machines alone, and so changes only when one of
+ * them does (cluster_next_change): all tasks are alike, have chips and no constraints beyond labels and
+ * tolerations, and the request reserves, closes and prefers nothing. */
 bool sched_is_plain(const struct place_request *request);
 
-/* Whether the machine satisfies the job's node selector and affinity; whether one of its taints keeps the
- * job away. */
+/* Returns whether the machine satisfies the job's node selector and affinity. */
 bool sched_matches(const struct place_job *job, const struct machine *machine);
+/* Returns whether the machine has a taint, other than PreferNoSchedule, that the job does not tolerate. */
 bool sched_repels(const struct place_job *job, const struct machine *machine);
 
-/* Whether some machine, empty and ready, could take a task of either request (a sched_pass' `competes`).
- * Linear in machines, and mostly ends at the first one. */
+/* Returns whether some machine, if empty and ready, could take a task of `a` as well as one of `b`: for
+ * sched_pass.competes. Linear in machines, but usually decided by the first one. */
 bool sched_competes(const struct cluster *cluster, const struct place_request *a,
                     const struct place_request *b);
 
@@ -134,24 +136,26 @@ struct queued_gang {
 struct sched_queue {
     VEC(struct queued_gang *) gangs; /* in order: the next first */
 };
+/* Add and remove a gang. While a gang is queued, its priority, submitted_ns and id must not change. */
 void sched_queue_add(struct sched_queue *queue, struct queued_gang *gang);
 void sched_queue_remove(struct sched_queue *queue, struct queued_gang *gang);
 void sched_queue_done(struct sched_queue *queue);
 
-/* A pass over the queue. `try_place` tries to place and commit a gang; true: it was started, and the
- * pass removes it (try_place must not touch the queue). `competes(gang, head)` tells whether starting
- * `gang` could delay `head`, because both could use some machine. The pass ends after `attempts_max`
- * failed tries. */
+/* A pass over the queue, which starts the gangs that fit. It ends after `attempts_max` failed tries. */
 struct sched_pass {
+    /* Tries to place and start the gang. Returns true if it did; the pass then removes the gang from the
+     * queue, which try_place must not change. */
     bool (*try_place)(void *context, struct queued_gang *gang);
+    /* Returns whether starting `gang` could delay `head`, because both could use some machine. */
     bool (*competes)(void *context, const struct queued_gang *gang, const struct queued_gang *head);
-    /* Whether the gang could ever be placed. A gang that cannot (too large for the cluster, say) is never
-     * the head, delays no other, and does not count as a try. NULL: all can. */
+    /* Returns whether the gang could ever be placed; it cannot if it is too large for the cluster. Such a
+     * gang is never the head, delays no other gang, and does not count as a failed try. NULL: all can. */
     bool (*feasible)(void *context, struct queued_gang *gang);
     void *context;
     int64_t now_ns, backfill_window_ns;
     size_t attempts_max;
 };
-size_t sched_queue_pass(struct sched_queue *queue, const struct sched_pass *pass); /* gangs started */
+/* Returns the number of gangs started. */
+size_t sched_queue_pass(struct sched_queue *queue, const struct sched_pass *pass);
 
 #endif

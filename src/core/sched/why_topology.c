@@ -4,7 +4,7 @@
 
 enum { MACHINES_SHOWN = 4 };
 
-/* Returns "rack" for phalanx.dev/rack; any other key whole. */
+/* Returns "rack" for phalanx.dev/rack, "machine" for the host name, and any other key as it is. */
 static struct str level_name(struct str key)
 {
     struct str own = STR("phalanx.dev/");
@@ -20,7 +20,7 @@ static const char *plural(uint64_t count)
     return count == 1 ? "" : "s";
 }
 
-/* Whether tasks must be together on a machine, so that they need fewer machines than they are. */
+/* Returns whether the rule puts several tasks on one machine, so there are fewer machines than tasks. */
 static bool share_machines(const struct topology_rule *rule, struct str key)
 {
     bool share = str_equal(level_name(key), STR("machine"));
@@ -74,7 +74,7 @@ static void put_machine(const struct placer *placer, machine_id id, enum refusal
     place_why_behind(placer, refusal, id, why);
 }
 
-/* Appends the reason of each machine of the domain that takes no task. */
+/* Appends the reason of each machine of the domain that can take no task. */
 static void put_machines(const struct placer *placer, const struct place_tree *tree, struct buf *why)
 {
     const struct place_level *level = &tree->levels[placer->nearest.level];

@@ -1,7 +1,7 @@
-/* container.h - the containers and volumes of a pod template as the core acts on them. Included by spec.h.
+/* container.h - typed view of the containers and volumes of a pod template. Included by spec.h.
  *
- * This view names the source of a value (a ConfigMap's key, a field of the Pod); core/launch
- * looks it up when a task starts.
+ * The view names the source of a value (a ConfigMap's key, a field of the Pod); core/launch reads the value
+ * when a task starts.
  */
 #ifndef PHX_CORE_SPEC_CONTAINER_H
 #define PHX_CORE_SPEC_CONTAINER_H
@@ -25,8 +25,7 @@ struct env_from_spec {
 };
 
 struct container_spec {
-    /* In the form of the agent's message, but argv and env stay empty. A probe of an unsupported kind is
-     * left out. */
+    /* In the form of the agent's message, with empty argv and env, and without unsupported probes. */
     struct container_launch launch;
     bool own_restart;           /* the container has a restartPolicy of its own */
     struct str *command, *args; /* $(VAR) not yet expanded */
@@ -38,7 +37,7 @@ struct container_spec {
     int64_t cpu_request_milli, memory_request_bytes;
 };
 
-/* A part of a volume of files. */
+/* One source of a volume that consists of files. */
 enum file_origin { FILES_CONFIG_MAP, FILES_SECRET, FILES_FIELDS };
 struct file_item {
     struct str path;

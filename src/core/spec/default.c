@@ -31,7 +31,7 @@ static bool is_object(const struct doc *node)
     return node && node->kind == DOC_OBJECT;
 }
 
-/* Returns the object member `key`, made if absent; NULL if a member of another type is there. */
+/* Returns the object member `key`, and makes it if it is absent. Returns NULL if it has another type. */
 static struct doc *need_object(struct arena *arena, struct doc *object, const char *key)
 {
     struct doc *node = doc_get(object, key);
@@ -40,7 +40,7 @@ static struct doc *need_object(struct arena *arena, struct doc *object, const ch
     return node->kind == DOC_OBJECT ? node : NULL;
 }
 
-/* template and template.spec.template.spec are required: a missing one is reported, not made. */
+/* A missing template, or template.spec.template.spec, is not made: validation reports it as required. */
 static void default_replicated_job(struct arena *arena, struct doc *rjob)
 {
     struct doc *job = doc_path(rjob, "template", "spec", NULL);
@@ -61,7 +61,7 @@ static void default_failure_rules(struct arena *arena, struct doc *policy)
     }
 }
 
-/* An absent policy is made with its one member; a present one must name its own. */
+/* Makes an absent policy with this member. A policy that is present must set the member itself. */
 static void default_policy(struct arena *arena, struct doc *spec, const char *key, const char *member,
                            struct str value)
 {

@@ -1,6 +1,6 @@
 /* default_job.c - the API server's defaults of Jobs and Pods without a JobSet (kubernetes'
- * pkg/apis/batch/v1 and core/v1), as far as users see them. Pod templates in JobSets stay as they were
- * written, as upstream. */
+ * pkg/apis/batch/v1 and core/v1), as far as users see them. Pod templates in JobSets are kept as they were
+ * written, as upstream does. */
 #include "base/check.h"
 #include "core/spec/schema.h"
 
@@ -20,7 +20,7 @@ static void set_text(struct arena *arena, struct doc *object, const char *key, c
     set_default(arena, object, key, doc_new_str(arena, str_from(text)));
 }
 
-/* ":latest", or no tag, asks for the newest image. */
+/* Returns Always for an image with the tag "latest" or without a tag, otherwise IfNotPresent. */
 static const char *pull_policy(struct str image)
 {
     struct str rest = image;
@@ -62,7 +62,7 @@ static void default_pod_spec(struct arena *arena, struct doc *spec, bool own)
         set_default(arena, spec, "enableServiceLinks", doc_new_bool(arena, true));
 }
 
-/* Without any count: one task. With parallelism alone: a work queue, whose completions stay unset. */
+/* A Job without any count has one task. With parallelism alone it is a work queue: completions stay unset. */
 static void default_job_spec(struct arena *arena, struct doc *spec)
 {
     CHECK(spec->kind == DOC_OBJECT);

@@ -1,4 +1,4 @@
-/* errors.c - broken rules as values: adding, printing, and the standard wordings. */
+/* errors.c - lists of broken rules: adding, printing, and Kubernetes' standard wordings. */
 #include "core/spec/path.h"
 
 #include "doc/json.h"

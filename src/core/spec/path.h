@@ -1,8 +1,9 @@
-/* path.h - where in a document we are, as a chain on the stack: "spec.replicatedJobs[0].name" costs nothing
- * until an error needs it. Private to spec.
+/* path.h - the path of a field in a document, as a chain on the stack. Private to spec. The text, such as
+ * "spec.replicatedJobs[0].name", is made only when an error needs it.
  *
  *     check_job(errors, AT(AT_INDEX(rjobs, i), "template"), ...);
- * The links live as long as the block in which AT was written; a callee must not keep them.
+ *
+ * A step of the chain lives until the end of the block in which AT was written; a callee must not keep it.
  */
 #ifndef PHX_CORE_SPEC_PATH_H
 #define PHX_CORE_SPEC_PATH_H
@@ -22,19 +23,22 @@ struct field_path {
 #define AT_INDEX(parent, i)   (&(struct field_path){.up = (parent), .step = PATH_INDEX, .index = (i)})
 #define AT_KEY(parent, key)   (&(struct field_path){.up = (parent), .step = PATH_KEY, .name = (key)})
 
-/* "a.b[3].c[key]"; NULL gives "". */
+/* Returns the path as text, "a.b[3].c[key]"; NULL gives "". */
 struct str path_text(struct arena *arena, const struct field_path *path);
 
-/* Returns `s` in double quotes, escaped and shortened to 256 bytes, for messages. */
+/* Returns `s` in double quotes and escaped, for messages. A text above 256 bytes is cut, and "..." added. */
 struct str path_quote(struct arena *arena, struct str s);
 
-/* field_error_add with the path given as a chain. */
+/* Calls field_error_add with the text of the path. */
 void path_error(struct field_errors *errors, const struct field_path *path, const char *reason,
                 const struct doc *place, const char *format, ...) __attribute__((format(printf, 5, 6)));
 
-/* The forms that occur everywhere: `Invalid value: "x": why`, `Invalid value: 7: why`, `Required value[:
- * why]`, `Unsupported value: "x": supported values: "A", "B"` (values given as "A,B"), `Duplicate value:
- * "x"`, `Forbidden: why`, `Too many: 300: must have at most 256 items`. */
+/* Each of the following adds an error in one of Kubernetes' standard wordings:
+ *     path_invalid, path_invalid_int   `Invalid value: "x": why`, `Invalid value: 7: why`
+ *     path_required                    `Required value`, or `Required value: why`
+ *     path_unsupported                 `Unsupported value: "x": supported values: "A", "B"`, given as "A,B"
+ *     path_duplicate, path_forbidden   `Duplicate value: "x"`, `Forbidden: why`
+ *     path_too_many                    `Too many: 300: must have at most 256 items` */
 void path_invalid(struct field_errors *errors, const struct field_path *path, const struct doc *place,
                   struct str value, const char *why);
 void path_invalid_int(struct field_errors *errors, const struct field_path *path, const struct doc *place,
@@ -50,7 +54,7 @@ void path_forbidden(struct field_errors *errors, const struct field_path *path, 
 void path_too_many(struct field_errors *errors, const struct field_path *path, const struct doc *place,
                    size_t count, size_t count_max);
 
-/* Whether `value` is one of the comma-separated `values`. */
+/* Returns whether `value` is one of the comma-separated `values`. */
 bool path_one_of(struct str value, const char *values);
 
 #endif

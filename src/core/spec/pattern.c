@@ -1,5 +1,5 @@
-/* pattern.c - runs a pattern's program: all threads in step over the text (Thompson 1968; Pike's variant
- * without captures), so the time is at most text length x program length whatever the pattern is.
+/* pattern.c - runs a pattern's program. All threads advance over the text in step (Thompson 1968; Pike's
+ * variant without captures), so the time is at most text length x program length for every pattern.
  */
 #include "core/spec/pattern.h"
 
@@ -90,8 +90,9 @@ bool rune_set_has(const struct rune_set *set, uint32_t rune)
     return low < set->len && rune >= set->ranges[low].low;
 }
 
-/* Adds `start` and all instructions that it reaches without consuming; true: the match is among them. Each
- * instruction enters once, and pushes at most two: the stack holds 2 x len + 1. */
+/* Adds `start` and all instructions that it reaches without consuming a rune. Returns true if PATTERN_MATCH
+ * is among them. Each instruction enters once and pushes at most two, so the stack needs 2 x len + 1
+ * entries. */
 static bool add_thread(struct matcher *matcher, struct threads *threads, uint32_t start, uint32_t before,
                        uint32_t after)
 {
@@ -136,8 +137,7 @@ bool matcher_find(struct matcher *matcher, struct str text, size_t *ret_end)
     uint32_t before = RUNE_NONE, rune = text.len > 0 ? rune_next(text, &at) : RUNE_NONE;
     matcher->now.len = 0;
     for (;;) {
-        /* The earlier threads wait in `now`; a new one starts at every position, because the search is not
-         * anchored. */
+        /* `now` has the earlier threads. A new one starts at every position: the search is not anchored. */
         CHECK(here <= at && at <= text.len);
         *ret_end = here;
         if (add_thread(matcher, &matcher->now, 0, before, rune))

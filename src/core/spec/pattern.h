@@ -1,6 +1,7 @@
-/* pattern.h - a pattern: its tree (pattern_parse.c), its program (pattern_emit.c), its run (pattern.c).
- * Private to spec. Syntax: https://github.com/google/re2/wiki/Syntax without Unicode classes (\p) and with
- * ASCII case folding.
+/* pattern.h - regular expressions: a pattern becomes a tree (pattern_parse.c), the tree a program
+ * (pattern_emit.c), and the program runs over a text (pattern.c, pattern_capture.c). Private to spec.
+ *
+ * Syntax: https://github.com/google/re2/wiki/Syntax without Unicode classes (\p) and with ASCII case folding.
  */
 #ifndef PHX_CORE_SPEC_PATTERN_H
 #define PHX_CORE_SPEC_PATTERN_H
@@ -58,10 +59,11 @@ struct node {
     struct str name;  /* GROUP: empty: none */
 };
 
-/* 0, ERROR_INVALID or ERROR_LIMIT. Tree and program live in the arena. */
+/* Parses a pattern into a tree, which lives in the arena and points into `text`. Returns ERROR_INVALID if the
+ * pattern is malformed or not UTF-8, ERROR_LIMIT if it exceeds one of the limits above. */
 int pattern_compile(struct arena *arena, struct str text, struct node **ret_tree, struct error *error);
-/* Emits the program of a tree. With `groups` it saves the begin and end of the first PATTERN_GROUPS_MAX
- * groups. */
+/* Emits the program of a tree, in the arena. With `groups` the program saves the begin and end of the first
+ * PATTERN_GROUPS_MAX groups. Returns ERROR_LIMIT if it needs more than PATTERN_PROGRAM_MAX instructions. */
 int pattern_emit(struct arena *arena, const struct node *tree, bool groups, struct pattern *ret_pattern,
                  struct error *error);
 
@@ -72,14 +74,16 @@ struct runes {
 void runes_add(struct runes *ranges, uint32_t low, uint32_t high);
 void runes_fold(struct runes *ranges);                    /* adds the letters' other case, a-z only */
 void runes_normalise(struct runes *ranges, bool negated); /* sorts and joins; `negated`: complements */
-bool runes_add_perl(struct runes *ranges, char letter);   /* adds d s w D S W; false: another letter */
-bool runes_add_posix(struct runes *ranges, struct str name, bool negated); /* "alpha"; false: unknown */
+/* Add the class of a letter, one of "dswDSW", or of a name such as "alpha". Return false if it is unknown. */
+bool runes_add_perl(struct runes *ranges, char letter);
+bool runes_add_posix(struct runes *ranges, struct str name, bool negated);
 
-/* Returns the rune at text[*at] and moves *at behind it; a byte that is not UTF-8 is U+FFFD. *at must be
- * inside. */
+/* Returns the rune at text[*at] and advances *at past it. A byte that is not UTF-8 is U+FFFD. *at must be
+ * below text.len. */
 uint32_t rune_next(struct str text, size_t *at);
 
-#define RUNE_NONE UINT32_MAX /* before the first and behind the last rune */
+#define RUNE_NONE UINT32_MAX /* before the first and after the last rune */
+/* Returns whether the assertion holds between two runes of the text. */
 bool pattern_holds(enum pattern_assert assert, uint32_t before, uint32_t after);
 bool rune_set_has(const struct rune_set *set, uint32_t rune);
 

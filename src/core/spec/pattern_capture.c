@@ -1,6 +1,6 @@
-/* pattern_capture.c - the texts of a pattern's groups: all threads in step over the text, in order of
- * preference, each with its saved positions (Pike 1987, as described by Cox 2009). Threads behind one that
- * matched are dropped, so the last match left is the preferred one.
+/* pattern_capture.c - finds the texts of a pattern's groups. All threads advance over the text in step, in
+ * order of preference, each with its saved positions (Pike 1987, as described by Cox 2009). When a thread
+ * matches, the threads that follow it are dropped, so the last match is the preferred one.
  */
 #include "core/spec/pattern.h"
 
@@ -19,7 +19,7 @@ struct run_list {
     struct places *places; /* of each instruction in `dense` */
     size_t len;
 };
-/* An instruction to add; or (slot >= 0) a slot to be set back to its earlier position. */
+/* An instruction to add (slot < 0), or a slot to restore to its earlier position. */
 struct frame {
     uint32_t at;
     int32_t slot;
@@ -43,8 +43,8 @@ static bool enter(struct run_list *list, uint32_t at, const struct places *place
     return true;
 }
 
-/* Adds `start` and all instructions that it reaches without consuming, the preferred branch first. `here`
- * is the position. */
+/* Adds `start` and all instructions that it reaches without consuming a rune, the preferred branch first.
+ * `here` is the position. */
 static void add(struct capturer *capturer, struct run_list *list, uint32_t start, struct places *places,
                 size_t here, uint32_t before, uint32_t after)
 {
@@ -88,7 +88,7 @@ static void add(struct capturer *capturer, struct run_list *list, uint32_t start
     }
 }
 
-/* Consumes one rune; true: a thread matched here, and its positions are returned. */
+/* Consumes one rune. Returns true, and the positions, if a thread matched before it. */
 static bool advance(struct capturer *capturer, uint32_t rune, uint32_t after, size_t next,
                     struct places *ret_places)
 {
@@ -151,7 +151,7 @@ bool capturer_find(struct capturer *capturer, struct str text, struct str ret_gr
 
 /* --- making ------------------------------------------------------------------------------------------- */
 
-/* The depth is that of the parser: PATTERN_DEPTH_MAX groups. */
+/* Recursion is as deep as the parser allows: PATTERN_DEPTH_MAX groups. */
 static void note_groups(struct capturer *capturer, const struct node *node)
 {
     if (node->kind == NODE_GROUP) {

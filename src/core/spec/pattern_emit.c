@@ -1,5 +1,5 @@
-/* pattern_emit.c - from a pattern's tree to its program. {m,n} repeats its child, so both the program and
- * the work are bounded: x{0} repeated a thousand times emits nothing, yet takes time.
+/* pattern_emit.c - emits the program of a pattern's tree. {m,n} repeats its child, so both the program and
+ * the number of visited nodes are bounded: nested repetitions of x{0} emit nothing, but take time.
  */
 #include "core/spec/pattern.h"
 #include "core/spec/spec.h"
@@ -29,7 +29,7 @@ static uint32_t end(const struct emitter *emitter)
     return (uint32_t)emitter->insts.len;
 }
 
-/* Returns the instruction, or NULL after an overflow, when nothing may be patched. */
+/* Returns the instruction for patching, or NULL after an overflow. */
 static struct pattern_inst *inst_at(struct emitter *emitter, uint32_t at)
 {
     CHECK(emitter->full || at < emitter->insts.len);
@@ -38,8 +38,8 @@ static struct pattern_inst *inst_at(struct emitter *emitter, uint32_t at)
 
 static void emit_node(struct emitter *emitter, const struct node *node);
 
-/* split -> first, next; ...; each branch jumps behind the last. The jumps are chained through `next` until
- * that position is known. */
+/* Emits a split before each branch but the last, and after each of these branches a jump to the end. The
+ * jumps are chained through `next` until the end is known. */
 static void emit_choice(struct emitter *emitter, const struct node *node)
 {
     CHECK(node->kind == NODE_CHOICE && node->first && !node->last->sibling);
@@ -64,7 +64,7 @@ static void emit_choice(struct emitter *emitter, const struct node *node)
     }
 }
 
-/* Sets the exit of a repetition: tried after one more round, or before it if the repetition is lazy. */
+/* Sets the exit of a repetition: tried after another round or, if the repetition is lazy, before it. */
 static void leave_at(struct pattern_inst *split, uint32_t place, bool lazy)
 {
     CHECK(split->op == PATTERN_SPLIT);
@@ -72,7 +72,7 @@ static void leave_at(struct pattern_inst *split, uint32_t place, bool lazy)
     split->next = lazy ? place : split->next;
 }
 
-/* Emits the child min times, then a loop, or max - min optional ones (chained through `other`). */
+/* Emits the child `min` times, then a loop or max - min optional children, chained through `other`. */
 static void emit_repeat(struct emitter *emitter, const struct node *node)
 {
     CHECK(node->first && node->first == node->last);

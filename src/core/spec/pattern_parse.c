@@ -104,7 +104,7 @@ static struct node *assert_node(struct parser *parser, enum pattern_assert asser
 }
 
 /* --- escapes and classes -------------------------------------------------------------------------------- */
-/* Parses [:alpha:] at the position; 1: taken, 0: none here, negative: error */
+/* Parses [:alpha:] at the position. Returns 1 if there was one, 0 if not, or a negative error. */
 static int add_posix_class(struct parser *parser, struct runes *ranges)
 {
     size_t start = parser->at;
@@ -132,7 +132,7 @@ static int digit_value(char c, int base)
     return value < base ? value : -1;
 }
 
-/* Up to `digits_max` digits; -1: none, or beyond RUNE_MAX. */
+/* Parses up to `digits_max` digits. Returns -1 if there is none, or the value exceeds RUNE_MAX. */
 static int64_t parse_digits(struct parser *parser, int base, int digits_max)
 {
     CHECK(base >= 2 && base <= 16 && digits_max <= 8);
@@ -146,7 +146,7 @@ static int64_t parse_digits(struct parser *parser, int base, int digits_max)
     return value;
 }
 
-/* \x41, \x{1F600} behind the "\x" */
+/* Parses \x41 or \x{1F600}, after the "\x". */
 static int parse_hex(struct parser *parser, uint32_t *ret_rune)
 {
     bool braces = accept(parser, "{");
@@ -159,7 +159,7 @@ static int parse_hex(struct parser *parser, uint32_t *ret_rune)
     return 0;
 }
 
-/* Parses an escape of a single rune, behind the backslash. */
+/* Parses an escape of a single rune, after the backslash. */
 static int parse_escaped_rune(struct parser *parser, uint32_t *ret_rune)
 {
     static const char letters[] = "aftnrv", runes[] = "\a\f\t\n\r\v";
@@ -233,7 +233,7 @@ static int parse_class_item(struct parser *parser, struct runes *ranges)
     return 0;
 }
 
-/* Behind the "[". */
+/* Parses a class, after the "[". */
 static int parse_class(struct parser *parser, struct node **ret_node)
 {
     struct runes ranges = {0};
@@ -285,7 +285,7 @@ static int parse_escape(struct parser *parser, struct node **ret_node)
     return 0;
 }
 
-/* The letters of "(?ims-U:" or "(?i)"; *ret_group: the colon, so a group follows. */
+/* Parses the letters of "(?ims-U:" or "(?i)". *ret_group: a colon ends them, so a group follows. */
 static int parse_flags(struct parser *parser, bool *ret_group)
 {
     bool value = true, any = false;
@@ -318,7 +318,7 @@ static int parse_flags(struct parser *parser, bool *ret_group)
     }
 }
 
-/* "name>" behind "(?P<" or "(?<". */
+/* Parses "name>", after "(?P<" or "(?<". */
 static int parse_group_name(struct parser *parser, struct str *ret_name)
 {
     size_t start = parser->at;
@@ -330,8 +330,8 @@ static int parse_group_name(struct parser *parser, struct str *ret_name)
     return parser->at > start && accept(parser, ">") ? 0 : fail(parser, "invalid named capture");
 }
 
-/* Parses behind the "(". A group of flags alone changes the flags up to the end of the enclosing group:
- * *ret_node NULL. */
+/* Parses a group, after the "(". A group of flags alone changes the flags up to the end of the enclosing
+ * group; *ret_node is NULL then. */
 static int parse_group(struct parser *parser, struct node **ret_node)
 {
     struct parser outside = *parser;
@@ -388,7 +388,7 @@ static struct node *dot_node(struct parser *parser)
     return set_node(parser, &ranges, true);
 }
 
-/* A decimal number, PATTERN_REPEAT_MAX + 1 for all that are larger; -1: no digit here. */
+/* Parses a decimal number. Returns PATTERN_REPEAT_MAX + 1 for all larger ones, -1 if there is no digit. */
 static int32_t parse_count(struct parser *parser)
 {
     _Static_assert(PATTERN_REPEAT_MAX < INT32_MAX / 10 - 10, "one more digit fits");
@@ -401,7 +401,7 @@ static int32_t parse_count(struct parser *parser)
     return value;
 }
 
-/* Parses "{m}", "{m,}", "{m,n}": 1 taken, 0 none (then "{" is literal), negative an error. */
+/* Parses "{m}", "{m,}", "{m,n}". Returns 1, 0 if there is none ("{" is literal), or a negative error. */
 static int parse_counts(struct parser *parser, int32_t *ret_min, int32_t *ret_max)
 {
     CHECK(peek(parser) == '{');
@@ -420,7 +420,7 @@ static int parse_counts(struct parser *parser, int32_t *ret_min, int32_t *ret_ma
     return 1;
 }
 
-/* Parses *, +, ?, {m,n} and a "?" behind: 1 taken, 0 none, negative an error. */
+/* Parses *, +, ? or {m,n}, and a "?" after it. Returns 1 if there was one, 0 if not, or a negative error. */
 static int parse_repetition(struct parser *parser, int32_t *ret_min, int32_t *ret_max, bool *ret_lazy)
 {
     int taken = 1;
@@ -438,7 +438,7 @@ static int parse_repetition(struct parser *parser, int32_t *ret_min, int32_t *re
     return taken;
 }
 
-/* Parses an operand of a repetition; *ret_node NULL: only flags. */
+/* Parses an operand of a repetition. *ret_node is NULL if the operand consists of flags alone. */
 static int parse_atom(struct parser *parser, struct node **ret_node)
 {
     int32_t min = 0, max = 0;
@@ -463,7 +463,7 @@ static int parse_atom(struct parser *parser, struct node **ret_node)
     return 0;
 }
 
-/* Inside \Q...\E every rune stands for itself; only the last can be repeated. */
+/* Parses a rune within \Q...\E, which is literal. *ret_last: it is the last one, which can be repeated. */
 static int parse_quoted(struct parser *parser, struct node **ret_node, bool *ret_last)
 {
     *ret_node = rune_node(parser, rune_next(parser->text, &parser->at));

@@ -26,7 +26,7 @@ bool pod_security_read(struct str name, enum pod_security_level *ret_level)
     return false;
 }
 
-/* --- what a namespace asks ------------------------------------------------------------------------------ */
+/* --- what a namespace requires -------------------------------------------------------------------------- */
 
 /* The labels of a Namespace for a mode. */
 static const struct mode_keys {
@@ -108,7 +108,7 @@ static void put_names(struct buf *out, const char *noun, const struct names *nam
     buf_printf(out, "%s%s %s", noun, names->count == 1 ? "" : "s", names->text.data);
 }
 
-/* Walks the containers of a Pod in Kubernetes' order: init ones, main ones, ephemeral ones. */
+/* A walk over the containers of a Pod in Kubernetes' order: init, main and ephemeral containers. */
 struct walk {
     const struct doc *spec;
     size_t list, index;
@@ -141,16 +141,16 @@ enum verdict { UNSET, GOOD, BAD };
 struct rule {
     enum pod_security_level level;
     bool replaced;      /* restricted has a stricter rule about the same fields */
-    const char *reason; /* the words before the brackets */
-    /* Adds the words within the brackets; nothing: the Pod keeps the rule. */
+    const char *reason; /* the message before the brackets */
+    /* Appends the message within the brackets, or nothing if the Pod keeps the rule. */
     void (*look)(const struct rule *rule, const struct doc *spec, struct buf *out);
-    /* The rest is for look_own and look_inherited. */
+    /* The following fields are for look_own and look_inherited. */
     const char *field; /* of securityContext */
     enum verdict (*judge)(const struct doc *field);
     const char *must_not, *must; /* NULL: an unset field is fine */
 };
 
-/* Looks at a field that containers alone have. */
+/* Checks a field that only containers have. */
 static void look_own(const struct rule *rule, const struct doc *spec, struct buf *out)
 {
     CHECK(rule->field && rule->judge && rule->must_not);
@@ -166,7 +166,7 @@ static void look_own(const struct rule *rule, const struct doc *spec, struct buf
     buf_done(&bad.text);
 }
 
-/* Looks at a field that containers inherit from their Pod. */
+/* Checks a field that containers inherit from their Pod. */
 static void look_inherited(const struct rule *rule, const struct doc *spec, struct buf *out)
 {
     CHECK(rule->field && rule->judge && rule->must_not);
@@ -246,7 +246,7 @@ static void look_host_paths(const struct rule *rule, const struct doc *spec, str
     buf_done(&found.text);
 }
 
-/* Returns the type of a volume if restricted does not allow it; no data: it does. NULL: no list holds it. */
+/* Returns the type of a volume if the restricted level forbids it, otherwise no data. NULL is allowed. */
 static struct str restricted_type(const struct doc *volume)
 {
     static const char allowed[] =
@@ -303,7 +303,7 @@ static void look_ports(const struct rule *rule, const struct doc *spec, struct b
     buf_done(&found.text);
 }
 
-/* The addresses that a probe or hook of a container may name: its own. */
+/* Adds the hosts that the container's probes and hooks name, except its own addresses. */
 static void add_foreign_hosts(const struct doc *container, struct names *hosts)
 {
     static const char *const handlers[][2] = {{"livenessProbe", NULL},
@@ -401,7 +401,7 @@ static void look_dropped(const struct rule *rule, const struct doc *spec, struct
     put_added(spec, "NET_BIND_SERVICE", out);
 }
 
-/* Kubernetes' order: baseline by the names of its checks, then restricted likewise. */
+/* The rules in Kubernetes' order: those of baseline by the names of its checks, then those of restricted. */
 static const struct rule rules[] = {
     {POD_SECURITY_BASELINE, false, "forbidden AppArmor profile", look_inherited, "appArmorProfile",
      judge_profile, "set AppArmor profile type to \"Unconfined\"", NULL},

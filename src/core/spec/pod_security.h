@@ -1,16 +1,17 @@
-/* pod_security.h - Kubernetes' Pod Security Standards: the level of a Pod, and the one that a namespace asks.
+/* pod_security.h - Kubernetes' Pod Security Standards: the level that a namespace requires, and whether a Pod
+ * satisfies it.
  *
- * A Namespace's labels pod-security.kubernetes.io/{enforce,warn,audit} name a level. Privileged allows all,
- * baseline refuses what reaches out of a Pod (the machine's folders, ports, namespaces, capabilities),
- * restricted also asks for what hardens it. The label KIND-version is kept and printed; the rules are always
- * the latest ones. Words and order of a violation are those of Kubernetes 1.34
- * (k8s.io/pod-security-admission), so that what people search for is found:
+ * A Namespace's labels pod-security.kubernetes.io/{enforce,warn,audit} name a level. Privileged allows
+ * everything. Baseline refuses access beyond the Pod: the machine's folders, ports, namespaces, capabilities.
+ * Restricted also requires hardening. The label MODE-version is kept and printed; the rules are always the
+ * latest ones. Wording and order of violations are those of Kubernetes 1.34 (k8s.io/pod-security-admission),
+ * so a web search for a message finds its explanation:
  *
  *     allowPrivilegeEscalation != false (container "c" must set
  *     securityContext.allowPrivilegeEscalation=false), runAsNonRoot != true (...)
  *
  * Fields that validation refuses for every Pod (SELinux, Windows, sysctls, Localhost profiles) have no rule
- * here. All functions are pure, and take documents of any shape: a wrong type is left to validation.
+ * here. All functions are pure and accept documents of any shape; wrong types are left to validation.
  */
 #ifndef PHX_CORE_SPEC_POD_SECURITY_H
 #define PHX_CORE_SPEC_POD_SECURITY_H
@@ -23,25 +24,25 @@ enum pod_security_mode { POD_SECURITY_ENFORCE, POD_SECURITY_WARN, POD_SECURITY_A
 struct pod_security_policy {
     struct {
         enum pod_security_level level;
-        struct str version; /* "latest" or as the label says; points into the namespace */
+        struct str version; /* the label's value, or "latest"; points into the namespace */
     } modes[POD_SECURITY_MODES];
 };
 
 const char *pod_security_name(enum pod_security_level level);
-/* False: no such level, and *ret_level stays. */
+/* Finds the level of a name such as "baseline". Returns false, and leaves *ret_level, if there is none. */
 bool pod_security_read(struct str name, enum pod_security_level *ret_level);
 
-/* Reads the labels of a Namespace (NULL: none). Without a label enforce is `fallback`, warn and audit ask
- * nothing. A label of no level, which an old log may hold, counts as restricted. */
+/* Reads the labels of a Namespace (NULL: none). Without a label, enforce is `fallback`; warn and audit are
+ * privileged. A label that names no level, which an old log may contain, counts as restricted. */
 void pod_security_of(const struct doc *namespace_, enum pod_security_level fallback,
                      struct pod_security_policy *ret_policy);
 /* Reports labels of a Namespace that name no level or version. */
 void pod_security_check_labels(const struct doc *namespace_, struct field_errors *errors);
 
-/* Adds what keeps a Pod's spec from a level to `out`, in Kubernetes' words. False: it fits, nothing is added.
- */
+/* Appends the violations of the level by a Pod's spec to `out`, in Kubernetes' words. Returns false, and
+ * appends nothing, if there are none. */
 bool pod_security_violated(const struct doc *pod_spec, enum pod_security_level level, struct buf *out);
-/* Whether the Pod or one of its containers asks for user 0 by number. */
+/* Returns whether the Pod or one of its containers sets runAsUser to 0. */
 bool pod_security_asks_root(const struct doc *pod_spec);
 
 #endif

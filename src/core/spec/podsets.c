@@ -21,7 +21,7 @@ static void add_label(struct arena *arena, struct labels *labels, struct str key
     *labels = more;
 }
 
-/* A Workload has in its spec the fields that a Job has in its labels. */
+/* Returns the Workload's labels, with the fields of its spec that a Job has as labels. */
 static struct labels labels_of(struct arena *arena, const struct doc *object)
 {
     CHECK(typed_as(doc_path(object, "spec", "priorityClassRef", NULL), DOC_OBJECT));
@@ -214,8 +214,8 @@ void podsets_validate(const struct doc *object, struct field_errors *errors)
                  errors);
 }
 
-/* Whether the reference still names the same class; another WorkloadPriorityClass may be named at any
- * time, all other fields stay. */
+/* Returns whether a change of the reference is allowed: the name of a WorkloadPriorityClass may change, all
+ * else must be the same. */
 static bool same_class(const struct doc *was, const struct doc *is)
 {
     static const char *const fields[] = {"group", "kind", "name"};

@@ -1,5 +1,5 @@
-/* read.c - a JobSet document as the core acts on it. Types are checked first, so the functions below see
- * no wrong type. */
+/* read.c - reads a JobSet document into its typed view. jobset_read checks types first, so the other
+ * functions see no wrong type. */
 #include "core/spec/read.h"
 #include "core/spec/schema.h"
 
@@ -8,7 +8,7 @@
 
 enum { BACKOFF_LIMIT_DEFAULT = 6 };
 
-/* Returns the index of `name` among the texts; `count` if it is not one of them. */
+/* Returns the index of `name` among the texts, or `count` if it is not one of them. */
 static size_t index_of(struct str name, const char *const *texts, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -27,8 +27,8 @@ static size_t rjob_index(const struct jobset_spec *spec, struct str name)
     return spec->rjob_count;
 }
 
-/* Returns flags of the named replicated jobs; NULL if the list is empty: all. Unknown names are left to
- * validation.
+/* Returns a flag for each replicated job, set if it is named. Returns NULL, which means all, if the list is
+ * empty. Unknown names are left to validation.
  */
 static uint8_t *read_targets(struct arena *arena, const struct jobset_spec *spec, const struct doc *names)
 {
@@ -43,8 +43,8 @@ static uint8_t *read_targets(struct arena *arena, const struct jobset_spec *spec
     return flags;
 }
 
-/* --- Job
- * -------------------------------------------------------------------------------------------------------- */
+/* --- Job ------------------------------------------------------------------------------------------------ */
+
 static void read_exit_codes(struct arena *arena, const struct doc *node, struct pod_failure_rule *rule)
 {
     CHECK(node->kind == DOC_OBJECT);
@@ -80,8 +80,8 @@ static void read_pod_failure_rule(struct arena *arena, const struct doc *node, s
     }
 }
 
-/* Reads completions. Indexed without any count: one task. Indexed with parallelism alone stays unset,
- * which validation refuses. */
+/* Returns completions: 1 without any count, and -1 (unset) with parallelism alone, which validation refuses
+ * for Indexed Jobs. */
 static int32_t read_completions(const struct doc *spec)
 {
     const struct doc *completions = doc_get(spec, "completions"), *parallelism = doc_get(spec, "parallelism");
@@ -120,7 +120,7 @@ bool read_ranges(struct arena *arena, struct str text, struct index_range **ret_
     return true;
 }
 
-/* A malformed list of indexes matches no task; validation refuses it. */
+/* Reads the rules. A malformed list of indexes is read as a rule that never holds; validation refuses it. */
 static void read_success_rules(struct arena *arena, const struct doc *rules, struct job_spec *job)
 {
     job->success_rule_count = doc_len(rules);
@@ -160,9 +160,9 @@ void read_job(struct arena *arena, const struct doc *spec, struct job_spec *job)
     read_pod(arena, doc_get(spec, "template"), &job->pod);
 }
 
-/* --- JobSet
- * ----------------------------------------------------------------------------------------------------- */
-/* Only earlier replicated jobs count: any other name makes no edge, so the graph has no cycle. */
+/* --- JobSet --------------------------------------------------------------------------------------------- */
+
+/* Reads dependencies on earlier replicated jobs. Other names are ignored, so the graph has no cycle. */
 static void read_depends(struct arena *arena, const struct doc *list, const struct jobset_spec *spec,
                          size_t self)
 {
@@ -238,8 +238,7 @@ static void read_failure_policy(struct arena *arena, const struct doc *policy, s
     }
 }
 
-/* Returns the endpoint of pod podIndex of job jobIndex; empty without a coordinator or while the object
- * has no name. */
+/* Returns the endpoint of pod podIndex of job jobIndex. Empty without a coordinator or a name. */
 static struct str read_coordinator(struct arena *arena, const struct doc *object,
                                    const struct jobset_spec *spec)
 {

@@ -26,7 +26,7 @@ static void read_resource(const struct doc *from, struct env_spec *ret)
     CHECK(ret->divisor_milli > 0);
 }
 
-/* False: the source is a file of a volume, which is kept in the document and not acted on
+/* Returns false for a source that is a file of a volume: the document keeps it, but nothing acts on it
  * (docs/jobset.md). */
 static bool read_env_source(const struct doc *from, struct env_spec *ret)
 {
@@ -83,7 +83,7 @@ static void read_env_from(struct arena *arena, const struct doc *list, struct co
 
 /* --- probes and hooks --------------------------------------------------------------------------------- */
 
-/* Reads a number, or the name of one of the container's ports; 0: no port has that name. */
+/* Reads a port number, or the name of one of the container's ports. Returns 0 if no port has that name. */
 static uint16_t read_port(const struct doc *container, const struct doc *node)
 {
     int64_t port = doc_int(node, 0);

@@ -1,4 +1,4 @@
-/* read_pod.c - a pod template as the core acts on it: where the pod may run, and its requests.
+/* read_pod.c - reads a pod template into its typed view: where the pod may run, and its requests.
  * read_container.c reads the containers.
  *
  * Chips are counted like a pod's requests in Kubernetes: the sum over containers and sidecars (init
@@ -74,7 +74,7 @@ static int64_t whole_up(int64_t milli)
     return milli / 1000 + (milli % 1000 > 0);
 }
 
-/* Returns requests[name], or limits[name] without a request; 0: neither. In thousandths. */
+/* Returns requests[name] or, without a request, limits[name], in thousandths; 0 if neither is set. */
 static int64_t request_milli(const struct doc *container, struct str name)
 {
     const struct doc *resources = doc_get(container, "resources");
@@ -176,8 +176,8 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* A request of the Pod as a whole, in its spec.resources, replaces the sum of its containers' requests;
- * its limit alone counts if no container requests the resource. */
+/* Returns the Pod's request of a resource. One in spec.resources replaces the sum of the containers'
+ * requests; a limit there counts if no container requests the resource. */
 static int64_t whole_request_milli(const struct doc *spec, const char *resource, int64_t together_milli)
 {
     CHECK(together_milli >= 0);

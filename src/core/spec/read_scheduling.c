@@ -1,5 +1,5 @@
-/* read_scheduling.c - spec.scheduling as rules for the division of tasks into gangs. A malformed part
- * makes no rule (validate_scheduling.c refuses it in new objects). */
+/* read_scheduling.c - reads spec.scheduling into rules for the division of tasks into gangs. A malformed part
+ * makes no rule; validate_scheduling.c refuses it when the object is written. */
 #include "core/words/limits.h"
 #include "core/spec/read.h"
 #include "core/spec/validate.h"

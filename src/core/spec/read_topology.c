@@ -1,5 +1,5 @@
-/* read_topology.c - the pod template's kueue.x-k8s.io/podset-... annotations. Source of the rules: Kueue's
- * "Topology Aware Scheduling". */
+/* read_topology.c - reads the pod template's kueue.x-k8s.io/podset-... annotations. Source of the rules:
+ * Kueue's "Topology Aware Scheduling". */
 #include "core/spec/read.h"
 
 #include "doc/json.h"

@@ -1,6 +1,6 @@
-/* recovery.c - the annotations of the recovery ladder (ladder/ladder.h) and of spares: read into the
- * typed view, and checked wherever a user may write them: on the workload itself and on its Pod templates.
- * If the same one is in several places, the outermost counts. */
+/* recovery.c - the annotations of the recovery ladder (ladder/ladder.h) and of spares: reads them into the
+ * typed view, and checks them wherever a user may write them: on the workload itself and its templates. An
+ * annotation of the workload takes precedence over one of a template. */
 #include "core/words/limits.h"
 #include "core/spec/read.h"
 #include "core/spec/validate.h"
@@ -10,7 +10,7 @@
 #define SPARES_KEY     "phalanx.dev/spares"
 #define SPARE_KIND_KEY "phalanx.dev/spare-kind"
 
-/* Ours are annotations; MindCluster writes some of its own as labels. */
+/* Finds a word of the ladder. Our words are annotations; some of MindCluster's are labels. */
 static struct str find_word(const struct labels *annotations, const struct labels *labels,
                             enum ladder_word word)
 {
@@ -27,7 +27,7 @@ static struct str word_of(const struct jobset_spec *spec, enum ladder_word word)
     return text;
 }
 
-/* Returns the word of the workload, else of the Job template, else of the Pod template. */
+/* Returns the annotation of the workload, else of the Job template, else of the Pod template. */
 static struct str rjob_word(const struct jobset_spec *spec, const struct rjob_spec *rjob, struct str key)
 {
     struct str text = labels_get(&rjob->job.pod.annotations, key, STR(""));
@@ -35,7 +35,7 @@ static struct str rjob_word(const struct jobset_spec *spec, const struct rjob_sp
     return labels_get(&spec->annotations, key, text);
 }
 
-/* A spare takes an index and its rank, so a job without ranks has no spares. */
+/* A spare takes over an index with its rank, so a Job without ranks has no spares. */
 bool spares_allowed(const struct job_spec *job)
 {
     return job->indexed && job->completions >= 0 && !job->pod.node_name.len;
@@ -69,7 +69,7 @@ bool spares_of_queue(const struct doc *queue, struct queue_spares *ret)
     return true;
 }
 
-/* Whether the workload has annotations or labels, which may be words of the ladder. */
+/* Returns whether the workload has any annotation or label, which might be a word of the ladder. */
 static bool may_have_words(const struct jobset_spec *spec)
 {
     size_t count = spec->annotations.len + spec->labels.len;

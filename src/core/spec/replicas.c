@@ -1,6 +1,6 @@
-/* replicas.c - the annotations phalanx.dev/replica-size and min-replicas: the division of a workload's
- * ranks into data-parallel replicas, of which some may leave (core/recover/shrink.c). Read from the workload,
- * else from its first Pod template that has them. */
+/* replicas.c - the annotations phalanx.dev/replica-size and min-replicas: the division of a workload's ranks
+ * into data-parallel replicas, some of which may be given up after a loss (core/recover/shrink.c). An
+ * annotation is read from the workload, else from the first Pod template that has it. */
 #include "core/words/limits.h"
 #include "core/spec/read.h"
 #include "core/spec/validate.h"
@@ -18,7 +18,7 @@ static struct str word_of(const struct jobset_spec *spec, struct str key)
     return text;
 }
 
-/* Returns the number of its ranks if they form one world with a lasting index each; 0: they do not. */
+/* Returns the number of the workload's ranks, or 0 if they do not form one world with fixed indexes. */
 static int64_t world_of(const struct jobset_spec *spec)
 {
     int64_t world = 0;
@@ -45,7 +45,7 @@ void read_replicas(struct jobset_spec *spec)
     CHECK(spec->replica_size == 0 || world >= spec->replica_size);
 }
 
-/* Returns the annotation's number; 0: absent or malformed. */
+/* Returns the annotation's number, or 0 if it is absent or malformed (reported). */
 static int64_t check_number(const struct doc *meta, const char *name, const struct field_path *path,
                             struct field_errors *errors)
 {
@@ -67,7 +67,7 @@ void validate_replicas(const struct doc *meta, const struct field_path *path, st
     check_number(meta, MIN_KEY, path, errors);
 }
 
-/* Whether the annotations and the sizes that they divide are those of `old`. */
+/* Returns whether the annotations, and the sizes that they divide, equal those of `old`. */
 static bool world_is_kept(const struct jobset_spec *spec, const struct jobset_spec *old)
 {
     if (!old || spec->rjob_count != old->rjob_count ||

@@ -1,4 +1,4 @@
-/* runes.c - sets of runes as sorted ranges; the named classes. */
+/* runes.c - sets of runes as sorted ranges, and the named classes. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -82,7 +82,7 @@ static void add_pairs(struct runes *ranges, const char *pairs, bool negated)
     vec_done(&own.list);
 }
 
-/* Adds \d \s \w or one of their opposites; false: another letter. */
+/* Adds \d \s \w or one of their opposites. Returns false for another letter. */
 bool runes_add_perl(struct runes *ranges, char letter)
 {
     switch (letter) {

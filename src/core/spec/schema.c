@@ -1,5 +1,5 @@
-/* schema.c - the one walker over the schema tables. Its depth is the tables' depth: no table contains itself.
- */
+/* schema.c - the one walker over the schema tables. Its recursion is as deep as the tables: no table contains
+ * itself. */
 #include "core/spec/schema.h"
 
 #include <stdio.h>
@@ -36,8 +36,8 @@ static bool is_absent(const struct doc *node)
     return !node || node->kind == DOC_NULL;
 }
 
-/* --- unknown fields
- * --------------------------------------------------------------------------------------------- */
+/* --- unknown fields ------------------------------------------------------------------------------------- */
+
 static void unknown_in_object(const struct schema *schema, const struct doc *object,
                               const struct field_path *path, struct field_errors *errors);
 
@@ -86,8 +86,8 @@ void schema_check_unknown(const struct schema *schema, const struct doc *object,
     unknown_in_object(schema, object, NULL, errors);
 }
 
-/* --- types
- * ------------------------------------------------------------------------------------------------------ */
+/* --- types ---------------------------------------------------------------------------------------------- */
+
 static void wrong_type(struct field_errors *errors, const struct field_path *path, const struct doc *node,
                        const char *wanted)
 {
@@ -217,7 +217,7 @@ static void check_single(const struct schema_field *field, const struct doc *nod
     }
 }
 
-/* Returns the key of an item in a keyed list or a set, as text; length 0: it has none. */
+/* Returns the key of an item in a keyed list or a set, as text. Empty if the item has no key. */
 static struct str item_key(struct arena *arena, const struct schema_field *field, const struct doc *item)
 {
     BUF_CLEANUP struct buf text = {0};
@@ -334,8 +334,8 @@ void schema_check_builtin(const struct schema *schema, const struct doc *object,
     field_errors_done(&unsaid);
 }
 
-/* --- defaults
- * --------------------------------------------------------------------------------------------------- */
+/* --- defaults ------------------------------------------------------------------------------------------- */
+
 static void default_value(const struct schema_field *field, struct arena *arena, struct doc *object)
 {
     CHECK(field->fallback && field->list == SCHEMA_SINGLE);
@@ -401,9 +401,9 @@ void schema_default(const struct schema *schema, struct arena *arena, struct doc
     }
 }
 
-/* --- sameness
- * --------------------------------------------------------------------------------------------------- */
-/* Whether the node is empty by Kubernetes' semantic equality: an empty list or map equals an absent one. */
+/* --- equality ------------------------------------------------------------------------------------------- */
+
+/* Returns whether the node equals an absent one, as empty lists and maps do in Kubernetes' equality. */
 static bool is_void(const struct schema_field *field, const struct doc *node)
 {
     if (is_absent(node))
@@ -470,7 +470,7 @@ bool schema_equal(const struct schema_field *field, const struct doc *a, const s
     return true;
 }
 
-/* Compares members that the table does not know as they are. */
+/* Compares the members without a row with doc_equal. */
 static bool unknown_equal(const struct schema *schema, const struct doc *a, const struct doc *b)
 {
     for (size_t i = 0; i < a->object.len; i++) {

@@ -1,11 +1,11 @@
 /* schema.h - the field trees of the API kinds: name, type, list form and merge keys of every field.
  * Private to spec.
  *
- * Static tables (schema_jobset.c, schema_pod.c, schema_core.c ...), listed by kind in schemas.c, with one
- * walker (schema.c). They answer: whether a field is known, its value has the
- * right type, an enum's value is known, a required field is there, and the keys of a keyed list are
- * unique; the API server's defaults; whether two documents mean the same. Source: the OpenAPI definitions
- * of batch/v1 and v1, the CRD of jobset.x-k8s.io/v1alpha2.
+ * The trees are static tables (schema_jobset.c, schema_pod.c, schema_core.c ...), listed by kind in
+ * schemas.c. One walker (schema.c) uses them to find unknown fields, wrong types, unknown values of enums,
+ * missing required fields and repeated keys of keyed lists; to fill in the API server's defaults; and to
+ * compare the meaning of two documents. Source: the OpenAPI definitions of batch/v1 and v1, the CRD of
+ * jobset.x-k8s.io/v1alpha2.
  */
 #ifndef PHX_CORE_SPEC_SCHEMA_H
 #define PHX_CORE_SPEC_SCHEMA_H
@@ -44,7 +44,7 @@ struct schema_field {
     const char *keys;            /* SCHEMA_KEYED: merge keys, comma-separated: "containerPort,protocol" */
     const char *values;          /* strings: the values allowed, comma-separated; NULL: any */
     uint32_t items_max;          /* lists: 0: no limit for this field */
-    bool doubles; /* Kubernetes' own kinds accept items with equal keys, of which the last one counts */
+    bool doubles;                /* Kubernetes' own kinds accept items with equal keys; the last one counts */
     /* The API server's default: text of a string, integer or quantity; "{}": an object of defaults; NULL:
      * none. */
     const char *fallback;
@@ -75,28 +75,30 @@ extern const struct schema schema_pod;
 extern const struct schema schema_workload, schema_workload_v1beta1; /* schema_kueue.c */
 extern const struct schema schema_node; /* schema_node.c */
 
-/* Returns the tree of a whole object of this kind; NULL: the tables do not know the kind. */
+/* Returns the tree of a whole object by its apiVersion and kind, or NULL if the kind has no table. */
 const struct schema *schema_of(const struct doc *object);
-const struct schema *schema_of_row(enum resource_id id); /* NULL: likewise */
+const struct schema *schema_of_row(enum resource_id id); /* NULL: the row has no table */
+/* Returns the field of that name, or NULL. */
 const struct schema_field *schema_field_of(const struct schema *schema, struct str name);
 
-/* Reports unknown fields, in the words of strict decoding. */
+/* Reports unknown fields, in Kubernetes' words for strict decoding. */
 void schema_check_unknown(const struct schema *schema, const struct doc *object, struct field_errors *errors);
 /* Checks types, ranges of integers, enums, required fields and unique keys. Absent and null are the same. */
 void schema_check_types(const struct schema *schema, const struct doc *object, struct field_errors *errors);
-/* As schema_check_types, for Kubernetes' own kinds: where items with equal keys are allowed (`doubles` of
- * the field), they are reported in `doubles`, which may be NULL. */
+/* Does the same for Kubernetes' own kinds. Items with equal keys are reported in `doubles` (may be NULL)
+ * where the field allows them (schema_field.doubles). */
 void schema_check_builtin(const struct schema *schema, const struct doc *object, struct field_errors *errors,
                           struct field_errors *doubles);
-/* Fills in every `fallback` below existing objects, and writes quantities in their canonical form. Leaves
- * wrong types alone. */
+/* Fills in every `fallback` below existing objects, and writes quantities in their canonical form, in place.
+ * Leaves wrong types alone. */
 void schema_default(const struct schema *schema, struct arena *arena, struct doc *object);
-/* Whether both mean the same: absent, null and an empty list or map are the same, quantities compare by
- * value. `field` describes both. Either may be NULL. */
+/* Returns whether two values of the field mean the same: absent, null and an empty list or map are equal, and
+ * quantities compare by value. Either may be NULL. */
 bool schema_equal(const struct schema_field *field, const struct doc *a, const struct doc *b);
+/* Compares two objects field by field in the same sense. Fields without a row are compared with doc_equal. */
 bool schema_object_equal(const struct schema *schema, const struct doc *a, const struct doc *b);
 
-/* Reads a quantity node in thousandths, rounded up; false: malformed, negative or too large. */
+/* Reads a quantity in thousandths, rounded up. Returns false if it is malformed, negative or too large. */
 bool schema_quantity(const struct doc *node, int64_t *ret_milli);
 
 #endif

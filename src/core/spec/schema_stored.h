@@ -1,11 +1,11 @@
-/* schema_stored.h - the trees of stored kinds (object/object.h), by file. Included by schema_*.c and
- * stored.c. */
+/* schema_stored.h - the field trees of stored kinds (object/object.h), by file. Included by schema_*.c and
+ * schemas.c. */
 #ifndef PHX_CORE_SPEC_SCHEMA_STORED_H
 #define PHX_CORE_SPEC_SCHEMA_STORED_H
 
 #include "core/spec/schema_table.h"
 
-/* The first members of every object. */
+/* The rows that every whole object begins with. */
 #define WHOLE STRING("apiVersion"), STRING("kind"), OBJECT("metadata", schema_object_meta)
 
 /* schema_core.c */

@@ -1,13 +1,13 @@
 /* schema_table.h - short forms for the rows of the schema tables. Included by schema_*.c only.
  *
- * One row a field: FORM(name, ...) with designated extras, such as `REQUIRED` or `DEFAULT("TCP")`.
+ * Each field is one row: FORM(name, ...) with designated extras, such as `REQUIRED` or `DEFAULT("TCP")`.
  */
 #ifndef PHX_CORE_SPEC_SCHEMA_TABLE_H
 #define PHX_CORE_SPEC_SCHEMA_TABLE_H
 
 #include "core/spec/schema.h"
 
-/* A table may only be read through its fields; the empty row ends it. */
+/* An array of rows. The row without a name ends it. */
 #define TABLE(...)                                                                                           \
     (const struct schema_field[])                                                                            \
     {                                                                                                        \

@@ -3,7 +3,7 @@
 #include "core/spec/stored.h"
 
 /* clang-format off */
-/* The entries of both versions of one of Kueue's kinds; `old`: the schema of v1beta1, which may differ. */
+/* The entries of one of Kueue's kinds in both versions. `old` is the schema of v1beta1, which may differ. */
 #define BOTH(id, schema, old) [RESOURCE_##id] = &(schema), [RESOURCE_OLD_##id] = &(old)
 static const struct schema *const schemas[RESOURCES] = {
     [RESOURCE_JOBSETS] = &schema_jobset,

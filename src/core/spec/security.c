@@ -1,8 +1,9 @@
-/* security.c - securityContext of pods and containers: what machines act on, and what they cannot keep.
+/* security.c - securityContext of pods and containers: the fields that machines act on, and those that they
+ * cannot satisfy.
  *
- * A field that no machine can keep is refused: profiles of a machine's own (Localhost, SELinux, AppArmor), a
- * namespace of users, an unmasked /proc, a change of every file in a volume. Of the fields that choose
- * between ways, the values that mean the machines' way are taken:
+ * A field that no machine can satisfy is refused: profiles that are local to a machine (Localhost, SELinux,
+ * AppArmor), user namespaces, an unmasked /proc, a change of every file in a volume. Where a field chooses
+ * between behaviours, the values that match the machines' behaviour are accepted:
  *
  *     supplementalGroupsPolicy   Merge, Strict: no image has an /etc/group that names more groups
  *     seLinuxChangePolicy        MountOption, Recursive: there are no labels to change
@@ -12,7 +13,7 @@
 #include "core/spec/schema.h"
 #include "core/spec/validate.h"
 
-/* capabilities(7): the place is the number. */
+/* The capabilities of capabilities(7), by number. */
 static const char *const capability_names[] = {"CHOWN",
                                                "DAC_OVERRIDE",
                                                "DAC_READ_SEARCH",
@@ -57,7 +58,7 @@ static const char *const capability_names[] = {"CHOWN",
 enum { CAPABILITIES = sizeof capability_names / sizeof *capability_names };
 _Static_assert(CAPABILITIES == 41 && CAPABILITIES < 64, "a bit of 64 for each capability of Linux");
 
-/* Returns the bits of a name, with or without "CAP_"; 0: unknown. "ALL" has all bits. */
+/* Returns the bit of a capability's name, with or without "CAP_"; all bits for "ALL"; 0 if unknown. */
 static uint64_t capability_bits(struct str name)
 {
     if (str_is(name, "ALL"))
@@ -78,7 +79,7 @@ static uint64_t read_capabilities(const struct doc *list)
     return bits;
 }
 
-/* A container's own field, or else the pod's. */
+/* Returns a field of the container's securityContext, else of the pod's, else NULL. */
 static const struct doc *security_field(const struct doc *spec, const struct doc *container,
                                         const char *field)
 {
@@ -127,7 +128,7 @@ bool security_is_default(const struct container_security *security)
 
 /* --- validation --------------------------------------------------------------------------------------- */
 
-/* Refuses an object that says anything. */
+/* Refuses the field unless it is absent or empty. */
 static void refuse_object(const struct doc *security, const char *field, const char *why,
                           const struct field_path *path, struct field_errors *errors)
 {

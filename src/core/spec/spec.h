@@ -1,4 +1,4 @@
-/* spec.h - documents of users: JobSets, Jobs and Pods, read, defaulted and validated.
+/* spec.h - documents of users: defaulted, read into typed views, and validated.
  *
  * Source of the rules: jobset.x-k8s.io/v1alpha2 (kubernetes-sigs/jobset), batch/v1 Job, v1 Pod; the
  * field-by-field table is in docs/jobset.md, which also names the fields that are kept but not acted on.
@@ -7,9 +7,11 @@
  *     spec_unknown_fields -> workload_default -> workload_read -> workload_validate
  *     [-> workload_validate_update]
  * batch/v1 Jobs and v1 Pods without a JobSet pass through the same steps and become a `struct jobset_spec`
- * of one replicated job with one Job: the core runs them as it runs a JobSet (job/job.h, enum form). Users
- * get back the document as it was written; `struct jobset_spec` is the typed view that the core acts on.
- * All functions are pure; results live in the given arena and point into the document.
+ * of one replicated job with one Job; the core runs them as it runs a JobSet (enum form). Users get back
+ * the document as it was written; `struct jobset_spec` is the typed view that the core acts on.
+ *
+ * All functions are pure. Results are allocated in the given arena and point into the document, so both
+ * must outlive them. Functions that take `errors` append to the list; its `arena` must be set.
  */
 #ifndef PHX_CORE_SPEC_SPEC_H
 #define PHX_CORE_SPEC_SPEC_H
@@ -33,14 +35,18 @@ struct field_error {
 struct field_errors {
     struct arena *arena;      /* owns paths and messages */
     VEC(struct field_error) list;
-    size_t dropped;           /* beyond FIELD_ERRORS_MAX */
+    size_t dropped; /* errors beyond FIELD_ERRORS_MAX, which are counted and not kept */
 };
 enum { FIELD_ERRORS_MAX = 100 };
 
+/* Adds a broken rule. The path and the message are copied; `reason` must be a literal. `place` gives the
+ * line and column; NULL: unknown. */
 void field_error_add(struct field_errors *errors, struct str path, const char *reason,
                      const struct doc *place, const char *format, ...) __attribute__((format(printf, 5, 6)));
-/* Prints "LINE:COLUMN: path: message" of each, one a line; without "LINE:COLUMN: " if unknown. */
+/* Appends "LINE:COLUMN: path: message" and a newline for each error. Omits "LINE:COLUMN: " if the place is
+ * unknown, and "path: " if the path is empty. Ends with "and N more" if errors were dropped. */
 void field_errors_print(const struct field_errors *errors, struct buf *out);
+/* Frees the list; the texts stay with the arena. */
 void field_errors_done(struct field_errors *errors);
 
 /* Annotations of a JobSet, or of a Job or Pod without one. */
@@ -50,15 +56,18 @@ void field_errors_done(struct field_errors *errors);
 struct uid_range {
     uint32_t from, count;
 };
-bool uid_range_read(struct str text, struct uid_range *ret); /* false: malformed */
+/* Reads "FROM-TO", two user ids above 0 in ascending order. Returns false if the text is malformed. */
+bool uid_range_read(struct str text, struct uid_range *ret);
 #define SLICE_KEY               "phalanx.dev/slice" /* the shape of the network that a JobSet runs on */
 /* "Reroute" or "Move": what a running slice does when it loses a switch. */
 #define SLICE_ON_LOSS_KEY       "phalanx.dev/slice-on-switch-loss"
-#define STEP_PATTERN_KEY "phalanx.dev/step-pattern" /* of log lines: each is a step */
+/* Each log line that matches is one training step. */
+#define STEP_PATTERN_KEY        "phalanx.dev/step-pattern"
 #define CHECKPOINT_INTERVAL_KEY "phalanx.dev/checkpoint-interval" /* steps, or auto */
 #define CHECKPOINT_FOLDER_KEY   "phalanx.dev/checkpoint-folder"   /* overrides the JobSet's own folder */
 #define CHECKPOINT_KEEP_KEY "phalanx.dev/checkpoint-keep" /* which committed checkpoints are kept */
-#define WORK_PATTERN_KEY "phalanx.dev/work-pattern" /* the milliseconds of own work follow the match */
+/* In a log line, the rank's own work of a step, in milliseconds, follows the match. */
+#define WORK_PATTERN_KEY "phalanx.dev/work-pattern"
 
 struct label {
     struct str key, value;
@@ -67,6 +76,7 @@ struct labels {
     struct label *items;
     size_t len;
 };
+/* Returns the value of the key, or `fallback` if the labels do not have it. */
 struct str labels_get(const struct labels *labels, struct str key, struct str fallback);
 
 struct toleration {
@@ -102,7 +112,7 @@ struct topology_rule {
     size_t slice_count;
 };
 
-/* An expression about a machine's labels; a term's expressions must all hold. */
+/* An expression about a machine's labels. A term matches if all of its expressions hold. */
 enum node_operator { NODE_IN, NODE_NOT_IN, NODE_EXISTS, NODE_DOES_NOT_EXIST, NODE_GT, NODE_LT };
 struct node_rule {
     struct str key; /* empty: the machine's name (matchFields) */
@@ -123,12 +133,12 @@ struct pod_spec {
     struct str working_dir;
     struct env_spec *env;
     size_t env_count;
-    struct str chip_resource;    /* "google.com/tpu", "nvidia.com/gpu", ...; empty: asks for no chips */
+    struct str chip_resource;    /* "google.com/tpu", "nvidia.com/gpu", ...; empty: requests no chips */
     uint32_t chips;              /* per task: requests or limits of any vendor/accelerator resource */
     int64_t cpu_milli, memory_bytes; /* limits; 0: none */
     int64_t cpu_request_milli, memory_request_bytes;
     struct labels node_selector; /* sorted by key */
-    struct str node_name;        /* the machine that it names; empty: the scheduler chooses */
+    struct str node_name;        /* spec.nodeName, a machine; empty: the scheduler chooses */
     struct toleration *tolerations;
     size_t toleration_count;
     struct str priority_class;
@@ -137,11 +147,11 @@ struct pod_spec {
     int64_t grace_s;             /* terminationGracePeriodSeconds, 30 */
     int64_t active_deadline_s;   /* -1: none */
     int64_t run_as_user, run_as_group; /* -1: the agent's choice */
-    int64_t fs_group;                  /* of its volumes; -1: none */
+    int64_t fs_group;                  /* group of the pod's volumes; -1: none */
     bool host_network;
     struct labels labels, annotations; /* of the pod template, as written */
     struct topology_rule topology; /* from the annotations */
-    /* nodeAffinity's requiredDuringScheduling...: a machine must match one of them; NULL: any machine
+    /* nodeAffinity's requiredDuringScheduling...: a machine must match one of the terms; none: any machine
      * suits */
     struct node_term *node_terms;
     size_t node_term_count;
@@ -150,7 +160,8 @@ struct pod_spec {
     size_t container_count;
     struct volume_spec *volumes;
     size_t volume_count;
-    bool plain;                  /* a single container without probes, hooks, mounts and rules of its own */
+    /* a single container without probes, hooks, mounts, restart rules and security settings */
+    bool plain;
     bool uses_config;            /* refers to ConfigMaps, Secrets or PersistentVolumeClaims */
 };
 
@@ -190,14 +201,13 @@ struct rjob_spec {
     struct depends_on *depends;
     size_t depend_count;
     struct labels labels, annotations; /* of the job template */
-    /* The node-selector annotation: the administrator has labelled the nodes for each Job; then there is
-     * no exclusive_topology. */
+    /* The node-selector annotation is present: the administrator has labelled the nodes for each Job, and
+     * exclusive_topology is empty. */
     bool node_selector_strategy;
     struct str exclusive_topology;     /* node label key of the exclusive-topology annotation; empty: none */
-    uint32_t spares;                   /* of each Job: tasks that wait for a rank; 0 for a Job without
-                                        * ranks */
-    bool cold_spares;                  /* only their room is kept */
-    bool spares_said, spare_kind_said; /* false: its queue decides (spares_of_queue) */
+    uint32_t spares;  /* number of each Job's tasks that wait for a rank; 0 for a Job without ranks */
+    bool cold_spares; /* capacity is reserved for spares, but no task runs there */
+    bool spares_said, spare_kind_said; /* set by the workload; false: its queue decides (spares_of_queue) */
     struct job_spec job;
 };
 
@@ -226,7 +236,7 @@ struct gang_rule {
     bool per_job;        /* a gang for each Job */
     bool basic;          /* no gang: each task alone */
     int32_t min_count;   /* the gang starts with this many tasks; 0: all */
-    struct topology_rule topology; /* of the gang; no mode: the tasks' own annotations */
+    struct topology_rule topology; /* of the gang; mode TOPOLOGY_NONE: the tasks' own annotations apply */
 };
 
 struct jobset_spec {
@@ -249,62 +259,66 @@ struct jobset_spec {
     int64_t ttl_s;               /* -1: never */
     struct labels labels, annotations; /* of the JobSet */
     struct ladder_settings recovery; /* from the annotations */
-    /* Ranks of one data-parallel replica, 0: the world is not divided; and the least number of replicas. */
+    /* replica_size: ranks of one data-parallel replica; 0: the world is not divided. min_replicas: the least
+     * number of replicas with which the JobSet may run. */
     uint32_t replica_size, min_replicas;
 };
 
 /* Reports fields of `object` that the schema of its apiVersion and kind does not know: strict decoding.
- * The message is `unknown field "spec.bogus"`, as Kubernetes words it, and `path` is empty. Known kinds:
- * JobSet, Job, Pod, ConfigMap, Secret; objects of other kinds pass. */
+ * The message is `unknown field "spec.bogus"`, as Kubernetes words it, and `path` is empty. An object
+ * whose kind has no schema passes. */
 void spec_unknown_fields(const struct doc *object, struct field_errors *errors);
-/* Reports items of a Job or Pod that hide earlier ones of the same key, which env may do; refused in
- * JobSets. */
+/* Warns about items of a Job's or Pod's list that hide an earlier item of the same key, such as two env
+ * entries of one name. In JobSets such items are errors of jobset_read. */
 void spec_doubles(const struct doc *object, struct field_errors *warnings);
 
-/* Whether an existing claim has every field of a template. */
+/* Returns whether the spec of an existing claim equals that of a template in every field of the template. */
 bool claim_specs_equal(const struct doc *existing, const struct doc *wanted);
-/* Whether it has a rule that restarts single Jobs. */
+/* Returns whether the JobSet has a failure rule that restarts single Jobs. */
 bool jobset_restarts_jobs(const struct jobset_spec *spec);
-/* Whether tasks of its Jobs may wait for a rank: those of Indexed ones with completions, on machines that
- * the scheduler chooses. */
+/* Returns whether the Job can have spares: it is Indexed with completions, and the scheduler chooses its
+ * machines. */
 bool spares_allowed(const struct job_spec *job);
 /* A ClusterQueue's or LocalQueue's spares for each Job without a setting of its own, by the queue's
- * annotations phalanx.dev/spares and spare-kind. False: it has none, and *ret stays. */
+ * annotations phalanx.dev/spares and spare-kind. */
 struct queue_spares {
     uint32_t count;
     bool cold;
 };
+/* Returns false if the queue sets no valid number of spares; *ret is unchanged then. */
 bool spares_of_queue(const struct doc *queue, struct queue_spares *ret);
 
-/* Labels (64 at most) and annotations of any object. */
+/* Checks the labels (64 at most) and annotations of any object. */
 void metadata_check(const struct doc *object, struct field_errors *errors);
 /* Checks a user's write to a Node: labels, annotations, taints. */
 void node_check(const struct doc *object, struct field_errors *errors);
 
-/* metav1.LabelSelector; NULL matches nothing, {} everything. `labels`: a map, NULL: an empty one. */
+/* Returns whether a metav1.LabelSelector matches the labels: a NULL selector matches nothing, {} everything.
+ * `labels` is a map; NULL: an empty one. */
 bool selector_matches(const struct doc *selector, const struct doc *labels);
 
-/* Whether two defaulted objects mean the same: absent, null and an empty list or map are the same,
- * quantities compare by value ("1" is "1000m"). An equal write changes nothing. */
+/* Returns whether two defaulted objects of one kind mean the same: absent, null and an empty list or map are
+ * equal, and quantities compare by value ("1" equals "1000m"). Parts of objects, and kinds without a schema,
+ * are compared with doc_equal. A write of an equal object changes nothing. */
 bool spec_equal(const struct doc *a, const struct doc *b);
 
 /* Fills in the defaults of the API server and of JobSet's webhooks, in place. Idempotent. Wrong types are
  * left for jobset_read to report. */
 void jobset_default(struct arena *arena, struct doc *object);
 
-/* Reads the typed view. False: a field has the wrong type, an enum an unknown value, a required field is
- * missing, a list is too long or its keys are not unique (reported in `errors`). *ret_spec points into
- * `object` and `arena`. A null field counts as absent. Indexed with parallelism but without completions
- * reads as completions -1, which validation refuses. Times are limited to 2^31 - 1 seconds. */
+/* Reads the typed view. Returns false if the document does not fit its schema: wrong types, unknown values of
+ * enums, missing required fields, lists that are too long, or keys that are not unique. *ret_spec points into
+ * `object` and `arena`, and is set only on success. A null field counts as absent. An Indexed Job with
+ * parallelism but without completions reads as completions -1, which validation refuses. Times are limited
+ * to 2^31 - 1 seconds. */
 bool jobset_read(struct arena *arena, const struct doc *object, struct jobset_spec *ret_spec,
                  struct field_errors *errors);
 
-/* Every create-time rule. `object` is the defaulted document that `spec` was read from; metadata.name must be
- * set (with generateName: the generated name). Adds to `errors`; none added: valid. */
+/* Checks every create-time rule; a JobSet is valid if no error is added. `object` is the defaulted document
+ * that `spec` was read from. metadata.name or generateName must be set. */
 void jobset_validate(const struct doc *object, const struct jobset_spec *spec, struct field_errors *errors);
 
-/* Checks the change from `old` to `changed` (both defaulted) against the fields that are immutable. Adds
- * to `errors`. */
+/* Reports each immutable field that differs between `old` and `changed` (both defaulted). */
 void jobset_validate_update(const struct doc *old, const struct doc *changed, struct field_errors *errors);
 
 /* --- any workload: JobSet, Job, Pod --------------------------------------------------------------------- */
@@ -317,96 +331,102 @@ enum form {
     FORM_WORKLOAD, /* a Workload of Kueue: PodSets that request quota and run nothing (podsets.c) */
 };
 
-/* The form by apiVersion and kind; FORM_JOBSET for all kinds but Job, Pod and Workload. */
+/* Returns the form by apiVersion and kind: FORM_JOBSET for all kinds but Job, Pod and Workload. */
 enum form workload_form(const struct doc *object);
+/* The next three do for every form what jobset_default, jobset_read and jobset_validate do for JobSets. */
 void workload_default(struct arena *arena, struct doc *object);
 bool workload_read(struct arena *arena, const struct doc *object, struct jobset_spec *ret_spec,
                    struct field_errors *errors);
 void workload_validate(const struct doc *object, const struct jobset_spec *spec, struct field_errors *errors);
-/* Rules for JobSets alone. */
+/* Checks a JobSet's spec.scheduling, and the success policies of its Jobs. */
 void jobset_validate_new(const struct doc *object, const struct jobset_spec *spec,
                          struct field_errors *errors);
-/* spec.scheduling, likewise. */
+/* Checks a JobSet's spec.scheduling. */
 void jobset_validate_scheduling(const struct doc *object, const struct jobset_spec *spec,
                                 struct field_errors *errors);
-/* Checks the topology annotations and nodeAffinity. `before`: the replaced spec, NULL on create: unchanged
- * numbers are not judged again, because partial admission may have made them. */
+/* Checks the topology annotations, nodeAffinity and nodeName. `before` is the replaced spec, NULL on create.
+ * Numbers that equal those of `before` are not checked again, because partial admission may have set them. */
 void workload_validate_topology(const struct doc *object, const struct jobset_spec *spec,
                                 const struct jobset_spec *before, struct field_errors *errors);
-/* Checks the annotations phalanx.dev/replica-size and min-replicas against the world of `spec`. `before`:
- * the replaced spec, NULL on create: an unchanged world is not judged again, because partial admission may
- * have made it. */
-/* Checks the annotation phalanx.dev/slice against the tasks. */
+/* Checks the annotations phalanx.dev/slice and slice-on-switch-loss against the tasks. */
 void workload_validate_slice(const struct doc *object, const struct jobset_spec *spec,
                              struct field_errors *errors);
+/* Checks the annotations phalanx.dev/replica-size and min-replicas against the world of `spec`. `before` is
+ * the replaced spec, NULL on create. A world that equals that of `before` is not checked again, because
+ * partial admission may have set it. */
 void workload_validate_replicas(const struct doc *object, const struct jobset_spec *spec,
                                 const struct jobset_spec *before, struct field_errors *errors);
-/* `started`: a running Job, whose template is fixed. */
+/* Checks a change of a JobSet, Job or Pod. `started`: the Job has run, so its template is immutable. */
 void workload_validate_update(const struct doc *old, const struct doc *changed, bool started,
                               struct field_errors *errors);
-/* For a finished JobSet: the sizes of its Jobs stay. */
+/* Refuses a change of the sizes of a finished JobSet's Jobs. */
 void jobset_validate_sizes_kept(const struct doc *old, const struct doc *changed,
                                 struct field_errors *errors);
-/* For a JobSet or Job that has pods, or is not suspended: the requests of its containers stay, because
- * they are booked. */
+/* Refuses a change of the containers' resources. Called while the workload holds quota, is not suspended,
+ * or, for a Job, has pods that have not ended. */
 void workload_validate_resources_kept(const struct doc *old, const struct doc *changed,
                                       struct field_errors *errors);
-/* The same for a Workload whose quota is reserved (`reserved`), or that is admitted. */
+/* Checks a change of a Workload. While its quota is `reserved`, podSets, queue and class are immutable,
+ * except the name of a WorkloadPriorityClass. While it is `admitted`, so is its maximum execution time. */
 void podsets_validate_update(const struct doc *old, const struct doc *changed, bool reserved, bool admitted,
                              struct field_errors *errors);
-/* minCount of a PodSet, the least number of tasks; its count if not set. */
+/* Returns minCount of a PodSet, the least number of tasks, or its count if minCount is not set. */
 int32_t podsets_least(const struct doc *object, size_t podset);
-/* Returns the template of the replicated job's Jobs (metadata, spec), and that of their pods, in the
- * document itself. A Pod or Workload has no Job: NULL. */
+/* Return the template of the replicated job's Jobs (metadata, spec), and that of their pods, in the document
+ * itself. A Pod or Workload has no Job template: NULL. */
 const struct doc *workload_job_template(const struct doc *object, size_t rjob);
 const struct doc *workload_pod_template(const struct doc *object, size_t rjob);
-/* Scheduling gates of a Pod that exists may only go. NULL: there are none. */
+/* Refuses scheduling gates that an existing Pod did not have: gates may only be removed. `old` and `changed`
+ * are lists of gates; NULL: none. */
 void validate_gates_kept(const struct doc *old, const struct doc *changed, struct field_errors *errors);
 
 /* --- stored kinds (object/object.h): ConfigMap, Namespace, ClusterQueue, ... as they are kept ----------- */
 
-/* Fills in the server's defaults, in place. Idempotent; wrong types are left for stored_check to report. */
+/* Fills in the server's defaults, in place. Idempotent. Wrong types are left for stored_check to report. */
 void stored_default(struct arena *arena, struct doc *object);
-/* Checks types, required fields, names, and the rules of its kind, on a defaulted document. */
+/* Checks a defaulted document: types, required fields, names, and the rules of its kind. */
 void stored_check(const struct doc *object, struct field_errors *errors);
 /* Checks the change from `old` to `changed` (both defaulted). */
 void stored_check_update(const struct doc *old, const struct doc *changed, struct field_errors *errors);
 
-/* Whether the name satisfies that rule of Kubernetes, "DNS-1035 label", ...; for other objects' names too. */
+/* Return whether the text satisfies the rule of Kubernetes that the function names. */
 bool name_is_dns1035_label(struct str name);
 bool name_is_dns1123_label(struct str name);
 bool name_is_dns1123_subdomain(struct str name);
 bool name_is_label_key(struct str key);
 bool name_is_label_value(struct str value);
 
-/* "<jobset>-<rjob>-<index>"; "<job>-<index>": a task's hostname (its pod's name is this and "-<5
- * random>"). */
+/* Returns "<jobset>-<rjob>-<index>". */
 struct str job_name(struct arena *arena, struct str jobset, struct str rjob, int32_t index);
+/* Returns "<job>-<index>", a task's hostname. Its pod's name is the hostname and "-<5 random>". */
 struct str pod_hostname(struct arena *arena, struct str job, int32_t index);
 
-/* Unanchored search of an RE2-style pattern (no back-references, linear time). *ret_matched is set on
- * success; ERROR_INVALID if the pattern is malformed or uses an unsupported feature, ERROR_LIMIT if it is
- * too large. */
+/* Searches `text` for an RE2-style pattern: unanchored, no back-references, linear time. Sets *ret_matched on
+ * success. Fails with ERROR_INVALID if the pattern is malformed or uses an unsupported feature, and with
+ * ERROR_LIMIT if it is too large. */
 int pattern_search(struct str pattern, struct str text, bool *ret_matched, struct error *error);
-/* The same for many texts. A pattern of more than `program_max` instructions (at most PATTERN_PROGRAM_MAX) is
- * ERROR_LIMIT: a search costs at most that many steps for each byte. Lives in `arena`. */
+/* A compiled pattern, to search many texts. Lives in its arena, and serves one search at a time. */
 struct matcher;
-enum { LINE_PROGRAM_MAX = 256 }; /* of patterns of log lines (validate_pace.c) */
+enum { LINE_PROGRAM_MAX = 256 }; /* `program_max` for patterns of log lines (validate_pace.c) */
+/* Compiles the pattern; errors as pattern_search. A program of more than `program_max` instructions (at most
+ * PATTERN_PROGRAM_MAX) is ERROR_LIMIT. A search takes at most that many steps for each byte of text. */
 int matcher_new(struct arena *arena, struct str pattern, size_t program_max, struct matcher **ret_matcher,
                 struct error *error);
-/* *ret_end: end of the match that ends first. */
+/* Returns whether the text has a match. *ret_end is the end of the match that ends first. */
 bool matcher_find(struct matcher *matcher, struct str text, size_t *ret_end);
-/* Finds the texts of a pattern's groups at the first match, by the preference of RE2 and Perl: the first
- * of two alternatives, and of two lengths the greedy or the lazy one. Costs the same steps as a search,
- * with a copy of the groups' positions for each. Lives in `arena`. */
+/* A compiled pattern that captures the texts of its groups at the first match. Which match it is follows the
+ * preference of RE2 and Perl: the first of two alternatives, the greedy or the lazy one of two lengths. A
+ * search takes as many steps as matcher_find, each with a copy of the groups' positions. Lives in its arena,
+ * and serves one search at a time. */
 struct capturer;
 enum { PATTERN_GROUPS_MAX = 8 };
+/* Compiles the pattern, like matcher_new. */
 int capturer_new(struct arena *arena, struct str pattern, size_t program_max, struct capturer **ret_capturer,
                  struct error *error);
-/* Number of its groups, including those beyond PATTERN_GROUPS_MAX, which are never found. */
+/* Returns the number of groups, including those beyond PATTERN_GROUPS_MAX, which are never captured. */
 size_t capturer_groups(const struct capturer *capturer);
-struct str capturer_name(const struct capturer *capturer, size_t group); /* from 0; empty: it has none */
-/* A group outside of the match has no data. */
+struct str capturer_name(const struct capturer *capturer, size_t group); /* group from 0; empty: no name */
+/* Returns false if nothing matches. The texts point into `text`; a group outside of the match has no data. */
 bool capturer_find(struct capturer *capturer, struct str text, struct str ret_groups[PATTERN_GROUPS_MAX]);
 
 #endif

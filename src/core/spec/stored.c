@@ -7,7 +7,7 @@ static bool is_object(const struct doc *node)
     return node && node->kind == DOC_OBJECT;
 }
 
-/* Every Namespace has its name as a label, and a finalizer for its content. */
+/* Gives a Namespace its name as a label, and the finalizer that waits for its content. */
 static void default_namespace(struct arena *arena, struct doc *object)
 {
     CHECK(object->kind == DOC_OBJECT);
@@ -24,7 +24,7 @@ static void default_namespace(struct arena *arena, struct doc *object)
     doc_set(arena, spec, STR("finalizers"), finalizers);
 }
 
-/* stringData is write-only: it becomes data. */
+/* Moves stringData, which is write-only, into data. */
 static void default_secret(struct arena *arena, struct doc *object)
 {
     CHECK(object->kind == DOC_OBJECT);

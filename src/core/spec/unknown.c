@@ -1,4 +1,4 @@
-/* unknown.c - strict decoding, and equality in meaning, of whole objects. */
+/* unknown.c - strict decoding and semantic equality of whole objects. */
 #include "core/spec/schema.h"
 
 void spec_unknown_fields(const struct doc *object, struct field_errors *errors)

@@ -1,12 +1,14 @@
 /* update.c - the rules for changes of an existing JobSet (jobset's ValidateUpdate and the CRD's `self ==
  * oldSelf` rules).
  *
- * Mutable: metadata, suspend, coordinator, ttlSecondsAfterFinished. While the JobSet is or becomes
- * suspended also, in pod templates: labels, annotations, nodeSelector, tolerations, schedulingGates,
- * requests and limits of containers (these only without quota of a queue:
- * workload_validate_resources_kept); and spec.scheduling. All other fields must mean the same as before;
- * each difference is reported at its place, as deep as possible. Fields that the schema does not know are
- * not compared, because no code acts on them.
+ * Mutable are
+ *   - always: metadata, suspend, coordinator, ttlSecondsAfterFinished;
+ *   - while the JobSet is or becomes suspended: spec.scheduling and, in pod templates, labels, annotations,
+ *     nodeSelector, tolerations, schedulingGates, and requests and limits of containers (unless the JobSet
+ *     holds quota: workload_validate_resources_kept);
+ *   - with the annotation phalanx.dev/elastic: parallelism and completions of Indexed Jobs, together.
+ * All other fields must mean the same as before. Each difference is reported at its place, as deep as
+ * possible. Fields that the schema does not know are not compared, because no code acts on them.
  */
 #include "base/check.h"
 #include "core/spec/schema.h"
@@ -36,7 +38,7 @@ static void report_change(const struct compare *compare, const struct doc *chang
                    doc_kind_name(changed->kind), why);
 }
 
-/* Whether the field of a pod template may change while the JobSet is suspended. */
+/* Returns whether the field may change: of a pod template while suspended, or a size of an elastic Job. */
 static bool is_masked(const struct compare *compare, const struct schema *outer, const struct schema *schema,
                       const char *field)
 {
@@ -56,8 +58,8 @@ static void compare_field(const struct compare *compare, const struct schema *ou
                           const struct schema_field *field, const struct doc *old, const struct doc *changed,
                           const struct field_path *path);
 
-/* NULL stands for an object without members, so that an absent metadata is compared field by field with an
- * empty one. */
+/* Compares two objects field by field. NULL is an object without members, so an absent metadata can be
+ * compared with one that is present. */
 static void compare_object(const struct compare *compare, const struct schema *outer,
                            const struct schema *schema, const struct doc *old, const struct doc *changed,
                            const struct field_path *path)
@@ -84,8 +86,7 @@ static void compare_field(const struct compare *compare, const struct schema *ou
     CHECK(old || changed); /* both absent are equal */
     CHECK(field->kind != SCHEMA_OBJECT || field->object);
     if (field->kind == SCHEMA_OBJECT && field->list == SCHEMA_SINGLE) {
-        /* Absent metadata or resources equal empty ones: they are compared field by field, so that the
-         * mask applies. */
+        /* An absent metadata or resources is compared as an empty one, so the mask applies to its fields. */
         bool split = field->object == &schema_embedded_meta ||
                      (compare->suspended && field->object == &schema_resources);
         if (split || (is_kind(old, DOC_OBJECT) && is_kind(changed, DOC_OBJECT))) {
@@ -111,8 +112,8 @@ void validate_unchanged(const struct schema *schema, const char *field, const st
     compare_field(&compare, schema, row, doc_get(old, field), doc_get(changed, field), AT(path, field));
 }
 
-/* A Job's template may change in the fields that place its pods, until it has run once. The message is
- * about the template as a whole, as in Kubernetes, and names the place within it too. */
+/* Reports a change of a Job's template. Until the Job has run once, the fields that place its pods may
+ * change. As in Kubernetes, the message is about the template as a whole; it also names the place within. */
 static void compare_job_template(const struct doc *old, const struct doc *changed, bool started,
                                  const struct field_path *path, struct field_errors *errors)
 {
@@ -150,7 +151,7 @@ void validate_job_update(const struct doc *old_object, const struct doc *object,
     compare_job_template(old, changed, started || !doc_bool(doc_get(old, "suspend"), false), path, errors);
 }
 
-/* Whether the containers differ only in their images. */
+/* Returns whether the containers differ at most in their images. */
 static bool same_containers(const struct schema *schema, const struct doc *old, const struct doc *changed)
 {
     if (doc_len(old) != doc_len(changed))
@@ -164,7 +165,7 @@ static bool same_containers(const struct schema *schema, const struct doc *old, 
     return true;
 }
 
-/* Whether `all` contains every item of `some`. */
+/* Returns whether `all` contains every item of `some`. */
 static bool holds_all(const struct doc *all, const struct doc *some)
 {
     for (size_t i = 0; i < doc_len(some); i++) {

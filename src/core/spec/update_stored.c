@@ -16,7 +16,7 @@ static bool same(const struct stored_kind *kind, const char *field, const struct
     return schema_equal(row, doc_get(old, field), doc_get(changed, field));
 }
 
-/* ConfigMap, Secret: once immutable, always immutable. */
+/* Checks a ConfigMap or Secret. Once `immutable` is set, it cannot be unset, nor the data changed. */
 static void check_data(const struct stored_kind *kind, const struct doc *old, const struct doc *changed,
                        struct field_errors *errors)
 {
@@ -63,7 +63,8 @@ static bool ends_in_hosts(const struct doc *levels)
     return str_is(doc_str(doc_get(last, "nodeLabel"), STR("")), "kubernetes.io/hostname");
 }
 
-/* Levels above the host name may change, because assignments name only hosts. */
+/* Refuses a change of levels, unless the host name is the lowest level before and after: then assignments
+ * name only hosts. */
 static void check_topology(const struct doc *old, const struct doc *changed, struct field_errors *errors)
 {
     const struct doc *was = doc_path(old, "spec", "levels", NULL);
@@ -117,7 +118,7 @@ void stored_check_update(const struct doc *old, const struct doc *changed, struc
     CHECK(errors && errors->arena);
     struct stored_kind found = stored_kind_of(changed), *kind = &found;
     if (!kind->schema)
-        return; /* stored_check says so */
+        return; /* stored_check reports it */
     switch (kind->id) {
     case OBJECT_CONFIG_MAP:
     case OBJECT_SECRET:

@@ -116,9 +116,8 @@ static void validate_rjob(struct check *check, size_t index, const struct field_
                       errors);
 }
 
-/* Bounds the places that the JobSet makes the core keep: for each job, one for every concurrent task and
- * every index, and one for the job itself, so that neither completions nor replicas without tasks are
- * free. */
+/* Bounds the memory that the JobSet takes: each Job counts as its concurrent tasks or its indexes, whichever
+ * are more, and at least as one. */
 static void validate_task_count(struct check *check, const struct field_path *path)
 {
     _Static_assert(TASKS_PER_JOBSET_MAX <= INT32_MAX, "one product of two counts beyond it fits 64 bits");

@@ -1,11 +1,15 @@
-/* validate.h - the parts of validation. Private to spec. All run on documents whose types are valid. */
+/* validate.h - the parts of validation. Private to spec.
+ *
+ * All functions expect documents whose types are valid, and add broken rules to `errors`. `path` is the path
+ * of the document that is passed.
+ */
 #ifndef PHX_CORE_SPEC_VALIDATE_H
 #define PHX_CORE_SPEC_VALIDATE_H
 
 #include "core/spec/path.h"
 #include "core/spec/schema.h"
 
-/* Whether the field has this type, or is absent or null: what the check of types has left. */
+/* Returns whether the field has this type, or is absent or null, as the check of types guarantees. */
 static inline bool typed_as(const struct doc *node, enum doc_kind kind)
 {
     return !node || node->kind == DOC_NULL || node->kind == kind;
@@ -36,66 +40,69 @@ static inline bool typed_as(const struct doc *node, enum doc_kind kind)
     "regex used for validation is '(([A-Za-z0-9][-A-Za-z0-9_.]*)?[A-Za-z0-9])?')"
 #define WHY_63_BYTES "must be no more than 63 bytes"
 
-/* Labels and annotations of an object or a template. */
+/* Checks the labels and annotations of an object or a template. */
 void validate_meta(const struct doc *meta, const struct field_path *path, struct field_errors *errors);
-/* Checks the annotations phalanx.dev/sub-health, step-pattern and work-pattern of a JobSet, or of a Job or
- * Pod without one. */
+/* Checks the annotations phalanx.dev/sub-health, step-pattern, work-pattern, checkpoint-folder,
+ * checkpoint-keep and checkpoint-interval of a JobSet, or of a Job or Pod without one. */
 void validate_pace(const struct doc *meta, const struct field_path *path, struct field_errors *errors);
 /* Checks the annotations phalanx.dev/spares and spare-kind of a workload or a template. */
 void validate_spares(const struct doc *meta, const struct field_path *path, struct field_errors *errors);
 /* Checks the annotations of the recovery ladder and of spares, of a workload or a Pod template. */
 void validate_recovery(const struct doc *meta, const struct field_path *path, struct field_errors *errors);
-/* The annotations phalanx.dev/replica-size and min-replicas of a workload or a Pod template are checked as
- * numbers only: workload_validate_replicas compares them with the world. */
+/* Checks that the annotations phalanx.dev/replica-size and min-replicas of a workload or a Pod template are
+ * numbers. workload_validate_replicas compares them with the world. */
 void validate_replicas(const struct doc *meta, const struct field_path *path, struct field_errors *errors);
-/* A map of label keys to label values, such as a nodeSelector. */
+/* Checks a map of label keys to label values, such as a nodeSelector. */
 void validate_labels(const struct doc *map, const struct field_path *path, struct field_errors *errors);
-/* A metav1.LabelSelector. */
+/* Checks a metav1.LabelSelector. */
 void validate_selector(const struct doc *selector, const struct field_path *path,
                        struct field_errors *errors);
 /* Reports the integer at `node` if it is below `min`. */
 void validate_min(const struct doc *node, int64_t min, const struct field_path *path,
                   struct field_errors *errors);
 
-/* The Job template of a replicated job. */
+/* Checks the Job template of a replicated job. */
 void validate_job(const struct doc *job_template, const struct job_spec *job, const struct field_path *path,
                   struct field_errors *errors);
-/* Checks a bare Job's or Pod's metadata: a name that is a DNS subdomain, labels, annotations. */
+/* Checks the metadata of a workload that is no JobSet: the name is a DNS subdomain; labels, annotations. */
 void validate_own_meta(const struct doc *object, struct field_errors *errors);
-/* A Job's successPolicy. */
+/* Checks a Job's successPolicy. */
 void validate_success_policy(const struct doc *spec, const struct job_spec *job,
                              const struct field_path *path, struct field_errors *errors);
-/* The remaining fields of a Job's spec. */
+/* Checks the other fields of a Job's spec. */
 void validate_job_spec(const struct doc *spec, const struct job_spec *job, const struct field_path *path,
                        struct field_errors *errors);
 void validate_managed_by(const struct doc *node, const struct field_path *path, struct field_errors *errors);
-/* Checks that every mount of a container is a volume of the pod. */
+/* Checks that each mount of a container names a volume of the pod. */
 void validate_pod_mounts(const struct doc *pod_spec, const struct field_path *path,
                          struct field_errors *errors);
-/* podsets.c: a Workload's spec. */
+/* podsets.c: checks a Workload's spec. */
 void podsets_validate(const struct doc *object, struct field_errors *errors);
-/* The rules for changes of bare Jobs and Pods; `path` is that of the spec. */
+/* Check a change of a Job or Pod without a JobSet. `started`: the Job has run, and its template is fixed. */
 void validate_job_update(const struct doc *old, const struct doc *changed, bool started,
                          struct field_errors *errors);
 void validate_pod_update(const struct doc *old, const struct doc *changed, struct field_errors *errors);
-/* Reports the field if its meaning has changed, at the given path. */
+/* Reports `field`, a member of the objects `old` and `changed`, if its meaning differs. `path` is the path of
+ * the objects. */
 void validate_unchanged(const struct schema *schema, const char *field, const struct doc *old,
                         const struct doc *changed, const struct field_path *path,
                         struct field_errors *errors);
-/* security.c: securityContext of a container and of a pod; the annotation of a Namespace. */
+/* security.c: check the securityContext of a container and of a pod, and the annotation UID_RANGE_KEY of a
+ * Namespace. */
 void validate_container_security(const struct doc *container, const struct field_path *path,
                                  struct field_errors *errors);
 void validate_pod_security(const struct doc *spec, const struct field_path *path,
                            struct field_errors *errors);
 void validate_uid_range(const struct doc *namespace_, struct field_errors *errors);
-/* The pod template of a Job. */
+/* Checks the pod template of a Job. */
 void validate_pod(const struct doc *pod_template, const struct field_path *path, struct field_errors *errors);
-/* success, failure and startup policies, dependsOn */
+/* Checks success, failure and startup policies, and dependsOn. */
 void validate_policies(const struct doc *spec_node, const struct jobset_spec *spec,
                        const struct field_path *path, struct field_errors *errors);
-/* spec.volumeClaimPolicies, and the mounts of every pod template against volumes and claims. */
-/* schema_scheduling.c: checks the types of spec.scheduling. False: an error was reported. */
+/* schema_scheduling.c: checks the types of spec.scheduling. Returns false if it reports an error. */
 bool schema_check_scheduling(const struct doc *object, struct field_errors *errors);
+/* Checks spec.volumeClaimPolicies, and that each mount of a pod template names a volume or a claim. `jobset`
+ * is the JobSet's name. */
 void validate_claims(const struct doc *spec_node, struct str jobset, const struct field_path *path,
                      struct field_errors *errors);
 

@@ -1,4 +1,4 @@
-/* validate_claims.c - volumes: every mount has a volume, and volume claim policies are complete. */
+/* validate_claims.c - rules of volumes: every mount names a volume, and claim policies are complete. */
 #include "core/spec/validate.h"
 
 #include <stdio.h>
@@ -22,7 +22,7 @@ static struct str template_name(const struct doc *claim)
     return doc_str(doc_path(claim, "metadata", "name", NULL), STR(""));
 }
 
-/* Whether a claim template of any policy before (policy, index) has this name. */
+/* Returns whether a claim template before (policy, index), in any policy, has this name. */
 static bool claimed_before(const struct doc *policies, struct str name, size_t policy, size_t index)
 {
     CHECK(policy <= doc_len(policies));

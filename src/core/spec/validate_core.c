@@ -24,7 +24,7 @@ static bool is_data_key(struct str key)
     return true;
 }
 
-/* Checks keys and, for base64, values; returns the number of bytes in the data. */
+/* Checks the keys and, if `encoded`, the base64 values. Returns the number of bytes of the data. */
 static size_t check_data(const struct doc *map, bool encoded, const struct field_path *path,
                          struct field_errors *errors)
 {
@@ -176,7 +176,7 @@ static void check_quota(const struct doc *object, struct field_errors *errors)
     }
 }
 
-/* A count of pods, or a share of them in percent. */
+/* Checks a count of pods, or a share of them in percent. */
 static void check_share(const struct doc *spec, const char *field, struct field_errors *errors)
 {
     const struct doc *node = doc_get(spec, field);

@@ -22,8 +22,8 @@ static void check_time(const struct doc *object, const char *field, const struct
         path_invalid(errors, AT(path, field), node, node->text, "is not a time as of RFC 3339");
 }
 
-/* The object of an Event is in the Event's namespace; for an object without one, the Event is written to
- * `default` (or, by a client that knows eventTime, to kube-system). */
+/* Checks that an Event is in the namespace of its object. The Event of a cluster-wide object must be in
+ * `default` or, if it has an eventTime, in kube-system. */
 static void check_namespace(const struct doc *object, const char *about, bool dated,
                             struct field_errors *errors)
 {

@@ -6,7 +6,7 @@
 enum { TIMES_MAX = 100, CODE_BYTES_MAX = 63, SENDER_BYTES_MAX = 128, PUBLIC_MAX = 1000000 };
 #define LONGEST_NS (INT64_C(366) * 24 * 3600 * NS_PER_SECOND)
 
-/* "family/name"; the name may be a star, or a star and "-end". */
+/* Returns whether the text is "family/name". The name may be a star, or a star and "-end". */
 static bool is_code(struct str text)
 {
     struct str family, name;

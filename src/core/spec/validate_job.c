@@ -1,4 +1,4 @@
-/* validate_job.c - Job templates: counts, completion mode, podFailurePolicy. Words as in kubernetes'
+/* validate_job.c - Job templates: counts, completion mode, podFailurePolicy. Wording as in kubernetes'
  * pkg/apis/batch/validation. */
 #include "core/spec/read.h"
 #include "core/spec/validate.h"
@@ -68,7 +68,7 @@ static void validate_failure_policy(const struct doc *spec, const struct job_spe
         path_unsupported(errors, AT(path, "podReplacementPolicy"), replacement, replacement->text, "Failed");
 }
 
-/* OnFailure and Never are allowed for a Job; some of its fields need Never. */
+/* Checks that restartPolicy is OnFailure or Never, and Never where other fields of the Job need it. */
 static void validate_restart_policy(const struct doc *spec, const struct job_spec *job,
                                     const struct field_path *path, struct field_errors *errors)
 {

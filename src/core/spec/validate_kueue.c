@@ -39,7 +39,7 @@ static void check_limits(const struct quotas *quotas, const struct doc *resource
                      "must be nil when cohort is empty");
     const struct doc *quota = doc_get(resource, "nominalQuota");
     if (quotas->of_cohort)
-        return; /* its children may lend more than it has itself */
+        return; /* a Cohort's children may lend more than its own quota */
     if (lend && quota && schema_quantity(quota, &nominal) && schema_quantity(lend, &limit) && limit > nominal)
         path_invalid(quotas->errors, AT(path, "lendingLimit"), lend, doc_str(lend, STR("")),
                      "must be less than or equal to the nominalQuota");
@@ -130,7 +130,7 @@ static void check_preemption(const struct doc *spec, struct field_errors *errors
                      "maxPriorityThreshold can only be set when policy is not Never");
 }
 
-/* 0 borrows last; a weight so small that shares would overflow is a mistake. */
+/* Refuses a weight that is so small that shares would overflow. 0 is allowed: such a queue borrows last. */
 static void check_weight(const struct doc *spec, struct field_errors *errors)
 {
     const struct doc *weight = doc_path(spec, "fairSharing", "weight", NULL);
@@ -268,7 +268,7 @@ static void check_topology(const struct doc *object, struct field_errors *errors
 #define WHY_KIND "must be at most 63 letters, digits and '-', and begin with a letter"
 enum { CONTROLLER_BYTES_MAX = 153, DNS_LABEL_BYTES_MAX = 63 };
 
-/* Whether the text is the name of a kind: a DNS label in any case that begins with a letter. */
+/* Returns whether the text can be the name of a kind: a DNS label in any case that begins with a letter. */
 static bool is_kind_name(struct str text)
 {
     char lower[DNS_LABEL_BYTES_MAX];
@@ -280,7 +280,7 @@ static bool is_kind_name(struct str text)
     return name_is_dns1035_label((struct str){lower, text.len});
 }
 
-/* The reference of an AdmissionCheck to the object that holds its parameters. */
+/* Checks the reference of an AdmissionCheck to the object with its parameters. */
 static void check_parameters(const struct doc *parameters, const struct field_path *path,
                              struct field_errors *errors)
 {
@@ -338,7 +338,7 @@ static void check_multikueue(const struct doc *object, struct field_errors *erro
     str_map_done(&seen);
 }
 
-/* Exactly one way to the other cluster: v1beta1 has them in spec itself. */
+/* Checks that exactly one source for the remote cluster is set. In v1beta1 the sources are in spec itself. */
 static void check_remote_cluster(const struct doc *object, struct field_errors *errors)
 {
     const struct field_path *path = AT(NULL, "spec");

@@ -1,5 +1,5 @@
-/* validate_pace.c - the annotations by which a job says how its steps are observed, its policy for an
- * unhealthy machine (docs/pace.md), and which checkpoints it makes and keeps (docs/checkpoints.md). */
+/* validate_pace.c - the annotations that set how a job's steps are observed, its policy for an unhealthy
+ * machine (docs/pace.md), and which checkpoints it makes and keeps (docs/checkpoints.md). */
 #include "core/spec/validate.h"
 
 static void validate_pattern(const struct doc *annotations, struct str key, const struct field_path *path,
@@ -31,7 +31,8 @@ static void validate_groups(const struct doc *annotations, struct str key, const
                      "must have at most 8 groups: write (?:...) for those that take no value");
 }
 
-/* "last=3,every=1000", either or both, as the library reads it (job/checkpoint/retention.h). */
+/* Returns whether the text is "last=3", "every=1000" or both with a comma, as the library reads it
+ * (job/checkpoint/retention.h). */
 static bool is_retention(struct str text)
 {
     enum { LAST_MAX = 64 };
@@ -62,7 +63,7 @@ static void validate_keep(const struct doc *annotations, const struct field_path
                      "must be last=N (1 to 64), every=N, or both with a comma between");
 }
 
-/* As the library reads it (job/link/settings.h). */
+/* Checks the checkpoint interval as the library reads it (job/link/settings.h). */
 static void validate_interval(const struct doc *annotations, const struct field_path *path,
                               struct field_errors *errors)
 {

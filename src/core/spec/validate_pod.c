@@ -1,4 +1,4 @@
-/* validate_pod.c - pod templates: names, environment, resources, tolerations. Words as in kubernetes'
+/* validate_pod.c - pod templates: names, environment, resources, tolerations. Wording as in kubernetes'
  * pkg/apis/core/validation. Errors are reported when the JobSet is written, not when the first pod cannot
  * be made. */
 #include "core/words/limits.h"
@@ -18,7 +18,7 @@ static bool is_env_name(struct str name)
     return name.len > 0;
 }
 
-/* metadata.labels['<key>'] and metadata.annotations['<key>'] */
+/* Returns whether the path is FIELD['<key>'], such as metadata.labels['<key>']. */
 static bool is_subscript(struct str path, const char *field)
 {
     struct str prefix = str_from(field);
@@ -137,8 +137,7 @@ static void validate_chip_count(const struct doc *node, const struct field_path 
         path_invalid(errors, path, node, text, why);
 }
 
-/* Compares requests[name] with limits[name] of the same container: chips must be equal, other resources
- * not above. */
+/* Compares requests[name] with limits[name] of the same container: chips must be equal, others not above. */
 static void validate_request(const struct doc_member *request, const struct doc *limits,
                              const struct field_path *path, struct field_errors *errors)
 {
@@ -161,7 +160,7 @@ static void validate_request(const struct doc_member *request, const struct doc 
     path_invalid(errors, path, request->value, text[0], why.data);
 }
 
-/* *chip is the pod's first chip resource so far; empty: none. */
+/* Checks a container's resources. *chip is the pod's first chip resource so far; empty: none. */
 static void validate_resources(const struct doc *resources, struct str *chip, const struct field_path *path,
                                struct field_errors *errors)
 {

@@ -84,7 +84,7 @@ bool jobset_restarts_jobs(const struct jobset_spec *spec)
     return false;
 }
 
-/* InPlaceRestart: the Job's own rules may neither fail nor replace its tasks. */
+/* Checks a Job of a JobSet with InPlaceRestart: its own rules may neither fail nor replace its tasks. */
 static void validate_in_place(const struct doc *rjob, const struct job_spec *job,
                               const struct field_path *path, struct field_errors *errors)
 {
@@ -141,7 +141,7 @@ static void validate_failure_policy(const struct doc *node, const struct jobset_
 }
 
 /* --- startup order -------------------------------------------------------------------------------------- */
-/* Upstream lets a replicated job depend on itself, which then never starts: refused here. */
+/* Checks a dependency. Refuses one of a replicated job on itself, which upstream accepts and never starts. */
 static void validate_dependency(const struct doc *item, const struct jobset_spec *spec, size_t self,
                                 const struct field_path *path, struct field_errors *errors)
 {

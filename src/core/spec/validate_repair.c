@@ -16,7 +16,7 @@ static void check_machine_name(const struct doc *node, const struct field_path *
         path_invalid(errors, path, node, name, WHY_DNS1123_SUBDOMAIN);
 }
 
-/* A switch or link of a pod: no hook and no test is for it. */
+/* Checks a Repair of a switch or link, for which there are no hooks and no tests. */
 static void check_place(const struct doc *spec, const struct field_path *path, struct field_errors *errors)
 {
     static const char *const others[] = {"machine", "action", "now", "qualify"};
@@ -82,7 +82,7 @@ static void check_notice(const struct doc *node, const struct field_path *path, 
         path_invalid(errors, path, node, text, "must be a duration like 30m or 2h, at most a year");
 }
 
-/* A hold of the leases begins with its object and concerns all machines. */
+/* Checks a Maintenance of the controller, which holds all machines' leases from its creation on. */
 static void check_hold(const struct doc *spec, const struct field_path *path, struct field_errors *errors)
 {
     CHECK(doc_get(spec, "controller"));

@@ -1,4 +1,4 @@
-/* validate_scheduling.c - rules of spec.scheduling in a new JobSet. */
+/* validate_scheduling.c - rules of a JobSet's spec.scheduling. */
 #include "core/words/limits.h"
 #include "core/spec/validate.h"
 
@@ -62,7 +62,7 @@ static bool has_terms(const struct doc *node)
            doc_len(doc_get(node, "resourceClaims"));
 }
 
-/* Sums the tasks of the replicated jobs that the group names. */
+/* Returns the number of tasks of the replicated jobs that the group names. */
 static int64_t check_targets(struct check *check, const struct doc *targets, const struct field_path *path,
                              int64_t *ret_job_tasks)
 {

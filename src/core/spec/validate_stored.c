@@ -3,7 +3,7 @@
 #include "core/spec/stored.h"
 #include "core/spec/validate.h"
 
-/* RBAC names are path segments: no '/', no '%', not "." or "..". */
+/* Returns whether the text can be the name of an RBAC object: no '/', no '%', not "." or "..". */
 static bool is_path_segment(struct str name)
 {
     if (str_is(name, ".") || str_is(name, "..") || name.len > NAME_MAX_BYTES)
@@ -59,7 +59,7 @@ static void check_finalizers(const struct doc *metadata, const struct field_path
     }
 }
 
-/* At most one owner is the controller. */
+/* Checks that at most one owner is the controller. */
 static void check_owners(const struct doc *metadata, const struct field_path *path,
                          struct field_errors *errors)
 {

@@ -1,6 +1,5 @@
-/* validate_topology.c - rules of topology annotations and node affinity in a new object (read_topology.c
- * and read_affinity.c read them, and ignore malformed ones, because a log of an earlier version may hold
- * them). */
+/* validate_topology.c - rules of topology annotations and node affinity, for objects that are being written.
+ * read_topology.c and read_affinity.c ignore malformed ones, which an earlier version's log may contain. */
 #include "core/words/limits.h"
 #include "core/spec/read.h"
 #include "core/spec/validate.h"

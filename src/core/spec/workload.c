@@ -1,5 +1,5 @@
-/* workload.c - JobSets, Jobs and Pods through the same functions: the rules for each kind of document, and
- * a Job or Pod without a JobSet as a JobSet of one Job. */
+/* workload.c - the same functions for JobSets, Jobs, Pods and Workloads: calls the rules of each kind, and
+ * reads a Job or Pod without a JobSet as a JobSet of one Job. */
 #include "base/check.h"
 #include "core/words/limits.h"
 #include "core/spec/read.h"
@@ -55,7 +55,7 @@ static void read_own_job(struct arena *arena, const struct doc *object, struct r
     spec->subdomain = doc_str(doc_get(pod, "subdomain"), STR(""));
 }
 
-/* Reads one task that is tried once; its process runs again in its place as restartPolicy says (task.c). */
+/* Reads a Pod as one task that is tried once. restartPolicy restarts its process in place (task.c). */
 static void read_own_pod(struct arena *arena, const struct doc *object, struct rjob_spec *rjob,
                          struct jobset_spec *spec)
 {
@@ -212,7 +212,7 @@ void jobset_validate_new(const struct doc *object, const struct jobset_spec *spe
     jobset_validate_scheduling(object, spec, errors);
 }
 
-/* Running ranks have the folder in their environment. */
+/* Refuses a change of the checkpoint folder, which running ranks have in their environment. */
 static void check_folder_kept(const struct doc *old, const struct doc *changed, struct field_errors *errors)
 {
     const struct doc *was =

@@ -1,10 +1,10 @@
-/* container.h - the containers of a task, as its agent is told to run them and as it reports them.
+/* container.h - the containers of a task: how its agent runs them, and what the agent reports of them.
  *
  * Kubernetes' Pod (v1 PodSpec: initContainers, containers, probes, lifecycle, volumes) in the form that a
- * machine needs: all references are resolved. Init containers run one after the other, each to exit code
- * 0; a sidecar (an init container with restartPolicy Always) is started in its place among them, holds up
- * the next one until it has started, and is stopped last, in reverse order; then all main containers run
- * together. The task ends when all main containers have ended for good.
+ * machine needs: all references are resolved. Init containers run one after the other, each to exit code 0.
+ * A sidecar (an init container with restartPolicy Always) is started in its place among them, and delays the
+ * next one until it has started. Then all main containers run together. The task ends when all main
+ * containers have ended for good. Sidecars are stopped last, in reverse order.
  */
 #ifndef PHX_CORE_WORDS_CONTAINER_H
 #define PHX_CORE_WORDS_CONTAINER_H
@@ -17,7 +17,7 @@ enum {
     TASK_CONTAINERS_MAX = 128, /* init and main ones together */
     TASK_VOLUMES_MAX = 128,
     TASK_FILES_BYTES_MAX = 8 * 1024 * 1024, /* of all files of all volumes of one task */
-    PROBE_OUTPUT_MAX = 512,                 /* of a failed probe, in an event */
+    PROBE_OUTPUT_MAX = 512,                 /* bytes of a failed probe's output, in an event */
 };
 
 struct env_var {
@@ -68,7 +68,7 @@ struct container_security {
     uint64_t added, dropped; /* capabilities: bit N of capabilities(7) */
     bool non_root;           /* must not run as user 0 */
     bool privileged;
-    bool escalation;     /* allowPrivilegeEscalation: true, in so many words */
+    bool escalation;     /* allowPrivilegeEscalation is set to true explicitly */
     bool read_only_root; /* volumes and /tmp alone can be written */
     bool unconfined;     /* no system calls are filtered */
 };
@@ -77,8 +77,8 @@ struct container_launch {
     struct str name;
     enum container_role role;
     enum container_restart restart;
-    /* Once the task has joined through libphalanx, a restart on the machine cannot repair its failure,
-     * because its peers have lost it: the container is not run again, and the task ends with it. */
+    /* After the task has joined its gang through libphalanx, the container is not restarted on the machine,
+     * because the task's peers have lost it: the task ends with the container. */
     bool ends_joined;
     struct container_rule *rules;
     size_t rule_count;
@@ -138,11 +138,11 @@ struct container_status {
     struct container_end end;
 };
 
-/* Whether the path is relative and has no "..", so that it stays within its directory. */
+/* Returns whether the path stays within its directory: it is relative and has no "..". */
 bool volume_path_is_inner(struct str path);
 
 struct arena;
-/* Deep copies; all memory comes from `arena`. */
+/* Make deep copies, with all memory from `arena`. `ret` must not be `from`. */
 void container_launch_copy(struct arena *arena, const struct container_launch *from,
                            struct container_launch *ret);
 void volume_launch_copy(struct arena *arena, const struct volume_launch *from, struct volume_launch *ret);

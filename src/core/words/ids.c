@@ -7,7 +7,7 @@
 
 uint64_t uids_ahead(uint64_t ahead, uint64_t seq, uint64_t ms)
 {
-    uint64_t limit = (UINT64_C(1) << UID_POSITION_BITS) / 16 * 15; /* the rest is for the log to grow */
+    uint64_t limit = (UINT64_C(1) << UID_POSITION_BITS) / 16 * 15; /* the rest is left for new records */
     uint64_t due = ms / UID_POSITION_MS;
     if (due > limit)
         return ahead;
@@ -21,11 +21,11 @@ static void put_hex(char *to, int digits, uint64_t value)
         to[i] = "0123456789abcdef"[value & 0xf];
 }
 
-/* Written for every owner reference and every line of a watch, and therefore without printf. */
+/* Does not use printf, because it runs for every owner reference and every line of a watch. */
 void uid_text(obj_id id, char ret_text[UID_TEXT_MAX])
 {
-    /* All 64 bits of `high` are shown and it is a bijection of the id, so texts never collide; `low` is
-     * filling. */
+    /* The text has all 64 bits of `high`, a bijection of the id, so texts never collide. `low` only fills the
+     * other digits. */
     uint64_t high = hash_mix(id), low = hash_mix(id ^ UINT64_C(0x5048414c414e58));
     memcpy(ret_text, "........-....-4...-8...-............", UID_TEXT_MAX);
     put_hex(ret_text, 8, high >> 32);
@@ -37,7 +37,7 @@ void uid_text(obj_id id, char ret_text[UID_TEXT_MAX])
     put_hex(ret_text + 28, 8, low >> 28);
 }
 
-/* Inverts a step of hash_mix: x ^= x >> shift, or a multiplication by an odd number. */
+/* Inverts x ^= x >> shift, a step of hash_mix. */
 static uint64_t unshift(uint64_t value, int shift)
 {
     for (int known = shift; known < 64; known *= 2)

@@ -5,9 +5,9 @@
  * bits from the cluster's first boot (event.h), so objects at the same position of two clusters' logs have
  * different uids. The API shows a uid as a UUID (uid_text).
  *
- * A log that was restored from a backup has positions again that the lost part had, and machines may still
- * run what was made there. Therefore each boot moves uids ahead of the log, with the time that has passed
- * since the first one (uids_ahead).
+ * A log that was restored from a backup reuses the positions of its lost part, and machines may still run
+ * tasks that the lost part created. Therefore each boot moves uids ahead of the log, in proportion to the
+ * time since the first boot (uids_ahead).
  */
 #ifndef PHX_CORE_WORDS_IDS_H
 #define PHX_CORE_WORDS_IDS_H
@@ -38,20 +38,20 @@ static inline obj_id uid_base(uint64_t identity, uint64_t ahead)
 {
     return (identity >> 8) + (ahead << 20);
 }
-/* Returns by how many log positions uids are ahead after a boot at position `seq`, `ms` after the first one;
- * they were `ahead` before. The lost part of a restored log has other uids than what follows it, unless its
- * last controller wrote more than a record in UID_POSITION_MS on average since its boot. After 16 years uids
- * no longer move. */
+/* Returns by how many log positions uids are ahead of the log after a boot at position `seq`, `ms`
+ * milliseconds after the first boot; `ahead` is the value before. New uids differ from those of a restored
+ * log's lost part, unless its last controller wrote, on average since its boot, more than one record in
+ * UID_POSITION_MS milliseconds. After 16 years uids no longer move. */
 uint64_t uids_ahead(uint64_t ahead, uint64_t seq, uint64_t ms);
 
-/* Writes "xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx", a bijection of the id. */
+/* Writes the id as a UUID, "xxxxxxxx-xxxx-4xxx-8xxx-xxxxxxxxxxxx". Different ids have different texts. */
 void uid_text(obj_id id, char ret_text[UID_TEXT_MAX]);
-/* The inverse; false: the text is no uid. */
+/* Reads what uid_text wrote. Returns false for any other text. */
 bool uid_parse(struct str text, obj_id *ret_id);
 /* Writes five characters of Kubernetes' name alphabet (bcdfghjklmnpqrstvwxz2456789), derived from the id. */
 void uid_suffix(obj_id id, char ret_text[SUFFIX_TEXT_MAX]);
-/* Makes a name for metadata.generateName: at most NAME_PREFIX_MAX bytes of the prefix, and a suffix from
- * random bits (write_event.draw). */
+/* Returns a name for metadata.generateName: at most NAME_PREFIX_MAX bytes of the prefix, and a suffix made
+ * from the random bits `draw` (write_event.draw). */
 struct str generated_name(struct arena *arena, struct str prefix, uint64_t draw);
 
 #endif

@@ -1,4 +1,4 @@
-/* lifecycle.h - every lifecycle is a table: the states, their names, and the states that may follow each.
+/* lifecycle.h - a lifecycle as a table: the states, their names, and the states that may follow each.
  *
  *     static const struct lifecycle task_lifecycle = { "task", TASK_STATES, names, allowed };
  *     lifecycle_move(&task_lifecycle, &task->state, TASK_RUNNING);     // CHECKs that the table has the move
@@ -22,8 +22,8 @@ static inline bool lifecycle_allows(const struct lifecycle *lifecycle, uint8_t f
 {
     return from < lifecycle->states && to < lifecycle->states && (lifecycle->next[from] >> to & 1);
 }
-/* Moves *state to `to`; a move that is not in the table is a bug: it is named on standard error, and the
- * process aborts. */
+/* Moves *state to `to`. A move that the table does not have is a bug: prints it to standard error and
+ * aborts. */
 void lifecycle_move(const struct lifecycle *lifecycle, uint8_t *state, uint8_t to);
 
 #endif

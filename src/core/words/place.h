@@ -1,4 +1,4 @@
-/* place.h - anything of a cluster that can fail, be repaired, or be given an order. */
+/* place.h - a place: a part of a cluster that can fail, be repaired, or take orders. */
 #ifndef PHX_CORE_WORDS_PLACE_H
 #define PHX_CORE_WORDS_PLACE_H
 

@@ -1,9 +1,9 @@
 /* release.h - which release this build is: the numbers by which neighbouring releases know each other
  * (docs/upgrade.md).
  *
- * Code asks `this_release` and does not name the constants, so that one object file makes the difference
- * between two releases: CMakeLists.txt generates the file that defines it, and links all other objects a
- * second time with that of the next release (build/next), against which upgrades are tested.
+ * Code reads `this_release` instead of the constants, so two releases differ in one object file.
+ * CMakeLists.txt generates the file that defines it, and links all other objects a second time with that of
+ * the next release (build/next). Upgrades are tested against that build.
  */
 #ifndef PHX_CORE_WORDS_RELEASE_H
 #define PHX_CORE_WORDS_RELEASE_H
@@ -20,15 +20,15 @@ _Static_assert(WIRE_VERSION > 0, "the version of a peer that says none is 0");
 
 struct release {
     const char *version;    /* "0.1.0" */
-    const char *software;   /* "phalanx 0.1.0", as an agent says it */
-    const char *user_agent; /* "phalanx/0.1.0", as a client says it */
-    const char *package;    /* "phalanx-0.1.0", as nodes show it */
+    const char *software;   /* "phalanx 0.1.0", as an agent sends it */
+    const char *user_agent; /* "phalanx/0.1.0", as a client sends it */
+    const char *package;    /* "phalanx-0.1.0", as Nodes show it */
     uint32_t level;         /* the highest level of the log that it reads */
     uint32_t wire;          /* the version of the wire that it speaks */
 };
 extern const struct release this_release;
 
-/* Returns whether a peer of this version of the wire is of our release, the one before it or the next one. */
+/* Returns whether a peer with this version of the wire has our release, the previous one or the next one. */
 static inline bool release_speaks(uint32_t wire)
 {
     return wire <= this_release.wire + 1 && this_release.wire <= wire + 1;

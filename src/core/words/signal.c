@@ -1,4 +1,4 @@
-/* signal.c - when a signal is well formed. */
+/* signal.c - checks that signals are well formed. */
 #include "core/words/signal.h"
 
 #include "base/check.h"

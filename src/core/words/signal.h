@@ -1,12 +1,12 @@
 /* signal.h - an observation on a machine: the vocabulary between its observers (host/probes, external checks,
  * daemons like NodeD, people) and the fault store that judges it (core/health/).
  *
- * A signal says what happened where; the fault table (table.h) alone says what to do about it. Codes are
+ * A signal states what happened where; the fault table (table.h) alone decides what to do about it. Codes are
  * "family/name" in lower case, the table's keys:
  *
  *   xid/N  sxid/N  sxid/N-fatal         NVIDIA driver and switch errors, by number
  *     xid/144-fatal xid/144-nonfatal    to 150: the text of an NVLink 5 code says which
- *     xid/154-none -reset -reboot -drain -drain-reset   the action that 154's text asks for
+ *     xid/154-none -reset -reboot -drain -drain-reset   the action that the text of 154 requires
  *   mce/corrected  mce/deferred  mce/uncorrected   machine checks
  *   edac/ce  edac/ue                    memory controllers
  *   pcie/correctable  pcie/nonfatal  pcie/fatal  pcie/link-speed  pcie/link-width  pcie/missing
@@ -26,17 +26,17 @@
  *   gpu/ecc-deferred  gpu/poison  gpu/ras  gpu/page-retired  gpu/bad-pages  gpu/page-fault  gpu/hang
  *   gpu/firmware  gpu/reset  gpu/reset-failed  gpu/lost   of any vendor's accelerator (docs/probes.md)
  *   fabric/switch-down  fabric/switch-lies  fabric/switch-alarm  fabric/link-bad   of a pod (docs/fabric.md)
- *   agent/stop                          the agent was told to end
+ *   agent/stop                          the agent was ordered to end
  *   lemon/repeated-failures             the machine failed too often (core/lemon/lemon.h)
  *   pace/slow                           ranks are slower than their peers, or than before (pace/pace.h)
  *   hang/absent  hang/stuck  hang/silent  hang/stopped  hang/behind  hang/network   ranks of a job that hung
  *   qualify/TEST                        failed a test before work: cpu memory disk loopback gpu pair, or
  *     qualify/straggler qualify/unanswered   was far slower than its peers, gave no answer (docs/qualify.md)
- *   reset/POLICY                        another system asks it of a rank: restart-request restart free-reset
- *                                       reset isolate (docs/mindcluster.md)
+ *   reset/POLICY                        requested for a rank by another system: restart-request restart
+ *                                       free-reset reset isolate (docs/mindcluster.md)
  *   phalanx/suspect-machine  phalanx/unjoined   jobs failed there (core/recover/suspect.c, unjoined.c)
- *   agent/state                         the agent's state directory is gone
- *   inventory/chips                     the agent has other chips than the cluster file says
+ *   agent/state                         the agent's state directory is missing
+ *   inventory/chips                     the agent found other chips than the cluster file has
  *   check/NAME                          an external check of that name
  *   public/CODE                         reported by another system
  *
@@ -57,14 +57,14 @@ enum { SIGNAL_CODE_MAX = 63, SIGNAL_PLACE_MAX = 127, SIGNAL_EVIDENCE_MAX = 512 }
 
 enum signal_assertion {
     SIGNAL_OCCUR = 1,   /* the condition holds until RECOVER with the same code and place */
-    SIGNAL_RECOVER = 2, /* it is over */
-    SIGNAL_ONCE = 3,    /* a momentary event, which has no end of its own */
+    SIGNAL_RECOVER = 2, /* the condition has ended */
+    SIGNAL_ONCE = 3,    /* a momentary event without an end */
 };
 
-/* The reporter's judgement: used only for codes that the table does not know. */
+/* The reporter's judgement, which is used only for codes that the table does not know. */
 enum signal_severity { SEVERITY_NOTICE = 1, SEVERITY_MINOR = 2, SEVERITY_MAJOR = 3, SEVERITY_CRITICAL = 4 };
 
-/* Plain words; strings are borrowed from the caller. */
+/* A plain value; strings are borrowed from the caller. */
 struct signal {
     struct str code;     /* 1..SIGNAL_CODE_MAX bytes of [a-z0-9-] around one '/' */
     struct str place;    /* 0..SIGNAL_PLACE_MAX printable bytes */
@@ -73,13 +73,14 @@ struct signal {
     enum signal_severity severity;
     int32_t chip;              /* the affected chip of this machine; -1: none or unknown */
     int64_t first_ns, last_ns; /* wall clock of the machine */
-    uint32_t count;            /* number of equal signals that this one stands for, at least 1 */
+    uint32_t count;            /* number of equal signals that this one represents, at least 1 */
 };
 
-/* Code and place as above, assertion and severity of their enums, first_ns <= last_ns, count > 0. */
+/* Returns whether the signal keeps the rules above: code, place and evidence have their forms, assertion and
+ * severity are values of their enums, chip >= -1, first_ns <= last_ns, and count > 0. */
 bool signal_is_valid(const struct signal *signal);
-/* Makes a signal of the core itself, of now and of the whole machine: no place and no chip. Code and
- * evidence are not copied; aborts if they are not valid. */
+/* Makes a signal of the core itself about the whole machine: no place and no chip, with stamp `now_ns`. Code
+ * and evidence are not copied. Aborts if they are not valid. */
 struct signal signal_now(struct str code, enum signal_assertion assertion, enum signal_severity severity,
                          struct str evidence, int64_t now_ns);
 

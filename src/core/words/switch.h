@@ -1,4 +1,4 @@
-/* switch.h - what the core asks of an optical switch, and what the switch answers.
+/* switch.h - the core's requests to an optical switch, and the switch's answers.
  *
  * A switch joins ports in pairs. A circuit is one such pair: the port of a cube's plus end and the port of a
  * cube's minus end (fabric/wiring.h has the numbers, from 1). A request breaks some circuits, then makes
@@ -9,13 +9,13 @@
  *     EVENT_SWITCH_HEALTH  { switch, state, alarms, bad ports }                host -> core, on each change
  *
  * Rules for the host:
- *   - A request touches only the circuits that it names. A circuit that is broken already, or made already,
- *     is SWITCH_APPLIED without a change, so that a request may be carried out twice.
- *   - A port that another circuit holds is never stolen: that circuit is SWITCH_NOT_APPLIED.
- *   - The host reads the switch after the change and reports what it read as `present`. A request without
- *     circuits asks for this reading alone.
- *   - The host answers each operation at least once, also when the switch does not answer: then with the
- *     outcome SWITCH_UNREACHABLE. Answers to operations that the core no longer waits for are ignored.
+ *   - A request changes only the circuits that it names. A circuit that is already broken, or already made,
+ *     is CIRCUIT_APPLIED without a change, so a request may be carried out twice.
+ *   - A port that another circuit uses is never taken: the requested circuit is CIRCUIT_NOT_APPLIED.
+ *   - The host reads the switch after the change and reports the circuits that it read as `present`. A
+ *     request without circuits asks for this reading alone.
+ *   - The host answers each operation at least once. If the switch does not answer, the outcome is
+ *     SWITCH_UNREACHABLE. The core ignores answers to operations that it no longer waits for.
  *   - Requests to one switch are carried out in the order of their operations.
  *
  * Values; strings and arrays belong to the event or effect that holds them.
@@ -46,11 +46,11 @@ static inline bool circuit_equal(struct circuit a, struct circuit b)
     return a.plus == b.plus && a.minus == b.minus;
 }
 
-/* How a session with a switch logs in. The password is in a file, which the host reads whenever it opens a
- * session: the core and its log know no more than the path. */
+/* How a session with a switch logs in. The host reads the password from a file whenever it opens a session;
+ * the core and its log have only the path. */
 struct switch_login {
     struct str user;        /* never empty */
-    struct str secret_file; /* absolute; its first line is the password; empty: none is sent */
+    struct str secret_file; /* absolute path; the first line is the password; empty: none is sent */
 };
 
 struct switch_apply {
@@ -58,7 +58,7 @@ struct switch_apply {
     struct str name;                      /* unique in the cluster: "pod-1-x5" */
     struct str protocol;                  /* name of the driver: "scpi", "tl1", "sai", a library's path */
     struct str address;                   /* "10.0.0.7:5025", or what the driver takes */
-    const struct switch_login *login;     /* NULL: the switch asks for none */
+    const struct switch_login *login;     /* NULL: none */
     uint32_t cubes;                       /* of the pod: how many ports its wiring has on each side */
     uint64_t operation;                   /* larger than that of every earlier request; never 0 */
     const struct circuit *breaks, *makes; /* by ports */
@@ -67,17 +67,17 @@ struct switch_apply {
 };
 
 enum switch_outcome {
-    SWITCH_DONE = 0,        /* all of it is carried out, and read back */
+    SWITCH_DONE = 0,        /* the whole request was carried out, and read back */
     SWITCH_REFUSED = 1,     /* nothing was changed: a port is busy, out of range, or out of service */
-    SWITCH_PARTLY = 2,      /* some of it is carried out; the results say which */
-    SWITCH_UNREACHABLE = 3, /* the switch did not answer, or its session broke: what it did is not known */
+    SWITCH_PARTLY = 2,      /* a part was carried out; `results` has the status of each circuit */
+    SWITCH_UNREACHABLE = 3, /* the switch did not answer, or its session broke: the effect is unknown */
     SWITCH_OUTCOMES
 };
 enum circuit_status {
-    CIRCUIT_APPLIED = 0,     /* made or broken as asked, and read back */
+    CIRCUIT_APPLIED = 0,     /* made or broken as requested, and read back */
     CIRCUIT_NOT_APPLIED = 1, /* left as it was */
-    CIRCUIT_UNDONE = 2,      /* carried out, then taken back because another one failed */
-    CIRCUIT_UNKNOWN = 3,     /* the switch stopped answering before it was known */
+    CIRCUIT_UNDONE = 2,      /* carried out, then undone because another circuit failed */
+    CIRCUIT_UNKNOWN = 3,     /* the switch stopped answering before its state was read */
     CIRCUIT_STATUSES
 };
 struct circuit_result {
@@ -92,17 +92,17 @@ struct switch_report {
     enum switch_outcome outcome;
     struct circuit_result *results; /* one for each circuit of the request, in its order: breaks, makes */
     size_t result_count;
-    bool read;               /* `present` is what the switch held after the change */
+    bool read;               /* `present` was read from the switch after the change */
     struct circuit *present; /* all circuits of the switch, by plus port */
     size_t present_count;
     struct str reason; /* for people: "port 17 is busy"; empty when DONE */
 };
 
 enum switch_state {
-    SWITCH_UNSEEN = 0, /* not asked yet since the controller's start */
+    SWITCH_UNSEEN = 0, /* not contacted yet since the controller's start */
     SWITCH_UP = 1,
-    SWITCH_DEGRADED = 2, /* it answers and has alarms or bad ports; its other circuits can be used */
-    SWITCH_DOWN = 3,     /* it does not answer, or says that it is out of service */
+    SWITCH_DEGRADED = 2, /* answers, and has alarms or bad ports; its other circuits can be used */
+    SWITCH_DOWN = 3,     /* does not answer, or reports that it is out of service */
     SWITCH_STATES
 };
 struct switch_health {

@@ -1,6 +1,6 @@
-/* advise.c - warnings about a workload that is accepted and will probably not do what its author
- * wants: objects that it names do not exist yet, or never will. These are warnings and not refusals,
- * because an object of the same file may come a moment later. */
+/* advise.c - warnings about a workload that is valid, but will probably not do what its author wants: it
+ * names objects that do not exist, or requests more than any machine has. These are no refusals, because the
+ * missing object may be created next, from the same file. */
 #include "base/nearest.h"
 #include "core/admit/admit.h"
 #include "core/write/write.h"
@@ -91,8 +91,9 @@ static void add_size(struct buf *text, int64_t bytes)
     buf_printf(text, "%lld.%lld%s", (long long)(tenths / 10), (long long)(tenths % 10), units[unit]);
 }
 
-/* A request beyond every machine is a slip. Where the cluster file says how much machines have, the queue
- * tells (gang_feasible); where it does not, amounts are no constraint, and agents have told. */
+/* Warns about requests that exceed every machine. If the cluster file gives capacities, the gang's pending
+ * reason says so too (gang_feasible). If not, amounts do not constrain placement, and the capacities are
+ * those that agents found. */
 static void advise_amounts(const struct writing *writing, const struct pod_spec *pod)
 {
     const struct cluster *cluster = &writing->core->cluster;

@@ -1,6 +1,6 @@
-/* budget.c - the bytes of documents that may be kept, of a namespace and of the cluster.
+/* budget.c - limits of the bytes of documents that a namespace and the cluster may store.
  *
- * A setting may lower a budget below what is kept: nothing is removed then, and no object may grow.
+ * If a setting lowers a limit below the bytes that are stored, nothing is removed, but no document may grow.
  */
 #include "doc/pack.h"
 #include "core/object/object.h"

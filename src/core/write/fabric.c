@@ -1,6 +1,5 @@
-/* fabric.c - API writes to Cubes and Switches: `spec.unschedulable` asks for a drain, or ends it. All
- * other fields are views of the core's state and are left as they are. Slices and FabricSessions are read
- * only. */
+/* fabric.c - API writes to Cubes and Switches: `spec.unschedulable` requests a drain, or ends it. All other
+ * fields show the core's state; a write does not change them. Slices and FabricSessions are read-only. */
 #include "doc/json.h"
 #include "core/write/write.h"
 
@@ -19,7 +18,7 @@ static bool read_document(const struct writing *writing, struct arena *arena, st
     return write_refuse_invalid(writing, errors, writing->write->name);
 }
 
-/* Tells of the drain, in words that Nodes use for theirs. */
+/* Leaves an API Event about the drain, in the wording of those of Nodes. */
 static void note_drain(struct step *step, struct object_ref object, bool drain)
 {
     step_note(step, false, drain ? "DrainRequested" : "DrainEnded", object,

@@ -31,7 +31,8 @@ static void fail(const struct reading *reading, const char *key, const char *for
                     STR_FORMAT, STR_ARG(buf_str(&text)));
 }
 
-/* Returns the index of the member's text in `names`, whose first one stands for an absent member. */
+/* Returns the index of the member's text in `names`; 0, which is the default, if it is absent or invalid
+ * (reported). */
 static int read_name(const struct reading *reading, const char *key, const char *const *names)
 {
     CHECK(names[0]);
@@ -107,7 +108,7 @@ static void read_signal(const struct reading *reading, struct signal *ret)
         ret->chip = (int32_t)chip;
 }
 
-/* Returns the sender's name in the report, else its author; empty if senders are not checked. */
+/* Returns the sender's name in the report, else the author of the write, else "unknown". */
 static struct str sender_of(const struct reading *reading)
 {
     struct str sender = text_of(reading, "sender"), user = reading->writing->write->user;
@@ -126,7 +127,7 @@ static bool refuse_for_now(const struct writing *writing, int64_t wait_ns, const
     return false;
 }
 
-/* Checks the limits in the table's `public` part: the sender, its rate, its number of faults. */
+/* Checks the limits in the `public` part of the FaultTable: the sender's codes, rate and number of faults. */
 static bool may_report(const struct writing *writing, const struct sighting *sighting)
 {
     int64_t wait_ns = 0;

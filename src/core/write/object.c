@@ -51,7 +51,8 @@ bool write_finalizers_hold(const struct writing *writing, int64_t deleted_ns, co
 
 /* --- one object ----------------------------------------------------------------------------------------- */
 
-/* Events of the control plane are notes (note.h), those of clients are stored. */
+/* Returns the kind under which the store keeps the object: OBJECT_USER_EVENT for a client's Event, because
+ * OBJECT_EVENT is for the control plane's notes (note.h). */
 static enum object_kind kept_kind(const struct writing *writing)
 {
     return writing->write->object == OBJECT_EVENT ? OBJECT_USER_EVENT : writing->write->object;
@@ -70,8 +71,8 @@ static bool is_of_kind(const struct writing *writing, const struct doc *document
     return kind == writing->write->object || kind == kept_kind(writing);
 }
 
-/* Reads the document into its stored form, except that Events, whose two forms have rules of their own, are
- * converted after all checks. False: refused. */
+/* Reads, converts, defaults and checks the document. Events are not converted yet, because their two forms
+ * have different rules. Returns false if the write is refused. */
 static bool read_stored(const struct writing *writing, struct arena *arena, struct doc **ret_document)
 {
     const struct resource *info = object_kind_info(kept_kind(writing));
@@ -100,8 +101,8 @@ struct prepared_write *core_prepare_write(const struct write_event *write)
     bool whole = write->verb == WRITE_CREATE || write->verb == WRITE_REPLACE;
     if (!whole || !row || row->rules != RULES_STORED || write->object == OBJECT_EVENT)
         return NULL;
-    /* The check and the step add a finalizer to these by what the object is then: the document of the check
-     * would be another one than the step's. */
+    /* For these kinds the check adds a finalizer that depends on the state: it would change the document that
+     * the step applies later. */
     if (admit_keeps(write->object))
         return NULL;
     struct prepared_write *prepared = mem_alloc(sizeof(*prepared));
@@ -120,7 +121,7 @@ struct prepared_write *core_prepare_write(const struct write_event *write)
     return prepared;
 }
 
-/* A document that is being written, and the arena in which it lives: `own`, or that of a prepared write. */
+/* A document to be written, and its arena: `own`, or that of a prepared write. */
 struct draft {
     struct arena own, *arena;
     struct doc *document;
@@ -133,7 +134,7 @@ static void draft_done(struct draft *draft)
 
 #define DRAFT_CLEANUP __attribute__((cleanup(draft_done)))
 
-/* Takes the document that was prepared, or reads it. False: refused. */
+/* Uses the prepared document, or else reads the body. Returns false if the write is refused. */
 static bool draft(const struct writing *writing, struct draft *ret_draft)
 {
     struct prepared_write *prepared = writing->write->prepared;
@@ -163,7 +164,7 @@ static void note_oldest(void *context, const struct object *object)
         oldest->event = (struct object *)object;
 }
 
-/* A storm of Events drops the oldest, those of its own namespace first. */
+/* Removes the oldest Event of the namespace if that is full, else of the cluster if that is full. */
 static void make_room(const struct writing *writing, struct str ns)
 {
     CHECK(kept_kind(writing) == OBJECT_USER_EVENT);
@@ -183,7 +184,7 @@ static bool has_room(const struct writing *writing, const struct resource *info,
 {
     CHECK(info->per_namespace_max > 0 || info->named == OBJECT_USER_EVENT);
     if (info->named == OBJECT_USER_EVENT)
-        return true; /* make_room takes care of it */
+        return true; /* make_room removes an older Event instead */
     if (object_count_in(writing->core->objects, info->named, info->namespaced ? ns : STR("")) >=
         info->per_namespace_max)
         return write_refuse(writing, 403, "Forbidden", NULL,
@@ -264,7 +265,7 @@ static bool replace(const struct writing *writing)
     return write_accept(writing, 200, ref_object(object));
 }
 
-/* Sets the status of an AdmissionCheck, by which its controller says whether it is active. */
+/* Sets the status of an AdmissionCheck, in which its controller reports whether it is active. */
 static bool set_status(const struct writing *writing)
 {
     CHECK(writing->write->verb == WRITE_STATUS);

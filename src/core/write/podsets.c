@@ -1,9 +1,9 @@
 /* podsets.c - API writes to Workloads of kueue.x-k8s.io.
  *
  * In a Workload that was made for a job, users may write whether it is active, the answers of
- * AdmissionChecks, and the Pods that need no quota any more; all else follows from the job, and a deleted
- * one is made anew. A Workload that a user made (admit/prebuilt.c) is the user's to change, within the
- * rules of Kueue's webhook.
+ * AdmissionChecks, and the Pods that no longer need quota. Its other fields follow from the job, and a
+ * deleted one is made again. A Workload that a user made (admit/prebuilt.c) can be changed within the rules
+ * of Kueue's webhook.
  */
 #include "doc/json.h"
 #include "core/admit/admit.h"
@@ -48,7 +48,8 @@ static bool write_answers(const struct writing *writing, struct workload *worklo
 
 /* --- Workloads that users make -------------------------------------------------------------------------- */
 
-/* Prepares a Workload in its stored form, with spec.active beside the document. False: refused. */
+/* Reads a Workload into its stored form, and moves spec.active out of the document. Returns false if the
+ * write is refused. */
 static bool prepare(const struct writing *writing, struct arena *arena, struct doc **ret_document,
                     struct jobset_spec *ret_spec, bool *ret_active)
 {
@@ -120,7 +121,7 @@ static bool check_update(const struct writing *writing, const struct workload *w
                                objects_charge(writing->core->objects, workload->own->uid), document);
 }
 
-/* Drops a priority that is the shown one: a client that sends it back did not set it. */
+/* Removes a priority that equals the one shown by the API: a client that returns it has not set it. */
 static void drop_shown_priority(const struct workload *workload, struct doc *document)
 {
     CHECK(workload->own);

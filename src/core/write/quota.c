@@ -31,7 +31,7 @@ static void count_task(void *context, const struct task *task)
     tally->count += str_equal(task->job->jobset->namespace_, tally->namespace_);
 }
 
-/* A group of Pods has one Workload. */
+/* Counts a Workload; all Pods of a group share one. */
 static void count_workload(void *context, const struct workload *workload)
 {
     struct tally *tally = context;
@@ -59,7 +59,7 @@ static size_t count_objects(const struct core *core, struct str namespace_, enum
     return tally.count;
 }
 
-/* Returns the kind that a key counts; 0: it counts no objects. */
+/* Returns the kind whose objects the key counts, or 0 if the key does not count objects. */
 static enum object_kind counted_kind(struct str key)
 {
     struct str rest, front;
@@ -77,7 +77,7 @@ static enum object_kind counted_kind(struct str key)
     return 0;
 }
 
-/* --- what tasks ask for --------------------------------------------------------------------------------- */
+/* --- requests of tasks ---------------------------------------------------------------------------------- */
 
 /* The additional usage of a write. */
 struct asked {
@@ -106,8 +106,7 @@ static bool quantity_milli(const struct doc *node, int64_t *ret_milli)
     return true;
 }
 
-/* Returns the Pod's own value in `requests` or `limits`, else the sum over its containers; of one
- * resource, in thousandths. */
+/* Returns a resource's value in thousandths: the Pod's own in `list`, or else the sum of its containers'. */
 static int64_t pod_sum(const struct doc *pod, const char *list, struct str resource)
 {
     CHECK(strcmp(list, "requests") == 0 || strcmp(list, "limits") == 0);
@@ -145,8 +144,7 @@ static int64_t workload_sum(const struct doc *document, const struct jobset_spec
     return sum;
 }
 
-/* Measures one key of a quota: its usage, and the write's addition; false: the key limits nothing that is
- * known. */
+/* Measures the usage of one key of a quota, and the write's addition. Returns false if the key is unknown. */
 static bool measure(const struct core *core, const struct asked *asked, struct str key,
                     int64_t *ret_used_milli, int64_t *ret_more_milli)
 {

@@ -1,4 +1,4 @@
-/* route.c - which file of the write path takes a write, by its kind; and the writes of Nodes. */
+/* route.c - the entry of the write path: receipts, the file of each kind, and writes to Nodes. */
 #include "core/write/write.h"
 #include "core/react/react.h"
 
@@ -35,7 +35,7 @@ static bool write_node(const struct writing *writing)
 static bool write_any(const struct writing *writing)
 {
     const struct resource *row = resource_row(writing->write->object);
-    if (!row || writing->write->object == OBJECT_USER_EVENT) /* such Events are written as OBJECT_EVENT */
+    if (!row || writing->write->object == OBJECT_USER_EVENT) /* clients' Events are written as OBJECT_EVENT */
         return write_refuse_verb(writing);
     switch ((enum kind_rules)row->rules) {
     case RULES_WORKLOAD:
@@ -56,7 +56,8 @@ static bool write_any(const struct writing *writing)
     return write_refuse_verb(writing);
 }
 
-/* Replies to a write that was applied before, as then; false: it was not. */
+/* Replies to a write whose id has a receipt: with the first answer, or a refusal if it is a different
+ * request. Returns false if there is no receipt. */
 static bool reply_again(const struct writing *writing)
 {
     const struct write_event *write = writing->write;
@@ -74,7 +75,7 @@ static bool reply_again(const struct writing *writing)
     return true;
 }
 
-/* Leaves a receipt of the write, which was applied: the step's REPLY is its answer. */
+/* Leaves a receipt of an applied write, with the answer in the step's REPLY. */
 static void leave_receipt(struct core *core, const struct step *step, const struct write_event *write)
 {
     CHECK(write->request.len == REQUEST_ID_BYTES);

@@ -8,7 +8,7 @@
 #include "core/words/limits.h"
 #include "core/object/life.h"
 
-/* About what a small workload takes in memory: defaults and the typed view, and its parsed text. */
+/* Estimate of a small workload's memory: for its defaults and typed view, and for each byte of its text. */
 enum { PREPARED_BYTES = 4 * 1024, PREPARED_BYTES_PER_BYTE = 9 };
 
 static enum form form_of(const struct writing *writing)
@@ -22,7 +22,7 @@ static enum form form_of(const struct writing *writing)
 static bool find_target(const struct writing *writing, struct jobset **ret_jobset,
                         struct object_ref *ret_ref);
 
-/* Returns the object that the write replaces; NULL: none. */
+/* Returns the JobSet of the object that the write replaces, or NULL. */
 static const struct jobset *target_of(const struct writing *writing)
 {
     struct jobset *jobset;
@@ -30,7 +30,7 @@ static const struct jobset *target_of(const struct writing *writing)
     return writing->write->verb == WRITE_REPLACE && find_target(writing, &jobset, &ref) ? jobset : NULL;
 }
 
-/* Parses, defaults, reads and validates; false: refused. */
+/* Parses, defaults, reads and validates the document. Returns false if the write is refused. */
 static bool prepare(const struct writing *writing, struct arena *arena, struct doc **ret_document,
                     struct jobset_spec *ret_spec)
 {
@@ -67,13 +67,13 @@ static bool prepare(const struct writing *writing, struct arena *arena, struct d
                                 doc_str(doc_path(document, "metadata", "name", NULL), STR("")));
 }
 
-/* Whether a new workload that names no queue gets one. */
+/* Returns whether a new workload that names no queue gets the LocalQueue "default". */
 static bool has_default_queue(const struct writing *writing)
 {
     return admit_has_default_queue(writing->core->admit, write_namespace(writing));
 }
 
-/* Takes what the check has prepared, if it is still what preparing the write now would give. */
+/* Takes the check's result. Returns false if there is none, or prepare() would give another one now. */
 static bool take_prepared(const struct writing *writing, struct arena *arena, struct doc **ret_document,
                           struct jobset_spec *ret_spec)
 {
@@ -89,7 +89,7 @@ static bool take_prepared(const struct writing *writing, struct arena *arena, st
     return true;
 }
 
-/* Hands over what the check has prepared. */
+/* Passes the prepared document and spec to the caller of the check, if it wants them. */
 static void keep_prepared(const struct writing *writing, struct arena *arena, struct doc *document,
                           const struct jobset_spec *spec)
 {
@@ -105,7 +105,7 @@ static void keep_prepared(const struct writing *writing, struct arena *arena, st
     *writing->ret_prepared = prepared;
 }
 
-/* Finds the written object and the JobSet behind it; false: there is none. */
+/* Finds the object to write and its JobSet. Returns false if there is none. */
 static bool find_target(const struct writing *writing, struct jobset **ret_jobset, struct object_ref *ret_ref)
 {
     const struct job_store *store = &writing->core->jobs;
@@ -126,7 +126,7 @@ static bool find_target(const struct writing *writing, struct jobset **ret_jobse
     return *ret_jobset != NULL;
 }
 
-/* Finds them, and checks the write's preconditions on the object; false: refused. */
+/* Does the same, and checks the write's preconditions. Returns false if the write is refused. */
 static bool find_to_change(const struct writing *writing, struct jobset **ret_jobset,
                            struct object_ref *ret_ref)
 {
@@ -135,7 +135,7 @@ static bool find_to_change(const struct writing *writing, struct jobset **ret_jo
     return write_still_holds(writing, *ret_ref);
 }
 
-/* Checks that every name which the workload generates is free. */
+/* Checks that every name that the workload generates is unused. */
 static bool check_names(const struct writing *writing, struct str ns, struct str name,
                         const struct jobset_spec *spec)
 {
@@ -152,8 +152,7 @@ static bool check_names(const struct writing *writing, struct str ns, struct str
     return true;
 }
 
-/* Checks the claims that the JobSet would make. They depend on stored objects, so this is no part of what the
- * check prepares for the step. */
+/* Checks the claims that the JobSet would make. The step repeats it: stored objects may have changed. */
 static bool check_claims(const struct writing *writing, const struct doc *document, struct str name)
 {
     struct field_errors *errors = write_new_errors(writing);
@@ -164,7 +163,7 @@ static bool check_claims(const struct writing *writing, const struct doc *docume
     return true;
 }
 
-/* A group of Pods has a Workload of its name. */
+/* Refuses a Pod of a group whose Workload would have the name of one that a user made. */
 static bool check_group(const struct writing *writing, struct str ns, const struct jobset_spec *spec)
 {
     struct str group = labels_get(&spec->labels, STR("kueue.x-k8s.io/pod-group-name"), STR(""));
@@ -178,7 +177,7 @@ static bool check_group(const struct writing *writing, struct str ns, const stru
                         STR_ARG(group));
 }
 
-/* Two unfinished JobSets in one checkpoint folder would delete each other's steps. */
+/* Refuses the checkpoint folder of another unfinished JobSet: the two would delete each other's steps. */
 static bool check_folder(const struct writing *writing, struct str ns, const struct jobset_spec *spec)
 {
     struct str folder = labels_get(&spec->annotations, STR(CHECKPOINT_FOLDER_KEY), STR(""));
@@ -233,8 +232,9 @@ static bool create_workload(const struct writing *writing)
     return write_accept(writing, 201, shown(jobset));
 }
 
-/* Whether its containers' requests may change: those of a JobSet that is suspended before or after (ending
- * tasks hold resources by the old spec), of a suspended Job once its pods have ended. */
+/* Returns whether the containers' requests may change. The workload must hold no quota. A JobSet must be
+ * suspended before or after the write (its ending tasks hold resources by the old spec), a Job must be
+ * suspended and its pods must have ended. */
 static bool may_ask_anew(const struct writing *writing, const struct jobset *jobset,
                          const struct doc *document)
 {
@@ -264,7 +264,7 @@ static bool check_update(const struct writing *writing, const struct jobset *job
     return write_refuse_invalid(writing, errors, jobset->name);
 }
 
-/* Refuses a change of an object that a JobSet or a Job made, and that is changed there. */
+/* Refuses a change of an object that a JobSet or a Job made: users change its owner instead. */
 static bool refuse_owned(const struct writing *writing, const struct jobset *jobset)
 {
     if (jobset->hidden)
@@ -324,7 +324,7 @@ static bool has_children(const struct jobset *jobset, struct object_ref ref)
     return ref.kind == OBJECT_JOB ? ref.job->tasks.len > 0 : jobset->made > 0 || jobset->old_jobs.len > 0;
 }
 
-/* Removes the owner; the objects that it made stay as orphans. */
+/* Removes the workload and leaves the objects that it made as orphans. */
 static bool orphan_workload(const struct writing *writing, struct jobset *jobset, struct object_ref ref)
 {
     CHECK(writing->write->propagation == PROPAGATION_ORPHAN);
@@ -347,7 +347,7 @@ static bool orphan_workload(const struct writing *writing, struct jobset *jobset
     return write_accept(writing, 200, ref);
 }
 
-/* Records the user's order as the cause of the ends that it leads to. */
+/* Records the user's deletion or eviction as the cause of the task ends that follow from it. */
 static void note_order(const struct writing *writing, const struct task *task)
 {
     struct buf text BUF_CLEANUP = {0};
@@ -367,7 +367,7 @@ static void note_order(const struct writing *writing, const struct task *task)
     ends_strike(writing->step, task->job->jobset, &order);
 }
 
-/* An eviction from a drained machine is not a user's request about this Pod. */
+/* Deletes or evicts a Pod. An eviction from a draining machine is not a request about this Pod. */
 static void evict(const struct writing *writing, struct task *task)
 {
     bool evicted = writing->write->evict;
@@ -381,7 +381,7 @@ static void evict(const struct writing *writing, struct task *task)
     task_evict(writing->step, task, writing->write->grace_s);
 }
 
-/* A child: its JobSet or Job makes it anew. */
+/* Deletes a workload, or a Job or Pod that a workload made: the workload then makes a new one. */
 static bool delete_workload(const struct writing *writing)
 {
     CHECK(writing->write->verb == WRITE_DELETE);
@@ -436,7 +436,7 @@ static bool write_foreign_status(const struct writing *writing)
     return write_accept(writing, 200, ref);
 }
 
-/* Checks that controllers' own labels stay: none of them changes, is added or removed. */
+/* Checks that no label that controllers set is changed, added or removed. */
 static void check_controlled(const struct labels *now, const struct doc *map, const char *field,
                              struct field_errors *errors)
 {
@@ -493,7 +493,7 @@ static bool write_metadata(const struct writing *writing)
     return write_accept(writing, 200, ref);
 }
 
-/* Diagnoses all living tasks of the object; Jobs and Pods that a JobSet made are diagnosed by its name. */
+/* Diagnoses all living tasks of the object. Refuses a Job or Pod that a JobSet made, and any Pod. */
 static bool diagnose_workload(const struct writing *writing)
 {
     CHECK(writing->write->verb == WRITE_DIAGNOSE);

@@ -1,5 +1,5 @@
-/* write.c - API writes: refusals, preconditions and documents, which all kinds share. route.c calls the
- * file of each kind.
+/* write.c - the parts of API writes that all kinds share: refusals, preconditions and documents. route.c
+ * calls the file of each kind.
  *
  * Status codes and reasons are Kubernetes' (API conventions, "HTTP Status codes"; metav1.StatusReason).
  */
@@ -47,7 +47,6 @@ bool write_refuse_verb(const struct writing *writing)
                         object_kind_title(writing->write->object));
 }
 
-/* Checks the write's preconditions on the present object. */
 bool write_still_holds(const struct writing *writing, struct object_ref ref)
 {
     CHECK(ref.any);
@@ -112,7 +111,7 @@ void write_set_name(const struct writing *writing, struct arena *arena, struct d
 {
     struct doc *metadata = doc_need_object(arena, document, "metadata");
     if (!metadata)
-        return; /* not an object, which reading it reports */
+        return; /* metadata is not an object: the check of types reports it */
     if (namespaced)
         doc_set(arena, metadata, STR("namespace"), doc_new_str(arena, write_namespace(writing)));
     else
@@ -144,7 +143,6 @@ bool write_parse(const struct writing *writing, struct arena *arena, size_t byte
     return true;
 }
 
-/* Makes a list of broken rules that lives as long as the reply. */
 struct field_errors *write_new_errors(const struct writing *writing)
 {
     struct field_errors *errors = ARENA_NEW(writing->reply, struct field_errors);
@@ -152,7 +150,7 @@ struct field_errors *write_new_errors(const struct writing *writing)
     return errors;
 }
 
-/* Returns "JobSet.jobset.x-k8s.io", "Job.batch", "Pod": the kind as refusals name it. */
+/* Returns the kind's name in refusals: "JobSet.jobset.x-k8s.io", "Job.batch", "Pod". */
 static struct str kind_name(struct arena *arena, enum object_kind kind)
 {
     struct str title = str_from(object_kind_title(kind)), plural, group;
