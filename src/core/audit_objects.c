@@ -27,8 +27,8 @@ static void check_object(void *context, const struct object *object)
     CHECK(!object->deleted_ns || is_held(object));
 }
 
-/* Checks that quota comes before processes: without quota none may run, or begin to. A Pod without a
- * JobSet waits in its gang. */
+/* Checks that a workload without quota has no running or starting process. A Pod without a JobSet waits in
+ * its gang. */
 static void check_at_rest(const struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {

@@ -176,7 +176,7 @@ static void route(struct core *core, struct step *step, const struct event *even
     }
 }
 
-/* Frees what the effects of the last step point into. */
+/* Frees the memory of the last step's effects. */
 static void bury(struct core *core)
 {
     arena_done(&core->reply);
@@ -221,7 +221,7 @@ static struct step step_begin(struct core *core, struct effects *effects, uint64
     };
 }
 
-/* Derives the lists and bookings of admission, without telling watchers. */
+/* The effects are dropped: watchers begin with the restored state. */
 void core_admit_restored(struct core *core)
 {
     struct effects effects = {0};
@@ -231,8 +231,9 @@ void core_admit_restored(struct core *core)
     vec_done(&effects.list);
 }
 
-/* Each round of settling but the last changes an object, a JobSet or a machine for good, and none of them
- * passes as many states in one step as ROUNDS_EACH: a step with more rounds would never end. */
+/* The limit of rounds of settling in a step. Each round but the last changes an object, a JobSet or a machine
+ * for good, and none of them passes ROUNDS_EACH states in one step. A step with more rounds would never
+ * end. */
 enum { ROUNDS_FEW = 1000, ROUNDS_EACH = 64 };
 
 static uint64_t count_things(const struct core *core)
@@ -254,8 +255,8 @@ static void settle(struct core *core, struct step *step)
              core_slices_act(core, step) || core_collect(step, &seen));
 }
 
-/* The objects that a step looks at besides those that its event touches: none, the gangs that wait, or these
- * and every JobSet. */
+/* The objects that a step visits besides those that its event touches: none, the waiting gangs, or the
+ * waiting gangs and every JobSet. */
 enum look { LOOK_NO_FURTHER, LOOK_AT_QUEUE, LOOK_AT_ALL };
 
 static void apply(struct core *core, const struct event *event, struct effects *effects, enum look look)
@@ -298,7 +299,7 @@ bool core_is_settled(const struct core *core)
         struct core *copy = core_new();
         struct error error = {0};
         CHECK(core_snapshot_read(copy, buf_str(&bytes), &error) == 0);
-        /* The queue is looked at in both: reasons of gangs that wait may be old by a moment (gang/why.c). */
+        /* Both visit the queue, because the reasons of waiting gangs may lag behind (gang/why.c). */
         jobs_let_gangs_say_why(&copy->jobs);
         apply(copy, &tick, &effects, again ? LOOK_AT_ALL : LOOK_AT_QUEUE);
         digests[again] = core_digest(copy);

@@ -1,9 +1,10 @@
 /* effect.h - everything the controller can do to the world, as one closed union.
  *
- * Effects come out of core_step in order and may be carried out only after their event is durable. They
- * point into the core and are valid until the next core_step or core_check_write. The driver carries them out
- * in every world (drive/drive.h); hosts see only REPLY and CHANGED. Each can be carried out twice: its id
- * (event seq, index) is stable across replay, and it names its object by uid.
+ * core_step leaves effects in order; they may be carried out only after their event is durable. They point
+ * into the core and are valid until the next core_step (those of a check: until the next core_check_write).
+ * The driver carries them out in every world (drive/drive.h); hosts see only REPLY and CHANGED. An effect
+ * may be carried out twice: its id (event seq, index) is stable across replay, and it names its object by
+ * uid.
  *     kind           order and barrier
  *     REPLY          after the log write; exactly one for each EVENT_WRITE
  *     CHANGED        after the log write; watchers see changes in effect order
@@ -85,16 +86,16 @@ struct effect {
             const char *reason;
             struct str message;
             const struct field_errors *causes; /* 422: one for each broken rule; else NULL */
-            uint32_t retry_after_s;            /* 429: when to try again; 0: not known */
+            uint32_t retry_after_s;            /* 429: seconds until the next try; 0: not known */
             struct object_ref object;          /* the object after the write; .any NULL: none */
-            const struct receipt *receipt; /* the write was applied before: this was answered; else NULL */
+            const struct receipt *receipt;     /* a repeated write: the first one's answer; else NULL */
         } reply;
         struct {
             enum change_type type;
             struct object_ref object;
         } changed;
-        const struct task *start;  /* as it is after the step: the driver makes the message */
-        const struct task *rejoin; /* likewise */
+        const struct task *start;  /* the task after the step: the driver builds the message (launch.h) */
+        const struct task *rejoin; /* the task after the step, as for `start` */
         struct {
             machine_id machine;
             struct task_stop stop;
@@ -116,7 +117,7 @@ struct effect {
             obj_id errand;
         } errand_stop;
         struct {
-            machine_id machine; /* its probes repeat the signals that stand */
+            machine_id machine; /* its probes report all present signals again */
         } say_again;
         struct switch_apply switch_apply;
         struct str warning; /* one sentence for the client */
@@ -127,11 +128,12 @@ struct effects {
     VEC(struct effect) list;
     uint64_t seq;
 };
-struct effect *effect_add(struct effects *effects, enum effect_kind kind); /* zeroed, with id */
-/* Returns "task-start", "reply"; every kind has a name of its own, in letters and hyphens. */
+/* Appends a zeroed effect with its kind and id. The pointer is valid until the next effect is added. */
+struct effect *effect_add(struct effects *effects, enum effect_kind kind);
+/* Returns the kind's name, such as "task-start" or "reply": unique, in letters and hyphens. */
 const char *effect_kind_name(enum effect_kind kind);
-/* Appends one line for people: "7.0 changed modified Pod default/train-w-0-0". Valid as long as the effect
- * is. */
+/* Appends one line for people: "7.0 changed modified Pod default/train-w-0-0". The effect must still be
+ * valid. */
 void effect_describe(struct buf *out, const struct effect *effect);
 
 #endif

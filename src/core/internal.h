@@ -24,14 +24,14 @@ struct core {
     struct lease_hold hold;
     uint64_t identity; /* identity of the cluster, from its first boot; 0: none yet */
     uint8_t secret[GANG_KEY_BYTES]; /* from which gangs' keys are made (core_keep_secret) */
-    struct hmac keys;               /* keyed by it */
+    struct hmac keys;               /* keyed by `secret` */
     bool has_secret;
     uint32_t level; /* record.h */
     int64_t now_ns;
     struct cluster cluster;
     struct cluster retired;  /* the last cluster, until the next step, so that effects can name its
                               * machines */
-    struct buf cluster_json; /* the document it was loaded from */
+    struct buf cluster_json; /* the document that `cluster` was loaded from */
     struct job_store jobs;
     struct object_store *objects;
     struct admit *admit;
@@ -43,22 +43,25 @@ struct core {
     struct repairs *repairs;
     struct receipts *receipts;
     uint64_t fault_table_version; /* version of the FaultTables that `health` uses */
-    VEC(machine_id) leaving; /* quarantined machines with tasks that were told but not stopped yet;
+    VEC(machine_id)
+    leaving; /* quarantined machines with tasks that have a notice and no stop order yet;
                               * ascending */
     struct ledger ledger;
     struct note_ring notes;
-    struct arena reply;       /* owns what the last step's effects point into */
-    struct arena check_reply; /* likewise, of the last core_check_write */
-    /* Used only while a snapshot is read: a task's index in its gang, and the job whose newest task of an
-     * index it is. */
+    struct arena reply;       /* owns the memory of the last step's effects */
+    struct arena check_reply; /* owns the memory of the last core_check_write's effects */
+    /* Used only while a snapshot is read: each task's index in its gang, and the job in which a task is the
+     * newest one of its index. */
     struct u64_map restore_places, restore_newest;
 };
 
 /* core.c */
-void core_keep_secret(struct core *core, struct str secret); /* of the first boot that has one */
-/* Called when all else of a snapshot was read. */
+/* Stores the secret of the first boot that has one: GANG_KEY_BYTES bytes, copied. */
+void core_keep_secret(struct core *core, struct str secret);
+/* Derives admission's lists and bookings; called after the rest of a snapshot was read. */
 void core_admit_restored(struct core *core);
 
-void core_check_objects(const struct core *core); /* audit_objects.c */
+/* audit_objects.c: checks the invariants of stored objects; aborts through CHECK. */
+void core_check_objects(const struct core *core);
 
 #endif

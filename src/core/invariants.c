@@ -1,5 +1,5 @@
-/* invariants.c - the invariants of every state between two steps. Linear in objects, but for the few names
- * of one JobSet. */
+/* invariants.c - the invariants of every state between two steps. Linear in objects, except for the names
+ * within one JobSet. */
 #include "core/gang/gang.h"
 #include "core/internal.h"
 
@@ -16,7 +16,7 @@ struct audit {
     uint32_t *living;  /* [machine_count] number of tasks that live there */
     int64_t *cpu_milli, *memory_bytes;
     int64_t owned[LEDGER_OWNERS], exposed[LEDGER_SIZES];
-    int64_t booked_us[LEDGER_OWNERS]; /* by the accounts of all gangs */
+    int64_t booked_us[LEDGER_OWNERS]; /* sums over the accounts of all gangs */
     size_t queued, spares, naming, due_whys;
 };
 
@@ -90,8 +90,8 @@ static void audit_indexes(const struct job *job)
     CHECK(job->succeeded == decided && job->failed_indexes == failed);
 }
 
-/* Audits spares: each waits in a gang of its own, away from the ranks' machines but for a moment, and is
- * in no count. */
+/* Audits spares: each waits in a separate gang, and is counted nowhere. A spare may share a machine with a
+ * rank only for a moment. */
 static size_t audit_spares(struct audit *audit, const struct job *job)
 {
     for (size_t s = 0; s < job->spares.len; s++) {
@@ -134,8 +134,7 @@ static bool told(const struct task *task)
     return task->state == TASK_STARTING || task->state == TASK_RUNNING || task->state == TASK_STOPPING;
 }
 
-/* Two processes of one name may exist for a moment, but only on one machine, whose agent keeps their
- * order. */
+/* Checks that two tasks of one name live only on the same machine, whose agent keeps their order. */
 static void audit_names(const struct jobset *jobset, const struct job *old)
 {
     for (uint32_t i = 0; i <= jobset->old_jobs.len; i++) {
@@ -154,7 +153,7 @@ static void audit_names(const struct jobset *jobset, const struct job *old)
 
 /* --- gangs: whole or absent ------------------------------------------------------------------- */
 
-/* The owner of a gang's chips follows from its state. */
+/* Checks that the owner of a gang's chips fits its state. */
 static void audit_phase(const struct gang *gang)
 {
     enum ledger_owner owner = gang->account.owner;
@@ -169,7 +168,8 @@ static void audit_phase(const struct gang *gang)
     CHECK(owner != OWNER_DEGRADED || gang_is_away(gang));
 }
 
-/* Adds the time that an account has booked; the cluster's book has as much where all of it was held. */
+/* Adds the time that an account has booked. The cluster's book has the same for owners whose chips are all
+ * held. */
 static void audit_account(struct audit *audit, const struct ledger_account *account)
 {
     struct ledger_account now = ledger_account_at(account, audit->core->now_ns / NS_PER_US);
@@ -305,14 +305,15 @@ static void audit_machines(struct audit *audit)
     }
 }
 
-/* Whether some of the owner's chips may be wanted and not held: the cluster's book has the held ones only. */
+/* Returns whether some of the owner's chips may be wanted and not held. The cluster's book has held chips
+ * only. */
 static bool is_wanted_too(enum ledger_owner owner)
 {
     return owner == OWNER_QUEUED || owner == OWNER_AWAITING || owner == OWNER_SPARE ||
            owner == OWNER_DEGRADED;
 }
 
-/* Both books say the same of every chip-second that a job held, of living and of deleted JobSets. */
+/* Checks that both books agree on every chip-second that a job held, of living and of deleted JobSets. */
 static void audit_books(const struct audit *audit)
 {
     const struct ledger now = ledger_at(&audit->core->ledger, audit->core->now_ns / NS_PER_US);

@@ -92,8 +92,8 @@ static void add_number(struct buf *out, uint64_t number)
     buf_add_char(out, ' ');
 }
 
-/* Makes the key by which equal notes are found: all that a reader sees except time and count. It becomes
- * note->text, into which the note's own strings point. */
+/* Makes the key by which equal notes are found: everything that a reader sees except time and count. The key
+ * becomes note->text, into which the note's strings point. */
 static struct str note_key(struct buf *out, bool warning, const char *reason, struct str message,
                            const struct object_name *about)
 {

@@ -1,8 +1,8 @@
 /* note.h - the events that people read with `kubectl get events`: API Event objects, the newest
  * EVENT_OBJECTS_MAX.
  *
- * Modules leave notes; no decision reads them back. Equal notes about the same object are counted instead
- * of repeated (series).
+ * Modules leave notes; no decision reads them back. A note that equals an earlier one about the same object
+ * raises the earlier one's count (an Event series).
  */
 #ifndef PHX_CORE_NOTE_H
 #define PHX_CORE_NOTE_H
@@ -17,7 +17,7 @@ struct note {
     bool warning;      /* type Warning, else Normal */
     struct str reason; /* "Started", "MachineLost", ... CamelCase */
     struct str message;
-    enum object_kind regarding;  /* the object that it is about */
+    enum object_kind regarding;  /* kind of the object that the note is about */
     struct str namespace_, name; /* of that object; namespace empty for Nodes */
     obj_id regarding_uid;
     int64_t first_ns, last_ns;
@@ -34,7 +34,8 @@ struct note_ring {
     VEC(struct note *)
     dead; /* private: dropped notes, freed when the next step begins so that effects can name them */
 };
-const struct note *note_at(const struct note_ring *ring, uint64_t slot); /* first <= slot < next */
+/* Returns the note in a slot; first <= slot < next. The note is valid until the next step. */
+const struct note *note_at(const struct note_ring *ring, uint64_t slot);
 
 struct note_input {
     bool warning;
@@ -42,14 +43,14 @@ struct note_input {
     struct str message;
     struct object_ref about;
 };
-/* Adds or counts a note; emits EFFECT_CHANGED for it. Watchers are not told of the note that is dropped
- * for it: Kubernetes' events expire silently too. */
+/* Adds a note under `uid`, or counts an equal one, and emits EFFECT_CHANGED for it. Copies the input. A full
+ * ring drops its oldest note without an effect: Kubernetes' events expire silently too. */
 void note_add(struct note_ring *ring, const struct note_input *input, obj_id uid, uint64_t seq,
               int64_t now_ns, struct effects *effects);
-void note_ring_bury(struct note_ring *ring); /* called before anything else in a step */
+void note_ring_bury(struct note_ring *ring); /* frees dropped notes; called before anything else in a step */
 void note_ring_done(struct note_ring *ring);
 
-/* Kind, namespace, name and uid of any object. */
+/* The name of any object. The strings belong to the object. */
 struct object_name {
     enum object_kind kind;
     struct str namespace_, name;
@@ -58,7 +59,7 @@ struct object_name {
 };
 struct object_name object_name(struct object_ref ref);
 
-/* A note as a snapshot stores it; note_restore adds it behind the newest. */
+/* A note as a snapshot stores it; note_restore adds a copy after the newest note. */
 struct note_saved {
     obj_id uid;
     bool warning;

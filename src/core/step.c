@@ -6,8 +6,8 @@
 #include "core/job/job.h"
 #include "core/slice/slice.h"
 
-/* Returns the object as which the API shows this one; .any NULL: none. The API shows no JobSet for a Job, Pod
- * or Workload of its own, and no Job for such a Pod. */
+/* Returns the object as which the API shows this one, with .any NULL if it shows none. The API shows no
+ * JobSet for a Job, Pod or Workload without one, and no Job for such a Pod. */
 static struct object_ref shown_as(struct object_ref object)
 {
     static const struct object_ref none;
@@ -27,7 +27,7 @@ static struct object_ref shown_as(struct object_ref object)
     return task ? ref_task(task) : none;
 }
 
-/* Whether users see an older Job of the same name in its place. */
+/* Returns whether users see an older Job of the same name in this Job's place. */
 static bool is_behind(const struct job *job)
 {
     return jobset_seen_job(job->jobset, job->global_index) != job;
@@ -80,7 +80,7 @@ void step_changed(struct step *step, enum change_type type, struct object_ref ob
     if (!shown.any)
         return;
     if (shown.kind != object.kind && type != CHANGE_MODIFIED)
-        return; /* the shown object is added and deleted in its own right */
+        return; /* the shown object has its own ADDED and DELETED */
     if (shown.kind != object.kind && shown.kind != OBJECT_WORKLOAD)
         stamp(step, shown);
     if (shown.kind == OBJECT_JOB && is_behind(shown.job))

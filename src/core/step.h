@@ -25,18 +25,19 @@ struct slices;
 struct health;
 struct lemon_store;
 
-/* A time without a controller. Tasks end by their fences in it, and events just after it say nothing about
- * machines. */
+/* A time without a controller. Tasks end by their fences in such a time, and events just after it are no
+ * evidence about machines. */
 struct outage {
     int64_t boot_ns;   /* stamp of the newest boot, or of the end of a pause; 0: none */
     int64_t paused_ns; /* newest end of a pause of the same process; 0: none */
 };
 
-/* After a boot on a restored log (recover/hearing.c). */
+/* The wait after a boot on a restored log (recover/hearing.c). */
 struct hearing {
-    int64_t until_ns;      /* nothing starts before this stamp, unless all machines have been heard; 0: not */
+    /* no task starts before this stamp, unless all machines have been heard; 0: none */
+    int64_t until_ns;
     machine_id heard;      /* machines below this one have said hello since the boot */
-    VEC(obj_id) strangers; /* living tasks of the lost part that agents have named */
+    VEC(obj_id) strangers; /* living tasks of the log's lost part that agents have named */
 };
 
 struct step {
@@ -62,10 +63,10 @@ struct step {
     uint32_t next_index; /* number of objects made in this step, for uids */
     uint32_t note_count; /* number of notes left in this step */
     machine_id
-        suspect;   /* a machine whose ranks peers have reported gone, for core.c to judge; MACHINE_NONE */
-    bool room;             /* machines have more room than before: for admission */
-    bool settings_changed; /* the cluster file's settings changed: for admission */
-    bool schedule; /* the queue or the room for it changed: run a pass before the step ends */
+        suspect; /* for core.c to judge: a machine whose ranks peers reported gone; MACHINE_NONE: none */
+    bool room;   /* for admission: machines have more free capacity than before */
+    bool settings_changed; /* for admission: the cluster file's settings changed */
+    bool schedule; /* the queue or free capacity changed: run a pass over the queue before the step ends */
 };
 
 /* Returns the first of the 2^20 uids of this log position. */
@@ -73,6 +74,7 @@ static inline obj_id step_first_uid(const struct step *step)
 {
     return step->uid_base + (step->seq << 20);
 }
+/* Returns the next unused uid of this log position. */
 static inline obj_id step_uid(struct step *step)
 {
     CHECK(step->next_index < (1u << 20) - 2);
@@ -83,27 +85,31 @@ static inline int64_t step_now_us(const struct step *step)
     return step->now_ns / NS_PER_US;
 }
 
-/* Whether tasks that this log does not know may still run somewhere, so that nothing may start yet. */
+/* Returns whether tasks that this log does not know may still run, so that no task may start yet. */
 static inline bool step_is_hearing(const struct step *step)
 {
     return step->hearing && step->hearing->until_ns > 0; /* NULL in a step that starts nothing */
 }
 
-/* The time in which agents reconnect after an outage: a lease and a tenth, and as much again to connect. */
+/* Returns the time in which agents reconnect after an outage: a lease and a tenth for the wait, and as much
+ * again to connect. */
 static inline int64_t step_return_ns(const struct step *step)
 {
     return 2 * (step->cluster->policy.lease_ns + step->cluster->policy.lease_ns / 10);
 }
+/* Returns whether the step is within that time after `outage_ns` (a stamp of struct outage). */
 static inline bool step_is_after(const struct step *step, int64_t outage_ns)
 {
     return outage_ns > 0 && step->now_ns - outage_ns <= step_return_ns(step);
 }
 
-/* Marks the object as changed at this log position, with the one as which the API shows it, and tells
- * watchers of the latter. Of any kind but Workloads: admit's workload_changed. */
+/* Stores this log position as the last change of the object and of the object as which the API shows it,
+ * and emits CHANGED for the latter. Takes any kind but Workloads, for which admit has workload_changed. */
 void step_changed(struct step *step, enum change_type type, struct object_ref object);
-/* Tells watchers of a change that the caller has marked in the object. */
+/* Emits CHANGED for an object whose change the caller has stored. */
 void step_tell(struct step *step, enum change_type type, struct object_ref object);
+/* Leaves a note (note.h) about the object as which the API shows `about`. Drops it if the API does not show
+ * the object, or after NOTES_PER_STEP_MAX notes in one step. `reason` is in CamelCase. */
 void step_note(struct step *step, bool warning, const char *reason, struct object_ref about,
                const char *format, ...) __attribute__((format(printf, 5, 6)));
 

@@ -1,14 +1,14 @@
-/* bar.c - Pod Security levels, judged again when Pods are made: a namespace's label may have become stricter
- * since the template was accepted.
+/* bar.c - Pod Security levels, judged again when Pods are made, because a namespace's label may have become
+ * stricter since the template was accepted.
  *
  * A gang whose Pods violate the level that the label of their namespace enforces is barred: it takes no
- * machines, nobody waits behind it, and an event tells why. When the label changes, waiting gangs are judged
- * once more. Pods that have been placed go on, as in Kubernetes.
+ * machines, no other gang waits for it, and an Event tells why. When the label changes, waiting gangs are
+ * judged once more. Placed Pods are not affected, as in Kubernetes.
  */
 #include "core/gang/internal.h"
 #include "core/spec/pod_security.h"
 
-/* Adds what Kubernetes says when a Job's Pod is refused; false: the Pods fit. */
+/* Appends Kubernetes' text for the refusal of a Job's Pod. Returns false if all Pods conform. */
 static bool bar_says(const struct job_store *store, const struct gang *gang, struct buf *why)
 {
     const struct jobset *jobset = gang->jobset;
@@ -45,7 +45,7 @@ void gang_judge(const struct job_store *store, struct gang *gang)
 bool gang_say_barred(const struct job_store *store, struct gang *gang, struct buf *why)
 {
     CHECK(gang->state == GANG_QUEUED);
-    gang->barred = gang->barred && bar_says(store, gang, why); /* the Pod that barred it may have left it */
+    gang->barred = gang->barred && bar_says(store, gang, why); /* the violating Pod may have left the gang */
     CHECK(!gang->barred || why->len > 0);
     return gang->barred;
 }

@@ -1,5 +1,5 @@
-/* config.c - ConfigMaps and Secrets as a pod's environment and files, and the claims that the pod mounts.
- * A pod that refers to a missing object is not started (CreateContainerConfigError) and is tried again
+/* config.c - ConfigMaps and Secrets in a pod's environment and files, and the claims that the pod mounts.
+ * A pod that refers to a missing object is not started (CreateContainerConfigError). Its start is tried again
  * when such an object is written. */
 #include "base/base64.h"
 #include "doc/pack.h"
@@ -14,7 +14,7 @@ static void take_members(const struct doc *map, bool encoded, struct arena *aren
         struct str value = doc_str(member->value, STR(""));
         struct buf bytes BUF_CLEANUP = {0};
         if (encoded && !base64_decode(value, &bytes))
-            continue; /* validation has refused it */
+            continue; /* cannot happen: validation refuses such a value */
         values[(*count)++] =
             (struct config_value){member->key, encoded ? arena_str(arena, buf_str(&bytes)) : value};
     }
@@ -46,7 +46,7 @@ const struct config_value *config_find(const struct config_value *values, size_t
     return NULL;
 }
 
-/* --- is it all there ------------------------------------------------------------------------------------ */
+/* --- present and missing objects ------------------------------------------------------------------------ */
 
 struct look {
     const struct object_store *objects;

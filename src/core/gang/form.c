@@ -1,5 +1,4 @@
-/* form.c - the division of tasks into gangs: all tasks that are created together, or as spec.scheduling
- * says. */
+/* form.c - gangs of tasks that are created together, or that spec.scheduling divides. */
 #include "core/gang/internal.h"
 
 static bool is_loose(const struct task *task)
@@ -13,13 +12,13 @@ static const struct gang_rule *rule_of(const struct job *job)
     return rules ? &rules[job->rjob_index] : NULL;
 }
 
-/* Whether the job's pods name their machine; each of them is placed by itself (named.c). */
+/* Returns whether the Job's pods name their machine. Each of them then forms a gang (life/named.c). */
 static bool is_named(const struct job *job)
 {
     return job->rjob->job.pod.node_name.len > 0;
 }
 
-/* Whether tasks of the two jobs belong to one gang. */
+/* Returns whether tasks of the two Jobs belong to one gang. */
 static bool same_gang(const struct job *a, const struct job *b)
 {
     const struct gang_rule *x = rule_of(a), *y = rule_of(b);
@@ -75,8 +74,8 @@ static bool may_run(const struct job *job, int32_t attempt)
     return false;
 }
 
-/* Whether a process that is to end may still live under the present attempt: one of a Job that was made
- * anew, or that was suspended and resumed. */
+/* Returns whether a process that was told to stop may still live under the present attempt: of a Job that was
+ * replaced, or that was suspended and resumed. */
 static bool meets_older(const struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++)
@@ -139,7 +138,7 @@ void gang_adopt_spare(struct step *step, struct gang *gang)
     gang_book(step, gang, OWNER_RESTARTING);
 }
 
-/* Makes a gang of each unassigned task of the job. */
+/* Makes a separate gang of each loose task of the Job. */
 static void form_singles(struct step *step, struct job *job)
 {
     CHECK(!job->doomed);
@@ -160,7 +159,7 @@ static bool has_loose(const struct job *job)
     return false;
 }
 
-/* Makes the gang of the job at `first` and of later jobs that belong to it. */
+/* Makes the gang of the loose tasks of the Job at `first` and of later Jobs that belong to it. */
 static void form_from(struct step *step, struct jobset *jobset, uint32_t first)
 {
     CHECK(first < jobset->job_count && jobset->jobs[first]);

@@ -1,5 +1,5 @@
-/* gang.c - tasks that are placed together: allocation and release of their chips. form.c decides which
- * tasks form a gang, request.c what the scheduler is asked for. */
+/* gang.c - the queue of gangs, and the allocation of their chips. form.c decides which tasks form a gang;
+ * request.c makes the request to the scheduler. */
 #include "core/gang/internal.h"
 #include "core/gang/request.h"
 #include "core/gang/trial.h"
@@ -8,8 +8,8 @@
 
 enum { SCHEDULE_ATTEMPTS_MAX = 64 };
 
-/* A move waits until the spares that are to take its ranks stand on machines that are ready
- * (recover/move.c). */
+/* Marks the JobSets with a spare on the machine. A move waits until the spares that are to take its ranks are
+ * on ready machines (recover/move.c). */
 static void mark_spares_there(struct step *step, const struct machine *machine)
 {
     list_for_each(node, &step->jobs->machine_tasks[machine->id])
@@ -33,8 +33,8 @@ void machine_book(struct step *step, const struct machine *machine, bool was_sch
 
 /* --- asking for places ------------------------------------------------------------------------ */
 
-/* Lets the new task take over the chips of ending tasks of the same JobSet; a task without chips takes
- * over their share of processor and memory. */
+/* Releases the resources of ending tasks of the same JobSet whose chips a new task takes over. Ending tasks
+ * without chips release their cpu and memory. */
 static void take_over(struct step *step, const struct jobset *jobset, machine_id machine, uint64_t chips)
 {
     CHECK(machine < step->cluster->machine_count);
@@ -57,8 +57,7 @@ static bool one_waits(const struct jobset *jobset)
     return false;
 }
 
-/* Counts the machine's runs if the whole gang is on one machine, because its outcome then says something
- * about that machine. */
+/* Counts a run of the machine if the whole gang is on it: the outcome is then evidence about the machine. */
 static void count_run(struct step *step, const struct gang *gang)
 {
     CHECK(gang->state == GANG_QUEUED && gang->alive > 0);
@@ -118,20 +117,20 @@ static void commit(struct step *step, struct gang *gang, const struct placement 
     jobset_mark(step, gang->jobset);
 }
 
-/* Takes over the reason for which the gang was refused just now, and which it may say (gang_may_say_why). */
+/* Makes `why` the reason of a refused gang that may change it now. The first reason is also an Event. */
 static void keep_why(struct step *step, struct gang *gang, struct buf *why)
 {
     bool first = gang->why.len == 0;
     CHECK(gang->state == GANG_QUEUED && gang_may_say_why(step, gang));
     if (!gang_set_why(step, gang, why))
         return;
-    if (shrink_may_answer(gang->jobset)) /* it may go on without the replica that waits */
+    if (shrink_may_answer(gang->jobset)) /* the JobSet may continue without the replica that waits */
         jobset_mark(step, gang->jobset);
     if (first && !gang_is_spare(gang))
         step_note(step, true, "FailedScheduling", ref_jobset(gang->jobset), STR_FORMAT, STR_ARG(gang->why));
 }
 
-/* Says why the gang waits now. A gang that would fit now waits for others: its text stays. */
+/* Updates the reason why the gang waits. A gang that fits waits for others, and keeps its reason. */
 static void say_why(struct step *step, struct gang *gang)
 {
     struct buf why = {0};
@@ -158,8 +157,8 @@ void gangs_say_due(struct step *step)
     }
 }
 
-/* Places a gang that may start with fewer tasks (minCount of spec.scheduling): as many of its first tasks
- * as fit; the others follow one by one. */
+/* Finds places for a gang that may start with fewer tasks (minCount of spec.scheduling): for as many of its
+ * first tasks as fit. The others leave the gang, and follow one by one. */
 static bool place_some(struct step *step, struct gang *gang, struct placement *places)
 {
     uint32_t count = gang->min_count, end = (uint32_t)gang->tasks.len;
@@ -191,7 +190,7 @@ static bool place_some(struct step *step, struct gang *gang, struct placement *p
     return true;
 }
 
-/* Whether nothing but the machines can have changed since the gang was refused for them. */
+/* Returns whether nothing but the machines can have changed since the gang was refused for lack of them. */
 static bool only_machines_decide(const struct step *step, const struct gang *gang)
 {
     CHECK(gang->state == GANG_QUEUED);
@@ -200,8 +199,7 @@ static bool only_machines_decide(const struct step *step, const struct gang *gan
            !step->jobs->exclusive && !jobset->old_jobs.len && !jobset->history.suspect_count;
 }
 
-/* Says the reason that a gang was told which asks for the same; false: none was since the machines have
- * changed. */
+/* Takes the reason of a gang with the same request. Returns false if none is known since machines changed. */
 static bool says_known_why(struct step *step, struct gang *gang)
 {
     struct str known = request_known_why(step->jobs, step->cluster, gang);
@@ -214,7 +212,7 @@ static bool says_known_why(struct step *step, struct gang *gang)
     return true;
 }
 
-/* Whether the gang was refused before and is refused now, which takes no search. */
+/* Returns whether the gang is refused again, if that can be decided without a search. */
 static bool is_refused_still(struct step *step, struct gang *gang)
 {
     if (!only_machines_decide(step, gang))
@@ -229,7 +227,7 @@ static bool is_refused_still(struct step *step, struct gang *gang)
     return true;
 }
 
-/* Keeps what a search has found out for a gang that it could not place. */
+/* Stores the result of a search that found no places for the gang. */
 static void refused(struct step *step, struct gang *gang, const struct request *request, struct buf *why)
 {
     if (gang_may_say_why(step, gang))
@@ -281,8 +279,7 @@ static bool try_place(void *context, struct queued_gang *queued)
     return gang_try(step, gang);
 }
 
-/* Whether admission has found places for the gang and relies on them: no gang that waits longer comes
- * before it. */
+/* Returns whether admission has found places for the gang and relies on them, so that it goes first. */
 static bool has_found_places(const struct step *step, const struct gang *gang)
 {
     CHECK(gang->state == GANG_QUEUED);
@@ -292,7 +289,6 @@ static bool has_found_places(const struct step *step, const struct gang *gang)
             (!gang->replaces && gang->queued_ns == step->now_ns));
 }
 
-/* Admission has found these places in the same step and relies on them, so no other gang is placed before. */
 void gang_place_admitted(struct step *step, struct jobset *jobset)
 {
     for (size_t g = 0; jobset->grant.terms && g < jobset->gangs.len; g++) {
@@ -310,7 +306,7 @@ bool gang_feasible(const struct job_store *store, const struct cluster *cluster,
     struct request request;
     struct buf unread BUF_CLEANUP = {0};
     size_t least = gang->min_count && gang->min_count < gang->tasks.len ? gang->min_count : gang->tasks.len;
-    request_gang(&request, store, cluster, gang, least); /* some of its tasks may have left it since */
+    request_gang(&request, store, cluster, gang, least); /* min_count may be stale: tasks may have left */
     struct slice_shape shape;
     bool result = sched_feasible(cluster, &request.place, &request, why ? why : &unread);
     if (result && jobset_wants_slice(gang->jobset, &shape))
@@ -330,7 +326,7 @@ static bool judge_rivals(const struct step *step, const struct gang *x, const st
     return result;
 }
 
-/* Whether the gang's JobSet has no other placed tasks, which could bind the gang to their domains. */
+/* Returns whether the gang's JobSet has no other placed tasks, which could bind the gang to their domains. */
 static bool stands_alone(const struct gang *gang)
 {
     CHECK(gang->state == GANG_QUEUED);
@@ -342,9 +338,9 @@ static bool stands_alone(const struct gang *gang)
     return true;
 }
 
-/* Judges each pair once for each shape of the cluster, as long as the head stays the same. A gang for which
- * admission has found places goes first, as in gang_place_admitted; so does one for which other ranks stand
- * idle on their chips, which the head cannot have before they run. */
+/* Returns whether the gang could delay the head of the queue. Judges each pair once for each shape of the
+ * cluster. A gang for which admission has found places does not wait for the head. Nor does a gang for which
+ * other ranks wait on their chips, which the head cannot get before they run. */
 static bool competes(void *context, const struct queued_gang *queued, const struct queued_gang *head)
 {
     const struct step *step = context;
@@ -361,13 +357,14 @@ static bool competes(void *context, const struct queued_gang *queued, const stru
     return x->competes;
 }
 
-/* Judges feasibility once for each shape of the cluster, provided that it depends on that shape alone. */
+/* Returns whether the gang could be placed on the empty cluster. Judges once for each shape of the cluster if
+ * the answer depends on that shape alone. */
 static bool feasible(void *context, struct queued_gang *queued)
 {
     const struct step *step = context;
     struct gang *gang = container_of(queued, struct gang, queued);
     uint64_t shape = step->jobs->shape + 1;
-    bool named = step->jobs->naming > 0 && gang_is_named(gang); /* hardly any is: no look at its task */
+    bool named = step->jobs->naming > 0 && gang_is_named(gang); /* rarely: avoids reading its task */
     if (gang_is_gated(gang) || (named && !gang_named_machine(step, gang)))
         return false;
     if (!stands_alone(gang))

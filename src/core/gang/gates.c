@@ -1,5 +1,5 @@
-/* gates.c - a gang whose Pods have scheduling gates (job/gates.c) waits until every Pod of it has none, takes
- * no machines meanwhile, and nobody waits behind it. */
+/* gates.c - gangs whose Pods have scheduling gates (job/gates.c). Such a gang waits until none of its Pods
+ * has a gate. It takes no machines until then, and no other gang waits for it. */
 #include "core/gang/internal.h"
 
 static bool some_gated(const struct gang *gang)
@@ -40,7 +40,7 @@ static void add_names(name_list *names, const struct task *task)
     }
 }
 
-/* Returns the gates in the document of a Pod without a Job; NULL: the gang has another form. */
+/* Returns the gates in the document of a Pod without a Job, or NULL for other forms. */
 static const struct doc *own_gates(const struct gang *gang)
 {
     bool own = gang->jobset->form == FORM_POD;

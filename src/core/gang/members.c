@@ -1,6 +1,4 @@
-/* members.c - the members of a gang: which of its tasks run, wait, leave or end.
- *
- * Nothing is placed here: gang.c asks the scheduler, form.c makes gangs. */
+/* members.c - the members of a gang: tasks that run, wait, leave or end. */
 #include "core/gang/internal.h"
 
 static void gang_runs(struct step *step, struct gang *gang)
@@ -72,8 +70,8 @@ void gang_judge_anew(struct gang *gang)
     gang->rival_shape = 0;
 }
 
-/* Removes a task that ends before its gang was placed. The rest is placed without it, perhaps at once; so are
- * those behind the gang if it was the head that held them back: no machine need change for either. */
+/* Removes a task that ends before its gang was placed. The rest of the gang may fit now, and so may gangs
+ * that it held back as the head of the queue, although no machine has changed. */
 static void leave_queued(struct step *step, struct gang *gang, struct task *task)
 {
     CHECK(task->gang == gang && task_ended(task->state));
@@ -142,7 +140,7 @@ void gang_unplace(struct step *step, struct gang *gang)
     lifecycle_move(&gang_lifecycle, &gang->state, GANG_QUEUED);
     gang->waiting = gang->alive;
     gang->placed_ns = 0;
-    gang->replaces = true; /* a spare is placed for this */
+    gang->replaces = true; /* it may use spare machines now */
     gang_judge_anew(gang);
     gang->told = false;
     ledger_account_want(&gang->account, step->ledger, gang_is_spare(gang) ? OWNER_SPARE : OWNER_AWAITING,

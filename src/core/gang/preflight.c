@@ -6,7 +6,7 @@
 
 #define PREFLIGHT_KEY "phalanx.dev/preflight"
 
-/* --- which machines ------------------------------------------------------------------------------------- */
+/* --- machines ------------------------------------------------------------------------------------------- */
 
 static enum preflight_mode mode_of(const struct step *step, const struct jobset *jobset)
 {
@@ -23,8 +23,6 @@ bool preflight_is_valid(const struct step *step, const struct gang *gang, int64_
     return tested_ns >= gang->placed_ns || step->now_ns - tested_ns <= step->cluster->qualification.valid_ns;
 }
 
-/* Whether no task disturbs a test on the machine. Tasks that wait for their own preflight, and tasks that
- * end to make room for their own JobSet, do not count. */
 bool preflight_is_quiet(const struct step *step, const struct machine *machine)
 {
     list_for_each(node, &step->jobs->machine_tasks[machine->id])
@@ -36,7 +34,7 @@ bool preflight_is_quiet(const struct step *step, const struct machine *machine)
     return true;
 }
 
-/* Whether a task runs on the machine and will go on, so that it cannot be tested. */
+/* Returns whether a task that is not ending runs on the machine, so that it cannot be tested. */
 static bool is_at_work(const struct step *step, const struct machine *machine)
 {
     list_for_each(node, &step->jobs->machine_tasks[machine->id])
@@ -55,7 +53,7 @@ static int compare_machines(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Like qsort, but defined for an empty array. */
+/* Calls qsort, which is not defined for an empty array. */
 static void sort(void *items, size_t count, size_t size, int (*compare)(const void *a, const void *b))
 {
     if (count > 1)
@@ -130,10 +128,10 @@ void preflight_drop(struct step *step, struct gang *gang)
             vec_remove(&step->jobs->preflights, i);
             break;
         }
-    jobset_mark(step, gang->jobset); /* a tested place counts: for the next attempt, or an absent replica */
+    jobset_mark(step, gang->jobset); /* the next attempt or an absent replica may have waited for the test */
 }
 
-/* --- begin ---------------------------------------------------------------------------------------------- */
+/* --- beginning ------------------------------------------------------------------------------------------ */
 
 static bool wants_test(const struct step *step, const struct gang *gang, const struct machine *machine,
                        bool in_pairs)
@@ -168,7 +166,7 @@ void preflight_begin(struct step *step, struct gang *gang)
               preflight->machines.len);
 }
 
-/* --- going on ------------------------------------------------------------------------------------------- */
+/* --- progress ------------------------------------------------------------------------------------------- */
 
 static void say_why(struct step *step, struct gang *gang, size_t testing)
 {
@@ -205,18 +203,18 @@ static void test_alone(struct step *step, struct gang *gang, struct machine *mac
     list_testing(step->jobs, machine->id);
 }
 
-/* Whether the gang waits for the machine's test. */
+/* Returns whether the gang waits for the machine's test, and begins the test if possible. */
 static bool waits_for(struct step *step, struct gang *gang, struct machine *machine)
 {
     if (preflight_is_valid(step, gang, machine->qualified_ns))
         return false;
     if (machine->qualifying || machine->state != MACHINE_READY)
-        return true; /* an AWAY machine comes back, or is lost */
+        return true; /* an AWAY machine reconnects, or is lost */
     if (!machine->errands || is_at_work(step, machine))
         return false; /* the machine cannot be tested */
     if (preflight_is_quiet(step, machine))
         test_alone(step, gang, machine);
-    return true; /* otherwise it waits for the end of the ending tasks */
+    return true; /* if not tested now, the gang waits for ending tasks first */
 }
 
 static void pass(struct step *step, struct gang *gang)
@@ -230,7 +228,7 @@ static void pass(struct step *step, struct gang *gang)
     preflight_drop(step, gang);
     for (size_t t = 0; t < gang->tasks.len; t++)
         task_start_if_free(step, gang->tasks.items[t]);
-    if (jobset_parks(gang->jobset)) /* the other tasks waited for it */
+    if (jobset_parks(gang->jobset)) /* other tasks waited for this test */
         jobset_mark(step, gang->jobset);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(gang->jobset));
 }
@@ -279,7 +277,7 @@ void preflight_settle(struct step *step)
     for (size_t i = store->preflights.len; i-- > 0;) {
         struct gang *gang = store->preflights.items[i];
         if (gang->state != GANG_PLACED)
-            preflight_drop(step, gang); /* it has ended */
+            preflight_drop(step, gang); /* the gang has ended */
         else if (gang->preflight->alive != gang->alive)
             collect_machines(gang, gang->preflight);
     }
@@ -296,7 +294,7 @@ void preflight_settle(struct step *step)
     cancel_unneeded(step);
 }
 
-/* --- what is found -------------------------------------------------------------------------------------- */
+/* --- verdicts ------------------------------------------------------------------------------------------- */
 
 void preflight_blame(struct step *step, machine_id machine, const char *test, struct str evidence)
 {
@@ -320,7 +318,7 @@ void preflight_excuse(struct step *step, struct machine *machine)
     machine->qualified_ns = machine->paired_ns = step->now_ns;
 }
 
-/* Makes verdicts of the tests that the output calls failed; false: it names none. */
+/* Adds a verdict for each test that the output reports as failed. Returns false if it reports none. */
 static bool blame_failed_tests(struct step *step, machine_id machine, struct str output)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -341,8 +339,7 @@ static bool blame_failed_tests(struct step *step, machine_id machine, struct str
     return any;
 }
 
-/* Whether the command could not run, or did not understand its arguments: that is not the machine's
- * failure. */
+/* Returns whether the command could not run or be understood, which is not a failure of the machine. */
 static bool is_unable(const struct errand_end *end)
 {
     return end->outcome == ERRAND_FAILED && (end->exit_code == -1 || end->exit_code == 2);
@@ -352,7 +349,7 @@ static void alone_ended(struct step *step, struct machine *machine, const struct
 {
     machine->qualifying = 0;
     if (end->outcome == ERRAND_OK || machine->state != MACHINE_READY)
-        return; /* core.c's files have booked the passed tests, whoever ran them */
+        return; /* react/errands.c has booked a passed test */
     if (is_unable(end) || !machine->errands) {
         step_note(step, true, "PreflightUnable", ref_machine(machine),
                   "the machine is let through untested: " STR_FORMAT,
@@ -381,7 +378,7 @@ void preflight_errand_ended(struct step *step, const struct errand *errand, cons
 
 /* --- leaving -------------------------------------------------------------------------------------------- */
 
-/* Takes the places of the gang back; it waits for others, with the same tasks. */
+/* Releases the gang's places; the gang waits for others, with the same tasks. */
 static void give_up_places(struct step *step, struct gang *gang, const struct machine *machine,
                            struct str why)
 {
@@ -423,7 +420,7 @@ static bool pairs_fit(const struct preflight *preflight, const struct errands *e
     return true;
 }
 
-/* Checks that no process of the user runs yet. */
+/* Returns whether the gang is placed, its errands exist, and no process of the user runs yet. */
 static bool gang_fits(const struct gang *gang, const struct errands *errands)
 {
     if (gang->state != GANG_PLACED || !pairs_fit(gang->preflight, errands))

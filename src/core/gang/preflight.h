@@ -1,4 +1,4 @@
-/* preflight.h - inside gang/: tests of the machines of a placed gang before it starts.
+/* preflight.h - tests of the machines of a placed gang before it starts. Private to gang/ and snapshots.
  *
  *     PREFLIGHT_ALONE     each machine whose last test is too old is tested (ERRAND_QUALIFY)
  *        | all are valid
@@ -8,11 +8,11 @@
  *        v
  *     none: its tasks are told to start
  *
- * The result of a test belongs to the machine (machine->qualified_ns, ->paired_ns): it counts for every
- * gang until it is too old, so valid machines cost nothing. A machine that fails becomes a verdict, of
- * which core.c's files make a fault; the fault takes the machine away, and the gang goes back to the queue
- * with the same tasks, because none of the user's processes has run. If the machine stays in service (by
- * the fault's row or the breaker), it counts as tested.
+ * The result of a test belongs to the machine (machine->qualified_ns, ->paired_ns). It counts for every gang
+ * until it is too old, so machines with valid results cost nothing. A machine that fails becomes a verdict,
+ * from which react/ makes a fault. The fault takes the machine out of service, and the gang returns to the
+ * queue with the same tasks, because none of the user's processes has run. If the machine stays in service
+ * (by the fault's row or the breaker), it counts as tested.
  *
  * A machine with running tasks of others is not tested: test and tasks would disturb each other.
  */
@@ -25,7 +25,7 @@
 enum preflight_phase { PREFLIGHT_ALONE = 1, PREFLIGHT_NEIGHBOURS, PREFLIGHT_EXTREMES, PREFLIGHT_PHASES };
 enum { PREFLIGHT_ROUNDS = 2 };
 
-/* The times of a machine in the two rounds; 0: it failed, -1: it had no part in the round. */
+/* The times of a machine in the two rounds; 0: the test failed, -1: the machine had no part in the round. */
 struct paired {
     machine_id machine;
     int64_t times_ns[PREFLIGHT_ROUNDS];
@@ -34,7 +34,7 @@ struct paired {
 struct pair {
     machine_id machines[2]; /* the first one listens */
     obj_id errands[2];      /* 0: the errand has ended */
-    int64_t times_ns[2];    /* 0: it failed */
+    int64_t times_ns[2];    /* of each end; 0: it failed, or has not ended */
 };
 struct preflight {
     uint8_t phase; /* enum preflight_phase */
@@ -47,19 +47,22 @@ struct preflight {
 };
 
 /* preflight_pairs.c */
-/* Begins the first round, among the machines that need a test and partners for them; false: none needs
- * one, or there is no pair. */
+/* Begins the first round, among the machines that need a test and partners for them. Returns false if no
+ * machine needs a test, or if there are fewer than two machines to pair. */
 bool preflight_pairs_begin(struct step *step, struct gang *gang);
-/* Called when every pair of the round has ended: begins the next round, or judges; then the phase is ALONE
- * again. */
+/* Called when a round has ended. Begins the next, or judges the machines and sets the phase to ALONE. */
 void preflight_pairs_go_on(struct step *step, struct gang *gang);
-void preflight_pairs_cancel(struct step *step, struct preflight *preflight);
+void preflight_pairs_cancel(struct step *step, struct preflight *preflight); /* cancels its errands */
+/* Stores the result of one end of a pair. */
 void preflight_pair_ended(struct step *step, struct gang *gang, const struct errand *errand,
                           const struct errand_end *end);
 
 /* preflight.c */
-bool preflight_is_quiet(const struct step *step, const struct machine *machine); /* nobody works there */
+/* Returns whether every task on the machine waits for its own preflight, so that none disturbs a test. */
+bool preflight_is_quiet(const struct step *step, const struct machine *machine);
+/* Returns whether a test at that stamp (0: never) is still valid for the gang. */
 bool preflight_is_valid(const struct step *step, const struct gang *gang, int64_t tested_ns);
+/* Adds the verdict qualify/TEST about the machine; the evidence is copied and cut. */
 void preflight_blame(struct step *step, machine_id machine, const char *test, struct str evidence);
 
 #endif

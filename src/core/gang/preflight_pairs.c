@@ -3,8 +3,8 @@
  * partner; it is a straggler if even its better time is more than twice the median (DLRover's rule; the
  * cluster file may have another factor).
  *
- * A round has an epoch, which both ends must send, and a deadline: the time-out of its errands. Ends that
- * are out of step (a round that was given up, an agent that began late) therefore end by themselves. */
+ * A round has an epoch, which both ends must send, and a deadline: the time-out of its errands. Ends that are
+ * out of step (of a round that was given up, or of an agent that began late) therefore fail by time-out. */
 #include <stdlib.h>
 
 #include "doc/json.h"
@@ -35,7 +35,7 @@ static void put_end(struct json_writer *json, bool listens, struct str address, 
     json_pair_str(json, listens ? "listen" : "connect", buf_str(&text));
 }
 
-/* The machine's own time-out is shorter, so that its agent can report the end itself. */
+/* Begins one end of a pair. Its deadline precedes the errand's time-out, so the agent can report the end. */
 static obj_id begin_end(struct step *step, const struct gang *gang, const struct pair *pair, int end)
 {
     const struct qualification *settings = &step->cluster->qualification;
@@ -77,7 +77,7 @@ static void begin_pair(struct step *step, struct gang *gang, machine_id a, machi
     vec_push(&preflight->pairs, pair);
 }
 
-/* --- who takes part ------------------------------------------------------------------------------------- */
+/* --- members -------------------------------------------------------------------------------------------- */
 
 static bool may_take_part(const struct step *step, const struct machine *machine)
 {
@@ -124,7 +124,8 @@ bool preflight_pairs_begin(struct step *step, struct gang *gang)
 
 /* --- the second round ----------------------------------------------------------------------------------- */
 
-/* A failure counts as slowest; a machine without a time is paired with the fastest. */
+/* Returns the sort key of the second round: failures count as slowest but for machines without a time, which
+ * come last, to be paired with the fastest. */
 static int64_t slowness(const struct paired *member)
 {
     return member->times_ns[0] > 0    ? member->times_ns[0]
@@ -141,7 +142,7 @@ static int compare_slowness(const void *a, const void *b)
     return (x->machine > y->machine) - (x->machine < y->machine);
 }
 
-/* An odd number leaves out the machine in the middle. */
+/* Begins the second round. With an odd number of machines, the one in the middle has no part. */
 static void begin_extremes(struct step *step, struct gang *gang)
 {
     CHECK(gang->preflight->phase == PREFLIGHT_NEIGHBOURS && gang->preflight->members.len > 1);
@@ -171,8 +172,8 @@ static bool failed_all(const struct paired *member, int *ret_rounds)
     return failed && *ret_rounds > 0;
 }
 
-/* Whether the machine failed with each of its partners; with a single partner, only if that one is not to
- * blame. */
+/* Returns whether the machine failed with each of its partners. A machine with a single partner is bad only
+ * if that partner is not to blame. */
 static bool is_bad(const struct preflight *preflight, const struct paired *member)
 {
     int rounds, others;
@@ -199,7 +200,7 @@ static int compare_times(const void *a, const void *b)
     return (x > y) - (x < y);
 }
 
-/* Returns the median of the better times; 0: too few for a comparison. */
+/* Returns the median of the machines' better times, or 0 if there are too few for a comparison. */
 static int64_t median_time(const struct preflight *preflight)
 {
     int64_t *times_ns = mem_alloc(preflight->members.len * sizeof *times_ns), median_ns = 0;
@@ -263,7 +264,7 @@ void preflight_pairs_go_on(struct step *step, struct gang *gang)
 
 /* --- ends ----------------------------------------------------------------------------------------------- */
 
-/* Returns the time of the work from its output; 1: the output has none. */
+/* Returns the time of the work that the output reports, in ns, or 1 if it reports none. */
 static int64_t work_time(struct str output)
 {
     struct arena arena ARENA_CLEANUP = {0};

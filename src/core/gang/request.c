@@ -17,8 +17,8 @@ static const struct gang_rule *gang_rule(const struct jobset *jobset, uint32_t r
     return rules && rules[rjob].topology.mode ? &rules[rjob] : NULL;
 }
 
-/* The topology in spec.scheduling for the gang takes precedence over that in the pod template for its
- * tasks. */
+/* Returns the topology of the replicated job's tasks, or NULL. The one in spec.scheduling, for the gang,
+ * takes precedence over the one in the pod template. */
 static const struct topology_rule *topology_of(const struct jobset *jobset, uint32_t rjob)
 {
     const struct gang_rule *rule = gang_rule(jobset, rjob);
@@ -26,7 +26,8 @@ static const struct topology_rule *topology_of(const struct jobset *jobset, uint
     return rule ? &rule->topology : own->mode ? own : NULL;
 }
 
-/* Jobs with equal numbers are placed as one: those of a replicated job, of a podset group, of a gang. */
+/* Returns the number of the Job's podset. Jobs with equal numbers are placed as one unit: those of a
+ * replicated job, of a podset group, or of a gang. */
 static uint64_t podset_of(const struct jobset *jobset, uint32_t rjob, uint32_t job_index)
 {
     const struct topology_rule *own = &jobset->spec.rjobs[rjob].job.pod.topology;
@@ -44,8 +45,8 @@ static uint64_t podset_of(const struct jobset *jobset, uint32_t rjob, uint32_t j
     return 2 * (uint64_t)rjob;
 }
 
-/* Adds JobSet's other form of exclusive placement: the administrator has labelled the nodes of each Job,
- * and keeps all others away with a taint. */
+/* Adds the node label and toleration of JobSet's other form of exclusive placement, in which the
+ * administrator labels the nodes of each Job and keeps other pods away with a taint. */
 static void add_job_selector(struct request *request, uint32_t rjob, uint32_t job, struct place_job *place)
 {
     const struct jobset *jobset = request->jobset;
@@ -108,7 +109,7 @@ static void add_job(struct request *request, uint32_t rjob_index, uint32_t job_i
     vec_push(&request->indexes, job_index);
 }
 
-/* Adds a task to the job that was added last. `slot`: its index in the JobSet. */
+/* Adds a task to the place_job that was added last. `slot` is the task's index in the JobSet. */
 static void add_task(struct request *request, uint32_t slot)
 {
     CHECK(slot < request->jobset->slots.count);
@@ -117,8 +118,8 @@ static void add_task(struct request *request, uint32_t slot)
     vec_push(&request->slots, slot);
 }
 
-/* Adds a spare near its Job's ranks, whose machines are closed to it, and behind them if tasks are counted
- * in slices. */
+/* Adds a spare. It is placed near its Job's ranks, on whose machines it may not be; its ordinal follows
+ * theirs where tasks are counted in slices. */
 static void add_spare(struct request *request, const struct task *task)
 {
     CHECK(task_is_spare(task) && !request->closed);
@@ -137,7 +138,7 @@ static void add_spare(struct request *request, const struct task *task)
         }
 }
 
-/* Consecutive tasks of one job become one place_job. */
+/* Adds the first `count` tasks of the gang. Consecutive tasks of one Job become one place_job. */
 static void add_tasks(struct request *request, const struct gang *gang, size_t count)
 {
     const struct jobset *jobset = gang->jobset;
@@ -213,10 +214,10 @@ static void bind_prefer(struct request *request)
     CHECK(first == request->prefer.len);
 }
 
-/* --- what stands already ---------------------------------------------------------------------- */
+/* --- placed tasks ----------------------------------------------------------------------------- */
 
-/* Placed tasks of the podset outside of the gang bind it to their domains. Those of other replicated jobs
- * of its group are in no slice of this one. */
+/* Adds the placed tasks of the podset outside of the gang, which bind it to their domains. Tasks of other
+ * replicated jobs of the group have no ordinal here: they are in no slice of this replicated job. */
 static void find_others(struct request *request, const struct gang *gang, uint32_t rjob, uint32_t job_index)
 {
     const struct jobset *jobset = request->jobset;
@@ -260,7 +261,7 @@ static void bind_others(struct request *request, const struct gang *gang)
     mem_free(spans);
 }
 
-/* --- what may be taken over ------------------------------------------------------------------- */
+/* --- resources that may be taken over --------------------------------------------------------- */
 
 static void make_own(struct request *request)
 {
@@ -340,7 +341,8 @@ static void reserve_room(struct request *request, const struct room *room)
     request->reserved_memory_bytes[room->machine] += room->memory_bytes;
 }
 
-/* Reserved resources that their present users still hold would be counted twice. */
+/* Subtracts the resources that the victim's tasks still hold, which would be counted twice because they are
+ * reserved for the preemptor already. */
 static void allow_for_promised(struct request *request, const struct jobset *victim)
 {
     for (uint32_t j = 0; j < victim->job_count; j++) {
@@ -384,9 +386,9 @@ static void add_reserved(struct request *request)
     }
 }
 
-/* --- whose domain a machine is in ------------------------------------------------------------- */
+/* --- exclusive domains ------------------------------------------------------------------------ */
 
-/* Whether the task, a victim or a spare that gives way, would be gone before the tried gang comes. */
+/* Returns whether the task is a victim, or a spare that gives way, and ends before the tried gang starts. */
 static bool would_be_gone(const struct request *request, const struct task *task)
 {
     if (request->yields_to && task_is_spare(task) && spare_gives_way(task, request->yields_to))
@@ -478,10 +480,10 @@ static void fault_name(const void *context, machine_id machine, struct buf *out)
         buf_add_str(out, fault->code);
 }
 
-/* --- the whole -------------------------------------------------------------------------------- */
+/* --- making a request ------------------------------------------------------------------------- */
 
-/* Domains are exclusive within one priority: that of the first Job that wants an exclusive one, else of
- * the first Job. */
+/* Sets the priority within which topology domains are exclusive: that of the first Job that wants an
+ * exclusive domain, else of the first Job. */
 static void find_priority(struct request *request)
 {
     const struct rjob_spec *rjobs = request->jobset->spec.rjobs;
@@ -543,7 +545,7 @@ static bool same_topology(const struct topology_rule *a, const struct topology_r
     return same;
 }
 
-/* Pods that are tried together and request the same topology are one unit, in their order. */
+/* Joins Pods that are tried together and request the same topology into one unit, in their order. */
 static void join_topologies(struct request *request)
 {
     for (size_t j = 0; j < request->jobs.len; j++) {
@@ -597,7 +599,7 @@ void request_drop(struct request *request)
     mem_free(request->closed);
 }
 
-/* As much of a request as bringing a kept shape up to date needs. */
+/* Makes the part of a request that the capacity index needs to update a shape. */
 static void request_kept(struct request *request, const struct job_store *store,
                          const struct cluster *cluster, const struct gang *gang)
 {

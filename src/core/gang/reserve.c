@@ -1,15 +1,16 @@
-/* reserve.c - the room that admission keeps on machines for a JobSet.
+/* reserve.c - the capacity that admission reserves on machines for a JobSet.
  *
  * machine.reserved_mask is the union of all reservations of the machine's chips, which the ledger books as
- * reserved while they are free. A change of a reservation marks its machines; their masks follow before the
- * step ends, so what is reserved and dropped in one step costs no booking, and reservations may overlap. */
+ * reserved while they are free. Reservations may overlap. A change of a reservation marks its machines, whose
+ * masks are updated before the step ends. A reservation that is made and dropped in one step therefore costs
+ * no booking. */
 #include "core/gang/trial.h"
 
 #include <stdlib.h>
 
 #include "core/gang/internal.h"
 
-/* --- whose reservation a machine is in --------------------------------------------------------- */
+/* --- reserved chips of a machine --------------------------------------------------------------- */
 
 static void look_at_rooms(struct job_store *store, const struct jobset *jobset)
 {
@@ -54,7 +55,7 @@ void jobs_restore_reserved(struct job_store *store, struct cluster *cluster)
 
 /* --- reservations ------------------------------------------------------------------------------ */
 
-/* Removes the JobSet from those with a reservation; its rooms are freed. */
+/* Removes the JobSet from those with a reservation, and frees its rooms. */
 static void stop_reserving(struct job_store *store, struct jobset *jobset)
 {
     if (!jobset->grant.reserved_count)
@@ -85,7 +86,7 @@ void jobset_keep_reserved(struct job_store *store, struct jobset *jobset, const 
     look_at_rooms(store, jobset);
 }
 
-/* Whether the present reservation has room that `rooms` has not. */
+/* Returns whether the present reservation holds capacity that `rooms` does not. */
 static bool gives_back(const struct jobset *jobset, const struct room *rooms)
 {
     for (size_t r = 0; r < jobset->grant.reserved_count; r++) {
@@ -112,7 +113,7 @@ void jobset_replace_reserved(struct step *step, struct jobset *jobset, const str
         if (room.chips || room.cpu_milli || room.memory_bytes)
             vec_push(&list, room);
     }
-    step->schedule |= jobset->grant.reserved_count > 0; /* other gangs may have what it gives back */
+    step->schedule |= jobset->grant.reserved_count > 0; /* other gangs may use what is given back */
     jobset_keep_reserved(step->jobs, jobset, list.items, list.len);
     vec_done(&list);
 }
@@ -146,7 +147,7 @@ void jobset_remap_reserved(struct job_store *store, struct jobset *jobset, const
 
 void jobs_look_at_reserved(struct job_store *store)
 {
-    vec_clear(&store->reserved_anew); /* numbers of the old inventory */
+    vec_clear(&store->reserved_anew); /* drops machine ids of the old inventory */
     for (size_t i = 0; i < store->reserving.len; i++)
         look_at_rooms(store, store->reserving.items[i]);
 }

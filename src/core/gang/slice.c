@@ -1,5 +1,5 @@
-/* slice.c - gangs that ask for a slice (annotation phalanx.dev/slice): their machines, and whether
- * they wait for their cross-connects. life/slice.c has what follows from the switches' answers. */
+/* slice.c - gangs that ask for a slice (annotation phalanx.dev/slice): their machines, and the wait for their
+ * cross-connects. life/slice.c has the consequences of the switches' answers. */
 #include "core/slice/slice.h"
 
 #include "core/gang/internal.h"
@@ -66,8 +66,8 @@ static enum machine_fit fit(const void *context, machine_id id)
                                                                              : MACHINE_FITS;
 }
 
-/* Tasks that are made anew while the others keep their machines have places of their own in the slice. None
- * is placed in a lost slice: when the last task has left it, the first new one takes other cubes for all. */
+/* Places tasks that replace some ranks of a slice on these ranks' own machines, while the others keep theirs.
+ * No task is placed in a lost slice: after the last task has left it, the JobSet takes other cubes. */
 static bool place_rest(const struct request *request, const struct slice *slice, struct placement *ret_places,
                        struct buf *why)
 {
@@ -91,7 +91,7 @@ static bool place_rest(const struct request *request, const struct slice *slice,
     return true;
 }
 
-/* The tasks' indexes in the JobSet are their ranks in the slice. */
+/* Returns whether every task has a machine in the slice: its index in the JobSet is its rank there. */
 static bool ranks_fit(const struct request *request, uint32_t machines, struct buf *why)
 {
     for (size_t t = 0; t < request->slots.len; t++)

@@ -1,9 +1,10 @@
-/* slice_tables.c - ranks are told by which tables their slice is routed (slice/slice.h): at their start, when
- * the tables change, and when their agent was away; and they say which tables their chips have loaded.
+/* slice_tables.c - the routing tables of a slice (slice/slice.h). Ranks receive the name of the tables at
+ * their start, when the tables change, and when their agent reconnects. They report the tables that their
+ * chips have loaded.
  *
- * A rank's word counts from the opening of a session of its chips to its close or the end of its process
- * (struct rank_routes). A rank without a session has no chips that forward by tables of the slice, and no
- * drain waits for it: before it loads any, the log has its opening, and it knows the newest tables.
+ * A rank's report counts from the opening of a session of its chips to the session's close or the end of its
+ * process (struct rank_routes). The chips of a rank without a session do not forward by tables of the slice,
+ * so no drain waits for it. Before it loads tables, the log has its opening, and the rank the newest tables.
  */
 #include "core/gang/internal.h"
 #include "core/slice/slice.h"
@@ -51,7 +52,7 @@ void jobs_slice_rerouted(struct step *step, const struct jobset *jobset)
                 slice_tell_tables(step, jobset->jobs[j]->tasks.items[t]);
 }
 
-/* --- which tables their chips have ---------------------------------------------------------------------- */
+/* --- reports of ranks ----------------------------------------------------------------------------------- */
 
 static void mark_pod(struct step *step, const struct task *task)
 {
@@ -61,7 +62,7 @@ static void mark_pod(struct step *step, const struct task *task)
         step->slices->pods[pod]->recount = true;
 }
 
-/* Part of a cube is a mesh of copper, which uses no switch. */
+/* Returns the switches that the tables avoid: all, if the slice is part of a cube, a mesh of copper. */
 static uint64_t switches_avoided(const struct slice *slice, uint64_t without)
 {
     return slice_shape_is_whole(&slice->place.cubes.shape) ? without : UINT64_MAX;
@@ -72,7 +73,8 @@ static uint64_t switches_used(const struct slice *slice, uint64_t switches)
     return slice_shape_is_whole(&slice->place.cubes.shape) ? switches & ALL_SWITCHES : 0;
 }
 
-/* The log was restored from a backup, and its lost part has told ranks of other tables. */
+/* Replaces the tables of a slice after the log was restored from a backup, because its lost part has given
+ * ranks tables that this log does not know. */
 static void replace_lost(struct step *step, const struct task *task, struct slice *slice, uint64_t number)
 {
     CHECK(slice_tables_are_lost(step, slice, number));
@@ -84,7 +86,7 @@ static void replace_lost(struct step *step, const struct task *task, struct slic
     jobs_slice_rerouted(step, task->job->jobset);
 }
 
-/* The switches over which a rank sees other chips than it should, as long as its session is open. */
+/* Returns the switches over which a rank sees other chips than it should, while its session is open. */
 static uint64_t wrong_of_rank(const struct rank_routes *routes)
 {
     return routes->open ? routes->wrong : 0;
@@ -99,7 +101,7 @@ static uint64_t wrong_of_ranks(const struct jobset *jobset)
     return wrong;
 }
 
-/* The slice takes over what its ranks see, once one of them sees something else than before. */
+/* Updates the slice's wrong switches from the reports of all its ranks, and notes new ones. */
 static void settle_wrong(struct step *step, const struct task *task, struct slice *slice)
 {
     uint64_t wrong = switches_used(slice, wrong_of_ranks(task->job->jobset)), new = wrong & ~slice->wrong;
@@ -130,7 +132,7 @@ void slice_take_routes(struct step *step, struct task *task, const struct rank_r
     known->wrong = routes->wrong;
     if (sees_other)
         settle_wrong(step, task, slice);
-    if (opens && !same) { /* it loads none that are older than those that it is told now */
+    if (opens && !same) { /* the rank loads no older tables than those that it receives now */
         known->tables = slice->tables_number;
         known->without = slice->tables_out;
     }
@@ -138,7 +140,7 @@ void slice_take_routes(struct step *step, struct task *task, const struct rank_r
     if (slice_tables_are_lost(step, slice, routes->tables))
         replace_lost(step, task, slice, routes->tables);
     else if (opens)
-        slice_tell_tables(step, task); /* also if the answer to an earlier opening was lost */
+        slice_tell_tables(step, task); /* repeated, in case the answer to an earlier report was lost */
     mark_pod(step, task);
 }
 
@@ -154,7 +156,7 @@ void slice_rank_ended(struct step *step, struct task *task)
         settle_wrong(step, task, slice);
 }
 
-/* Whether the task's process may live and has chips with tables. */
+/* Returns whether the task's process may live and its chips have tables. */
 static bool has_tables(const struct task *task)
 {
     return task->routes.open && task->state >= TASK_STARTING && !task_ended(task->state) &&

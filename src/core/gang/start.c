@@ -1,4 +1,4 @@
-/* start.c - when a placed task is told to start: the preparations that come first. */
+/* start.c - the start of a placed task, and the preparations that come first. */
 #include "core/gang/internal.h"
 
 const struct task *next_elder(const struct job **old, int32_t index)
@@ -13,8 +13,8 @@ const struct task *next_elder(const struct job **old, int32_t index)
     return NULL;
 }
 
-/* Whether a living task elsewhere has the same host name: this one must not start before that one is dead.
- * On one machine the agent keeps the order, if it knows the other task by this name. */
+/* Returns whether a living task elsewhere has the same host name, and must be dead before this one starts. On
+ * the same machine the agent keeps the order, if the other task has this name there, too. */
 static bool name_waits(struct step *step, struct task *task)
 {
     CHECK(task->state == TASK_PLACED);
@@ -64,17 +64,17 @@ static bool config_waits(struct step *step, struct task *task)
     return task->job->rjob->job.pod.uses_config && task_config_waits(step, task);
 }
 
-/* Preparations that have to be complete before a placed task is told to start; each says whether it is still
- * awaited. Asked in this order: the last one tells users which object is missing. */
+/* Preparations that have to be complete before a placed task is told to start. Each function returns whether
+ * its preparation is still missing. The order matters: the last one tells users which object is missing. */
 static bool (*const preparations[])(struct step *step, struct task *task) = {
-    next_attempt_waits, /* its JobSet's next attempt is being prepared: it begins with that one */
-    hearing_waits,      /* after a restore, some machine was not heard yet (recover/hearing.c) */
-    replica_waits,      /* its replica takes no part in this attempt */
+    next_attempt_waits, /* the JobSet's next attempt is being prepared: the task starts with that one */
+    hearing_waits,      /* after a restore, some machine has not been heard yet (recover/hearing.c) */
+    replica_waits,      /* the task's replica takes no part in this attempt */
     name_waits,         /* an older task of the same name may be alive elsewhere */
-    cold_spare_waits,   /* it only holds the room for a rank */
-    preflight_waits,    /* its gang's machines are being tested */
-    slice_waits,        /* its slice has no cross-connects yet */
-    config_waits,       /* a ConfigMap, Secret or claim that its Pod needs is missing */
+    cold_spare_waits,   /* the task is a cold spare, which only holds resources for a rank */
+    preflight_waits,    /* the gang's machines are being tested */
+    slice_waits,        /* the slice has no cross-connects yet */
+    config_waits,       /* a ConfigMap, Secret or claim that the Pod needs is missing */
 };
 
 void task_start_if_free(struct step *step, struct task *task)

@@ -1,11 +1,11 @@
-/* terms.c - a Pod template with admission's additions (struct rjob_terms), and without: users see the node
- * labels, tolerations, labels and annotations in the templates of admitted objects, and send them back
- * when they write the object. The stored document stays without them. */
+/* terms.c - admission's additions to Pod templates (struct rjob_terms). Users see these node labels,
+ * tolerations, labels and annotations in the templates of admitted objects, and send them back when they
+ * write the object. The stored document stays without them. */
 #include "core/gang/trial.h"
 
-/* --- with them -------------------------------------------------------------------------------- */
+/* --- adding terms ----------------------------------------------------------------------------- */
 
-/* Copies an object or a list, sharing its members; NULL: a new, empty object. */
+/* Returns a copy of an object or a list that shares its members, or an empty one if `node` is NULL. */
 static struct doc *copy_shallow(struct arena *arena, const struct doc *node, enum doc_kind kind)
 {
     struct doc *copy = doc_new(arena, kind);
@@ -18,7 +18,7 @@ static struct doc *copy_shallow(struct arena *arena, const struct doc *node, enu
     return copy;
 }
 
-/* Replaces a member by a shallow copy of itself; returns the copy. */
+/* Replaces a member by a shallow copy of itself, and returns the copy. */
 static struct doc *own_member(struct arena *arena, struct doc *object, const char *key, enum doc_kind kind)
 {
     struct doc *copy = copy_shallow(arena, doc_get(object, key), kind);
@@ -94,9 +94,9 @@ const struct doc *document_with_terms(struct arena *arena, const struct jobset *
     return copy;
 }
 
-/* --- without them ----------------------------------------------------------------------------- */
+/* --- removing terms --------------------------------------------------------------------------- */
 
-/* Removes the members that `labels` added: those that the stored object lacks. Also removes an object that
+/* Removes the members that came from `labels`: those that the stored object lacks. Also removes the map if it
  * becomes empty and was not stored. */
 static void strip_labels(struct doc *object, const struct doc *stored, const char *key,
                          const struct labels *labels)
@@ -136,7 +136,7 @@ static bool is_added(const struct rjob_terms *terms, const struct doc *doc)
     return false;
 }
 
-/* Added tolerations follow the template's own. */
+/* Removes the added tolerations, which follow the template's own. */
 static void strip_tolerations(struct doc *spec, const struct doc *stored, const struct rjob_terms *terms)
 {
     struct doc *list = doc_get(spec, "tolerations");

@@ -93,7 +93,7 @@ void trial_add_rooms(const struct jobset *jobset, const struct trial *trial, con
     }
 }
 
-/* Counts the tasks of each replicated job whose Jobs have not begun; returns their sum. */
+/* Sets counts[rjob_count] to the number of tasks of Jobs that have not begun, and returns the sum. */
 static int64_t count_later(const struct jobset *jobset, int32_t *counts)
 {
     int64_t sum = 0;
@@ -114,7 +114,7 @@ static int64_t count_later(const struct jobset *jobset, int32_t *counts)
 
 enum found { FOUND_NOTHING_LATER, FOUND_NO_ROOM, FOUND_ROOM };
 
-/* Looks for room for the tasks that will be made later; `ret_rooms` is in `arena`. */
+/* Finds room for the tasks that will be made later; *ret_rooms lives in `arena`. */
 static enum found find_room_for_later(const struct step *step, const struct jobset *jobset,
                                       struct arena *arena, struct room **ret_rooms)
 {
@@ -132,7 +132,7 @@ static enum found find_room_for_later(const struct step *step, const struct jobs
     return FOUND_ROOM;
 }
 
-/* The JobSet's placed tasks have the rest of the reservation: no workload finds room there. */
+/* Wakes no workload, because the JobSet's placed tasks use the rest of the reservation. */
 void jobset_reserve_later(struct step *step, struct jobset *jobset)
 {
     struct arena arena ARENA_CLEANUP = {0};

@@ -1,9 +1,8 @@
-/* usage.c - the use of chips by a JobSet: who owns them while it starts, runs and restarts, and what is lost
- * or kept of their work. */
+/* usage.c - the ledger's owner of a JobSet's chips, and the work that is lost or kept. */
 #include "core/gang/internal.h"
 
-/* Whether the gang is productive from its first step on, because one of its tasks has joined; otherwise it
- * is productive while it runs. */
+/* Returns whether the gang counts as productive from its first step on, because one of its tasks has joined.
+ * Other gangs count as productive while they run. */
 static bool counts_steps(const struct gang *gang)
 {
     for (size_t i = 0; i < gang->tasks.len; i++)
@@ -24,7 +23,6 @@ bool usage_knows_place(const struct jobset *jobset)
     return false;
 }
 
-/* Gives the chips that are held now another owner. */
 void usage_book(struct step *step, struct jobset *jobset, enum ledger_owner owner)
 {
     for (size_t i = 0; i < jobset->gangs.len; i++) {
@@ -34,8 +32,8 @@ void usage_book(struct step *step, struct jobset *jobset, enum ledger_owner owne
     }
 }
 
-/* Without a restart record, the part that was kept cannot be booked later, so only work covered by a
- * checkpoint counts. */
+/* There is no restart record from which a kept part could be booked later, so only work covered by a
+ * checkpoint is kept. */
 void usage_resumed(struct step *step, struct jobset *jobset)
 {
     if (jobset->progress.source != STEP_SAID || !usage_knows_place(jobset))
@@ -102,7 +100,7 @@ void usage_stall(struct step *step, struct jobset *jobset)
     }
 }
 
-/* Returns the present owner of a gang that prepares for steps. `lacking`: a peer waits for a machine. */
+/* Returns the owner of the chips of a gang that prepares for steps. `lacking`: a peer waits for a machine. */
 static enum ledger_owner phase_of(const struct step *step, const struct gang *gang, bool lacking)
 {
     enum ledger_owner owner = gang->account.owner;

@@ -1,13 +1,13 @@
 /* why.c - the reason why a gang waits, in numbers: `why` of struct gang.
  *
  * The numbers change with every machine that is taken or given back, and each change of the text is a change
- * of the JobSet, which watchers are told of. So a gang's text follows the machines at once for the first
- * WHY_BURST changes of a WHY_WINDOW_NS, and then once more at the end of that window: a gang of 16,384 tasks
- * that waits costs a text now and then, not one for each small job that starts beside it.
+ * of the JobSet, which watchers receive. Therefore a gang's text follows the machines at once for the first
+ * WHY_BURST changes in a WHY_WINDOW_NS, and then once more at the end of that window. A waiting gang of
+ * 16,384 tasks then costs a text now and then, not one for each small job that starts beside it.
  *
- * All of it is state: a core that was restored from a snapshot says the same at the same stamps. A refused
- * try either looks at the text (gang_may_say_why) or puts that off (gang_say_why_later), whatever is kept
- * between searches.
+ * All of this is state: a core that was restored from a snapshot gives the same reasons at the same stamps. A
+ * refused try either updates the text (gang_may_say_why) or postpones that (gang_say_why_later), whatever is
+ * cached between searches.
  */
 #include "core/gang/internal.h"
 

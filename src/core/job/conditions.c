@@ -3,7 +3,7 @@
 
 #include <stdio.h>
 
-/* Whether the event is a warning, as in Kubernetes: the condition tells of a failure. */
+/* Returns whether the Event is a warning, as in Kubernetes: if the condition reports a failure. */
 static bool is_warning(enum condition_kind kind, bool status)
 {
     return status && (kind == CONDITION_FAILED || kind == CONDITION_RESTARTING);

@@ -1,5 +1,4 @@
-/* containers.c - what is known of the containers of tasks: as their agent reported them last, and how often
- * they were and are restarted. */
+/* containers.c - facts about the containers of tasks: their agent's last report, and their restarts. */
 #include "core/job/facts.h"
 
 void containers_restore(struct task *task, const struct container_status *statuses, uint32_t count)

@@ -1,5 +1,4 @@
-/* facts.c - questions that several files ask about JobSets, Jobs, gangs and tasks. Nothing here changes
- * anything. */
+/* facts.c - questions about JobSets, Jobs, gangs and tasks. Nothing here changes anything. */
 #include "core/job/facts.h"
 
 #define DISABLE_KEY "jobset.sigs.k8s.io/disable-in-place-restart"
@@ -72,7 +71,6 @@ bool recovery_keeps(const struct task *task)
            (task->joined || task->keep != KEEP_NO) && !task->doomed && !task->evicted && !task->fenced;
 }
 
-/* Restarts of the whole JobSet, restarts in place and restarts of single Jobs count together. */
 bool attempt_within_max(const struct jobset *jobset)
 {
     int64_t counted = (int64_t)jobset->restarts_counted + jobset->recovery.in_place_counted;
@@ -93,7 +91,7 @@ bool inplace_is_disabled(const struct jobset *jobset)
     return str_is(labels_get(&jobset->spec.annotations, STR(DISABLE_KEY), STR("")), "true");
 }
 
-/* Whether a rank has succeeded, which is then missing in another attempt of its peers. */
+/* A rank that has succeeded is missing in another attempt of its peers. */
 bool inplace_has_succeeded(const struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++)
@@ -102,7 +100,6 @@ bool inplace_has_succeeded(const struct jobset *jobset)
     return false;
 }
 
-/* Whether every task that the Jobs want is placed, and no rank has succeeded. */
 bool inplace_is_whole(const struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {
@@ -204,7 +201,7 @@ const struct task *dump_rank_zero(const struct jobset *jobset)
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
         for (uint32_t s = 0; job && s < job->index_count; s++)
-            if (dump_has_member(job->indexes[s].task, jobset)) /* the first member is */
+            if (dump_has_member(job->indexes[s].task, jobset)) /* the first member has rank 0 */
                 return job->indexes[s].task;
     }
     return NULL;

@@ -4,7 +4,7 @@
 
 static struct str named(const struct jobset *jobset)
 {
-    bool saves = jobset->form != FORM_WORKLOAD; /* which runs nothing */
+    bool saves = jobset->form != FORM_WORKLOAD; /* a Workload runs nothing */
     return saves ? labels_get(&jobset->spec.annotations, STR(CHECKPOINT_FOLDER_KEY), STR("")) : STR("");
 }
 
@@ -107,7 +107,7 @@ void folder_remember(struct job_store *store, const struct jobset *jobset)
     struct arena arena ARENA_CLEANUP = {0};
     struct str name = jobset_folder(&arena, jobset);
     if (jobset->checkpoint.committed_step < 0 && named(jobset).len == 0)
-        return; /* the folder holds nothing to go on from */
+        return; /* the folder holds nothing to resume from */
     for (size_t i = store->folders.len; i-- > 0;)
         if (str_equal(store->folders.items[i].namespace_, jobset->namespace_) &&
             str_equal(store->folders.items[i].name, name))

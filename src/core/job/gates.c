@@ -1,8 +1,7 @@
 /* gates.c - scheduling gates (spec.schedulingGates) of Pods that a Job makes.
  *
- * Such a Pod has the gates of its template, each time one is made: those that are removed from a Pod are not
- * removed for the Pod that replaces it, as in Kubernetes. A Pod that runs again in its place is the same Pod,
- * and has none. */
+ * Each new Pod gets the gates of its template. As in Kubernetes, gates that were removed from a Pod return
+ * with the Pod that replaces it. A Pod that runs again in its place is the same Pod, and has none. */
 #include "core/job/facts.h"
 
 void task_take_gates(struct task *task)

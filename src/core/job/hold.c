@@ -3,8 +3,6 @@
 
 #include <stdio.h>
 
-/* Gives the chips back to the machine. The next attempt may take them over while the process is still
- * ending: the machine's agent keeps the order on the chips themselves. */
 void task_release_chips(struct step *step, struct task *task)
 {
     if (task->machine == MACHINE_NONE || !task->holds)
@@ -40,10 +38,10 @@ void gang_chips_left(struct step *step, struct gang *gang, int64_t count)
 
 void gang_book(struct step *step, struct gang *gang, enum ledger_owner owner)
 {
-    CHECK(gang->state != GANG_ENDED); /* it holds nothing */
+    CHECK(gang->state != GANG_ENDED); /* an ended gang holds no chips */
     owner = gang_is_spare(gang) ? OWNER_SPARE : owner;
     if (ledger_owner_prepares(owner) && !ledger_owner_prepares(gang->account.owner))
-        jobset_mark(step, gang->jobset); /* usage_phases tells what the chips wait for */
+        jobset_mark(step, gang->jobset); /* usage_phases then books what the chips wait for */
     ledger_account_book(&gang->account, step->ledger, owner, step_now_us(step));
 }
 
@@ -65,7 +63,7 @@ enum ledger_owner machine_free_owner(const struct machine *machine)
     return open == machine_all_chips(machine) ? OWNER_IDLE : OWNER_FRAGMENTED;
 }
 
-/* Chips that cannot be used at present, whoever they are for, have the owner that says why. */
+/* Reserved chips that cannot be used at present have the owner that tells why, not OWNER_RESERVED. */
 uint64_t machine_free_reserved(const struct machine *machine)
 {
     enum ledger_owner owner = machine_free_owner(machine);

@@ -1,5 +1,5 @@
 /* labels.c - the labels that JobSet and the Job controller put on Jobs and Pods (jobset.sigs.k8s.io/...,
- * job-name, ...); load-bearing for kubectl (`logs job/x`) and for users' selectors and fieldRefs. */
+ * job-name, ...). kubectl (`logs job/x`) and users' selectors and fieldRefs depend on them. */
 #include "core/job/facts.h"
 
 #include <stdlib.h>
@@ -89,7 +89,7 @@ static struct labels keep(label_list *list, struct arena *arena)
     return labels;
 }
 
-/* Replaces the labels that the user may change by those the user gave. */
+/* Replaces the labels that users may change by those of the user, if there are any. */
 static void take_user_meta(label_list *list, const struct user_meta *meta, const struct labels *said)
 {
     size_t kept = 0;
@@ -137,7 +137,7 @@ struct labels job_labels(const struct job *job, const struct task *task, struct 
     CHECK(!task || task->job == job);
     CHECK(!task || task->job == job);
     label_list list = {0};
-    /* A Job without a JobSet has labels of its own, which its pods do not get. */
+    /* The labels of a Job without a JobSet are not passed on to its pods. */
     bool own = job->jobset->form != FORM_JOBSET;
     if (!own || !task)
         add_all(&list, &job->rjob->labels);

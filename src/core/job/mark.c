@@ -1,4 +1,4 @@
-/* mark.c - what has to be looked at before the step ends. */
+/* mark.c - marks for JobSets and Jobs that are reconciled before the step ends. */
 #include "core/job/facts.h"
 
 void jobset_mark(struct step *step, struct jobset *jobset)

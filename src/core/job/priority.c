@@ -8,7 +8,7 @@ static void find_default_class(void *context, const struct object *class)
         *value = doc_get(class->document, "value");
 }
 
-/* Finds the job's priority among PriorityClasses first, then among the cluster file's classes. */
+/* PriorityClasses come before the cluster file's classes, and these before the pod's own number. */
 int32_t job_priority(const struct job_store *store, const struct cluster *cluster,
                      const struct rjob_spec *rjob)
 {

@@ -68,7 +68,7 @@ bool gang_is_away(const struct gang *gang)
 uint32_t shrink_away_in(const struct job *job)
 {
     uint32_t count = 0, places = job->jobset->recovery.absence.replicas.len ? job_index_count(job->rjob) : 0;
-    for (uint32_t i = 0; i < places; i++) /* a rank whose task is yet to be made is absent, too */
+    for (uint32_t i = 0; i < places; i++) /* includes ranks whose task is yet to be made */
         count += !job->indexes[i].succeeded && !job->indexes[i].failed && place_is_away(job, i);
     return count;
 }
@@ -116,13 +116,13 @@ uint32_t task_present_rank(const struct task *task)
     return shrink_rank(task->job->jobset, full, full_world, &world);
 }
 
-/* Sets rank and world of a task: all tasks of the JobSet's group in spec order, without absent replicas. */
+/* The world consists of the tasks of the JobSet's group in spec order, without absent replicas. */
 void task_rank(struct task *task)
 {
     const struct job *job = task->job;
     uint32_t world, rank = task_full_rank(task, &world);
     CHECK((rank < world || task_is_spare(task)) && world <= TASKS_PER_JOBSET_MAX);
-    task->rank = task->world = world; /* a spare's: nobody's */
+    task->rank = task->world = world; /* the rank of a spare is no one's */
     if (!task_is_spare(task))
         task->rank = shrink_rank(job->jobset, rank, world, &task->world);
     uint64_t hash = hash_mix(job->jobset->uid * 31 + (uint64_t)job->jobset->attempt);

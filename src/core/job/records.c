@@ -1,5 +1,4 @@
-/* records.c - the records of a JobSet's restarts: which one is the newest, and what is written into it
- * later. */
+/* records.c - the records of a JobSet's restarts. */
 #include "core/job/facts.h"
 
 #include <stdio.h>
@@ -73,8 +72,7 @@ void restart_suspect(struct jobset *jobset, machine_id machine)
 }
 
 /* When a machine dies, a rank that loses its peer may end, and restart the JobSet, a moment before the
- * machine's own death is known. Both are one incident: it is recorded once, under its true cause, and
- * counts once. */
+ * machine's death is known. Both are one incident, recorded once under its true cause, and counted once. */
 bool restart_is_same_incident(const struct step *step, const struct jobset *jobset,
                               const struct task *culprit)
 {

@@ -1,8 +1,7 @@
-/* spares.c - questions about spares, tasks that wait for a rank: how many a Job has, wants and may have, and
- * which of them are ready. */
+/* spares.c - questions about spares, which are tasks that wait for a rank. */
 #include "core/job/facts.h"
 
-/* Returns the queue's spares as of the JobSet's admission; none if the job has no ranks. */
+/* Returns the queue's spares as of the JobSet's admission, or none if the Job has no ranks. */
 static struct queue_spares given(const struct job *job)
 {
     const struct jobset *jobset = job->jobset;

@@ -1,5 +1,4 @@
-/* states.c - the states of tasks, Jobs, gangs and moves, and which follow each other; names of JobSets'
- * conditions and ends. */
+/* states.c - the lifecycles of tasks, Jobs, gangs and moves; names of JobSets' conditions and ends. */
 #include "core/job/facts.h"
 
 static const char *const task_names[TASK_STATES] = {"Pending",  "Placed",    "Starting", "Running",

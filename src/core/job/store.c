@@ -1,11 +1,11 @@
-/* store.c - the indexes of the store: objects by name and uid, and the names that Jobs take. */
+/* store.c - the indexes of the store: objects by name and uid, and the names of Jobs that are in use. */
 #include "core/job/folder.h"
 #include "core/job/store.h"
 #include "core/sched/capacity.h"
 
 #include <stdio.h>
 
-/* Keys of the name indexes are made on the stack for look-ups and kept in the object's arena for entries. */
+/* Length of a name index's key: on the stack for look-ups, in the object's arena for entries. */
 enum { KEY_MAX = 2 * NAME_MAX_BYTES + 2 };
 
 static struct str key_of(char *buffer, struct str namespace_, struct str name)
@@ -113,7 +113,7 @@ void store_count_naming(struct job_store *store, struct jobset *jobset)
 
 /* --- names of Jobs ---------------------------------------------------------------------------- */
 
-/* "namespace/<jobset>-<rjob>": Jobs of two JobSets have equal names only when these are equal. */
+/* Returns "namespace/<jobset>-<rjob>". Jobs of two JobSets have equal names only if these stems are equal. */
 static struct str stem_of(struct arena *arena, struct str ns, struct str jobset, struct str rjob)
 {
     return ARENA_CONCAT(arena, ns, STR("/"), jobset, STR("-"), rjob);
@@ -236,7 +236,7 @@ void store_add_job(struct job_store *store, struct job *job)
         return;
     const struct job *same_name =
         str_map_put(&store->job_names, key_keep(&job->arena, job->jobset->namespace_, job->name), job);
-    /* A write whose Jobs' names are in use is refused: only an older Job of the same place has this name. */
+    /* Only an older Job of the same place can have this name: writes with a used name are refused. */
     CHECK(!same_name || (same_name->jobset == job->jobset && same_name->global_index == job->global_index));
 }
 

@@ -1,4 +1,4 @@
-/* user_meta.c - labels and annotations that users give Jobs and Pods which the control plane made. */
+/* user_meta.c - users' labels and annotations of Jobs and Pods that the control plane made. */
 #include <stdlib.h>
 
 #include "core/job/facts.h"

@@ -1,4 +1,4 @@
-/* incident.c - the losses of one step as one question. */
+/* incident.c - the losses of one step, made into one question to the ladder. */
 #include "core/ladder/incident.h"
 
 bool incident_is_open(const struct incident *incident)

@@ -1,5 +1,5 @@
-/* incident.h - what one step of the core brought upon one JobSet: the losses of its tasks, collected until
- * the step settles and answered together.
+/* incident.h - an incident: the losses of a JobSet's tasks in one step of the core, collected until the step
+ * settles and answered together.
  *
  *     incident_note(&incident, task->uid, END_EXIT);         // as reports arrive: nothing is decided yet
  *     ...                                                    // the step settles: the caller judges each loss
@@ -7,8 +7,8 @@
  *     incident_question(&incident, now_ns, &question);       // one question to the ladder for all of them
  *     incident_done(&incident);
  *
- * A report of a victim may precede the report of the task that broke it. Collecting them means that the
- * order within a step decides neither the cause nor the rung.
+ * A report of a victim may precede the report of the task that broke it. Because losses are collected, the
+ * order of reports within a step decides neither the cause nor the rung.
  *
  * Pure; one owner thread. Tasks are named by uid. An incident is empty between steps, so no snapshot holds
  * one.
@@ -21,14 +21,14 @@
 
 struct loss {
     obj_id task;
-    uint8_t end; /* the caller's word for how the task ended */
+    uint8_t end; /* the caller's code for how the task ended */
     /* The caller's judgement, once all losses of the step are known. */
     uint8_t cause;     /* enum loss_cause */
-    bool asks;         /* the ladder may answer the loss; false: the rest is not judged */
+    bool asks;         /* the ladder may answer the loss; false: the other judgements are not set */
     bool barred;       /* a policy of the task's Job rules every rung out */
     bool proven;       /* the end left the signature that explains the others (health/signature.h) */
     bool place_is_bad; /* the machine must not, or should not, be used again for this job */
-    bool again;        /* one more loss of the incident before, which is not counted again */
+    bool again;        /* one more loss of the previous incident, which is not counted again */
     bool runs_long;    /* as ladder_incident.runs_long */
 };
 
@@ -36,7 +36,7 @@ enum loss_request_kind {
     REQUEST_RETRY, /* a rank asks that all ranks return to the state they hold; `why` belongs to the event */
     REQUEST_START, /* an order to start was lost */
 };
-/* A need of a living task, unless the answer to the losses sees to it. */
+/* A request of a living task, which is met unless the answer to the losses already does so. */
 struct loss_request {
     enum loss_request_kind kind;
     obj_id task;
@@ -48,20 +48,22 @@ struct incident {
     VEC(struct loss_request) requests;
 };
 
-/* Whether anything waits for its answer. */
+/* Returns whether a loss or a request waits for its answer. */
 bool incident_is_open(const struct incident *incident);
+/* Adds the loss of a task, which can be lost only once in a step. */
 void incident_note(struct incident *incident, obj_id task, uint8_t end);
+/* Adds a request. `why` is not copied and must live until the incident is answered. */
 void incident_note_request(struct incident *incident, enum loss_request_kind kind, obj_id task,
                            struct str why);
 
-/* Returns the loss that explains the others, of those that ask: the first that a policy bars, else the first
- * proven one, else the first; NULL: none asks. */
+/* Returns the loss that explains the others, among those that ask: the first that a policy bars, else the
+ * first proven one, else the first. Returns NULL if none asks. */
 const struct loss *incident_root(const struct incident *incident);
-/* Makes the ladder's question for all losses that ask; there is at least one. */
+/* Makes the ladder's question for all losses that ask. There must be at least one. */
 void incident_question(const struct incident *incident, int64_t now_ns, struct ladder_incident *ret);
-/* Whether the loss's place is given up under a rung coarser than RUNG_RESTART_PROCESS: a bad place is, and
- * the root's where no place is bad. */
+/* Returns whether the loss gives up its place under a rung coarser than RUNG_RESTART_PROCESS: if its place is
+ * bad, or if it is the root and no place is bad. */
 bool incident_gives_up_place(const struct incident *incident, const struct loss *loss);
-void incident_done(struct incident *incident); /* empties it */
+void incident_done(struct incident *incident); /* empties the incident and frees its memory */
 
 #endif

@@ -12,7 +12,7 @@ void ladder_means_none(struct ladder_means *ret)
         ret->lacks[rung] = "it cannot be done here";
 }
 
-/* --- what has been used ----------------------------------------------------------------------- */
+/* --- uses ------------------------------------------------------------------------------------- */
 
 uint32_t ladder_used(const struct ladder *ladder, enum rung rung, int64_t window_ns, int64_t now_ns)
 {
@@ -42,9 +42,9 @@ int64_t ladder_backoff_ns(int32_t stalled)
     return backoff_wait(LADDER_BACKOFF_FIRST_NS, LADDER_BACKOFF_MAX_NS, (uint32_t)stalled - 2);
 }
 
-/* --- why not ---------------------------------------------------------------------------------- */
+/* --- rungs that are passed over --------------------------------------------------------------- */
 
-/* Returns why the rung cannot answer this loss, whatever means there are; NULL: it can. */
+/* Returns why the rung cannot answer this kind of loss, or NULL if it can. */
 static const char *unsuited(enum rung rung, const struct ladder_incident *incident)
 {
     enum loss_cause cause = incident->cause;
@@ -64,7 +64,7 @@ static const char *unsuited(enum rung rung, const struct ladder_incident *incide
     }
 }
 
-/* Whether one use more would exceed the budget. */
+/* Returns whether one more use would exceed the budget. */
 static bool is_spent(const struct ladder_budget *budget, uint32_t used)
 {
     return budget->given && used >= budget->count;
@@ -81,8 +81,8 @@ static bool say_spent(char *why, size_t size, const char *whose, const struct la
     return true;
 }
 
-/* Whether the answer exceeds the budget of its rung or of its cause. An incident that falls to the next
- * rung has been counted already. */
+/* Returns whether the answer exceeds the budget of its rung or of its cause, and then sets `why`. An incident
+ * that falls to the next rung is not counted for its cause again. */
 static bool is_over_budget(const struct ladder *ladder, const struct ladder_settings *settings,
                            const struct ladder_incident *incident, enum rung rung, char *why, size_t size)
 {
@@ -99,7 +99,7 @@ static bool is_over_budget(const struct ladder *ladder, const struct ladder_sett
                      ladder_caused(ladder, incident->cause, cause->window_ns, incident->now_ns));
 }
 
-/* Returns why the rung is passed over; false: it is the answer. */
+/* Returns whether the rung is passed over, and then sets `why`. */
 static bool is_passed(const struct ladder *ladder, const struct ladder_settings *settings,
                       const struct ladder_means *means, const struct ladder_incident *incident,
                       enum rung rung, char *why, size_t size)
@@ -154,7 +154,7 @@ void ladder_decide(const struct ladder *ladder, const struct ladder_settings *se
     CHECK(ret->limit_ns >= 0 && ret->wait_ns >= 0);
 }
 
-/* --- what happens ----------------------------------------------------------------------------- */
+/* --- events ----------------------------------------------------------------------------------- */
 
 void ladder_loss(struct ladder *ladder, const struct ladder_incident *incident)
 {

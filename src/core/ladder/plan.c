@@ -1,4 +1,4 @@
-/* plan.c - the states of a JobSet's recovery, and which may follow which. */
+/* plan.c - the lifecycle of a JobSet's recovery. */
 #include "core/ladder/plan.h"
 
 #include "base/check.h"

@@ -1,5 +1,5 @@
 /* settings.c - the annotations by which users choose rungs, their limits and their budgets; MindCluster's
- * words for the same.
+ * equivalents.
  *
  *   recovery  = "off" | rung *("," rung)
  *   limits    = rung "=" duration *("," ...)
@@ -75,10 +75,10 @@ static int find_name(struct str text, const char *const *names, int count)
     return 0;
 }
 
-/* The word may be long: its beginning is enough to find it. */
+/* The part of a word that error messages show; the word may be long. */
 #define SHOWN(text) STR_ARG(str_head_utf8(text, 64))
 
-/* Returns the next of several words; false: none is left. */
+/* Takes the next word of a comma-separated list. Returns false if none is left. */
 static bool next_word(struct str *text, bool *more, struct str *ret)
 {
     struct str tail = {0};
@@ -116,7 +116,7 @@ static bool take_rungs(struct ladder_settings *settings, struct str text, struct
     return true;
 }
 
-/* "NAME=VALUE" */
+/* Splits "NAME=VALUE". */
 static bool cut_pair(struct str word, struct str *ret_name, struct str *ret_value, const char *form,
                      struct error *error)
 {
@@ -259,7 +259,7 @@ bool ladder_take(struct ladder_settings *settings, enum ladder_word word, struct
 
 /* --- MindCluster's ---------------------------------------------------------------------------- */
 
-/* MindCluster's strategies by our rungs; "exit" follows when none helps. */
+/* MindCluster's strategies for our rungs; "exit" follows when none helps. */
 static const char *const strategies[RUNGS] = {
     [RUNG_RETRY] = "retry",
     [RUNG_RESTART_PROCESS] = "recover-in-place",

@@ -19,8 +19,8 @@ static int64_t whole_up(int64_t value, int64_t divisor)
     return value / divisor + (value % divisor > 0);
 }
 
-/* Returns the value of a resourceFieldRef; a limit that is not set is the machine's capacity ("Downward
- * API"). */
+/* Returns the value of a resourceFieldRef. If a limit is not set, the value is the machine's capacity
+ * ("Downward API"). */
 static struct str resource_value(const struct pod_spec *pod, const struct machine *machine,
                                  const struct container_spec *own, const struct env_spec *env,
                                  struct arena *arena)

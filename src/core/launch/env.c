@@ -1,4 +1,4 @@
-/* env.c - the environment that every task finds: its rank and its world, addresses, its checkpoints, its
+/* env.c - the environment that every task gets: its rank and its world, addresses, its checkpoints, its
  * chips.
  *
  * Our variables come first, so that a user's own value of the same name wins and $(VAR) can refer to ours.
@@ -20,8 +20,8 @@ void env_set(env_list *env, struct str name, struct str value)
     vec_push(env, var);
 }
 
-/* Adds one of our variables, which the list does not have yet; one that no process could be given is left
- * out. */
+/* Adds one of our variables, which the list must not have yet. Leaves out a value that is too long for a
+ * process. */
 static void env_add(env_list *env, struct str name, struct str value)
 {
     CHECK(name.len > 0);
@@ -36,7 +36,7 @@ static struct str decimal(struct arena *arena, int64_t value)
     return arena_str(arena, str_decimal(value, digits));
 }
 
-/* Kubernetes' $(VAR) expansion: a known name is replaced, "$$(X)" stands for "$(X)", an unknown name stays
+/* Kubernetes' $(VAR) expansion: a known name is replaced, "$$(X)" becomes "$(X)", and an unknown name stays
  * unchanged. */
 struct str env_expand(struct str text, const env_list *env, struct arena *arena)
 {
@@ -68,7 +68,7 @@ struct str env_expand(struct str text, const env_list *env, struct arena *arena)
     return arena_str(arena, buf_str(&out));
 }
 
-/* "metadata.labels['key']" -> key; empty when `path` is not of that form. */
+/* Returns the key in "metadata.labels['key']", or an empty string if `path` is not of that form. */
 static struct str subscript(struct str path, const char *prefix)
 {
     struct str start = str_from(prefix);
@@ -77,7 +77,7 @@ static struct str subscript(struct str path, const char *prefix)
     return (struct str){path.data + start.len + 2, path.len - start.len - 4};
 }
 
-/* Writes labels or annotations as a file shows them: key="value" lines. */
+/* Returns labels or annotations as lines of a file, key="value". */
 static struct str label_lines(const struct labels *labels, struct arena *arena)
 {
     struct buf text BUF_CLEANUP = {0};
@@ -150,7 +150,7 @@ static const struct rank_table_entry *rank_zero(const struct gang_rank_table *ra
     return NULL;
 }
 
-/* Sets where rank 0 listens. */
+/* Adds the address and port at which rank 0 listens. */
 static void env_master(env_list *env, struct arena *arena, const struct task *task, struct str address)
 {
     CHECK(!task_is_spare(task));
@@ -200,8 +200,8 @@ static void env_world(env_list *env, struct arena *arena, const struct task *tas
     }
 }
 
-/* Counts groups of replicated jobs: each is a world of ranks, and a checkpoint counts when all of them
- * have saved it. */
+/* Returns the number of groups of replicated jobs. Each group is a world of ranks, and a checkpoint counts
+ * when all of them have saved it. */
 static uint32_t count_worlds(const struct jobset_spec *spec)
 {
     uint32_t worlds = 0;
@@ -215,7 +215,7 @@ static uint32_t count_worlds(const struct jobset_spec *spec)
     return worlds;
 }
 
-/* Sets the failure domain, a rack or a cube, across which copies are distributed, and the address at which
+/* Adds the failure domain, a rack or a cube, across which copies are distributed, and the address at which
  * the machine's ranks listen. */
 static void env_block(env_list *env, struct arena *arena, const struct machine *machine,
                       const struct cluster *cluster)
@@ -227,7 +227,7 @@ static void env_block(env_list *env, struct arena *arena, const struct machine *
     env_add(env, STR("PHX_ADDRESS"), machine->address);
 }
 
-/* Names the task's chips by their numbers on the machine. */
+/* Adds the numbers of the task's chips on the machine. */
 static void env_chips(env_list *env, struct arena *arena, const struct task *task)
 {
     struct str resource = task->job->rjob->job.pod.chip_resource;

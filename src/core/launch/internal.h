@@ -1,5 +1,5 @@
-/* internal.h - private to launch/: the environment of a container, of our variables (env.c) and the user's
- * (containers.c). */
+/* internal.h - private to launch/: the environment of a container, made of our variables (env.c) and the
+ * user's (containers.c). */
 #ifndef PHX_CORE_LAUNCH_INTERNAL_H
 #define PHX_CORE_LAUNCH_INTERNAL_H
 
@@ -19,22 +19,25 @@ struct launch_place {
 };
 
 typedef VEC(struct env_var) env_list;
-enum { ENV_USUAL = 40 }; /* variables of a task, so many that most lists are made once */
+enum { ENV_USUAL = 40 }; /* usual number of a task's variables, for which a list is reserved */
 
 /* env.c */
+/* Sets the variable, replacing one of the same name. The strings are not copied. */
 void env_set(env_list *env, struct str name, struct str value);
-struct str env_expand(struct str text, const env_list *env, struct arena *arena); /* $(VAR) */
-/* Returns the value of a fieldRef: "metadata.labels['a']", "status.podIP"; also "metadata.labels", for
- * files. */
+/* Returns the text with Kubernetes' $(VAR) references replaced, in `arena`. */
+struct str env_expand(struct str text, const env_list *env, struct arena *arena);
+/* Returns the value of a fieldRef: "metadata.labels['a']", "status.podIP"; for files "metadata.labels". */
 struct str launch_field(const struct task *task, const struct machine *machine, struct str path,
                         struct arena *arena);
+/* Adds the variables that every task gets from us; the list must be empty. */
 void env_ours(env_list *env, struct arena *arena, const struct task *task, const struct cluster *cluster,
               const struct launch_common *common);
 
 /* containers.c */
+/* Adds the container's own variables, which replace ours of the same name. */
 void env_user(env_list *env, const struct launch_common *common, const struct task *task,
               const struct machine *machine, const struct container_spec *container, struct arena *arena);
-/* Builds the containers and volumes of a pod that is more than one plain process. */
+/* Adds the containers and volumes of a pod that is more than one plain process to `launch`. */
 void launch_containers(const struct launch_common *common, const struct task *task,
                        const struct cluster *cluster, struct arena *arena, struct task_launch *launch);
 

@@ -1,9 +1,8 @@
-/* launch.c - what an agent needs to start a task, or to let its living process go on: the gang's rank table,
- * the task's place among the ranks, and the message itself. */
+/* launch.c - the messages with which an agent starts a task, or moves its living process to another attempt:
+ * the gang's rank table, the task's place among the ranks, and the message itself. */
 #include "core/launch/internal.h"
 
-/* --- the rank table
- * ------------------------------------------------------------------------------------------- */
+/* --- the rank table -------------------------------------------------------------------------- */
 
 static void build_rank_table(const struct task *task, const struct cluster *cluster, struct arena *arena,
                              struct gang_rank_table *rank_table)
@@ -67,7 +66,7 @@ static void join_hostnames(struct launch_common *common)
 
 static void common_for(struct launch_common *common, const struct task *task, const struct cluster *cluster)
 {
-    /* A rank that was placed before replicas left or came back belongs to a world of another size. */
+    /* A rank that was placed before replicas left or returned belongs to a world of another size. */
     if (common->jobset == task->job->jobset && common->world == task->world &&
         str_equal(common->group, task->job->rjob->group))
         return;
@@ -89,10 +88,9 @@ static void common_for(struct launch_common *common, const struct task *task, co
         common->mttf_s = jobset_mttf_s(common->jobset, common->machine_mttf_s);
 }
 
-/* --- the message
- * ---------------------------------------------------------------------------------------------- */
+/* --- the message ----------------------------------------------------------------------------- */
 
-/* Looks up the user ids that the namespace's annotation gives to its tasks. */
+/* Sets the range of user ids that the namespace's annotation gives to its tasks. */
 static void launch_range(const struct launch_common *common, struct str namespace_,
                          struct task_launch *launch)
 {
@@ -108,8 +106,8 @@ static void launch_range(const struct launch_common *common, struct str namespac
     }
 }
 
-/* Builds the launch of a single process without containers around it: the fast way, which nearly every
- * rank takes. */
+/* Builds the command and environment of a single process without containers: the fast path, which nearly
+ * every rank takes. */
 static void launch_plain(const struct launch_common *common, const struct task *task,
                          const struct cluster *cluster, struct arena *arena, struct task_launch *launch)
 {
@@ -142,7 +140,7 @@ void task_launch_build_next(struct launch_common *common, const struct task *tas
     struct task_launch launch = {
         .task = task->uid,
         .jobset = jobset->uid,
-        .attempt = task->attempt, /* the JobSet may have moved on in the same step */
+        .attempt = task->attempt, /* the JobSet may have begun another in the same step */
         .name = task->name,
         .namespace_ = jobset->namespace_,
         .working_dir = pod->working_dir,

@@ -1,18 +1,19 @@
-/* mttf.c - how long a JobSet runs, on average, until a machine fails it.
+/* mttf.c - the mean time for which a JobSet runs until one of its machines fails.
  *
- * Failures of machines are a Poisson process of an unknown rate. The prior is a gamma distribution, as if
- * two failures had been seen at the published rate of 6.5 in 1,000 machine days (arXiv 2410.21680); the
- * cluster's own n failures in T machine days outweigh it as they come. The mean of the rate is (2 + n) /
- * (2 / 0.0065 + T). n is the number of times that machines have left service within lemon's window; T is
- * machines times that window, or times the age of the cluster if that is shorter. Integers, so that every
- * replay gives the same result. */
+ * Failures of machines are taken as a Poisson process of an unknown rate. The prior is a gamma distribution,
+ * as if two failures had been seen at the published rate of 6.5 in 1,000 machine days (arXiv 2410.21680). The
+ * cluster's own n failures in T machine days outweigh the prior as they occur. The mean of the rate is (2 +
+ * n) / (2 / 0.0065 + T). n is the number of times that machines have left service within lemon's window; T is
+ *    the
+ * number of machines times that window, or times the age of the cluster if that is shorter. All numbers are
+ * integers, so that every replay gives the same result. */
 #include <stdlib.h>
 
 #include "core/launch/launch.h"
 #include "core/lemon/lemon.h"
 
 enum { PRIOR_FAILURES = 2 };
-/* The machine seconds of the prior's failures. */
+/* The machine seconds in which the prior's failures were seen. */
 #define PRIOR_S (PRIOR_FAILURES * INT64_C(1000) * 24 * 3600 * 10 / 65)
 
 int64_t machine_mttf_s(const struct cluster *cluster, const struct lemon_store *lemons, int64_t age_s)

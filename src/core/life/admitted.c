@@ -1,10 +1,7 @@
-/* admitted.c - the effects of admission on a JobSet: lets it run, gives its tasks notice to end, or takes
- * it off the machines. */
+/* admitted.c - the effects of admission on a JobSet's document: suspension, finalizers, parallelism. */
 #include "core/life/internal.h"
 #include "core/object/object.h"
 
-/* Sets spec.suspend in the document that users read, too. A Pod that belongs to no JobSet has scheduling
- * gates instead, which can only be removed. */
 void jobset_set_suspend(struct step *step, struct jobset *jobset, bool suspend)
 {
     if (jobset->spec.suspend == suspend)

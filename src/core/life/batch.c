@@ -1,8 +1,9 @@
-/* batch.c - one batch/v1 Job: which indexes want a task, when it has failed, when it is complete.
+/* batch.c - the batch/v1 Job: the tasks of its indexes, its failure, its completion.
  *
  * Rules: Kubernetes' job controller (Job API reference, "Handling Pod and container failures", "Pod failure
- * policy", "Backoff limit per index"). A difference, documented in docs/jobset.md: a Job that will fail is
- * treated as failed by its JobSet at once, while its other tasks still end.
+ * policy", "Backoff limit per index"). A difference, documented in docs/jobset.md: unless the JobSet or the
+ * cluster asks for upstream's rule (failures_wait), a JobSet treats a Job that will fail as failed at once,
+ * while the Job's other tasks still end.
  */
 #include "core/life/internal.h"
 
@@ -25,7 +26,7 @@ struct job *job_make(struct jobset *jobset, uint32_t position)
     job->index = index;
     job->global_index = position;
     job->name = jobset->name;
-    if (jobset->form == FORM_JOBSET) { /* nearly all that its arena ever holds */
+    if (jobset->form == FORM_JOBSET) { /* the name is nearly all that the arena ever holds */
         arena_reserve(&job->arena, jobset->name.len + job->rjob->name.len + 2 + DECIMAL_TEXT_MAX);
         job->name = job_name(&job->arena, jobset->name, job->rjob->name, (int32_t)index);
     }
@@ -65,7 +66,7 @@ struct job *job_new(struct step *step, struct jobset *jobset, uint32_t position,
 static void stop_tasks(struct step *step, struct job *job, bool doom)
 {
     CHECK(!job->gone);
-    bool own = job->jobset->form != FORM_JOBSET; /* the user who deleted it may have given it more time */
+    bool own = job->jobset->form != FORM_JOBSET; /* a user's deletion may have given its tasks more time */
     for (size_t i = 0; i < job->tasks.len; i++)
         if (!own || job->tasks.items[i]->state != TASK_STOPPING)
             task_stop(step, job->tasks.items[i], doom, job->rjob->job.pod.grace_s * NS_PER_SECOND);
@@ -74,8 +75,8 @@ static void stop_tasks(struct step *step, struct job *job, bool doom)
     spare_stop_all(step, job);
 }
 
-/* Collects the Job controller's events about the pods that were made or deleted in one go: the first ones
- * appear by name, and the last one stands for the rest, as Kubernetes' clients combine them. */
+/* The Job controller's Events about pods that are made or deleted together. The first PODS_NOTED_MAX pods get
+ * an Event each, and the last one an Event for all others, as Kubernetes' clients combine them. */
 enum { PODS_NOTED_MAX = 10 };
 struct pods_noted {
     const char *reason, *verb;
@@ -100,8 +101,8 @@ static void note_pods_done(struct step *step, const struct pods_noted *noted)
                   STR_ARG(noted->last->name));
 }
 
-/* Deletes the Job's pods with events, if the Job itself deletes them. The pods of a deleted Job go
- * silently. */
+/* Deletes the Job's pods with Events, because the Job controller deletes them. The pods of a deleted Job are
+ * deleted without Events. */
 static void delete_tasks(struct step *step, struct job *job)
 {
     struct pods_noted noted = {.reason = "SuccessfulDelete", .verb = "Deleted"};
@@ -164,7 +165,7 @@ static bool rule_matches(const struct pod_failure_rule *rule, const struct task 
     return false;
 }
 
-/* Returns the action of the pod failure policy for a failed task; POD_COUNT if no rule matches. */
+/* Returns the action of the pod failure policy for a failed task, or POD_COUNT if no rule matches. */
 static enum pod_failure_action policy_action(const struct job *job, const struct task *task, size_t *ret_rule)
 {
     CHECK(task->job == job);
@@ -222,7 +223,7 @@ void job_count_failure(struct step *step, struct job *job, struct task *task)
         slot->failed = action == POD_FAIL_INDEX || slot->failures > (uint32_t)spec->backoff_limit_per_index;
         job->failed_indexes += slot->failed;
     }
-    if (job->failed > (uint32_t)spec->backoff_limit) /* the first reason stays */
+    if (job->failed > (uint32_t)spec->backoff_limit) /* job_fail keeps an earlier reason */
         job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
     if (spec->max_failed_indexes >= 0 && job->failed_indexes > (uint32_t)spec->max_failed_indexes)
         job_fail(step, job, "MaxFailedIndexesExceeded",
@@ -230,8 +231,7 @@ void job_count_failure(struct step *step, struct job *job, struct task *task)
     CHECK(job->failed_indexes <= job->index_count);
 }
 
-/* Failed tasks that have been replaced are kept for their logs: the newest ones up to this number, and one
- * for each index. */
+/* Number of replaced failed tasks that are kept for their logs, besides one for each index. */
 enum { REPLACED_KEPT_MAX = 16 };
 
 static bool may_hold_surplus(const struct job *job)
@@ -239,7 +239,7 @@ static bool may_hold_surplus(const struct job *job)
     return job->tasks.len > REPLACED_KEPT_MAX + (size_t)job->index_count;
 }
 
-/* Delays the next try of one index; other indexes go on. */
+/* Delays the next try of one index, but not of others. */
 static void index_waits(struct job *job, struct job_index *slot, int64_t due_ns)
 {
     CHECK(due_ns > 0 && !slot->succeeded);
@@ -273,7 +273,7 @@ void job_count_end(struct job *job, struct task *task)
     job->sift |= task->doomed || may_hold_surplus(job);
 }
 
-/* --- going on --------------------------------------------------------------------------------- */
+/* --- reconciliation --------------------------------------------------------------------------- */
 
 void job_suspend(struct step *step, struct job *job)
 {
@@ -304,8 +304,8 @@ void job_resume(struct step *step, struct job *job)
 int64_t job_deadline(const struct job *job)
 {
     int64_t due_ns = INT64_MAX;
-    /* A job that is being deleted, or whose pods are orphaned, only ends; a finalizer may hold the rest
-     * for ever. */
+    /* A Job that is being deleted, or whose pods are orphaned, has no timer: a finalizer may keep it for
+     * ever. */
     if (!job_goes_on(job))
         return due_ns;
     if (job->rjob->job.active_deadline_s >= 0)
@@ -316,7 +316,7 @@ int64_t job_deadline(const struct job *job)
     return spare_ns < due_ns ? spare_ns : due_ns;
 }
 
-/* Counts over the indexes that the spec has now. Indexes beyond them are over and do not count. */
+/* Counts over the indexes that the spec has now. Indexes beyond them do not count. */
 struct tally {
     uint32_t wanted, succeeded, failed, active;
 };
@@ -364,14 +364,14 @@ static bool success_policy(struct job *job)
     return false;
 }
 
-/* Decides the Job's fate by its indexes; true: it was decided. */
+/* Moves the Job to COMPLETING or FAILING if its indexes decide so. Returns whether it did. */
 static bool decide(struct step *step, struct job *job)
 {
     CHECK(job->state == JOB_ACTIVE && job->success_rule < 0);
-    struct tally sum = tally(job); /* an index ends either way, once */
+    struct tally sum = tally(job); /* each index succeeds or fails once */
     CHECK(sum.succeeded + sum.failed <= sum.wanted);
     bool queue = job->rjob->job.completions < 0;
-    /* Absent replicas have nothing left to do once the others have succeeded. */
+    /* Absent replicas need not run any more once a rank has succeeded. */
     uint32_t away = inplace_has_succeeded(job->jobset) ? shrink_away_in(job) : 0;
     if (success_policy(job) ||
         (queue ? job->succeeded > 0 && job->active == 0 : sum.succeeded + away == sum.wanted)) {
@@ -395,8 +395,8 @@ void job_resized(struct job *job)
     job_touch(job);
 }
 
-/* After a decrease of `wanted`, stops the surplus tasks, the last ones first. Stopped tasks do not count
- * as failed. */
+/* Stops the surplus tasks after a decrease of parallelism or completions, those with the highest indexes
+ * first. Stopped tasks do not count as failed. */
 static void stop_surplus(struct step *step, struct job *job, uint32_t wanted)
 {
     CHECK(wanted <= job->index_count);
@@ -452,7 +452,7 @@ static void make_tasks(struct step *step, struct job *job)
     job->sift |= may_hold_surplus(job);
 }
 
-/* Ends a Job whose fate is decided, once its tasks have ended. */
+/* Moves a FAILING or COMPLETING Job to its final state, once its tasks have ended. */
 static void settle_end(struct step *step, struct job *job)
 {
     if (job->state != JOB_FAILING && job->state != JOB_COMPLETING)
@@ -464,7 +464,7 @@ static void settle_end(struct step *step, struct job *job)
         return;
     bool failed = job->state == JOB_FAILING;
     lifecycle_move(&job_lifecycle, &job->state, failed ? JOB_FAILED : JOB_COMPLETE);
-    job_touch(job); /* only now it may count as failed */
+    job_touch(job); /* with failures_wait, it counts as failed only now */
     step_changed(step, CHANGE_MODIFIED, ref_job(job));
     if (failed)
         job_note_failure(step, job);
@@ -478,7 +478,7 @@ static bool is_replaced(const struct job *job, const struct task *task)
     return task->state == TASK_FAILED && task != job->culprit && job->indexes[task->index].task != task;
 }
 
-/* Drops stopped Pods that have ended, and the oldest of the replaced failed Pods. */
+/* Removes stopped Pods that have ended, and the oldest of the replaced failed Pods. */
 static void drop_ended(struct step *step, struct job *job)
 {
     if (!job->sift) /* without this, each report of one task would visit all of them */
@@ -555,7 +555,7 @@ void attempt_doom_jobs(struct step *step, struct jobset *jobset, uint32_t first,
         if (!job)
             continue;
         CHECK(!job->doomed && job->global_index == i && jobset->made > 0);
-        if (job->state == JOB_FAILING) /* a JobSet that is being deleted does not live to see its end */
+        if (job->state == JOB_FAILING) /* settle_end will not run for this Job */
             job_note_failure(step, job);
         job->doomed = true;
         job->doomed_ns = step->now_ns;

@@ -1,4 +1,4 @@
-/* bury.c - what leaves the store: freed objects, and machines that get other numbers. */
+/* bury.c - the release of removed objects, and the renumbering of machines. */
 #include "core/job/folder.h"
 #include "core/life/internal.h"
 #include "core/gang/trial.h"

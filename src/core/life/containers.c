@@ -1,5 +1,6 @@
-/* containers.c - the containers of a task as its agent reports them: kept for the API, and for readiness.
- * No other decision depends on them: the agent reports separately when and how a task ends. */
+/* containers.c - the containers of a task as its agent reports them. They are kept for the API, for
+ * readiness, for backoffLimit (their restarts) and for podFailurePolicy (their exit codes). The agent reports
+ * the end of a task separately. */
 #include "core/life/internal.h"
 
 static bool same_status(const struct container_status *a, const struct container_status *b)
@@ -30,7 +31,8 @@ void task_forget_containers(struct task *task)
     containers_restore(task, NULL, 0);
 }
 
-/* Counts restarts by the Job controller's rule for restartPolicy OnFailure. */
+/* Fails the Job if its containers' restarts reach backoffLimit, by the Job controller's rule for
+ * restartPolicy OnFailure. */
 static void count_restarts(struct step *step, const struct task *task)
 {
     CHECK(task->container_count > 0);
@@ -69,7 +71,7 @@ void task_set_ready(struct step *step, struct task *task, bool ready)
     CHECK(job->ready <= job->active);
     job_count(job);
     if (job_spares(job) > 0 && ready && (int32_t)job->ready >= job_wanted(job))
-        job_touch(job); /* now spares may be made */
+        job_touch(job); /* all ranks are ready, so spares may be made */
     jobset_mark(step, job->jobset);
 }
 
@@ -81,7 +83,7 @@ void containers_note(struct step *step, struct task *task, const struct task_rep
     for (; len < report->reason.len && len < sizeof reason - 1; len++) {
         char c = report->reason.data[len];
         if (!((c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z')))
-            return; /* the controller did not end it */
+            return; /* an invalid reason */
         reason[len] = c;
     }
     reason[len] = 0;

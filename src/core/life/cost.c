@@ -1,8 +1,9 @@
-/* cost.c - what the end of an attempt costs, and whom: the infrastructure, the user's program, or nobody who
- * failed, because the end was ordered.
+/* cost.c - the cost of the end of an attempt, and its cause in the ledger: the infrastructure, the user's
+ * program, or an order.
  *
- * The cause is that of attribution (health/attribute.h), so faults and signatures that arrive up to
- * ATTRIBUTE_AFTER_NS later may change it: the end is counted again, and the lost steps get another owner. */
+ * Attribution (health/attribute.h) finds the cause. Faults and signatures that arrive up to
+ * ATTRIBUTE_AFTER_NS later may therefore change it: the end is then counted again, and the lost time gets
+ * another owner. */
 #include "core/life/internal.h"
 
 #include <string.h>
@@ -25,7 +26,7 @@ static enum ledger_cause cause_of_end(const struct end_faults *faults,
     if (found.signature && found.signature->kind == SIGNATURE_MACHINE_LOST)
         return CAUSE_INFRASTRUCTURE;
     if (found.primary || found.signature) {
-        bool shared = found.primary && found.primary->software; /* on several chips at once */
+        bool shared = found.primary && found.primary->software; /* the fault struck several chips at once */
         return found.domain >= DOMAIN_SOFTWARE && !shared ? CAUSE_INFRASTRUCTURE : CAUSE_PROGRAM;
     }
     for (size_t i = 0; i < sizeof ordered / sizeof *ordered; i++)
@@ -55,7 +56,7 @@ static int64_t lose(struct step *step, struct jobset *jobset, enum ledger_owner 
     return lost_us + ledger_account_lose(&jobset->usage.closed, step->ledger, to, step_now_us(step));
 }
 
-/* Moves so much time of the JobSet, wherever it was booked, from one owner to another. */
+/* Moves `chip_us` of the JobSet's time, in whichever gang it was booked, from one owner to another. */
 static void move_time(struct step *step, struct jobset *jobset, enum ledger_owner from, enum ledger_owner to,
                       int64_t chip_us)
 {
@@ -89,7 +90,8 @@ void usage_unkeep(struct step *step, struct jobset *jobset, int64_t steps, int64
     record->redone_us += lost_us;
 }
 
-/* Returns for how long the present attempt has run: since all tasks of its first gang did; 0: not yet. */
+/* Returns the time for which the present attempt has run: since all tasks of its first gang ran. 0 if none
+ * runs yet. */
 static int64_t runtime_us(const struct step *step, const struct jobset *jobset)
 {
     int64_t since_ns = step->now_ns;
@@ -144,7 +146,7 @@ void usage_recount(struct step *step, struct restart_record *record, enum ledger
 
 void usage_attribute(struct step *step, struct jobset *jobset, struct restart_record *record)
 {
-    if (!record->cause_plus_1) /* its restart is being recorded in this step, or is older than the books */
+    if (!record->cause_plus_1) /* the restart is being recorded in this step, or is older than the ledger */
         return;
     enum ledger_owner before = usage_loser(record);
     usage_recount(step, record, cause_of_restart(record));
@@ -203,7 +205,7 @@ void jobset_count_preemption(struct step *step, const struct jobset *victim, str
     const struct restart_record *record = restart_newest(preemptor);
     bool returns = record && record->cause_plus_1 && !record->stepped_ns;
     enum ledger_cause cause =
-        returns ? (enum ledger_cause)(record->cause_plus_1 - 1) : CAUSE_ORDERED; /* not a failure's doing */
+        returns ? (enum ledger_cause)(record->cause_plus_1 - 1) : CAUSE_ORDERED; /* no failure caused it */
     ledger_count_loss(&step->ledger->second_order[cause], 1,
                       ledger_assumed_loss(runtime_us(step, victim), jobset_chips(victim)));
 }

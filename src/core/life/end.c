@@ -1,5 +1,6 @@
-/* end.c - how a task ends: it is told to stop, its process ends, it gives its chips back, leaves its gang,
- * and its Pod is deleted. The consequence for its Job is decided when the step settles (recover/decide.c). */
+/* end.c - the end of a task: it is told to stop, its process ends, its chips are released, it leaves its
+ * gang, and its Pod is deleted. The consequence for its Job is decided when the step settles
+ * (recover/decide.c). */
 #include "base/backoff.h"
 #include "core/life/internal.h"
 
@@ -34,7 +35,7 @@ void task_stop(struct step *step, struct task *task, bool doom, int64_t grace_ns
         task_tell_stop(step, task, grace_ns);
         step_changed(step, CHANGE_MODIFIED, ref_task(task));
         break;
-    default: /* already stopping: a shorter grace is passed on */
+    default: /* the task is stopping already: pass on a shorter grace */
         CHECK(task->state == TASK_STOPPING);
         if (grace_ns < task->stop_grace_ns) {
             task->stop_grace_ns = grace_ns;
@@ -55,7 +56,7 @@ void task_end(struct step *step, struct task *task, enum task_end end)
     task->ready = false;
     if (!task->ended_ns)
         task->ended_ns = step->now_ns;
-    if (task->machine != MACHINE_NONE) { /* for faults that are seen there a moment later */
+    if (task->machine != MACHINE_NONE) { /* for faults that are found on the machine a moment later */
         step->cluster->machines[task->machine].last_job = job->jobset->uid;
         step->cluster->machines[task->machine].last_job_ns = step->now_ns;
     }
@@ -143,7 +144,8 @@ void spare_ended(struct step *step, struct task *task, enum task_end end)
     jobset_mark(step, job->jobset);
 }
 
-/* Counts the JobSet among those that wait for an answer, with its first loss or request. */
+/* Returns the JobSet's incident. With its first loss or request, counts and marks the JobSet as one that
+ * waits for an answer. */
 static struct incident *open_incident(struct step *step, struct jobset *jobset)
 {
     step->jobs->incidents += !incident_is_open(&jobset->recovery.incident);

@@ -1,15 +1,15 @@
-/* ends.c - the signatures that the ends of tasks leave (health/signature.h), kept where they explain
- * something: in the record of the restart that ended their attempt, or, until there is one, in the JobSet.
+/* ends.c - the signatures that the ends of tasks leave (health/signature.h). They are kept in the record of
+ * the restart that ended their attempt or, until there is one, in the JobSet.
  *
- * The first failure to be reported is seldom the first that happened: a rank that dies of a broken
- * connection may be reported before the rank that broke it. Reports of an attempt are therefore accepted
- * for ATTRIBUTE_AFTER_NS after its end, also of tasks that were stopped since. */
+ * The first failure to be reported is seldom the first that happened: a rank that dies of a broken connection
+ * may be reported before the rank that broke it. Reports of an attempt are therefore accepted for
+ * ATTRIBUTE_AFTER_NS after its end, even of tasks that were stopped since. */
 #include "core/life/internal.h"
 
 #include <stdio.h>
 
-/* Returns the restart that ended the task's attempt: the oldest with a higher number, or, for a Job that
- * was restarted alone, with the same number. NULL: the attempt has not ended. */
+/* Returns the record of the restart that ended the task's attempt: the oldest with a higher number or, for a
+ * Job that was restarted alone, with the same number. Returns NULL if the attempt has not ended. */
 static struct restart_record *record_of(struct jobset *jobset, const struct task *task)
 {
     struct restart_record *found = NULL, *record;
@@ -22,8 +22,8 @@ static struct restart_record *record_of(struct jobset *jobset, const struct task
     return found;
 }
 
-/* Returns the number of the restart among all of the JobSet, from 1. Numbers of attempts differ: they begin
- * elsewhere, and one incident may take two of them. */
+/* Returns the number of the restart among all restarts of the JobSet, from 1. It is not the attempt's number:
+ * attempts may begin at another number, and one incident may take two of them. */
 static uint32_t number_of(const struct jobset *jobset, const struct restart_record *record)
 {
     uint32_t at = (uint32_t)(record - jobset->history.records), newest = jobset->history.record_count - 1;
@@ -31,7 +31,7 @@ static uint32_t number_of(const struct jobset *jobset, const struct restart_reco
     return newest - (newest % RESTART_RECORDS_MAX + RESTART_RECORDS_MAX - at) % RESTART_RECORDS_MAX + 1;
 }
 
-/* Announces the cause of a restart once, and again when a better one is found. */
+/* Announces the cause of a restart in an Event, unless the cause is the same as before. */
 static void tell(struct step *step, const struct jobset *jobset, const struct restart_record *record,
                  const struct end_signature *before)
 {
@@ -103,7 +103,8 @@ void ends_take(struct step *step, const struct task *task, const struct task_rep
     add(step, jobset, record, &signature);
 }
 
-/* Returns the recent restart whose attempt was struck at `at_ns`; NULL: the present attempt was struck. */
+/* Returns the record of the recent restart whose attempt was struck at `at_ns`, or NULL if the present
+ * attempt was struck. */
 static struct restart_record *record_before(struct jobset *jobset, int64_t at_ns, int64_t now_ns)
 {
     struct restart_record *found = NULL, *record;
@@ -115,8 +116,8 @@ static struct restart_record *record_before(struct jobset *jobset, int64_t at_ns
     return found;
 }
 
-/* Adds a fault seen later on the machine where the newest restart began: it may be of interest, but is not
- * the cause. */
+/* Adds a fault that was found later on the machine where the newest restart began. It may be of interest, but
+ * is not the cause. */
 static void add_later(struct jobset *jobset, const struct end_fault *found, int64_t now_ns)
 {
     struct restart_record *record = restart_newest(jobset);
@@ -188,7 +189,7 @@ void ends_give(struct step *step, struct jobset *jobset, struct restart_record *
     }
     for (size_t i = 0; i < jobset->history.signatures.count; i++) {
         jobset->history.signatures.items[i].tasks =
-            1; /* one incident: which tasks left the signature matters, not how many */
+            1; /* counts as one task, however many left the signature in this incident */
         end_signatures_add(&record->signatures, &jobset->history.signatures.items[i]);
     }
     end_signatures_done(&jobset->history.signatures);

@@ -1,4 +1,4 @@
-/* evict.c - tasks that are ended from outside: by a user, by the loss of their machine or of its health. */
+/* evict.c - tasks that are ended from outside: by users, hangs, broken slices and isolated machines. */
 #include "core/life/internal.h"
 
 void task_evict(struct step *step, struct task *task, int64_t grace_s)
@@ -6,7 +6,7 @@ void task_evict(struct step *step, struct task *task, int64_t grace_s)
     bool single = task->job->jobset->form == FORM_POD, own = single || job_is_hidden(task->job);
     if (single)
         jobset_delete(step, task->job->jobset);
-    if (task_ended(task->state)) { /* its Job has booked the end; the Pod is no longer shown */
+    if (task_ended(task->state)) { /* the Job has booked the end: the Pod is only hidden */
         if (!single && !task->evicted) {
             task->evicted = true;
             step_changed(step, CHANGE_MODIFIED, ref_task(task));

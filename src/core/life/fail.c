@@ -1,4 +1,4 @@
-/* fail.c - how a Job fails: its fate is decided at once, and the tasks end later. */
+/* fail.c - the failure of a Job: it is decided at once, and the tasks end later. */
 #include "core/life/internal.h"
 
 void job_fail(struct step *step, struct job *job, const char *reason, const char *format, ...)

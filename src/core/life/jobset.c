@@ -1,4 +1,4 @@
-/* jobset.c - the JobSet as users write it: creation, new generations, conditions, deletion, its end. */
+/* jobset.c - the JobSet as users write it: creation, new generations, deletion, its end. */
 #include "core/job/folder.h"
 #include "core/life/internal.h"
 #include "core/gang/trial.h"
@@ -49,7 +49,7 @@ static void set_failures_wait(const struct step *step, struct jobset *jobset)
             job_touch(jobset->jobs[i]);
 }
 
-/* Makes a Job or Pod without a JobSet at once, because the writer is answered with it. */
+/* Makes a Job or Pod without a JobSet at once, because the reply to the writer shows it. */
 static void make_own(struct step *step, struct jobset *jobset)
 {
     CHECK(jobset->job_count == 1);
@@ -126,7 +126,8 @@ void jobset_delete(struct step *step, struct jobset *jobset)
     CHECK(!jobset->entry.gone);
     if (!jobset->deleted_ns) {
         jobset->deleted_ns = step->now_ns;
-        jobset->recovery.suspend_grace = (struct suspend_grace){0}; /* its tasks are stopped for good */
+        /* tasks of a deleted JobSet do not save */
+        jobset->recovery.suspend_grace = (struct suspend_grace){0};
         jobset_reserve(step, jobset, NULL);
         step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
     }
@@ -139,7 +140,7 @@ void jobset_hide(struct step *step, struct jobset *jobset)
     struct job *own = jobset->form == FORM_JOB ? jobset->jobs[0] : NULL;
     step_changed(step, CHANGE_DELETED, own ? ref_job(own) : ref_jobset(jobset));
     store_hide_jobset(step->jobs, jobset);
-    for (uint32_t i = 0; i < jobset->job_count; i++) { /* they have no owner reference any more */
+    for (uint32_t i = 0; i < jobset->job_count; i++) { /* the orphans lose their owner reference */
         struct job *job = jobset->jobs[i];
         if (!job)
             continue;

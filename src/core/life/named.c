@@ -1,9 +1,9 @@
-/* named.c - pods that name their machine (spec.nodeName): the scheduler is not asked, and the machine
- * takes or refuses them, as a kubelet does.
+/* named.c - pods that name their machine (spec.nodeName). The machine takes or refuses them, as a kubelet
+ * does, without the scheduler.
  *
- * Each is a gang of its own. It waits while its machine is unknown or not ready, and is then judged once:
- * it gets its chips, or fails with the kubelet's reason ("OutOfcpu", "NodeAffinity", ...). A workload that
- * a queue admitted got its quota for this machine: it waits for room there like any other.
+ * Each such pod is a separate gang. It waits while its machine is unknown or not ready, and is then judged
+ * once: it gets its chips, or fails with the kubelet's reason ("OutOfcpu", "NodeAffinity", ...). A workload
+ * that a queue admitted has got its quota for this machine, and waits for free resources like any other.
  */
 #include "core/life/internal.h"
 #include "core/gang/request.h"
@@ -17,7 +17,8 @@ static bool waits_named(const struct step *step, const struct gang *gang)
            gang_named_machine(step, gang);
 }
 
-/* Sets "OutOf<resource>" for the first missing resource in a kubelet's order. False: there is enough. */
+/* Sets the reason "OutOf<resource>" for the first missing resource, in a kubelet's order. Returns false if
+ * nothing is missing. */
 static bool lacks_resource(struct task *task, const struct machine *machine)
 {
     const struct pod_spec *pod = &task->job->rjob->job.pod;
@@ -64,7 +65,7 @@ static void explain(struct task *task, const struct place_job *job, const struct
         task->reason = STR("TaintToleration");
         task_message(task, "Pod was rejected: Predicate TaintToleration failed: node(s) had taints that the "
                            "pod didn't tolerate");
-    } else { /* reasons unknown to Kubernetes: another's exclusive domain, reserved chips */
+    } else { /* reasons that Kubernetes does not have: exclusive domains, reserved chips */
         task->reason = STR("UnexpectedAdmissionError");
         task_message(task, "Pod was rejected: " STR_FORMAT, STR_ARG(why));
     }

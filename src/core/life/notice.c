@@ -1,8 +1,8 @@
-/* notice.c - tells tasks that they will be stopped or moved, so that they can save before. */
+/* notice.c - notices to tasks that will be stopped or moved, so that they can save first. */
 #include "core/life/internal.h"
 
-/* Tells the task that it has `left_ns` to save; 0: its grace, before it is stopped. Returns the task's grace;
- * 0: it was not told, because it speaks no libphalanx or does not run. */
+/* Sends the task a notice that it has `left_ns` to save, or, if that is 0, its grace. Returns the task's
+ * grace, or 0 without a notice if the task does not run or does not use libphalanx. */
 static int64_t notice_task(struct step *step, const struct task *task, enum drain_reason reason,
                            int64_t left_ns)
 {

@@ -1,15 +1,15 @@
 /* owned_objects.c - the stored objects that a JobSet creates: the headless Service of its network, and the
  * PersistentVolumeClaims of its volumeClaimPolicies.
  *
- * They are created last in a step, so that the uids of Jobs and tasks do not depend on them. The Service
- * is made again if it is deleted; a claim is made once. Both go with the JobSet by their ownerReferences
- * (core/react/collect.c); claims whose policy says Retain have none and stay.
+ * They are created last in a step, so that the uids of Jobs and tasks do not depend on them. The Service is
+ * made again if it is deleted; a claim is made once. Both are deleted with the JobSet by their
+ * ownerReferences (core/react/collect.c). Claims with the policy Retain have none, and stay.
  */
 #include "core/life/internal.h"
 #include "core/object/object.h"
 #include "core/spec/spec.h"
 
-enum { SERVICE_BYTES = 2432 }; /* about what a Service's document takes */
+enum { SERVICE_BYTES = 2432 }; /* approximate size of a Service's document in memory */
 
 static void set_text(struct arena *arena, struct doc *object, const char *key, struct str value)
 {
@@ -79,8 +79,8 @@ static struct doc *service_document(struct arena *arena, const struct jobset *jo
     return service;
 }
 
-/* Creates the Service. Every JobSet has one, also the smallest, and its document is known to be valid, so
- * it is not checked again. */
+/* Creates the Service. Because every JobSet has one, and its document is known to be valid, it is not checked
+ * again. */
 static void make_service(struct step *step, struct jobset *jobset)
 {
     struct str name = service_name(jobset);
@@ -166,7 +166,7 @@ void jobs_object_gone(struct step *step, const struct object *object)
         if (!jobset || jobset->deleted_ns)
             continue;
         owned_objects_mark(step, jobset);
-        jobset_mark(step, jobset); /* so that the step visits the JobSet once more */
+        jobset_mark(step, jobset); /* makes the step settle once more */
     }
 }
 

@@ -1,13 +1,13 @@
-/* resize.c - the state that a JobSet keeps for each place of its spec: Jobs, their indexes, their last
+/* resize.c - the arrays that a JobSet keeps for each place of its spec: Jobs, their indexes, their last
  * machines.
  *
- * parallelism and completions may change while a Job lives (a Job without a JobSet; an elastic JobSet).
- * The number of places of a replicated job never decreases while its JobSet lives: places beyond the spec
- * are empty, and their state is still there when they come back.
+ * parallelism and completions may change while a Job lives (of a Job without a JobSet, or of an elastic
+ * JobSet). The number of places of a replicated job never decreases while its JobSet lives. Places beyond the
+ * spec are empty, and keep their state until the spec includes them again.
  */
 #include "core/life/internal.h"
 
-enum { PLACES_BYTES = 128 }; /* of a JobSet of one Job */
+enum { PLACES_BYTES = 128 }; /* size of the arrays of a JobSet with one Job */
 
 static uint32_t lay_out(const struct jobset *jobset, const uint32_t *widths)
 {

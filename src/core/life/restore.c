@@ -1,5 +1,5 @@
-/* restore.c - restores jobs from a snapshot: the reader sets the saved fields, these functions derive the
- * rest. */
+/* restore.c - objects restored from a snapshot: the reader sets the saved fields, and these functions derive
+ * the rest. */
 #include "core/life/internal.h"
 
 struct jobset *jobs_restore_jobset(struct job_store *store, obj_id uid, struct arena *arena,
@@ -54,10 +54,11 @@ struct gang *jobs_restore_gang(struct jobset *jobset, obj_id uid)
     return gang;
 }
 
-/* Books the task's resources, which must be free, and puts a living task on its machine's list. */
+/* Takes the task's resources from its machine. Returns false if they are not free, or if the task is not in
+ * the list where it belongs. */
 static bool take_task(const struct job *job, struct task *task, struct cluster *cluster)
 {
-    task->asked_chips = job->rjob->job.pod.chips; /* a change of these ends PENDING tasks at once */
+    task->asked_chips = job->rjob->job.pod.chips; /* the same as saved: a change ends PENDING tasks at once */
     bool listed = !list_empty(&task->on_machine);
     if (listed != (!task_ended(task->state) && task->machine != MACHINE_NONE))
         return false;
@@ -81,7 +82,8 @@ static bool take_chips(const struct job *job, struct cluster *cluster)
     return true;
 }
 
-/* Whether the job's numbers match its tasks, and no decided index has a task to run: steps rely on both. */
+/* Returns whether the Job's numbers match its tasks, and no decided index has a living task. Steps rely on
+ * both. */
 static bool job_adds_up(const struct job *job)
 {
     uint32_t active = 0, ready = 0, succeeded = 0, decided = 0;

@@ -1,5 +1,5 @@
-/* slice.c - what follows for a JobSet from the state of its slice: it starts, looks for other cubes, or
- * runs again. Called by core/react/slices.c. */
+/* slice.c - consequences for a JobSet of the state of its slice: it starts, takes other cubes, or runs again.
+ * Called by core/react/slices.c. */
 #include "core/life/internal.h"
 
 void jobs_slice_connected(struct step *step, struct jobset *jobset)
@@ -10,10 +10,10 @@ void jobs_slice_connected(struct step *step, struct jobset *jobset)
             if (gang->tasks.items[t]->gang == gang)
                 task_start_if_free(step, gang->tasks.items[t]);
     }
-    jobset_mark(step, jobset); /* usage_phases: chips of a task that waits for more have another owner */
+    jobset_mark(step, jobset); /* usage_phases: tasks that still wait do so for another reason now */
 }
 
-/* Whether none of its tasks was told to start, so that its machines can be given back. */
+/* Returns whether none of the gang's tasks was told to start, so that its machines can be released. */
 static bool is_idle(const struct gang *gang)
 {
     if (gang->state != GANG_PLACED || gang->alive == 0 || gang_is_spare(gang))
@@ -36,10 +36,10 @@ void jobs_slice_failed(struct step *step, struct jobset *jobset)
             preflight_drop(step, gang);
         gang_unplace(step, gang);
     }
-    jobset_mark(step, jobset); /* usage_phases, likewise */
+    jobset_mark(step, jobset); /* usage_phases */
 }
 
-/* Whether the task holds a machine of the slice and was not told to end yet. */
+/* Returns whether the task holds a machine of the slice and was not told to end yet. */
 static bool is_on_slice(const struct task *task)
 {
     return task->state >= TASK_PLACED && task->state < TASK_STOPPING && !task_is_dead(task) && !task->doomed;

@@ -1,20 +1,21 @@
-/* spare.c - tasks that wait for a rank: `phalanx.dev/spares` of an Indexed Job, or of its queue.
+/* spare.c - spares, which are tasks that wait for a rank: `phalanx.dev/spares` of an Indexed Job, or of its
+ * queue.
  *
  * A spare has no completion index, no host name of a rank, and no part in its Job's success, failures or
- * readiness. It is in job->spares, not in job->tasks, and in a gang of its own at the end of the queue. It
- * is made when every rank of its Job is ready, on a machine without tasks of its JobSet, and on one that
- * caused restarts only if no other has room. Its loss is not a failure, and another is made: at once if
- * its machine was lost, after a back-off if its process ended by itself.
+ * readiness. It is in job->spares, not in job->tasks, and in a separate gang at the end of the queue. A spare
+ * is made when every rank of its Job is ready. It is placed on a machine without tasks of its JobSet, and on
+ * one that caused restarts only if it fits nowhere else. The loss of a spare is not a failure, and another is
+ * made: at once if its machine was lost, after a back-off if its process ended unasked.
  *
  * A warm spare runs, has joined, and waits (PHX_SPARE=1). A cold one is PLACED and never told to start.
  *
- * When a rank is lost in a JobSet that restarts in place, and would be made anew, a spare takes its index
- * instead (spare_take): it moves to job->tasks and is that task from then on: a warm one is a keeper that
- * is told of its rank with the others (recover/rejoin.c), a cold one a task that is placed already.
+ * When a JobSet that restarts in place would replace a lost rank by a new task, a spare takes the index
+ * instead (spare_take). It moves to job->tasks and is that task from then on. A warm spare becomes a keeper
+ * that is told of its rank with the others (recover/rejoin.c); a cold one becomes a placed task.
  *
- * Spares give up their chips, and the topology domain to which one binds its Job, for a gang that fits
- * only without them: the gang at the head of the queue if its priority is higher, and any gang of the
- * spare's own JobSet (spare_yield). They also give them up while no rank of their Job has a machine.
+ * Spares give up their chips, and the topology domain to which a spare binds its Job, for a gang that fits
+ * only without them: the gang at the head of the queue if its priority is higher, and any gang of the spare's
+ * own JobSet (spare_yield). They also give them up while no rank of their Job has a machine.
  */
 #include "core/life/internal.h"
 #include "core/gang/request.h"
@@ -23,7 +24,7 @@
 /* The number of gangs of other JobSets that one pass tries: the head, and infeasible ones before it. */
 enum { YIELD_TRIES_MAX = 4 };
 
-/* --- being made, and its end ------------------------------------------------------------------ */
+/* --- creation and end ------------------------------------------------------------------------- */
 
 static int32_t free_index(const struct job *job)
 {
@@ -74,7 +75,7 @@ void spare_leave(struct step *step, struct task *task, struct str why)
         return;
     step_note(step, false, "SpareLeft", ref_jobset(task->job->jobset), STR_FORMAT ": " STR_FORMAT,
               STR_ARG(task->name), STR_ARG(why));
-    /* Not at once, because the next spare may get the same place. */
+    /* The next spare has to wait, because it might get the same place. */
     if (job_goes_on(task->job) && task->job->spare_due_ns < step->now_ns + SPARE_BACKOFF_FIRST_NS)
         task->job->spare_due_ns = step->now_ns + SPARE_BACKOFF_FIRST_NS;
     job_touch(task->job);
@@ -82,9 +83,9 @@ void spare_leave(struct step *step, struct task *task, struct str why)
     stop(step, task);
 }
 
-/* --- going on --------------------------------------------------------------------------------- */
+/* --- reconciliation --------------------------------------------------------------------------- */
 
-/* Whether a rank was placed on the spare's machine later: both would be lost with that machine. */
+/* Returns whether a rank was placed on the spare's machine later. Both would be lost with that machine. */
 static bool shares_machine(const struct step *step, const struct task *task)
 {
     if (task->machine == MACHINE_NONE)
@@ -112,7 +113,7 @@ static void look_at(struct step *step, struct task *task)
         task_start_if_free(step, task);
 }
 
-/* State of the Job's ranks. A process that was told to stop belongs to an earlier run. */
+/* The state of the Job's ranks. A process that was told to stop belongs to an earlier run. */
 struct ranks {
     bool placed;    /* a rank of this run has a machine */
     bool all_ready; /* all wanted ranks run and are ready */
@@ -132,8 +133,8 @@ static struct ranks look_at_ranks(const struct job *job)
     return ranks;
 }
 
-/* Removes the spares of a Job without a placed rank: they hold room that its own gang, or another, waits
- * for. */
+/* Stops the spares of a Job without a placed rank, because they hold resources for which its own gang, or
+ * another, waits. */
 static void leave_if_no_rank_is_placed(struct step *step, struct job *job, struct ranks ranks)
 {
     if (ranks.placed || jobset_parks(job->jobset))
@@ -158,7 +159,7 @@ void spare_look(struct step *step, struct job *job)
     }
     for (size_t s = 0; s < job->spares.len; s++)
         living += !job->spares.items[s]->doomed;
-    /* During a loss any of the spares may be taken. */
+    /* While a restart is prepared, any of the spares may be taken, so none is stopped. */
     for (size_t s = job->spares.len; s > 0 && living > count && !jobset_parks(job->jobset); s--) {
         struct task *task = job->spares.items[s - 1];
         living -= !task->doomed;
@@ -255,7 +256,7 @@ static void take_index(struct step *step, struct task *task, int32_t index)
     task_rank(task);
 }
 
-/* Whether a process of the Job before this one still has the index. A rank that is made anew waits for its
+/* Returns whether a process of an older Job of the place still has the index. A new task would wait for its
  * end; a spare that runs cannot. */
 static bool index_is_taken(const struct job *job, int32_t index)
 {
@@ -268,7 +269,7 @@ struct task *spare_take(struct step *step, struct job *job, int32_t index)
     struct jobset *jobset = job->jobset;
     CHECK(index >= 0 && (uint32_t)index < job->index_count);
     if (!jobset_parks(jobset) || job->spares.len == 0 || inplace_has_succeeded(jobset))
-        return NULL; /* a succeeded rank does not come back: the policy answers, and all tasks begin anew */
+        return NULL; /* a succeeded rank does not return: the failure policy answers */
     if (index_is_taken(job, index))
         return NULL;
     struct task *task = choose(step, job, jobset->slots.last_machines[job->first_slot + (uint32_t)index]);
@@ -291,7 +292,7 @@ struct task *spare_take(struct step *step, struct job *job, int32_t index)
     return task;
 }
 
-/* --- giving up its room ----------------------------------------------------------------------- */
+/* --- giving up resources ---------------------------------------------------------------------- */
 
 static bool fits_without(const struct step *step, const struct gang *gang, struct placement *places)
 {
@@ -313,16 +314,16 @@ static bool fits_with(const struct step *step, const struct gang *gang, struct p
     return fits;
 }
 
-/* Whether the gang needs the spare's resources. Where capacities besides chips are known, these may be the
- * missing ones. */
+/* Returns whether the gang may need the spare's resources: its chips, or cpu and memory if the machine counts
+ * them. */
 static bool is_needed(const struct step *step, const struct task *spare, const struct placement *place)
 {
     const struct machine *machine = &step->cluster->machines[place->machine];
     return (spare->chips & place->chips) || machine->cpu_milli || machine->memory_bytes;
 }
 
-/* Whether the spare keeps a Job with an exclusive topology domain from being placed there: a spare of that
- * Job in another domain, or a spare of another Job of its JobSet in this one. */
+/* Returns whether the spare prevents a placement of the task's Job, which has an exclusive topology domain: a
+ * spare of that Job in another domain, or a spare of another Job of its JobSet in this one. */
 static bool is_in_the_way(const struct step *step, const struct task *spare, const struct task *task,
                           const struct placement *place)
 {
@@ -341,7 +342,7 @@ static void leave_domains(struct step *step, const struct gang *gang, const stru
     const struct jobset *jobset = gang->jobset;
     for (uint32_t i = 0; jobset->entry.exclusive && i < jobset->job_count; i++)
         for (size_t s = jobset->jobs[i] ? jobset->jobs[i]->spares.len : 0; s > 0; s--) {
-            /* spare_leave may remove it from the list. */
+            /* The loop runs backwards, because spare_leave may remove the spare from the list. */
             struct task *spare = jobset->jobs[i]->spares.items[s - 1];
             size_t t = 0;
             while (t < gang->tasks.len && !is_in_the_way(step, spare, gang->tasks.items[t], &places[t]))
@@ -366,9 +367,9 @@ static void give_up(struct step *step, const struct gang *gang, const struct pla
 }
 
 enum yield {
-    YIELD_WAITS, /* fits in the present cluster, or once others have ended: it keeps its turn */
-    YIELD_DONE,  /* spares have given up their room for it */
-    YIELD_NEVER, /* fits not even in an empty cluster */
+    YIELD_WAITS, /* the gang fits now, or once others have ended: it keeps its turn */
+    YIELD_DONE,  /* spares have given up their resources for the gang */
+    YIELD_NEVER, /* the gang does not fit even on the empty cluster */
 };
 
 static enum yield yield_to(struct step *step, const struct gang *gang)
@@ -395,9 +396,8 @@ static bool has_spares(const struct jobset *jobset)
     return false;
 }
 
-/* A gang of a JobSet with spares of its own is tried wherever it is in the queue, because a gang before it
- * may wait for this very JobSet to end. Among the others, the first feasible one is tried, within
- * YIELD_TRIES_MAX. */
+/* A gang of a JobSet that has spares is tried wherever it is in the queue, because a gang before it may wait
+ * for this very JobSet to end. Among the others, the first feasible one is tried, within YIELD_TRIES_MAX. */
 void spare_yield(struct step *step)
 {
     const struct sched_queue *queue = &step->jobs->queue;

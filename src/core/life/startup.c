@@ -1,10 +1,11 @@
-/* startup.c - which replicated jobs may start now: all (AnyOrder), one after the other (InOrder), or when
- * the jobs they depend on are ready or complete (dependsOn). Always judged on the jobs of the current
- * attempt.
+/* startup.c - the order in which replicated jobs start: all at once (AnyOrder), one after the other
+ * (InOrder), or when the jobs on which they depend are ready or complete (dependsOn). Always judged on the
+ * Jobs of the current attempt.
  */
 #include "core/life/internal.h"
 
-/* Whether every rank of the Job is ready or belongs to an absent replica, for which no other rank waits. */
+/* Returns whether every rank of the Job is ready, has succeeded, or belongs to an absent replica, for which
+ * no other rank waits. */
 static bool lacks_only_absent(const struct job *job)
 {
     for (uint32_t i = 0; i < job->index_count; i++) {
@@ -15,7 +16,7 @@ static bool lacks_only_absent(const struct job *job)
     return job->state == JOB_ACTIVE && job->index_count > 0;
 }
 
-/* Returns the number of the replicated job's Jobs that are not ready for want of absent replicas alone. */
+/* Returns the number of the replicated job's Jobs that are not ready only because replicas are absent. */
 static int32_t count_without_absent(const struct jobset *jobset, uint32_t rjob)
 {
     int32_t count = 0;
@@ -44,7 +45,7 @@ bool startup_allows(const struct jobset *jobset, uint32_t rjob)
     if (jobset->spec.in_order)
         return rjob == 0 || (startup_allows(jobset, rjob - 1) && reached(jobset, rjob - 1, DEPENDS_READY));
     for (size_t i = 0; i < spec->depend_count; i++) {
-        CHECK(spec->depends[i].rjob < rjob); /* only on earlier ones: no circle */
+        CHECK(spec->depends[i].rjob < rjob); /* jobs depend on earlier ones only, so there is no cycle */
         if (!reached(jobset, spec->depends[i].rjob, spec->depends[i].status))
             return false;
     }

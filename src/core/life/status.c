@@ -1,5 +1,5 @@
-/* status.c - a JobSet's numbers and timers, updated from changed Jobs alone: with 10,000 Jobs a report
- * about one must not visit the others. */
+/* status.c - a JobSet's numbers and timers. They are updated from changed Jobs alone: with 10,000 Jobs a
+ * report about one must not visit the others. */
 #include "core/life/internal.h"
 
 static bool is_current(const struct job *job)
@@ -53,7 +53,6 @@ void jobset_set_foreign_status(struct step *step, struct jobset *jobset, const s
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }
 
-/* Books the changed jobs in the JobSet's numbers and timers. */
 void jobset_recount(struct step *step, struct jobset *jobset)
 {
     if (jobset->work.uncounted.len == 0)
@@ -74,7 +73,7 @@ void jobset_recount(struct step *step, struct jobset *jobset)
         job->counted = now;
         job->uncounted = false;
         if (!job_goes_on(job))
-            job->spare_due_ns = 0; /* it makes no more spares */
+            job->spare_due_ns = 0; /* the Job makes no more spares */
         if (!job->gone)
             set_job_timer(job);
     }

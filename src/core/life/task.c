@@ -1,14 +1,14 @@
-/* task.c - a task is made, for an index of its Job, and gets a new uid for each run. */
+/* task.c - the creation of a task for an index of its Job, and its new uid for each run. */
 #include "core/life/internal.h"
 
-/* Makes the name "<job>-<index>-<5>" or "<job>-<5>", or takes the user's name. */
+/* Sets the name, "<job>-<index>-<5>" or "<job>-<5>" or a given one, and the host name. */
 static void name_task(struct task *task, struct str name)
 {
     const struct job *job = task->job;
     struct arena *arena = &task->arena;
     char suffix[SUFFIX_TEXT_MAX];
     uid_suffix(task->uid, suffix);
-    /* The names are nearly all that the arena ever holds. */
+    /* Names are nearly all that the arena ever holds. */
     arena_reserve(arena, 2 * arena_round(job->name.len + DECIMAL_TEXT_MAX + SUFFIX_TEXT_MAX));
     if (job->jobset->form == FORM_POD) {
         const struct doc *host = doc_path(job->jobset->document, "spec", "hostname", NULL);

@@ -1,9 +1,9 @@
 /* collect.c - the consequences of a deletion, over all kinds: dependents of removed objects, owners that
  * wait for their dependents, namespaces that end.
  *
- * Source of the rules: Kubernetes, "Garbage Collection", "Finalizers", "Namespaces". All of it happens in
- * the step of the deletion. Objects that must wait (for tasks that end, or for finalizers of others) are
- * in the store as uids (objects_wait), and are checked again whenever an object was removed.
+ * Source of the rules: Kubernetes, "Garbage Collection", "Finalizers", "Namespaces". All consequences follow
+ * in the step of the deletion. Objects that must wait (for tasks that end, or for finalizers of others) are
+ * listed in the store by uid (objects_wait), and are checked again whenever an object was removed.
  */
 #include "core/admit/admit.h"
 #include "core/react/react.h"
@@ -63,8 +63,8 @@ static bool find_member(const struct step *step, obj_id uid, struct member *ret_
 
 /* --- owners --------------------------------------------------------------------------------------------- */
 
-/* Whether the owner in the reference still exists. Owners of unknown kinds may. `ret_uid`: the owner's uid,
- * 0 where the reference has none. */
+/* Returns whether the owner in the reference still exists; owners of unknown kinds count as existing.
+ * *ret_uid becomes the owner's uid, or 0 if the reference has none. */
 static bool owner_lives(const struct step *step, const struct doc *reference, struct str namespace_,
                         obj_id *ret_uid)
 {
@@ -98,8 +98,7 @@ static bool owner_lives(const struct step *step, const struct doc *reference, st
     return object && (object->namespace_.len == 0 || str_equal(object->namespace_, namespace_));
 }
 
-/* Whether the owner exists and is not deleted in the foreground, which for its dependents means that it is
- * gone. */
+/* Returns whether the owner exists and is not being deleted in the foreground, as dependents count it. */
 static bool is_solid(const struct step *step, const struct doc *reference, struct str namespace_)
 {
     struct member owner;
@@ -111,7 +110,7 @@ static bool is_solid(const struct step *step, const struct doc *reference, struc
     return !owner.deleted_ns || !object_has_finalizer(owner.document, FINALIZER_FOREGROUND);
 }
 
-/* Removes references from a document: those to owners that are gone, or all to `owner` if it is not 0. */
+/* Removes references from a document: those to deleted owners, or all to `owner` if that is not 0. */
 static void strip_references(const struct step *step, struct doc *document, struct str namespace_,
                              obj_id owner)
 {
@@ -182,8 +181,7 @@ static void drop_finalizer(struct step *step, const struct member *member, const
     replace_member(step, member, &arena, document);
 }
 
-/* Decides about a dependent of removed owners: it is deleted with the last of them, and loses the
- * references to the others. */
+/* Deletes a dependent with the last of its owners, or removes its references to owners that are deleted. */
 static void judge_dependent(struct step *step, obj_id uid, enum propagation propagation)
 {
     struct member member;
@@ -255,7 +253,7 @@ void core_orphan_jobset(struct step *step, struct jobset *jobset)
     jobset_hide(step, jobset);
 }
 
-/* Whether `owner` is itself a dependent of `dependent`: each would wait for the other for ever. */
+/* Returns whether `owner` is itself a dependent of `dependent`. Each would wait for the other for ever. */
 static bool is_circle(const struct step *step, obj_id dependent, obj_id owner)
 {
     CHECK(dependent && owner);
@@ -277,7 +275,7 @@ static bool is_circle(const struct step *step, obj_id dependent, obj_id owner)
     return found;
 }
 
-/* Whether a living dependent blocks its owner's removal (blockOwnerDeletion). */
+/* Returns whether a living dependent blocks its owner's removal (blockOwnerDeletion). */
 static bool is_blocked(const struct step *step, obj_id owner)
 {
     CHECK(owner != 0);
@@ -312,7 +310,7 @@ static void note_object(void *context, const struct object *object)
     vec_push(&emptying->uids, object->uid);
 }
 
-/* Deletes all objects in the namespace; true: none is left. */
+/* Deletes all objects in the namespace. Returns whether none is left. */
 static bool empty_namespace(struct step *step, const struct object *namespace_)
 {
     CHECK(namespace_->kind == OBJECT_NAMESPACE);
@@ -352,7 +350,8 @@ static void end_namespace(struct step *step, struct object *namespace_)
 
 /* --- a step --------------------------------------------------------------------------------------------- */
 
-/* Whether Jobs or tasks of the JobSet (or processes of a Job or Pod without one) must end before it. */
+/* Returns whether Jobs or tasks of the JobSet (or processes of a Job or Pod without one) must end before it
+ * is removed. */
 static bool is_busy(const struct jobset *jobset)
 {
     if (jobset->form == FORM_JOBSET)
@@ -360,7 +359,7 @@ static bool is_busy(const struct jobset *jobset)
     return jobset->old_jobs.len > 0 || (jobset->jobs[0] && jobset->jobs[0]->active > 0);
 }
 
-/* The end of a Job's last process removes no object, but the Job may wait for it. */
+/* Wakes waiting Jobs and Pods without a JobSet whose processes have ended, which removes no object. */
 static void wake_own(struct step *step)
 {
     size_t count;
@@ -368,11 +367,11 @@ static void wake_own(struct step *step)
     for (size_t i = 0; i < count; i++) {
         const struct jobset *jobset = jobs_find_uid(step->jobs, waiting[i]);
         if (jobset && jobset->form != FORM_JOBSET && !is_busy(jobset))
-            objects_wait(step->objects, jobset->uid); /* already in the list: only wakes it */
+            objects_wait(step->objects, jobset->uid); /* in the list already: only woken */
     }
 }
 
-/* Moves a waiting deleted object on as far as possible. */
+/* Advances the deletion of a waiting object as far as possible. */
 static void look_at_waiting(struct step *step, obj_id uid)
 {
     struct member member;
@@ -445,7 +444,7 @@ void core_collect_restored(struct object_store *store, const struct job_store *j
     for (size_t i = 0; i < jobs->jobsets.len; i++) {
         const struct jobset *jobset = jobs->jobsets.items[i];
         if (jobset->hidden)
-            continue; /* it has no owner any more */
+            continue; /* a hidden JobSet takes no part in ownership */
         owners_change(store, jobset->uid, NULL, jobset->document);
         if (jobset->deleted_ns && (object_has_finalizer(jobset->document, FINALIZER_FOREGROUND) ||
                                    object_has_finalizer(jobset->document, FINALIZER_ORPHAN)))

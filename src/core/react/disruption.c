@@ -33,7 +33,7 @@ static bool selects(const struct object *budget, const struct task *task)
     return selector && selector_matches(selector, labels_doc(&arena, task));
 }
 
-/* Whether the selector can tell the pods of one Job apart. */
+/* Returns whether the selector can tell the pods of one Job apart. */
 static bool looks_at_index(const struct doc *selector)
 {
     const struct doc *expressions = doc_get(selector, "matchExpressions");
@@ -57,8 +57,8 @@ static bool is_there(const struct task *task)
     return !task_ended(task->state) && task->state != TASK_STOPPING && !task->doomed;
 }
 
-/* Counts the pods that the Job still wants, existing or not: a pod that was just evicted and not replaced
- * yet counts. */
+/* Returns the number of pods that the Job still wants, existing or not. A pod that was just evicted and not
+ * replaced yet counts. */
 static int64_t still_wanted(const struct job *job)
 {
     CHECK(job->rjob && job->jobset);
@@ -70,7 +70,8 @@ static int64_t still_wanted(const struct job *job)
     return left < spec->parallelism ? left : spec->parallelism;
 }
 
-/* Pods of one Job have the same labels, except for users' changes of single pods. */
+/* Adds the Job's pods that the budget selects to the counts. Pods of one Job have the same labels, except for
+ * users' changes of single pods, so one pod is matched for all of them unless `each`. */
 static void count_job(const struct object *budget, bool each, const struct job *job, struct counts *counts)
 {
     int64_t there = 0;
@@ -89,7 +90,7 @@ static void count_job(const struct object *budget, bool each, const struct job *
     counts->expected += there > wanted ? there : wanted;
 }
 
-/* Returns a number, or a share of `whole` in percent, rounded up; `absent` if there is none. */
+/* Returns the node's number, or its percentage of `whole`, rounded up, or `absent` if there is no node. */
 static int64_t share(const struct doc *node, int64_t whole, int64_t absent)
 {
     CHECK(whole >= 0);
@@ -149,7 +150,7 @@ static const struct doc *condition_of(const struct doc *status)
     return doc_at(doc_get(status, "conditions"), 0);
 }
 
-/* `since`: when the condition got its present value. */
+/* Returns a budget's status. `since` is the time at which the condition got its present value. */
 static struct doc *status_doc(struct arena *arena, const struct counts *counts, int64_t generation,
                               struct str since)
 {
@@ -172,7 +173,7 @@ static struct doc *status_doc(struct arena *arena, const struct counts *counts, 
     return status;
 }
 
-/* Computes the status of now. */
+/* Returns the status that the budget should have now. */
 static struct doc *wanted_status(struct arena *arena, const struct job_store *jobs,
                                  const struct object *budget, int64_t now_ns)
 {
@@ -190,12 +191,12 @@ static struct doc *wanted_status(struct arena *arena, const struct job_store *jo
 
 struct counting {
     struct step *step;
-    size_t effects; /* before counting */
+    size_t effects; /* number of effects before counting */
     VEC(const struct object *) stale;
 };
 
-/* Returns a pod that represents the changed object: itself, or a Job's first; NULL: budgets do not count
- * it. */
+/* Returns a pod that represents the changed object: the pod itself, or the first one of a Job. Returns NULL
+ * if budgets do not count the object. */
 static const struct task *pod_of(struct object_ref ref)
 {
     if (ref.kind == OBJECT_POD)
@@ -207,7 +208,7 @@ static const struct task *pod_of(struct object_ref ref)
 static void find_stale(void *context, const struct object *budget)
 {
     struct counting *counting = context;
-    const struct job *other = NULL; /* a Job whose pods it does not select */
+    const struct job *other = NULL; /* a Job whose pods the budget does not select */
     bool each = looks_at_index(selector_of(budget));
     for (size_t i = 0; i < counting->effects; i++) {
         const struct effect *effect = &counting->step->effects->list.items[i];

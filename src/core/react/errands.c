@@ -1,5 +1,4 @@
-/* errands.c - hands the ends of errands (errand/errand.h) to their owners, and books the results of
- * machine tests. */
+/* errands.c - hands the ends of errands (errand/errand.h) to their owners; books results of machine tests. */
 #include "core/gang/gang.h"
 #include "core/react/react.h"
 
@@ -20,7 +19,7 @@ static void sight(struct core *core, struct step *step, const struct machine *ma
 
 /* --- machines that pass, and machines that fail --------------------------------------------------------- */
 
-/* Books a passed test, whichever module asked for it: it counts for all gangs, and ends earlier failures. */
+/* Books a passed test of any module: it counts for all gangs, and closes the faults of failed tests. */
 static void book_pass(struct core *core, struct step *step, struct machine *machine)
 {
     CHECK(machine->id < core->cluster.machine_count);
@@ -35,8 +34,8 @@ static void book_pass(struct core *core, struct step *step, struct machine *mach
     }
 }
 
-/* Makes a fault of a failed test. If the fault does not isolate the machine, the gangs that wait for its
- * test use it as it is; otherwise they go elsewhere. */
+/* Makes a fault of a failed test. If the fault does not isolate the machine, the gangs that wait for its test
+ * use it as it is; otherwise they return to the queue. */
 static void convict(struct core *core, struct step *step, const struct preflight_verdict *verdict)
 {
     CHECK(verdict->machine < core->cluster.machine_count && verdict->code.len > 0);

@@ -1,24 +1,24 @@
-/* fabric_faults.c - faults of a pod's switches and optical links, from what slice/ knows of them.
+/* fabric_faults.c - faults of a pod's switches and optical links, from their state in slice/.
  *
- *     fabric/switch-down    it does not answer, or says that it is out of service; closes when it was read
- *     fabric/switch-lies    its circuits are not those that it says it has; closes when it was read
- *     fabric/switch-alarm   as the switch words it; closes with the alarm
+ *     fabric/switch-down    does not answer, or reports that it is out of service; closes when it was read
+ *     fabric/switch-lies    has other circuits than it reports; closes when it was read
+ *     fabric/switch-alarm   the alarm in the switch's text; closes with the alarm
  *     fabric/wrong-wire     ranks see other chips over it than its circuits join; closes when none does
- *     fabric/link-bad       an end has no light, or will not join; closes when both ends are well
+ *     fabric/link-bad       an end has no light, or does not join; closes when both ends are well
  *
- * A fault follows the state: what holds is open, and what does not hold any more and was verified is closed.
- * A fault that a person closes though it holds is opened again in the same step.
+ * A fault follows the state: it is open while the state holds, and closes when the opposite was verified. If
+ * a person closes a fault whose state still holds, it is opened again in the same step.
  */
 #include "core/react/react.h"
 
 struct wanted {
     const char *code;
     bool holds;
-    bool verified; /* if it does not hold: it may be closed */
+    bool verified; /* if the state does not hold: the fault may be closed */
     struct str evidence;
 };
 
-/* Returns whether a fault is open now; *changed: one was opened or closed. */
+/* Opens or closes the fault as wanted, and then sets *changed. Returns whether it is open now. */
 static bool settle_fault(struct step *step, struct str subject, const struct wanted *wanted, bool *changed)
 {
     CHECK(subject.len > 0 && subject.len <= NAME_MAX_BYTES);
@@ -43,7 +43,7 @@ static bool end_is_bad(const struct switch_now *now, uint32_t cube, uint8_t bit)
     return now->bad[cube] & bit;
 }
 
-/* The end that the switch joins with this one is well, too. */
+/* Returns whether the end that the switch joins with this one is well; true if it joins none. */
 static bool peer_is_well(const struct switch_now *now, uint32_t cube, bool plus)
 {
     const struct crossconnects *connects = &now->pod->connects;
@@ -52,7 +52,7 @@ static bool peer_is_well(const struct switch_now *now, uint32_t cube, bool plus)
     return peer == CUBE_NONE || !end_is_bad(now, peer, plus ? LINK_BAD_MINUS : LINK_BAD_PLUS);
 }
 
-/* Both ends of a cube at the switch: "link/pod-1.cube-3.x5-plus". */
+/* Settles the faults of both ends of a cube ("link/pod-1.cube-3.x5-plus"). Returns whether one is open. */
 static bool settle_links(struct step *step, const struct switch_now *now, uint32_t cube, bool *changed)
 {
     bool some = false;
@@ -74,7 +74,7 @@ static bool settle_links(struct step *step, const struct switch_now *now, uint32
     return some;
 }
 
-/* `wrong`: ranks see other chips over it than it says that it joins. */
+/* Settles the faults of a switch and its links. `wrong`: ranks see other chips than its circuits join. */
 static void settle_switch(struct step *step, struct switch_now *now, bool wrong, bool *changed)
 {
     struct buf subject BUF_CLEANUP = {0};

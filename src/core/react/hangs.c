@@ -1,5 +1,4 @@
-/* hangs.c - the consequences of a verdict on a hanging job (hang/hang.h): faults of machines, ends of
- * tasks, and events for people. */
+/* hangs.c - the consequences of verdicts on hanging jobs (hang/hang.h): faults, ends of tasks, Events. */
 #include "core/react/react.h"
 
 static const char *const reasons[HANG_VERDICTS] = {
@@ -24,7 +23,7 @@ static void report(struct core *core, struct step *step, const struct hang_blame
     core_sighted(core, step, &sighting);
 }
 
-/* Opens the faults first, so that restarting tasks avoid these machines. */
+/* Opens faults of the blamed machines, before their tasks end, so that restarting tasks avoid them. */
 static void blame_all(struct core *core, struct step *step, const struct hang_order *order)
 {
     for (size_t i = 0; i < order->blamed_count; i++) {

@@ -1,15 +1,15 @@
-/* injections.c - fault injection in a cluster whose machines have agents of their own (docs/inject.md): a
- * write to a Node is an order to its agent. This file checks only the order's form and routes it, as an
- * errand (errand/errand.h). The agent interprets it and decides whether it may be done: without
- * --allow-injection it accepts none, but takes back standing ones in any case.
+/* injections.c - fault injection in a cluster with real agents (docs/inject.md): a write to a Node is an
+ * order to its agent. This file checks only the order's form, and routes it as an errand (errand/errand.h).
+ * The agent interprets the order and decides whether it is allowed. Without --allow-injection it accepts no
+ * injection, but it always reverts standing ones.
  *
  *     {"metadata": {"name": "x7"},
  *      "spec": {"action": "stop", "object": "pod/default/train-w-0-1", "for": "5s"}}
  *
- * Before the order leaves, it is announced by a Fault injected/ACTION of the machine, place
- * "injection/NAME", and by an Event of the Pod if that is the object, unless spec.silent. With spec.for
- * the Fault is open until the agent reports the end. The agent's answer is an Event of the Node. The
- * writer chooses what is hit: nothing is drawn here.
+ * Unless spec.silent is set, the order is announced before it leaves: by a Fault injected/ACTION of the
+ * machine, place "injection/NAME", and by an Event of the Pod if that is the object. With spec.for the Fault
+ * is open until the agent reports the end. The agent's answer becomes an Event of the Node. The writer
+ * chooses the object: nothing is random here.
  */
 #include "core/react/react.h"
 #include "core/write/write.h"
@@ -31,7 +31,7 @@ struct injection {
     const struct doc *spec;
 };
 
-/* --- what is asked -------------------------------------------------------------------------------------- */
+/* --- orders --------------------------------------------------------------------------------------------- */
 
 static void wrong(struct field_errors *errors, const char *path, const struct doc *node, const char *why)
 {
@@ -39,7 +39,7 @@ static void wrong(struct field_errors *errors, const char *path, const struct do
     field_error_add(errors, str_from(path), "FieldValueInvalid", node, "Invalid value: %s", why);
 }
 
-/* Whether a code "injected/ACTION" can be made of it. */
+/* Returns whether the code "injected/ACTION" with this action is valid. */
 static bool is_action(struct str text)
 {
     for (size_t i = 0; i < text.len; i++)
@@ -109,7 +109,7 @@ static bool may_go(const struct writing *writing, const struct machine *machine,
     return true;
 }
 
-/* --- the fault that tells of it ------------------------------------------------------------------------- */
+/* --- announcement --------------------------------------------------------------------------------------- */
 
 static void sight(struct core *core, struct step *step, const struct machine *machine, struct str user,
                   const struct injection *injection, enum signal_assertion assertion, struct str evidence)
@@ -135,7 +135,7 @@ static void describe(const struct injection *injection, struct str user, struct 
         buf_printf(out, " by " STR_FORMAT, STR_ARG(user));
 }
 
-/* Returns the Pod that the order names, if it is still known; NULL: it names none. */
+/* Returns the Pod that the order names, or NULL if it names none or an unknown one. */
 static const struct task *pod_of(const struct core *core, struct str object)
 {
     struct str kind, rest, namespace_, name;
@@ -158,7 +158,7 @@ static void tell(const struct writing *writing, const struct machine *machine,
                   STR_ARG(injection->name), STR_ARG(buf_str(&text)));
 }
 
-/* --- there and back ------------------------------------------------------------------------------------- */
+/* --- sending an order, and its answer ------------------------------------------------------------------- */
 
 static void send(const struct writing *writing, const struct machine *machine,
                  const struct injection *injection)

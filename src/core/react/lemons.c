@@ -13,7 +13,7 @@ static bool fails(const struct task *task)
     return task->state != TASK_STOPPING && !task_ended(task->state);
 }
 
-/* Whether the gang has tasks on other machines as well. */
+/* Returns whether the gang holds resources on other machines as well. */
 static bool is_spread(const struct gang *gang, const struct machine *machine)
 {
     CHECK(gang->tasks.len > 0 && machine->id != MACHINE_NONE);
@@ -68,7 +68,7 @@ void core_excluded_by(struct core *core, struct step *step, const struct jobset_
 
 /* --- verdicts --------------------------------------------------------------------------------- */
 
-/* The machine's jobs are not struck, because the fault reports the past and not a present event. */
+/* Reports a lemon signal to health. The fault is about the past, so it does not strike the JobSets there. */
 static bool signal_it(struct step *step, const struct machine *machine, enum signal_assertion assertion,
                       struct str evidence)
 {
@@ -86,7 +86,7 @@ bool core_judge_lemons(struct core *core, struct step *step)
         const struct machine *machine = cluster_find(&core->cluster, verdict.lemon->machine);
         struct buf why BUF_CLEANUP = {0};
         if (!machine)
-            continue; /* it has left the cluster file */
+            continue; /* the machine was removed from the cluster file */
         lemon_describe(verdict.lemon, settings, &why);
         if (verdict.turned && verdict.lemon->is_lemon)
             step_note(step, true, "LemonDetected", ref_machine(machine),

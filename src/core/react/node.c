@@ -19,13 +19,13 @@ void node_boot(struct core *core, struct step *step, bool paused)
             step_changed(step, CHANGE_MODIFIED, ref_machine(machine));
     }
     repairs_machine_moved(step);
-    /* Otherwise watchers are not told, because a controller that has just begun has none. */
+    /* After a boot without a pause there are no watchers to tell. */
 }
 
 /* --- the inventory ---------------------------------------------------------------------------- */
 
-/* Keeps a fault open while the agent has other chips than the cluster file says: tasks would be given
- * missing chips, or leave some idle. */
+/* Keeps a fault open while the agent has more or fewer chips than the cluster file: tasks would get chips
+ * that do not exist, or leave some idle. */
 static void judge_chips(struct core *core, struct step *step, const struct machine *machine)
 {
     char why[160];
@@ -82,7 +82,7 @@ static void adopt_machine(struct machine *machine, const struct machine *old)
     machine->task_count = old->task_count;
 }
 
-/* Returns the first machine with tasks that the new file removes, or gives other chips; NULL: none. */
+/* Returns the first machine with tasks that the new file removes, or gives other chips; NULL if none. */
 static const struct machine *find_unfit(const struct core *core, const struct cluster *fresh)
 {
     const struct cluster *old = &core->cluster;
@@ -116,7 +116,7 @@ static void book_inventory(struct core *core, struct step *step)
         machine_book_free(step, &core->cluster.machines[i]);
 }
 
-/* Loads a document that the host has checked; one that does not load here is ignored. */
+/* Loads a document that the host has checked. Returns false if it does not load, which is then ignored. */
 static bool load_document(struct str document, struct cluster *ret_cluster)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -171,7 +171,7 @@ void node_cluster(struct core *core, struct step *step, struct str document)
     tell_removed(core, step);
     remap_jobs(core, old);
     jobs_bind_machines(&core->jobs, core->cluster.machine_count);
-    core->hearing.heard = 0; /* numbers are others now */
+    core->hearing.heard = 0; /* machines have new ids: count again */
     slices_cluster(step, core->slices, &core->cluster);
     book_inventory(core, step);
     for (size_t i = 0; i < core->cluster.machine_count; i++)
@@ -182,7 +182,7 @@ void node_cluster(struct core *core, struct step *step, struct str document)
     step->jobs->shape++;
 }
 
-/* --- coming and going ------------------------------------------------------------------------- */
+/* --- arrival and loss ------------------------------------------------------------------------- */
 
 static void move(struct step *step, struct machine *machine, enum machine_state state)
 {
@@ -232,7 +232,7 @@ void node_lost(struct core *core, struct step *step, struct str name, struct str
     if (!machine || (machine->state != MACHINE_READY && machine->state != MACHINE_AWAY))
         return;
     bool works = !isolation_is_out(machine->isolation) || machine->isolation == ISOLATION_DRAINING;
-    if (works) { /* otherwise all was counted when it was taken out */
+    if (works) { /* otherwise the failure was counted when the machine was taken out of service */
         lemon_count(step, machine, LEMON_OUT);
         core_failed_on(core, step, machine);
     }
@@ -254,7 +254,7 @@ void node_judge(struct core *core, struct step *step, struct machine *machine)
 
 /* --- a user's write --------------------------------------------------------------------------- */
 
-/* Reads the labels that the cluster file did not give, or gave with another value. */
+/* Reads the labels that the cluster file does not set, or sets to another value. Returns their number. */
 static size_t read_labels(const struct machine *machine, const struct doc *labels, struct label *ret_items)
 {
     size_t kept = 0, count = labels && labels->kind == DOC_OBJECT ? labels->object.len : 0;

@@ -1,10 +1,10 @@
-/* quarantine.c - from signals to faults, and from faults to their consequences for machines and jobs.
- * health/ judges; this file adds the facts about jobs, and carries the judgement out on them. */
+/* quarantine.c - signals become faults, and faults have consequences for machines and jobs. health/ judges;
+ * this file adds the facts about jobs, and carries out the verdicts. */
 #include "core/gang/gang.h"
 #include "core/health/attribute.h"
 #include "core/react/react.h"
 
-/* Whether the task has the chip or machine that the signal is about. */
+/* Returns whether the task has the chip or machine that the signal is about. */
 static bool is_struck(const struct task *task, const struct signal *signal)
 {
     if (signal->chip < 0)
@@ -12,8 +12,8 @@ static bool is_struck(const struct task *task, const struct signal *signal)
     return signal->chip < CHIPS_PER_MACHINE_MAX && (task->chips >> signal->chip & 1);
 }
 
-/* Returns the JobSet that the signal concerns: that of the task that holds the chip, or of the machine's
- * only gang; 0: none, or one of several. */
+/* Returns the uid of the JobSet that the signal concerns: of the task that holds the chip, or of all tasks on
+ * the machine. Returns 0 if there is no such JobSet, or more than one. */
 static obj_id struck_job(const struct core *core, const struct machine *machine, const struct signal *signal)
 {
     CHECK(machine->id < core->cluster.machine_count);
@@ -31,7 +31,7 @@ static obj_id struck_job(const struct core *core, const struct machine *machine,
     return found;
 }
 
-/* `found`: the fault as it is now. */
+/* Records the fault at the JobSet and the JobSet at the fault. `found` is a copy of the fault. */
 static void strike(struct step *step, struct fault *fault, const struct end_fault *found,
                    struct jobset *jobset)
 {
@@ -41,15 +41,16 @@ static void strike(struct step *step, struct fault *fault, const struct end_faul
     ends_strike(step, jobset, found);
 }
 
-/* Returns the begin by the clock of its machine, if plausible: reports may be a little late. */
+/* Returns the stamp at which the signal began, by its machine's clock if that is plausible, because reports
+ * may be late. */
 static int64_t began_ns(const struct signal *signal, int64_t now_ns)
 {
     bool sane = signal && signal->first_ns <= now_ns && now_ns - signal->first_ns <= ATTRIBUTE_AFTER_NS;
     return sane ? signal->first_ns : now_ns;
 }
 
-/* Strikes the JobSets with tasks where the fault occurred, or else those that had tasks there until
- * recently. `signal` NULL: the whole machine, which the fault takes out of service now. */
+/* Strikes the JobSets with tasks where the fault occurred, or else the one that had tasks there until
+ * recently. `signal` is NULL if the fault takes the whole machine out of service now. */
 static void strike_jobs(struct core *core, struct step *step, const struct machine *machine,
                         struct fault *fault, const struct signal *signal)
 {
@@ -94,8 +95,8 @@ void core_read_fault_table(struct core *core)
     health_set_table(core->health, table ? table->document : NULL);
 }
 
-/* Whether the hardware caused the chip error; errors that applications cause say nothing about their
- * machine. */
+/* Returns whether the fault is a chip error that the hardware caused. Errors that applications cause are no
+ * evidence about their machine. */
 static bool is_chip_error(const struct fault *fault)
 {
     return (str_starts(fault->code, STR("xid/")) || str_starts(fault->code, STR("sxid/"))) &&
@@ -144,7 +145,7 @@ static void tell(struct step *step, const struct health_order *order)
                   STR_ARG(buf_str(&why)));
 }
 
-/* Faults raised by the lemon detector do not count as new failures. */
+/* Returns whether the lemon detector raised the fault, which then does not count as a new failure. */
 static bool is_lemons(const struct fault *fault)
 {
     return fault && str_is(fault->code, LEMON_FAULT);
@@ -162,7 +163,7 @@ static void isolate(struct step *step, const struct health_order *order)
     machine->isolated_ns = step->now_ns;
     machine_changed(machine);
     if (order->isolation == ISOLATION_QUARANTINED)
-        machine->qualified_ns = machine->paired_ns = 0; /* tested again before it works again */
+        machine->qualified_ns = machine->paired_ns = 0; /* the next gang there tests it again */
     machine_book(step, machine, was);
     step->schedule = true;
     step->jobs->shape++;
@@ -171,7 +172,7 @@ static void isolate(struct step *step, const struct health_order *order)
 
 /* --- leaving -------------------------------------------------------------------------------------------- */
 
-/* The longest time in which tasks that were told may save before they are stopped. */
+/* The longest time in which tasks may save after a notice before they are stopped. */
 #define NOTICE_MAX_NS (30 * NS_PER_SECOND)
 
 void core_leaving_restored(struct core *core)
@@ -193,7 +194,7 @@ int64_t core_leaving_deadline(const struct core *core)
     return due_ns;
 }
 
-/* Inserts the machine in the order of machines, regardless of the order of arrival. */
+/* Begins the wait for saves on the machine. The list of leaving machines stays in the order of machines. */
 static void begin_leaving(struct core *core, struct machine *machine, int64_t leave_ns, int64_t now_ns)
 {
     CHECK(leave_ns > now_ns);
@@ -202,7 +203,7 @@ static void begin_leaving(struct core *core, struct machine *machine, int64_t le
     core_leaving_restored(core);
 }
 
-/* Notes a maintenance: people, and not a fault, take the machine out of service. */
+/* Records at the machine's JobSets that people, and not a fault, take the machine out of service. */
 static void note_maintenance(struct core *core, struct step *step, const struct machine *machine,
                              struct str why)
 {
@@ -244,8 +245,8 @@ static void vacate(struct core *core, struct step *step, const struct health_ord
         stop_tasks(core, step, order->machine, order->fault);
 }
 
-/* Stops leaving machines whose tasks have saved or whose time is over, and forgets those that are healthy
- * again. */
+/* Stops the tasks of leaving machines whose tasks have saved or whose time has expired. Ends the wait of
+ * machines that are no longer quarantined. Returns whether a wait ended. */
 static bool end_leaving(struct core *core, struct step *step)
 {
     bool any = false;
@@ -265,7 +266,7 @@ static bool end_leaving(struct core *core, struct step *step)
     return any;
 }
 
-/* Whether tasks may run on a machine in this state. */
+/* Returns whether tasks may run on a machine in this state. */
 static bool may_work(enum isolation isolation)
 {
     return !isolation_is_out(isolation) || isolation == ISOLATION_DRAINING;
@@ -299,7 +300,8 @@ bool core_isolate(struct core *core, struct step *step)
             vacate(core, step, &order);
         else if (order.isolation == ISOLATION_DRAINING && works && !order.fault) {
             jobs_replace(step, order.machine, STR("it is to be free for maintenance"));
-            jobs_notice_drain(step, order.machine, DRAIN_MAINTENANCE); /* tasks have the notice's time */
+            /* the maintenance waits for its notice */
+            jobs_notice_drain(step, order.machine, DRAIN_MAINTENANCE);
         }
         repairs_watch(step, order.machine);
     }

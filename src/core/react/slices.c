@@ -1,5 +1,5 @@
-/* slices.c - hands the state of slices to their JobSets: connected, failed, lost, other routing tables, to be
- * moved from a drained cube. */
+/* slices.c - hands the state of slices to their JobSets: connected, failed, lost, rerouted, or to be moved
+ * from a drained cube. */
 #include "core/gang/gang.h"
 #include "core/react/react.h"
 #include "core/recover/recover.h"
@@ -7,7 +7,7 @@
 /* The longest time in which ranks may save before their slice moves. */
 #define SLICE_SAVE_MAX_NS (900 * NS_PER_SECOND)
 
-/* A slice lives as long as its JobSet has tasks on machines. */
+/* Ends slices whose JobSets have no gang on machines any more. Returns whether there was one. */
 static bool end_unneeded(struct step *step)
 {
     bool some = false;
@@ -31,8 +31,8 @@ static void give_up(struct step *step, struct jobset *jobset, struct str why)
     slice_end(step, jobset->uid);
 }
 
-/* All tasks leave the slice; the JobSet's recovery makes them anew, and they find other cubes or wait.
- * False: all are ending already. */
+/* Ends the tasks of a lost slice. The JobSet's recovery replaces them, and they find other cubes or wait.
+ * Returns false if all of them are ending already. */
 static bool leave(struct step *step, struct jobset *jobset, struct slice *slice, struct str why)
 {
     CHECK(slice->lost && !slice->told);
@@ -76,8 +76,8 @@ static bool has_elsewhere(const struct step *step, const struct slice *slice)
     return slice_choose(step->slices, step->cluster, &want, &place, &why);
 }
 
-/* Whether the slice is on a drained cube, and its ranks have had their time to save. Gives them notice once
- * other cubes are free. */
+/* Returns whether the slice is on a drained cube and its ranks have saved, or have had their time to. Sends
+ * them a notice once other cubes are free. */
 static bool move_is_due(struct step *step, struct jobset *jobset, struct slice *slice)
 {
     CHECK(slice->jobset == jobset->uid && slice->place.pod < step->slices->pod_count);
@@ -105,10 +105,10 @@ void core_slices_leave(struct step *step)
     for (size_t i = step->slices->list.len; i-- > 0;) {
         struct slice *slice = step->slices->list.items[i];
         struct jobset *jobset = jobs_find_uid(step->jobs, slice->jobset);
-        /* An end that the event brought is answered first: its task may keep its place. */
+        /* Losses of this step are answered first, because their tasks may keep their places. */
         if (!jobset || jobset->recovery.incident.losses.len > 0 || !move_is_due(step, jobset, slice))
             continue;
-        slice->lost = slice->told = true; /* the JobSet's recovery places the gang anew */
+        slice->lost = slice->told = true; /* the JobSet's recovery places the gang on other cubes */
         step->slices->pods[slice->place.pod]->stale = true;
         jobs_slice_leave(step, jobset, STR("a cube of it is drained"));
     }
@@ -125,7 +125,7 @@ static void reroute(struct step *step, const struct jobset *jobset, struct slice
               STR_ARG(buf_str(&slice->tables_name)));
 }
 
-/* Returns whether jobs must settle again. */
+/* Hands a new state of the slice to its JobSet. Returns whether jobs must settle again. */
 static bool act(struct step *step, struct jobset *jobset, struct slice *slice)
 {
     CHECK(!slice->told);
@@ -172,7 +172,7 @@ bool core_slices_act(struct core *core, struct step *step)
         else if (slice_wants_tables(slice))
             reroute(step, jobset, slice);
         if (move_is_due(step, jobset, slice) && slice->leave_ns > step->now_ns)
-            slice->leave_ns = step->now_ns; /* it leaves in the next step, which is due at once */
+            slice->leave_ns = step->now_ns; /* the slice is left in the next step, which is due at once */
     }
     for (size_t p = 0; p < slices->pod_count; p++)
         if (pod_wants_count(step, slices->pods[p]))

@@ -1,10 +1,10 @@
-/* slow.c - turns windows of step times into faults of machines. pace/ decides which rank is slow; this
- * file decides the consequences for its machine and its JobSet. */
+/* slow.c - windows of step times become faults of machines. pace/ decides which rank is slow; this file
+ * carries out the consequences for its machine and its JobSet. */
 #include "core/react/react.h"
 
 #define PACE_CODE STR("pace/slow")
 
-/* Returns the running task of a slot; NULL: none. */
+/* Returns the newest task of a slot, or NULL if there is none. */
 static const struct task *task_of_slot(const struct jobset *jobset, uint32_t slot)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {
@@ -15,7 +15,7 @@ static const struct task *task_of_slot(const struct jobset *jobset, uint32_t slo
     return NULL;
 }
 
-/* Returns where the slots of each replicated job end, whose ranks are peers. */
+/* Sets *ret_ends to the ends of the replicated jobs' slots, whose ranks are peers. Returns their number. */
 static size_t peer_groups(const struct jobset *jobset, struct arena *arena, uint32_t **ret_ends)
 {
     CHECK(jobset->widths || jobset->spec.rjob_count == 0);
@@ -32,7 +32,7 @@ static size_t peer_groups(const struct jobset *jobset, struct arena *arena, uint
     return groups;
 }
 
-/* Whether none of the JobSet's ranks on this machine is slow, or becoming slow. */
+/* Returns whether none of the JobSet's ranks on this machine is slow, or becoming slow. */
 static bool all_are_well(const struct core *core, const struct jobset *jobset, const struct machine *machine)
 {
     list_for_each(node, &core->jobs.machine_tasks[machine->id])
@@ -83,7 +83,7 @@ static void take_finding(struct core *core, struct step *step, const struct pace
         return;
     step_note(step, true, "SlowMachine", ref_jobset(jobset), STR_FORMAT ": " STR_FORMAT,
               STR_ARG(machine->name), STR_ARG(buf_str(&evidence)));
-    /* A machine that becomes suspect now affects all its JobSets (core_sub_health). The fault table may
+    /* If the machine becomes suspect only now, core_sub_health moves all its JobSets. The fault table may
      * give the code no level. */
     if (suspect && fault->level >= LEVEL_SUB_HEALTH)
         jobs_move(step, machine, jobset, buf_str(&evidence));

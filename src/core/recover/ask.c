@@ -1,16 +1,16 @@
-/* ask.c - the losses that the ladder answers: those of a JobSet, or of a Job without one, whose ranks
- * have all said that they can rejoin, or that asks for the ladder by an annotation. All others follow
- * their failure policy. This file makes the ladder's question from tasks and machines; the answer is kept
- * in the JobSet.
+/* ask.c - questions to the ladder. The ladder answers the losses of a JobSet, or of a Job without one, whose
+ * ranks have all reported that they can rejoin, or that asks for the ladder by an annotation. All other
+ * losses follow their failure policy. This file makes the ladder's question from tasks and machines; the
+ * answer is kept in the JobSet.
  *
- * A process that ends by itself counts towards maxRestarts (backoffLimit) of its JobSet, unless a budget
- * of its cause bounds it; acts of infrastructure never count. */
+ * A process that ends unasked counts towards maxRestarts (backoffLimit) of its JobSet, unless a budget of its
+ * cause bounds such ends. Losses that infrastructure caused never count. */
 #include "core/recover/ask.h"
 
 #include "core/recover/internal.h"
 
-/* Whether every living rank has joined and can go on under another attempt. `midst`: of an incident; ranks
- * that are not back yet have said so before, or replace one that has. */
+/* Returns whether every living rank has joined and can continue under another attempt. With `midst`, during
+ * an incident, ranks that have not joined again count by their last report, or replace a rank that could. */
 static bool living_can_rejoin(const struct jobset *jobset, bool midst)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {
@@ -27,7 +27,7 @@ static bool living_can_rejoin(const struct jobset *jobset, bool midst)
     return true;
 }
 
-/* Whether the processes that survive the incident can go on, and those that ended could have. */
+/* Returns whether the processes that survive the incident can rejoin, and those that ended could have. */
 static bool all_can_rejoin(const struct step *step, const struct jobset *jobset,
                            const struct incident *incident)
 {
@@ -42,8 +42,8 @@ static bool all_can_rejoin(const struct step *step, const struct jobset *jobset,
     return living_can_rejoin(jobset, jobset_keeps(jobset));
 }
 
-/* Whether the whole JobSet has run before. Until then its Jobs make new Pods, and no process waits for
- * them. */
+/* Returns whether the whole JobSet has run, so that the ladder may apply. Until then its Jobs make new Pods,
+ * and no process waits for them. */
 static bool is_under_way(const struct jobset *jobset)
 {
     return jobset->form != FORM_POD && !jobset->deleted_ns && !jobset->hidden && !jobset_finished(jobset) &&
@@ -63,7 +63,7 @@ bool recovery_may_retry_soon(const struct jobset *jobset)
            living_can_rejoin(jobset, true);
 }
 
-/* Whether no more failures of its own are allowed. */
+/* Returns whether no further failure of the task's own is allowed. */
 static bool is_exhausted(const struct task *culprit)
 {
     CHECK(!task_is_spare(culprit));
@@ -73,7 +73,7 @@ static bool is_exhausted(const struct task *culprit)
     return recovery_charges_job(culprit) ? inplace_is_exhausted(culprit) : !attempt_within_max(job->jobset);
 }
 
-/* --- what happened ---------------------------------------------------------------------------- */
+/* --- judging a loss --------------------------------------------------------------------------- */
 
 static enum loss_cause cause_of(const struct task *task, enum task_end end)
 {
@@ -88,7 +88,7 @@ static enum loss_cause cause_of(const struct task *task, enum task_end end)
     return task->oom ? LOSS_OUT_OF_MEMORY : LOSS_EXIT;
 }
 
-/* Whether the machine is out of service, or suspect, or the same start failed there before. */
+/* Returns whether the machine is out of service or suspect, or the same start failed there before. */
 static bool place_is_bad(const struct step *step, const struct task *task, enum task_end end)
 {
     CHECK(task->machine < step->cluster->machine_count);
@@ -113,7 +113,7 @@ void recovery_judge(const struct step *step, const struct task *task, struct los
                       step->now_ns - task->started_ns >= LADDER_RUN_NS;
 }
 
-/* --- what can be done about it ---------------------------------------------------------------- */
+/* --- means ------------------------------------------------------------------------------------ */
 
 static void means_of(const struct step *step, const struct task *culprit, bool counted,
                      struct ladder_means *ret)
@@ -137,7 +137,7 @@ static void means_not(const char *why, struct ladder_means *ret)
         ret->lacks[rung] = why;
 }
 
-/* --- the ladder's question, by the trouble; each returns false where the ladder does not apply ---------- */
+/* --- questions, by trouble; each returns false where the ladder does not apply -------------------------- */
 
 static bool put_losses(const struct step *step, const struct jobset *jobset, const struct incident *incident,
                        struct recovery *recovery, struct ladder_means *ret_means)
@@ -155,7 +155,7 @@ static bool put_losses(const struct step *step, const struct jobset *jobset, con
     return true;
 }
 
-/* The rung that is under way, before `limit`; RUNG_NONE: none is. */
+/* Returns the rung that is under way if it is finer than `limit`, else RUNG_NONE. */
 static enum rung rung_below(const struct jobset *jobset, enum rung limit)
 {
     enum rung rung = (enum rung)jobset->recovery.ladder.rung;
@@ -252,8 +252,8 @@ struct recovery recovery_ask(const struct step *step, const struct jobset *jobse
     struct ladder_means means;
     if (!put_trouble(step, jobset, trouble, &recovery, &means))
         return (struct recovery){.rung = RUNG_REQUEUE};
-    /* Asked on a copy of its memory, as if the incident were counted already; the copy shares memory that
-     * stays untouched. */
+    /* Asks on a copy of the ladder, in which the incident is counted already. The copy shares the list of
+     * uses, which stays unchanged. */
     struct ladder ladder = jobset->recovery.ladder;
     const struct ladder_incident *incident = &recovery.incident;
     if (!incident->again && incident->below == RUNG_NONE)
@@ -270,7 +270,7 @@ struct recovery recovery_ask(const struct step *step, const struct jobset *jobse
     return recovery;
 }
 
-/* --- it is done ------------------------------------------------------------------------------- */
+/* --- beginning a rung ------------------------------------------------------------------------- */
 
 void recovery_begin(struct step *step, struct jobset *jobset, const struct recovery *recovery, bool same)
 {

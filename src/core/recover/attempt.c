@@ -28,7 +28,7 @@ static bool rule_matches(const struct failure_rule *rule, const struct job *job)
     return false;
 }
 
-/* Returns the job that failed first among those that the rule matches (NULL: any rule). */
+/* Returns the Job that failed first among those that the rule matches, or among all if `rule` is NULL. */
 static struct job *first_failed(const struct jobset *jobset, const struct failure_rule *rule)
 {
     struct job *first = NULL;
@@ -93,8 +93,8 @@ static void begin_requeue(struct step *step, struct jobset *jobset, const struct
               STR_ARG(recovery_passed(recovery, &arena)));
 }
 
-/* Whether the JobSet is not charged for the failure: infrastructure caused it, and the ladder applies to
- * the JobSet. */
+/* Returns whether the JobSet is not charged for the failure, because infrastructure caused it, and the ladder
+ * applies to the JobSet. */
 static bool is_forgiven(const struct jobset *jobset, const struct recovery *recovery)
 {
     return jobset->form == FORM_JOBSET && recovery->holds && loss_is_infrastructure(recovery->incident.cause);

@@ -1,11 +1,11 @@
-/* backoff.c - how long a workload that crashes is held back before it runs again.
+/* backoff.c - the wait of a workload that crashes repeatedly before it runs again.
  *
- * The first crash is answered at once, and so are the acts of infrastructure and of people: a lost
+ * The workload runs again at once after a first crash, and after acts of infrastructure and of people: a lost
  * machine, an eviction, a fence. A second crash in a row is followed by a wait of backoff_first_ns, each
  * further one by a wait of twice the last, up to backoff_max_ns (ladder/ladder.h; annotation
- * phalanx.dev/restart-backoff). So ten lives outlast a file server that is away for half a minute. The row
- * ends with a step beyond all earlier ones, or with a run of LADDER_RUN_NS. Workloads under the ladder
- * wait as ladder/ladder.c says instead. */
+ * phalanx.dev/restart-backoff). With ten restarts a workload thus outlasts a file server that is away for
+ * half a minute. The row ends with a step beyond all earlier ones, or with a run of LADDER_RUN_NS. Workloads
+ * under the ladder wait as ladder/ladder.c decides instead. */
 #include "core/recover/internal.h"
 
 #include "base/backoff.h"
@@ -42,14 +42,15 @@ void backoff_begin(const struct step *step, struct jobset *jobset, const struct 
     crashes->due_ns = wait_ns ? step->now_ns + wait_ns : 0;
 }
 
-/* Returns when a JobSet may begin again whose restarts follow each other closely. */
+/* Returns the stamp from which a JobSet may begin again whose restarts follow each other closely; 0: at
+ * once. */
 static int64_t loop_due(const struct jobset *jobset)
 {
     if (jobset->history.record_count < RESTART_RECORDS_MAX)
         return 0;
     for (size_t i = 0; i < RESTART_RECORDS_MAX; i++)
         if (jobset->history.records[i].stepped_ns)
-            return 0; /* it makes progress between its restarts, so the failures come from outside */
+            return 0; /* the JobSet makes progress between restarts, so the failures come from outside */
     _Static_assert(RESTART_RECORDS_MAX > 0, "a window of restarts");
     return restart_back(&jobset->history, RESTART_RECORDS_MAX - 1)->fault_ns + RESTART_WINDOW_NS;
 }

@@ -1,13 +1,13 @@
-/* catch_up.c - a controller whose log was restored from a backup meets machines that have seen attempts
- * of the lost part.
+/* catch_up.c - machines that know newer attempts than the log, which was restored from a backup and lacks its
+ * newest part.
  *
- * Agents say with each hello which attempts they have seen, and fence every START of an older one. The
- * lost attempts cannot be known, so the workload goes on with the attempt after the newest, made anew as a
- * whole, at once. This is no failure: it counts towards no limit, no machine is blamed, and no progress is
- * expected. If another machine knows a still newer attempt, the same happens again.
+ * Agents report with each hello the attempts that they have seen, and refuse every START of an older one. The
+ * log cannot know the lost attempts, so the whole workload begins again at once, as the attempt after the
+ * newest. This does not count as a failure, no machine is blamed, and no progress is expected. If another
+ * machine knows a still newer attempt, the workload begins again once more.
  *
- * The restored controller may have begun an attempt of its own that has the number of a lost one. The epoch
- * tells them apart: the lost one is of an older epoch than the one that began it here.
+ * The restored controller may have begun an attempt with the number of a lost one. The epoch tells them
+ * apart: the lost attempt has an older epoch.
  */
 #include "core/recover/internal.h"
 
@@ -38,7 +38,7 @@ void catch_up_note(struct step *step, struct task *task, const struct task_repor
     CHECK(task->machine != MACHINE_NONE);
     struct jobset *jobset = task->job->jobset;
     int64_t seen = (int64_t)report->attempt_plus_1 - 1;
-    if (seen > task->attempt) /* told of it by the lost part, which may have given it any rank */
+    if (seen > task->attempt) /* the lost part has moved the task to that attempt, with any rank */
         hearing_stranger(step, task->uid);
     if (!task->job->doomed && seen > jobset->attempt && seen < INT32_MAX)
         take_seen(step, jobset, &step->cluster->machines[task->machine], (int32_t)seen);
@@ -71,7 +71,7 @@ bool catch_up_ends(struct step *step, struct task *task)
     return true;
 }
 
-/* A Job without a JobSet is not made anew: its Pods are. */
+/* Replaces the Jobs of a JobSet, or the Pods of a Job without a JobSet. */
 static void begin_again(struct step *step, struct jobset *jobset)
 {
     CHECK(jobset->form != FORM_POD && jobset->executions >= 0);

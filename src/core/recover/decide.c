@@ -1,13 +1,13 @@
-/* decide.c - the answer to an incident: all losses of a JobSet that one step brought (ladder/incident.h).
+/* decide.c - the answer to an incident: all losses of a JobSet in one step (ladder/incident.h).
  *
- * The end of a process is only noted when it is reported; until the step settles the task is *dead*: it keeps
- * its state and its place, and does nothing. Then one function reads the whole incident, finds the loss that
- * explains the others, asks the ladder once, and carries the answer out for each task, the root first: the
- * task stays in its place for the next attempt (parked), or ends and is counted by its Job.
+ * The end of a process is only noted when it is reported. Until the step settles the task is *dead*: it keeps
+ * its state and its place. Then one function reads the whole incident, finds the loss that explains the
+ * others, and asks the ladder once. It carries the answer out for each task, the root first: the task stays
+ * in its place for the next attempt (parked), or ends and is counted by its Job.
  */
 #include "core/recover/internal.h"
 
-/* Whether the task's end is wanted, so that nothing has to be decided. */
+/* Returns whether the task's end is wanted, so that it needs no answer. */
 static bool is_asked(const struct task *task)
 {
     return task->doomed || task->job->doomed || task->job->state != JOB_ACTIVE || job_is_hidden(task->job);
@@ -19,10 +19,10 @@ static bool succeeds(const struct task *task)
            !task->evicted;
 }
 
-/* --- what happened ---------------------------------------------------------------------------- */
+/* --- judging the losses ----------------------------------------------------------------------- */
 
-/* Whether the dead task can keep its place for another attempt: no, if it is lost with its machine, has done
- * its work, or is not wanted any more. */
+/* Returns whether the dead task can keep its place for another attempt. It cannot if it was lost with its
+ * machine, has succeeded, or is not wanted any more. */
 static bool can_stay(const struct step *step, const struct task *task)
 {
     CHECK(!task_is_spare(task));
@@ -36,8 +36,8 @@ static bool can_stay(const struct step *step, const struct task *task)
            !task->job->doomed && task->job->state == JOB_ACTIVE;
 }
 
-/* Whether the ladder may answer the loss. A task that stays for the attempt that is being prepared is no
- * news. */
+/* Returns whether the ladder may answer the loss. A task that keeps its place for the attempt that is being
+ * prepared needs no new answer. */
 static bool asks(const struct step *step, const struct task *task)
 {
     const struct jobset *jobset = task->job->jobset;
@@ -46,7 +46,7 @@ static bool asks(const struct step *step, const struct task *task)
            !task_is_away(task) && jobset->recovery.state != RECOVERY_DUMPING && !stays;
 }
 
-/* Whether the task left the signature that explains what happened in this attempt. */
+/* Returns whether the task left the signature that explains the end of this attempt. */
 static bool is_proven(const struct step *step, const struct task *task)
 {
     const struct end_signature *root = end_signatures_root(&task->job->jobset->history.signatures);
@@ -68,10 +68,10 @@ void incident_judge(const struct step *step, struct incident *incident)
     }
 }
 
-/* --- carrying it out -------------------------------------------------------------------------- */
+/* --- carrying out the answer ------------------------------------------------------------------ */
 
-/* Keeps the dead task in its place for the next attempt, which begins if none is being prepared; false: it
- * does not stay. */
+/* Keeps the dead task in its place for the next attempt, and begins to prepare one if none is being prepared.
+ * Returns false if the task cannot stay. */
 static bool stay(struct step *step, struct task *task, const struct incident *incident,
                  const struct loss *loss, const struct recovery *recovery)
 {
@@ -81,7 +81,7 @@ static bool stay(struct step *step, struct task *task, const struct incident *in
     if (!can_stay(step, task))
         return false;
     if (!parks && task_is_away(task)) {
-        inplace_park(step, task); /* the replica was absent, so no peer has lost it */
+        inplace_park(step, task); /* the replica was absent, so no peer has lost the task */
         return true;
     }
     if (job_policy_fails(task->job, task) || (!parks && recovery->no_progress) ||
@@ -95,15 +95,15 @@ static bool stay(struct step *step, struct task *task, const struct incident *in
     return true;
 }
 
-/* Whether the ladder has used up the Pod's restarts. Runs that the ladder restarted in the Pod of a plain
- * Job count as failed Pods. */
+/* Returns whether the ladder has used up the Pod's restarts. Runs that the ladder restarted in the Pod of a
+ * Job without a JobSet count as failed Pods. */
 static bool ladder_ran_out(const struct job *job, const struct task *task)
 {
     return job->jobset->form == FORM_JOB && task->can_rejoin && task->end == END_EXIT &&
            job->failed + job_container_restarts(job, task) > (uint64_t)job->rjob->job.backoff_limit;
 }
 
-/* Counts the failure of a task that the ladder does not answer; its policies say what follows. */
+/* Counts the failure of a task that the ladder does not answer, and applies the policies of its Job. */
 static void fail_task(struct step *step, struct task *task, const struct recovery *recovery)
 {
     CHECK(task->state == TASK_FAILED && task->job->jobset->recovery.state != RECOVERY_DUMPING);
@@ -121,14 +121,14 @@ static void fail_task(struct step *step, struct task *task, const struct recover
                    ladder_ran_out(job, task);
     if (job->state == JOB_ACTIVE && (inplace_is_asked(job->jobset) || inplace_is_shared(task)) &&
         inplace_may(task))
-        inplace_begin(step, job->jobset, task, NULL); /* the task is made anew, and its peers run again */
+        inplace_begin(step, job->jobset, task, NULL); /* a new task is made, and its peers run again */
     else if (job->state == JOB_ACTIVE && ran_out)
         job_fail(step, job, "BackoffLimitExceeded", "Job has reached the specified backoff limit");
     if (job->state == JOB_ACTIVE && (task->end == END_EXIT || task->end == END_REFUSED))
         job_retry_later(step, job, task);
 }
 
-/* Answers for a task that has ended. */
+/* Carries the answer out for a task that has ended. */
 static void answer_end(struct step *step, struct task *task, const struct recovery *recovery)
 {
     struct job *job = task->job;
@@ -147,7 +147,7 @@ static void answer_end(struct step *step, struct task *task, const struct recove
         step_note(step, true, task->end == END_MACHINE_LOST ? "MachineLost" : "Failed", ref_task(task),
                   STR_FORMAT, STR_ARG(task->message));
     if (task_is_away(
-            task)) /* an absent replica is not missed: it is made again, and placed when there is room */
+            task)) /* no rank waits for an absent replica: its task is made again, and placed when possible */
         return;
     bool barred = job_policy_fails(job, task);
     if (jobset->recovery.state == RECOVERY_DUMPING)
@@ -155,7 +155,7 @@ static void answer_end(struct step *step, struct task *task, const struct recove
     else if (!barred && recovery->rung == RUNG_DUMP)
         dump_begin(step, jobset, task, recovery);
     else if (!barred && recovery->rung != RUNG_REQUEUE)
-        inplace_begin(step, jobset, task, recovery); /* the task is made anew */
+        inplace_begin(step, jobset, task, recovery); /* a new task is made */
     else
         fail_task(step, task, recovery);
 }
@@ -167,7 +167,7 @@ static void note_start(struct jobset *jobset, const struct task *task, bool agai
     vec_push(&jobset->work.starts, due);
 }
 
-/* Notes the task that waited for the end of this one. */
+/* Notes that the start of the task which waited for the end of this one may be due. */
 static void note_successor(const struct task *task)
 {
     CHECK(task->end != END_NONE && !task_is_spare(task));
@@ -183,7 +183,7 @@ static void answer(struct step *step, const struct incident *incident, const str
     CHECK(loss->end != END_NONE);
     const struct recovery none = {.rung = RUNG_REQUEUE};
     struct task *task = jobs_find_task(step->jobs, loss->task);
-    if (!task) /* it ended at once, and its Job has gone since */
+    if (!task) /* the task ended at once, and its Job was removed since */
         return;
     if (!loss->asks)
         recovery = &none;
@@ -200,8 +200,8 @@ static void answer(struct step *step, const struct incident *incident, const str
     jobset_mark(step, task->job->jobset);
 }
 
-/* Repeats an order to start that was lost. A task that the answer stopped meanwhile has no process to wait
- * for. */
+/* Repeats an order to start that was lost. A task that the answer has stopped meanwhile has no process to
+ * wait for, and ends here. */
 static void start_again(struct step *step, struct task *task)
 {
     if (task->state == TASK_STARTING && !task_is_dead(task)) {
@@ -251,7 +251,7 @@ static void answer_all(struct step *step, struct jobset *jobset, struct incident
     for (size_t i = 0; i < incident->losses.len; i++) {
         const struct loss *loss = &incident->losses.items[i];
         if (loss->asks &&
-            !decided) { /* ends that precede the root's in the log may leave nothing to go on with */
+            !decided) { /* asked only now: ends that precede the first one may rule a rung out */
             decided = true;
             recovery = recovery_ask(step, jobset, (struct trouble){TROUBLE_LOSSES, .incident = incident});
             answer(step, incident, root, &recovery);

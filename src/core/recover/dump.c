@@ -1,11 +1,11 @@
 /* dump.c - a dying checkpoint: before all of a JobSet runs again, its surviving processes write the state
  * of all ranks, which they hold in memory, to storage (src/job/checkpoint/dump.c).
  *
- * The dump is an attempt of its own, in which only survivors are members: they are told to rejoin with the
- * flag DUMP, as contiguous ranks of a smaller world, and each reports its part as saved. With the last
- * report the step is committed, and the failure policy goes on from there. Meanwhile the JobSet is
- * `parking`: nothing starts. If a survivor is lost, another such attempt begins with the rest. If a member
- * that has joined exits by itself, the shards were not complete, and the last committed step counts.
+ * The dump is a separate attempt, whose members are the survivors only. They are told to rejoin with the flag
+ * DUMP, as contiguous ranks of a smaller world, and each reports its part as saved. With the last report the
+ * step is committed, and the failure policy continues from there. No task starts during the dump. If a
+ * survivor is lost, another such attempt begins with the rest. If a member that has joined exits, the shards
+ * were not complete, and the last committed step counts.
  */
 #include "core/recover/internal.h"
 
@@ -34,7 +34,7 @@ void dump_begin(struct step *step, struct jobset *jobset, struct task *culprit,
     CHECK(recovery->rung == RUNG_DUMP && jobset->recovery.state != RECOVERY_DUMPING);
     struct arena arena ARENA_CLEANUP = {0};
     bool same = restart_is_same_incident(step, jobset, culprit);
-    if (!jobset_parks(jobset)) { /* otherwise no task has heard of the attempt that is being prepared */
+    if (!jobset_parks(jobset)) { /* otherwise no task knows the attempt that is being prepared */
         restart_begin(step, jobset, jobset->attempt + 1, NULL, culprit);
         attempt_raise(step, jobset, jobset->attempt + 1);
         jobset->recovery.counted = false;
@@ -48,7 +48,7 @@ void dump_begin(struct step *step, struct jobset *jobset, struct task *culprit,
               STR_ARG(recovery_passed(recovery, &arena)));
     keep_or_stop(step, jobset, culprit);
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
-    jobset_mark(step, jobset); /* the members are told when all losses of this step are known */
+    jobset_mark(step, jobset); /* dump_go_on tells the members when all losses of this step are known */
 }
 
 static bool waits(const struct task *task)
@@ -93,8 +93,8 @@ static bool is_saved(const struct jobset *jobset)
     return jobset->checkpoint.committed_step >= 0 && jobset->checkpoint.committed_attempt == jobset->attempt;
 }
 
-/* Fails the Jobs that have lost ranks, for the failure policy to answer. If there is no policy, the
- * survivors would wait for ranks that no Job makes. */
+/* Fails the Jobs that have lost ranks, for the failure policy to answer. Otherwise the survivors would wait
+ * for ranks that no Job makes. */
 static void fail_lacking(struct step *step, struct jobset *jobset)
 {
     CHECK(jobset->recovery.state == RECOVERY_SAVED || jobset->recovery.state == RECOVERY_REFUSED);

@@ -1,14 +1,15 @@
-/* hearing.c - a log that was restored from a backup: nothing starts from it before every machine was heard.
+/* hearing.c - the wait after a boot on a log that was restored from a backup: no task starts before every
+ * machine has been heard.
  *
- * The lost part of the log may have started tasks that this log does not know, on any machine: a rank that
- * is started now could be there twice. An agent that says hello names the tasks that live there, and is
- * told to stop those that are not known, and those that the lost part has told of a newer attempt, in which
- * they may have any rank. An agent that does not say hello ends them itself, as soon as its lease is over
- * (agent/agent.h). So START and Rejoin wait until every machine has said hello since the boot and all these
- * tasks have ended, but not longer than the leases last. A hello renews the lease of its machine, and with
- * it the time in which such a task that was named there must end.
+ * The lost part of the log may have started tasks that this log does not know, on any machine. A rank that
+ * starts now could therefore exist twice. An agent that says hello names the tasks that live on its machine.
+ * It is told to stop those that this log does not know, and those that the lost part has moved to a newer
+ * attempt, in which they may have any rank. An agent that does not say hello ends its tasks when its lease
+ * expires (agent/agent.h). START and Rejoin wait until every machine has said hello since the boot and all
+ * these tasks have ended, but no longer than the leases last. A hello renews the lease of its machine, and so
+ * extends the time in which such a task must end.
  *
- * A slice whose switches were not all read since waits for that, too (slice/slice.h, `unread`).
+ * A slice also waits until all its switches have been read since the boot (slice/slice.h, `unread`).
  *
  * A hold of the leases that only the lost part knows is not waited for.
  */
@@ -93,7 +94,7 @@ int64_t hearing_deadline(const struct hearing *hearing, int64_t now_ns, int64_t 
 {
     if (hearing->until_ns == 0)
         return jobs_ns;
-    int64_t soon_ns = now_ns + TICK_NS; /* a JobSet whose time has come may have to wait */
+    int64_t soon_ns = now_ns + TICK_NS; /* a JobSet that is due may have to wait */
     jobs_ns = jobs_ns > soon_ns ? jobs_ns : soon_ns;
     return jobs_ns < hearing->until_ns ? jobs_ns : hearing->until_ns;
 }

@@ -1,24 +1,24 @@
-/* inplace.c - restarts in place: when a task fails, all tasks of the JobSet run again where they are, by
- * restartStrategy InPlaceRestart, or because a rank that has joined through libphalanx failed under
- * restartPolicy OnFailure.
+/* inplace.c - restarts in place: when a task fails, all tasks of the JobSet run again where they are. The
+ * reason is restartStrategy InPlaceRestart, or restartPolicy OnFailure of a rank that has joined through
+ * libphalanx.
  *
  * Jobs, Pods and their chips stay. Each process is ended, and when all are known to be dead they start
  * together as the next attempt (JobSet's barrier, without an agent in every pod). A task that ends
- * meanwhile is *parked*: PLACED, with its chips, under the same Pod. A task that is lost with its machine
- * is made anew by its Job and placed elsewhere; the others wait for it, at most PARK_LIMIT_NS: then the
- * JobSet is restarted as Recreate does. As upstream, status.restarts counts only such restarts, and
+ * meanwhile is *parked*: PLACED, with its chips, under the same Pod. For a task that was lost with its
+ * machine the Job makes a new one, which is placed elsewhere. The others wait for it, at most PARK_LIMIT_NS;
+ * then the JobSet is restarted as Recreate does. As upstream, status.restarts counts only such restarts, and
  * maxRestarts bounds both kinds together.
  *
- * OnFailure means that a container runs again in its Pod, and the machine restarts it alone while its
- * process has joined no peers. Once joined, the peers have lost the rank with its process, and a new
- * process could not rejoin their attempt. All of them therefore run again, and the failure counts once
- * towards the backoffLimit of the rank's Job, after the kubelet's back-off. The restart replaces a
- * container's restart, so maxRestarts does not apply.
+ * Under OnFailure a container runs again in its Pod. The machine restarts the container alone while its
+ * process has joined no peers. Once it has joined, the peers lose the rank with its process, and a new
+ * process could not rejoin their attempt. All of them therefore run again. The failure counts once towards
+ * the backoffLimit of the rank's Job, after the kubelet's back-off. Because the restart replaces a
+ * container's restart, maxRestarts does not apply.
  *
  * Under the ladder (ladder/ladder.h), processes that can rejoin are not ended: they wait (rejoin.c) while
- * lost tasks are parked or made anew, as above. Such processes are *keepers*.
+ * lost tasks are parked or replaced, as above. Such processes are *keepers*.
  *
- * jobset.sigs.k8s.io/disable-in-place-restart: "true" on the JobSet makes its failures ordinary ones.
+ * The annotation jobset.sigs.k8s.io/disable-in-place-restart: "true" of a JobSet turns all of this off.
  */
 #include "core/recover/internal.h"
 
@@ -72,8 +72,8 @@ static int32_t open_tasks(const struct job *job)
     return job->rjob->job.completions < 0 || most < open ? most : open;
 }
 
-/* Whether every task that the job needs has its place, and only keepers run. A place that is being tested
- * counts unless `tested` asks for the test's end: the task may move yet. */
+/* Returns whether every task that the Job needs has its place, and only keepers run. With `tested`, a place
+ * that is still being tested does not count, because the task may yet move. */
 static bool job_is_parked(const struct job *job, bool tested)
 {
     int32_t placed = 0;
@@ -136,7 +136,7 @@ static int64_t grace_max_ns(const struct jobset *jobset)
     return (most_s < PARK_LIMIT_NS / NS_PER_SECOND ? most_s : PARK_LIMIT_NS / NS_PER_SECOND) * NS_PER_SECOND;
 }
 
-/* Returns when the JobSet stops waiting for places, or, after a back-off, begins to look for them. */
+/* Returns the stamp at which the JobSet stops waiting for places, or at which its back-off ends. */
 static int64_t park_deadline(const struct jobset *jobset)
 {
     CHECK(jobset_parks(jobset) && jobset->recovery.since_ns > 0);
@@ -170,7 +170,7 @@ static bool has_left(const struct job *job)
     return false;
 }
 
-/* Starts the tasks that were placed and held back meanwhile, in the present attempt. */
+/* Starts the tasks that were placed while starts were held back, in the present attempt. */
 static void start_placed(struct step *step, struct jobset *jobset)
 {
     CHECK(!jobset_parks(jobset));
@@ -182,7 +182,7 @@ static void start_placed(struct step *step, struct jobset *jobset)
     }
 }
 
-/* Releases an orphaned Job's tasks: tasks that wait for another attempt end, the others go on. */
+/* Stops the tasks of an orphaned Job that wait for another attempt; the others continue. */
 static void let_go(struct step *step, struct job *job)
 {
     CHECK(job_is_hidden(job));
@@ -195,10 +195,10 @@ static void let_go(struct step *step, struct job *job)
     }
 }
 
-/* Gives up the attempt: places were missing for too long, or a rank has succeeded and will not come back.
- * A restart of the whole JobSet becomes a Recreate; a container's restart, or a recovery with keepers,
- * becomes the failure of the incomplete Jobs. Places that are still being tested are missing too if others
- * wait for them; if nobody does, their tasks start after the tests. */
+/* Gives up the attempt that is being prepared, because places were missing for too long, or because a rank
+ * has succeeded and will not return. A restart of the whole JobSet becomes a Recreate; a container's restart,
+ * or a recovery with keepers, becomes the failure of the incomplete Jobs. A place that is still being tested
+ * counts as missing if other tasks wait for it; otherwise its task starts after the test. */
 static void give_up(struct step *step, struct jobset *jobset)
 {
     CHECK(jobset_parks(jobset) && jobset->recovery.state != RECOVERY_DUMPING);
@@ -208,7 +208,7 @@ static void give_up(struct step *step, struct jobset *jobset)
         jobset->recovery.in_place_counted -=
             kept && jobset->recovery.counted; /* the failure policy counts it */
         inplace_cancel(jobset);
-        bool tested = kept && inplace_left_some(jobset); /* they have waited for the tests, in vain */
+        bool tested = kept && inplace_left_some(jobset); /* some have waited for the tests */
         for (uint32_t i = 0; i < jobset->job_count; i++) {
             struct job *job = jobset->jobs[i];
             if (job && job_is_hidden(job))
@@ -228,7 +228,8 @@ static void give_up(struct step *step, struct jobset *jobset)
     attempt_doom_jobs(step, jobset, 0, jobset->job_count);
 }
 
-/* Falls to another rung when places are missing at the end of the rung's time; false: no rung is left. */
+/* Falls to another rung when places are missing at the end of the present rung's time. Returns false if no
+ * rung is left. */
 static bool falls(struct step *step, struct jobset *jobset)
 {
     CHECK(jobset_parks(jobset));
@@ -251,8 +252,8 @@ static bool falls(struct step *step, struct jobset *jobset)
     return true;
 }
 
-/* Members of a dying checkpoint have been told ranks of this attempt that differ from their indexes, so tasks
- * that are made anew begin as the next attempt. */
+/* Ends the preparation of a restart for a JobSet that stops. Members of a dying checkpoint have ranks in this
+ * attempt that differ from their indexes, so new tasks then belong to the next attempt. */
 static void call_off(const struct step *step, struct jobset *jobset)
 {
     CHECK(jobset_parks(jobset));
@@ -274,7 +275,7 @@ void inplace_go_on(struct step *step, struct jobset *jobset)
     }
     if (jobset->recovery.state == RECOVERY_BACKING_OFF && jobset->recovery.since_ns <= step->now_ns)
         recovery_state_move(&jobset->recovery.state, RECOVERY_PARKED);
-    bool stops = jobset_suspends(jobset) && !suspend_waits(step, jobset); /* in this step */
+    bool stops = jobset_suspends(jobset) && !suspend_waits(step, jobset); /* the JobSet stops in this step */
     if (jobset_finished(jobset) || stops)
         call_off(step, jobset);
     else if (jobset->recovery.state == RECOVERY_DUMPING)
@@ -282,7 +283,7 @@ void inplace_go_on(struct step *step, struct jobset *jobset)
     else if (jobset_keeps(jobset) && inplace_has_succeeded(jobset))
         give_up(step, jobset);
     else if (jobset->recovery.state == RECOVERY_BACKING_OFF || step_is_hearing(step))
-        return; /* until its time has come, or every machine was heard (hearing.c): no place is missing yet */
+        return; /* during a back-off or the wait for machines (hearing.c) no place counts as missing */
     else if (shrink_settle(step, jobset) || all_parked(jobset))
         run_again(step, jobset);
     else if (park_deadline(jobset) <= step->now_ns && !falls(step, jobset))

@@ -1,5 +1,5 @@
-/* inplace_begin.c - a restart in place begins (inplace.c): how it is counted, and what becomes of the
- * processes that still live. */
+/* inplace_begin.c - the begin of a restart in place (inplace.c): its charge, its delay, and the processes
+ * that still live. */
 #include "base/backoff.h"
 #include "core/recover/internal.h"
 
@@ -18,7 +18,7 @@ static int64_t backoff_ns(const struct step *step, const struct task *culprit)
     return backoff_wait(BACKOFF_FIRST_NS, BACKOFF_MAX_NS, culprit->failed_runs - 1);
 }
 
-/* How a restart in place is counted. */
+/* The limits towards which a restart in place counts, and its delay. */
 struct charge {
     bool jobset;      /* towards maxRestarts */
     bool its_own;     /* towards the backoffLimit of the culprit's Job, after that task's back-off */
@@ -43,7 +43,7 @@ static struct charge charge_of(const struct step *step, const struct jobset *job
         charge.delay_ns = jobset->recovery.crashes.due_ns - step->now_ns;
     if (recovery && recovery->decision.wait_ns > charge.delay_ns)
         charge.delay_ns = recovery->decision.wait_ns;
-    int64_t loop_ns = recovery ? attempt_due(jobset) - step->now_ns : 0; /* as for Jobs that are made anew */
+    int64_t loop_ns = recovery ? attempt_due(jobset) - step->now_ns : 0; /* as for new Jobs */
     if (loop_ns > charge.delay_ns)
         charge.delay_ns = loop_ns;
     return charge;
@@ -106,7 +106,7 @@ void inplace_begin_planned(struct step *step, struct jobset *jobset, const char 
     jobset_mark(step, jobset);
 }
 
-/* Gives the JobSet up: its Jobs fail, and the failure policy answers. */
+/* Gives the attempt up: the JobSet's Jobs fail, and its failure policy answers. */
 static void give_all_up(struct step *step, struct jobset *jobset, const struct recovery *recovery)
 {
     CHECK(recovery->rung == RUNG_REQUEUE);
@@ -120,7 +120,8 @@ static void give_all_up(struct step *step, struct jobset *jobset, const struct r
                      STR_FORMAT, STR_ARG(why));
 }
 
-/* Begins the next attempt although no task has ended. All keepers go on; other processes are stopped. */
+/* Begins the next attempt although no task has ended. Keeps the processes that can rejoin; stops the
+ * others. */
 static void begin_without_loss(struct step *step, struct jobset *jobset, const char *cause, struct str why,
                                const struct recovery *recovery)
 {
@@ -145,7 +146,7 @@ void inplace_go_on_without_loss(struct step *step, struct jobset *jobset, const 
 {
     struct recovery recovery =
         recovery_ask(step, jobset, (struct trouble){.kind = all_live ? TROUBLE_CUT_OFF : TROUBLE_NOT_JOINED});
-    recovery.decision.wait_ns = 0; /* they have waited */
+    recovery.decision.wait_ns = 0; /* the ranks have waited already */
     if (recovery.rung == RUNG_REQUEUE)
         give_all_up(step, jobset, &recovery);
     else
@@ -163,7 +164,7 @@ void inplace_retry(struct step *step, struct task *asker, struct str why)
     struct jobset *jobset = asker->job->jobset;
     struct arena arena ARENA_CLEANUP = {0};
     if (jobset_parks(jobset) || asker->state != TASK_RUNNING || task_is_spare(asker) || task_is_away(asker))
-        return; /* it will hear of another attempt, or is ending */
+        return; /* another attempt follows, or the process is ending */
     step_note(step, true, "RetryAsked", ref_task(asker), "rank %u cannot go on from its state%s" STR_FORMAT,
               asker->rank, why.len ? ": " : "", STR_ARG(why));
     if (!recovery_may_retry(jobset)) {

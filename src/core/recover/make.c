@@ -1,8 +1,8 @@
-/* make.c - the Jobs of an attempt: which may exist, and which are still to be made. */
+/* make.c - the creation of an attempt's Jobs. */
 #include "core/recover/internal.h"
 
-/* Whether the job may exist: a suspended JobSet has its jobs, suspended, except those that wait for
- * dependsOn. */
+/* Returns whether the replicated job's Jobs may exist. The Jobs of a suspended JobSet exist, suspended,
+ * except those that wait for dependsOn. */
 static bool may_exist(const struct jobset *jobset, uint32_t rjob)
 {
     return startup_allows(jobset, rjob) ||
@@ -28,7 +28,8 @@ bool jobset_wants_jobs(const struct jobset *jobset)
     return false;
 }
 
-/* Whether all jobs are made anew while earlier tasks may still run under the number of this attempt. */
+/* Returns whether no current Job exists, while tasks of older Jobs may still run under the number of this
+ * attempt. */
 static bool meets_old_tasks(const struct jobset *jobset)
 {
     bool meets = false;
@@ -49,7 +50,7 @@ bool jobset_make_jobs(struct step *step, struct jobset *jobset)
     jobset->recovery.ladder.wait_ns = jobset->recovery.crashes.due_ns = 0;
     if (jobset->recovery.state == RECOVERY_SAVED || jobset->recovery.state == RECOVERY_REFUSED ||
         meets_old_tasks(jobset))
-        inplace_retire(step, jobset); /* a user has deleted its Jobs */
+        inplace_retire(step, jobset); /* as when a user has deleted the Jobs */
     uint32_t position = 0, made = jobset->made;
     for (uint32_t r = 0; r < jobset->spec.rjob_count; r++) {
         bool exists = may_exist(jobset, r), runs = !jobset->spec.suspend && startup_allows(jobset, r);

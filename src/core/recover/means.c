@@ -1,4 +1,4 @@
-/* means.c - why a rung of the ladder cannot be carried out for a JobSet now. */
+/* means.c - reasons why a rung of the ladder cannot be carried out for a JobSet now. */
 #include "core/recover/internal.h"
 
 static bool is_one_world(const struct jobset_spec *spec)
@@ -9,13 +9,13 @@ static bool is_one_world(const struct jobset_spec *spec)
     return true;
 }
 
-/* Whether the task holds state. A spare that was given a rank but has not been told yet holds none. */
 bool dump_has_state(const struct task *task)
 {
     return !task->was_spare || task->joined;
 }
 
-/* Whether the survivor can save. The tasks on a lost machine end one after the other. */
+/* Returns whether the survivor can save. The tasks on a lost machine end one after the other, and do not
+ * count as survivors meanwhile. */
 static bool can_save(const struct step *step, const struct task *task)
 {
     return recovery_keeps(task) && dump_has_state(task) &&

@@ -1,19 +1,19 @@
-/* move.c - a JobSet leaves a machine that is slow or otherwise unhealthy, or needed for something else:
- * its ranks are told and save, and its tasks on the machine are stopped like those of evicted Pods; the
- * failure policy decides what follows, on other machines if there are any.
+/* move.c - a JobSet leaves a machine that is slow or otherwise unhealthy, or needed for something else. Its
+ * ranks get a notice and save, and its tasks on the machine are stopped like evicted Pods. The failure policy
+ * decides what follows, on other machines if there are any.
  *
  * If its processes survive their peers, the move is a switch at a step boundary, which loses nothing and
- * stops no other task. First, replacements are started elsewhere while the job runs on: spares beyond
- * those that its users ask for (MOVE_ROOM). When they wait for a rank, all ranks are told; they save the
- * same step and stand still (MOVE_SAVING). When that step is committed, the tasks on the machine are
- * killed (MOVE_LEAVING), and the ladder answers as for a lost machine: spares take their ranks. */
+ * stops no other task. First, replacements start elsewhere while the job runs on: spares beyond those that
+ * its users ask for (MOVE_ROOM). When these wait for a rank, all ranks get a notice, save the same step and
+ * wait (MOVE_SAVING). When that step is committed, the tasks on the machine are killed (MOVE_LEAVING), and
+ * the ladder answers as for a lost machine: spares take their ranks. */
 #include "core/recover/internal.h"
 
 #include <stdio.h>
 
 /* MindCluster: grace, then force after 900 s; a hot switch waits 15 minutes for the job's step. */
 #define GRACE_MAX_NS (900 * NS_PER_SECOND)
-/* The ranks stand still no longer than this; after that, a slightly older commit is good enough. */
+/* The ranks wait no longer than this after a commit; then a slightly older commit is accepted. */
 #define STAND_MAX_NS (60 * NS_PER_SECOND)
 /* Limit for the end of a process that was killed. */
 #define LEAVE_MAX_NS (60 * NS_PER_SECOND)
@@ -50,7 +50,7 @@ static uint64_t chips_there(const struct step *step, const struct machine *machi
     return chips;
 }
 
-/* Whether another machine is healthy and has as many free chips. */
+/* Returns whether another machine is healthy and has as many free chips. */
 static bool has_elsewhere(const struct step *step, const struct machine *machine, const struct jobset *jobset)
 {
     int wanted = __builtin_popcountll(chips_there(step, machine, jobset));
@@ -68,7 +68,7 @@ static void leave(struct step *step, struct jobset *jobset, const struct machine
     struct move *move = &jobset->recovery.move;
     const char *why = move->why;
     CHECK(!move->by_spares || move->state == MOVE_SAVING);
-    if (move->by_spares) /* until the ladder has answered, the move owns the spares */
+    if (move->by_spares) /* the move goes on until the ladder has answered, to keep its spares */
         lifecycle_move(&move_lifecycle, &move->state, MOVE_LEAVING);
     else
         move_end(jobset);
@@ -95,7 +95,7 @@ static void leave(struct step *step, struct jobset *jobset, const struct machine
     jobset_mark(step, jobset);
 }
 
-/* Replaces spares on the machine, which have nothing to save and on which no rank depends. */
+/* Replaces the spares on the machine at once: they have nothing to save, and no rank depends on them. */
 static void move_spares(struct step *step, const struct machine *machine, const struct jobset *jobset,
                         struct str why)
 {
@@ -109,7 +109,8 @@ static void move_spares(struct step *step, const struct machine *machine, const 
 
 /* --- by spares -------------------------------------------------------------------------------- */
 
-/* Whether its processes can go on without the tasks on the machine, and replacements can take their ranks. */
+/* Returns whether the JobSet's processes survive the end of its tasks on the machine, and spares can take
+ * their ranks. */
 static bool can_go_by_spares(const struct jobset *jobset, machine_id machine)
 {
     if (!recovery_may_retry(jobset) || !jobset->spec.recovery.allowed[RUNG_REPLACE_MACHINE])
@@ -175,7 +176,7 @@ static void look_at_room(struct step *step, struct jobset *jobset)
     else if (step->now_ns >= jobset->recovery.move.due_ns) {
         stay(step, jobset, "HotSwitchImpossible", "no replacement for its ranks could be started elsewhere");
         if (jobset->recovery.move.planned)
-            (void)jobset_notice(step, jobset, DRAIN_MAINTENANCE); /* then they will be stopped */
+            (void)jobset_notice(step, jobset, DRAIN_MAINTENANCE); /* the machine's tasks will be stopped */
     }
 }
 
@@ -209,7 +210,7 @@ void jobs_replace(struct step *step, const struct machine *machine, struct str w
     }
     for (size_t i = 0; i < there.len; i++) {
         if (there.items[i]->recovery.move.state != MOVE_NONE)
-            continue; /* named twice */
+            continue; /* it is in the list twice */
         begin(step, machine, there.items[i], SUB_HEALTH_HOT_SWITCH, why);
         there.items[i]->recovery.move.planned = true;
         make_room(step, there.items[i]);
@@ -291,7 +292,7 @@ bool jobs_drain(struct step *step, const struct task *task, int64_t grace_s)
     return true;
 }
 
-/* Whether the ranks have saved. Drained ranks stand still after their save, so an older commit that
+/* Returns whether the ranks have saved. Drained ranks may wait after their save, so an older commit that
  * arrives late does not count. */
 static bool has_saved(const struct jobset *jobset)
 {
@@ -309,7 +310,8 @@ static void look_at_saving(struct step *step, struct jobset *jobset)
     /* A commit below the present step was on its way to storage before the notice. */
     if (move->by_spares && jobset->checkpoint.committed_step < jobset->progress.step)
         saved = saved && step->now_ns - move->noticed_ns >= STAND_MAX_NS;
-    /* A job that never saves returns to the state that all ranks hold in memory. */
+    /* Without any commit, a move by spares leaves in any case: the ranks return to the state that they hold
+     * in memory. */
     bool regardless =
         move->policy == SUB_HEALTH_GRACE_EXIT || (move->by_spares && jobset->checkpoint.committed_step < 0);
     if (saved || (due && regardless)) {

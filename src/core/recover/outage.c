@@ -1,14 +1,14 @@
-/* outage.c - the controller was away for longer than a lease, and all tasks have ended themselves
- * (limits.h): one incident, however many agents report it one after the other.
+/* outage.c - the end of all tasks after the controller was away for longer than a lease (limits.h). It is one
+ * incident, however many agents report it one after the other.
  *
- * The first reported end after such an outage stands for its whole JobSet: no process that was started
- * before counts as one that can go on, so the whole JobSet begins again at once, and later reports concern
+ * The first reported end after such an outage is taken for the whole JobSet. Every process that was started
+ * before the outage counts as fenced, so the whole JobSet begins again at once, and later reports concern
  * processes that are being stopped already. The cause is the outage; no machine is blamed.
  */
 #include "core/recover/internal.h"
 
-/* Whether the task was fenced before the controller was back. Tasks that were fenced while it was present
- * were declared lost long ago. */
+/* Returns whether the task was fenced during the outage. Tasks that were fenced while the controller was
+ * present were declared lost long ago. */
 static bool was_fenced(const struct step *step, const struct task_report *report)
 {
     return report && report->fenced && report->finished_ns > 0 &&

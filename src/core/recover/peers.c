@@ -1,21 +1,22 @@
-/* peers.c - reports of ranks about their peers: a broken connection between two ranks is evidence about
- * the machine of the other one, weaker than its tethers, stronger than silence. It counts only while the
- * machine's own agent is away, and only when every task that may live there has been reported. The
- * evidence is about one process: a task with several processes, or with one that may run again in its
- * place, can survive it. If older processes of the same attempt may have lived when the gang was formed,
- * a report may be about one of those, so none counts. */
+/* peers.c - reports of ranks about their peers: a broken connection to a peer is evidence about the peer's
+ * machine, weaker than its tethers, stronger than silence. The evidence counts only while the machine's agent
+ * is away, and only when every task that may live there has been reported. It is about one process: a task
+ * with several processes, or with one that may run again in its place, can survive. If older processes of the
+ * same attempt may have lived when the gang was formed, a report may be about one of those, so none
+ * counts. */
 #include "core/recover/internal.h"
 
-/* Whether no other task can have had the task's rank in the reporter's attempt: they were placed together, or
- * the task is older than the attempt, as a rank that goes on and a spare that was given one are. */
+/* Returns whether no other task can have had the task's rank in the reporter's attempt. Either both were
+ * placed together, or the task is older than the attempt: a rank that was kept, or a spare that got a
+ * rank. */
 static bool has_only_had(const struct task *reporter, const struct task *task)
 {
     return task->gang && (task->gang == reporter->gang || task->began_attempt < task->attempt);
 }
 
-/* Returns the peer with that rank in the reporter's attempt; NULL: none, or the peer joined later, or it
- * waits to run again in its place, so that the report is about its earlier process. An ended task keeps
- * its rank number, which another task may have by now. */
+/* Returns the peer with that rank in the reporter's attempt. Returns NULL if there is none, if the peer
+ * joined later, or if it waits to run again in its place, so that the report is about its earlier process. An
+ * ended task keeps its rank number, which another task may have by now. */
 static struct task *peer_of(const struct task *reporter, uint32_t rank)
 {
     const struct jobset *jobset = reporter->job->jobset;
@@ -61,7 +62,7 @@ bool jobs_peers_say_lost(const struct job_store *store, const struct machine *ma
             continue;
         if (!task->peers_lost || !task_is_plain(task))
             return false;
-        CHECK(!task_ended(task->state)); /* it lives there */
+        CHECK(!task_ended(task->state)); /* the list has living tasks only */
         any = true;
     }
     return any;

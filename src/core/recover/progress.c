@@ -1,4 +1,4 @@
-/* progress.c - reported joins, steps and checkpoints. */
+/* progress.c - reports of joins, steps and checkpoints. */
 #include "core/recover/internal.h"
 
 #include "base/hash.h"
@@ -39,8 +39,8 @@ static void copy_metrics(struct progress *progress, const struct progress_event 
     }
 }
 
-/* The ranks begin before the newest checkpoint, which was no good to them: damaged, or wrong. The work that
- * it kept is lost after all. Ranks that number their steps from 0 begin with the number of their checkpoint
+/* Books a restart from an older checkpoint, because the newest one was damaged or wrong: the work since the
+ * older one is lost after all. Ranks that number their steps from 0 begin with the number of their checkpoint
  * itself. */
 static void note_fallback(struct step *step, struct jobset *jobset, struct restart_record *record,
                           int64_t kept, int64_t resumed)
@@ -52,8 +52,8 @@ static void note_fallback(struct step *step, struct jobset *jobset, struct resta
         jobset->checkpoint.fallback_step = resumed;
 }
 
-/* Books from where the ranks resumed, by their first step: from their memory, which is newer than the last
- * commit, or from checkpoints of their own. */
+/* Books where the ranks resumed, by their first step: they may have resumed from memory, which is newer than
+ * the last commit, or from their own checkpoints. */
 static void note_resumed(struct step *step, struct jobset *jobset, const struct progress_event *event)
 {
     struct restart_record *record = restart_newest(jobset);
@@ -80,13 +80,13 @@ static void note_resumed(struct step *step, struct jobset *jobset, const struct 
     record->step_resumed_from = resumed;
 }
 
-/* Called for a step of every rank: starting and restarting gangs are productive now. */
+/* Called when every rank has made a step: books starting and restarting gangs as productive. */
 static void steps_go_on(struct step *step, struct jobset *jobset)
 {
     CHECK(!jobset_finished(jobset));
     struct restart_record *record = restart_newest(jobset);
     bool fresh = jobset->progress.attempt != jobset->attempt;
-    if (fresh && jobset->recovery.state == RECOVERY_REJOINING) { /* all are back */
+    if (fresh && jobset->recovery.state == RECOVERY_REJOINING) { /* all ranks have rejoined */
         recovery_state_move(&jobset->recovery.state, RECOVERY_NONE);
         jobset_mark(step, jobset); /* shrink_look: absent replicas may return now */
     }
@@ -105,8 +105,8 @@ static void steps_go_on(struct step *step, struct jobset *jobset)
     }
 }
 
-/* Switches the source of steps. Counts of lines begin anew with each attempt, so their highest value is no
- * measure of progress. */
+/* Switches the source of steps. Counts of lines restart with each attempt, so their highest value does not
+ * measure progress. */
 static void take_source(struct jobset *jobset, enum step_source source)
 {
     bool counted = source == STEP_COUNTED || jobset->progress.source == STEP_COUNTED;
@@ -146,8 +146,8 @@ void jobs_progress(struct step *step, const struct progress_event *event)
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }
 
-/* Whether the task's shards count for a checkpoint of this attempt. A task that is restarted in place may
- * still save for an earlier one; the tasks of a Job that is replaced count no more. */
+/* Returns whether the task's shards count for a checkpoint of this attempt. A task that is restarted in place
+ * may still save for an earlier attempt. The tasks of a Job that is being replaced do not count. */
 static bool checkpoints(const struct task *task)
 {
     return task->joined && !task->job->doomed && task->attempt == task->job->jobset->attempt &&
@@ -173,8 +173,8 @@ static bool all_have_saved(const struct jobset *jobset, int64_t number)
     return true;
 }
 
-/* Returns the newest step, at most `lowest` (the laggard's newest), that all have saved; -1: none. Ranks
- * need not save the same steps. */
+/* Returns the newest step, at most `lowest` (the laggard's newest), that all have saved, or -1 if there is
+ * none. Ranks need not save the same steps. */
 static int64_t common_step(const struct jobset *jobset, int64_t lowest)
 {
     const struct task *laggard = jobset->checkpoint.laggard;
@@ -200,9 +200,9 @@ static void remember_saved(struct task *task, int64_t number)
     task->saved_step = number;
 }
 
-/* Returns the newest step that every rank of every checkpointing world has saved in this attempt; -1:
- * none. Remembers one of the ranks that are behind, chosen by hash, so that few reports have to visit all
- * ranks, whatever the order in which they arrive. */
+/* Returns the newest step that every rank of every checkpointing world has saved in this attempt, or -1 if
+ * there is none. Stores one of the ranks that lag as the laggard, chosen by hash: few reports then have to
+ * visit all ranks, in whatever order they arrive. */
 static int64_t complete_step(struct jobset *jobset)
 {
     CHECK(jobset->job_count > 0);
@@ -240,7 +240,7 @@ void progress_shard_saved(struct step *step, struct task *task, int64_t number)
 {
     struct jobset *jobset = task->job->jobset;
     if (task->job->doomed || task->gang == NULL || task->attempt != jobset->attempt || task_is_spare(task) ||
-        number < 0) /* of an agent that says what no rank has saved */
+        number < 0) /* a wrong report: no rank saves such a step */
         return;
     if (number <= jobset->checkpoint.committed_step &&
         jobset->checkpoint.committed_attempt == jobset->attempt)

@@ -1,5 +1,5 @@
-/* reconcile.c - moves each marked JobSet on, as a whole, until nothing changes: Jobs, policies,
- * suspension, deletion, TTL. */
+/* reconcile.c - the reconciliation of marked JobSets, each as a whole and until nothing changes: Jobs,
+ * policies, suspension, deletion, TTL. */
 #include "core/job/folder.h"
 #include "core/recover/internal.h"
 
@@ -20,7 +20,7 @@ static void leave_old_jobs(struct jobset *jobset, struct job *job)
     *link = job->before;
 }
 
-/* Shows the Job whose name was taken until now. */
+/* Shows the next Job of the place to users, once no older Job has its name. */
 static void show_next(struct step *step, const struct jobset *jobset, uint32_t place)
 {
     CHECK(place < jobset->job_count);
@@ -32,11 +32,11 @@ static void show_next(struct step *step, const struct jobset *jobset, uint32_t p
     step_changed(step, CHANGE_ADDED, ref_job(next));
 }
 
-/* Reconciles touched jobs until none is left; buries jobs that are over and unwanted. */
+/* Reconciles touched Jobs until none is left; buries doomed Jobs whose tasks have ended. */
 static void reconcile_jobs(struct step *step, struct jobset *jobset)
 {
     incident_answer(step, jobset);
-    for (size_t i = 0; i < jobset->work.dirty.len; i++) { /* grows meanwhile */
+    for (size_t i = 0; i < jobset->work.dirty.len; i++) { /* the list may grow in the loop */
         struct job *job = jobset->work.dirty.items[i];
         job->dirty = false;
         if (job->gone)
@@ -51,8 +51,8 @@ static void reconcile_jobs(struct step *step, struct jobset *jobset)
     vec_clear(&jobset->work.dirty);
 }
 
-/* Adds the accounts of gangs whose tasks are all ended and buried to the JobSet's. With the last gang the
- * account is final for now, and is shown to users. */
+/* Adds the accounts of ended gangs to the JobSet's account, and removes these gangs. After the last gang the
+ * account does not change until the next one, and is shown to users. */
 static void close_gangs(struct step *step, struct jobset *jobset)
 {
     bool some = jobset->gangs.len > 0;
@@ -111,13 +111,13 @@ static void resume_jobs(struct step *step, struct jobset *jobset)
 static void suspend_or_resume(struct step *step, struct jobset *jobset)
 {
     if (jobset->form == FORM_POD)
-        return; /* it waits at its gates (gates.c), and a running Pod cannot be suspended */
+        return; /* a Pod waits at its gates (gang/gates.c), and cannot be suspended while it runs */
     if (jobset->spec.suspend) {
         if (!suspend_waits(step, jobset))
             suspend_stop(step, jobset);
         return;
     }
-    jobset->recovery.suspend_grace = (struct suspend_grace){0}; /* its user has resumed it */
+    jobset->recovery.suspend_grace = (struct suspend_grace){0}; /* resumed during the wait for the save */
     bool resumes = jobset->conditions[CONDITION_SUSPENDED].status;
     if (jobset->executions < 0)
         jobset->executions = 0;
@@ -157,8 +157,8 @@ static void remove_jobset(struct step *step, struct jobset *jobset)
     vec_push(&store->dead_jobsets, jobset);
 }
 
-/* Whether a deleted Job or Pod without a JobSet still has living processes: it is shown until they are
- * dead, and its name is not free before. */
+/* Returns whether a deleted Job or Pod without a JobSet still has living processes or finalizers. Until then
+ * users see it, and its name stays in use. */
 static bool own_remains(struct step *step, struct jobset *jobset)
 {
     if (jobset->form == FORM_JOBSET || !jobset->jobs[0])
@@ -170,7 +170,7 @@ static bool own_remains(struct step *step, struct jobset *jobset)
     return job_alive(jobset->jobs[0]) || has_finalizers(jobset);
 }
 
-/* Winds a deleted JobSet down; true: it is gone. */
+/* Dooms the Jobs of a deleted JobSet, and removes the JobSet when they have ended. Returns whether it did. */
 static bool wind_down(struct step *step, struct jobset *jobset)
 {
     CHECK(jobset->deleted_ns && !jobset->entry.gone);
@@ -194,7 +194,8 @@ static bool all_pods_deleted(const struct job *job)
     return true;
 }
 
-/* Whether the last of the orphans that a hidden JobSet left behind has been deleted. */
+/* Reconciles the orphans of a hidden JobSet. When the last of them has been deleted, removes the JobSet and
+ * returns true. */
 static bool orphans_gone(struct step *step, struct jobset *jobset)
 {
     CHECK(jobset->hidden && !jobset->deleted_ns);
@@ -225,10 +226,10 @@ static bool all_ready(const struct jobset *jobset)
     return true;
 }
 
-/* Moves a living JobSet on until nothing changes. Every round finishes it, restarts it, makes jobs, or
- * moves jobs between suspended and active, each once and in one direction, so the loop ends. A resumed Job
- * may be over at once, by tasks that succeeded before: no report will follow, so its JobSet is checked
- * again. */
+/* Reconciles a living JobSet until nothing changes. The loop ends: every round finishes the JobSet, restarts
+ * it, makes Jobs, or moves Jobs between suspended and active, each once and in one direction. A resumed Job
+ * may be complete at once by tasks that succeeded before. No report will follow then, so the JobSet is
+ * checked again. */
 static void move_on(struct step *step, struct jobset *jobset)
 {
     CHECK(!jobset->deleted_ns && !jobset->hidden);
@@ -239,7 +240,7 @@ static void move_on(struct step *step, struct jobset *jobset)
         shrink_look(step, jobset);
         inplace_go_on(step, jobset);
         jobset_recount(step, jobset);
-        if (jobset_finished(jobset) || jobset->deleted_ns) /* a Pod that moves away is deleted */
+        if (jobset_finished(jobset) || jobset->deleted_ns) /* a bare Pod that leaves its machine is deleted */
             break;
         if (jobset->conditions[CONDITION_RESTARTING].status && all_ready(jobset))
             condition_set(step, jobset, CONDITION_RESTARTING, false, "JobsReady", "all jobs are ready");
@@ -269,7 +270,7 @@ static void touch_due_jobs(struct step *step, struct jobset *jobset)
 static void jobset_reconcile(struct step *step, struct jobset *jobset)
 {
     CHECK(!jobset->entry.gone);
-    if (jobset->form == FORM_WORKLOAD) { /* it runs nothing: only its deletion is looked at here */
+    if (jobset->form == FORM_WORKLOAD) { /* a Workload runs nothing: it is only deleted here */
         if (jobset->deleted_ns && !has_finalizers(jobset))
             remove_jobset(step, jobset);
         return;
@@ -292,14 +293,13 @@ static void jobset_reconcile(struct step *step, struct jobset *jobset)
     }
     do {
         gang_form(step, jobset);
-        gang_place_admitted(step, jobset); /* the remaining tasks of a gang that starts with fewer are
-                                            * loose */
+        gang_place_admitted(step, jobset); /* a gang that starts with fewer tasks leaves the others loose */
     } while (jobset->work.loose_tasks > 0);
-    shrink_divide(step, jobset); /* tasks that were made anew together may belong to several replicas */
+    shrink_divide(step, jobset); /* tasks that were made together may belong to several replicas */
     close_gangs(step, jobset);
     usage_phases(step, jobset);
     CHECK(jobset->work.loose_tasks == 0 && jobset->work.dirty.len == 0 && jobset->work.uncounted.len == 0);
-    incident_start(step, jobset); /* may end tasks, and marks the JobSet again then */
+    incident_start(step, jobset); /* if this ends tasks, it marks the JobSet again */
     if (gang_some_wait_named(step, jobset))
         jobset_mark(step, jobset);
     jobset_set_timer(step->jobs, jobset);
@@ -307,13 +307,13 @@ static void jobset_reconcile(struct step *step, struct jobset *jobset)
 
 static void reconcile_marked(struct step *step)
 {
-    for (size_t i = 0; i < step->jobs->dirty.len; i++) { /* may grow meanwhile */
+    for (size_t i = 0; i < step->jobs->dirty.len; i++) { /* the list may grow in the loop */
         struct jobset *jobset = step->jobs->dirty.items[i];
         jobset->entry.dirty = false;
         if (!jobset->entry.touched)
             vec_push(&step->jobs->touched, jobset);
         jobset->entry.touched = true;
-        if (!jobset->entry.gone) /* its end may have marked it again */
+        if (!jobset->entry.gone) /* a removed JobSet may be marked once more */
             jobset_reconcile(step, jobset);
     }
     vec_clear(&step->jobs->dirty);

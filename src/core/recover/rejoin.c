@@ -1,20 +1,20 @@
-/* rejoin.c - processes that survive a restart in place (keepers): they wait for the next attempt, are told
- * of it, and join it.
+/* rejoin.c - keepers: processes that survive a restart in place, wait for the next attempt, are told of it,
+ * and join it.
  *
- * A keeper's Pod, uid, chips and machine stay. Its attempt rises when the new one begins, when every rank
- * has a place; from then on it has not joined, and reports about an older attempt are ignored. A keeper
- * that has not joined by the rung's limit is ended, and started again in the attempt after.
+ * A keeper's Pod, uid, chips and machine stay. Its attempt rises when the new one begins, which is when every
+ * rank has a place. From then on the keeper counts as not joined, and reports about older attempts are
+ * ignored. A keeper that has not joined by the rung's limit is ended, and starts again in the attempt after.
  *
- * Ranks that lose their connection to each other, and all live, wait for a new attempt as well, because
- * only the controller can end the present one. A new attempt without a loss is therefore begun for them.
+ * Ranks that all live but lose their connection to each other wait for a new attempt as well, because only
+ * the controller can end the present one. For them an attempt begins without a loss.
  */
 #include "core/recover/internal.h"
 
-/* The death of a process is reported earlier than this. */
+/* The death of a process is reported within this time. */
 #define APART_LIMIT_NS (5 * NS_PER_SECOND)
-/* Steps of before may arrive until then: agents and the controller's host collect them. */
+/* Steps from before a break may arrive within this time, because agents and the host collect them. */
 #define STEPS_LATE_NS (2 * NS_PER_SECOND)
-/* Ranks make their step first. */
+/* The limit for joins on the planned path, on which ranks finish their step first. */
 #define PLANNED_LIMIT_NS (900 * NS_PER_SECOND)
 
 static bool runs(const struct task *task)
@@ -86,7 +86,7 @@ void rejoin_say_again(struct step *step, const struct task *task, const struct t
 {
     CHECK(task->state == TASK_RUNNING);
     if (task->keep ==
-        KEEP_WAITS) /* it will be told of the next attempt soon; this one has no rendezvous any more */
+        KEEP_WAITS) /* Rejoin for the next attempt follows soon; this attempt has no rendezvous any more */
         return;
     if (!task->can_rejoin || report->attempt_plus_1 == 0 || report->attempt_plus_1 > (uint32_t)task->attempt)
         return;
@@ -117,7 +117,7 @@ static int64_t after(int64_t since_ns, int64_t wait_ns)
     return since_ns ? since_ns + wait_ns : INT64_MAX;
 }
 
-/* Returns when ranks that have not joined are late. */
+/* Returns the stamp from which keepers that have not joined are late. */
 static int64_t join_deadline(const struct jobset *jobset)
 {
     return after(jobset->recovery.rejoin_since_ns,
@@ -150,8 +150,8 @@ bool rejoin_is_late(const struct step *step, struct jobset *jobset)
     return some;
 }
 
-/* Whether the machines of all tasks are READY. A machine that is AWAY may turn out to be lost, which is
- * then the cause. */
+/* Returns whether the machines of all tasks are READY. An AWAY machine may turn out to be lost, and would
+ * then be the cause. */
 static bool all_are_heard(const struct step *step, const struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {

@@ -1,4 +1,4 @@
-/* reports.c - what agents say about the tasks on their machines. */
+/* reports.c - reports of agents about the tasks on their machines. */
 #include "core/recover/internal.h"
 
 static void task_started(struct step *step, struct task *task, const struct task_report *report)
@@ -61,7 +61,7 @@ static void task_exited(struct step *step, struct task *task, const struct task_
     else if (report->fenced)
         task_message(task, "stopped by its fence: the machine was cut off from the controller");
     else if (task->state == TASK_STOPPING && task->evicted && task->message.len)
-        (void)report; /* the message says why the controller stopped it, which is more than how it ended */
+        (void)report; /* the message tells why the controller stopped the task; keep it */
     else if (report->signal)
         task_message(task, "killed by signal %d", report->signal);
     else if (report->exit_code)
@@ -125,7 +125,7 @@ static void apply_report(struct step *step, struct machine *machine, const struc
             break;
         }
     } else if (report->kind == REPORT_STARTED || report->kind == REPORT_PREPARING) {
-        /* Stops a task of the past: no task in the store should run there under this uid. */
+        /* Stops a stale task: no task in the store should run there under this uid. */
         struct effect *effect = effect_add(step->effects, EFFECT_TASK_STOP);
         effect->stop.machine = machine->id;
         effect->stop.stop = (struct task_stop){report->task, 0};
@@ -163,7 +163,7 @@ static void find_unknown(const struct step *step, const struct machine *machine,
     u64_map_done(&seen);
 }
 
-/* Ends a task whose process must have existed and that the agent does not know. */
+/* Ends a task whose process must have existed and is unknown to the agent. */
 static void hello_ends(struct step *step, const struct machine *machine, struct task *task)
 {
     CHECK(task->machine == machine->id && !task_is_dead(task));
@@ -182,8 +182,9 @@ static struct task *still_there(const struct step *step, const struct machine *m
     return task && task->machine == machine->id ? task : NULL;
 }
 
-/* Ends the missing tasks. Orders to start are repeated when these ends are answered: the answer may begin
- * another attempt, in which the task is stopped or has another rank. */
+/* Ends the tasks that are missing in the agent's inventory. Lost orders to start are repeated only when these
+ * ends are answered, because the answer may begin another attempt, in which the task is stopped or has
+ * another rank. */
 static void hello_without(struct step *step, const struct machine *machine, const uid_list *unknown)
 {
     for (size_t i = 0; i < unknown->len; i++) {
@@ -201,7 +202,7 @@ void jobs_machine_hello(struct step *step, struct machine *machine, const struct
 {
     CHECK(machine->state == MACHINE_READY);
     uid_list unknown = {0};
-    find_unknown(step, machine, hello, &unknown); /* reports may start further tasks, and stop them again */
+    find_unknown(step, machine, hello, &unknown); /* before the reports, which may start further tasks */
     catch_up_hello(step, machine, hello);
     for (size_t i = 0; i < hello->report_count; i++)
         apply_report(step, machine, &hello->reports[i]);

@@ -1,19 +1,19 @@
-/* restart.c - the end of an attempt: the record of its restart begins, and what was not kept is lost. */
+/* restart.c - the end of an attempt: the record of its restart begins, and unsaved work is booked as lost. */
 #include "core/recover/internal.h"
 
 #include <stdio.h>
 
-/* Returns the task or machine where the incident began, as far as the signatures say: victims may have been
- * reported first. */
+/* Returns the name of the machine where the incident began by the signatures, or "" if they tell none;
+ * `otherwise` if there are no signatures. Victims may have been reported first. */
 static struct str blamed(const struct end_signatures *signatures, struct str otherwise)
 {
     const struct end_signature *root = end_signatures_root(signatures);
     return root ? str_from(root->machine) : signatures->count ? STR("") : otherwise;
 }
 
-/* Whether the next placement avoids the culprit's machine. A process that ended may run again on its
- * machine, next to the state it holds in memory there; but a machine where that has happened before, or
- * that is itself at fault, is avoided. */
+/* Returns whether the next placement avoids the culprit's machine. A process that ended may run again on its
+ * machine, next to its state in memory there. Avoided is a machine that is itself at fault, or where restarts
+ * have begun before. */
 static bool is_to_avoid(const struct step *step, const struct jobset *jobset, const struct task *culprit)
 {
     CHECK(culprit->machine < step->cluster->machine_count && culprit->end != END_NONE);
@@ -45,13 +45,14 @@ static const char *cause_of(const struct task *culprit)
     }
 }
 
-/* Returns the step of the newest checkpoint that ranks have not passed over; -1: none. */
+/* Returns the step of the newest checkpoint that ranks have not passed over, or -1 if there is none. */
 static int64_t newest_good(const struct checkpoint_state *checkpoint)
 {
     return checkpoint->fallback_step >= 0 ? checkpoint->fallback_step : checkpoint->committed_step;
 }
 
-/* Returns the record to write. If it continues an incident, the first sign's suspect is cleared. */
+/* Returns the record to fill in: a new one, or the newest if the loss belongs to its incident. In that case
+ * the machine that was suspected first is no longer suspected. */
 static struct restart_record *open_record(struct step *step, struct jobset *jobset,
                                           const struct task *culprit, int64_t *ret_fault_ns)
 {
@@ -69,7 +70,7 @@ static struct restart_record *open_record(struct step *step, struct jobset *jobs
     return record;
 }
 
-/* Returns the previous restart's cost if it did not reach a step: the new restart bears it. */
+/* Takes the loss of the previous restart if that did not reach a step: the new restart bears it. */
 static int64_t unstepped_us(struct jobset *jobset)
 {
     struct restart_record *before = restart_newest(jobset);
@@ -94,7 +95,7 @@ void restart_begin(struct step *step, struct jobset *jobset, int32_t attempt, co
     }
     bool same = restart_is_same_incident(step, jobset, culprit);
     bool somewhere = culprit && culprit->machine != MACHINE_NONE;
-    bool avoid = somewhere && is_to_avoid(step, jobset, culprit); /* judged by the earlier records */
+    bool avoid = somewhere && is_to_avoid(step, jobset, culprit); /* before the new record is made */
     enum ledger_owner before = usage_loser(restart_newest(jobset));
     int64_t redone_us = unstepped_us(jobset);
     struct restart_record *record = open_record(step, jobset, culprit, &fault_ns);
@@ -141,6 +142,6 @@ void restart_begin(struct step *step, struct jobset *jobset, int32_t attempt, co
     move_end(jobset);
     inplace_forget_keepers(jobset);
     usage_end(step, jobset, record, redone_us, before);
-    /* All chips wait for the restart, even if only one job restarts: its peers stand still meanwhile. */
+    /* Books all chips as restarting, even if only one Job restarts, because its peers wait for it. */
     usage_book(step, jobset, OWNER_RESTARTING);
 }

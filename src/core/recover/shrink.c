@@ -1,19 +1,19 @@
-/* shrink.c - whole data-parallel replicas leave a JobSet for lack of machines, and come back
+/* shrink.c - whole data-parallel replicas leave a JobSet for lack of machines, and return
  * (docs/recovery.md, rung 4).
  *
- * The world is divided into replicas of phalanx.dev/replica-size consecutive ranks. While the whole JobSet
- * is to run again (inplace.c) and some ranks have no place, because there is no room or because the
- * previous rung's time is over, the incomplete replicas are *absent*: the others go on as a smaller world
- * with contiguous ranks, under the attempt that was begun anyway. At least phalanx.dev/min-replicas stay.
+ * The world is divided into replicas of phalanx.dev/replica-size consecutive ranks. While the whole JobSet is
+ * to run again (inplace.c), some ranks may have no place: they fit nowhere, or the previous rung's time has
+ * expired. Their incomplete replicas become *absent*. The others continue as a smaller world with contiguous
+ * ranks, under the attempt that was prepared. At least phalanx.dev/min-replicas stay.
  *
- * The rest of an absent replica stands by: its processes wait for the next Rejoin, parked tasks keep their
- * chips, and missing tasks are in the queue. One machine is therefore enough for its return. It fails no
- * other task: if one of its processes ends it is parked, and a lost task is made anew. Its chips belong to
- * the owner `restarting`, in a gang for each replica.
+ * The remaining tasks of an absent replica stand by: its processes wait for the next Rejoin, parked tasks
+ * keep their chips, and missing tasks are in the queue. One machine is therefore enough for its return. An
+ * absent replica fails no other task: a process that ends is parked, and a lost task is replaced. Its chips
+ * belong to the owner `restarting`, in a gang for each replica.
  *
- * A complete replica comes back by a planned change: a new attempt without a loss. The return is SETTLE_NS
- * after replicas left, at the earliest, GROW_EVERY_NS after some came back, and after every rank has made
- * a step in between.
+ * A complete replica returns by a planned change: a new attempt without a loss. It returns no earlier than
+ * SETTLE_NS after replicas left and GROW_EVERY_NS after others returned, and only if every rank has made a
+ * step in between.
  */
 #include "core/recover/internal.h"
 
@@ -22,24 +22,24 @@
 #define SETTLE_NS     (10 * NS_PER_SECOND)
 #define GROW_EVERY_NS (60 * NS_PER_SECOND)
 
-/* --- who is missing --------------------------------------------------------------------------- */
+/* --- missing replicas ------------------------------------------------------------------------- */
 
 typedef VEC(uint32_t) replica_list;
 
-/* Whether the task has its place and waits there: for the next attempt, or to be started. */
+/* Returns whether the task has its place and waits there for the next attempt or for its start. */
 static bool is_there(const struct task *task)
 {
     bool tested = task->state == TASK_PLACED && task->gang && !task->gang->preflight;
     return tested || (task->state == TASK_RUNNING && task->keep == KEEP_WAITS);
 }
 
-/* Whether a placement of the task was tried and failed. */
+/* Returns whether a placement of the task was tried and failed. */
 static bool lacks_room(const struct task *task)
 {
     return task && task->state == TASK_PENDING && task->gang && task->gang->why.len > 0;
 }
 
-/* The state of all ranks. */
+/* The ranks of a JobSet that is to run again. */
 struct look {
     replica_list missing; /* replicas with missing ranks, ascending */
     bool settled;         /* no task is ending or starting that would have to be awaited */
@@ -63,7 +63,7 @@ static void look_at_rank(struct look *look, const struct jobset *jobset, const s
     look->no_room &= lacks_room(task);
 }
 
-/* Fills in the state; false: the JobSet is not divided, or in no state to be judged. */
+/* Fills in *ret. Returns false if the JobSet has no replicas, or a Job that is not active. */
 static bool look_at(struct look *ret, const struct jobset *jobset)
 {
     uint32_t size = replica_size(jobset), rank = 0;
@@ -78,7 +78,7 @@ static bool look_at(struct look *ret, const struct jobset *jobset)
     return true;
 }
 
-/* --- going on without them -------------------------------------------------------------------- */
+/* --- leaving ---------------------------------------------------------------------------------- */
 
 static bool belongs(const struct task *task, const struct gang *gang, uint32_t replica)
 {
@@ -95,8 +95,7 @@ static uint32_t count_of(const struct gang *gang, uint32_t replica)
     return count;
 }
 
-/* Moves the replica's tasks out of the gang into a gang of their own, which is placed and booked by
- * itself. */
+/* Moves the replica's tasks to a new gang, which is placed and booked separately. */
 static void split(struct step *step, struct gang *gang, uint32_t replica)
 {
     CHECK(gang->state != GANG_ENDED && !gang->preflight);
@@ -170,8 +169,8 @@ static bool same_replicas(const struct absence *absence, const replica_list *lis
             memcmp(absence->replicas.items, list->items, list->len * sizeof(*list->items)) == 0);
 }
 
-/* An absent replica makes no steps. A gang of it can have come to run a moment ago, when the losses of
- * this step were answered. */
+/* Books the chips of absent replicas, which make no steps, as restarting. One of their gangs may have come to
+ * run when the losses of this step were answered. */
 static void book_absent(struct step *step, struct jobset *jobset)
 {
     for (size_t i = 0; i < jobset->gangs.len; i++) {
@@ -181,7 +180,7 @@ static void book_absent(struct step *step, struct jobset *jobset)
     }
 }
 
-/* Makes exactly these replicas absent; takes the list over. */
+/* Makes exactly these replicas absent. Takes over the list. */
 static void change(struct step *step, struct jobset *jobset, replica_list *missing)
 {
     CHECK(jobset_parks(jobset));
@@ -214,7 +213,7 @@ static void change(struct step *step, struct jobset *jobset, replica_list *missi
     step_changed(step, CHANGE_MODIFIED, ref_jobset(jobset));
 }
 
-/* Whether the ladder allows more replicas to leave; takes the rung. */
+/* Returns whether the ladder allows more replicas to leave, and begins the rung if so. */
 static bool takes_rung(struct step *step, struct jobset *jobset, const struct look *look)
 {
     CHECK(jobset_parks(jobset) && look->missing.len > 0);
@@ -258,9 +257,9 @@ void shrink_some_through(struct jobset *jobset)
             job_touch(jobset->jobs[i]);
 }
 
-/* --- coming back ------------------------------------------------------------------------------ */
+/* --- returning -------------------------------------------------------------------------------- */
 
-/* Whether every participating rank can go on as another attempt, and has made a step of this one. */
+/* Returns whether every participating rank can rejoin another attempt, and has made a step of this one. */
 static bool all_go_on(const struct jobset *jobset)
 {
     if (jobset_keeps(jobset) && jobset->progress.attempt >= 0)
@@ -270,7 +269,7 @@ static bool all_go_on(const struct jobset *jobset)
         for (uint32_t index = 0; job && index < job_index_count(job->rjob); index++) {
             const struct task *task = job->indexes[index].task;
             bool away = task && task_is_away(task);
-            if (job->indexes[index].failed) /* this rank will never be tried again: nobody waits for it */
+            if (job->indexes[index].failed) /* this rank is never tried again, and no other waits for it */
                 continue;
             if (!task || (!away && (!recovery_keeps(task) || task->keep != KEEP_NO)))
                 return false;
@@ -279,7 +278,7 @@ static bool all_go_on(const struct jobset *jobset)
     return true;
 }
 
-/* Whether each rank that is not away lacks room: no process of this world is there to be disturbed. */
+/* Returns whether no rank that is not away has a place, so that a change disturbs no process. */
 static bool nobody_takes_part(const struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {
@@ -294,7 +293,7 @@ static bool nobody_takes_part(const struct jobset *jobset)
     return true;
 }
 
-/* Whether an absent replica is complete. */
+/* Returns whether at least one absent replica is complete. */
 static bool some_are_back(const struct jobset *jobset)
 {
     CHECK(jobset->recovery.absence.size > 0);
@@ -332,7 +331,7 @@ void shrink_look(struct step *step, struct jobset *jobset)
     inplace_begin_planned(step, jobset, "Grown", "replicas that were away are whole again");
 }
 
-/* Whether a rank of the orphaned Job that took part has ended. */
+/* Returns whether a participating rank of the orphaned Job has ended. */
 static bool some_have_ended(const struct job *job)
 {
     CHECK(job->jobset->recovery.absence.size > 0);

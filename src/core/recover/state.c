@@ -1,5 +1,4 @@
-/* state.c - how a recovery, a move, or a wait of its ranks ends. No task is stopped or started
- * here. */
+/* state.c - the end of a recovery, of a move, and of waits for ranks. No task is stopped or started here. */
 #include "core/recover/internal.h"
 
 void inplace_cancel(struct jobset *jobset)
@@ -10,7 +9,7 @@ void inplace_cancel(struct jobset *jobset)
 void inplace_end(struct jobset *jobset, enum recovery_state to)
 {
     CHECK(!recovery_state_parks(to) && to != RECOVERY_REJOINING);
-    jobset->recovery.in_place_restarts += jobset_parks(jobset); /* its tasks begin anew when it is resumed */
+    jobset->recovery.in_place_restarts += jobset_parks(jobset); /* counts the attempt that was prepared */
     recovery_state_move(&jobset->recovery.state, to);
     jobset->recovery.path = PATH_RESTART;
     jobset->recovery.rejoin_since_ns = jobset->recovery.apart_ns = 0;
@@ -56,7 +55,6 @@ void inplace_forget_keepers(struct jobset *jobset)
     CHECK(!jobset_keeps(jobset));
 }
 
-/* Whether the task waits for an attempt that will never begin. */
 bool inplace_is_left(const struct task *task)
 {
     return task->parked || (task->keep == KEEP_WAITS && !task_ended(task->state));

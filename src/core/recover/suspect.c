@@ -1,10 +1,10 @@
-/* suspect.c - a machine that ends attempts of different jobs is suspect. No known fault explains that, so
- * it stays in service, but tasks that find room elsewhere are placed elsewhere (sched), until a day after
- * the last such attempt. The suspicion is an open fault, SUSPECT_FAULT; the fault table sets its level,
- * and people may clear it.
+/* suspect.c - suspect machines: machines that end attempts of different jobs without a known fault. Such a
+ * machine stays in service, but tasks that fit elsewhere are placed elsewhere (sched), until a day after the
+ * last such attempt. The suspicion is an open fault, SUSPECT_FAULT; the fault table sets its level, and
+ * people may clear it.
  *
- * A machine is not suspected for what a process does to itself, but for being lost, for a failed start,
- * and for an end whose signatures are of the hardware or the system's software. */
+ * A machine becomes suspect by being lost, by a failed start, and by an end whose signatures point to the
+ * hardware or the system's software, but not by what a process does to itself. */
 #include "core/health/fault.h"
 #include "core/recover/internal.h"
 
@@ -39,7 +39,7 @@ void suspect_blame(struct step *step, const struct jobset *jobset, const struct 
     int64_t since_ns = step->now_ns - machine->blamed_ns;
     bool another = machine->blamed_job && machine->blamed_job != jobset->uid;
     if (another && since_ns <= INCIDENT_WINDOW_NS)
-        return; /* all tasks there ended with the machine, which counts once */
+        return; /* all tasks there ended with the machine: one incident, counted once */
     machine->blamed_job = jobset->uid;
     machine->blamed_ns = step->now_ns;
     if (!machine->suspect && (!another || since_ns > WINDOW_NS))
@@ -49,5 +49,6 @@ void suspect_blame(struct step *step, const struct jobset *jobset, const struct 
     if (another && other)
         buf_printf(&why, ", and one of " STR_FORMAT " before", STR_ARG(other->key));
     signal_it(step, machine, SIGNAL_OCCUR, buf_str(&why));
-    signal_it(step, machine, SIGNAL_RECOVER, STR("nothing since")); /* open for as long as the table says */
+    /* the table sets how long it stays open */
+    signal_it(step, machine, SIGNAL_RECOVER, STR("nothing since"));
 }

@@ -1,12 +1,12 @@
-/* suspend.c - a JobSet that its user suspends saves first, as does one whose quota a queue takes
- * (admit/life.c): its ranks are told, agree on a step, and are stopped when that step is committed, at the
- * latest after the longest grace among them. The JobSet waits only if a save is likely: all its ranks run
- * and have joined, and either have committed a step before or can go on under another attempt. The end of
- * any rank ends the wait. */
+/* suspend.c - the last save before a suspension, by a user or by a queue that takes quota back
+ * (admit/life.c). The ranks get a notice, agree on a step, and are stopped when that step is committed, at
+ * the latest after the longest grace among them. The JobSet waits only if a save is likely: all its ranks run
+ * and have joined, and either have committed a step before or can rejoin another attempt. The end of any rank
+ * ends the wait. */
 #include "core/recover/internal.h"
 
 struct ranks {
-    bool some, all_run, keepers; /* keepers: they stand still where they have saved */
+    bool some, all_run, keepers; /* keepers: all ranks wait after a save, because they can rejoin */
 };
 
 static struct ranks look_at_ranks(const struct jobset *jobset)
@@ -84,17 +84,17 @@ static void suspend_jobs(struct step *step, struct jobset *jobset)
             job_suspend(step, jobset->jobs[i]);
 }
 
-/* Ends what was under way for losses: nothing of it goes on when the JobSet is resumed. */
+/* Ends all recovery that is under way: it does not continue when the JobSet is resumed. */
 static void suspend_recovery(struct step *step, struct jobset *jobset)
 {
     ladder_stop(&jobset->recovery.ladder);
     jobset->recovery.crashes = (struct crashes){.best_step = jobset->recovery.ladder.best_step};
-    /* Otherwise no task was told of it. */
+    /* While a restart is prepared, no task knows of the smaller world yet. */
     bool shrunk = jobset->recovery.absence.replicas.len > 0 && !jobset_parks(jobset);
     uint8_t state = jobset->recovery.state;
     if (shrunk || state == RECOVERY_DUMPING || state == RECOVERY_SAVED || state == RECOVERY_REFUSED)
         inplace_retire(step, jobset); /* the ranks of a shrunk world differ from the indexes */
-    shrink_forget(jobset);      /* the whole world comes back, or nothing */
+    shrink_forget(jobset);            /* the JobSet resumes with the whole world */
     usage_book(step, jobset, OWNER_DRAINING);
 }
 
@@ -110,8 +110,8 @@ void suspend_stop(struct step *step, struct jobset *jobset)
         condition_set(step, jobset, CONDITION_RESTARTING, false, "JobSetSuspended", "jobset is suspended");
 }
 
-/* Whether both specs request the same resources. If not, the running tasks cannot stay for a last save,
- * because they hold resources by the old spec. */
+/* Returns whether both specs request the same resources. If not, the running tasks, which hold resources by
+ * the old spec, cannot stay for a last save. */
 static bool asks_the_same(const struct jobset_spec *a, const struct jobset_spec *b)
 {
     if (a->rjob_count != b->rjob_count)

@@ -1,8 +1,8 @@
-/* timers.c - when a JobSet has to be looked at again: the earliest deadline of its recovery, its Jobs and its
- * own end. */
+/* timers.c - the timers of JobSets: each is set to the earliest deadline of the JobSet's recovery, its Jobs
+ * and its TTL. */
 #include "core/recover/internal.h"
 
-/* Returns the stamp at which the JobSet, or one of its Jobs, has to be looked at again; INT64_MAX: none. */
+/* Returns the stamp at which the JobSet, or one of its Jobs, has to be reconciled again, or INT64_MAX. */
 static int64_t jobset_due_ns(const struct jobset *jobset)
 {
     int64_t due_ns = INT64_MAX;

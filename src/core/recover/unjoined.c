@@ -1,12 +1,12 @@
-/* unjoined.c - processes that run and do not join their gang, though their peers have: libphalanx waits
- * for all ranks, so one that cannot reach its agent holds up the rest for ever, and the rank that gives up
- * first is the wrong one to blame.
+/* unjoined.c - processes that run and do not join their gang, though their peers have. libphalanx waits for
+ * all ranks, so one that cannot reach its agent holds up the rest for ever, and the rank that gives up first
+ * is the wrong one to blame.
  *
- * Only jobs that are known to use libphalanx are judged: within one Job, at least as many ranks have
- * joined as are late. A rank is late when spec.settings.hangs.join has passed since its own start and since
- * the newest join of its JobSet; when a peer gives up waiting, GIVEN_UP_NS are enough. The machine of a late
- * rank gets the fault UNJOINED_FAULT, and the rank is ended, so that it runs elsewhere. A JobSet that
- * blamed a machine recently blames no other: the same on two machines is its program's fault. */
+ * Only Jobs that are known to use libphalanx are judged: at least as many of the Job's ranks must have joined
+ * as are late. A rank is late when spec.settings.hangs.join has passed since its own start and since the
+ * newest join of its JobSet; when a peer gives up waiting, GIVEN_UP_NS are enough. The machine of a late rank
+ * gets the fault UNJOINED_FAULT, and the rank is ended, to run elsewhere. A JobSet that blamed a machine
+ * recently blames no other: if ranks do not join on two machines, the program is at fault. */
 #include "core/health/fault.h"
 #include "core/recover/internal.h"
 
@@ -127,7 +127,7 @@ void unjoined_look(struct step *step, struct jobset *jobset)
         for (size_t t = 0; job && !blamed && t < job->tasks.len; t++) {
             const struct task *task = job->tasks.items[t];
             int64_t late_ns = waits(jobset, task) ? late_at(jobset, task, join_limit_ns(step)) : INT64_MAX;
-            if (late_ns <= step->now_ns) /* most of its Job is late: a slow start, until more have joined */
+            if (late_ns <= step->now_ns) /* most ranks of the Job are late: a slow start; judge again later */
                 late_ns = step->now_ns + join_limit_ns(step);
             due_ns = late_ns < due_ns ? late_ns : due_ns;
         }
