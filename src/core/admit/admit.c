@@ -38,7 +38,7 @@ void admit_free(struct admit *admit)
         (void)group_leave(admit, admit->workloads.items[i]);
         workload_free(admit->workloads.items[i]);
     }
-    CHECK(admit->groups.len == 0); /* the last member takes its group along */
+    CHECK(admit->groups.len == 0); /* a group is freed when its last member leaves */
     vec_done(&admit->workloads);
     vec_done(&admit->dead);
     vec_done(&admit->holding);
@@ -60,8 +60,8 @@ static struct str queue_label(const struct doc *document)
         STR(""));
 }
 
-/* Whether the workload is admitted and not told to leave: then its queue decides how long it runs,
- * whatever its document says. */
+/* Whether the workload may run: it is admitted, has finished, or is leaving and not suspended yet. Its queue
+ * then decides how long it runs, whatever its document says. */
 static bool may_run(const struct admit *admit, const struct jobset *jobset)
 {
     const struct workload *workload = jobset ? workload_of(admit, jobset->uid) : NULL;
@@ -108,7 +108,8 @@ bool admit_has_default_queue(const struct admit *admit, struct str namespace_)
     return tree_local(&admit->tree, namespace_, STR("default")) != NULL;
 }
 
-/* Kueue's LocalQueueDefaulting. */
+/* Names the LocalQueue "default" of the namespace in a document without a queue (Kueue's
+ * LocalQueueDefaulting). */
 static void name_default_queue(const struct admit *admit, struct arena *arena, struct doc *document)
 {
     struct doc *metadata = doc_get(document, "metadata");
@@ -184,7 +185,7 @@ void admit_validate_update(const struct admit *admit, const struct jobset *jobse
                         "Invalid value: \"" STR_FORMAT "\": field is immutable", STR_ARG(queue));
 }
 
-/* --- its turn --------------------------------------------------------------------------------- */
+/* --- the turn in a step --------------------------------------------------------------------------------- */
 
 /* Rebuilds all state that is derived from the queue objects. */
 static void rebuild(struct step *step)
@@ -218,7 +219,7 @@ static void rebuild(struct step *step)
 static void look_at_touched(struct step *step)
 {
     struct admit *admit = step->admit;
-    for (size_t i = 0; i < step->jobs->touched.len; i++) { /* grows meanwhile */
+    for (size_t i = 0; i < step->jobs->touched.len; i++) { /* the list may grow in this loop */
         struct jobset *jobset = step->jobs->touched.items[i];
         struct workload *workload = u64_map_get(&admit->by_jobset, jobset->uid);
         jobset->entry.touched = false;
@@ -328,7 +329,7 @@ struct workload *workload_restore(struct admit *admit, struct jobset *jobset, st
     return workload;
 }
 
-/* Workloads are restored in another order than that of their places. */
+/* Workloads are not restored in the order of their places, so the list may have gaps until admit_restored. */
 bool workload_restore_hold(struct admit *admit, struct workload *workload, uint32_t place, obj_id leader)
 {
     CHECK(workload->state == WORKLOAD_HOLDING);
@@ -359,7 +360,7 @@ bool admit_restore_gangs(struct admit *admit)
     return true;
 }
 
-/* Called after a snapshot was read: derives the tree and all lists, without waking workloads or telling
+/* Called after a snapshot was read: derives the tree and all lists, without waking workloads or notifying
  * watchers. */
 void admit_restored(struct step *step)
 {
@@ -391,7 +392,7 @@ void admit_restored(struct step *step)
 
 /* --- invariants ------------------------------------------------------------------------------- */
 
-/* A workload is in at most one list, and in the one that belongs to its state. */
+/* Checks that a workload is in at most one list, and in the one of its state. */
 static void check_lists(const struct workload *workload)
 {
     bool queued = heap_has(&workload->place), listed = !list_empty(&workload->link);
@@ -403,7 +404,7 @@ static void check_lists(const struct workload *workload)
     CHECK(workload->counted < QUEUE_COUNTS && workload->state < WORKLOAD_STATES);
 }
 
-/* The leader of a gang is its first member, and a gang is of one group. */
+/* Checks that the leader of a gang is its first member, and that all members are of one group. */
 static void check_gang(const struct workload *workload)
 {
     CHECK((workload->gang.len > 0) == (workload->leader == workload));
@@ -413,7 +414,7 @@ static void check_gang(const struct workload *workload)
     CHECK(workload->gang.len == 0 || workload->gang.items[0] == workload);
 }
 
-/* The counts of a group are the numbers of its members that are counted so. */
+/* Checks that each count of a group equals the number of its members that are counted in that kind. */
 static void check_group(const struct pod_group *group)
 {
     uint32_t counted[QUEUE_COUNTS] = {0};

@@ -1,11 +1,11 @@
 /* check.c - AdmissionChecks: answers of other controllers that a Workload with quota needs before it may run
  * (Kueue, "Admission check"). A Workload whose queue names checks holds its quota and its machines until each
- * check is Ready; the checks' controllers write Workload.status.admissionChecks.
+ * check is Ready. The checks' controllers write their answers to Workload.status.admissionChecks:
  *
  *     Pending   not answered yet
- *     Ready     goes on; podSetUpdates (updates.c) add to its Pods
- *     Retry     evicted; queued again after requeueAfterSeconds, and checked anew
- *     Rejected  evicted and deactivated
+ *     Ready     the Workload may run; podSetUpdates (updates.c) change its Pods
+ *     Retry     the Workload is evicted, queued again after requeueAfterSeconds, and checked again
+ *     Rejected  the Workload is evicted and deactivated
  */
 #include "core/admit/internal.h"
 
@@ -102,7 +102,7 @@ struct doc *admission_check_status(struct arena *arena, const struct doc *docume
     return errors->list.len ? NULL : status;
 }
 
-/* --- which ------------------------------------------------------------------------------------ */
+/* --- required checks ------------------------------------------------------------------------------------ */
 
 static bool uses_flavor(const struct workload *workload, struct str flavor)
 {
@@ -160,7 +160,7 @@ bool checks_wait(const struct workload *workload)
     return false;
 }
 
-/* --- what is answered ------------------------------------------------------------------------- */
+/* --- answers ------------------------------------------------------------------------- */
 
 static void set_state(struct step *step, struct workload_check *check, uint8_t state, struct str message)
 {
@@ -236,7 +236,7 @@ void workload_answer(struct step *step, struct workload *workload, const struct 
             workload_look(step, list[w]);
 }
 
-/* --- what follows ----------------------------------------------------------------------------- */
+/* --- consequences ----------------------------------------------------------------------------- */
 
 static void list_names(const struct workload *workload, uint8_t state, struct buf *out)
 {
@@ -283,7 +283,7 @@ int64_t checks_backoff_ns(const struct workload *workload)
     return most_s * NS_PER_SECOND;
 }
 
-/* Sets all checks to Pending, to be answered anew. The last answers stay readable. */
+/* Sets all checks to Pending, so that they are answered again. Their messages name the previous states. */
 void checks_reset(struct step *step, struct workload *workload)
 {
     for (size_t i = 0; i < workload->checks.len; i++) {

@@ -1,9 +1,9 @@
-/* cycle.c - admission cycles: the head of each queue, in order, each against the quota that earlier ones
- * left.
+/* cycle.c - admission cycles: tries the heads of all queues in order, each against the quota that earlier
+ * ones left.
  *
  * A workload that could not be admitted is parked until something that it may lack changes (wake_* in
- * life.c). A step tries a bounded number of placements; the rest follows with the next tick, which is due
- * at once.
+ * life.c). A step tries a bounded number of placements; the others follow in the next tick, which is due at
+ * once.
  */
 #include "core/admit/internal.h"
 
@@ -11,8 +11,8 @@
 
 struct entry {
     struct workload *workload;
-    struct assignment assignment; /* as nominated: only for the order */
-    bool waits;                   /* a parked head of a StrictFIFO queue: it keeps its quota and is not
+    struct assignment assignment; /* made before the cycle; used only for the order */
+    bool waits; /* a parked head of a StrictFIFO queue: its quota is kept for it, and it is not
                                    * tried */
 };
 typedef VEC(struct entry) entries;
@@ -31,7 +31,8 @@ static bool is_before(const struct heap_node *a, const struct heap_node *b)
     return a->key != b->key ? a->key < b->key : a->tie < b->tie;
 }
 
-/* In a StrictFIFO queue, no workload passes a waiting one. */
+/* Whether a parked workload comes before the head in a StrictFIFO queue, where no workload may pass
+ * another. */
 static bool is_blocked(const struct cluster_queue *queue, const struct heap_node *head)
 {
     if (!queue->strict)
@@ -44,8 +45,9 @@ static bool is_blocked(const struct cluster_queue *queue, const struct heap_node
     return false;
 }
 
-/* Under fair sharing a queue preempts for one workload at a time: until its victims have ended, the heads
- * of other queues go on, so that shares grow evenly. */
+/* Whether the queue waits for the victims of one of its workloads. Under fair sharing, a queue preempts for
+ * one workload at a time, and the heads of other queues are tried in the meantime, so that shares grow
+ * evenly. */
 static bool is_preempting(const struct admit *admit, const struct cluster_queue *queue)
 {
     for (size_t i = 0; admit->fair && i < admit->holding.len; i++)
@@ -94,11 +96,12 @@ static uint32_t child_towards(const struct quota_tree *quota, uint32_t node, con
     return at;
 }
 
-/* A contender of the tournament at one cohort: a child, as it would stand with its own winner admitted. */
+/* A contender of the tournament at one cohort: a child, in the state that it would have with its own winner
+ * admitted. */
 struct contender {
     struct entry *entry;
     struct fair_share share;
-    bool borrows; /* with the winner admitted, of a resource that it asks for */
+    bool borrows; /* with the winner admitted, the child borrows a resource that the winner asks for */
 };
 
 static struct contender contend(struct tree *tree, uint32_t child, struct entry *entry)
@@ -126,8 +129,8 @@ static bool wins(const struct contender *a, const struct contender *b)
     return by_share ? by_share < 0 : is_before(&a->entry->workload->place, &b->entry->workload->place);
 }
 
-/* Plays fair sharing's tournament: at each cohort, a child wins that borrows nothing with its own winner
- * admitted; otherwise the child with the least resulting share wins. */
+/* Plays fair sharing's tournament and returns the winning entry. At each cohort, a child that borrows nothing
+ * with its own winner admitted wins; otherwise the child with the least resulting share does. */
 static struct entry *fair_winner(struct tree *tree, uint32_t node, const entries *list)
 {
     struct contender best = {0};
@@ -159,8 +162,8 @@ static struct entry *next_entry(struct step *step, entries *list)
     return root == first->workload->queue->node ? first : fair_winner(tree, root, list);
 }
 
-/* A verdict holds for all workloads with the same request. The first of each queue are told at once, the
- * others when their condition is read (explain.c). */
+/* A verdict holds for all workloads with the same request. The conditions of this many in each queue are set
+ * at once; the others are explained when they are read (explain.c). */
 enum { TOLD_PER_STEP = 64 };
 
 /* Parks the workload if one of equal shape was tried in this step and nothing was freed since. */
@@ -181,7 +184,7 @@ static bool fails_alike(struct step *step, struct workload *workload)
     return true;
 }
 
-/* Returns the first waiting workload of a StrictFIFO queue, unless one that is yet to be tried comes
+/* Returns the first parked workload of a StrictFIFO queue, unless a workload that is yet to be tried comes
  * before it. */
 static struct workload *waiting_head(const struct cluster_queue *queue)
 {
@@ -256,8 +259,8 @@ bool cycle_trial(struct step *step, const struct workload *workload, const struc
     return found;
 }
 
-/* Admits the workload on the machines where it fits. Its gang is placed at once, before another workload
- * is tried. */
+/* Admits the workload on the machines where it fits. Its tasks are placed at once, before another workload is
+ * tried. */
 static void admit_there(struct step *step, struct workload *workload, const struct assignment *assignment,
                         const struct room *rooms)
 {
@@ -333,7 +336,7 @@ static bool try_assignment(struct step *step, struct workload *workload, const s
 /* Partial admission: tries the largest number of tasks that fits, not below the least acceptable one. */
 static bool try_fewer(struct step *step, struct workload *workload)
 {
-    CHECK(podset_count(workload) == 1); /* `count` and `found` stand for the counts of all PodSets */
+    CHECK(podset_count(workload) == 1); /* `count` and `found` are the counts of all PodSets */
     struct podset *podset = &workload->podsets[0];
     int32_t low = podset->least, high = podset->count - 1, found = 0;
     struct arena arena ARENA_CLEANUP = {0};
@@ -368,7 +371,7 @@ static bool try_fewer(struct step *step, struct workload *workload)
 
 static void give_up(struct step *step, struct workload *workload, const char *reason, struct str why)
 {
-    CHECK(!is_follower(workload)); /* the leader is told for the whole gang */
+    CHECK(!is_follower(workload)); /* the leader fails for the whole gang */
     bool first = !workload->conditions[WORKLOAD_QUOTA_RESERVED].present ||
                  workload->conditions[WORKLOAD_QUOTA_RESERVED].reason != workload_reason(str_from(reason));
     workload_condition_set(step, workload, WORKLOAD_QUOTA_RESERVED, false, reason, STR_FORMAT, STR_ARG(why));
@@ -396,15 +399,15 @@ static bool waits_for_others(struct step *step, struct workload *workload)
                    "/" STR_FORMAT " is not",
                    STR_ARG(other->jobset->namespace_), STR_ARG(other->name));
         give_up(step, workload, "WaitingForPodsReady", buf_str(&why));
-        u64_map_done(&step->admit->failed); /* the reason says nothing about room for workloads of equal
-                                             * shape */
+        u64_map_done(&step->admit->failed); /* the reason does not concern the capacity for equal shapes */
         return true;
     }
     return false;
 }
 
-/* Keeps the quota that the workload waits for from borrowers, up to its queue's own, unless the queue can
- * reclaim it at any time. A StrictFIFO head that lacks only machines keeps it too. */
+/* Reserves the quota that the workload waits for, up to its queue's own, against borrowers in this round,
+ * unless the queue can reclaim it at any time. Also reserves it for a StrictFIFO head that lacks only
+ * machines. */
 static void keep_quota(struct step *step, const struct workload *workload,
                        const struct assignment *assignment, reserves *kept)
 {
@@ -461,8 +464,8 @@ static void process(struct step *step, struct workload *workload, reserves *kept
                    : workload->parked);
 }
 
-/* Keeps the quota of a StrictFIFO head whose last try failed. The head is tried again when something
- * changes for it. */
+/* Reserves the quota of a StrictFIFO head whose last try failed. The head is tried again when something that
+ * it lacks changes. */
 static void keep_quota_of(struct step *step, const struct workload *workload, reserves *kept)
 {
     struct assignment assignment;

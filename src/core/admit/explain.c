@@ -1,5 +1,5 @@
-/* explain.c - why a workload waits, judged at the time of reading: asks the present quota tree and
- * machines as an admission cycle would. Nothing changes; a search costs as much as a trial. */
+/* explain.c - why a workload waits, judged when it is read: tries the present quota tree and machines as an
+ * admission cycle would. Changes nothing; a search costs as much as a trial. */
 #include "core/admit/internal.h"
 #include "core/core.h"
 

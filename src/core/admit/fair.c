@@ -2,9 +2,10 @@
  *
  *     share(n) = max over resources r of  borrowed(n, r) / lendable(parent(n), r) * 1000 / weight(n)
  *
- * 0 for a node that borrows nothing; infinite for one that borrows with weight 0. Resources are summed over
- * flavours. The search for victims goes from the root downwards, at each cohort into the child with the
- * largest share; whether a victim may go is decided where the paths from the root to the two queues part.
+ * The share is 0 for a node that borrows nothing, and infinite for one that borrows with weight 0. Resources
+ * are summed over flavours. The search for victims descends from the root, at each cohort into the child with
+ * the largest share. Whether a victim may be preempted is decided where the paths from the root to the two
+ * queues part.
  */
 #include "core/admit/internal.h"
 
@@ -182,7 +183,7 @@ static uint32_t largest_child(struct fair_order *order, uint32_t cohort)
     return best;
 }
 
-/* NULL: none is left. */
+/* Returns the queue of the next victim; NULL: none is left. */
 static struct fair_queue *next_queue(struct fair_order *order)
 {
     const struct search *search = order->search;
@@ -223,9 +224,9 @@ static void below_common(const struct quota_tree *quota, uint32_t a, uint32_t b,
     CHECK(*ret_a < quota->node_count && *ret_b < quota->node_count);
 }
 
-/* Whether the victim may go with the present shares. LessThanOrEqualToFinalShare: the preemptor's new
- * share is at most the remaining share of the victim's queue; LessThanInitialShare: it is below the
- * present share of that queue. */
+/* Whether the victim may be preempted with the present shares. Under LessThanOrEqualToFinalShare, the
+ * preemptor's new share must be at most the remaining share of the victim's queue; under
+ * LessThanInitialShare, it must be below the present share of that queue. */
 static bool strategy_allows(struct search *search, enum fair_strategy strategy, const struct workload *victim)
 {
     CHECK(victim->booked_in && victim != search->workload);
@@ -254,7 +255,7 @@ static void add_request(struct search *search, bool add)
     }
 }
 
-/* Takes one more victim; true: the victims suffice. */
+/* Takes one more victim. Returns true if the victims suffice. */
 static bool take_one(struct search *search, struct victim victim, const char *reason, victims *ret_chosen)
 {
     victim.reason = reason;
@@ -267,7 +268,8 @@ static bool take_one(struct search *search, struct victim victim, const char *re
     return enough;
 }
 
-/* Takes the queue's first victim that the strategy allows; puts those that it spares into `spared`. */
+/* Takes the queue's first victim that the strategy allows, and adds those before it to `spared`. Returns true
+ * if the victims suffice. */
 static bool take_allowed(struct search *search, enum fair_strategy strategy, struct fair_queue *queue,
                          victims *spared, victims *ret_chosen)
 {
@@ -280,8 +282,8 @@ static bool take_allowed(struct search *search, enum fair_strategy strategy, str
     return false;
 }
 
-/* Applies the first strategy. A queue that stays within its own quota of the contested cells is entitled
- * to it, whatever the shares are. */
+/* Applies the first strategy. A queue that stays within its own quota of the contested cells is entitled to
+ * that quota, whatever the shares are. Returns true if the victims suffice. */
 static bool take_first(struct search *search, enum fair_strategy strategy, const victims *candidates,
                        victims *spared, victims *ret_chosen)
 {
@@ -301,7 +303,7 @@ static bool take_first(struct search *search, enum fair_strategy strategy, const
     return enough;
 }
 
-/* Applies the second strategy to the victims that the first one spared: one of each queue. */
+/* Applies the second strategy to the victims that the first one spared, one of each queue. */
 static bool take_second(struct search *search, enum fair_strategy strategy, const victims *spared,
                         victims *ret_chosen)
 {

@@ -1,5 +1,5 @@
-/* flavor.c - chooses a flavour for each resource of each PodSet: the first that suits, by the queue's
- * flavorFungibility (Kueue, "Flavor fungibility"). */
+/* flavor.c - chooses a flavour for each resource of each PodSet: the first one that suits, according to the
+ * queue's flavorFungibility (Kueue, "Flavor fungibility"). */
 #include "core/admit/internal.h"
 
 /* How well a flavour suits: a larger fit is better, and borrowing from a more distant cohort is worse. */
@@ -103,14 +103,14 @@ static void why_not(struct choosing *choosing, uint32_t cell, int64_t needs, int
 
 static void keep_reason(struct choosing *choosing, const char *reason)
 {
-    /* The mildest of the flavours' reasons, which may still change. */
+    /* Keeps the mildest of the flavours' reasons: the one most likely to change. */
     if (!choosing->reason || strcmp(reason, "WaitingForQuota") == 0 ||
         strcmp(choosing->reason, "NoMatchingFlavor") == 0)
         choosing->reason = reason;
 }
 
-/* Whether the request exceeds the nominal quota and no cohort could lend the rest: victims help only a
- * queue that may preempt while borrowing. */
+/* Whether the queue may preempt while it borrows. It must be allowed to if the request exceeds its nominal
+ * quota, and there is no cohort above the lender from which quota could be reclaimed. */
 static bool preempts_to_borrow(const struct choosing *choosing)
 {
     const struct cluster_queue *queue = choosing->queue;
@@ -168,8 +168,8 @@ static bool tries_next(const struct cluster_queue *queue, struct suit suit)
     return suit.borrow > 0 && queue->try_next_to_borrow;
 }
 
-/* Returns how well the flavour suits: as badly as its worst resource. `ret_borrow`: the greatest distance
- * that any of them borrows from. */
+/* Returns how well the flavour suits: as well as its worst resource. *ret_borrow is the greatest height from
+ * which any resource borrows. */
 static struct suit flavor_suits(struct choosing *choosing, size_t podset, const struct resource_group *group,
                                 const struct group_flavor *flavor, uint32_t *ret_borrow)
 {

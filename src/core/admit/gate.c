@@ -1,5 +1,6 @@
-/* gate.c - kueue.x-k8s.io/admission-gated-by: comma-separated names of controllers that must release a
- * workload before it is admitted. Gates are set when the object is made; later they are only removed.
+/* gate.c - the annotation kueue.x-k8s.io/admission-gated-by: comma-separated names of controllers that must
+ * release a workload before it is admitted. Gates are set when the object is created; later they can only be
+ * removed.
  */
 #include "core/admit/internal.h"
 
@@ -38,7 +39,7 @@ static void refuse(struct field_errors *errors, const char *reason, const char *
                     format, STR_ARG(value));
 }
 
-/* "example.com/controller". */
+/* Whether the gate has the form "example.com/controller". */
 static bool is_name(struct str gate)
 {
     struct str domain, path;

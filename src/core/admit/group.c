@@ -1,12 +1,13 @@
 /* group.c - pod groups (Kueue, "Run a group of Pods"): Pods of one kueue.x-k8s.io/pod-group-name are
  * admitted together, when kueue.x-k8s.io/pod-group-total-count of them exist.
  *
- * Each Pod keeps a Workload of its own; the API shows one for all of them (group_view.c). The oldest waiting
- * Pods make the *gang*: as many as the group lacks. The first of them leads: it alone stands in the queue,
- * with the podsets of all; quota, machines and victims are sought for all at once. An eviction takes all
- * members with it; a failed member may be replaced by a later Pod, and surplus Pods are deleted.
- * Everything here follows from the Workloads' states and the Pods' labels, but for the gangs that hold: a
- * snapshot has their leaders.
+ * Each Pod has its own Workload; the API shows one for all of them (group_view.c). The oldest waiting Pods,
+ * as many as the group lacks, form the *gang*. The first of them is the leader: it alone is in the queue,
+ * with the podsets of all, and quota, machines and victims are sought for all at once. An eviction evicts all
+ * members. A failed member may be replaced by a later Pod, and surplus Pods are deleted.
+ *
+ * All of this is derived from the Workloads' states and the Pods' labels, except the HOLDING gangs, whose
+ * leaders a snapshot records.
  */
 #include <stdlib.h>
 
@@ -96,8 +97,8 @@ static int by_ticket(const void *a, const void *b)
     return x->ticket != y->ticket ? (x->ticket < y->ticket ? -1 : 1) : x->uid < y->uid ? -1 : 1;
 }
 
-/* Whether the Pod fills one of the group's places. A failed Pod may be replaced, unless a Pod of the group
- * says that it has only one try. */
+/* Whether the Pod fills one of the group's places. A failed Pod does not, unless a Pod of the group forbids
+ * to replace failed ones. */
 static bool has_its_place(const struct workload *workload)
 {
     CHECK(workload->group);
@@ -143,8 +144,8 @@ void group_restore_gang(struct workload *leader, struct workload *member)
     member->leader = leader;
 }
 
-/* Chooses the gang that waits. Gangs that hold have their machines, each its own, and stay as they are: there
- * are several of them where Pods are admitted as they come. Holding Pods fill the group. */
+/* Chooses the waiting gang. HOLDING gangs stay as they are, because each has its machines; there may be
+ * several if Pods are admitted as they arrive. HOLDING Pods count as filling the group's places. */
 void group_choose(struct pod_group *group)
 {
     int64_t lacks = group_total(group);
@@ -169,20 +170,20 @@ void group_choose(struct pod_group *group)
     if (lacks > 0 && waiting.len >= (size_t)lacks)
         make_gang(waiting.items, (size_t)lacks);
     else if (lacks > 0 && waiting.len && group_says(group, NOTE_FAST, "true"))
-        make_gang(waiting.items, waiting.len); /* later Pods are admitted as they come */
+        make_gang(waiting.items, waiting.len); /* later Pods are admitted as they arrive */
     vec_done(&waiting);
     vec_done(&holding);
 }
 
-/* --- Pods that are over ----------------------------------------------------------------------- */
+/* --- ended Pods ----------------------------------------------------------------------- */
 
-/* A Pod of a group that is over, deleted or not, keeps the finalizer kueue.x-k8s.io/managed until one of
- * these is true:
+/* Whether the Pod has the finalizer kueue.x-k8s.io/managed. An ended Pod of a group, deleted or not, keeps it
+ * until one of these is true:
  *   - the group has finished, or its Workload is deleted;
  *   - the Pod has failed, or was deleted, and a later Pod has taken its place;
  *   - all Pods of the group are deleted, so that none is left to be replaced.
- * Pods that were deleted before they were admitted, that are beyond the group's count, or that are evicted
- * are not held. While an admitted group lacks Pods, the Workloads of its Pods have the condition
+ * Pods that were deleted before they were admitted, that exceed the group's count, or that are evicted lose
+ * it at once. While an admitted group lacks Pods, the Workloads of its Pods have the condition
  * WaitingForReplacementPods. */
 static bool is_kept(const struct workload *workload)
 {
@@ -202,7 +203,7 @@ bool pod_is_over(const struct workload *workload)
     return !jobset_has_living(workload->jobset);
 }
 
-/* Whether its Pod runs, may still run, or has succeeded. */
+/* Whether the member's Pod runs, may still run, or has succeeded. */
 static bool is_active(const struct workload *member)
 {
     const struct jobset *jobset = member->jobset;
@@ -222,7 +223,7 @@ static bool all_deleted(const struct pod_group *group)
 }
 
 struct census {
-    int64_t total, active, failed; /* failed: over, not replaced yet, and held */
+    int64_t total, active, failed; /* failed: ended, not replaced yet, and kept by the finalizer */
     bool begun;                    /* a Pod of the group has been admitted */
 };
 
@@ -291,7 +292,7 @@ void group_release(struct step *step, struct pod_group *group)
 
 /* --- the group's places ---------------------------------------------------------------------- */
 
-/* Deletes Pods beyond the count, the newest first: the group will never need them. */
+/* Deletes the newest waiting Pods beyond the group's count, which the group will never need. */
 static void delete_excess(struct step *step, struct pod_group *group)
 {
     int64_t total = group_total(group), room = total;
@@ -316,7 +317,7 @@ static void delete_excess(struct step *step, struct pod_group *group)
     vec_done(&waiting);
 }
 
-/* Returns why the members outside of the gang wait. */
+/* Returns the reason why members outside of the gang wait, and appends the details. */
 static const char *obstacle_of(const struct pod_group *group, struct buf *why)
 {
     int64_t total = group_total(group), placed = 0, waiting = 0;
@@ -369,7 +370,7 @@ const char *group_obstacle(const struct workload *workload, struct buf *why)
     return group->reason;
 }
 
-/* --- those that go together ------------------------------------------------------------------- */
+/* --- members together ------------------------------------------------------------------- */
 
 size_t group_fellows(const struct workload *workload, bool (*is_one)(const struct workload *),
                      struct arena *arena, struct workload ***ret_list)
@@ -395,8 +396,8 @@ void gang_trial(const struct workload *workload, struct trial *trial, struct are
     trial->with_count = workload->gang.len;
 }
 
-/* Pins the Pod to the machine that was found for it together with the others: under a topology constraint
- * no other machine may suit. */
+/* Pins the Pod to the machine that the joint trial found for it, because under a topology constraint no other
+ * machine may suit. */
 static void pin(struct step *step, struct workload *workload, machine_id machine)
 {
     CHECK(machine < step->cluster->machine_count && workload->jobset->form == FORM_POD);

@@ -1,6 +1,6 @@
-/* group_view.c - the one Workload that the API shows for the Pods of a group, as Kueue has one: its PodSets
- * are the roles of the group, Pods of equal shape. Decisions are made on each Pod's own Workload; the
- * functions here present them as one.
+/* group_view.c - the single Workload that the API shows for the Pods of a group, as Kueue does. Its PodSets
+ * are the roles of the group: Pods of equal shape. Decisions are made on each Pod's own Workload; the
+ * functions here present these Workloads as one.
  */
 #include "core/admit/internal.h"
 
@@ -13,7 +13,7 @@
 
 _Static_assert(sizeof(((struct workload *)NULL)->role) == 8 + 1, "a role is eight digits and a NUL");
 
-/* --- what its Pods say ------------------------------------------------------------------------- */
+/* --- annotations ------------------------------------------------------------------------- */
 
 int64_t group_total(const struct pod_group *group)
 {
@@ -43,10 +43,11 @@ bool group_retries(const struct pod_group *group)
     return !group_says(group, NOTE_AGAIN, "false");
 }
 
-/* --- which stands for all ---------------------------------------------------------------------- */
+/* --- the representative ---------------------------------------------------------------------- */
 
-/* The member with the highest rank stands for the group: of the most advanced state, and in that state one
- * that is not ready, so that the group is not ready either, or the gang's leader. */
+/* Returns the member's rank; the member with the highest rank represents the group. The most advanced state
+ * ranks highest. In that state, a member that is not ready ranks first, so that the group is not ready
+ * either, or the gang's leader. */
 static int member_rank(const struct workload *member)
 {
     CHECK(member->state < WORKLOAD_STATES);
@@ -99,7 +100,7 @@ size_t workload_members(const struct workload *workload, const struct workload *
     return 0;
 }
 
-/* --- how it stands ----------------------------------------------------------------------------- */
+/* --- progress ----------------------------------------------------------------------------- */
 
 static bool has_succeeded(const struct workload *member)
 {
@@ -142,8 +143,8 @@ static void add_part(struct buf *text, const struct doc *object, const char *key
         json_write(text, part);
 }
 
-/* Names the role after the Pod's fields that matter to admission and placement: kubernetes-sigs/kueue,
- * pkg/controller/jobs/pod, "role hash". The digits are our own. */
+/* Names the role after the Pod's fields that matter to admission and placement, as kubernetes-sigs/kueue does
+ * (pkg/controller/jobs/pod, "role hash"), but with other digits. */
 void group_name_role(struct workload *member)
 {
     CHECK(member->group && member->podsets && member->jobset->form == FORM_POD);

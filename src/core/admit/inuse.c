@@ -1,7 +1,7 @@
-/* inuse.c - objects in use are not deleted (Kueue's finalizer kueue.x-k8s.io/resource-in-use): a
- * ClusterQueue is removed when the last workload has given its quota back, a ResourceFlavor or
- * AdmissionCheck when no ClusterQueue names it, a Topology when no ResourceFlavor does. Until then it
- * shows a deletionTimestamp.
+/* inuse.c - keeps deleted objects while they are in use (Kueue's finalizer kueue.x-k8s.io/resource-in-use). A
+ * ClusterQueue is removed when its last workload has given its quota back, a ResourceFlavor or AdmissionCheck
+ * when no ClusterQueue names it, and a Topology when no ResourceFlavor does. Until then the object has a
+ * deletionTimestamp.
  */
 #include "core/admit/internal.h"
 
@@ -69,8 +69,8 @@ size_t tree_count_ending(const struct object_store *objects)
     return ending.count;
 }
 
-/* Asks the kinds in an order in which the referring object comes before the one that it refers to, so that
- * one step removes a chain. */
+/* Visits kinds in an order in which a referring object precedes those to which it refers, so that one step
+ * removes a chain. */
 bool inuse_release(struct step *step)
 {
     struct ending ending = {.tree = &step->admit->tree};

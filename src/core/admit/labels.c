@@ -1,5 +1,5 @@
-/* labels.c - Kueue's labels on jobs, as its webhooks check them: the names of a queue and of a prebuilt
- * Workload, the longest time of a run, the priority class. */
+/* labels.c - checks Kueue's labels on jobs, as its webhooks do: the names of a queue and of a prebuilt
+ * Workload, the maximum execution time, the priority class. */
 #include "core/admit/internal.h"
 
 #define QUEUE    "kueue.x-k8s.io/queue-name"
@@ -38,8 +38,8 @@ void labels_validate_new(const struct jobset_spec *spec, struct field_errors *er
     check_longest(longest, longest.data != NULL, errors);
 }
 
-/* A workload with a WorkloadPriorityClass may change to another class, but not to none; a running workload
- * without one may not get one. */
+/* Checks a change of the WorkloadPriorityClass. A workload with a class may change to another one, but not to
+ * none. A running workload without a class may not get one. */
 static void check_class(struct str was, struct str is, bool runs, struct field_errors *errors)
 {
     const char *why = was.len && !is.len ? "WorkloadPriorityClass cannot be removed from a workload"

@@ -65,7 +65,7 @@ void workload_unbind(struct workload *workload)
     workload->local = NULL;
 }
 
-/* Whether the Pod has a scheduling gate of another controller; then it waits before it gets quota. */
+/* Whether the Pod has a scheduling gate of another controller, so that it must wait before it gets quota. */
 static bool gated_by_others(const struct jobset *jobset, struct buf *why)
 {
     const struct doc *gates =
@@ -80,7 +80,8 @@ static bool gated_by_others(const struct jobset *jobset, struct buf *why)
     return false;
 }
 
-/* Returns why the queue cannot take the workload; NULL: it can. */
+/* Returns the reason why the queue cannot take the workload, and appends the details. Returns NULL if it
+ * can. */
 static const char *obstacle(const struct step *step, const struct workload *workload, struct buf *why)
 {
     const struct local_queue *local = workload->local;
@@ -181,7 +182,8 @@ static void bind_pending(struct step *step, struct workload *workload)
         heap_insert(&workload->queue->pending, &workload->place);
 }
 
-/* A preemptor counts as pending until its victims have ended, and the victims as admitted. */
+/* Returns the kind as which a workload with quota is counted. A preemptor counts as pending until its victims
+ * have ended, and the victims count as admitted. */
 static uint8_t booked_as(const struct workload *workload)
 {
     CHECK(workload->state != WORKLOAD_PENDING && workload->state != WORKLOAD_FINISHED);
@@ -249,8 +251,8 @@ static void add_booking(struct workload *workload, struct booking use)
     vec_push(&workload->booked, use);
 }
 
-/* Returns how much a resource of a PodSet uses of the queue that it is booked in; false: nothing, or the
- * queue no longer has the flavour. */
+/* Gets how much quota a resource of a PodSet uses in the queue in which the workload is booked. Returns false
+ * if it uses none, or if the queue no longer has the flavour. */
 static bool use_of(const struct workload *workload, const struct podset *podset, size_t resource,
                    struct booking *ret_use)
 {
@@ -302,7 +304,7 @@ void workload_unbook(struct admit *admit, struct workload *workload)
     vec_clear(&workload->booked);
 }
 
-/* Frees the workload's quota and wakes the workloads that share it; all workloads, where those of any queue
+/* Frees the workload's quota and wakes the workloads that share it. Wakes all workloads if those of any queue
  * may wait for this one to be ready (blockAdmission). */
 void workload_release(struct step *step, struct workload *workload)
 {
@@ -329,7 +331,8 @@ static void forget_assignment(struct workload *workload)
     arena_done(&workload->assigned);
 }
 
-/* `first`: index of its first PodSet in the assignment. */
+/* Copies the assignment to the workload's podsets and books it. `first` is the index of the workload's first
+ * PodSet in the assignment. */
 static void keep_assignment(struct step *step, struct workload *workload, struct cluster_queue *queue,
                             const struct assignment *assignment, size_t first)
 {
@@ -488,7 +491,7 @@ void workload_hold(struct step *step, struct workload *workload, const struct as
         hold_one(step, podset_owner(workload, p), queue, assignment, workload->gang.len ? p : 0);
 }
 
-/* Lets the victims leave nevertheless, but without a preemptor. */
+/* Removes the workload as the preemptor of its victims, which still leave. */
 static void forget_victims(struct admit *admit, struct workload *workload)
 {
     for (size_t i = 0; workload->waits_for && i < admit->workloads.len; i++) {
@@ -554,7 +557,7 @@ void workload_drop_hold(struct step *step, struct workload *workload)
 
 /* --- eviction --------------------------------------------------------------------------------- */
 
-/* A Pod that belongs to no JobSet cannot be suspended: it is deleted, as in Kueue. */
+/* Suspends the workload's job. A Pod without a controller cannot be suspended: it is deleted, as in Kueue. */
 void workload_suspend(struct step *step, struct workload *workload)
 {
     CHECK(workload->state == WORKLOAD_LEAVING);
@@ -591,7 +594,7 @@ static bool is_admitted(const struct workload *workload)
     return workload->state == WORKLOAD_ADMITTED;
 }
 
-/* A group runs as a whole or not at all. */
+/* Evicts the other admitted members of the workload's group, which runs as a whole or not at all. */
 static void evict_fellows(struct step *step, const struct workload *workload, const char *reason,
                           struct str message)
 {
@@ -731,7 +734,7 @@ void workload_left(struct step *step, struct workload *workload)
                                    completions_follow(workload->jobset));
         workload->full = 0;
         jobset_reserve(step, workload->jobset, NULL);
-        workload_look_again(step, workload->jobset); /* a deleted Pod's Workload goes now */
+        workload_look_again(step, workload->jobset); /* the Workload of a deleted Pod is removed now */
     }
     workload_condition_set(step, workload, WORKLOAD_PODS_READY, false, "WaitForStart",
                            "Not all pods are ready or succeeded");

@@ -1,5 +1,5 @@
-/* look.c - reaction to a change of a Workload's JobSet, or to a time-out: readiness, deadlines, stops,
- * quota that is given back early. */
+/* look.c - reactions to changes of a Workload's JobSet, and to time-outs: readiness, deadlines, stops, quota
+ * that is given back early. */
 #include "core/admit/internal.h"
 
 static bool all_ready(const struct jobset *jobset)
@@ -38,8 +38,9 @@ static int64_t execution_limit_ns(const struct workload *workload)
     return text.len && str_to_i64(text, 1, INT32_MAX, &seconds) ? seconds * NS_PER_SECOND : 0;
 }
 
-/* Whether an admission has ended without ever being ready: after the timeout, or after the longest time that
- * one admission lasts. Without the back-off, the next admission would keep others waiting again at once. */
+/* Whether the admission must end because the workload never became ready within the timeout, or within the
+ * longest time of one admission. Such an eviction backs off: otherwise the next admission would block others
+ * again at once. */
 static bool never_became_ready(const struct queue_settings *set, const struct workload *workload,
                                int64_t now_ns)
 {
@@ -147,7 +148,7 @@ static void look_pending(struct step *step, struct workload *workload)
         jobset_set_suspend(step, jobset, true);
 }
 
-/* Whether what is held is for as many tasks as the job asks for now. */
+/* Whether the held quota is for a number of tasks that the job accepts now. */
 static bool holds_enough(const struct workload *workload)
 {
     CHECK(workload->state == WORKLOAD_HOLDING);
@@ -181,7 +182,7 @@ void workload_look(struct step *step, struct workload *workload)
         if (workload->own)
             prebuilt_release(step, workload);
         else
-            workload_remove(step, workload); /* the label was removed: its user starts it now */
+            workload_remove(step, workload); /* the label was removed, so the user starts the job */
         return;
     }
     if (workload->seen != jobset->document) {
@@ -195,7 +196,7 @@ void workload_look(struct step *step, struct workload *workload)
     }
     if (workload->state != WORKLOAD_FINISHED && jobset_finished(jobset)) {
         workload_finish(step, workload);
-        if (workload->own && workload->own->deleted_ns) { /* the job alone has held it back (prebuilt_look) */
+        if (workload->own && workload->own->deleted_ns) { /* only the job had kept it (prebuilt_look) */
             workload_look(step, workload);
             return;
         }

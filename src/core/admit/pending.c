@@ -1,4 +1,4 @@
-/* pending.c - the waiting workloads of a queue, in their order: Kueue's visibility API. */
+/* pending.c - the waiting workloads of a queue, in order: Kueue's visibility API. */
 #include <stdlib.h>
 
 #include "core/admit/internal.h"
@@ -12,8 +12,8 @@ static int by_turn(const void *a, const void *b)
     return x->ticket != y->ticket ? (x->ticket < y->ticket ? -1 : 1) : x->uid < y->uid ? -1 : 1;
 }
 
-/* Whether the workload is listed for the queue. A deactivated one, or one whose LocalQueue is stopped,
- * waits for nothing; a group is listed once. */
+/* Whether the workload is listed for the queue. A deactivated workload, or one whose LocalQueue is stopped,
+ * is not waiting; a group is listed once. */
 static bool waits_in(const struct workload *workload, const struct cluster_queue *queue)
 {
     return workload->state == WORKLOAD_PENDING && !workload_is_stopped(workload) &&
@@ -35,7 +35,7 @@ size_t queue_pending(const struct admit *admit, const struct object *object, str
             list[count++].workload = admit->workloads.items[i];
     if (count > 1)
         qsort(list, count, sizeof(*list), by_turn);
-    /* Counts so far, by LocalQueue. */
+    /* The number of workloads listed so far, by LocalQueue. */
     uint32_t *places = ARENA_ARRAY(arena, uint32_t, admit->tree.local_count + 1);
     for (size_t i = 0; i < count; i++) {
         const struct workload *workload = list[i].workload;

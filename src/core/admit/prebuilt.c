@@ -1,11 +1,11 @@
 /* prebuilt.c - Workloads that users make themselves (Kueue, "prebuilt workloads"), and the jobs that take
  * them over.
  *
- * A Workload as its user wrote it is a JobSet record of FORM_WORKLOAD (`own`), which runs nothing and is
- * always suspended. While no job has taken it over, the Workload is *bare*: `jobset` is `own`, and
- * admission reserves machines for that record. A job whose label kueue.x-k8s.io/prebuilt-workload-name
- * names the Workload becomes its controller and takes the reservation with it. A Workload whose requests
- * differ from its job's is finished as OutOfSync.
+ * The Workload that a user wrote is stored as a JobSet record of FORM_WORKLOAD (`own`), which runs nothing
+ * and is always suspended. While no job has taken it over, the Workload is *bare*: `jobset` equals `own`, and
+ * admission reserves machines for that record. A job whose label kueue.x-k8s.io/prebuilt-workload-name names
+ * the Workload becomes its controller and takes over the reservation. A Workload whose requests differ from
+ * its job's is finished as OutOfSync.
  *
  * Source of the rules: kubernetes-sigs/kueue, the job framework's reconciler.
  */
@@ -72,7 +72,8 @@ static struct doc *reference_to(struct arena *arena, const struct jobset *jobset
     return reference;
 }
 
-/* Makes the job the Workload's controller, and keeps the Workload until the job is gone. */
+/* Makes the job the Workload's controller, and adds the finalizer that keeps the Workload until the job is
+ * gone. */
 static void claim(struct arena *arena, struct doc *document, const struct jobset *jobset)
 {
     char text[UID_TEXT_MAX];
@@ -109,9 +110,9 @@ void workload_rewrite(struct step *step, struct workload *workload, struct arena
     const struct doc *podsets = doc_path(document, "spec", "podSets", NULL);
     if (workload->state == WORKLOAD_HOLDING &&
         !doc_equal(podsets, doc_path(own->document, "spec", "podSets", NULL)))
-        workload_drop_hold(step, workload); /* what it holds is what the old PodSets asked for */
+        workload_drop_hold(step, workload); /* its quota and machines are those of the old PodSets */
     if (!workload_is_bare(workload))
-        claim(arena, document, workload->jobset); /* whatever owners its user gave */
+        claim(arena, document, workload->jobset); /* whatever owners the user wrote */
     if (!workload_is_bare(workload) && spec->rjob_count != own->spec.rjob_count)
         prebuilt_release(step, workload);
     workload->generation += !spec_equal(doc_get(own->document, "spec"), doc_get(document, "spec"));
@@ -137,7 +138,7 @@ struct workload *workload_create(struct step *step, struct arena *arena, struct 
     return workload;
 }
 
-/* --- does it ask for what the job asks for? --------------------------------------------------- */
+/* --- comparison of requests --------------------------------------------------- */
 
 /* Whether both have the same amounts; quantities are in their canonical form. */
 static bool same_amounts(const struct doc *a, const struct doc *b, const char *which)
@@ -232,7 +233,7 @@ static void attach(struct step *step, struct workload *workload, struct jobset *
         workload_start(step, workload, true);
 }
 
-/* Returns why the job cannot take the Workload that it names; NULL: it can. */
+/* Returns why the job cannot take over the Workload that it names, or NULL if it can. */
 static const char *refusal(const struct workload *workload, const struct jobset *jobset)
 {
     char uid[UID_TEXT_MAX];
@@ -300,7 +301,7 @@ void prebuilt_release(struct step *step, struct workload *workload)
     CHECK(workload_is_bare(workload) && workload_of(step->admit, own->uid) == workload);
 }
 
-/* --- what follows from its document ----------------------------------------------------------- */
+/* --- reactions to the document ----------------------------------------------------------- */
 
 static void look_deleted(struct step *step, struct workload *workload)
 {

@@ -1,19 +1,19 @@
-/* preempt.c - victims for a workload that lacks quota or machines: candidates are taken out one by one
- * until the workload fits, then those that are not needed are given back (Kueue's "classic" preemption),
- * simulated on the quota tree and on the machines at once.
+/* preempt.c - finds victims for a workload that lacks quota or machines. Candidates are taken out one by one
+ * until the workload fits, then those that are not needed are given back (Kueue's "classic" preemption). The
+ * search is simulated on the quota tree and on the machines at once.
  *
- * Trials on machines are rare, because they are expensive: one with every candidate, then a binary search
- * for the shortest sufficient row, then those for giving back, while the trials of this step last.
+ * Trials on machines are rare, because they are expensive: one with all candidates, then a binary search for
+ * the shortest sufficient row, then at most GIVE_BACK_TRIALS for giving back.
  */
 #include "core/admit/internal.h"
 
 enum { GIVE_BACK_TRIALS = 64 };
 
-/* --- the world without a victim --------------------------------------------------------------- */
+/* --- the simulated state --------------------------------------------------------------- */
 
 static void move_one(struct search *search, const struct workload *victim, bool out);
 
-/* Takes out or puts back all Pods of a group together. */
+/* Takes out the victim, with all Pods of its group, or puts them back. */
 static void move_all(struct search *search, const struct workload *victim, bool out)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -28,7 +28,7 @@ static void move_machines(struct search *search, const struct workload *victim, 
     if (!search->step)
         return;
     const struct jobset *jobset = victim->jobset;
-    for (size_t i = 0; i < jobset->grant.reserved_count; i++) { /* for its gangs that are placed later */
+    for (size_t i = 0; i < jobset->grant.reserved_count; i++) { /* reserved for gangs that are placed later */
         struct room kept = jobset->grant.reserved[i];
         CHECK(kept.machine < search->cluster->machine_count);
         search->may_free_cpu_milli[kept.machine] += out ? kept.cpu_milli : -kept.cpu_milli;
@@ -110,7 +110,7 @@ bool search_has_chips(const struct search *search)
 
 bool search_fits_machines(struct search *search, struct room *rooms)
 {
-    CHECK(search->step || !rooms); /* without machines there is no room to report */
+    CHECK(search->step || !rooms); /* without machines there are no shares of them */
     struct buf why BUF_CLEANUP = {0};
     if (!search->step)
         return true;
@@ -147,8 +147,9 @@ static bool still_fits(struct giving *giving)
     return search_fits_machines(giving->search, NULL);
 }
 
-/* Gives back all of [first, end) that are not needed, the last ones first. If the workload fits without
- * the whole range it fits without each of it, so ranges are tried as a whole and halved only if needed. */
+/* Gives back all victims of [first, end) that are not needed, the last ones first. If the workload fits
+ * without a whole range, it fits without each victim of it, so ranges are tried as a whole and halved only if
+ * needed. */
 static void give_range(struct giving *giving, size_t first, size_t end)
 {
     CHECK(end <= giving->row->len);
@@ -197,7 +198,8 @@ void search_give_back(struct search *search, victims *row, bool may_borrow)
 
 /* --- the classic search ----------------------------------------------------------------------- */
 
-/* Changes the simulated state from "the first `*have` of the row are out" to "the first `want` are out". */
+/* Takes out or puts back candidates so that the first `want` of the row are out, instead of the first
+ * `*have`. */
 static void take_row(struct search *search, const victims *row, size_t *have, size_t want)
 {
     CHECK(*have <= row->len && want <= row->len);
@@ -207,7 +209,7 @@ static void take_row(struct search *search, const victims *row, size_t *have, si
         search_give(search, row->items[--*have].workload);
 }
 
-/* Returns the length of the shortest sufficient row, at least `least`; the whole row is known to suffice. */
+/* Returns the length of the shortest part of the row, at least `least`, that suffices; the whole row does. */
 static size_t shorten(struct search *search, const victims *row, size_t least)
 {
     CHECK(least > 0 && least <= row->len);
@@ -225,7 +227,8 @@ static size_t shorten(struct search *search, const victims *row, size_t least)
     return low;
 }
 
-/* Finds the victims in a row of candidates and leaves them taken out; an empty row: none help. */
+/* Finds the victims among the candidates and leaves them taken out. Returns false, with an empty row, if none
+ * help. */
 static bool search_row(struct search *search, const victims *candidates, bool may_borrow, victims *row)
 {
     size_t enough = 0; /* 1 + the first length at which quota fits */
@@ -261,8 +264,8 @@ static bool is_under_nominal(const struct search *search)
     return true;
 }
 
-/* Tries once with borrowing and once without, in Kueue's order. Without borrowing more candidates may go,
- * but the preemptor's queue has to stay within its own quota. */
+/* Searches once with borrowing and once without, in Kueue's order. Without borrowing, more candidates may be
+ * preempted, but the preemptor's queue must stay within its own quota. */
 static bool classic_victims(struct search *search, const victims *candidates, victims *row)
 {
     const struct cluster_queue *queue = search->workload->queue;
@@ -310,7 +313,8 @@ static void give_to(struct step *step, const struct workload *preemptor, const s
                            job_uid, in_words(victim->reason));
 }
 
-/* Returns the number of evicted workloads: of a group, all. */
+/* Evicts the victim, with its whole group. Returns the number of evicted workloads that have running
+ * tasks. */
 static uint32_t evict_victim(struct step *step, const struct workload *preemptor, const struct victim *victim)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -375,7 +379,7 @@ static void take_victims(struct search *search, struct workload *workload, const
     step->admit->acted = true;
 }
 
-/* Finds the cells that lack quota, or all that it uses if only machines lack. */
+/* Finds the cells that lack quota, or all cells that the workload uses if only machines lack. */
 static void find_wanted(struct search *search)
 {
     bool some = false;

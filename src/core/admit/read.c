@@ -1,5 +1,5 @@
-/* read.c - the queue objects as a typed tree. Reading is tolerant: a document that a schema let through is
- * never an error here, at worst an inactive queue with a message. */
+/* read.c - reads the queue objects into a typed tree. Reading is tolerant: a document that the schema
+ * accepted is never an error here, at worst an inactive queue with a message. */
 #include "base/units.h"
 #include "core/admit/internal.h"
 
@@ -7,7 +7,7 @@
 
 /* --- names ------------------------------------------------------------------------------------ */
 
-/* Indexes are stored in maps as pointers, plus one so that none is NULL. */
+/* Maps store indexes as pointers, plus one so that none is NULL. */
 static void *as_pointer(size_t index)
 {
     return (void *)(uintptr_t)(index + 1);
@@ -204,7 +204,7 @@ static void read_group(struct reading *reading, const struct doc *doc, struct re
         read_group_flavor(reading, doc_at(flavors, f), group, &group->flavors[f]);
 }
 
-/* Kueue's v1beta1 has `cohort`, v1beta2 `cohortName`. */
+/* Returns the name of the cohort, which is `cohort` in Kueue's v1beta1 and `cohortName` in v1beta2. */
 static struct str cohort_of(const struct doc *spec)
 {
     struct str name = doc_str(doc_get(spec, "cohortName"), STR(""));
@@ -293,7 +293,7 @@ static void read_queue(void *context, const struct object *object)
 
 /* --- cohorts and quota ------------------------------------------------------------------------ */
 
-/* A cohort needs no object of its own: a reference to it makes it. */
+/* Returns the node of the cohort, made if it is new: a cohort needs no object, only a reference to it. */
 static uint32_t cohort_node(struct tree *tree, struct str name)
 {
     void *found = str_map_get(&tree->cohort_names, name);
@@ -328,7 +328,7 @@ static void name_cohort(void *context, const struct object *object)
     }
 }
 
-/* Reads a quantity in thousandths; false: malformed, negative or too large. */
+/* Reads a quantity in thousandths. Returns false if it is malformed, negative or too large. */
 static bool read_milli(const struct doc *node, int64_t *ret_milli)
 {
     if (node->kind == DOC_INT) {
@@ -346,7 +346,7 @@ static int64_t read_amount(const struct doc *node, struct str resource, int64_t 
     int64_t milli;
     if (!node || node->kind == DOC_NULL)
         return absent;
-    if (!read_milli(node, &milli)) /* more thousandths than int64_t holds: as good as infinite */
+    if (!read_milli(node, &milli)) /* more thousandths than an int64_t can hold: practically infinite */
         return QUOTA_MAX;
     int64_t amount = str_is(resource, "cpu") ? milli : milli / 1000 + (milli % 1000 > 0);
     CHECK(amount >= 0); /* read_milli refuses others */
@@ -440,12 +440,12 @@ static void read_tree(struct reading *reading)
         tree->weights_milli[queue->node] = read_weight(spec);
         read_quotas(reading, queue->node, spec);
     }
-    /* No cohort was named that has no node: name_cohort has named all. */
+    /* Every cohort that is named has a node: name_cohort has made all of them. */
     CHECK(tree->cohort_count + tree->queue_count == nodes && tree->cohort_names.len == tree->cohort_count);
     quota_tree_bind(&tree->quota);
 }
 
-/* --- what is active --------------------------------------------------------------------------- */
+/* --- active queues --------------------------------------------------------------------------- */
 
 /* The obstacles that make a queue inactive: its message has all of them, its reason is the first. */
 struct judging {
@@ -453,7 +453,8 @@ struct judging {
     struct buf text;
 };
 
-/* Appends "references missing ResourceFlavor(s): a,b"; `names`: comma-separated. */
+/* Adds an obstacle: appends "references missing ResourceFlavor(s): a,b" to the message. `names` are
+ * comma-separated. */
 static void complain(struct judging *judging, const char *reason, const char *what, struct str names)
 {
     if (!judging->text.len)

@@ -1,11 +1,11 @@
-/* reclaim.c - quota that a running workload gives back (Kueue's reclaimablePods): of succeeded Jobs of a
- * JobSet, of a batch Job with fewer completions left than tasks, and of Pods that other controllers
+/* reclaim.c - quota that a running workload gives back (Kueue's reclaimablePods): that of a JobSet's
+ * succeeded Jobs, of a batch Job with fewer completions left than tasks, and of Pods that other controllers
  * report.
  */
 #include "core/admit/internal.h"
 
-/* Returns how many indexes of an Indexed Job will not run again; of other Jobs, how many Pods have
- * succeeded. */
+/* Returns the number of indexes of an Indexed Job that will not run again; for other Jobs, the number of
+ * succeeded Pods. */
 static int32_t ended_count(const struct job *job)
 {
     int32_t ended = 0;
@@ -33,7 +33,8 @@ static int32_t done_of(const struct jobset *jobset, size_t rjob)
                           : 0;
 }
 
-/* Books the ended tasks of each PodSet ([rjob_count]); quota once given back is not taken again. */
+/* Gives back the quota of the ended tasks of each PodSet ([rjob_count]). Quota once given back is not taken
+ * again. */
 static void take_done(struct step *step, struct workload *workload, const int32_t *done)
 {
     CHECK(workload->state == WORKLOAD_ADMITTED || workload->state == WORKLOAD_HOLDING);
@@ -66,7 +67,7 @@ void workload_reclaim(struct step *step, struct workload *workload)
     take_done(step, workload, done);
 }
 
-/* --- what others say -------------------------------------------------------------------------- */
+/* --- reports of other controllers ----------------------------------------------------------------------- */
 
 static const struct doc *said(const struct doc *document)
 {

@@ -51,8 +51,8 @@ bool queue_status(const struct admit *admit, const struct object *object,
 
 /* --- usage ------------------------------------------------------------------------------------ */
 
-/* Returns its usage as its user sees it: a victim has its quota until it has ended, its preemptor has none
- * before. */
+/* Returns the workload's usage as its user sees it: a victim has its quota until it has ended, and its
+ * preemptor has none before that. */
 static int64_t usage_in(const struct workload *workload, uint32_t cell)
 {
     if (workload->state == WORKLOAD_HOLDING && !workload_holds(workload, WORKLOAD_QUOTA_RESERVED))
@@ -111,7 +111,7 @@ int64_t queue_weighted_share(const struct admit *admit, const struct object *obj
     return share.endless || rounded > INT64_MAX ? INT64_MAX : (int64_t)rounded;
 }
 
-/* --- telling watchers ------------------------------------------------------------------------- */
+/* --- notifying watchers ------------------------------------------------------------------------- */
 
 static uint64_t hash_cells(const struct tree *tree, const struct cluster_queue *queue)
 {
@@ -187,10 +187,10 @@ void status_publish(struct step *step)
             object_touch(step, object);
     }
     replace_shown(admit, &list);
-    admit->tree.versions = tree_versions(step->objects); /* telling watchers does not count as a change */
+    admit->tree.versions = tree_versions(step->objects); /* notifying watchers does not count as a change */
 }
 
-/* Called when the times are restored (snapshot_admit.c): marks the present status as shown. */
+/* Called when the times are restored (snapshot_admit.c): takes the present status as published. */
 void status_restore(struct admit *admit)
 {
     shown_list list = {0};

@@ -1,9 +1,10 @@
-/* terms.c - what admission adds to the spec of a workload's tasks: the labels, tolerations and levels of its
- * flavours, its queue's spares, the marks of its Pods, and the podSetUpdates of its AdmissionChecks.
+/* terms.c - the terms that admission adds to the spec of a workload's tasks: the labels, tolerations and
+ * levels of its flavours, its queue's spares, the labels of its Pods, and the podSetUpdates of its
+ * AdmissionChecks.
  */
 #include "core/admit/internal.h"
 
-/* --- of the flavours -------------------------------------------------------- */
+/* --- terms of flavours -------------------------------------------------------- */
 
 static void add_flavor(const struct flavor *flavor, struct rjob_terms *terms, struct arena *arena)
 {
@@ -86,7 +87,7 @@ struct rjob_terms *flavor_terms(const struct admit *admit, const struct workload
     return queue ? make_terms(queue, workload, NULL, arena) : NULL;
 }
 
-/* The LocalQueue's setting precedes the ClusterQueue's. */
+/* Returns the spares that the LocalQueue sets, or else those of the ClusterQueue. */
 static struct queue_spares queue_spares(const struct admit *admit, const struct workload *workload)
 {
     const struct cluster_queue *queue = tree_queue(&admit->tree, workload->reserved_in);
@@ -105,7 +106,7 @@ static void add_label(struct labels *labels, const char *key, struct str value, 
 }
 
 /* Labels the Pods with their queue and PodSet, by which dashboards and scripts find them. A ClusterQueue
- * whose name is no valid label value is left out. */
+ * whose name is not a valid label value is left out. */
 static void mark_pods(const struct workload *workload, size_t podset, struct rjob_terms *terms,
                       struct arena *arena)
 {

@@ -1,6 +1,6 @@
-/* updates.c - podSetUpdates: what the answers to AdmissionChecks add to the Pods of a Workload. Kueue
- * merges them into the templates after its flavours' terms; a key with two different values is a conflict,
- * and the Workload can never start (kubernetes-sigs/kueue, pkg/podset).
+/* updates.c - podSetUpdates: the changes that answers to AdmissionChecks make to the Pods of a Workload. As
+ * in Kueue, they are merged into the templates after the flavours' terms. A key with two different values is
+ * a conflict, and the Workload can never start (kubernetes-sigs/kueue, pkg/podset).
  */
 #include "core/admit/internal.h"
 
@@ -14,7 +14,7 @@ static const struct doc *update_of(const struct workload_check *check, struct st
     return NULL;
 }
 
-/* --- their form ------------------------------------------------------------------------------- */
+/* --- validation ------------------------------------------------------------------------------- */
 
 static void check_map(const struct doc *map, const char *path, struct field_errors *errors, bool labels)
 {
@@ -47,7 +47,7 @@ static bool has_podset(const struct workload *workload, struct str name)
     return known;
 }
 
-/* The PodSets of a group are its roles. */
+/* Returns the number of PodSets that the API shows; those of a group are its roles. */
 static size_t shown_podsets(const struct workload *workload)
 {
     const struct workload *const *members;

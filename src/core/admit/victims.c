@@ -40,8 +40,7 @@ static bool policy_allows(enum preempt_policy policy, const struct workload *pre
            (policy == PREEMPT_LOWER_OR_NEWER && newer);
 }
 
-/* Whether the candidate began so recently that it is left alone for a while, so that it makes some
- * progress. */
+/* Whether the candidate is protected because it began so recently: it must be able to make some progress. */
 static bool is_protected(struct search *search, const struct workload *victim)
 {
     CHECK(may_be_taken(victim));
@@ -63,7 +62,7 @@ bool may_be_taken(const struct workload *victim)
            (victim->state == WORKLOAD_HOLDING && workload_holds(victim, WORKLOAD_QUOTA_RESERVED));
 }
 
-/* The first member stands for its whole group. */
+/* Whether the candidate represents its group: the first member that may be preempted does. */
 static bool stands_for_all(const struct workload *victim)
 {
     for (size_t i = 0; victim->group && i < victim->group->members.len; i++)
@@ -82,12 +81,12 @@ static int64_t since_ns(const struct workload *victim)
 /* The nodes between the preemptor's queue and its root. */
 struct ancestry {
     uint32_t nodes[QUOTA_DEPTH_MAX + 1];
-    bool ours[QUOTA_DEPTH_MAX + 1]; /* borrowers below it hold quota that is nearer to the preemptor */
+    bool ours[QUOTA_DEPTH_MAX + 1]; /* borrowers below the node hold quota that is nearer to the preemptor */
     size_t count;
 };
 
-/* Once a queue or cohort covers the whole request with its own quota, more distant borrowers hold quota
- * that belongs to it (Kueue's "hierarchical advantage"). */
+/* Finds the nodes above the preemptor's queue. Once a queue or cohort covers the whole request with its own
+ * quota, more distant borrowers hold quota that belongs to it (Kueue's "hierarchical advantage"). */
 static struct ancestry find_ancestry(struct search *search)
 {
     struct ancestry ancestry = {0};
@@ -177,13 +176,13 @@ static void add_from(struct search *search, const struct ancestry *ancestry,
     }
 }
 
-/* Ranks the holders of the preemptor's quota first, then other queues, then its own queue. */
+/* Ranks holders of the preemptor's quota first, then other queues, then the preemptor's own queue. */
 static int rank(const struct victim *victim)
 {
     return victim->tie == VICTIM_BELOW_OURS ? 0 : victim->tie == VICTIM_OWN_QUEUE ? 2 : 1;
 }
 
-/* Within a rank: the lowest priority, then the newest. */
+/* Compares by rank, then by priority, the lowest first, then by time, the newest first. */
 int victims_compare(const void *a, const void *b)
 {
     const struct victim *x = a, *y = b;

@@ -1,4 +1,4 @@
-/* why.c - missing quota, in numbers. (sched/place_why.c describes missing machines.) */
+/* why.c - explains missing quota in numbers. (sched/place_why.c explains missing machines.) */
 #include "core/admit/internal.h"
 
 void amount_format(struct buf *out, struct str resource, int64_t amount)

@@ -77,8 +77,8 @@ const char *workload_reason(struct str reason)
     return "Pending";
 }
 
-/* A JobSet with another manager (MultiKueue, say) is admitted by that one. A Pod made without the gate
- * runs already. A hidden JobSet has been deleted: quota and machines given to its orphans would never come
+/* A JobSet with another manager (MultiKueue, for example) is admitted by that manager. A Pod created without
+ * the gate runs already. A hidden JobSet has been deleted: its orphans would never give quota and machines
  * back. */
 bool jobset_managed(const struct jobset *jobset)
 {
@@ -92,7 +92,7 @@ bool jobset_managed(const struct jobset *jobset)
            (!by.len || str_is(by, "jobset.sigs.k8s.io/jobset-controller"));
 }
 
-/* --- what it asks for ------------------------------------------------------------------------- */
+/* --- requests ------------------------------------------------------------------------- */
 
 static void ask(struct podset *podset, struct str name, int64_t per_task)
 {
@@ -111,7 +111,8 @@ bool completions_follow(const struct jobset *jobset)
            str_is(labels_get(&jobset->spec.annotations, NOTE_FOLLOW, STR("")), "true");
 }
 
-/* Partial admission is for batch Jobs: one replicated job of one Job. */
+/* Returns the least acceptable number of tasks. Partial admission exists only for batch Jobs: one replicated
+ * job with one Job. */
 static int32_t least_of(const struct jobset *jobset, int32_t count)
 {
     int64_t least = count;
@@ -125,7 +126,7 @@ static int32_t least_of(const struct jobset *jobset, int32_t count)
     return (int32_t)least;
 }
 
-/* Returns the PodSet's name in the user-made Workload, else in the job. */
+/* Returns the PodSet's name in the user-made Workload, or else in the job. */
 static struct str podset_name(const struct jobset *jobset, const struct jobset *own, size_t r)
 {
     if (own)
@@ -157,7 +158,7 @@ struct podset *podsets_make(const struct jobset *jobset, const struct jobset *ow
     return podsets;
 }
 
-/* Carries over the assigned flavours and counts to the podset of the same index. */
+/* Copies the assigned flavours and counts to the podsets of the same index. */
 static void keep_assigned(const struct podset *old, struct podset *podsets, size_t count)
 {
     for (size_t r = 0; old && r < count; r++) {
@@ -179,7 +180,7 @@ static uint64_t hash_labels(uint64_t seed, const struct labels *labels)
     return seed;
 }
 
-/* Hashes everything that decides whether it fits: if one workload does not fit, none of equal hash does. */
+/* Hashes everything that decides whether a workload fits: if one does not fit, none of equal hash does. */
 static uint64_t shape_of(const struct workload *workload)
 {
     const struct jobset *jobset = workload->jobset;
@@ -213,8 +214,8 @@ static int64_t class_value(const struct object *class)
     return value ? doc_int(value, 0) : doc_int(doc_path(class->document, "spec", "value", NULL), 0);
 }
 
-/* Returns the value of the WorkloadPriorityClass in its label, else of the first priority class of its
- * pods. */
+/* Returns the priority: that of a user-made Workload, the value of the WorkloadPriorityClass in the label, or
+ * the priority of the first pod that has one. */
 static int32_t priority_of(const struct step *step, const struct workload *workload)
 {
     const struct jobset *jobset = workload->jobset;
@@ -374,7 +375,7 @@ void workload_free(struct workload *workload)
     mem_free(workload);
 }
 
-/* Removes the Workload of a JobSet that is gone. */
+/* Removes the Workload, notifies watchers, and lets the rest of its group form again. */
 void workload_remove(struct step *step, struct workload *workload)
 {
     CHECK(!workload->gone && workload->state != WORKLOAD_HOLDING);
@@ -404,7 +405,7 @@ void workload_remove(struct step *step, struct workload *workload)
     struct pod_group *left = group_leave(admit, workload);
     group_form(step, left);
     if (left)
-        left->told_seq = 0; /* watchers may have been told of the removed member */
+        left->told_seq = 0; /* watchers may have been notified of the removed member */
     if (left)
         workload_changed(step, CHANGE_MODIFIED, left->members.items[0]);
     else
@@ -418,7 +419,7 @@ void workload_remake(struct step *step, struct workload *workload)
     struct jobset *jobset = workload->jobset;
     if (workload->own) {
         prebuilt_release(step, workload);
-        workload_bind(step, workload); /* waits while finalizers keep it */
+        workload_bind(step, workload); /* the Workload waits while finalizers keep it */
         return;
     }
     workload_remove(step, workload);
@@ -493,7 +494,7 @@ bool workload_condition_set(struct step *step, struct workload *workload, enum w
     return moved;
 }
 
-/* --- what Kueue's webhooks refuse ------------------------------------------------------------- */
+/* --- validation, as Kueue's webhooks do ------------------------------------------------------------- */
 
 static void refuse_note(struct field_errors *errors, struct str key, struct str value, struct str why)
 {

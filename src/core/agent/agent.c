@@ -2,17 +2,19 @@
 
 #include <stdarg.h>
 
-/* Back-off. While tasks live the lease allows no long waits: a restarted controller must find the agent
- * within it. Each delay is drawn from its upper half, so that a cluster does not come back in one instant.
+/* Back-off. While tasks live, waits must be short: the agent must reach a restarted controller before the
+ * lease ends. Each delay is drawn from its upper half, so that the machines of a cluster do not all connect
+ * at one instant.
  */
-#define RETRY_NEXT_NS     (4 * NS_PER_MS) /* the next controller */
+#define RETRY_NEXT_NS     (4 * NS_PER_MS) /* until the next controller is tried */
 #define RETRY_FIRST_NS    (20 * NS_PER_MS)
 #define RETRY_BUSY_MAX_NS (500 * NS_PER_MS)
 #define RETRY_IDLE_MAX_NS (2 * NS_PER_SECOND)
 #define RETRY_REFUSED_NS  (5 * NS_PER_SECOND)
 #define HELLO_TIMEOUT_NS  (10 * NS_PER_SECOND)
-#define LEASE_OF_HELLO    4 /* a controller that leaves Hello unanswered for this part of it is given up */
-/* Intervals of telling about controllers of another cluster: until the second time, and each later one. */
+#define LEASE_OF_HELLO    4 /* the agent waits for the answer to Hello for this fraction of the lease */
+/* Intervals of reports about controllers of another cluster: until the second report, and between later
+ * ones. */
 #define STRANGER_AGAIN_NS (10 * NS_PER_SECOND)
 #define STRANGER_LATER_NS (60 * NS_PER_SECOND)
 
@@ -138,8 +140,8 @@ void agent_disconnect(struct agent *agent, struct agent_effects *effects, int64_
     link_lost(agent, delay_ns);
 }
 
-/* Returns how long the answer to Hello is waited for: tasks end with the lease, so another controller that
- * may lead is asked well before. */
+/* Returns how long the agent waits for the answer to Hello. Tasks end with the lease, so the agent must try
+ * the other controllers, one of which may lead, well before that. */
 static int64_t hello_patience(const struct agent *agent)
 {
     if (agent->config.controllers < 2 || agent->lease_ns == 0)
@@ -170,7 +172,7 @@ static int64_t kill_allowance(int64_t lease_ns)
     return lease_ns / 4 < AGENT_KILL_ALLOWANCE_NS ? lease_ns / 4 : AGENT_KILL_ALLOWANCE_NS;
 }
 
-/* Returns when the lease ends that a message of that time renews: the kill must end within it. */
+/* Returns the end of the lease that a message sent at `sent_ns` renews, less the time that the kill takes. */
 static int64_t lease_end_of(const struct agent *agent, int64_t sent_ns)
 {
     CHECK(agent->lease_ns > 0);
@@ -187,8 +189,8 @@ static void tell_grant(const struct agent *agent, const struct lease_grant *gran
         agent_note(effects, "leases are held no more");
 }
 
-/* Renews the lease and its grant, which both run from `sent_ns`: the fence moves, and backwards only if
- * earlier grants no longer count. */
+/* Renews the lease and its grant, which both run from `sent_ns`, and moves the fence. The fence moves
+ * backwards only if a new grant replaces earlier ones. */
 static void lease_renew(struct agent *agent, int64_t sent_ns, const struct lease_grant *grant,
                         struct agent_effects *effects)
 {
@@ -207,7 +209,7 @@ static void lease_renew(struct agent *agent, int64_t sent_ns, const struct lease
     agent_effect_add(effects, AGENT_FENCE)->fence_ns = fence_ns;
 }
 
-/* Runs first in a step, so that the fence precedes whatever the event brings. */
+/* Runs first in a step, so that the fence takes effect before the event. */
 static void fence_tick(struct agent *agent, struct agent_effects *effects)
 {
     if (agent->fence_ns > 0 && !agent->fence_passed && agent->boot_ns >= agent->fence_ns) {
@@ -222,8 +224,8 @@ static void fence_tick(struct agent *agent, struct agent_effects *effects)
     }
 }
 
-/* The controller read its clock between the sending of the heartbeat and now: assumes the middle, with an
- * error of half that time. */
+/* Compares the machine's clock with the controller's. The controller read its clock between the sending of
+ * the heartbeat and now: the middle is assumed, with an error of half that time. */
 static void compare_clocks(const struct agent *agent, const struct from_controller *ack,
                            struct agent_effects *effects)
 {
@@ -238,14 +240,14 @@ static void compare_clocks(const struct agent *agent, const struct from_controll
 
 /* --- the cluster ---------------------------------------------------------------------------------- */
 
-/* 0: the controller has not said whose it is. */
+/* Whether the cluster is another than the machine's. 0: the controller did not name its cluster. */
 static bool is_stranger(const struct agent *agent, uint64_t cluster)
 {
     return cluster != 0 && agent->cluster != 0 && cluster != agent->cluster;
 }
 
-/* Ends the connection to a controller of another cluster. While tasks live, their own controller is looked
- * for as after any other failure. */
+/* Ends the connection to a controller of another cluster. While tasks live, the agent looks for their own
+ * controller as quickly as after any other failure. */
 static void refuse_stranger(struct agent *agent, uint64_t cluster, struct agent_effects *effects)
 {
     CHECK(is_stranger(agent, cluster));
@@ -324,7 +326,7 @@ static void on_welcome(struct agent *agent, const struct welcome *welcome, struc
     agent_containers_tick(agent, effects); /* starts that waited for the tether */
 }
 
-/* The tether may hear it before the session is open. */
+/* The refusal may arrive on the tether before the session is open. */
 static void on_refused(struct agent *agent, const struct from_controller *message,
                        struct agent_effects *effects)
 {
@@ -350,7 +352,7 @@ static void on_message(struct agent *agent, const struct from_controller *messag
         return;
     }
     if (agent->link != LINK_WELCOME)
-        return; /* of a connection that was given up */
+        return; /* the message is of a connection that was given up */
     switch (message->kind) {
     case FROM_CONTROLLER_HEARTBEAT_ACK:
         if (message->sent_ns >= agent->hello_sent_ns && message->sent_ns <= agent->last_heartbeat_ns) {
@@ -389,7 +391,7 @@ static void on_message(struct agent *agent, const struct from_controller *messag
     case FROM_CONTROLLER_ERRAND_STOP:
         agent_errand_stop(agent, message->number, effects);
         break;
-    case FROM_CONTROLLER_EXEC_OPEN: /* for the host alone: changes no state */
+    case FROM_CONTROLLER_EXEC_OPEN: /* these are for the host and change no state */
     case FROM_CONTROLLER_EXEC_INPUT:
     case FROM_CONTROLLER_EXEC_RESIZE:
     case FROM_CONTROLLER_EXEC_CLOSE:

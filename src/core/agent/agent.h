@@ -1,51 +1,53 @@
-/* agent.h - the machine's own brain: a deterministic machine of the form of core.h, on the other end of
- * the wire.
+/* agent.h - the daemon of one machine, without its I/O: a deterministic state machine of the form of core.h,
+ * at the other end of the wire.
  *
  *     agent_step(agent, event, effects):   state x event -> state', effects
  *
- * It supervises the tasks of one machine for a controller that may be away: starts and stops them, keeps
- * the order of attempts on the same chips, repeats reports until the controller has them, and ends all
- * tasks when the lease runs out. It does no I/O and reads no clock: each event carries both clocks,
- * agent_deadline() says when the next TICK is wanted. Events come with boot_ns that never falls. Any event
- * may come in any state and is harmless where it has no meaning.
+ * The agent supervises the tasks of one machine for a controller that may be away. It starts and stops tasks,
+ * keeps the order of attempts on the same chips, repeats reports until the controller has them, and ends all
+ * tasks when the lease expires. It does no I/O and reads no clock: each event carries both clocks, and
+ * agent_deadline() returns when the next TICK is wanted. boot_ns never decreases from one event to the next.
+ * Any event may occur in any state; one that has no meaning there changes nothing.
  *
- * Connection. CONNECT asks for one; the host answers CONNECTED or DISCONNECTED (which also comes when it
- * breaks; not after CLOSE). CONNECTED means that the machine's tether is open too: tasks launched later
- * hold it. Retries are spread by a seeded jitter; they are quick while tasks live, because tasks end with
- * the lease. Where there are several controllers, of which one leads, a wait comes only when each was tried;
- * and one that leaves Hello unanswered for a quarter of the lease is given up for the others: a leader that
- * stands still closes no connection when another takes the lead. The host looks for that one meanwhile, and
- * says DISCONNECTED when it is there.
+ * Connection. CONNECT asks the host for a connection. The host answers CONNECTED or DISCONNECTED; it also
+ * reports DISCONNECTED when a connection breaks, but not after CLOSE. CONNECTED means that the machine's
+ * tether is open, too: tasks launched later hold it. Retries are spread by a seeded jitter. They are quick
+ * while tasks live, because tasks end with the lease. If there are several controllers, of which one leads,
+ * the agent tries each before it waits. It gives up a controller that leaves Hello unanswered for a quarter
+ * of the lease, because a leader that hangs does not close its connections when another takes the lead. In
+ * the meantime the host looks for the new leader, and reports DISCONNECTED when it has found one.
  *
- * Cluster. The first Welcome says to which cluster the machine belongs, and KEEP_CLUSTER has the host
- * remember it for later agents of this machine. A controller of another cluster is refused from then on, also
- * by a machine without tasks: nothing that this controller says counts, the lease runs on from what the
- * machine's own controller granted, and STRANGER tells of it, at once and then at growing intervals. Hello
- * says the cluster, so that such a controller refuses the machine first.
+ * Cluster. The first Welcome names the cluster that the machine belongs to, and KEEP_CLUSTER has the host
+ * store it for later agents of this machine. From then on a controller of another cluster is refused, even if
+ * the machine has no tasks: its messages have no effect, and the lease expires as the machine's own
+ * controller granted it. STRANGER reports such a controller, at once and then at growing intervals. Hello
+ * names the cluster, so that such a controller refuses the machine first.
  *
- * Lease and fence. A lease of `lease_ns` starts at the sending of the last acknowledged Hello or
- * heartbeat. The fence is AGENT_KILL_ALLOWANCE_NS earlier (a quarter of the lease if that is less): time
- * for the kill itself. It only moves forward. When it passes, all tasks are killed without grace and the
- * connection is closed; FENCE tells the launcher the same deadline, so that shims act when the agent
- * cannot. The controller counts the lease from the *receipt* of the heartbeat and adds a margin, so the
- * agent always comes first.
+ * Lease and fence. A lease of `lease_ns` starts when the last acknowledged Hello or heartbeat was sent. It
+ * ends AGENT_KILL_ALLOWANCE_NS early (a quarter of the lease if that is less), which leaves time for the kill
+ * itself. When it ends, the connection is closed and made again. The fence is that end and the controller's
+ * grant on top of it (lease_hold.h); it moves backwards only when a new grant replaces earlier ones. When the
+ * fence passes, all tasks are killed without grace. FENCE tells the launcher the same deadline, so that shims
+ * act when the agent cannot. The controller counts the lease from the *receipt* of the heartbeat and adds a
+ * margin, so the agent always acts first.
  *
- * Reports. The state of a task (running, ended) is in every Hello; a change after it is one report on the
+ * Reports. Every Hello has the state of each task (running, ended); a later change is one report on the
  * connection. Joins, saved shards, lost peers, signals and ends of errands are kept until they are
  * acknowledged, and repeated on a new connection. The record of an ended task is kept until FORGET. Report
  * numbers start at 1 on each connection.
  *
- * Order on the chips. A task holds its chips from START to its end. If a stopping task holds the chips (or
- * the host name, in the same JobSet) of a START, the START waits for its end, and for the controller if
- * that is away; an older attempt of the same JobSet is told to stop then; any other holder makes it a
- * START_FAILED that names the holder. An attempt older than the newest seen of its JobSet is fenced.
+ * Order on the chips. A task holds its chips from START to its end. If a stopping task holds the chips of a
+ * START (or its host name, in the same JobSet), the START waits until that task has ended and the controller
+ * is connected. A holder of an older attempt of the same JobSet is stopped first. Any other holder fails the
+ * START with a START_FAILED that names the holder. An attempt older than the newest seen of its JobSet is
+ * fenced.
  *
- * Rejoin. A process that can go on under another attempt says so when it joins. REJOIN raises the attempt
- * of its task, and the newest seen of the JobSet: from then on, messages of a connection that joined as an
- * older one are refused, and its unacknowledged reports are dropped. The process is told, and told again
- * whenever it joins with an older attempt, until it joins with this one on any connection. After a restart
- * of the agent the record has the attempt of the START again; a process that can rejoin and joins with a
- * newer one raises it, and so does the REJOIN that answers Hello.
+ * Rejoin. A process that can continue under another attempt says so when it joins. REJOIN raises the attempt
+ * of its task, and the newest attempt seen of the JobSet. From then on, messages of a connection that joined
+ * under an older attempt are refused, and its unacknowledged reports are dropped. The process receives the
+ * order, and receives it again whenever it joins with an older attempt, until it joins with the new one on
+ * any connection. After a restart of the agent, the record has the attempt of the START again. It is raised
+ * by a process that can rejoin and joins with a newer attempt, and by the REJOIN that answers Hello.
  */
 #ifndef PHX_CORE_AGENT_AGENT_H
 #define PHX_CORE_AGENT_AGENT_H
@@ -63,10 +65,11 @@
 enum {
     AGENT_TASKS_MAX = 2048,   /* records on one machine; START beyond it fails */
     AGENT_PENDING_MAX = 1024, /* unacknowledged joins, shards and lost peers; the oldest is dropped first */
-    /* Unacknowledged signals; equal ones are one. Beyond the limit the least important is dropped: the
-     * lowest severity, momentary events before begins and ends, the oldest. "os/signals-lost" counts them. */
+    /* Unacknowledged signals; equal ones are merged. Beyond the limit the least important is dropped: the
+     * lowest severity first, then momentary events before begins and ends, then the oldest. "os/signals-lost"
+     * counts the dropped ones. */
     AGENT_SIGNALS_MAX = 256,
-    AGENT_ERRANDS_RUNNING_MAX = 8, /* at one time; others wait */
+    AGENT_ERRANDS_RUNNING_MAX = 8, /* errands that run at one time; others wait */
 };
 
 struct agent_config {
@@ -77,14 +80,14 @@ struct agent_config {
     uint32_t controllers; /* addresses that the host tries in turn, one for each CONNECT; 0: 1 */
     uint64_t seed; /* of the jitter */
     bool injection; /* its host injects faults if the controller asks for it */
-    uint64_t cluster; /* identity of the cluster that the machine belongs to, as it was kept; 0: none yet */
+    uint64_t cluster; /* identity of the machine's cluster, as KEEP_CLUSTER stored it; 0: none yet */
 };
 
 /* --- events --------------------------------------------------------------------------------------- */
 
 enum agent_event_kind {
     AGENT_ADOPTED = 1, /* `adopted`: a live task of an earlier agent; before BOOT */
-    AGENT_BOOT,        /* the inventory is complete: connect */
+    AGENT_BOOT,        /* the inventory is complete: the agent connects */
     AGENT_TICK,
     AGENT_CONNECTED,
     AGENT_DISCONNECTED,
@@ -92,17 +95,17 @@ enum agent_event_kind {
     AGENT_TASK_STARTED, /* `started`, from the launcher */
     /* `exited`: ended, could not be started, or (before BOOT) had ended under an earlier agent */
     AGENT_TASK_EXITED,
-    AGENT_CLIENT_JOIN, /* `client`, from a task through libphalanx; the six below as well */
+    AGENT_CLIENT_JOIN, /* `client`, from a task through libphalanx, as are the six below */
     AGENT_CLIENT_STEP,
     AGENT_CLIENT_SHARD_SAVED,
     AGENT_CLIENT_PEER_GONE,
     AGENT_CLIENT_RETRY,
     AGENT_CLIENT_ROUTES,
-    AGENT_CLIENT_LEFT,  /* said goodbye, or its connection closed */
+    AGENT_CLIENT_LEFT,  /* the task took its leave, or its connection closed */
     AGENT_ACTED,        /* `acted`: the result of an ACT; none follows ACT_CANCEL */
-    AGENT_SAW,          /* `saw`: a signal of a probe or of a daemon beside the agent */
-    AGENT_ERRAND_ENDED, /* `errand_ended`: none follows ERRAND_STOP */
-    AGENT_TASK_PACED,   /* `paced`: steps seen in the log of a task that does not use libphalanx */
+    AGENT_SAW,          /* `saw`: a signal of a machine probe, or of another daemon of the machine */
+    AGENT_ERRAND_ENDED, /* `errand_ended`; none follows ERRAND_STOP */
+    AGENT_TASK_PACED,   /* `paced`: a step read from the log of a task that does not use libphalanx */
 };
 
 /* Probes and hooks of a container. */
@@ -117,7 +120,7 @@ struct agent_exit {
     int64_t started_ns, finished_ns;
     int64_t pid;
     struct str message;
-    const struct signature *signatures; /* signatures in the end of its log; at most SIGNATURES_MAX, copied */
+    const struct signature *signatures; /* from the end of its log; at most SIGNATURES_MAX; copied */
     size_t signature_count;
 };
 
@@ -134,8 +137,8 @@ struct agent_event {
             int32_t attempt;
             struct str name;
             int64_t pid, started_ns;
-            /* The launch as it was started; NULL: lost, and the task holds no chips here. For a task with
-             * containers, TASK_STARTED and TASK_EXITED before BOOT report their states. */
+            /* The launch with which the task was started. NULL: it is lost, and the task holds no chips here.
+             * For a task with containers, TASK_STARTED and TASK_EXITED before BOOT report their states. */
             const struct task_launch *launch;
         } adopted;
         struct {
@@ -158,7 +161,7 @@ struct agent_event {
         } started;
         struct agent_exit exited;
         struct {
-            uint64_t client;       /* the connection, by a number of the host that is never 0 */
+            uint64_t client;       /* the connection: a number that the host chooses, never 0 */
             obj_id task;           /* JOIN */
             int32_t attempt;       /* JOIN */
             struct task_step step; /* STEP; .task is ignored */
@@ -181,11 +184,11 @@ enum agent_effect_kind {
     AGENT_LAUNCH,         /* `launch`; a failure comes as TASK_EXITED with start_failed */
     AGENT_STOP,           /* `stop`; grace_ns 0: kill now */
     AGENT_FORGET,         /* `task`: its records may be deleted, its logs stay */
-    AGENT_CLIENT_WELCOME, /* `client`, as in job/link/wire.h; the three below as well */
+    AGENT_CLIENT_WELCOME, /* `client`, a message of job/link/wire.h, as are the three below */
     AGENT_CLIENT_FENCED,
     AGENT_CLIENT_COMMITTED,
     AGENT_CLIENT_DRAIN,
-    AGENT_LOG_OPEN,      /* `log_open`: send it as LOG_DATA here; streams end with the connection */
+    AGENT_LOG_OPEN,      /* `log_open`: send the log as LOG_DATA; streams end with the connection */
     AGENT_LOG_CLOSE,     /* `stream` */
     AGENT_NOTE,          /* `note`: a line for the operator's log */
     AGENT_ACT,           /* `act`: run a container's probe or hook and answer ACTED */
@@ -193,11 +196,11 @@ enum agent_effect_kind {
     AGENT_CLOCK,         /* `clock`: the difference between this machine's clock and the controller's */
     AGENT_ERRAND_START,  /* `errand_start`: run it, at most for its time-out, and answer ERRAND_ENDED */
     AGENT_ERRAND_STOP,   /* `task`: the errand; kill it without an answer */
-    AGENT_SAY_AGAIN,     /* probes look again, and SAW comes for every standing signal, reported before or
-                          * not */
-    AGENT_CLIENT_REJOIN, /* `rejoin`: its process has to join again in that attempt */
-    AGENT_CLIENT_TABLES, /* `tables`: those by which its slice is routed from now on */
-    AGENT_KEEP_CLUSTER,  /* `cluster`: the machine belongs to it from now on; durable before what follows */
+    AGENT_SAY_AGAIN,     /* run the machine's probes again, and send SAW for every standing signal, whether or
+                          * not it was reported before */
+    AGENT_CLIENT_REJOIN, /* `rejoin`: its process has to join again under that attempt */
+    AGENT_CLIENT_TABLES, /* `tables`: the tables by which its slice is routed from now on */
+    AGENT_KEEP_CLUSTER,  /* `cluster`: the machine's own from now on; store it before the next effect */
     AGENT_STRANGER,      /* `cluster`: whose controller was refused; a line for the operator's log */
 };
 
@@ -215,11 +218,11 @@ struct agent_effect {
         uint64_t cluster;
         struct {
             uint64_t client;
-            int32_t attempt; /* WELCOME: the task's; FENCED: the valid one, 0: none; COMMITTED: the
-                              * writers' */
-            int64_t restore_step; /* WELCOME: -1 none */
+            int32_t attempt;      /* WELCOME: the attempt as which it joined; FENCED: the valid one, 0: none;
+                              * COMMITTED: the writers' */
+            int64_t restore_step; /* WELCOME: -1: none */
             int32_t restore_attempt;
-            uint8_t gang_key[GANG_KEY_BYTES]; /* WELCOME: of the task's attempt; zeros: not known */
+            uint8_t gang_key[GANG_KEY_BYTES]; /* WELCOME: key of the attempt; zeros: not known */
             int64_t step;        /* COMMITTED */
             int64_t deadline_ns; /* DRAIN: time left */
             enum drain_reason reason; /* DRAIN */
@@ -231,8 +234,8 @@ struct agent_effect {
         struct {
             uint64_t client;
             int64_t number;
-            struct str name;  /* the task's */
-            uint64_t session; /* the process's open session that the controller has heard of; 0: none */
+            struct str name;  /* of the tables */
+            uint64_t session; /* the open session of its process that the controller knows of; 0: none */
         } tables;
         struct log_open log_open;
         uint64_t stream;
@@ -247,14 +250,14 @@ struct agent_effect {
             enum container_act act;
             const struct task_launch *launch;
             const struct container_action *action;
-            int64_t timeout_ns; /* when it counts as failed; INT64_MAX: never */
+            int64_t timeout_ns; /* the duration after which it counts as failed; INT64_MAX: never */
         } act;
     };
 };
 
-/* A zeroed struct is ready. Effects have to be carried out in order. They point into the agent, the event
- * and `arena`: valid until the event's memory is freed, or until the next step of this agent or with these
- * effects. */
+/* The effects of one step, to be carried out in order. A zeroed struct is ready for use. Effects point into
+ * the agent, the event and `arena`. They are valid until the event's memory is freed, until the agent's next
+ * step, and until another step uses this struct. */
 struct agent_effects {
     VEC(struct agent_effect) list;
     struct arena arena;
@@ -265,41 +268,39 @@ void agent_effects_done(struct agent_effects *effects);
 
 struct agent;
 
-/* Copies `config`; nothing happens before BOOT. */
+/* Copies `config`. The agent connects after BOOT. The caller frees the result with agent_free. */
 struct agent *agent_new(const struct agent_config *config);
-void agent_free(struct agent *agent);
+void agent_free(struct agent *agent); /* NULL is allowed */
 
-/* Applies one event; clears `effects` first. */
+/* Applies one event and returns its effects in `effects`, which is cleared first. */
 void agent_step(struct agent *agent, const struct agent_event *event, struct agent_effects *effects);
 
 int64_t agent_deadline(const struct agent *agent); /* boot_ns at which a TICK is wanted; INT64_MAX: none */
-uint64_t agent_digest(const struct agent *agent);
+uint64_t agent_digest(const struct agent *agent);  /* a hash of the whole state */
 /* Checks the invariants of a single state; aborts through CHECK. */
 void agent_check_invariants(const struct agent *agent);
 
 /* For hosts, tests and the simulation's invariants. */
 struct str agent_machine(const struct agent *agent); /* its name */
 uint64_t agent_incarnation(const struct agent *agent);
-/* identity of the cluster that it belongs to; 0: none yet */
+/* Returns the identity of the machine's cluster; 0: none yet. */
 uint64_t agent_cluster(const struct agent *agent);
-/* number of the newest connection and of its tether */
+/* Returns the number of the newest connection and of its tether; 0: none yet. */
 uint64_t agent_connection(const struct agent *agent);
 bool agent_is_welcome(const struct agent *agent);     /* connected, and the controller has sent Welcome */
-int64_t agent_fence(const struct agent *agent);       /* 0: none yet */
-size_t agent_live_tasks(const struct agent *agent);   /* waiting, starting, running or stopping */
-uint64_t agent_busy_chips(const struct agent *agent); /* chips of tasks that may have a process */
+int64_t agent_fence(const struct agent *agent);       /* boot_ns; 0: none yet */
+size_t agent_live_tasks(const struct agent *agent);   /* number waiting, starting, running or stopping */
+uint64_t agent_busy_chips(const struct agent *agent); /* mask of the chips of tasks that may have a process */
 bool agent_task_known(const struct agent *agent, obj_id task);
 bool agent_task_live(const struct agent *agent, obj_id task); /* false also if the task is not known */
 
-/* Deep copy; all memory comes from `arena`. */
+/* Make deep copies, whose memory comes from `arena`. Texts of task reports are cut to `text_max` bytes.
+ * Signals are copied unchanged, and outputs of errands up to ERRAND_OUTPUT_MAX bytes. */
 void task_launch_copy(struct arena *arena, const struct task_launch *from, struct task_launch *ret);
-/* Deep copy with texts of at most `text_max` bytes. */
 void task_report_copy(struct arena *arena, const struct task_report *from, size_t text_max,
                       struct task_report *ret);
-/* Deep copy of `count` reports. */
 struct task_report *task_reports_copy(struct arena *arena, const struct task_report *from, size_t count,
                                       size_t text_max);
-/* Deep copy with shortened task reports; signals and ends of errands are unchanged. */
 void reports_copy(struct arena *arena, const struct reports *from, size_t text_max, struct reports *ret);
 void hello_copy(struct arena *arena, const struct hello *from, size_t text_max, struct hello *ret);
 

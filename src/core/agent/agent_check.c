@@ -261,7 +261,8 @@ static void check_signals(const struct agent *agent)
         const struct local_signal *waiting = &agent->signals.items[i];
         CHECK(waiting->number == 0 || waiting->number == agent->signals_number);
         CHECK(signal_is_valid(&waiting->signal));
-        CHECK(i == 0 || waiting->number == 0 || agent->signals.items[i - 1].number > 0); /* they lead */
+        /* signals under way precede those that wait */
+        CHECK(i == 0 || waiting->number == 0 || agent->signals.items[i - 1].number > 0);
         lost += agent_tells_lost(&waiting->signal);
     }
     CHECK(agent->signals.len <= AGENT_SIGNALS_MAX && lost <= 2);

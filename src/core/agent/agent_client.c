@@ -29,7 +29,8 @@ static void send_tables(const struct local_task *task, struct agent_effects *eff
     effect->tables.session = task->tables_session;
 }
 
-/* Older tables, which come late, are no news; but they may answer the opening of a session. */
+/* Takes a notice of routing tables. A late notice of older tables is ignored, except that it may answer the
+ * opening of a session. */
 static void take_tables(struct local_task *task, const struct task_notice *notice,
                         struct agent_effects *effects)
 {
@@ -58,7 +59,7 @@ void agent_pend_joined(struct agent *agent, const struct local_task *task)
     agent_pend(agent, &report);
 }
 
-/* Only the newest word of a process counts: an older one that was not passed on yet is dropped. */
+/* Reports the tables that a process uses. A pending older report of the process is dropped. */
 static void take_routes(struct agent *agent, struct local_task *task, const struct rank_routes *routes)
 {
     CHECK(task->client != 0);
@@ -83,8 +84,8 @@ static void send_rejoin(const struct local_task *task, struct agent_effects *eff
     effect->rejoin.order = &task->rejoin;
 }
 
-/* Takes over an attempt newer than this agent's record: an earlier agent was told of it, and the record is
- * older. */
+/* Takes over an attempt newer than this agent's record of an adopted task: an earlier agent received the
+ * order, and the record is older than that. */
 static void raise_adopted(struct local_task *task, const struct agent_event *event)
 {
     if (!task->adopted || !event->client.can_rejoin || event->client.attempt <= task->attempt)
@@ -94,7 +95,7 @@ static void raise_adopted(struct local_task *task, const struct agent_event *eve
     memset(task->gang_key, 0, GANG_KEY_BYTES); /* the process has the newer one, from its order */
 }
 
-/* Whether the process has not heard of the standing rejoin order, and is told after its welcome. */
+/* Whether the process has not received the present rejoin order, which then follows its welcome. */
 static bool is_behind(const struct local_task *task, const struct agent_event *event)
 {
     return event->client.can_rejoin && event->client.attempt < task->attempt && task->rejoin.task != 0 &&
@@ -125,7 +126,7 @@ static void join_counts(struct agent *agent, struct local_task *task, bool early
 {
     task->step_urgent = true;
     if (early)
-        task->join_due = true; /* reported after the controller has heard that it runs */
+        task->join_due = true; /* reported after the report that the task runs */
     else if (!task->joined)
         agent_pend_joined(agent, task);
     task->joined = true;
@@ -153,7 +154,7 @@ static void on_join(struct agent *agent, const struct agent_event *event, struct
     task->client_attempt = event->client.attempt;
     if (task->can_rejoin != event->client.can_rejoin || task->spare != event->client.spare)
         task->joined =
-            false; /* a process that was run again is not as the one before it: it is reported anew */
+            false; /* a new run of the process differs from the one before: its join is reported again */
     task->can_rejoin = event->client.can_rejoin;
     task->spare = event->client.spare;
     bool behind = task->client_attempt != task->attempt;
@@ -221,7 +222,7 @@ void agent_client_event(struct agent *agent, const struct agent_event *event, st
         return;              /* not joined, or replaced by a newer connection */
     CHECK(local_live(task)); /* a connection does not outlive its task */
     if (task->client_attempt != task->attempt && event->kind != AGENT_CLIENT_LEFT)
-        return; /* its attempt is over */
+        return; /* the client's attempt is over */
     struct task_report report = {.task = task->uid, .attempt_plus_1 = (uint32_t)task->attempt + 1};
     switch (event->kind) {
     case AGENT_CLIENT_STEP:
@@ -247,7 +248,7 @@ void agent_client_event(struct agent *agent, const struct agent_event *event, st
         break;
     case AGENT_CLIENT_LEFT:
         task->client = 0;
-        task->step_urgent = task->step_due; /* its last step is reported early */
+        task->step_urgent = task->step_due; /* its last step is reported at once */
         break;
     default:
         CHECK_UNREACHABLE();
@@ -271,8 +272,8 @@ void agent_client_notice(struct agent *agent, const struct task_notice *notice, 
         return;
     }
     CHECK(notice->kind == NOTICE_CHECKPOINT_COMMITTED); /* codec.c refuses others */
-    /* An older commit of this attempt, which comes late. A step below that of an earlier attempt is valid:
-     * a gang that found the checkpoint damaged went further back. */
+    /* Ignores a late notice of an older commit of this attempt. A step below that of an earlier attempt is
+     * valid: a gang that found a checkpoint damaged restored an older one. */
     if (task->restore_attempt == task->attempt && notice->step < task->restore_step)
         return;
     task->restore_step = notice->step;
@@ -285,7 +286,7 @@ void agent_client_notice(struct agent *agent, const struct task_notice *notice, 
     effect->client.attempt = task->attempt;
 }
 
-/* Drops its unacknowledged reports of an older attempt. */
+/* Drops the task's unacknowledged reports of older attempts. */
 static void drop_older(struct agent *agent, const struct local_task *task)
 {
     for (size_t i = agent->pending.len; i-- > 0;) {
@@ -320,7 +321,7 @@ void agent_task_rejoin(struct agent *agent, const struct task_rejoin *rejoin, st
         task->joined = task->join_due = false;
         task->step_due = task->step_urgent = task->has_step = false;
         if (task->drain_reason != DRAIN_MAINTENANCE)
-            task->drain_deadline_ns = 0; /* the announced stop */
+            task->drain_deadline_ns = 0; /* the new attempt is the announced stop */
         drop_older(agent, task);
     }
     agent_attempt_seen(agent, task->jobset, rejoin->attempt, agent->epoch_seen);

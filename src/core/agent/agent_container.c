@@ -1,10 +1,10 @@
-/* agent_container.c - the containers of a task, each a small machine of its own (run_lifecycle).
- * agent_containers_advance derives the next action from their states alone, so that a restarted agent goes
- * on from the launcher's records.
+/* agent_container.c - the containers of a task, each with its own lifecycle (run_lifecycle).
+ * agent_containers_advance derives the next action from their states alone, so a restarted agent continues
+ * from the launcher's records.
  *
- * Order, restarts and back-off as kubelet's ("Init Containers", "Sidecar Containers", "Pod Lifecycle"):
- * the first restart at once, then after 10 s doubling to 5 minutes, from the beginning again after a run
- * of 10 minutes.
+ * Order, restarts and back-off follow kubelet ("Init Containers", "Sidecar Containers", "Pod Lifecycle"). The
+ * first restart is immediate; later ones wait 10 s, doubling up to 5 minutes. A run of 10 minutes resets the
+ * back-off.
  */
 #include <signal.h>
 
@@ -78,7 +78,7 @@ static void launch_run(struct local_task *task, uint32_t index, struct agent_eff
     container->runs++;
     CHECK(container->runs > 0);
     if (task->main_count == 1 && index == 0)
-        task->routes.open = false; /* the process before has ended, and its chips have no tables */
+        task->routes.open = false; /* the previous process has ended, and its chips have no tables */
     task->launched = true;
     task->report_due = true;
     struct agent_effect *effect = agent_effect_add(effects, AGENT_LAUNCH);
@@ -87,7 +87,7 @@ static void launch_run(struct local_task *task, uint32_t index, struct agent_eff
     effect->run = container->runs - 1;
 }
 
-/* Whether the container holds up those behind it in the order. */
+/* Whether the container delays those after it in the order. */
 static bool holds_up(const struct local_task *task, size_t index)
 {
     const struct local_container *container = &task->containers[index];
@@ -130,7 +130,7 @@ static void send_stop(const struct agent *agent, const struct local_task *task, 
     effect->container = index;
 }
 
-/* Continues a stop: the hook, SIGTERM, and the kill if the hook took all of the grace. */
+/* Takes the next action of a stop: the hook, SIGTERM, or the kill if the hook took all of the grace. */
 static void go_on_stopping(const struct agent *agent, struct local_task *task, uint32_t index,
                            struct agent_effects *effects)
 {
@@ -225,13 +225,13 @@ static void end_task(struct agent *agent, struct local_task *task, struct agent_
             task->container_count > 1 ? ": " : "", why);
         task->message = text.data;
         if (result->failing && task->exit_code == 0 && task->signal == 0)
-            task->exit_code = 137; /* a probe killed it: no success */
+            task->exit_code = 137; /* killed because of a probe: it has failed */
     }
     agent_task_end(task);
     agent_task_start_waiting(agent, effects);
 }
 
-/* --- what is due ---------------------------------------------------------------------------------- */
+/* --- due actions ---------------------------------------------------------------------------------- */
 
 static bool any_live(const struct local_task *task)
 {
@@ -306,10 +306,10 @@ void agent_containers_stop(struct agent *agent, struct local_task *task, int64_t
     agent_containers_advance(agent, task, effects);
 }
 
-/* --- what the launcher says ----------------------------------------------------------------------- */
+/* --- reports of the launcher ----------------------------------------------------------------------- */
 
-/* Whether a launcher's report is about the present run. An older run is over. A later one was started by
- * an earlier agent, whose record came after this agent had asked for the container. */
+/* Whether a launcher's report is about the present run. An older run is over. A later run was started by an
+ * earlier agent, and its record arrived after this agent had launched the container. */
 static bool is_of_run(struct local_container *container, uint32_t run)
 {
     if (container->state == RUN_LAUNCHING && run >= container->runs)
@@ -369,7 +369,8 @@ static bool runs_again(const struct local_task *task, uint32_t index)
     return spec->restart == RERUN_ON_FAILURE && failed;
 }
 
-/* Whether its end ends the task, because the task's peers have lost it (container.h: ends_joined). */
+/* Whether the container's end ends the task, because the task's peers have lost it (container.h:
+ * ends_joined). */
 static bool ends_task(const struct local_task *task, uint32_t index)
 {
     return spec_of(task, index)->ends_joined && (task->joined || task->rejoin.task != 0) &&
@@ -433,7 +434,7 @@ void agent_container_exited(struct agent *agent, struct local_task *task, const 
     take_end(container, agent, exited);
     task->report_due = true;
     task->fenced = task->fenced || exited->fenced;
-    /* The fence, or a stop by an earlier agent, or by one that is leaving. */
+    /* Ended by the fence, by an earlier agent's stop, or by the stop of an agent that is shutting down. */
     bool over = exited->fenced || (exited->stopped && container->state != RUN_STOPPING);
     bool ends = over || ends_task(task, event->container);
     if (!ends && runs_again(task, event->container)) {
@@ -453,7 +454,7 @@ void agent_container_exited(struct agent *agent, struct local_task *task, const 
         agent_containers_advance(agent, task, effects);
 }
 
-/* An init container without a record has done its work if one behind it ran. */
+/* Marks init containers without a record as ended if a later container ran: they have done their work. */
 static void fill_gaps(struct local_task *task)
 {
     bool later = false;
@@ -545,14 +546,14 @@ int64_t agent_containers_deadline(const struct agent *agent)
     return due_ns;
 }
 
-/* --- what the controller hears -------------------------------------------------------------------- */
+/* --- reports to the controller -------------------------------------------------------------------- */
 
 static void fill_status(const struct local_task *task, size_t index, struct arena *arena,
                         struct container_status *ret)
 {
     const struct local_container *container = &task->containers[index];
     const struct container_launch *spec = spec_of(task, index);
-    /* The launch may be freed before. */
+    /* Copies the name, because the launch may be freed before the report is. */
     *ret = (struct container_status){.name = arena_str(arena, spec->name),
                                      .role = spec->role,
                                      .ready = container->ready,

@@ -1,5 +1,5 @@
-/* agent_errand.c - errands of the controller: those that wait, run, or have ended without an
- * acknowledgement. The host runs them and keeps their time; an end is repeated until the controller has
+/* agent_errand.c - errands of the controller: those that wait, run, or have ended without an acknowledgement.
+ * The host runs them and enforces their time-outs. An end is repeated until the controller acknowledges
  * it. */
 #include "core/agent/agent_private.h"
 #include "core/words/limits.h"

@@ -97,7 +97,8 @@ void agent_probes_begin(struct agent *agent, struct local_task *task, uint32_t i
                         struct agent_effects *effects)
 {
     CHECK(task->containers[index].state == RUN_RUNNING);
-    if (adopted) { /* not known whether it had passed: a kill by a probe now could be wrong */
+    if (adopted) {
+        /* whether its startup probe had passed is not known: a kill by that probe could be wrong */
         become_posted(agent, task, index);
         if (!task->containers[index].started)
             become_started(agent, task, index);

@@ -20,9 +20,9 @@ void agent_pend(struct agent *agent, const struct task_report *report)
     CHECK(report->task != 0); /* the controller refuses a report without a task */
     for (size_t i = 0; i < agent->pending.len; i++)
         if (same_report(&agent->pending.items[i].report, report)) {
-            agent->pending.items[i].number = 0; /* sends it again on request */
+            agent->pending.items[i].number = 0; /* it is sent again */
             if (report->kind == REPORT_JOINED)
-                agent->pending.items[i].report = *report; /* of the newest process */
+                agent->pending.items[i].report = *report; /* that of the newest process */
             return;
         }
     if (agent->pending.len == AGENT_PENDING_MAX)
@@ -69,7 +69,7 @@ static struct task_report report_of(const struct local_task *task, struct arena 
     if (local_live(task))
         return report;
     report.kind = task->start_failed ? REPORT_START_FAILED : REPORT_EXITED;
-    /* Otherwise the report names the attempt that was seen: agent_task.c. */
+    /* The report of a task that was refused as fenced names the attempt that was seen (agent_task.c). */
     if (!task->start_failed || !task->fenced)
         report.attempt_plus_1 = 0;
     report.exit_code = task->exit_code;
@@ -84,7 +84,7 @@ static struct task_report report_of(const struct local_task *task, struct arena 
     return report;
 }
 
-/* An attempt 0 tells a controller nothing: it is not older than the JobSet. */
+/* Lists the attempts seen. Attempt 0 is left out: no controller needs it, because no JobSet is older. */
 static void list_seen(const struct agent *agent, struct arena *arena, struct hello *hello)
 {
     hello->seen = ARENA_ARRAY(arena, struct attempt_seen, agent->seen.len);
@@ -222,9 +222,9 @@ void hello_copy(struct arena *arena, const struct hello *from, size_t text_max, 
 
 /* --- steps and heartbeats ------------------------------------------------------------------------- */
 
-/* Returns the interval of STEPS of this machine: 100 ms, longer in large gangs, so that a job's progress
- * costs the controller about 1,000 messages a second at most; beyond the heartbeat's interval, heartbeats
- * carry it all. */
+/* Returns the interval of STEPS of this machine: 100 ms, and longer in large gangs, so that a job's progress
+ * costs the controller at most about 1,000 messages a second. If it exceeds the heartbeat's interval, only
+ * heartbeats carry steps. */
 static int64_t steps_interval(const struct agent *agent, const struct local_task *task)
 {
     int64_t wait_ns = (int64_t)task->world * NS_PER_MS;
@@ -302,7 +302,8 @@ void agent_send_due(struct agent *agent, struct agent_effects *effects)
     if (agent->boot_ns >= agent->next_heartbeat_ns) {
         send_heartbeat(agent, FROM_AGENT_HEARTBEAT, effects);
         agent->last_heartbeat_ns = agent->boot_ns;
-        /* Keeps its phase, so that a cluster's heartbeats stay spread; late ones are left out. */
+        /* Keeps the phase, so that a cluster's heartbeats stay spread; heartbeats that are overdue are
+         * skipped. */
         int64_t late_ns = agent->boot_ns - agent->next_heartbeat_ns;
         agent->next_heartbeat_ns += (late_ns / agent->heartbeat_ns + 1) * agent->heartbeat_ns;
         CHECK(agent->next_heartbeat_ns > agent->boot_ns);

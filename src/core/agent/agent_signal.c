@@ -1,14 +1,15 @@
 /* agent_signal.c - signals of the machine, kept until the controller has acknowledged them.
  *
- * One message with signals is under way at a time; meanwhile equal ones become one with a larger count. A
- * storm therefore costs neither memory nor the controller's time. If there are too many, the least
- * important is dropped and counted: a graver one never makes room for a lesser one. */
+ * One message with signals is under way at a time; until it is acknowledged, equal signals are merged into
+ * one with a larger count. A storm therefore costs neither memory nor the controller's time. If there are too
+ * many signals, the least important one is dropped and counted: a lesser signal never displaces a graver
+ * one. */
 #include "core/agent/agent_private.h"
 #include "core/words/limits.h"
 
 _Static_assert((int)AGENT_SIGNALS_MAX <= (int)SIGNALS_PER_EVENT_MAX, "all that waits is one message");
 
-/* Room that is reserved for "os/signals-lost": one under way, one that waits. */
+/* Places reserved for "os/signals-lost": one under way, one that waits. */
 enum { LOST_MAX = 2 };
 
 void agent_drop_signal(struct agent *agent, size_t index)
@@ -17,7 +18,7 @@ void agent_drop_signal(struct agent *agent, size_t index)
     vec_remove(&agent->signals, index);
 }
 
-/* Returns the newest signal of this code and place, NULL: none waits. */
+/* Returns the newest kept signal of this code and place; NULL: none. */
 static struct local_signal *find_newest(const struct agent *agent, const struct signal *signal)
 {
     for (size_t i = agent->signals.len; i-- > 0;) {

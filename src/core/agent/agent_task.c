@@ -194,7 +194,7 @@ static void task_launch_now(struct agent *agent, struct local_task *task, const 
                             struct agent_effects *effects)
 {
     CHECK(launch->task == task->uid && (launch->argc > 0 || task->container_count > 0));
-    CHECK(!task->launched); /* the launcher is told of a task once */
+    CHECK(!task->launched); /* a task is launched once */
     lifecycle_move(&local_lifecycle, &task->state, LOCAL_LAUNCHING);
     if (task->container_count > 0) {
         task->report_due = true;
@@ -264,7 +264,8 @@ static struct str refusal(const struct agent *agent, const struct local_task *ta
     return (struct str){0};
 }
 
-/* Refuses the task. The report names the newest attempt seen, and the controller goes on from there. */
+/* Refuses the task. The report names the newest attempt seen, so that the controller continues after that
+ * one. */
 static void refuse(const struct agent *agent, struct local_task *task, const struct task_launch *launch,
                    struct str why)
 {
@@ -335,8 +336,8 @@ void agent_task_start(struct agent *agent, const struct task_launch *launch, str
 
 /* --- stop ----------------------------------------------------------------------------------------- */
 
-/* Starts waiting tasks whose holders are gone, in order of arrival. Only while the controller receives our
- * messages: it must have heard the tether that they will hold (health/evidence.h). */
+/* Starts WAITING tasks whose holders have ended, in order of arrival. This requires an accepted connection:
+ * the controller must have received the tether that the tasks will hold (health/evidence.h). */
 void agent_task_start_waiting(struct agent *agent, struct agent_effects *effects)
 {
     if (agent->link != LINK_WELCOME)
@@ -351,7 +352,7 @@ void agent_task_start_waiting(struct agent *agent, struct agent_effects *effects
 void agent_task_stop(struct agent *agent, const struct task_stop *stop, struct agent_effects *effects)
 {
     struct local_task *task = agent_task_find(agent, stop->task);
-    if (!task) { /* the controller needs an end to go on, so the task is over for this machine */
+    if (!task) { /* the controller waits for an end, so the task is reported as ended */
         struct task_report report = {.kind = REPORT_EXITED,
                                      .task = stop->task,
                                      .exit_code = -1,
@@ -396,7 +397,7 @@ size_t agent_kill_all(struct agent *agent, struct agent_effects *effects)
     return killed;
 }
 
-/* --- what the launcher says ----------------------------------------------------------------------- */
+/* --- reports of the launcher ----------------------------------------------------------------------- */
 
 void agent_task_adopted(struct agent *agent, const struct agent_event *event)
 {

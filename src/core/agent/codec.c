@@ -6,7 +6,7 @@
 #include "core/agent/codec_pb.h"
 #include "core/words/limits.h"
 
-/* The sum of a clock's reading and either of them fits 64 bits. */
+/* The sum of a clock reading and either limit fits 64 bits. */
 #define LEASE_MAX_NS     (3600 * NS_PER_SECOND)
 #define TIME_LEFT_MAX_NS (INT32_MAX * NS_PER_SECOND)
 
@@ -255,7 +255,7 @@ int codec_get_agent(struct arena *arena, struct str bytes, struct from_agent *re
 
 /* --- messages of the controller ------------------------------------------------------------------- */
 
-/* The parts of a message to which a oneof points while it is packed. */
+/* The parts of a message, to which the oneof points while the message is packed. */
 union controller_parts {
     struct {
         Wire__Welcome welcome;
@@ -485,7 +485,7 @@ static int read_notice(const Wire__TaskNotice *pb, struct task_notice *ret, stru
                                 .deadline_ns = pb->deadline_ns,
                                 .reason = (enum drain_reason)pb->reason};
     if (ret->kind == NOTICE_DRAIN && ret->reason == 0)
-        ret->reason = DRAIN_MAINTENANCE; /* from a controller that does not send it */
+        ret->reason = DRAIN_MAINTENANCE; /* the controller is too old to send a reason */
     if (ret->kind == NOTICE_TABLES) {
         ret->tables = str_from(pb->tables);
         ret->session = pb->session;

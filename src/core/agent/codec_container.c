@@ -32,7 +32,7 @@ Wire__EnvVar **codec_write_env(struct arena *arena, const struct env_var *env, s
     return ret;
 }
 
-/* Returns NULL for none, so that it takes no byte. */
+/* Returns NULL if there is no action, which then takes no bytes. */
 static Wire__Action *write_action(struct arena *arena, const struct container_action *action)
 {
     CHECK(action->kind < ACTION_KINDS);
@@ -97,7 +97,7 @@ static Wire__Mount **write_mounts(struct arena *arena, const struct container_la
     return ret;
 }
 
-/* NULL: all of it is the default. */
+/* Returns NULL if every value is the default. */
 static Wire__Security *write_security(struct arena *arena, const struct container_security *from)
 {
     if (from->group_count == 0 && !from->added && !from->dropped && !from->non_root && !from->privileged &&

@@ -114,7 +114,7 @@ static int check_launch(const Wire__TaskLaunch *pb, struct error *error)
     return 0;
 }
 
-/* A controller of an earlier version sends none. */
+/* Reads a gang key; a controller of an earlier version sends none. */
 static int read_key(unsigned long long task, const ProtobufCBinaryData *from, uint8_t ret_key[GANG_KEY_BYTES],
                     struct error *error)
 {

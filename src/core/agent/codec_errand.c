@@ -30,7 +30,7 @@ Wire__ErrandEnd **codec_write_errand_ends(struct arena *arena, const struct erra
     return list;
 }
 
-/* Accepts a kind that this agent does not know: the errand ends with a message about it. */
+/* Accepts a kind that this agent does not know: the errand then ends with a message that says so. */
 int codec_read_errand_start(const Wire__ErrandStart *pb, struct errand_start *ret, struct error *error)
 {
     struct errand_start start = {pb->errand, (enum errand_kind)pb->kind, str_from(pb->body), pb->timeout_ns};

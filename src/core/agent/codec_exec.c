@@ -1,7 +1,7 @@
 #include "base/check.h"
 #include "core/agent/codec_pb.h"
 
-/* Credit is summed, and the sum of many must not overflow. */
+/* A bound on one grant of credit, so that the sum of many does not overflow. */
 #define CREDIT_MAX (UINT64_C(1) << 40)
 
 void codec_write_exec_data(const struct exec_data *data, Wire__ExecData *ret)

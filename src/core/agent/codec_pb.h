@@ -1,10 +1,12 @@
-/* codec_pb.h - the parts of messages to and from protobuf-c structs, for codec.c and for records with the
- * same parts (the log's Hello and Reports).
+/* codec_pb.h - converts the parts of messages to and from protobuf-c structs, for codec.c and for records
+ * with the same parts (the log's Hello and Reports).
  *
- * write: fills *ret from the struct; text is copied to `arena`, which must outlive the packing (no limit
- * applies). read: all memory comes from `arena` within its limit, except that strings stay where
- * protobuf-c put them: unpack with a codec_memory of the same arena. 0, or ERROR_LIMIT or ERROR_INVALID
- * with the field's name.
+ * The write functions fill *ret from the struct, or return the result. Text is copied to `arena`, which must
+ * outlive the packing; its limit does not apply.
+ *
+ * The read functions take all memory from `arena`, within its limit. Strings stay where protobuf-c put them,
+ * so unpack with a codec_memory of the same arena. They return 0, or ERROR_LIMIT, or ERROR_INVALID with the
+ * field's name.
  */
 #ifndef PHX_CORE_AGENT_CODEC_PB_H
 #define PHX_CORE_AGENT_CODEC_PB_H
@@ -19,11 +21,11 @@ struct codec_memory {
     bool full; /* the limit was reached */
 };
 void codec_memory_init(struct codec_memory *memory, struct arena *arena);
-/* Returns why an unpack of `len` bytes gave NULL: ERROR_LIMIT or ERROR_CORRUPT, with its message. */
+/* Returns why an unpack of `len` bytes returned NULL: ERROR_LIMIT or ERROR_CORRUPT, with its message. */
 int codec_unpack_error(const struct codec_memory *memory, size_t len, struct error *error);
-/* Returns the text for a protobuf string field: never NULL. */
+/* Returns a NUL-terminated copy for a protobuf string field, in `arena`; never NULL. */
 char *codec_text(struct arena *arena, struct str s);
-/* Returns NULL beyond the arena's limit, with `error` set. */
+/* Allocates a zeroed array. Returns NULL, with `error` set, if it would exceed the arena's limit. */
 void *codec_try_array(struct arena *arena, size_t count, size_t size, struct error *error);
 
 void codec_write_hello(struct arena *arena, const struct hello *hello, Wire__Hello *ret);
@@ -36,7 +38,7 @@ Wire__GangRankTable *codec_write_rank_table(struct arena *arena, const struct ga
 Wire__ContainerStatus **codec_write_statuses(struct arena *arena, const struct container_status *statuses,
                                              size_t count);
 Wire__RankRoutes *codec_write_routes(struct arena *arena, const struct rank_routes *routes);
-struct rank_routes codec_read_routes(const Wire__RankRoutes *pb); /* NULL: none */
+struct rank_routes codec_read_routes(const Wire__RankRoutes *pb); /* zeros if `pb` is NULL */
 Wire__EnvVar **codec_write_env(struct arena *arena, const struct env_var *env, size_t count);
 
 Wire__Signal **codec_write_signals(struct arena *arena, const struct signal *signals, size_t count);

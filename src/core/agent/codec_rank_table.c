@@ -1,6 +1,6 @@
-/* codec_rank_table.c - a gang's rank table to and from bytes. The packed form has runs: ranks on numbered
- * machines follow each other by the rule of RankTableRun (proto/wire.proto), and the writer compares each
- * entry with the one that the reader derives from the rule. */
+/* codec_rank_table.c - a gang's rank table to and from bytes. The packed form consists of runs: ranks on
+ * numbered machines that follow each other by the rule of RankTableRun (proto/wire.proto). The writer
+ * compares each entry with the one that a reader would derive from the rule. */
 #include "base/check.h"
 #include "base/vec.h"
 #include "core/agent/codec_pb.h"
@@ -43,7 +43,7 @@ Wire__GangRankTable *codec_write_rank_table(struct arena *arena, const struct ga
 
 enum { COUNT_DIGITS = 9, COUNTED_DIGITS_MAX = 20 };
 
-/* A text that ends in a number, from which the following texts are counted. */
+/* A text that ends in a number; the texts of the following ranks have the next numbers. */
 struct counted {
     struct str stem;
     uint64_t number;
@@ -66,7 +66,7 @@ static struct counted counted_from(struct str text)
     return counted;
 }
 
-/* Writes the digits of the text that is `index` after the first, with leading zeros. */
+/* Writes the digits, with leading zeros, of the text that is `index` places after the first. */
 static size_t counted_digits(const struct counted *counted, uint32_t index, char ret[COUNTED_DIGITS_MAX])
 {
     uint64_t rest = counted->number + index;

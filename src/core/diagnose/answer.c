@@ -1,6 +1,6 @@
-/* answer.c - adds to a flight the answer of an agent about one task of a running job: for each of its
- * ranks the flight record, if there is one, and the kernel's view of its process. The kernel's view
- * explains a hang where the records do not. */
+/* answer.c - adds to a flight an agent's answer about one task of a running job: for each of the task's ranks
+ * its flight record, if it has one, and the kernel's view of its process. The kernel's view explains a hang
+ * where the records do not. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -8,7 +8,7 @@
 #include "core/diagnose/judge.h"
 
 enum { ANSWER_RANKS_MAX = 4096, WAIT_NAME_MAX = 64 };
-/* Ranks of a job that goes on do not make a step at the same moment. */
+/* Ranks of a healthy job do not make a step at the same moment: their steps may differ for this long. */
 #define STEP_AGE_MS 5000
 
 /* --- reading -------------------------------------------------------------------------------------- */
@@ -72,7 +72,7 @@ int flight_add_answer(struct flight *flight, struct str text, struct error *erro
 
 /* --- judging -------------------------------------------------------------------------------------- */
 
-/* A process that cannot run: stopped, traced, dead, or deep in the kernel. */
+/* Whether the process cannot run: it is stopped, traced, dead, or in an uninterruptible sleep. */
 static bool is_held(const struct rank_record *record)
 {
     char state = record->facts.state;
@@ -144,7 +144,7 @@ static void describe_held(struct buf *text, const struct rank_record *record)
         buf_printf(text, " (in " STR_FORMAT ")", STR_ARG(record->facts.waits_in));
 }
 
-/* Adds to the evidence of each culprit what the kernel says of its process. */
+/* Adds the kernel's view of the process to the evidence of each culprit that cannot run. */
 static void explain_culprits(struct judge *judge)
 {
     for (size_t i = 0; i < judge->out->findings.len; i++) {
@@ -186,8 +186,8 @@ static void find_behind(struct judge *judge, const struct rank_record *record, c
          "Restart its process; a stack trace of it, taken before, says what it does instead.");
 }
 
-/* Corrects the verdict "all joined and none gets on": the network is not at fault if one of the ranks
- * cannot run, and among several ranks without a record that rank is the culprit. */
+/* Drops findings that a rank which cannot run refutes: the network is not at fault then, and among several
+ * ranks without a record, that rank is the culprit. */
 static void drop_doubts(struct judge *judge)
 {
     size_t kept = 0;
@@ -219,7 +219,7 @@ void judge_facts(struct judge *judge)
         mute += is_mute(flight->ranks.items[i]);
     }
     CHECK(held <= flight->answered && flight->answered + mute <= flight->ranks.len);
-    /* A property of most ranks distinguishes none of them. */
+    /* A property that most ranks have distinguishes none of them. */
     bool by_held = held > 0 && held * 2 <= flight->answered;
     bool by_mute = !by_held && mute > 0 && mute * 2 <= flight->answered + mute;
     bool behind = !by_held && !by_mute && judge->out->findings.len == 0 && steps.lowest < steps.highest &&

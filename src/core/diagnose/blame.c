@@ -1,5 +1,4 @@
-/* blame.c - finds the ranks that the others wait for, and the reason why each of them makes no
- * progress. */
+/* blame.c - finds the ranks for which the others wait, and why each of them makes no progress. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -37,15 +36,15 @@ static void blame_absent(struct judge *judge, const struct lane *lane)
     }
 }
 
-/* Rooted operations: only one member needs the data of all, so the others prove nothing by having
- * finished. */
+/* Whether the operation is rooted: only one member needs the data of all, so other members may finish it
+ * before all have joined. */
 static bool is_rooted(struct str name)
 {
     return str_starts(name, STR("broadcast")) || str_starts(name, STR("_broadcast")) ||
            str_is(name, "reduce") || str_is(name, "scatter") || str_is(name, "gather");
 }
 
-/* All known members are at the same operation. If the dumps say which members have begun it, a
+/* Judges known members that are all at the same operation. If the dumps show which members have begun it, a
  * minority that has not is held up by earlier work on its own device. */
 static bool blame_not_begun(struct judge *judge, const struct lane *lane, size_t from, size_t count)
 {
@@ -61,9 +60,9 @@ static bool blame_not_begun(struct judge *judge, const struct lane *lane, size_t
     return true;
 }
 
-/* The parts of a batch finish together. Returns whether the rank has several heads and waits at
- * another of them; with `alike`, also if another member of that lane has come only as far as the rank
- * itself. */
+/* Returns whether the rank has several heads, which are parts of a batch and finish together, and waits at
+ * another of them; with `alike`, also if another member of that lane has made only as much progress as the
+ * rank itself. */
 static bool waits_elsewhere(const struct rank_record *record, const struct lane *here, bool alike)
 {
     for (int kind = 0; record->head_count > 1 && kind < 2; kind++)
@@ -144,8 +143,9 @@ static bool waits_unexplained(const struct rank_record *record)
     return record->head && !record->reached;
 }
 
-/* Returns a rank for which this one waits on the lane and which itself waits: it has come less far,
- * or, with `alike`, as far with a part of a batch that waits on another lane. NULL: there is none. */
+/* Returns a rank for which this one waits on the lane and which itself waits. That rank has made less
+ * progress, or, with `alike`, as much with a part of a batch that waits on another lane. Returns NULL if
+ * there is none. */
 static struct rank_record *next_on_lane(struct judge *judge, const struct seat *seat, bool alike)
 {
     CHECK(seat->at_head && seat->lane->open);
@@ -173,8 +173,9 @@ static struct rank_record *next_in_circle(struct judge *judge, const struct rank
     return next;
 }
 
-/* Parts of a batch proceed independently, but the records say so only after all have finished. If a
- * circle is closed by a part that both ends have reached, that part is the one that makes no progress. */
+/* Blames a part of a batch that closes the circle and that both ends have reached: that part makes no
+ * progress. Parts of a batch proceed independently, but the records show that only after all have finished.
+ * Returns false if there is no such part. */
 static bool blame_part(struct judge *judge, const uint32_t *circle, size_t count)
 {
     CHECK(count > 0);
@@ -196,7 +197,7 @@ static bool blame_part(struct judge *judge, const uint32_t *circle, size_t count
     return false;
 }
 
-/* Follows the waits from `start` until they come back. */
+/* Follows the waits from `start` until they form a circle or end, and explains the ranks on the way. */
 static void follow(struct judge *judge, struct rank_record *start)
 {
     VEC(uint32_t) path = {0};
@@ -228,10 +229,9 @@ static void blame_circles(struct judge *judge)
     }
 }
 
-/* A sender goes on without an answer. If the waits explain nothing, a head that is a send is skipped
- * and the operation behind it becomes the head; returns whether there were any. Where numbers do not
- * match sends with receives, the skipped send may be another than it seems, and having nothing else
- * open proves nothing. */
+/* Skips sends that are heads of ranks whose waits are unexplained, so that the next operation becomes the
+ * head: a sender needs no answer to continue. Returns whether there were any. Only groups of two qualify: in
+ * larger groups, numbers do not match sends with receives, so the skipped send may be the wrong one. */
 static bool skip_sends(struct judge *judge)
 {
     bool any = false;

@@ -94,8 +94,8 @@ static bool next_number(struct str text, size_t *at, uint32_t *ret_number)
     return *at > start && number < FLIGHT_RANKS_MAX;
 }
 
-/* Reads the next rank or range of ranks, separated by any of "[], ()": "3", "0-7", "0-56/8" (every
- * eighth). False: the text is malformed, or a rank is too high. */
+/* Reads the next rank or range of ranks, separated by any of "[], ()": "3", "0-7", "0-56/8" (every eighth).
+ * Returns false if the text is malformed or a rank is too high. */
 static bool next_ranks(struct str text, size_t *at, uint32_t *ret_first, uint32_t *ret_last,
                        uint32_t *ret_stride)
 {
@@ -153,7 +153,7 @@ static int read_members(struct flight *flight, struct group *group, struct error
     return code;
 }
 
-/* Gives each member of the group a seat; a member that is named twice gets one. */
+/* Gives each member of the group one seat, even if it is named twice. */
 static void take_seats(struct flight *flight, struct group *group)
 {
     struct lane *lane = &group->lane;
@@ -227,7 +227,7 @@ struct group *flight_group_named(struct flight *flight, struct str name)
 struct seat *flight_seat(struct flight *flight, struct group *group, uint32_t rank)
 {
     struct lane *lane = &group->lane;
-    if (group->members) { /* seats are in the order of ranks until they are judged */
+    if (group->members) { /* outside of judging, seats are in the order of ranks */
         size_t low = 0, high = lane->seats.len;
         while (low < high) {
             size_t middle = low + (high - low) / 2;

@@ -1,4 +1,4 @@
-/* lanes.c - how far each rank has come on each lane. */
+/* lanes.c - the progress of each rank on each lane. */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -50,7 +50,7 @@ static struct lane *channel(struct judge *judge, const struct op *op)
     return lane;
 }
 
-/* Returns the seat at which an operation waits; NULL: not known (a batch whose parts were not
+/* Returns the seat at which an operation waits, or NULL if it is not known (a batch whose parts were not
  * recorded). */
 static struct seat *place_of(struct judge *judge, const struct rank_record *record, const struct op *op)
 {
@@ -112,8 +112,9 @@ static int64_t larger(int64_t a, int64_t b)
     return a > b ? a : b;
 }
 
-/* pg_status has the number of the last operation, collective or send. The number is certainly of this
- * kind only if it is larger than any count of the other kind. */
+/* Returns the last finished number in pg_status, or NUMBER_NONE if it may count operations of the other kind.
+ * pg_status has the number of the last operation, collective or send, so it is certain only if it exceeds
+ * every number of the other kind. */
 static int64_t status_done(const struct lane *lane, const struct seat *status)
 {
     const struct group *group = lane->group;

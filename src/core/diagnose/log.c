@@ -1,23 +1,24 @@
-/* Watchdog lines of PyTorch's process groups. Forms that were seen (the first two of one event):
+/* log.c - watchdog lines of PyTorch's process groups. Known forms (the first two belong to one event):
  *   [rank5]:[E...] [PG ID 2 PG GUID 3(TP) Rank 1] Watchdog caught collective operation timeout:
  *       WorkNCCL(SeqNum=10, OpType=ALLREDUCE, NumelIn=1, NumelOut=1, Timeout(ms)=1800000) ran for ...
  *   [rank5]:[E...] [PG ID 2 PG GUID 3(TP) Rank 1] failure detected by watchdog at work sequence id: 10
  *       PG status: last enqueued work: 12, last completed work: 9
  *   [Rank 118] Watchdog caught collective operation timeout: WorkNCCL(...)
- * "Rank" counts within the group where the group is named; "[rankN]" at the beginning is the rank of the job.
+ * If the line names the group, "Rank" is the rank in the group; "[rankN]" at the beginning is the rank of the
+ * job.
  */
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "core/diagnose/flight.h"
 
-/* The origin of a line, kept from line to line: the second line of an event may come without a name. */
+/* The origin of a line, kept from line to line, because the second line of an event may not name it. */
 struct speaker {
     uint32_t rank; /* RANK_NONE: not known */
     struct group *group;
 };
 
-/* Finds the text behind the first `mark`; false: the line has no such mark. */
+/* Finds the text after the first `mark`. Returns false if the line has no such mark. */
 static bool after(struct str line, const char *mark, struct str *ret_rest)
 {
     size_t len = strlen(mark);
@@ -43,8 +44,8 @@ static bool number_after(struct str line, const char *mark, int64_t *ret_number)
     return str_to_i64((struct str){rest.data, len}, INT64_MIN + 1, INT64_MAX, ret_number);
 }
 
-/* Finds the group of this name that has the rank as a member; makes one without members if there is
- * none. */
+/* Finds the group of this name that has the rank as a member, or else any group of this name. Makes one if
+ * there is none. */
 static struct group *group_of(struct flight *flight, struct str name, uint32_t rank)
 {
     struct group *found = NULL;
@@ -55,7 +56,7 @@ static struct group *group_of(struct flight *flight, struct str name, uint32_t r
             found = group;
     if (found)
         return found;
-    /* group "0" is a job's first, and has all its ranks */
+    /* Group "0" is a job's first group, and has all its ranks. */
     struct buf BUF_CLEANUP all = {0};
     for (uint32_t i = 0; str_is(name, "0") && i < flight->expected; i++)
         buf_printf(&all, "%u ", i);
@@ -124,8 +125,8 @@ static struct str plain_name(struct str type)
     return type;
 }
 
-/* Takes an operation that timed out, which is therefore unfinished. Of several in one group the oldest
- * counts. */
+/* Takes an operation that timed out, and is therefore unfinished. Of several in one group, only the oldest is
+ * kept. */
 static bool take_timeout(struct flight *flight, struct str line, const struct speaker *speaker,
                          struct seat *seat)
 {

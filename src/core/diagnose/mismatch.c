@@ -38,7 +38,7 @@ static int64_t value_of(const struct op *op, enum aspect aspect)
     CHECK_UNREACHABLE();
 }
 
-/* Finds the most frequent value (the first of equals) by Boyer and Moore's vote and a count; false:
+/* Finds the most frequent value (the first of equals) by Boyer and Moore's vote and a count. Returns false if
  * all agree. */
 static bool majority(const voters *all, enum aspect aspect, int64_t *ret_value, size_t *ret_count)
 {
@@ -107,7 +107,7 @@ static void describe(struct judge *judge, struct finding *finding, const struct 
     finding->advice = STR("Fix the program; no machine is to blame.");
 }
 
-/* Makes a finding of the members that differ from the majority; of all members if no value has a
+/* Makes a finding about the members that differ from the majority, or about all members if no value has a
  * majority. */
 static void find_odd(struct judge *judge, const struct lane *lane, const voters *all, enum aspect aspect,
                      int64_t common, size_t count)
@@ -160,8 +160,8 @@ static bool compare_votes(struct judge *judge, const struct lane *lane, const vo
     return false;
 }
 
-/* In an exchange, all that is sent is received: a difference proves a mistake, but not which member
- * made it. */
+/* Compares the sums of an exchange, where everything that is sent must be received. A difference proves a
+ * mistake, but not which member made it. */
 static bool compare_exchange(struct judge *judge, const struct lane *lane, const voters *all)
 {
     CHECK(!lane->p2p && all->len > 1);
@@ -203,7 +203,7 @@ static bool compare_pair(struct judge *judge, const struct lane *lane, const vot
     for (size_t i = 0; i < all->len; i++)
         *(all->items[i].seat->rank == lane->source ? &send : &receive) = &all->items[i];
     if (!send || !receive || !send->op->input || !receive->op->output || send->op->seq != receive->op->seq)
-        return false; /* their numbers differ, so they may not belong together */
+        return false; /* their numbers differ, so the two calls may not belong together */
     bool size = send->op->input->elements != receive->op->output->elements;
     bool type =
         send->op->input_type && receive->op->output_type && send->op->input_type != receive->op->output_type;
@@ -228,7 +228,7 @@ static bool compare_pair(struct judge *judge, const struct lane *lane, const vot
     return true;
 }
 
-/* Returns the member's call under this number; of a coalesced call, its part of this index. */
+/* Returns the member's call with this number; for a coalesced call, the part with this index; NULL: none. */
 static const struct op *op_at(struct judge *judge, const struct lane *lane, const struct seat *seat,
                               int64_t seq, size_t part)
 {

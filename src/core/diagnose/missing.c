@@ -1,6 +1,6 @@
-/* missing.c - ranks without a record that others wait for. Such a rank may itself wait, so it is to
- * blame only if nothing else can hold it up: neither a proved culprit nor another rank without a
- * record. Ranks that may hold up each other are reported together: "one of 12 and 13". */
+/* missing.c - ranks without a record for which others wait. Such a rank may itself wait, so it is to blame
+ * only if nothing can hold it up: neither a proved culprit nor another rank without a record. Ranks that may
+ * hold up each other are reported together: "one of 12 and 13". */
 #include <stdlib.h>
 
 #include "base/check.h"
@@ -10,7 +10,7 @@ struct suspects {
     struct judge *judge;
     VEC(struct seat *) seats; /* one seat of each suspect, where it is missing; suspects of one group
                                * follow each other */
-    VEC(size_t) group;        /* of each suspect: the index of the first in its group */
+    VEC(size_t) group;        /* for each suspect: the index of the first suspect in its group */
 };
 
 /* Whether a known member holds up the lane, because it is to blame or waits for a culprit. Unknown
@@ -76,7 +76,8 @@ static void suspect(struct suspects *suspects, struct seat *seat)
     CHECK(suspects->seats.len == suspects->group.len);
 }
 
-/* Suspects that are missing at the same operation may wait for each other there. */
+/* Joins the suspect's group with those of other suspects that are missing at the same operation: they may
+ * wait for each other there. */
 static void join(struct suspects *suspects, size_t at)
 {
     const struct rank_record *record = flight_rank(suspects->judge->flight, suspects->seats.items[at]->rank);
@@ -122,7 +123,8 @@ static void conclude_all(struct suspects *suspects)
 
 /* --- lanes ---------------------------------------------------------------------------------------------- */
 
-/* Blames a rank whose record has nothing open: it provably never came to the operation. */
+/* Blames unknown members whose records have nothing open: they provably never called the operation. Returns
+ * true if there are any, or if a member's record shows that it is busy elsewhere. */
 static bool blame_idle(struct judge *judge, const struct lane *lane)
 {
     bool any = false;
@@ -130,7 +132,7 @@ static bool blame_idle(struct judge *judge, const struct lane *lane)
         struct seat *seat = lane->seats.items[i];
         const struct rank_record *record = flight_rank(judge->flight, seat->rank);
         if (record->head)
-            return true; /* its record shows that it is busy elsewhere */
+            return true;
         if (record_silent(record))
             continue;
         judge_culprit(judge, seat, FINDING_ABSENT);
@@ -147,11 +149,10 @@ static void suspect_lane(struct suspects *suspects, const struct lane *lane)
     bool excused = false;
     for (size_t i = 0; i < lane->unknown; i++) {
         const struct rank_record *record = flight_rank(judge->flight, lane->seats.items[i]->rank);
-        CHECK(record_silent(record) && !record->head); /* blame_idle saw to the others */
+        CHECK(record_silent(record) && !record->head); /* blame_idle has handled the others */
         if (!is_excused(judge, record))
             continue;
-        judge_reach(judge, record->rank); /* the ranks that wait for it may wait for the culprit in the
-                                           * end */
+        judge_reach(judge, record->rank); /* ranks that wait for it may in fact wait for the culprit */
         excused = true;
     }
     for (size_t i = 0; !excused && i < lane->unknown; i++)

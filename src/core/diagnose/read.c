@@ -1,12 +1,12 @@
 /* read.c - reads the dump of one rank into the flight. The whole dump is read first, so that a refused
- * dump leaves nothing behind but groups. */
+ * dump changes nothing but the groups. */
 #include <stdio.h>
 #include <stdlib.h>
 
 #include "base/check.h"
 #include "core/diagnose/flight.h"
 
-/* Members of an entry. A dump writes them in one order, so the search begins at the place in the
+/* Members of an entry. A dump writes them in one order, so the search for a member begins at its index in the
  * previous entry. */
 enum field {
     FIELD_RECORD,
@@ -46,7 +46,7 @@ static const char *const field_names[FIELDS] = {
 
 _Static_assert(FIELDS == 15, "each field has a name");
 
-/* A group by the names that this dump gives it. */
+/* A group as this dump names it. */
 struct local_group {
     struct group *group;
     struct seat *seat;
@@ -59,18 +59,18 @@ struct reading {
     struct error *error;
     struct error odd; /* the first field that was ignored */
     size_t odd_count;
-    size_t index;          /* of the entry */
+    size_t index;          /* index of the present entry */
     size_t places[FIELDS]; /* index of each field in the previous entry */
     struct str names[FIELDS];
     VEC(struct local_group) groups;
     VEC(struct op) ops;
-    struct buf text; /* for terms */
+    struct buf text; /* scratch space for terms */
 };
 
 /* --- fields --------------------------------------------------------------------------------------- */
 
-/* Ignores a field of an unexpected form and remembers the first of them for the caller; the rest of
- * the dump is still read. */
+/* Ignores a field of an unexpected form, and records the first of them for the caller. The rest of the dump
+ * is still read. */
 static void pass_over(struct reading *reading, enum field field, const struct doc *value, const char *wanted)
 {
     CHECK(field < FIELDS);
@@ -80,7 +80,7 @@ static void pass_over(struct reading *reading, enum field field, const struct do
                   reading->index, field_names[field], doc_kind_name(value->kind), wanted);
 }
 
-/* Returns the field's value; NULL: absent or null. */
+/* Returns the field's value, or NULL if it is absent or null. */
 static const struct doc *find(struct reading *reading, const struct doc *entry, enum field field)
 {
     CHECK(field < FIELDS && entry->kind == DOC_OBJECT);
@@ -96,7 +96,7 @@ static const struct doc *find(struct reading *reading, const struct doc *entry, 
     return members[place].value->kind == DOC_NULL ? NULL : members[place].value;
 }
 
-/* Reads an integer, or a string of digits as the JSON form has it. */
+/* Reads an integer, or a string of digits, which the JSON form of dumps uses. */
 static bool number_of(const struct doc *value, int64_t *ret_number)
 {
     if (value->kind == DOC_INT)
@@ -122,7 +122,8 @@ static void get_text(struct reading *reading, const struct doc *entry, enum fiel
         *text = value ? value->text : *text;
 }
 
-/* Adds the elements of one tensor: the product of its dimensions; saturates. */
+/* Adds the number of elements of one tensor, the product of its dimensions, and appends its dimensions.
+ * Saturates. */
 static bool add_size(struct buf *out, const struct doc *size, int64_t *elements)
 {
     CHECK(*elements >= 0);
@@ -224,7 +225,7 @@ static int add_group(struct reading *reading, struct str name, struct str desc, 
     return 0;
 }
 
-/* Reads a list of ranks, a string in dumps of today; a list of integers is taken too. */
+/* Reads a list of ranks: a string in present dumps, or a list of integers. */
 static void ranks_text(struct reading *reading, struct str name, const struct doc *value,
                        struct str *ret_text)
 {
@@ -273,7 +274,8 @@ static int read_groups(struct reading *reading, const struct doc *config)
 
 /* --- entries -------------------------------------------------------------------------------------- */
 
-/* Reads (name, description) of an entry; an old dump has pg_id alone. NULL: neither can be read. */
+/* Finds the group of an entry by its name and description, or by pg_id alone in an old dump. *ret_local stays
+ * NULL if neither can be read. */
 static int entry_group(struct reading *reading, const struct doc *entry, struct local_group **ret_local)
 {
     char digits[24];
@@ -310,7 +312,7 @@ static uint32_t global_rank(const struct group *group, int64_t local)
     return local < FLIGHT_RANKS_MAX ? (uint32_t)local : RANK_NONE;
 }
 
-/* Reads the ends of "send 0->1" or "recv 1<-0", ranks within the group. Other calls have no ends. */
+/* Reads the ends of "send 0->1" or "recv 1<-0", which are ranks in the group. Other calls have no ends. */
 static void read_ends(struct op *op, struct str call)
 {
     struct str left, right, rest = {0};
@@ -390,8 +392,9 @@ static int read_op(struct reading *reading, const struct doc *entry, struct op *
     return 0;
 }
 
-/* A coalesced call writes an entry for each part, whose state never changes, and one for the whole.
- * The parts take the state of the whole, which is dropped if its parts are there. */
+/* Gives the state of a coalesced call to its parts. Such a call writes an entry for each part, whose state
+ * never changes, and one for the whole. Returns whether the parts were found, so that the entry of the whole
+ * can be dropped. */
 static bool close_batch(struct reading *reading, const struct op *whole)
 {
     bool any = false;
@@ -463,9 +466,9 @@ static int compare_numbers(const void *a, const void *b)
     return x < y ? -1 : x > y;
 }
 
-/* Matches the process-local ids of pg_status with group names, which entries give only for groups in
- * use. Both ids and names count up as groups are made: if there are as many ids as names and the known
- * pairs agree, the remaining pairs follow. */
+/* Matches the process-local ids of pg_status with group names. Entries give both only for groups in use. Ids
+ * and names both count up as groups are made, so if there are as many ids as names and the known pairs agree,
+ * the other pairs follow. */
 static void match_ids(struct reading *reading, const struct doc *status)
 {
     VEC(int64_t) ids = {0}, names = {0};
@@ -521,8 +524,8 @@ static void take_status(struct reading *reading, const struct doc *status)
     }
 }
 
-/* Every entry carries both counts; the count of the other kind is a lower bound for the rank's
- * progress. */
+/* Records the numbers of an operation. Every entry has the counts of both kinds; the count of the other kind
+ * is a lower bound of the rank's progress. */
 static void take_numbers(const struct op *op)
 {
     int64_t collective = op->p2p ? op->other_seq : op->seq, p2p = op->p2p ? op->seq : op->other_seq;

@@ -1,4 +1,4 @@
-/* report.c - the whole judgement, and its JSON. */
+/* report.c - judges a flight, and writes the diagnosis as text and as JSON. */
 #include <stdlib.h>
 
 #include "base/check.h"

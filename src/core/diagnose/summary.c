@@ -1,9 +1,9 @@
-/* summary.c - the record of one rank in few bytes: a dump of the same form with the parts that judging
- * needs first.
+/* summary.c - the record of one rank in few bytes: a dump in the same form with the parts that judging needs
+ * most.
  *
- * Three operations of each lane show how far the rank has come: the oldest open, the newest open and
- * the newest finished. The summary keeps these before all others, then open operations, then the
- * newest finished ones while there is room. A batch is kept whole or not at all. */
+ * Three operations of each lane show the rank's progress: the oldest open, the newest open and the newest
+ * finished one. The summary keeps these first, then open operations, then the newest finished ones while
+ * there is space. A batch is kept as a whole or not at all. */
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -15,21 +15,23 @@
 enum lane_end { OLDEST_OPEN, NEWEST_OPEN, NEWEST_DONE, LANE_ENDS };
 
 struct lane_ends {
-    size_t at[LANE_ENDS]; /* place in the record's ops, plus one; 0: none */
+    size_t at[LANE_ENDS]; /* index in the record's ops, plus one; 0: none */
 };
 
 struct summary {
     const struct rank_record *record;
-    VEC(const struct seat *) seats; /* of the rank, in the order of its groups' ids here */
-    bool *kept;                     /* by place in record->ops */
-    size_t left;                    /* bytes */
+    /* the rank's seats, in the order of the ids that the summary gives their groups */
+    VEC(const struct seat *) seats;
+    bool *kept;  /* by index in record->ops */
+    size_t left; /* bytes left */
     struct buf scratch;
     struct str_map ids; /* name of a group -> its id plus one */
 };
 
 /* --- groups --------------------------------------------------------------------------------------- */
 
-/* Orders by number if names are numbers, so that ids and names count up together (read.c, match_ids). */
+/* Orders groups by number if their names are numbers, so that ids and names count up together (read.c,
+ * match_ids). */
 static int compare_seats(const void *a, const void *b)
 {
     const struct group *x = (*(const struct seat *const *)a)->lane->group;
@@ -148,7 +150,7 @@ static void put_types(struct json_writer *writer, const char *key, const struct 
     json_end_array(writer);
 }
 
-/* Returns the rank's index in its group, as the names of sends and receives have it. */
+/* Returns the rank's index in its group, which the names of sends and receives use. */
 static uint32_t local_rank(const struct group *group, uint32_t rank)
 {
     for (size_t i = 0; group->members && i < group->member_count; i++)
@@ -170,7 +172,7 @@ static void put_name(struct json_writer *writer, const struct op *op, uint32_t r
     json_pair_str(writer, "profiling_name", buf_str(&name));
 }
 
-/* An old dump may not name the group of an operation; then the summary has no name either. */
+/* Writes the group of an operation, unless the dump does not name it, as old dumps may not. */
 static void put_op_group(const struct summary *summary, struct json_writer *writer, const struct group *group)
 {
     if (!group->name.len)
@@ -205,7 +207,7 @@ static void put_op(const struct summary *summary, struct buf *out, const struct 
     json_end_object(&writer);
 }
 
-/* Writes the entry by which a reader joins the parts of a batch again. */
+/* Writes the entry of the whole batch, by which a reader joins its parts. */
 static void put_batch_end(const struct summary *summary, struct buf *out, const struct op *last)
 {
     struct json_writer writer = {.out = out};
@@ -237,7 +239,7 @@ static bool is_open_batch(const struct rank_record *record, size_t first, size_t
     return record->ops.items[first].batch && record->ops.items[end - 1].state != OP_COMPLETED;
 }
 
-/* Keeps the operation with all of its batch, if there is room. */
+/* Keeps the operation with its whole batch, if there is space. */
 static void keep(struct summary *summary, size_t place)
 {
     const struct rank_record *record = summary->record;

@@ -1,12 +1,12 @@
-/* waits.c - the waits between ranks. A lane's seats are in the order of keys, and each seat at a head
- * waits for all seats with a lower key, so the waits need no list of pairs: the seats that wait for
- * one are the rest of the lane behind it. */
+/* waits.c - the waits between ranks. A lane's seats are in the order of keys, and each seat at a head waits
+ * for all seats with a lower key. The waits therefore need no list of pairs: the seats at a head after a
+ * given one wait for it. */
 #include "base/check.h"
 #include "core/diagnose/judge.h"
 
-/* Returns the index of the first seat on the lane that waits for this one: the first with a higher
- * key. The parts of a batch finish together, so for a rank with several heads the seats with an equal
- * key wait as well. */
+/* Returns the index of the first seat on the lane that may wait for this one: the first with a higher key.
+ * The parts of a batch finish together, so seats with an equal key also wait for a rank with several
+ * heads. */
 static size_t place_behind(struct judge *judge, const struct seat *seat)
 {
     const struct lane *lane = seat->lane;
@@ -83,7 +83,8 @@ static bool tells_more(const struct lane *a, const struct lane *b)
     return names ? names < 0 : a->source != b->source ? a->source < b->source : a->target < b->target;
 }
 
-/* Visits the ranks that wait at the given seats and that this search has not seen. */
+/* Visits the ranks that wait for any of the given seats and that this search has not seen, and returns their
+ * number. Updates *best to the seat for which most ranks wait. */
 static size_t visit_behind(struct judge *judge, struct seat *seats, const struct seat **best, size_t *most)
 {
     CHECK(!best == !most);

@@ -100,8 +100,8 @@ void finding_set_ranks(struct judge *judge, struct finding *finding, const uint3
 
 /* --- culprits ------------------------------------------------------------------------------------- */
 
-/* Returns the operation at which the others wait: their oldest open one that the seat has not
- * finished. Sets the times at which it was called. */
+/* Returns the operation at which the others wait: the oldest one open on them that the seat has not finished.
+ * Sets the finding's times to the first and the last call of waiting ranks. */
 static const struct op *awaited_op(const struct seat *seat, struct finding *finding)
 {
     const struct lane *lane = seat->lane;
@@ -221,7 +221,7 @@ void find_culprit(struct judge *judge, const struct rank_record *record)
     finding->advice = arena_printf(&judge->out->arena, advice[record->kind], record->rank);
 }
 
-/* --- what is nobody's fault ----------------------------------------------------------------------- */
+/* --- findings without a culprit ----------------------------------------------------------------------- */
 
 static void set_members(struct judge *judge, struct finding *finding, const struct lane *lane)
 {

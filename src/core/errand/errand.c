@@ -49,7 +49,7 @@ void errands_free(struct errands *errands)
     mem_free(errands);
 }
 
-/* Returns its index, or where it would be inserted. */
+/* Returns the errand's index, or where it would be inserted. */
 static size_t place_of(const struct errands *errands, obj_id uid)
 {
     return sorted_place(errands->list.len, i, errands->list.items[i]->uid, uid);
@@ -112,7 +112,7 @@ static void tell_start(struct step *step, const struct machine *machine, const s
 {
     int64_t left_ns = errand->begun_ns + errand->timeout_ns - step->now_ns;
     if (left_ns <= 0)
-        return; /* its connection is about to count as lost */
+        return; /* the errand is about to count as lost */
     struct effect *effect = effect_add(step->effects, EFFECT_ERRAND_START);
     effect->errand_start.machine = machine->id;
     effect->errand_start.start = (struct errand_start){errand->uid, errand->kind, errand->body, left_ns};
@@ -158,7 +158,7 @@ obj_id errand_begin(struct step *step, const struct errand_order *order)
     else if (machine->state == MACHINE_READY && !machine->errands)
         lose(errands, errand, too_old);
     else if (machine->state == MACHINE_READY)
-        tell_start(step, machine, errand); /* otherwise it is told after its Hello */
+        tell_start(step, machine, errand); /* otherwise the errand is sent after the machine's Hello */
     return uid;
 }
 

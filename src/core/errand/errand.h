@@ -1,19 +1,19 @@
-/* errand.h - work of an agent on its machine besides tasks: run an operator's hook, qualify the machine,
- * test a pair of machines, collect a task's flight records, inject a fault.
+/* errand.h - errands: work that an agent does on its machine besides tasks. It runs an operator's hook,
+ * qualifies the machine, tests a pair of machines, collects a task's flight records, or injects a fault.
  *
  *     obj_id errand = errand_begin(step, &order);   // EFFECT_ERRAND_START
- *     ...                                           // the agent runs it, reports its end
- *     X_errand_ended(step, &errand, &end)           // core/react/errands.c hands the end to the owner
+ *     ...                                           // the agent runs it and reports its end
+ *     X_errand_ended(step, &errand, &end)           // core/react/errands.c passes the end to the owner
  *
- * Every errand that is begun and not cancelled has exactly one end, which its owner gets after
- * errand_begin returned (possibly in the same step of the core): also if the machine is lost, the agent is
- * too old, or no report comes until ERRAND_MARGIN_NS past the time-out.
+ * Every errand that is begun and not cancelled has exactly one end, which its owner receives after
+ * errand_begin has returned, possibly in the same step of the core. The owner receives an end even if the
+ * machine is lost, the agent is too old, or no report arrives within the time-out and ERRAND_MARGIN_NS.
  *
- * An agent is told of an errand at least once: at its begin, and after each Hello that does not list it.
- * An agent that died while it ran one therefore runs it again within the rest of the time-out; an errand
- * must be safe to run twice.
+ * The controller sends an errand to its agent at least once: when it begins, and after each Hello that does
+ * not list it. An agent that died while it ran an errand therefore runs it again within the rest of the
+ * time-out, so an errand must be safe to run twice.
  *
- * The store holds errands by uid, which is their order too. It treats all owners alike.
+ * The store holds errands in order of uid. It treats all owners alike.
  */
 #ifndef PHX_CORE_ERRAND_ERRAND_H
 #define PHX_CORE_ERRAND_ERRAND_H
@@ -29,7 +29,7 @@ struct machine;
 struct reports;
 struct step;
 
-/* A report may come this much later than the time-out, if the agent's connection breaks just then. */
+/* How much later than the time-out a report may arrive, in case the agent's connection breaks just then. */
 #define ERRAND_MARGIN_NS (10 * NS_PER_SECOND)
 
 struct errand {
@@ -37,12 +37,12 @@ struct errand {
     struct str machine; /* name */
     enum errand_kind kind;
     enum errand_owner owner;
-    obj_id about;
-    uint32_t tag;
+    obj_id about; /* the object that the owner begins it for */
+    uint32_t tag; /* the owner's own number */
     struct str body;
     int64_t timeout_ns;
     int64_t begun_ns;     /* stamp */
-    struct heap_node due; /* in the store's heap: when it counts as lost */
+    struct heap_node due; /* in the store's heap: stamp at which it counts as lost */
     struct arena arena;   /* owns the texts */
 };
 
@@ -54,11 +54,12 @@ void errands_bury(struct errands *errands); /* frees what the last step's effect
 
 /* --- for owners ----------------------------------------------------------------------------------------- */
 
-/* Begins an errand and returns its uid. The order is copied. */
+/* Begins an errand and returns its uid. The order is copied. An errand that cannot run ends as
+ * ERRAND_LOST. */
 obj_id errand_begin(struct step *step, const struct errand_order *order);
-/* Cancels an errand, whose end is then not reported. An unknown one is ignored. */
+/* Cancels an errand; its owner then receives no end. Does nothing if the errand is unknown. */
 void errand_cancel(struct step *step, obj_id errand);
-/* NULL: it has ended, or never was. Valid until the next step. */
+/* Finds an errand that has not ended; NULL: none. Valid until the next step. */
 const struct errand *errand_find(const struct errands *errands, obj_id errand);
 
 /* --- for core.c ----------------------------------------------------------------------------------------- */
@@ -66,18 +67,19 @@ const struct errand *errand_find(const struct errands *errands, obj_id errand);
 void errands_hello(struct step *step, const struct machine *machine, const struct hello *hello);
 void errands_reported(struct step *step, const struct machine *machine, const struct reports *reports);
 void errands_machine_lost(struct step *step, const struct machine *machine, struct str evidence);
-void errands_cluster(struct step *step); /* called after machines may have left the cluster file */
+void errands_cluster(struct step *step); /* called when machines may have left the cluster file */
 void errands_tick(struct step *step);
 int64_t errands_deadline(const struct errands *errands); /* stamp; INT64_MAX: none */
-/* Returns the next end that was not taken yet; false: none. Both results stay valid until the next step of
- * the core. Called until false, before the step ends. */
+/* Gets the next end that was not taken yet; false: none is left. Both results are valid until the core's next
+ * step. Called until false, before the step ends. */
 bool errands_next_end(struct errands *errands, const struct errand **ret_errand, struct errand_end *ret_end);
 
 /* --- for snapshots and audits --------------------------------------------------------------------------- */
 
 size_t errands_count(const struct errands *errands);
 const struct errand *errands_at(const struct errands *errands, size_t index); /* by uid */
-/* Restores from a snapshot; copies. False: it does not fit (its uid does not follow the last one's). */
+/* Restores a copy of an errand from a snapshot. Returns false if its uid is not above that of the last
+ * one. */
 bool errands_restore(struct errands *errands, const struct errand *saved);
 void errands_check(const struct errands *errands, const struct cluster *cluster); /* aborts through CHECK */
 

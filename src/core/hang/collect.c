@@ -1,4 +1,4 @@
-/* collect.c - collects the records of a JobSet's ranks, by an errand to each task's machine. */
+/* collect.c - collects the records of a JobSet's ranks, with an errand to each task's machine. */
 #include <stdlib.h>
 
 #include "doc/json.h"
@@ -99,7 +99,7 @@ static obj_id send(struct step *step, const struct hang_watch *watch, const stru
                                                      .timeout_ns = answer_ns + NS_PER_SECOND});
 }
 
-/* --- room ----------------------------------------------------------------------------------------------- */
+/* --- memory --------------------------------------------------------------------------------------------- */
 
 static void drop_records(struct hangs *hangs, struct hang_watch *watch)
 {
@@ -115,7 +115,7 @@ static void drop_records(struct hangs *hangs, struct hang_watch *watch)
 void collect_drop(struct hangs *hangs, struct hang_watch *watch)
 {
     drop_records(hangs, watch);
-    CHECK(watch->open == 0); /* no errand answers for a part that is gone */
+    CHECK(watch->open == 0); /* no errand may answer for a part that is freed */
     arena_done(&watch->arena);
     watch->parts = NULL;
     watch->part_count = 0;
@@ -124,7 +124,8 @@ void collect_drop(struct hangs *hangs, struct hang_watch *watch)
     watch->forgotten = false;
 }
 
-/* Drops the records of the oldest diagnoses that are over, to make room. */
+/* Drops the records of the oldest finished diagnoses until `bytes` more fit. Returns false if that is not
+ * enough. */
 static bool make_room(struct hangs *hangs, const struct hang_watch *taker, size_t bytes)
 {
     CHECK(bytes <= HANG_RECORDS_BYTES_MAX);

@@ -1,4 +1,4 @@
-/* hang.c - the watch over JobSets: which are watched, and when one has made no progress for too long. */
+/* hang.c - the watches: which JobSets are watched, and when one has made no progress for too long. */
 #include "core/hang/internal.h"
 
 const char *const hang_verdict_names[HANG_VERDICTS] = {"",         "GoesOn",  "NotFound",
@@ -115,7 +115,7 @@ static bool is_over(const struct jobset *jobset)
     return !jobset || jobset->deleted_ns || jobset_finished(jobset) || jobset->spec.suspend;
 }
 
-/* Returns how long the JobSet may show no sign of progress; INT64_MAX: for ever. */
+/* Returns how long the JobSet may go without a sign of progress; INT64_MAX: for ever. */
 static int64_t limit_of(const struct hang_watch *watch, const struct jobset *jobset,
                         const struct hang_settings *settings)
 {
@@ -180,7 +180,7 @@ static void took_step(struct step *step, struct hang_watch *watch, const struct 
     watch->saving = false;
     watch->unexplained = 0;
     if (watch->phase == HANG_COLLECTING && watch->asked)
-        return; /* the user who asked gets the answer all the same */
+        return; /* a requested diagnosis is completed nevertheless */
     if (watch->phase == HANG_COLLECTING) {
         watch->verdict = HANG_GOES_ON;
         watch->judged_ns = step->now_ns;
@@ -198,8 +198,8 @@ void hangs_progressed(struct step *step, const struct progress_event *progress)
         took_step(step, need(step, jobset), jobset);
 }
 
-/* Whether the report is a sign of life that a first step follows: a rank has joined or saved, or one
- * begins whose log has shown steps before. */
+/* Whether the report is a sign of progress: a rank has joined or saved a checkpoint, or a task starts whose
+ * log showed steps in an earlier attempt. */
 static bool is_sign(const struct task_report *report, const struct task *task, const struct jobset *jobset)
 {
     if (report->kind == REPORT_STARTED)
@@ -228,7 +228,7 @@ void hangs_boot(struct step *step)
 {
     for (size_t i = 0; i < step->hangs->list.len; i++) {
         struct hang_watch *watch = step->hangs->list.items[i];
-        watch->stepped_ns = watch->stepped_ns ? step->now_ns : 0; /* nobody listened meanwhile */
+        watch->stepped_ns = watch->stepped_ns ? step->now_ns : 0; /* steps may have been missed until now */
         if (watch->phase == HANG_WATCHING)
             hang_go_on(step, watch, jobs_find_uid(step->jobs, watch->jobset));
     }
@@ -250,7 +250,7 @@ void hangs_forget(struct step *step, const struct jobset *jobset)
 
 /* --- suspicion ------------------------------------------------------------------------------------------ */
 
-/* Whether all of its tasks run. While one is placed, starting or stopping, no steps are expected. */
+/* Whether all tasks of the JobSet run. While one is placed, starting or stopping, no steps are expected. */
 static bool all_run(const struct jobset *jobset)
 {
     bool any = false;

@@ -20,7 +20,7 @@ size_t hang_world_end(const struct hang_part *parts, size_t count, size_t first)
     return end;
 }
 
-/* Turns "one of these ranks" into a culprit if all are ranks of one task, and so of one machine. */
+/* Makes the ranks of an undecided finding culprits if all belong to one task, and so to one machine. */
 static void decide_by_task(struct diagnosis *diagnosis, uint32_t per_task)
 {
     CHECK(per_task > 0);
@@ -54,7 +54,7 @@ struct flight *hang_judge_world(const struct hang_part *parts, size_t count, str
         if (ranks > (int)*ret_per_task)
             *ret_per_task = (uint32_t)ranks;
     }
-    /* If some tasks have ended well, the missing ranks are not known. */
+    /* If some tasks have already succeeded, it is not known which ranks are missing. */
     if (count > 0 && parts[0].size == count && (uint64_t)count * *ret_per_task <= FLIGHT_RANKS_MAX)
         flight_expect(flight, (uint32_t)count * *ret_per_task, NULL);
     flight_judge(flight, ret_diagnosis);
@@ -62,7 +62,8 @@ struct flight *hang_judge_world(const struct hang_part *parts, size_t count, str
     return flight;
 }
 
-/* Returns the task of a rank; ranks of one task are consecutive, as torchrun numbers them. NULL: none. */
+/* Returns the task of a rank, or NULL if there is none. Ranks of one task are consecutive, as torchrun
+ * numbers them. */
 static const struct hang_part *part_of(const struct hang_part *parts, size_t count, uint32_t rank,
                                        uint32_t per_task)
 {
@@ -71,7 +72,7 @@ static const struct hang_part *part_of(const struct hang_part *parts, size_t cou
     return at < count && parts[at].rank == rank / per_task ? &parts[at] : NULL;
 }
 
-/* --- what follows --------------------------------------------------------------------------------------- */
+/* --- consequences --------------------------------------------------------------------------------------- */
 
 struct judging {
     struct step *step;
@@ -128,8 +129,8 @@ static void take_findings(struct judging *judging, const struct diagnosis *diagn
     }
 }
 
-/* Returns the gravest verdict: culprits explain the rest. If most ranks are to blame, nothing is
- * explained. */
+/* Returns the gravest verdict, because culprits explain the other findings. If most ranks are to blame,
+ * nothing is explained. */
 static enum hang_verdict weigh(const struct diagnosis *diagnosis)
 {
     enum hang_verdict verdict = HANG_NOT_FOUND;
@@ -187,7 +188,7 @@ static bool own_limit_passed(const struct hang_watch *watch, const struct jobset
     return !watch->asked && watch->stepped_ns && hang_own_limit(jobset) > 0;
 }
 
-/* Concludes one diagnosis; false: it has no consequences. */
+/* Concludes one diagnosis and fills in its order. Returns false if the diagnosis has no consequences. */
 static bool conclude(struct step *step, struct hang_watch *watch, struct hang_order *order)
 {
     struct jobset *jobset = jobs_find_uid(step->jobs, watch->jobset);

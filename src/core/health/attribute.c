@@ -70,7 +70,7 @@ const struct end_fault *end_faults_find(const struct end_faults *faults, const s
     return NULL;
 }
 
-/* Whether `a` is the weaker evidence, which makes room for `b`. */
+/* Whether `a` is the weaker evidence, so that `b` may replace it. */
 static bool is_weaker(const struct end_fault *a, const struct end_fault *b)
 {
     if (end_fault_is_ordered(a) != end_fault_is_ordered(b))
@@ -80,8 +80,8 @@ static bool is_weaker(const struct end_fault *a, const struct end_fault *b)
     return a->last_ns < b->last_ns;
 }
 
-/* A code on several chips at once is the program's doing, so earlier occurrences of it become software as
- * well. */
+/* Marks recent earlier faults of the same code as software if `found` is: a code on several chips at once is
+ * caused by the program. */
 static void share_software(struct end_faults *faults, const struct end_fault *found)
 {
     for (size_t i = 0; found->software && i < faults->count; i++)
@@ -181,11 +181,10 @@ static void find_worst(struct search *search, const struct end_faults *faults, s
     CHECK(search->count + ret->later_count <= faults->count);
 }
 
-/* --- signatures
- * ---------------------------------------------------------------------------------------------- */
+/* --- signatures ---------------------------------------------------------------------------------------- */
 
-/* Returns the type of an exception, of "ValueError: text"; of other signatures nothing, so that their lines
- * are not compared. */
+/* Returns the type of an exception ("ValueError" of "ValueError: text"). Returns an empty string for other
+ * signatures, so that their lines are not compared. */
 static struct str type_of(const struct end_signature *signature)
 {
     struct str line = str_from(signature->line), head = line, rest;
@@ -209,7 +208,7 @@ static bool is_heavier(const struct end_signature *a, const struct end_signature
     return a->rank < b->rank;
 }
 
-/* Among ranks whose loss was not finite, the one with the lowest step was the first. */
+/* Whether the signature's rank was the first whose loss was not finite: the one with the lowest step. */
 static bool was_first(const struct end_signature *signature, const struct end_signature *known)
 {
     return signature->kind == SIGNATURE_NUMERIC &&
@@ -224,7 +223,7 @@ static void join(struct end_signature *known, const struct end_signature *signat
                    signature->at_ns - known->at_ns <= SOFTWARE_WINDOW_NS;
     if (!was_first(signature, known) && (!known->stopped || signature->stopped))
         return;
-    uint32_t tasks = known->tasks; /* a task that ended by itself says more than one that was stopped */
+    uint32_t tasks = known->tasks; /* a task that ended by itself is better evidence than a stopped one */
     bool many = known->many;
     *known = *signature;
     known->tasks = tasks;

@@ -61,7 +61,7 @@ bool evidence_is_older(const struct evidence *evidence, const struct hello *hell
     return older && (evidence->connected || !evidence_is_silent(evidence, lease_ns, mono_ns));
 }
 
-/* Whether the tether of the newest connection was heard; the machine's tasks hold that one. */
+/* Whether the controller has received the tether of the newest connection, which the machine's tasks hold. */
 static bool own_tether_heard(const struct evidence *evidence)
 {
     return evidence->tether_incarnation == evidence->incarnation &&
@@ -105,8 +105,8 @@ void evidence_tether_opened(struct evidence *evidence, const struct hello *hello
     evidence->tether_blind = false;
 }
 
-/* Whether tethers were open when the oldest task was told to start. A task that was told at the same
- * instant may have been told before the tether opened. */
+/* Whether tethers were open when the oldest task was told to start. If both happened at the same instant, the
+ * order to start may have come first. */
 static bool covers(const struct evidence *evidence, int64_t oldest_start_ns)
 {
     bool tethered = evidence->tether_since_ns != 0 && !evidence->tether_blind && own_tether_heard(evidence);

@@ -100,7 +100,8 @@ void fault_arm(struct health *health, struct fault *fault)
     CHECK(heap_has(&fault->closed) == !fault->open && heap_has(&fault->due) == (due_ns != INT64_MAX));
 }
 
-/* Tells watchers of the fault: of important changes at once, of mere repetition once in a while. */
+/* Notifies watchers of the fault: at once of an important change (`now`), otherwise at most once in
+ * FAULT_SHOW_NS. */
 static void show(struct step *step, struct fault *fault, bool now)
 {
     if (now || step->now_ns - fault->shown_ns >= FAULT_SHOW_NS) {
@@ -124,7 +125,7 @@ static void close_fault(struct step *step, struct fault *fault)
     fault->closed_ns = step->now_ns;
     fault->recovered_ns = 0;
     if (fault->reason == RAISED_FREQUENCY)
-        vec_clear(&fault->recent); /* the count begins anew */
+        vec_clear(&fault->recent); /* occurrences are counted from zero again */
     machine_faults_mark(step, fault->at_machine);
     show(step, fault, true);
     fault_arm(step->health, fault);
@@ -165,8 +166,8 @@ static bool struck_lately(const struct fault *fault, int64_t now_ns, int64_t win
     return fault->last_ns > 0 && now_ns - fault->last_ns <= window_ns;
 }
 
-/* The same code on another chip of the same JobSet within the window is the program's fault, unless it was
- * caused on purpose. */
+/* Marks the fault as software if the same code occurred on another chip of the same JobSet within the window,
+ * unless it was caused on purpose. */
 static void judge_software(struct step *step, struct fault *fault)
 {
     CHECK(fault->open);
@@ -236,7 +237,7 @@ static void take_evidence(struct fault *fault, const struct signal *signal)
     fault->severity = signal->severity;
 }
 
-/* Books an occurrence of the fault, or its beginning. */
+/* Records an occurrence of the fault, or its beginning. */
 static void occur(struct step *step, struct fault *fault, const struct signal *signal)
 {
     struct health *health = step->health;
@@ -328,7 +329,7 @@ static struct fault *new_fault(struct step *step, const struct sighting *sightin
 static void charge(struct step *step, struct str name)
 {
     struct sender *sender = sender_need(step->health, name, step->now_ns);
-    CHECK(sender); /* sender_judge has refused a report without room */
+    CHECK(sender); /* sender_judge has refused a report from one sender too many */
     sender_charge(sender, step->health->table, step->now_ns);
 }
 
@@ -344,7 +345,7 @@ struct fault *health_signal(struct step *step, const struct sighting *sighting)
             recover(step, fault);
         return fault;
     }
-    /* An agent repeats its standing signals when it reconnects: that is no new occurrence. */
+    /* An agent repeats its standing signals when it reconnects: such a signal is no new occurrence. */
     bool stands = fault && fault->open && signal->assertion == SIGNAL_OCCUR && !fault->recovered_ns;
     if (stands)
         return fault;

@@ -1,7 +1,7 @@
 /* isolate.c - the isolation that follows from a machine's open faults; the breaker; orders for core.c. */
 #include "core/health/internal.h"
 
-/* Levels are compared: what keeps work away lies above what restarts jobs. */
+/* Levels are compared: those that keep work away are above those that restart jobs. */
 _Static_assert(LEVEL_NOT_HANDLE < LEVEL_SUB_HEALTH && LEVEL_SUB_HEALTH < LEVEL_RESTART_REQUEST,
                "no reaction");
 _Static_assert(LEVEL_RESTART_BUSINESS < LEVEL_PRE_SEPARATE && LEVEL_PRE_SEPARATE < LEVEL_FREE_RESET,
@@ -22,8 +22,8 @@ void machine_faults_mark(struct step *step, struct machine_faults *at_machine)
     vec_push(&health->marked, at_machine);
 }
 
-/* Adds to or removes from health->waiting, which is in the order of names so that it does not depend on
- * the order of arrival. */
+/* Adds the machine to health->waiting, or removes it. The list is in the order of names, because the order of
+ * arrival must not matter. */
 void machine_faults_wait(struct health *health, struct machine_faults *at_machine, bool waits)
 {
     if (at_machine->waiting == waits)
@@ -134,15 +134,16 @@ static bool breaker_has_room(const struct step *step)
     struct fault_breaker breaker = fault_table_breaker(health->table);
     size_t machines = step->cluster->machine_count;
     breaker_forget(step);
-    /* An hour's share counts every time that a machine goes, so 100 % must mean "no limit". */
+    /* In the hour's share, a machine counts every time that it is taken out, so 100 % must mean "no
+     * limit". */
     return (breaker.hour_percent >= 100 || health->isolations.len < share(machines, breaker.hour_percent)) &&
            health->isolated < share(machines, breaker.total_percent);
 }
 
 /* --- orders --------------------------------------------------------------------------------------------- */
 
-/* Books a change of isolation. Planned and requested isolation counts as out of service, but not in the
- * hour's share. */
+/* Records a change of isolation for the breaker. Planned and requested isolation counts as out of service,
+ * but not in the hour's share. */
 static void book(struct step *step, enum isolation from, enum isolation to, bool by_faults)
 {
     struct health *health = step->health;
@@ -170,7 +171,8 @@ static void set_action(struct step *step, struct fault *fault, enum fault_action
     fault_arm(step->health, fault);
 }
 
-/* Orders nothing but a look at the place: slice/ leaves out what does not work by itself. */
+/* Makes an order for a place that faults keep out of service. Only repairs act on it: slice/ avoids broken
+ * switches and links by itself. */
 static bool judge_place(struct step *step, const struct machine_faults *at_place,
                         struct health_order *ret_order)
 {
@@ -211,7 +213,8 @@ static bool judge_machine(struct step *step, struct machine_faults *at_machine,
     return wanted != was || ret_order->held_back;
 }
 
-/* Marks draining machines that became idle, and held back machines when the breaker may have room. */
+/* Marks draining machines that became idle, and machines that were held back if the breaker may allow one
+ * now. */
 static void mark_waiting(struct step *step)
 {
     struct health *health = step->health;
@@ -283,7 +286,7 @@ void health_cluster(struct step *step)
     health->isolated = 0;
     for (size_t i = 0; i < step->cluster->machine_count; i++)
         health->isolated += isolation_is_out(step->cluster->machines[i].isolation);
-    /* In the order of machines, because the map's order depends on which machine was struck first. */
+    /* In the order of machines, because the map's order depends on which machine had a fault first. */
     for (size_t i = 0; i < step->cluster->machine_count; i++) {
         struct machine_faults *at_machine = str_map_get(&health->by_machine, step->cluster->machines[i].name);
         if (at_machine)

@@ -1,4 +1,4 @@
-/* restore.c - faults out of a snapshot, and the invariants of their indexes. */
+/* restore.c - restores faults from a snapshot, and checks the invariants of their indexes. */
 #include "core/health/internal.h"
 #include "core/health/sender.h"
 
@@ -76,7 +76,7 @@ static bool is_held_back(enum isolation asked, const struct machine *machine)
            machine->isolation == ISOLATION_SUSPECT;
 }
 
-/* Whether mark_waiting looks after the machine: it drains or is held back. */
+/* Whether the machine must be in health->waiting: it drains or is held back. */
 static bool should_wait(const struct machine_faults *at_machine, const struct machine *machine)
 {
     struct fault *cause;
@@ -101,7 +101,7 @@ bool health_restored(struct health *health, const struct cluster *cluster)
     return true;
 }
 
-/* --- what holds ----------------------------------------------------------------------------------------- */
+/* --- invariants ----------------------------------------------------------------------------------------- */
 
 static void check_senders(const struct health *health)
 {
@@ -138,7 +138,7 @@ static void check_fault(const struct health *health, const struct fault *fault)
     CHECK(str_equal(fault->at_machine->machine, fault->machine));
 }
 
-/* Checks that a machine's isolation follows from its open faults, the breaker and its repair alone. */
+/* Checks that a machine's isolation follows only from its open faults, the breaker and its repair. */
 static void check_machine(const struct health *health, const struct machine *machine)
 {
     struct fault *cause;

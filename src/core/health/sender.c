@@ -104,7 +104,8 @@ static bool names(const struct str *list, size_t count, struct str text)
     return count == 0;
 }
 
-/* Whether "family/name" is in a list, which may hold "family" with a slash and a star. */
+/* Whether the sender may report this code ("family/name"). Its list may contain a family with a slash and a
+ * star. */
 static bool names_code(const struct fault_sender *allowed, struct str code)
 {
     for (size_t i = 0; i < allowed->code_count; i++) {
@@ -133,7 +134,7 @@ static enum sender_verdict judge_name(const struct fault_public *limits, const s
     return verdict;
 }
 
-/* Whether the report would open a fault; a report about an open fault takes no room. */
+/* Whether the report would open a fault. A report about an open fault does not count against the limits. */
 static bool opens(const struct health *health, const struct sighting *sighting)
 {
     const struct signal *signal = sighting->signal;

@@ -49,7 +49,7 @@ void signature_cause(enum signature_kind kind, struct buf *out)
     buf_printf(out, kind == SIGNATURE_NUMERIC ? "numeric/%s" : "task/%s", signature_name(kind));
 }
 
-/* Returns the number behind the first "step" or "iter" that no other word separates from it. */
+/* Returns the number after "step" or "iter", if no other word is between them. */
 int64_t signature_numeric_step(struct str line)
 {
     static const char *const words[] = {"step", "Step", "iter", "Iter"};

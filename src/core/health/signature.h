@@ -1,16 +1,16 @@
-/* signature.h - what the end of a task left behind: its last log lines and its exit status, as words of one
- * closed vocabulary. The agent reads the lines where they are (signatures_read), the controller adds the
- * signature of the exit status and judges all of them together with the machines' faults (attribute.h).
+/* signature.h - failure signatures: what a task's last log lines and its exit status say about its end, in
+ * one closed vocabulary. The agent reads the lines on the machine (signatures_read). The controller adds the
+ * signature of the exit status, and judges all of them together with the machines' faults (attribute.h).
  *
  * A signature is one of
  *   a root       something went wrong in this very process or on its machine
  *   a symptom    the process ended because another did: a peer closed, a collective timed out. Never a cause
- *   a teardown   the process was told to end and said so. Never a cause either
+ *   a teardown   the process was told to end and logged it. Never a cause either
  *
- * The rules are a table (signature_rules.h; docs/faults.md shows it to people). The form of a line decides
- * how much it counts: the exception or abort that ended the process goes before a mere mention, such as an
- * error that the process caught, retried or warned of. Therefore a log has one root at most. The writer
- * controls its log: a program can lie about itself, and only about itself.
+ * The rules are a table (signature_rules.h; docs/faults.md shows it to users). The form of a line decides how
+ * much it counts: the exception or abort that ended the process outweighs a mere mention, such as an error
+ * that the process caught, retried or warned of. Of the roots in a log, at most one is kept. A program
+ * controls its own log, so it can lie about itself, but not about others.
  *
  * Pure; cost linear in the text.
  */
@@ -20,20 +20,21 @@
 #include "core/health/table.h"
 
 enum {
-    SIGNATURE_TAIL_BYTES = 64 * 1024, /* how much of a log's end is read */
-    SIGNATURES_MAX = 6,               /* of one task */
+    SIGNATURE_TAIL_BYTES = 64 * 1024, /* bytes of a log's end that are read */
+    SIGNATURES_MAX = 6,               /* signatures of one task */
     SIGNATURE_LINE_MAX = 200,         /* bytes of a signature's line */
 };
 
 /* The numbers are those of the wire and of the log: new kinds get new numbers. */
 enum signature_kind {
     SIGNATURE_NONE = 0,
-    SIGNATURE_EXIT = 1,        /* a nonzero status, and no other signature */
-    SIGNATURE_SIGNAL = 2,      /* a signal that the agent did not send */
-    SIGNATURE_OOM = 3,         /* the kernel killed it: its cgroup was out of memory */
-    SIGNATURE_MEMORY = 4,      /* an allocation of main memory failed */
-    SIGNATURE_CHIP_MEMORY = 5, /* an allocation of the chip's memory failed: the program asks for more than
-                           * there is */
+    SIGNATURE_EXIT = 1,   /* a nonzero status, and no other signature */
+    SIGNATURE_SIGNAL = 2, /* ended by a signal that the agent did not send */
+    SIGNATURE_OOM = 3,    /* killed by the kernel: its cgroup was out of memory */
+    SIGNATURE_MEMORY = 4, /* an allocation of main memory failed */
+    SIGNATURE_CHIP_MEMORY =
+        5, /* an allocation of the chip's memory failed: the program needs more than the chip
+                                * has */
     SIGNATURE_TRACEBACK = 6,   /* an uncaught exception */
     SIGNATURE_CHIP = 7,        /* the chip's driver refused or lost the program's work */
     SIGNATURE_CHIP_BROKEN = 8, /* the driver says that the chip itself is broken or gone */
@@ -54,23 +55,21 @@ enum signature_kind {
     SIGNATURE_NAME = 23,          /* a host name could not be resolved */
     SIGNATURE_SERVICE = 24,       /* a service outside of the job does not answer: an object store, a hub */
     SIGNATURE_ADDRESS = 25,       /* another process has the network address */
-    SIGNATURE_NUMERIC = 26,       /* its loss was no number or infinite, and stayed so */
+    SIGNATURE_NUMERIC = 26,       /* its loss became NaN or infinite, and stayed so */
     SIGNATURE_KINDS
 };
 enum signature_class { SIGNATURE_IS_TEARDOWN, SIGNATURE_IS_SYMPTOM, SIGNATURE_IS_ROOT };
 
-/* Returns the part behind "task/" of a cause's name: "python-traceback"; NULL: no such kind. */
+/* Returns the part of a cause's name after "task/" or "numeric/": "traceback"; NULL: the kind has none. */
 const char *signature_name(uint32_t kind);
 enum signature_class signature_class_of(enum signature_kind kind);
 /* Appends the cause's name: "task/" and the signature's name, or "numeric/nan". */
 void signature_cause(enum signature_kind kind, struct buf *out);
-/* Returns the step that the line of a SIGNATURE_NUMERIC names; INT64_MAX: none. */
+/* Returns the step that the line of a SIGNATURE_NUMERIC names; INT64_MAX: it names none. */
 int64_t signature_numeric_step(struct str line);
-/* Returns the usual domain of the kind, by the taxonomy of arXiv 2410.21680; DOMAIN_UNKNOWN: there is
- * none. */
+/* Returns the usual domain of the kind by the taxonomy of arXiv 2410.21680, or DOMAIN_UNKNOWN. */
 enum fault_domain signature_domain(enum signature_kind kind);
-/* Returns the kind's weight: of two roots of one attempt, the one with the larger weight explains the
- * other. */
+/* Returns the kind's weight: of two roots of one attempt, the heavier explains the other. */
 int signature_weight(enum signature_kind kind);
 
 struct signature {
@@ -78,24 +77,24 @@ struct signature {
     struct str line; /* printable UTF-8, at most SIGNATURE_LINE_MAX bytes; may be empty */
 };
 
-/* Reads the signatures in the end of a log, strongest first and one of a kind; returns how many. `tail` may
- * begin in the middle of a line and hold any bytes. Lines are copied to `arena`. */
+/* Reads the signatures in the end of a log, heaviest first and one of each kind. Returns their number. `tail`
+ * may begin in the middle of a line and contain any bytes. Lines are copied to `arena`. */
 size_t signatures_read(struct arena *arena, struct str tail, struct signature ret_signatures[SIGNATURES_MAX]);
 
-/* How a task ended. `stopped`: it had been told to end. `explained`: its log has a root or a symptom. */
+/* The exit of a task. `stopped`: it had been told to end. `explained`: its log has a root or a symptom. */
 struct signature_exit {
     int32_t exit_code, signal; /* at most one is not 0 */
     bool oom, stopped, explained;
 };
-/* Returns the signature in the exit status itself; SIGNATURE_NONE: none, or none that the log does not have.
- * An abort, a segmentation fault or a plain status only repeats the log; a SIGKILL came from outside. A
- * program exits with status 75 if it gave up because of a peer (docs/libphalanx.md). */
+/* Returns the signature in the exit status itself, or SIGNATURE_NONE if it adds nothing to the log. An abort,
+ * a segmentation fault or a plain status only repeats an explained log; a SIGKILL came from outside. Status
+ * 75 means that the program gave up because of a peer (docs/libphalanx.md). */
 enum signature_kind signature_of_exit(const struct signature_exit *how);
 
-/* Whether the kind is known and the line keeps to its limits. */
+/* Whether the kind is known, and the line is printable UTF-8 of at most SIGNATURE_LINE_MAX bytes. */
 bool signature_is_valid(const struct signature *signature);
-/* Copies the line in the form of a signature: at most SIGNATURE_LINE_MAX bytes, with '?' for all but
- * printable UTF-8. */
+/* Copies the line to `arena` in the form of a signature: trimmed, at most SIGNATURE_LINE_MAX bytes, with '?'
+ * for everything but printable UTF-8. */
 struct str signature_line(struct arena *arena, struct str line);
 
 #endif

@@ -1,4 +1,4 @@
-/* signature_line.c - the form of a log line: its writer, its level, and whether the program goes on after
+/* signature_line.c - the form of a log line: its writer, its level, and whether the program continues after
  * it. */
 #include "base/check.h"
 #include "core/health/signature_rules.h"
@@ -37,7 +37,7 @@ bool signature_line_has_any_case(struct str line, const char *phrase)
     return false;
 }
 
-/* Whether the line holds `word` as a word of its own. */
+/* Whether the line contains `word` as a whole word. */
 static bool has_word(struct str line, const char *word)
 {
     size_t len = strlen(word);
@@ -59,7 +59,8 @@ bool signature_line_has_any_case_word(struct str line, const char *phrase)
     return false;
 }
 
-/* The length of "2026-11-24 12:00:00.000000: ", which TensorFlow and XLA put before glog's level; 0: none. */
+/* Returns the length of "2026-11-24 12:00:00.000000: ", which TensorFlow and XLA put before glog's level; 0:
+ * none. */
 static size_t date_len(struct str line)
 {
     static const char form[] = "0000-00-00 00:00:00";
@@ -74,7 +75,8 @@ static size_t date_len(struct str line)
     return at + 1 < line.len && line.data[at] == ':' && line.data[at + 1] == ' ' ? at + 2 : 0;
 }
 
-/* "W1124 12:00:00.000000 77 file.cc:12] text", also behind '[': the level of glog and of PyTorch's C++. */
+/* Returns the level in "W1124 12:00:00.000000 77 file.cc:12] text", also after '[', as glog and PyTorch's C++
+ * print it; 0: none. */
 static char glog_level(struct str line)
 {
     size_t date_at = date_len(line);
@@ -106,7 +108,7 @@ static size_t number_at(struct str line, size_t at, uint32_t *ret_number)
     return at - from;
 }
 
-/* Reads "attempt 2/5" or "Attempt 2 of 5"; false: the line has none. */
+/* Reads "attempt 2/5" or "Attempt 2 of 5". Returns false if the line has neither. */
 static bool read_attempt(struct str line, uint32_t *ret_number, uint32_t *ret_of)
 {
     static const char word[] = "ttempt ";
@@ -207,7 +209,7 @@ bool signature_line_is_progress(struct str line)
 
 /* --- losses --------------------------------------------------------------------------------------------- */
 
-/* The length of a word of letters at the text's beginning. */
+/* Returns the length of the word of letters at the beginning of the text. */
 static size_t word_len(struct str text)
 {
     size_t len = 0;
@@ -224,7 +226,7 @@ static bool is_one_of(struct str word, const char *const *words)
     return false;
 }
 
-/* Reads the value behind the name of a loss: ": nan", "=inf", " is NaN", "': 2.3". */
+/* Reads the value after the name of a loss: ": nan", "=inf", " is NaN", "': 2.3". */
 static enum signature_loss value_behind(struct str text)
 {
     static const char *const between[] = {"is",     "was",   "became",   "value",  "in",  "of",
@@ -267,7 +269,8 @@ enum signature_loss signature_line_loss(struct str line)
     return found;
 }
 
-/* Errors of names are about the word in the program's text, not about a number. */
+/* Whether the text is an error about a name: the word is then one of the program's source, and is no
+ * number. */
 static bool is_of_names(struct str text)
 {
     static const char *const classes[] = {"NameError",      "ImportError", "ModuleNotFoundError", "KeyError",
@@ -278,7 +281,7 @@ static bool is_of_names(struct str text)
     return false;
 }
 
-/* Whether the text holds the word in any case, and neither quoted nor as a part of a path or dotted name. */
+/* Whether the text contains the word in any case, neither quoted nor as a part of a path or dotted name. */
 static bool has_plain_word(struct str text, const char *word)
 {
     size_t len = strlen(word);
@@ -309,8 +312,8 @@ bool signature_line_is_not_finite(struct str text)
 
 /* --- names of exceptions -------------------------------------------------------------------------------- */
 
-/* Returns the dotted name that begins the text and ends with it or before ':'; empty: there is none.
- * *ret_last: its last part. */
+/* Returns the dotted name at the beginning of the text, which ends with the text or before ':'; empty: there
+ * is none. *ret_last is its last part. */
 static struct str dotted_name(struct str text, struct str *ret_last)
 {
     size_t len = 0, last = 0;
@@ -328,7 +331,7 @@ static struct str dotted_name(struct str text, struct str *ret_last)
     return (struct str){text.data, last < len ? len : 0};
 }
 
-/* The same for a name before "('" or '("'. */
+/* As dotted_name, for a name that ends before "('" or '("'. */
 static struct str called_name(struct str text, struct str *ret_last)
 {
     const char *open = text.len ? memchr(text.data, '(', text.len) : NULL;
@@ -337,7 +340,7 @@ static struct str called_name(struct str text, struct str *ret_last)
     return dotted_name((struct str){text.data, (size_t)(open - text.data)}, ret_last);
 }
 
-/* Classes begin with a capital, except some of modules ("socket.timeout"). */
+/* Names of classes begin with a capital, except for some in modules ("socket.timeout"). */
 bool signature_line_is_exception(struct str text)
 {
     struct str last, name = dotted_name(text, &last);

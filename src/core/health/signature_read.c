@@ -1,10 +1,10 @@
-/* signature_read.c - the end of a log as signatures. Each line becomes a finding: its meaning, its form (enum
- * signature_force) and its writer. At the end one root is chosen.
+/* signature_read.c - reads signatures from the end of a log. Each line becomes a finding: its meaning, its
+ * form (enum signature_force) and its writer. At the end one root is chosen.
  *
- * The last exception of a writer is the one that ended it: earlier ones were caught. A mere mention counts
- * if no line shows an end; names of signals and a launcher's summaries count if no other line says
- * anything. Standard output and standard error may reach the log in another order than they were written
- * in, so mentions are judged regardless of their place. */
+ * The last exception of a writer is the one that ended it: earlier ones were caught. A mere mention counts if
+ * no line shows an end. Names of signals and a launcher's summaries count if no other line has a meaning.
+ * Standard output and standard error may reach the log in another order than they were written, so the place
+ * of a mention does not matter. */
 #include "base/check.h"
 #include "core/health/signature_rules.h"
 
@@ -15,12 +15,12 @@ struct finding {
     enum signature_force force;
     bool exception;
     struct str writer, line;
-    uint32_t at, progress; /* number of lines before it, and of those that reported steps */
+    uint32_t at, progress; /* number of lines before it, and number of those lines that report steps */
 };
 
-/* A traceback while it is read. */
+/* A traceback that is being read. */
 struct trace {
-    struct str prefix; /* the text before each of its lines; only the length counts if the text varies */
+    struct str prefix; /* the text before each of its lines; only its length counts if it varies */
     bool inside, variable, frames;
     bool weak, ignored; /* a line before it says that the exception was caught */
     bool chained;       /* the next traceback continues it */
@@ -34,11 +34,11 @@ struct reading {
     struct trace traces[TRACES_MAX];
     size_t trace_count, oldest;
     uint32_t at, progress;
-    struct str before;     /* the line before */
-    size_t thrown;         /* the finding of the last "terminate called", whose reason is expected ... */
-    uint32_t thrown_until; /* ... before this line */
+    struct str before;     /* the previous line */
+    size_t thrown;         /* the finding of the last "terminate called", whose reason is expected */
+    uint32_t thrown_until; /* the line before which that reason is expected */
     struct finding loss;   /* the first line of a loss that has not been finite since; kind NONE: none */
-    uint32_t reason_until; /* lines up to here belong to the text of an exception */
+    uint32_t reason_until; /* lines up to this one belong to the text of an exception */
 };
 
 static bool is_root(enum signature_kind kind)
@@ -46,7 +46,7 @@ static bool is_root(enum signature_kind kind)
     return kind != SIGNATURE_NONE && signature_class_of(kind) == SIGNATURE_IS_ROOT;
 }
 
-/* Keeps a finding. Equal findings become one, at the later line, which is nearer to the end. */
+/* Keeps a finding. Equal findings are merged into one at the later line, which is nearer to the end. */
 static struct finding *keep(struct reading *reading, struct finding finding)
 {
     size_t place = 0;
@@ -116,8 +116,8 @@ static bool begins_trace(struct reading *reading, struct str line)
     return true;
 }
 
-/* Takes the exception that ends a traceback. An exception that only reports a peer's end is a symptom,
- * also if another was raised because of it; a root stays one, whatever was raised while it was handled. */
+/* Takes the exception that ends a traceback. An exception that only reports a peer's end is a symptom, even
+ * if another one was raised because of it. A root stays a root, whatever was raised while it was handled. */
 static void end_trace(struct reading *reading, struct trace *trace, struct str text)
 {
     CHECK(trace->inside);
@@ -155,8 +155,8 @@ static bool is_chain(struct str line)
            signature_line_has(line, "The above exception was the direct cause");
 }
 
-/* Removes the traceback's prefix from the line; false: the line has another writer. The first frame shows
- * whether the prefix precedes each line, or only the first, or varies in its time. */
+/* Removes the traceback's prefix from the line. Returns false if the line has another writer. The first frame
+ * shows whether the prefix precedes each line, precedes only the first, or contains a time that varies. */
 static bool cut_prefix(struct trace *trace, struct str line, struct str *ret_text)
 {
     size_t len = trace->prefix.len;
@@ -175,7 +175,7 @@ static bool cut_prefix(struct trace *trace, struct str line, struct str *ret_tex
     return true;
 }
 
-/* Takes a line that belongs to a traceback; false: it belongs to none. */
+/* Takes a line that belongs to a traceback. Returns false if it belongs to none. */
 static bool read_traces(struct reading *reading, struct str line)
 {
     struct trace *best = NULL;
@@ -227,7 +227,7 @@ static bool is_last_word(struct str text)
            signature_line_has(text, "' panicked at ") || signature_line_is_fatal(text);
 }
 
-/* Takes "  what():  text" behind "terminate called": the text is the reason. */
+/* Takes "  what():  text" after "terminate called": the text is the reason. */
 static bool read_what(struct reading *reading, struct str text)
 {
     if (reading->at >= reading->thrown_until || !str_starts(text, STR("what():")))
@@ -263,7 +263,7 @@ static void read_rule(struct reading *reading, const struct signature_rule *rule
     }
 }
 
-/* A loss that is finite again has recovered. */
+/* Records a loss that is not finite, and drops it when the loss is finite again. */
 static void read_loss(struct reading *reading, struct str writer, struct str text)
 {
     enum signature_loss loss = signature_line_loss(text);
@@ -331,14 +331,14 @@ static void read_line(struct reading *reading, struct str line)
 
 /* --- the choice ----------------------------------------------------------------------------------------- */
 
-/* Whether both findings have one writer. In logs of PyTorch's ranks, only the exception that ends a rank
- * has its prefix. */
+/* Whether both findings may have one writer. In logs of PyTorch's ranks, only the exception that ends a rank
+ * has the rank's prefix. */
 static bool same_writer(const struct finding *early, const struct finding *late)
 {
     return str_equal(early->writer, late->writer) || early->writer.len == 0;
 }
 
-/* Whether the process still ran after the finding, which therefore did not end it. */
+/* Whether `late` shows that the process still ran after `early`, which therefore did not end it. */
 static bool outlives(const struct finding *late, const struct finding *early)
 {
     if (late->force != FORCE_ENDS || !late->exception || late->at <= early->at || !same_writer(early, late))
@@ -351,8 +351,8 @@ static bool is_of_machine(enum signature_kind kind)
     return kind == SIGNATURE_CHIP_BROKEN || kind == SIGNATURE_CHIP_MISSING || kind == SIGNATURE_DRIVER;
 }
 
-/* Whether the mention stands in spite of `other`. A broken chip explains its driver's errors and its
- * peers' symptoms, so such a mention stands. */
+/* Whether the mention remains valid in spite of `other`. A mention of a broken chip does, because such a chip
+ * explains its driver's errors and its peers' symptoms. */
 static bool leaves_mention(const struct finding *mention, const struct finding *other)
 {
     if (other->force != FORCE_ENDS)
@@ -425,7 +425,8 @@ static void add_signature(struct signature *signatures, size_t *count, const str
     signatures[place] = (struct signature){finding->kind, finding->line};
 }
 
-/* Progress bars begin each of their states with a carriage return, so each is a line of its own. */
+/* Reads the parts of a line that carriage returns separate, such as the states of a progress bar, as
+ * lines. */
 static void read_lines(struct reading *reading, struct str line)
 {
     struct str part;
@@ -437,8 +438,9 @@ static void read_lines(struct reading *reading, struct str line)
     read_line(reading, line);
 }
 
-/* Returns the length of the terminal's control sequence at the front of the text: colours ("ESC [ 31 m"), or
- * titles and links ("ESC ] ... BEL"); 0: there is none that ends within CONTROL_MAX bytes and its line. */
+/* Returns the length of the terminal's control sequence at the beginning of the text: colours ("ESC [ 31 m"),
+ * or titles and links ("ESC ] ... BEL"). Returns 0 if there is none that ends within CONTROL_MAX bytes and
+ * its line. */
 static size_t control_length(struct str text)
 {
     if (text.len < 3 || text.data[0] != '\x1b' || (text.data[1] != '[' && text.data[1] != ']'))
@@ -455,7 +457,7 @@ static size_t control_length(struct str text)
     return 0;
 }
 
-/* Returns the text without what only a terminal reads; a copy in `arena` if there is such. */
+/* Returns the text without terminal control sequences; if it has any, a copy in `arena`. */
 static struct str without_controls(struct arena *arena, struct str text)
 {
     if (text.len == 0 || !memchr(text.data, '\x1b', text.len))

@@ -1,5 +1,5 @@
-/* signature_rules.c - the table. Of two rules the earlier wins, so the narrower one comes first: an NCCL
- * error that carries its own cause before NCCL errors in general, a full /dev/shm before full disks. */
+/* signature_rules.c - the table of phrases. The first rule that matches wins, so narrower rules come first:
+ * an NCCL error that names its cause before NCCL errors in general, a full /dev/shm before full disks. */
 #include "core/health/signature_rules.h"
 
 #include "base/check.h"
@@ -28,7 +28,7 @@
     {                                                                                                        \
         text, also, SIGNATURE_##kind, FORCE_ECHO, false                                                      \
     }
-/* Both phrases in lower case; the line may have them in any. */
+/* Both phrases are in lower case, and match in any case. */
 #define ANY_CASE(text, also, kind)                                                                           \
     {                                                                                                        \
         text, also, SIGNATURE_##kind, FORCE_SAID, true                                                       \
@@ -412,7 +412,7 @@ static const struct signature_rule rules[] = {
     ENDS("leader polled an error from coordination service", PEER),
     SAID("failed to connect to all addresses", PEER),
     SAID_BOTH("oordination service", "rror", PEER),
-    ECHO("RpcError of RPC that terminated with", TRACEBACK), /* the lines behind it have the status */
+    ECHO("RpcError of RPC that terminated with", TRACEBACK), /* the following lines have the status */
     ENDS("HorovodInternalError", PEER),
     ENDS("Horovod has been shut down", PEER),
     ENDS("ray.exceptions.ActorDiedError", PEER),
@@ -762,7 +762,7 @@ static bool holds(const struct signature_rule *rule, struct str line, const char
     return rule->any_case ? signature_line_has_any_case(line, phrase) : signature_line_has(line, phrase);
 }
 
-/* Whether the line says, in whatever words, that a process was killed for want of memory. */
+/* Whether the line says, in any wording, that a process was killed for lack of memory. */
 static bool is_memory_kill(struct str line)
 {
     static const char *const why[] = {"oom",          "out of memory",      "out-of-memory",

@@ -67,7 +67,7 @@ static struct str copy_str(struct str text)
     return (struct str){bytes, text.len};
 }
 
-/* Machine, code and place with a NUL between them: none of them holds one. */
+/* Makes the key: machine, code and place, separated by NULs, which none of them contains. */
 static struct str make_key(char bytes[KEY_BYTES_MAX], struct str machine, struct str code, struct str place)
 {
     CHECK(machine.len + code.len + place.len + 2 <= KEY_BYTES_MAX);
@@ -195,7 +195,7 @@ void store_set_job(struct health *health, struct fault *fault, obj_id job)
     join_correlated(health, fault);
 }
 
-/* --- coming and going ----------------------------------------------------------------------------------- */
+/* --- adding and removing -------------------------------------------------------------------------------- */
 
 static struct fault *copy_fault(const struct fault *from)
 {
@@ -263,7 +263,7 @@ void store_remove(struct health *health, struct fault *fault)
     vec_push(&health->dead, fault);
 }
 
-/* Returns the machine's closed fault that ended first, NULL: all are open. */
+/* Returns the machine's closed fault that ended first; NULL: all are open. */
 static struct fault *oldest_closed(const struct machine_faults *at_machine)
 {
     struct fault *oldest = NULL;

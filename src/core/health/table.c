@@ -1,4 +1,4 @@
-/* table.c - the defaults with a FaultTable's document laid over them. */
+/* table.c - the default rules, overridden by the document of a FaultTable. */
 #include "core/health/table.h"
 
 #include "base/map.h"
@@ -38,7 +38,7 @@ static void add_defaults(struct fault_table *table)
     for (size_t i = 0; i < fault_default_rule_count; i++) {
         struct fault_rule *rule = add_rule(table, fault_default_rules[i].code);
         struct str code = rule->code;
-        CHECK(table->rules.len == i + 1); /* each row has a code of its own */
+        CHECK(table->rules.len == i + 1); /* each row has another code */
         *rule = fault_default_rules[i];
         CHECK(rule->level < LEVELS && rule->domain < DOMAINS && rule->times <= FAULT_TIMES_MAX);
         CHECK(!rule->times == !rule->window_ns && rule->frequent < LEVELS && rule->lasting < LEVELS);
@@ -66,7 +66,8 @@ static void add_defaults(struct fault_table *table)
 
 /* --- a document ----------------------------------------------------------------------------------------- */
 
-/* Returns the index of a text in a list of names; `fallback` if absent (the schema refuses others). */
+/* Returns the index of the text in a list of names, or `fallback` if the text is absent (the schema refuses
+ * others). */
 static int name_index(const struct doc *node, const char *const *names, int count, int fallback)
 {
     struct str text = doc_str(node, STR(""));
@@ -89,7 +90,8 @@ static int64_t read_time(const struct doc *node, int64_t fallback)
     return text.len && duration_parse(text, &ns) ? ns : fallback;
 }
 
-/* `named`: the codes that the document named before; of two levels for one code the larger wins. */
+/* Reads the rule of a code. `named` has the codes that the document named before: of two levels for one code,
+ * the larger wins. */
 static void read_code(struct fault_table *table, struct str_map *named, const struct doc *item)
 {
     struct fault_rule *rule = add_rule(table, doc_str(doc_get(item, "code"), STR("")));
@@ -104,7 +106,7 @@ static void read_code(struct fault_table *table, struct str_map *named, const st
     *rule = read;
 }
 
-/* Calls `apply` for every code that a rule names, or for the rule that stands for all codes. */
+/* Calls `apply` for the rule of every code that the item names. */
 static void for_codes(struct fault_table *table, const struct doc *item,
                       void (*apply)(struct fault_rule *rule, const struct doc *item))
 {
@@ -234,7 +236,7 @@ void fault_table_free(struct fault_table *table)
     mem_free(table);
 }
 
-/* --- questions ------------------------------------------------------------------------------------------ */
+/* --- reading the table ---------------------------------------------------------------------------------- */
 
 /* Returns the row "family/" with a star and `end`; NULL: there is none. */
 static const struct fault_rule *family_rule(const struct fault_table *table, struct str family,

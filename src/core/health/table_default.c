@@ -1,19 +1,19 @@
 /* table_default.c - the default meaning of each code.
  *
- * XIDs: by the immediate answer of NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors). RESTART_APP and
- * IGNORE never take a machine out of service; RESET_GPU and RESTART_BM do. A code that the catalogue
- * answers with CONTACT_SUPPORT has no row here and follows table.h's rule for unknown codes. High and low
- * severity of the rest: as Meta's health checks have them (arXiv 2410.21680, section on health checks). */
+ * XIDs: by the immediate action in NVIDIA's catalogue (docs.nvidia.com/deploy/xid-errors). RESTART_APP and
+ * IGNORE never take a machine out of service; RESET_GPU and RESTART_BM do. A code with the action
+ * CONTACT_SUPPORT has no row here and follows table.h's rule for unknown codes. The high and low severities
+ * of the other codes are those of Meta's health checks (arXiv 2410.21680, section on health checks). */
 #include "core/health/table_default.h"
 
 #define HOUR (3600 * NS_PER_SECOND)
 #define DAY  (24 * HOUR)
 
-/* Hardware that recovers by a restart or reset; the third time in a day takes the machine out for two
+/* Hardware that a restart or reset recovers; the third occurrence in a day takes the machine out for two
  * days. */
 #define THRICE_A_DAY .times = 3, .window_ns = DAY, .release_ns = 2 * DAY, .frequent = LEVEL_MANUALLY_SEPARATE
 
-/* A stalled queue that its driver restarts; the third time in a day counts for more. */
+/* A stalled queue that its driver restarts; the third occurrence in a day raises the level. */
 #define STALLS_THRICE .times = 3, .window_ns = DAY, .release_ns = DAY, .frequent = LEVEL_PRE_SEPARATE
 
 #define ROW(c, l, d, ...)                                                                                    \
@@ -188,7 +188,7 @@ const struct fault_rule fault_default_rules[] = {
     ROW("gpu/page-fault", RESTART_BUSINESS, USER),
     ROW("gpu/hang", RESTART_BUSINESS, UNKNOWN),
     ROW("gpu/firmware", RESET, HARDWARE, HIGH("reset-gpu"), THRICE_A_DAY),
-    ROW("gpu/reset", RESTART_BUSINESS, UNKNOWN), /* by the driver, which goes on */
+    ROW("gpu/reset", RESTART_BUSINESS, UNKNOWN), /* a reset by the driver, which continues to work */
     ROW("gpu/reset-failed", SEPARATE, HARDWARE, HIGH("reboot")),
     ROW("gpu/lost", SEPARATE, HARDWARE, HIGH("reboot")),
     ROW("gpu/row-remap-failed", SEPARATE, HARDWARE, HIGH("inspect")),
@@ -217,7 +217,7 @@ const struct fault_rule fault_default_rules[] = {
 };
 const size_t fault_default_rule_count = sizeof(fault_default_rules) / sizeof(*fault_default_rules);
 
-/* A port that goes down together with its device or its PCIe link will not come back. */
+/* A port that goes down together with its device or its PCIe link will not recover. */
 const struct fault_relation fault_default_relations[] = {
     {{"ib/port-down", 12}, {"pcie/fatal", 10}, 300 * NS_PER_SECOND, LEVEL_SEPARATE},
     {{"ib/port-down", 12}, {"ib/missing", 10}, 300 * NS_PER_SECOND, LEVEL_SEPARATE},

@@ -1,4 +1,4 @@
-/* table_default.h - the rows that table.c begins with. Private to health/. */
+/* table_default.h - the default rows of the fault table, with which table.c begins. Private to health/. */
 #ifndef PHX_CORE_HEALTH_TABLE_DEFAULT_H
 #define PHX_CORE_HEALTH_TABLE_DEFAULT_H
 

@@ -78,7 +78,7 @@ static void integrate(struct ledger *ledger, int64_t now_us)
     ledger->since_us = now_us;
 }
 
-/* Within a step, chips on their way from one owner to another are nobody's, or two owners'. */
+/* Adds chips to an owner. Within a step, chips that move from one owner to another may have none, or two. */
 static void own(struct ledger *ledger, enum ledger_owner owner, int64_t chips, int64_t now_us)
 {
     CHECK((unsigned)owner < LEDGER_OWNERS && owner != OWNER_QUEUED);
@@ -87,7 +87,8 @@ static void own(struct ledger *ledger, enum ledger_owner owner, int64_t chips, i
     CHECK(ledger->chips[owner] >= 0);
 }
 
-/* Spares are not exposed: their end ends no attempt. */
+/* Adds chips to the exposure of their job's size. Spares are not exposed, because their end ends no
+ * attempt. */
 static void expose(struct ledger *ledger, const struct ledger_account *account, int64_t chips, int64_t now_us)
 {
     CHECK(account->size < LEDGER_SIZES);

@@ -24,7 +24,7 @@ static uint64_t square_root(unsigned __int128 square)
     return (uint64_t)root;
 }
 
-/* The quantile of a shape in millionths: shape * (1 - 1 / (9 shape) +- z / (3 sqrt(shape)))^3. */
+/* Returns the quantile of a shape in millionths: shape * (1 - 1 / (9 shape) +- z / (3 sqrt(shape)))^3. */
 static __int128 gamma_quantile_ppm(uint64_t shape, int sign)
 {
     CHECK(shape > 0 && (sign == 1 || sign == -1));

@@ -3,7 +3,7 @@
 #include "base/map.h"
 #include "core/step.h"
 
-/* Days of one record: a tick that forgets may come a little late. */
+/* Days of one record: more than a window, because the tick that drops old days may be late. */
 enum { ENTRY_DAYS_MAX = 2 * LEMON_WINDOW_DAYS_MAX };
 
 struct lemon_store {
@@ -12,8 +12,8 @@ struct lemon_store {
     VEC(struct lemon *) stirred; /* judged before the step ends */
     int64_t oldest_day;          /* of all entries; INT64_MAX: there are none */
     bool emptied;                /* some records have no entries any more */
-    bool (*excused)(const struct step *step, const struct machine *machine); /* NULL: nothing is */
-    int64_t sums[LEMON_COUNTERS];                                            /* of all machines */
+    bool (*excused)(const struct step *step, const struct machine *machine); /* NULL: no event is excused */
+    int64_t sums[LEMON_COUNTERS];                                            /* over all machines */
 };
 
 _Static_assert((int)LEMON_COUNTERS <= UINT16_MAX, "`counter` of struct lemon_entry has 16 bits");
@@ -136,12 +136,12 @@ void lemon_count(struct step *step, const struct machine *machine, enum lemon_co
     lemon->changed_seq = step->seq;
     store->oldest_day = day < store->oldest_day ? day : store->oldest_day;
     if (counter == LEMON_SINGLE_NODE_RUN)
-        return; /* a run speaks for the machine */
+        return; /* a run is no evidence against the machine */
     lemon->grew = true;
     stir(store, lemon);
 }
 
-/* --- forgetting ------------------------------------------------------------------------------- */
+/* --- the window ------------------------------------------------------------------------------- */
 
 static void forget(struct lemon_store *store, struct lemon *lemon, int64_t before_day)
 {
@@ -162,7 +162,7 @@ static void forget(struct lemon_store *store, struct lemon *lemon, int64_t befor
     stir(store, lemon);
 }
 
-/* Forgets old entries. Records without entries are removed after they were judged. */
+/* Drops old entries. Records without entries are removed after they were judged. */
 void lemon_tick(struct step *step)
 {
     struct lemon_store *store = step->lemons;

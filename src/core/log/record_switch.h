@@ -1,7 +1,7 @@
 /* record_switch.h - the part of record.c for answers and health of optical switches (switch.h).
  *
- * Reading checks every number: ports are 1 .. SWITCH_PORTS_MAX, lists are within the limits of switch.h. All
- * memory is the arena's, within its limit.
+ * Reading checks every number: ports must be 1 .. SWITCH_PORTS_MAX, lists must be within the limits of
+ * switch.h. All memory comes from the arena, within its limit.
  */
 #ifndef PHX_CORE_LOG_RECORD_SWITCH_H
 #define PHX_CORE_LOG_RECORD_SWITCH_H
@@ -13,7 +13,7 @@
 
 Log__SwitchReport *record_write_report(struct arena *arena, const struct switch_report *report);
 Log__SwitchHealth *record_write_health(struct arena *arena, const struct switch_health *health);
-/* 0, ERROR_INVALID or ERROR_LIMIT with the field. */
+/* Return 0, or ERROR_INVALID or ERROR_LIMIT with the field's name. */
 int record_read_report(struct arena *arena, const Log__SwitchReport *pb, struct switch_report *ret,
                        struct error *error);
 int record_read_health(struct arena *arena, const Log__SwitchHealth *pb, struct switch_health *ret,

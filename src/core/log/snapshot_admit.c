@@ -248,7 +248,8 @@ static void fill(struct workload *workload, const Snapshot__Workload *pb)
     read_times(workload, pb);
 }
 
-/* Whether the Workload was made for `jobset`, or by a user: `own`, which `jobset` may have taken over. */
+/* Whether the record belongs to its JobSets: the Workload was made for `jobset`, or a user made it (`own`),
+ * and `jobset` may have taken it over. */
 static bool has_its_job(const Snapshot__Workload *pb, const struct jobset *jobset, const struct jobset *own)
 {
     if (!jobset || pb->n_podsets != jobset->spec.rjob_count)
@@ -265,8 +266,9 @@ static bool has_condition(const Snapshot__Workload *pb, enum workload_condition_
     return pb->n_conditions > (size_t)kind && pb->conditions[kind]->present;
 }
 
-/* Whether the rest goes with the state: a Workload that leaves says why, and one that no job has taken over
- * has no tasks to wait for; only the quota of one that leaves is given before it is free. */
+/* Whether the record is consistent with its state. A Workload that is LEAVING has a reason, and is not bare,
+ * because a bare one has no tasks to wait for. Only the quota of a LEAVING or FINISHED Workload can be marked
+ * as given to a preemptor. */
 static bool fits_state(const Snapshot__Workload *pb, const struct jobset *jobset, const struct jobset *own)
 {
     bool leaves = pb->state == WORKLOAD_LEAVING, finished = pb->state == WORKLOAD_FINISHED;
@@ -279,7 +281,7 @@ static bool fits_state(const Snapshot__Workload *pb, const struct jobset *jobset
 
 static bool is_count(int32_t count)
 {
-    return count >= 0 && count < INT32_MAX / 2; /* there is room to count on */
+    return count >= 0 && count < INT32_MAX / 2; /* counting further does not overflow */
 }
 
 static bool is_counted(const Snapshot__Workload *pb)

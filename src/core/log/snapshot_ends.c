@@ -1,5 +1,5 @@
-/* snapshot_ends.c - parts of a JobSet in snapshots: the signatures of its ended tasks, its move off an
- * unhealthy machine, and its ranks' step times. */
+/* snapshot_ends.c - parts of a JobSet in snapshots: the signatures and faults of its ends, the answers to
+ * them, and its ranks' step times. */
 #include "core/agent/codec_pb.h"
 #include "core/job/facts.h"
 #include "core/log/snapshot.h"

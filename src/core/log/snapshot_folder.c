@@ -1,4 +1,4 @@
-/* snapshot_folder.c - checkpoint folders of JobSets that are gone, in snapshots. */
+/* snapshot_folder.c - checkpoint folders of removed JobSets, in snapshots. */
 #include "core/agent/codec_pb.h"
 #include "core/job/folder.h"
 #include "core/log/snapshot.h"

@@ -178,7 +178,7 @@ bool snapshot_read_breaker(struct health *health, int64_t now_ns, const Snapshot
     return true;
 }
 
-/* The time is at most a whole burst ahead of now. */
+/* Reads a sender; its stamp is at most a whole burst ahead of now. */
 bool snapshot_read_sender(struct health *health, int64_t now_ns, const Snapshot__FaultSender *pb)
 {
     int64_t ahead_ns = (FAULT_PUBLIC_MAX + 1) * NS_PER_SECOND;

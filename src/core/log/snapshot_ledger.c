@@ -1,5 +1,6 @@
-/* snapshot_ledger.c - the books: the cluster's in the header, and the accounts of gangs and JobSets. The
- * numbers of chips are derived from machines and gangs, and must be those that were written. */
+/* snapshot_ledger.c - the books in snapshots: the cluster's, in the header, and the accounts of gangs and
+ * JobSets. The numbers of chips are derived from machines and gangs, and must equal those that were
+ * written. */
 #include "core/agent/codec_pb.h"
 #include "core/internal.h"
 #include "core/life/life.h"
@@ -143,7 +144,7 @@ bool snapshot_read_ledger(const Snapshot__Header *pb, struct ledger *ledger)
     return read_more(ledger, pb->ledger);
 }
 
-/* --- what follows from the rest --------------------------------------------------------------- */
+/* --- derived state --------------------------------------------------------------- */
 
 static void count_gang(const struct gang *gang, struct ledger *ret_counted)
 {

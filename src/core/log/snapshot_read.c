@@ -1,5 +1,5 @@
-/* snapshot_read.c - the state from its records. Everything is checked: an inconsistent snapshot is
- * ERROR_CORRUPT, and never a half state in use (the caller throws the core away). */
+/* snapshot_read.c - restores the state from its records. Everything is checked: an inconsistent snapshot is
+ * ERROR_CORRUPT. The caller then discards the core, so a partial state is never used. */
 #include "core/gang/gang.h"
 #include "core/internal.h"
 #include "core/react/react.h"
@@ -188,7 +188,7 @@ static bool machines_exist(const struct reader *reader, const uint32_t *ids, siz
     return true;
 }
 
-/* Older snapshots have none: the spec's are used. */
+/* Reads the widths; older snapshots have none, and the spec's are used. */
 static bool read_widths(struct jobset *jobset, const Snapshot__Jobset *pb)
 {
     if (pb->n_widths != 0 && pb->n_widths != jobset->spec.rjob_count)
@@ -264,7 +264,8 @@ static bool is_past(const struct reader *reader, int64_t stamp_ns)
     return stamp_ns >= 0 && stamp_ns <= reader->core->now_ns;
 }
 
-/* Sets the executions of a JobSet that ran before executions were counted, from its restarts. */
+/* Sets the number of executions. For a JobSet that ran before executions were counted, derives it from the
+ * restarts. */
 static void read_runs(struct jobset *jobset, const Snapshot__Jobset *pb)
 {
     bool ran = jobset->restarts > 0 || !jobset->conditions[CONDITION_SUSPENDED].status;
@@ -272,7 +273,7 @@ static void read_runs(struct jobset *jobset, const Snapshot__Jobset *pb)
     jobset->executions = jobset->executions < -1 ? -1 : jobset->executions;
 }
 
-/* Reads the recovery, and the restarts besides those in place; false: they are inconsistent. */
+/* Reads the recovery, and the restarts other than those in place. Returns false if they are inconsistent. */
 static bool read_restart_counts(const struct reader *reader, struct jobset *jobset,
                                 const Snapshot__Jobset *pb)
 {
@@ -373,7 +374,7 @@ static int read_gang(struct reader *reader, const Snapshot__Gang *pb)
     gang->min_count = pb->min_count <= pb->n_tasks ? pb->min_count : 0;
     gang->mixed_plus_1 = pb->mixed_plus_1;
     gang->told = pb->told;
-    /* Makes room for its tasks, which come later, in order. */
+    /* Reserves places for the gang's tasks, which are read later, in order. */
     for (size_t i = 0; i < pb->n_tasks; i++)
         vec_push(&gang->tasks, NULL);
     struct u64_map *places = &reader->core->restore_places;
@@ -438,7 +439,7 @@ static int read_job(struct reader *reader, const Snapshot__Job *pb)
                                              .succeeded = pb->indexes[i]->succeeded,
                                              .failed = pb->indexes[i]->failed};
         job->failed_indexes += job->indexes[i].failed;
-        if (pb->indexes[i]->task) /* set when the task's record comes */
+        if (pb->indexes[i]->task) /* set when the task's record is read */
             u64_map_put(&reader->core->restore_newest, pb->indexes[i]->task, job);
     }
     return 0;
@@ -471,7 +472,7 @@ static void read_task_flags(struct task *task, uint32_t flags)
         *bits[i] = flags >> i & 1;
 }
 
-/* Reads how the task may go on, and why it does not. */
+/* Reads how the task may continue in another attempt, and why it cannot. */
 static void read_ways_on(struct task *task, const Snapshot__Task *pb)
 {
     task->parked = pb->parked;
@@ -629,7 +630,7 @@ static int read_machine(struct reader *reader, const Snapshot__Machine *pb)
     return 0;
 }
 
-/* Makes the parts of a step that the restoring of repairs uses. */
+/* Makes the parts of a step that the restoration of repairs uses. */
 static struct step make_step(struct core *core)
 {
     return (struct step){.cluster = &core->cluster,
@@ -672,7 +673,7 @@ static int read_health(struct reader *reader, const Snapshot__Record *pb)
                : corrupt(reader, "what was counted of a machine", 0);
 }
 
-/* Slices and switches, and records of a later version. */
+/* Reads slices, switches and cubes; refuses records of a later version. */
 static int read_fabric(struct reader *reader, const Snapshot__Record *pb)
 {
     struct core *core = reader->core;

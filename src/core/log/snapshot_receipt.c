@@ -18,7 +18,7 @@ void snapshot_write_receipts(const struct receipts *receipts,
         pb.stamp_ns = receipt->stamp_ns;
         pb.code = receipt->code;
         pb.object = receipt->object;
-        pb.name = (char *)(uintptr_t)receipt->name.data; /* likewise; it ends with a zero */
+        pb.name = (char *)(uintptr_t)receipt->name.data; /* only read; NUL-terminated */
         put(context, &record);
     }
 }

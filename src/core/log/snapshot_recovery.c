@@ -81,7 +81,7 @@ static void write_move(struct arena *arena, const struct move *move, Snapshot__R
     pb->move->why = codec_text(arena, str_from(move->why));
 }
 
-/* NULL: no move is under way. */
+/* Reads the move off a machine; `pb` NULL: no move is under way. */
 static bool read_move(const struct cluster *cluster, int64_t now_ns, const Snapshot__Move *pb,
                       struct move *ret)
 {
@@ -136,7 +136,7 @@ void snapshot_write_recovery(struct arena *arena, const struct jobset *jobset, S
     write_move(arena, &recovery->move, pb);
 }
 
-/* Whether the numbers of a record make sense together. */
+/* Whether the values of a record are consistent. */
 static bool is_sane(const Snapshot__Recovery *pb, int64_t now_ns)
 {
     const int64_t past[] = {pb->rejoin_since_ns, pb->apart_ns,      pb->joined_ns,

@@ -1,10 +1,10 @@
-/* snapshot_slice.c - slices, and what is known of the switches, in snapshots. */
+/* snapshot_slice.c - slices, and the known state of switches and cubes, in snapshots. */
 #include "core/agent/codec_pb.h"
 #include "core/job/job.h"
 #include "core/slice/slice.h"
 #include "core/log/snapshot.h"
 
-/* A pair of ports or cubes as one number. */
+/* Returns a pair of ports or cubes as one number. */
 static uint32_t pair_of(uint32_t plus, uint32_t minus)
 {
     CHECK(plus <= UINT16_MAX && minus <= UINT16_MAX);

@@ -102,7 +102,8 @@ static void write_note(struct writer *writer, const struct note *note)
     put(writer, &record);
 }
 
-/* There are thousands of notes, and most do not change: the digest of each is kept until it does. */
+/* Adds a note to the digest. There are thousands of notes, and most do not change, so the hash of each is
+ * cached. */
 static void digest_note(struct writer *writer, const struct note_ring *notes, uint64_t slot)
 {
     CHECK(slot >= notes->first && slot < notes->next);

@@ -4,7 +4,7 @@
 
 #include "base/check.h"
 
-enum { RELATIVE = 1000 }; /* a window relative to the peers' median, which is this value */
+enum { RELATIVE = 1000 }; /* the scale of windows relative to the peers' median, which is 1000 */
 
 /* Whether the value is more than 1.3 times the other: the limit for a slow rank, and for the distance of
  * the clusters' means. */
@@ -13,7 +13,7 @@ static bool is_far(__int128 value, __int128 than)
     return value * 10 > than * 13;
 }
 
-/* value > sum / n + 3 sigma, of n numbers with this sum and sum of squares. */
+/* Whether value > sum / n + 3 sigma, for n numbers with this sum and sum of squares. */
 static bool is_odd(uint64_t value, uint64_t n, uint64_t sum, uint64_t squares)
 {
     CHECK(n > 0);
@@ -25,10 +25,10 @@ static bool is_odd(uint64_t value, uint64_t n, uint64_t sum, uint64_t squares)
 /* --- peers ---------------------------------------------------------------------------------------------- */
 
 struct peers {
-    uint64_t *sorted; /* those that made steps, ascending */
+    uint64_t *sorted; /* own work of the ranks that made steps, ascending */
     size_t count;
     size_t normal;         /* number of ranks in the lower cluster */
-    uint64_t sum, squares; /* of these */
+    uint64_t sum, squares; /* over the ranks in the lower cluster */
     uint64_t median;       /* of all ranks; of two, the smaller */
 };
 
@@ -127,7 +127,7 @@ static void remember(struct pace_rank *rank, uint64_t value)
     CHECK(rank->known > 0 && rank->known <= PACE_BASELINE);
 }
 
-/* True: the rank's state has changed. */
+/* Counts a window of the rank. Returns true if the rank has become slow or normal. */
 static bool take(struct pace_rank *rank, bool bad)
 {
     CHECK(rank->bad <= PACE_WINDOWS && rank->good <= PACE_WINDOWS);

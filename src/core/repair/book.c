@@ -11,8 +11,8 @@ static const char *const state_names[REPAIR_STATES] = {
     [REPAIR_WAITING] = "Waiting", [REPAIR_RESETTING] = "Resetting",   [REPAIR_RETURNING] = "Returning",
     [REPAIR_PAUSED] = "Paused",   [REPAIR_QUALIFYING] = "Qualifying", [REPAIR_TICKETED] = "Ticketed",
     [REPAIR_CLOSED] = "Closed"};
-/* A person may end a repair in any state, and a machine may leave the cluster. A ticket may lead to
- * another ticket, if a person asks for an action without a hook. */
+/* A person may end a repair in any state, and a machine may leave the cluster in any. A ticket may lead to
+ * another ticket, if a person requests an action without a hook. */
 #define ENDS  (LIFECYCLE_TO(REPAIR_QUALIFYING) | LIFECYCLE_TO(REPAIR_TICKETED) | LIFECYCLE_TO(REPAIR_CLOSED))
 #define TRIES (LIFECYCLE_TO(REPAIR_RESETTING) | LIFECYCLE_TO(REPAIR_PAUSED))
 static const uint32_t state_next[REPAIR_STATES] = {
@@ -233,7 +233,7 @@ void repairs_restore_totals(struct repairs *repairs, const struct repair_totals 
     repairs->totals = *totals;
 }
 
-/* --- what holds ----------------------------------------------------------------------------------------- */
+/* --- invariants ----------------------------------------------------------------------------------------- */
 
 static void check_repair(const struct repairs *repairs, const struct repair *repair)
 {

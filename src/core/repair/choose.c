@@ -45,8 +45,8 @@ static bool share_code(const struct repair *a, const struct repair *b)
     return false;
 }
 
-/* Counts recent uses of the hook on this machine for one of these codes; for a hook that reboots, of any
- * hook that reboots. */
+/* Counts recent successful uses of the hook on this machine for one of the repair's codes. For a hook that
+ * reboots, uses of any such hook count. */
 static int64_t times_done(const struct step *step, const struct repair *repair,
                           const struct repair_hook *hook)
 {
@@ -82,7 +82,8 @@ static struct choice question(struct str code)
     return choice;
 }
 
-/* Returns the hardest action that the faults ask for, from `rank` on. */
+/* Returns the hardest action that the faults ask for, at least that of `rank`; or a ticket if a fault needs a
+ * person. */
 static struct choice by_faults(const struct step *step, struct fault **faults, size_t count, int rank)
 {
     const struct repair_settings *settings = &step->cluster->policy.repair;

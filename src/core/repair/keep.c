@@ -1,4 +1,5 @@
-/* keep.c - derives from all repairs and windows how each machine is kept (machine.kept). */
+/* keep.c - derives from all repairs and windows how each machine is kept (machine.kept), and runs the
+ * module's turn in a step. */
 #include "core/repair/internal.h"
 
 /* --- machine.kept --------------------------------------------------------------------------------------- */
@@ -86,7 +87,7 @@ bool repair_describe(const struct repairs *repairs, const struct machine *machin
     return repair || window || machine->kept == ISOLATION_RETURNED;
 }
 
-/* --- who is waited for ---------------------------------------------------------------------------------- */
+/* --- watched machines ---------------------------------------------------------------------------------- */
 
 void repairs_watch(struct step *step, const struct machine *machine)
 {
@@ -99,13 +100,14 @@ void repairs_machine_moved(struct step *step)
     step->repairs->stirred |= step->repairs->open.len > 0;
 }
 
-/* Whether the machine is out by its faults without a repair, or a repair waits for it. During a window
- * people work on it: when the window ends, machine.kept changes and the machine is checked again. */
+/* Whether the machine is out of service by its faults without a repair, or a repair waits for it. During a
+ * window people work on the machine; when the window ends, machine.kept changes and the machine is checked
+ * again. */
 static bool is_awaited(const struct step *step, const struct machine *machine)
 {
     const struct repair *repair = book_open(step->repairs, machine->name);
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
-    if (repair && repair->state == REPAIR_TICKETED) /* a question that a known fault has overtaken */
+    if (repair && repair->state == REPAIR_TICKETED) /* a question that a fault of a known code has answered */
         return repair->asks && machine->isolation == ISOLATION_QUARANTINED;
     if (repair)
         return repair->state == REPAIR_WAITING;
@@ -146,15 +148,16 @@ static void look_at_watched(struct step *step)
     repairs->watched.len = kept;
 }
 
-/* --- one look ------------------------------------------------------------------------------------------- */
+/* --- the turn in a step --------------------------------------------------------------------------------- */
 
-/* Whether the repair is over and holds its machine no more: it may be forgotten. */
+/* Whether the repair is closed and no longer affects its machine, so that it may be dropped. */
 static bool is_past(const struct repair *repair, int64_t now_ns)
 {
     return repair->state == REPAIR_CLOSED && kept_by(repair, now_ns) == ISOLATION_HEALTHY;
 }
 
-/* Forgets the oldest ended repairs beyond the number that is kept, except those of machines on probation. */
+/* Drops the oldest ended repairs beyond the number that is kept, except those of machines that are still
+ * watched. */
 static void forget_old(struct step *step)
 {
     struct repairs *repairs = step->repairs;
@@ -221,7 +224,7 @@ bool repairs_act(struct step *step)
     for (size_t i = 0; (due || repairs->stirred) && i < count; i++)
         if (repairs->all.items[i]->state != REPAIR_CLOSED)
             repair_advance(step, repairs->all.items[i]);
-    CHECK(repairs->all.len == count); /* an advance opens and forgets no repair */
+    CHECK(repairs->all.len == count); /* repair_advance neither opens nor drops repairs */
     if (repairs->changed || repairs->stirred || due) {
         kept = keep_machines(step);
         forget_old(step);

@@ -53,7 +53,7 @@ static struct maintenance *add_window(struct repairs *repairs, obj_id uid)
     return window;
 }
 
-/* --- what its object says ------------------------------------------------------------------------------- */
+/* --- reading the object ------------------------------------------------------------------------------- */
 
 static void take_machine(struct maintenance *window, machine_id machine)
 {
@@ -93,7 +93,7 @@ static void select_machines(const struct step *step, const struct doc *spec, str
     }
 }
 
-/* validate_health.c has checked the texts. */
+/* Reads a time, whose form validate_health.c has checked; 0: absent. */
 static int64_t time_of(const struct doc *spec, const char *key)
 {
     int64_t at_ns = 0;
@@ -101,7 +101,7 @@ static int64_t time_of(const struct doc *spec, const char *key)
     return at_ns;
 }
 
-/* The controller's own, from the creation of its object on: no clock but the log's is asked. */
+/* Reads the controller's own window, which begins with the creation of its object, on the log's clock. */
 static void read_hold(const struct object *object, struct maintenance *window)
 {
     int64_t held_ns = 0;
@@ -157,7 +157,7 @@ static void show(struct step *step, const struct maintenance *window)
         object_set_status(step, object, status);
 }
 
-/* Begins a repair of each of the window's machines that is not under repair already. */
+/* Begins a repair of each of the window's machines that is not already under repair. */
 static void begin_repairs(struct step *step, const struct maintenance *window, struct str hook)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -180,7 +180,7 @@ static void enter(struct step *step, struct maintenance *window, enum maintenanc
     static const char *const reasons[MAINTENANCE_PHASES] = {"MaintenancePending", "MaintenanceNotice",
                                                             "MaintenanceStarted", "MaintenanceEnded"};
     const struct object *object = object_find_uid(step->objects, window->uid);
-    /* The window is long past. */
+    /* The window had ended before the controller could act on it. */
     bool late = phase == MAINTENANCE_DONE && window->phase == MAINTENANCE_PENDING;
     window->phase = phase;
     step->repairs->changed = true;

@@ -1,9 +1,9 @@
 /* place.c - tickets of a pod's switches and links.
  *
- * No hook repairs a switch or a link, so a person is told as soon as a fault takes one out of service. Its
- * faults end when the controller sees the place work again, and the ticket ends with the last of them: a
- * switch that was drained for the work is read first. A person may also report the ticket as done, or delete
- * it; what is still wrong then is found again and opens another one. */
+ * No hook repairs a switch or a link, so a person is notified as soon as a fault takes one out of service.
+ * The faults end when the controller finds that the place works again, and the ticket ends with the last of
+ * them; a switch that was drained for the repair is read first. A person may also report the ticket as done,
+ * or delete it. Remaining defects are then found again and open another ticket. */
 #include "core/repair/internal.h"
 
 bool repair_is_of_place(const struct repair *repair)

@@ -82,8 +82,8 @@ void repair_note(struct step *step, const struct repair *repair, bool warning, c
         step_note(step, warning, reason, ref_object(object), STR_FORMAT, STR_ARG(buf_str(&text)));
 }
 
-/* Whether the ticket is a question: no action was tried, and the machine is kept out only by codes unknown
- * to the fault table. */
+/* Whether the ticket is a question: no action was tried, and only faults of codes that the fault table does
+ * not know keep the machine out. */
 static bool is_question(const struct step *step, const struct repair *repair)
 {
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
@@ -96,13 +96,14 @@ static bool is_question(const struct step *step, const struct repair *repair)
 
 static void make_ticket(struct step *step, struct repair *repair, const char *why)
 {
-    CHECK(*why); /* a person is told what to do */
+    CHECK(*why); /* a ticket says what to do */
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
     repair->heals = health_blocking(step->health, repair->subject, faults) > 0;
     repair->asks = is_question(step, repair);
     step->repairs->totals.tickets++;
     bool known = repair->code_count == 1 && str_is(repair->codes[0], LEMON_FAULT);
-    if (!known && !repair->asks) /* a lemon, or a question, says nothing new about the machine */
+    /* tickets for lemons, and questions, are no new evidence about the machine */
+    if (!known && !repair->asks)
         lemon_count(step, machine_of(step, repair), LEMON_TICKET);
     repair_move(step, repair, REPAIR_TICKETED, "%s", why);
     repair_note(step, repair, true, "RepairTicket", "a person is needed: %s", why);
@@ -152,7 +153,7 @@ static void stop_attempt(struct step *step, struct repair *repair, enum repair_o
         end_attempt(step, repair, outcome, 0, str_from(output));
 }
 
-/* {"hook": "reboot", "env": {"PHX_MACHINE": "m-1", ...}} */
+/* Appends the errand's body: {"hook": "reboot", "env": {"PHX_MACHINE": "m-1", ...}} */
 static void put_hook(const struct step *step, const struct repair *repair, struct buf *out)
 {
     struct arena arena ARENA_CLEANUP = {0};
@@ -270,7 +271,7 @@ static void choose(struct step *step, struct repair *repair, int least)
         make_ticket(step, repair, choice.why);
 }
 
-/* Called when an action did not help: tries again, or a harder one. */
+/* Called when an action did not help: chooses a harder one, or opens a ticket. */
 static void escalate(struct step *step, struct repair *repair, const char *why)
 {
     int rank = hook_rank(settings_of(step), repair->action);
@@ -280,7 +281,8 @@ static void escalate(struct step *step, struct repair *repair, const char *why)
         choose(step, repair, rank + 1);
 }
 
-/* Called when the machine is tested, or trusted: faults that stand now count anew. */
+/* Called when the machine has passed its test, or needs none. Closes the repair, or escalates if faults are
+ * open. */
 static void judge_return(struct step *step, struct repair *repair, const char *why)
 {
     struct buf text BUF_CLEANUP = {0};
@@ -323,8 +325,8 @@ static void cured(struct step *step, struct repair *repair)
     begin_return(step, repair);
 }
 
-/* Whether the open faults are gone. A fault that a repair closed may come back with the test, so only
- * faults that it never closed count. */
+/* Whether all faults have ended by themselves. Returns false if the repair itself may have closed some,
+ * because the test may report those again. */
 static bool has_healed(const struct step *step, const struct repair *repair)
 {
     struct fault *faults[FAULTS_PER_MACHINE_MAX];
@@ -334,7 +336,8 @@ static bool has_healed(const struct step *step, const struct repair *repair)
     return !closed && health_blocking(step->health, repair->subject, faults) == 0;
 }
 
-/* Called when its faults have ended by themselves: an untouched machine need not be tested. */
+/* Called when the machine's faults have ended by themselves. A machine on which no action ran need not be
+ * tested. */
 static void heal(struct step *step, struct repair *repair)
 {
     bool touched = false;

@@ -1,4 +1,4 @@
-/* ticket.c - Repairs of the API: what people wrote, what is shown. */
+/* ticket.c - Repair objects of the API: writes their status, and processes what people wrote. */
 #include "core/repair/internal.h"
 
 #include <inttypes.h>
@@ -63,7 +63,7 @@ static void put_history(struct arena *arena, struct doc *status, const struct re
     }
 }
 
-/* The field of spec and status that names what is repaired. */
+/* Returns the field of spec and status that names the subject of the repair. */
 static const char *subject_key(struct str subject)
 {
     return subject_is_place(subject) ? "place" : "machine";
@@ -102,10 +102,10 @@ void ticket_show(struct step *step, const struct repair *repair)
         object_set_status(step, object, make_status(&arena, repair));
 }
 
-/* --- our own -------------------------------------------------------------------------------------------- */
+/* --- new tickets ---------------------------------------------------------------------------------------- */
 
-/* Makes the name "<machine>.<suffix>", or "<switch>.<suffix>"; with the log's position if that is taken or
- * too long. */
+/* Makes the name "<machine>.<suffix>", or "<switch>.<suffix>". If that is taken or too long, makes one from
+ * the log's position. */
 static struct str make_name(const struct step *step, struct arena *arena, struct str subject)
 {
     const struct machine *machine = cluster_find(step->cluster, subject);
@@ -156,7 +156,7 @@ static bool spec_flag(const struct object *object, const char *key, bool fallbac
     return doc_bool(doc_path(object->document, "spec", key, NULL), fallback);
 }
 
-/* Exactly one of the two is set (spec/validate_repair.c). */
+/* Returns spec.machine or spec.place, of which exactly one is set (spec/validate_repair.c). */
 static struct str spec_subject(const struct object *object)
 {
     struct str machine = spec_text(object, "machine");
