@@ -13,7 +13,7 @@
 #include "base/check.h"
 #include "sim/ha/ha.h"
 
-/* A worker's message about a seed; below PIPE_BUF, so that it arrives whole. */
+/* A worker's message about a seed. It is smaller than PIPE_BUF, so it arrives whole. */
 struct verdict_message {
     uint64_t seed;
     struct torture_outcome outcome;
@@ -22,7 +22,7 @@ struct verdict_message {
 struct worker {
     pid_t pid; /* 0: none */
     int fd;
-    uint64_t seed; /* the one that it is at */
+    uint64_t seed; /* the seed that it runs */
     bool more;
 };
 
@@ -30,7 +30,7 @@ struct campaign {
     const struct campaign_options *options;
     struct campaign_outcome *outcome;
     struct worker workers[CAMPAIGN_JOBS_MAX];
-    uint64_t next_seed; /* handed out so far */
+    uint64_t next_seed; /* seeds handed out so far */
     int64_t began_ns;
 };
 
@@ -86,7 +86,7 @@ static _Noreturn void work(const struct campaign_options *options, uint64_t seed
         else
             torture_run(&run, &message.outcome);
         if (!write_all(fd, &message, sizeof(message)))
-            _exit(0); /* nobody listens any more */
+            _exit(0); /* the campaign no longer listens */
     }
 }
 
@@ -187,8 +187,8 @@ static void add_verdict(struct campaign *campaign, const struct verdict_message 
     }
 }
 
-/* The worker has ended, by its last seed or by a broken invariant; in the latter case another worker goes on
- * behind that seed. */
+/* Handles the end of a worker, after its last seed or by a broken invariant. In the latter case another
+ * worker continues with the seed after that. */
 static int on_end(struct campaign *campaign, struct worker *worker)
 {
     int status = 0;

@@ -1,6 +1,6 @@
-/* client.c - API clients: they create, suspend, resume and delete JobSets, Jobs and Pods, cordon Nodes, and
- * write stored objects (client_objects.c, client_queues.c). Requests take a moment, meet a controller that
- * is down, and lose their replies to its crashes. */
+/* client.c - API clients that create, suspend, resume and delete JobSets, Jobs and Pods, cordon Nodes, and
+ * write stored objects (client_objects.c, client_queues.c). Requests take time, may find the controller down,
+ * and may lose their replies to a crash. */
 #include "sim/world.h"
 
 #include "doc/json.h"
@@ -82,7 +82,8 @@ static void create_jobset(struct world *world)
         spec_ladder(world, known.namespace_, known.name, &body);
     else
         spec_jobset(world, known.namespace_, known.name, &body, &known.deletes);
-    known.deletes = known.deletes || strcmp(known.namespace_, "default") != 0; /* it may be ending already */
+    /* the namespace may be ending already */
+    known.deletes = known.deletes || strcmp(known.namespace_, "default") != 0;
     client_send(world, WRITE_CREATE, OBJECT_JOBSET, str_from(known.namespace_), str_from(known.name),
                 buf_str(&body));
     vec_push(&world->known, known);
@@ -128,7 +129,7 @@ enum object_kind client_kind_of(const struct jobset *jobset)
     return kinds[jobset->form];
 }
 
-/* Deletes the objects that an owner left behind, one by one. */
+/* Deletes one of the objects that an owner left behind. */
 static void delete_orphan(struct world *world, const struct jobset *jobset)
 {
     bool pods = jobset->form == FORM_JOB;
@@ -163,7 +164,8 @@ static void delete_jobset(struct world *world)
         send_delete(world, jobset);
 }
 
-/* Changes the requests of the first replicated job's containers, while their tasks may still end. */
+/* Changes the resource requests of the first replicated job's containers, possibly while its tasks still
+ * end. */
 static void ask_anew(struct world *world, struct arena *arena, struct doc *spec)
 {
     struct doc *job = doc_path(doc_at(doc_get(spec, "replicatedJobs"), 0), "template", "spec", NULL);
@@ -272,7 +274,7 @@ static void end_drains(struct world *world)
     }
 }
 
-/* A Pod that is always run again has no end but this one. */
+/* Deletes Pods with restartPolicy Always, which otherwise never end. */
 static void end_for_ever(struct world *world)
 {
     const struct job_store *store = store_of(world);
@@ -297,7 +299,7 @@ static void clear_open(void *context, const struct fault *fault)
         clear_fault(context, fault);
 }
 
-/* The worst fault of a machine, as whoever repaired it would. */
+/* Clears the worst fault of a machine, as the person who repaired it would. */
 static void repair(struct world *world)
 {
     const struct sim_machine *machine = &world->machines[rng_below(&world->rng, world->swarm.machines)];
@@ -371,7 +373,7 @@ static void plan_maintenance(struct world *world)
     world_trace(world, "client: %s %s", drop ? "delete" : "maintenance:", drop ? name : body.data);
 }
 
-/* How much other systems may report. */
+/* Limits how much other systems may report. */
 static void limit_senders(struct world *world)
 {
     struct buf body BUF_CLEANUP = {0};
@@ -387,7 +389,7 @@ static void limit_senders(struct world *world)
     world_trace(world, "client: %s", body.data);
 }
 
-/* Other systems say what they saw. */
+/* Reports a fault as another system would. */
 static void report_fault(struct world *world)
 {
     static const char *const assertions[] = {"occur", "occur", "recover", "once"};
@@ -407,7 +409,7 @@ static void report_fault(struct world *world)
     world_trace(world, "client: %s", body.data);
 }
 
-/* Operators report faults, ask for repairs, and plan maintenance. */
+/* Acts as an operator: reports faults, requests repairs, and plans maintenance. */
 static void care_for_machines(struct world *world)
 {
     switch (world_draw(world, 0, 7)) {
@@ -429,7 +431,8 @@ static void care_for_machines(struct world *world)
     }
 }
 
-/* In the second phase operators only undo what they did: cordons, quotas, finalizers; and repair. */
+/* Acts as an operator in the second phase: only repairs, and undoes cordons, quotas, finalizers and
+ * drains. */
 static void tidy(struct world *world)
 {
     fault_visit(core_health(world->controller.core), clear_open, world);
@@ -445,7 +448,8 @@ static void tidy(struct world *world)
     end_drains(world);
 }
 
-/* Slices run while nobody deletes or suspends them, and no Node of their cubes is cordoned. */
+/* Creates slices and drains switches only: slices run for long if nobody deletes or suspends them or cordons
+ * their Nodes. */
 static void want_slices(struct world *world)
 {
     if (store_of(world)->jobsets.len < world->swarm.jobsets_max)
@@ -465,7 +469,7 @@ static void want_something(struct world *world)
         return;
     }
     if (world->swarm.ladder_ppm && world_chance(world, 60000)) {
-        plan_maintenance(world); /* who can leaves by spares, at the boundary of a step */
+        plan_maintenance(world); /* gangs with spares leave the machine between two steps */
         return;
     }
     if (world->swarm.features[FEATURE_QUEUES] && world_chance(world, 350000)) {
@@ -508,7 +512,7 @@ void client_act(struct world *world)
         world->healing ? 5 * NS_PER_SECOND : world_draw_about(world, world->swarm.client_every_ns);
     world_after(world, pause_ns, SIM_CLIENT, 0, 0, 0);
     if (world->healing && controller_is_open(world))
-        tidy(world); /* its requests wait while the disk is busy */
+        tidy(world); /* requests wait while the disk is busy */
     else if (controller_reads(world))
         want_something(world);
 }
@@ -538,9 +542,9 @@ void client_request(struct world *world, const struct sim_event *event)
         bool reads = controller_reads(world);
         request->waits = !reads && world->healing && world->controller.core;
         if (request->waits)
-            return; /* for client_unblock */
+            return; /* client_unblock() continues */
         vec_remove(&world->requests, i);
-        if (reads) /* else: connection refused, or given up */
+        if (reads) /* otherwise the connection is refused, or given up */
             arrive(world, request);
         request_free(request);
         return;

@@ -1,5 +1,6 @@
-/* client_objects.c - clients of stored objects: ConfigMaps, Secrets, PriorityClasses that pods name and
- * that come late or go, Namespaces with all that is in them, finalizers that hold what was deleted. */
+/* client_objects.c - clients of stored objects: ConfigMaps and Secrets, PriorityClasses that pods name and
+ * that are created late or deleted, Namespaces with all their objects, finalizers that hold deleted
+ * objects. */
 #include "sim/world.h"
 
 #include "doc/json.h"
@@ -47,7 +48,7 @@ static void send_body(struct world *world, enum write_verb verb, const struct ow
                 body.data);
 }
 
-/* Objects that the deleted one owns may go with it. */
+/* Deletes an object. Objects that it owns may be deleted with it. */
 static void send_delete(struct world *world, const struct object *object)
 {
     static const enum propagation ways[] = {PROPAGATION_DEFAULT, PROPAGATION_BACKGROUND,
@@ -61,7 +62,7 @@ static void send_delete(struct world *world, const struct object *object)
                 STR_ARG(object->key), (int)request->write.propagation);
 }
 
-/* Lets it go, whatever it was held for. */
+/* Removes the object's finalizers. */
 static void drop_hold(struct world *world, enum object_kind kind, struct str ns, struct str name,
                       const struct doc *document)
 {
@@ -84,7 +85,7 @@ static void drop_hold(struct world *world, enum object_kind kind, struct str ns,
 
 struct releasing {
     struct world *world;
-    uint32_t ppm; /* of those that are held, how many are let go */
+    uint32_t ppm; /* share of held objects that are released */
 };
 
 static void release_object(void *context, const struct object *object)
@@ -191,7 +192,7 @@ static void fill_namespace(void *context, const struct object *namespace_)
         }
 }
 
-/* Releases deleted objects, deletes quotas, and fills namespaces with the objects that Pods wait for. */
+/* Releases deleted objects, deletes quotas, and creates the objects that Pods wait for in every namespace. */
 void client_objects_tidy(struct world *world)
 {
     release_held(world, 1000000);

@@ -1,6 +1,6 @@
-/* client_podsets.c - clients that make the Workload first: for a job that names one and waits for it, in or
- * out of its shape, and for no job at all. Clients change, deactivate and delete the objects that they made.
- * Beside them come Jobs that fill machines, Workloads that preempt, and Pods of no queue. */
+/* client_podsets.c - clients that create Workloads themselves: for a job that names one and waits for it,
+ * with or without its shape, and for no job at all. Clients change, deactivate and delete these objects. They
+ * compete with Jobs that fill machines, Workloads that preempt, and Pods without a queue. */
 #include "sim/world.h"
 
 #include "doc/json.h"
@@ -28,7 +28,7 @@ static const struct workload *any_own(struct world *world)
     return choice.workload;
 }
 
-/* A job that waits for a Workload which nobody has made; NULL: there is none. */
+/* Returns a job that waits for a Workload that does not exist, or NULL. */
 static const struct jobset *any_waiting(struct world *world)
 {
     const struct job_store *store = core_jobs(world->controller.core);
@@ -89,7 +89,7 @@ static void send(struct world *world, struct json_writer *json, struct str ns, s
     world_trace(world, "client: create workload " STR_FORMAT ": %s", STR_ARG(name), json->out->data);
 }
 
-/* As the job asks; a few ask for one task more. */
+/* Creates the Workload as the job requires; a few have one task more. */
 static void make_for(struct world *world, const struct jobset *jobset)
 {
     struct buf body BUF_CLEANUP = {0};
@@ -135,7 +135,7 @@ static void make_bare(struct world *world)
     send(world, &json, ns, str_from(name));
 }
 
-/* Comes before anybody else in the victim's queue, and asks for what the victim has, or somewhat more. */
+/* Creates a Workload before all others in the victim's queue that requests as much as the victim, or more. */
 void client_rush(struct world *world, const struct workload *victim)
 {
     struct buf body BUF_CLEANUP = {0};
@@ -157,7 +157,7 @@ void client_rush(struct world *world, const struct workload *victim)
     world_trace(world, "client: create workload %s: %s", name, body.data);
 }
 
-/* The Pod template of a Workload or Job of one container. */
+/* Writes the Pod template of a Workload or Job with one container. */
 static void put_template(struct buf *out, int64_t chips)
 {
     buf_printf(
@@ -180,7 +180,7 @@ static void send_job(struct world *world, const char *name, const char *labels, 
     world_trace(world, "client: create %s: %s", name, body.data);
 }
 
-/* A Job that fills machines until somebody more urgent comes. */
+/* Creates a Job that fills machines until a more urgent one preempts it. */
 void client_fill(struct world *world)
 {
     char name[24], labels[64];
@@ -191,7 +191,7 @@ void client_fill(struct world *world)
              world_draw(world, 1, world->swarm.chips));
 }
 
-/* The job of a Workload that has waited for none, or one that asks for somewhat more. */
+/* Creates a job for a Workload without one; a few need one task more. */
 static void follow(struct world *world, const struct workload *workload)
 {
     const struct job_spec *job = &workload->own->spec.rjobs[0].job;
@@ -204,7 +204,8 @@ static void follow(struct world *world, const struct workload *workload)
     send_job(world, name, labels, job->parallelism + world_chance(world, 100000), job->pod.chips);
 }
 
-/* Whether a client's Job may take the Workload over: one PodSet, in the namespace of those Jobs. */
+/* Returns whether a client's Job may take over the Workload, which needs one PodSet and the Jobs'
+ * namespace. */
 static bool may_follow(struct world *world, const struct workload *workload)
 {
     return workload && workload_is_bare(workload) && !workload->own->deleted_ns &&
@@ -212,7 +213,7 @@ static bool may_follow(struct world *world, const struct workload *workload)
            core_jobs(world->controller.core)->jobsets.len < world->swarm.jobsets_max;
 }
 
-/* A Pod of no queue that would fit into whatever is kept for another. */
+/* Creates a Pod without a queue that fits into chips reserved for others. */
 void client_squeeze_in(struct world *world)
 {
     struct buf body BUF_CLEANUP = {0};
@@ -244,7 +245,7 @@ void client_set_active(struct world *world, const struct workload *workload, boo
                 STR_ARG(workload->name));
 }
 
-/* Changes a member of the Workload; the controller refuses some changes while it has quota. */
+/* Changes some fields of the Workload. The controller refuses some changes while the Workload has quota. */
 static void change(struct world *world, const struct workload *workload)
 {
     struct arena arena ARENA_CLEANUP = {0};

@@ -1,6 +1,6 @@
-/* client_queues.c - clients of the queues: flavors, ClusterQueues, Cohorts, LocalQueues, priorities,
- * topologies come, change while jobs run, and go; Workloads are switched off and on; what runs is pressed to
- * make room. Workloads that clients make themselves: client_podsets.c. */
+/* client_queues.c - clients of the queues. Flavors, ClusterQueues, Cohorts, LocalQueues, priorities and
+ * topologies are created, changed while jobs run, and deleted. Workloads are deactivated and activated, and
+ * running ones are preempted. client_podsets.c has Workloads that clients create themselves. */
 #include "sim/world.h"
 
 #include "doc/json.h"
@@ -22,7 +22,7 @@ static const char *one_of(struct world *world, const char *const *words, size_t 
 
 enum mood {
     MOOD_ANY,
-    MOOD_EAGER,  /* every chip may be used, and the urgent preempt the idle */
+    MOOD_EAGER,  /* every chip may be used, and urgent Workloads preempt others */
     MOOD_HEALED, /* nothing waits for quota */
 };
 
@@ -88,7 +88,7 @@ static void put_local_queue(struct world *world, struct buf *out, const struct o
 {
     struct str queue =
         was ? doc_str(doc_path(was->document, "spec", "clusterQueue", NULL), STR("")) : STR("");
-    if (!queue.len) /* it stays what it is */
+    if (!queue.len) /* the name cannot change */
         queue = str_from(ONE_OF(world, "cq-0", "cq-1", "cq-2"));
     buf_printf(out, "\"spec\":{\"clusterQueue\":\"" STR_FORMAT "\"", STR_ARG(queue));
     if (mood == MOOD_ANY && world_chance(world, 100000))
@@ -96,7 +96,7 @@ static void put_local_queue(struct world *world, struct buf *out, const struct o
     buf_printf(out, "}");
 }
 
-/* A topologyName stays what it is. */
+/* Returns whether the flavor has a topologyName, which cannot change. */
 static bool has_topology(const struct object *flavor)
 {
     return flavor && doc_path(flavor->document, "spec", "topologyName", NULL);
@@ -146,9 +146,9 @@ static const struct queue_kind {
     enum object_kind kind;
     const char *names[4];
     uint32_t weight;
-    /* `was`: what is replaced; NULL: it is new. */
+    /* `was` is the replaced object, or NULL for a new one. */
     void (*put)(struct world *world, struct buf *out, const struct object *was, enum mood mood);
-    bool heals; /* must be there and generous in the end */
+    bool heals; /* must exist and be generous in the second phase */
 } kinds[] = {
     {OBJECT_CLUSTER_QUEUE, {"cq-0", "cq-1", "cq-2"}, 8, put_cluster_queue, true},
     {OBJECT_LOCAL_QUEUE, {"lq-0", "lq-1", "lq-2", "nowhere"}, 5, put_local_queue, true},
@@ -198,8 +198,8 @@ static void choose_running(void *context, const struct workload *workload)
         choice->workload = workload;
 }
 
-/* Makes a running workload give way: its queue is allowed to preempt, and a job arrives that needs the room.
- * If nothing runs, a job may be started. */
+/* Makes a running workload yield: allows its queue to preempt, and creates a Workload that needs its chips.
+ * If none runs, may start a job instead. Returns false if it did neither. */
 static bool press(struct world *world)
 {
     struct choice choice = {.world = world};
@@ -240,7 +240,7 @@ static const struct queue_kind *any_kind(struct world *world)
     CHECK_UNREACHABLE();
 }
 
-/* As an administrator does before anybody comes. */
+/* Creates all queues, as an administrator does first. */
 static void set_up(struct world *world)
 {
     enum mood mood = world_chance(world, 700000) ? MOOD_EAGER : MOOD_ANY;
@@ -271,7 +271,7 @@ void client_queues_act(struct world *world)
     }
     const struct queue_kind *kind = any_kind(world);
     size_t names = 0;
-    while (names < 3 && kind->names[names]) /* "nowhere" comes in the second phase */
+    while (names < 3 && kind->names[names]) /* "nowhere" is created in the second phase */
         names++;
     const char *name = kind->names[rng_below(&world->rng, names)];
     struct str ns = str_from(client_any_namespace(world));
@@ -291,13 +291,14 @@ static void heal(struct world *world, const struct queue_kind *kind, struct str 
     for (size_t i = 0; i < 4 && kind->names[i]; i++) {
         const struct object *object =
             object_find(objects_of(world), kind->kind, ns, str_from(kind->names[i]));
-        bool narrow = has_topology(object); /* and for ever: it is made anew */
+        /* a topology is permanent: delete the flavor and create it again */
+        bool narrow = has_topology(object);
         if (narrow && !object->deleted_ns)
             client_send(world, WRITE_DELETE, kind->kind, STR(""), object->name, STR(""));
         else if (!object || object->deleted_ns || narrow ||
                  !doc_path(object->document, "metadata", "labels", "healed", NULL))
             send_body(world, object, kind, ns, kind->names[i],
-                      MOOD_HEALED); /* without the finalizers of one that goes */
+                      MOOD_HEALED); /* without the finalizers of the deleted one */
     }
 }
 

@@ -1,14 +1,14 @@
 /* controller.c - the controller: the driver that ships (drive/drive.h), between ports on a simulated disk,
- * network and clocks, and how it crashes and starts again.
+ * network and clocks; its crashes and starts.
  *
- * Its process may wait for the disk (swarm.log_waits, as the live one does) or read on meanwhile. */
+ * Its process may wait for the disk (swarm.log_waits, as the live one does) or keep reading meanwhile. */
 #include "sim/world.h"
 
 #include "base/hash.h"
 #include "base/units.h"
 
 #define TURN_DELAY_NS  (200 * NS_PER_US)
-#define MAINTAIN_NS    (500 * NS_PER_MS) /* as often as the live one's loop turns at least */
+#define MAINTAIN_NS    (500 * NS_PER_MS) /* the longest time between turns of the live one's loop */
 #define PAUSED_LOOK_NS (50 * NS_PER_MS)
 #define RESTART_MIN_NS (5 * NS_PER_MS)
 #define RESTART_MAX_NS (4 * NS_PER_SECOND)
@@ -18,7 +18,7 @@ bool controller_is_open(const struct world *world)
     return world->controller.driver && driver_is_open(world->controller.driver);
 }
 
-/* Whether the host stands still until its disk has answered. */
+/* Returns whether the host waits until its disk has answered. */
 static bool waits(const struct world *world)
 {
     return world->swarm.log_waits && driver_is_appending(world->controller.driver);
@@ -45,14 +45,14 @@ void controller_turn_soon(struct world *world)
     arm_turn(world, world->now_ns + 1 + world_draw(world, 0, TURN_DELAY_NS));
 }
 
-/* After input. */
+/* Arms a turn if the driver has input to handle. */
 static void turn_if_asked(struct world *world)
 {
     if (driver_has_work(world->controller.driver))
         controller_turn_soon(world);
 }
 
-/* Arms the next turn, at least a moment from now: messages that have arrived are handed over before it. */
+/* Arms the next turn, later than now, so that messages that have arrived are handed over before it. */
 static void listen(struct world *world)
 {
     const struct sim_controller *controller = &world->controller;
@@ -68,7 +68,7 @@ void controller_turn(struct world *world, const struct sim_event *event)
         return;
     controller->turn_ns = INT64_MAX;
     if (controller->paused || waits(world))
-        return; /* looks again when it runs */
+        return; /* another turn is armed when it runs again */
     driver_timers(controller->driver);
     do
         driver_turn(controller->driver);
@@ -78,8 +78,7 @@ void controller_turn(struct world *world, const struct sim_event *event)
         listen(world);
 }
 
-/* The controller's loop is at work, or its process is stopped; only in the first case the stand-in answers
- * heartbeats. */
+/* Only a busy loop, and not a stopped process, has a stand-in that answers heartbeats. */
 void controller_pause(struct world *world, int64_t pause_ns, bool at_work)
 {
     struct sim_controller *controller = &world->controller;
@@ -167,7 +166,7 @@ static void append_ends(struct world *world)
     if (world->healing || !world_chance(world, world->swarm.sync_fail_ppm)) {
         disk_synced(&world->disk);
         driver_appended(world->controller.driver, APPEND_DONE, NULL);
-        world->disk.restored = false; /* the boot has said so */
+        world->disk.restored = false; /* the boot record says so now */
         plant_show_hold(world);
         return;
     }
@@ -188,7 +187,7 @@ void controller_synced(struct world *world, const struct sim_event *event)
     if (driver_is_appending(controller->driver))
         append_ends(world);
     else
-        disk_synced(&world->disk); /* planted: it was applied before */
+        disk_synced(&world->disk); /* planted: the records were applied before they were durable */
     driver_maintain(controller->driver);
     controller_turn_soon(world);
     net_unblock(world);
@@ -297,7 +296,7 @@ void controller_switch_spoke(struct world *world)
 void controller_request(struct world *world, struct request *request)
 {
     driver_write(world->controller.driver, &request->write, request->id);
-    request->write.prepared = NULL; /* the driver has it */
+    request->write.prepared = NULL; /* the driver owns it now */
     turn_if_asked(world);
 }
 
@@ -330,9 +329,9 @@ static void make_driver(struct world *world)
     world->controller.driver = driver_new(&options, &ports, world->controller.core);
 }
 
-/* Whether the process that starts may go on with the state of the one before. From scratch, its replay would
- * come to this very state (oracle.c compares them), so it replays only a log that has doubled since the last
- * time: long worlds with many crashes would spend their time on it. */
+/* Returns whether a starting process may use the state of the previous process. A replay from scratch gives
+ * this very state (oracle.c compares them), so it is done only if the log has doubled since the last one.
+ * Otherwise long worlds with many crashes would spend their time on replays. */
 static bool may_go_on_with_left(const struct world *world, bool from_snapshot)
 {
     const struct sim_disk *disk = &world->disk;
@@ -341,7 +340,7 @@ static bool may_go_on_with_left(const struct world *world, bool from_snapshot)
            !(from_snapshot && disk->snapshots.len > 0) && disk->log.len < 2 * disk->whole;
 }
 
-/* Gives the controller the state of the log, in one way or another. */
+/* Gives the controller the state of the log: that of the previous process, or one read from the log. */
 static bool read_state(struct world *world, bool from_snapshot)
 {
     struct sim_controller *controller = &world->controller;
@@ -363,7 +362,7 @@ void controller_start(struct world *world)
     controller->start_due = false;
     if (controller->core)
         return;
-    if (world->disk.full && !world->healing) { /* it cannot even write that it is there */
+    if (world->disk.full && !world->healing) { /* it cannot even write its boot record */
         controller->start_due = true;
         world_after(world, NS_PER_SECOND, SIM_CONTROLLER_START, 0, 0, 0);
         return;

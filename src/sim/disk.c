@@ -1,8 +1,8 @@
-/* disk.c - the controller's log and snapshots on a disk that loses what was not synced.
+/* disk.c - the controller's log and snapshots, on a disk that loses what was not synced.
  *
- * Records go through their real bytes both ways. A crash keeps some of the records that were under way, in
- * order, and may tear the last of them; its checksum then says so and it is as if it had not been written.
- * A snapshot is durable some records later; a crash before takes it. */
+ * Records are encoded and decoded as their real bytes. A crash keeps some of the records that were being
+ * written, in order, and may tear the last of them. The checksum shows the damage, and the record counts as
+ * not written. A snapshot becomes durable some records later; a crash before that destroys it. */
 #include "sim/world.h"
 
 #include "base/hash.h"
@@ -62,7 +62,7 @@ void disk_crash(struct world *world)
         last->bytes.len = (size_t)world_draw(world, 0, (int64_t)last->bytes.len - 1);
         struct drive_record torn = record_of(last);
         CHECK(disk_hash(&torn) != last->hash);
-        kept--; /* the store finds it by its checksum */
+        kept--; /* the store drops it because of its checksum */
     }
     cut_log(disk, kept);
     disk->durable = kept;
@@ -127,7 +127,7 @@ static bool load_snapshot(struct world *world, struct core *core)
     return true;
 }
 
-/* For people, when two ways differ. */
+/* Describes an event, for people. */
 static void describe(void *context, struct core *core, const struct event *event,
                      const struct effects *effects)
 {
@@ -146,7 +146,8 @@ static bool step_record(struct world *world, const struct disk_record *record, s
     return false;
 }
 
-/* Both ways from the log, side by side: fails the world with the first record after which they differ. */
+/* Replays the log from scratch and from a snapshot side by side, and fails the world with the first record
+ * after which the states differ. */
 void disk_tell_apart(struct world *world)
 {
     const struct sim_disk *disk = &world->disk;
@@ -203,7 +204,7 @@ const struct core *disk_read_whole(struct world *world)
     struct sim_disk *disk = &world->disk;
     if (!disk->reader)
         disk->reader = core_new();
-    CHECK(core_seq(disk->reader) <= disk->log.len); /* what is durable stays */
+    CHECK(core_seq(disk->reader) <= disk->log.len); /* durable records stay */
     return disk_replay(world, false, disk->reader) ? disk->reader : NULL;
 }
 

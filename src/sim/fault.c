@@ -116,7 +116,7 @@ static void fill_disk(struct world *world)
     world_after(world, world_draw_about(world, world->swarm.lease_ns), SIM_DISK_ROOM, 0, 0, 0);
 }
 
-/* Wall clocks are set; monotonic ones never are. */
+/* Sets a wall clock. Monotonic clocks are never set. */
 static void jump_clock(struct world *world)
 {
     struct sim_clock *clock =
@@ -130,7 +130,8 @@ static void jump_clock(struct world *world)
     world->jumped_ns = world->now_ns;
 }
 
-/* Everything on the way to or from one machine is held up. */
+/* Delays the packets on the way to or from one machine, in each direction of a connection with even
+ * chance. */
 static void hold_up(struct world *world, struct sim_machine *machine)
 {
     int64_t delay_ns = world_draw_about(world, world->swarm.lease_ns / 2);
@@ -175,7 +176,7 @@ static void say(struct world *world, struct sim_machine *machine, uint32_t which
     machine_event(world, machine, &(struct agent_event){.kind = AGENT_SAW, .saw = &signal});
 }
 
-/* A probe of the machine sees something, or does not see it any more. */
+/* Makes a probe of the machine report a condition, or its end. */
 static void see(struct world *world, struct sim_machine *machine)
 {
     if (machine_reads(machine))
@@ -191,11 +192,11 @@ void fault_say_again(struct world *world, struct sim_machine *machine)
         if (!world->healing && world_chance(world, 300000))
             say(world, machine, which, SIGNAL_OCCUR);
         else
-            machine->standing &= ~(UINT64_C(1) << which); /* the repair has helped */
+            machine->standing &= ~(UINT64_C(1) << which); /* the repair has ended the condition */
     }
 }
 
-/* More places at once than an agent keeps signals or a machine faults. */
+/* Reports more places at once than an agent keeps signals for, or a machine faults. */
 static void see_storm(struct world *world, struct sim_machine *machine)
 {
     int64_t now_ns = machine_wall_ns(world, machine), count = world_draw(world, 100, 600);
@@ -287,7 +288,7 @@ void fault_happen(struct world *world)
     fault_next(world);
 }
 
-/* Whatever is broken comes back by itself from now on; what was planned to come back later comes at once. */
+/* Ends all faults: whatever would return later returns now. */
 void fault_heal(struct world *world)
 {
     world->disk.full = world->disk.busy = false;

@@ -1,7 +1,7 @@
-/* hold.c - planned restarts of the controller: an operator has the leases held (core/health/lease_hold.h),
- * waits until each machine that is there has confirmed it, and takes the controller away for longer than the
- * lease. No task of these machines may end by its fence before the hold does, by clocks that differ by up to
- * a twentieth. Some machines are cut off meanwhile; some holds are ended early. */
+/* hold.c - planned restarts of the controller. An operator requests a hold of the leases
+ * (core/health/lease_hold.h), waits until each ready machine has confirmed it, and stops the controller for
+ * longer than the lease. No task of these machines may end by its fence before the hold ends, on clocks that
+ * differ by up to a twentieth. Meanwhile some machines are cut off, and some holds are ended early. */
 #include "sim/world.h"
 
 #include "base/units.h"
@@ -79,7 +79,7 @@ static bool is_confirmed(const struct world *world)
     return all;
 }
 
-/* Draws a machine, with tasks if any machine has some. */
+/* Draws a machine, preferably one with tasks. */
 static struct sim_machine *draw_machine(struct world *world)
 {
     uint32_t first = (uint32_t)rng_below(&world->rng, world->swarm.machines), m = 0;
@@ -91,7 +91,7 @@ static struct sim_machine *draw_machine(struct world *world)
 
 static void leave(struct world *world)
 {
-    /* An agent's clock may be fast, and its fence comes before the end of its lease. */
+    /* An agent's clock may be fast, and its fence acts before the end of its lease. */
     int64_t safe_ns = world->hold.asked_ns + world->hold.length_ns / 100 * 85,
             left_ns = safe_ns - world->now_ns;
     if (left_ns < 2 * world->swarm.lease_ns)

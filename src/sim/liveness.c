@@ -1,6 +1,5 @@
-/* liveness.c - what must have been reached when everything has healed: every machine is ready, nothing
- * starts or stops any more, nothing waits that could run, and every JobSet has come to its end unless its
- * user suspended it. */
+/* liveness.c - what must be reached after everything has healed: every machine is ready, no task is starting
+ * or stopping, nothing waits that could run, and every JobSet has ended unless its user suspended it. */
 #include "sim/world.h"
 
 #include "doc/json.h"
@@ -44,8 +43,8 @@ static bool tasks_quiet(const struct world *world, char *ret_why, size_t size)
     return false;
 }
 
-/* A gang that waits on an empty cluster with every machine ready can never run: that is its user's doing,
- * and its reason must say so. */
+/* Returns whether a gang of the JobSet can never run, even on an empty cluster with every machine ready. Then
+ * its user asked for too much. */
 static bool waits_for_ever(const struct world *world, const struct jobset *jobset)
 {
     const struct core *core = world->controller.core;
@@ -55,8 +54,8 @@ static bool waits_for_ever(const struct world *world, const struct jobset *jobse
     return false;
 }
 
-/* Quotas are generous by now: a workload waits only for machines that the cluster does not have, and says
- * so. */
+/* Returns whether a workload may stay as it is. Quotas are generous by now, so a workload waits only for
+ * machines that the cluster does not have, and its condition must say so. */
 static bool workload_settled(const struct world *world, const struct workload *workload, char *ret_why,
                              size_t size)
 {
@@ -79,7 +78,7 @@ static bool workload_settled(const struct world *world, const struct workload *w
     return false;
 }
 
-/* Objects that an owner left behind are not deleted: they only have to come to rest. */
+/* Returns whether the owner was deleted, its objects remain as orphans, and none of its jobs is active. */
 static bool orphans_rest(const struct jobset *jobset)
 {
     for (uint32_t i = 0; i < jobset->job_count; i++) {
@@ -120,7 +119,7 @@ static bool jobsets_ended(const struct world *world, char *ret_why, size_t size)
     return true;
 }
 
-/* A deleted object has gone: by now every finalizer has been taken away. */
+/* Finds an object that was deleted but still exists, although every finalizer was removed. */
 static void find_deleted(void *context, const struct object *object)
 {
     if (object->deleted_ns)

@@ -1,5 +1,5 @@
-/* machine.c - one machine: its power, its clocks, and the process of its agent with what surrounds
- * agent_step. */
+/* machine.c - one machine: its power, its clocks, and the process of its agent, with the ports around
+ * agent_step(). */
 #include "sim/world.h"
 
 #include "base/units.h"
@@ -75,10 +75,10 @@ static void port_close(void *context)
     struct sim_machine *machine = context;
     close_one(machine->world, machine->conn);
     machine->conn = machine->tether = 0;
-    machine->connect_number++; /* what is under way counts no more */
+    machine->connect_number++; /* a connection attempt under way is void */
 }
 
-/* PLANT_SKIP_FENCE: nobody kills anything because a lease ran out. */
+/* PLANT_SKIP_FENCE: no task is killed because a lease has expired. */
 static bool fence_is_skipped(const struct world *world, const struct sim_machine *machine,
                              const struct task_stop *stop)
 {
@@ -134,7 +134,7 @@ void machine_acted(struct world *world, const struct sim_event *event)
 
 static void errand_begin(struct world *world, struct sim_machine *machine, const struct errand_start *start)
 {
-    /* Once all has healed, tests before a gang's start leave it time to become ready. */
+    /* After everything has healed, tests before a gang's start must leave it time to become ready. */
     int64_t limit_ns = world->healing ? NS_PER_SECOND / 4 : 4 * NS_PER_SECOND;
     int64_t most_ns = start->timeout_ns < limit_ns ? start->timeout_ns : limit_ns;
     struct sim_errand errand = {start->errand, start->kind};
@@ -144,7 +144,7 @@ static void errand_begin(struct world *world, struct sim_machine *machine, const
                 machine->agent_life);
 }
 
-/* False: it does not run (any more). */
+/* Removes an errand. Returns false if it does not run, or no longer runs. */
 static bool errand_stop(struct sim_machine *machine, obj_id errand, enum errand_kind *ret_kind)
 {
     for (size_t i = 0; i < machine->errands.len; i++)
@@ -156,7 +156,7 @@ static bool errand_stop(struct sim_machine *machine, obj_id errand, enum errand_
     return false;
 }
 
-/* Reports about a task's ranks, some of them nonsense. */
+/* Writes the record of a diagnosis, at times malformed. */
 static struct str errand_record(struct world *world, struct buf *out)
 {
     static const char states[] = "RSSSTD";
@@ -180,7 +180,7 @@ void machine_errand_ended(struct world *world, const struct sim_event *event)
     }
     enum errand_kind kind;
     if (!errand_stop(machine, event->id, &kind))
-        return; /* it was stopped */
+        return; /* the errand was stopped */
     char output[128];
     int64_t slow = world->healing || world_chance(world, 950000) ? 1 : 20;
     snprintf(output, sizeof output, "{\"tests\":[{\"test\":\"cpu\",\"workNanoseconds\":%lld}]}",
@@ -202,8 +202,8 @@ void machine_errand_ended(struct world *world, const struct sim_event *event)
 
 /* --- effects ---------------------------------------------------------------------------------- */
 
-/* The measured offset is true, within the error that the machine says and the drift of the clocks
- * meanwhile. */
+/* Checks that the offset which the agent measured is true, within its stated error and the drift of the
+ * clocks meanwhile. */
 static void check_clock(struct world *world, const struct sim_machine *machine,
                         const struct agent_effect *effect)
 {
@@ -240,7 +240,7 @@ static void port_carry_out(void *context, const struct agent_effect *effect)
     case AGENT_CONNECT:
     case AGENT_CLOSE:
     case AGENT_SEND:
-        CHECK_UNREACHABLE(); /* the driver's */
+        CHECK_UNREACHABLE(); /* handled by the driver */
     case AGENT_FENCE:
         move_fence(world, machine, effect->fence_ns);
         break;
@@ -388,7 +388,7 @@ void machine_connected(struct world *world, const struct sim_event *event)
         return;
     }
     if (!net_reachable(world, machine)) {
-        /* Tries are repeated by the kernel; a heal within them connects late. */
+        /* The kernel repeats attempts; if the network heals meanwhile, the connection is made late. */
         int64_t wait_ns = world_draw(world, 0, CONNECT_TIMEOUT_NS);
         if (world_chance(world, 500000)) {
             world_after(world, wait_ns, SIM_CONNECTED, machine->index, event->id, event->number);
@@ -430,7 +430,7 @@ static void adopt_task(struct world *world, struct sim_machine *machine, const s
 {
     struct agent_event event = {.kind = AGENT_ADOPTED};
     event.adopted.task = process->task;
-    event.adopted.attempt = process->launch.attempt; /* its record is of its start */
+    event.adopted.attempt = process->launch.attempt; /* the record has the attempt of its start */
     event.adopted.name = process->launch.name;
     event.adopted.launch = &process->launch;
     if (process->launch.container_count == 0) {
@@ -524,7 +524,8 @@ void machine_resume(struct world *world, struct sim_machine *machine)
         struct process *process = machine->processes.items[i];
         bool dead = process->state == PROCESS_DEAD;
         bool owed = dead ? !process->told_exited : !process->told_started && process->started_wall_ns;
-        process_tell(world, machine, process); /* the agent may begin and bury others: from the start again */
+        /* the agent may have started and removed others: begin again */
+        process_tell(world, machine, process);
         i = owed ? 0 : i + 1;
     }
     net_unblock(world);

@@ -1,10 +1,9 @@
 /* net.c - connections between agents and the controller.
  *
- * A connection keeps its order; different connections do not. Bytes that were sent reach the peer as long
- * as both kernels live and the network is not cut, whatever becomes of the sender's process, and the FIN of
- * a process that ended comes behind them. A cut holds everything back without notice. A frame can be
- * damaged on the way; then its checksum fails and the receiver closes. A process that is paused or blocked
- * does not read. */
+ * A connection keeps its order; different connections do not. Sent bytes reach the peer while both kernels
+ * live and the network is not cut, whatever happens to the sender's process. The FIN of a process that ended
+ * follows them. A cut holds everything back without notice. A frame can be damaged on the way; its checksum
+ * then fails and the receiver closes the connection. A paused or blocked process does not read. */
 #include "sim/world.h"
 
 #include "base/units.h"
@@ -173,9 +172,9 @@ void net_close_controller(struct world *world, struct conn *conn)
     forget_if_closed(world, conn);
 }
 
-/* The machine's kernel is gone: bytes that were sent and not acknowledged are lost. Once the machine is back,
- * a reset answers what the controller sends, or the controller's kernel gives up before; until then the
- * controller hears nothing. */
+/* The machine's kernel has died, so bytes that were sent and not acknowledged are lost. Once the machine is
+ * back, a reset answers what the controller sends, unless the controller's kernel gives up first. Until then
+ * the controller receives nothing. */
 void net_vanish(struct world *world, struct sim_machine *machine)
 {
     for (size_t i = world->conns.len; i-- > 0;) {
@@ -190,7 +189,7 @@ void net_vanish(struct world *world, struct sim_machine *machine)
     }
 }
 
-/* Drops the packets that are still on their way: what the stand-in has read stays read. */
+/* Drops the packets that are on their way, except those that the stand-in has read. */
 static void lose_packets(struct lane *lane)
 {
     while (lane->packets.len && !vec_last(&lane->packets).seen) {
@@ -199,7 +198,7 @@ static void lose_packets(struct lane *lane)
     }
 }
 
-/* Retransmissions ran out: each side hears of it by itself, and it proves nothing about the other. */
+/* Retransmissions ran out. Each side learns it separately, and it proves nothing about the other side. */
 void net_timeout(struct world *world, struct conn *conn)
 {
     lose_packets(&conn->to_controller);
@@ -233,7 +232,7 @@ static void deliver_frame(struct world *world, struct conn *conn, bool to_agent,
     struct str bytes;
     size_t used;
     int rc = codec_frame(packet->bytes.data, packet->bytes.len, &bytes, &used, &error);
-    /* The length was damaged: the receiver waits for bytes that are other frames', and finds no sense. */
+    /* The length is damaged: the receiver waits for bytes of the next frames, which then make no sense. */
     if (rc == 0)
         rc = error_set(&error, ERROR_CORRUPT, "a frame's length is wrong");
     struct from_agent from_agent;
@@ -268,7 +267,7 @@ static void deliver(struct world *world, struct conn *conn, bool to_agent, const
     }
 }
 
-/* Hands the first packet over. The connection may be gone behind it. */
+/* Delivers the first packet. The connection may no longer exist afterwards. */
 static void take_first(struct world *world, struct conn *conn, bool to_agent)
 {
     struct lane *lane = to_agent ? &conn->to_agent : &conn->to_controller;
@@ -301,7 +300,7 @@ void net_arrive(struct world *world, const struct sim_event *event)
         return;
     lane->armed = false;
     if (lane->packets.len == 0 || blocked(world, conn, to_agent))
-        return; /* armed again by net_unblock */
+        return; /* net_unblock() arms it again */
     if (lane->packets.items[0].due_ns > world->now_ns) {
         arm(world, conn, to_agent);
         return;
@@ -312,7 +311,8 @@ void net_arrive(struct world *world, const struct sim_event *event)
         arm(world, conn, to_agent);
 }
 
-/* False: the controller will close the connection at this packet, so what follows it may not be answered. */
+/* Lets the stand-in answer a packet. Returns false if the controller will close the connection at this
+ * packet, so that later ones must not be answered. */
 static bool attend_packet(struct world *world, struct conn *conn, const struct packet *packet)
 {
     struct arena arena ARENA_CLEANUP = {.limit_bytes = CODEC_ARENA_BYTES};
@@ -331,7 +331,7 @@ static bool attend_packet(struct world *world, struct conn *conn, const struct p
     return true;
 }
 
-/* The packets stay: the controller gets them when it goes on. */
+/* The packets stay in the lane for the controller, which receives them when it continues. */
 void net_attend(struct world *world)
 {
     for (size_t i = 0; i < world->conns.len; i++) {

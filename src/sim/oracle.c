@@ -1,5 +1,5 @@
-/* oracle.c - what must never be, seen from outside: from the processes that really live and the records
- * that really were applied, whatever the core and the agents believe. */
+/* oracle.c - invariants seen from outside: from the processes that really live and the records that really
+ * were applied, whatever the core and the agents believe. */
 #include "sim/world.h"
 
 #include "base/hash.h"
@@ -52,7 +52,7 @@ static uint64_t task_name_hash(const struct task *task)
 void oracle_takes_rank(struct world *world, const struct sim_machine *machine, const struct process *spare)
 {
     if (!spare->told_name)
-        return; /* replicas are away, or were when it started: oracle_rejoined looks */
+        return; /* replicas are away, or were at its start: oracle_rejoined() checks */
     for (uint32_t m = 0; m < world->swarm.machines; m++)
         for (size_t i = 0; i < world->machines[m].processes.len; i++) {
             const struct process *other = world->machines[m].processes.items[i];
@@ -87,7 +87,7 @@ void oracle_told_start(struct world *world, const struct task *task)
     for (uint32_t m = 0; m < world->swarm.machines; m++) {
         const struct sim_machine *machine = &world->machines[m];
         if (str_is(here, machine->name))
-            continue; /* its agent keeps the order */
+            continue; /* its agent keeps the order of start and end */
         for (size_t i = 0; i < machine->processes.len; i++) {
             const struct process *process = machine->processes.items[i];
             if (process_lives(process) && process->name_hash == name_hash)
@@ -107,7 +107,7 @@ static struct sim_machine *machine_of(struct world *world, struct str name)
     return NULL;
 }
 
-/* The core may take a machine for lost only when nothing that it was told to start lives there. */
+/* Checks that the core takes a machine for lost only if nothing that it was told to start lives there. */
 void oracle_before(struct world *world, const struct event *event)
 {
     oracle_before_objects(world);
@@ -129,7 +129,7 @@ void oracle_before(struct world *world, const struct event *event)
 
 /* --- checkpoints ------------------------------------------------------------------------------ */
 
-/* `who`: the hash of its host name, or the uid of its task. */
+/* Returns the key of a shard. `who` is the hash of the process's host name, or the uid of its task. */
 static uint64_t shard_key(obj_id jobset, int32_t attempt, uint64_t who, int64_t step)
 {
     uint64_t key = hash_mix(jobset ^ hash_mix((uint64_t)attempt));
@@ -145,7 +145,8 @@ void oracle_saved(struct world *world, const struct process *process)
                     shard_key(process->jobset, process->writes_as, whose[i], process->saved_step), &present);
 }
 
-/* The process of a spare that took a rank of a shrunk world does not know its host name. */
+/* Returns whether the task saved a shard of this step. The process of a spare that took a rank of a shrunk
+ * world does not know its host name, so its task's uid counts too. */
 static bool has_saved(const struct world *world, const struct task *task, int32_t attempt, int64_t step)
 {
     obj_id jobset = task->job->jobset->uid;
@@ -165,7 +166,8 @@ static struct committed *committed_of(struct world *world, obj_id jobset)
     return committed;
 }
 
-/* Every rank that counts has a shard of this very step, saved by a process of this very attempt. */
+/* Checks that every member rank has a shard of exactly this step, saved by a process of exactly this
+ * attempt. */
 static void check_commit(struct world *world, const struct jobset *jobset, int32_t attempt_before)
 {
     const struct checkpoint_state *checkpoint = &jobset->checkpoint;
@@ -174,13 +176,13 @@ static void check_commit(struct world *world, const struct jobset *jobset, int32
                    STR_FORMAT ": attempt %d committed a checkpoint while attempt %d is current",
                    STR_ARG(jobset->key), checkpoint->committed_attempt, attempt_before);
     if (checkpoint->committed_attempt != jobset->attempt)
-        return; /* the same event ended that attempt: its ranks are gone */
+        return; /* the same event ended that attempt, and its ranks no longer exist */
     for (uint32_t i = 0; i < jobset->job_count; i++) {
         const struct job *job = jobset->jobs[i];
         for (size_t t = 0; job && t < job->tasks.len; t++) {
             const struct task *task = job->tasks.items[t];
             if (!task->joined || task->state == TASK_FAILED || task->attempt != jobset->attempt)
-                continue; /* of a dying checkpoint only survivors are members */
+                continue; /* only survivors are members of a dying checkpoint */
             if (!has_saved(world, task, checkpoint->committed_attempt, checkpoint->committed_step))
                 world_fail(world, TORTURE_SAFETY,
                            STR_FORMAT ": step %lld is committed, but " STR_FORMAT " has not saved it",
@@ -215,13 +217,14 @@ static void check_checkpoints(struct world *world)
 
 /* --- the log ---------------------------------------------------------------------------------- */
 
-/* A planted bug that changes what a step does is to be seen by what it does. */
+/* Returns whether a replay must give the same state. PLANT_IGNORE_RESERVATION changes steps, and must be
+ * caught by their effects instead. */
 static bool replays_alike(const struct world *world)
 {
     return world->options.plant != PLANT_IGNORE_RESERVATION;
 }
 
-/* Nothing may wait for a later event that this one has made possible. */
+/* Checks that nothing which this event has made possible waits for a later event. */
 static void check_settled(struct world *world, const struct event *event)
 {
     const struct core *core = world->controller.core;
@@ -255,8 +258,8 @@ void oracle_applied(struct world *world, const struct event *event, const struct
     vec_push(&world->digests, compared ? core_digest(core) : 0);
 }
 
-/* An applied record may have been told to a client: it must still be there, byte for byte. Records that were
- * durable but not applied are applied now. */
+/* Checks that every applied record is still in the log, byte for byte, because a client may know of it.
+ * Records that were durable but not applied count as applied now. */
 static void check_log(struct world *world)
 {
     const struct sim_disk *disk = &world->disk;

@@ -1,13 +1,14 @@
-/* oracle_objects.c - what must never be of stored objects, queues and readiness, seen from outside: each
- * figure that the core shows is counted anew from what its readers see, and what was before an event is
- * compared with what is after it. */
+/* oracle_objects.c - invariants of stored objects, queues and readiness, seen from outside. Each figure that
+ * the core shows is counted again from what its readers see, and the state before an event is compared with
+ * the state after it. */
 #include "sim/world.h"
 
 #include <string.h>
 
 /* --- finalizers --------------------------------------------------------------------------------- */
 
-/* A finalizer that the control plane itself takes away says nothing about a user's hold. */
+/* Returns whether a user's finalizer holds the object. Finalizers that the control plane removes itself do
+ * not count. */
 static bool is_held(const struct doc *document)
 {
     const struct doc *list = doc_path(document, "metadata", "finalizers", NULL);
@@ -38,7 +39,7 @@ static void note_all_held(struct world *world)
             vec_push(&world->held, store->jobsets.items[i]->uid);
 }
 
-/* Only a write to an object takes its finalizers away. */
+/* Checks that only a write to an object removes its finalizers. */
 static void check_held(struct world *world, const struct event *event)
 {
     const struct core *core = world->controller.core;
@@ -64,7 +65,7 @@ static void check_owners(struct world *world, struct str key, const struct doc *
         obj_id uid = 0;
         bool counts = kind == OBJECT_JOBSET || object_kind_info(kind);
         if (!counts || kind == OBJECT_EVENT || kind == OBJECT_WORKLOAD || kind == OBJECT_NODE)
-            continue; /* Jobs and Pods are looked for by name */
+            continue; /* Jobs and Pods are identified by name */
         uid_parse(doc_str(doc_get(reference, "uid"), STR("")), &uid);
         if (!object_find_uid(core_objects(core), uid) && !jobs_find_uid(core_jobs(core), uid))
             world_fail(world, TORTURE_SAFETY, STR_FORMAT " outlives its owner " STR_FORMAT, STR_ARG(key),
@@ -146,7 +147,7 @@ struct usage_recount {
 static void add_workload(void *context, const struct workload *workload)
 {
     struct usage_recount *usage = context;
-    /* A preemptor is shown to have nothing until its victims, which still have it, have ended. */
+    /* A preemptor is shown to use no quota until its victims, which still use it, have ended. */
     const struct workload_condition *quota = &workload->conditions[WORKLOAD_QUOTA_RESERVED];
     bool books = workload->state == WORKLOAD_HOLDING
                      ? quota->present && quota->status
@@ -213,7 +214,8 @@ static void note_kept(void *context, const struct workload *workload)
     }
 }
 
-/* Chips that lay free for a preemptor which waits still, and has waited on end, were given to nobody else. */
+/* Checks that free chips reserved for a preemptor were not given to others while the preemptor has waited
+ * without a break. */
 static void check_kept(struct world *world, const struct event *event)
 {
     const struct core *core = world->controller.core;
@@ -233,7 +235,7 @@ static void check_kept(struct world *world, const struct event *event)
 
 /* --- readiness ---------------------------------------------------------------------------------- */
 
-/* A task without containers has no probe, so it is ready as long as it runs. */
+/* Checks that a task without containers, and thus without probes, is ready while it runs. */
 static void check_ready(void *context, const struct task *task)
 {
     if (task->state == TASK_RUNNING && task->container_count == 0 && !task->ready)

@@ -1,11 +1,11 @@
-/* plant.c - bugs that are planted around the driver, to see that they are caught: in what it hands to its
- * ports and what the ports hand to it, and in the core between two steps. */
+/* plant.c - bugs planted around the driver, to verify that they are caught: in calls between the driver and
+ * its ports, and in the core between two steps. */
 #include "core/gang/trial.h"
 #include "sim/world.h"
 
 /* --- around a step ---------------------------------------------------------------------------- */
 
-/* PLANT_FORGET_RELEASE: the chips of the first task that is reported ended stay taken. */
+/* PLANT_FORGET_RELEASE: the chips of the first task that is reported as ended stay taken. */
 static void keep_chips(struct world *world, const struct event *event)
 {
     struct planted *planted = &world->controller.planted;
@@ -38,7 +38,7 @@ static void find_deleted(void *context, const struct object *object)
         *(const struct object **)context = object;
 }
 
-/* PLANT_QUOTA_TWICE, PLANT_SKIP_FINALIZER: as if the step had done so. */
+/* PLANT_QUOTA_TWICE, PLANT_SKIP_FINALIZER: change the state as if the step had done so. */
 static void undo_some(struct world *world)
 {
     struct core *core = world->controller.core;
@@ -54,7 +54,7 @@ static void undo_some(struct world *world)
         doc_unset(doc_get(deleted->document, "metadata"), "finalizers");
 }
 
-/* PLANT_IGNORE_RESERVATION: during a step rooms of preemptors are kept for nobody. */
+/* PLANT_IGNORE_RESERVATION: hides the reservations of preemptors during a step. */
 static void hide_rooms(struct world *world)
 {
     struct job_store *store = (struct job_store *)core_jobs(world->controller.core);
@@ -108,8 +108,8 @@ static struct lease_hold *hold_of(struct world *world)
     return (struct lease_hold *)core_lease_hold(world->controller.core);
 }
 
-/* PLANT_FORGET_HOLD: what the controller before granted is not there when the driver opens and leases begin.
- * Its first look at the clock after that is the sessions'. */
+/* PLANT_FORGET_HOLD: hides the hold that the previous controller granted when the driver opens and leases
+ * begin. The first reading of the clock after that is by the sessions. */
 void plant_hide_hold(struct world *world)
 {
     struct planted *planted = &world->controller.planted;
@@ -130,7 +130,7 @@ void plant_show_hold(struct world *world)
 
 /* --- around a message ------------------------------------------------------------------------- */
 
-/* PLANT_LOSE_READINESS: everything else of the reports arrives. */
+/* PLANT_LOSE_READINESS: everything else in the reports arrives. */
 static void lose_readiness(struct world *world, struct reports *reports)
 {
     for (size_t i = 0; world->options.plant == PLANT_LOSE_READINESS && i < reports->count; i++)

@@ -1,6 +1,6 @@
 /* process.c - the shims of tasks and their processes: they start late, step, save shards, fail, ignore
- * SIGTERM, and die by the fence whether their agent lives or not. What a process does stands in its
- * command: sim RUN_MS FAIL_PPM STEP_MS CHECKPOINT_EVERY (spec.c). */
+ * SIGTERM, and die by the fence whether their agent lives or not. The command of a process defines its
+ * behaviour: sim RUN_MS FAIL_PPM STEP_MS CHECKPOINT_EVERY (spec_pod.c). */
 #include "sim/world.h"
 
 #include <signal.h>
@@ -40,7 +40,8 @@ void process_free(struct process *process)
     mem_free(process);
 }
 
-/* Somebody up the stack may still look at it: it goes with the event of the world. */
+/* Removes a process from its machine. Callers may still refer to it, so it is freed after the world's
+ * event. */
 static void bury(struct world *world, struct sim_machine *machine, size_t index)
 {
     vec_push(&world->buried, machine->processes.items[index]);
@@ -65,7 +66,7 @@ void process_forget(struct world *world, struct sim_machine *machine, obj_id tas
 
 /* --- time ------------------------------------------------------------------------------------- */
 
-/* When the shim acts on the fence, in true time; INT64_MAX: no fence. */
+/* Returns the true time at which the shim acts on the fence; INT64_MAX if there is none. */
 static int64_t fence_due(const struct world *world, const struct sim_machine *machine)
 {
     if (!machine->fence_boot_ns || world->options.plant == PLANT_SKIP_FENCE)
@@ -178,7 +179,7 @@ static int64_t argument(const struct process *process, size_t i, int64_t fallbac
     return value;
 }
 
-/* Whether a process has no end of its own: a sidecar, or a main container that always runs again. */
+/* Returns whether a process never ends by itself: a sidecar, or a main container that always restarts. */
 static bool runs_for_ever(const struct process *process)
 {
     const struct container_launch *container = container_of_process(process);
@@ -186,7 +187,8 @@ static bool runs_for_ever(const struct process *process)
                          (container->role == CONTAINER_MAIN && container->restart == RERUN_ALWAYS));
 }
 
-/* All ranks of some JobSets can rejoin, none of others, and some ranks of a few. */
+/* Draws whether a process can rejoin: all ranks of some JobSets can, none of others, and some ranks of a
+ * few. */
 static bool draw_rejoin(struct world *world, const struct process *process)
 {
     uint32_t share = (uint32_t)(hash_mix(process->jobset ^ world->options.seed) % 1000000);
@@ -207,7 +209,8 @@ static void draw_life(struct world *world, struct process *process)
     int64_t run_ns = argument(process, 1, 1000) * NS_PER_MS;
     process->can_rejoin = process->container == 0 && draw_rejoin(world, process);
     process->spare = is_spare(process);
-    if (!process->can_rejoin) /* else all ranks end at about the same time: there is more to rejoin */
+    /* otherwise all ranks end at about the same time, so that more of them rejoin */
+    if (!process->can_rejoin)
         run_ns = world_draw(world, run_ns / 2, run_ns);
     if (container && container->role == CONTAINER_INIT)
         run_ns = world_draw(world, 0, run_ns / 4);
@@ -242,7 +245,8 @@ static uint64_t own_name_hash(const struct task_launch *launch)
     return hash64(launch->jobset, launch->name.data, launch->name.len);
 }
 
-/* The launcher keeps one record a container: a new run takes the place of the one before. */
+/* Removes the record of the container's previous run. Returns false if the launcher knows this run already,
+ * or the previous one lives. */
 static bool make_room(struct world *world, struct sim_machine *machine, obj_id task, uint32_t container,
                       uint32_t run)
 {
@@ -331,11 +335,11 @@ static void say(struct world *world, struct sim_machine *machine, struct process
     machine_event(world, machine, &event);
 }
 
-/* The kernel closes the connections of a process that died: its peers notice, if the network lets them, and
- * say so. */
+/* The kernel closes the connections of a dead process. Its peers notice, if the network allows, and report
+ * it. */
 static void tell_peers(struct world *world, const struct sim_machine *machine, const struct process *dead)
 {
-    bool left = dead->exit_code == 0; /* with a goodbye */
+    bool left = dead->exit_code == 0; /* it said goodbye */
     if (!dead->joined || dead->spare || left || !net_reachable(world, machine))
         return;
     for (uint32_t m = 0; m < world->swarm.machines; m++) {
@@ -381,9 +385,10 @@ void process_welcome(struct world *world, struct sim_machine *machine, uint64_t 
     }
 }
 
-/* Finds the name that goes with the rank that a spare is told of. The rank table of its start says so if no
- * replicas were away then, and none are now: two worlds of the same size may lack different replicas. A
- * process that is told again before it has gone on keeps the rank that it was to have. */
+/* Returns the hash of the host name for the rank that a spare is told to take. The rank table of the spare's
+ * start has it if no replicas were away then and none are now, because two worlds of the same size may lack
+ * different replicas. A process that is told again before it has rejoined keeps the name that it was to
+ * have. */
 static uint64_t told_name(const struct process *spare, uint32_t full_world)
 {
     const struct gang_rank_table *rank_table = &spare->launch.rank_table;
@@ -396,9 +401,9 @@ static uint64_t told_name(const struct process *spare, uint32_t full_world)
 }
 
 #define REJOIN_SLOW_NS (40 * NS_PER_SECOND)
-#define STAND_NS       (30 * NS_PER_SECOND) /* where it has saved, as libphalanx does */
+#define STAND_NS       (30 * NS_PER_SECOND) /* how long it waits where it has saved, as libphalanx does */
 
-/* The process rejoins after a while; until then it goes on under the attempt that it has. */
+/* Schedules the rejoin. Until then the process continues under its present attempt. */
 void process_rejoin(struct world *world, struct sim_machine *machine, uint64_t client,
                     const struct task_rejoin *order)
 {
@@ -426,7 +431,7 @@ void process_rejoin(struct world *world, struct sim_machine *machine, uint64_t c
     }
 }
 
-/* A spare becomes the rank that it was told of. */
+/* Makes a spare the rank that it was told to take. */
 static void take_rank(struct world *world, struct process *process)
 {
     process->spare = false;
@@ -445,7 +450,8 @@ static bool dumps_with(const struct process *process, const struct process *othe
            other->attempt == process->attempt && other->dump_world > 0;
 }
 
-/* All that it takes have met: the newest step that any of them holds is whole, or is not. */
+/* Ends a dying checkpoint once all its ranks have met: the newest step that any of them holds is saved by
+ * all, or the checkpoint fails. */
 static void dump(struct world *world, struct process *process)
 {
     uint32_t met = 0;
@@ -479,7 +485,7 @@ static void dump(struct world *world, struct process *process)
         }
 }
 
-/* The process goes on from the step that it holds in memory. */
+/* Continues under the new attempt, from the step in memory. */
 static void rejoin(struct world *world, struct sim_machine *machine, struct process *process)
 {
     CHECK(process->told_attempt > process->attempt);
@@ -502,7 +508,7 @@ static void rejoin(struct world *world, struct sim_machine *machine, struct proc
     if (process->dump_world == 0)
         return;
     if (!world->healing && !process->stopping)
-        process->ends_ns = INT64_MAX; /* it waits for its end */
+        process->ends_ns = INT64_MAX; /* its end is up to the controller */
     dump(world, process);
 }
 
@@ -519,7 +525,8 @@ void process_fenced_client(struct world *world, struct sim_machine *machine, uin
     }
 }
 
-/* Some steps find that the state is no good. No draw: a seed without such steps is what it was. */
+/* Returns whether this step finds its state damaged. Uses no random draw, so seeds without such steps are
+ * unchanged. */
 static bool finds_damage(const struct world *world, const struct process *process)
 {
     uint64_t numbers[] = {process->task, (uint64_t)process->attempt, (uint64_t)process->step};
@@ -532,7 +539,7 @@ static bool steps_with(const struct process *process, const struct process *othe
            other->attempt == process->attempt && other->joined && !other->spare;
 }
 
-/* The first step that none of them has made. */
+/* Makes the ranks agree to save at the first step that none of them has made. */
 static void agree(struct world *world, const struct process *process)
 {
     int64_t newest = -1;
@@ -560,7 +567,8 @@ void process_drain(struct world *world, struct sim_machine *machine, uint64_t cl
     }
 }
 
-/* For some heartbeats each of some machines is slow; a rank's own work takes longer there. */
+/* Returns whether the machine is slow at present. For some heartbeats at a time some machines are, and a
+ * rank's own work takes longer there. */
 static bool is_slow(const struct world *world, const struct sim_machine *machine)
 {
     int64_t spell_ns = 4 * NS_PER_SECOND + 5 * world->swarm.heartbeat_ns;
@@ -634,7 +642,7 @@ void process_act(struct world *world, const struct sim_event *event)
     } else if (process->state == PROCESS_RUNNING && process->due_ns <= world->now_ns) {
         make_step(world, machine, process);
     }
-    if (process_lives(process)) /* it may be buried, but then it is dead */
+    if (process_lives(process)) /* a buried process is dead */
         process_arm(world, machine, process);
 }
 

@@ -1,5 +1,5 @@
-/* reach.c - what of the recovery ladder a run has come to: what no run reaches is not tested by it.
- * Decisions are seen where the ladder keeps them; of several in one event the newest counts. */
+/* reach.c - counts the parts of the recovery ladder that a run has reached: what no run reaches is not
+ * tested. Decisions are read where the ladder keeps them; of several in one event the newest counts. */
 #include "sim/world.h"
 
 #include <string.h>

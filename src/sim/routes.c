@@ -1,13 +1,13 @@
-/* routes.c - ranks whose chips forward by the routing tables of their slice, as tasks with
- * libphalanx_fabric do: they open sessions, load the tables that they are told, and say so at once, late,
- * twice, or never. What their chips truly have is what Drained is judged by. */
+/* routes.c - ranks whose chips forward by the routing tables of their slice, as tasks with libphalanx_fabric
+ * do. Ranks open sessions, load the tables that they receive, and report this at once, late, twice, or never.
+ * The tables that their chips truly have decide whether a Drained switch is free. */
 #include "sim/world.h"
 
 #include "base/hash.h"
 #include "base/units.h"
 #include "core/slice/slice.h"
 
-/* The switches that tables of this name avoid: "4x4x8 without x5,y3". */
+/* Returns the switches that tables with this name avoid, such as "4x4x8 without x5,y3". */
 static uint64_t switches_without(struct str name)
 {
     uint64_t without = 0;
@@ -50,7 +50,7 @@ void routes_say(struct world *world, struct sim_machine *machine, struct process
 
 /* --- what it is told ------------------------------------------------------------------------------------ */
 
-/* Ranks differ: some look at their tables between long steps, and some never. */
+/* Draws the delay of a rank: some check for tables only between long steps, and some never. */
 static int64_t draw_delay(struct world *world)
 {
     if (world->healing)
@@ -111,7 +111,7 @@ static void set(struct process *process, const struct rank_routes *routes)
     process->routes.said = *routes;
 }
 
-/* Says what its chips have now: at times twice, or an older word behind it. */
+/* Reports the tables that its chips have now; at times twice, or with an older report after it. */
 static void say_loaded(struct world *world, struct sim_machine *machine, struct process *process)
 {
     routes_say(world, machine, process);
@@ -123,8 +123,8 @@ static void say_loaded(struct world *world, struct sim_machine *machine, struct 
     }
 }
 
-/* The switches over which a rank's chips see others than they should, in some sessions: until somebody puts
- * the wires right. From the numbers alone, so that worlds without any go on as if there were none. */
+/* Returns the switches over which a rank's chips see wrong neighbours in this session, until the wires are
+ * put right. Derived from the numbers alone, so worlds without wrong wires are unchanged. */
 static uint64_t wires_of(const struct world *world, const struct process *process, uint64_t session)
 {
     uint64_t draw = hash_mix(session ^ process->task << 20);
@@ -136,7 +136,7 @@ static uint64_t wires_of(const struct world *world, const struct process *proces
     return wrong;
 }
 
-/* The rank says over which switches it sees other chips than it should; some time later over none. */
+/* Reports the switches over which the rank sees wrong neighbours; some time later, that there are none. */
 static void say_wires(struct world *world, struct sim_machine *machine, struct process *process,
                       uint64_t wrong)
 {
@@ -171,16 +171,18 @@ void routes_act(struct world *world, struct sim_machine *machine, struct process
         if (next.wrong)
             routes->act_ns = world->now_ns + (int64_t)(1 + next.wrong % 7) * NS_PER_SECOND;
         if (world_chance(world, 50000))
-            routes->act_ns = world->now_ns + world_draw(world, 1, 5000) * NS_PER_MS; /* it closes then */
+            /* then it closes the session */
+            routes->act_ns = world->now_ns + world_draw(world, 1, 5000) * NS_PER_MS;
     } else if (next.tables > 0) {
         next = (struct rank_routes){.session = next.session};
         set(process, &next);
         routes_say(world, machine, process);
-        routes->act_ns = world->now_ns + world_draw(world, 1, 5000) * NS_PER_MS; /* and opens another one */
+        /* then it opens another session */
+        routes->act_ns = world->now_ns + world_draw(world, 1, 5000) * NS_PER_MS;
     }
 }
 
-/* In another attempt it opens another session, at once or later. */
+/* Opens another session in another attempt, at once or later. */
 void routes_rejoined(struct world *world, struct sim_machine *machine, struct process *process)
 {
     struct sim_routes *routes = &process->routes;
@@ -238,7 +240,7 @@ static const struct given_tables *find_given(const struct world *world, uint64_t
     return NULL;
 }
 
-/* No number stands for two tables, in all lives of the log. */
+/* Checks that no number was given to two different tables, in all lives of the log. */
 static void judge_numbers(struct world *world, const struct slices *slices)
 {
     for (size_t i = 0; i < slices->list.len; i++) {

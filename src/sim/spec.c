@@ -1,4 +1,4 @@
-/* spec.c - cluster files and JobSets at random: every feature that the core acts on, small numbers, short
+/* spec.c - random cluster files and JobSets: every feature that the core acts on, small numbers, short
  * times. */
 #include "sim/world.h"
 

@@ -1,5 +1,5 @@
-/* spec_ladder.c - JobSets that can climb the whole ladder: one world of ranks that step together, speak
- * libphalanx, run for long and may restart often. Everything else about them is at random. */
+/* spec_ladder.c - JobSets that can climb the whole ladder: one world of ranks that step together, use
+ * libphalanx, run for long and may restart often. Everything else about them is random. */
 #include "sim/world.h"
 
 #include "doc/json.h"

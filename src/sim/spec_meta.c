@@ -1,5 +1,5 @@
-/* spec_meta.c - metadata at random: queue labels, topology annotations, finalizers, owners that live, are
- * gone or never were. */
+/* spec_meta.c - random metadata: queue labels, topology annotations, finalizers, and owners that exist, were
+ * deleted or never existed. */
 #include "sim/world.h"
 
 #include "doc/json.h"
@@ -25,7 +25,7 @@ static void put_labels(struct world *world, struct json_writer *json)
     json_end_object(json);
 }
 
-/* The ladder in many forms; wrong ones are refused. */
+/* Writes a random recovery ladder; invalid ones are refused. */
 static void put_recovery(struct world *world, struct json_writer *json)
 {
     static const char *const rungs[] = {
@@ -71,7 +71,7 @@ static void put_annotations(struct world *world, struct json_writer *json, enum 
         if (world_chance(world, 300000))
             json_pair_text(json, "phalanx.dev/spare-kind", "cold");
     }
-    if (kind != OBJECT_POD && world_chance(world, 400000)) /* what does not fit is refused */
+    if (kind != OBJECT_POD && world_chance(world, 400000)) /* values that do not fit are refused */
         json_pair_text(json, "phalanx.dev/replica-size", world_chance(world, 700000) ? "1" : "2");
     if (kind == OBJECT_JOB && world_chance(world, 200000))
         json_pair_text(json, "kueue.x-k8s.io/job-min-parallelism", "1");

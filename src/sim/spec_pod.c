@@ -1,11 +1,11 @@
-/* spec_pod.c - specs of pods at random: init containers and sidecars, probes, restarts in place, ConfigMaps
- * and Secrets that may not exist (yet). */
+/* spec_pod.c - random specs of pods: init containers and sidecars, probes, restarts in place, ConfigMaps and
+ * Secrets that may not exist (yet). */
 #include "sim/world.h"
 
 #include "doc/json.h"
 #include "base/units.h"
 
-/* sim RUN_MS FAIL_PPM STEP_MS CHECKPOINT_EVERY: what process.c makes of it. */
+/* Writes a command for process.c: sim RUN_MS FAIL_PPM STEP_MS CHECKPOINT_EVERY. */
 void spec_command(struct world *world, struct json_writer *json)
 {
     bool joins = world_chance(world, world->swarm.rejoin_ppm ? 850000 : 500000);
@@ -72,7 +72,7 @@ static void put_probes(struct world *world, struct json_writer *json)
         put_hook(world, json);
 }
 
-/* The variables refer to objects that client_objects.c makes. */
+/* Writes environment variables that refer to objects of client_objects.c. */
 static void put_env(struct world *world, struct json_writer *json)
 {
     bool map = world_chance(world, 500000);

@@ -83,8 +83,8 @@ static void draw_features(struct swarm *swarm, struct rng *rng)
     swarm->block_admission = rng_chance(rng, 300000);
 }
 
-/* Three worlds of five are about the ladder: most JobSets can climb it, processes can rejoin, and faults
- * leave time for it. Drawn from a sequence of its own, so that the others stay what they were. */
+/* Makes three worlds of five about the ladder: most JobSets can climb it, processes can rejoin, and faults
+ * leave time for it. Uses a separate sequence, so that the other options of a seed do not change. */
 static void draw_ladder(struct swarm *swarm, uint64_t seed)
 {
     struct rng rng;
@@ -102,7 +102,7 @@ static void draw_ladder(struct swarm *swarm, uint64_t seed)
     swarm->task_fail_ppm = 20000;
 }
 
-/* Gives one world of four planned restarts of the controller, by draws of its own. */
+/* Gives one world of four planned restarts of the controller, by a separate draw. */
 static void draw_holds(struct swarm *swarm, uint64_t seed)
 {
     struct rng rng;
@@ -111,9 +111,9 @@ static void draw_holds(struct swarm *swarm, uint64_t seed)
         swarm->weights[FAULT_HOLD] = (uint32_t)rng_range(&rng, 2, 10);
 }
 
-/* Gives one world of eight backups that are put back, by draws of its own. Not where the leases may be held:
- * a hold of the lost part is not waited for. Nor where the clock of the controller may go back, since the
- * epochs follow it. */
+/* Gives one world of eight restored backups, by a separate draw. Worlds with lease holds have none, because a
+ * hold in the lost part of the log is not waited for. The controller's clock does not jump in these worlds,
+ * because epochs follow it. */
 static void draw_restores(struct swarm *swarm, uint64_t seed)
 {
     struct rng rng;
@@ -124,12 +124,12 @@ static void draw_restores(struct swarm *swarm, uint64_t seed)
     swarm->weights[FAULT_CLOCK_JUMP] = 0;
 }
 
-/* Draws the driver's limits, small enough to be reached, and a slow or failing log, by draws of its own. */
+/* Draws the driver's limits, small enough to be reached, and a slow or failing log, by a separate draw. */
 static void draw_driver(struct swarm *swarm, uint64_t seed)
 {
     struct rng rng;
     rng_seed(&rng, seed ^ UINT64_C(0x647269766572));
-    /* A disk that takes a few records a second could not keep a single lease. */
+    /* A disk that writes only a few records a second could not keep a single lease. */
     bool slow = swarm->sync_max_ns > 50 * NS_PER_MS;
     swarm->turn_records_max = (uint32_t)(slow ? PICK(&rng, 0, 0, 8, 16) : PICK(&rng, 0, 0, 1, 2, 5));
     swarm->turn_bytes_max = (uint32_t)(slow ? PICK(&rng, 0, 0, 16384) : PICK(&rng, 0, 0, 0, 1, 4096));
@@ -144,7 +144,7 @@ static void draw_driver(struct swarm *swarm, uint64_t seed)
     swarm->sync_fail_ppm = (uint32_t)PICK(&rng, 0, 0, 2000, 50000);
 }
 
-/* Makes one world of eight a pod with optical switches, by draws of its own. */
+/* Makes one world of eight a pod with optical switches, by a separate draw. */
 static void draw_pod(struct swarm *swarm, uint64_t seed)
 {
     struct rng rng;
@@ -157,15 +157,15 @@ static void draw_pod(struct swarm *swarm, uint64_t seed)
     swarm->racks = 1;
     swarm->chips = 4;
     swarm->spares = 0;
-    /* The other limits are drawn for a dozen machines: those of a pod say more in the same time. */
+    /* The other limits are drawn for a dozen machines; a pod's machines report more in the same time. */
     swarm->queue_bytes_max *= 8;
     swarm->turn_records_max *= 4;
     swarm->sync_max_ns = swarm->sync_max_ns < 50 * NS_PER_MS ? swarm->sync_max_ns : 50 * NS_PER_MS;
 }
 
-/* Makes two pods of three worlds of whole cubes: a slice of them needs 16 machines that work, so faults of
- * machines are rare, nothing but JobSets of slices is there, and they run for long enough to see switches
- * come and go. By draws of its own. */
+/* Makes two of three pods worlds of whole cubes, by a separate draw. A slice of whole cubes needs 16 working
+ * machines. So faults of machines are rare, all JobSets use slices, and these run long enough to see switches
+ * fail and return. */
 static void draw_whole_cubes(struct swarm *swarm, uint64_t seed)
 {
     struct rng rng;

@@ -1,8 +1,8 @@
-/* switches.c - optical switches of the simulated world: they answer, stop, lie, answer late, twice, or for
- * another request, and lose their circuits. What they hold is looked at by an oracle of its own.
+/* switches.c - optical switches of the simulated world. They answer, stop, lie, answer late, twice, or for
+ * another request, and lose their circuits. A separate oracle checks the circuits that they hold.
  *
- * A request is on its way for a while, is carried out, and its answer is on its way again; both are lost with
- * the controller. A switch never carries out an older request after a newer one (core/words/switch.h).
+ * A request takes a while to arrive, is carried out, and its answer takes a while to return; both are lost
+ * with the controller. A switch never carries out an older request after a newer one (core/words/switch.h).
  */
 #include "sim/world.h"
 
@@ -41,7 +41,7 @@ static void drop_request(struct world *world, size_t at)
 
 /* --- the oracle ----------------------------------------------------------------------------------------- */
 
-/* Whether a connected slice needs the circuit, by the ports of a pod of up to 64 cubes. */
+/* Returns whether a connected slice needs the circuit; ports are those of a pod of up to 64 cubes. */
 static bool is_needed(const struct world *world, uint32_t which, struct circuit circuit)
 {
     const struct slices *slices = core_slices(world->controller.core);
@@ -96,7 +96,7 @@ void sim_switches_judge_start(struct world *world, const struct task *task)
 
 /* --- a request ------------------------------------------------------------------------------------------ */
 
-/* Where slices are to run for a while, few of the 48 answers go wrong. */
+/* Draws whether something goes wrong. Rare in worlds of whole cubes, where a slice needs 48 answers. */
 static bool goes_wrong(struct world *world, uint32_t ppm)
 {
     return !world->healing && world_chance(world, world->swarm.whole_ppm ? ppm / 10 : ppm);
@@ -130,7 +130,7 @@ static bool minus_is_free(const struct sim_switch *one, uint16_t minus)
     return true;
 }
 
-/* Carries out the first so many changes; returns whether all of them went well. */
+/* Carries out the first `count` changes. Returns whether all succeeded. */
 static bool change(struct sim_switch *one, const struct sim_request *request, size_t count)
 {
     bool all = true;
@@ -160,7 +160,7 @@ static void carry_out(struct world *world, uint32_t which, uint64_t id)
     bool lies = goes_wrong(world, 20000);
     bool breaks_off = goes_wrong(world, 20000);
     if (request->operation < one->newest || (goes_wrong(world, 10000))) {
-        drop_request(world, at); /* the host has given it up; or nobody ever answers */
+        drop_request(world, at); /* the host has abandoned it, or no answer ever arrives */
         return;
     }
     one->newest = request->operation;
@@ -201,8 +201,8 @@ static void answer(struct world *world, uint32_t which, uint64_t id)
 
 /* --- breaking and coming back --------------------------------------------------------------------------- */
 
-/* A controller looks at a switch after its first request to it, and whenever its health has changed since
- * (host/fabric/desk.h). */
+/* Reports the health of a switch. A controller inspects a switch after its first request to it, and receives
+ * each later change (host/fabric/desk.h). */
 static void tell_health(struct world *world, uint32_t which)
 {
     const struct sim_switch *one = switch_at(world, which);
@@ -222,7 +222,7 @@ static void tell_health(struct world *world, uint32_t which)
     controller_switch_spoke(world);
 }
 
-/* A port of a cube loses its light, for a while. */
+/* Takes the light of a cube's port for a while. */
 static void darken_one(struct world *world)
 {
     uint32_t which = (uint32_t)world_draw(world, 0, POD_SWITCHES - 1);
@@ -243,7 +243,7 @@ static void light_all(struct world *world, uint32_t which)
     tell_health(world, which);
 }
 
-/* Whether a slice of whole cubes runs that is routed around the switch. */
+/* Returns whether a slice of whole cubes runs that is routed around the switch. */
 static bool runs_without(const struct slices *slices, uint32_t which)
 {
     for (size_t i = 0; i < slices->list.len; i++) {
@@ -281,7 +281,7 @@ void sim_switches_maintain(struct world *world)
     client_drain(world, cube, shown->name, on);
 }
 
-/* UINT64_MAX: there is no core now, and what was in its memory alone is unknown. */
+/* Returns the core's newest request, or UINT64_MAX if there is no core and its memory is lost. */
 static uint64_t newest_request(const struct world *world)
 {
     const struct core *core = world->controller.core;
@@ -310,7 +310,7 @@ static void break_one(struct world *world)
         world_after(world, world_draw(world, 1, down_max_s) * NS_PER_SECOND, SIM_SWITCH, which, 0,
                     SIM_RESTORE);
     }
-    /* A running slice can do without one switch: the next one breaks when most are well again. */
+    /* A running slice can do without one switch, so the next one breaks when most have returned. */
     bool rare = world->swarm.whole_ppm && world_chance(world, 800000);
     world_after(world, world_draw(world, rare ? 6000 : 500, 20000) * NS_PER_MS, SIM_SWITCH, 0, 0, SIM_BREAK);
 }

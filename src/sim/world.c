@@ -2,7 +2,7 @@
 
 #include "base/units.h"
 
-/* The second phase may take so long in virtual time: a retry's back-off is up to ten minutes (batch.c). */
+/* Limit of the second phase in virtual time: a retry's back-off is up to ten minutes (batch.c). */
 #define HEAL_MAX_NS   (7200 * NS_PER_SECOND)
 #define HEAL_CHECK_NS (2 * NS_PER_SECOND)
 enum { HEAL_EVENTS_MAX = 3000000 };
@@ -79,7 +79,7 @@ bool world_failed(const struct world *world)
 void world_fail(struct world *world, enum torture_result result, const char *format, ...)
 {
     if (world_failed(world))
-        return; /* the first one is the cause */
+        return; /* the first failure is the cause */
     world->outcome->result = result;
     va_list args;
     va_start(args, format);
@@ -176,7 +176,7 @@ static void dispatch(struct world *world, const struct sim_event *event)
     }
 }
 
-/* One event; false: none is left. */
+/* Handles one event. Returns false if none is left. */
 static bool advance(struct world *world)
 {
     struct heap_node *node = heap_min(&world->events);

@@ -9,7 +9,7 @@ static struct load_bound larger(struct load_bound a, struct load_bound b)
     return (unsigned __int128)a.units * b.links >= (unsigned __int128)b.units * a.links ? a : b;
 }
 
-/* Looks at both planes of every cut across one axis. A mesh has no links at its last plane. */
+/* Returns the bound of the best cut by two planes across one axis. A mesh has no links at its last plane. */
 static struct load_bound bound_by_cuts(const struct torus *torus, uint32_t axis)
 {
     uint32_t extent = torus->shape.extent[axis];

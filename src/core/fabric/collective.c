@@ -11,7 +11,7 @@ struct span {
     uint32_t first, count;
 };
 
-/* Part `i` of `n` nearly equal parts. */
+/* Returns part `i` of `n` nearly equal parts. */
 static struct span part_of(struct span whole, uint32_t i, uint32_t n)
 {
     uint64_t low = (uint64_t)whole.count * i / n, high = (uint64_t)whole.count * (i + 1) / n;
@@ -19,14 +19,14 @@ static struct span part_of(struct span whole, uint32_t i, uint32_t n)
     return (struct span){whole.first + (uint32_t)low, (uint32_t)(high - low)};
 }
 
-/* The axis that a color takes in its `turn`-th place. */
+/* Returns the axis that a color handles in turn `turn`. */
 static uint32_t axis_of(uint32_t color, uint32_t turn)
 {
     CHECK(color < COLLECTIVE_COLORS_MAX && turn < AXES);
     return (color / 2 + turn) % AXES;
 }
 
-/* A chip's place in its line along an axis, counted in the direction of the color. */
+/* Returns a chip's place in its line along an axis, counted in the direction of the color. */
 static uint32_t place_in_line(const struct torus *torus, uint32_t axis, uint32_t color, uint16_t chip)
 {
     uint32_t at = torus->at[axis][chip];
@@ -34,7 +34,7 @@ static uint32_t place_in_line(const struct torus *torus, uint32_t axis, uint32_t
     return color % 2 ? torus->shape.extent[axis] - 1u - at : at;
 }
 
-/* The chip behind another in the direction of the color, the first behind the last. */
+/* Returns the next chip in the direction of the color; the first chip follows the last. */
 static uint16_t next_in_line(const struct torus *torus, uint32_t axis, uint32_t color, uint16_t chip)
 {
     uint32_t at[AXES] = {torus->at[0][chip], torus->at[1][chip], torus->at[2][chip]};
@@ -66,7 +66,7 @@ uint32_t collective_transfers_max(const struct collective_plan *plan)
     return plan->torus->chips * (plan->op == COLLECTIVE_ALL_TO_ALL ? plan->torus->chips : plan->colors);
 }
 
-/* The span that a chip holds of a color when `turns` axes are reduced. */
+/* Returns the span of a color that a chip holds after `turns` axes are reduced. */
 static struct span span_held(const struct collective_plan *plan, uint16_t chip, uint32_t color,
                              uint32_t turns)
 {
@@ -88,8 +88,8 @@ void collective_owned(const struct collective_plan *plan, uint16_t chip, uint32_
     *ret_count = span.count;
 }
 
-/* Where a step of one direction (reducing, or gathering in the same order) lies: its axis' turn, and the step
- * along that axis. */
+/* Finds the turn to which a step belongs, and the step along that turn's axis. Steps are counted in the order
+ * of reducing, also for gathering. */
 static uint32_t turn_of(const struct collective_plan *plan, uint32_t color, uint32_t step,
                         uint32_t *ret_along)
 {
@@ -103,9 +103,9 @@ static uint32_t turn_of(const struct collective_plan *plan, uint32_t color, uint
     return turn;
 }
 
-/* Reducing, a chip at place p sends part p - s in step s, and holds part p + 1 in the end. Gathering goes
- * through the steps backwards: what reduced from p to p + 1 ends up as sums at p + 1, and parts now travel on
- * in the same direction, from part p + 1 in the first step. */
+/* Returns the transfer of a chip in a step. While reducing, a chip at place p sends part p - s in step s, and
+ * holds part p + 1 at the end. Gathering takes the steps in reverse. The sums of a transfer from p to p + 1
+ * end up at p + 1, and parts now travel in the same direction, starting with part p + 1. */
 static struct collective_transfer transfer_of(const struct collective_plan *plan, uint16_t chip,
                                               uint32_t color, uint32_t step)
 {
@@ -159,7 +159,7 @@ uint32_t collective_transfers(const struct collective_plan *plan, uint32_t step,
 
 /* --- cost -------------------------------------------------------------------------------------------- */
 
-/* Loads the links of a transfer's way; returns its hops. */
+/* Adds a transfer to the load of the links on its route, and returns the number of hops. */
 static uint32_t load_way(const struct torus *torus, const struct route *route,
                          const struct collective_transfer *transfer, uint64_t *load)
 {
@@ -176,8 +176,8 @@ static uint32_t load_way(const struct torus *torus, const struct route *route,
     return hops;
 }
 
-/* Loads the links of all transfers of a step; returns the hops of the longest way. All-to-all goes by
- * destination, because the tables lie in that order. */
+/* Adds all transfers of a step to the load of the links, and returns the hops of the longest route.
+ * All-to-all proceeds by destination, because the tables are in that order. */
 static uint32_t load_step(const struct collective_plan *plan, const struct route *route, uint32_t step,
                           struct collective_transfer *transfers, uint64_t *load)
 {

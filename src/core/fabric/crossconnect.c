@@ -85,13 +85,14 @@ struct arranger {
     const uint16_t *cubes;
     uint32_t count;
     uint16_t next_place[AXES][SLICE_CUBES_MAX];
-    uint16_t joined[AXES][POD_CUBES_MAX]; /* of the given cubes: with which most switches join them now */
-    uint16_t votes[AXES][POD_CUBES_MAX];  /* the number of these switches */
+    uint16_t joined[AXES][POD_CUBES_MAX]; /* the cube with which most switches join each given cube now */
+    uint16_t votes[AXES][POD_CUBES_MAX];  /* number of these switches */
     bool free[POD_CUBES_MAX];
     uint16_t queue[SLICE_CUBES_MAX];
 };
 
-/* Switches of an axis may differ: one that is out, or was read long ago, must not decide. */
+/* Finds the cube with which most switches of an axis join `cube`. Switches may differ, and one that is out,
+ * or was read long ago, must not decide. */
 static void count_votes(struct arranger *arranger, uint32_t axis, uint16_t cube)
 {
     uint16_t votes[POD_CUBES_MAX] = {0}, *most = &arranger->votes[axis][cube];
@@ -105,7 +106,7 @@ static void count_votes(struct arranger *arranger, uint32_t axis, uint16_t cube)
     }
 }
 
-/* Puts `cube` at a place, and cubes that are joined with it already at the places that follow. */
+/* Puts `cube` at a place, and the cubes that are joined with it already at the places that follow. */
 static void put_chain(struct arranger *arranger, struct cube_slice *slice, uint32_t place, uint16_t cube)
 {
     uint32_t first = 0, last = 0;
@@ -127,7 +128,8 @@ static void put_chain(struct arranger *arranger, struct cube_slice *slice, uint3
     CHECK(last <= arranger->count);
 }
 
-/* Returns the number of cross-connects that can stay, of those on which most switches of an axis agree. */
+/* Arranges the cubes, beginning with cubes[origin] at place 0. Returns how many can stay of the
+ * cross-connects on which most switches of an axis agree. */
 static uint32_t arrange_from(struct arranger *arranger, uint32_t origin, struct cube_slice *slice)
 {
     uint32_t kept = 0, lowest = 0;
@@ -224,7 +226,8 @@ static int check_end(const struct planner *planner, uint32_t number, enum polari
                      polarity == POLARITY_PLUS ? "plus" : "minus", cube);
 }
 
-/* Removes what occupies the end of a chosen cube; refuses if the other end belongs to a running slice. */
+/* Plans to remove the cross-connect at the end of a chosen cube. Refuses if its other end belongs to a
+ * running slice. */
 static int free_end(struct planner *planner, uint32_t number, uint32_t plus, uint32_t minus,
                     struct error *error)
 {
@@ -244,7 +247,7 @@ static int free_end(struct planner *planner, uint32_t number, uint32_t plus, uin
     return 0;
 }
 
-/* The removals of one switch in the order of plus ends, each once. */
+/* Plans the removals of one switch, each once, in the order of plus ends. */
 static int plan_removals(struct planner *planner, uint32_t number, const uint16_t *wanted,
                          struct error *error)
 {

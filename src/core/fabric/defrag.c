@@ -8,15 +8,16 @@ static const uint8_t cube_extent[AXES] = {2, 2, 4}; /* in machines */
 
 struct target {
     uint16_t cube, mask;
-    uint32_t parts, machines; /* that have to leave */
+    uint32_t parts, machines; /* jobs that must leave, and their machines */
 };
 struct search {
     const struct defrag_pod *pod;
     uint32_t on[POD_CUBES_MAX][CUBE_MACHINES]; /* parts of each cube */
     uint32_t on_count[POD_CUBES_MAX];
-    uint16_t reserved[POD_CUBES_MAX]; /* nothing may be put there: blocked, fixed, target, destinations */
-    uint32_t chain[DEFRAG_MOVES_MAX]; /* parts that have to move */
-    struct defrag_move to[DEFRAG_MOVES_MAX]; /* of the first `assigned` of them */
+    /* machines that no job may move to: blocked, fixed, target, destinations */
+    uint16_t reserved[POD_CUBES_MAX];
+    uint32_t chain[DEFRAG_MOVES_MAX];        /* parts that must move */
+    struct defrag_move to[DEFRAG_MOVES_MAX]; /* moves of the first `assigned` of them */
     uint32_t chain_count, assigned, limit;
     uint32_t steps;
     bool gave_up;
@@ -43,7 +44,8 @@ void defrag_extent(const struct slice_shape *shape, uint8_t ret_extent[AXES])
     ret_extent[2] = (uint8_t)shape->extent[2];
 }
 
-/* The masks of all places of a box in a cube, at multiples of its extents; returns how many. */
+/* Writes the masks of all places of a box in a cube, at multiples of its extents, and returns their
+ * number. */
 static uint32_t list_places(const uint8_t extent[AXES], uint16_t ret_masks[CUBE_MACHINES])
 {
     uint32_t count = 0;
@@ -73,7 +75,8 @@ static bool in_chain(const struct search *search, uint32_t part)
     return false;
 }
 
-/* Obliges the parts on these machines to move; false, with the chain as it was, if they are too many. */
+/* Obliges the parts on these machines to move. Returns false, and leaves the chain as it was, if they are too
+ * many. */
 static bool oblige_parts(struct search *search, uint32_t cube, uint16_t mask)
 {
     uint32_t before = search->chain_count;
@@ -90,7 +93,7 @@ static bool oblige_parts(struct search *search, uint32_t cube, uint16_t mask)
     return true;
 }
 
-/* Puts the moves into an order in which each finds its machines free. False: they wait for each other in a
+/* Sorts the moves so that each finds its machines free. Returns false if they wait for each other in a
  * circle. */
 static bool order_moves(struct search *search)
 {
@@ -114,7 +117,8 @@ static bool order_moves(struct search *search)
     return true;
 }
 
-/* Whether an earlier cube without jobs has the same machines left: what fails there fails here. */
+/* Returns whether an earlier cube without jobs has the same free machines. A search that failed in that cube
+ * fails in this one too. */
 static bool has_twin(const struct search *search, uint32_t cube)
 {
     for (uint32_t other = 0; other < cube && search->on_count[cube] == 0; other++)
@@ -171,7 +175,7 @@ static bool try_target(struct search *search, const struct target *target, uint3
     return found;
 }
 
-/* Cubes and their parts as the search reads them. */
+/* Fills in the cubes and their parts for the search. */
 static void prepare(struct search *search, const struct defrag_pod *pod)
 {
     search->pod = pod;
@@ -198,7 +202,7 @@ static int compare_targets(const struct target *a, const struct target *b)
                                       : 0;
 }
 
-/* All places of the shape that jobs can be moved from, in the order in which they are tried. */
+/* Lists all places of the shape that moves can free, in the order in which they are tried. */
 static uint32_t list_targets(const struct search *search, const struct slice_shape *shape,
                              struct target *ret_targets)
 {

@@ -1,16 +1,16 @@
-/* Levelling of loads: the first hop of each pair, by local search.
+/* Levels the loads of links by choosing the first hop of each pair, by local search.
  *
- * A link's cost grows exponentially with its load, so the sum of costs along a way is least where no link is
- * busier than others. Pairs are looked at destination by destination. For one destination the dimension order
- * of all chips is a tree; the cost of the way from each chip is summed up along the tree once, and each
- * source compares its six first hops by one addition each. A source moves unless the new way turns out dearer
- * once its own load has been taken away.
+ * A link's cost grows exponentially with its load, so the sum of costs along a route is least if no link is
+ * busier than others. Pairs are handled destination by destination. For one destination the dimension order
+ * of all chips is a tree. The cost of the route from each chip is summed up along the tree once, so each
+ * source compares its six first hops by one addition each. A source moves, unless the new route is more
+ * expensive once the source's own load has been removed.
  *
- * Neighbours keep their own link while it works. Rings of neighbours (all-reduce) would pay for a detour in
- * full, and the few pairs hardly help to level all-to-all.
+ * Neighbours keep their own link while it works. Rings of neighbours (all-reduce) would pay the full price of
+ * a detour, and the few pairs hardly help to level all-to-all.
  *
  * If the dead links of all cubes are alike, links at the same place of a cube have equal loads by symmetry.
- * Loads are then counted by place, and the destinations of one cube stand for all.
+ * Loads are then counted by place, and only the destinations of one cube are computed.
  */
 #include "core/fabric/internal.h"
 
@@ -18,27 +18,28 @@ enum {
     STEPS_OF_TARGET = 1024, /* steps of the cost table from load 0 to the target */
     COST_STEPS = 2 * STEPS_OF_TARGET,
     SWEEPS_MAX = 16,
-    SWEEPS_SINGLE = 3, /* of patterns that do not repeat */
+    SWEEPS_SINGLE = 3, /* for patterns that do not repeat */
     NOWHERE = 0xffff,
 };
 
 struct level {
     const struct builder *builder;
     uint64_t cost_of_step[COST_STEPS];
-    uint64_t steps_of_unit; /* of load, times 2^32 */
-    uint16_t *place;        /* [chips] that counts the loads of this chip's links */
+    uint64_t steps_of_unit; /* steps for each unit of load, times 2^32 */
+    uint16_t *place;        /* [chips] place at which the loads of a chip's links are counted */
     uint32_t *load;         /* [places * CHIP_PORTS] */
-    uint64_t *cost;         /* alike */
+    uint64_t *cost;         /* [places * CHIP_PORTS] */
     uint8_t *takes_part;
-    /* of the current destination */
-    uint16_t *next;  /* [chips] along dimension order; NOWHERE */
+    /* for the current destination */
+    uint16_t *next;  /* [chips] next chip by dimension order, or NOWHERE */
     uint32_t *link;  /* [chips] index into load */
-    uint64_t *chain; /* [chips] cost of the way to the destination */
-    uint16_t *tree;  /* chips with a way, each after the one that it leads to */
+    uint64_t *chain; /* [chips] cost of the route to the destination */
+    uint16_t *tree;  /* chips with a route, each after its next chip */
     uint32_t tree_count;
 };
 
-/* 2^24 at the target, e^20 times as much at twice the target; at least 1, so that hops are never free. */
+/* The cost is 2^24 at the target and e^20 times as much at twice the target. It is at least 1, so that hops
+ * are never free. */
 static void fill_costs(struct level *level)
 {
     enum { RATIO = 66828 }; /* e^(20/1024), times 2^16 */
@@ -74,7 +75,7 @@ static void use_places(struct level *level)
         add_load(level, link, 0);
 }
 
-/* The tree of dimension order to one destination, and the cost of the way from every chip. */
+/* Makes the tree of dimension order to one destination, and the cost of the route from every chip. */
 static void plant_tree(struct level *level, uint16_t destination, const uint8_t *row)
 {
     const struct torus *torus = level->builder->torus;
@@ -105,7 +106,7 @@ static void plant_tree(struct level *level, uint16_t destination, const uint8_t 
     CHECK(level->tree_count < torus->chips);
 }
 
-/* Lets every pair that has a way by dimension order take it. */
+/* Starts with dimension order for every pair that has a route by it. */
 static void start(struct level *level, uint16_t destination, const uint8_t *row, uint8_t *first_hops,
                   uint32_t *flow)
 {
@@ -141,8 +142,8 @@ static uint64_t cost_of_way(const struct level *level, uint16_t source, uint32_t
     return cost;
 }
 
-/* Moves one pair to its cheapest first hop, and to another one of equal cost, because such moves lead out of
- * many a local optimum. False if the pair stays. */
+/* Moves one pair to its cheapest first hop. A different hop of equal cost is preferred, because such moves
+ * lead out of many local optima. Returns false if the pair stays. */
 static bool improve(struct level *level, uint16_t source, uint16_t destination, uint8_t *first_hop)
 {
     const struct torus *torus = level->builder->torus;
@@ -178,7 +179,7 @@ static bool improve(struct level *level, uint16_t source, uint16_t destination, 
     return true;
 }
 
-/* Sources that may leave their dimension order though it works: all, or those nearest to dead links. */
+/* Chooses the sources that may leave a working dimension order: all, or those nearest to dead links. */
 static void choose_sources(struct level *level)
 {
     const struct torus *torus = level->builder->torus;

@@ -1,4 +1,4 @@
-/* Dimension order with datelines: the transit rows, before anything leads around dead links. */
+/* Dimension order with datelines: computes the transit rows, before detours around dead links. */
 #include "core/fabric/internal.h"
 
 static void count_runs(struct builder *builder)
@@ -25,7 +25,7 @@ static void count_runs(struct builder *builder)
     }
 }
 
-/* The port of dimension order from a chip that is `step` away from its destination, in a slice without
+/* Returns the port of dimension order at a chip whose destination is `step` away, in a slice without
  * faults. */
 static uint8_t port_of_step(const struct builder *builder, const struct torus *whole,
                             const uint16_t *distance, uint16_t step, uint32_t parity)
@@ -77,7 +77,7 @@ static inline uint32_t parity_of(const struct torus *torus, uint32_t chip)
     return (torus->at[0][chip] + torus->at[1][chip] + torus->at[2][chip]) & 1u;
 }
 
-/* The entry along a ring of a plain shape from place `at` to `to`, whose links all live. */
+/* Returns the entry from place `at` to `to` along a ring of a plain shape with only live links. */
 static uint8_t whole_entry(uint32_t axis, uint32_t extent, uint32_t at, uint32_t to, uint32_t parity)
 {
     uint32_t ahead = to > at ? to - at : to - at + extent, back = extent - ahead;
@@ -85,7 +85,7 @@ static uint8_t whole_entry(uint32_t axis, uint32_t extent, uint32_t at, uint32_t
     return route_entry(2 * axis + minus, minus ? to < at : to > at);
 }
 
-/* The same where links may be dead: the long way if the short one is cut. */
+/* As whole_entry(), if links may be dead: takes the long way if the short one is cut. */
 static uint8_t cut_entry(const struct builder *builder, uint32_t axis, uint32_t chip, uint32_t at,
                          uint32_t to, uint32_t parity)
 {
@@ -101,18 +101,19 @@ static uint8_t cut_entry(const struct builder *builder, uint32_t axis, uint32_t 
 }
 
 struct walk {
-    uint32_t extent[AXES], stride[AXES], to[AXES]; /* in the order of the axes */
+    uint32_t extent[AXES], stride[AXES], to[AXES]; /* in the routing order of the axes */
     uint8_t entry[AXES][2][SLICE_CUBES_MAX * CUBE_SIDE];
 };
 
-/* The chips of one line along the last axis, all of which still have to go along the axis `level` of the
- * order. */
+/* Fills the entries of one line along the last axis, for chips that must still travel along axis `level` of
+ * the order. */
 static void plain_line(const struct builder *builder, const struct walk *walk, uint32_t level, uint32_t place,
                        uint32_t first, uint8_t *row)
 {
     uint32_t axis = builder->route->order[level], stride = walk->stride[2];
     uint32_t parity = parity_of(builder->torus, first);
-    /* Behind the hops along this axis; modulo 2^32, so that a step back is a large number. */
+    /* Distance to the chip after the hops along this axis; modulo 2^32, so that a step back is a large
+     * number. */
     uint32_t turn = (walk->to[level] - place) * walk->stride[level];
     const uint8_t whole[2] = {walk->entry[level][parity][place], walk->entry[level][!parity][place]};
     for (uint32_t i = 0, chip = first; i < walk->extent[2]; i++, chip += stride) {
@@ -152,7 +153,8 @@ static void plain_row(const struct builder *builder, uint16_t destination, uint8
                     walk.entry[level][parity][at] =
                         whole_entry(axis, walk.extent[level], at, walk.to[level], parity);
     }
-    /* The destination's line first, then its plane, then the others: a row looks at what it turns into. */
+    /* The destination's line comes first, then its plane, then the others: a row reads the rows that it turns
+     * into. */
     for (uint32_t i = 0; i < walk.extent[0]; i++) {
         uint32_t outer = (walk.to[0] + i) % walk.extent[0];
         for (uint32_t j = 0; j < walk.extent[1]; j++) {

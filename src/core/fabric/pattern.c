@@ -21,8 +21,8 @@ static uint32_t take_number(const uint8_t *at)
     return at[0] | (uint32_t)at[1] << 8 | (uint32_t)at[2] << 16 | (uint32_t)at[3] << 24;
 }
 
-/* The live ports that tell one pattern from another: of the first cube's chips of the canonical torus, or of
- * all. */
+/* Writes the live ports that distinguish patterns: those of the first cube's chips of the canonical torus, or
+ * of all chips. Returns their number. */
 static uint32_t live_ports(const struct torus *torus, const struct solved *solved, uint8_t *ret_live)
 {
     uint16_t shift = route_shift(torus, solved);
@@ -31,7 +31,8 @@ static uint32_t live_ports(const struct torus *torus, const struct solved *solve
     return solved->count;
 }
 
-/* Shape, repetition and live ports: the part of the bytes that says what pattern this is. */
+/* Writes the part of the bytes that identifies the pattern: shape, repetition and live ports. Returns its
+ * length. */
 static uint32_t describe(const struct torus *torus, const struct solved *solved, uint8_t *ret_bytes)
 {
     memcpy(ret_bytes, magic, sizeof magic);
@@ -59,8 +60,8 @@ void pattern_key(const struct torus *torus, char key[PATTERN_KEY_MAX])
     mem_free(solved);
 }
 
-/* Whether a chip has no first hop to a chip whose dimension order works. A detour hop may name the same port
- * as the up-down order, but leads to such a chip. */
+/* Returns whether a chip uses the up-down order, because no first hop leads to a chip with a working
+ * dimension order. A detour may use the same port, but leads to such a chip. */
 static bool follows_updown(const struct torus *torus, const struct route *route, size_t row, uint32_t chip)
 {
     uint8_t hop = route->inject[row + chip];
@@ -102,7 +103,7 @@ size_t pattern_size_max(const struct torus *torus)
     return HEADER + torus->chips + (size_t)torus->chips * torus->chips;
 }
 
-/* The first hops within `bytes`; NULL after an error. */
+/* Checks the bytes. Returns the first hops in them, or NULL after an error. */
 static const uint8_t *check_bytes(struct str text, const struct torus *torus, const struct solved *solved,
                                   uint32_t rows, uint8_t *scratch, struct error *error)
 {

@@ -3,7 +3,7 @@
 #include "base/arena.h"
 #include "base/check.h"
 
-enum { CHANNELS = 4 }; /* node numbers leave room for a fourth virtual channel */
+enum { CHANNELS = 4 }; /* node numbers have space for a fourth virtual channel */
 _Static_assert((int)ROUTE_VCS <= (int)CHANNELS,
                "a node of the dependency graph has two bits for its virtual channel");
 
@@ -15,10 +15,10 @@ struct prover {
     uint32_t
         *leads; /* [(chip * CHIP_PORTS + port) * CHANNELS + vc]: bits port * CHANNELS + vc of the next chip */
     uint32_t
-        *walk; /* [chips] the walk that visited it: numbers grow, and those of a destination are adjacent */
-    uint16_t *hops; /* [chips] to the current destination */
+        *walk; /* [chips] walk that visited the chip: numbers grow, and those of a destination are adjacent */
+    uint16_t *hops; /* [chips] hops to the current destination */
     uint32_t *flow; /* [chips] packets for the current destination by the transit table */
-    uint16_t *tree; /* [2 * chips] visited chips, each after the one that it leads to; behind: a stack */
+    uint16_t *tree; /* [2 * chips] visited chips, each after its next chip; then a stack */
     uint32_t tree_count;
     uint32_t vcs_used; /* bits */
 };
@@ -32,7 +32,7 @@ static int fail(const struct prover *prover, uint32_t chip, uint32_t to, const c
                      torus->at[1][to], torus->at[2][to], what);
 }
 
-/* Returns the fault of an entry that a packet meets; NULL: none. */
+/* Returns the fault of an entry that a packet meets, or NULL. */
 static const char *fault_of(const struct prover *prover, uint32_t chip, uint8_t entry)
 {
     if (entry >= ROUTE_NONE)
@@ -44,7 +44,8 @@ static const char *fault_of(const struct prover *prover, uint32_t chip, uint8_t 
     return NULL;
 }
 
-/* The edge from a channel that leaves `chip` by `entry` to the one by `next` behind it. */
+/* Adds the edge from the channel that leaves `chip` by `entry` to the channel of `next` at the chip after
+ * it. */
 static inline void depend(struct prover *prover, uint32_t chip, uint8_t entry, uint8_t next)
 {
     uint32_t node = (chip * CHIP_PORTS + route_port(entry)) * CHANNELS + route_vc(entry);
@@ -56,7 +57,7 @@ static inline uint16_t behind(const struct prover *prover, uint32_t chip, uint8_
     return prover->torus->next[chip * CHIP_PORTS + route_port(entry)];
 }
 
-/* Follows the transit table from a chip until the destination or a chip visited before. */
+/* Follows the transit table from a chip to the destination or to a chip visited before. */
 static int follow(struct prover *prover, uint32_t from, uint32_t to, uint32_t walk, const uint8_t *transit,
                   struct error *error)
 {
@@ -70,7 +71,7 @@ static int follow(struct prover *prover, uint32_t from, uint32_t to, uint32_t wa
         if (depth > 0)
             depend(prover, stack[depth - 1], transit[stack[depth - 1]], entry);
         prover->walk[chip] = walk;
-        prover->hops[chip] = 0; /* not yet known */
+        prover->hops[chip] = 0; /* not known yet */
         stack[depth++] = (uint16_t)chip;
         chip = behind(prover, chip, entry);
     }
@@ -134,13 +135,13 @@ static int prove_destination(struct prover *prover, uint32_t to, struct error *e
     return 0;
 }
 
-/* The channel at bit `bit` of a node's edges. */
+/* Returns the channel at bit `bit` of a node's edges. */
 static inline uint32_t node_behind(const struct prover *prover, uint32_t node, uint32_t bit)
 {
     return prover->torus->next[node / CHANNELS] * (uint32_t)(CHIP_PORTS * CHANNELS) + bit;
 }
 
-/* Kahn's order: takes away channels that no channel leads to, until none is left. */
+/* Removes channels that no channel leads to until none is left (Kahn's topological sort). */
 static int prove_acyclic(struct prover *prover, struct arena *arena, struct error *error)
 {
     uint32_t nodes = prover->torus->chips * CHIP_PORTS * CHANNELS, first = 0, last = 0;

@@ -13,9 +13,9 @@ static bool same_in_every_cube(const struct torus *torus)
     return true;
 }
 
-/* Axes with the most dead links first, and longer ones before shorter ones, because their links are busier:
- * the first axis has the most freedom to detour. Without faults Z goes first, because a row of the table is
- * then filled along memory. */
+/* Sorts axes with the most dead links first, and longer ones before shorter ones, because their links are
+ * busier: the first axis has the most freedom to detour. Without faults Z comes first, because a row of the
+ * table is then filled along memory. */
 static void choose_order(struct builder *builder)
 {
     const uint32_t *dead = builder->torus->dead;
@@ -38,7 +38,8 @@ static void choose_order(struct builder *builder)
     CHECK(order[0] + order[1] + order[2] == 3);
 }
 
-/* A first hop that is the transit table's is on its VC; another one is a detour. */
+/* Returns the entry of a first hop: on the transit table's VC if the transit table takes the same port, else
+ * on the detour VC. */
 static inline uint8_t entry_of_hop(uint8_t hop, uint8_t transit)
 {
     return hop >= ROUTE_NONE                                    ? hop
@@ -46,8 +47,8 @@ static inline uint8_t entry_of_hop(uint8_t hop, uint8_t transit)
                                                                 : route_entry(hop, ROUTE_VC_DETOUR);
 }
 
-/* Copies the hops to `from`, a chip of the first cube, to the destination at the same place of another
- * cube. */
+/* Copies the first hops for destination `from`, a chip of the first cube, to the destination at the same
+ * place of another cube. */
 static void copy_hops(const struct builder *builder, uint16_t from, uint16_t destination)
 {
     const struct torus *torus = builder->torus;
@@ -109,7 +110,7 @@ static void make_injection(struct builder *builder, const struct solved *solved,
             route->inject[row + chip] = entry_of_hop(route->inject[row + chip], route->transit[row + chip]);
 }
 
-/* Pairs that neither dimension order nor a detour serves. */
+/* Fills the entries of pairs that neither dimension order nor a detour serves. */
 static void fill_gaps(struct builder *builder)
 {
     struct route *route = builder->route;
@@ -122,7 +123,7 @@ static void fill_gaps(struct builder *builder)
         }
 }
 
-/* `solved` is the torus's. */
+/* Builds the tables. `solved` must be the result of route_solved() for `torus`. */
 static void build_tables(const struct torus *torus, const struct solved *solved, bool search,
                          const uint8_t *hops, struct route *ret_route)
 {

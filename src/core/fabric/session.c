@@ -131,7 +131,7 @@ void fabric_session_summary(const struct fabric_session *session, struct fabric_
 
 /* --- orders ------------------------------------------------------------------------------------------ */
 
-/* Returns the bytes that a link carries in one round trip, and one packet more. */
+/* Returns the bytes that a link carries in one round trip, plus one packet. */
 static uint32_t session_buffer(const struct fabric_session *session, uint32_t rtt_ns)
 {
     CHECK(rtt_ns > 0 && rtt_ns <= FABRIC_RTT_NS_MAX);
@@ -154,7 +154,7 @@ static void session_fill_load(const struct fabric_session *session, uint16_t chi
 
 /* --- tables ----------------------------------------------------------------------------------------- */
 
-/* Tables from one of the patterns, or built; proved in both cases. */
+/* Makes tables from one of the patterns, or builds them. They are proved in both cases. */
 static int session_build(struct fabric_session *session, struct error *error)
 {
     struct route route;
@@ -178,7 +178,7 @@ static int session_build(struct fabric_session *session, struct error *error)
     return 0;
 }
 
-/* Loads tables for the links that are alive. */
+/* Makes tables for the live links and moves to LOAD, or fails the session. */
 static void session_load(struct fabric_session *session)
 {
     struct error error = {0};
@@ -256,7 +256,7 @@ bool fabric_session_done(struct fabric_session *session, uint32_t chip, enum fab
         session->sent == 0 || !session_chip_of(session, chip, &at) || session->chips[at].done)
         return false;
     if (session->state != FABRIC_SESSION_START && at >= session->sent)
-        return false; /* the order has not left yet */
+        return false; /* the order was not given yet */
     session->chips[at].done = true;
     if (++session->answers == session->torus.chips)
         session_move(session, steps[session->state].next);

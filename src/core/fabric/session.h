@@ -1,10 +1,10 @@
-/* session.h - brings up the chip network of one slice, keeps it, and ends it: a state machine without I/O.
+/* session.h - brings up, keeps and ends the chip network of one slice: a state machine without I/O.
  *
  *     fabric_session_new(&terms, &session, &error)
  *     while (fabric_session_order(session, &order)) carry it out on order.chip
- *     fabric_session_neighbours(session, chip, neighbours)     what a chip sees at its six ports
- *     fabric_session_done(session, chip, kind, number)         an order of this session number is done
- *     fabric_session_link_down(session, chip, port)            light went
+ *     fabric_session_neighbours(session, chip, neighbours)     a chip answers what its six ports see
+ *     fabric_session_done(session, chip, kind, number)         an order is done
+ *     fabric_session_link_down(session, chip, port)            a link has lost its light
  *     fabric_session_stop(session)
  *
  *   DISCOVER ─► LOAD ─► START ─► RUN ─► STOP ─► ENDED
@@ -12,23 +12,26 @@
  *   any state ─► FAILED: fabric_session_error() names what is wrong
  *
  * DISCOVER asks chips for their neighbours, breadth first from the slice's first chip. A chip is known by its
- * label, 64 x cube + place in the cube. Each answer is compared with the shape and the cubes that were
- * requested: a link that leads to another chip or port is a wrong wire, even if the whole would be a torus.
- * Links that lead out of a part of a cube are other slices', and nothing is said of them.
+ * label, 64 x cube + place in the cube. Each answer is compared with the shape and cubes of the terms. A link
+ * that leads to another chip or port is a wrong wire, even if the links together form a torus. In a slice
+ * that is part of a cube, links that lead out of the part belong to other slices and are ignored.
+ *
  * LOAD gives each chip its number in the slice, the session number, tables that are built and proved for the
- * links with light, a flow-control buffer for each port, and its place in the clock tree. START begins at the
- * root of the tree, the slice's first chip: each chip passes it on, waits `wait_ns` and then lets data flow,
- * so that all chips begin at the same moment. STOP takes the tables away.
+ * links with light, a flow-control buffer for each port, and its place in the clock tree. START is one order,
+ * to the root of the clock tree, which is the slice's first chip. Each chip passes the start on, waits
+ * `wait_ns` and then lets data flow, so all chips begin at the same moment. All chips then answer with
+ * fabric_session_done(). STOP takes the tables away.
  *
- * Buffers hold what a link carries in one round trip, and one packet more. The clock tree is a minimum
- * spanning tree of the live links by round-trip time (Prim 1957); of equal links the one nearest to the root
- * is taken.
+ * A buffer holds what its link carries in one round trip, plus one packet. The clock tree is a minimum
+ * spanning tree of the live links by round-trip time (Prim 1957). Among links of equal time, the one nearest
+ * to the root is taken.
  *
- * Session numbers: packets carry them, and chips refuse packets of other numbers. A session uses `number`,
- * and one more for each re-route: callers leave FABRIC_REROUTES_MAX numbers between sessions. Answers under
- * an old number are not taken, answers that come twice change nothing.
+ * Packets carry the session number, and chips refuse packets with another number. A session uses `number`,
+ * and one more for each re-route, so callers leave FABRIC_REROUTES_MAX numbers between sessions. Answers with
+ * an old number are ignored, and repeated answers change nothing.
  *
- * A session has one owner. Its functions are pure: equal calls give equal orders.
+ * A session has one owner, and its functions must not be called concurrently. They are deterministic: equal
+ * calls give equal orders.
  */
 #ifndef PHX_CORE_FABRIC_SESSION_H
 #define PHX_CORE_FABRIC_SESSION_H
@@ -50,23 +53,23 @@ extern const char *const fabric_session_state_names[FABRIC_SESSION_STATES];
 
 enum {
     FABRIC_REROUTES_MAX = 1024,
-    FABRIC_RTT_NS_MAX = 1000000, /* a longer round trip is not believed */
+    FABRIC_RTT_NS_MAX = 1000000, /* an answer with a longer round trip is an error */
     FABRIC_BYTES_PER_US_MAX = 10000000,
     FABRIC_NO_PORT = 0xff,
 };
 
 struct fabric_session_terms {
     const struct cube_slice *slice; /* the shape, and the cube at each place */
-    uint8_t origin[AXES];           /* of a part of a cube: its first chip there; else 0 */
-    uint32_t number;                /* of the session, see above */
+    uint8_t origin[AXES];           /* part of a cube: its first chip within the cube; else 0 */
+    uint32_t number;                /* the session number, see above */
     uint32_t bytes_per_us;          /* of a link, 1 to FABRIC_BYTES_PER_US_MAX: 50,000 at 50 GB/s */
     uint32_t packet_bytes;          /* the largest packet */
-    bool route_around;              /* links without light are routed around; else they fail the session */
-    const struct str *patterns;     /* solved patterns (pattern.h) that may fit, borrowed */
+    bool route_around; /* route around links without light; otherwise such a link fails the session */
+    const struct str *patterns; /* solved patterns (pattern.h) to try; borrowed for the session's life */
     uint32_t pattern_count;
 };
 
-/* The neighbour that a chip sees at one port. */
+/* The neighbour that a chip sees at one port, if the link has light. */
 struct fabric_neighbour {
     bool light;
     uint8_t port;
@@ -81,7 +84,8 @@ struct fabric_order {
     uint16_t chip_number;
     uint32_t number; /* of the session */
     /* FABRIC_LOAD: data must not flow until the start */
-    const struct route *route; /* valid until the next load, or the end of the session */
+    /* owned by the session: valid until tables are built again, or fabric_session_free() */
+    const struct route *route;
     uint32_t buffer_bytes[CHIP_PORTS];
     uint8_t parent;   /* port that leads to the root of the clock tree; FABRIC_NO_PORT at the root */
     uint8_t children; /* bits: ports to which the start is passed on */
@@ -89,37 +93,40 @@ struct fabric_order {
 };
 
 struct fabric_session_summary {
-    uint32_t chips, links, dark; /* links in one direction each way counted once; without light */
+    uint32_t chips, links, dark; /* links counted once for both directions; dark: without light */
     uint32_t rtt_ns_max;
     int64_t tree_ns;           /* from the root to the last chip of the clock tree, one way */
     uint32_t buffer_bytes_max; /* of one port and virtual channel */
     uint32_t reroutes;
     bool from_pattern; /* the tables came from one of the patterns */
-    struct error refused; /* why the last of the patterns did not serve; code 0: none was refused */
+    struct error refused; /* why the last pattern was refused; code 0: none was */
     struct proof proof;
 };
 struct fabric_session;
 
-/* ERROR_INVALID: the shape is none, its cubes or origin do not fit, or the terms are out of range. */
+/* Makes a session in DISCOVER. Copies `terms` and its slice, but not the patterns. Returns ERROR_INVALID if
+ * the shape is invalid, its cubes or origin do not fit, or a term is out of range. */
 int fabric_session_new(const struct fabric_session_terms *terms, struct fabric_session **ret_session,
                        struct error *error);
 void fabric_session_free(struct fabric_session *session);
 
 enum fabric_session_state fabric_session_state(const struct fabric_session *session);
-const char *fabric_session_error(const struct fabric_session *session); /* "" unless it FAILED */
+const char *fabric_session_error(const struct fabric_session *session); /* "" if it has not FAILED */
 void fabric_session_summary(const struct fabric_session *session, struct fabric_session_summary *ret_summary);
 
-/* The next order; false: wait for answers. Orders of a state are independent of each other. The first order
- * after links went down builds and proves the tables for all of them. */
+/* Writes the next order to *ret_order. Returns false if there is none until more answers arrive. Orders of
+ * one state are independent of each other. The first call after links went down builds and proves tables that
+ * avoid all of them. */
 bool fabric_session_order(struct fabric_session *session, struct fabric_order *ret_order);
 
-/* Answers. False: the answer was not asked for, is late, or comes a second time; nothing has changed. */
+/* Take a chip's answers. Return false, and change nothing, if the answer was not asked for, is late, or was
+ * given before. */
 bool fabric_session_neighbours(struct fabric_session *session, uint32_t chip,
                                const struct fabric_neighbour neighbours[CHIP_PORTS]);
 bool fabric_session_done(struct fabric_session *session, uint32_t chip, enum fabric_order_kind kind,
                          uint32_t number);
 bool fabric_session_link_down(struct fabric_session *session, uint32_t chip, uint32_t port);
-/* Ends the session, also one that FAILED; false: it ends or has ended. */
+/* Ends the session, even one that FAILED. Returns false if it is ending or has ended. */
 bool fabric_session_stop(struct fabric_session *session);
 
 #endif

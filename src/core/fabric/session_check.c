@@ -1,4 +1,4 @@
-/* Discovery: what chips see, compared with what was requested. */
+/* Discovery: compares what chips see with the requested shape. */
 #include <stdio.h>
 
 #include "core/fabric/session_private.h"
@@ -10,7 +10,7 @@ static uint16_t expected_number(const struct fabric_session *session, uint16_t c
     return session->torus.next[chip * CHIP_PORTS + port];
 }
 
-/* "cube 3 chip (3,0,1) port x+" */
+/* Writes and returns a name such as "cube 3 chip (3,0,1) port x+". */
 static const char *name_of_port(uint32_t label, uint32_t port, char text[LABEL_TEXT_MAX])
 {
     uint32_t chip = label % CUBE_CHIPS;
@@ -40,7 +40,7 @@ bool session_chip_of(const struct fabric_session *session, uint32_t label, uint1
     return true;
 }
 
-/* Keeps the first mistake; all are counted. */
+/* Counts a wrong wire, and keeps the message about the first. */
 static void session_wrong(struct fabric_session *session, uint16_t chip, uint32_t port, const char *found)
 {
     char here[LABEL_TEXT_MAX], there[LABEL_TEXT_MAX];
@@ -86,7 +86,7 @@ void session_check_answer(struct fabric_session *session, uint16_t chip, const s
     CHECK(session->queued <= session->torus.chips);
 }
 
-/* A link works if both ends see it; its round trip is the longer of the two that they measured. */
+/* Kills a link unless both ends see it. The round trip is the longer of the two that the ends measured. */
 static void session_join_ends(struct fabric_session *session, uint16_t chip, uint32_t port)
 {
     uint16_t next = expected_number(session, chip, port);

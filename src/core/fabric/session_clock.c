@@ -3,11 +3,11 @@
 #include "core/fabric/session_private.h"
 
 struct clock_edge {
-    struct heap_node node; /* by round-trip time; then by the way from the root, then by chip */
+    struct heap_node node; /* sorted by round-trip time, then by distance from the root, then by chip */
     uint8_t port;          /* from the chip towards the root */
 };
 
-/* Offers the links of a chip of the tree to chips that are not in it. */
+/* Offers the links of a chip in the tree to chips outside it. */
 static void clock_offer(struct fabric_session *session, uint16_t chip, struct clock_edge *edges,
                         struct heap *heap)
 {

@@ -31,7 +31,8 @@ void slice_shape_format(const struct slice_shape *shape, char text[SHAPE_TEXT_MA
     CHECK(len > 0 && len < SHAPE_TEXT_MAX);
 }
 
-/* The shape is not whole: names the axis that keeps it from being so, or from being a part of a cube. */
+/* Checks that a shape which is not made of whole cubes is part of one. The error names the axis that prevents
+ * both. */
 static int check_part_of_cube(const struct slice_shape *shape, struct error *error)
 {
     char text[SHAPE_TEXT_MAX];

@@ -1,6 +1,7 @@
 #include "core/fabric/internal.h"
 
-/* The live ports of the chip at `place` of the first cube, seen from a torus whose chip 0 is `shift`. */
+/* Returns the live ports of the chip at `place` of the first cube, as seen from a torus whose chip 0 is
+ * `shift`. */
 static uint8_t live_after(const struct torus *torus, uint16_t shift, uint16_t place)
 {
     return torus->live[torus_add(torus, place, shift)];
@@ -38,7 +39,7 @@ uint16_t route_canonical(const struct torus *torus, struct torus *ret_canonical)
     return shift;
 }
 
-/* Copies the row of a destination to that of the chip `shift` further, whole lines along X at a time. */
+/* Copies the row of a destination to the row of the destination `shift` further, by whole lines along X. */
 static void shift_row(const struct torus *torus, uint16_t shift, const uint8_t *from, uint8_t *ret_row)
 {
     uint32_t extent = torus->shape.extent[0], first = extent - torus->at[0][shift];

@@ -10,14 +10,14 @@ uint16_t torus_chip(const struct torus *torus, uint32_t x, uint32_t y, uint32_t 
     return (uint16_t)(x + extent[0] * (y + extent[1] * z));
 }
 
-/* Whether leaving the end of `axis` shifts along `other`. */
+/* Returns whether leaving the end of `axis` shifts along `other`. */
 static bool shifts(const struct slice_shape *shape, int axis, int other)
 {
     return shape->twisted && shape->extent[axis] == shape->extent[0] &&
            shape->extent[other] == 2 * shape->extent[0];
 }
 
-/* Brings a place whose coordinates are at most one extent too large or small into the slice. */
+/* Returns the chip at coordinates that are too large or too small by at most one extent. */
 static uint16_t normal_chip(const struct torus *torus, int32_t at[AXES])
 {
     const uint16_t *extent = torus->shape.extent;

@@ -1,4 +1,5 @@
-/* Up-down order on VC 2: ways to chips whose dimension order works, for chips whose own meets a dead link. */
+/* Up-down order on VC 2: routes for chips whose dimension order meets a dead link, to chips whose dimension
+ * order works. */
 #include "core/fabric/internal.h"
 
 void updown_prepare(struct builder *builder, struct updown *updown)
@@ -13,7 +14,8 @@ void updown_prepare(struct builder *builder, struct updown *updown)
     CHECK(updown->rank[0] == 0);
 }
 
-/* Lets chips without an entry send to chips that have one, nearest first, over links that lead down or up. */
+/* Gives chips without an entry one that leads to the nearest chip with an entry, over links that lead down,
+ * or up. */
 static void spread(const struct builder *builder, struct updown *updown, uint8_t *row, bool down)
 {
     const struct torus *torus = builder->torus;
@@ -41,7 +43,7 @@ void updown_row(const struct builder *builder, struct updown *updown, uint16_t d
     uint8_t *transit = route->transit + (size_t)destination * route->chips;
     uint8_t *inject = route->inject + (size_t)destination * route->chips;
     CHECK(transit[destination] == ROUTE_SELF && updown->rank);
-    /* A chip that can go down all the way does so, because those after it may only go down as well. */
+    /* A chip that can send down all the way does so, because chips after a step down may only send down. */
     spread(builder, updown, transit, true);
     spread(builder, updown, transit, false);
     for (uint32_t chip = 0; chip < route->chips; chip++) {

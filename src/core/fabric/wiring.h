@@ -28,7 +28,7 @@ enum {
     CUBE_LINKS = 2 * POD_SWITCHES, /* optical link ends of one cube */
     CUBE_MACHINES = 16,
     POD_CUBES_MAX = SLICE_CUBES_MAX,
-    SMALL_POD_CUBES = 64, /* pods of up to so many cubes have minus ends at 65 + cube */
+    SMALL_POD_CUBES = 64, /* largest pod whose minus ends are at port 65 + cube */
 };
 
 /* A chip's port: twice the axis, plus 1 for the minus direction. The port opposite to p is p ^ 1. */
@@ -51,23 +51,24 @@ struct link_end {
     uint8_t axis, index, polarity;
 };
 
-/* The number of a switch within its pod, 0 to 47, and back. */
+/* Convert between a switch of a pod and its number, 0 to 47. */
 uint32_t pod_switch_number(struct pod_switch which);
 struct pod_switch pod_switch_at(uint32_t number);
-/* Reads "x5": axis and index. ERROR_INVALID says what is expected. */
+/* Reads an axis and index, such as "x5". Returns ERROR_INVALID, which says what is expected. */
 int pod_switch_parse(struct str text, struct pod_switch *ret_switch, struct error *error);
-/* "x5"; static text for a switch of a pod. */
+/* Returns static text, such as "x5". */
 const char *pod_switch_name(struct pod_switch which);
 
-/* A chip's number within its cube is x + 4 y + 16 z; its machine's number is x / 2 + 2 (y / 2) + 4 z. */
+/* Returns the number of a chip's machine, x / 2 + 2 (y / 2) + 4 z. Both numbers are within the cube; the
+ * chip's is x + 4 y + 16 z. */
 uint32_t cube_chip_machine(uint32_t chip);
-/* The optical link at `port` of a chip; false where the port has a copper link to another chip of its
- * cube. */
+/* Finds the optical link at a chip's port. Returns false if a copper link leads from the port to another chip
+ * of the cube. */
 bool cube_chip_optical(uint16_t cube, uint32_t chip, enum chip_port port, struct link_end *ret_end);
-/* The chip, by its number within the cube, at a link end; its port is 2 * axis + polarity. */
+/* Returns the chip at a link end, by its number within the cube. Its port is 2 * axis + polarity. */
 uint32_t link_end_chip(struct link_end end);
-/* The switch port at which a link end arrives, in a pod of `cubes`; and the end at a port, false where there
- * is none. */
+/* Convert between a link end and its switch port in a pod of `cubes`. switch_port_end() returns false if the
+ * port has no link end. */
 uint32_t link_end_port(uint32_t cubes, struct link_end end);
 bool switch_port_end(uint32_t cubes, struct pod_switch which, uint32_t port, struct link_end *ret_end);
 

@@ -1,14 +1,14 @@
 /* choose.c - cubes for a shape, or the reason why there are none. */
 #include "core/slice/internal.h"
 
-enum { NAMED_MAX = 4 }; /* cubes whose trouble is told */
+enum { NAMED_MAX = 4 }; /* cubes whose trouble is named in a message */
 
 uint32_t slice_machine_count(const struct slice_shape *shape)
 {
     return slice_shape_chips(shape) / SLICE_MACHINE_CHIPS;
 }
 
-/* The extents in machines, which are 2x2x1 chips each. */
+/* Returns the extents in machines of 2x2x1 chips. */
 static void extents_of(const struct slice_shape *shape, uint32_t ret[AXES])
 {
     ret[0] = shape->extent[0] / 2;
@@ -47,7 +47,7 @@ machine_id slice_machine(const struct cluster *cluster, const struct slice_place
 
 /* --- one cube ------------------------------------------------------------------------------------------- */
 
-/* Reasons that keep a cube from being taken whole; the larger, the worse. */
+/* Reasons against taking a cube whole; a larger value is worse. */
 enum trouble {
     TROUBLE_NONE,
     TROUBLE_LAST,
@@ -60,12 +60,13 @@ enum trouble {
 
 struct verdict {
     enum trouble trouble;
-    machine_id machine;        /* that causes it */
-    const struct slice *slice; /* likewise */
-    uint32_t number;           /* of the switch with the bad port */
+    machine_id machine;        /* the machine that causes it */
+    const struct slice *slice; /* the slice that causes it */
+    uint32_t number;           /* number of the switch with the bad port */
 };
 
-/* A slice of another JobSet on the cube; NULL: none. `whole`: only those that have all of it. */
+/* Returns a slice of a JobSet other than `but` on the cube, or NULL. `whole` limits the search to slices of
+ * whole cubes. */
 static const struct slice *owner_of(const struct slices *slices, uint32_t pod, uint32_t cube, obj_id but,
                                     bool whole)
 {
@@ -153,7 +154,8 @@ static void say_verdict(const struct cluster *cluster, uint32_t pod, uint32_t cu
 /* --- whole cubes ---------------------------------------------------------------------------------------- */
 
 struct hunt {
-    uint16_t cubes[POD_CUBES_MAX]; /* that can be taken: own ones, then good ones, then those to take last */
+    /* cubes to take: the JobSet's own, then those that fit, then those to take last */
+    uint16_t cubes[POD_CUBES_MAX];
     uint32_t count;
     struct buf troubles;
     uint32_t named;
@@ -188,7 +190,7 @@ static void hunt_cubes(const struct slices *slices, const struct cluster *cluste
         buf_printf(&ret->troubles, ", and %u more", ret->named - NAMED_MAX);
 }
 
-/* `names` NULL: they are not told. */
+/* Counts the pod's switches that are out. `names` may be NULL. */
 static uint32_t count_switches_out(const struct pod_now *pod, struct buf *names)
 {
     uint32_t out = 0;
@@ -224,7 +226,7 @@ static bool choose_in_pod(const struct slices *slices, const struct cluster *clu
         *ret = (struct slice_place){.pod = pod};
         int rc = crossconnect_arrange(&slices->pods[pod]->connects, want->shape, hunt.cubes, needs,
                                       &ret->cubes, &error);
-        CHECK(rc == 0); /* the shape was checked, and the cubes are of the pod and each once */
+        CHECK(rc == 0); /* the shape was checked, and the cubes are different cubes of the pod */
     } else {
         buf_printf(why, "; " STR_FORMAT " has %u free%s" STR_FORMAT, STR_ARG(name), hunt.count,
                    hunt.troubles.len ? ": " : "", STR_ARG(buf_str(&hunt.troubles)));
@@ -233,13 +235,14 @@ static bool choose_in_pod(const struct slices *slices, const struct cluster *clu
     return found;
 }
 
-/* Returns the pods in the order in which they are asked: the JobSet's own, then the others. */
+/* Returns the i-th pod to try: the JobSet's current one first, then the others. */
 static uint32_t pod_at(const struct slice *own, uint32_t i)
 {
     return !own || i > own->place.pod ? i : i == 0 ? own->place.pod : i - 1;
 }
 
-/* A slice that may not be rerouted is in a pod whose switches are all well, if there is one. */
+/* Tries the pods one after another. For a slice that may not be rerouted, pods whose switches are all in
+ * service come first. */
 static bool choose_whole(const struct slices *slices, const struct cluster *cluster,
                          const struct slice_want *want, struct slice_place *ret, struct buf *why)
 {
@@ -262,7 +265,7 @@ static bool choose_whole(const struct slices *slices, const struct cluster *clus
 
 /* --- a part of a cube ----------------------------------------------------------------------------------- */
 
-/* Whether another JobSet's slice has the machine. */
+/* Returns whether another JobSet's sub-cube slice has the machine. */
 static bool is_in_part(const struct slices *slices, const struct cluster *cluster, machine_id machine,
                        obj_id but)
 {
@@ -302,7 +305,8 @@ static uint32_t count_fitting(const struct cluster *cluster, const struct slice_
     return count;
 }
 
-/* The first aligned part of the cube whose machines all fit, with none to be taken last if there is such. */
+/* Finds the first aligned part of the cube whose machines all fit, preferably one without machines to take
+ * last. */
 static bool find_part(const struct slices *slices, const struct cluster *cluster,
                       const struct slice_want *want, uint32_t pod, uint32_t cube, struct slice_place *ret,
                       bool *ret_last)
@@ -326,7 +330,7 @@ static bool find_part(const struct slices *slices, const struct cluster *cluster
     return found;
 }
 
-/* The fullest cube that has room, so that other cubes stay whole. */
+/* Chooses the fullest cube with a fitting part, so that other cubes stay whole. */
 static bool choose_part(const struct slices *slices, const struct cluster *cluster,
                         const struct slice_want *want, struct slice_place *ret, struct buf *why)
 {
@@ -381,7 +385,7 @@ bool slice_is_feasible(const struct cluster *cluster, const struct slice_shape *
     return false;
 }
 
-/* Where parts of cubes are in other slices, the planner of moves may help (fabric/defrag.h). */
+/* Points to the defragmentation planner (fabric/defrag.h) if other slices hold parts of cubes. */
 static void name_planner(const struct slices *slices, const struct slice_want *want, struct buf *why)
 {
     bool parts = false;

@@ -48,8 +48,8 @@ bool slice_can_use(const struct slice *slice, const struct pod_now *pod, uint32_
     return good;
 }
 
-/* A part of a cube has no optical links, so that no switch can harm it. A slice that moves keeps the tables
- * that it began with, so it does without the switches that they avoid, and no others. */
+/* A part of a cube has no optical links, so no switch can harm it. A connected slice that moves keeps its
+ * first tables, so it can do without the switches that these avoid, and no others. */
 bool slice_can_lack(const struct slice *slice, uint64_t switches)
 {
     CHECK((switches & ~ALL_SWITCHES) == 0);
@@ -77,7 +77,7 @@ static struct circuit circuit_of(const struct pod_now *pod, uint32_t number, uin
                             (uint16_t)link_end_port(pod->cubes, to)};
 }
 
-/* Fills in the request; false: the switch holds what it should. */
+/* Fills in the breaks and makes of the next request. Returns false if the switch holds what it should. */
 static bool compare(struct pod_now *pod, uint32_t number, const struct intent *intent)
 {
     struct switch_now *now = &pod->switches[number];
@@ -88,7 +88,7 @@ static bool compare(struct pod_now *pod, uint32_t number, const struct intent *i
         uint16_t minus = pod->connects.next[number][plus];
         if (minus == CUBE_NONE || minus == wanted[plus] || !(intent->owned[plus] || intent->owned[minus]))
             continue;
-        CHECK(wanted[plus] != minus); /* no slice needs a circuit that is broken */
+        CHECK(wanted[plus] != minus); /* the request breaks no circuit that a slice needs */
         vec_push(&now->breaks, circuit_of(pod, number, plus, minus));
     }
     for (uint16_t plus = 0; plus < pod->cubes; plus++)
@@ -134,8 +134,8 @@ static void request(struct step *step, uint32_t pod, uint32_t number)
     emit(step, pod, number);
 }
 
-/* Asks the switch for what it holds, by an empty request. The host watches the health of a switch from the
- * first request to it on. */
+/* Requests a reading by an empty request. The first request to a switch also makes the host watch its
+ * health. */
 static void look(struct step *step, uint32_t pod, uint32_t number)
 {
     struct switch_now *now = &step->slices->pods[pod]->switches[number];
@@ -144,14 +144,16 @@ static void look(struct step *step, uint32_t pod, uint32_t number)
     request(step, pod, number);
 }
 
-/* Below it are all numbers that earlier controllers gave, also such as this log has lost (slice.h). */
+/* Returns a bound above all numbers that earlier controllers gave, including those that this log has lost
+ * (slice.h). */
 static uint64_t least_number(const struct step *step)
 {
     uint64_t epoch_max = SLICE_TABLES_NUMBER_MAX >> SLICE_TABLES_EPOCH_BITS;
     return (step->epoch < epoch_max ? step->epoch : epoch_max) << SLICE_TABLES_EPOCH_BITS;
 }
 
-/* Switches may know requests of the lost part, and ranks its tables. */
+/* Gives new numbers after a restore: switches may know requests of the log's lost part, and ranks its
+ * tables. */
 static void renumber_all(struct step *step)
 {
     struct slices *slices = step->slices;
@@ -204,7 +206,7 @@ void slices_boot(struct step *step, bool restored)
         }
 }
 
-/* Whether some slice waits for a newer reading of the switch. */
+/* Returns whether some slice waits for a newer reading of the switch. */
 static bool is_out_of_date(const struct slices *slices, const struct pod_now *pod, uint32_t number)
 {
     for (size_t i = 0; i < slices->list.len; i++) {
@@ -216,9 +218,9 @@ static bool is_out_of_date(const struct slices *slices, const struct pod_now *po
     return false;
 }
 
-/* Asks the switch for what it lacks; for what it holds, if that is not known, or was read too long ago: an
- * empty request. A request that changes something is answered with a reading too. `needed`: some slice waits
- * for the switch. */
+/* Sends the next request to the switch, if none is under way and it is due. The request is empty, to get a
+ * reading, if the switch's circuits are unknown or were read too long ago. `needed` means that some slice
+ * waits for the switch. */
 static void go_on(struct step *step, uint32_t p, uint32_t number, const struct intent *intent, bool needed)
 {
     struct pod_now *pod = step->slices->pods[p];
@@ -248,7 +250,7 @@ static void judge_switch(struct slice *slice, const struct pod_now *pod, uint32_
     } else if (slice->phase == SLICE_CONNECTING) {
         slice->connected &= ~bit;
         slice->left_out &= ~bit;
-    } else if (pod->switches[number].known) { /* it lost circuits: until they are made again */
+    } else if (pod->switches[number].known) { /* it lost circuits; left out until they are made again */
         slice->connected &= ~bit;
         slice->left_out |= bit;
     }
@@ -291,7 +293,7 @@ static void settle_pod(struct step *step, uint32_t p)
             if (slice->place.pod != p)
                 continue;
             judge_slice(step, slice);
-            again |= slice->left_out != left_out; /* a drain may have waited for it */
+            again |= slice->left_out != left_out; /* a drain may have waited for this */
             needed |= slice->phase != SLICE_FAILED ? ~slice->connected : 0;
         }
     }
@@ -319,7 +321,7 @@ void slices_settle(struct step *step)
 
 /* --- for people and audits ------------------------------------------------------------------------------ */
 
-/* A part of a cube is a mesh of copper, whatever the switches do. */
+/* Tables of a part of a cube depend on no switch, because its links are copper. */
 void slice_name_tables(struct slice *slice)
 {
     char text[SHAPE_TEXT_MAX];

@@ -1,4 +1,4 @@
-/* drain.c - planned maintenance: a switch or a cube gives its work away before it counts as drained. */
+/* drain.c - planned maintenance: moves work off a switch or a cube before it counts as drained. */
 #include "core/slice/internal.h"
 
 static bool depends(const struct slice *slice, const struct pod_now *pod, uint32_t number)
@@ -8,7 +8,7 @@ static bool depends(const struct slice *slice, const struct pod_now *pod, uint32
            slice_shape_is_whole(&slice->place.cubes.shape) && !(slice->left_out >> number & 1);
 }
 
-/* The first slice that would be short of too many switches without this one; NULL: none. */
+/* Returns the first slice that could not do without this switch, or NULL. */
 static const struct slice *find_dependent(const struct slices *slices, const struct pod_now *pod,
                                           uint32_t number)
 {
@@ -20,7 +20,7 @@ static const struct slice *find_dependent(const struct slices *slices, const str
     return NULL;
 }
 
-/* Drains go on one after another, because a slice can do without few switches. */
+/* Starts one drain at a time, because a slice can do without few switches. */
 void drains_settle(struct step *step, struct pod_now *pod)
 {
     uint64_t left_out = 0;
@@ -35,7 +35,7 @@ void drains_settle(struct step *step, struct pod_now *pod)
         pod->recount = true;
         pod->stale = true;
         step->schedule = true;
-        left_out |= UINT64_C(1) << number; /* slices are judged before the next one */
+        left_out |= UINT64_C(1) << number; /* slices are judged before the next drain */
         pod->dirty = true;
     }
 }
@@ -143,7 +143,7 @@ void switch_set_drain(struct step *step, struct switch_now *now, bool drain)
     if (now->drain == drain)
         return;
     now->drain = drain;
-    if (now->leaving) { /* what it holds after the work on it is read before it counts */
+    if (now->leaving) { /* maintenance may have changed its circuits: read them before it counts */
         now->leaving = now->overdue = false;
         now->leaving_ns = 0;
         now->users = now->user_rank = 0;

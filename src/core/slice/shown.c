@@ -1,5 +1,5 @@
-/* shown.c - Cubes, Switches, Slices and FabricSessions as the API shows them: names, conditions, and which of
- * them have changed. */
+/* shown.c - API views of Cubes, Switches, Slices and FabricSessions: names, conditions, and which have
+ * changed. */
 #include "base/hash.h"
 #include "core/slice/internal.h"
 

@@ -1,4 +1,4 @@
-/* store.c - slices and switches: their lives, what switches answer, their health, timers. */
+/* store.c - slices and switches: life cycles, reports, health and timers. */
 #include "base/backoff.h"
 #include "core/slice/internal.h"
 
@@ -134,7 +134,8 @@ struct slice *slice_find(const struct slices *slices, obj_id jobset)
     return NULL;
 }
 
-/* Takes the slice out of the API; its effects point to it until the next step. */
+/* Takes the slice out of the API. The slice itself is freed in the next step, because effects of this step
+ * point to it. */
 static void bury_slice(struct step *step, struct slice *slice)
 {
     if (slice->session.uid)
@@ -262,8 +263,8 @@ void forget_circuits(struct pod_now *pod, uint32_t number)
     pod->switches[number].read = 0;
 }
 
-/* Takes over what the switch holds; false: no switch can hold it. Circuits between ports to which no cube
- * leads are nobody's concern here. */
+/* Takes over the reported circuits. Returns false, with the circuits unknown, if no switch can hold them.
+ * Circuits between two ports without a cube are ignored. */
 static bool take_present(struct pod_now *pod, uint32_t number, const struct switch_report *report)
 {
     struct pod_switch which = pod_switch_at(number);
@@ -302,8 +303,8 @@ static void mark_bad(struct switch_now *now, struct link_end end)
     now->bad[end.cube] |= end.polarity == POLARITY_PLUS ? LINK_BAD_PLUS : LINK_BAD_MINUS;
 }
 
-/* Whether the switch did all that the request asked for. Cubes at the ports of circuits that it would not
- * make or break SWITCH_TRIES_MAX times in a row are bad there. */
+/* Returns whether the switch made and broke all circuits of the request. If a circuit failed SWITCH_TRIES_MAX
+ * times in a row, marks the ends of both its cubes as bad at this switch. */
 static bool request_holds(struct pod_now *pod, uint32_t number)
 {
     struct switch_now *now = &pod->switches[number];
@@ -361,11 +362,11 @@ void slices_health(struct step *step, const struct switch_health *health)
         return;
     struct pod_switch which = pod_switch_at((uint32_t)(now - pod->switches));
     if (now->health == SWITCH_DOWN && health->state != SWITCH_DOWN) {
-        now->failures = 0; /* what it holds after its absence is read before it counts */
+        now->failures = 0; /* circuits must be read again after an outage */
         now->retry_ns = 0;
         forget_circuits(pod, (uint32_t)(now - pod->switches));
         step->schedule = true;
-        now->verify = !now->leaving; /* it is read before its fault closes, needed or not */
+        now->verify = !now->leaving; /* read before the fault closes, even if no slice needs it */
     }
     now->health = (uint8_t)health->state;
     uint8_t bad_before[sizeof now->bad];
@@ -400,7 +401,7 @@ void slices_tick(struct step *step)
                 now->retry_ns = 0;
                 pod->dirty = pod->stale = true;
                 if (now->health == SWITCH_DOWN && now->failures >= SWITCH_TRIES_MAX) {
-                    now->health = SWITCH_UNSEEN; /* one more try: its next failure takes it out again */
+                    now->health = SWITCH_UNSEEN; /* one more try: the next failure makes it DOWN again */
                     now->verify = !now->leaving;
                     step->schedule = true;
                 }
@@ -480,7 +481,7 @@ void slices_cluster(struct step *step, struct slices *slices, const struct clust
         slice->place.pod = map[slice->place.pod];
         CHECK(step || slice->place.pod != UINT32_MAX);
         if (slice->place.pod == UINT32_MAX)
-            bury_slice(step, slice); /* its job goes on; its cubes are in no pod that is managed */
+            bury_slice(step, slice); /* its job continues, but no managed pod has its cubes */
         else
             slices->list.items[kept++] = slice;
     }
@@ -488,7 +489,7 @@ void slices_cluster(struct step *step, struct slices *slices, const struct clust
     for (size_t i = 0; i < slices->pod_count; i++) {
         if (!slices->pods[i])
             continue;
-        CHECK(step); /* effects point to it until the next step */
+        CHECK(step); /* effects of this step may point to the pod */
         tell_gone(step, slices->pods[i]);
         vec_push(&slices->dead_pods, slices->pods[i]);
     }

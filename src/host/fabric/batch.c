@@ -38,7 +38,7 @@ uint32_t batch_sort_out(struct switch_size size, struct peers *now, const struct
             now->of[pair.b] = (uint16_t)pair.a;
         }
     }
-    for (uint32_t i = 0; i < count; i++) /* a later member steals from this one */
+    for (uint32_t i = 0; i < count; i++) /* a later member steals a port of this one */
         if (statuses[i] == PHX_SWITCH_OK && now->of[pairs[i].a] != pairs[i].b)
             statuses[i] = PHX_SWITCH_FAILED;
     return stolen_count;

@@ -1,4 +1,4 @@
-/* A thread for each switch: drivers block, and a pod's switches change at the same time. */
+/* Runs a thread for each switch, because drivers block and the switches of a pod change at the same time. */
 #include <pthread.h>
 #include <stdio.h>
 
@@ -54,8 +54,8 @@ static void *do_task(void *context)
     return NULL;
 }
 
-/* Runs `task` for each listed switch with changes (or each listed one, if `idle_too`); returns how many did
- * not succeed. A thread that cannot be made does its task here. */
+/* Runs `task` for each listed switch with changes, or with `idle_too` for each listed switch. Returns how
+ * many did not succeed. If a thread cannot be created, its task runs in the caller's thread. */
 static uint32_t run_tasks(struct crew *crew, struct switch_work *work, void (*task)(struct member *member),
                           bool idle_too)
 {
@@ -124,7 +124,7 @@ uint32_t crew_undo(struct crew *crew, struct switch_work *work)
     struct switch_work *back = mem_alloc(POD_SWITCHES * sizeof *back);
     uint32_t wrong = 0;
     for (uint32_t i = 0; i < POD_SWITCHES; i++)
-        for (uint32_t pass = 0; pass < 2; pass++) /* removals first: what was added */
+        for (uint32_t pass = 0; pass < 2; pass++) /* removals first: they revert additions */
             for (uint32_t k = work[i].count; k > 0; k--) {
                 struct switch_change change = work[i].changes[k - 1];
                 bool done = change.end == CHANGE_APPLIED || change.end == CHANGE_UNKNOWN;

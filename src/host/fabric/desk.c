@@ -15,7 +15,7 @@
 
 enum { DESK_ATTEMPTS = 1000, DESK_ANSWER_MS = 2000, DESK_BACKOFF_MS = 50, DESK_STACK_BYTES = 512 * 1024 };
 
-/* A request on its way to a thread, then its answer on the way back, or a look at the switch. */
+/* A request on its way to a thread, or its answer on the way back; or the result of an inspection. */
 struct order {
     struct list_node node;
     struct clerk *clerk;
@@ -35,25 +35,25 @@ struct order {
 /* How a switch is reached. */
 struct reach {
     struct switch_entry entry;
-    uint32_t cubes; /* as struct crew_terms has it */
+    uint32_t cubes; /* as in struct crew_terms */
 };
 
 /* The thread of one switch. */
 struct clerk {
     struct desk *desk;
     char name[SWITCH_TEXT_MAX];
-    struct reach wanted; /* of the newest request or cluster file; under desk->lock */
-    bool moved;          /* `wanted` is another than `entry` and `terms`; under desk->lock */
+    struct reach wanted; /* from the newest request or cluster file; under desk->lock */
+    bool moved;          /* `wanted` differs from `entry` and `terms`; under desk->lock */
     struct switch_entry entry;
     struct crew_terms terms;
-    bool unseen; /* since it moved: it may be another switch than the one of the last look */
+    bool unseen; /* it moved: this may be another switch than at the last inspection */
     struct member member;
     pthread_t thread;
-    struct list_node inbox; /* of orders; under desk->lock */
-    pthread_cond_t wake;    /* of the monotonic clock */
+    struct list_node inbox; /* orders; under desk->lock */
+    pthread_cond_t wake;    /* uses the monotonic clock */
     bool running;
-    struct order *last_look;           /* what health was told last; NULL: nothing yet */
-    uint16_t peers[2 * POD_CUBES_MAX]; /* of ports from 1, at the last look that was answered */
+    struct order *last_look;           /* the last reported health; NULL: none yet */
+    uint16_t peers[2 * POD_CUBES_MAX]; /* by port, from 1, at the last successful inspection */
 };
 
 struct desk {
@@ -62,8 +62,8 @@ struct desk {
     pthread_mutex_t lock;
     struct list_node outbox;    /* under lock */
     bool closing;               /* under lock */
-    atomic_bool stop;           /* the same, for what is under way */
-    VEC(struct clerk *) clerks; /* of the loop's thread */
+    atomic_bool stop;           /* `closing`, for requests under way */
+    VEC(struct clerk *) clerks; /* used only by the loop's thread */
 };
 
 /* --- a clerk's thread ------------------------------------------------------------------------------ */
@@ -76,7 +76,8 @@ static void post(struct desk *desk, struct order *order)
     uv_async_send(&desk->async);
 }
 
-/* Waits for a request or a move, at most one period; NULL: no request came. *ret_closing: the desk closes. */
+/* Waits for a request or a move, at most one period. Returns NULL if no request came. *ret_closing is set if
+ * the desk closes. */
 static struct order *next_order(struct clerk *clerk, bool *ret_closing)
 {
     struct desk *desk = clerk->desk;
@@ -102,7 +103,8 @@ static void put_alarm(struct order *look, const char *text)
         snprintf(look->alarms.text[look->alarms.count++], SWITCH_TEXT_MAX, "%s", text);
 }
 
-/* A switch that refuses to list its alarms has none; one that does not answer was not looked at. */
+/* Reads the alarms. A switch that refuses to list them counts as having none; one that does not answer is an
+ * error. */
 static int look_at_alarms(struct clerk *clerk, struct order *look, bool *bad, struct phx_switch_error *error)
 {
     struct phx_switch_alarm alarms[SWITCH_ALARMS_MAX];
@@ -154,8 +156,8 @@ static bool looks_equal(const struct order *a, const struct order *b)
     return memcmp(a->bad_ports, b->bad_ports, a->bad_port_count * sizeof *a->bad_ports) == 0;
 }
 
-/* Fills the alarms and bad ports of *seen. A session that is not the one of the last look must show the same
- * circuits: a switch that restarted may have forgotten them. */
+/* Fills in the alarms and bad ports of *seen. In a new session the switch must show the same circuits as
+ * before, because it may have forgotten them in a restart. */
 static int look_in_session(struct clerk *clerk, bool same_session, struct order *seen,
                            struct phx_switch_error *error)
 {
@@ -183,15 +185,15 @@ static int look_in_session(struct clerk *clerk, bool same_session, struct order 
     return PHX_SWITCH_OK;
 }
 
-/* Whether a look is made a second time, in another session: one that broke since the last request, or one
- * late answer, does not mean that the switch is out. */
+/* Returns whether to inspect the switch again in a new session. A session that broke since the last request,
+ * or one late answer, does not mean that the switch is down. */
 static bool is_worth_a_second_look(const struct clerk *clerk, int rc, bool was_open)
 {
     bool was_up = clerk->last_look && clerk->last_look->state != SWITCH_DOWN;
     return (rc == PHX_SWITCH_LOST && was_open) || (rc == PHX_SWITCH_TIMEOUT && was_up);
 }
 
-/* Looks at ports and alarms, and posts the health of the switch if it is another than before. */
+/* Inspects ports and alarms, and posts the health of the switch if it has changed. */
 static void look(struct clerk *clerk)
 {
     struct phx_switch_error error = {0};
@@ -230,7 +232,7 @@ static bool reach_equal(const struct reach *a, const struct reach *b)
            strcmp(a->entry.secret_file, b->entry.secret_file) == 0 && a->cubes == b->cubes;
 }
 
-/* Leaves the session of a clerk that has moved: the next one is made as `wanted` says. */
+/* Closes the session of a clerk that has moved; the next one is opened as `wanted` says. */
 static void follow_move(struct clerk *clerk)
 {
     struct reach reach;
@@ -253,7 +255,7 @@ static void carry_order_out(struct clerk *clerk, struct order *order)
 {
     clerk->member.work = &order->work;
     clerk->member.deadline_ns = member_clock_ns() + order->timeout_ns;
-    clerk->unseen = false; /* the report tells what it holds */
+    clerk->unseen = false; /* the report contains the circuits */
     if (!clerk->member.driver) {
         for (uint32_t i = 0; i < order->work.count; i++)
             order->work.changes[i].end = CHANGE_NOT_APPLIED;
@@ -395,7 +397,7 @@ struct desk *desk_new(uv_loop_t *loop, const struct desk_calls *calls)
 static void reach_of(const struct switch_apply *apply, struct reach *ret_reach)
 {
     *ret_reach = (struct reach){.entry = switch_entry_of(apply->protocol, apply->address, apply->login)};
-    if (str_is(apply->protocol, "sai")) /* SAI leaves it to its user to create ports; others have a size */
+    if (str_is(apply->protocol, "sai")) /* SAI's user creates the ports; other switches know their size */
         ret_reach->cubes = apply->cubes;
 }
 

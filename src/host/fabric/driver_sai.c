@@ -1,6 +1,6 @@
-/* The driver of switches behind a SAI library (sai_abi.h). SAI has neither power meters nor alarms of optical
- * circuit switches: power is unknown, and the function `alarms` absent. Forcing a port to be blocked is its
- * shutter. */
+/* The driver of switches behind a SAI library (sai_abi.h). SAI has neither power meters nor alarms for
+ * optical circuit switches, so power is unknown, and the function `alarms` is absent. A shutter is a port
+ * that is forced to be blocked. */
 #include <stdio.h>
 #include <string.h>
 
@@ -58,8 +58,8 @@ static bool read_number(struct phx_switch *sw, uint32_t number, uint32_t *ret_va
     return true;
 }
 
-/* SAI tells no vendor, model or serial number: the file of the library, and the text that names the switch to
- * it, stand for them. */
+/* SAI reports no vendor, model or serial number. The library's file and the text that names the switch to it
+ * replace them. */
 static int driver_identify(struct phx_switch *sw, struct phx_switch_identity *ret_identity,
                            struct phx_switch_error *error)
 {
@@ -89,7 +89,7 @@ static uint32_t port_of(const struct phx_switch *sw, sai_id id)
     return 0;
 }
 
-/* Enters the cross-connect `id`. One that has been removed since it was listed is left out. */
+/* Adds the cross-connect `id` to *joined. One that was removed since it was listed is skipped. */
 static int enter_joined(struct phx_switch *sw, struct sai_joined *joined, sai_id id,
                         struct phx_switch_error *error)
 {

@@ -1,5 +1,5 @@
-/* The SCPI driver of Polatis switches (scpi.h). SCPI has no power, shutter or alarm commands that several
- * independent clients agree on: those functions are absent. */
+/* The SCPI driver of Polatis switches (scpi.h). No power, shutter or alarm commands are common to several
+ * independent SCPI clients, so these functions are absent. */
 #include "host/fabric/internal.h"
 #include "host/fabric/session.h"
 

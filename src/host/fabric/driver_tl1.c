@@ -1,5 +1,5 @@
-/* The TL1 driver of Polatis switches (tl1.h). TL1 does not tell the size of a switch: it is the one that the
- * configuration expects, or 64 and 64 ports. */
+/* The TL1 driver of Polatis switches (tl1.h). TL1 does not report the size of a switch, so the driver takes
+ * the size from the configuration, or 64 and 64 ports. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -10,7 +10,7 @@
 
 enum { TL1_SIDE_DEFAULT = 64, TL1_MESSAGES_MAX = 10000 };
 
-/* Sends a command, and gathers the quoted lines of its answer, however many messages it has. */
+/* Sends a command and collects the quoted lines of its answer from all of its messages. */
 static int tl1_ask(struct phx_switch *sw, struct str command, struct buf *lines,
                    struct phx_switch_error *error)
 {
@@ -155,7 +155,7 @@ static int tl1_alarms(struct phx_switch *sw, struct phx_switch_alarm *ret_alarms
         else if (!clear)
             vec_push(&found, alarm);
     }
-    if (rc == PHX_SWITCH_OK) { /* the most severe ones of all, also where there is less room */
+    if (rc == PHX_SWITCH_OK) { /* the most severe alarms, if there is not enough space for all */
         uint32_t count = found.len < capacity ? (uint32_t)found.len : capacity;
         if (found.len)
             qsort(found.items, found.len, sizeof *found.items, compare_alarms);
@@ -172,7 +172,8 @@ static bool tl1_word_is_plain(const char *word)
     return word[0] && !word[strcspn(word, ":;,&\"\r\n")];
 }
 
-/* A switch may repeat the command in its answer, password included: errors tell no text of the answer. */
+/* Logs in. A switch may repeat the command in its answer, password included, so errors contain no text of the
+ * answer. */
 static int tl1_login(struct phx_switch *sw, const char *user, const char *secret,
                      struct phx_switch_error *error)
 {

@@ -1,4 +1,4 @@
-/* internal.h - the drivers that Phalanx brings, and those from shared libraries. */
+/* internal.h - finds switch drivers: those built into Phalanx, and those in shared libraries. */
 #ifndef PHX_HOST_FABRIC_INTERNAL_H
 #define PHX_HOST_FABRIC_INTERNAL_H
 
@@ -7,8 +7,9 @@
 
 extern const struct phx_switch_driver driver_scpi, driver_tl1, driver_sai;
 
-/* The driver named "scpi", "tl1" or "sai", or that of the shared library at a path with a '/'. A library
- * stays loaded until the process ends. ERROR_NOT_FOUND, ERROR_UNSUPPORTED: the reason is in *error. */
+/* Finds the driver named "scpi", "tl1" or "sai", or loads the shared library at a path with a '/'. A library
+ * stays loaded until the process ends. Returns ERROR_NOT_FOUND if there is no such driver or library, and
+ * ERROR_UNSUPPORTED if the library has no usable driver. */
 int driver_find(const char *name, const struct phx_switch_driver **ret_driver, struct error *error);
 
 #endif

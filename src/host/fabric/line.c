@@ -29,7 +29,7 @@ static int64_t line_clock_ms(void)
     return (int64_t)now.tv_sec * 1000 + now.tv_nsec / 1000000;
 }
 
-/* Waits for `events`; false: the deadline has passed. */
+/* Waits for `events`. Returns false if the deadline has passed. */
 static bool wait_for_events(int fd, short events, int64_t deadline_ms)
 {
     for (;;) {

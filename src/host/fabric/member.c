@@ -34,7 +34,7 @@ static void keep_reason(struct switch_work *work, const struct phx_switch_error 
         snprintf(work->why, sizeof work->why, "%s", error->message);
 }
 
-/* The time for one answer: as the terms say, and not beyond the deadline. */
+/* Returns the time limit for one answer: that of the terms, but not beyond the deadline. */
 static uint32_t time_left_ms(const struct member *member)
 {
     int64_t left_ms = member->deadline_ns ? (member->deadline_ns - member_clock_ns()) / 1000000 : INT32_MAX;
@@ -50,7 +50,8 @@ static uint64_t hash_of_login(const struct switch_entry *entry, const char *secr
     return hash64(hash, secret, strlen(secret));
 }
 
-/* A switch may lock an account after a few wrong passwords: one that it refused is not sent for a while. */
+/* Returns whether this login must wait. A switch may lock an account after a few wrong passwords, so a login
+ * that it refused is not repeated for a while. */
 static bool login_is_held_back(const struct member *member, uint64_t login)
 {
     int64_t since_ns = member_clock_ns() - member->refused.at_ns;
@@ -130,7 +131,7 @@ static bool change_is_in_place(const struct switch_work *work, const struct swit
     return (work->peer[change->a] == change->b) == change->add;
 }
 
-/* Ends the changes that the state of the switch shows to be in place. */
+/* Marks the changes that the listed state shows to be in place as applied. */
 static void end_applied(struct switch_work *work, bool first)
 {
     for (uint32_t i = 0; i < work->count; i++) {
@@ -156,7 +157,7 @@ static void keep_refusal(struct switch_work *work, bool add, struct phx_crosscon
                  reason);
 }
 
-/* Sends the removals, or the additions, that are still missing. The result is that of the session. */
+/* Sends the removals, or the additions, that are still missing. Returns the status of the session. */
 static int send_batch(struct member *member, bool add, struct phx_switch_error *error)
 {
     struct phx_crossconnect pairs[SWITCH_CHANGES_MAX];
@@ -176,7 +177,7 @@ static int send_batch(struct member *member, bool add, struct phx_switch_error *
     return rc;
 }
 
-/* A try does everything in one session. */
+/* Makes one attempt at all changes, in one session. */
 static int try_changes(struct member *member, bool *first, bool *sent, struct phx_switch_error *error)
 {
     int rc = member_enter(member, error);
@@ -208,8 +209,8 @@ static bool member_is_stopped(const struct member *member)
     return member->stop && atomic_load(member->stop);
 }
 
-/* Waits before every attempt but the first; false: the deadline leaves no time for one, or the member is to
- * stop. */
+/* Waits before every attempt except the first. Returns false if the deadline leaves no time for another, or
+ * the member must stop. */
 static bool wait_before(const struct member *member, uint32_t attempt)
 {
     int64_t wait_ms =

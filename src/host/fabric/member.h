@@ -1,7 +1,7 @@
-/* member.h - one optical switch at work: its session, the tries, and how each change ended.
+/* member.h - one optical switch at work: its session, retries, and the outcome of each change.
  *
- * Functions block; one thread at a time has a member. A session stays open between them, and is left when it
- * breaks. `good` says whether the last function reached what it was for; work->why has the reason if not.
+ * Functions block, and only one thread at a time may use a member. A session stays open between calls, and is
+ * closed when it breaks. After each call, `good` reports success; if it is false, work->why has the reason.
  */
 #ifndef PHX_HOST_FABRIC_MEMBER_H
 #define PHX_HOST_FABRIC_MEMBER_H
@@ -19,35 +19,37 @@ struct member {
     const struct phx_switch_driver *driver;
     struct phx_switch *session; /* NULL: none is open */
     const struct crew_terms *terms;
-    int64_t deadline_ns;     /* monotonic: no try begins after it, and sessions opened before it wait for no
-                          * answer beyond it; 0: none */
-    const atomic_bool *stop; /* no try begins once it is set; NULL: nobody sets it */
+    /* monotonic; no retry begins after it, and sessions opened before it wait for no answer beyond it; 0:
+     * none */
+    int64_t deadline_ns;
+    const atomic_bool *stop; /* no retry begins once it is set; NULL: never set */
     struct switch_work *work;
-    struct switch_optics *optics; /* of member_look() */
-    uint32_t frequency_ghz;       /* likewise: of the factory's data */
+    struct switch_optics *optics; /* where member_look() writes */
+    uint32_t frequency_ghz;       /* for member_look(): the frequency of the factory data */
     void (*task)(struct member *member);
     bool good;
     struct {
-        struct phx_switch_error error; /* status 0: none was */
-        uint64_t login;                /* hash of its address, user and password */
+        struct phx_switch_error error; /* status 0: no login was refused */
+        uint64_t login;                /* hash of address, user and password */
         int64_t at_ns;                 /* monotonic */
-    } refused;                         /* the login that the switch refused last */
+    } refused;                         /* the last login that the switch refused */
 };
 
 int64_t member_clock_ns(void); /* monotonic */
-/* Opens a session if there is none, with the password that the entry's secret_file has at this time. A file
- * that cannot be read is PHX_SWITCH_DENIED, and no session is tried; so is a login that the switch has
- * refused within the last MEMBER_REFUSED_MS, with the error of that time. */
+/* Opens a session if none is open, with the password that the entry's secret_file has at this time. Returns
+ * PHX_SWITCH_DENIED without a login if the file cannot be read, or if the switch refused the same login
+ * within the last MEMBER_REFUSED_MS. In the latter case *error is that of the refusal. */
 int member_enter(struct member *member, struct phx_switch_error *error);
+/* Closes the session, if one is open. */
 void member_leave(struct member *member);
-/* Enters, and calls `ask`, which returns a status of the session, until it is answered, refused, or tried as
- * often as the terms say. */
+/* Opens a session and calls `ask`, until `ask` succeeds, is refused, or was tried as often as the terms
+ * allow. `ask` returns an enum phx_switch_status. */
 void member_ask(struct member *member, int (*ask)(struct member *member, struct phx_switch_error *error));
-/* Lists the switch into work->peer. */
+/* Lists the cross-connects of the switch into work->peer. */
 void member_read(struct member *member);
-/* optics.c: looks at the switch into member->optics. */
+/* optics.c: reads identity, ports, alarms and losses of the switch into member->optics. */
 void member_look(struct member *member);
-/* Carries work->changes out: their ends must be CHANGE_WAITS. */
+/* Carries out work->changes, whose ends must be CHANGE_WAITS, and sets the ends. */
 void member_carry_out(struct member *member);
 
 #endif

@@ -20,7 +20,7 @@ void alarm_describe(const struct phx_switch_alarm *alarm, char *ret_text, size_t
              alarm_severity_name(alarm->severity), alarm->condition, alarm->port);
 }
 
-/* Whether a switch merely does not have what was asked for. */
+/* Returns whether the status only means that the switch does not have what was requested. */
 static bool is_refusal(int status)
 {
     return status == PHX_SWITCH_UNSUPPORTED || status == PHX_SWITCH_DENIED || status == PHX_SWITCH_FAILED;
@@ -49,7 +49,7 @@ static int look_at_alarms(struct member *member, struct switch_optics *optics, s
     return is_refusal(rc) ? PHX_SWITCH_OK : rc;
 }
 
-/* The cross-connects, by their A ports. Returns how many there are. */
+/* Lists the cross-connects by their A ports, and returns their number. */
 static uint32_t find_paths(const struct switch_optics *optics, struct phx_crossconnect *ret_pairs)
 {
     uint32_t count = 0;
@@ -59,8 +59,8 @@ static uint32_t find_paths(const struct switch_optics *optics, struct phx_crossc
     return count;
 }
 
-/* Asks for all at once. A driver refuses a batch for one pair that the factory has not measured: then each
- * pair is asked for alone. */
+/* Requests all losses at once. A driver refuses a whole batch if the factory has not measured one of the
+ * pairs; each pair is then requested alone. */
 static int look_at_losses(struct member *member, struct switch_optics *optics, struct phx_switch_error *error)
 {
     struct phx_crossconnect pairs[PHX_SWITCH_PORTS_MAX / 2];

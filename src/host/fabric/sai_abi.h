@@ -8,7 +8,8 @@
  *
  * A library exports sai_api_initialize, sai_api_query and sai_get_object_key. Objects are named by ids of 64
  * bits; attributes are read and written by number. A list attribute has a count and the address of its
- * elements: the caller brings the room and its count, and the library returns the count that it has filled.
+ * elements. The caller provides the memory and its capacity as the count, and the library returns the count
+ * of elements that it wrote.
  */
 #ifndef PHX_HOST_FABRIC_SAI_ABI_H
 #define PHX_HOST_FABRIC_SAI_ABI_H
@@ -34,7 +35,8 @@ enum {
     SAI_IN_USE = -17,
     SAI_INVALID_OBJECT = -19,
     SAI_NOT_EXECUTED = -23,
-    SAI_BASE_INVALID_ATTRIBUTE = 0x10000, /* ranges: minus this, minus the index of the attribute */
+    /* bases of ranges: a status is minus the base, minus the index of the attribute */
+    SAI_BASE_INVALID_ATTRIBUTE = 0x10000,
     SAI_BASE_INVALID_VALUE = 0x20000,
     SAI_BASE_NOT_IMPLEMENTED = 0x30000,
     SAI_BASE_UNKNOWN_ATTRIBUTE = 0x40000,
@@ -52,8 +54,8 @@ enum sai_object_kind { /* for sai_get_object_key */
 
 enum { /* attributes of a switch */
        SAI_SWITCH_PROFILE = 0x71,
-       SAI_SWITCH_HARDWARE = 0x72, /* list of bytes, with the NUL */
-       SAI_SWITCH_INIT = 0x74,     /* bool: initialise the switch, else connect to it */
+       SAI_SWITCH_HARDWARE = 0x72, /* list of bytes, including the NUL */
+       SAI_SWITCH_INIT = 0x74,     /* bool: initialise the switch; else only connect to it */
        SAI_SWITCH_FIRMWARE_MAJOR = 0xab,
        SAI_SWITCH_FIRMWARE_MINOR = 0xac,
 };
@@ -102,7 +104,8 @@ _Static_assert(sizeof(union sai_key) == SAI_KEY_BYTES, "keys stand in arrays");
 
 struct sai_services {
     const char *(*value)(uint32_t profile, const char *name);
-    int (*next)(uint32_t profile, const char **name, const char **value); /* 0: there is one; -1: the end */
+    /* returns 0 with a setting, or -1 at the end */
+    int (*next)(uint32_t profile, const char **name, const char **value);
 };
 
 typedef sai_status sai_initialize_fn(uint64_t flags, const struct sai_services *services);
@@ -122,7 +125,7 @@ typedef sai_status sai_bulk_create_fn(sai_id device, uint32_t members, const uin
 typedef sai_status sai_bulk_remove_fn(uint32_t members, const sai_id *ids, enum sai_bulk_mode mode,
                                       sai_status *ret_statuses);
 
-typedef void sai_other_fn(void); /* functions that the driver does not call */
+typedef void sai_other_fn(void); /* a function that the driver does not call */
 
 struct sai_switch_table {
     sai_status (*create)(sai_id *ret_device, uint32_t count, const struct sai_attribute *attributes);

@@ -1,5 +1,5 @@
-/* Batches of cross-connects on a switch of a SAI library. Members that SAI refuses do not stop the others: a
- * bulk call gives each member a status, and those that it did not execute are sent again. */
+/* Batches of cross-connects on a switch of a SAI library. Refused members do not stop the others: a bulk call
+ * gives each member a status, and members that it did not execute are sent again. */
 #include <poll.h>
 #include <stdio.h>
 #include <string.h>
@@ -16,7 +16,7 @@ struct order {
     bool add;
     uint32_t count;
     struct phx_crossconnect pairs[2 * PHX_SWITCH_PORTS_MAX];
-    sai_id ids[2 * PHX_SWITCH_PORTS_MAX]; /* of cross-connects: to remove, or made */
+    sai_id ids[2 * PHX_SWITCH_PORTS_MAX]; /* cross-connects to remove, or that were made */
     sai_status statuses[2 * PHX_SWITCH_PORTS_MAX];
     bool pending[2 * PHX_SWITCH_PORTS_MAX];
 };
@@ -55,7 +55,8 @@ static bool is_unsupported(sai_status status)
     return status == SAI_NOT_SUPPORTED || status == SAI_NOT_IMPLEMENTED;
 }
 
-/* Sends the pending members with one call; *ret_decided tells how many have an end now. */
+/* Sends the pending members with one call. *ret_decided is the number of members that now have a final
+ * status. */
 static int send_bulk(struct phx_switch *sw, struct order *order, struct bulk *bulk, uint32_t *ret_decided,
                      struct phx_switch_error *error)
 {
@@ -108,7 +109,7 @@ static int send_single(struct phx_switch *sw, struct order *order, uint32_t memb
     return PHX_SWITCH_OK;
 }
 
-/* Gives every member a status: with bulk calls as long as they get on, else one by one. */
+/* Gives every member a status: by bulk calls while they make progress, then one by one. */
 static int send_order(struct phx_switch *sw, struct order *order, struct phx_switch_error *error)
 {
     const struct sai_ocs_table *ocs = sw->device->ocs;
@@ -137,11 +138,11 @@ static void keep_refusal(const struct phx_switch *sw, const struct order *order,
     sai_fail(refusal, sw->device, call_of(order, true), word, order->statuses[member]);
 }
 
-/* The status of a member that SAI has answered. */
+/* Returns the driver's status of a member that SAI has answered. */
 static int status_of(const struct order *order, uint32_t member)
 {
     int status = sai_meaning(order->statuses[member]);
-    if (order->add && status == PHX_SWITCH_ABSENT) /* SAI does not know the port any more */
+    if (order->add && status == PHX_SWITCH_ABSENT) /* SAI no longer knows the port */
         status = PHX_SWITCH_INVALID;
     return status;
 }
@@ -157,7 +158,7 @@ static int64_t clock_ms(void)
 
 enum pair_state { PAIR_MOVES, PAIR_SETTLED, PAIR_FAILED };
 
-/* A port without a closed shutter that is still blocked has not begun to move. */
+/* Reads the state of a pair. A blocked port without a closed shutter has not begun to move. */
 static int read_pair(struct phx_switch *sw, struct phx_crossconnect pair, enum pair_state *ret_state,
                      struct phx_switch_error *error)
 {
@@ -177,7 +178,7 @@ static int read_pair(struct phx_switch *sw, struct phx_crossconnect pair, enum p
     return PHX_SWITCH_OK;
 }
 
-/* Waits until a pair has settled or the time is over, and leaves the library meanwhile. */
+/* Waits until a pair has settled or the time has expired. Leaves the library while it waits. */
 static int wait_for_pair(struct phx_switch *sw, struct phx_crossconnect pair, int64_t until_ms,
                          enum pair_state *ret_state, struct phx_switch_error *error)
 {
@@ -193,8 +194,8 @@ static int wait_for_pair(struct phx_switch *sw, struct phx_crossconnect pair, in
     }
 }
 
-/* Waits for the mirrors of the members that were made. `back` gets those that did not settle, to be removed
- * again: the switch then lists what the statuses say. */
+/* Waits for the mirrors of the new cross-connects. Those that do not settle go to `back`, to be removed
+ * again, so that the switch then lists what the statuses say. */
 static int wait_for_mirrors(struct phx_switch *sw, struct order *made, struct order *back,
                             struct phx_switch_error *refusal)
 {
@@ -224,9 +225,9 @@ static int wait_for_mirrors(struct phx_switch *sw, struct order *made, struct or
 
 struct work {
     struct sai_joined joined;
-    struct peers before;             /* what an addition begins with */
+    struct peers before;             /* state before an addition */
     struct order parted, made, back; /* what STEAL removes; what is added or removed; what did not settle */
-    uint32_t members[PHX_SWITCH_PORTS_MAX]; /* of `made`: index in the batch */
+    uint32_t members[PHX_SWITCH_PORTS_MAX]; /* index in the batch, by member of `made` */
     struct phx_switch_error refusal;
 };
 
@@ -247,8 +248,8 @@ static int check_count(uint32_t count, struct phx_switch_error *error)
                        PHX_SWITCH_PORTS_MAX);
 }
 
-/* Fills the orders of an addition. A member that a later one of the batch steals from is not sent: it would
- * not stand in the end. */
+/* Fills the orders of an addition. A member from which a later member of the batch steals a port is not sent,
+ * because it would not last. */
 static void plan_addition(struct phx_switch *sw, struct work *work, const struct phx_crossconnect *pairs,
                           uint32_t count, enum phx_batch_mode mode, int *statuses)
 {

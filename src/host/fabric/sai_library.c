@@ -15,20 +15,20 @@ struct sai_library {
     struct sai_library *next;
     void *handle;
     char file[64];
-    pthread_mutex_t busy; /* a call runs in the library */
-    bool initialised;     /* SAI wants that once, even if the tables then lack something */
+    pthread_mutex_t busy; /* held during calls to the library */
+    bool initialised;     /* SAI allows this only once, even if a table then lacks a function */
     sai_initialize_fn *initialize;
     sai_query_fn *query;
     sai_keys_fn *keys;
     const struct sai_switch_table *table;
     const struct sai_ocs_table *ocs;
-    struct sai_device *devices; /* the first one first; entries are added under `busy` and stay */
+    struct sai_device *devices; /* oldest first; entries are added under `busy` and stay */
     uint32_t device_count;
 };
 
 static pthread_mutex_t registry_busy = PTHREAD_MUTEX_INITIALIZER;
 static struct sai_library *registry;
-/* The library that this thread calls: SAI's services have no context that would name it. */
+/* The library that this thread calls. SAI's services have no context that could name it. */
 static _Thread_local const struct sai_library *called;
 
 const char *sai_hardware(const struct sai_device *device)
@@ -78,7 +78,7 @@ void sai_leave(struct sai_device *device)
 
 /* --- settings --------------------------------------------------------------------------------------- */
 
-/* The first "NAME=VALUE" behind HARDWARE; NULL: there is none. */
+/* Returns the first "NAME=VALUE" after HARDWARE, or NULL. */
 static const char *first_setting(const char *settings)
 {
     const char *at = settings + strlen(settings) + 1;
@@ -113,7 +113,7 @@ static const char *give_value(uint32_t profile, const char *name)
     return device && name ? setting_value(device->settings, name, strlen(name)) : NULL;
 }
 
-/* Settings one after the other: *name is NULL, or what the call before returned. */
+/* Iterates over the settings. *name is NULL at first, then what the previous call returned. */
 static int give_next(uint32_t profile, const char **name, const char **value)
 {
     static _Thread_local char word[SAI_ADDRESS_MAX];
@@ -136,8 +136,8 @@ static int give_next(uint32_t profile, const char **name, const char **value)
     return 0;
 }
 
-/* Splits "PATH?HARDWARE&NAME=VALUE...". A name is given once: give_next() goes on behind the first setting of
- * a name, so it would give a library the settings between two of one name without end. */
+/* Splits "PATH?HARDWARE&NAME=VALUE...". A name may occur only once: give_next() continues after the first
+ * setting of a name, so a repeated name would make a library iterate forever. */
 static int split_address(const char *address, char path[SAI_ADDRESS_MAX], char settings[SAI_ADDRESS_MAX],
                          struct phx_switch_error *error)
 {
@@ -190,7 +190,7 @@ static int find_symbols(struct sai_library *library, const char *path, struct ph
     return PHX_SWITCH_OK;
 }
 
-/* Loads the library of a path, or finds it. Caller holds the registry. */
+/* Finds or loads the library of a path. The caller holds the registry. */
 static int load_library(const char *path, struct sai_library **ret_library, struct phx_switch_error *error)
 {
     void *handle = dlopen(path, RTLD_NOW | RTLD_LOCAL);
@@ -232,7 +232,7 @@ static int query_table(struct sai_device *device, int32_t number, const char *na
     return PHX_SWITCH_OK;
 }
 
-/* Finds the tables of functions, and checks those that the driver cannot do without. */
+/* Gets the tables of functions, and checks those that the driver requires. */
 static int query_tables(struct sai_device *device, struct phx_switch_error *error)
 {
     const void *table, *ocs_table;
@@ -298,7 +298,7 @@ static int create_device(struct sai_device *device, struct phx_switch_error *err
     return PHX_SWITCH_OK;
 }
 
-/* The entry of a switch, made if there is none. Caller holds the library. */
+/* Finds or makes the entry of a switch. The caller holds the library. */
 static int enter_device(struct sai_library *library, const char *settings, struct sai_device **ret_device,
                         struct phx_switch_error *error)
 {
@@ -322,7 +322,7 @@ static int enter_device(struct sai_library *library, const char *settings, struc
     return PHX_SWITCH_OK;
 }
 
-/* Forgets the newest switch, which could not be created. */
+/* Removes the newest entry, whose switch could not be created. */
 static void drop_device(struct sai_library *library)
 {
     struct sai_device **last = &library->devices;

@@ -1,5 +1,5 @@
-/* Loss as the factory measured it: SAI has an object for each possible pair, with a list for each quantity.
- * The objects of a switch are found once for a session, as there may be a hundred thousand. */
+/* Loss as the factory measured it. SAI has an object for each possible pair, with a list for each quantity.
+ * The objects of a switch are found once in a session, because there may be a hundred thousand. */
 #include <stdio.h>
 #include <string.h>
 
@@ -11,7 +11,8 @@ enum { POINTS_MAX = 64 }; /* measurements of a pair */
 
 static const char call_factory[] = "get_ocs_cross_connect_factory_data_attribute";
 
-/* Reads the pair of an object; a pair that is not of two sides, or not of this switch, is left out. */
+/* Reads the pair of an object. The caller leaves out pairs that are not of two sides, or not of this
+ * switch. */
 static int read_factory_pair(struct phx_switch *sw, sai_id id, struct sai_factory *ret_factory,
                              struct phx_switch_error *error)
 {
@@ -76,7 +77,7 @@ static int read_list(struct phx_switch *sw, sai_id id, uint32_t number, int32_t 
     return PHX_SWITCH_OK;
 }
 
-/* Values of a list with two decimals, in thousandths. */
+/* Converts a value with two decimals to thousandths. Returns false if it is out of range. */
 static bool in_thousandths(int32_t hundredths, int32_t *ret_value)
 {
     return !__builtin_mul_overflow(hundredths, 10, ret_value);

@@ -1,4 +1,4 @@
-/* The ports of a switch of a SAI library: found by name, or created, as SAI leaves that to its user. */
+/* The ports of a switch of a SAI library: found by name, or created, which SAI leaves to its user. */
 #include <stdio.h>
 #include <string.h>
 
@@ -146,7 +146,7 @@ static int create_port(struct phx_switch *sw, struct port_names *names, int whic
     return PHX_SWITCH_OK;
 }
 
-/* Ports are numbered without gaps, and fit. */
+/* Checks that ports are numbered without gaps and fit the configuration. */
 static int check_names(struct phx_switch *sw, const struct port_names *names,
                        const struct phx_switch_config *config, struct phx_switch_error *error)
 {

@@ -1,4 +1,4 @@
-/* Names of SAI's statuses, what they mean to a driver, and the messages of failed calls. */
+/* Names of SAI's statuses, their meaning for a driver, and the messages of failed calls. */
 #include <stdarg.h>
 #include <stdio.h>
 

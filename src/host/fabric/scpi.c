@@ -108,7 +108,8 @@ int fabric_pairs_check(struct phx_crossconnect *pairs, uint32_t count, uint32_t 
     return 0;
 }
 
-/* Takes "(@1,2)" off *rest: up to `capacity` numbers. False if *rest does not begin with it. */
+/* Takes a list such as "(@1,2)" with up to `capacity` numbers off *rest. Returns false if *rest does not
+ * begin with one. */
 static bool take_ports(struct str *rest, uint32_t *ports, uint32_t capacity, uint32_t *ret_count)
 {
     struct str head, numbers, tail;

@@ -86,8 +86,8 @@ static bool session_is_over(int status)
     return status == PHX_SWITCH_LOST || status == PHX_SWITCH_TIMEOUT || status == PHX_SWITCH_GARBLED;
 }
 
-/* Changes what can be changed. The result is that of the session: refusals of members are no failure of it,
- * and the first one stays in *refusal. */
+/* Makes all changes that the switch accepts. Returns the status of the session: refused members are no
+ * failure of it, and the first refusal stays in *refusal. */
 static int change_range(struct phx_switch *sw, bool add, const struct phx_crossconnect *pairs, uint32_t count,
                         struct phx_switch_error *refusal)
 {

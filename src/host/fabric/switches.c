@@ -15,7 +15,7 @@ static int list_wrong(struct error *error, const struct doc *node, const char *w
     return error_set(error, ERROR_INVALID, "%u:%u: %s", node->line, node->column, what);
 }
 
-/* Copies the string `key` of an entry; absent: *to stays empty. */
+/* Copies the string `key` of an entry. If it is absent, *to becomes empty. */
 static int take_text(const struct doc *entry, const char *key, char *to, size_t size, struct error *error)
 {
     const struct doc *node = doc_get(entry, key);

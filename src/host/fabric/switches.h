@@ -1,8 +1,8 @@
-/* switches.h - the optical switches of a pod, and carrying changes out on all of them at once.
+/* switches.h - the optical switches of a pod: reads them, and carries out changes on all of them at once.
  *
  *     switches_parse(text, &switches, error)          the list of switches
- *     switches_open(&switches, terms, &crew)          a session of each, made when it is needed
- *     crew_read(crew)                                 what is joined: all switches in parallel
+ *     switches_open(&switches, &terms, &crew, error)  a crew; sessions are opened when they are needed
+ *     crew_read(crew, work)                           the cross-connects: all switches in parallel
  *     ... a plan: what each switch removes and adds
  *     crew_carry_out(crew, work)                      one batch a switch, verified by reading back
  *     crew_close(crew)
@@ -15,17 +15,17 @@
  *     - {name: x2, driver: sai, address: "/usr/lib/libsai.so?ocs2"}
  *     - {name: x3, driver: /usr/lib/ocs.so, address: "whatever the library expects"}
  *
- * Each switch has a thread of its own while work is done, because drivers block. A session that breaks, times
- * out or garbles is opened again after a wait that doubles, at most `attempts` times; then the switch is
- * listed, and only what is still missing is tried again. Refusals are not tried again.
+ * During a call each switch has its own thread, because drivers block. A session that breaks, times out or
+ * returns garbage is opened again after a wait that doubles, until `attempts` sessions have failed. A new
+ * session first lists the switch and retries only what is still missing. Refusals are not retried.
  *
- * Every change has a clear end, even if the switch dies half-way:
- *     APPLIED      the switch lists what was asked for
+ * Every change has a clear end, even if the switch fails half-way:
+ *     APPLIED      the switch lists the requested state
  *     NOT_APPLIED  the switch lists the state before, or was never sent the change
- *     UNDONE       was applied and taken back
+ *     UNDONE       was applied and then reverted
  *     UNKNOWN      the switch was sent the change and no longer answers
  *
- * One owner; functions block for as long as the slowest switch. Nothing is printed.
+ * A crew has one owner. Its functions block until the slowest switch is finished, and print nothing.
  */
 #ifndef PHX_HOST_FABRIC_SWITCHES_H
 #define PHX_HOST_FABRIC_SWITCHES_H
@@ -48,28 +48,30 @@ struct switch_entry {
     bool listed;
     char driver[SWITCH_WORD_MAX], address[SWITCH_WORD_MAX], user[64];
     char secret[SWITCH_SECRET_MAX];    /* the password; "": none, or in secret_file */
-    char secret_file[SWITCH_WORD_MAX]; /* read for each new session in place of `secret`; "": none */
+    char secret_file[SWITCH_WORD_MAX]; /* read for each new session instead of `secret`; "": none */
 };
 struct switches {
     struct switch_entry entry[POD_SWITCHES]; /* by pod_switch_number() */
     uint32_t listed;
 };
 
-/* The entry of a switch as a cluster file has it; texts that are too long are cut. `login` NULL: none. */
+/* Makes the entry of a switch from the fields of a cluster file. Texts that are too long are cut. `login` may
+ * be NULL. */
 struct switch_entry switch_entry_of(struct str driver, struct str address, const struct switch_login *login);
 
-/* Reads the first line of a file, which must have 1 to 63 bytes. ERROR_IO, ERROR_INVALID: the message names
- * the path, and never tells what is in the file; *ret_secret is untouched. */
+/* Reads the first line of a file, which must have 1 to 63 bytes. On failure returns ERROR_INVALID or the
+ * error of the system call, and leaves *ret_secret untouched. The message names the path but never the file's
+ * contents. */
 int switch_secret_read(const char *path, char ret_secret[SWITCH_SECRET_MAX], struct error *error);
 
-/* Reads the list, and at once the files with passwords that it names. ERROR_INVALID names line and field. */
+/* Reads the list and the password files that it names. Returns ERROR_INVALID, which names line and column. */
 int switches_parse(struct str text, struct switches *ret_switches, struct error *error);
 
 struct crew_terms {
-    uint32_t cubes;      /* of the pod: decides the size of its switches; 0: any size */
-    uint32_t timeout_ms; /* of a connection, and of an answer; mirrors settle within it */
-    uint32_t attempts;   /* to open a session, at least 1 */
-    uint32_t backoff_ms; /* before the second one; doubles */
+    uint32_t cubes;      /* cubes of the pod, which determine the size of its switches; 0: any size */
+    uint32_t timeout_ms; /* for a connection, for an answer, and for mirrors to settle */
+    uint32_t attempts;   /* sessions that are tried, at least 1 */
+    uint32_t backoff_ms; /* wait before the second one; doubles */
 };
 #define CREW_TERMS_DEFAULT ((struct crew_terms){.timeout_ms = 2000, .attempts = 3, .backoff_ms = 100})
 
@@ -77,37 +79,38 @@ enum change_end { CHANGE_WAITS, CHANGE_APPLIED, CHANGE_NOT_APPLIED, CHANGE_UNDON
 struct switch_change {
     bool add;      /* else remove */
     uint32_t a, b; /* ports */
-    bool already;  /* the state was as asked for before the work */
+    bool already;  /* the requested state was in place before the call */
     enum change_end end;
 };
 
-/* The state of one switch, or the work for it and how it went. */
+/* The state of one switch, or its changes and their outcome. */
 struct switch_work {
     struct switch_change changes[SWITCH_CHANGES_MAX]; /* removals first */
     uint32_t count;
-    bool answers;                         /* the switch could be read at the end */
-    uint16_t peer[2 * POD_CUBES_MAX + 2]; /* by port: the port it is joined with, 0: none; if `answers` */
-    uint32_t tries;                       /* sessions that were opened or tried */
+    bool answers;                         /* the switch could be read at the end of the call */
+    uint16_t peer[2 * POD_CUBES_MAX + 2]; /* peer of each port, 0: none; valid if `answers` */
+    uint32_t tries;                       /* sessions that were opened or failed to open */
     int64_t took_ns;
-    char why[SWITCH_WHY_MAX]; /* the reason of the first failure; "" */
+    char why[SWITCH_WHY_MAX]; /* reason of the first failure; "": none */
 };
 struct crew;
 
-/* Finds the drivers; opens nothing yet. */
+/* Makes a crew and finds its drivers, without opening sessions. Copies `switches` and `terms`. Returns the
+ * error of driver_find(). Free the crew with crew_close(). */
 int switches_open(const struct switches *switches, const struct crew_terms *terms, struct crew **ret_crew,
                   struct error *error);
 void crew_close(struct crew *crew);
 
-/* Lists the cross-connects of every listed switch: work[POD_SWITCHES], by switch number. Returns how many do
- * not answer. */
+/* Lists the cross-connects of every listed switch into work[POD_SWITCHES], indexed by switch number. Returns
+ * the number of switches that do not answer. */
 uint32_t crew_read(struct crew *crew, struct switch_work *work);
-/* Carries out the changes of work[POD_SWITCHES] and fills the rest in. Returns how many switches did not
- * reach what was asked for. */
+/* Carries out the changes of work[POD_SWITCHES] and fills in the other fields. Returns the number of switches
+ * that did not reach the requested state. */
 uint32_t crew_carry_out(struct crew *crew, struct switch_work *work);
-/* Takes back what crew_carry_out() applied, where a switch answers; ends become UNDONE. Returns how many
- * switches are not as they were. */
+/* Reverts what crew_carry_out() applied, on switches that answer; the ends of these changes become UNDONE.
+ * Returns the number of switches that are not in their earlier state. */
 uint32_t crew_undo(struct crew *crew, struct switch_work *work);
 
-const char *change_end_name(enum change_end end); /* "not-applied" */
+const char *change_end_name(enum change_end end); /* Returns a word such as "not-applied". */
 
 #endif

@@ -21,7 +21,7 @@ void tl1_put_pairs(struct buf *out, const char *verb, const struct phx_crossconn
     buf_printf(out, ":%u:;\n", ctag);
 }
 
-/* A ';' within a quoted line or a comment ends no message. */
+/* A ';' within a quoted line or a comment does not end a message. */
 size_t tl1_message_length(struct str bytes)
 {
     bool quoted = false, comment = false;
@@ -46,7 +46,7 @@ static int not_tl1(struct error *error, const char *what, struct str message)
                      STR_ARG(str_head_utf8(str_trim(message), 60)), what);
 }
 
-/* The next line that is not blank, without its end. */
+/* Takes the next line that is not blank, without its end. */
 static bool next_text(struct str *rest, struct str *ret_line)
 {
     while (rest->len) {
@@ -108,7 +108,7 @@ int tl1_read_answer(struct str message, struct tl1_answer *ret_answer, struct er
         return not_tl1(error, "an answer that ends with ';'", message);
     answer.continued = message.data[message.len - 1] == '>';
     rest.len--;
-    /* A prompt of the session may stand before the header. */
+    /* A prompt of the session may precede the header. */
     if (!next_text(&rest, &header) || !next_text(&rest, &line))
         return not_tl1(error, "a header line and an answer line", message);
     struct str mark = take_word(&line);
@@ -220,7 +220,7 @@ bool tl1_read_alarm(struct str line, struct phx_switch_alarm *ret_alarm, bool *r
     if (level == 4 || !str_is_utf8(condition))
         return false;
     if (!port_of(place, &alarm.port))
-        alarm.port = 0; /* the alarm of a shelf or card is one of the switch */
+        alarm.port = 0; /* an alarm of a shelf or card counts as one of the switch */
     alarm.severity = (enum phx_alarm_severity)level;
     condition = str_head_utf8(condition, PHX_SWITCH_TEXT_MAX - 1);
     memcpy(alarm.condition, condition.data, condition.len);

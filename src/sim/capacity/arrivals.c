@@ -1,4 +1,4 @@
-/* arrivals.c - jobs: drawn from the workload's model or listed, written as JobSets, and removed. */
+/* arrivals.c - jobs: drawn from the workload model or listed, written as JobSets, and removed. */
 #include "sim/capacity/internal.h"
 
 #include <math.h>
@@ -7,11 +7,11 @@
 #include "doc/json.h"
 
 #define DAY_S           86400.0
-#define ARRIVALS_OBJECT UINT64_MAX /* the request of a write that is no job's */
+#define ARRIVALS_OBJECT UINT64_MAX /* request number of writes that belong to no job */
 
 /* --- the next job --------------------------------------------------------------------------------- */
 
-/* A job's run time is lognormal with the mean that gives its size the share of all time. */
+/* Draws a run time, which is lognormal with the mean that gives the job's size its share of all time. */
 static double arrivals_draw_runtime(struct simulation_world *world, const struct job_size *size)
 {
     const struct workload_model *workload = &world->scenario->workload;
@@ -49,7 +49,7 @@ static struct listed_job arrivals_draw(struct simulation_world *world)
 
 /* --- writes --------------------------------------------------------------------------------------- */
 
-/* Checks a write as a host does before it logs it. */
+/* Checks a write as a host does before logging. Returns whether the core accepts it. */
 static bool arrivals_is_taken(struct simulation_world *world, struct write_event *write)
 {
     write->grace_s = -1;
@@ -57,7 +57,7 @@ static bool arrivals_is_taken(struct simulation_world *world, struct write_event
     return core_check_write(world->core, write, world->now_ns, &world->checked, &write->prepared);
 }
 
-/* The object with this number of sim_scenario_object(). */
+/* Returns the write of the object with this number, see sim_scenario_object(). */
 static struct write_event arrivals_object(const struct sim_scenario *scenario, size_t number,
                                           struct buf *body, const char **ret_at)
 {
@@ -99,7 +99,7 @@ void arrivals_prepare(struct simulation_world *world)
     }
 }
 
-/* True: it is on its way. */
+/* Checks and sends a write. Returns whether the core accepts it. */
 static bool arrivals_write(struct simulation_world *world, struct write_event *write, uint64_t number)
 {
     write->namespace_ = STR("default");
@@ -135,7 +135,7 @@ static int64_t arrivals_span(int64_t known_us, double usual_s)
     return known_us >= 0 ? known_us * NS_PER_US : (int64_t)(usual_s * 1e9);
 }
 
-/* How long its phases take: as its history says, else as the workload's model does. */
+/* Sets how long the job's phases take: as in its history, or else as in the workload model. */
 static void arrivals_set_times(const struct simulation_world *world, struct sim_job *job)
 {
     const struct workload_model *workload = &world->scenario->workload;
@@ -146,7 +146,7 @@ static void arrivals_set_times(const struct simulation_world *world, struct sim_
     job->stop_ns = arrivals_span(known ? known->stop_us : -1, workload->stop_s);
     job->interval_ns = saves ? arrivals_span(known ? known->save_us : -1, workload->interval_s) : 0;
     job->write_ns = arrivals_span(known ? known->write_us : -1, workload->write_s);
-    if (known && known->end == HISTORY_RUNNING) /* longer than the simulation lasts */
+    if (known && known->end == HISTORY_RUNNING) /* more work than the simulation has time for */
         job->work_ns = 2 * (world->end_ns - world->began_ns);
 }
 
@@ -208,7 +208,7 @@ void arrivals_gone(struct simulation_world *world, obj_id jobset)
 
 /* --- time ----------------------------------------------------------------------------------------- */
 
-/* When the next listed job comes; INT64_MAX: there is none. */
+/* Returns the arrival of the next listed job; INT64_MAX if there is none. */
 static int64_t arrivals_listed_ns(const struct simulation_world *world)
 {
     const struct sim_scenario *scenario = world->scenario;
@@ -217,7 +217,7 @@ static int64_t arrivals_listed_ns(const struct simulation_world *world)
     return world->began_ns + (int64_t)(scenario->jobs.items[world->next_listed].submit_s * 1e9);
 }
 
-/* The earlier of the next drawn job and the next listed one. */
+/* Sets the timer to the earlier of the next drawn and the next listed job. */
 static void arrivals_arm(struct simulation_world *world)
 {
     int64_t due_ns = world->next_arrival_ns, listed_ns = arrivals_listed_ns(world);

@@ -5,7 +5,7 @@
 #include "base/check.h"
 #include "base/rng.h"
 
-/* The distribution of a sum of `count` events of one probability, one event after the other. */
+/* Computes the binomial distribution of `count` events, adding one event after another. */
 static void binomial(uint32_t count, double probability, double *ret_pmf)
 {
     ret_pmf[0] = 1;
@@ -23,7 +23,7 @@ void availability_distribution(uint32_t cubes, double host_up, double *ret_pmf)
     binomial(cubes, pow(host_up, CUBE_MACHINES), ret_pmf);
 }
 
-/* A sum of probabilities may end an ulp above 1. */
+/* Clamps a sum of probabilities, which may end an ulp above 1. */
 static double at_most_one(double share)
 {
     return share < 1 ? share : 1;

@@ -1,10 +1,10 @@
 /* corruption.c - machines whose results are wrong without any error.
  *
- * A corruption begins at a strike (fleet.c) and hides until a test of the machine, something else, or a
- * job's validation of its own results finds it. Each job that trains on the machine meanwhile has wrong
- * results from then on, wherever it goes: a checkpoint that it writes later is wrong as well. When the
- * corruption is found, these jobs stop and go back to their newest checkpoint from before; what they did
- * since is lost to it. A job that has ended by then keeps its wrong results. */
+ * A corruption begins at a strike (fleet.c) and stays hidden until a test of the machine, another mechanism,
+ * or a job's validation of its own results finds it. Each job that trains on the machine meanwhile has wrong
+ * results from then on, even if it moves: a checkpoint that it writes later is wrong too. When the corruption
+ * is found, these jobs stop and return to their newest checkpoint from before; their work since then is lost
+ * to the corruption. A job that has ended by then keeps its wrong results. */
 #include "sim/capacity/internal.h"
 
 bool corruption_hides(const struct simulation_world *world, uint32_t machine)
@@ -14,7 +14,8 @@ bool corruption_hides(const struct simulation_world *world, uint32_t machine)
            world->scenario->failures[node->model].kind == FAILURE_CORRUPTION;
 }
 
-/* Tests come at fixed times, so the first one is a part of the interval away. */
+/* Draws the time until a test finds the corruption. Tests run at fixed times, so the first one is a part of
+ * the interval away. */
 static double until_test_s(struct simulation_world *world, const struct corruption_tests *tests)
 {
     double wait_s = tests->interval_s * rng_unit(&world->times);
@@ -34,7 +35,7 @@ int64_t corruption_found_ns(struct simulation_world *world, const struct failure
     return found_ns;
 }
 
-/* The job's results are wrong from `work_ns` on. */
+/* Notes that the job's results are wrong from `work_ns` on. */
 static void job_goes_wrong(struct simulation_world *world, struct sim_job *job, uint32_t machine,
                            int64_t work_ns)
 {
@@ -60,7 +61,7 @@ void corruption_begins(struct simulation_world *world, uint32_t machine)
         int64_t stretch_ns = run->phase == RUN_TRAINING ? world->now_ns - run->since_ns : 0;
         job_goes_wrong(world, run->job, machine, run->work_ns + stretch_ns);
         if (run->job->notice_ns < INT64_MAX)
-            run->job->notice_ns += stretch_ns; /* which trained_ns does not have yet */
+            run->job->notice_ns += stretch_ns; /* trained_ns does not include this stretch yet */
         runs_look_again(world, run);
     }
 }
@@ -69,7 +70,7 @@ void corruption_run_trains(struct simulation_world *world, struct run *run)
 {
     struct sim_job *job = run->job;
     if (job->wrong_by && run->restored_ns <= job->right_ns) {
-        job->wrong_by = 0; /* what was wrong is lost anyway */
+        job->wrong_by = 0; /* the wrong work is lost anyway */
         job->notice_ns = INT64_MAX;
     }
     for (size_t i = 0; i < run->ranks.len; i++)
@@ -80,10 +81,10 @@ void corruption_run_trains(struct simulation_world *world, struct run *run)
 void corruption_run_saved(struct run *run)
 {
     if (run->job->wrong_by && run->work_ns <= run->job->wrong_from_ns)
-        run->job->right_ns = run->job->saved_ns; /* its write had begun before */
+        run->job->right_ns = run->job->saved_ns; /* its write began before the corruption */
 }
 
-/* The job stops, if it runs, and will begin again from its newest right checkpoint. */
+/* Stops the job, if it runs, so that it continues from its newest right checkpoint. */
 static void job_goes_back(struct simulation_world *world, struct sim_job *job)
 {
     struct simulation_failure *count = &world->outcome->failures[job->wrong_model];

@@ -4,13 +4,13 @@
 
 #include "base/check.h"
 
-/* In (0, 1), so that its logarithm is finite. */
+/* Returns a number in (0, 1), so that its logarithm is finite. */
 static double draw_open_unit(struct rng *rng)
 {
     return (double)(rng_next(rng) >> 12) * 0x1.0p-52 + 0x1.0p-53;
 }
 
-/* A standard normal number (Box and Muller, 1958); the second of the pair is dropped. */
+/* Returns a standard normal number (Box and Muller, 1958). The second of the pair is dropped. */
 static double draw_normal(struct rng *rng)
 {
     double radius = sqrt(-2 * log(draw_open_unit(rng)));

@@ -1,8 +1,7 @@
-/* draw.h - random durations of a scenario: how long repairs, detections, jobs and lives of machines take.
+/* draw.h - random durations of a scenario: of repairs, detections, jobs and machine lives.
  *
- * A distribution is one or two numbers of seconds, or one of seconds and a shape. Constants take no number of
- * the generator, normal ones two, all others one. Part of
- * src/sim/capacity.
+ * A distribution has one or two numbers of seconds, or seconds and a shape. A constant draws no number from
+ * the generator, a lognormal one two, and all others one. Part of src/sim/capacity.
  */
 #ifndef PHX_SIM_CAPACITY_DRAW_H
 #define PHX_SIM_CAPACITY_DRAW_H
@@ -15,7 +14,7 @@ enum draw_kind {
     DRAW_CONSTANT,    /* a */
     DRAW_UNIFORM,     /* from a to b */
     DRAW_EXPONENTIAL, /* mean a */
-    DRAW_WEIBULL,     /* scale a, shape b: below 1 the rate falls with age, above 1 it grows */
+    DRAW_WEIBULL,     /* scale a, shape b: below 1 the failure rate falls with age, above 1 it rises */
     DRAW_LOGNORMAL,   /* median a, sigma b of the logarithm */
 };
 struct draw {
@@ -23,11 +22,11 @@ struct draw {
     double a, b;
 };
 
-/* Seconds, not negative and at most DRAW_SECONDS_MAX. */
+/* Return a draw, which is not negative and at most DRAW_SECONDS_MAX. */
 #define DRAW_SECONDS_MAX 3.0e9
 double draw_seconds(const struct draw *draw, struct rng *rng);
 int64_t draw_ns(const struct draw *draw, struct rng *rng);
-/* The mean in seconds. */
+/* Returns the mean in seconds. */
 double draw_mean(const struct draw *draw);
 
 #endif

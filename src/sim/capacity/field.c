@@ -9,7 +9,7 @@
 
 enum { VALUE_SHOWN_MAX = 60 };
 
-/* The value as JSON, cut; "nothing" if it is absent. */
+/* Writes the value as JSON, cut to `size` bytes, or "nothing" if it is absent. */
 static void field_show(const struct doc *doc, char *ret_text, size_t size)
 {
     struct buf json BUF_CLEANUP = {0};

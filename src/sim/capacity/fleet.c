@@ -52,7 +52,7 @@ void fleet_heartbeats(struct simulation_world *world)
     }
 }
 
-/* The driver ends a session only of a machine whose lease has run out, or that said Hello twice. */
+/* Handles a session that the driver ends: its machine's lease has expired, or it said Hello twice. */
 void fleet_closed(struct simulation_world *world, uint32_t machine)
 {
     world->nodes[machine].connected = false;
@@ -73,7 +73,7 @@ static void fleet_errand(struct simulation_world *world, uint32_t machine, const
     struct sim_node *node = &world->nodes[machine];
     if (node->dead)
         return;
-    node->errand_uid = start->errand; /* of one machine, one at a time */
+    node->errand_uid = start->errand; /* a machine has one errand at a time */
     int64_t takes_ns = 60 * NS_PER_SECOND < start->timeout_ns ? 60 * NS_PER_SECOND : start->timeout_ns / 2;
     due_set(world, &node->errand, DUE_ERRAND, world->now_ns + takes_ns);
 }
@@ -115,7 +115,7 @@ void fleet_told(struct simulation_world *world, uint32_t machine, const struct f
     case FROM_CONTROLLER_ERRAND_STOP:
         due_drop(world, &node->errand);
         break;
-    default: /* acknowledgements, and what concerns people and processes */
+    default: /* acknowledgements, and messages for people or processes */
         break;
     }
 }
@@ -153,7 +153,7 @@ static void fleet_kill(struct simulation_world *world, struct sim_node *node, bo
     }
 }
 
-/* Counts the machine as out, or as back. */
+/* Counts the machine as out, or as returned. */
 static void fleet_count_down(struct simulation_world *world, uint32_t machine, bool down)
 {
     uint32_t chips = core_cluster(world->core)->machines[machine].chip_count;
@@ -161,7 +161,7 @@ static void fleet_count_down(struct simulation_world *world, uint32_t machine, b
     world->down_chips = down ? world->down_chips + chips : world->down_chips - chips;
 }
 
-/* Nothing is seen of it, and the machine goes on. */
+/* Begins a hidden corruption: nothing is visible, and the machine continues. */
 static void fleet_goes_wrong(struct simulation_world *world, uint32_t machine)
 {
     struct sim_node *node = &world->nodes[machine];
@@ -205,7 +205,7 @@ void fleet_strike(struct simulation_world *world, uint32_t machine, uint32_t mod
     due_set(world, &node->due, DUE_MACHINE, world->now_ns + draw_ns(&failure->detection, &world->times));
 }
 
-/* The agent says which processes have died, after the signal that explains it. */
+/* Reports the processes that have died, after the signal that explains it. */
 static void fleet_report_crashed(struct simulation_world *world, uint32_t machine)
 {
     list_for_each_safe(at, after, &world->nodes[machine].ranks)
@@ -241,7 +241,7 @@ static void fleet_found_out(struct simulation_world *world, uint32_t machine)
         fleet_report_crashed(world, machine);
     }
     if (failure->kind == FAILURE_CORRUPTION)
-        corruption_found(world, machine); /* behind the signal that explains it */
+        corruption_found(world, machine); /* after the signal that explains it */
     int64_t drawn_ns = draw_ns(&failure->repair, &world->times);
     due_set(world, &node->due, DUE_MACHINE,
             world->now_ns + (node->repair_s < 0 ? drawn_ns : (int64_t)(node->repair_s * 1e9)));

@@ -14,7 +14,7 @@ enum { CUBES = 64, SIDE = 4, MACHINES = CUBES * CUBE_MACHINES };
 const char *const packing_names[PACKING_WAYS] = {"any cubes", "any cubes, small slices move", "torus3d boxes",
                                                  "torus3d boxes at any cube"};
 
-/* The mix: how many of a thousand slices have each shape. */
+/* The mix: how many of 1,000 slices have each shape. */
 static const struct mix_row {
     const char *shape;
     uint32_t permille;
@@ -27,7 +27,7 @@ struct run {
     double end;
     uint32_t count;
     uint16_t *machines;      /* [count] */
-    struct defrag_part part; /* of a part of a cube */
+    struct defrag_part part; /* for a slice that is a part of a cube */
     bool is_part;
 };
 struct pack {
@@ -41,10 +41,10 @@ struct pack {
     struct slice_shape shapes[SHAPES];
     bool hopeless[SHAPES];
     VEC(struct run) runs;
-    /* with switches */
+    /* for placement with switches */
     struct cluster cluster;
     struct slices *slices;
-    /* boxes */
+    /* for placement in boxes */
     struct arena arena;
     struct torus3d_file file;
     uint16_t machine_of[MACHINES]; /* by cell */
@@ -155,7 +155,7 @@ static bool choose_box(struct pack *pack, const struct slice_shape *shape)
 
 /* --- moves ---------------------------------------------------------------------------------------------- */
 
-/* The pod as the planner sees it: parts of cubes may move, all else blocks. */
+/* Describes the pod for the planner: parts of cubes may move, and everything else blocks. */
 static void describe_pod(const struct pack *pack, struct defrag_pod *pod, uint32_t *run_of)
 {
     pod->cubes = CUBES;
@@ -244,7 +244,7 @@ static void begin_run(struct pack *pack, const struct slice_shape *shape, double
     pack->result->placed++;
 }
 
-/* Lets time pass until a slice ends, while one of `wants` machines waits. */
+/* Advances time until a slice ends, while a slice of `wants` machines waits. */
 static void end_run(struct pack *pack, uint32_t wants)
 {
     uint32_t first = 0;

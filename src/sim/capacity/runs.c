@@ -3,9 +3,9 @@
  *     LAUNCHING ── all ranks run ──► LOADING ──► TRAINING ⇄ WRITING ──► ENDED
  *         └──────────────┴───── a rank is lost, or told to stop ─────┴──► STANDS
  *
- * Work is counted in nanoseconds of undisturbed training; a step is a second of it. A checkpoint counts from
- * the end of its write. What stands is frozen: ranks wait in their collectives until the controller stops
- * them. */
+ * Work is measured in nanoseconds of undisturbed training; a step is one second of it. A checkpoint counts
+ * from the end of its write. A run that stands is frozen: its ranks wait in their collectives until the
+ * controller stops them. */
 #include "sim/capacity/internal.h"
 
 #include <stdio.h>
@@ -74,20 +74,20 @@ static void rank_tell_end(struct simulation_world *world, struct rank *rank, int
 
 /* --- training ------------------------------------------------------------------------------------- */
 
-/* Work done by now. */
+/* Returns the work done so far. */
 static int64_t run_work(const struct simulation_world *world, const struct run *run)
 {
     return run->work_ns + (run->phase == RUN_TRAINING ? world->now_ns - run->since_ns : 0);
 }
 
-/* Before a stretch of training ends: counts its time. */
+/* Counts the time of a stretch of training. Called before the stretch ends. */
 static void run_count_trained(const struct simulation_world *world, struct run *run)
 {
     if (run->phase == RUN_TRAINING)
         run->job->trained_ns += world->now_ns - run->since_ns;
 }
 
-/* Time of steps until a process of the job dies by itself; INT64_MAX: none does. */
+/* Returns the time of steps until a process of the job dies by itself; INT64_MAX if none does. */
 static int64_t run_until_crash(const struct sim_job *job)
 {
     if (!job->known || job->next_crash == job->known->crash_count)
@@ -96,7 +96,7 @@ static int64_t run_until_crash(const struct sim_job *job)
     return left_ns > 0 ? left_ns : 0;
 }
 
-/* Time of steps until the job notices that its results are wrong; INT64_MAX: it does not. */
+/* Returns the time of steps until the job notices that its results are wrong; INT64_MAX if it does not. */
 static int64_t run_until_notice(const struct sim_job *job)
 {
     if (!job->wrong_by || job->notice_ns == INT64_MAX)
@@ -210,7 +210,7 @@ void runs_crash(struct simulation_world *world, struct rank *rank)
 {
     struct run *run = rank->run;
     int64_t work_ns = run_work(world, run);
-    /* Heartbeats bring the newest step each second, so the controller knows it. */
+    /* Heartbeats report the newest step each second, so the controller knows it. */
     if (run->phase == RUN_TRAINING || run->phase == RUN_WRITING)
         run_tell_steps(world, run, work_ns);
     run_stand(world, run, true);
@@ -231,7 +231,7 @@ void runs_notice(struct simulation_world *world, const struct task_notice *notic
 
 /* --- launch and stop ------------------------------------------------------------------------------ */
 
-/* Returns the run of the job's attempt: the newest one, or, of a newer attempt, a new one. */
+/* Returns the newest run of the job, or a new one if the attempt is newer. */
 static struct run *run_of(struct sim_job *job, int32_t attempt, uint32_t world, int64_t restore_step)
 {
     if (job->run && job->run->attempt >= attempt)
@@ -267,7 +267,7 @@ void runs_start(struct simulation_world *world, uint32_t machine, const struct t
     CHECK(str_take_number(&name, "j", INT64_MAX, &number));
     struct sim_job *job = u64_map_get(&world->jobs_by_number, (uint64_t)number);
     if (!job || u64_map_get(&world->ranks, launch->task))
-        return; /* told again */
+        return; /* a repeated order */
     struct run *run = run_of(job, launch->attempt, launch->world, launch->restore_step);
     struct rank *rank = mem_alloc(sizeof *rank);
     *rank = (struct rank){.task = launch->task,
@@ -318,14 +318,14 @@ void runs_fail(struct simulation_world *world, struct run *run, uint32_t machine
     rank_tell_end(world, rank, -1, 6);
 }
 
-/* A process of the run dies by its own fault, which its agent sees at once. */
+/* Makes a process of the run die by itself, which its agent sees at once. */
 static void run_crash(struct simulation_world *world, struct run *run)
 {
     run->job->next_crash++;
     runs_fail(world, run, run->ranks.items[0]->machine);
 }
 
-/* The job's validation of its results fails, and names the machine that made the wrong ones. */
+/* Handles a failed validation of the job's results, which names the machine that made the wrong ones. */
 static void run_notices(struct simulation_world *world, struct run *run)
 {
     uint32_t machine = run->job->wrong_by - 1;
@@ -394,7 +394,7 @@ void runs_stop_due(struct simulation_world *world, struct run *run)
         if (run->ranks.items[left - 1]->state == RANK_STOPS) {
             rank_tell_end(world, run->ranks.items[left - 1], -1, 15);
             if (last)
-                return; /* the run is no more */
+                return; /* the run was freed */
         }
     }
 }
@@ -412,7 +412,7 @@ static void run_free(struct simulation_world *world, struct run *run)
     mem_free(run);
 }
 
-/* The run loses its rank, and ends with its last one. */
+/* Removes a rank from its run, which is freed with its last rank. */
 static void rank_leave(struct simulation_world *world, struct rank *rank)
 {
     struct run *run = rank->run;

@@ -1,4 +1,4 @@
-/* scenario.c - reads a scenario; scenario_cluster.c makes the cluster's document of it. */
+/* scenario.c - reads a scenario; scenario_cluster.c writes the cluster's document. */
 #include "sim/capacity/scenario.h"
 
 #include <stdio.h>
@@ -70,7 +70,7 @@ static void scenario_read_cluster(struct reader *reader, struct sim_scenario *sc
 
 /* --- failures --------------------------------------------------------------------------------------- */
 
-/* rate: failures of a machine in 1,000 days, as the paper counts; or life: a distribution. */
+/* Reads `rate`, failures of a machine in 1,000 days as in the paper, or `life`, a distribution. */
 static void scenario_read_life(struct reader *reader, const struct place *failure, struct draw *ret)
 {
     struct place rate = field_of(failure, "rate"), life = field_of(failure, "life");
@@ -138,7 +138,7 @@ static void scenario_read_planned(struct reader *reader, struct sim_scenario *sc
     vec_push(&scenario->planned, planned);
 }
 
-/* rate or life: by chance; at: a list of machines and times. */
+/* Reads when failures occur: `rate` or `life` for random ones, or `at`, a list of machines and times. */
 static void scenario_read_when(struct reader *reader, struct sim_scenario *scenario,
                                const struct place *failure, uint32_t number)
 {
@@ -160,7 +160,7 @@ static void scenario_read_when(struct reader *reader, struct sim_scenario *scena
     }
 }
 
-/* detection, tests, validation: how a corruption is found, at least one of them. */
+/* Reads how a corruption is found: at least one of detection, tests and validation. */
 static void scenario_read_tests(struct reader *reader, const struct place *failure,
                                 struct failure_model *model)
 {
@@ -185,7 +185,7 @@ static void scenario_read_tests(struct reader *reader, const struct place *failu
     field_draw(reader, &validation, &ret->validation);
     if (!tests.doc && !ret->validates && !ret->detects)
         field_says(reader, failure, "expected tests, validation or detection: nothing finds the corruption");
-    snprintf(model->signal, sizeof model->signal, "qualify/gpu"); /* unless the file says otherwise */
+    snprintf(model->signal, sizeof model->signal, "qualify/gpu"); /* unless the file gives another */
 }
 
 static void scenario_read_failure(struct reader *reader, struct sim_scenario *scenario,
@@ -315,7 +315,7 @@ static void scenario_read_runtime(struct reader *reader, struct workload_model *
     field_span(reader, &most, 1, SPAN_MAX_S, &workload->runtime_max_s);
 }
 
-/* Texts by key; they replace the default ones as a whole. */
+/* Reads annotations, which replace all default ones. */
 static void scenario_read_annotations(struct reader *reader, struct sim_scenario *scenario,
                                       const struct place *place)
 {
@@ -336,7 +336,7 @@ static void scenario_read_annotations(struct reader *reader, struct sim_scenario
     scenario->workload.annotations = arena_str(&scenario->arena, buf_str(&json));
 }
 
-/* The words of a command line; they are for real machines alone. */
+/* Reads the words of a command line, which is used only on real machines. */
 static void scenario_read_command(struct reader *reader, struct sim_scenario *scenario,
                                   const struct place *place)
 {
@@ -396,7 +396,7 @@ int scenario_by_submit(const void *a, const void *b)
     if (first->priority != second->priority)
         return first->priority > second->priority ? -1 : 1;
     return (first->known > second->known) -
-           (first->known < second->known); /* by their place in the history */
+           (first->known < second->known); /* by their order in the history */
 }
 
 static void scenario_read_trace(struct reader *reader, struct sim_scenario *scenario,
@@ -475,14 +475,14 @@ static void scenario_read_workload(struct reader *reader, struct sim_scenario *s
     }
 }
 
-/* Chips that jobs can have together at most. */
+/* Returns the number of chips that jobs can use together. */
 static uint64_t scenario_chips(const struct sim_scenario *scenario)
 {
     uint32_t racks = scenario->machines / scenario->machines_per_rack;
     return (uint64_t)scenario->chips * (scenario->machines - (uint64_t)racks * scenario->spares_per_rack);
 }
 
-/* The queue and the priority of a trace's job. */
+/* Sets the queue and the priority of a trace's job. */
 static int scenario_place(struct sim_scenario *scenario, const struct trace *trace, const char *file,
                           const struct trace_job *job, struct listed_job *listed, struct error *error)
 {
@@ -530,7 +530,7 @@ bool sim_scenario_is_open(const struct sim_scenario *scenario)
     return scenario->machines == 0;
 }
 
-/* Jobs larger than the cluster can never run. */
+/* Refuses jobs that are larger than the cluster, because they can never run. */
 static void scenario_check_sizes(struct reader *reader, const struct sim_scenario *scenario,
                                  const struct place *workload)
 {

@@ -30,7 +30,7 @@ static void cluster_put_spares(const struct sim_scenario *scenario, uint32_t fir
     json_end_array(json);
 }
 
-/* The racks of a trace. */
+/* Writes the racks of a trace. */
 static void cluster_put_traced_racks(const struct sim_scenario *scenario, struct json_writer *json)
 {
     uint32_t first = 0;
@@ -73,9 +73,9 @@ static void cluster_put_hangs_off(struct json_writer *json)
     json_end_object(json);
 }
 
-/* Settings without which a simulation would be slow or unlike life: the world itself decides when a death is
- * found out, so leases are as long as they can be; a job's steps are told at checkpoints alone, so nobody
- * takes a job between two of them for one that hangs. */
+/* Writes settings without which a simulation would be slow or unrealistic. The simulated world itself decides
+ * when a death is detected, so leases are as long as possible. A job's steps are reported only at
+ * checkpoints, so hang detection must not act between two of them. */
 static void cluster_put_settings(const struct doc *given, bool simulated, struct json_writer *json)
 {
     json_key(json, "settings");

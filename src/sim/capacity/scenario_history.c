@@ -1,4 +1,4 @@
-/* scenario_history.c - a cluster's history becomes a scenario: its machines, outages, jobs and policy. */
+/* scenario_history.c - makes a scenario of a cluster's history: its machines, outages, jobs and policy. */
 #include "sim/capacity/internal.h"
 #include "sim/capacity/scenario_queues.h"
 
@@ -9,7 +9,7 @@
 
 /* --- machines ------------------------------------------------------------------------------------- */
 
-/* Neighbours in one rack with as many chips each are one entry. */
+/* Adds the racks. Consecutive machines in one rack with equal chips are one entry. */
 static void history_add_racks(struct sim_scenario *scenario, const struct history *history)
 {
     uint32_t count = scenario->machines;
@@ -25,7 +25,8 @@ static void history_add_racks(struct sim_scenario *scenario, const struct histor
     }
 }
 
-/* The history's machines, or the first of them; those that the file wants beyond are like the file says. */
+/* Adds the history's machines, or as many as the file wants. If the file wants more, these have the chips of
+ * the largest. */
 static int history_add_machines(struct sim_scenario *scenario, const struct history *history,
                                 struct error *error)
 {
@@ -55,7 +56,7 @@ static int history_add_machines(struct sim_scenario *scenario, const struct hist
     return 0;
 }
 
-/* Whether the ranks find room on the cluster when it is empty and every machine is well. */
+/* Returns whether the ranks fit the cluster when it is empty and every machine works. */
 static bool history_fits(const struct sim_scenario *scenario, const struct history_job *job)
 {
     uint64_t room = 0;
@@ -91,7 +92,7 @@ static int history_add_models(struct sim_scenario *scenario, struct error *error
                          SCENARIO_FAILURES_MAX - HISTORY_MODELS, scenario->failure_count);
     for (int i = 0; i < HISTORY_MODELS; i++) {
         struct failure_model *model = &scenario->failures[scenario->failure_count++];
-        *model = (struct failure_model){.kind = models[i].kind, /* nothing is drawn: the times are known */
+        *model = (struct failure_model){.kind = models[i].kind, /* the times are known, so nothing is drawn */
                                         .planned = true,
                                         .lemon_factor = 1,
                                         .infant_factor = 1,
@@ -108,11 +109,13 @@ static enum history_model history_model_of(const struct history_outage *outage)
     return outage->kills ? HISTORY_FAULT : HISTORY_ALARM;
 }
 
-/* A machine is out once, from the beginning of the first of outages that overlap to the end of the last. */
+/* Adds the outages. Overlapping outages of a machine become one, from the beginning of the first to the end
+ * of the last. */
 static void history_add_outages(struct sim_scenario *scenario, const struct history *history)
 {
     uint32_t first_model = scenario->failure_count - HISTORY_MODELS;
-    size_t *newest = mem_alloc((history->machines.len + 1) * sizeof *newest); /* 1 + its place */
+    /* 1 + index of a machine's newest outage */
+    size_t *newest = mem_alloc((history->machines.len + 1) * sizeof *newest);
     for (size_t i = 0; i < history->outages.len; i++) {
         const struct history_outage *outage = &history->outages.items[i];
         int64_t until_us = outage->until_us < 0 ? HISTORY_TIME_MAX_US : outage->until_us;
@@ -192,7 +195,7 @@ static struct doc *history_policy_value(struct arena *arena, struct str text)
     return value;
 }
 
-/* Sets the value at a path of objects, unless there is one. */
+/* Sets the value at a path of objects, unless the path has one. */
 static void history_set_policy(struct arena *arena, struct doc *spec, struct str path, struct str text)
 {
     struct str name, rest;

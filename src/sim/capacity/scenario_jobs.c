@@ -14,7 +14,7 @@ struct job_shape sim_scenario_shape(const struct sim_scenario *scenario, const s
                               job->chips < per_machine ? job->chips : per_machine};
 }
 
-/* The scenario's annotations, or the recovery that the job's history names. */
+/* Writes the scenario's annotations, or the recovery ladder of the job's history. */
 static void jobset_put_annotations(const struct sim_scenario *scenario, const struct listed_job *job,
                                    struct buf *out)
 {

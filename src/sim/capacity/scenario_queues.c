@@ -10,7 +10,7 @@
 
 /* --- reading -------------------------------------------------------------------------------------- */
 
-/* Whether the API takes it as the name of an object. */
+/* Returns whether the API accepts the text as the name of an object. */
 static bool queue_is_name(struct str name)
 {
     for (size_t i = 0; i < name.len; i++) {
@@ -33,7 +33,7 @@ static void queue_read_name(struct reader *reader, struct sim_scenario *scenario
         *ret = arena_str(&scenario->arena, place->doc->text);
 }
 
-/* The queue that has the name in its list; NULL: none. */
+/* Returns the queue that has the name in its list, or NULL. */
 static const struct scenario_queue *queue_matching(const struct sim_scenario *scenario, struct str name)
 {
     for (size_t i = 0; i < scenario->queues.len; i++)

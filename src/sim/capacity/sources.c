@@ -1,12 +1,12 @@
-/* sources.c - when failures strike. Each source is a failure model and the machines that it strikes at once:
- * one machine, or those of a rack.
+/* sources.c - when failures strike. Each source is a failure model and the machines that it strikes at the
+ * same time: one machine, or those of a rack.
  *
- * A source's life is drawn anew when its machine is back from a repair, whatever the failure was, so lives
- * with a memory (Weibull, infant mortality) begin anew with a repaired machine. Lives are drawn in the
- * machine's own age, which runs faster while it is young. */
+ * A source's life is drawn again when its machine returns from a repair, whatever the failure was, so lives
+ * with a memory (Weibull, infant mortality) start again with a repaired machine. Lives are drawn in the
+ * machine's own age, which runs faster while the machine is young. */
 #include "sim/capacity/internal.h"
 
-/* True time from a return until the machine's own age is `life_s`. */
+/* Returns the true time from a return until the machine's own age is `life_s`. */
 static double source_true_time(const struct failure_model *model, double life_s)
 {
     double infancy_s = model->infant_s * model->infant_factor;
@@ -32,7 +32,7 @@ void sources_due(struct simulation_world *world, struct source *source)
     }
     for (uint32_t i = 0; i < source->count; i++)
         fleet_strike(world, source->first + i, source->model, NULL);
-    /* The source of a machine that was struck begins anew when the machine returns. */
+    /* The source of a machine that was struck starts again when the machine returns. */
     if (world->scenario->failures[source->model].of_racks || !well)
         source_arm(world, source);
 }
@@ -53,7 +53,7 @@ void sources_renew(struct simulation_world *world, uint32_t machine)
     }
 }
 
-/* Lemons are drawn before anything happens, so a seed has the same ones under every policy. */
+/* Lemons are drawn before the first event, so a seed has the same ones under every policy. */
 static double source_factor(struct simulation_world *world, const struct failure_model *model)
 {
     return model->lemon_share > 0 && rng_unit(&world->lives) < model->lemon_share ? model->lemon_factor : 1;

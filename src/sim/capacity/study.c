@@ -25,7 +25,7 @@ struct study_axis {
     size_t count;
 };
 
-/* Short names of fields that studies vary most. */
+/* Expands short names of the fields that studies vary most. */
 static struct str study_path(struct str key)
 {
     static const struct {
@@ -40,7 +40,8 @@ static struct str study_path(struct str key)
     return key;
 }
 
-/* Cuts "failures[0]" into its name and index; without brackets the index is -1. False: malformed. */
+/* Cuts a key such as "failures[0]" into name and index, which is -1 without brackets. Returns false if the
+ * key is malformed. */
 static bool study_cut_index(struct str *name, int64_t *ret_index)
 {
     struct str head, tail, number, rest;
@@ -53,7 +54,7 @@ static bool study_cut_index(struct str *name, int64_t *ret_index)
     return true;
 }
 
-/* Sets the value at a path of the document, making objects on the way. */
+/* Sets the value at a path of the document, and creates missing objects on the way. */
 static bool study_set(struct arena *arena, struct doc *root, struct str path, struct doc *value)
 {
     struct doc *at = root;
@@ -174,14 +175,14 @@ int study_read(struct study *ret_study, const struct doc *document, const char *
 #define STUDY_POLICY STR("policy.")
 #define STUDY_SPEC   "cluster.spec."
 
-/* Constants that the simulated world sets itself (scenario_cluster.c). */
+/* Returns whether the simulated world sets this constant itself (scenario_cluster.c). */
 static bool study_is_worlds(struct str path)
 {
     return str_is(path, "settings.lease") || str_is(path, "settings.heartbeat") ||
            str_starts(path, STR("settings.hangs."));
 }
 
-/* The path in the scenario that a change names. */
+/* Finds the path in the scenario that a change names. */
 static int study_change_path(struct arena *arena, struct str path, struct str *ret_path, struct error *error)
 {
     struct str constant = {path.data + STUDY_POLICY.len, path.len - STUDY_POLICY.len};
@@ -203,7 +204,7 @@ static int study_change_path(struct arena *arena, struct str path, struct str *r
                      STR_ARG(path));
 }
 
-/* A list of the one value, at no place of any file. */
+/* Makes a list of one value, which has no place in a file. */
 static struct doc *study_change_value(struct arena *arena, struct str text)
 {
     struct doc *value, *list = doc_new(arena, DOC_ARRAY);
@@ -342,7 +343,7 @@ static int study_start(struct study_pool *pool, struct error *error)
         return error_set_errno(error, code, "a process for a run");
     }
     if (pid == 0) {
-        prctl(PR_SET_PDEATHSIG, SIGKILL); /* nobody is left to read the result */
+        prctl(PR_SET_PDEATHSIG, SIGKILL); /* no process is left to read the result */
         close(fds[0]);
         study_work(pool, pool->next, fds[1]);
     }
@@ -351,7 +352,7 @@ static int study_start(struct study_pool *pool, struct error *error)
     return 0;
 }
 
-/* Reads a whole outcome; false: its process died before. */
+/* Reads a whole outcome. Returns false if its process died before. */
 static bool study_receive(int fd, struct simulation_outcome *ret)
 {
     char *at = (char *)ret;
@@ -474,8 +475,8 @@ double study_value(const struct simulation_outcome *outcome, enum study_figure f
     CHECK_UNREACHABLE();
 }
 
-/* The 97.5 % quantile of Student's t: tabled up to 30 degrees of freedom, then by the first terms of its
- * expansion about the normal one (error below 0.001). */
+/* Returns the 97.5 % quantile of Student's t: from a table up to 30 degrees of freedom, then by the first
+ * terms of its expansion about the normal quantile (error below 0.001). */
 static double study_student(size_t freedom)
 {
     static const double table[] = {12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,

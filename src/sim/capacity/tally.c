@@ -1,4 +1,4 @@
-/* tally.c - what is counted, and what follows from it. */
+/* tally.c - the statistics of a simulation. */
 #include "sim/capacity/internal.h"
 
 #include <math.h>
@@ -40,7 +40,7 @@ void tally_sample(struct simulation_world *world)
                                    .running_jobs = world->whole_runs};
 }
 
-/* The figures that a job adds to its size and to its queue. */
+/* Adds a job's figures to those of its size or queue. */
 static void tally_add(struct simulation_bucket *bucket, const struct simulation_bucket *more)
 {
     bucket->jobs += more->jobs;

@@ -18,7 +18,8 @@ static uint32_t gcd(uint32_t a, uint32_t b)
     return a;
 }
 
-/* Anchors along an axis: round the torus in steps of the spacing, until the first one comes again. */
+/* Returns the number of anchors along an axis: round the torus in steps of the spacing, until the first one
+ * recurs. */
 static uint32_t anchors_along(const struct torus3d *torus, const struct torus3d_placement *placement,
                               int axis)
 {
@@ -54,7 +55,8 @@ static bool box_is_free(const struct torus3d *torus, const uint8_t *is_free, con
     return true;
 }
 
-/* The anchors of a placement whose boxes are free; returns how many. NULL has none. */
+/* Lists the anchors of a placement whose boxes are free, and returns their number: 0 if the placement is
+ * NULL. */
 static uint32_t list_free(const struct torus3d *torus, const uint8_t *is_free,
                           const struct torus3d_placement *placement, uint32_t *cells, uint32_t *ret_anchors)
 {
@@ -67,7 +69,7 @@ static uint32_t list_free(const struct torus3d *torus, const uint8_t *is_free,
     return count;
 }
 
-/* How many of these boxes share a cell with the marked ones. */
+/* Returns how many of these boxes share a cell with the marked ones. */
 static uint32_t count_spoiled(const struct torus3d *torus, const struct torus3d_placement *placement,
                               const uint32_t *anchors, uint32_t count, const uint8_t *marked, uint32_t *cells)
 {
@@ -170,7 +172,7 @@ static int add_name(struct names *names, struct str prefix, struct str number, s
     return 0;
 }
 
-/* "01-12" or "7": every number, as wide as the first one is written. */
+/* Adds the names of a range such as "01-12" or "7". Every number is as wide as the first one is written. */
 static int add_range(struct names *names, struct str prefix, struct str range, struct str suffix,
                      struct error *error)
 {
@@ -191,7 +193,7 @@ static int add_range(struct names *names, struct str prefix, struct str range, s
     return 0;
 }
 
-/* One entry of a list, without commas outside brackets. */
+/* Adds the names of one entry of a list, which has no comma outside brackets. */
 static int add_entry(struct names *names, struct str entry, struct error *error)
 {
     struct str prefix, rest, ranges, suffix, range;
@@ -237,7 +239,7 @@ static int refuse(const struct doc *node, struct error *error, const char *field
                      expected);
 }
 
-/* Whether all keys of an object are in the list, which ends with NULL. */
+/* Checks that the node is an object whose keys are all in the list, which ends with NULL. */
 static int check_keys(const struct doc *object, const char *field, const char *const *keys,
                       struct error *error)
 {
@@ -255,8 +257,8 @@ static int check_keys(const struct doc *object, const char *field, const char *c
     return 0;
 }
 
-/* Reads {x, y, z} of numbers from `low` to below `below`[axis] (NULL: any extent); absent: `ret` stays
- * as it is. */
+/* Reads {x, y, z}, whose numbers are at least `low` and less than `below` has for the axis. If `below` is
+ * NULL, any extent is valid. An absent point leaves `ret` as it is. */
 static int take_point(const struct doc *object, const char *key, int64_t low, const uint16_t *below,
                       uint16_t ret[AXES], struct error *error)
 {
@@ -276,14 +278,14 @@ static int take_point(const struct doc *object, const char *key, int64_t low, co
     return rc;
 }
 
-/* The limits of values that are at most the torus's extents. */
+/* Computes the limits of values that may equal the torus's extents. */
 static void extents_above(const struct torus3d *torus, uint16_t ret[AXES])
 {
     for (int axis = 0; axis < AXES; axis++)
         ret[axis] = (uint16_t)(torus->dims[axis] + 1);
 }
 
-/* `names` has room for the torus's cells. */
+/* Reads the names of a torus's nodes. `names` has space for the torus's cells. */
 static int take_nodes(struct arena *arena, struct torus3d *torus, struct str *names, const struct doc *owner,
                       const uint16_t anchor[AXES], const uint16_t dims[AXES], struct error *error)
 {
@@ -372,7 +374,7 @@ static int take_placements(struct arena *arena, struct torus3d *torus, const str
     return 0;
 }
 
-/* `room`: cells that the file may still have. */
+/* Reads a torus. `room` is the number of cells that the file may still use. */
 static int take_torus(struct arena *arena, struct torus3d *torus, const struct doc *node, uint32_t room,
                       struct error *error)
 {

@@ -53,7 +53,7 @@ static bool world_snapshot(void *context, uint64_t seq, int64_t stamp_ns, struct
 
 static void world_log_refuses(void *context, const struct error *why)
 {
-    CHECK_UNREACHABLE(); /* world_append() takes everything */
+    CHECK_UNREACHABLE(); /* world_append() accepts everything */
 }
 
 static void world_log_takes(void *context, int64_t refused_ns)
@@ -84,7 +84,7 @@ static void world_reply(void *context, drive_request request, const struct effec
     arrivals_reply(context, request - 1, effect);
 }
 
-/* Counts a note that says that a workload loses its quota to another one. */
+/* Counts a note that a workload loses its quota to another one. */
 static void world_count_preemption(struct simulation_world *world, const struct note *note)
 {
     if (!str_is(note->reason, "Preempted"))
@@ -145,8 +145,8 @@ static void world_make_driver(struct simulation_world *world)
     CHECK(core_cluster(world->core)->machine_count == world->scenario->machines);
 }
 
-/* Machines have connected a second before anything else: a tether proves the death of tasks that were started
- * after it. */
+/* Starts the world. Machines connect one second before anything else, because a tether proves only the death
+ * of tasks that were started after it. */
 static void world_begin(struct simulation_world *world, const struct simulation_options *options)
 {
     world->options = options;
@@ -275,7 +275,7 @@ static int64_t world_next(const struct simulation_world *world)
     return node && node->key < world->end_ns ? node->key : world->end_ns;
 }
 
-/* Everything of the present instant. */
+/* Handles all events of the present instant. */
 static void world_now(struct simulation_world *world)
 {
     struct heap_node *node;

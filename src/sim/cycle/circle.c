@@ -1,8 +1,8 @@
-/* Deadlocks: the channels that can never get a credit again.
+/* Finds deadlocks: the channels that can never get a credit again.
  *
  * A channel is alive if it has a credit, or if a packet or a credit of it is under way. A packet that waits
- * for a channel that is alive will move, so the channel whose place the packet holds is alive, too. A packet
- * that no such step reaches is dead: its buffer is full of packets that wait for dead channels.
+ * for a live channel will move, so the channel in whose buffer it holds a place is alive too. Packets that
+ * this rule does not reach are dead: their buffer is full of packets that wait for dead channels.
  */
 #include "sim/cycle/private.h"
 
@@ -10,7 +10,7 @@ struct search {
     const struct cycle_net *net;
     uint32_t *resident; /* [channels] packets in its buffer that wait */
     uint8_t *alive;
-    uint32_t *stack; /* [channels] alive, the packets that wait for them not yet looked at */
+    uint32_t *stack; /* [channels] live channels whose waiting packets are not handled yet */
     uint32_t depth;
 };
 
@@ -43,7 +43,7 @@ static void search_alive(struct search *search, uint32_t channels)
     }
 }
 
-/* The channel that a dead one waits for: any of the channels that its packets want. */
+/* Finds for each dead channel one of the channels that its packets wait for. */
 static void find_waits(const struct search *search, uint32_t channels, uint32_t *waits_for)
 {
     const struct cycle_net *net = search->net;
@@ -67,7 +67,7 @@ uint32_t cycle_net_circle(const struct cycle_net *net, struct cycle_channel *ret
         return 0;
     uint32_t *waits_for = ARENA_ARRAY(&arena, uint32_t, channels);
     find_waits(&search, channels, waits_for);
-    for (uint32_t i = 0; i < channels; i++) /* more steps than channels end within a circle */
+    for (uint32_t i = 0; i < channels; i++) /* as many steps as channels end within a circle */
         first = waits_for[first];
     for (uint32_t channel = first; count == 0 || channel != first; channel = waits_for[channel]) {
         CHECK(!search.alive[channel] && count < channels);

@@ -81,7 +81,8 @@ static uint8_t entry_at_birth(const struct cycle_net *net, uint16_t from, uint16
     return table[(size_t)to * net->route->chips + from];
 }
 
-/* Puts a packet on a link: takes the link's time and a place behind it, and frees the place it had. */
+/* Puts a packet on a link: takes the link's time and a place in the buffer at its end, and frees the packet's
+ * old place. */
 static void put_packet(struct cycle_net *net, uint32_t index, uint32_t number, uint32_t vc)
 {
     struct cycle_link *link = &net->links[index];
@@ -99,7 +100,7 @@ static void put_packet(struct cycle_net *net, uint32_t index, uint32_t number, u
     net->counts.hops++;
 }
 
-/* Takes a lane whose packets are all sent out of its link's ring; `before` is the lane before it. */
+/* Removes a lane whose packets are all sent from its link's ring. `before` is the lane before it. */
 static void end_lane(struct cycle_net *net, uint32_t before, uint32_t number)
 {
     struct cycle_lane *lane = &net->lanes.items[number];
@@ -109,8 +110,8 @@ static void end_lane(struct cycle_net *net, uint32_t before, uint32_t number)
     lane->next = CYCLE_NONE;
 }
 
-/* Whether a lane's next packet may be born now. A link whose lane is early is looked at again when the
- * packet is due. */
+/* Returns whether a lane's next packet may start now. If it is early, the link is tried again when it is
+ * due. */
 static bool lane_may_send(struct cycle_net *net, struct cycle_lane *lane)
 {
     uint64_t now = net->now << GAP_SHIFT;
@@ -134,7 +135,7 @@ static void lane_sent(struct cycle_lane *lane)
     lane->at = lane->at + 1 == lane->count ? 0 : lane->at + 1;
 }
 
-/* Lets the first lane that may send, in turns, give birth to a packet. */
+/* Starts a packet of the first lane that may send; lanes take turns. */
 static void send_born(struct cycle_net *net, uint32_t index)
 {
     struct cycle_link *link = &net->links[index];

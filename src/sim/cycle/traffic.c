@@ -32,7 +32,7 @@ static void shuffle(struct rng *rng, uint16_t *items, uint32_t count)
     }
 }
 
-/* Lets a lane send its packets of one round in the time of the bound, divided by the pace. */
+/* Limits a lane to sending its packets of one round in the time of the bound, divided by the pace. */
 static void pace_lane(struct offer *offer, uint32_t lane, uint32_t packets)
 {
     struct load_bound bound = offer->traffic->bound;
@@ -41,8 +41,9 @@ static void pace_lane(struct offer *offer, uint32_t lane, uint32_t packets)
                        bound.units * 100);
 }
 
-/* Fills a lane for each port of a chip with the destinations behind that port. `steps` is the order of the
- * destinations as seen from any chip: when all chips send by the same steps, no link is hotter. */
+/* Fills a lane for each port of a chip with the destinations that are reached by that port. `steps` is the
+ * order of the destinations as seen from any chip: if all chips use the same steps, no link is busier than
+ * others. */
 static void offer_to_all(struct offer *offer, uint16_t from, const uint16_t *steps)
 {
     uint32_t chips = offer->torus->chips, at[CHIP_PORTS + 1] = {0}, fill[CHIP_PORTS];
@@ -83,7 +84,7 @@ static void offer_all_to_all(struct offer *offer)
     mem_free(steps);
 }
 
-/* The packets that a lane sends for one packet of its pattern. */
+/* Returns the packets that a lane sends for one packet of its pattern. */
 static uint64_t lane_packets(const struct offer *offer, uint32_t lane, uint32_t lanes_of_chip)
 {
     uint32_t axis = lane % lanes_of_chip / 2;
@@ -92,7 +93,7 @@ static uint64_t lane_packets(const struct offer *offer, uint32_t lane, uint32_t 
                : 1;
 }
 
-/* The bound of traffic->to, whose lanes belong to the chips in turn. */
+/* Returns the bound of traffic->to, which has `lanes_of_chip` lanes for each chip in turn. */
 static struct load_bound bound_of_lanes(const struct offer *offer, uint32_t lanes_of_chip)
 {
     const struct torus *torus = offer->torus;
@@ -127,7 +128,8 @@ static struct load_bound bound_of_lanes(const struct offer *offer, uint32_t lane
     return chip_bound.units * bound.links > bound.units * chip_bound.links ? chip_bound : bound;
 }
 
-/* Rings: the lane of a chip's port leads to the next chip of the ring, and feeds that chip's lane. */
+/* Makes the rings: the lane of a chip's port leads to the next chip of the ring, and feeds that chip's
+ * lane. */
 static void offer_all_reduce(struct offer *offer)
 {
     const struct torus *torus = offer->torus;

@@ -154,7 +154,7 @@ bool chips_follow(struct chips *net, uint32_t switch_number, const struct ocs *o
     bool changed = false;
     end.polarity = POLARITY_MINUS;
     far_chip = link_end_chip(end);
-    for (int pass = 0; pass < 2; pass++) /* first all light that goes, then all that comes */
+    for (int pass = 0; pass < 2; pass++) /* first take all old light, then give the new */
         for (uint16_t cube = 0; cube < net->settings.cubes; cube++) {
             uint32_t one = link_at(cube * CUBE_CHIPS + chip, 2u * which.axis), other = CHIPS_NONE;
             uint32_t joined = chips_joined(net->settings.cubes, switch_number, ocs, cube);
@@ -184,7 +184,7 @@ void chips_light(struct chips *net, uint32_t chip, enum chip_port port, bool lig
     CHECK(chips_leads_outside(net, chip, port));
     uint32_t link = link_at(chip, port);
     if (net->links[link].light != LIGHT_NONE)
-        link_dark(net, link, 0); /* which frames the other end has taken is not known */
+        link_dark(net, link, 0); /* the frames that the other end has taken are unknown */
     if (!light)
         return;
     link_light(net, link, LIGHT_OUTSIDE, CHIPS_NONE, 0);
@@ -217,7 +217,7 @@ int chips_put_frame(struct chips *net, uint32_t chip, enum chip_port port, const
     uint32_t link = link_at(chip, port);
     CHECK(chips_leads_outside(net, chip, port));
     if (net->links[link].light == LIGHT_NONE)
-        return 0; /* it has gone before the frame came */
+        return 0; /* the light was taken before the frame arrived */
     int status = frame_read(bytes, len, &frame);
     if (status == 0 && !link_take(net, link, &frame))
         status = ERROR_CORRUPT;
@@ -258,7 +258,7 @@ int64_t chips_rtt_ns(const struct chips *net, uint32_t chip, enum chip_port port
 
 /* --- tables ------------------------------------------------------------------------------------------- */
 
-/* `own`: memory with the tables, which is the chip's from now on. */
+/* Loads tables. `own` is memory with the tables, which the chip takes, or NULL. */
 static void load_tables(struct chips *net, uint32_t chip, uint32_t chips, size_t stride,
                         const uint8_t *transit, const uint8_t *inject, uint8_t *own)
 {
@@ -332,7 +332,7 @@ static void carry_out(struct chips *net, const struct chips_event *event)
         return;
     }
     if (event->generation != net->links[event->link].generation)
-        return; /* of a light that is gone */
+        return; /* belongs to an earlier light */
     if (event->kind == CHIPS_FRAME)
         CHECK(link_take(net, event->link, &event->frame));
     else if (event->kind == CHIPS_TRAINED)

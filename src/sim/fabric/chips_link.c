@@ -1,4 +1,4 @@
-/* An end of a link: training, credits, frames that are kept until acknowledged, and turns of sources. */
+/* One end of a link: training, credits, frames that are kept until acknowledged, and turns of sources. */
 #include "sim/fabric/chips_private.h"
 
 static struct link_frame frame_of(enum link_frame_kind kind)
@@ -49,7 +49,8 @@ void link_light(struct chips *net, uint32_t index, enum link_light light, uint32
     link->pings = 0;
     link->met = link->trained = link->far_asked = false;
     link->next = link->acked = link->again = link->expected = 0;
-    for (uint32_t vc = 0; vc < ROUTE_VCS; vc++) { /* what still waits here is held back when it leaves */
+    /* credits of packets that still wait here are held back when they leave */
+    for (uint32_t vc = 0; vc < ROUTE_VCS; vc++) {
         uint32_t free = net->settings.buffers - link->in[vc].count,
                  wanted = net->settings.buffers - link->room;
         link->held[vc] = wanted < free ? wanted : free;
@@ -110,7 +111,7 @@ void link_ask(struct chips *net, uint32_t index, bool asked)
     link_try(net, index);
 }
 
-/* The other end says who it is, and where it has room. */
+/* Handles a TRAIN frame: the other end names itself, and gives its credits. */
 static bool train_comes(struct chips *net, uint32_t index, const struct link_frame *frame)
 {
     struct chip_link *link = &net->links[index];
@@ -180,7 +181,7 @@ static void send_credit(struct chips *net, uint32_t index, uint32_t vc)
     link_send(net, index, &credit, net->now_ns);
 }
 
-/* Gives a credit back to the sender at the other end of the link on which a packet came, or holds it back. */
+/* Returns a credit to the sender of the link on which a packet arrived, or holds it back. */
 static void return_credit(struct chips *net, uint32_t chip, uint32_t source)
 {
     if (source == SOURCE_BORN)
@@ -214,7 +215,7 @@ void link_flush(struct chips *net, uint32_t chip)
         }
 }
 
-/* The next packet of a source may go by another link, which may stand idle. */
+/* Tries the link of a source's next packet, which may be another one that is idle. */
 static void wake_next(struct chips *net, uint32_t chip, uint32_t source, uint32_t but)
 {
     struct packet *next = packet_first(queue_of(net, chip, source));
@@ -281,7 +282,7 @@ static bool data_comes(struct chips *net, uint32_t index, const struct link_fram
     if (!link->trained || frame->vc >= ROUTE_VCS || packet.cargo->from >= net->chip_count)
         return false;
     if (frame->number != link->expected)
-        return true; /* behind a damaged frame: it comes again */
+        return true; /* after a damaged frame: it will be sent again */
     if (rng_chance(&net->rng, net->settings.loss_ppm)) {
         answer(net, index, LINK_NACK);
         return true;
@@ -304,7 +305,7 @@ static bool data_comes(struct chips *net, uint32_t index, const struct link_fram
     return true;
 }
 
-/* Lets go of the frames before `number`: the other end has them. */
+/* Releases the frames before `number`, which the other end has accepted. */
 static void forget_kept(struct chips *net, struct chip_link *link, uint64_t number)
 {
     for (; link->acked < number; link->acked++) {

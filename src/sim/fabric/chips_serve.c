@@ -19,15 +19,15 @@ enum {
     MACHINE_CHIPS = CUBE_CHIPS / CUBE_MACHINES,
     SEAT_FDS = 2,
     READ_BYTES = 64 << 10,
-    PINGS = 4,          /* between processes: the best of so many round trips is that of the link */
-    LOOK_NS = 10000000, /* until a look that waits is tried again */
+    PINGS = 4,          /* between processes: round trips of which the best counts */
+    LOOK_NS = 10000000, /* time until a waiting look is tried again */
 };
 
 /* A machine's socket and its client. */
 struct seat {
     int listen_fd, fd; /* -1: none */
     struct buf in, out;
-    bool waits;                    /* its next request is a look, and links are in training */
+    bool waits;                    /* its next request is a look, which waits for links in training */
     uint32_t chips[MACHINE_CHIPS]; /* labels */
 };
 struct chips_serve {
@@ -67,10 +67,10 @@ static int open_seat(struct chips_serve *serve, uint32_t number, struct error *e
     struct seat *seat = &serve->seats[number - serve->first];
     if (socket_address(serve, number, &at) < 0)
         return error_set(error, ERROR_INVALID, "%.100s: too long for sockets in it", serve->settings.folder);
-    unlink(at.sun_path); /* of an emulator that was killed */
+    unlink(at.sun_path); /* left by an emulator that was killed */
     seat->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (seat->listen_fd < 0 || bind(seat->listen_fd, (struct sockaddr *)&at, sizeof at) < 0 ||
-        chmod(at.sun_path, 0666) < 0 || listen(seat->listen_fd, 4) < 0) /* tasks are of any user */
+        chmod(at.sun_path, 0666) < 0 || listen(seat->listen_fd, 4) < 0) /* tasks may run as any user */
         return error_set_errno(error, errno, "listening at %s", at.sun_path);
     return 0;
 }
@@ -160,7 +160,7 @@ static void put_head(struct seat *seat, enum chipwire_type type, size_t fields)
     put(&seat->out, type, 1);
 }
 
-/* `why` NULL: it was done. */
+/* Answers an order: `why` is the reason for a refusal, or NULL if it was carried out. */
 static void put_done(struct seat *seat, const char *why)
 {
     size_t len = why ? strlen(why) : 0;
@@ -179,7 +179,7 @@ static void put_event(struct seat *seat, const struct phx_chip_event *event)
     put(&seat->out, event->tag, 8);
 }
 
-/* Tells the client of a chip's machine, if there is one. */
+/* Sends an event to the client of a chip's machine, if there is one. */
 static void tell(struct chips_serve *serve, uint32_t label, struct phx_chip_event event)
 {
     uint32_t machine = chips_machine(label);
@@ -199,7 +199,7 @@ static int64_t monotonic_ns(void)
     return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
-/* Lets the net do what is due: a whole pod lives in its own time, a machine's net in that of the others. */
+/* Runs the net: a whole pod in its own time, a machine's net in real time. */
 static void run_net(struct chips_serve *serve)
 {
     chips_run(serve->net, serve->settings.one_machine ? monotonic_ns() : INT64_MAX);
@@ -226,12 +226,12 @@ static void look(struct chips_serve *serve, struct seat *seat, uint32_t label)
     buf_add(&seat->out, fields, sizeof fields);
 }
 
-/* False: the frame is none. */
+/* Loads a chip. Returns false if the frame is malformed. */
 static bool load(struct chips_serve *serve, struct seat *seat, uint32_t label, struct jobwire_reader *reader)
 {
     uint32_t session = (uint32_t)jobwire_get(reader, 4);
     uint16_t number = (uint16_t)jobwire_get(reader, 2);
-    jobwire_get(reader, 1); /* the parent: a start comes by it */
+    jobwire_get(reader, 1); /* the parent, from which a start arrives */
     uint8_t children = (uint8_t)jobwire_get(reader, 1);
     int64_t wait_ns = (int64_t)jobwire_get(reader, 8);
     uint32_t buffer_bytes[CHIP_PORTS];
@@ -292,7 +292,7 @@ static bool read_from(struct chips_serve *serve, struct seat *seat, uint32_t lab
     return true;
 }
 
-/* Carries out one frame; false: it is none. */
+/* Carries out one request. Returns false if it is malformed. */
 static bool carry_out(struct chips_serve *serve, struct seat *seat, const uint8_t *frame, size_t len)
 {
     struct jobwire_reader reader = {.data = frame, .len = len};
@@ -323,7 +323,7 @@ static bool carry_out(struct chips_serve *serve, struct seat *seat, const uint8_
 
 /* --- the loop's side ----------------------------------------------------------------------------------- */
 
-/* Lets packets arrive and says which chips have started, and what became of writes. */
+/* Lets packets arrive, and reports chips that have started and writes that have ended. */
 static void deliver(struct chips_serve *serve)
 {
     run_net(serve);
@@ -351,7 +351,7 @@ void chips_serve_follow(struct chips_serve *serve, uint32_t switch_number, const
     serve->light_changed |= chips_follow(serve->net, switch_number, ocs);
 }
 
-/* Tells clients of light that went; new light trains first. */
+/* Tells clients of lost light; new light trains first. */
 static void tell_dark(struct chips_serve *serve)
 {
     for (uint32_t i = 0; i < serve->count * MACHINE_CHIPS; i++) {
@@ -377,7 +377,7 @@ static void take_client(struct chips_serve *serve, struct seat *seat)
     put(&seat->out, MACHINE_CHIPS, 1);
 }
 
-/* Whether a request is a look that must wait until links have trained. */
+/* Returns whether a request is a look that must wait until links have trained. */
 static bool must_wait(struct chips_serve *serve, const struct seat *seat, const uint8_t *frame, size_t len)
 {
     if (len < 2 || frame[0] != CHIPWIRE_LOOK || frame[1] >= MACHINE_CHIPS)
@@ -386,7 +386,7 @@ static bool must_wait(struct chips_serve *serve, const struct seat *seat, const 
     return !stations_may_look(serve->stations, seat->chips[frame[1]]);
 }
 
-/* Carries out the requests that have come whole; false: the client is none. */
+/* Carries out the requests that have arrived whole. Returns false if the client sent a malformed one. */
 static bool serve_requests(struct chips_serve *serve, struct seat *seat)
 {
     size_t used = 0;
@@ -408,7 +408,7 @@ static bool serve_requests(struct chips_serve *serve, struct seat *seat)
     return true;
 }
 
-/* Reads once; false: the client has ended. */
+/* Reads once. Returns false if the client has closed the connection. */
 static bool read_some(struct seat *seat)
 {
     char bytes[READ_BYTES];

@@ -1,4 +1,4 @@
-/* The start of a session: frames that run along the clock tree, and chips that wait, then ask for data. */
+/* The start of a session: frames travel along the clock tree; chips wait, then ask for data. */
 #include "sim/fabric/chips_private.h"
 
 void chips_arm(struct chips *net, uint32_t chip, uint32_t number, uint8_t children, int64_t wait_ns)
@@ -16,7 +16,7 @@ void chips_disarm(struct chips *net, uint32_t chip)
 {
     CHECK(chip < net->chip_count);
     net->chips[chip].armed = false;
-    net->chips[chip].arming++; /* a start that came is forgotten, too */
+    net->chips[chip].arming++; /* also drops a start that has arrived */
 }
 
 void start_arrives(struct chips *net, uint32_t chip, uint32_t number)
@@ -36,7 +36,7 @@ void start_begins(struct chips *net, uint32_t chip, uint32_t arming)
 {
     const struct chip *at = &net->chips[chip];
     if (at->arming != arming)
-        return; /* it was loaded anew, or unloaded, while it waited */
+        return; /* the chip was loaded again, or unloaded, while it waited */
     struct chips_begun begun = {.chip = chip, .number = at->start_number, .at_ns = net->now_ns};
     for (uint32_t port = 0; port < CHIP_PORTS; port++)
         link_ask(net, chip * CHIP_PORTS + port, true);

@@ -1,18 +1,19 @@
-/* Writes and their packets: cut at the writer, routed at each chip, put together where they arrive.
+/* Writes and their packets: cut at the writer, routed at each chip, put together at the destination.
  *
- * The chip that is written counts the packets of a write that have come; the writer hears of one that was
- * dropped, from its own net or by a notice (struct chips_lost), and says so once. */
+ * The written chip counts the packets of a write that have arrived. The writer learns of a dropped packet
+ * from its own net or by a notice (struct chips_lost), and reports the write as lost once. */
 #include <string.h>
 
 #include "sim/fabric/chips_private.h"
 
-enum { PARTS_MAX = 1 << 16 /* writes of a chip that are known in part: more are refused */ };
+/* writes of a chip that have arrived in part; more are refused */
+enum { PARTS_MAX = 1 << 16 };
 
-/* A write of several packets, as far as it has come. */
+/* A write of several packets that has arrived in part. */
 struct assembly {
     uint64_t key;
     uint32_t left; /* packets */
-    size_t place;  /* among the chip's assemblies */
+    size_t place;  /* index in the chip's assemblies */
 };
 
 /* --- cargo and queues --------------------------------------------------------------------------------- */
@@ -87,7 +88,7 @@ void packet_lose(struct chips *net, const struct packet *packet)
 void chips_put_lost(struct chips *net, const struct chips_lost *lost)
 {
     if (lost->from >= net->chip_count || !chip_here(net, lost->from))
-        return; /* a notice that went astray */
+        return; /* a notice for another writer */
     struct chip *writer = &net->chips[lost->from];
     if (writer->session != lost->session || u64_map_get(&writer->lost, 1 + (uint64_t)lost->serial))
         return;
@@ -132,8 +133,8 @@ void chip_forget_writes(struct chip *chip)
     u64_map_done(&chip->lost);
 }
 
-/* Counts a packet of a write that has come; true: the write is whole. False in *ret_room: there are too many
- * that are not. */
+/* Counts an arrived packet of a write. Returns whether the write is whole. *ret_room is false if the chip has
+ * too many incomplete writes. */
 static bool completes(struct chip *chip, const struct cargo *cargo, bool *ret_room)
 {
     uint64_t key = (uint64_t)cargo->from << 32 | cargo->serial;
@@ -156,7 +157,7 @@ static bool completes(struct chip *chip, const struct cargo *cargo, bool *ret_ro
     return whole;
 }
 
-/* Puts a packet into the memory of the chip that it is for. */
+/* Puts a packet into the memory of its destination chip. */
 static void packet_deliver(struct chips *net, uint32_t index, const struct packet *packet)
 {
     struct chip *chip = &net->chips[index];
@@ -212,7 +213,7 @@ void chips_write(struct chips *net, uint32_t index, uint16_t to, uint32_t addres
     struct chip *chip = &net->chips[index];
     struct cargo *cargo = cargo_new(len);
     memcpy(cargo->bytes, bytes, len);
-    cargo->refs = 1; /* this function's */
+    cargo->refs = 1; /* this function's reference */
     cargo->from = index;
     cargo->serial = chip->serial++;
     cargo->session = chip->session;

@@ -7,13 +7,14 @@
 #include "core/fabric/wiring.h"
 #include "sim/fabric/machinewire.h"
 
-enum { GUESTS_MAX = 16 /* connections that have not said whose they are */ };
+/* connections that have not said HELLO */
+enum { GUESTS_MAX = 16 };
 
 /* The end of an optical link at a chip. */
 struct fibre {
-    uint32_t joined; /* index of the end that a switch joins it with; CHIPS_NONE: none */
+    uint32_t joined; /* index of the end with which a switch joins it; CHIPS_NONE: none */
     uint32_t epoch;
-    bool lit; /* its machine was told so */
+    bool lit; /* its machine was told that it has light */
 };
 struct light_serve {
     struct light_serve_settings settings;
@@ -95,7 +96,7 @@ static void darken(struct light_serve *serve, uint32_t number)
     tell_light(serve, other, false);
 }
 
-/* Gives light to a fibre and the one that it is joined with, if both machines are there. */
+/* Gives light to a fibre and the one joined with it, if both machines are connected. */
 static void lighten(struct light_serve *serve, uint32_t number)
 {
     uint32_t other = serve->fibres[number].joined;
@@ -120,7 +121,7 @@ void light_serve_follow(struct light_serve *serve, uint32_t switch_number, const
     struct pod_switch which = pod_switch_at(switch_number);
     const struct link_end plus = {0, which.axis, which.index, POLARITY_PLUS},
                           minus = {0, which.axis, which.index, POLARITY_MINUS};
-    for (int pass = 0; pass < 2; pass++) /* first all light that goes, then all that comes */
+    for (int pass = 0; pass < 2; pass++) /* first take all old light, then give the new */
         for (uint16_t cube = 0; cube < serve->settings.cubes; cube++) {
             uint32_t joined = chips_joined(serve->settings.cubes, switch_number, ocs, cube);
             uint32_t one = (cube * CUBE_CHIPS + link_end_chip(plus)) * CHIP_PORTS + 2u * which.axis;
@@ -160,7 +161,8 @@ static void end_machine(struct light_serve *serve, uint32_t machine)
     for_fibres_of(serve, machine, darken);
 }
 
-/* Takes a guest as the machine that it says it is; false: it says no such thing. */
+/* Makes a guest the connection of the machine that it names. Returns false if its first frame is not a valid
+ * HELLO. */
 static bool seat_guest(struct light_serve *serve, struct machinewire_stream *guest)
 {
     struct jobwire_reader frame;
@@ -178,7 +180,8 @@ static bool seat_guest(struct light_serve *serve, struct machinewire_stream *gue
     return true;
 }
 
-/* The fibre at a link end of a machine; CHIPS_NONE: the end is another machine's, or has no fibre. */
+/* Returns the fibre at a link end of a machine, or CHIPS_NONE if the end is another machine's or has no
+ * fibre. */
 static uint32_t fibre_at(const struct light_serve *serve, uint32_t machine, const struct machinewire_end *end)
 {
     struct link_end optical;
@@ -188,7 +191,7 @@ static uint32_t fibre_at(const struct light_serve *serve, uint32_t machine, cons
     return end->chip * CHIP_PORTS + end->port;
 }
 
-/* Passes a frame on, as the light goes; false: it is not for this machine to send. */
+/* Passes a frame to the other end of its fibre. Returns false if the machine may not send it. */
 static bool pass_on(struct light_serve *serve, uint32_t machine, struct jobwire_reader *reader)
 {
     struct machinewire_end end;
@@ -253,7 +256,7 @@ static void take_guest(struct light_serve *serve)
         return;
     while (place < GUESTS_MAX - 1 && serve->guests[place].fd >= 0)
         place++;
-    machinewire_close(&serve->guests[place]); /* the last place is that of the newest */
+    machinewire_close(&serve->guests[place]); /* the last place always takes the newest */
     serve->guests[place].fd = fd;
 }
 

@@ -11,32 +11,32 @@
 
 enum { NEIGHBOURS_MAX = 4, GUESTS_MAX = 8, WIRES_MAX = CUBE_CHIPS / CUBE_MACHINES * CHIP_PORTS };
 
-/* A machine at the other end of copper. */
+/* A machine at the other end of copper links. */
 struct neighbour {
     uint32_t machine;
     struct machinewire_stream stream;
-    bool met; /* it has said who it is: the links have light */
+    bool met; /* it has said HELLO: the links have light */
 };
 
 /* A link end that leads outside. */
 struct wire {
     uint32_t chip, port;
     uint32_t neighbour; /* the machine at the other end of copper; CHIPS_NONE: the wire is a fibre */
-    uint32_t epoch;     /* of its light; 0 on copper */
+    uint32_t epoch;     /* epoch of its light; 0 on copper */
 };
 
 struct machine {
     struct machine_settings settings;
     struct chips_serve *serve;
-    struct chips *net; /* of `serve` */
+    struct chips *net; /* belongs to `serve` */
     int listen_fd;
     struct wire wires[WIRES_MAX];
     struct neighbour neighbours[NEIGHBOURS_MAX];
     uint32_t wire_count, neighbour_count;
     struct machinewire_stream switches;
-    struct machinewire_stream guests[GUESTS_MAX]; /* connections that have not said whose they are */
+    struct machinewire_stream guests[GUESTS_MAX]; /* connections that have not said HELLO */
     struct buf frame;
-    int64_t retry_ns; /* when those that are not there are tried again */
+    int64_t retry_ns; /* when missing neighbours and switches are tried again */
 };
 
 static int64_t monotonic_ns(void)
@@ -56,7 +56,7 @@ static struct neighbour *find_neighbour(struct machine *machine, uint32_t number
     return NULL;
 }
 
-/* NULL: no link end of this machine that leads outside. */
+/* Returns NULL if this is not a link end of this machine that leads outside. */
 static struct wire *find_wire(struct machine *machine, uint32_t chip, uint32_t port)
 {
     for (uint32_t i = 0; i < machine->wire_count; i++)
@@ -88,7 +88,7 @@ static void find_wires(struct machine *machine)
             add_wire(machine, chip, port);
 }
 
-/* Gives or takes the light of all wires to a neighbour; CHIPS_NONE: of all fibres. */
+/* Gives or takes the light of all wires to a neighbour, or of all fibres for CHIPS_NONE. */
 static void light_wires(struct machine *machine, uint32_t neighbour, bool light)
 {
     for (uint32_t i = 0; i < machine->wire_count; i++)
@@ -157,7 +157,7 @@ static void end_neighbour(struct machine *machine, struct neighbour *neighbour)
     neighbour->met = false;
 }
 
-/* A neighbour has said who it is, which the neighbour with the lower number does first. */
+/* Handles the HELLO of a neighbour; the neighbour with the lower number says it first. */
 static bool meet_neighbour(struct machine *machine, struct neighbour *neighbour,
                            struct jobwire_reader *reader)
 {
@@ -169,7 +169,8 @@ static bool meet_neighbour(struct machine *machine, struct neighbour *neighbour,
     return true;
 }
 
-/* A frame at the end of a copper link; false: the link is not to this neighbour, or the frame is none. */
+/* Takes a frame of a copper link. Returns false if the link is not to this neighbour, or the frame is
+ * malformed. */
 static bool copper_frame(struct machine *machine, const struct neighbour *neighbour,
                          struct jobwire_reader *reader)
 {
@@ -183,7 +184,7 @@ static bool copper_frame(struct machine *machine, const struct neighbour *neighb
                            reader->len - reader->pos) == 0;
 }
 
-/* Takes what a neighbour has sent; false: its connection is to end. */
+/* Takes the frames of a neighbour. Returns false if its connection must end. */
 static bool serve_neighbour(struct machine *machine, struct neighbour *neighbour)
 {
     struct jobwire_reader frame;
@@ -198,8 +199,8 @@ static bool serve_neighbour(struct machine *machine, struct neighbour *neighbour
     return found == 0;
 }
 
-/* Takes a guest as the neighbour that it says it is, in place of an earlier connection; false: it says no
- * such thing. */
+/* Makes a guest the connection of the neighbour that it names, in place of an earlier one. Returns false if
+ * its first frame is not a valid HELLO. */
 static bool seat_guest(struct machine *machine, struct machinewire_stream *guest)
 {
     struct jobwire_reader frame;
@@ -293,7 +294,8 @@ static bool serve_switches(struct machine *machine)
 
 /* --- the loop's side ----------------------------------------------------------------------------------- */
 
-/* Tries to reach those that are not there; of two neighbours, the one with the higher number is called. */
+/* Tries to reach missing neighbours and the switches. Of two neighbours, the one with the lower number
+ * connects. */
 static void reach_others(struct machine *machine, int64_t now_ns)
 {
     if (now_ns < machine->retry_ns)
@@ -324,7 +326,7 @@ static void retry_soon(struct machine *machine)
     machine->retry_ns = soon_ns < machine->retry_ns ? soon_ns : machine->retry_ns;
 }
 
-/* Puts a frame of the net on its wire. A wire that has gone meanwhile takes the frame with it. */
+/* Puts a frame of the net on its wire. If the wire has lost its connection meanwhile, the frame is lost. */
 static void carry_frame(struct machine *machine, const struct wire *wire)
 {
     struct machinewire_end end = {wire->chip, wire->port, wire->epoch};
@@ -360,7 +362,7 @@ static void take_guest(struct machine *machine)
         return;
     while (place < GUESTS_MAX - 1 && machine->guests[place].fd >= 0)
         place++;
-    machinewire_close(&machine->guests[place]); /* the last place is that of the newest */
+    machinewire_close(&machine->guests[place]); /* the last place always takes the newest */
     machine->guests[place].fd = fd;
 }
 
@@ -430,7 +432,7 @@ static void send_all(struct machine *machine)
 void machine_turn(struct machine *machine, const struct pollfd *fds)
 {
     int64_t now_ns = monotonic_ns();
-    chips_run(machine->net, now_ns); /* the frames that have come, come now */
+    chips_run(machine->net, now_ns); /* frames that have arrived take effect now */
     reach_others(machine, now_ns);
     receive_all(machine, fds);
     send_all(machine); /* answers to a measured round trip leave before the task is served */

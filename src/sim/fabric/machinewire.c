@@ -33,7 +33,7 @@ int machinewire_listen(const char *folder, int32_t machine, int *ret_fd, struct 
         return status;
     if (mkdir(folder, 0755) < 0 && errno != EEXIST)
         return error_set_errno(error, errno, "making the folder %.200s", folder);
-    unlink(at.sun_path); /* of a process that was killed */
+    unlink(at.sun_path); /* left by a process that was killed */
     int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (fd < 0 || bind(fd, (struct sockaddr *)&at, sizeof at) < 0 || listen(fd, 64) < 0) {
         status = error_set_errno(error, errno, "listening at %s", at.sun_path);

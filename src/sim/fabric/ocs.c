@@ -36,7 +36,7 @@ uint32_t ocs_fibre_in(const struct ocs *ocs, uint32_t port)
 
 uint32_t ocs_port_of(const struct ocs *ocs, uint32_t fibre)
 {
-    uint32_t port = fibre; /* along the circle of ports whose fibres were swapped, mostly of one */
+    uint32_t port = fibre; /* follows the circle of ports whose fibres were swapped, usually of length one */
     while (ocs_fibre_in(ocs, port) != fibre)
         port = ocs_fibre_in(ocs, port);
     return port;

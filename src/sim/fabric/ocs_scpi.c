@@ -1,4 +1,4 @@
-/* The SCPI side of an emulated switch. Errors are numbers of a queue, as IEEE 488.2 has them: -113 undefined
+/* The SCPI side of an emulated switch. Errors are numbers in a queue, as in IEEE 488.2: -113 undefined
  * header, -200 execution, -221 settings conflict, -222 out of range, -350 queue overflow. */
 #include <strings.h>
 
@@ -32,7 +32,7 @@ static const char *scpi_error_text(int number)
     }
 }
 
-/* Whether `path` is `pattern`, in any case of letters; each word whole, or only its capitals. */
+/* Returns whether `path` matches `pattern`, ignoring case: each word in full, or only its capitals. */
 static bool path_is(struct str path, const char *pattern)
 {
     for (struct str rest = str_from(pattern), full, word; rest.len; path = str_trim(path)) {
@@ -53,7 +53,8 @@ static bool path_is(struct str path, const char *pattern)
     return true;
 }
 
-/* Reads "(@1,2)": false if it is none, or names no port of the switch. */
+/* Reads a list such as "(@1,2)". Returns false if the text is not a list, or names a port that the switch
+ * does not have. */
 static bool scpi_take_list(const struct ocs *ocs, struct str *text, uint32_t *ports, uint32_t *ret_count)
 {
     struct str list, tail;
@@ -100,7 +101,7 @@ static void change_pairs(struct ocs_session *session, struct ocs *ocs, bool add,
         enum ocs_result result = add ? ocs_join(ocs, a[i], b[i], now_ns) : ocs_part(ocs, a[i], b[i], now_ns);
         if (result == OCS_DIED)
             return;
-        if (result != OCS_DONE) { /* a port stood twice in the list */
+        if (result != OCS_DONE) { /* a port is in the list twice */
             scpi_raise(session, -221);
             return;
         }

@@ -112,7 +112,7 @@ static int read_entry(const struct doc *entry, struct ocs_script *script, struct
     return 0;
 }
 
-/* By time; entries of one time keep their order. */
+/* Sorts acts by time. Acts of equal times keep their order. */
 static void sort_acts(struct ocs_script *script)
 {
     for (size_t i = 1; i < script->acts.len; i++)

@@ -1,20 +1,20 @@
-/* ocs_script.h - a script of what happens to emulated switches, and when.
+/* ocs_script.h - a script of actions on emulated switches, with their times.
  *
- * A script is a YAML list. Each entry says when (`at`, since the start; default 0s), which switch (`switch`:
- * a name such as x5, a number from 0, or all, the default), and what it does:
+ * A script is a YAML list. Each entry has a time (`at`, since the start; default 0s), a switch (`switch`: a
+ * name such as x5, a number from 0, or all, the default), and an action:
  *
- *     - {do: join, pairs: [1-65, 2-70]}                        a state to begin with: ports that are busy
- *     - {at: 1s, switch: x5, do: swap, pairs: [65-66]}         the fibres in two ports of a side are mixed up
- *     - {at: 2s, switch: x5, do: stick, ports: [3]}            a mirror no longer moves; free: it does
- *     - {at: 2s, switch: x5, do: darken, ports: [3]}           no light enters; light: it does again
+ *     - {do: join, pairs: [1-65, 2-70]}                        initial state: ports that are in use
+ *     - {at: 1s, switch: x5, do: swap, pairs: [65-66]}         the fibres in two ports of a side are swapped
+ *     - {at: 2s, switch: x5, do: stick, ports: [3]}            a mirror no longer moves; free: it moves again
+ *     - {at: 2s, switch: x5, do: darken, ports: [3]}           no light enters; light: it enters again
  *     - {at: 3s, switch: y0, do: drop}                         all sessions end
- *     - {at: 3s, switch: y0, do: silence}                      commands are read, not answered;  answer
+ *     - {at: 3s, switch: y0, do: silence} commands are read, not answered; answer ends it
  *     - {at: 4s, switch: z1, do: restart, for: 500ms, forget: true}   away, then without its cross-connects
  *     - {switch: z2, do: die, after: 10}                       dead for good after 10 more cross-connects, or
  *                                                              at once
- *     - {do: slow, tuning: 400ms}                              mirrors take so long from now on
+ *     - {do: slow, tuning: 400ms}                              mirrors take this long from now on
  *
- * Pure. The script comes from outside: ERROR_INVALID names line, field, and what was expected.
+ * Pure functions. The script is untrusted: ERROR_INVALID names line, field, and what was expected.
  */
 #ifndef PHX_SIM_FABRIC_OCS_SCRIPT_H
 #define PHX_SIM_FABRIC_OCS_SCRIPT_H
@@ -49,14 +49,14 @@ struct ocs_act {
     bool forget;
 };
 struct ocs_script {
-    VEC(struct ocs_act) acts; /* in the order of time */
+    VEC(struct ocs_act) acts; /* sorted by time */
 };
 
 int ocs_script_parse(struct str text, struct ocs_script *ret_script, struct error *error);
 void ocs_script_done(struct ocs_script *script);
 
-/* Does to one switch what concerns it alone; sessions and time away (DROP, SILENCE, ANSWER, RESTART) are the
- * caller's. */
+/* Applies an action to one switch. The caller handles sessions and the time away (DROP, SILENCE, ANSWER,
+ * RESTART). */
 void ocs_act_apply(const struct ocs_act *act, struct ocs *ocs, int64_t now_ns);
 
 #endif

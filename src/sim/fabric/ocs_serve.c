@@ -20,8 +20,9 @@ struct serve_switch {
     struct ocs ocs;
     int listen_fd[2]; /* by protocol; -1: none */
     uint16_t port[2];
-    bool silent, touched;  /* it gives no answer; it may have changed since chips followed it */
-    int64_t away_until_ns; /* no session is taken */
+    /* `silent`: it does not answer; `touched`: it may have changed since chips followed it */
+    bool silent, touched;
+    int64_t away_until_ns; /* no session is accepted before */
     struct serve_session *sessions[OCS_SESSIONS_MAX];
 };
 struct ocs_serve {
@@ -29,12 +30,12 @@ struct ocs_serve {
     struct serve_switch *switches;
     struct chips_serve *chips; /* NULL: none */
     struct light_serve *light; /* NULL: none */
-    struct buf orders;         /* the part of a line that was read */
+    struct buf orders;         /* the part of a line that was read so far */
     size_t next_act;
     int64_t begin_ns;
 };
 
-enum { ORDER_BYTES_MAX = 64 << 10 }; /* of a line */
+enum { ORDER_BYTES_MAX = 64 << 10 }; /* limit of a line */
 
 static int64_t monotonic_ns(void)
 {
@@ -171,7 +172,7 @@ static void act_on_all(struct ocs_serve *serve, const struct ocs_act *act, int64
             act_on(act, &serve->switches[i], now_ns);
 }
 
-/* Does what is due; returns when the next act is, OCS_NEVER: none is left. */
+/* Carries out due acts. Returns when the next one is due, or OCS_NEVER if none is left. */
 static int64_t play_script(struct ocs_serve *serve, const struct ocs_script *script, int64_t now_ns)
 {
     for (; script && serve->next_act < script->acts.len; serve->next_act++) {
@@ -191,12 +192,12 @@ static void carry_out_order(struct ocs_serve *serve, struct str line, int64_t no
         return;
     if (ocs_script_parse(line, &script, &error) < 0 && serve->settings.complain)
         serve->settings.complain(error.text);
-    for (size_t i = 0; i < script.acts.len; i++) /* `at` has no meaning here: all of it is due */
+    for (size_t i = 0; i < script.acts.len; i++) /* `at` is ignored here: all acts are due */
         act_on_all(serve, &script.acts.items[i], now_ns);
     ocs_script_done(&script);
 }
 
-/* Reads once, and carries out the lines that are whole. */
+/* Reads once, and carries out the complete lines. */
 static void take_orders(struct ocs_serve *serve, int64_t now_ns)
 {
     char bytes[4096];
@@ -231,7 +232,7 @@ static void take_session(struct serve_switch *sw, enum ocs_protocol protocol, in
     sw->sessions[slot] = session;
 }
 
-/* Reads, carries out and writes what can be; false: the session has ended. */
+/* Reads, carries out and writes as much as possible. Returns false if the session has ended. */
 static bool serve_session(struct serve_switch *sw, struct serve_session *session, bool readable,
                           int64_t now_ns)
 {
@@ -332,7 +333,7 @@ static void serve_chips(struct ocs_serve *serve, const struct pollfd *fds)
 
 /* --- the loop ------------------------------------------------------------------------------------------ */
 
-/* Waits once and serves what is ready; false: poll() failed. */
+/* Waits once and serves what is ready. Returns false if poll() failed. */
 static bool turn(struct ocs_serve *serve, const struct ocs_script *script, struct pollfd *fds,
                  struct polled *polled)
 {
@@ -346,7 +347,7 @@ static bool turn(struct ocs_serve *serve, const struct ocs_script *script, struc
     watch_chips(serve, chips);
     int64_t wait_ns = wake_ns == OCS_NEVER ? 3600LL * 1000000000 : wake_ns > now_ns ? wake_ns - now_ns : 0;
     struct timespec wait = {wait_ns / 1000000000, wait_ns % 1000000000};
-    /* The caller blocks the signals that set *stop: none is lost between the test and the wait. */
+    /* The caller blocks the signals that set *stop, so that none is lost between the test and the wait. */
     if (ppoll(fds, count + 1 + chip_fds(serve), &wait, &none) < 0)
         return errno == EINTR;
     now_ns = monotonic_ns();

@@ -5,13 +5,13 @@
  *     ocs_serve_run(serve, &script, &stop)          serves until *stop is set by a signal handler
  *     ocs_serve_close(serve)
  *
- * The chips of the pod are emulated as well with `chips` (chips_serve.h): their light follows the switches.
- * So does that of machines with emulators of their own, with `light` (light_serve.h).
- * Each line that is read from `orders_fd` is a script of its own and is carried out at once, so that people
- * can break things while the switches serve.
+ * With `chips`, the chips of the pod are emulated too (chips_serve.h), and their light follows the switches.
+ * With `light`, so does the light of machines that have emulators of their own (light_serve.h). Each line
+ * that is read from `orders_fd` is a script and is carried out at once, so that people can break things while
+ * the switches serve.
  *
- * One thread and one poll() loop; the clock is CLOCK_MONOTONIC and begins with ocs_serve_run(). A switch
- * takes OCS_SESSIONS_MAX sessions at a time and closes further ones at once, as real switches do.
+ * One thread and one poll() loop. The clock is CLOCK_MONOTONIC and starts with ocs_serve_run(). A switch
+ * accepts OCS_SESSIONS_MAX sessions at a time and closes further ones at once, as real switches do.
  */
 #ifndef PHX_SIM_FABRIC_OCS_SERVE_H
 #define PHX_SIM_FABRIC_OCS_SERVE_H
@@ -27,14 +27,14 @@ enum { OCS_SESSIONS_MAX = 8, OCS_SWITCHES_MAX = 48 };
 
 struct ocs_serve_settings {
     const char *address; /* IPv4, such as 127.0.0.1 */
-    uint16_t port;       /* of switch 0's first protocol; the others follow. 0: the system chooses each */
+    uint16_t port; /* port of switch 0's first protocol; the others follow. 0: the system chooses each */
     uint32_t switches;
-    bool protocol[2];                         /* by enum ocs_protocol */
-    struct ocs_settings ocs;                  /* of every switch; the seed is that of switch 0 */
+    bool protocol[2];                         /* which protocols to serve, by enum ocs_protocol */
+    struct ocs_settings ocs;                  /* for every switch; the seed is that of switch 0 */
     const struct chips_serve_settings *chips; /* NULL: none */
     const struct light_serve_settings *light; /* NULL: none */
     int orders_fd;                            /* -1: none */
-    void (*complain)(const char *why);        /* called with what is wrong with an order */
+    void (*complain)(const char *why);        /* called with the reason why an order is wrong */
 };
 struct ocs_serve;
 

@@ -21,7 +21,7 @@ void ocs_session_take(struct ocs_session *session, struct str bytes)
         buf_add(&session->in, bytes.data, bytes.len);
 }
 
-/* The held answer, if the time has come. False: it has not. */
+/* Appends the held answer once it is due. Returns false if it is not due yet. */
 static bool release(struct ocs_session *session, int64_t now_ns, struct buf *out)
 {
     if (!session->held.len)

@@ -22,7 +22,7 @@ static void tl1_refuse(struct tl1_call *call, const char *refusal)
         call->refusal = refusal;
 }
 
-/* Reads "1&3&&5" as 1, 3, 4, 5; empty or ALL: all ports. */
+/* Reads ports: "1&3&&5" is 1, 3, 4, 5; empty or ALL is all ports. */
 static bool tl1_take_ports(struct tl1_call *call, struct str text, uint32_t *ports, uint32_t *ret_count)
 {
     uint32_t count = 0, all = ocs_ports(call->ocs);
@@ -162,7 +162,7 @@ static void do_open(struct tl1_call *call)
     move_shutters(call, false);
 }
 
-/* A stuck mirror that was told to move, and a joined port whose light fails. */
+/* Lists the alarms: stuck mirrors that were told to move, and joined ports whose light fails. */
 static void do_alarms(struct tl1_call *call)
 {
     for (uint32_t port = 1; port <= ocs_ports(call->ocs); port++) {
@@ -198,7 +198,7 @@ static void do_equipment(struct tl1_call *call)
 
 static const struct {
     const char *verb;
-    bool moves; /* mirrors: the answer waits for them */
+    bool moves; /* moves mirrors, so its answer waits for them */
     void (*run)(struct tl1_call *call);
 } verbs[] = {
     {"ENT-PATCH", true, do_enter},

@@ -3,7 +3,7 @@
 #include "base/arena.h"
 #include "base/check.h"
 
-/* A chip with the orders that it was given and the light that it saw. */
+/* A chip, with its orders and the light that it saw. */
 struct told_chip {
     bool loaded;
     uint32_t number; /* of the session */

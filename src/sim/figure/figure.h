@@ -7,11 +7,12 @@
  *     figure_csv(&figure, &out); figure_svg(&figure, &out);
  *     figure_done(&figure);
  *
- * Text, CSV, JSON and SVG all come from the same cells, so a picture never shows a number that the table does
- * not have. A cell may be absent (NaN). With `categories` the first column holds words, and x is the number
- * of the row. Columns of the same unit share one y axis. Quoted columns hold what a paper prints.
+ * Text, CSV, JSON and SVG come from the same cells, so a picture never shows a number that the table lacks. A
+ * cell may be absent (NaN). With `categories` the first column holds words, and x is the row number. All
+ * columns share the y axis. Quoted columns hold the values that a paper prints.
  *
- * The chart is plain SVG 1.1 of at most FIGURE_ROWS_MAX rows, the same bytes for the same cells. Pure.
+ * The chart is plain SVG 1.1 with at most FIGURE_ROWS_MAX rows. Equal cells give equal bytes. No function
+ * does I/O.
  */
 #ifndef PHX_SIM_FIGURE_FIGURE_H
 #define PHX_SIM_FIGURE_FIGURE_H
@@ -21,28 +22,28 @@
 enum { FIGURE_COLUMNS_MAX = 12, FIGURE_ROWS_MAX = 2000, FIGURE_NOTES_MAX = 6 };
 
 enum figure_style {
-    FIGURE_HIDDEN, /* in the table alone */
+    FIGURE_HIDDEN, /* in the table only */
     FIGURE_LINE,
     FIGURE_DASHED,
     FIGURE_POINTS,
     FIGURE_BARS,
-    FIGURE_QUOTED, /* points of their own form */
+    FIGURE_QUOTED, /* points with a distinct shape */
 };
 
 struct figure_column {
-    struct str name; /* of the heading: letters, digits and _ */
+    struct str name; /* for the heading: letters, digits and _ */
     enum figure_style style;
-    int digits; /* behind the point, in text */
+    int digits; /* digits after the decimal point, in text */
 };
 struct figure_cell {
-    double value;    /* NaN: absent, unless there is a word */
-    struct str word; /* empty: a number */
+    double value;    /* NaN: absent, unless `word` is set */
+    struct str word; /* empty: the cell is a number */
 };
 
 struct figure {
     const char *name, *title, *x_label, *y_label; /* static */
     bool x_log, y_log, categories;
-    double y_low, y_high; /* of the axis; both 0: as the cells need */
+    double y_low, y_high; /* range of the y axis; both 0: chosen from the cells */
     struct figure_column columns[FIGURE_COLUMNS_MAX];
     uint32_t column_count;
     VEC(struct figure_cell) cells;
@@ -63,11 +64,12 @@ static inline const struct figure_cell *figure_at(const struct figure *figure, u
     return &figure->cells.items[(size_t)row * figure->column_count + column];
 }
 
-/* Appends the heading and a line for each row. Numbers have nine significant digits, absent cells none. */
+/* Appends the heading and a line for each row. Numbers have nine significant digits, and absent cells are
+ * empty. */
 void figure_csv(const struct figure *figure, struct buf *out);
-/* Appends a cell as a table shows it: "-" where it is absent. */
+/* Appends a cell as text for a table: "-" if it is absent. */
 void figure_cell_text(const struct figure *figure, uint32_t row, uint32_t column, struct buf *out);
-/* Appends the chart. Values of a log axis that are not above 0 are left out. */
+/* Appends the chart. Values up to 0 on a log axis are left out. */
 void figure_svg(const struct figure *figure, struct buf *out);
 
 #endif

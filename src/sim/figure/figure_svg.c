@@ -21,14 +21,14 @@ static const char *const plot_colors[] = {"#2b5fa8", "#c0392b", "#2a7d4f", "#e08
 enum { COLORS = sizeof plot_colors / sizeof *plot_colors };
 
 struct scale {
-    double low, high; /* of the axis; logarithms where `log` */
+    double low, high; /* range of the axis; logarithms if `log` */
     bool log;
 };
 struct chart {
     const struct figure *figure;
     struct buf *out;
     struct scale x, y;
-    uint32_t rows, bars; /* columns of bars */
+    uint32_t rows, bars; /* number of columns drawn as bars */
 };
 
 static double scaled(const struct scale *scale, double value)
@@ -58,7 +58,7 @@ static bool is_shown(const struct chart *chart, uint32_t row, uint32_t column)
     return isfinite(x) && isfinite(y) && (!chart->x.log || x > 0) && (!chart->y.log || y > 0);
 }
 
-/* Adds a text in which a name stands with underscores for spaces. */
+/* Appends a name with its underscores as spaces. */
 static void put_words(struct buf *out, struct str text)
 {
     for (size_t i = 0; i < text.len; i++)
@@ -117,7 +117,7 @@ static void find_scales(struct chart *chart)
     }
 }
 
-/* Round numbers along an axis: steps of 1, 2 or 5, or decades and their parts. */
+/* Finds round numbers along an axis: steps of 1, 2 or 5, or decades and their parts. */
 static uint32_t find_ticks(const struct scale *scale, double ticks[TICKS_MAX])
 {
     uint32_t count = 0;
@@ -197,7 +197,7 @@ static void put_line(const struct chart *chart, uint32_t column, const char *col
     bool open = false, dashed = chart->figure->columns[column].style == FIGURE_DASHED;
     for (uint32_t row = 0; row < chart->rows; row++) {
         if (!is_shown(chart, row, column))
-            continue; /* a line goes on over rows where another column alone has a value */
+            continue; /* a line continues over rows in which only other columns have values */
         if (!open)
             buf_printf(chart->out, "<polyline fill=\"none\" stroke=\"%s\" stroke-width=\"2\"%s points=\"",
                        color, dashed ? " stroke-dasharray=\"6 4\"" : "");

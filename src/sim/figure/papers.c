@@ -1,4 +1,4 @@
-/* papers.c - the list of figures, and those of failures: see papers.h. */
+/* papers.c - the list of figures, and the figures about failures: see papers.h. */
 #include "sim/figure/papers.h"
 
 #include <math.h>

@@ -1,7 +1,7 @@
-/* papers.h - figures of published papers, from the models, with what the papers print beside.
+/* papers.h - figures of published papers, computed from the models, beside the values that the papers print.
  *
- * A figure is built by its name. One that needs a history of faults is given it; the others read nothing but
- * the models. Draws are by `seed`. Pure.
+ * A figure is built by its name. Some need a history of faults; the others read nothing but the models.
+ * Random draws are determined by `seed`. No function does I/O.
  *
  * Sources: "Revisiting Reliability in Large-Scale Machine Learning Research Clusters" (arXiv 2410.21680) for
  * mttf, ettr, contour, mix, loss and lemons; "TPU v4" (ISCA 2023) and "Resiliency at Scale" (NSDI 2024) for
@@ -14,19 +14,19 @@
 #include "sim/model/fault_trace.h"
 
 struct papers_input {
-    const struct fault_trace *trace; /* NULL: there is none */
-    uint32_t trace_machines;         /* in all */
+    const struct fault_trace *trace; /* NULL: none */
+    uint32_t trace_machines;         /* total number of machines */
     uint64_t seed;
 };
 struct paper_figure {
     const char *name, *brief;
     bool needs_trace;
-    void (*build)(const struct papers_input *input, struct figure *figure); /* of a zeroed figure */
+    void (*build)(const struct papers_input *input, struct figure *figure); /* `figure` must be zeroed */
 };
 
-/* Returns all, in the order of the documents. */
+/* Returns all figures, in the order of the documentation. The array is static. */
 const struct paper_figure *papers_all(uint32_t *ret_count);
-/* Builds one; figure_done() frees it. A figure that needs a trace is given one. */
+/* Builds a figure; free it with figure_done(). input->trace must be set if the figure needs one. */
 void papers_build(const struct paper_figure *paper, const struct papers_input *input,
                   struct figure *ret_figure);
 

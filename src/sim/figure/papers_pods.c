@@ -11,8 +11,8 @@
 enum { POD_CUBES = 64, HOSTS = 3 };
 static const double hosts[HOSTS] = {.99, .995, .999};
 
-/* Columns and axis of a figure over slices of 1 to POD_CUBES cubes: for each availability of a host, a line
- * with optical switches and a dashed one of a static pod, and what a paper quotes. */
+/* Begins a figure over slices of 1 to POD_CUBES cubes. For each host availability it has a line with optical
+ * switches, a dashed line for a static pod, and the values that a paper quotes. */
 static void begin_pod_figure(struct figure *figure, const char *x_label)
 {
     static const char *const names[2][HOSTS] = {{"ocs_0.99", "ocs_0.995", "ocs_0.999"},
@@ -75,7 +75,7 @@ struct switch_load {
     uint64_t all_reduce_ns;
 };
 
-/* Tables for the live links, proved, and what traffic costs on them. */
+/* Builds and proves tables for the live links, and returns what traffic costs on them. */
 static struct switch_load load_of(const struct torus *torus)
 {
     static const struct collective_rates rates = {.element_bytes = 4, .bytes_per_us = 50000, .hop_ns = 0};

@@ -1,4 +1,5 @@
-/* papers_private.h - builders of figures that papers.c lists and other files hold; private to sim/figure. */
+/* papers_private.h - builders of figures that papers.c lists and other files define; private to
+ * sim/figure. */
 #ifndef PHX_SIM_FIGURE_PAPERS_PRIVATE_H
 #define PHX_SIM_FIGURE_PAPERS_PRIVATE_H
 

@@ -11,7 +11,7 @@
 enum { SEEDS = 10 };
 static const double INTERVAL = 60 / MINUTES_A_DAY, RESTART = 5 / MINUTES_A_DAY;
 
-/* Means over seeds. */
+/* Returns the means over several seeds. */
 static struct fault_replay replay_mean(const struct papers_input *input, uint32_t needed,
                                        double *ret_interruptions)
 {

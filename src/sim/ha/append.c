@@ -1,8 +1,9 @@
-/* append.c - the log port on etcd's model: the leader's writes, by the rules of host/store/etcd/append.c.
+/* append.c - the log port on the model of etcd: the leader's appends, by the rules of
+ * host/store/etcd/append.c.
  *
- * A group is cut into parts. Each is put by a transaction that compares leader key and head; the last one
- * comes with the new head. An answer that says that the comparisons failed is judged by the head that comes
- * with it. */
+ * A group is cut into parts. Each part is put by a transaction that compares leader key and head; the last
+ * part is put together with the new head. If the comparisons fail, the head in the answer decides the
+ * outcome. */
 #include "sim/ha/world.h"
 
 #include "base/hash.h"
@@ -45,7 +46,7 @@ static struct str head_bytes(const struct sim_head *head)
 
 /* --- reading groups --------------------------------------------------------------------------- */
 
-/* Joins the parts of the group that begins with that record; false: something of it is missing. */
+/* Joins the parts of the group that begins with record `first`. Returns false if a part is missing. */
 static bool group_join(const sim_pairs *pairs, uint64_t first, size_t *next, struct buf *bytes)
 {
     struct group_front front = {.bytes = UINT64_MAX};
@@ -138,7 +139,7 @@ static void group_send(struct ha_controller *controller)
     if (txn->compare_count)
         sim_txn_if(txn, SIM_HEAD, controller->head_mod);
     sim_txn_put(txn, SIM_GROUP, ha_group_key(controller->group_first, controller->part), bytes, 0);
-    if (last) { /* what was refused before may have had more parts */
+    if (last) { /* an earlier refused group may have had more parts */
         sim_txn_delete(txn, SIM_GROUP, ha_group_key(controller->group_first, controller->part + 1),
                        ha_group_key(controller->group_first + 1, 0) - 1);
         sim_txn_put(txn, SIM_HEAD, 0, head_bytes(&controller->group_head), 0);
@@ -203,7 +204,8 @@ struct log_port ha_log_port(struct ha_controller *controller)
 
 /* --- answers ---------------------------------------------------------------------------------- */
 
-/* The comparisons failed: an earlier attempt of the same transaction went through, or another one leads. */
+/* Handles failed comparisons: either an earlier attempt of the same transaction succeeded, or another
+ * controller leads. */
 static int judge_head(struct ha_controller *controller, const struct sim_head *wanted,
                       const struct ha_message *answer)
 {
@@ -215,7 +217,7 @@ static int judge_head(struct ha_controller *controller, const struct sim_head *w
     return 0;
 }
 
-/* Takes the answer to a transaction that puts `wanted`. */
+/* Handles the answer to a transaction that puts `wanted`. */
 static int take_head_put(struct ha_controller *controller, const struct sim_head *wanted, int rc,
                          const struct ha_message *answer)
 {

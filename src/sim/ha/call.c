@@ -1,6 +1,6 @@
-/* call.c - calls of a controller to etcd, as host/store/etcd/client.c makes them: one member after the
- * other is asked until one answers or the time is over. An attempt that nobody waits for any more may still
- * be carried out, so a call that is given up has an unknown outcome. */
+/* call.c - calls of a controller to etcd, made like those of host/store/etcd/client.c: members are asked in
+ * turn until one answers or the time has expired. An abandoned attempt may still be carried out, so a call
+ * that is given up has an unknown outcome. */
 #include "sim/ha/world.h"
 
 static void call_begin_attempt(struct ha_controller *controller, struct ha_call *call, bool keeper)
@@ -61,14 +61,14 @@ void call_lease(struct ha_controller *controller, bool keeper, enum ha_ask ask, 
     call_begin(controller, keeper, ask, kind, NULL, lease, until_ns);
 }
 
-/* The call is over: hands its answer on, or none with `rc`. */
+/* Ends a call, and hands on its answer, or `rc` without an answer. */
 static void call_end(struct ha_controller *controller, bool keeper, int rc, const struct ha_message *answer)
 {
     struct ha_call *call = keeper ? &controller->keeper : &controller->main;
     enum ha_ask ask = call->ask;
     int64_t asked_ns = call->asked_ns;
     if (call->while_leads && call->unsure && rc < 0)
-        rc = ERROR_FENCED; /* the attempt before may have carried out what was refused now */
+        rc = ERROR_FENCED; /* an earlier attempt may have carried out what is refused now */
     call_drop(call);
     call->asked_ns = asked_ns;
     if (keeper)
@@ -79,7 +79,7 @@ static void call_end(struct ha_controller *controller, bool keeper, int rc, cons
         lead_answered(controller, ask, rc, answer);
 }
 
-/* No answer: asks the next member, unless the time is over. */
+/* Asks the next member after a missing answer, unless the time has expired. */
 static void call_again(struct ha_controller *controller, bool keeper)
 {
     struct ha_call *call = keeper ? &controller->keeper : &controller->main;

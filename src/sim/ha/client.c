@@ -1,12 +1,12 @@
-/* client.c - clients: they create, replace and delete ConfigMaps and JobSets at any controller, one write
- * at a time. A write without an answer is sent again, to the next controller, until there is one; with the
- * same id, so that it is applied once. Acknowledged writes are remembered for the oracle. */
+/* client.c - clients that create, replace and delete ConfigMaps and JobSets at any controller, one write at a
+ * time. A write without an answer is repeated at the next controller until there is one, with the same id, so
+ * that it is applied once. Acknowledged writes are remembered for the oracle. */
 #include "sim/ha/world.h"
 
 #include "core/receipt/receipt.h"
 #include "core/log/record.h"
 
-#define ANSWER_NS (2 * NS_PER_SECOND) /* a client waits so long */
+#define ANSWER_NS (2 * NS_PER_SECOND) /* how long a client waits */
 
 /* --- what a client wants ------------------------------------------------------------------------ */
 
@@ -56,7 +56,8 @@ static void choose_write(struct ha_world *world, struct ha_client *client)
     }
 }
 
-/* Has a controller the log's level of receipts? Then every leader has, or can append nothing. */
+/* Returns whether any controller has the log's level with receipts. Then every leader has it, or can append
+ * nothing. */
 static bool receipts_are_kept(const struct ha_world *world)
 {
     for (uint32_t i = 0; i < world->swarm.controllers; i++)
@@ -65,7 +66,7 @@ static bool receipts_are_kept(const struct ha_world *world)
     return false;
 }
 
-/* Gives the write its id: the client's, and which of its writes this is. */
+/* Gives the write its id: the client and the number of its write. */
 static void put_id(const struct ha_world *world, const struct ha_client *client, struct ha_message *message)
 {
     char id[REQUEST_ID_BYTES] = {0};
@@ -113,7 +114,7 @@ void ha_client_act(struct ha_world *world, const struct ha_event *event)
 {
     struct ha_client *client = &world->clients[event->who];
     if (event->number != client->number)
-        return; /* it was answered meanwhile */
+        return; /* the write was answered meanwhile */
     if (client->tries > 0)
         client->at = (client->at + 1) % world->swarm.controllers;
     client->number++;
@@ -132,7 +133,7 @@ void ha_client_answer(struct ha_world *world, struct ha_message *message, uint32
     prepared_write_free(message->write.prepared);
     message->write.prepared = NULL;
     bool comes = ha_passes(world, from, place, true);
-    if (message->forwarded) /* by way of the standby that it was sent to */
+    if (message->forwarded) /* through the standby that received it */
         comes = ha_passes(world, from, message->controller, true) &&
                 ha_passes(world, message->controller, place, true);
     if (!comes) {
@@ -146,7 +147,7 @@ void ha_client_answer(struct ha_world *world, struct ha_message *message, uint32
 static void learn(struct ha_world *world, struct ha_client *client, const struct ha_message *reply)
 {
     struct ha_slot *slot = &client->slots[client->slot];
-    bool again = client->tries > 1; /* an earlier try may have gone through */
+    bool again = client->tries > 1; /* an earlier attempt may have succeeded */
     bool done = reply->code == 200 || reply->code == 201;
     bool remembered = client->noted && world->now_ns - client->first_ns < RECEIPT_AGE_NS;
     if (again && remembered && (reply->code == 404 || reply->code == 409)) {
@@ -175,7 +176,7 @@ void ha_client_hears(struct ha_world *world, const struct ha_event *event)
     struct ha_client *client = &world->clients[event->who];
     const struct ha_message *reply = event->message;
     if (reply->number != client->number)
-        return; /* it has given that connection up */
+        return; /* the client has abandoned that connection */
     client->number++;
     int64_t pause_ns = ha_draw(world, NS_PER_MS, 50 * NS_PER_MS);
     if (reply->stale)

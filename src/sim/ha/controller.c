@@ -1,5 +1,5 @@
-/* controller.c - a controller's process: the driver that ships, between ports on etcd's model and on clocks
- * that drift; its turns, its start and its end. */
+/* controller.c - a controller's process: the driver that ships, between ports on the model of etcd and on
+ * drifting clocks; its turns, start and end. */
 #include "sim/ha/world.h"
 
 #include "base/hash.h"
@@ -80,8 +80,8 @@ static void take_write(struct ha_controller *controller, struct ha_message *mess
                          &write->prepared)) {
         vec_push(&controller->waiting, message);
         driver_write(controller->driver, write, ++world->next_id);
-        message->version = world->next_id; /* the request, until it is answered */
-        write->prepared = NULL;            /* the driver has it */
+        message->version = world->next_id; /* the request's id, until it is answered */
+        write->prepared = NULL;            /* the driver owns it now */
     } else {
         const struct sim_pair *leader = sim_pair_find(&world->etcd.pairs, SIM_LEADER, 0);
         message->code = refused.list.items[0].reply.code;
@@ -93,7 +93,7 @@ static void take_write(struct ha_controller *controller, struct ha_message *mess
     vec_done(&refused.list);
 }
 
-/* Hands over what agents and clients have sent. */
+/* Hands the driver what agents and clients have sent. */
 static void read_all(struct ha_controller *controller)
 {
     ha_conn_gather(controller);
@@ -119,7 +119,7 @@ void ha_turn(struct ha_world *world, const struct ha_event *event)
         return;
     controller->turn_ns = INT64_MAX;
     if (loop_waits(controller))
-        return; /* the answer brings the next turn */
+        return; /* the answer arms the next turn */
     if (!lease_runs(controller) && world->options.plant != PLANT_OVERSTAY) {
         ha_lost(controller, "its lease has ended");
     } else {
@@ -290,7 +290,7 @@ static void drop_messages(struct ha_message **messages, size_t count)
     }
 }
 
-/* Frees what the process had. Its clocks and its lease in etcd are left. */
+/* Frees the state of the process. Its clocks and its lease in etcd remain. */
 static void forget_process(struct ha_controller *controller)
 {
     driver_free(controller->driver);
@@ -308,7 +308,8 @@ static void forget_process(struct ha_controller *controller)
     buf_done(&controller->snapshot);
 }
 
-/* Standbys that reach the host of the dead leader hear from its kernel that the process is gone. */
+/* Tells standbys that reach the host of the dead leader that its process has ended, as the host's kernel
+ * does. */
 static void tell_death(struct ha_controller *dead)
 {
     struct ha_world *world = dead->world;
@@ -357,7 +358,7 @@ void ha_controller_done(struct ha_controller *controller)
 
 /* --- writes ----------------------------------------------------------------------------------- */
 
-/* A standby hands it on to the leader that it has seen. */
+/* Forwards a write from a standby to the leader that it has seen. */
 static void forward(struct ha_controller *controller, struct ha_event *event)
 {
     struct ha_world *world = controller->world;
@@ -371,7 +372,7 @@ static void forward(struct ha_controller *controller, struct ha_event *event)
         event->message = NULL;
         return;
     }
-    event->message->code = 0; /* the connection is refused, or closed */
+    event->message->code = 0; /* the connection is refused or closed */
     ha_client_answer(world, event->message, controller->index);
     event->message = NULL;
 }

@@ -1,12 +1,12 @@
 /* etcd.c - a model of etcd: one linearizable store behind several members.
  *
- * What is kept of etcd: a revision that grows with each write; the mod revision of each key; transactions
- * that compare mod revisions and are carried out whole; leases that last at least as long as they were
- * promised, and take their keys with them; watchers that are told of a change some time later, or not at
+ * The model has these features of etcd: a revision that grows with each write; the mod revision of each key;
+ * transactions that compare mod revisions and are carried out whole; leases that last at least as long as
+ * promised, and remove their keys when they end; watchers that learn of a change some time later, or not at
  * all.
  *
- * A member answers while it reaches another one, as two of three are a majority. A request that comes to a
- * member without one waits there or is lost; one that waits may be carried out long after its sender has
+ * A member answers while it reaches another one, because two of three are a majority. A request to a member
+ * without a majority waits there or is lost. A waiting request may be carried out long after its sender has
  * given up. */
 #include "sim/ha/world.h"
 
@@ -80,7 +80,7 @@ static bool sim_key_below(const struct sim_pair *pair, enum etcd_sim_kind kind, 
     return pair->kind < kind || (pair->kind == kind && pair->number < number);
 }
 
-/* Returns the place of the key, or of the first one behind it. */
+/* Returns the index of the key, or of the first one after it. */
 static size_t sim_place(const sim_pairs *pairs, enum etcd_sim_kind kind, uint64_t number)
 {
     size_t low = 0, high = pairs->len;
@@ -113,7 +113,7 @@ static void sim_key_drop(struct sim_etcd *etcd, size_t at)
     vec_remove(&etcd->pairs, at);
 }
 
-/* Tells the watches of a change of a control key. Each lags, and some are not told. */
+/* Notifies the watches of a changed control key. Each lags, and some are not notified. */
 static void sim_tell(struct ha_world *world)
 {
     for (uint32_t i = 0; i < world->swarm.controllers; i++) {
@@ -204,7 +204,7 @@ bool etcd_sim_has_lease(struct ha_world *world, int64_t id)
     return sim_lease_find(&world->etcd, id) != NULL;
 }
 
-/* Returns the error with which etcd refuses the operations; 0: etcd takes them. */
+/* Returns the error with which etcd refuses the operations, or 0. */
 static int sim_refusal(struct ha_world *world, const struct sim_op *ops, size_t count)
 {
     for (size_t i = 0; i < count; i++) {
@@ -314,7 +314,7 @@ static void sim_lease_call(struct ha_world *world, struct ha_message *message)
     if (message->kind == CALL_LEASES) {
         for (size_t i = 0; i < etcd->leases.len; i++)
             vec_push(&message->leases, etcd->leases.items[i].id);
-        message->revision = world->now_ns; /* when it was so, for the oracle */
+        message->revision = world->now_ns; /* the true time of this list, for the oracle */
     } else if (message->kind == CALL_REVOKE) {
         sim_lease_end(world, message->lease);
     } else if (message->kind == CALL_GRANT && lease) {
@@ -353,7 +353,7 @@ static bool sim_has_majority(struct ha_world *world, uint32_t member)
     return false;
 }
 
-/* Sends the answer back, if it comes through. */
+/* Sends the answer back, unless it is lost. */
 static void sim_answer(struct ha_world *world, struct ha_message *message)
 {
     if (!ha_passes(world, HA_PLACE_MEMBER + message->member, message->controller, true)) {

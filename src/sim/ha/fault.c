@@ -1,20 +1,20 @@
-/* fault.c - faults as they happen, and how they heal. */
+/* fault.c - faults, and how they heal. */
 #include "sim/ha/world.h"
 
 enum ha_fault {
     FAULT_KILL,
     FAULT_KILL_LEADER,
-    FAULT_STOP,      /* a process stands still, and its leases run out behind its back */
-    FAULT_BUSY,      /* its main loop does; the lease is renewed all the while */
+    FAULT_STOP,      /* a process is paused, and its lease expires meanwhile */
+    FAULT_BUSY,      /* a main loop is busy; the lease is still renewed */
     FAULT_CUT,       /* two places do not reach each other, both ways or one */
-    FAULT_CUT_OFF,   /* one place reaches nobody */
-    FAULT_SPLIT,     /* a leader reaches its agents, and neither etcd nor other controllers */
+    FAULT_CUT_OFF,   /* one place reaches no other */
+    FAULT_SPLIT,     /* a leader reaches its agents, but neither etcd nor other controllers */
     FAULT_MEMBER,    /* a member of etcd is down */
-    FAULT_ELECTION,  /* etcd elects a leader of its own */
+    FAULT_ELECTION,  /* etcd elects its own leader */
     FAULT_FULL,      /* etcd's quota is used up */
-    FAULT_SUSPICION, /* a standby takes a leader that lives for dead */
+    FAULT_SUSPICION, /* a standby takes a living leader for dead */
     FAULT_STEP_DOWN, /* an operator asks the leader to hand over */
-    FAULT_TERM,      /* a leader is told to end */
+    FAULT_TERM,      /* a leader gets SIGTERM */
     FAULT_CLOCK,     /* a wall clock is set */
     FAULT_AGENT,     /* the process of an agent is killed */
     FAULT_TASK,      /* a task is killed */
@@ -69,7 +69,7 @@ static struct ha_controller *any_controller(struct ha_world *world)
     return &world->controllers[rng_below(&world->rng, world->swarm.controllers)];
 }
 
-/* A controller that believes that it leads; NULL: none does. */
+/* Returns a controller that believes it leads, or NULL. */
 static struct ha_controller *any_leader(struct ha_world *world)
 {
     uint32_t first = (uint32_t)rng_below(&world->rng, world->swarm.controllers);
@@ -162,7 +162,7 @@ static void stop_member(struct ha_world *world)
         etcd_sim_elect(world, ha_draw(world, NS_PER_MS, world->swarm.ttl_ns));
 }
 
-/* A standby believes that the process of the leader that it has seen is gone. */
+/* Makes a standby believe that the process of the leader it has seen has ended. */
 static void suspect(struct ha_world *world)
 {
     const struct ha_controller *controller = any_controller(world);
@@ -173,7 +173,7 @@ static void suspect(struct ha_world *world)
     ha_after(world, 0, HA_DEATH, controller->index, controller->life, (uint64_t)controller->seen.leader_term);
 }
 
-/* The operator's command finds the leader and puts the key; it may come too late. */
+/* Puts the step-down key for the present leader, as the operator's command does; it may arrive too late. */
 static void ask_step_down(struct ha_world *world)
 {
     const struct sim_pair *leader = sim_pair_find(&world->etcd.pairs, SIM_LEADER, 0);
@@ -276,7 +276,7 @@ void ha_fault_heal(struct ha_world *world)
     for (uint32_t i = 0; i < world->swarm.controllers; i++) {
         struct ha_controller *controller = &world->controllers[i];
         controller->stopped_until_ns = controller->busy_until_ns =
-            0; /* its events come when they were to come */
+            0; /* its events happen at their original times */
         if (controller->state == HA_DOWN)
             ha_after(world, 0, HA_START, i, 0, 0);
     }

@@ -1,9 +1,9 @@
 /* lead.c - leases, following and leading, by the rules of host/standby and host/store/etcd/lead.c.
  *
- * A process begins with a lease and the whole log. A standby looks at the control keys when its watch says
- * so, and every LOOK_NS anyhow; it applies what is new, and takes the lead where there is no leader key, or
- * where the leader's process is known to be gone. The leader looks whether another controller has taken over
- * or asks it to hand over. */
+ * A process begins with a lease and the whole log. A standby reads the control keys when its watch reports a
+ * change, and every LOOK_NS. It applies new records, and takes the lead if there is no leader key, or if the
+ * leader's process is known to have ended. The leader checks whether another controller has taken over or
+ * asks it to hand over. */
 #include "sim/ha/world.h"
 
 #include "base/hash.h"
@@ -20,7 +20,8 @@ bool lease_runs(const struct ha_controller *controller)
     return ha_mono(controller) < controller->lease_until_ns;
 }
 
-/* `asked_ns`: before the request was sent. A tenth of the time is for clocks that run at another pace. */
+/* Sets the end of the lease. `asked_ns` is a time before the request was sent. A tenth of the time allows for
+ * clocks of another pace. */
 static void lease_lasts(struct ha_controller *controller, int64_t ttl_ns, int64_t asked_ns)
 {
     controller->lease_length_ns = ttl_ns;
@@ -88,7 +89,7 @@ static void look(struct ha_controller *controller)
     call_txn(controller, ASK_LOOK, txn, ha_mono(controller) + PATIENCE_NS, false);
 }
 
-/* Takes over what the answer says of the log's ends; false: they have gone back. */
+/* Takes the head from an answer. Returns false, and fails the world, if the log has become shorter. */
 static bool take_head(struct ha_controller *controller, const struct ha_message *answer)
 {
     const struct sim_pair *pair = sim_pair_find(&answer->pairs, SIM_HEAD, 0);
@@ -122,7 +123,7 @@ static void take_seen(struct ha_controller *controller, const struct ha_message 
 
 static void followed(struct ha_controller *controller);
 
-/* Brings the state to the head that is known. */
+/* Continues to read the log up to the known head. */
 static void catch_up(struct ha_controller *controller)
 {
     struct ha_world *world = controller->world;
@@ -148,7 +149,8 @@ static void catch_up(struct ha_controller *controller)
     }
 }
 
-/* A build that does not read the log's level refuses it, and takes no part until it is exchanged. */
+/* Returns whether this release reads the log's level. One that does not refuses the log, and takes no part
+ * until it is replaced. */
 static bool reads_level(struct ha_controller *controller)
 {
     if (!controller->old || core_level(controller->core) == 0)
@@ -170,7 +172,7 @@ static void on_snapshot(struct ha_controller *controller, const struct ha_messag
     else if (!reads_level(controller))
         return;
     else if (core_seq(controller->core) < controller->head.base)
-        look(controller); /* a newer one is there by now, or the next look tells */
+        look(controller); /* a newer one exists by now, or the next look finds the error */
     else
         catch_up(controller);
 }
@@ -187,14 +189,14 @@ static void on_records(struct ha_controller *controller, const struct ha_message
     if (controller->missing == missing)
         ha_fail(controller->world, TORTURE_SAFETY, "c-%u: the log: record %llu is missing, or not whole",
                 controller->index + 1, (unsigned long long)missing);
-    controller->missing = missing; /* trimmed meanwhile, if nothing is wrong */
+    controller->missing = missing; /* trimmed meanwhile, unless something is wrong */
     look(controller);
 }
 
 /* --- taking the lead -------------------------------------------------------------------------- */
 
-/* Removes groups that were begun and never finished, behind the head that is known. The head is compared too:
- * a transaction that comes late would remove what was appended since. */
+/* Removes groups after the known head that were begun and never finished. The head is compared too, because a
+ * late transaction would otherwise remove newer records. */
 static void txn_drop_left_overs(struct ha_controller *controller, struct sim_txn *txn)
 {
     if (controller->world->options.plant != PLANT_LATE_CLEANING)
@@ -210,14 +212,14 @@ static void txn_put_leader(struct ha_controller *controller, struct sim_txn *txn
     txn_drop_left_overs(controller, txn);
 }
 
-/* The mod revision of the leader key in whose place ours comes; 0: there is none. */
+/* Returns the mod revision of the leader key to replace, or 0 for none. */
 static int64_t instead_of(const struct ha_controller *controller)
 {
     bool over = controller->world->options.plant == PLANT_REVOKE_LATER;
     return over ? controller->seen.leader_term : 0;
 }
 
-/* Takes the lead where there is no leader key. */
+/* Tries to take the lead by putting the leader key. */
 static void take_lead(struct ha_controller *controller)
 {
     struct sim_leader leader = {.controller = controller->index, .life = controller->life};
@@ -230,7 +232,7 @@ static void take_lead(struct ha_controller *controller)
     call_txn(controller, ASK_LEAD, txn, controller->lease_until_ns, false);
 }
 
-/* The leader key is ours, and we know the log's end. */
+/* Handles that this controller has the leader key and knows the log's end. */
 static void has_lead(struct ha_controller *controller, int64_t term)
 {
     struct ha_world *world = controller->world;
@@ -253,12 +255,12 @@ static void on_lead(struct ha_controller *controller, const struct ha_message *a
     const struct sim_pair *leader = sim_pair_find(&answer->pairs, SIM_LEADER, 0);
     if (!take_head(controller, answer))
         return;
-    if (leader && leader->lease == controller->lease) /* by an earlier attempt of our own */
+    if (leader && leader->lease == controller->lease) /* by an earlier attempt of this controller */
         has_lead(controller, leader->mod);
     else if ((leader ? leader->mod : 0) == instead_of(controller))
         take_lead(controller); /* the log had grown */
     else
-        look_later(controller, LOOK_NS); /* another one was faster: its key is news */
+        look_later(controller, LOOK_NS); /* another controller was faster: its key will be noticed */
 }
 
 /* --- following -------------------------------------------------------------------------------- */
@@ -283,8 +285,8 @@ static bool announcement_is_due(const struct ha_controller *controller)
            (!controller->announced || controller->announced_level != core_level(controller->core));
 }
 
-/* Ends the lease of a leader whose process is gone, and its key with it. Only then the lead is free: a
- * controller that lives is told so by its keeper, whatever becomes of us. */
+/* Revokes the lease of a leader whose process has ended, which removes its key. Only then is the lead free:
+ * if that controller lives after all, its keeper learns of it, whatever happens to this one. */
 static void revoke_lead(struct ha_controller *controller)
 {
     ha_trace(controller->world, "c-%u: ends the leadership of term %lld", controller->index + 1,
@@ -297,7 +299,7 @@ static void revoke_lead(struct ha_controller *controller)
                    controller->lease_until_ns);
 }
 
-/* The log is applied up to the head that was seen. */
+/* Decides the next action of a standby that has applied the log up to the known head. */
 static void followed(struct ha_controller *controller)
 {
     controller->state = HA_FOLLOWS;
@@ -307,7 +309,8 @@ static void followed(struct ha_controller *controller)
         announce(controller);
     else if (!controller->seen.leader_term)
         take_lead(controller);
-    else if (controller->seen.leader_lease == controller->lease) /* handed over, or put without an answer */
+    /* handed over, or put by an unanswered attempt */
+    else if (controller->seen.leader_lease == controller->lease)
         has_lead(controller, controller->seen.leader_term);
     else if (controller->dead_term == controller->seen.leader_term)
         revoke_lead(controller);
@@ -336,7 +339,7 @@ bool lead_look_as_leader(struct ha_controller *controller)
     return true;
 }
 
-/* Gives the lead to the successor, or to whoever takes it. */
+/* Gives the lead to the successor, or to any controller that takes it. */
 static void resign(struct ha_controller *controller)
 {
     struct sim_txn *txn = ha_leader_txn(controller);
@@ -362,7 +365,7 @@ bool lead_resign(struct ha_controller *controller)
     return true;
 }
 
-/* The first of the others that is alive, and reads what is in the log. */
+/* Chooses the first other live controller that reads the log's level as the successor. */
 static void on_successors(struct ha_controller *controller, const struct ha_message *answer)
 {
     for (size_t i = 0; i < answer->pairs.len && !controller->successor_lease; i++) {
@@ -377,7 +380,8 @@ static void on_successors(struct ha_controller *controller, const struct ha_mess
 
 static void on_resigned(struct ha_controller *controller, int rc, const struct ha_message *answer)
 {
-    if (rc == ERROR_NOT_FOUND && controller->successor_lease) { /* it has ended, and we lead on */
+    /* the successor has ended: resign without one */
+    if (rc == ERROR_NOT_FOUND && controller->successor_lease) {
         controller->successor_lease = 0;
         resign(controller);
         return;
@@ -423,7 +427,7 @@ static void on_leases(struct ha_controller *controller, const struct ha_message 
     call_txn(controller, ASK_REPLICAS, txn, ha_mono(controller) + PATIENCE_NS, false);
 }
 
-/* Opens the level that all replicas read, once each lease has an announcement. */
+/* Raises the log to the level that all replicas read, once each lease has an announcement. */
 static void on_replicas(struct ha_controller *controller, const struct ha_message *answer)
 {
     struct ha_world *world = controller->world;
@@ -463,7 +467,7 @@ static void on_look(struct ha_controller *controller, const struct ha_message *a
 
 static void on_grant(struct ha_controller *controller, int rc, const struct ha_message *answer)
 {
-    if (rc == ERROR_EXISTS) { /* an earlier attempt went through: a renewal tells how long it lasts */
+    if (rc == ERROR_EXISTS) { /* an earlier attempt succeeded: a renewal returns the remaining time */
         call_lease(controller, false, ASK_GRANT, CALL_KEEP_ALIVE, controller->lease,
                    ha_mono(controller) + PATIENCE_NS);
         return;
@@ -498,7 +502,7 @@ static void lead_answer_of_leader(struct ha_controller *controller, enum ha_ask 
     }
 }
 
-/* A standby's call has failed: the next look may go better. */
+/* Handles a failed call of a standby: the next look may succeed. */
 static void lead_fails(struct ha_controller *controller, enum ha_ask ask, int rc)
 {
     if (controller->state == HA_STARTS || rc == ERROR_NOT_FOUND) {
@@ -542,7 +546,7 @@ void lead_begin(struct ha_controller *controller)
     lease_ask(controller);
 }
 
-/* The main loop looks at once if it waits for nothing. */
+/* Makes the main loop read the control keys at once, or when it is free. */
 static void look_at_news(struct ha_controller *controller)
 {
     controller->something_new = true;

@@ -1,5 +1,5 @@
 /* machine.c - machines: the agent that ships between its ports, shims that outlive it and act on its fence,
- * and processes that run for a while. An agent tries one controller after the other. */
+ * and processes that run for a while. An agent tries the controllers in turn. */
 #include "sim/ha/world.h"
 
 #include <signal.h>
@@ -26,7 +26,7 @@ static struct ha_process *process_of(const struct ha_machine *machine, obj_id ta
     return NULL;
 }
 
-/* When the shims act on the fence, in true time; INT64_MAX: there is none. */
+/* Returns the true time at which the shims act on the fence; INT64_MAX if there is none. */
 static int64_t fence_true_ns(const struct ha_machine *machine)
 {
     return machine->fence_boot_ns ? clock_when(&machine->boot, machine->fence_boot_ns) : INT64_MAX;
@@ -184,13 +184,13 @@ static bool port_connect(void *context)
     return true;
 }
 
-/* A descriptor of the tether stays open until the next one is welcome. */
+/* A descriptor of the tether stays open until the controller has welcomed the next one. */
 static void port_close(void *context)
 {
     struct ha_machine *machine = context;
     ha_conn_close_agent(machine->world, machine->conn);
     machine->conn = machine->tether = 0;
-    machine->connect_number++; /* what is under way counts no more */
+    machine->connect_number++; /* a connection attempt under way is void */
 }
 
 static void port_send(void *context, const struct from_agent *message)

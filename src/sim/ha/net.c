@@ -1,6 +1,6 @@
-/* net.c - connections between agents and the controller that leads. A connection keeps its order. Where its
- * two places are cut off from each other, what was sent waits, as kernels send it again; nobody is told.
- * When a process ends, its kernel says so behind all that was sent before. */
+/* net.c - connections between agents and the leading controller. A connection keeps its order. While its two
+ * places are cut off from each other, sent bytes wait, because kernels retransmit them; neither side is
+ * notified. When a process ends, its kernel closes the connection after everything sent before. */
 #include "sim/ha/world.h"
 
 struct ha_conn *ha_conn_find(const struct ha_world *world, uint64_t id)

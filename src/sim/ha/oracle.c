@@ -1,4 +1,4 @@
-/* oracle.c - what must never be, whatever any controller believes. */
+/* oracle.c - invariants, whatever any controller believes. */
 #include "sim/ha/world.h"
 
 #include "base/hash.h"
@@ -23,7 +23,7 @@ static void add_to_history(void *context, const struct drive_record *record)
     vec_push(&put->world->history, entry);
 }
 
-/* Appends come from the holder of the leader key alone, whatever the transaction compared. */
+/* Checks that only the holder of the leader key appends, whatever the transaction compared. */
 static void check_writer(struct ha_world *world, const struct ha_message *message)
 {
     const struct sim_pair *key = sim_pair_find(&world->etcd.pairs, SIM_LEADER, 0);
@@ -74,7 +74,7 @@ static void check_digest(struct ha_controller *controller, struct ha_record *ent
     entry->digest = digest;
 }
 
-/* Epochs grow from boot to boot; they are looked at by who comes to a record first. */
+/* Checks that epochs grow from boot to boot, with the first controller that applies a boot record. */
 static void check_epoch(struct ha_controller *controller, const struct event *event)
 {
     struct ha_world *world = controller->world;
@@ -122,7 +122,7 @@ void ha_oracle_applied(struct ha_controller *controller, const struct drive_reco
 
 /* --- machines --------------------------------------------------------------------------------- */
 
-/* A machine is lost only when no task lives there that the controller believes to run. */
+/* Checks that a machine is taken for lost only if no task that the controller believes to run lives there. */
 void ha_oracle_before(struct ha_controller *controller, const struct event *event)
 {
     struct ha_world *world = controller->world;
@@ -164,7 +164,7 @@ void ha_oracle_spawned(struct ha_world *world, const struct ha_machine *machine,
         }
 }
 
-/* Acknowledged writes of clients are there. */
+/* Checks that acknowledged writes of clients exist. */
 static void check_promises(const struct ha_controller *controller)
 {
     struct ha_world *world = controller->world;

@@ -1,4 +1,4 @@
-/* swarm.c - what a run has: drawn from its seed. */
+/* swarm.c - the options of a run, drawn from its seed. */
 #include "sim/ha/world.h"
 
 /* Picks one of a few values: small worlds with extreme settings find more than large ones with usual
@@ -11,8 +11,8 @@ static int64_t pick_value(struct rng *rng, const int64_t *values, size_t count)
     pick_value((rng), (const int64_t[]){__VA_ARGS__},                                                        \
                sizeof((const int64_t[]){__VA_ARGS__}) / sizeof(int64_t))
 
-/* Little is written, watches are deaf, and leaders that live are replaced by controllers that die at once: a
- * replaced one learns of it by its lease alone. */
+/* Draws a run with few writes, watches that report nothing, and controllers that replace living leaders and
+ * die at once. A replaced leader then learns of it only by its lease. */
 static void draw_quiet(struct ha_swarm *swarm)
 {
     swarm->clients = 1;

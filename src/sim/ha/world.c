@@ -1,9 +1,10 @@
-/* world.c - the loop of a world of several controllers: time, chance, who reaches whom, the two phases. */
+/* world.c - the loop of a world of several controllers: time, chance, which places reach each other, the two
+ * phases. */
 #include "sim/ha/world.h"
 
 #include "base/hash.h"
 
-/* The second phase may take so long in virtual time. */
+/* Limit of the second phase in virtual time. */
 #define HEAL_MAX_NS   (120 * NS_PER_SECOND)
 #define HEAL_CHECK_NS (200 * NS_PER_MS)
 enum { STEPS_DEFAULT = 6000, HEAL_EVENTS_MAX = 400000 };
@@ -126,7 +127,7 @@ bool ha_failed(const struct ha_world *world)
 void ha_fail(struct ha_world *world, enum torture_result result, const char *format, ...)
 {
     if (ha_failed(world))
-        return; /* the first one is the cause */
+        return; /* the first failure is the cause */
     world->outcome->result = result;
     va_list args;
     va_start(args, format);
@@ -156,7 +157,7 @@ void ha_reach(struct ha_world *world, enum torture_ha_reach reach)
 
 /* --- the run ---------------------------------------------------------------------------------- */
 
-/* Handles an event of a controller, unless that stands still. */
+/* Handles an event of a controller, unless the controller is paused. */
 static void ha_dispatch_controller(struct ha_world *world, struct ha_event *event)
 {
     if (ha_stands(&world->controllers[event->who], event, event->what == HA_RENEW))
@@ -232,7 +233,7 @@ static void ha_dispatch(struct ha_world *world, struct ha_event *event)
     }
 }
 
-/* Takes the next event. False: no event is left. */
+/* Handles the next event. Returns false if none is left. */
 static bool ha_advance(struct ha_world *world)
 {
     struct heap_node *node = heap_min(&world->events);

@@ -1,4 +1,4 @@
-/* ettr_draw.c - lives of jobs, failure by failure: the check of the formulas in ettr_forms.c. */
+/* ettr_draw.c - simulates jobs failure by failure, to check the formulas of ettr_forms.c. */
 #include <math.h>
 
 #include "base/check.h"
@@ -34,8 +34,8 @@ static double draw_failure(const struct ettr_terms *terms, struct rng *rng)
     return -log1p(-rng_unit(rng)) / terms->failures_per_s;
 }
 
-/* Each draw is the time from one failure to the next: queue, restart, whole segments, and the time that is
- * lost with the next. */
+/* Each draw is the time from one failure to the next: queue, restart, whole segments, and the time that the
+ * next failure loses. */
 struct ettr_drawn ettr_draw(const struct ettr_terms *terms, uint32_t failures, uint64_t seed)
 {
     CHECK(failures > 1);

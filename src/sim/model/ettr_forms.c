@@ -16,7 +16,7 @@ double ettr_failures_per_s(double machines, double per_1000_machine_days)
 
 /* --- forms ---------------------------------------------------------------------------------------------- */
 
-/* 1 - L (u + d/2): what is left when each failure costs a restart and half an interval. */
+/* Returns 1 - L (u + d/2): the share that remains if each failure costs a restart and half an interval. */
 static double kept_share(const struct ettr_terms *terms)
 {
     return 1 - terms->failures_per_s * (terms->restart_s + terms->interval_s / 2);
@@ -78,8 +78,8 @@ double ettr_daly_interval(const struct ettr_terms *terms)
 
 /* --- inverses ------------------------------------------------------------------------------------------- */
 
-/* Returns the interval with the largest ETTR: a longer interval costs a longer restart too then, so its best
- * is a shorter one. */
+/* Returns the interval with the largest ETTR. A longer interval also makes a restart longer, so the best one
+ * is shorter than usual. */
 static double best_with_restart(const struct ettr_terms *terms)
 {
     double low = 0, high = ettr_best_interval(terms);
@@ -97,9 +97,9 @@ double ettr_interval_for(const struct ettr_terms *terms, double target, bool res
 {
     CHECK(target > 0 && target < 1);
     double low = restart_too ? best_with_restart(terms) : ettr_best_interval(terms);
-    double high = 1000 / terms->failures_per_s; /* where nothing is left */
+    double high = 1000 / terms->failures_per_s; /* an interval with practically no progress */
     if (low <= 0 || terms->write_s == 0)
-        low = high * 1e-18; /* writes cost nothing: the shorter the better, but nothing is not an interval */
+        low = high * 1e-18; /* writes cost nothing, so shorter is better, but 0 is not an interval */
     if (exact_at_interval(terms, low, restart_too) < target)
         return 0;
     for (int i = 0; i < HALVINGS; i++) {
@@ -154,7 +154,7 @@ double ettr_largest(const struct ettr_terms *terms, enum ettr_unknown unknown, d
                     bool best_interval)
 {
     CHECK(target > 0 && target < 1);
-    /* A rate of 0 has no formula: a rate that is small enough stands for it. */
+    /* A rate of 0 has no formula, so a very small rate replaces it. */
     double low = unknown == ETTR_OF_RATE ? terms->failures_per_s * 1e-12 : 0;
     double high = unknown == ETTR_OF_RATE ? terms->failures_per_s : 1 / terms->failures_per_s;
     if (!(ettr_with_unknown(terms, unknown, low, best_interval) >= target))

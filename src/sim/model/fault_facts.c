@@ -1,4 +1,4 @@
-/* fault_facts.c - what a history of faults says, and a job replayed in it: see fault_trace.h. */
+/* fault_facts.c - statistics of a history of faults, and the replay of a job: see fault_trace.h. */
 #include <math.h>
 #include <stdlib.h>
 
@@ -7,7 +7,7 @@
 #include "sim/model/fault_trace.h"
 #include "sim/model/rate.h"
 
-/* A fault begins or ends. */
+/* The beginning or end of a fault. */
 struct turn {
     double days;
     uint32_t fault;
@@ -24,7 +24,8 @@ static int compare_turns(const void *a, const void *b)
     return left->fault < right->fault ? -1 : left->fault > right->fault;
 }
 
-/* All begins and ends in time, begins first; mem_free() releases them. */
+/* Returns all beginnings and ends, sorted by time, beginnings first. The caller frees them with
+ * mem_free(). */
 static struct turn *turns_of(const struct fault_trace *trace)
 {
     struct turn *turns = mem_alloc((2 * (size_t)trace->count + 1) * sizeof *turns);
@@ -111,7 +112,7 @@ static void facts_of_repairs(const struct fault_trace *trace, struct fault_trace
     mem_free(repairs);
 }
 
-/* The least number that at most so many machines are down for `share` of the time. */
+/* Returns the least number such that at most so many machines are down for `share` of the time. */
 static uint32_t down_percentile(const double *days_with, uint32_t machines, double share)
 {
     double all = 0, sum = 0;
@@ -171,7 +172,7 @@ void fault_trace_facts(const struct fault_trace *trace, uint32_t machines, doubl
 
 struct replayed {
     const struct fault_replay_terms *terms;
-    uint32_t *open; /* [machines] faults that last */
+    uint32_t *open; /* [machines] open faults */
     uint8_t *in_job;
     uint32_t up, of_job; /* machines */
     bool runs;
@@ -194,7 +195,7 @@ static void replay_time(struct replayed *job, double days)
     job->since_checkpoint_days -= whole * job->terms->interval_days;
 }
 
-/* Takes one of the free machines that are up, by chance. */
+/* Takes a random free machine that is up. */
 static void replay_take(struct replayed *job)
 {
     uint64_t which = rng_below(&job->rng, job->up - job->of_job);
@@ -250,7 +251,7 @@ void fault_trace_replay(const struct fault_trace *trace, const struct fault_repl
         replay_time(&job, turns[i].days - now);
         now = turns[i].days;
         replay_turn(&job, trace->faults[turns[i].fault].machine, turns[i].begins);
-        if (i + 1 == 2 * trace->count || turns[i + 1].days > now) /* all of this moment */
+        if (i + 1 == 2 * trace->count || turns[i + 1].days > now) /* after all turns of this moment */
             replay_start(&job);
     }
     *ret_replay = (struct fault_replay){.ettr = all > 0 ? job.kept_days / all : 0,

@@ -8,8 +8,8 @@
 
 enum { TERMS_MAX = 10000000, STEPS_MAX = 400 };
 
-/* x^shape e^-x / Gamma(shape). For large shapes the two large logarithms cancel, so Stirling's series gives
- * their difference instead. */
+/* Returns x^shape e^-x / Gamma(shape). For large shapes the two large logarithms cancel, so Stirling's series
+ * gives their difference instead. */
 static double gamma_front(double shape, double x)
 {
     if (shape < 50) {
@@ -60,7 +60,8 @@ double gamma_above(double shape, double x)
     return x < shape + 1 ? 1 - below_by_series(shape, x) : above_by_fraction(shape, x);
 }
 
-/* Takes Newton's steps inside a bracket that every evaluation narrows. `upper`: inverts Q, which falls. */
+/* Finds a quantile by Newton's steps inside a bracket that every evaluation narrows. `upper` inverts Q, which
+ * falls. */
 static double gamma_quantile(double shape, double probability, bool upper)
 {
     CHECK(probability > 0 && probability < 1);

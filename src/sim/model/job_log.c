@@ -14,15 +14,15 @@ struct field {
     uint32_t column; /* from 1, in bytes */
 };
 
-/* A line is cut into fields; those that the table asks for are kept in their order. */
+/* A reader that cuts lines into fields, and keeps the wanted ones in the order of `wanted`. */
 struct csv {
     struct arena *arena;
     struct str rest;
     uint32_t line;
     const char *const *wanted;
     uint32_t wanted_count;
-    uint32_t columns;           /* of the heading */
-    uint8_t place[COLUMNS_MAX]; /* of each column in fields[]; FIELDS_MAX: ignored */
+    uint32_t columns;           /* columns of the heading */
+    uint8_t place[COLUMNS_MAX]; /* index in fields[] of each column; FIELDS_MAX: ignored */
     struct field fields[FIELDS_MAX];
     struct error *error;
 };
@@ -33,7 +33,7 @@ static int csv_refuse(const struct csv *csv, const struct field *field, const ch
                      name, (int)(field->text.len < 64 ? field->text.len : 64), field->text.data, wanted);
 }
 
-/* The next line that is not empty; false: there is none. */
+/* Takes the next line that is not empty. Returns false at the end. */
 static bool csv_line(struct csv *csv, struct str *ret_line)
 {
     while (csv->rest.len > 0) {
@@ -52,7 +52,8 @@ static bool csv_line(struct csv *csv, struct str *ret_line)
     return false;
 }
 
-/* Takes one field off *rest; false: a quote does not end. A line that ends with a comma has one more. */
+/* Takes one field off *rest. Returns false if a quote does not end. A line that ends with a comma has one
+ * more field. */
 static bool csv_field(struct csv *csv, struct str *rest, struct str *ret_text, bool *ret_more)
 {
     struct str text = *rest, head = text, tail = {0};
@@ -79,7 +80,7 @@ static bool csv_field(struct csv *csv, struct str *rest, struct str *ret_text, b
     return *ret_more || at == text.len;
 }
 
-/* Cuts a line; `take` sees each field with its number. */
+/* Cuts a line into fields, and keeps the wanted ones. */
 static int csv_cut(struct csv *csv, struct str line, bool heading)
 {
     struct str rest = line;
@@ -127,7 +128,7 @@ static int csv_heading(struct csv *csv)
     return code;
 }
 
-/* *ret: a line was read. */
+/* Reads the next line. *ret is whether there was one. */
 static int csv_next(struct csv *csv, bool *ret)
 {
     struct str line;
@@ -250,7 +251,7 @@ int job_log_read_jobs(struct arena *arena, struct str text, struct job_log *ret_
 enum { CHECK_JOB, CHECK_TIME, CHECK_FIELDS };
 static const char *const check_fields[CHECK_FIELDS] = {"job", "time"};
 
-/* The job of that name that ended nearest to the time; false: there is none. */
+/* Finds the job with this name whose end is nearest to the time. Returns false if there is none. */
 static bool job_at(const struct job_log *log, struct str name, double at_s, uint32_t *ret_job)
 {
     size_t low = 0, high = log->job_count;

@@ -8,7 +8,7 @@
 #include "base/rng.h"
 #include "sim/model/gamma.h"
 
-/* P[a job fails] where a share `lemons` of all machines are lemons. */
+/* Returns the probability that a job fails if a share `lemons` of all machines are lemons. */
 static double failed_share(const struct lemon_terms *terms, double lemons)
 {
     double worse = -expm1(-(terms->lemon_rate - terms->good_rate) * terms->job_days);
@@ -20,7 +20,7 @@ struct lemon_verdicts lemon_study_exact(const struct lemon_terms *terms, uint32_
 {
     CHECK(threshold > 0 && terms->lemons < terms->machines);
     double good = terms->machines - terms->lemons;
-    /* A Poisson count reaches k where the k-th of its events, a gamma variable, comes in time. */
+    /* A Poisson count reaches k if the k-th event, a gamma variable, occurs in time. */
     struct lemon_verdicts verdicts = {
         .recall = gamma_below(threshold, terms->lemon_rate * terms->days),
         .false_positives = good * gamma_below(threshold, terms->good_rate * terms->days),
@@ -42,7 +42,8 @@ static uint32_t draw_count(struct rng *rng, double mean)
     return count;
 }
 
-/* The share of `jobs` on machines drawn from ids[count] that fail; the first terms->lemons ids are lemons. */
+/* Returns the share of `jobs`, on machines drawn from ids[count], that fail. Ids below terms->lemons are
+ * lemons. */
 static double failing_share(const struct lemon_terms *terms, uint32_t *ids, uint32_t count, uint32_t jobs,
                             struct rng *rng)
 {

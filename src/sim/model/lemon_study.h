@@ -1,14 +1,15 @@
-/* lemon_study.h - lemons among many machines: how many a rule finds, and what their removal is worth.
+/* lemon_study.h - lemon nodes among many machines: how many a rule finds, and what their removal is worth.
  *
- * Of `machines`, `lemons` make the jobs they are in fail `lemon_rate` times a day, the others `good_rate`
- * times. A rule calls every machine a lemon that had at least `threshold` failures in `days`. Closed forms:
+ * Of `machines`, `lemons` make their jobs fail `lemon_rate` times a day, and the others `good_rate` times. A
+ * rule calls every machine with at least `threshold` failures in `days` a lemon. Closed forms:
  *
  *   found by the rule   P[Poisson(rate days) >= threshold] of each kind
  *   a job fails         1 - e^(-n g t) (1 - f (1 - e^(-(l - g) t)))^n      n machines of a job, t its days,
  *                       f the share of lemons, g and l the two rates; machines drawn with replacement
  *
- * The draw picks machines without replacement and counts failures one by one. The default terms are a fit:
- * 4 % of jobs on 64 machines fail without lemons and 14 % with them (arXiv 2410.21680). Pure.
+ * The Monte-Carlo draw picks machines without replacement and counts failures one by one. The default terms
+ * are a fit: 4 % of jobs on 64 machines fail without lemons and 14 % with them (arXiv 2410.21680). Pure
+ * functions.
  */
 #ifndef PHX_SIM_MODEL_LEMON_STUDY_H
 #define PHX_SIM_MODEL_LEMON_STUDY_H
@@ -18,8 +19,8 @@
 struct lemon_terms {
     uint32_t machines, lemons;
     double good_rate, lemon_rate; /* failures a day */
-    double days;                  /* of the window */
-    uint32_t job_machines;        /* of the jobs that are asked about */
+    double days;                  /* length of the rule's window */
+    uint32_t job_machines;        /* machines of each job */
     double job_days;
 };
 #define LEMON_TERMS_DEFAULT                                                                                  \
@@ -29,14 +30,15 @@ struct lemon_terms {
     }
 
 struct lemon_verdicts {
-    double precision; /* of the machines called lemons, the share that are; 1 where none is called so */
-    double recall;    /* of the lemons, the share called so */
+    double precision; /* share of lemons among the machines called so; 1 if none is */
+    double recall;    /* share of the lemons that are called so */
     double false_positives;
-    double failed_before, failed_after; /* shares of jobs, before and after the machines called so are gone */
+    /* shares of jobs, before and after the machines called lemons are removed */
+    double failed_before, failed_after;
 };
-/* threshold > 0. Expected values; precision is that of the expected counts. */
+/* Returns expected values. threshold > 0. Precision is the ratio of expected counts. */
 struct lemon_verdicts lemon_study_exact(const struct lemon_terms *terms, uint32_t threshold);
-/* Means over `trials` clusters, with `jobs` jobs each before and after. */
+/* Returns means over `trials` random clusters, each with `jobs` jobs before and after the removal. */
 struct lemon_verdicts lemon_study_draw(const struct lemon_terms *terms, uint32_t threshold, uint32_t trials,
                                        uint32_t jobs, uint64_t seed);
 

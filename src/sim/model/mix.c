@@ -14,7 +14,7 @@ void mix_shares(const struct mix_size *sizes, uint32_t count, struct mix_share *
     double jobs = 0, gpu_time = 0, lost = 0;
     for (uint32_t i = 0; i < count; i++) {
         const struct mix_size *size = &sizes[i];
-        /* Failures come with GPU time, and each takes half an hour of all GPUs. */
+        /* Failures are proportional to GPU time, and each costs half an hour of all GPUs. */
         double time = size->jobs * size->duration * size->gpus;
         ret_shares[i] =
             (struct mix_share){.jobs = size->jobs, .gpu_time = time, .first_order = time * size->gpus};

@@ -4,9 +4,9 @@
  * GPU, more than 90 % on at most 8 with less than 10 % of GPU time, less than 1 % on 4,096 with 12 % of it);
  * the single shares are a fit, since the figure prints none.
  *
- * Goodput loss of a failure is what is not kept: min(runtime, 30 min) on all GPUs of the job, where
- * checkpoints come once an hour (the paper's measure). First order: jobs that failed. Second order: jobs
- * that were preempted when the failed one was queued again. Pure.
+ * The goodput loss of a failure is the work that is not kept: min(runtime, 30 min) on all GPUs of the job,
+ * for hourly checkpoints (the paper's measure). First order means jobs that failed; second order means jobs
+ * that were preempted when the failed one was requeued. Pure functions.
  */
 #ifndef PHX_SIM_MODEL_MIX_H
 #define PHX_SIM_MODEL_MIX_H
@@ -16,26 +16,26 @@
 struct mix_size {
     uint32_t gpus;
     double jobs;     /* share of the jobs */
-    double duration; /* mean, relative to that of large jobs */
+    double duration; /* mean duration, relative to that of large jobs */
 };
 enum { MIX_SIZES = 13 };
 extern const struct mix_size mix_rsc1[MIX_SIZES];
 
 struct mix_share {
-    double jobs, gpu_time; /* of all */
-    double first_order;    /* of the goodput that first failures cost, where jobs outlast 30 minutes */
+    double jobs, gpu_time; /* shares of all jobs and of all GPU time */
+    double first_order;    /* share of the first-order goodput loss, if jobs outlast 30 minutes */
 };
-/* The share of each size. */
+/* Computes the share of each size. */
 void mix_shares(const struct mix_size *sizes, uint32_t count, struct mix_share *ret_shares);
 
-/* GPU-hours lost by one failed or preempted job. */
+/* Returns the GPU-hours that one failed or preempted job loses. */
 double goodput_loss_gpu_hours(double runtime_s, double gpus);
 
 /* The cost of one failure. */
 struct goodput_event {
-    double runtime_s; /* of the job that failed or was preempted */
+    double runtime_s; /* of the failed or preempted job */
     uint32_t gpus;
-    int second_order; /* preempted by the return of a job that failed */
+    int second_order; /* preempted when a failed job was requeued */
 };
 struct goodput_loss {
     double first_gpu_hours, second_gpu_hours;

@@ -12,8 +12,8 @@ static double log_factorial(double count)
     return lgamma_r(count + 1, &sign);
 }
 
-/* P[B(count, probability) > bound]. Terms on either side of the mean fall from the bound outwards, so the sum
- * starts there and ends where terms no longer count. */
+/* Returns P[B(count, probability) > bound]. Terms on either side of the mean fall from the bound outwards, so
+ * the sum starts there and ends when terms no longer count. */
 static double binomial_above(uint32_t count, double probability, uint32_t bound)
 {
     if (bound >= count)
@@ -90,11 +90,11 @@ double spares_repair_for(const struct spares_terms *terms, uint32_t spares, doub
 struct park {
     const struct spares_terms *terms;
     uint32_t all, down;
-    double back_s[SPARES_DRAWN_MAX]; /* when each machine in repair comes back; the first `down` */
+    double back_s[SPARES_DRAWN_MAX]; /* [down] when each machine in repair returns */
     struct rng rng;
 };
 
-/* The index of the machine that comes back first. */
+/* Returns the index of the machine that returns first. */
 static uint32_t first_back(const struct park *park)
 {
     uint32_t first = 0;
@@ -112,7 +112,7 @@ double spares_draw(const struct spares_terms *terms, uint32_t spares, uint32_t f
     rng_seed(&park.rng, seed);
     while (failures > 0) {
         bool waits = park.down > spares;
-        /* Lives are exponential, so the next failure is drawn anew after each change. */
+        /* Lives are exponential, so the next failure may be drawn again after each change. */
         double exposed = terms->cold ? waits ? 0 : terms->machines : park.all - park.down;
         double failure_s =
             exposed > 0 ? now_s - log1p(-rng_unit(&park.rng)) / (exposed * terms->failures_per_s) : INFINITY;

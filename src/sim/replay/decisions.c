@@ -5,7 +5,7 @@
 const char *const decision_kind_names[DECISION_KINDS] = {"note",   "start",  "rejoin", "stop",
                                                          "errand", "switch", "refuse"};
 
-/* Adds a decision, or counts it to the same one about another object of this owner. */
+/* Adds a decision, or counts it with an equal one about another object of this owner. */
 static void decision_add(struct decisions *decisions, const struct decision *made)
 {
     for (size_t i = decisions->list.len; i-- > 0 && made->owner;) {

@@ -1,9 +1,9 @@
-/* extract.c - machines, faults and gaps of a history; extract_jobs.c has its jobs. */
+/* extract.c - the machines, faults and gaps of a history; extract_jobs.c has its jobs. */
 #include "sim/replay/internal.h"
 
 #include "base/units.h"
 
-/* A fault that is reported so soon after a process died is what killed it. */
+/* A fault that is reported within this time after a process died has killed it. */
 #define EXTRACT_KILLED_NS (60 * NS_PER_SECOND)
 
 int64_t extract_time(const struct extract *extract, int64_t stamp_ns)
@@ -35,7 +35,7 @@ static void extract_down(struct extract *extract, uint32_t place)
     extract->down.items[place] = extract->history.outages.len;
 }
 
-/* Opens or closes the machine's outage. A machine that a repair reboots is away by the controller's order. */
+/* Opens or closes the machine's outage. The absence of a machine that a repair reboots is no outage. */
 static void extract_machine(struct extract *extract, const struct machine *machine)
 {
     uint32_t place = extract_machine_of(extract, machine->name);
@@ -82,7 +82,7 @@ static void extract_policy(struct extract *extract, const struct policy *policy)
     }
 }
 
-/* After a cluster document: its machines, those that it has no more, and its policy. */
+/* Handles a cluster document: its machines, those that it no longer has, and its policy. */
 static void extract_cluster(struct extract *extract, const struct cluster *cluster)
 {
     for (size_t i = 0; i < cluster->machine_count; i++) {
@@ -152,7 +152,7 @@ static void extract_visit_task(void *context, const struct task *task)
     extract_jobs_start(visit->extract, visit->core, task);
 }
 
-/* The state that the log begins with. */
+/* Takes the state with which the log begins. */
 static void extract_begin(struct extract *extract, const struct core *core)
 {
     const struct job_store *jobs = core_jobs(core);

@@ -1,9 +1,10 @@
-/* extract_jobs.c - the jobs of a history: shapes, run times, own crashes, and what the log saw of them. */
+/* extract_jobs.c - the jobs of a history: shapes, run times, their own crashes, and their fates in the
+ * log. */
 #include "sim/replay/internal.h"
 
 #include "base/units.h"
 
-static char extract_over; /* stands in extract.jobs for a job that has ended */
+static char extract_over; /* marks a job in extract.jobs that has ended */
 
 static struct extract_job *extract_job_find(const struct extract *extract, obj_id jobset)
 {
@@ -18,7 +19,7 @@ static int64_t extract_per_chip(const struct extract_job *job, int64_t chip_us)
     return job->chips > 0 ? chip_us / job->chips : 0;
 }
 
-/* Time in which the job's steps ran, whatever became of them. */
+/* Returns the time in which the job's steps ran, kept or not. */
 static int64_t extract_stepped(const struct extract_job *job, const struct ledger_account *account)
 {
     return extract_per_chip(job, account->chip_us[OWNER_KEPT] + account->chip_us[OWNER_UNKEPT] +
@@ -27,7 +28,8 @@ static int64_t extract_stepped(const struct extract_job *job, const struct ledge
 
 /* --- a new job ------------------------------------------------------------------------------------ */
 
-/* As many ranks of the widest kind as have all the chips: replicated jobs of several widths become one. */
+/* Sets the shape: as many ranks of the widest kind as have all the chips. Replicated jobs of several widths
+ * become one. */
 static void extract_shape(const struct jobset_spec *spec, struct history_job *line, int64_t *ret_chips)
 {
     int64_t tasks = 0, all = 0, widest = 0;
@@ -71,7 +73,7 @@ static struct extract_job *extract_job_new(struct extract *extract, const struct
 
 /* --- changes -------------------------------------------------------------------------------------- */
 
-/* When all ranks ran for the first time, and how long that took from the first order to start. */
+/* Records when all ranks first ran, and how long that took from the first order to start. */
 static void extract_first_run(struct extract *extract, struct extract_job *job, const struct jobset *jobset)
 {
     int64_t running_ns = 0, ordered_ns = INT64_MAX;
@@ -153,7 +155,7 @@ static void extract_close(struct extract *extract, struct extract_job *job, cons
     line->run_us = extract_per_chip(job, work + (end == HISTORY_FAILED ? account.chip_us[OWNER_FAILED] : 0));
     if (job->chips == 0 && job->first_ns)
         line->run_us = (extract->now_ns - job->first_ns) / NS_PER_US;
-    if (job->first_ns && !job->stepped_ns) { /* its steps are not reported: running counts as work */
+    if (job->first_ns && !job->stepped_ns) { /* its steps are not reported, so running counts as work */
         line->load_us = 0;
         line->keeps = true;
     }
@@ -165,7 +167,7 @@ static void extract_close(struct extract *extract, struct extract_job *job, cons
         line->write_us = extract_per_chip(job, account.chip_us[OWNER_STALLED]) / (int64_t)job->saves;
     }
     if (end == HISTORY_FAILED && job->crash_attempt == jobset->attempt && job->crashes_us.len)
-        job->crashes_us.len--; /* it is the end */
+        job->crashes_us.len--; /* this crash is the job's end */
     if (job->crashes_us.len > HISTORY_CRASHES_MAX)
         job->crashes_us.len = HISTORY_CRASHES_MAX;
     line->crash_count = (uint32_t)job->crashes_us.len;
@@ -202,7 +204,7 @@ void extract_jobs_end(struct extract *extract, const struct core *core)
     while (extract->live.len > 0) {
         struct extract_job *job = vec_last(&extract->live);
         struct jobset *jobset = jobs_find_uid(jobs, job->uid);
-        CHECK(jobset); /* a job whose JobSet is gone has been closed */
+        CHECK(jobset); /* a job whose JobSet was removed is closed */
         extract_close(extract, job, jobset, HISTORY_RUNNING);
     }
 }
@@ -254,7 +256,7 @@ static void extract_crashed(struct extract *extract, const struct core *core, co
     struct extract_job *job = task->job;
     const struct jobset *jobset = jobs_find_uid(core_jobs(core), job->uid);
     if (!jobset || job->crash_attempt == task->attempt || job->hit_attempt == task->attempt)
-        return; /* peers follow the first one */
+        return; /* peers end after the first one */
     if (extract_is_faulty(extract, core, task->machine)) {
         job->hit_attempt = task->attempt;
         return;
@@ -287,7 +289,7 @@ void extract_jobs_reports(struct extract *extract, const struct core *core, cons
 
 /* --- what machines did ---------------------------------------------------------------------------- */
 
-/* The newest crash of the job's attempt was none of its own. */
+/* Removes the newest crash of the attempt, which the job did not cause. */
 static void extract_uncrash(struct extract_job *job, int32_t attempt)
 {
     if (job->crash_attempt == attempt) {

@@ -14,31 +14,31 @@ struct outline_rank {
     struct str name, machine;
 };
 struct outline_line {
-    size_t cause, place; /* in `causes`; its own */
+    size_t cause, place; /* index in `causes`; index of this line */
     uint64_t seq;
     int64_t stamp_ns;
     struct str what, object, detail;
-    VEC(struct outline_rank) ranks; /* of orders */
+    VEC(struct outline_rank) ranks; /* for orders */
 };
 /* An attempt of a JobSet whose processes were started. */
 struct outline_attempt {
     struct str object;
     int32_t attempt;
-    bool answered; /* a process of it was told to stop, or has ended: what ends now is a consequence */
+    bool answered; /* a process was told to stop, or has ended: later ends are consequences */
 };
 struct outline {
     struct arena arena; /* owns all strings */
     VEC(struct str) causes;
     VEC(struct outline_line) lines;
     VEC(struct outline_attempt) attempts;
-    struct str_map orders;  /* "CAUSE start UID ATTEMPT" -> 1 + place in `lines` */
-    struct str_map newest;  /* object -> 1 + place of its newest line */
-    struct str_map numbers; /* "UID ATTEMPT" -> 1 + place in `attempts` */
-    struct u64_map tasks;   /* uid of one that was not told to stop -> 1 + place in `attempts` */
+    struct str_map orders;  /* "CAUSE start UID ATTEMPT" -> 1 + index in `lines` */
+    struct str_map newest;  /* object -> 1 + index of its newest line */
+    struct str_map numbers; /* "UID ATTEMPT" -> 1 + index in `attempts` */
+    struct u64_map tasks;   /* uid of a task that was not told to stop -> 1 + index in `attempts` */
     const struct event *event;
 };
 
-/* The strings must live as long as the outline. */
+/* Adds a line. The strings must live as long as the outline. */
 static void outline_add(struct outline *outline, struct str what, struct str object, struct str detail)
 {
     struct outline_line line = {.cause = outline->causes.len - 1,
@@ -52,7 +52,7 @@ static void outline_add(struct outline *outline, struct str what, struct str obj
     str_map_put(&outline->newest, object, (void *)(uintptr_t)outline->lines.len);
 }
 
-/* Whether the object's newest line says just this. */
+/* Returns whether the object's newest line is exactly this. */
 static bool outline_repeats(const struct outline *outline, struct str what, struct str object,
                             struct str detail)
 {
@@ -79,7 +79,7 @@ static struct str outline_jobset(struct outline *outline, const struct jobset *j
 
 /* --- orders --------------------------------------------------------------------------------------- */
 
-/* The attempt of the task's process; 1 + its place. */
+/* Returns 1 + the index of the attempt of the task's process. */
 static uintptr_t outline_attempt(struct outline *outline, const struct task *task)
 {
     const struct jobset *jobset = task->job->jobset;
@@ -93,7 +93,7 @@ static uintptr_t outline_attempt(struct outline *outline, const struct task *tas
     return outline->attempts.len;
 }
 
-/* The Pod's name without its random end. */
+/* Returns the Pod's name without its random suffix. */
 static struct str outline_rank_name(struct outline *outline, const struct task *task)
 {
     if (task->job->jobset->form == FORM_POD)
@@ -121,7 +121,7 @@ static void outline_order(struct outline *outline, const struct core *core, cons
         str_map_put(&outline->orders, key, (void *)place);
     }
     bool stops = str_is(str_from(what), "stop");
-    outline->attempts.items[attempt - 1].answered = stops; /* one that was stopped may be resumed */
+    outline->attempts.items[attempt - 1].answered = stops; /* a stopped attempt may be resumed */
     if (stops)
         u64_map_remove(&outline->tasks, task->uid);
     else
@@ -138,7 +138,7 @@ static void outline_order(struct outline *outline, const struct core *core, cons
 
 /* --- notes ---------------------------------------------------------------------------------------- */
 
-/* Whether the note repeats what a machine or a person said. */
+/* Returns whether the note repeats what a machine or a person reported. */
 static bool outline_is_report(const struct note *note)
 {
     static const char *const reports[] = {"MachineReady",     "MachineAway",    "InventoryMismatch",
@@ -182,7 +182,7 @@ static void outline_note(struct outline *outline, const struct core *core, const
         if (!job || job->jobset->form != FORM_JOB || str_starts(note->reason, STR("Successful")))
             return;
     }
-    if (note->regarding == OBJECT_WORKLOAD) { /* its name has a random end */
+    if (note->regarding == OBJECT_WORKLOAD) { /* its name has a random suffix */
         const struct workload *workload = workload_find(core_admit(core), note->namespace_, note->name);
         if (workload && workload->jobset)
             object = outline_object(outline, OBJECT_WORKLOAD, note->namespace_, workload->jobset->name);
@@ -251,7 +251,7 @@ static bool outline_is_refused(const struct effects *effects)
     return false;
 }
 
-/* The fault that probes, or a write, have told the controller of; empty: none. */
+/* Returns the fault that probes, or a write, have reported; empty: none. */
 static struct str outline_fault_cause(struct outline *outline, const struct effects *effects)
 {
     for (size_t i = 0; i < effects->list.len; i++) {
@@ -266,8 +266,8 @@ static struct str outline_fault_cause(struct outline *outline, const struct effe
     return (struct str){0};
 }
 
-/* The machine that is held for lost now, be it for its connections, its silence or what peers say; empty:
- * none is. */
+/* Returns the machine that is declared lost now, because of its connections, its silence or peers' reports;
+ * empty: none. */
 static struct str outline_loss_cause(struct outline *outline, const struct effects *effects)
 {
     for (size_t i = 0; i < effects->list.len; i++) {
@@ -282,7 +282,7 @@ static struct str outline_loss_cause(struct outline *outline, const struct effec
     return (struct str){0};
 }
 
-/* The first process of an attempt that ends by itself; empty: there is none. */
+/* Returns the first process of an attempt that ends by itself; empty: none. */
 static struct str outline_end_cause(struct outline *outline, const struct reports *reports)
 {
     for (size_t i = 0; i < reports->count; i++) {
@@ -318,7 +318,7 @@ static struct str outline_cause(struct outline *outline, const struct event *eve
             return (struct str){0};
         if (write->object == OBJECT_FAULT)
             return outline_fault_cause(outline, effects);
-        if (write->verb == WRITE_CREATE) /* the name of one that the controller names is random */
+        if (write->verb == WRITE_CREATE) /* a name that the controller generates is random */
             return arena_printf(arena, "create %s", object_kind_name(write->object));
         return arena_printf(arena, "%s %s " STR_FORMAT, record_verb_name(write->verb),
                             object_kind_name(write->object), STR_ARG(write->name));
@@ -327,7 +327,7 @@ static struct str outline_cause(struct outline *outline, const struct event *eve
     case EVENT_REPORTS:
         cause = outline_end_cause(outline, &event->reports.reports);
         return cause.len ? cause : outline_fault_cause(outline, effects);
-    default: /* timers, and what processes say of their work */
+    default: /* timers, and reports of processes about their work */
         return (struct str){0};
     }
 }

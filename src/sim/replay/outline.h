@@ -1,12 +1,12 @@
-/* outline.h - a log reduced to the controller's decisions, so that two runs of one story can be compared with
- * diff(1): no times, uids, numbers of records, random suffixes or messages.
+/* outline.h - a log reduced to the controller's decisions, without times, uids, record numbers, random
+ * suffixes or messages, so that diff(1) can compare two runs of one story.
  *
- *     struct outline *outline = outline_new(core);             // before the first event, or behind it
+ *     struct outline *outline = outline_new(core);             // before the first event, or after it
  *     ... after each step: outline_event(outline, core, event, effects)
  *     outline_text(outline, STR(""), &out);
  *     outline_free(outline);
  *
- * What came from outside stands at the margin, what the controller decided then is below it:
+ * External inputs are at the margin, and the controller's decisions about each are indented below it:
  *
  *     create JobSet
  *       created          JobSet default/a
@@ -16,22 +16,21 @@
  *       RecoveryDecided  JobSet default/a: replace-machine as attempt 1, cause MachineLost on m-2
  *       MachineLost      Node m-2
  *
- *   - From outside: a write of the API that was not refused, a machine's Hello, its loss, a fault of it that
+ *   - External inputs: an API write that was not refused, a machine's Hello, its loss, a fault of it that
  *     begins or ends, the first process of an attempt that ended without an order, a boot, a cluster file.
- *     What brought no decision is not in the outline. All other records (ends of processes that were told to
- *     stop, started processes, timers) belong to what came before them.
- *   - created, removed: JobSets, and Jobs and Pods of their own.
- *   - start, rejoin, stop: orders to ranks of one attempt below one thing from outside are one line, at the
- *     place of the first of them, by their names. Machines start and end processes at once, so the order
- *     among ranks is nobody's decision. The end of what a machine still has of a task that was lost with it
- *     is no decision.
- *   - all others: notes for the API's Events (core/note.h), by their reason; a note that repeats the newest
- *     line of its object is left out. Left out too are notes of Pods, and of a JobSet's Jobs, which repeat
- *     the orders or what agents report of containers; and those that repeat what a machine or a person said.
+ *     Inputs without a decision are left out. All other records (ends of processes that were told to stop,
+ *     started processes, timers) belong to the input before them.
+ *   - created, removed: JobSets, and Jobs and Pods without a JobSet.
+ *   - start, rejoin, stop: all orders to ranks of one attempt below one input are one line, at the place of
+ *     the first of them, sorted by name. Machines start and end processes at the same time, so the order
+ *     among ranks is not a decision. An order to end what a lost machine still has of a task is left out.
+ *   - all others: notes for the API's Events (core/note.h), by their reason. A note that repeats the newest
+ *     line of its object is left out. So are notes of Pods and of a JobSet's Jobs, which repeat orders or
+ *     agents' reports of containers, and notes that repeat what a machine or a person reported.
  *
- * Lines below one thing from outside are ordered by their objects, and those of one object as they were
- * decided: of two objects that react to one thing, which comes first depends on whose machine answers first.
- * Every line is kept in memory to the end. Pure; one thread.
+ * Lines below one input are sorted by object; lines of one object keep the order of their decisions. If two
+ * objects react to one input, their order depends on whose machine answers first, so it is not kept. Every
+ * line stays in memory until the end. No function does I/O. One thread.
  */
 #ifndef PHX_SIM_REPLAY_OUTLINE_H
 #define PHX_SIM_REPLAY_OUTLINE_H
@@ -43,10 +42,11 @@ struct outline;
 struct outline *outline_new(const struct core *core);
 void outline_event(struct outline *outline, const struct core *core, const struct event *event,
                    const struct effects *effects);
-/* Appends the lines whose object or details have `about`; empty: all. No event may follow. */
+/* Appends the lines whose object or details contain `about`, or all lines if it is empty. No outline_event()
+ * may follow. */
 void outline_text(struct outline *outline, struct str about, struct buf *out);
-/* The same, a JSON object a line, with the number and time of the record: {"seq", "time", "cause", "what",
- * "object", "detail"}. */
+/* As outline_text(), with a JSON object on each line that also has the number and time of the record: {"seq",
+ * "time", "cause", "what", "object", "detail"}. */
 void outline_json(struct outline *outline, struct str about, struct buf *out);
 void outline_free(struct outline *outline);
 

@@ -1,5 +1,5 @@
-/* csv.c - job tables that clusters have published, as comma-separated values; the first line names the
- * columns, in any order and with others between.
+/* csv.c - published job tables of clusters, as comma-separated values. The first line names the columns, in
+ * any order and mixed with others.
  *
  *              Helios (SC '21)       Acme (NSDI '24)        Alibaba v2026-spot-gpu
  *   submit     submit_time           submit_time            submit_time, in seconds
@@ -9,7 +9,8 @@
  *   queue      vc                    type                   organization
  *   others     user                  user                   gpu_model: partition, job_type: QoS
  *
- * Both columns named `queue` are the time that a job waited. Jobs without a chip are left out. */
+ * A column named `queue`, which Helios and Acme have, is the time that a job waited. Jobs without a chip are
+ * left out. */
 #include "sim/trace/internal.h"
 
 enum csv_column { CSV_SUBMIT, CSV_RUNTIME, CSV_CHIPS, CSV_RANKS, CSV_STATE, CSV_TAGS };
@@ -28,11 +29,11 @@ static const char *const csv_names[TRACE_FORMATS][CSV_COLUMNS] = {
 
 struct csv_layout {
     const char *const *names;
-    int field[CSV_COLUMNS]; /* place in a line; -1: the file has none */
-    size_t count;           /* fields of the first line */
+    int field[CSV_COLUMNS]; /* index in a line; -1: the file has no such column */
+    size_t count;           /* number of fields in the first line */
 };
 
-/* The next field of the line, without quotes around it; false: none is left. */
+/* Takes the next field of the line, without quotes around it. Returns false if none is left. */
 static bool csv_field(struct str *rest, bool *more, struct str *ret)
 {
     struct str field = *rest;
@@ -70,7 +71,7 @@ static int csv_header(struct trace_reader *reader, struct csv_layout *layout)
     return 0;
 }
 
-/* A number of the job; an empty field is 0. */
+/* Reads a number. An empty field is 0. */
 static int csv_number(const struct trace_reader *reader, const struct csv_layout *layout,
                       enum csv_column column, const struct str *value, double *ret)
 {
@@ -103,7 +104,7 @@ static int csv_job(struct trace_reader *reader, const struct csv_layout *layout,
         return 0;
     }
     chips *= ranks;
-    job.chips = (uint32_t)chips + ((double)(uint32_t)chips < chips); /* of a shared one: all of it */
+    job.chips = (uint32_t)chips + ((double)(uint32_t)chips < chips); /* a shared chip counts as a whole one */
     return trace_add(reader, &job);
 }
 

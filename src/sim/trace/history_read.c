@@ -1,4 +1,4 @@
-/* history_read.c - reads a history, strictly: a line is a directive, its words, and members KEY=VALUE. */
+/* history_read.c - a strict reader of histories. A line is a directive, its words, and members KEY=VALUE. */
 #include "sim/trace/internal.h"
 
 #include <stdio.h>
@@ -12,7 +12,7 @@ enum { HISTORY_WORDS_MAX = 2, HISTORY_KEYS_MAX = 18 };
 struct history_reader {
     struct trace_reader lines;
     struct history *history;
-    struct str_map machines; /* name -> 1 + place */
+    struct str_map machines; /* name -> 1 + index */
     bool began, ended;
 };
 
@@ -20,7 +20,7 @@ struct history_reader {
 struct history_rule {
     const char *name;
     const char *words[HISTORY_WORDS_MAX + 1];
-    const char *keys[HISTORY_KEYS_MAX + 1]; /* the first `required` ones must be there */
+    const char *keys[HISTORY_KEYS_MAX + 1]; /* the first `required` ones must be present */
     size_t required;
     int (*take)(struct history_reader *reader, const struct str *words, const struct str *values);
 };
@@ -56,7 +56,8 @@ static int history_wrong(struct history_reader *reader, struct str value, const 
     return trace_wrong(&reader->lines, value, what, wanted);
 }
 
-/* Seconds with up to six decimals, in microseconds; false: it is none, or too large. */
+/* Reads seconds with up to six decimals, as microseconds. Returns false if the text is not such a number, or
+ * too large. */
 static bool history_time_parse(struct str text, int64_t *ret_us)
 {
     struct str whole = text, fraction = {0};
@@ -76,7 +77,7 @@ static bool history_time_parse(struct str text, int64_t *ret_us)
     return *ret_us <= HISTORY_TIME_MAX_US;
 }
 
-/* An absent value leaves *ret. */
+/* Reads a time. An absent value leaves *ret_us as it is. */
 static int history_take_time(struct history_reader *reader, struct str value, const char *what,
                              int64_t *ret_us)
 {
@@ -102,7 +103,7 @@ static int history_hex(char c)
     return c >= 'A' && c <= 'F' ? c - 'A' + 10 : -1;
 }
 
-/* A text without its escapes (%XX), in the history's arena. */
+/* Decodes a text with %XX escapes into the history's arena. An absent value leaves *ret as it is. */
 static int history_take_text(struct history_reader *reader, struct str value, const char *what,
                              struct str *ret)
 {
@@ -197,7 +198,7 @@ static int history_take_machine(struct history_reader *reader, const struct str 
     return 0;
 }
 
-/* The end of what began at `at_us`: "-" is open. */
+/* Reads the end of an entry that began at `at_us`; "-" means that it is open. */
 static int history_take_until(struct history_reader *reader, struct str value, int64_t at_us,
                               bool may_be_open, int64_t *ret_us)
 {
@@ -386,7 +387,7 @@ static const struct history_rule history_rules[] = {
 };
 enum { HISTORY_RULES = sizeof history_rules / sizeof *history_rules };
 
-/* Cuts off the next word, up to a blank; false: the line is at its end. */
+/* Takes the next word, up to a blank. Returns false at the end of the line. */
 static bool history_next_word(struct str *rest, struct str *ret)
 {
     struct str head, tail;
@@ -444,7 +445,7 @@ static int history_line(struct history_reader *reader)
     return rule->take(reader, words, values);
 }
 
-/* Nothing happens after the end, and machines have places for the core. */
+/* Checks that `begin` and `end` are present, and that no entry is after the end. */
 static int history_check(struct history_reader *reader)
 {
     const struct history *history = reader->history;

@@ -1,4 +1,4 @@
-/* history_sum.c - what a history has, in numbers. */
+/* history_sum.c - sums over a history. */
 #include "sim/trace/history.h"
 
 #include "base/arena.h"
@@ -33,8 +33,8 @@ static void history_sum_jobs(const struct history *history, struct history_facts
     }
 }
 
-/* Outages come by their beginning, so those of a machine cover a time without a hole as long as each begins
- * before the end of all earlier ones. */
+/* Sums up the outages, which are sorted by their beginning. Time in which outages of a machine overlap counts
+ * once. */
 static void history_sum_outages(const struct history *history, struct history_facts *facts)
 {
     int64_t *out_until_us = mem_alloc((history->machines.len + 1) * sizeof *out_until_us);
@@ -65,7 +65,7 @@ static void history_note_silence(struct history_facts *facts, int64_t *last_us, 
     *last_us = at_us > *last_us ? at_us : *last_us;
 }
 
-/* Submissions and beginnings of outages, in the order of time. */
+/* Finds the longest time without a submission or the beginning of an outage. */
 static void history_sum_silence(const struct history *history, struct history_facts *facts)
 {
     size_t job = 0, outage = 0;

@@ -1,4 +1,4 @@
-/* history_write.c - writes a history in its one canonical form, orders it, and gives it other names. */
+/* history_write.c - writes a history in its canonical form, sorts it, and makes it anonymous. */
 #include "sim/trace/history.h"
 
 #include <stdlib.h>
@@ -159,7 +159,7 @@ static void history_merge(char *items, size_t size, size_t half, size_t count, c
     }
 }
 
-/* Sorts by the time at the beginning of each record; equal times keep their order, which qsort would not. */
+/* Sorts by the time at the beginning of each record. Unlike qsort(), keeps the order of equal times. */
 static void history_sort(void *records, size_t size, size_t count)
 {
     char *items = records;
@@ -202,7 +202,7 @@ void history_done(struct history *history)
 
 /* --- other names ---------------------------------------------------------------------------------- */
 
-/* The names that stand for others of one kind. */
+/* The pseudonyms of one kind of names. */
 struct history_alias {
     const char *prefix;
     struct str_map known; /* name -> struct str */

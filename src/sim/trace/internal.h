@@ -9,27 +9,29 @@ struct trace_reader {
     const struct trace_terms *terms;
     const char *file;
     struct error *error;
-    struct str text; /* the rest */
-    struct str line; /* the present one, without its end */
-    uint32_t number; /* of it, from 1 */
+    struct str text; /* the unread rest */
+    struct str line; /* the current line, without its end */
+    uint32_t number; /* its number, from 1 */
 };
 
-/* The next line; false: there is none. */
+/* Reads the next line into reader->line. Returns false at the end. */
 bool trace_next_line(struct trace_reader *reader);
-/* "FILE:LINE:COLUMN: what: expected WANTED, got VALUE"; `value` is a part of the line. ERROR_INVALID. */
+/* Sets the error "FILE:LINE:COLUMN: what: expected WANTED, got VALUE" and returns ERROR_INVALID. `value` must
+ * be a part of the current line. */
 int trace_wrong(const struct trace_reader *reader, struct str value, const char *what, const char *wanted);
-/* A decimal number, with a fraction at most; false: it is none. */
+/* Reads a decimal number, with an optional fraction. Returns false if the text is not one. */
 bool trace_number(struct str text, double *ret);
-/* Gives the job the tag; `text` is a part of the line, and empty where there is none. ERROR_INVALID: it is
- * longer than TRACE_NAME_MAX. */
+/* Sets a tag of the job. `text` must be a part of the line, or empty for no tag. Returns ERROR_INVALID if it
+ * is longer than TRACE_NAME_MAX. */
 int trace_tag(const struct trace_reader *reader, struct trace_job *job, enum trace_tag tag, struct str text);
-/* ERROR_LIMIT: too many jobs. */
+/* Adds a job to the trace. Returns ERROR_LIMIT if there are too many. */
 int trace_add(const struct trace_reader *reader, const struct trace_job *job);
 
-/* "2025-03-01T12:00:00", with a space for the T, and an offset such as +08:00 behind it; without one of the
- * cluster's own zone. */
+/* Reads a date such as "2025-03-01T12:00:00" or "2025-03-01 12:00:00", with an optional offset such as
+ * +08:00. Without an offset the date is in the cluster's own zone. Returns false if the text is not a
+ * date. */
 bool trace_date(struct str text, double *ret_s);
-/* How a job ended, in Slurm's words; what the cluster ended counts as complete, and so does an empty one. */
+/* Converts a Slurm job state. Jobs ended by the cluster count as complete, and so does an empty state. */
 enum trace_end trace_end_of(struct str state);
 
 int swf_read(struct trace_reader *reader);

@@ -3,8 +3,9 @@
  *   {"status": "Pass|Killed|Failed", "vc": Q, "user": U, "submitted_time": T,
  *    "attempts": [{"start_time": T, "end_time": T, "detail": [{"ip": M, "gpus": ["gpu0", ...]}, ...]}, ...]}
  *
- * A job's run time is the sum of its attempts with both times, its size that of the last one with chips, its
- * queue the virtual cluster. Times are of the clusters' zone, whose change of the hour is not looked at. */
+ * The run time of a job is the sum of its attempts with both times, its size is that of the last attempt with
+ * chips, and its queue is the virtual cluster. Times are in the clusters' zone; daylight saving time is
+ * ignored. */
 #include "doc/json.h"
 #include "sim/trace/internal.h"
 
@@ -26,7 +27,7 @@ static int philly_wrong(const struct trace_reader *reader, const struct doc *job
                      (int)(text.len < PHILLY_SHOWN ? text.len : PHILLY_SHOWN), text.data);
 }
 
-/* Whether the text stands for nothing: null, "None" or "". */
+/* Returns whether the value means none: null, "None" or "". */
 static bool philly_is_none(const struct doc *value)
 {
     return !value || value->kind == DOC_NULL ||

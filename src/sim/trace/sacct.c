@@ -1,6 +1,7 @@
-/* sacct.c - Slurm's accounting as `sacct -P` prints it: columns separated by '|', named by the first line.
+/* sacct.c - Slurm's accounting as printed by `sacct -P`: columns separated by '|', named by the first line.
  *
- * Slurm has no queues beside partitions: Partition is both tags. Of a list of partitions it is the first. */
+ * Slurm has no queues besides partitions, so Partition gives both tags. Of a list of partitions the first
+ * counts. */
 #include "sim/trace/internal.h"
 
 enum sacct_column {
@@ -20,7 +21,7 @@ enum sacct_column {
 enum { SACCT_FIELDS_MAX = 256 };
 
 struct sacct_layout {
-    int column[SACCT_FIELDS_MAX]; /* enum sacct_column of each field; -1: of no use */
+    int column[SACCT_FIELDS_MAX]; /* enum sacct_column of each field; -1: ignored */
     size_t count;
     bool has[SACCT_COLUMNS];
 };
@@ -41,7 +42,7 @@ static int sacct_column_of(struct str name)
     return -1;
 }
 
-/* The next field of the line; false: none is left. */
+/* Takes the next field of the line. Returns false if none is left. */
 static bool sacct_field(struct str *rest, bool *more, struct str *ret)
 {
     struct str head, tail;
@@ -74,7 +75,8 @@ static int sacct_header(struct trace_reader *reader, struct sacct_layout *layout
     return 0;
 }
 
-/* Chips of "billing=8,cpu=64,gres/gpu=8,gres/gpu:a100=8,mem=1T,node=1"; 0: it names none. */
+/* Reads the chips from text such as "billing=8,cpu=64,gres/gpu=8,gres/gpu:a100=8,mem=1T,node=1"; 0 if it
+ * names none. */
 static bool sacct_chips(struct str tres, double *ret)
 {
     *ret = 0;

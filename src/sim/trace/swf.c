@@ -23,7 +23,7 @@ static bool swf_is_blank(char c)
     return c == ' ' || c == '\t';
 }
 
-/* The next word of the line; false: none is left. */
+/* Takes the next word of the line. Returns false if none is left. */
 static bool swf_word(struct str *line, struct str *ret)
 {
     size_t begin = 0, end;
@@ -36,7 +36,7 @@ static bool swf_word(struct str *line, struct str *ret)
     return ret->len > 0;
 }
 
-/* Numbers, which are names here. */
+/* Sets the tags, whose names are numbers in this format. */
 static int swf_tags(const struct trace_reader *reader, struct trace_job *job, const struct str *word)
 {
     static const struct {

@@ -1,4 +1,4 @@
-/* trace.c - what the formats share: lines, places in messages, the order of jobs. */
+/* trace.c - shared by the formats: lines, places in messages, the order of jobs. */
 #include "sim/trace/internal.h"
 
 #include <stdlib.h>
@@ -62,7 +62,7 @@ bool trace_number(struct str text, double *ret)
     return true;
 }
 
-/* "+08:00", "-07:30" or "Z", in seconds. */
+/* Reads an offset such as "+08:00", "-07:30" or "Z", in seconds. */
 static bool trace_offset(struct str text, double *ret_s)
 {
     int64_t hours, minutes;
@@ -147,7 +147,7 @@ static int trace_by_submit(const void *a, const void *b)
     return (first->priority > second->priority) - (first->priority < second->priority);
 }
 
-/* Sorts by submission; of one instant by all else, so that the order does not depend on the sorting
+/* Sorts by submission, then by all other fields, so that the order does not depend on the sorting
  * function. */
 static void trace_order(struct trace *trace)
 {
